@@ -1,0 +1,11 @@
+#include "runtime/base/error.h"
+
+#include <system_error>
+
+namespace dstrain {
+
+void fail_errno(int errno_value, const std::string& attempted) {
+  fail(ErrorCode::io, "{}: {}", attempted, std::generic_category().message(errno_value));
+}
+
+}  // namespace dstrain

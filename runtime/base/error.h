@@ -1,0 +1,43 @@
+#pragma once
+#include <stdexcept>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace dstrain {
+
+/// What kind of thing went wrong; exit_status() in worker_env.h maps it to a process status.
+enum class ErrorCode {
+  usage,          ///< a wrong command line
+  config,         ///< a wrong or unsupported configuration
+  input,          ///< a hostfile, data file or model directory that cannot be used
+  io,             ///< the operating system refused a read, a write or a file
+  out_of_memory,  ///< a budget or the machine's memory is exhausted
+  device,         ///< an accelerator failed
+  comm,           ///< a peer or a collective failed
+  remote,         ///< a rank or a host could not be started
+  timeout,        ///< a rendezvous or a collective did not finish in time
+  aborted,        ///< stopped because another rank failed or someone asked
+  internal,       ///< a bug in dstrain
+};
+
+/// The one exception family. The message names the culprit and the remedy.
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  [[nodiscard]] ErrorCode code() const noexcept { return code_; }
+
+ private:
+  ErrorCode code_;
+};
+
+/// Throws Error{code} with a formatted message.
+template <class... Args>
+[[noreturn]] void fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
+  throw Error(code, fmt::format(format, std::forward<Args>(args)...));
+}
+
+/// Throws Error{io} naming what was attempted, on which object, and the text of `errno_value`.
+[[noreturn]] void fail_errno(int errno_value, const std::string& attempted);
+
+}  // namespace dstrain

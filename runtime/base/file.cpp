@@ -1,0 +1,91 @@
+#include "runtime/base/file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "runtime/base/unique_fd.h"
+
+namespace dstrain {
+namespace {
+
+struct OpenFile {
+  UniqueFd fd;
+  Bytes bytes = 0;
+};
+
+OpenFile open_regular(const std::filesystem::path& path) {
+  OpenFile file{UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK))};
+  if (!file.fd) fail(ErrorCode::input, "{}: {}", path.string(), std::strerror(errno));
+  struct stat info {};
+  if (::fstat(file.fd.get(), &info) != 0) fail_errno(errno, "stat " + path.string());
+  if (!S_ISREG(info.st_mode)) fail(ErrorCode::input, "{}: not a regular file", path.string());
+  file.bytes = info.st_size;
+  return file;
+}
+
+void write_all(int fd, std::string_view text, const std::string& name) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_errno(errno, "write " + name);
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace
+
+std::string read_text_file(const std::filesystem::path& path, Bytes bytes_max) {
+  const OpenFile file = open_regular(path);
+  if (file.bytes > bytes_max) {
+    fail(ErrorCode::input, "{}: {} is more than the {} allowed for such a file", path.string(),
+         format_bytes(file.bytes), format_bytes(bytes_max));
+  }
+  std::string text(static_cast<std::size_t>(file.bytes), '\0');
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t got = ::read(file.fd.get(), text.data() + done, text.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_errno(errno, "read " + path.string());
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  text.resize(done);
+  return text;
+}
+
+void write_text_file(const std::filesystem::path& path, std::string_view text) {
+  const std::string temporary = path.string() + ".tmp";
+  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!fd) fail_errno(errno, "create " + temporary);
+  write_all(fd.get(), text, temporary);
+  if (::fsync(fd.get()) != 0) fail_errno(errno, "fsync " + temporary);
+  if (::rename(temporary.c_str(), path.c_str()) != 0)
+    fail_errno(errno, "rename to " + path.string());
+}
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  const OpenFile file = open_regular(path);
+  if (file.bytes == 0) fail(ErrorCode::input, "{}: the file is empty", path.string());
+  const auto size = static_cast<std::size_t>(file.bytes);
+  void* const address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd.get(), 0);
+  if (address == MAP_FAILED) fail_errno(errno, "map " + path.string());
+  bytes_ = {static_cast<const std::byte*>(address), size};
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+}  // namespace dstrain

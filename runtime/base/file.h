@@ -1,0 +1,36 @@
+#pragma once
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/units.h"
+
+namespace dstrain {
+
+/// The whole of a small text file. Throws Error{input} when it is missing, no regular file, or
+/// larger than `bytes_max`.
+std::string read_text_file(const std::filesystem::path& path, Bytes bytes_max);
+
+/// Writes `text` to a new file beside `path`, flushes it to disk and renames it over `path`: a
+/// reader sees the old file or the new one, whole. Throws Error{io}.
+void write_text_file(const std::filesystem::path& path, std::string_view text);
+
+/// A read-only view of a whole file, mapped. Move-only.
+class MappedFile {
+ public:
+  /// Throws Error{input} when the file is missing, empty or no regular file.
+  explicit MappedFile(const std::filesystem::path& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace dstrain

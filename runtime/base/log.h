@@ -1,0 +1,16 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace dstrain {
+
+/// Sends log lines of this process to stderr as "dstrain: level: message". `level` is one of debug,
+/// info, warning, error. Call once from main.
+void start_log(const std::string& level);
+
+void log_debug(std::string_view message);
+void log_info(std::string_view message);
+void log_warning(std::string_view message);
+void log_error(std::string_view message);
+
+}  // namespace dstrain

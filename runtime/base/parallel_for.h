@@ -1,0 +1,20 @@
+#pragma once
+#include <cstdint>
+
+#include "runtime/base/function_ref.h"
+
+namespace dstrain {
+
+/// Calls `body(i)` for every i in [0, count), shared out over the process's compute threads (the
+/// ones oneDNN uses). Results must not depend on which thread runs which i: sum into slots by i,
+/// then add the slots in order. An exception in `body` ends the process: check before the loop.
+void parallel_for(std::int64_t count, FunctionRef<void(std::int64_t)> body);
+
+/// How many threads parallel_for uses.
+int compute_threads();
+
+/// Makes the calling thread and the compute threads flush denormals to zero: Adam's second moment
+/// walks into them and would run ten times slower.
+void flush_denormals_in_compute_threads();
+
+}  // namespace dstrain

@@ -1,0 +1,65 @@
+#include "runtime/base/worker_env.h"
+
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <string_view>
+
+namespace dstrain {
+namespace {
+
+std::int64_t integer_from_env(const char* name, std::int64_t fallback, std::int64_t most) {
+  const char* const text = std::getenv(name);
+  if (text == nullptr) return fallback;
+  const std::string_view view(text);
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
+  if (error != std::errc{} || end != view.data() + view.size() || value < 0 || value > most) {
+    fail(ErrorCode::usage, "environment variable {} must be a number from 0 to {}, got \"{}\"",
+         name, most, text);
+  }
+  return value;
+}
+
+int int_from_env(const char* name, int fallback) {
+  return static_cast<int>(integer_from_env(name, fallback, 1 << 20));
+}
+
+}  // namespace
+
+int exit_status(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::usage:
+    case ErrorCode::config:
+    case ErrorCode::input:
+      return status::bad_input;
+    case ErrorCode::remote:
+      return status::could_not_launch;
+    case ErrorCode::timeout:
+      return status::timed_out;
+    default:
+      return status::failed;
+  }
+}
+
+WorkerEnv read_worker_env() {
+  WorkerEnv worker;
+  worker.rank = int_from_env(env::rank, worker.rank);
+  worker.world_size = int_from_env(env::world_size, worker.world_size);
+  worker.local_rank = int_from_env(env::local_rank, worker.local_rank);
+  worker.local_world_size = int_from_env(env::local_world_size, worker.world_size);
+  worker.master_port = int_from_env(env::master_port, worker.master_port);
+  worker.timeout_seconds = int_from_env(env::timeout, 600);
+  worker.device_memory_bytes =
+      integer_from_env(env::device_memory, 0, std::numeric_limits<std::int64_t>::max());
+  if (const char* address = std::getenv(env::master_addr)) worker.master_addr = address;
+  if (const char* token = std::getenv(env::token)) worker.token = token;
+  if (worker.rank >= worker.world_size || worker.local_rank >= worker.local_world_size) {
+    fail(ErrorCode::usage, "RANK={} WORLD_SIZE={} LOCAL_RANK={} LOCAL_WORLD_SIZE={} do not fit",
+         worker.rank, worker.world_size, worker.local_rank, worker.local_world_size);
+  }
+  return worker;
+}
+
+}  // namespace dstrain

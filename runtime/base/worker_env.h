@@ -1,0 +1,59 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "runtime/base/error.h"
+
+/// The contract between the launcher and the processes it starts: names in the environment of a
+/// rank, and exit statuses.
+namespace dstrain {
+
+namespace env {
+inline constexpr const char* rank = "RANK";
+inline constexpr const char* local_rank = "LOCAL_RANK";
+inline constexpr const char* world_size = "WORLD_SIZE";
+inline constexpr const char* local_world_size = "LOCAL_WORLD_SIZE";
+inline constexpr const char* local_size = "LOCAL_SIZE";
+inline constexpr const char* cross_rank = "CROSS_RANK";
+inline constexpr const char* cross_size = "CROSS_SIZE";
+inline constexpr const char* master_addr = "MASTER_ADDR";
+inline constexpr const char* master_port = "MASTER_PORT";
+inline constexpr const char* omp_num_threads = "OMP_NUM_THREADS";
+inline constexpr const char* token = "DSTRAIN_TOKEN";                  ///< guards the rendezvous
+inline constexpr const char* job = "DSTRAIN_JOB";                      ///< the id printed at start
+inline constexpr const char* timeout = "DSTRAIN_TIMEOUT";              ///< rendezvous, in seconds
+inline constexpr const char* device = "DSTRAIN_DEVICE";                ///< auto, cpu or cuda
+inline constexpr const char* device_memory = "DSTRAIN_DEVICE_MEMORY";  ///< bytes per rank
+}  // namespace env
+
+namespace status {
+inline constexpr int done = 0;
+inline constexpr int failed = 1;
+inline constexpr int bad_input = 2;         ///< usage, config, hostfile, data or model file
+inline constexpr int could_not_launch = 3;  ///< host unreachable, program missing
+inline constexpr int timed_out = 4;         ///< rendezvous or collective
+inline constexpr int stopped_with_checkpoint = 75;
+inline constexpr int interrupted = 130;
+}  // namespace status
+
+/// The exit status of a process that ends with an error of this kind.
+int exit_status(ErrorCode code);
+
+/// What a rank learns from its environment. A process started by hand is rank 0 of 1.
+struct WorkerEnv {
+  int rank = 0;
+  int world_size = 1;
+  int local_rank = 0;
+  int local_world_size = 1;
+  std::string master_addr = "127.0.0.1";
+  int master_port = 29500;
+  std::string token;  ///< empty: the rendezvous listens on loopback only
+  double timeout_seconds = 600;
+  std::int64_t device_memory_bytes = 0;  ///< 0: no budget
+};
+
+/// Reads the variables above. Throws Error{usage} that names a variable that is no number or out
+/// of range, or a set that does not fit together.
+WorkerEnv read_worker_env();
+
+}  // namespace dstrain

@@ -1,0 +1,54 @@
+#pragma once
+#include <memory>
+#include <span>
+
+#include "runtime/device/stream.h"
+#include "runtime/tensor/tensor_view.h"
+
+namespace dstrain::comm {
+
+/// Collectives over the ranks of one group. Every rank calls the same operations in the same
+/// order. Operations are ordered on `stream`; the views must stay valid until they have run. Views
+/// are dense and of one dtype; only numel matters, not the shape; zero elements are allowed, and
+/// size 1 is the identity. Sums add in rank order in fp32, so that results are the same on every
+/// rank, in every run and with every backend. Bytes on the wire per rank, for n bytes of `whole`
+/// over N ranks: all_gather and reduce_scatter (N-1)/N n, all_reduce twice that.
+///
+/// After an Error{timeout}, Error{comm} or Error{aborted} a communicator may only be aborted and
+/// destroyed.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int size() const = 0;
+
+  /// whole[r] = shard of rank r, for each r; whole has size() times the elements of shard. `shard`
+  /// may be this rank's own part of `whole`.
+  virtual void all_gather(TensorView shard, TensorView whole, StreamView stream) = 0;
+  /// shard = sum over ranks r, in order, of whole_r[rank()]; f32. `shard` may be this rank's own
+  /// part of `whole`; the rest of `whole` is left unspecified.
+  virtual void reduce_scatter(TensorView whole, TensorView shard, StreamView stream) = 0;
+  /// values = sum over ranks, in rank order, of values; f32. The bits are those of reduce_scatter
+  /// followed by all_gather.
+  virtual void all_reduce(TensorView values, StreamView stream) = 0;
+  /// values = the values of rank `root`.
+  virtual void broadcast(TensorView values, int root, StreamView stream) = 0;
+  virtual void send(TensorView values, int target, StreamView stream) = 0;
+  virtual void receive(TensorView values, int source, StreamView stream) = 0;
+  /// Returns (on the host) once every rank has called it and this rank's earlier work is done.
+  virtual void barrier(StreamView stream) = 0;
+
+  /// A communicator over the ranks that give the same `color`, ordered by `key`, then by rank.
+  /// Every rank of this one calls it.
+  struct Split {
+    int color = 0;
+    int key = 0;
+  };
+  virtual std::unique_ptr<Communicator> split(Split split) = 0;
+
+  /// Makes every blocked or later operation of this group fail with Error{aborted}, on all ranks
+  /// it can reach. Thread-safe.
+  virtual void abort() noexcept = 0;
+};
+
+}  // namespace dstrain::comm

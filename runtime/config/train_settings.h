@@ -1,0 +1,85 @@
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "runtime/base/units.h"
+
+namespace dstrain::config {
+
+/// AdamW of the configuration's optimizer section, or of the training flags.
+struct AdamSettings {
+  double learning_rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+  bool decoupled_decay = true;  ///< AdamW; false: L2 added to the gradient
+  bool bias_correction = true;
+};
+
+/// The learning-rate schedule.
+struct ScheduleSettings {
+  enum class Kind { constant, warmup_lr };
+  Kind kind = Kind::constant;
+  double warmup_min_lr = 0;
+  double warmup_max_lr = 0;
+  std::int64_t warmup_num_steps = 1000;
+  bool warmup_linear = false;  ///< false: logarithmic, DeepSpeed's default
+};
+
+struct ZeroSettings {
+  int stage = 0;
+  /// Most elements whose gradients are held back to be reduced together (stages 2 and 3). 0: each
+  /// unit's gradients are reduced as soon as they are complete.
+  std::int64_t reduce_bucket_numel = 0;
+  /// Parameters with fewer elements stay whole on every rank in stage 3.
+  std::int64_t persistence_threshold_numel = 100'000;
+  /// ... as long as they have no more elements than this in all.
+  std::int64_t persistence_total_numel = std::numeric_limits<std::int64_t>::max();
+};
+
+struct ModelSettings {
+  std::string directory;  ///< --model_name_or_path: Hugging Face layout; empty: random weights
+  std::string config;     ///< --config_name: a preset, a config.json or a directory with one
+  std::string overrides;  ///< --config_overrides and Megatron's size flags, "n_layer=2,n_embd=64"
+};
+
+struct DataSettings {
+  std::string train_file;
+  std::string validation_file;
+  std::string tokenizer = "byte";
+  std::int64_t block_size = 0;  ///< T; 0: min(1024, the model's positions), as run_clm
+  bool shuffle = true;
+};
+
+struct OutputSettings {
+  std::string directory;
+  bool overwrite = false;
+  std::int64_t logging_steps = 1;
+  std::int64_t eval_steps = 0;  ///< 0: only at the end
+};
+
+/// Everything a training run needs, checked and with every "auto" resolved.
+struct TrainSettings {
+  ModelSettings model;
+  DataSettings data;
+  AdamSettings optimizer;
+  ScheduleSettings schedule;
+  ZeroSettings zero;
+  OutputSettings output;
+  std::int64_t train_batch_size = 0;  ///< sequences per optimizer step over all ranks
+  std::int64_t micro_batch_size = 0;  ///< sequences per rank and micro step
+  std::int64_t accumulation_steps = 1;
+  std::int64_t max_steps = 0;  ///< 0: num_train_epochs decides
+  double num_train_epochs = 3;
+  double gradient_clipping = 0;  ///< largest global norm; 0: none
+  std::uint64_t seed = 42;
+  bool gradient_checkpointing = false;
+  std::int64_t steps_per_print = 0;   ///< 0: the progress line decides
+  std::string ds_config_text;         ///< the configuration as given, for the record
+  std::vector<std::string> warnings;  ///< one line each, to be logged once
+};
+
+}  // namespace dstrain::config

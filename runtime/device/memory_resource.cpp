@@ -1,0 +1,79 @@
+#include "runtime/device/memory_resource.h"
+
+#include <cstdlib>
+
+#include <sys/mman.h>
+
+#include "runtime/base/error.h"
+
+namespace dstrain {
+namespace {
+
+constexpr Bytes huge_page = 2 * mebibyte;
+constexpr Bytes cache_line = 64;
+
+Bytes alignment_of(Bytes bytes) {
+  return bytes >= huge_page ? huge_page : cache_line;
+}
+
+}  // namespace
+
+std::byte* HostMemory::allocate(Bytes bytes, StreamView /*stream*/) {
+  const Bytes alignment = alignment_of(bytes);
+  const auto size = static_cast<std::size_t>(round_up(std::max<Bytes>(bytes, 1), alignment));
+  void* const address = std::aligned_alloc(static_cast<std::size_t>(alignment), size);
+  if (address == nullptr) {
+    fail(ErrorCode::out_of_memory, "the machine has no {} of memory left", format_bytes(bytes));
+  }
+  if (alignment == huge_page) ::madvise(address, size, MADV_HUGEPAGE);  // a hint: may be refused
+  return static_cast<std::byte*>(address);
+}
+
+void HostMemory::deallocate(std::byte* address, Bytes /*bytes*/, StreamView stream) noexcept {
+  stream.launch([address] { std::free(address); });
+}
+
+void MemoryLedger::Count::add(Bytes bytes) noexcept {
+  const Bytes now = current.fetch_add(bytes) + bytes;
+  Bytes seen = peak.load();
+  while (now > seen && !peak.compare_exchange_weak(seen, now)) {
+  }
+}
+
+void MemoryLedger::add(MemoryCategory category, Bytes bytes) noexcept {
+  total_.add(bytes);
+  categories_[static_cast<std::size_t>(category)].add(bytes);
+}
+
+Bytes MemoryLedger::peak(MemoryCategory category) const noexcept {
+  return categories_[static_cast<std::size_t>(category)].peak.load();
+}
+
+Bytes MemoryLedger::current(MemoryCategory category) const noexcept {
+  return categories_[static_cast<std::size_t>(category)].current.load();
+}
+
+std::byte* TrackedMemory::allocate(Bytes bytes, StreamView stream) {
+  if (options_.limit > 0 && ledger_.current() + bytes > options_.limit) {
+    std::string in_use;
+    for (std::size_t i = 0; i < memory_category_names.size(); ++i) {
+      in_use += fmt::format("{} {} {}", i == 0 ? "" : ",", memory_category_names[i],
+                            format_bytes(ledger_.current(static_cast<MemoryCategory>(i))));
+    }
+    fail(ErrorCode::out_of_memory,
+         "device memory: {} more for {} does not fit into the budget of {} (in use:{}); use a "
+         "higher ZeRO stage, a smaller micro batch, --gradient_checkpointing or more ranks",
+         format_bytes(bytes), memory_category_names[static_cast<std::size_t>(options_.category)],
+         format_bytes(options_.limit), in_use);
+  }
+  std::byte* const address = upstream_.allocate(bytes, stream);
+  ledger_.add(options_.category, bytes);
+  return address;
+}
+
+void TrackedMemory::deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept {
+  upstream_.deallocate(address, bytes, stream);
+  ledger_.add(options_.category, -bytes);
+}
+
+}  // namespace dstrain

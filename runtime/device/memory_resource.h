@@ -1,0 +1,76 @@
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <string>
+
+#include "runtime/base/units.h"
+#include "runtime/device/stream.h"
+
+namespace dstrain {
+
+/// Where bytes live.
+enum class MemoryTier : std::uint8_t { device, host, pinned, nvme };
+inline constexpr std::array<const char*, 4> memory_tier_names{"device", "host", "pinned", "nvme"};
+
+/// What bytes are for. `buffers` is what moves data: gathered parameters, buckets, staging.
+enum class MemoryCategory : std::uint8_t { parameters, gradients, optimizer, activations, buffers };
+inline constexpr std::array<const char*, 5> memory_category_names{
+    "parameters", "gradients", "optimizer", "activations", "buffers"};
+
+/// Hands out memory of one tier. Addresses are aligned to 64 bytes. Thread-safe.
+class MemoryResource {
+ public:
+  virtual ~MemoryResource() = default;
+  /// Uninitialised memory, usable by work launched on `stream`. Throws Error{out_of_memory}.
+  virtual std::byte* allocate(Bytes bytes, StreamView stream) = 0;
+  /// Takes the memory back once the work launched on `stream` so far is done.
+  virtual void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept = 0;
+};
+
+/// Ordinary memory of the host; on the CPU device it is the device's memory too.
+class HostMemory final : public MemoryResource {
+ public:
+  std::byte* allocate(Bytes bytes, StreamView stream) override;
+  void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept override;
+};
+
+/// Bytes in use now and at most, by category, of one tier. Thread-safe.
+class MemoryLedger {
+ public:
+  void add(MemoryCategory category, Bytes bytes) noexcept;
+  [[nodiscard]] Bytes current() const noexcept { return total_.current.load(); }
+  [[nodiscard]] Bytes peak() const noexcept { return total_.peak.load(); }
+  [[nodiscard]] Bytes peak(MemoryCategory category) const noexcept;
+  [[nodiscard]] Bytes current(MemoryCategory category) const noexcept;
+
+ private:
+  struct Count {
+    std::atomic<Bytes> current{0};
+    std::atomic<Bytes> peak{0};
+    void add(Bytes bytes) noexcept;
+  };
+  Count total_;
+  std::array<Count, memory_category_names.size()> categories_;
+};
+
+/// Counts what passes through it under one category of `ledger`, and refuses what would take the
+/// ledger's total over `limit` (0: no limit) with a table of what is in use.
+class TrackedMemory final : public MemoryResource {
+ public:
+  struct Options {
+    MemoryCategory category;
+    Bytes limit = 0;
+  };
+  TrackedMemory(MemoryResource& upstream, MemoryLedger& ledger, Options options)
+      : upstream_(upstream), ledger_(ledger), options_(options) {}
+  std::byte* allocate(Bytes bytes, StreamView stream) override;
+  void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept override;
+
+ private:
+  MemoryResource& upstream_;
+  MemoryLedger& ledger_;
+  Options options_;
+};
+
+}  // namespace dstrain

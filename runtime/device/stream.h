@@ -1,0 +1,76 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "runtime/device/device.h"
+
+namespace dstrain {
+
+class StreamWorker;
+
+/// Work in order. A CPU stream either runs what it is given inline, on the caller's thread, or on
+/// a worker thread of its own; the worker keeps the first exception for synchronize() and drops
+/// what comes after it. Owner; hand out StreamView. Launching from several threads needs a lock.
+class Stream {
+ public:
+  enum class Mode { inline_on_caller, worker_thread };
+  explicit Stream(Mode mode, Device device = {});
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  Stream(Stream&&) = delete;
+  Stream& operator=(Stream&&) = delete;
+  ~Stream();
+
+  [[nodiscard]] Device device() const noexcept { return device_; }
+
+  /// Runs `task` after everything launched before it. Returns at once on a worker stream.
+  template <class Task>
+  void launch(Task&& task) {
+    if (worker_ == nullptr) {
+      task();
+    } else {
+      enqueue(std::forward<Task>(task));
+    }
+  }
+
+  /// Blocks until all launched work is done; rethrows the first exception of the worker.
+  void synchronize();
+
+ private:
+  void enqueue(std::function<void()> task);
+
+  Device device_;
+  std::unique_ptr<StreamWorker> worker_;
+};
+
+/// A stream that someone else owns; what asynchronous functions take last.
+class StreamView {
+ public:
+  StreamView(Stream& stream) noexcept : stream_(&stream) {}  // NOLINT(google-explicit-constructor)
+  [[nodiscard]] Device device() const noexcept { return stream_->device(); }
+  template <class Task>
+  void launch(Task&& task) const {
+    stream_->launch(std::forward<Task>(task));
+  }
+  void synchronize() const { stream_->synchronize(); }
+
+ private:
+  Stream* stream_;
+};
+
+/// A point in a stream's work that another stream can wait for. Copies share the point.
+class Event {
+ public:
+  /// The point after all that `stream` was given so far.
+  static Event record(StreamView stream);
+  /// Work launched on `stream` from now on runs after this point.
+  void wait_on(StreamView stream) const;
+
+ private:
+  struct State;
+  explicit Event(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;  // shared: both streams may outlive the caller's copy
+};
+
+}  // namespace dstrain

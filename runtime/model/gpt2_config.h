@@ -1,0 +1,42 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace dstrain::model {
+
+/// The sizes and rates of a GPT-2 (Radford et al. 2019), under the names of Hugging Face's
+/// config.json.
+struct Gpt2Config {
+  std::int64_t vocab_size = 50257;
+  std::int64_t n_positions = 1024;
+  std::int64_t n_embd = 768;
+  std::int64_t n_layer = 12;
+  std::int64_t n_head = 12;
+  std::int64_t n_inner = 3072;  ///< 4 n_embd unless given
+  float layer_norm_epsilon = 1e-5F;
+  float initializer_range = 0.02F;
+  float embd_pdrop = 0;   ///< dropout rates: of the embedding sum,
+  float attn_pdrop = 0;   ///< of the attention probabilities
+  float resid_pdrop = 0;  ///< and of each branch before it joins the residual stream
+};
+
+/// "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"; the presets have no dropout. Throws
+/// Error{usage} that lists the presets.
+Gpt2Config gpt2_preset(std::string_view name);
+
+/// Reads the text of a config.json (`path` is for messages). Unknown keys are ignored, as there
+/// are many that do not matter; a model_type, activation or option that would change the numbers
+/// and is not built is an error. Throws Error{input} naming the file and the key.
+Gpt2Config parse_gpt2_config(const std::string& text, const std::string& path);
+
+/// Applies "n_layer=2,n_embd=64". Throws Error{usage} naming the bad item.
+void apply_overrides(Gpt2Config& config, std::string_view overrides);
+
+/// Throws Error{usage} when sizes are not positive or n_embd is no multiple of n_head.
+void check(const Gpt2Config& config);
+
+/// The config.json of a Hugging Face GPT2LMHeadModel with these sizes.
+std::string to_json(const Gpt2Config& config);
+
+}  // namespace dstrain::model

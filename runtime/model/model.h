@@ -1,0 +1,27 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/model/unit.h"
+
+namespace dstrain::model {
+
+/// A model: units in the order in which forward runs them (a chain or any acyclic flow of named
+/// activations), and what the trainer must know of it.
+struct Model {
+  std::string name;                          ///< "gpt2"
+  std::vector<std::unique_ptr<Unit>> units;  ///< the last one computes the loss
+  std::int64_t vocabulary = 0;               ///< V: tokens are in [0, V)
+  std::int64_t positions = 0;                ///< longest sequence
+  std::int64_t hidden = 0;                   ///< C; "auto" sizes in a configuration use it
+  std::int64_t layers = 0;                   ///< L
+  std::string config_json;                   ///< the Hugging Face config.json to export
+
+  [[nodiscard]] std::int64_t parameter_count() const;
+  /// FLOP per trained token, forward and backward: 6 N + 6 L C T (causal attention counted as half
+  /// the square), as llm.c counts.
+  [[nodiscard]] double flops_per_token(std::int64_t sequence_length) const;
+};
+
+}  // namespace dstrain::model

@@ -1,0 +1,110 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/units.h"
+#include "runtime/device/stream.h"
+#include "runtime/model/parameter.h"
+#include "runtime/ops/matmul.h"
+#include "runtime/tensor/tensor_view.h"
+
+namespace dstrain::model {
+
+/// B sequences of T tokens.
+struct BatchShape {
+  std::int64_t sequences = 0;  ///< B
+  std::int64_t tokens = 0;     ///< T, per sequence
+  [[nodiscard]] std::int64_t rows() const { return sequences * tokens; }
+};
+
+/// A named tensor that flows between units: (B, T, features) f32.
+struct ActivationSpec {
+  std::string name;
+  std::int64_t features = 0;
+};
+
+/// What a unit owns, borrows, reads and writes. The order of the names is the order of the views
+/// in UnitCall.
+struct UnitSpec {
+  std::string name;
+  std::vector<ParameterSpec> parameters;  ///< owned
+  std::vector<std::string> borrowed;      ///< parameters that other units own
+  std::vector<std::string> reads;
+  std::vector<ActivationSpec> writes;
+  bool computes_loss = false;  ///< the last unit: see Unit::backward
+};
+
+/// Bytes that the engine must provide per call.
+struct UnitMemory {
+  Bytes saved = 0;              ///< kept from forward to backward
+  Bytes forward_workspace = 0;  ///< only during forward
+  Bytes backward_workspace = 0;
+};
+
+/// Where a gradient goes: the callee overwrites `values`, or adds to them.
+struct GradientTarget {
+  TensorView values;
+  bool accumulate = false;
+};
+
+/// Where the random numbers of a call come from; equal for a sample on any number of ranks.
+struct DropoutSource {
+  std::uint64_t seed = 0;
+  std::uint32_t step = 0;         ///< optimizer step
+  std::int64_t first_sample = 0;  ///< index of sequence 0 within the global batch of the step
+  std::uint32_t unit = 0;         ///< index of the unit in the model
+  bool training = false;          ///< false: dropout is the identity
+};
+
+/// The sum of the losses (natural log) of the counted labels, and how many there were.
+struct LossSum {
+  double sum = 0;
+  std::int64_t labels = 0;
+};
+
+/// Everything a unit gets for one forward or backward over one micro-batch. Views lie on the
+/// stream's device.
+struct UnitCall {
+  BatchShape shape;
+  std::span<const std::int32_t> tokens;  ///< (B, T) token ids
+  std::span<const std::int32_t> labels;  ///< (B, T), already shifted; -100 does not count
+  float label_weight = 0;  ///< 1 / counted labels of the global batch: scale of the loss gradient
+  std::span<const TensorView> parameters;  ///< owned, then borrowed
+  std::span<const TensorView> inputs;      ///< activations read
+  std::span<const TensorView> outputs;     ///< activations written; values of forward
+  std::span<std::byte> saved;              ///< UnitMemory::saved bytes, 64-byte aligned
+  std::span<std::byte> workspace;
+  DropoutSource dropout;
+  ops::Matmuls* matmuls = nullptr;  ///< never null: the process's prepared matrix products
+
+  // Backward only.
+  std::span<const GradientTarget> parameter_gradients;  ///< in the order of `parameters`
+  std::span<const TensorView> output_gradients;
+  std::span<const GradientTarget> input_gradients;
+
+  // The unit with computes_loss only.
+  LossSum* loss = nullptr;  ///< added to
+  TensorView logits;        ///< forward, when not empty: (B, V) logits of the last position are
+                            ///< written here, and no loss is computed
+};
+
+/// The smallest thing gathered, released, recomputed or assigned to a pipeline stage: the
+/// embedding, one transformer block, the head. Knows nothing of ranks, stages or tiers, and keeps
+/// nothing between calls, so one unit may serve several micro-batches at once. All work goes to
+/// `stream`.
+class Unit {
+ public:
+  virtual ~Unit() = default;
+  [[nodiscard]] virtual const UnitSpec& spec() const = 0;
+  [[nodiscard]] virtual UnitMemory memory(BatchShape shape) const = 0;
+  /// Writes `outputs` and `saved`. A unit that computes_loss adds to `loss` and saves nothing.
+  virtual void forward(const UnitCall& call, StreamView stream) const = 0;
+  /// From `output_gradients`, `inputs` and `saved` to the gradients of the inputs and parameters.
+  /// A unit that computes_loss is called without a forward: it adds to `loss` and produces the
+  /// gradients in one go, so that logits need not be kept.
+  virtual void backward(const UnitCall& call, StreamView stream) const = 0;
+};
+
+}  // namespace dstrain::model

@@ -1,0 +1,40 @@
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "runtime/base/units.h"
+
+namespace dstrain {
+
+enum class DType : std::uint8_t { f32, f16, bf16, i32, i64, u8, u16 };
+
+constexpr Bytes size_of(DType dtype) {
+  switch (dtype) {
+    case DType::i64:
+      return 8;
+    case DType::f32:
+    case DType::i32:
+      return 4;
+    case DType::f16:
+    case DType::bf16:
+    case DType::u16:
+      return 2;
+    case DType::u8:
+      return 1;
+  }
+  return 0;
+}
+
+/// The DType of a C++ type: dtype_of<float> is f32.
+template <class T>
+inline constexpr DType dtype_of = DType::u8;
+template <>
+inline constexpr DType dtype_of<float> = DType::f32;
+template <>
+inline constexpr DType dtype_of<std::int32_t> = DType::i32;
+template <>
+inline constexpr DType dtype_of<std::int64_t> = DType::i64;
+template <>
+inline constexpr DType dtype_of<std::uint16_t> = DType::u16;
+
+}  // namespace dstrain
