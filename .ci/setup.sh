@@ -11,7 +11,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages=(
   g++ cmake ninja-build ccache
-  nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev libdnnl-dev
+  nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
+  libdnnl-dev ocl-icd-opencl-dev # oneDNN's CMake package asks for OpenCL
   catch2
 )
 

@@ -34,7 +34,7 @@ fi
 work=$(mktemp -d /tmp/bare-debian-XXXXXX)
 root=$work/root
 cleanup() {
-  if [ $keep = yes ]; then
+  if [ "$keep" = yes ]; then
     echo "kept: $root"
   else
     rm -rf --one-file-system "$work"
@@ -68,6 +68,7 @@ make_base() {
 # Package sources, proxies and name resolution: what reaches the mirror here reaches it there.
 copy_network_settings() {
   local path
+  rm -f "$root/etc/apt/sources.list"
   for path in /etc/apt/sources.list /etc/apt/sources.list.d /etc/apt/trusted.gpg.d \
     /etc/apt/keyrings /usr/share/keyrings /etc/ssl/certs /usr/share/ca-certificates \
     /usr/local/share/ca-certificates; do
@@ -98,7 +99,7 @@ install_git() {
 clone() {
   [ -z "$(git status --porcelain)" ] || echo "note: uncommitted changes are not tested"
   git bundle create --quiet "$root/root/dstrain.bundle" HEAD
-  inside 'cd && git clone --quiet dstrain.bundle dstrain && cd dstrain && git log --oneline -1'
+  inside 'cd && git clone --quiet -c advice.detachedHead=false dstrain.bundle dstrain && cd dstrain && git log --oneline -1'
 }
 
 timed "bare Debian ($release)" make_base "${base:-$work/base}"
