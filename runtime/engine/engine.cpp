@@ -32,11 +32,21 @@ struct Engine::Context {
   TensorView logits;
 };
 
+Bytes Engine::activation_bytes(const model::Model& model, const Options& options) {
+  return std::max(Frame::bytes(model, {options.shape, FrameMode::inference}),
+                  Frame::bytes(model, {options.shape, options.mode}));
+}
+
 Engine::Engine(Parts parts, Options options, StreamView stream)
     : parts_(parts),
       options_(options),
       stream_(stream),
-      frame_(parts.model, options.frame, parts.activations, stream) {}
+      memory_(activation_bytes(parts.model, options), parts.activations, stream),
+      inference_(parts.model, {options.shape, FrameMode::inference}, memory_.bytes()) {
+  if (options.mode != FrameMode::inference) {
+    training_.emplace(parts.model, Frame::Options{options.shape, options.mode}, memory_.bytes());
+  }
+}
 
 model::UnitCall Engine::unit_call(const FrameCall& call, const Context& context) const {
   model::UnitCall unit;
