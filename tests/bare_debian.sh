@@ -99,7 +99,8 @@ install_git() {
 clone() {
   [ -z "$(git status --porcelain)" ] || echo "note: uncommitted changes are not tested"
   git bundle create --quiet "$root/root/dstrain.bundle" HEAD
-  inside 'cd && git clone --quiet -c advice.detachedHead=false dstrain.bundle dstrain && cd dstrain && git log --oneline -1'
+  inside 'cd && git clone --quiet -c advice.detachedHead=false dstrain.bundle dstrain &&
+    git -C dstrain log --oneline -1'
 }
 
 timed "bare Debian ($release)" make_base "${base:-$work/base}"
