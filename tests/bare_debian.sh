@@ -87,7 +87,8 @@ inside() {
   # shellcheck disable=SC2016  # expands in the inner shell
   unshare --mount --pid --fork --kill-child env -i HOME=/root TERM=dumb "${proxies[@]}" \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin bash -c '
-      mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" || exit
+      mount -t proc proc "$1/proc" || exit
+      mount --rbind /dev "$1/dev" && mount --rbind /sys "$1/sys" || exit
       exec chroot "$1" bash -c "$2"' inside "$root" "$1" </dev/null
 }
 
