@@ -47,7 +47,7 @@ train() {
   "$dstrain" --num_gpus 2 train \
     --deepspeed examples/quickstart/ds_config.json \
     --config_name gpt2 \
-    --config_overrides n_layer=4,n_embd=192,n_head=6,n_positions=256,vocab_size=256 \
+    --config_overrides n_layer=4,n_embd=192,n_head=6,n_positions=128,vocab_size=256 \
     --tokenizer byte \
     --train_file "$out/train.txt" \
     --validation_file "$out/held_out.txt" \

@@ -87,7 +87,8 @@ inside() {
   # shellcheck disable=SC2016  # expands in the inner shell
   unshare --mount --pid --fork --kill-child env -i HOME=/root TERM=dumb "${proxies[@]}" \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin bash -c '
-      mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" || exit
+      mount -t proc proc "$1/proc" || exit
+      mount --rbind /dev "$1/dev" && mount --rbind /sys "$1/sys" || exit
       exec chroot "$1" bash -c "$2"' inside "$root" "$1" </dev/null
 }
 
@@ -99,7 +100,8 @@ install_git() {
 clone() {
   [ -z "$(git status --porcelain)" ] || echo "note: uncommitted changes are not tested"
   git bundle create --quiet "$root/root/dstrain.bundle" HEAD
-  inside 'cd && git clone --quiet -c advice.detachedHead=false dstrain.bundle dstrain && cd dstrain && git log --oneline -1'
+  inside 'cd && git clone --quiet -c advice.detachedHead=false dstrain.bundle dstrain &&
+    git -C dstrain log --oneline -1'
 }
 
 timed "bare Debian ($release)" make_base "${base:-$work/base}"
