@@ -29,7 +29,7 @@ struct Engine::Context {
   std::uint32_t step = 0;
   bool training = false;
   model::LossSum* loss = nullptr;
-  TensorView logits;
+  TensorView logits{};
 };
 
 Bytes Engine::activation_bytes(const model::Model& model, const Options& options) {
