@@ -1,17 +1,13 @@
 #include "runtime/config/suggest.h"
 
 #include <algorithm>
-<<<<<<< HEAD
 #include <cctype>
-=======
->>>>>>> launcher
 #include <cstddef>
 #include <vector>
 
 namespace dstrain::config {
 namespace {
 
-<<<<<<< HEAD
 std::string folded(std::string_view word) {
   std::string result;
   for (const char c : word) {
@@ -38,33 +34,11 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     last.swap(now);
   }
   return last[b.size()];
-=======
-/// Damerau-Levenshtein distance in its restricted form (no substring is edited twice).
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before(b.size() + 1);
-  std::vector<std::size_t> above(b.size() + 1);
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) above[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replace = above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      row[j] = std::min({above[j] + 1, row[j - 1] + 1, replace});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        row[j] = std::min(row[j], before[j - 2] + 1);
-      }
-    }
-    before.swap(above);
-    above.swap(row);
-  }
-  return above[b.size()];
->>>>>>> launcher
 }
 
 }  // namespace
 
 std::string suggest(std::string_view word, std::span<const std::string_view> known) {
-<<<<<<< HEAD
   constexpr std::size_t longest_word = 100;  // nobody misspells a longer one
   if (word.size() > longest_word) return {};
   const std::string wanted = folded(word);
@@ -79,23 +53,6 @@ std::string suggest(std::string_view word, std::span<const std::string_view> kno
     }
   }
   return std::string(best);
-=======
-  const std::size_t most = std::min<std::size_t>(2, word.size() / 3);
-  std::size_t best = most + 1;
-  std::string_view nearest;
-  for (const std::string_view candidate : known) {
-    // The lengths alone rule most candidates out, and bound the work for a very long word.
-    const std::size_t gap = candidate.size() > word.size() ? candidate.size() - word.size()
-                                                           : word.size() - candidate.size();
-    if (gap >= best) continue;
-    const std::size_t distance = edit_distance(word, candidate);
-    if (distance < best) {
-      best = distance;
-      nearest = candidate;
-    }
-  }
-  return std::string(nearest);
->>>>>>> launcher
 }
 
 }  // namespace dstrain::config
