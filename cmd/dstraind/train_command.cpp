@@ -40,7 +40,7 @@ class TrainingRank {
       : setup_(std::move(setup)),
         worker_(worker),
         memory_(worker.device_memory_bytes),
-        world_(comm::make_communicator(worker)),
+        world_(comm::join_world(worker)),
         runs_(zero::optimizer_runs(*setup_.layout, setup_.settings.zero.stage)),
         optimizer_(setup_.settings.optimizer),
         states_(runs_, optimizer_.state_names().size(), memory_.optimizer, stream_),

@@ -29,14 +29,24 @@ struct Engine::Context {
   std::uint32_t step = 0;
   bool training = false;
   model::LossSum* loss = nullptr;
-  TensorView logits;
+  TensorView logits{};
 };
+
+Bytes Engine::activation_bytes(const model::Model& model, const Options& options) {
+  return std::max(Frame::bytes(model, {options.shape, FrameMode::inference}),
+                  Frame::bytes(model, {options.shape, options.mode}));
+}
 
 Engine::Engine(Parts parts, Options options, StreamView stream)
     : parts_(parts),
       options_(options),
       stream_(stream),
-      frame_(parts.model, options.frame, parts.activations, stream) {}
+      memory_(activation_bytes(parts.model, options), parts.activations, stream),
+      inference_(parts.model, {options.shape, FrameMode::inference}, memory_.bytes()) {
+  if (options.mode != FrameMode::inference) {
+    training_.emplace(parts.model, Frame::Options{options.shape, options.mode}, memory_.bytes());
+  }
+}
 
 model::UnitCall Engine::unit_call(const FrameCall& call, const Context& context) const {
   model::UnitCall unit;

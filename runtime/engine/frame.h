@@ -21,12 +21,12 @@ struct FrameCall {
   int unit = 0;
   Pass pass = Pass::forward;
   bool recompute = false;  ///< backward: run forward first
-  std::vector<TensorView> inputs;
-  std::vector<TensorView> outputs;
-  std::vector<TensorView> output_gradients;
-  std::vector<model::GradientTarget> input_gradients;
-  std::span<std::byte> saved;
-  std::span<std::byte> workspace;
+  std::vector<TensorView> inputs{};
+  std::vector<TensorView> outputs{};
+  std::vector<TensorView> output_gradients{};
+  std::vector<model::GradientTarget> input_gradients{};
+  std::span<std::byte> saved{};
+  std::span<std::byte> workspace{};
 };
 
 /// The memory of one micro-batch in flight: activations, their gradients, what units save, and

@@ -13,11 +13,11 @@ struct FramePlan {
   struct Call {
     int unit = 0;
     Pass pass = Pass::forward;
-    std::vector<int> inputs;
-    std::vector<int> outputs;
-    std::vector<int> output_gradients;
-    std::vector<int> input_gradients;
-    std::vector<bool> input_gradient_accumulates;
+    std::vector<int> inputs{};
+    std::vector<int> outputs{};
+    std::vector<int> output_gradients{};
+    std::vector<int> input_gradients{};
+    std::vector<bool> input_gradient_accumulates{};
     int saved = -1;  ///< -1: none
     int workspace = -1;
   };

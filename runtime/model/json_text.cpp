@@ -1,6 +1,7 @@
 #include "runtime/model/json_text.h"
 
 #include <cstddef>
+#include <functional>
 #include <set>
 #include <vector>
 
@@ -43,6 +44,10 @@ class Watcher {
 }  // namespace
 
 nlohmann::json parse_json_object(std::string_view text, const std::string& file) {
+  // The parser would take a NUL for the end and not see what follows.
+  if (text.find('\0') != std::string_view::npos) {
+    fail(ErrorCode::input, "{}: holds a NUL byte; is it JSON?", file);
+  }
   try {
     Watcher watcher(file);
     nlohmann::json document = nlohmann::json::parse(text.begin(), text.end(), std::ref(watcher));

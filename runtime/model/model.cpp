@@ -2,11 +2,17 @@
 
 namespace dstrain::model {
 
+std::vector<ParameterSpec> Model::parameters() const {
+  std::vector<ParameterSpec> all;
+  for (const auto& unit : units) {
+    all.insert(all.end(), unit->spec().parameters.begin(), unit->spec().parameters.end());
+  }
+  return all;
+}
+
 std::int64_t Model::parameter_count() const {
   std::int64_t count = 0;
-  for (const auto& unit : units) {
-    for (const ParameterSpec& parameter : unit->spec().parameters) count += parameter.shape.numel();
-  }
+  for (const ParameterSpec& parameter : parameters()) count += parameter.shape.numel();
   return count;
 }
 

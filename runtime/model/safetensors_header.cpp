@@ -178,6 +178,10 @@ std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view header,
                                                        std::uint64_t data_bytes,
                                                        const std::string& file) {
   HeaderReader reader;
+  // The parser would take a NUL for the end and not see what follows.
+  if (header.find('\0') != std::string_view::npos) {
+    fail(ErrorCode::input, "{}: bad safetensors header: no valid JSON: it holds a NUL byte", file);
+  }
   if (!nlohmann::json::sax_parse(header.begin(), header.end(), &reader)) {
     fail(ErrorCode::input, "{}: bad safetensors header: {}", file, reader.problem);
   }
