@@ -21,7 +21,13 @@ struct AdamSettings {
 
 /// The learning-rate schedule.
 struct ScheduleSettings {
-  enum class Kind { constant, warmup_lr };
+  enum class Kind {
+    constant,
+    warmup_lr,  ///< DeepSpeed's WarmupLR
+    /// Hugging Face's: update s (from 1) has the rate warmup_max_lr * min(1, (s - 1) / W) with
+    /// W = warmup_num_steps, at least 1.
+    constant_with_warmup,
+  };
   Kind kind = Kind::constant;
   double warmup_min_lr = 0;
   double warmup_max_lr = 0;

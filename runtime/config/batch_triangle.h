@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "runtime/base/result.h"
+
+namespace dstrain::config {
+
+/// What is known of train_batch_size = micro batch * accumulation steps * world size.
+struct BatchGiven {
+  std::optional<std::int64_t> train;         ///< train_batch_size
+  std::optional<std::int64_t> micro;         ///< train_micro_batch_size_per_gpu
+  std::optional<std::int64_t> accumulation;  ///< gradient_accumulation_steps
+};
+
+struct Batch {
+  std::int64_t train = 0;
+  std::int64_t micro = 0;
+  std::int64_t accumulation = 0;
+};
+
+/// Fills in what is not given by DeepSpeed's rules and checks the whole. A failure names the keys
+/// and the numbers.
+Result<Batch> solve_batch(const BatchGiven& given, std::int64_t world_size);
+
+/// What is wrong with the sizes for every world size; empty when some world size fits, or when the
+/// micro batch is not given at all (the command line may have it).
+std::string batch_problem_anywhere(const BatchGiven& given);
+
+}  // namespace dstrain::config

@@ -1,0 +1,46 @@
+#include "runtime/config/problems.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "runtime/base/error.h"
+
+namespace dstrain::config {
+
+Problems::Entry Problems::entry(Position where,
+                                std::string_view path,
+                                std::string_view message) const {
+  return {where, fmt::format("{}:{}:{}: {}{}{}", file_, where.line, where.column, path,
+                             path.empty() ? "" : ": ", message)};
+}
+
+void Problems::add(Position where, std::string_view path, std::string_view message) {
+  problems_.push_back(entry(where, path, message));
+}
+
+void Problems::warn(Position where, std::string_view path, std::string_view message) {
+  warnings_.push_back(entry(where, path, message));
+}
+
+std::vector<std::string> Problems::in_order(std::vector<Entry> entries) {
+  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.where.line, a.where.column) < std::tie(b.where.line, b.where.column);
+  });
+  std::vector<std::string> lines;
+  for (Entry& entry : entries) lines.push_back(std::move(entry.line));
+  return lines;
+}
+
+std::vector<std::string> Problems::warnings() const {
+  return in_order(warnings_);
+}
+
+std::vector<std::string> Problems::lines() const {
+  return in_order(problems_);
+}
+
+void Problems::raise() const {
+  fail(ErrorCode::config, "{}", fmt::join(lines(), "\n"));
+}
+
+}  // namespace dstrain::config

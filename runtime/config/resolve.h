@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/config/ds_config.h"
+#include "runtime/config/train_options.h"
+#include "runtime/config/train_settings.h"
+
+namespace dstrain::config {
+
+/// What "auto" depends on besides the options. 0 means not known: then whatever depends on it is
+/// left unchecked, for looking at a configuration before a run.
+struct Context {
+  std::int64_t world_size = 0;
+  std::int64_t hidden = 0;         ///< the model's width
+  std::int64_t train_samples = 0;  ///< of one epoch
+};
+
+/// One effective value: the configuration's key, the value as JSON, and where it came from:
+/// "file", "flag --lr", "default", or "derived" from others.
+struct EffectiveValue {
+  std::string path;
+  std::string json;
+  std::string origin;
+};
+
+struct Resolved {
+  TrainSettings settings;
+  std::vector<EffectiveValue> effective;
+};
+
+/// Joins options and configuration: defaults, "auto" by the rules of Hugging Face's Trainer, the
+/// batch sizes. Throws Error{config} with every problem; a value given in both places that
+/// disagrees is named with both.
+Resolved resolve_config(const TrainOptions& options,
+                        const DsConfig& config,
+                        const Context& context);
+
+/// The same from the file the options name.
+TrainSettings resolve(const TrainOptions& options, const Context& context);
+
+}  // namespace dstrain::config

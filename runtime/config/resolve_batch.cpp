@@ -1,0 +1,73 @@
+#include <fmt/format.h>
+
+#include "runtime/config/batch_triangle.h"
+#include "runtime/config/resolver.h"
+
+namespace dstrain::config {
+namespace {
+
+constexpr std::string_view train_key = "train_batch_size";
+constexpr std::string_view micro_key = "train_micro_batch_size_per_gpu";
+constexpr std::string_view steps_key = "gradient_accumulation_steps";
+
+/// A size of the batch: from the file, from a typed option, or not given.
+struct Size {
+  std::optional<std::int64_t> value;
+  std::string origin = "derived";
+};
+
+Size size_of(const std::optional<std::int64_t>& in_file, const Flag<std::int64_t>& flag) {
+  if (in_file) return {in_file, "file"};
+  if (flag.typed()) return {flag.value, "flag " + flag.typed_as};
+  return {};
+}
+
+}  // namespace
+
+void Resolver::resolve_batch() {
+  const auto in_file = [&](std::string_view key) {
+    return config_.integer(key);
+  };
+  check_agreement(train_key, in_file(train_key), options_.global_batch_size);
+  check_agreement(micro_key, in_file(micro_key), options_.per_device_train_batch_size);
+  check_agreement(steps_key, in_file(steps_key), options_.gradient_accumulation_steps);
+  Size train = size_of(in_file(train_key), options_.global_batch_size);
+  Size micro = size_of(in_file(micro_key), options_.per_device_train_batch_size);
+  Size steps = size_of(in_file(steps_key), options_.gradient_accumulation_steps);
+
+  // "auto" and a run without configuration take the options' defaults, which yield to a batch size
+  // that is given: defaults conflict with nothing.
+  const bool none = config_.file().empty();
+  const auto by_default = [&](std::string_view key) {
+    return none || config_.is_auto(key) || config_.is_auto(train_key);
+  };
+  if (!train.value && !micro.value && by_default(micro_key)) {
+    micro = {options_.per_device_train_batch_size.value, "default"};
+  }
+  if (!train.value && !steps.value && by_default(steps_key)) {
+    steps = {options_.gradient_accumulation_steps.value, "default"};
+  }
+
+  const BatchGiven given{train.value, micro.value, steps.value};
+  const bool known = context_.world_size > 0;
+  const Result<Batch> solved = solve_batch(given, known ? context_.world_size : 1);
+  const std::string anywhere = batch_problem_anywhere(given);
+  if (known ? solved.ok() : anywhere.empty()) {
+    const Batch batch = solved.ok() ? solved.value() : Batch{};
+    result_.settings.train_batch_size = batch.train;
+    result_.settings.micro_batch_size = batch.micro;
+    result_.settings.accumulation_steps = batch.accumulation;
+    if (!known) return;
+    decided(train_key, batch.train, train.origin);
+    decided(micro_key, batch.micro, micro.origin);
+    decided(steps_key, batch.accumulation, steps.origin);
+    return;
+  }
+  std::string_view culprit = train_key;
+  if (!config_.has(train_key)) culprit = config_.has(micro_key) ? micro_key : steps_key;
+  std::string message = known ? solved.error() : anywhere;
+  if (!train.value && !micro.value) message += ", here or with --per_device_train_batch_size";
+  problems_.add(config_.position(culprit), "", message);
+}
+
+}  // namespace dstrain::config

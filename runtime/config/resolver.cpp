@@ -1,0 +1,183 @@
+#include "runtime/config/resolver.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "runtime/base/error.h"
+
+namespace dstrain::config {
+
+Resolver::Resolver(const TrainOptions& options, const DsConfig& config, const Context& context)
+    : options_(options),
+      config_(config),
+      context_(context),
+      problems_(config.file().empty() ? "command line" : config.file()) {}
+
+Resolved Resolver::run() {
+  resolve_batch();
+  resolve_clipping();
+  resolve_optimizer();
+  resolve_schedule();
+  resolve_zero();
+  resolve_model();
+  resolve_rest();
+  problems_.throw_if_any();
+  result_.settings.ds_config_text = config_.text();
+  result_.settings.warnings = config_.warnings();
+  for (const std::string& line : problems_.warnings()) result_.settings.warnings.push_back(line);
+  return std::move(result_);
+}
+
+void Resolver::decided_json(std::string_view path, std::string json, const std::string& origin) {
+  result_.effective.push_back({std::string(path), std::move(json), origin});
+}
+
+void Resolver::decided(std::string_view path, double value, const std::string& origin) {
+  decided_json(path, fmt::format("{}", value), origin);
+}
+
+void Resolver::decided(std::string_view path, std::int64_t value, const std::string& origin) {
+  decided_json(path, fmt::format("{}", value), origin);
+}
+
+void Resolver::disagree(std::string_view path,
+                        const std::string& given,
+                        const std::string& flag,
+                        const std::string& flag_value) {
+  problems_.add(config_.position(path), path,
+                fmt::format("is {} here, but {} is {} on the command line; give one of them, or "
+                            "\"auto\" here",
+                            given, flag, flag_value));
+}
+
+double Resolver::pick(std::string_view path, const Flag<double>& flag, double fallback) {
+  const std::optional<double> given = config_.number(path);
+  check_agreement(path, given, flag);
+  double value = fallback;
+  std::string origin = "default";
+  if (given) {
+    value = *given;
+    origin = "file";
+  } else if (flag.typed()) {
+    value = flag.value;
+    origin = "flag " + flag.typed_as;
+  } else if (config_.is_auto(path)) {
+    value = flag.value;
+  }
+  decided(path, value, origin);
+  return value;
+}
+
+std::int64_t Resolver::pick(std::string_view path, std::int64_t automatic, std::int64_t fallback) {
+  const std::optional<std::int64_t> given = config_.integer(path);
+  const bool computed = config_.is_auto(path) && automatic >= 0;
+  const std::int64_t value = given ? *given : computed ? automatic : fallback;
+  decided(path, value, given ? "file" : computed ? "derived" : "default");
+  return value;
+}
+
+bool Resolver::pick(std::string_view path, bool fallback) {
+  const std::optional<bool> given = config_.boolean(path);
+  const bool value = given.value_or(fallback);
+  decided_json(path, value ? "true" : "false", given ? "file" : "default");
+  return value;
+}
+
+void Resolver::resolve_clipping() {
+  constexpr std::string_view path = "gradient_clipping";
+  constexpr double deepspeed_default = 1.0;
+  result_.settings.gradient_clipping = pick(path, options_.max_grad_norm, deepspeed_default);
+}
+
+void Resolver::warn_stage(std::string_view path, int lowest_stage, std::string_view meaning) {
+  if (result_.settings.zero.stage >= lowest_stage || !config_.has(path)) return;
+  problems_.warn(
+      config_.position(path), path,
+      fmt::format("has no effect at stage {}: {}", result_.settings.zero.stage, meaning));
+}
+
+void Resolver::resolve_zero() {
+  ZeroSettings& zero = result_.settings.zero;
+  const std::int64_t hidden = context_.hidden;
+  const std::int64_t squared = hidden > 0 ? hidden * hidden : -1;
+  const std::int64_t tenfold = hidden > 0 ? 10 * hidden : -1;
+  const std::string in = "zero_optimization.";
+  zero.stage = static_cast<int>(pick(in + "stage", -1, 0));
+  zero.reduce_bucket_numel = pick(in + "reduce_bucket_size", squared, 0);
+  zero.persistence_threshold_numel =
+      pick(in + "stage3_param_persistence_threshold", tenfold, zero.persistence_threshold_numel);
+  zero.persistence_total_numel =
+      pick(in + "stage3_model_persistence_threshold", -1, zero.persistence_total_numel);
+  warn_stage(in + "reduce_bucket_size", 2, "gradients are reduced once per step");
+  warn_stage(in + "stage3_param_persistence_threshold", 3, "every rank has all parameters");
+  warn_stage(in + "stage3_model_persistence_threshold", 3, "every rank has all parameters");
+}
+
+void Resolver::resolve_model() {
+  ModelSettings& model = result_.settings.model;
+  model.directory = options_.model_name_or_path.value;
+  model.config = options_.config_name.value;
+  const struct {
+    const Flag<std::int64_t>& flag;
+    std::string_view name;
+  } sizes[] = {{options_.num_layers, "n_layer"},
+               {options_.hidden_size, "n_embd"},
+               {options_.num_attention_heads, "n_head"},
+               {options_.max_position_embeddings, "n_positions"}};
+  for (const auto& [flag, name] : sizes) {
+    if (!flag.typed()) continue;
+    if (model.config.empty()) model.config = "gpt2";
+    model.overrides += fmt::format("{}{}={}", model.overrides.empty() ? "" : ",", name, flag.value);
+    if (("," + options_.config_overrides.value).find(fmt::format(",{}=", name)) !=
+        std::string::npos) {
+      problems_.add({}, flag.typed_as,
+                    fmt::format("--config_overrides sets {} too; keep one of them", name));
+    }
+  }
+  const std::string& more = options_.config_overrides.value;
+  if (!more.empty()) model.overrides += (model.overrides.empty() ? "" : ",") + more;
+}
+
+void Resolver::resolve_rest() {
+  TrainSettings& settings = result_.settings;
+  settings.data = {.train_file = options_.train_file.value,
+                   .validation_file = options_.validation_file.value,
+                   .tokenizer = options_.tokenizer.value,
+                   .block_size = options_.block_size.value,
+                   .shuffle = !options_.no_shuffle.value};
+  settings.output = {.directory = options_.output_dir.value,
+                     .overwrite = options_.overwrite_output_dir.value,
+                     .logging_steps = options_.logging_steps.value,
+                     .eval_steps = options_.eval_steps.value};
+  settings.max_steps = std::max<std::int64_t>(0, options_.max_steps.value);
+  settings.num_train_epochs = options_.num_train_epochs.value;
+  settings.seed = static_cast<std::uint64_t>(options_.seed.value);
+  settings.gradient_checkpointing = options_.gradient_checkpointing.value;
+  settings.steps_per_print = config_.integer("steps_per_print").value_or(0);
+  const bool given = config_.integer("steps_per_print").has_value();
+  decided_json("steps_per_print", given ? fmt::format("{}", settings.steps_per_print) : "null",
+               given ? "file" : "default");
+}
+
+std::int64_t Resolver::training_steps() const {
+  if (options_.max_steps.value > 0) return options_.max_steps.value;
+  const std::int64_t batch = result_.settings.train_batch_size;
+  if (batch <= 0 || context_.train_samples <= 0) return 0;
+  const auto per_epoch = static_cast<double>(context_.train_samples / batch);
+  return static_cast<std::int64_t>(std::ceil(options_.num_train_epochs.value * per_epoch));
+}
+
+Resolved resolve_config(const TrainOptions& options,
+                        const DsConfig& config,
+                        const Context& context) {
+  return Resolver(options, config, context).run();
+}
+
+TrainSettings resolve(const TrainOptions& options, const Context& context) {
+  const std::string file = ds_config_file(options);
+  const DsConfig config = file.empty() ? DsConfig() : DsConfig::load(file);
+  return resolve_config(options, config, context).settings;
+}
+
+}  // namespace dstrain::config

@@ -1,0 +1,59 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "runtime/config/resolve.h"
+
+namespace dstrain::config {
+
+/// The work of resolve_config(), part by part. Everything it decides is written down with its
+/// origin.
+class Resolver {
+ public:
+  Resolver(const TrainOptions& options, const DsConfig& config, const Context& context);
+  Resolved run();
+
+ private:
+  /// The configuration's value, else the typed option's, else `fallback` (for "auto": the option's
+  /// default). Disagreement is a problem.
+  double pick(std::string_view path, const Flag<double>& flag, double fallback);
+  std::int64_t pick(std::string_view path, std::int64_t automatic, std::int64_t fallback);
+  bool pick(std::string_view path, bool fallback);
+  void decided(std::string_view path, double value, const std::string& origin);
+  void decided(std::string_view path, std::int64_t value, const std::string& origin);
+  void decided_json(std::string_view path, std::string json, const std::string& origin);
+  template <class T>
+  void check_agreement(std::string_view path, const std::optional<T>& given, const Flag<T>& flag) {
+    if (!given || !flag.typed() || *given == flag.value) return;
+    disagree(path, fmt::format("{}", *given), flag.typed_as, fmt::format("{}", flag.value));
+  }
+  void disagree(std::string_view path,
+                const std::string& given,
+                const std::string& flag,
+                const std::string& flag_value);
+
+  void resolve_batch();
+  void resolve_optimizer();
+  void resolve_betas();
+  void resolve_clipping();
+  void resolve_schedule();
+  void resolve_warmup_lr();
+  void resolve_zero();
+  void warn_stage(std::string_view path, int lowest_stage, std::string_view meaning);
+  void resolve_model();
+  void resolve_rest();
+  /// Of --warmup_steps, or of --warmup_ratio of all steps.
+  std::int64_t warmup_steps();
+  std::int64_t training_steps() const;
+
+  const TrainOptions& options_;
+  const DsConfig& config_;
+  const Context& context_;
+  Problems problems_;
+  Resolved result_;
+};
+
+}  // namespace dstrain::config

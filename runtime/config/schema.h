@@ -1,0 +1,131 @@
+#pragma once
+#include <limits>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace dstrain::config {
+
+enum class KeyType { section, boolean, integer, number, text, list, any };
+
+/// What dstrain does with a key.
+enum class KeyStatus {
+  implemented,
+  hint,      ///< valid, but dstrain works in another way: one warning, with the note
+  off_only,  ///< its feature (the note) is not built: only values that leave it off are accepted
+  inert,     ///< a detail of a feature that is off: its type is checked, and that is all
+  unread,    ///< DeepSpeed itself never reads it: one warning, with the note
+  refused,   ///< an error, with the note
+};
+
+/// One key of the configuration. Values are written as in JSON, texts without quotes.
+struct Key {
+  std::string_view path;  ///< "zero_optimization.stage"
+  KeyType type = KeyType::any;
+  std::string_view fallback = {};  ///< DeepSpeed's default; empty: none
+  KeyStatus status = KeyStatus::inert;
+  std::string_view note = {};
+  std::string_view off = {};      ///< "none|null": values that leave the feature off
+  std::string_view choices = {};  ///< "log|linear": the only texts there are; empty: any
+  double minimum = -std::numeric_limits<double>::infinity();
+  double maximum = std::numeric_limits<double>::infinity();
+  bool automatic = false;  ///< "auto" has a meaning
+  bool open = false;       ///< a section whose keys are not all listed here
+
+  // Rows of the tables are built with these.
+  constexpr Key range(double low, double high) const {
+    Key key = *this;
+    key.minimum = low;
+    key.maximum = high;
+    return key;
+  }
+  constexpr Key at_least(double low) const { return range(low, maximum); }
+  constexpr Key one_of(std::string_view texts) const {
+    Key key = *this;
+    key.choices = texts;
+    return key;
+  }
+  constexpr Key or_auto() const {
+    Key key = *this;
+    key.automatic = true;
+    return key;
+  }
+  constexpr Key or_more() const {
+    Key key = *this;
+    key.open = true;
+    return key;
+  }
+};
+
+constexpr Key group(std::string_view path) {
+  return {.path = path, .type = KeyType::section, .status = KeyStatus::implemented};
+}
+constexpr Key implemented(std::string_view path, KeyType type, std::string_view fallback) {
+  return {.path = path, .type = type, .fallback = fallback, .status = KeyStatus::implemented};
+}
+constexpr Key hint(std::string_view path,
+                   KeyType type,
+                   std::string_view fallback,
+                   std::string_view note) {
+  return {
+      .path = path, .type = type, .fallback = fallback, .status = KeyStatus::hint, .note = note};
+}
+constexpr Key off_only(std::string_view path,
+                       KeyType type,
+                       std::string_view off,
+                       std::string_view feature) {
+  const std::string_view first = off.substr(0, off.find('|'));
+  return {.path = path,
+          .type = type,
+          .fallback = first,
+          .status = KeyStatus::off_only,
+          .note = feature,
+          .off = off};
+}
+constexpr Key inert(std::string_view path, KeyType type, std::string_view fallback) {
+  return {.path = path, .type = type, .fallback = fallback, .status = KeyStatus::inert};
+}
+constexpr Key unread(std::string_view path, std::string_view note) {
+  return {.path = path, .type = KeyType::any, .status = KeyStatus::unread, .note = note};
+}
+constexpr Key refused(std::string_view path, std::string_view note) {
+  return {.path = path, .type = KeyType::any, .status = KeyStatus::refused, .note = note};
+}
+
+/// Another spelling of a key or a section.
+struct Alias {
+  std::string_view path;
+  std::string_view canonical;
+  std::string_view warning;  ///< empty: as good as the canonical one
+};
+
+/// Two keys that may not be given together, as one replaces the other.
+struct Replaced {
+  std::string_view deprecated;
+  std::string_view by;
+};
+
+// The tables, one file per group of sections.
+std::span<const Key> top_level_keys();
+std::span<const Key> zero_keys();
+std::span<const Key> optimizer_keys();
+std::span<const Key> precision_keys();
+std::span<const Key> monitor_keys();
+std::span<const Key> runtime_keys();
+std::span<const Key> data_keys();
+std::span<const Alias> aliases();
+std::span<const Replaced> replacements();
+
+/// Every key of every table.
+const std::vector<Key>& all_keys();
+/// The key at a canonical path; null when there is none.
+const Key* find_key(std::string_view path);
+const Alias* find_alias(std::string_view path);
+/// Names of the keys directly in the section at `prefix` (empty: the top level), aliases included.
+std::vector<std::string_view> names_in(std::string_view prefix);
+/// Sections (by path, "" for the top level) that have a key called `name`.
+std::vector<std::string_view> homes_of(std::string_view name);
+/// "a|b|c" -> a, b, c.
+std::vector<std::string_view> split_choices(std::string_view choices);
+
+}  // namespace dstrain::config

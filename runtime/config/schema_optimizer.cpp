@@ -1,0 +1,82 @@
+#include <array>
+
+#include "runtime/config/schema.h"
+
+namespace dstrain::config {
+namespace {
+
+using enum KeyType;
+
+// Parameters of all types together; types.cpp says which type has which.
+constexpr std::array keys{
+    group("optimizer"),
+    implemented("optimizer.type", text, ""),
+    off_only("optimizer.legacy_fusion", boolean, "false", "the legacy fusion"),
+    group("optimizer.params"),
+    implemented("optimizer.params.lr", number, "1e-3").at_least(0).or_auto(),
+    implemented("optimizer.params.betas", list, "[0.9, 0.999]").or_auto(),
+    implemented("optimizer.params.eps", number, "1e-8").at_least(0).or_auto(),
+    implemented("optimizer.params.weight_decay", number, "0").at_least(0).or_auto(),
+    implemented("optimizer.params.bias_correction", boolean, "true"),
+    implemented("optimizer.params.adam_w_mode", boolean, "true"),
+    implemented("optimizer.params.torch_adam", boolean, "false"),
+    off_only("optimizer.params.amsgrad", boolean, "false", "AMSGrad"),
+    inert("optimizer.params.set_grad_none", boolean, "true"),
+    off_only("optimizer.params.fp32_optimizer_states", boolean, "true", "16-bit optimizer state"),
+    inert("optimizer.params.momentum", number, "0.95"),
+    inert("optimizer.params.ns_method", text, "gram"),
+    inert("optimizer.params.muon_lr", number, ""),
+    inert("optimizer.params.adam_lr", number, ""),
+    inert("optimizer.params.eps_inside_sqrt", boolean, "false"),
+    inert("optimizer.params.max_coeff", number, "10.0"),
+    inert("optimizer.params.min_coeff", number, "0.01"),
+    inert("optimizer.params.freeze_step", integer, "100000"),
+    inert("optimizer.params.cuda_aware", boolean, "false"),
+    inert("optimizer.params.comm_backend_name", text, "nccl"),
+    inert("optimizer.params.var_freeze_step", integer, "100000"),
+    inert("optimizer.params.var_update_scaler", integer, "16"),
+    inert("optimizer.params.local_step_scaler", integer, "32678"),
+    inert("optimizer.params.local_step_clipper", integer, "16"),
+    inert("optimizer.params.coeff_beta", number, "0.9"),
+    inert("optimizer.params.factor_max", number, "4"),
+    inert("optimizer.params.factor_min", number, "0.5"),
+    inert("optimizer.params.factor_threshold", number, "0.1"),
+    refused("optimizer.params.max_grad_norm",
+            "no parameter of an optimizer; use the top-level key \"gradient_clipping\""),
+
+    group("scheduler"),
+    implemented("scheduler.type", text, ""),
+    group("scheduler.params"),
+    implemented("scheduler.params.warmup_min_lr", number, "0").at_least(0).or_auto(),
+    implemented("scheduler.params.warmup_max_lr", number, "null").at_least(0).or_auto(),
+    implemented("scheduler.params.warmup_num_steps", integer, "1000").at_least(1).or_auto(),
+    implemented("scheduler.params.warmup_type", text, "log").one_of("log|linear"),
+    inert("scheduler.params.total_num_steps", integer, "").or_auto(),
+    inert("scheduler.params.warmup_min_ratio", number, "0"),
+    inert("scheduler.params.cos_min_ratio", number, "1e-4"),
+    inert("scheduler.params.lr_range_test_min_lr", number, "1e-3"),
+    inert("scheduler.params.lr_range_test_step_size", integer, "2000"),
+    inert("scheduler.params.lr_range_test_step_rate", number, "1.0"),
+    inert("scheduler.params.lr_range_test_staircase", boolean, "false"),
+    inert("scheduler.params.cycle_min_lr", number, ""),
+    inert("scheduler.params.cycle_max_lr", number, ""),
+    inert("scheduler.params.decay_lr_rate", number, "0"),
+    inert("scheduler.params.cycle_first_step_size", integer, "2000"),
+    inert("scheduler.params.cycle_second_step_size", integer, "null"),
+    inert("scheduler.params.cycle_first_stair_count", integer, "0"),
+    inert("scheduler.params.cycle_second_stair_count", integer, "null"),
+    inert("scheduler.params.decay_step_size", integer, "0"),
+    inert("scheduler.params.cycle_momentum", boolean, "true"),
+    inert("scheduler.params.cycle_min_mom", number, "0.8"),
+    inert("scheduler.params.cycle_max_mom", number, "0.9"),
+    inert("scheduler.params.decay_mom_rate", number, "0"),
+    unread("scheduler.params.last_batch_iteration", "a schedule starts where its run starts"),
+};
+
+}  // namespace
+
+std::span<const Key> optimizer_keys() {
+  return keys;
+}
+
+}  // namespace dstrain::config

@@ -1,0 +1,85 @@
+#include <array>
+
+#include "runtime/config/schema.h"
+
+namespace dstrain::config {
+namespace {
+
+using enum KeyType;
+
+constexpr std::string_view half = "16-bit training";
+
+constexpr std::array keys{
+    group("fp16"),
+    off_only("fp16.enabled", boolean, "false", half).or_auto(),
+    inert("fp16.auto_cast", boolean, "false"),
+    inert("fp16.loss_scale", number, "0").at_least(0),
+    inert("fp16.initial_scale_power", integer, "16"),
+    inert("fp16.loss_scale_window", integer, "1000"),
+    inert("fp16.hysteresis", integer, "2"),
+    inert("fp16.consecutive_hysteresis", boolean, "false"),
+    inert("fp16.min_loss_scale", number, "1"),
+    inert("fp16.fp16_master_weights_and_grads", boolean, "false"),
+    group("bf16"),
+    off_only("bf16.enabled", boolean, "false", half).or_auto(),
+    inert("bf16.immediate_grad_update", boolean, "false"),
+    inert("bf16.check_grad_overflow", boolean, "true"),
+    inert("bf16.bf16_master_weights_and_grads", boolean, "false"),
+    inert("bf16.bf16_optimizer_states", boolean, "false"),
+    group("amp").or_more(),
+    off_only("amp.enabled", boolean, "false", "automatic mixed precision (apex)").or_auto(),
+    inert("amp.opt_level", text, "O1").or_auto(),
+    group("torch_autocast"),
+    off_only("torch_autocast.enabled", boolean, "false", "automatic mixed precision"),
+    inert("torch_autocast.dtype", text, ""),
+    inert("torch_autocast.lower_precision_safe_modules", list, ""),
+    off_only("quantize_training", section, "null", "quantized training").or_more(),
+    off_only("weight_quantization", section, "null", "weight quantization").or_more(),
+    group("compression_training"),
+    group("compression_training.layer_reduction").or_more(),
+    off_only("compression_training.layer_reduction.enabled", boolean, "false", "layer reduction"),
+    group("compression_training.weight_quantization").or_more(),
+    group("compression_training.weight_quantization.shared_parameters").or_more(),
+    off_only("compression_training.weight_quantization.shared_parameters.enabled",
+             boolean,
+             "false",
+             "compression"),
+    group("compression_training.activation_quantization").or_more(),
+    group("compression_training.activation_quantization.shared_parameters").or_more(),
+    off_only("compression_training.activation_quantization.shared_parameters.enabled",
+             boolean,
+             "false",
+             "compression"),
+    group("compression_training.sparse_pruning").or_more(),
+    group("compression_training.sparse_pruning.shared_parameters").or_more(),
+    off_only("compression_training.sparse_pruning.shared_parameters.enabled",
+             boolean,
+             "false",
+             "compression"),
+    group("compression_training.row_pruning").or_more(),
+    group("compression_training.row_pruning.shared_parameters").or_more(),
+    off_only("compression_training.row_pruning.shared_parameters.enabled",
+             boolean,
+             "false",
+             "compression"),
+    group("compression_training.head_pruning").or_more(),
+    group("compression_training.head_pruning.shared_parameters").or_more(),
+    off_only("compression_training.head_pruning.shared_parameters.enabled",
+             boolean,
+             "false",
+             "compression"),
+    group("compression_training.channel_pruning").or_more(),
+    group("compression_training.channel_pruning.shared_parameters").or_more(),
+    off_only("compression_training.channel_pruning.shared_parameters.enabled",
+             boolean,
+             "false",
+             "compression"),
+};
+
+}  // namespace
+
+std::span<const Key> precision_keys() {
+  return keys;
+}
+
+}  // namespace dstrain::config

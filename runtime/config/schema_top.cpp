@@ -1,0 +1,104 @@
+#include <array>
+
+#include "runtime/config/schema.h"
+
+namespace dstrain::config {
+namespace {
+
+using enum KeyType;
+
+constexpr std::array keys{
+    implemented("train_batch_size", integer, "").or_auto(),
+    implemented("train_micro_batch_size_per_gpu", integer, "").or_auto(),
+    implemented("gradient_accumulation_steps", integer, "").or_auto(),
+    implemented("gradient_clipping", number, "1.0").at_least(0).or_auto(),
+    implemented("steps_per_print", integer, "null").at_least(0),
+    off_only("managed_gradient_accumulation", boolean, "true", "an update at every micro step"),
+    off_only("dump_state", boolean, "false", "dumping the engine's state"),
+    off_only("communication_data_type", text, "null|fp32", "communication in 16 bits")
+        .one_of("fp32|fp16|bf16|bfp16"),
+    inert("seq_parallel_communication_data_type", text, "fp32").one_of("fp32|fp16|bf16"),
+    off_only("sequence_parallel_size", integer, "1", "sequence parallelism"),
+    off_only("gradient_allreduce_op", text, "mean", "summed gradients").one_of("mean|sum"),
+    off_only("prescale_gradients", boolean, "false", "scaling gradients before they are reduced"),
+    off_only("gradient_predivide_factor", number, "1.0", "dividing gradients in two parts"),
+    off_only("sparse_gradients", boolean, "false", "sparse gradients"),
+    off_only("disable_allgather", boolean, "false", "replacing the all-gather by broadcasts"),
+    hint("allgather_size", integer, "5e8", "weights are gathered unit by unit").at_least(0),
+    hint("zero_allow_untested_optimizer",
+         boolean,
+         "false",
+         "every optimizer of dstrain is tested with every stage"),
+    hint("zero_force_ds_cpu_optimizer",
+         boolean,
+         "true",
+         "dstrain chooses the optimizer's place itself"),
+    off_only("wall_clock_breakdown", boolean, "false", "the breakdown of a step's time"),
+    off_only("memory_breakdown", boolean, "false", "the breakdown of memory"),
+    off_only("graph_harvesting", boolean, "false", "CUDA graphs"),
+    hint("vocabulary_size", integer, "null", "the model's config.json has the vocabulary"),
+    hint("dataloader_drop_last",
+         boolean,
+         "false",
+         "samples that do not fill a batch at the end of an epoch are always dropped"),
+    hint("log_level", text, "null", "use dstrain's launch option --log_level"),
+    off_only("use_data_before_expert_parallelism", boolean, "false", "experts"),
+    group("timers"),
+    group("timers.throughput"),
+    hint("timers.throughput.enabled", boolean, "true", "throughput is always measured"),
+    hint("timers.throughput.synchronized", boolean, "true", "throughput is always measured"),
+    group("data_types"),
+    off_only("data_types.grad_accum_dtype", text, "null|fp32", "16-bit gradients")
+        .one_of("fp32|fp16|bf16"),
+    off_only("data_types.param_dtype", text, "null|fp32", "16-bit parameters")
+        .one_of("fp32|fp16|bf16"),
+    off_only("data_types.buffer_dtype", text, "null|fp32", "16-bit buffers")
+        .one_of("fp32|fp16|bf16"),
+    unread("seed", "DeepSpeed never reads it; use --seed"),
+};
+
+constexpr std::array alias_table{
+    Alias{"bfloat16", "bf16", ""},
+    Alias{"bfp16", "bf16", "DeepSpeed does not know this spelling; read as bf16"},
+    Alias{"zero_optimization.stage3_gather_fp16_weights_on_model_save",
+          "zero_optimization.stage3_gather_16bit_weights_on_model_save",
+          "deprecated; now stage3_gather_16bit_weights_on_model_save"},
+    Alias{"zero_optimization.gather_16bit_weights_on_model_save",
+          "zero_optimization.stage3_gather_16bit_weights_on_model_save", ""},
+    Alias{"zero_optimization.prefetch_bucket_size", "zero_optimization.stage3_prefetch_bucket_size",
+          ""},
+    Alias{"zero_optimization.param_persistence_threshold",
+          "zero_optimization.stage3_param_persistence_threshold", ""},
+    Alias{"zero_optimization.model_persistence_threshold",
+          "zero_optimization.stage3_model_persistence_threshold", ""},
+    Alias{"zero_optimization.max_live_parameters", "zero_optimization.stage3_max_live_parameters",
+          ""},
+    Alias{"zero_optimization.max_reuse_distance", "zero_optimization.stage3_max_reuse_distance",
+          ""},
+    Alias{"zero_optimization.module_granularity_threshold",
+          "zero_optimization.stage3_module_granularity_threshold", ""},
+    Alias{"zero_optimization.use_all_reduce_for_fetch_params",
+          "zero_optimization.stage3_use_all_reduce_for_fetch_params", ""},
+    Alias{"zero_optimization.allgather_sequential", "zero_optimization.stage3_allgather_sequential",
+          ""},
+};
+
+constexpr std::array replacement_table{
+    Replaced{"zero_optimization.cpu_offload", "zero_optimization.offload_optimizer"},
+    Replaced{"zero_optimization.cpu_offload_use_pin_memory", "zero_optimization.offload_optimizer"},
+    Replaced{"zero_optimization.cpu_offload_param", "zero_optimization.offload_param"},
+};
+
+}  // namespace
+
+std::span<const Key> top_level_keys() {
+  return keys;
+}
+std::span<const Alias> aliases() {
+  return alias_table;
+}
+std::span<const Replaced> replacements() {
+  return replacement_table;
+}
+
+}  // namespace dstrain::config

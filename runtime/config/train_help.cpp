@@ -1,0 +1,51 @@
+#include <fmt/format.h>
+
+#include "runtime/config/schema.h"
+#include "runtime/config/train_flags.h"
+
+namespace dstrain::config {
+namespace {
+
+constexpr std::string_view head =
+    "Usage: dstrain [launch options] train [options]\n"
+    "\n"
+    "Trains a GPT-2 on text. Options have the names and the defaults (in parentheses) of Hugging\n"
+    "Face's TrainingArguments; dashes and underscores are the same in them. A value given here "
+    "and\n"
+    "in the configuration must agree, or be \"auto\" there.\n";
+
+constexpr std::string_view tail =
+    "\n"
+    "Booleans may carry true, false, 1 or 0. The last of a repeated option counts. With neither\n"
+    "--lr_scheduler_type nor a scheduler in the configuration the rate is constant. Gradients are\n"
+    "clipped at the configuration's gradient_clipping, else at --max_grad_norm.\n"
+    "`dstrain config show FILE` tells what a configuration and the options amount to.\n";
+
+std::string spelled(const FlagRow& row) {
+  std::string text = fmt::format("--{}", row.name);
+  for (const std::string_view alias : split_choices(row.aliases))
+    text += fmt::format(", --{}", alias);
+  if (!row.value.empty()) {
+    text += row.value_optional ? fmt::format(" [{}]", row.value) : fmt::format(" {}", row.value);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string help_text() {
+  std::string text(head);
+  std::string_view group;
+  for (const FlagRow& row : train_flags()) {
+    if (row.group != group) text += fmt::format("\n{}\n", row.group);
+    group = row.group;
+    constexpr std::size_t column = 34;
+    const std::string names = spelled(row);
+    const std::string gap = names.size() < column ? "" : fmt::format("\n{:{}}", "", column + 3);
+    text += fmt::format("  {:{}} {}{}\n", names, column, gap, row.help);
+  }
+  text += tail;
+  return text;
+}
+
+}  // namespace dstrain::config

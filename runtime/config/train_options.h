@@ -1,0 +1,83 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dstrain::config {
+
+/// The value of a command-line option, and whether the user typed it. Only typed ones can disagree
+/// with the configuration.
+template <class T>
+struct Flag {
+  T value{};
+  std::string typed_as;  ///< "--lr"; empty: not typed, `value` is the default
+  [[nodiscard]] bool typed() const { return !typed_as.empty(); }
+};
+
+/// The options of `dstrain train`, with the defaults of Hugging Face's TrainingArguments.
+struct TrainOptions {
+  Flag<std::string> model_name_or_path;
+  Flag<std::string> config_name;
+  Flag<std::string> config_overrides;
+  Flag<std::int64_t> num_layers, hidden_size, num_attention_heads, max_position_embeddings;
+
+  Flag<std::string> train_file;
+  Flag<std::string> validation_file;
+  Flag<std::int64_t> block_size;  ///< 0: min(1024, the model's positions)
+  Flag<std::string> tokenizer{"byte", {}};
+  Flag<bool> no_shuffle;
+
+  Flag<std::int64_t> max_steps{-1, {}};  ///< not positive: num_train_epochs decides
+  Flag<double> num_train_epochs{3.0, {}};
+  Flag<std::int64_t> per_device_train_batch_size{8, {}};
+  Flag<std::int64_t> global_batch_size;  ///< 0: not given
+  Flag<std::int64_t> gradient_accumulation_steps{1, {}};
+  Flag<double> learning_rate{5e-5, {}};
+  Flag<double> weight_decay;
+  Flag<double> adam_beta1{0.9, {}};
+  Flag<double> adam_beta2{0.999, {}};
+  Flag<double> adam_epsilon{1e-8, {}};
+  Flag<double> max_grad_norm{1.0, {}};
+  Flag<std::string> lr_scheduler_type{"constant", {}};
+  Flag<std::int64_t> warmup_steps;
+  Flag<double> warmup_ratio;
+  Flag<std::int64_t> seed{42, {}};
+
+  Flag<bool> bf16, fp16, tf32;
+  Flag<bool> gradient_checkpointing;
+
+  Flag<std::string> output_dir;
+  Flag<bool> overwrite_output_dir;
+  Flag<std::int64_t> logging_steps{10, {}};
+  Flag<std::int64_t> eval_steps;
+  Flag<std::int64_t> save_steps;
+  Flag<std::int64_t> save_total_limit;
+  Flag<std::string> resume_from_checkpoint;
+  Flag<std::string> report_to{"none", {}};
+
+  Flag<std::string> deepspeed;  ///< a file, or "" when only the bare --deepspeed was typed
+  Flag<std::string> deepspeed_config;
+  Flag<std::int64_t> model_parallel_size{1, {}};
+};
+
+/// Reads the arguments after `train`. Throws Error{usage} with every problem, one line each:
+/// unknown options (with the nearest known one), bad values, options that are not built yet, and
+/// required ones that are missing. Looks at no file.
+TrainOptions parse_train_options(std::span<const std::string> arguments);
+
+/// The same without asking for the required ones; for tools that look at a configuration.
+TrainOptions read_train_flags(std::span<const std::string> arguments);
+
+/// The configuration file; empty without one.
+std::string ds_config_file(const TrainOptions& options);
+
+/// Looks at the files the options name: data, model and configuration exist, and the output
+/// directory is empty or may be overwritten. Throws Error{usage} with every problem. To be called
+/// once per job, before any rank writes.
+void check_train_paths(const TrainOptions& options);
+
+/// What `train --help` prints.
+std::string help_text();
+
+}  // namespace dstrain::config

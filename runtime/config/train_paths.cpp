@@ -1,0 +1,79 @@
+#include <filesystem>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "runtime/base/error.h"
+#include "runtime/config/train_options.h"
+
+namespace dstrain::config {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Megatron's indexed data: PREFIX.bin beside PREFIX.idx, named by the prefix or by either.
+bool is_megatron_data(const fs::path& path) {
+  std::error_code ignored;
+  fs::path index = path;
+  const fs::path extension = path.extension();
+  if (extension == ".bin" || extension == ".idx") {
+    index.replace_extension(".idx");
+  } else {
+    index += ".idx";
+  }
+  return fs::exists(index, ignored);
+}
+
+void check_data(const Flag<std::string>& flag, std::vector<std::string>& problems) {
+  if (!flag.typed()) return;
+  std::error_code ignored;
+  if (is_megatron_data(flag.value)) {
+    problems.push_back(
+        fmt::format("{} {}: Megatron's .bin/.idx data is not implemented yet; use text "
+                    "or llm.c's .bin",
+                    flag.typed_as, flag.value));
+  } else if (!fs::exists(flag.value, ignored)) {
+    problems.push_back(fmt::format("{} {}: no such file", flag.typed_as, flag.value));
+  } else if (fs::is_directory(flag.value, ignored)) {
+    problems.push_back(fmt::format("{} {}: is a directory, not a file", flag.typed_as, flag.value));
+  }
+}
+
+void check_model(const Flag<std::string>& flag, std::vector<std::string>& problems) {
+  std::error_code ignored;
+  if (!flag.typed() || fs::exists(fs::path(flag.value) / "config.json", ignored)) return;
+  problems.push_back(
+      fmt::format("{} {}: no directory with a config.json", flag.typed_as, flag.value));
+}
+
+void check_output(const TrainOptions& options, std::vector<std::string>& problems) {
+  const fs::path directory = options.output_dir.value;
+  std::error_code ignored;
+  if (!fs::exists(directory, ignored)) return;
+  if (!fs::is_directory(directory, ignored)) {
+    problems.push_back(fmt::format("--output_dir {}: is no directory", directory.string()));
+  } else if (!fs::is_empty(directory, ignored) && !options.overwrite_output_dir.value) {
+    problems.push_back(
+        fmt::format("--output_dir {}: is not empty; choose another, or add --overwrite_output_dir",
+                    directory.string()));
+  }
+}
+
+}  // namespace
+
+void check_train_paths(const TrainOptions& options) {
+  std::vector<std::string> problems;
+  check_data(options.train_file, problems);
+  check_data(options.validation_file, problems);
+  check_model(options.model_name_or_path, problems);
+  std::error_code ignored;
+  const std::string config = ds_config_file(options);
+  if (!config.empty() && !fs::exists(config, ignored)) {
+    problems.push_back(fmt::format("--deepspeed {}: no such file", config));
+  }
+  check_output(options, problems);
+  if (!problems.empty()) fail(ErrorCode::usage, "{}", fmt::join(problems, "\n"));
+}
+
+}  // namespace dstrain::config

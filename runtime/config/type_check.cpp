@@ -1,0 +1,139 @@
+#include "runtime/config/type_check.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "runtime/config/schema.h"
+#include "runtime/config/suggest.h"
+#include "runtime/config/types.h"
+
+namespace dstrain::config {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return result;
+}
+
+/// What optimizers and schedulers have in common.
+struct Family {
+  std::string_view section;
+  std::span<const NativeType> natives;
+  std::span<const std::string_view> from_torch;
+  bool any_case = false;
+};
+
+const NativeType* find_type(const Family& family, const std::string& name) {
+  const auto same = [&](const NativeType& type) {
+    return family.any_case ? lower(type.name) == lower(name) : type.name == name;
+  };
+  const auto found = std::find_if(family.natives.begin(), family.natives.end(), same);
+  return found == family.natives.end() ? nullptr : &*found;
+}
+
+std::string built_names(const Family& family) {
+  std::string names;
+  for (const NativeType& type : family.natives) {
+    if (type.built) names += fmt::format("{}{}", names.empty() ? "" : " or ", type.name);
+  }
+  return names;
+}
+
+std::string why_not(const Family& family, const std::string& name) {
+  const NativeType* const type = find_type(family, name);
+  const bool torch = std::find(family.from_torch.begin(), family.from_torch.end(), name) !=
+                     family.from_torch.end();
+  if (type != nullptr || torch) {
+    return fmt::format("\"{}\" is not implemented yet; use {}", name, built_names(family));
+  }
+  if (lower(name).find("cpu") != std::string::npos) {
+    return fmt::format("unknown type \"{}\"; use {}, where it runs is chosen elsewhere", name,
+                       built_names(family));
+  }
+  std::vector<std::string_view> names(family.from_torch.begin(), family.from_torch.end());
+  for (const NativeType& native : family.natives) names.insert(names.begin(), native.name);
+  const std::string likely = suggest(name, names);
+  return likely.empty() ? fmt::format("unknown type \"{}\"; use {}", name, built_names(family))
+                        : fmt::format("unknown type \"{}\"; did you mean \"{}\"?", name, likely);
+}
+
+/// The types of the family that have this parameter.
+std::string owners(const Family& family, std::string_view param) {
+  std::string names;
+  for (const NativeType& type : family.natives) {
+    const auto params = split_choices(type.params);
+    if (std::find(params.begin(), params.end(), param) == params.end()) continue;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", type.name);
+  }
+  return names;
+}
+
+void check_params(const Family& family,
+                  const NativeType& type,
+                  const CheckedValues& values,
+                  Problems& problems) {
+  const std::string prefix = fmt::format("{}.params.", family.section);
+  const auto params = split_choices(type.params);
+  for (auto at = values.lower_bound(prefix); at != values.end(); ++at) {
+    if (!at->first.starts_with(prefix)) break;
+    const std::string_view name = std::string_view(at->first).substr(prefix.size());
+    const Key* const key = find_key(at->first);
+    const bool reported = key->status == KeyStatus::unread || key->status == KeyStatus::refused;
+    if (reported || std::find(params.begin(), params.end(), name) != params.end()) continue;
+    problems.add(at->second.position, at->first,
+                 fmt::format("{} has no such parameter; {} has", type.name, owners(family, name)));
+  }
+}
+
+void check_family(const Family& family, const CheckedValues& values, Problems& problems) {
+  const auto section = values.find(family.section);
+  if (section == values.end() || !section->second.is(JsonValue::Kind::object)) return;
+  const std::string path = fmt::format("{}.type", family.section);
+  const auto given = values.find(path);
+  if (given == values.end()) {
+    problems.add(section->second.position, path,
+                 fmt::format("is missing; set it to {}", built_names(family)));
+    return;
+  }
+  if (!given->second.is(JsonValue::Kind::string)) return;  // reported with its type
+  const NativeType* const type = find_type(family, given->second.text);
+  if (type == nullptr || !type->built) {
+    problems.add(given->second.position, path, why_not(family, given->second.text));
+  }
+  if (type != nullptr) check_params(family, *type, values, problems);
+}
+
+void check_betas(const CheckedValues& values, Problems& problems) {
+  constexpr std::string_view path = "optimizer.params.betas";
+  const auto given = values.find(path);
+  if (given == values.end() || !given->second.is(JsonValue::Kind::array)) return;
+  const auto& betas = given->second.elements;
+  const bool right =
+      betas.size() == 2 && std::all_of(betas.begin(), betas.end(), [](const auto& b) {
+        return b.is(JsonValue::Kind::number) && b.number >= 0 && b.number < 1;
+      });
+  if (!right) problems.add(given->second.position, path, "must be two numbers in [0, 1)");
+}
+
+void check_torch_adam(const CheckedValues& values, Problems& problems) {
+  const auto torch = values.find("optimizer.params.torch_adam");
+  const auto correction = values.find("optimizer.params.bias_correction");
+  if (torch == values.end() || !torch->second.boolean || correction == values.end()) return;
+  problems.add(correction->second.position, correction->first,
+               "torch's Adam has no such parameter; leave out torch_adam");
+}
+
+}  // namespace
+
+void check_types(const CheckedValues& values, Problems& problems) {
+  check_family({"optimizer", optimizer_types(), torch_optimizers(), true}, values, problems);
+  check_family({"scheduler", scheduler_types(), torch_schedulers(), false}, values, problems);
+  check_betas(values, problems);
+  check_torch_adam(values, problems);
+}
+
+}  // namespace dstrain::config

@@ -1,0 +1,24 @@
+#pragma once
+#include <span>
+#include <string_view>
+
+namespace dstrain::config {
+
+/// One of DeepSpeed's optimizers or schedulers, and its parameters.
+struct NativeType {
+  std::string_view name;  ///< as DeepSpeed writes it
+  bool built = false;
+  std::string_view params;  ///< "lr|betas|eps"
+};
+
+/// DeepSpeed compares the names of optimizers without case: adam, Adam and ADAM are one.
+std::span<const NativeType> optimizer_types();
+/// ... and those of schedulers with it.
+std::span<const NativeType> scheduler_types();
+
+/// Names of torch.optim and torch.optim.lr_scheduler, which DeepSpeed takes too and dstrain does
+/// not.
+std::span<const std::string_view> torch_optimizers();
+std::span<const std::string_view> torch_schedulers();
+
+}  // namespace dstrain::config

@@ -1,0 +1,210 @@
+#include "runtime/config/value_check.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "runtime/config/suggest.h"
+
+namespace dstrain::config {
+namespace {
+
+using Kind = JsonValue::Kind;
+
+/// DeepSpeed drops "auto" in these sections: the default applies.
+constexpr std::array<std::string_view, 13> lenient_sections{"zero_optimization",
+                                                            "fp16",
+                                                            "bf16",
+                                                            "tensorboard",
+                                                            "wandb",
+                                                            "csv_monitor",
+                                                            "comet",
+                                                            "comms_logger",
+                                                            "hybrid_engine",
+                                                            "compile",
+                                                            "timers",
+                                                            "tensor_parallel",
+                                                            "weight_quantization"};
+
+bool takes_auto(const Key& key) {
+  if (key.automatic) return true;
+  const std::string_view top = key.path.substr(0, key.path.find('.'));
+  return top != key.path &&
+         std::find(lenient_sections.begin(), lenient_sections.end(), top) != lenient_sections.end();
+}
+
+std::string_view type_name(KeyType type) {
+  switch (type) {
+    case KeyType::section:
+      return "an object";
+    case KeyType::boolean:
+      return "true or false";
+    case KeyType::integer:
+      return "a whole number";
+    case KeyType::number:
+      return "a number";
+    case KeyType::text:
+      return "a string";
+    case KeyType::list:
+      return "a list";
+    case KeyType::any:
+      return "a value";
+  }
+  return {};
+}
+
+bool has_type(const JsonValue& value, KeyType type) {
+  switch (type) {
+    case KeyType::section:
+      return value.is(Kind::object);
+    case KeyType::boolean:
+      return value.is(Kind::boolean);
+    case KeyType::integer:
+      return value.integer.has_value();
+    case KeyType::number:
+      return value.is(Kind::number);
+    case KeyType::text:
+      return value.is(Kind::string);
+    case KeyType::list:
+      return value.is(Kind::array);
+    case KeyType::any:
+      return true;
+  }
+  return false;
+}
+
+/// What to write instead of a quoted number or boolean; empty when that is not the mistake.
+std::string unquoted(const JsonValue& value, KeyType type) {
+  if (!value.is(Kind::string)) return {};
+  double number = 0;
+  const char* const end = value.text.data() + value.text.size();
+  const auto [stopped, error] = std::from_chars(value.text.data(), end, number);
+  const bool numeric = !value.text.empty() && error == std::errc{} && stopped == end;
+  const bool wants_number = type == KeyType::integer || type == KeyType::number;
+  const bool logical = value.text == "true" || value.text == "false";
+  const bool quoted = (numeric && wants_number) || (logical && type == KeyType::boolean);
+  return quoted ? fmt::format("; without the quotes: {}", value.text) : std::string{};
+}
+
+std::string choice_list(std::string_view choices) {
+  std::string text;
+  for (const std::string_view choice : split_choices(choices)) {
+    text += fmt::format("{}\"{}\"", text.empty() ? "" : ", ", choice);
+  }
+  return text;
+}
+
+/// "off" values as JSON: texts quoted, others bare.
+std::string off_list(const Key& key) {
+  std::string text;
+  for (const std::string_view choice : split_choices(key.off)) {
+    const bool bare = key.type != KeyType::text || choice == "null";
+    text += fmt::format("{}{}{}{}", text.empty() ? "" : " or ", bare ? "" : "\"", choice,
+                        bare ? "" : "\"");
+  }
+  return text;
+}
+
+bool check_type(const Key& key,
+                const JsonValue& value,
+                const std::string& path,
+                Problems& problems) {
+  if (has_type(value, key.type)) return true;
+  if (value.is(Kind::null) && (key.fallback == "null" || is_one_of(value, key.off))) return false;
+  if (value.is_text("auto") && key.type != KeyType::section) {
+    problems.add(value.position, path, "\"auto\" has no meaning here; give a value");
+    return false;
+  }
+  problems.add(value.position, path,
+               fmt::format("expected {}, got {}{}", type_name(key.type), to_text(value),
+                           unquoted(value, key.type)));
+  return false;
+}
+
+bool check_range(const Key& key,
+                 const JsonValue& value,
+                 const std::string& path,
+                 Problems& problems) {
+  if (!value.is(Kind::number) || (value.number >= key.minimum && value.number <= key.maximum)) {
+    return true;
+  }
+  const std::string range = std::isinf(key.maximum)
+                                ? fmt::format("at least {}", key.minimum)
+                                : fmt::format("between {} and {}", key.minimum, key.maximum);
+  problems.add(value.position, path, fmt::format("must be {}, got {}", range, to_text(value)));
+  return false;
+}
+
+bool check_choice(const Key& key,
+                  const JsonValue& value,
+                  const std::string& path,
+                  Problems& problems) {
+  if (!value.is(Kind::string) || key.choices.empty() || is_one_of(value, key.choices)) return true;
+  const std::vector<std::string_view> choices = split_choices(key.choices);
+  const std::string likely = suggest(value.text, choices);
+  problems.add(value.position, path,
+               fmt::format("must be one of {}, got {}{}", choice_list(key.choices), to_text(value),
+                           likely.empty() ? "" : fmt::format("; did you mean \"{}\"?", likely)));
+  return false;
+}
+
+void check_status(const Key& key,
+                  const JsonValue& value,
+                  const std::string& path,
+                  Problems& problems) {
+  if (key.status == KeyStatus::hint) {
+    problems.warn(value.position, path, fmt::format("has no effect: {}", key.note));
+  }
+  if (key.status != KeyStatus::off_only || is_one_of(value, key.off) || value.is_text("auto"))
+    return;
+  problems.add(value.position, path,
+               fmt::format("{}: {} is not implemented yet; leave it out or set it to {}",
+                           to_text(value), key.note, off_list(key)));
+}
+
+bool same_text(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
+    return std::tolower(static_cast<unsigned char>(x)) ==
+           std::tolower(static_cast<unsigned char>(y));
+  });
+}
+
+}  // namespace
+
+bool is_one_of(const JsonValue& value, std::string_view choices) {
+  for (const std::string_view choice : split_choices(choices)) {
+    if (value.is(Kind::string) && same_text(value.text, choice)) return true;
+    if (value.is(Kind::null) && choice == "null") return true;
+    if (value.is(Kind::boolean) && choice == (value.boolean ? "true" : "false")) return true;
+    double number = 0;
+    const auto [stopped, error] =
+        std::from_chars(choice.data(), choice.data() + choice.size(), number);
+    const bool numeric = error == std::errc{} && stopped == choice.data() + choice.size();
+    if (value.is(Kind::number) && numeric && number == value.number) return true;
+  }
+  return false;
+}
+
+void check_value(const Key& key,
+                 const JsonValue& value,
+                 const std::string& path,
+                 Problems& problems) {
+  if (key.status == KeyStatus::refused) {
+    problems.add(value.position, path, key.note);
+  } else if (key.status == KeyStatus::unread) {
+    problems.warn(value.position, path, fmt::format("has no effect: {}", key.note));
+  } else if (value.is_text("auto") && takes_auto(key)) {
+    check_status(key, value, path, problems);
+  } else if (key.type != KeyType::boolean && is_one_of(value, key.off)) {
+    return;  // off, and that may be written in another type: "sparse_attention": false
+  } else if (check_type(key, value, path, problems) && check_range(key, value, path, problems) &&
+             check_choice(key, value, path, problems)) {
+    check_status(key, value, path, problems);
+  }
+}
+
+}  // namespace dstrain::config
