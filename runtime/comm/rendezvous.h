@@ -9,7 +9,7 @@ struct Rendezvous {
   int rank = 0;
   int world_size = 1;
   double timeout_seconds = 600;
-  std::string place;  ///< for messages, "127.0.0.1:29500"
+  std::string place = "the store";  ///< for messages: "127.0.0.1:29500"
 };
 
 /// Returns once all ranks have called it with the same store; once per store. Throws Error{timeout}

@@ -65,8 +65,10 @@ class ServerLoop {
     return true;
   }
 
-  /// Strangers are looked at each second, so that none outstays its time by more.
-  [[nodiscard]] int poll_ms() const { return strangers() == 0 ? -1 : 1000; }
+  /// Strangers are looked at now and then, so that none stays for twice its time.
+  [[nodiscard]] int poll_ms() const {
+    return strangers() == 0 ? -1 : Deadline::after(handshake_seconds_).remaining_ms();
+  }
 
   [[nodiscard]] std::size_t strangers() const {
     return static_cast<std::size_t>(
