@@ -13,7 +13,7 @@ struct Rendezvous {
 };
 
 /// Returns once all ranks have called it with the same store; once per store. Throws Error{timeout}
-/// that names the ranks that have not arrived.
+/// that names the ranks that have not arrived, Error{comm} when two call with the same rank.
 void wait_for_all(Store& store, const Rendezvous& rendezvous);
 
 }  // namespace dstrain::comm

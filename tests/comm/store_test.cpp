@@ -154,3 +154,11 @@ TEST_CASE("Rendezvous: the missing ranks are named", "[comm]") {
   CHECK_THROWS_WITH(comm::wait_for_all(store, rendezvous),
                     "rendezvous timed out after 0.1 s at 127.0.0.1:29500: waiting for ranks 2 3");
 }
+
+TEST_CASE("Rendezvous: two processes of one rank", "[comm]") {
+  comm::MemoryStore store;
+  store.add("arrived/1", 1);
+  const comm::Rendezvous rendezvous{.rank = 1, .world_size = 2};
+  CHECK_THROWS_WITH(comm::wait_for_all(store, rendezvous),
+                    "two processes say that they are rank 1 at the store: give each its own RANK");
+}

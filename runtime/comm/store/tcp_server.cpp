@@ -79,7 +79,7 @@ class ServerLoop {
     while (true) {
       UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       const bool none_free = !socket && (errno == EMFILE || errno == ENFILE);
-      if (none_free || strangers() >= strangers_max) drop_oldest_stranger();
+      if (none_free || (socket && strangers() >= strangers_max)) drop_oldest_stranger();
       if (!socket) return;
       const int on = 1;
       ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
