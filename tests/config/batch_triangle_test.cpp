@@ -77,9 +77,9 @@ TEST_CASE("BatchTriangle: every row of DeepSpeed's table", "[config][batch]") {
 }
 
 TEST_CASE("BatchTriangle: a problem for all world sizes is one for each", "[config][batch]") {
-  const std::int64_t train = GENERATE(absent, 0, 1, 7, 12, 32);
-  const std::int64_t micro = GENERATE(absent, 0, 1, 3, 4);
-  const std::int64_t steps = GENERATE(absent, 0, 1, 2, 5);
+  const std::int64_t train = GENERATE(values<std::int64_t>({absent, 0, 1, 7, 12, 32}));
+  const std::int64_t micro = GENERATE(values<std::int64_t>({absent, 0, 1, 3, 4}));
+  const std::int64_t steps = GENERATE(values<std::int64_t>({absent, 0, 1, 2, 5}));
   CAPTURE(train, micro, steps);
   const BatchGiven sizes = given({train, micro, steps, 0, {}, ""});
   if (!sizes.train && !sizes.micro && sizes.accumulation.value_or(1) > 0) return;

@@ -126,7 +126,7 @@ TEST_CASE("Published: spellings that DeepSpeed ignores get a warning each", "[co
                                            "ds.json:4:60: zero_optimization.aio: ",
                                            "ds.json:5:43: activation_checkpointing.enabled: ",
                                            "ds.json:6:36: pipeline.micro_batch_size: ",
-                                           "ds.json:7:71: scheduler.params.last_batch_iteration: "};
+                                           "ds.json:7:72: scheduler.params.last_batch_iteration: "};
   REQUIRE(config.warnings().size() == places.size());
   for (std::size_t i = 0; i < places.size(); ++i) {
     CAPTURE(config.warnings()[i]);

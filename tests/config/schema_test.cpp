@@ -29,6 +29,9 @@ std::string harmless(const Key& key) {
     return fmt::format("\"{}\"", text);
   };
   const bool bare_null = key.fallback == "null";
+  if (bare_null && key.status == KeyStatus::hint) {  // null would be the same as nothing
+    return key.type == KeyType::text ? "\"x\"" : key.type == KeyType::boolean ? "true" : "1";
+  }
   switch (key.type) {
     case KeyType::section:
       return key.status == KeyStatus::off_only ? "null" : "{}";
@@ -93,7 +96,7 @@ TEST_CASE("Schema: every key is reachable and does what its status says", "[conf
         CHECK(contains(told, path + ": " + std::string(key.note)));
         break;
       case KeyStatus::off_only:
-        CHECK((told == "no error" || contains(told, "deprecated")));
+        CHECK((told == "no error" || contains(told, "warning")));
         CHECK_FALSE(key.note.empty());
         CHECK_FALSE(key.off.empty());
         break;

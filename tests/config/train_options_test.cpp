@@ -128,8 +128,9 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
 
 TEST_CASE("TrainOptions: an option without its value", "[config][options]") {
   CHECK(contains(error_of({"--lr"}), "--lr"));
-  CHECK(contains(error_of({"--train_file", "--lr", "1"}), "--train_file"));
+  CHECK(contains(error_of({"--train_file", "--lr", "1"}), "--train_file: needs a value"));
   CHECK(contains(error_of({"--train_file="}), "--train_file"));
+  CHECK(contains(error_of({"--train_file", ""}), "--train_file: needs a value"));
 }
 
 TEST_CASE("TrainOptions: what a run needs is asked for at once", "[config][options]") {
