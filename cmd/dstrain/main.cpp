@@ -1,1 +1,76 @@
-int main() { return 0; }
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cmd/dstrain/commands.h"
+#include "launcher/signals.h"
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/base/worker_env.h"
+
+namespace dstrain {
+namespace {
+
+void print_help() {
+  std::string text =
+      "dstrain trains language models on many processes.\n\n"
+      "  dstrain [launch options] train   [training options]\n"
+      "  dstrain [launch options] PROGRAM [program arguments]\n"
+      "  dstrain COMMAND ...\n\n"
+      "Launch options stand before the command or program; everything after it goes to it as it\n"
+      "is. PROGRAM is a path, or a name on PATH; a name ending in .py runs under python3 -u, and\n"
+      "then gets --local_rank=N as its first argument unless --no_local_rank is given. Each "
+      "rank's\n"
+      "environment says who it is: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT ...\n\n"
+      "Commands:\n";
+  for (const CommandInfo& command : all_commands()) {
+    if (!command.summary.empty())
+      text += fmt::format("  {:<28}{}\n", command.name, command.summary);
+  }
+  text += launcher::launch_options_help();
+  text +=
+      "\n.deepspeed_env and .dstrain_env, in the home directory and then in this one, hold lines\n"
+      "NAME=VALUE for the ranks' environment. --dry_run lists under \"commands\" what each rank "
+      "runs.\n\n"
+      "Exit status: 0 done; 2 wrong usage or input; 3 could not launch; 4 timed out; 75 stopped "
+      "on\n"
+      "request with a checkpoint; 130 Ctrl-C; else the first failing rank's own, 128 + signal.\n";
+  fmt::print("{}", text);
+}
+
+int run(std::span<const std::string> arguments) {
+  const launcher::CommandLine line = launcher::parse_command_line(arguments);
+  if (line.help) return print_help(), status::done;
+  if (line.version) return fmt::print("dstrain {}\n", DSTRAIN_VERSION), status::done;
+  start_log(line.options.log_level);
+  if (line.command.empty()) {
+    fail(ErrorCode::usage, "nothing to run; dstrain --help shows how to say what");
+  }
+  const CommandInfo* const command = find_command(line.command.front());
+  if (command == nullptr || command->kind == CommandInfo::Kind::daemon || line.options.module) {
+    return launch_command(line);
+  }
+  if (line.launch_options_given) {
+    fail(ErrorCode::usage, "{} takes no launch options", command->name);
+  }
+  return command->run(std::span(line.command).subspan(1));
+}
+
+}  // namespace
+}  // namespace dstrain
+
+int main(int argc, char** argv) {
+  try {
+    dstrain::launcher::fill_standard_streams();
+    return dstrain::run(std::vector<std::string>(argv + 1, argv + argc));
+  } catch (const dstrain::Error& error) {
+    fmt::print(stderr, "dstrain: error: {}\n", error.what());
+    return dstrain::exit_status(error.code());
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "dstrain: error: {}\n", error.what());
+    return dstrain::status::failed;
+  }
+}

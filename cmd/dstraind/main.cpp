@@ -1,1 +1,46 @@
-int main() { return 0; }
+// The training daemon: one process per rank, started by dstrain, srun or by hand.
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "cmd/dstraind/commands.h"
+#include "runtime/base/log.h"
+#include "runtime/base/worker_env.h"
+
+namespace {
+
+int run(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) {
+    dstrain::fail(dstrain::ErrorCode::usage,
+                  "usage: dstraind train|generate ...; started for you by dstrain");
+  }
+  const std::span rest = std::span(arguments).subspan(1);
+  if (arguments[0] == "train") return dstrain::cmd::train_command(rest);
+  if (arguments[0] == "generate") return dstrain::cmd::generate_command(rest);
+  if (arguments[0] == "--version") {
+    fmt::print("dstraind {}\n", DSTRAIN_VERSION);
+    return dstrain::status::done;
+  }
+  dstrain::fail(dstrain::ErrorCode::usage, "dstraind: \"{}\" is not a command: train or generate",
+                arguments[0]);
+}
+
+}  // namespace
+
+int main(int argc, char* argv[]) {
+  try {
+    dstrain::start_log("info");
+    return run({argv + 1, argv + argc});
+  } catch (const dstrain::Error& error) {
+    dstrain::log_error(error.what());
+    return dstrain::exit_status(error.code());
+  } catch (const std::bad_alloc&) {
+    dstrain::log_error("the machine is out of memory");
+  } catch (const std::exception& error) {
+    dstrain::log_error(error.what());
+  }
+  return dstrain::status::failed;
+}

@@ -62,10 +62,15 @@ void write_text_file(const std::filesystem::path& path, std::string_view text) {
   const std::string temporary = path.string() + ".tmp";
   UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd) fail_errno(errno, "create " + temporary);
-  write_all(fd.get(), text, temporary);
-  if (::fsync(fd.get()) != 0) fail_errno(errno, "fsync " + temporary);
-  if (::rename(temporary.c_str(), path.c_str()) != 0)
-    fail_errno(errno, "rename to " + path.string());
+  try {
+    write_all(fd.get(), text, temporary);
+    if (::fsync(fd.get()) != 0) fail_errno(errno, "fsync " + temporary);
+    if (::rename(temporary.c_str(), path.c_str()) != 0)
+      fail_errno(errno, "rename to " + path.string());
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) {

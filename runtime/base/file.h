@@ -14,7 +14,7 @@ namespace dstrain {
 std::string read_text_file(const std::filesystem::path& path, Bytes bytes_max);
 
 /// Writes `text` to a new file beside `path`, flushes it to disk and renames it over `path`: a
-/// reader sees the old file or the new one, whole. Throws Error{io}.
+/// reader sees the old file or the new one, whole. Throws Error{io} and then leaves nothing behind.
 void write_text_file(const std::filesystem::path& path, std::string_view text);
 
 /// A read-only view of a whole file, mapped. Move-only.

@@ -22,9 +22,7 @@ int compute_threads() {
 
 void flush_denormals_in_compute_threads() {
 #pragma omp parallel
-  {
-    _mm_setcsr(_mm_getcsr() | flush_denormals);
-  }
+  { _mm_setcsr(_mm_getcsr() | flush_denormals); }
 }
 
 }  // namespace dstrain

@@ -24,6 +24,11 @@ class [[nodiscard]] Result {
     DSTRAIN_CHECK(ok(), "{}", error());
     return std::get<0>(outcome_);
   }
+  /// Mutable, so that a move-only value can be taken out.
+  [[nodiscard]] T& value() {
+    DSTRAIN_CHECK(ok(), "{}", error());
+    return std::get<0>(outcome_);
+  }
   [[nodiscard]] const std::string& error() const { return std::get<1>(outcome_).message; }
 
  private:

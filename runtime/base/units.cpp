@@ -14,15 +14,18 @@ struct Unit {
   double bytes;
 };
 
-constexpr std::array<Unit, 11> units{{{"", 1},
+constexpr std::array<Unit, 14> units{{{"", 1},
                                       {"b", 1},
                                       {"k", 1024.0},
                                       {"kb", 1e3},
                                       {"kib", 1024.0},
+                                      {"m", 1048576.0},
                                       {"mb", 1e6},
                                       {"mib", 1048576.0},
+                                      {"g", 1073741824.0},
                                       {"gb", 1e9},
                                       {"gib", 1073741824.0},
+                                      {"t", 1099511627776.0},
                                       {"tb", 1e12},
                                       {"tib", 1099511627776.0}}};
 
@@ -53,17 +56,20 @@ std::string format_bytes(Bytes bytes) {
   constexpr std::array<const char*, 5> names{"B", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes);
   std::size_t unit = 0;
-  while (std::abs(value) >= 1024 && unit + 1 < names.size()) {
+  while (std::abs(value) >= 1023.5 && unit + 1 < names.size()) {  // not "1024 KiB"
     value /= 1024;
     ++unit;
   }
   if (unit == 0) return fmt::format("{} B", bytes);
-  const int decimals = value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  const double size = std::abs(value);
+  const int decimals = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
   return fmt::format("{:.{}f} {}", value, decimals, names[unit]);
 }
 
 std::string format_duration(double seconds) {
-  const auto total = static_cast<std::int64_t>(std::llround(std::max(0.0, seconds)));
+  constexpr double longest = 1e12;  // an estimate may divide by nothing
+  if (std::isnan(seconds)) return "?";
+  const auto total = static_cast<std::int64_t>(std::llround(std::clamp(seconds, 0.0, longest)));
   if (total < 60) return fmt::format("{}s", total);
   if (total < 3600) return fmt::format("{}m{:02}s", total / 60, total % 60);
   return fmt::format("{}h{:02}m", total / 3600, total / 60 % 60);

@@ -14,13 +14,13 @@ constexpr Bytes kibibyte = 1024;
 constexpr Bytes mebibyte = 1024 * kibibyte;
 constexpr Bytes gibibyte = 1024 * mebibyte;
 
-/// "1536", "512MiB", "2GiB", "1.5GB" (decimal), case-insensitive, to bytes.
+/// "1536", "512MiB", "2G" (binary, as 2GiB), "1.5GB" (decimal), case-insensitive, to bytes.
 Result<Bytes> parse_bytes(std::string_view text);
 
 /// 1536 -> "1.50 KiB": three significant digits and a binary unit.
 std::string format_bytes(Bytes bytes);
 
-/// 93 s -> "1m33s".
+/// 93 s -> "1m33s". Below zero counts as zero; what is no number is "?".
 std::string format_duration(double seconds);
 
 /// The smallest multiple of `alignment` that is at least `value`; both non-negative.

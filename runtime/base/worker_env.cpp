@@ -22,8 +22,8 @@ std::int64_t integer_from_env(const char* name, std::int64_t fallback, std::int6
   return value;
 }
 
-int int_from_env(const char* name, int fallback) {
-  return static_cast<int>(integer_from_env(name, fallback, 1 << 20));
+int int_from_env(const char* name, int fallback, int most = 1 << 20) {
+  return static_cast<int>(integer_from_env(name, fallback, most));
 }
 
 }  // namespace
@@ -49,13 +49,14 @@ WorkerEnv read_worker_env() {
   worker.world_size = int_from_env(env::world_size, worker.world_size);
   worker.local_rank = int_from_env(env::local_rank, worker.local_rank);
   worker.local_world_size = int_from_env(env::local_world_size, worker.world_size);
-  worker.master_port = int_from_env(env::master_port, worker.master_port);
+  worker.master_port = int_from_env(env::master_port, worker.master_port, 65535);
   worker.timeout_seconds = int_from_env(env::timeout, 600);
   worker.device_memory_bytes =
       integer_from_env(env::device_memory, 0, std::numeric_limits<std::int64_t>::max());
   if (const char* address = std::getenv(env::master_addr)) worker.master_addr = address;
   if (const char* token = std::getenv(env::token)) worker.token = token;
-  if (worker.rank >= worker.world_size || worker.local_rank >= worker.local_world_size) {
+  if (worker.rank >= worker.world_size || worker.local_rank >= worker.local_world_size ||
+      worker.local_world_size > worker.world_size) {
     fail(ErrorCode::usage, "RANK={} WORLD_SIZE={} LOCAL_RANK={} LOCAL_WORLD_SIZE={} do not fit",
          worker.rank, worker.world_size, worker.local_rank, worker.local_world_size);
   }

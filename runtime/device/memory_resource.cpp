@@ -1,10 +1,12 @@
 #include "runtime/device/memory_resource.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include <sys/mman.h>
 
-#include "runtime/base/error.h"
+#include "runtime/base/check.h"
 
 namespace dstrain {
 namespace {
@@ -19,6 +21,8 @@ Bytes alignment_of(Bytes bytes) {
 }  // namespace
 
 std::byte* HostMemory::allocate(Bytes bytes, StreamView /*stream*/) {
+  DSTRAIN_CHECK(bytes >= 0 && bytes <= std::numeric_limits<Bytes>::max() - huge_page, "{} bytes",
+                bytes);
   const Bytes alignment = alignment_of(bytes);
   const auto size = static_cast<std::size_t>(round_up(std::max<Bytes>(bytes, 1), alignment));
   void* const address = std::aligned_alloc(static_cast<std::size_t>(alignment), size);
@@ -30,14 +34,27 @@ std::byte* HostMemory::allocate(Bytes bytes, StreamView /*stream*/) {
 }
 
 void HostMemory::deallocate(std::byte* address, Bytes /*bytes*/, StreamView stream) noexcept {
-  stream.launch([address] { std::free(address); });
+  stream.launch_always([address] { std::free(address); });
 }
 
 void MemoryLedger::Count::add(Bytes bytes) noexcept {
-  const Bytes now = current.fetch_add(bytes) + bytes;
+  raise_peak(current.fetch_add(bytes) + bytes);
+}
+
+void MemoryLedger::Count::raise_peak(Bytes now) noexcept {
   Bytes seen = peak.load();
   while (now > seen && !peak.compare_exchange_weak(seen, now)) {
   }
+}
+
+bool MemoryLedger::try_add(MemoryCategory category, Bytes bytes, Bytes limit) noexcept {
+  Bytes before = total_.current.load();
+  do {
+    if (bytes > limit - before) return false;
+  } while (!total_.current.compare_exchange_weak(before, before + bytes));
+  total_.raise_peak(before + bytes);
+  categories_[static_cast<std::size_t>(category)].add(bytes);
+  return true;
 }
 
 void MemoryLedger::add(MemoryCategory category, Bytes bytes) noexcept {
@@ -54,21 +71,27 @@ Bytes MemoryLedger::current(MemoryCategory category) const noexcept {
 }
 
 std::byte* TrackedMemory::allocate(Bytes bytes, StreamView stream) {
-  if (options_.limit > 0 && ledger_.current() + bytes > options_.limit) {
-    std::string in_use;
-    for (std::size_t i = 0; i < memory_category_names.size(); ++i) {
-      in_use += fmt::format("{} {} {}", i == 0 ? "" : ",", memory_category_names[i],
-                            format_bytes(ledger_.current(static_cast<MemoryCategory>(i))));
-    }
-    fail(ErrorCode::out_of_memory,
-         "device memory: {} more for {} does not fit into the budget of {} (in use:{}); use a "
-         "higher ZeRO stage, a smaller micro batch, --gradient_checkpointing or more ranks",
-         format_bytes(bytes), memory_category_names[static_cast<std::size_t>(options_.category)],
-         format_bytes(options_.limit), in_use);
+  const Bytes limit = options_.limit > 0 ? options_.limit : std::numeric_limits<Bytes>::max();
+  if (!ledger_.try_add(options_.category, bytes, limit)) refuse(bytes);
+  try {
+    return upstream_.allocate(bytes, stream);
+  } catch (...) {
+    ledger_.add(options_.category, -bytes);
+    throw;
   }
-  std::byte* const address = upstream_.allocate(bytes, stream);
-  ledger_.add(options_.category, bytes);
-  return address;
+}
+
+void TrackedMemory::refuse(Bytes bytes) const {
+  std::string in_use;
+  for (std::size_t i = 0; i < memory_category_names.size(); ++i) {
+    in_use += fmt::format("{} {} {}", i == 0 ? "" : ",", memory_category_names[i],
+                          format_bytes(ledger_.current(static_cast<MemoryCategory>(i))));
+  }
+  fail(ErrorCode::out_of_memory,
+       "device memory: {} more for {} does not fit into the budget of {} (in use:{}); use a "
+       "higher ZeRO stage, a smaller micro batch, --gradient_checkpointing or more ranks",
+       format_bytes(bytes), memory_category_names[static_cast<std::size_t>(options_.category)],
+       format_bytes(options_.limit), in_use);
 }
 
 void TrackedMemory::deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept {

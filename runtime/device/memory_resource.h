@@ -38,6 +38,8 @@ class HostMemory final : public MemoryResource {
 /// Bytes in use now and at most, by category, of one tier. Thread-safe.
 class MemoryLedger {
  public:
+  /// Adds unless the total would pass `limit`; says whether it did.
+  [[nodiscard]] bool try_add(MemoryCategory category, Bytes bytes, Bytes limit) noexcept;
   void add(MemoryCategory category, Bytes bytes) noexcept;
   [[nodiscard]] Bytes current() const noexcept { return total_.current.load(); }
   [[nodiscard]] Bytes peak() const noexcept { return total_.peak.load(); }
@@ -49,13 +51,15 @@ class MemoryLedger {
     std::atomic<Bytes> current{0};
     std::atomic<Bytes> peak{0};
     void add(Bytes bytes) noexcept;
+    void raise_peak(Bytes now) noexcept;
   };
   Count total_;
   std::array<Count, memory_category_names.size()> categories_;
 };
 
 /// Counts what passes through it under one category of `ledger`, and refuses what would take the
-/// ledger's total over `limit` (0: no limit) with a table of what is in use.
+/// ledger's total over `limit` (0: no limit) with a table of what is in use. What is given back
+/// counts as free at once, though a worker stream frees it later: counts repeat from run to run.
 class TrackedMemory final : public MemoryResource {
  public:
   struct Options {
@@ -68,6 +72,8 @@ class TrackedMemory final : public MemoryResource {
   void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept override;
 
  private:
+  [[noreturn]] void refuse(Bytes bytes) const;
+
   MemoryResource& upstream_;
   MemoryLedger& ledger_;
   Options options_;

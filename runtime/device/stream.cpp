@@ -27,10 +27,10 @@ class StreamWorker {
     thread_.join();
   }
 
-  void push(std::function<void()> task) {
+  void push(std::function<void()> run, Stream::OnFailure on_failure) {
     {
       const std::lock_guard lock(mutex_);
-      tasks_.push_back(std::move(task));
+      tasks_.push_back({std::move(run), on_failure});
     }
     changed_.notify_all();
   }
@@ -42,25 +42,31 @@ class StreamWorker {
   }
 
  private:
+  struct Task {
+    std::function<void()> run;
+    Stream::OnFailure on_failure;
+  };
+
   void run() {
     flush_denormals_in_compute_threads();
     std::unique_lock lock(mutex_);
     while (true) {
       changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
       if (tasks_.empty()) return;
-      const std::function<void()> task = std::move(tasks_.front());
+      Task task = std::move(tasks_.front());
       tasks_.pop_front();
       busy_ = true;
-      const bool skip = failure_ != nullptr;
+      const bool failed = failure_ != nullptr;
       lock.unlock();
       std::exception_ptr failure;
       try {
-        if (!skip) task();
+        if (!failed || task.on_failure == Stream::OnFailure::run) task.run();
       } catch (...) {
         failure = std::current_exception();
       }
+      task = {};  // before the lock: what it holds may launch its own release on this stream
       lock.lock();
-      if (failure) failure_ = failure;
+      if (failure && !failure_) failure_ = failure;
       busy_ = false;
       changed_.notify_all();
     }
@@ -68,7 +74,7 @@ class StreamWorker {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::function<void()>> tasks_;
+  std::deque<Task> tasks_;
   std::exception_ptr failure_;
   bool busy_ = false;
   bool stopping_ = false;
@@ -81,8 +87,8 @@ Stream::Stream(Mode mode, Device device) : device_(device) {
 
 Stream::~Stream() = default;
 
-void Stream::enqueue(std::function<void()> task) {
-  worker_->push(std::move(task));
+void Stream::enqueue(std::function<void()> task, OnFailure on_failure) {
+  worker_->push(std::move(task), on_failure);
 }
 
 void Stream::synchronize() {
@@ -97,7 +103,7 @@ struct Event::State {
 
 Event Event::record(StreamView stream) {
   auto state = std::make_shared<State>();
-  stream.launch([state] {
+  stream.launch_always([state] {
     const std::lock_guard lock(state->mutex);
     state->reached = true;
     state->changed.notify_all();
@@ -106,7 +112,7 @@ Event Event::record(StreamView stream) {
 }
 
 void Event::wait_on(StreamView stream) const {
-  stream.launch([state = state_] {
+  stream.launch_always([state = state_] {
     std::unique_lock lock(state->mutex);
     state->changed.wait(lock, [&] { return state->reached; });
   });

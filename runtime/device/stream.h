@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -10,8 +11,9 @@ namespace dstrain {
 class StreamWorker;
 
 /// Work in order. A CPU stream either runs what it is given inline, on the caller's thread, or on
-/// a worker thread of its own; the worker keeps the first exception for synchronize() and drops
-/// what comes after it. Owner; hand out StreamView. Launching from several threads needs a lock.
+/// a worker thread of its own; the worker keeps the first exception for synchronize() and until
+/// then drops what comes after it, except launch_always(). Owner; hand out StreamView. Launching
+/// from several threads needs a lock.
 class Stream {
  public:
   enum class Mode { inline_on_caller, worker_thread };
@@ -30,7 +32,17 @@ class Stream {
     if (worker_ == nullptr) {
       task();
     } else {
-      enqueue(std::forward<Task>(task));
+      enqueue(std::forward<Task>(task), OnFailure::skip);
+    }
+  }
+
+  /// The same for work that must be done after a failure too: to release memory, to pass an event.
+  template <class Task>
+  void launch_always(Task&& task) {
+    if (worker_ == nullptr) {
+      task();
+    } else {
+      enqueue(std::forward<Task>(task), OnFailure::run);
     }
   }
 
@@ -38,7 +50,9 @@ class Stream {
   void synchronize();
 
  private:
-  void enqueue(std::function<void()> task);
+  friend class StreamWorker;
+  enum class OnFailure : std::uint8_t { skip, run };
+  void enqueue(std::function<void()> task, OnFailure on_failure);
 
   Device device_;
   std::unique_ptr<StreamWorker> worker_;
@@ -53,13 +67,18 @@ class StreamView {
   void launch(Task&& task) const {
     stream_->launch(std::forward<Task>(task));
   }
+  template <class Task>
+  void launch_always(Task&& task) const {
+    stream_->launch_always(std::forward<Task>(task));
+  }
   void synchronize() const { stream_->synchronize(); }
 
  private:
   Stream* stream_;
 };
 
-/// A point in a stream's work that another stream can wait for. Copies share the point.
+/// A point in a stream's work that another stream can wait for. Copies share the point. A stream
+/// reaches it after a failure too: nobody waits for ever, and synchronize() of that stream throws.
 class Event {
  public:
   /// The point after all that `stream` was given so far.

@@ -6,7 +6,7 @@
 namespace dstrain::model {
 
 /// The sizes and rates of a GPT-2 (Radford et al. 2019), under the names of Hugging Face's
-/// config.json.
+/// config.json. Activation: GELU in its tanh form; the head is tied to the token embedding.
 struct Gpt2Config {
   std::int64_t vocab_size = 50257;
   std::int64_t n_positions = 1024;
@@ -22,18 +22,25 @@ struct Gpt2Config {
 };
 
 /// "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"; the presets have no dropout. Throws
-/// Error{usage} that lists the presets.
+/// Error{usage} that lists the presets, or says that a llama preset is not built yet.
 Gpt2Config gpt2_preset(std::string_view name);
 
-/// Reads the text of a config.json (`path` is for messages). Unknown keys are ignored, as there
-/// are many that do not matter; a model_type, activation or option that would change the numbers
-/// and is not built is an error. Throws Error{input} naming the file and the key.
+/// Reads the text of a config.json (`path` is for messages). A key that is absent has Hugging
+/// Face's default: dropout 0.1. Unknown keys are ignored, as there are many that do not matter; a
+/// model_type, activation or option that would change the numbers and is not built is an error.
+/// Throws Error{input} naming the file and the key.
 Gpt2Config parse_gpt2_config(const std::string& text, const std::string& path);
 
-/// Applies "n_layer=2,n_embd=64". Throws Error{usage} naming the bad item.
+/// The configuration that --config_name means: a preset's name, a config.json, or a directory that
+/// holds one. Throws Error{usage} or Error{input}.
+Gpt2Config load_gpt2_config(const std::string& name_or_path);
+
+/// Applies "n_layer=2,n_embd=64". While n_inner is four times n_embd it follows n_embd. Throws
+/// Error{usage} naming the bad item.
 void apply_overrides(Gpt2Config& config, std::string_view overrides);
 
-/// Throws Error{usage} when sizes are not positive or n_embd is no multiple of n_head.
+/// Throws Error{usage} naming a size or rate that is out of range, or when n_embd is no multiple
+/// of n_head.
 void check(const Gpt2Config& config);
 
 /// The config.json of a Hugging Face GPT2LMHeadModel with these sizes.

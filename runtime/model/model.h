@@ -18,6 +18,8 @@ struct Model {
   std::int64_t layers = 0;                   ///< L
   std::string config_json;                   ///< the Hugging Face config.json to export
 
+  /// Every unit's own parameters, in the order of the units.
+  [[nodiscard]] std::vector<ParameterSpec> parameters() const;
   [[nodiscard]] std::int64_t parameter_count() const;
   /// FLOP per trained token, forward and backward: 6 N + 6 L C T (causal attention counted as half
   /// the square), as llm.c counts.

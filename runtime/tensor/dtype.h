@@ -25,9 +25,12 @@ constexpr Bytes size_of(DType dtype) {
   return 0;
 }
 
-/// The DType of a C++ type: dtype_of<float> is f32.
+/// The DType of a C++ type: dtype_of<float> is f32. A type without one does not compile.
 template <class T>
-inline constexpr DType dtype_of = DType::u8;
+inline constexpr DType dtype_of = [] {
+  static_assert(sizeof(T) == 0, "no tensor holds elements of this type");
+  return DType::u8;
+}();
 template <>
 inline constexpr DType dtype_of<float> = DType::f32;
 template <>
@@ -36,5 +39,7 @@ template <>
 inline constexpr DType dtype_of<std::int64_t> = DType::i64;
 template <>
 inline constexpr DType dtype_of<std::uint16_t> = DType::u16;
+template <>
+inline constexpr DType dtype_of<std::uint8_t> = DType::u8;
 
 }  // namespace dstrain

@@ -1,0 +1,35 @@
+#pragma once
+#include <span>
+#include <string>
+
+#include "launcher/options.h"
+
+namespace dstrain {
+
+/// `dstrain agent`: see launcher/agent.h.
+int agent_command(std::span<const std::string> arguments);
+
+/// `dstrain config check|show FILE ...`.
+int config_command(std::span<const std::string> arguments);
+
+/// `dstrain [launch options] train|generate|evaluate|PROGRAM ...`.
+int launch_command(const launcher::CommandLine& line);
+
+/// The names a first word may have.
+struct CommandInfo {
+  enum class Kind {
+    tool,   ///< runs in this process; takes no launch options
+    daemon  ///< runs in dstraind, one process per rank
+  };
+  std::string_view name;
+  Kind kind;
+  std::string_view summary;                            ///< for --help; empty: not listed
+  int (*run)(std::span<const std::string> arguments);  ///< of a tool, without its own name
+};
+
+std::span<const CommandInfo> all_commands();
+
+/// The command with this name, or null.
+const CommandInfo* find_command(std::string_view name);
+
+}  // namespace dstrain

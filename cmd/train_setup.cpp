@@ -1,0 +1,94 @@
+#include "cmd/train_setup.h"
+
+#include <algorithm>
+
+#include "cmd/model_loading.h"
+#include "runtime/config/resolve.h"
+#include "runtime/config/train_options.h"
+#include "runtime/data/batch_loader.h"
+#include "runtime/model/gpt2.h"
+#include "runtime/model/hf_import.h"
+#include "runtime/model/random_source.h"
+#include "runtime/optim/adamw.h"
+
+namespace dstrain::cmd {
+namespace {
+
+constexpr std::int64_t default_block_size = 1024;
+
+std::unique_ptr<data::TokenStream> open_tokens(const std::string& path, const TrainSetup& setup) {
+  auto tokens = std::make_unique<data::TokenStream>(
+      path, data::TokenOptions{setup.model.vocabulary, setup.settings.data.tokenizer});
+  if (data::sample_count(*tokens, setup.settings.data.block_size) == 0) {
+    fail(ErrorCode::input, "{}: {} tokens are too few for one sample of --block_size {}", path,
+         tokens->size(), setup.settings.data.block_size);
+  }
+  return tokens;
+}
+
+void open_data(TrainSetup& setup) {
+  config::DataSettings& data = setup.settings.data;
+  if (data.block_size == 0) data.block_size = std::min(default_block_size, setup.model.positions);
+  if (data.block_size > setup.model.positions) {
+    fail(ErrorCode::usage, "--block_size {} is longer than the model's {} positions",
+         data.block_size, setup.model.positions);
+  }
+  setup.training_tokens = open_tokens(data.train_file, setup);
+  const std::int64_t samples = data::sample_count(*setup.training_tokens, data.block_size);
+  if (samples < setup.settings.train_batch_size) {
+    fail(ErrorCode::input, "{}: {} samples of {} tokens do not fill one batch of {}",
+         data.train_file, samples, data.block_size, setup.settings.train_batch_size);
+  }
+  if (!data.validation_file.empty()) {
+    setup.validation_tokens = open_tokens(data.validation_file, setup);
+  }
+}
+
+std::unique_ptr<model::ParameterSource> open_parameters(const TrainSetup& setup) {
+  const std::vector<model::ParameterSpec> specs = setup.model.parameters();
+  const std::string& directory = setup.settings.model.directory;
+  if (!directory.empty()) return std::make_unique<model::HfWeights>(directory, specs);
+  return std::make_unique<model::RandomSource>(setup.settings.seed, specs);
+}
+
+void plan(TrainSetup& setup, TrainPlace place) {
+  const config::TrainSettings& settings = setup.settings;
+  setup.engine = {.shape = {settings.micro_batch_size, settings.data.block_size},
+                  .mode = settings.gradient_checkpointing ? engine::FrameMode::checkpointing
+                                                          : engine::FrameMode::training,
+                  .gradient_clipping = settings.gradient_clipping,
+                  .seed = settings.seed};
+  setup.layout = std::make_unique<zero::FlatLayout>(
+      setup.model,
+      zero::FlatLayout::Options{place.world_size, settings.zero.persistence_threshold_numel,
+                                settings.zero.persistence_total_numel});
+  setup.plan = zero::plan_memory(
+      *setup.layout, {.stage = settings.zero.stage,
+                      .reduce_bucket_numel = settings.zero.reduce_bucket_numel,
+                      .optimizer_states = optim::AdamW(settings.optimizer).state_names().size(),
+                      .activations = engine::Engine::activation_bytes(setup.model, setup.engine)});
+  if (place.device_memory > 0 && setup.plan.total() > place.device_memory) {
+    fail(ErrorCode::out_of_memory,
+         "the run needs {} of device memory per rank and --device_memory allows {} ({}); use a "
+         "higher ZeRO stage, more ranks, a smaller micro batch or --gradient_checkpointing",
+         format_bytes(setup.plan.total()), format_bytes(place.device_memory),
+         zero::describe(setup.plan, zero::formula_bytes(setup.layout->numel(), settings.zero.stage,
+                                                        place.world_size)));
+  }
+}
+
+}  // namespace
+
+TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace place) {
+  const config::TrainOptions options = config::parse_train_options(arguments);
+  TrainSetup setup;
+  setup.model = model::make_gpt2(model_config(options.model));
+  setup.settings =
+      config::resolve(options, {.world_size = place.world_size, .hidden = setup.model.hidden});
+  open_data(setup);
+  setup.initial_parameters = open_parameters(setup);
+  plan(setup, place);
+  return setup;
+}
+
+}  // namespace dstrain::cmd

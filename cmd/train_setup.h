@@ -1,0 +1,39 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "runtime/config/train_settings.h"
+#include "runtime/data/token_stream.h"
+#include "runtime/engine/engine.h"
+#include "runtime/model/model.h"
+#include "runtime/model/parameter_source.h"
+#include "zero/flat_layout.h"
+#include "zero/memory_plan.h"
+
+namespace dstrain::cmd {
+
+/// All that a training run decides before any rank starts: every mistake in flags, configuration,
+/// model directory and data is found while making it.
+struct TrainSetup {
+  config::TrainSettings settings;
+  model::Model model;
+  std::unique_ptr<model::ParameterSource> initial_parameters;
+  std::unique_ptr<data::TokenStream> training_tokens;
+  std::unique_ptr<data::TokenStream> validation_tokens;  ///< null: no evaluation
+  std::unique_ptr<zero::FlatLayout> layout;
+  engine::Engine::Options engine;
+  zero::MemoryPlan plan;
+};
+
+struct TrainPlace {
+  int world_size = 1;
+  Bytes device_memory = 0;  ///< budget per rank; 0: none
+};
+
+/// `arguments`: what follows `train`. Throws Error{usage, config, input}, or Error{out_of_memory}
+/// when the plan does not fit into the budget.
+TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace place);
+
+}  // namespace dstrain::cmd

@@ -1,0 +1,27 @@
+#pragma once
+#include <functional>
+#include <set>
+#include <string>
+
+#include <sys/types.h>
+
+namespace dstrain::launcher {
+
+/// The processes that become children of the launcher when its agent dies. Processes that were its
+/// children before (a shell may exec the launcher with jobs in the background) are never touched.
+class JobChildren {
+ public:
+  /// Construct before the agent is started: whatever is a child now is not of the job.
+  explicit JobChildren(const std::string& job_id);
+
+  /// Reaps all that have ended, and calls `on_end(pid, wait_status)` for each.
+  void reap(const std::function<void(pid_t, int)>& on_end);
+  /// Sends SIGKILL to each child that belongs to the job; returns how many there were.
+  std::size_t kill_all() const;
+
+ private:
+  std::set<pid_t> others_;
+  std::string marker_;
+};
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,29 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dstrain::launcher {
+
+/// What the launcher knows about the machine it runs on.
+struct Machine {
+  std::string host_name;
+  int cores = 1;  ///< that this process may use
+  int gpus = 0;
+  std::optional<std::string> visible_gpus;  ///< CUDA_VISIBLE_DEVICES of the user, when set
+};
+
+/// Asks the kernel; links no driver: GPUs are counted by their device files.
+Machine this_machine();
+
+/// Cores this process may use: its affinity, and no more than the control group's quota allows.
+int usable_cores();
+
+/// Cores that a CPU quota stands for, rounded up; none for "max" or an unreadable text.
+/// `cpu_max` is "QUOTA PERIOD" in microseconds, as in cpu.max.
+std::optional<int> cores_of_quota(std::string_view cpu_max);
+
+/// The rank's share of `cores` when `local_size` ranks divide them: at least 1.
+int cores_per_rank(int cores, int local_size);
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,55 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dstrain::launcher {
+
+inline constexpr int default_master_port = 29500;
+
+/// The launch options as typed. An absent optional, or an empty text, was not typed.
+struct LaunchOptions {
+  std::optional<std::string> hostfile;
+  std::string include;
+  std::string exclude;
+  std::optional<int> num_nodes;
+  std::optional<int> num_gpus;
+  std::string master_addr;
+  std::optional<int> master_port;
+  std::string launcher = "auto";
+  bool module = false;
+  bool no_python = false;
+  bool no_local_rank = false;
+  std::string each_rank_log_directory;
+  bool save_pid = false;
+  std::string log_level = "info";
+  std::optional<std::string> device;
+  std::int64_t device_memory_bytes = 0;  ///< 0: no budget
+  bool oversubscribe = false;
+  std::optional<int> timeout_seconds;
+  std::optional<double> grace_seconds;
+  std::vector<std::string> env;  ///< NAME or NAME=VALUE, in order
+  bool dry_run = false;
+};
+
+/// A command line in its two parts.
+struct CommandLine {
+  LaunchOptions options;
+  bool help = false;
+  bool version = false;
+  bool launch_options_given = false;
+  std::vector<std::string> command;  ///< the command or program and its arguments, byte for byte
+};
+
+/// Splits at the first word that is neither option nor an option's value; what follows is not
+/// looked at. '-' and '_' are the same within an option's name; the last of repeated options
+/// counts. Throws Error{usage} for unknown options ("did you mean"), wrong values, and options
+/// whose feature does not exist yet.
+CommandLine parse_command_line(std::span<const std::string> arguments);
+
+/// One paragraph per option, for --help.
+std::string launch_options_help();
+
+}  // namespace dstrain::launcher

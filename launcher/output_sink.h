@@ -1,0 +1,40 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "runtime/base/unique_fd.h"
+
+namespace dstrain::launcher {
+
+/// A standard stream of the launcher, written without ever blocking on a pipe, terminal or socket.
+/// What cannot be written yet is queued; whoever fills the queue looks at pending_bytes(). A stream
+/// nobody reads any more (EPIPE) or that fails (disk full) swallows the rest; the job goes on.
+class OutputSink {
+ public:
+  /// Borrows `fd`. Pipes and terminals are opened anew, so that O_NONBLOCK does not leak into the
+  /// shell that shares them.
+  explicit OutputSink(int fd);
+
+  void write(std::string_view bytes);
+  /// Writes as much as goes without waiting.
+  void flush();
+  /// To be polled for POLLOUT while pending_bytes() is not 0.
+  [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] std::size_t pending_bytes() const { return queue_.size() - position_; }
+  [[nodiscard]] bool at_line_start() const { return at_line_start_; }
+
+ private:
+  ssize_t write_some(std::string_view bytes) const;
+  void drop();
+
+  enum class Kind { plain, non_blocking, socket };
+  Kind kind_ = Kind::plain;
+  int fd_ = -1;
+  UniqueFd own_;
+  std::string queue_;
+  std::size_t position_ = 0;
+  bool broken_ = false;
+  bool at_line_start_ = true;
+};
+
+}  // namespace dstrain::launcher

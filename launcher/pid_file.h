@@ -1,0 +1,23 @@
+#pragma once
+#include <filesystem>
+
+namespace dstrain::launcher {
+
+/// --save_pid: `<temporary directory>/<pid>.deepspeed` with the launcher's pid, the process to
+/// signal; removed at the end.
+class PidFile {
+ public:
+  /// Throws Error{io} when the file cannot be made.
+  PidFile();
+  PidFile(const PidFile&) = delete;
+  PidFile& operator=(const PidFile&) = delete;
+  PidFile(PidFile&&) = delete;
+  PidFile& operator=(PidFile&&) = delete;
+  ~PidFile();
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace dstrain::launcher

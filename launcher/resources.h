@@ -1,0 +1,30 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/hostfile.h"
+#include "launcher/machine.h"
+#include "launcher/options.h"
+#include "launcher/placement.h"
+
+namespace dstrain::launcher {
+
+/// Where the ranks of a job run, and what the user should know about it.
+struct Resources {
+  HostPlan plan;
+  bool gpus = false;  ///< slots are GPUs; otherwise CPU ranks
+  std::vector<std::string> warnings;
+};
+
+/// The hostfile's hosts: the file that was typed, or /job/hostfile when there is one, or none.
+/// Throws Error{input} when a typed file is missing.
+std::optional<std::vector<HostEntry>> find_hostfile(const LaunchOptions& options);
+
+/// Turns options, machine and hostfile into a table of ranks, by DeepSpeed's order of resolution.
+/// Throws Error{usage} for options that contradict each other or ask for what is not there.
+Resources resolve_resources(const LaunchOptions& options,
+                            const Machine& machine,
+                            const std::optional<std::vector<HostEntry>>& hostfile);
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,29 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dstrain::launcher {
+
+/// A host and the slots of it that get ranks, ascending.
+struct HostSlots {
+  std::string host;
+  std::vector<int> slots;
+  bool operator==(const HostSlots&) const = default;
+};
+
+/// What --include and --exclude say; at most one of them is given.
+struct SelectionText {
+  std::string include;
+  std::string exclude;
+};
+
+/// Applies NODE[:SLOT,SLOT...][@NODE...] to the pool. A bare NODE means all its slots, unless slots
+/// of it are named elsewhere in the same text; "0-3" is a range. The pool's order is kept and hosts
+/// left without slots drop out. Throws Error{usage} for anything the pool does not have.
+std::vector<HostSlots> select_slots(const std::vector<HostSlots>& pool, const SelectionText& text);
+
+/// "0,2-4" -> 0 2 3 4, sorted, without duplicates. `what` starts the message of a failure.
+std::vector<int> parse_slot_list(std::string_view list, std::string_view what);
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,47 @@
+#pragma once
+#include <csignal>
+#include <optional>
+#include <span>
+
+#include <sys/types.h>
+
+#include "runtime/base/unique_fd.h"
+
+namespace dstrain::launcher {
+
+/// A signal that arrived, and the process it is about or came from. Of several SIGCHLD the kernel
+/// keeps the first: `pid` is the child that ended first.
+struct ArrivedSignal {
+  int number = 0;
+  pid_t pid = 0;
+};
+
+/// Blocks signals for this thread and gives them out one by one; a poll loop waits on fd().
+/// The mask of before is kept for children and restored at the end.
+class SignalSource {
+ public:
+  explicit SignalSource(std::span<const int> signals);
+  SignalSource(const SignalSource&) = delete;
+  SignalSource& operator=(const SignalSource&) = delete;
+  SignalSource(SignalSource&&) = delete;
+  SignalSource& operator=(SignalSource&&) = delete;
+  ~SignalSource();
+
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  [[nodiscard]] const sigset_t& previous_mask() const { return previous_; }
+  /// The next signal that has arrived, without waiting.
+  std::optional<ArrivedSignal> next();
+
+ private:
+  sigset_t previous_{};
+  UniqueFd fd_;
+};
+
+/// Makes a write to a closed pipe fail with EPIPE instead of ending this process.
+void ignore_broken_pipes();
+
+/// Opens /dev/null in place of stdin, stdout and stderr where they are closed, so that no file
+/// opened later takes their numbers.
+void fill_standard_streams();
+
+}  // namespace dstrain::launcher

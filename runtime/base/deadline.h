@@ -1,0 +1,37 @@
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace dstrain {
+
+/// A moment on the monotonic clock after which a wait gives up.
+class Deadline {
+ public:
+  /// `seconds` from now; more than ten years count as ten years.
+  static Deadline after(double seconds) {
+    const double most = 3.2e8;
+    return Deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                       std::chrono::duration<double>(std::min(seconds, most))));
+  }
+  /// The earlier of this one and `seconds` from now.
+  [[nodiscard]] Deadline at_most(double seconds) const {
+    return Deadline(std::min(moment_, after(seconds).moment_));
+  }
+  [[nodiscard]] bool passed() const { return Clock::now() >= moment_; }
+  /// Seconds left; 0 once it has passed.
+  [[nodiscard]] double remaining_seconds() const {
+    return std::max(0.0, std::chrono::duration<double>(moment_ - Clock::now()).count());
+  }
+  /// What poll(2) takes: milliseconds left, rounded up so that a wait does not spin at the end.
+  [[nodiscard]] int remaining_ms() const {
+    return static_cast<int>(std::min(std::ceil(remaining_seconds() * 1e3), 1e9));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  explicit Deadline(Clock::time_point moment) : moment_(moment) {}
+  Clock::time_point moment_;
+};
+
+}  // namespace dstrain

@@ -1,0 +1,173 @@
+#include "runtime/base/socket.h"
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <system_error>
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+namespace dstrain {
+namespace {
+
+struct AddressListDeleter {
+  void operator()(addrinfo* list) const noexcept { ::freeaddrinfo(list); }
+};
+using AddressList = std::unique_ptr<addrinfo, AddressListDeleter>;
+
+std::string text_of(int errno_value) {
+  return std::generic_category().message(errno_value);
+}
+
+/// Not AI_ADDRCONFIG: it hides 127.0.0.1 where loopback is the only network.
+Result<AddressList> resolve(const Endpoint& endpoint) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int status =
+      ::getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &found);
+  if (status != 0) {
+    return Failure{
+        fmt::format("cannot resolve host \"{}\": {}", endpoint.host, ::gai_strerror(status))};
+  }
+  return AddressList(found);
+}
+
+UniqueFd open_socket(const addrinfo& address) {
+  return UniqueFd(
+      ::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol));
+}
+
+/// Waits for `events`; false when the deadline passes first.
+bool wait_for(int socket, short events, Deadline deadline) {
+  pollfd entry{socket, events, 0};
+  while (true) {
+    const int ready = ::poll(&entry, 1, deadline.remaining_ms());
+    if (ready > 0) return true;
+    if (ready == 0 && deadline.passed()) return false;
+    if (ready < 0 && errno != EINTR) return true;  // the next call on the socket says what it is
+  }
+}
+
+/// 0, or why there is no connection.
+int connect_socket(int socket, const addrinfo& address, Deadline deadline) {
+  if (::connect(socket, address.ai_addr, address.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  if (!wait_for(socket, POLLOUT, deadline)) return ETIMEDOUT;
+  int error = 0;
+  socklen_t length = sizeof(error);
+  ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length);
+  return error;
+}
+
+bool is_loopback_address(const sockaddr& address) {
+  if (address.sa_family == AF_INET) {
+    sockaddr_in v4{};
+    std::memcpy(&v4, &address, sizeof(v4));
+    return (ntohl(v4.sin_addr.s_addr) >> 24) == 127;
+  }
+  if (address.sa_family != AF_INET6) return false;
+  sockaddr_in6 v6{};
+  std::memcpy(&v6, &address, sizeof(v6));
+  return std::memcmp(&v6.sin6_addr, &in6addr_loopback, sizeof(in6addr_loopback)) == 0;
+}
+
+}  // namespace
+
+std::string to_string(const Endpoint& endpoint) {
+  const bool is_v6_address = endpoint.host.find(':') != std::string::npos;
+  if (is_v6_address) return fmt::format("[{}]:{}", endpoint.host, endpoint.port);
+  return fmt::format("{}:{}", endpoint.host, endpoint.port);
+}
+
+bool is_loopback(const std::string& host) {
+  const auto addresses = resolve({host, 0});
+  if (!addresses.ok()) return false;
+  for (const addrinfo* at = addresses.value().get(); at != nullptr; at = at->ai_next) {
+    if (!is_loopback_address(*at->ai_addr)) return false;
+  }
+  return true;
+}
+
+Result<UniqueFd> listen_tcp(const Endpoint& endpoint) {
+  const auto addresses = resolve(endpoint);
+  if (!addresses.ok()) return Failure{addresses.error()};
+  int error = EADDRNOTAVAIL;
+  for (const addrinfo* at = addresses.value().get(); at != nullptr; at = at->ai_next) {
+    UniqueFd socket = open_socket(*at);
+    const int on = 1;
+    if (socket) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (socket && ::bind(socket.get(), at->ai_addr, at->ai_addrlen) == 0 &&
+        ::listen(socket.get(), SOMAXCONN) == 0) {
+      return socket;
+    }
+    if (errno == EADDRINUSE || error != EADDRINUSE) error = errno;
+  }
+  if (error == EADDRINUSE) {
+    return Failure{fmt::format("port {} of {} is in use, maybe by another job: choose another port",
+                               endpoint.port, endpoint.host)};
+  }
+  return Failure{fmt::format("cannot listen at {}: {}", to_string(endpoint), text_of(error))};
+}
+
+int bound_port(int socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    fail_errno(errno, "getsockname");
+  }
+  // The port lies at the same place for IPv4 and IPv6.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+}
+
+Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline deadline) {
+  const auto addresses = resolve(endpoint);
+  if (!addresses.ok()) return Failure{addresses.error()};
+  int error = EADDRNOTAVAIL;
+  for (const addrinfo* at = addresses.value().get(); at != nullptr; at = at->ai_next) {
+    UniqueFd socket = open_socket(*at);
+    error = socket ? connect_socket(socket.get(), *at, deadline) : errno;
+    if (error != 0) continue;
+    const int on = 1;
+    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    return socket;
+  }
+  return Failure{text_of(error)};
+}
+
+Transfer send_all(int socket, std::span<const std::uint8_t> bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(sent));
+    } else if (errno == EAGAIN) {
+      if (!wait_for(socket, POLLOUT, deadline)) return Transfer::timed_out;
+    } else if (errno != EINTR) {
+      return Transfer::closed;
+    }
+  }
+  return Transfer::done;
+}
+
+Transfer receive_all(int socket, std::span<std::uint8_t> bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const ssize_t got = ::recv(socket, bytes.data(), bytes.size(), 0);
+    if (got > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(got));
+    } else if (got < 0 && errno == EAGAIN) {
+      if (!wait_for(socket, POLLIN, deadline)) return Transfer::timed_out;
+    } else if (got == 0 || errno != EINTR) {
+      return Transfer::closed;
+    }
+  }
+  return Transfer::done;
+}
+
+}  // namespace dstrain

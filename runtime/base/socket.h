@@ -1,0 +1,42 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "runtime/base/deadline.h"
+#include "runtime/base/result.h"
+#include "runtime/base/unique_fd.h"
+
+namespace dstrain {
+
+/// A host (name, IPv4 or IPv6 address) and a TCP port.
+struct Endpoint {
+  std::string host;
+  int port = 0;
+};
+
+/// "127.0.0.1:29500", "[::1]:29500".
+std::string to_string(const Endpoint& endpoint);
+
+/// Whether `host` is a loopback address, or a name of which every address is one.
+bool is_loopback(const std::string& host);
+
+/// A non-blocking socket that listens on the address of `endpoint` and on no other. Port 0 takes a
+/// free one. The failure names the endpoint, and a port in use with the remedy.
+Result<UniqueFd> listen_tcp(const Endpoint& endpoint);
+
+/// The port that a socket is bound to.
+int bound_port(int socket);
+
+/// A non-blocking, connected socket without Nagle's delay: one try over all addresses of the host.
+Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline deadline);
+
+/// What became of moving bytes through a non-blocking socket.
+enum class Transfer { done, timed_out, closed };
+
+/// Sends or receives all of `bytes`.
+Transfer send_all(int socket, std::span<const std::uint8_t> bytes, Deadline deadline);
+Transfer receive_all(int socket, std::span<std::uint8_t> bytes, Deadline deadline);
+
+}  // namespace dstrain

@@ -1,0 +1,35 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "runtime/tensor/dtype.h"
+
+namespace dstrain::comm {
+
+enum class Operation : std::uint8_t {
+  none,
+  join,
+  all_gather,
+  reduce_scatter,
+  all_reduce,
+  broadcast,
+  send,
+  receive,
+  barrier,
+  split,
+};
+
+/// What one rank says it is doing. Equal on all ranks of a collective. Plain data; lies in shared
+/// memory. `numel` counts what a rank hands in: the shard of all_gather, the whole of the others.
+struct Call {
+  Operation operation = Operation::none;
+  DType dtype = DType::f32;
+  std::int32_t peer = 0;  ///< the root of a broadcast, the other end of a send or receive
+  std::int64_t numel = 0;
+  friend constexpr bool operator==(const Call&, const Call&) = default;
+};
+
+/// "all_reduce of 12 f32", "broadcast of 3 i64 from rank 1", "barrier".
+std::string to_string(const Call& call);
+
+}  // namespace dstrain::comm

@@ -1,0 +1,82 @@
+#include "runtime/comm/host_communicator.h"
+
+namespace dstrain::comm {
+namespace {
+
+Call call_of(Operation operation, const TensorView& values, int peer = 0) {
+  return {operation, values.dtype(), peer, values.numel()};
+}
+
+void check_view(const Call& call, const TensorView& view) {
+  DSTRAIN_CHECK(view.dense(), "{}: the rows are strided", to_string(call));
+  DSTRAIN_CHECK(view.device().kind == DeviceKind::cpu, "{}: not in host memory", to_string(call));
+  DSTRAIN_CHECK(!view.empty() || view.numel() == 0, "{}: no memory", to_string(call));
+}
+
+void check_float(const Call& call) {
+  DSTRAIN_CHECK(call.dtype == DType::f32, "{}: sums are of f32", to_string(call));
+}
+
+void check_parts(const Call& call, const TensorView& whole, const TensorView& shard, int size) {
+  check_view(call, whole);
+  check_view(call, shard);
+  DSTRAIN_CHECK(whole.dtype() == shard.dtype(), "{}: two dtypes", to_string(call));
+  DSTRAIN_CHECK(whole.numel() == shard.numel() * size, "{}: {} elements in {} shards of {}",
+                to_string(call), whole.numel(), size, shard.numel());
+}
+
+}  // namespace
+
+void HostCommunicator::check_peer(int peer) const {
+  DSTRAIN_CHECK(peer >= 0 && peer < size_, "rank {} of {}", peer, size_);
+}
+
+void HostCommunicator::all_gather(TensorView shard, TensorView whole, StreamView stream) {
+  const Call call = call_of(Operation::all_gather, shard);
+  check_parts(call, whole, shard, size_);
+  stream.launch([=, this] { run_all_gather(call, shard, whole); });
+}
+
+void HostCommunicator::reduce_scatter(TensorView whole, TensorView shard, StreamView stream) {
+  const Call call = call_of(Operation::reduce_scatter, whole);
+  check_parts(call, whole, shard, size_);
+  check_float(call);
+  stream.launch([=, this] { run_reduce_scatter(call, whole, shard); });
+}
+
+void HostCommunicator::all_reduce(TensorView values, StreamView stream) {
+  const Call call = call_of(Operation::all_reduce, values);
+  check_view(call, values);
+  check_float(call);
+  stream.launch([=, this] { run_all_reduce(call, values); });
+}
+
+void HostCommunicator::broadcast(TensorView values, int root, StreamView stream) {
+  const Call call = call_of(Operation::broadcast, values, root);
+  check_view(call, values);
+  check_peer(root);
+  stream.launch([=, this] { run_broadcast(call, values); });
+}
+
+void HostCommunicator::send(TensorView values, int target, StreamView stream) {
+  const Call call = call_of(Operation::send, values, target);
+  check_view(call, values);
+  check_peer(target);
+  DSTRAIN_CHECK(target != rank_, "rank {} sends to itself", rank_);
+  stream.launch([=, this] { run_send(call, values); });
+}
+
+void HostCommunicator::receive(TensorView values, int source, StreamView stream) {
+  const Call call = call_of(Operation::receive, values, source);
+  check_view(call, values);
+  check_peer(source);
+  DSTRAIN_CHECK(source != rank_, "rank {} receives from itself", rank_);
+  stream.launch([=, this] { run_receive(call, values); });
+}
+
+void HostCommunicator::barrier(StreamView stream) {
+  stream.synchronize();
+  run_barrier({Operation::barrier, DType::f32, 0, 0});
+}
+
+}  // namespace dstrain::comm

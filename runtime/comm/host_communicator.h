@@ -1,0 +1,51 @@
+#pragma once
+#include <memory>
+
+#include "runtime/comm/call.h"
+#include "runtime/comm/communicator.h"
+
+namespace dstrain::comm {
+
+/// What the communicators of host memory share: the checks of the arguments, which hold for every
+/// backend, and the launch on the stream. A backend implements the run_ functions; they block
+/// until done, see checked arguments, and run one at a time.
+class HostCommunicator : public Communicator {
+ public:
+  HostCommunicator(const HostCommunicator&) = delete;
+  HostCommunicator& operator=(const HostCommunicator&) = delete;
+  HostCommunicator(HostCommunicator&&) = delete;
+  HostCommunicator& operator=(HostCommunicator&&) = delete;
+
+  [[nodiscard]] int rank() const final { return rank_; }
+  [[nodiscard]] int size() const final { return size_; }
+  void all_gather(TensorView shard, TensorView whole, StreamView stream) final;
+  void reduce_scatter(TensorView whole, TensorView shard, StreamView stream) final;
+  void all_reduce(TensorView values, StreamView stream) final;
+  void broadcast(TensorView values, int root, StreamView stream) final;
+  void send(TensorView values, int target, StreamView stream) final;
+  void receive(TensorView values, int source, StreamView stream) final;
+  void barrier(StreamView stream) final;
+
+ protected:
+  struct Place {
+    int rank = 0;
+    int size = 1;
+  };
+  explicit HostCommunicator(Place place) : rank_(place.rank), size_(place.size) {}
+
+  virtual void run_all_gather(const Call& call, TensorView shard, TensorView whole) = 0;
+  virtual void run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) = 0;
+  virtual void run_all_reduce(const Call& call, TensorView values) = 0;
+  virtual void run_broadcast(const Call& call, TensorView values) = 0;
+  virtual void run_send(const Call& call, TensorView values) = 0;
+  virtual void run_receive(const Call& call, TensorView values) = 0;
+  virtual void run_barrier(const Call& call) = 0;
+
+ private:
+  void check_peer(int peer) const;
+
+  int rank_;
+  int size_;
+};
+
+}  // namespace dstrain::comm

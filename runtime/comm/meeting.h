@@ -1,0 +1,89 @@
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/deadline.h"
+#include "runtime/base/process_identity.h"
+#include "runtime/comm/call.h"
+#include "runtime/comm/signal.h"
+
+namespace dstrain::comm {
+
+/// What a group shares, all zero at the start: plain data and atomics only, because it may lie in
+/// memory shared between processes.
+struct alignas(64) GroupBlock {
+  std::atomic<std::int32_t> aborted_by{0};  ///< rank + 1 of the rank that aborted; 0: none
+};
+
+/// What one member shows to the others. Written by its owner alone.
+struct alignas(64) MemberBlock {
+  enum State : std::uint32_t { absent, present, left };
+  Signal arrivals;
+  std::atomic<std::uint32_t> state{absent};
+  ProcessIdentity process;        ///< readable once the member is present
+  std::array<Call, 2> announced;  ///< by parity of the operation's number
+};
+
+/// Where the ranks of one group meet: it announces what this rank is doing, waits for the others,
+/// and finds out why they do not come. One per rank; used by one thread at a time, save abort().
+///
+/// A tick is one arrival of every rank. A collective is one or more ticks; in the first the ranks
+/// compare what they announced. A rank that has passed tick t knows that all others have done all
+/// they do before tick t, so memory that was read between ticks t-1 and t may be reused after t.
+class Meeting {
+ public:
+  struct Options {
+    int rank = 0;
+    double timeout_seconds = 600;  ///< of each wait
+  };
+  /// The memory must outlive the meeting. Does not wait.
+  Meeting(GroupBlock& group, std::span<MemberBlock> members, Options options);
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+  Meeting(Meeting&&) = delete;
+  Meeting& operator=(Meeting&&) = delete;
+  ~Meeting();
+
+  /// Says what this rank does next. What it writes for the others comes after this.
+  void announce(const Call& call);
+  /// The first tick of the announced operation. Throws Error{comm} on every rank when the ranks do
+  /// not all do the same.
+  void meet();
+  /// A further tick. Waits throw Error{timeout}, naming the missing ranks, Error{comm}, naming a
+  /// rank that has died or left, or Error{aborted}.
+  void tick();
+
+  /// Says that this rank sends or receives; no tick.
+  void announce_pairwise(const Call& call);
+  /// Waits for `peer` alone to raise `signal` to `target`.
+  void wait_for_peer(Signal& signal, std::uint32_t target, int peer);
+
+  /// Makes waiting and later operations of all ranks throw Error{aborted}. Thread-safe.
+  void abort() noexcept;
+
+ private:
+  enum class Awaited { peer, everyone };
+  void wait(Signal& signal, std::uint32_t target, int peer, Awaited awaited);
+  void check_agreement() const;
+  void check_not_aborted() const;
+  void check_alive(std::span<const int> missing) const;
+  [[nodiscard]] std::vector<int> missing_ranks(int peer, Awaited awaited) const;
+  [[nodiscard]] std::string doing() const;
+
+  GroupBlock& group_;
+  std::span<MemberBlock> members_;
+  Options options_;
+  int spins_;
+  std::uint32_t ticks_ = 0;
+  std::int64_t operations_ = 0;
+  Call current_;
+};
+
+/// "rank 2", "ranks 1 3".
+std::string name_ranks(std::span<const int> ranks);
+
+}  // namespace dstrain::comm

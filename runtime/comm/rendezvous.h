@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+
+#include "runtime/comm/store.h"
+
+namespace dstrain::comm {
+
+struct Rendezvous {
+  int rank = 0;
+  int world_size = 1;
+  double timeout_seconds = 600;
+  std::string place;  ///< for messages, "127.0.0.1:29500"
+};
+
+/// Returns once all ranks have called it with the same store; once per store. Throws Error{timeout}
+/// that names the ranks that have not arrived.
+void wait_for_all(Store& store, const Rendezvous& rendezvous);
+
+}  // namespace dstrain::comm

@@ -1,0 +1,54 @@
+#include "runtime/comm/self/self_communicator.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "runtime/comm/host_communicator.h"
+
+namespace dstrain::comm {
+namespace {
+
+class SelfCommunicator final : public HostCommunicator {
+ public:
+  SelfCommunicator() : HostCommunicator({.rank = 0, .size = 1}) {}
+
+  std::unique_ptr<Communicator> split(Split /*split*/) override { return make_self_communicator(); }
+  void abort() noexcept override { aborted_ = true; }
+
+ protected:
+  void run_all_gather(const Call& call, TensorView shard, TensorView whole) override {
+    check_running(call);
+    copy(shard, whole);
+  }
+  void run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) override {
+    check_running(call);
+    copy(whole, shard);
+  }
+  void run_all_reduce(const Call& call, TensorView /*values*/) override { check_running(call); }
+  void run_broadcast(const Call& call, TensorView /*values*/) override { check_running(call); }
+  void run_send(const Call& call, TensorView /*values*/) override { no_peer(call); }
+  void run_receive(const Call& call, TensorView /*values*/) override { no_peer(call); }
+  void run_barrier(const Call& call) override { check_running(call); }
+
+ private:
+  void check_running(const Call& call) const {
+    if (aborted_) fail(ErrorCode::aborted, "{}: aborted by rank 0", to_string(call));
+  }
+  static void copy(const TensorView& from, const TensorView& to) {
+    if (from.data() == to.data() || from.numel() == 0) return;
+    std::memcpy(to.data(), from.data(), static_cast<std::size_t>(from.bytes()));
+  }
+  [[noreturn]] static void no_peer(const Call& call) {
+    fail(ErrorCode::internal, "{}: a group of one has no peer", to_string(call));
+  }
+
+  std::atomic<bool> aborted_{false};
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_self_communicator() {
+  return std::make_unique<SelfCommunicator>();
+}
+
+}  // namespace dstrain::comm

@@ -1,0 +1,39 @@
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "runtime/base/deadline.h"
+#include "runtime/base/unique_fd.h"
+#include "runtime/comm/sha256.h"
+
+namespace dstrain::comm {
+
+/// Tells where a segment is handed out and proves the right to it. Plain bytes. Whoever passes it
+/// on (the store guarded by the job's token, or a parent communicator) decides who gets it.
+struct SegmentTicket {
+  std::array<std::uint8_t, 16> name{};
+  Digest secret{};
+};
+
+/// Hands the file of a segment to the other ranks of this node, over a unix socket by SCM_RIGHTS.
+/// Not through /proc/<pid>/fd: opening that needs the right to ptrace, which differs with
+/// containers, capabilities and security modules; a passed descriptor always works. The socket has
+/// a random name in the abstract namespace: no file to place or to remove. Only processes of our
+/// user with the ticket's secret are served.
+class SegmentOffer {
+ public:
+  /// Listens. Throws Error{io}.
+  SegmentOffer();
+  [[nodiscard]] const SegmentTicket& ticket() const noexcept { return ticket_; }
+  /// Gives `file` to ranks 1 to size-1. Throws Error{timeout} that names those who did not come.
+  void serve(int file, int size, Deadline deadline);
+
+ private:
+  SegmentTicket ticket_;
+  UniqueFd listener_;
+};
+
+/// Gets the file that rank 0 offers. Throws Error{comm} or Error{timeout}.
+UniqueFd fetch_segment(const SegmentTicket& ticket, int rank, Deadline deadline);
+
+}  // namespace dstrain::comm

@@ -1,0 +1,23 @@
+#pragma once
+#include <condition_variable>
+#include <map>
+#include <mutex>
+
+#include "runtime/comm/store.h"
+
+namespace dstrain::comm {
+
+/// A store for threads of one process.
+class MemoryStore final : public Store {
+ public:
+  void set(const std::string& key, std::string_view value) override;
+  std::string get(const std::string& key, double timeout_seconds) override;
+  std::int64_t add(const std::string& key, std::int64_t delta) override;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::string> values_;
+};
+
+}  // namespace dstrain::comm

@@ -1,0 +1,62 @@
+#include "runtime/comm/store/protocol.h"
+
+#include <algorithm>
+
+#include "runtime/base/check.h"
+
+namespace dstrain::comm {
+namespace {
+
+std::array<std::uint8_t, 4> encode_length(std::size_t length) {
+  DSTRAIN_CHECK(length <= frame_bytes_max, "a store message of {} bytes", length);
+  return {static_cast<std::uint8_t>(length), static_cast<std::uint8_t>(length >> 8),
+          static_cast<std::uint8_t>(length >> 16), static_cast<std::uint8_t>(length >> 24)};
+}
+
+std::span<const std::uint8_t> bytes_of_text(std::string_view text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+}  // namespace
+
+Digest proof_of(Role role, std::string_view token, const Nonce& server, const Nonce& client) {
+  std::vector<std::uint8_t> message{static_cast<std::uint8_t>(role)};
+  message.insert(message.end(), server.begin(), server.end());
+  message.insert(message.end(), client.begin(), client.end());
+  return hmac_sha256(bytes_of_text(token), message);
+}
+
+std::uint32_t decode_length(std::span<const std::uint8_t, 4> bytes) {
+  return std::uint32_t{bytes[0]} | std::uint32_t{bytes[1]} << 8 | std::uint32_t{bytes[2]} << 16 |
+         std::uint32_t{bytes[3]} << 24;
+}
+
+std::vector<std::uint8_t> encode_frame(std::string_view payload) {
+  const auto length = encode_length(payload.size());
+  std::vector<std::uint8_t> frame(length.size() + payload.size());
+  std::ranges::copy(payload, std::ranges::copy(length, frame.begin()).out);
+  return frame;
+}
+
+/// Verb, length of the key, key, value.
+std::vector<std::uint8_t> encode_request(const StoreRequest& request) {
+  const auto key_length = encode_length(request.key.size());
+  std::string payload(1, static_cast<char>(request.verb));
+  payload.append(key_length.begin(), key_length.end());
+  return encode_frame(payload + request.key + request.value);
+}
+
+std::optional<StoreRequest> decode_request(std::span<const std::uint8_t> payload) {
+  constexpr std::size_t head = 5;
+  if (payload.size() < head) return std::nullopt;
+  const auto verb = static_cast<Verb>(payload[0]);
+  if (verb != Verb::set && verb != Verb::get && verb != Verb::add) return std::nullopt;
+  const std::size_t key_length = decode_length(payload.subspan<1, 4>());
+  const auto text = payload.subspan(head);
+  if (key_length > text.size()) return std::nullopt;
+  const auto key = text.first(key_length);
+  const auto value = text.subspan(key_length);
+  return StoreRequest{verb, {key.begin(), key.end()}, {value.begin(), value.end()}};
+}
+
+}  // namespace dstrain::comm

@@ -1,0 +1,72 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/comm/sha256.h"
+
+/// What TcpStore's clients and server say to each other.
+///
+/// Handshake: the server greets with a nonce; the client answers with a nonce of its own and its
+/// proof; the server answers with one byte and its own proof. A proof is the HMAC, keyed with the
+/// job's token, of the speaker's role and both nonces: the token never crosses the wire, an
+/// overheard proof is of no use again, and a client trusts no server that lacks the token.
+/// Then frames: a length of 4 bytes, little endian, at most frame_bytes_max, and so many bytes.
+namespace dstrain::comm {
+
+constexpr std::uint32_t frame_bytes_max = 1U << 20;
+
+using Nonce = std::array<std::uint8_t, 32>;
+
+struct Greeting {
+  std::array<char, 8> magic{'d', 's', 't', 'r', 's', 't', 'o', '1'};
+  Nonce nonce{};
+};
+
+struct ClientHello {
+  Nonce nonce{};
+  Digest proof{};
+};
+
+struct ServerHello {
+  std::uint8_t accepted = 0;
+  Digest proof{};
+};
+static_assert(sizeof(Greeting) == 40 && sizeof(ClientHello) == 64 && sizeof(ServerHello) == 33);
+
+enum class Role : std::uint8_t { client = 'c', server = 's' };
+
+Digest proof_of(Role role, std::string_view token, const Nonce& server, const Nonce& client);
+
+enum class Verb : std::uint8_t { set = 's', get = 'g', add = 'a' };
+
+/// What a client asks for. The answer is a frame with the value (of get and add) or none (of set).
+struct StoreRequest {
+  Verb verb = Verb::get;
+  std::string key;
+  std::string value;  ///< of set; for add the delta as decimal text
+};
+
+/// The whole frame, length included. Throws Error{internal} when it is over frame_bytes_max.
+std::vector<std::uint8_t> encode_frame(std::string_view payload);
+std::vector<std::uint8_t> encode_request(const StoreRequest& request);
+/// The request in a frame's payload; nothing when it is malformed.
+std::optional<StoreRequest> decode_request(std::span<const std::uint8_t> payload);
+
+std::uint32_t decode_length(std::span<const std::uint8_t, 4> bytes);
+
+/// The bytes of a message without padding.
+template <class Message>
+std::span<std::uint8_t> bytes_of(Message& message) {
+  return {reinterpret_cast<std::uint8_t*>(&message), sizeof(Message)};
+}
+template <class Message>
+std::span<const std::uint8_t> bytes_of(const Message& message) {
+  return {reinterpret_cast<const std::uint8_t*>(&message), sizeof(Message)};
+}
+
+}  // namespace dstrain::comm

@@ -1,0 +1,190 @@
+#include "runtime/comm/store/tcp_server.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <list>
+#include <map>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "runtime/base/log.h"
+#include "runtime/comm/store/counter.h"
+#include "runtime/comm/store/tcp_connection.h"
+
+namespace dstrain::comm {
+namespace {
+
+/// Connections that have not proved the token yet; the oldest makes room for the next.
+constexpr std::size_t strangers_max = 128;
+
+using Health = TcpConnection::Health;
+
+/// What the server's thread works on.
+class ServerLoop {
+ public:
+  struct Sockets {
+    UniqueFd listener;
+    int stop;
+  };
+  ServerLoop(Sockets sockets, std::string token, double handshake_seconds)
+      : listener_(std::move(sockets.listener)),
+        stop_(sockets.stop),
+        token_(std::move(token)),
+        handshake_seconds_(handshake_seconds) {}
+
+  void run() {
+    while (turn()) {
+    }
+  }
+
+ private:
+  using Connections = std::list<TcpConnection>;
+
+  /// False when asked to stop.
+  bool turn() {
+    std::vector<pollfd> entries{{stop_, POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    for (const TcpConnection& connection : connections_) {
+      const int events = POLLIN | (connection.has_output() ? POLLOUT : 0);
+      entries.push_back({connection.socket(), static_cast<short>(events), 0});
+    }
+    ::poll(entries.data(), entries.size(), poll_ms());
+    if (entries[0].revents != 0) return false;
+    std::size_t entry = 2;
+    for (auto at = connections_.begin(); at != connections_.end(); ++entry) {
+      const auto connection = at++;
+      Health health = Health::good;
+      if (entries[entry].revents != 0) health = serve(*connection);
+      if (health != Health::good || connection->overdue()) drop(connection, health);
+    }
+    if (entries[1].revents != 0) accept_all();
+    return true;
+  }
+
+  /// Strangers are looked at each second, so that none outstays its time by more.
+  [[nodiscard]] int poll_ms() const { return strangers() == 0 ? -1 : 1000; }
+
+  [[nodiscard]] std::size_t strangers() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(connections_, [](const auto& c) { return !c.trusted(); }));
+  }
+
+  void accept_all() {
+    while (true) {
+      UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      const bool none_free = !socket && (errno == EMFILE || errno == ENFILE);
+      if (none_free || strangers() >= strangers_max) drop_oldest_stranger();
+      if (!socket) return;
+      const int on = 1;
+      ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+      connections_.emplace_back(std::move(socket), token_, Deadline::after(handshake_seconds_));
+      connections_.back().write_available();  // the greeting
+    }
+  }
+
+  void drop_oldest_stranger() {
+    for (auto at = connections_.begin(); at != connections_.end(); ++at) {
+      if (at->trusted()) continue;
+      connections_.erase(at);
+      return;
+    }
+  }
+
+  void drop(Connections::iterator connection, Health health) {
+    if (health == Health::wrong_token && !warned_) {
+      warned_ = true;  // once: a stranger must not fill the log
+      log_warning("rendezvous: a connection with a wrong token was refused; later ones silently");
+    }
+    connection->write_available();  // the refusal
+    connections_.erase(connection);
+  }
+
+  Health serve(TcpConnection& connection) {
+    Health health = connection.write_available();
+    if (health == Health::good) health = connection.read_available();
+    while (health == Health::good) {
+      const std::optional<StoreRequest> request = connection.next_request(health);
+      if (!request) break;
+      handle(connection, *request);
+    }
+    if (health == Health::good) health = connection.write_available();
+    return health;
+  }
+
+  void handle(TcpConnection& connection, const StoreRequest& request) {
+    switch (request.verb) {
+      case Verb::set:
+        values_[request.key] = request.value;
+        connection.answer({});
+        tell_waiting(request.key);
+        break;
+      case Verb::add: {
+        std::int64_t delta = 0;
+        std::from_chars(request.value.data(), request.value.data() + request.value.size(), delta);
+        add_to_counter(values_[request.key], delta);
+        connection.answer(values_[request.key]);
+        tell_waiting(request.key);
+        break;
+      }
+      case Verb::get:
+        if (const auto found = values_.find(request.key); found != values_.end()) {
+          connection.answer(found->second);
+        } else {
+          connection.awaited = request.key;
+        }
+        break;
+    }
+  }
+
+  void tell_waiting(const std::string& key) {
+    for (TcpConnection& connection : connections_) {
+      if (connection.awaited != key || !connection.trusted()) continue;
+      connection.awaited.clear();
+      connection.answer(values_[key]);
+      connection.write_available();
+    }
+  }
+
+  UniqueFd listener_;
+  int stop_;
+  std::string token_;
+  double handshake_seconds_;
+  Connections connections_;
+  std::map<std::string, std::string> values_;
+  bool warned_ = false;
+};
+
+void run_server(ServerLoop& loop) {
+  try {
+    loop.run();
+  } catch (const std::exception& error) {
+    // The connections close with the loop: the ranks see that the store is lost.
+    log_error(fmt::format("rendezvous server: {}", error.what()));
+  }
+}
+
+}  // namespace
+
+TcpStoreServer::TcpStoreServer(UniqueFd listener, std::string token, double handshake_seconds)
+    : port_(bound_port(listener.get())), stop_(::eventfd(0, EFD_CLOEXEC)) {
+  if (!stop_) fail_errno(errno, "eventfd");
+  thread_ = std::thread([listener = std::move(listener), stop = stop_.get(),
+                         token = std::move(token), handshake_seconds]() mutable {
+    ServerLoop loop({std::move(listener), stop}, std::move(token), handshake_seconds);
+    run_server(loop);
+  });
+}
+
+TcpStoreServer::~TcpStoreServer() {
+  const std::uint64_t one = 1;
+  if (::write(stop_.get(), &one, sizeof(one)) != sizeof(one)) {
+    log_warning("rendezvous server: cannot ask the thread to stop");
+  }
+  thread_.join();
+}
+
+}  // namespace dstrain::comm

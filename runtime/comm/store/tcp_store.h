@@ -1,0 +1,51 @@
+#pragma once
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/base/socket.h"
+#include "runtime/comm/store.h"
+#include "runtime/comm/store/tcp_server.h"
+
+namespace dstrain::comm {
+
+/// The store of a job whose ranks are processes: rank 0 serves it over TCP, all ranks are clients.
+/// The job's token guards it. The server listens on the address given and no other; without a
+/// token, on loopback only, whatever the address, and clients look for it there too.
+class TcpStore final : public Store {
+ public:
+  struct Options {
+    Endpoint endpoint;             ///< MASTER_ADDR and MASTER_PORT
+    std::string token;             ///< may be empty
+    double timeout_seconds = 600;  ///< to reach the server, and for an answer to set and add
+  };
+
+  /// Rank 0: serves and uses the store. Throws Error{comm} when it cannot listen. Port 0 takes a
+  /// free port.
+  static std::unique_ptr<TcpStore> serve(Options options);
+  /// The others: retries until the server is there. Throws Error{timeout} when it does not come,
+  /// Error{comm} when it refuses the token or is no dstrain rendezvous.
+  static std::unique_ptr<TcpStore> connect(Options options);
+
+  void set(const std::string& key, std::string_view value) override;
+  std::string get(const std::string& key, double timeout_seconds) override;
+  std::int64_t add(const std::string& key, std::int64_t delta) override;
+
+  /// Where the server listens.
+  [[nodiscard]] const Endpoint& endpoint() const noexcept { return options_.endpoint; }
+
+ private:
+  explicit TcpStore(Options options);
+  UniqueFd idle_connection();
+  std::string exchange(const std::vector<std::uint8_t>& frame,
+                       Deadline deadline,
+                       const std::string& timeout_message);
+
+  Options options_;
+  std::unique_ptr<TcpStoreServer> server_;
+  std::mutex mutex_;
+  std::vector<UniqueFd> idle_;  ///< one connection per call under way: a get blocks no other call
+};
+
+}  // namespace dstrain::comm

@@ -1,0 +1,70 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "runtime/data/sample_order.h"
+#include "runtime/data/token_stream.h"
+
+namespace dstrain::data {
+
+/// The label that does not count in the loss.
+inline constexpr std::int32_t ignored_label = -100;
+
+/// Sample k of a stream is tokens [kT, kT + T]: T inputs and, one further on, their T labels. A
+/// tail that is too short is no sample.
+std::int64_t sample_count(const TokenStream& tokens, std::int64_t block_size);
+
+/// Who loads, and how much at a time.
+struct LoaderPlace {
+  std::int64_t block_size = 0;   ///< T
+  std::int64_t micro_batch = 0;  ///< B: sequences per rank and micro step
+  std::int64_t rank = 0;
+  std::int64_t world = 1;  ///< N
+};
+
+/// Fills micro-batches of training data. Place i of micro step a on rank r is place (aN + r)B + i
+/// of the step's global batch: the global batch is the same set of samples for every split of G
+/// into N, B and micro steps. Keeps no position: any step can be asked for at any time. Safe from
+/// several threads; `tokens` must outlive it.
+class BatchLoader {
+ public:
+  /// Throws Error{input} when the data does not hold one global batch.
+  BatchLoader(const TokenStream& tokens, const LoaderPlace& place, const OrderOptions& order);
+
+  [[nodiscard]] std::int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
+  [[nodiscard]] std::int64_t epoch_of(std::int64_t step) const { return order_.epoch_of(step); }
+
+  /// Writes tokens and labels, (B, T) each, of one micro step of optimizer step `step`, both
+  /// counted from 0. Returns the place of the first sequence within the global batch.
+  std::int64_t fill(std::int64_t step,
+                    std::int64_t micro_step,
+                    std::span<std::int32_t> tokens,
+                    std::span<std::int32_t> labels) const;
+
+ private:
+  const TokenStream& tokens_;
+  LoaderPlace place_;
+  std::int64_t micro_steps_;
+  SampleOrder order_;
+};
+
+/// Walks all samples of a stream once, in order: batch b holds samples [bNB, (b+1)NB), of which
+/// rank r has the r-th run of B. Where samples run out, labels are `ignored_label`; every rank has
+/// the same number of batches. `tokens` must outlive it.
+class EvaluationLoader {
+ public:
+  /// Throws Error{input} when the stream does not hold one sample.
+  EvaluationLoader(const TokenStream& tokens, const LoaderPlace& place);
+
+  [[nodiscard]] std::int64_t batches() const;
+  void fill(std::int64_t batch,
+            std::span<std::int32_t> tokens,
+            std::span<std::int32_t> labels) const;
+
+ private:
+  const TokenStream& tokens_;
+  LoaderPlace place_;
+  std::int64_t samples_;
+};
+
+}  // namespace dstrain::data

@@ -1,0 +1,19 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dstrain::data {
+
+/// The byte tokenizer: every byte of UTF-8 text is one token.
+inline constexpr std::int64_t byte_vocabulary = 256;
+
+/// Ids 0..255, one per byte.
+std::vector<std::int32_t> encode_bytes(std::string_view text);
+
+/// The bytes of the ids. A model's vocabulary may be larger than 256: any other id becomes U+FFFD.
+std::string decode_bytes(std::span<const std::int32_t> tokens);
+
+}  // namespace dstrain::data

@@ -1,0 +1,149 @@
+#include "runtime/engine/engine.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/comm/gather_values.h"
+#include "runtime/optim/gradient_norm.h"
+
+namespace dstrain::engine {
+namespace {
+
+constexpr std::int32_t ignored_label = -100;
+
+std::int64_t counted_labels(std::span<const MicroBatch> batches) {
+  std::int64_t count = 0;
+  for (const MicroBatch& batch : batches) {
+    count += std::count_if(batch.labels.begin(), batch.labels.end(),
+                           [](std::int32_t label) { return label != ignored_label; });
+  }
+  return count;
+}
+
+}  // namespace
+
+/// What the calls of one micro-batch have in common.
+struct Engine::Context {
+  MicroBatch batch;
+  float label_weight = 0;
+  std::uint32_t step = 0;
+  bool training = false;
+  model::LossSum* loss = nullptr;
+  TensorView logits{};
+};
+
+Bytes Engine::activation_bytes(const model::Model& model, const Options& options) {
+  return std::max(Frame::bytes(model, {options.shape, FrameMode::inference}),
+                  Frame::bytes(model, {options.shape, options.mode}));
+}
+
+Engine::Engine(Parts parts, Options options, StreamView stream)
+    : parts_(parts),
+      options_(options),
+      stream_(stream),
+      memory_(activation_bytes(parts.model, options), parts.activations, stream),
+      inference_(parts.model, {options.shape, FrameMode::inference}, memory_.bytes()) {
+  if (options.mode != FrameMode::inference) {
+    training_.emplace(parts.model, Frame::Options{options.shape, options.mode}, memory_.bytes());
+  }
+}
+
+model::UnitCall Engine::unit_call(const FrameCall& call, const Context& context) const {
+  model::UnitCall unit;
+  unit.shape = options_.shape;
+  unit.tokens = context.batch.tokens;
+  unit.labels = context.batch.labels;
+  unit.label_weight = context.label_weight;
+  unit.inputs = call.inputs;
+  unit.outputs = call.outputs;
+  unit.saved = call.saved;
+  unit.workspace = call.workspace;
+  unit.dropout = {options_.seed, context.step, context.batch.first_sample,
+                  static_cast<std::uint32_t>(call.unit), context.training};
+  unit.matmuls = &parts_.matmuls;
+  unit.output_gradients = call.output_gradients;
+  unit.input_gradients = call.input_gradients;
+  unit.loss = context.loss;
+  unit.logits = context.logits;
+  return unit;
+}
+
+void Engine::run_call(const FrameCall& call, const Context& context) {
+  const model::Unit& unit = *parts_.model.units[static_cast<std::size_t>(call.unit)];
+  model::UnitCall arguments = unit_call(call, context);
+  arguments.parameters = parts_.store.acquire(call.unit, stream_);
+  if (call.pass == Pass::forward || call.recompute) unit.forward(arguments, stream_);
+  if (call.pass == Pass::backward) {
+    arguments.parameter_gradients = parts_.store.gradients(call.unit, stream_);
+    unit.backward(arguments, stream_);
+  }
+  parts_.store.release(call.unit, stream_);
+  if (call.pass == Pass::backward) parts_.store.reduce(call.unit, stream_);
+}
+
+void Engine::run(const Frame& frame, const Context& context) {
+  for (const FrameCall& call : frame.calls()) run_call(call, context);
+}
+
+std::int64_t Engine::count_labels(std::span<const MicroBatch> batches) {
+  std::int64_t total = 0;
+  for (const std::int64_t count :
+       comm::gather_values(counted_labels(batches), parts_.communicator, stream_)) {
+    total += count;
+  }
+  return total;
+}
+
+StepResult Engine::train_step(const StepInput& input) {
+  std::int64_t labels = 0;
+  for (const std::int64_t count :
+       comm::gather_values(counted_labels(input.micro_batches), parts_.communicator, stream_)) {
+    labels += count;
+  }
+  if (labels == 0)
+    fail(ErrorCode::input, "step {}: the batch has no label that counts", input.step);
+
+  model::LossSum own_loss;
+  MicroStep micro_step{0, static_cast<std::int64_t>(input.micro_batches.size())};
+  for (; micro_step.index < micro_step.count; ++micro_step.index) {
+    parts_.store.begin(micro_step);
+    run(training_.value(),
+        {.batch = input.micro_batches[static_cast<std::size_t>(micro_step.index)],
+         .label_weight = 1.0F / static_cast<float>(labels),
+         .step = static_cast<std::uint32_t>(input.step),
+         .training = true,
+         .loss = &own_loss});
+  }
+
+  StepResult result;
+  result.gradient_norm = parts_.store.gradient_norm(stream_);
+  for (const double sum : comm::gather_values(own_loss.sum, parts_.communicator, stream_)) {
+    result.loss += sum;
+  }
+  result.loss /= static_cast<double>(labels);
+  if (!std::isfinite(result.loss) || !std::isfinite(result.gradient_norm)) {
+    fail(ErrorCode::aborted,
+         "step {}: the loss is {} and the gradient norm is {}; the step was not taken. Lower the "
+         "learning rate, lengthen the warmup or clip gradients",
+         input.step, result.loss, result.gradient_norm);
+  }
+  parts_.store.step({input.step, input.learning_rate,
+                     optim::clip_scale(result.gradient_norm, options_.gradient_clipping)},
+                    stream_);
+  stream_.synchronize();
+  return result;
+}
+
+model::LossSum Engine::evaluate(const MicroBatch& batch) {
+  model::LossSum loss;
+  run(inference_, {.batch = batch, .loss = &loss});
+  stream_.synchronize();
+  return loss;
+}
+
+void Engine::next_token_logits(std::span<const std::int32_t> tokens, TensorView logits) {
+  run(inference_, {.batch = {tokens, {}, 0}, .logits = logits});
+  stream_.synchronize();
+}
+
+}  // namespace dstrain::engine

@@ -1,0 +1,86 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/comm/communicator.h"
+#include "runtime/device/buffer.h"
+#include "runtime/engine/frame.h"
+#include "runtime/engine/parameter_store.h"
+#include "runtime/model/model.h"
+
+namespace dstrain::engine {
+
+/// What one rank trains on or evaluates at once.
+struct MicroBatch {
+  std::span<const std::int32_t> tokens;  ///< (B, T)
+  std::span<const std::int32_t> labels;  ///< (B, T); -100 does not count
+  std::int64_t first_sample = 0;  ///< index of sequence 0 within the global batch of the step
+};
+
+/// One optimizer step.
+struct StepInput {
+  std::int64_t step = 1;  ///< number of the step, from 1
+  double learning_rate = 0;
+  std::span<const MicroBatch> micro_batches;  ///< this rank's, as many on every rank
+};
+
+struct StepResult {
+  double loss = 0;           ///< mean over the counted labels of the global batch, natural log
+  double gradient_norm = 0;  ///< before clipping
+};
+
+/// Runs a model's units over a parameter store by the recorded schedule. Every rank of the
+/// communicator holds one and makes the same calls. Owns the frame; synchronises the stream at the
+/// end of each call.
+class Engine {
+ public:
+  struct Parts {
+    const model::Model& model;
+    ParameterStore& store;
+    comm::Communicator& communicator;
+    ops::Matmuls& matmuls;
+    MemoryResource& activations;
+  };
+  struct Options {
+    model::BatchShape shape;
+    /// FrameMode::training or checkpointing; inference: the engine takes no steps.
+    FrameMode mode = FrameMode::inference;
+    double gradient_clipping = 0;  ///< largest global norm; 0: none
+    std::uint64_t seed = 0;        ///< of dropout
+  };
+  /// The activation memory that such an engine takes.
+  static Bytes activation_bytes(const model::Model& model, const Options& options);
+
+  /// All of `parts` must outlive the engine.
+  Engine(Parts parts, Options options, StreamView stream);
+
+  /// Forward and backward of all micro batches, the sum over ranks, clipping, the update. Throws
+  /// Error{aborted} on every rank, with the parameters untouched, when the loss or the gradients
+  /// are not finite. Collective.
+  StepResult train_step(const StepInput& input);
+
+  /// The loss of one micro batch on this rank, without gradients. Collective, as parameters may
+  /// have to be gathered.
+  model::LossSum evaluate(const MicroBatch& batch);
+
+  /// Logits (B, V) that follow the last token of each sequence.
+  void next_token_logits(std::span<const std::int32_t> tokens, TensorView logits);
+
+ private:
+  struct Context;
+  void run(const Frame& frame, const Context& context);
+  void run_call(const FrameCall& call, const Context& context);
+  [[nodiscard]] model::UnitCall unit_call(const FrameCall& call, const Context& context) const;
+  [[nodiscard]] std::int64_t count_labels(std::span<const MicroBatch> batches);
+
+  Parts parts_;
+  Options options_;
+  StreamView stream_;
+  Buffer memory_;  ///< of both frames: only one is in use at a time
+  Frame inference_;
+  std::optional<Frame> training_;
+};
+
+}  // namespace dstrain::engine

@@ -1,0 +1,70 @@
+#include "runtime/engine/frame.h"
+
+#include "runtime/engine/frame_plan.h"
+
+namespace dstrain::engine {
+namespace {
+
+/// Turns a plan's interval indices into spans and views of one block.
+class Binder {
+ public:
+  Binder(const model::Model& model,
+         const FramePlan& plan,
+         model::BatchShape shape,
+         std::span<std::byte> block)
+      : model_(model), plan_(plan), shape_(shape), block_(block) {}
+
+  FrameCall bind(const FramePlan::Call& planned) const {
+    const model::UnitSpec& spec = model_.units[static_cast<std::size_t>(planned.unit)]->spec();
+    FrameCall call{.unit = planned.unit, .pass = planned.pass};
+    for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
+      const std::int64_t features = plan_.features.at(spec.reads[i]);
+      call.inputs.push_back(view(planned.inputs[i], features));
+      if (planned.pass == Pass::forward) continue;
+      call.input_gradients.push_back(
+          {view(planned.input_gradients[i], features), planned.input_gradient_accumulates[i]});
+    }
+    for (std::size_t i = 0; i < spec.writes.size(); ++i) {
+      const std::int64_t features = spec.writes[i].features;
+      if (!planned.outputs.empty()) call.outputs.push_back(view(planned.outputs[i], features));
+      if (planned.pass == Pass::forward) continue;
+      call.output_gradients.push_back(view(planned.output_gradients[i], features));
+    }
+    call.recompute = planned.pass == Pass::backward && !planned.outputs.empty();
+    call.saved = bytes(planned.saved);
+    call.workspace = bytes(planned.workspace);
+    return call;
+  }
+
+ private:
+  [[nodiscard]] std::span<std::byte> bytes(int index) const {
+    if (index < 0) return {};
+    const Interval& interval = plan_.intervals[static_cast<std::size_t>(index)];
+    return block_.subspan(static_cast<std::size_t>(interval.offset),
+                          static_cast<std::size_t>(interval.bytes));
+  }
+  [[nodiscard]] TensorView view(int index, std::int64_t features) const {
+    return {bytes(index).data(), DType::f32, {shape_.sequences, shape_.tokens, features}};
+  }
+
+  const model::Model& model_;
+  const FramePlan& plan_;
+  model::BatchShape shape_;
+  std::span<std::byte> block_;
+};
+
+}  // namespace
+
+Bytes Frame::bytes(const model::Model& model, Options options) {
+  return plan_frame(model, options).bytes;
+}
+
+Frame::Frame(const model::Model& model, Options options, std::span<std::byte> block) {
+  const FramePlan plan = plan_frame(model, options);
+  DSTRAIN_CHECK(plan.bytes <= static_cast<Bytes>(block.size()), "{} bytes in a block of {}",
+                plan.bytes, block.size());
+  const Binder binder(model, plan, options.shape, block);
+  for (const FramePlan::Call& call : plan.calls) calls_.push_back(binder.bind(call));
+}
+
+}  // namespace dstrain::engine

@@ -1,0 +1,122 @@
+#include "runtime/engine/frame_plan.h"
+
+#include <algorithm>
+
+#include "runtime/base/check.h"
+
+namespace dstrain::engine {
+namespace {
+
+/// The indices of an activation's value and gradient among the intervals, and who touches it.
+struct Flow {
+  int value = -1;
+  int gradient = -1;
+};
+
+class Planner {
+ public:
+  Planner(const model::Model& model, Frame::Options options) : model_(model), options_(options) {}
+
+  FramePlan run() {
+    const int units = static_cast<int>(model_.units.size());
+    if (options_.mode == FrameMode::inference) {
+      for (int unit = 0; unit < units; ++unit) add_forward(unit);
+    } else {
+      for (int unit = 0; unit + 1 < units; ++unit) add_forward(unit);
+      for (int unit = units - 1; unit >= 0; --unit) add_backward(unit);
+    }
+    plan_.bytes = place_intervals(plan_.intervals);
+    return std::move(plan_);
+  }
+
+ private:
+  [[nodiscard]] int now() const { return static_cast<int>(plan_.calls.size()); }
+
+  int add_interval(Bytes bytes) {
+    plan_.intervals.push_back({bytes, now(), now()});
+    return static_cast<int>(plan_.intervals.size()) - 1;
+  }
+  int add_activation(std::int64_t features) {
+    return add_interval(options_.shape.rows() * features * size_of(DType::f32));
+  }
+  /// Marks an interval as needed by the call that is being added.
+  int touch(int interval) {
+    plan_.intervals[static_cast<std::size_t>(interval)].last = now();
+    return interval;
+  }
+  Flow& flow_of(const std::string& name) {
+    const auto found = flows_.find(name);
+    DSTRAIN_CHECK(found != flows_.end(), "activation {} is read before it is written", name);
+    return found->second;
+  }
+  int work_space(Bytes bytes) { return bytes > 0 ? add_interval(bytes) : -1; }
+
+  void add_forward(int unit) {
+    const model::Unit& module = *model_.units[static_cast<std::size_t>(unit)];
+    const model::UnitMemory memory = module.memory(options_.shape);
+    FramePlan::Call call{.unit = unit, .pass = Pass::forward};
+    for (const std::string& name : module.spec().reads) {
+      call.inputs.push_back(touch(flow_of(name).value));
+    }
+    for (const model::ActivationSpec& activation : module.spec().writes) {
+      const int value = add_activation(activation.features);
+      const bool fresh = flows_.emplace(activation.name, Flow{value, -1}).second;
+      DSTRAIN_CHECK(fresh, "activation {} is written twice", activation.name);
+      plan_.features[activation.name] = activation.features;
+      call.outputs.push_back(value);
+    }
+    call.saved = work_space(memory.saved);
+    call.workspace = work_space(memory.forward_workspace);
+    if (options_.mode == FrameMode::training) saved_.push_back(call.saved);
+    plan_.calls.push_back(std::move(call));
+  }
+
+  void add_backward(int unit) {
+    const model::Unit& module = *model_.units[static_cast<std::size_t>(unit)];
+    const model::UnitMemory memory = module.memory(options_.shape);
+    const bool last_unit = unit + 1 == static_cast<int>(model_.units.size());
+    const bool recompute = options_.mode == FrameMode::checkpointing && !last_unit;
+    FramePlan::Call call{.unit = unit, .pass = Pass::backward};
+    for (const std::string& name : module.spec().reads) {
+      Flow& flow = flow_of(name);
+      call.inputs.push_back(touch(flow.value));
+      const bool accumulates = flow.gradient >= 0;
+      if (!accumulates) flow.gradient = add_interval(interval_bytes(flow.value));
+      call.input_gradients.push_back(touch(flow.gradient));
+      call.input_gradient_accumulates.push_back(accumulates);
+    }
+    for (const model::ActivationSpec& activation : module.spec().writes) {
+      Flow& flow = flow_of(activation.name);
+      DSTRAIN_CHECK(flow.gradient >= 0, "activation {} has no reader", activation.name);
+      call.output_gradients.push_back(touch(flow.gradient));
+      if (recompute) call.outputs.push_back(touch(flow.value));
+    }
+    if (recompute) {
+      call.saved = work_space(memory.saved);
+      call.workspace = work_space(std::max(memory.forward_workspace, memory.backward_workspace));
+    } else {
+      if (!last_unit) call.saved = saved_[static_cast<std::size_t>(unit)];
+      if (call.saved >= 0) touch(call.saved);
+      call.workspace = work_space(memory.backward_workspace);
+    }
+    plan_.calls.push_back(std::move(call));
+  }
+
+  [[nodiscard]] Bytes interval_bytes(int interval) const {
+    return plan_.intervals[static_cast<std::size_t>(interval)].bytes;
+  }
+
+  const model::Model& model_;
+  Frame::Options options_;
+  FramePlan plan_;
+  std::map<std::string, Flow> flows_;
+  std::vector<int> saved_;  ///< per unit
+};
+
+}  // namespace
+
+FramePlan plan_frame(const model::Model& model, Frame::Options options) {
+  return Planner(model, options).run();
+}
+
+}  // namespace dstrain::engine

@@ -1,0 +1,34 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/engine/frame.h"
+#include "runtime/engine/interval_plan.h"
+
+namespace dstrain::engine {
+
+/// Which memory each call of a frame's schedule uses, as indices into `intervals`.
+struct FramePlan {
+  struct Call {
+    int unit = 0;
+    Pass pass = Pass::forward;
+    std::vector<int> inputs{};
+    std::vector<int> outputs{};
+    std::vector<int> output_gradients{};
+    std::vector<int> input_gradients{};
+    std::vector<bool> input_gradient_accumulates{};
+    int saved = -1;  ///< -1: none
+    int workspace = -1;
+  };
+  std::vector<Interval> intervals;
+  std::vector<Call> calls;
+  std::map<std::string, std::int64_t> features;  ///< of each activation
+  Bytes bytes = 0;
+};
+
+/// Records the schedule and places its memory. Checks that activations flow: each is written once
+/// and before it is read. Throws Error{internal} otherwise.
+FramePlan plan_frame(const model::Model& model, Frame::Options options);
+
+}  // namespace dstrain::engine

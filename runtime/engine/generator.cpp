@@ -1,0 +1,71 @@
+#include "runtime/engine/generator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "runtime/base/philox.h"
+
+namespace dstrain::engine {
+namespace {
+
+/// The ids of the `count` largest logits, largest first, lower ids first among equals.
+std::vector<std::int32_t> largest(std::span<const float> logits, std::int64_t count) {
+  std::vector<std::int32_t> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto before = [&](std::int32_t a, std::int32_t b) {
+    const float left = logits[static_cast<std::size_t>(a)];
+    const float right = logits[static_cast<std::size_t>(b)];
+    return left > right || (left == right && a < b);
+  };
+  std::partial_sort(ids.begin(), ids.begin() + count, ids.end(), before);
+  ids.resize(static_cast<std::size_t>(count));
+  return ids;
+}
+
+}  // namespace
+
+std::int32_t choose_token(std::span<const float> logits,
+                          const SamplingOptions& options,
+                          std::uint64_t position) {
+  const auto vocabulary = static_cast<std::int64_t>(logits.size());
+  if (!options.do_sample) return largest(logits, 1).front();
+  const std::int64_t kept = options.top_k > 0 ? std::min(options.top_k, vocabulary) : vocabulary;
+  const std::vector<std::int32_t> ids = largest(logits, kept);
+  const auto logit = [&](std::int32_t id) {
+    return static_cast<double>(logits[static_cast<std::size_t>(id)]);
+  };
+  std::vector<double> weights;
+  double total = 0;
+  for (const std::int32_t id : ids) {
+    weights.push_back(std::exp((logit(id) - logit(ids.front())) / options.temperature));
+    total += weights.back();
+  }
+  const auto words =
+      philox({.seed = options.seed, .purpose = RandomPurpose::sample, .index = position});
+  double rest = (static_cast<double>(words[0]) + 0.5) * 0x1.0p-32 * total;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    rest -= weights[i];
+    if (rest < 0) return ids[i];
+  }
+  return ids.back();
+}
+
+std::vector<std::int32_t> generate(const Engine::Parts& parts,
+                                   std::span<const std::int32_t> prompt,
+                                   const SamplingOptions& options,
+                                   StreamView stream) {
+  std::vector<std::int32_t> tokens(prompt.begin(), prompt.end());
+  std::vector<float> logits(static_cast<std::size_t>(parts.model.vocabulary));
+  for (std::int64_t i = 0; i < options.max_new_tokens; ++i) {
+    const auto length = std::min(static_cast<std::int64_t>(tokens.size()), parts.model.positions);
+    Engine engine(parts, {.shape = {1, length}}, stream);
+    engine.next_token_logits(std::span(tokens).last(static_cast<std::size_t>(length)),
+                             {logits, {1, parts.model.vocabulary}});
+    tokens.push_back(choose_token(logits, options, static_cast<std::uint64_t>(i)));
+  }
+  tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(prompt.size()));
+  return tokens;
+}
+
+}  // namespace dstrain::engine

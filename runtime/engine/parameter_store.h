@@ -1,0 +1,50 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "runtime/device/stream.h"
+#include "runtime/model/parameter_source.h"
+#include "runtime/model/unit.h"
+#include "runtime/optim/optimizer.h"
+
+namespace dstrain::engine {
+
+/// Which micro step of an optimizer step is running.
+struct MicroStep {
+  std::int64_t index = 0;
+  std::int64_t count = 1;
+  [[nodiscard]] bool first() const { return index == 0; }
+  [[nodiscard]] bool last() const { return index + 1 == count; }
+};
+
+/// Holds the parameters, their gradients and the optimizer's states, in whatever way they are
+/// split over ranks and tiers. The engine asks for a unit's parameters before it runs the unit and
+/// hands its gradients over after; every rank makes the same calls in the same order. Stage 0 is
+/// one more implementation. Work goes to `stream`, or to streams ordered with it.
+class ParameterStore {
+ public:
+  virtual ~ParameterStore() = default;
+
+  /// Sets all parameters from `source`. Each rank reads only its own slices. Collective.
+  virtual void load(const model::ParameterSource& source, StreamView stream) = 0;
+
+  /// The whole parameters that `unit` uses, owned then borrowed, valid until release(). The
+  /// addresses of a unit are the same each time.
+  virtual std::span<const TensorView> acquire(int unit, StreamView stream) = 0;
+  virtual void release(int unit, StreamView stream) = 0;
+
+  /// Called before the units of a micro step.
+  virtual void begin(MicroStep micro_step) = 0;
+  /// Where the backward of `unit` puts its parameter gradients, owned then borrowed.
+  virtual std::span<const model::GradientTarget> gradients(int unit, StreamView stream) = 0;
+  /// The backward of `unit` is done. What is complete by now may be summed over the ranks.
+  virtual void reduce(int unit, StreamView stream) = 0;
+
+  /// The L2 norm of the gradients of all parameters, once the last micro step is done.
+  /// Synchronises; the same on every rank.
+  virtual double gradient_norm(StreamView stream) = 0;
+  /// Updates the parameters from the gradients, which are spent after that.
+  virtual void step(const optim::StepScalars& scalars, StreamView stream) = 0;
+};
+
+}  // namespace dstrain::engine

@@ -1,0 +1,159 @@
+#include "runtime/engine/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/comm/gather_values.h"
+#include "runtime/monitor/progress.h"
+#include "runtime/optim/schedule.h"
+
+namespace dstrain::engine {
+namespace {
+
+std::int64_t count_steps(const config::TrainSettings& settings, std::int64_t steps_per_epoch) {
+  if (settings.max_steps > 0) return settings.max_steps;
+  return static_cast<std::int64_t>(
+      std::ceil(settings.num_train_epochs * static_cast<double>(steps_per_epoch)));
+}
+
+/// Peak bytes of a rank: in all, then by category.
+struct MemoryPeaks {
+  Bytes total = 0;
+  std::array<Bytes, memory_category_names.size()> categories{};
+};
+
+MemoryPeaks peaks_of(const MemoryLedger& ledger) {
+  MemoryPeaks peaks{ledger.peak(), {}};
+  for (std::size_t i = 0; i < peaks.categories.size(); ++i) {
+    peaks.categories.at(i) = ledger.peak(static_cast<MemoryCategory>(i));
+  }
+  return peaks;
+}
+
+}  // namespace
+
+Trainer::Trainer(Parts parts, StreamView stream)
+    : parts_(std::move(parts)),
+      stream_(stream),
+      total_steps_(count_steps(parts_.settings, parts_.training_data.steps_per_epoch())) {
+  const auto rows =
+      static_cast<std::size_t>(parts_.settings.micro_batch_size * parts_.settings.data.block_size);
+  const auto micro_steps = static_cast<std::size_t>(parts_.settings.accumulation_steps);
+  tokens_.resize(rows * micro_steps);
+  labels_.resize(rows * micro_steps);
+  for (std::size_t i = 0; i < micro_steps; ++i) {
+    micro_batches_.push_back(
+        {std::span(tokens_).subspan(i * rows, rows), std::span(labels_).subspan(i * rows, rows)});
+  }
+}
+
+bool Trainer::agreed_to_stop() {
+  const std::vector<std::uint8_t> votes = comm::gather_values<std::uint8_t>(
+      parts_.stop_requested() ? 1 : 0, parts_.communicator, stream_);
+  return std::any_of(votes.begin(), votes.end(), [](std::uint8_t vote) { return vote != 0; });
+}
+
+bool Trainer::due(std::int64_t step, std::int64_t every) const {
+  return every > 0 && step % every == 0;
+}
+
+std::span<const MicroBatch> Trainer::load_step(std::int64_t step) {
+  const std::size_t rows = tokens_.size() / micro_batches_.size();
+  for (std::size_t i = 0; i < micro_batches_.size(); ++i) {
+    micro_batches_[i].first_sample = parts_.training_data.fill(
+        step - 1, static_cast<std::int64_t>(i), std::span(tokens_).subspan(i * rows, rows),
+        std::span(labels_).subspan(i * rows, rows));
+  }
+  return micro_batches_;
+}
+
+Trainer::Outcome Trainer::run() {
+  started_at_seconds_ = reported_at_seconds_ = parts_.clock.now_seconds();
+  const config::TrainSettings& settings = parts_.settings;
+  for (std::int64_t step = 1; step <= total_steps_; ++step) {
+    if (agreed_to_stop()) return {step - 1, true};
+    const double rate =
+        optim::learning_rate(settings.schedule, settings.optimizer.learning_rate, step);
+    const StepResult result = parts_.engine.train_step({step, rate, load_step(step)});
+    if (step == 1 || step == total_steps_ || due(step, settings.output.logging_steps)) {
+      report(step, rate, result);
+    }
+    if (step != total_steps_ && due(step, settings.output.eval_steps)) evaluate(step);
+  }
+  evaluate(total_steps_);
+  return {total_steps_, false};
+}
+
+monitor::StepMetrics Trainer::measure(std::int64_t step) {
+  const config::TrainSettings& settings = parts_.settings;
+  const std::int64_t step_tokens = settings.train_batch_size * settings.data.block_size;
+  monitor::StepMetrics metrics;
+  metrics.step = step;
+  metrics.epoch =
+      static_cast<double>(step) / static_cast<double>(parts_.training_data.steps_per_epoch());
+  metrics.tokens = step * step_tokens;
+  const double now = parts_.clock.now_seconds();
+  metrics.step_seconds = (now - reported_at_seconds_) / static_cast<double>(step - reported_step_);
+  metrics.tokens_per_second = static_cast<double>(step_tokens) / metrics.step_seconds;
+  metrics.model_tflops =
+      metrics.tokens_per_second * parts_.model.flops_per_token(settings.data.block_size) / 1e12;
+  reported_step_ = step;
+  reported_at_seconds_ = now;
+  for (const MemoryPeaks& rank :
+       comm::gather_values(peaks_of(parts_.device_memory), parts_.communicator, stream_)) {
+    if (rank.total < metrics.memory[static_cast<std::size_t>(MemoryTier::device)]) continue;
+    metrics.memory[static_cast<std::size_t>(MemoryTier::device)] = rank.total;
+    metrics.device_categories = rank.categories;
+  }
+  return metrics;
+}
+
+void Trainer::report(std::int64_t step, double learning_rate, const StepResult& result) {
+  monitor::StepMetrics metrics = measure(step);
+  metrics.loss = result.loss;
+  metrics.learning_rate = learning_rate;
+  metrics.gradient_norm = result.gradient_norm;
+  if (parts_.metrics == nullptr) return;
+  parts_.metrics->write(metrics);
+  const double seconds_per_step =
+      (parts_.clock.now_seconds() - started_at_seconds_) / static_cast<double>(step);
+  parts_.say(monitor::progress_line(
+      {.step = step,
+       .steps = total_steps_,
+       .loss = metrics.loss,
+       .learning_rate = metrics.learning_rate,
+       .gradient_norm = metrics.gradient_norm,
+       .tokens_per_second = metrics.tokens_per_second,
+       .seconds_left = seconds_per_step * static_cast<double>(total_steps_ - step)}));
+}
+
+void Trainer::evaluate(std::int64_t step) {
+  if (parts_.validation_data == nullptr) return;
+  const double begin = parts_.clock.now_seconds();
+  const std::size_t rows = tokens_.size() / micro_batches_.size();
+  model::LossSum own;
+  for (std::int64_t batch = 0; batch < parts_.validation_data->batches(); ++batch) {
+    const auto tokens = std::span(tokens_).first(rows);
+    const auto labels = std::span(labels_).first(rows);
+    parts_.validation_data->fill(batch, tokens, labels);
+    const model::LossSum loss = parts_.engine.evaluate({tokens, labels, 0});
+    own.sum += loss.sum;
+    own.labels += loss.labels;
+  }
+  model::LossSum total;
+  for (const model::LossSum& rank : comm::gather_values(own, parts_.communicator, stream_)) {
+    total.sum += rank.sum;
+    total.labels += rank.labels;
+  }
+  // Evaluation is not training time.
+  const double spent = parts_.clock.now_seconds() - begin;
+  reported_at_seconds_ += spent;
+  started_at_seconds_ += spent;
+  if (parts_.metrics == nullptr) return;
+  const monitor::EvalMetrics metrics{step, total.sum / static_cast<double>(total.labels)};
+  parts_.metrics->write(metrics);
+  parts_.say(fmt::format("step {}/{} | held-out loss {:.4f} | perplexity {:.3f}", step,
+                         total_steps_, metrics.loss, std::exp(metrics.loss)));
+}
+
+}  // namespace dstrain::engine

@@ -1,0 +1,63 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/config/train_settings.h"
+#include "runtime/data/batch_loader.h"
+#include "runtime/engine/engine.h"
+#include "runtime/monitor/metrics_file.h"
+
+namespace dstrain::engine {
+
+/// The training loop of one rank: data, steps, the schedule of the learning rate, evaluation,
+/// metrics. Every rank runs one; rank 0 reports.
+class Trainer {
+ public:
+  struct Parts {
+    const config::TrainSettings& settings;
+    const model::Model& model;
+    Engine& engine;
+    comm::Communicator& communicator;
+    const MemoryLedger& device_memory;
+    const Clock& clock;
+    const data::BatchLoader& training_data;
+    const data::EvaluationLoader* validation_data = nullptr;  ///< null: no evaluation
+    monitor::MetricsFile* metrics = nullptr;                  ///< null but on rank 0
+    std::function<void(const std::string&)> say;              ///< progress, for people
+    std::function<bool()> stop_requested;                     ///< asked once a step
+  };
+  Trainer(Parts parts, StreamView stream);
+
+  struct Outcome {
+    std::int64_t steps = 0;  ///< taken
+    bool stopped = false;    ///< before the end, because a rank was asked to
+  };
+  /// Collective.
+  Outcome run();
+
+  /// Optimizer steps of the whole run.
+  [[nodiscard]] std::int64_t total_steps() const { return total_steps_; }
+
+ private:
+  [[nodiscard]] bool agreed_to_stop();
+  [[nodiscard]] bool due(std::int64_t step, std::int64_t every) const;
+  std::span<const MicroBatch> load_step(std::int64_t step);
+  void report(std::int64_t step, double learning_rate, const StepResult& result);
+  void evaluate(std::int64_t step);
+  [[nodiscard]] monitor::StepMetrics measure(std::int64_t step);
+
+  Parts parts_;
+  StreamView stream_;
+  std::int64_t total_steps_ = 0;
+  std::vector<std::int32_t> tokens_;  ///< (micro steps, B, T)
+  std::vector<std::int32_t> labels_;
+  std::vector<MicroBatch> micro_batches_;
+  std::int64_t reported_step_ = 0;
+  double reported_at_seconds_ = 0;
+  double started_at_seconds_ = 0;
+};
+
+}  // namespace dstrain::engine

@@ -1,0 +1,25 @@
+#include "runtime/model/gpt2.h"
+
+#include "runtime/model/gpt2_block.h"
+#include "runtime/model/gpt2_embedding.h"
+#include "runtime/model/gpt2_head.h"
+
+namespace dstrain::model {
+
+Model make_gpt2(const Gpt2Config& config) {
+  Model model;
+  model.name = "gpt2";
+  model.units.push_back(std::make_unique<Gpt2Embedding>(config));
+  for (std::int64_t layer = 0; layer < config.n_layer; ++layer) {
+    model.units.push_back(std::make_unique<Gpt2Block>(config, layer));
+  }
+  model.units.push_back(std::make_unique<Gpt2Head>(config));
+  model.vocabulary = config.vocab_size;
+  model.positions = config.n_positions;
+  model.hidden = config.n_embd;
+  model.layers = config.n_layer;
+  model.config_json = to_json(config);
+  return model;
+}
+
+}  // namespace dstrain::model

@@ -1,0 +1,13 @@
+#pragma once
+#include "runtime/model/gpt2_config.h"
+#include "runtime/model/model.h"
+
+namespace dstrain::model {
+
+/// A GPT-2 as units "embedding", "h.0" ... "h.{L-1}" and "head", joined by the activations
+/// "hidden0" ... "hidden{L}"; the head borrows the embedding's wte.weight. `config` must have
+/// passed check(). First values as Hugging Face draws them: normal(0, initializer_range), the
+/// projections back into the residual stream narrower by sqrt(2 L), biases 0, norms 1 and 0.
+Model make_gpt2(const Gpt2Config& config);
+
+}  // namespace dstrain::model

@@ -1,0 +1,27 @@
+#pragma once
+#include "runtime/model/gpt2_config.h"
+#include "runtime/model/unit.h"
+
+namespace dstrain::model {
+
+/// One pre-norm transformer block: owns the twelve tensors "h.{i}.*", reads "hidden{i}", writes
+/// "hidden{i+1}". With F = n_inner, fp32 values per token:
+///   saved     5 C + F + H + 4: qkv 3 C, attention output C, residual after attention C, the MLP's
+///             pre-activation F, log-sum-exp H, mean and rstd of two norms 4
+///   forward workspace    C + max(C, F)
+///   backward workspace   2 C + max(F, 5 C + H), and C more with resid_pdrop
+/// The outputs of norms and GELU are computed again in backward: cheap, and bit-equal.
+class Gpt2Block final : public Unit {
+ public:
+  Gpt2Block(const Gpt2Config& config, std::int64_t layer);
+  [[nodiscard]] const UnitSpec& spec() const override { return spec_; }
+  [[nodiscard]] UnitMemory memory(BatchShape shape) const override;
+  void forward(const UnitCall& call, StreamView stream) const override;
+  void backward(const UnitCall& call, StreamView stream) const override;
+
+ private:
+  Gpt2Config config_;
+  UnitSpec spec_;
+};
+
+}  // namespace dstrain::model

@@ -1,0 +1,72 @@
+#pragma once
+#include "runtime/model/gpt2_config.h"
+#include "runtime/model/unit.h"
+#include "runtime/tensor/arena.h"
+
+namespace dstrain::model {
+
+/// The parameters of a block, in the order of its spec.
+enum Gpt2BlockParameter : std::size_t {
+  ln_1_weight,
+  ln_1_bias,
+  c_attn_weight,
+  c_attn_bias,
+  attn_c_proj_weight,
+  attn_c_proj_bias,
+  ln_2_weight,
+  ln_2_bias,
+  c_fc_weight,
+  c_fc_bias,
+  mlp_c_proj_weight,
+  mlp_c_proj_bias,
+};
+
+/// The sizes of one call of a block.
+struct Gpt2BlockSizes {
+  Gpt2BlockSizes(const Gpt2Config& config, BatchShape shape);
+  std::int64_t sequences;  ///< B
+  std::int64_t tokens;     ///< T
+  std::int64_t channels;   ///< C
+  std::int64_t inner;      ///< F
+  std::int64_t heads;      ///< H
+  bool drops_branches;
+  [[nodiscard]] Shape activation(std::int64_t features) const {
+    return {sequences, tokens, features};
+  }
+  [[nodiscard]] std::int64_t rows() const { return sequences * tokens; }
+};
+
+/// What forward keeps for backward.
+struct Gpt2BlockSaved {
+  Gpt2BlockSaved(Arena& arena, const Gpt2BlockSizes& sizes);
+  TensorView mean_1;     ///< (B T)
+  TensorView rstd_1;     ///< (B T)
+  TensorView qkv;        ///< (B, T, 3C)
+  TensorView logsumexp;  ///< (B, H, T)
+  TensorView attention;  ///< (B, T, C): output of the heads
+  TensorView residual;   ///< (B, T, C): after attention
+  TensorView mean_2;     ///< (B T)
+  TensorView rstd_2;     ///< (B T)
+  TensorView inner;      ///< (B, T, F): before GELU
+};
+
+/// Workspace of forward. `keys` and `active` share memory: one is done before the other begins.
+struct Gpt2BlockForwardSpace {
+  Gpt2BlockForwardSpace(Arena& arena, const Gpt2BlockSizes& sizes);
+  TensorView normed;  ///< (B, T, C)
+  TensorView keys;    ///< workspace of attention
+  TensorView active;  ///< (B, T, F): after GELU
+};
+
+/// Workspace of backward. `inner` shares memory with `qkv` and `attention`.
+struct Gpt2BlockBackwardSpace {
+  Gpt2BlockBackwardSpace(Arena& arena, const Gpt2BlockSizes& sizes);
+  TensorView residual;   ///< (B, T, C): gradient of the residual after attention
+  TensorView branch;     ///< (B, T, C) or empty: gradient of a branch before its dropout
+  TensorView normed;     ///< (B, T, C): a norm's output or its gradient
+  TensorView inner;      ///< (B, T, F): GELU's output or its input's gradient
+  TensorView qkv;        ///< (B, T, 3C): gradient
+  TensorView attention;  ///< workspace of attention
+};
+
+}  // namespace dstrain::model

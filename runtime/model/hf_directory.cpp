@@ -1,0 +1,156 @@
+#include "runtime/model/hf_directory.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <climits>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/error.h"
+#include "runtime/base/file.h"
+#include "runtime/model/json_text.h"
+
+namespace dstrain::model {
+namespace {
+
+constexpr Bytes index_bytes_max = 64 * mebibyte;
+
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && name.front() != '.' && name.find('/') == std::string_view::npos &&
+         name.find('\0') == std::string_view::npos;
+}
+
+/// The target of a link as Hugging Face's download cache makes them, or nothing.
+std::string cache_target(int directory, const std::string& name) {
+  std::array<char, PATH_MAX> buffer{};
+  const ssize_t size = ::readlinkat(directory, name.c_str(), buffer.data(), buffer.size());
+  if (size < 0) return {};
+  const std::string_view target(buffer.data(), static_cast<std::size_t>(size));
+  constexpr std::string_view blobs = "../../blobs/";
+  if (!target.starts_with(blobs)) return {};
+  const std::string_view hash = target.substr(blobs.size());
+  const bool plain = !hash.empty() && std::all_of(hash.begin(), hash.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+  });
+  return plain ? std::string(target) : std::string();
+}
+
+/// Opens `name` in the directory without leaving it. Null when there is no such file.
+UniqueFd open_beneath(int directory, const std::string& name, const std::string& path) {
+  constexpr int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW;
+  UniqueFd fd(::openat(directory, name.c_str(), flags));
+  if (!fd && errno == ELOOP) {
+    const std::string target = cache_target(directory, name);
+    if (target.empty()) {
+      fail(ErrorCode::input, "{}: a symbolic link; copy the file it stands for", path);
+    }
+    fd = UniqueFd(::openat(directory, target.c_str(), flags));
+  }
+  if (!fd && errno != ENOENT) fail(ErrorCode::input, "{}: {}", path, std::strerror(errno));
+  return fd;
+}
+
+/// Tensor name -> shard, as the index gives it.
+std::map<std::string, std::string> read_index(const std::string& path) {
+  const nlohmann::json index = parse_json_object(read_text_file(path, index_bytes_max), path);
+  const auto weights = index.find("weight_map");
+  if (weights == index.end() || !weights->is_object() || weights->empty()) {
+    fail(ErrorCode::input, "{}: has no weight_map of tensors to files", path);
+  }
+  std::map<std::string, std::string> shard_of;
+  for (const auto& [tensor, value] : weights->items()) {
+    if (!value.is_string() || !is_plain_name(value.get_ref<const std::string&>())) {
+      fail(ErrorCode::input,
+           "{}: weight_map['{}'] is {}; it must be the plain name of a file beside the index", path,
+           tensor, value.dump());
+    }
+    shard_of.emplace(tensor, value.get<std::string>());
+  }
+  return shard_of;
+}
+
+/// Every tensor of the shard is where the index has it, and none that it has there is missing.
+void check_shard(const SafetensorsFile& file,
+                 const std::string& shard,
+                 const std::map<std::string, std::string>& shard_of) {
+  std::unordered_set<std::string_view> present;
+  for (const SafetensorsEntry& entry : file.entries()) {
+    const auto found = shard_of.find(entry.name);
+    if (found == shard_of.end() || found->second != shard) {
+      fail(ErrorCode::input, "{}: holds tensor '{}', which the index {}", file.name(), entry.name,
+           found == shard_of.end() ? "does not name" : "has in " + found->second);
+    }
+    present.insert(entry.name);
+  }
+  for (const auto& [tensor, name] : shard_of) {
+    if (name == shard && present.count(tensor) == 0) {
+      fail(ErrorCode::input, "{}: has no tensor '{}', which the index says it holds", file.name(),
+           tensor);
+    }
+  }
+}
+
+std::vector<SafetensorsFile> open_shards(int directory, const std::filesystem::path& root) {
+  const auto shard_of = read_index((root / "model.safetensors.index.json").string());
+  std::map<std::string, bool> opened;
+  std::vector<SafetensorsFile> files;
+  for (const auto& [tensor, shard] : shard_of) {
+    if (!opened.emplace(shard, true).second) continue;
+    const std::string path = (root / shard).string();
+    UniqueFd fd = open_beneath(directory, shard, path);
+    if (!fd) fail(ErrorCode::input, "{}: no such file, but the index names it", path);
+    files.emplace_back(std::move(fd), path);
+    check_shard(files.back(), shard, shard_of);
+  }
+  return files;
+}
+
+[[noreturn]] void fail_without_weights(const std::filesystem::path& root) {
+  for (const auto& item : std::filesystem::directory_iterator(root)) {
+    const std::string name = item.path().filename().string();
+    if (name.starts_with("pytorch_model") && name.find(".bin") != std::string::npos) {
+      fail(ErrorCode::input,
+           "{}: pickled weights are never read, as they can run code; convert them where you trust "
+           "them:\n  python3 -c \"from transformers import AutoModelForCausalLM as M; "
+           "M.from_pretrained('{}').save_pretrained('{}-safetensors')\"",
+           item.path().string(), root.string(), root.string());
+    }
+  }
+  fail(ErrorCode::input,
+       "{}: holds neither model.safetensors nor model.safetensors.index.json; "
+       "a Hugging Face model directory is needed",
+       root.string());
+}
+
+}  // namespace
+
+std::vector<SafetensorsFile> open_hf_directory(const std::string& directory) {
+  const std::filesystem::path root(directory);
+  const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) {
+    fail(ErrorCode::input, "{}: cannot be opened as a model directory: {}", directory,
+         std::strerror(errno));
+  }
+  const std::string single = (root / "model.safetensors").string();
+  if (UniqueFd file = open_beneath(fd.get(), "model.safetensors", single)) {
+    std::vector<SafetensorsFile> files;
+    files.emplace_back(std::move(file), single);
+    return files;
+  }
+  if (std::filesystem::exists(root / "model.safetensors.index.json")) {
+    return open_shards(fd.get(), root);
+  }
+  fail_without_weights(root);
+}
+
+}  // namespace dstrain::model

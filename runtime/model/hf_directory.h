@@ -1,0 +1,16 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runtime/model/safetensors.h"
+
+namespace dstrain::model {
+
+/// Opens the weight files of a Hugging Face model directory: `model.safetensors`, or the shards
+/// that `model.safetensors.index.json` names, each checked to hold what the index says. Shards are
+/// plain file names in the directory; a symbolic link is followed only in the shape of Hugging
+/// Face's own download cache (to ../../blobs/HASH). Pickle (`pytorch_model.bin`) is never read.
+/// Throws Error{input} naming the file, and the remedy where there is one.
+std::vector<SafetensorsFile> open_hf_directory(const std::string& directory);
+
+}  // namespace dstrain::model

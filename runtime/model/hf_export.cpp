@@ -1,0 +1,37 @@
+#include "runtime/model/hf_export.h"
+
+#include <system_error>
+#include <utility>
+
+#include "runtime/base/error.h"
+#include "runtime/base/file.h"
+
+namespace dstrain::model {
+namespace {
+
+std::filesystem::path created(const std::filesystem::path& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) fail_errno(error.value(), "create directory " + directory.string());
+  return directory;
+}
+
+}  // namespace
+
+HfExport::HfExport(const std::filesystem::path& directory,
+                   std::string config_json,
+                   std::span<const ParameterSpec> parameters)
+    : directory_(created(directory)),
+      config_json_(std::move(config_json)),
+      weights_(directory_ / "model.safetensors", parameters, "transformer.") {}
+
+void HfExport::write(const ParameterSpec& spec, std::span<const float> values) {
+  weights_.write(spec.name, values);
+}
+
+void HfExport::finish() {
+  weights_.finish();
+  write_text_file(directory_ / "config.json", config_json_);
+}
+
+}  // namespace dstrain::model

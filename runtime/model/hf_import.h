@@ -1,0 +1,39 @@
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/model/parameter_source.h"
+#include "runtime/model/safetensors.h"
+
+namespace dstrain::model {
+
+/// Parameters from a Hugging Face GPT-2 directory (see hf_directory.h), read range by range: no
+/// tensor is ever whole in memory. Names may carry "transformer."; attention mask buffers and the
+/// tied lm_head.weight are ignored.
+class HfWeights final : public ParameterSource {
+ public:
+  /// Checks that the files hold exactly `parameters`, in the right shapes and in a float dtype.
+  /// Throws Error{input} that lists what is missing, unknown or different.
+  HfWeights(const std::string& directory, std::span<const ParameterSpec> parameters);
+
+  void read(const ParameterSpec& spec, std::int64_t begin, std::span<float> values) const override;
+
+ private:
+  struct Place {
+    std::size_t file = 0;
+    std::size_t entry = 0;
+  };
+
+  [[nodiscard]] const SafetensorsEntry& entry(Place place) const {
+    return files_[place.file].entries()[place.entry];
+  }
+
+  std::vector<SafetensorsFile> files_;
+  std::unordered_map<std::string, Place> places_;  ///< by name without prefix
+};
+
+}  // namespace dstrain::model

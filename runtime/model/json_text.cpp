@@ -1,0 +1,61 @@
+#include "runtime/model/json_text.h"
+
+#include <cstddef>
+#include <functional>
+#include <set>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/error.h"
+
+namespace dstrain::model {
+namespace {
+
+constexpr int depth_max = 32;
+
+/// nlohmann/json keeps the last of two equal keys silently: this callback refuses them.
+class Watcher {
+ public:
+  explicit Watcher(const std::string& file) : file_(file) {}
+
+  bool operator()(int depth, nlohmann::json::parse_event_t event, const nlohmann::json& value) {
+    using Event = nlohmann::json::parse_event_t;
+    if (depth > depth_max) fail(ErrorCode::input, "{}: nested deeper than {}", file_, depth_max);
+    if (event == Event::object_start) {
+      keys_.resize(static_cast<std::size_t>(depth) + 1);
+      keys_.back().clear();
+    }
+    if (event == Event::key) {
+      const auto& key = value.get_ref<const std::string&>();
+      // A key's depth is one more than that of the object that holds it.
+      if (!keys_.at(static_cast<std::size_t>(depth) - 1).insert(key).second) {
+        fail(ErrorCode::input, "{}: the key '{}' appears twice", file_, key);
+      }
+    }
+    return true;
+  }
+
+ private:
+  const std::string& file_;
+  std::vector<std::set<std::string>> keys_;  ///< seen so far, per depth
+};
+
+}  // namespace
+
+nlohmann::json parse_json_object(std::string_view text, const std::string& file) {
+  // The parser would take a NUL for the end and not see what follows.
+  if (text.find('\0') != std::string_view::npos) {
+    fail(ErrorCode::input, "{}: holds a NUL byte; is it JSON?", file);
+  }
+  try {
+    Watcher watcher(file);
+    nlohmann::json document = nlohmann::json::parse(text.begin(), text.end(), std::ref(watcher));
+    if (!document.is_object()) fail(ErrorCode::input, "{}: not a JSON object", file);
+    return document;
+  } catch (const nlohmann::json::exception& error) {
+    fail(ErrorCode::input, "{}: {}", file, error.what());
+  }
+}
+
+}  // namespace dstrain::model

@@ -1,0 +1,24 @@
+#include "runtime/model/model.h"
+
+namespace dstrain::model {
+
+std::vector<ParameterSpec> Model::parameters() const {
+  std::vector<ParameterSpec> all;
+  for (const auto& unit : units) {
+    all.insert(all.end(), unit->spec().parameters.begin(), unit->spec().parameters.end());
+  }
+  return all;
+}
+
+std::int64_t Model::parameter_count() const {
+  std::int64_t count = 0;
+  for (const ParameterSpec& parameter : parameters()) count += parameter.shape.numel();
+  return count;
+}
+
+double Model::flops_per_token(std::int64_t sequence_length) const {
+  return 6.0 * static_cast<double>(parameter_count()) +
+         6.0 * static_cast<double>(layers * hidden * sequence_length);
+}
+
+}  // namespace dstrain::model

@@ -1,0 +1,25 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+
+#include "runtime/model/parameter_source.h"
+
+namespace dstrain::model {
+
+/// Parameters as their ParameterInit says. Element i of the p-th parameter is a function of (seed,
+/// p, i) alone, so any rank draws its own slice and all ranks agree.
+class RandomSource final : public ParameterSource {
+ public:
+  /// `parameters`: all of the model's, in its order.
+  RandomSource(std::uint64_t seed, std::span<const ParameterSpec> parameters);
+
+  void read(const ParameterSpec& spec, std::int64_t begin, std::span<float> values) const override;
+
+ private:
+  std::uint64_t seed_;
+  std::unordered_map<std::string, std::uint32_t> ordinals_;
+};
+
+}  // namespace dstrain::model

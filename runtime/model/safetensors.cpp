@@ -1,0 +1,105 @@
+#include "runtime/model/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/check.h"
+#include "runtime/base/error.h"
+#include "runtime/model/float_formats.h"
+
+namespace dstrain::model {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
+
+constexpr std::uint64_t header_bytes_max = 100'000'000;
+
+/// Reads exactly `size` bytes at `offset`, which the caller has checked to lie within the file.
+void read_at(
+    int fd, std::uint64_t offset, void* target, std::size_t size, const std::string& name) {
+  auto* bytes = static_cast<char*>(target);
+  while (size > 0) {
+    const ssize_t got = ::pread(fd, bytes, size, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_errno(errno, "read " + name);
+    if (got == 0) fail(ErrorCode::io, "{}: the file became shorter while it was read", name);
+    bytes += got;
+    offset += static_cast<std::uint64_t>(got);
+    size -= static_cast<std::size_t>(got);
+  }
+}
+
+std::uint64_t size_of_regular(int fd, const std::string& name) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) fail_errno(errno, "stat " + name);
+  if (!S_ISREG(info.st_mode)) fail(ErrorCode::input, "{}: not a regular file", name);
+  return static_cast<std::uint64_t>(info.st_size);
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(UniqueFd fd, std::string name)
+    : fd_(std::move(fd)), name_(std::move(name)) {
+  const std::uint64_t file_bytes = size_of_regular(fd_.get(), name_);
+  if (file_bytes < 8) {
+    fail(ErrorCode::input, "{}: {} bytes are too few for a safetensors file", name_, file_bytes);
+  }
+  std::uint64_t header_bytes = 0;
+  read_at(fd_.get(), 0, &header_bytes, sizeof header_bytes, name_);
+  if (header_bytes > header_bytes_max) {
+    fail(ErrorCode::input,
+         "{}: the header claims {} bytes, over the {} allowed; is it a safetensors file?", name_,
+         header_bytes, header_bytes_max);
+  }
+  if (header_bytes > file_bytes - 8) {
+    fail(ErrorCode::input, "{}: the header claims {} bytes, but the file has {}; is it complete?",
+         name_, header_bytes, file_bytes);
+  }
+  std::string header(static_cast<std::size_t>(header_bytes), '\0');
+  read_at(fd_.get(), 8, header.data(), header.size(), name_);
+  if (!header.starts_with('{')) {
+    fail(ErrorCode::input, "{}: the header does not start with '{{'; is it a safetensors file?",
+         name_);
+  }
+  data_offset_ = 8 + header_bytes;
+  entries_ = parse_safetensors_header(header, file_bytes - data_offset_, name_);
+}
+
+void SafetensorsFile::read(const SafetensorsEntry& entry,
+                           std::int64_t begin,
+                           std::span<float> values) const {
+  const auto count = static_cast<std::int64_t>(values.size());
+  DSTRAIN_CHECK(begin >= 0 && begin <= entry.numel && count <= entry.numel - begin,
+                "elements {}+{} of {} with {}", begin, count, entry.name, entry.numel);
+  if (!is_readable_dtype(entry.dtype)) {
+    fail(ErrorCode::input, "{}: tensor '{}' is {}; only F32, F16 and BF16 are read", name_,
+         entry.name, entry.dtype);
+  }
+  const std::uint64_t offset = data_offset_ + entry.begin;
+  const auto first = static_cast<std::uint64_t>(begin);
+  if (entry.dtype == "F32") {
+    read_at(fd_.get(), offset + 4 * first, values.data(), values.size_bytes(), name_);
+    return;
+  }
+  const auto convert = entry.dtype == "F16" ? from_f16 : from_bf16;
+  std::array<std::uint16_t, 4096> piece{};
+  for (std::size_t done = 0; done < values.size(); done += piece.size()) {
+    const std::size_t size = std::min(piece.size(), values.size() - done);
+    read_at(fd_.get(), offset + 2 * (first + done), piece.data(), 2 * size, name_);
+    std::transform(piece.begin(), piece.begin() + size,
+                   values.begin() + static_cast<std::ptrdiff_t>(done), convert);
+  }
+}
+
+bool is_readable_dtype(std::string_view dtype) {
+  return dtype == "F32" || dtype == "F16" || dtype == "BF16";
+}
+
+}  // namespace dstrain::model

@@ -1,0 +1,29 @@
+#include "runtime/monitor/progress.h"
+
+#include <cmath>
+
+#include "runtime/base/units.h"
+
+namespace dstrain::monitor {
+namespace {
+
+std::string with_commas(std::int64_t value) {
+  const std::string digits = std::to_string(value);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string progress_line(const Progress& progress) {
+  return fmt::format("step {}/{} | loss {:.4f} | lr {:.2e} | norm {:.3f} | {} tokens/s | ETA {}",
+                     progress.step, progress.steps, progress.loss, progress.learning_rate,
+                     progress.gradient_norm, with_commas(std::llround(progress.tokens_per_second)),
+                     format_duration(progress.seconds_left));
+}
+
+}  // namespace dstrain::monitor

@@ -1,0 +1,21 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace dstrain::monitor {
+
+/// What a person wants to see of a running job.
+struct Progress {
+  std::int64_t step = 0;
+  std::int64_t steps = 0;  ///< of the whole run
+  double loss = 0;
+  double learning_rate = 0;
+  double gradient_norm = 0;
+  double tokens_per_second = 0;
+  double seconds_left = 0;
+};
+
+/// "step 120/400 | loss 2.318 | lr 6.0e-04 | norm 0.81 | 31,204 tokens/s | ETA 1m12s".
+std::string progress_line(const Progress& progress);
+
+}  // namespace dstrain::monitor

@@ -1,0 +1,54 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "runtime/device/stream.h"
+
+namespace dstrain::ops {
+
+/// What an Adam update needs besides its tensors; see adamw_scalars().
+struct AdamWScalars {
+  float gradient_scale = 1;  ///< multiplied onto the gradient first (clipping, unscaling)
+  float l2_decay = 0;        ///< times the parameter, added to the gradient (Adam, not AdamW)
+  float decay_factor = 1;    ///< 1 - lr wd of AdamW; 1 when the decay is not decoupled
+  float one_minus_beta1 = 0;
+  float beta2 = 0;
+  float one_minus_beta2 = 0;
+  float denominator_scale = 1;  ///< sqrt(1 - beta2^step)
+  float eps = 0;
+  float step_size = 0;  ///< lr / (1 - beta1^step)
+};
+
+/// The settings of a run and a step, from which adamw_scalars() computes in double precision.
+struct AdamWSettings {
+  double learning_rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  bool decoupled = true;        ///< AdamW: decay the parameter; else add wd p to the gradient
+  bool bias_correction = true;  ///< divide the moments by 1 - beta^step
+  std::int64_t step = 1;        ///< counts from 1
+  double gradient_scale = 1;
+};
+
+/// Each value is computed in double, as PyTorch does, and rounded once to float.
+AdamWScalars adamw_scalars(const AdamWSettings& settings);
+
+/// Flat ranges of equal length, fp32, on the stream's device.
+struct AdamWRange {
+  std::span<float> parameters;
+  std::span<const float> gradients;
+  std::span<float> exp_avg;
+  std::span<float> exp_avg_sq;
+};
+
+/// One Adam or AdamW step over a flat range, elementwise, as torch.optim.AdamW:
+///   g = gradient_scale g (+ l2_decay p);  p = decay_factor p;  m = m + (1 - beta1) (g - m);
+///   v = beta2 v + (1 - beta2) g g;  p = p - step_size m / (sqrt(v) / denominator_scale + eps)
+/// The additions to m, v and p are fused multiply-adds, root and division correctly rounded: the
+/// bits do not depend on the instruction set, on the number of threads or on how a range is cut.
+/// Reads 16 and writes 12 bytes per element. Asynchronous on `stream`.
+void adamw(const AdamWRange& range, const AdamWScalars& scalars, StreamView stream);
+
+}  // namespace dstrain::ops

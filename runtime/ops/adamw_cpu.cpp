@@ -1,0 +1,70 @@
+#include <cmath>
+
+#include "runtime/base/check.h"
+#include "runtime/ops/adamw.h"
+#include "runtime/ops/chunks.h"
+#include "runtime/ops/simd.h"
+
+namespace dstrain::ops {
+namespace {
+
+DSTRAIN_SIMD_CLONES
+void adamw_kernel(float* __restrict parameters,
+                  const float* __restrict gradients,
+                  float* __restrict exp_avg,
+                  float* __restrict exp_avg_sq,
+                  std::int64_t count,
+                  const AdamWScalars& scalars) {
+  const AdamWScalars s = scalars;
+  for (std::int64_t i = 0; i < count; ++i) {
+    float p = parameters[i];
+    const float g = std::fma(s.l2_decay, p, gradients[i] * s.gradient_scale);
+    const float m = std::fma(s.one_minus_beta1, g - exp_avg[i], exp_avg[i]);
+    const float v = std::fma(s.beta2, exp_avg_sq[i], s.one_minus_beta2 * g * g);
+    const float denominator = std::sqrt(v) / s.denominator_scale + s.eps;
+    p *= s.decay_factor;
+    parameters[i] = std::fma(-s.step_size, m / denominator, p);
+    exp_avg[i] = m;
+    exp_avg_sq[i] = v;
+  }
+}
+
+}  // namespace
+
+AdamWScalars adamw_scalars(const AdamWSettings& settings) {
+  const auto step = static_cast<double>(settings.step);
+  const bool correct = settings.bias_correction;
+  const double correction1 = correct ? 1.0 - std::pow(settings.beta1, step) : 1.0;
+  const double correction2 = correct ? 1.0 - std::pow(settings.beta2, step) : 1.0;
+  const double decay = settings.weight_decay;
+  AdamWScalars scalars;
+  scalars.gradient_scale = static_cast<float>(settings.gradient_scale);
+  scalars.l2_decay = settings.decoupled ? 0.0F : static_cast<float>(decay);
+  scalars.decay_factor =
+      settings.decoupled ? static_cast<float>(1.0 - settings.learning_rate * decay) : 1.0F;
+  scalars.one_minus_beta1 = static_cast<float>(1.0 - settings.beta1);
+  scalars.beta2 = static_cast<float>(settings.beta2);
+  scalars.one_minus_beta2 = static_cast<float>(1.0 - settings.beta2);
+  scalars.denominator_scale = static_cast<float>(std::sqrt(correction2));
+  scalars.eps = static_cast<float>(settings.eps);
+  scalars.step_size = static_cast<float>(settings.learning_rate / correction1);
+  return scalars;
+}
+
+void adamw(const AdamWRange& range, const AdamWScalars& scalars, StreamView stream) {
+  const auto numel = range.parameters.size();
+  DSTRAIN_CHECK(range.gradients.size() == numel && range.exp_avg.size() == numel &&
+                    range.exp_avg_sq.size() == numel,
+                "parameters {}, gradients {}, exp_avg {}, exp_avg_sq {}", numel,
+                range.gradients.size(), range.exp_avg.size(), range.exp_avg_sq.size());
+  stream.launch([range, scalars] {
+    for_chunks(static_cast<std::int64_t>(range.parameters.size()), elementwise_chunk,
+               [&](std::int64_t begin, std::int64_t end) {
+                 adamw_kernel(range.parameters.data() + begin, range.gradients.data() + begin,
+                              range.exp_avg.data() + begin, range.exp_avg_sq.data() + begin,
+                              end - begin, scalars);
+               });
+  });
+}
+
+}  // namespace dstrain::ops

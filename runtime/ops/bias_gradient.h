@@ -1,0 +1,18 @@
+#pragma once
+#include "runtime/device/stream.h"
+#include "runtime/tensor/tensor_view.h"
+
+namespace dstrain::ops {
+
+/// gradient (N) = [gradient +] the sum of the rows of output_gradient (..., N), both f32 and dense;
+/// rows are added in a fixed order.
+struct BiasGradientArgs {
+  TensorView output_gradient;
+  TensorView gradient;
+  bool accumulate = false;
+};
+
+/// Asynchronous on `stream`.
+void bias_gradient(const BiasGradientArgs& args, StreamView stream);
+
+}  // namespace dstrain::ops

@@ -1,0 +1,24 @@
+#pragma once
+#include "runtime/tensor/tensor_view.h"
+
+namespace dstrain::ops {
+
+/// Throws Error{internal} naming `what` unless `view` has memory, is f32, dense and of `shape`.
+void require_f32(const TensorView& view, const Shape& shape, const char* what);
+
+/// The same for a view of any rank whose elements fill a (rows, columns) matrix.
+void require_matrix(const TensorView& view,
+                    std::int64_t rows,
+                    std::int64_t columns,
+                    const char* what);
+
+/// The last extent of `view`, and how many rows of that size it has.
+std::int64_t columns_of(const TensorView& view);
+std::int64_t rows_of(const TensorView& view);
+
+/// The memory of a view as floats, for kernels. Null when the view is empty.
+inline float* floats(const TensorView& view) {
+  return reinterpret_cast<float*>(view.data());
+}
+
+}  // namespace dstrain::ops

@@ -1,0 +1,21 @@
+#pragma once
+#include "runtime/device/stream.h"
+#include "runtime/ops/dropout_mask.h"
+#include "runtime/tensor/tensor_view.h"
+
+namespace dstrain::ops {
+
+/// output = [residual +] input times the mask of `site`; all (B, T, C) f32, dense. Forward drops a
+/// branch before it joins the residual stream; backward is the same call on the gradient, without a
+/// residual. The mask is drawn, never stored; a site that is not active draws nothing.
+struct DropoutArgs {
+  TensorView input;
+  TensorView residual;  ///< or empty
+  TensorView output;    ///< may be the input or the residual
+  DropoutSite site;
+};
+
+/// Asynchronous on `stream`.
+void dropout(const DropoutArgs& args, StreamView stream);
+
+}  // namespace dstrain::ops

@@ -1,0 +1,35 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "runtime/device/stream.h"
+#include "runtime/tensor/tensor_view.h"
+
+namespace dstrain::ops {
+
+/// output[b, t] = token_table[tokens[b, t]] + position_table[t], all f32 and dense.
+struct EmbeddingArgs {
+  std::span<const std::int32_t> tokens;  ///< (B, T), each in [0, V): checked by the caller's data
+  TensorView token_table;                ///< (V, C)
+  TensorView position_table;             ///< (P, C), P >= T
+  TensorView output;                     ///< (B, T, C)
+};
+
+/// A token outside the table is a bug: Error{internal}. Asynchronous on `stream`.
+void embedding_forward(const EmbeddingArgs& args, StreamView stream);
+
+/// Gradients of both tables, each overwritten or added to.
+struct EmbeddingBackwardArgs {
+  std::span<const std::int32_t> tokens;  ///< (B, T)
+  TensorView output_gradient;            ///< (B, T, C)
+  TensorView token_gradient;             ///< (V, C)
+  TensorView position_gradient;          ///< (P, C)
+  bool accumulate_token = false;
+  bool accumulate_position = false;
+};
+
+/// Rows are added in the order of the tokens; work is shared out by columns, so no two threads meet
+/// in a row. Asynchronous on `stream`.
+void embedding_backward(const EmbeddingBackwardArgs& args, StreamView stream);
+
+}  // namespace dstrain::ops

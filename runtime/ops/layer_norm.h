@@ -1,0 +1,45 @@
+#pragma once
+#include "runtime/device/stream.h"
+#include "runtime/tensor/tensor_view.h"
+
+namespace dstrain::ops {
+
+/// Layer normalisation of rows of C, all f32 and dense (Ba et al. 2016):
+/// output = (input - mean) rstd weight + bias, rstd = 1 / sqrt(variance + eps).
+struct LayerNormArgs {
+  TensorView input;   ///< (..., C): R rows
+  TensorView weight;  ///< (C)
+  TensorView bias;    ///< (C)
+  TensorView mean;    ///< (R): written by forward, read by the others
+  TensorView rstd;    ///< (R): likewise
+  TensorView output;  ///< (..., C)
+  float eps = 0;      ///< used by forward
+};
+
+/// Writes mean, rstd and output. Asynchronous on `stream`.
+void layer_norm_forward(const LayerNormArgs& args, StreamView stream);
+
+/// Writes output again, bit for bit, from mean and rstd. Asynchronous on `stream`.
+void layer_norm_recompute(const LayerNormArgs& args, StreamView stream);
+
+/// All f32, dense. Every gradient is overwritten or, when its flag says so, added to.
+struct LayerNormBackwardArgs {
+  TensorView input;            ///< (..., C)
+  TensorView weight;           ///< (C)
+  TensorView mean;             ///< (R)
+  TensorView rstd;             ///< (R)
+  TensorView output_gradient;  ///< (..., C)
+  TensorView residual;         ///< (..., C) or empty: the gradient that passes the norm by, added
+                               ///< to the input's; may be the same memory as input_gradient
+  TensorView input_gradient;   ///< (..., C)
+  TensorView weight_gradient;  ///< (C)
+  TensorView bias_gradient;    ///< (C)
+  bool accumulate_input = false;
+  bool accumulate_weight = false;
+  bool accumulate_bias = false;
+};
+
+/// The gradients of weight and bias add rows in a fixed order. Asynchronous on `stream`.
+void layer_norm_backward(const LayerNormBackwardArgs& args, StreamView stream);
+
+}  // namespace dstrain::ops

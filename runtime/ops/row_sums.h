@@ -1,0 +1,29 @@
+#pragma once
+#include <cstdint>
+
+namespace dstrain::ops {
+
+/// A (rows, columns) matrix whose rows are to be added up; with `input` also each row times the
+/// normalised input, (input - mean) rstd. For kernels: runs at once, on the calling thread and the
+/// compute threads.
+struct RowSums {
+  const float* values;
+  std::int64_t rows;
+  std::int64_t columns;
+  const float* input = nullptr;  ///< (rows, columns) or null
+  const float* mean = nullptr;   ///< (rows)
+  const float* rstd = nullptr;   ///< (rows)
+};
+
+/// Where one sum goes, (columns).
+struct RowSumTarget {
+  float* values = nullptr;
+  bool accumulate = false;
+};
+
+/// Adds rows in groups of 64, then the groups, in order: the bits do not depend on threads, and the
+/// rounding error grows with rows / 64. Work is shared out by columns. `weighted` is written only
+/// when `sums.input` is there.
+void add_up_rows(const RowSums& sums, RowSumTarget plain, RowSumTarget weighted = {});
+
+}  // namespace dstrain::ops

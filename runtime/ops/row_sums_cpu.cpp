@@ -1,0 +1,76 @@
+#include <algorithm>
+
+#include "runtime/ops/chunks.h"
+#include "runtime/ops/row_sums.h"
+#include "runtime/ops/simd.h"
+
+namespace dstrain::ops {
+namespace {
+
+constexpr std::int64_t columns_per_task = 64;
+constexpr std::int64_t rows_per_group = 64;
+
+/// Sums of one task's columns.
+struct Sums {
+  float plain[columns_per_task];
+  float weighted[columns_per_task];
+};
+
+DSTRAIN_SIMD_CLONES
+void plain_kernel(const RowSums& s, std::int64_t begin, std::int64_t width, Sums& total) {
+  for (std::int64_t first = 0; first < s.rows; first += rows_per_group) {
+    Sums group{};
+    const std::int64_t last = std::min(s.rows, first + rows_per_group);
+    for (std::int64_t row = first; row < last; ++row) {
+      const float* const values = s.values + row * s.columns + begin;
+      for (std::int64_t j = 0; j < width; ++j) group.plain[j] += values[j];
+    }
+    for (std::int64_t j = 0; j < width; ++j) total.plain[j] += group.plain[j];
+  }
+}
+
+DSTRAIN_SIMD_CLONES
+void weighted_kernel(const RowSums& s, std::int64_t begin, std::int64_t width, Sums& total) {
+  for (std::int64_t first = 0; first < s.rows; first += rows_per_group) {
+    Sums group{};
+    const std::int64_t last = std::min(s.rows, first + rows_per_group);
+    for (std::int64_t row = first; row < last; ++row) {
+      const float* const values = s.values + row * s.columns + begin;
+      const float* const x = s.input + row * s.columns + begin;
+      const float mean = s.mean[row];
+      const float rstd = s.rstd[row];
+      for (std::int64_t j = 0; j < width; ++j) {
+        group.plain[j] += values[j];
+        group.weighted[j] += values[j] * ((x[j] - mean) * rstd);
+      }
+    }
+    for (std::int64_t j = 0; j < width; ++j) {
+      total.plain[j] += group.plain[j];
+      total.weighted[j] += group.weighted[j];
+    }
+  }
+}
+
+void store(const float* sums, RowSumTarget target, std::int64_t begin, std::int64_t width) {
+  for (std::int64_t j = 0; j < width; ++j) {
+    float& value = target.values[begin + j];
+    value = target.accumulate ? value + sums[j] : sums[j];
+  }
+}
+
+}  // namespace
+
+void add_up_rows(const RowSums& sums, RowSumTarget plain, RowSumTarget weighted) {
+  for_chunks(sums.columns, columns_per_task, [&](std::int64_t begin, std::int64_t end) {
+    Sums total{};
+    if (sums.input == nullptr) {
+      plain_kernel(sums, begin, end - begin, total);
+    } else {
+      weighted_kernel(sums, begin, end - begin, total);
+      store(total.weighted, weighted, begin, end - begin);
+    }
+    store(total.plain, plain, begin, end - begin);
+  });
+}
+
+}  // namespace dstrain::ops

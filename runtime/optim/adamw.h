@@ -1,0 +1,21 @@
+#pragma once
+#include "runtime/config/train_settings.h"
+#include "runtime/optim/optimizer.h"
+
+namespace dstrain::optim {
+
+/// Adam (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019), as torch.optim computes them.
+/// Elementwise. Keeps two states per parameter.
+class AdamW final : public Optimizer {
+ public:
+  explicit AdamW(const config::AdamSettings& settings) : settings_(settings) {}
+  [[nodiscard]] std::span<const std::string_view> state_names() const override;
+  void step(const OptimizerShard& shard,
+            const StepScalars& scalars,
+            StreamView stream) const override;
+
+ private:
+  config::AdamSettings settings_;
+};
+
+}  // namespace dstrain::optim

@@ -1,0 +1,27 @@
+#pragma once
+#include <array>
+#include <cstdint>
+
+namespace dstrain::optim {
+
+/// A sum of non-negative doubles without rounding: a fixed-point number wide enough for any of
+/// them (a superaccumulator after Kulisch). The order of additions does not matter, so a sum
+/// whose terms are split over threads or ranks is the same however they are split. Trivially
+/// copyable: ranks exchange it as bytes.
+class ExactSum {
+ public:
+  /// Bits from 2^-1074, the smallest double, up to 2^1024 and 64 more for carries.
+  static constexpr std::size_t words = (1074 + 1024 + 64) / 64 + 1;
+
+  /// Adds one term. An infinity or a NaN makes the sum NaN.
+  void add(double term);
+  void add(const ExactSum& other);
+  /// The sum, rounded to double.
+  [[nodiscard]] double value() const;
+
+ private:
+  void add_at(std::size_t word, std::uint64_t value);
+  std::array<std::uint64_t, words + 1> state_{};  ///< little-endian words, then: not finite
+};
+
+}  // namespace dstrain::optim

@@ -1,0 +1,38 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "runtime/device/stream.h"
+
+namespace dstrain::optim {
+
+/// What changes from step to step.
+struct StepScalars {
+  std::int64_t step = 1;  ///< number of this update, from 1
+  double learning_rate = 0;
+  double gradient_scale = 1;  ///< multiplied onto every gradient first: clipping, loss scale
+};
+
+/// A flat run of parameters that this rank updates, f32, with what belongs to it, element by
+/// element. Padding between parameters is zero in all of them and must stay so.
+struct OptimizerShard {
+  std::span<float> parameters;
+  std::span<const float> gradients;
+  std::span<const std::span<float>> states;  ///< in the order of Optimizer::state_names()
+};
+
+/// An update rule. An elementwise rule sees any cut of the parameters and gives the same bits.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  /// Names of the states, one float per parameter each, zero at the start; the names that
+  /// checkpoints use.
+  [[nodiscard]] virtual std::span<const std::string_view> state_names() const = 0;
+  /// Asynchronous on `stream`.
+  virtual void step(const OptimizerShard& shard,
+                    const StepScalars& scalars,
+                    StreamView stream) const = 0;
+};
+
+}  // namespace dstrain::optim

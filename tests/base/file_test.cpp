@@ -1,0 +1,136 @@
+#include "runtime/base/file.h"
+
+#include <fstream>
+#include <iterator>
+
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/temp_dir.h"
+
+namespace dstrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string contents(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// The message of the Error that `action` throws; its code must be `code`.
+template <class Action>
+std::string message_of(ErrorCode code, Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    CHECK(error.code() == code);
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+}  // namespace
+
+TEST_CASE("File: a text comes back as it was written", "[base][file]") {
+  const test::TempDir dir;
+  const fs::path path = dir.path() / "text";
+  const std::string text = GENERATE(std::string(), std::string("one line\n"),
+                                    std::string("zero \0 byte", 11), std::string(300'000, 'x'));
+  write_text_file(path, text);
+  CHECK(contents(path) == text);
+  CHECK(read_text_file(path, 300'000) == text);
+}
+
+TEST_CASE("File: a text over the limit is not read", "[base][file]") {
+  const test::TempDir dir;
+  const fs::path path = dir.path() / "big";
+  write_text_file(path, std::string(2048, 'x'));
+  CHECK(message_of(ErrorCode::input, [&] { (void)read_text_file(path, 2047); }) ==
+        path.string() + ": 2.00 KiB is more than the 2.00 KiB allowed for such a file");
+  CHECK(read_text_file(path, 2048).size() == 2048);
+}
+
+TEST_CASE("File: what is no regular file is named and refused", "[base][file]") {
+  const test::TempDir dir;
+  REQUIRE(::mkfifo((dir.path() / "fifo").c_str(), 0600) == 0);
+  fs::create_symlink(dir.path() / "missing", dir.path() / "dangling");
+  const auto [name, reason] = GENERATE(table<const char*, const char*>(
+      {{"fifo", "not a regular file"},  // and opening it must not wait for a writer
+       {"", "not a regular file"},
+       {"/dev/zero", "not a regular file"},
+       {"missing", "No such file or directory"},
+       {"dangling", "No such file or directory"}}));
+  const fs::path path = dir.path() / name;
+  const std::string expected = path.string() + ": " + reason;
+  CHECK(message_of(ErrorCode::input, [&] { (void)read_text_file(path, mebibyte); }) == expected);
+  CHECK(message_of(ErrorCode::input, [&] { const MappedFile map(path); }) == expected);
+}
+
+TEST_CASE("File: writing replaces the old text and leaves no other file", "[base][file]") {
+  const test::TempDir dir;
+  const fs::path path = dir.path() / "text";
+  write_text_file(path, "old and long");
+  write_text_file(path, "new");
+  CHECK(contents(path) == "new");
+  CHECK(std::distance(fs::directory_iterator(dir.path()), {}) == 1);
+}
+
+TEST_CASE("File: a reader holds the old text while a new one is written", "[base][file]") {
+  const test::TempDir dir;
+  const fs::path path = dir.path() / "text";
+  write_text_file(path, "old");
+  std::ifstream reader(path);
+  write_text_file(path, "new");
+  CHECK(std::string(std::istreambuf_iterator<char>(reader), {}) == "old");
+}
+
+TEST_CASE("File: a write that fails says where and leaves nothing", "[base][file]") {
+  const test::TempDir dir;
+  const fs::path no_folder = dir.path() / "missing" / "text";
+  CHECK(message_of(ErrorCode::io, [&] { write_text_file(no_folder, "x"); }) ==
+        "create " + no_folder.string() + ".tmp: No such file or directory");
+
+  const fs::path folder = dir.path() / "folder";
+  fs::create_directory(folder);
+  CHECK(message_of(ErrorCode::io, [&] { write_text_file(folder, "x"); }) ==
+        "rename to " + folder.string() + ": Is a directory");
+  CHECK(std::distance(fs::directory_iterator(dir.path()), {}) == 1);
+}
+
+TEST_CASE("File: a full disk is an error", "[base][file]") {
+  const fs::path full = "/dev/full";
+  const test::TempDir dir;
+  const fs::path path = dir.path() / "text";
+  fs::create_symlink(full, dir.path() / "text.tmp");  // the temporary name leads to a full device
+  CHECK(message_of(ErrorCode::io, [&] { write_text_file(path, "x"); }) ==
+        "write " + path.string() + ".tmp: No space left on device");
+  CHECK_FALSE(fs::exists(path));
+}
+
+TEST_CASE("MappedFile: shows the file and moves", "[base][file]") {
+  const test::TempDir dir;
+  const fs::path path = dir.path() / "bytes";
+  write_text_file(path, "abc");
+  MappedFile map(path);
+  REQUIRE(map.bytes().size() == 3);
+  CHECK(map.bytes()[2] == std::byte{'c'});
+
+  MappedFile moved(std::move(map));
+  CHECK(moved.bytes().size() == 3);
+  write_text_file(path, "defg");
+  moved = MappedFile(path);
+  REQUIRE(moved.bytes().size() == 4);
+  CHECK(moved.bytes()[0] == std::byte{'d'});
+}
+
+TEST_CASE("MappedFile: an empty file is refused", "[base][file]") {
+  const test::TempDir dir;
+  const fs::path path = dir.path() / "empty";
+  write_text_file(path, "");
+  CHECK(message_of(ErrorCode::input, [&] { const MappedFile map(path); }) ==
+        path.string() + ": the file is empty");
+}
+
+}  // namespace dstrain

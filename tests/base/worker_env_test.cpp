@@ -1,0 +1,124 @@
+#include "runtime/base/worker_env.h"
+
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+namespace dstrain {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+/// This process's environment with exactly these of the variables a rank reads, for a scope.
+class RankEnvironment {
+ public:
+  explicit RankEnvironment(const Variables& variables) {
+    for (const char* const name : names) {
+      if (const char* const value = std::getenv(name)) before_[name] = value;
+      ::unsetenv(name);
+    }
+    for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  RankEnvironment(const RankEnvironment&) = delete;
+  RankEnvironment& operator=(const RankEnvironment&) = delete;
+  RankEnvironment(RankEnvironment&&) = delete;
+  RankEnvironment& operator=(RankEnvironment&&) = delete;
+  ~RankEnvironment() {
+    for (const char* const name : names) ::unsetenv(name);
+    for (const auto& [name, value] : before_) ::setenv(name.c_str(), value.c_str(), 1);
+  }
+
+ private:
+  static constexpr std::array names{env::rank,        env::local_rank,  env::world_size,
+                                    env::master_addr, env::master_port, env::local_world_size,
+                                    env::token,       env::timeout,     env::device_memory};
+  Variables before_;
+};
+
+}  // namespace
+
+TEST_CASE("WorkerEnv: a process started by hand is rank 0 of 1", "[base][worker_env]") {
+  const RankEnvironment environment(Variables{});
+  const WorkerEnv worker = read_worker_env();
+  CHECK(worker.rank == 0);
+  CHECK(worker.world_size == 1);
+  CHECK(worker.local_rank == 0);
+  CHECK(worker.local_world_size == 1);
+  CHECK(worker.master_addr == "127.0.0.1");
+  CHECK(worker.master_port == 29500);
+  CHECK(worker.token.empty());
+  CHECK(worker.timeout_seconds == 600);
+  CHECK(worker.device_memory_bytes == 0);
+}
+
+TEST_CASE("WorkerEnv: reads what the launcher sets", "[base][worker_env]") {
+  const RankEnvironment environment(Variables{{"RANK", "5"},
+                                              {"WORLD_SIZE", "8"},
+                                              {"LOCAL_RANK", "1"},
+                                              {"LOCAL_WORLD_SIZE", "4"},
+                                              {"MASTER_ADDR", "w0"},
+                                              {"MASTER_PORT", "65535"},
+                                              {"DSTRAIN_TOKEN", "secret"},
+                                              {"DSTRAIN_TIMEOUT", "30"},
+                                              {"DSTRAIN_DEVICE_MEMORY", "8589934592"}});
+  const WorkerEnv worker = read_worker_env();
+  CHECK(worker.rank == 5);
+  CHECK(worker.world_size == 8);
+  CHECK(worker.local_rank == 1);
+  CHECK(worker.local_world_size == 4);
+  CHECK(worker.master_addr == "w0");
+  CHECK(worker.master_port == 65535);
+  CHECK(worker.token == "secret");
+  CHECK(worker.timeout_seconds == 30);
+  CHECK(worker.device_memory_bytes == 8589934592);
+}
+
+TEST_CASE("WorkerEnv: a variable that is no number in range is named", "[base][worker_env]") {
+  const auto [name, value, most] = GENERATE(table<const char*, const char*, const char*>(
+      {{"RANK", "", "1048576"},
+       {"RANK", "two", "1048576"},
+       {"RANK", "1.5", "1048576"},
+       {"RANK", "-1", "1048576"},
+       {"RANK", "+1", "1048576"},
+       {"RANK", "1 ", "1048576"},
+       {"WORLD_SIZE", "0x2", "1048576"},
+       {"WORLD_SIZE", "1048577", "1048576"},
+       {"LOCAL_RANK", "99999999999999999999", "1048576"},
+       {"LOCAL_WORLD_SIZE", "many", "1048576"},
+       {"MASTER_PORT", "65536", "65535"},
+       {"DSTRAIN_TIMEOUT", "10s", "1048576"},
+       {"DSTRAIN_DEVICE_MEMORY", "2GiB", "9223372036854775807"}}));
+  const RankEnvironment environment(Variables{{name, value}});
+  CHECK_THROWS_WITH(read_worker_env(), std::string("environment variable ") + name +
+                                           " must be a number from 0 to " + most + ", got \"" +
+                                           value + "\"");
+}
+
+TEST_CASE("WorkerEnv: a set that does not fit together is refused", "[base][worker_env]") {
+  const Variables variables =
+      GENERATE(Variables{{"RANK", "1"}}, Variables{{"WORLD_SIZE", "0"}},
+               Variables{{"RANK", "2"}, {"WORLD_SIZE", "2"}},
+               Variables{{"WORLD_SIZE", "4"}, {"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "2"}},
+               Variables{{"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "0"}},
+               Variables{{"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "3"}});
+  const RankEnvironment environment(variables);
+  CHECK_THROWS_WITH(read_worker_env(), Catch::Contains("do not fit"));
+}
+
+TEST_CASE("WorkerEnv: kinds of errors have the statuses that users rely on", "[base][worker_env]") {
+  const auto [code, expected] = GENERATE(table<ErrorCode, int>({{ErrorCode::usage, 2},
+                                                                {ErrorCode::config, 2},
+                                                                {ErrorCode::input, 2},
+                                                                {ErrorCode::remote, 3},
+                                                                {ErrorCode::timeout, 4},
+                                                                {ErrorCode::io, 1},
+                                                                {ErrorCode::out_of_memory, 1},
+                                                                {ErrorCode::comm, 1},
+                                                                {ErrorCode::internal, 1}}));
+  CHECK(exit_status(code) == expected);
+}
+
+}  // namespace dstrain

@@ -1,0 +1,190 @@
+#include <catch2/catch.hpp>
+
+#include "runtime/base/error.h"
+#include "tests/comm/conformance.h"
+#include "tests/comm/reference.h"
+
+/// Subgroups, messages between two ranks, and failures.
+namespace dstrain::test {
+namespace {
+
+using Catch::Matchers::Contains;
+using comm::Communicator;
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::runtime_error(what);
+}
+
+/// The code and text of the first error that `run_group` passes on.
+std::pair<ErrorCode, std::string> failure_of(const Group& group,
+                                             const std::function<void(Communicator&)>& body) {
+  try {
+    run_group(group, body);
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  }
+  return {ErrorCode::internal, "no failure"};
+}
+
+}  // namespace
+
+void check_split(const GroupMaker& groups, const std::vector<int>& worlds) {
+  for (const int world : worlds) {
+    CAPTURE(groups.name, world);
+    const Group group = groups.make(world, 60);
+    REQUIRE_NOTHROW(run_group(group, [&](Communicator& c) {
+      Stream stream(Stream::Mode::inline_on_caller);
+      // Odd and even ranks, each in reverse order.
+      const auto half = c.split({.color = c.rank() % 2, .key = -c.rank()});
+      const int peers = (c.size() + 1 - c.rank() % 2) / 2;
+      require(half->size() == peers, "size of a split");
+      require(half->rank() == peers - 1 - c.rank() / 2, "rank in a split");
+      Floats sum{static_cast<float>(c.rank())};
+      half->all_reduce(view(sum), stream);
+      const int first = c.rank() % 2;
+      require(sum[0] == static_cast<float>(peers * first + peers * (peers - 1)), "sum in a split");
+      // The subgroup splits again and the parent still works.
+      const auto single = half->split({.color = half->rank()});
+      require(single->size() == 1, "size of a split of a split");
+      single->barrier(stream);
+      Floats all{1.0F};
+      c.all_reduce(view(all), stream);
+      require(all[0] == static_cast<float>(c.size()), "sum after a split");
+    }));
+  }
+}
+
+void check_messages(const GroupMaker& groups) {
+  const Group group = groups.make(3, 60);
+  REQUIRE_NOTHROW(run_group(group, [&](Communicator& c) {
+    Stream stream(Stream::Mode::worker_thread);
+    for (const std::int64_t numel : {0, 1, 1000, 65'536, 500'003}) {
+      // Around the ring; rank 0 sends first.
+      const int next = (c.rank() + 1) % 3;
+      const int previous = (c.rank() + 2) % 3;
+      Floats mine = values_of(c.rank(), numel);
+      Floats theirs(mine.size());
+      if (c.rank() == 0) c.send(view(mine), next, stream);
+      c.receive(view(theirs), previous, stream);
+      if (c.rank() != 0) c.send(view(mine), next, stream);
+      c.barrier(stream);
+      require(same_bits(theirs, values_of(previous, numel)), "receive");
+    }
+  }));
+}
+
+namespace {
+
+void check_mismatch(const GroupMaker& groups) {
+  const Group group = groups.make(3, 60);
+  const auto messages = messages_of_ranks(group, [](Communicator& c) {
+    Stream stream(Stream::Mode::inline_on_caller);
+    Floats values(c.rank() == 2 ? 5 : 4);
+    c.all_reduce(view(values), stream);
+  });
+  CHECK_THAT(messages[0], Contains("the ranks disagree in operation") &&
+                              Contains("rank 0 does all_reduce of 4 f32") &&
+                              Contains("rank 2 does all_reduce of 5 f32"));
+  CHECK_THAT(messages[1], Contains("rank 1 does all_reduce of 4 f32, rank 2 does"));
+  CHECK_THAT(messages[2], Contains("rank 2 does all_reduce of 5 f32, rank 0 does"));
+}
+
+void check_wrong_operation(const GroupMaker& groups) {
+  const Group group = groups.make(2, 60);
+  const auto messages = messages_of_ranks(group, [](Communicator& c) {
+    Stream stream(Stream::Mode::inline_on_caller);
+    Floats values(4);
+    c.rank() == 0 ? c.broadcast(view(values), 0, stream) : c.barrier(stream);
+  });
+  CHECK_THAT(messages[0], Contains("rank 0 does broadcast of 4 f32 from rank 0, rank 1 does "
+                                   "barrier"));
+  CHECK_THAT(messages[1], Contains("rank 1 does barrier, rank 0 does broadcast"));
+}
+
+void check_wrong_message(const GroupMaker& groups) {
+  const Group group = groups.make(2, 60);
+  const auto messages = messages_of_ranks(group, [](Communicator& c) {
+    Stream stream(Stream::Mode::inline_on_caller);
+    Floats values(c.rank() == 0 ? 1'000'000 : 3);
+    c.rank() == 0 ? c.send(view(values), 1, stream) : c.receive(view(values), 0, stream);
+  });
+  CHECK_THAT(messages[0],
+             Contains("send of 1000000 f32 to rank 1") && Contains("aborted by rank 1"));
+  CHECK_THAT(messages[1], Contains("rank 1 does receive of 3 f32 from rank 0, rank 0 does send of "
+                                   "1000000 f32 to rank 1"));
+}
+
+void check_timeout(const GroupMaker& groups) {
+  const Group group = groups.make(4, 0.2);
+  const auto messages = messages_of_ranks(group, [](Communicator& c) {
+    if (c.rank() == 1 || c.rank() == 3) return;
+    Stream stream(Stream::Mode::inline_on_caller);
+    Floats values(4);
+    c.all_reduce(view(values), stream);
+  });
+  CHECK_THAT(messages[0], Contains("all_reduce of 4 f32") &&
+                              Contains("timed out after 0.2 s: waiting for ranks 1 3"));
+  CHECK_THAT(messages[2], Contains("waiting for ranks 1 3"));
+}
+
+void check_abort(const GroupMaker& groups) {
+  const Group group = groups.make(3, 60);
+  const auto [code, message] = failure_of(group, [](Communicator& c) {
+    Stream stream(Stream::Mode::inline_on_caller);
+    if (c.rank() == 1) {
+      c.abort();
+    } else {
+      c.barrier(stream);
+    }
+  });
+  CHECK(code == ErrorCode::aborted);
+  CHECK_THAT(message, Contains("barrier") && Contains("aborted by rank 1"));
+  Stream stream(Stream::Mode::inline_on_caller);
+  CHECK_THROWS_WITH(group[0]->barrier(stream), Contains("aborted by rank 1"));
+}
+
+void check_abort_of_worker_stream(const GroupMaker& groups) {
+  const Group group = groups.make(2, 60);
+  const auto [code, message] = failure_of(group, [](Communicator& c) {
+    Stream stream(Stream::Mode::worker_thread);
+    Floats values(4);
+    if (c.rank() == 0) {
+      c.receive(view(values), 1, stream);
+    } else {
+      c.abort();
+    }
+    stream.synchronize();
+  });
+  CHECK(code == ErrorCode::aborted);
+  CHECK_THAT(message, Contains("receive of 4 f32 from rank 1") && Contains("aborted by rank 1"));
+}
+
+void check_leaving(const GroupMaker& groups) {
+  Group group = groups.make(3, 60);
+  const auto messages = messages_of_ranks(group, [&](Communicator& c) {
+    Stream stream(Stream::Mode::inline_on_caller);
+    c.barrier(stream);
+    if (c.rank() == 2) {
+      group[2].reset();
+    } else {
+      c.barrier(stream);
+    }
+  });
+  CHECK_THAT(messages[0], Contains("has left the group"));
+  CHECK_THAT(messages[1], Contains("has left the group"));
+}
+
+}  // namespace
+
+void check_failures(const GroupMaker& groups) {
+  CAPTURE(groups.name);
+  check_mismatch(groups);
+  check_wrong_operation(groups);
+  check_wrong_message(groups);
+  check_timeout(groups);
+  check_abort(groups);
+  check_abort_of_worker_stream(groups);
+  check_leaving(groups);
+}
+
+}  // namespace dstrain::test

@@ -1,0 +1,59 @@
+#include "tests/comm/conformance.h"
+
+#include <catch2/catch.hpp>
+
+#include "runtime/comm/self/self_communicator.h"
+
+using namespace dstrain::test;
+
+namespace {
+
+GroupMaker self_groups() {
+  return {"self", [](int, double) {
+            Group group;
+            group.push_back(dstrain::comm::make_self_communicator());
+            return group;
+          }};
+}
+
+}  // namespace
+
+TEST_CASE("SelfCommunicator: conformance", "[comm]") {
+  check_results(self_groups(), {1});
+  check_sequences(self_groups(), {1});
+  check_split(self_groups(), {1});
+}
+
+TEST_CASE("ThreadCommunicator: results", "[comm]") {
+  check_results(thread_groups(), {1, 2, 3, 5});
+}
+
+TEST_CASE("ThreadCommunicator: sequences", "[comm]") {
+  check_sequences(thread_groups(), {1, 2, 3, 4});
+}
+
+TEST_CASE("ThreadCommunicator: groups and messages", "[comm]") {
+  check_split(thread_groups(), {1, 2, 3, 4, 5});
+  check_messages(thread_groups());
+}
+
+TEST_CASE("ThreadCommunicator: failures", "[comm]") {
+  check_failures(thread_groups());
+}
+
+TEST_CASE("ShmCommunicator: results", "[comm]") {
+  check_results(shm_groups(), {1, 2, 3, 5});
+}
+
+TEST_CASE("ShmCommunicator: sequences", "[comm]") {
+  check_sequences(shm_groups(), {1, 2, 3, 4});
+}
+
+TEST_CASE("ShmCommunicator: groups and messages", "[comm]") {
+  check_split(shm_groups(), {1, 2, 3, 4, 5});
+  check_messages(shm_groups());
+}
+
+TEST_CASE("ShmCommunicator: failures", "[comm]") {
+  check_failures(shm_groups());
+}

@@ -1,0 +1,53 @@
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "runtime/base/philox.h"
+#include "runtime/tensor/tensor_view.h"
+
+namespace dstrain::test {
+
+using Floats = std::vector<float>;
+
+/// Values of one rank whose sums depend on the order: magnitudes from 2^-12 to 2^12, both signs.
+inline Floats values_of(int rank, std::int64_t numel, std::uint64_t seed = 1) {
+  Floats values(static_cast<std::size_t>(numel));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto words =
+        philox({.seed = seed, .stream = static_cast<std::uint32_t>(rank), .index = i});
+    const float scale = static_cast<float>(1 << (words[1] % 24)) / 4096.0F;
+    values[i] = (uniform_float(words[0]) - 0.5F) * scale;
+  }
+  return values;
+}
+
+/// ((x_0 + x_1) + x_2) + ... element by element.
+inline Floats serial_sum(int world, std::int64_t numel, std::uint64_t seed = 1) {
+  Floats sum = values_of(0, numel, seed);
+  for (int rank = 1; rank < world; ++rank) {
+    const Floats term = values_of(rank, numel, seed);
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];
+  }
+  return sum;
+}
+
+inline Floats part(const Floats& whole, std::int64_t begin, std::int64_t numel) {
+  return {whole.begin() + begin, whole.begin() + begin + numel};
+}
+
+/// Bits, not values: -0 and 0 differ.
+inline bool same_bits(const Floats& left, const Floats& right) {
+  return left.size() == right.size() &&
+         (left.empty() || std::memcmp(left.data(), right.data(), left.size() * 4) == 0);
+}
+
+inline TensorView view(Floats& values) {
+  return {values.data(), DType::f32, Shape{static_cast<std::int64_t>(values.size())}};
+}
+
+inline TensorView view(Floats& values, std::int64_t begin, std::int64_t numel) {
+  return {values.data() + begin, DType::f32, Shape{numel}};
+}
+
+}  // namespace dstrain::test

@@ -1,0 +1,188 @@
+#include "runtime/model/gpt2_config.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/model/safetensors_files.h"
+#include "tests/support/temp_dir.h"
+
+namespace dstrain::test {
+namespace {
+
+using model::Gpt2Config;
+
+/// What parsing `{"model_type": "gpt2", <more>}` complains of, without the file's name.
+std::string parse_error(const std::string& more) {
+  const std::string message =
+      error_of([&] { model::parse_gpt2_config(R"({"model_type":"gpt2",)" + more + "}", "c"); });
+  return message.starts_with("c: ") ? message.substr(3) : message;
+}
+
+std::string override_error(const std::string& overrides) {
+  Gpt2Config config;
+  return error_of([&] {
+    model::apply_overrides(config, overrides);
+    model::check(config);
+  });
+}
+
+std::int64_t parameters(const Gpt2Config& c) {
+  const std::int64_t block = 4 * c.n_embd + 4 * c.n_embd * c.n_embd + 4 * c.n_embd +
+                             2 * c.n_embd * c.n_inner + c.n_inner + c.n_embd;
+  return (c.vocab_size + c.n_positions) * c.n_embd + c.n_layer * block + 2 * c.n_embd;
+}
+
+}  // namespace
+
+TEST_CASE("Gpt2Config: presets have the published sizes", "[model][config]") {
+  CHECK(parameters(model::gpt2_preset("gpt2")) == 124'439'808);
+  CHECK(parameters(model::gpt2_preset("gpt2-medium")) == 354'823'168);
+  CHECK(parameters(model::gpt2_preset("gpt2-large")) == 774'030'080);
+  CHECK(parameters(model::gpt2_preset("gpt2-xl")) == 1'557'611'200);
+  CHECK(model::gpt2_preset("gpt2").embd_pdrop == 0);
+}
+
+TEST_CASE("Gpt2Config: unknown presets are refused", "[model][config]") {
+  CHECK(error_of([] { model::gpt2_preset("gpt3"); }) ==
+        "model 'gpt3': no such preset, file or directory; presets are gpt2, gpt2-medium, "
+        "gpt2-large, gpt2-xl; a config.json works too");
+  CHECK(error_of([] { model::load_gpt2_config("llama-7b"); }) ==
+        "model 'llama-7b': Llama models are not built yet; known are gpt2, gpt2-medium, "
+        "gpt2-large, gpt2-xl");
+}
+
+TEST_CASE("Gpt2Config: absent keys have the defaults of Hugging Face", "[model][config]") {
+  const Gpt2Config config = model::parse_gpt2_config(R"({"model_type": "gpt2"})", "c");
+  CHECK(parameters(config) == 124'439'808);
+  CHECK(config.embd_pdrop == 0.1F);
+  CHECK(config.attn_pdrop == 0.1F);
+  CHECK(config.resid_pdrop == 0.1F);
+  CHECK(config.layer_norm_epsilon == 1e-5F);
+}
+
+TEST_CASE("Gpt2Config: keys and their aliases are read", "[model][config]") {
+  const Gpt2Config config = model::parse_gpt2_config(
+      R"({"model_type": "gpt2", "n_embd": 64, "n_inner": null, "num_hidden_layers": 3,
+          "n_ctx": 128, "n_head": 4, "vocab_size": 300, "resid_pdrop": 0, "attn_pdrop": 0.25,
+          "activation_function": "gelu_pytorch_tanh", "summary_type": "cls_index"})",
+      "c");
+  CHECK(config.n_embd == 64);
+  CHECK(config.n_inner == 256);
+  CHECK(config.n_layer == 3);
+  CHECK(config.n_positions == 128);
+  CHECK(config.resid_pdrop == 0);
+  CHECK(config.attn_pdrop == 0.25F);
+}
+
+TEST_CASE("Gpt2Config: what would change the numbers is refused", "[model][config]") {
+  CHECK(error_of([] { model::parse_gpt2_config(R"({"n_embd": 64})", "d/config.json"); }) ==
+        "d/config.json: model_type is null; only \"gpt2\" is built");
+  CHECK(parse_error(R"("activation_function":"relu")") ==
+        "activation_function is \"relu\"; only \"gelu_new\" and \"gelu_pytorch_tanh\" are built");
+  CHECK(parse_error(R"("tie_word_embeddings":false)") ==
+        "tie_word_embeddings is false; only true is built");
+  CHECK(parse_error(R"("scale_attn_weights":false)") ==
+        "scale_attn_weights is false; only true is built");
+  CHECK(parse_error(R"("scale_attn_by_inverse_layer_idx":true)") ==
+        "scale_attn_by_inverse_layer_idx is true; only false is built");
+  CHECK(parse_error(R"("reorder_and_upcast_attn":1)") ==
+        "reorder_and_upcast_attn is 1; only false is built");
+  CHECK(parse_error(R"("add_cross_attention":true)") ==
+        "add_cross_attention is true; only false is built");
+  CHECK(parse_error(R"("quantization_config":{"bits":4})") ==
+        "quantization_config: quantized weights cannot be trained");
+}
+
+TEST_CASE("Gpt2Config: bad values are refused with their key", "[model][config]") {
+  CHECK(parse_error(R"("n_embd":"64")") == "n_embd must be a whole number, got \"64\"");
+  CHECK(parse_error(R"("n_embd":64.5)") == "n_embd must be a whole number, got 64.5");
+  CHECK(parse_error(R"("n_layer":18446744073709551615)") ==
+        "n_layer must be a whole number, got 18446744073709551615");
+  CHECK(parse_error(R"("n_layer":0)") == "model sizes: n_layer must be 1..16384, got 0");
+  CHECK(parse_error(R"("n_embd":1000000000000)") ==
+        "model sizes: n_embd must be 1..262144, got 1000000000000");
+  CHECK(parse_error(R"("n_head":5,"n_embd":64)") ==
+        "model sizes: n_embd 64 is no multiple of n_head 5");
+  CHECK(parse_error(R"("attn_pdrop":1)") == "model sizes: attn_pdrop must be in [0, 1), got 1");
+  CHECK(parse_error(R"("attn_pdrop":"0")") == "attn_pdrop must be a number, got \"0\"");
+  CHECK(parse_error(R"("n_embd":64,"hidden_size":32)") == "n_embd is 64, but hidden_size is 32");
+  CHECK(parse_error(R"("n_ctx":64,"n_positions":32)") == "n_ctx is 64, but n_positions is 32");
+  CHECK(parse_error(R"("n_embd":64,"n_embd":64)") == "the key 'n_embd' appears twice");
+  CHECK(parse_error(R"("x":{"y":1,"z":{"y":1},"y":2})") == "the key 'y' appears twice");
+  CHECK(parse_error(R"("x":)" + std::string(100'000, '[')) == "nested deeper than 32");
+  CHECK(error_of([] { model::parse_gpt2_config("[]", "c"); }) == "c: not a JSON object");
+  CHECK_THAT(error_of([] { model::parse_gpt2_config("{\"model_type\"", "c"); }),
+             Catch::StartsWith("c: ") && Catch::Contains("line 1"));
+}
+
+TEST_CASE("Gpt2Config: equal keys in different objects are fine", "[model][config]") {
+  CHECK(parse_error(R"("x":{"a":1},"y":{"a":2},"z":[{"a":1},{"a":2}])") == "");
+}
+
+TEST_CASE("Gpt2Config: overrides change what they name", "[model][config]") {
+  Gpt2Config config;
+  model::apply_overrides(config, "n_layer=2, n_embd = 64,n_head=4,resid_pdrop=0.5");
+  CHECK(config.n_layer == 2);
+  CHECK(config.n_embd == 64);
+  CHECK(config.n_inner == 256);
+  CHECK(config.resid_pdrop == 0.5F);
+  model::apply_overrides(config, "n_inner=100");
+  model::apply_overrides(config, "n_embd=32");
+  CHECK(config.n_inner == 100);
+  model::apply_overrides(config, "");
+  model::apply_overrides(config, "n_embd=25,n_inner=100");
+  model::apply_overrides(config, "n_embd=50,n_inner=100");
+  CHECK(config.n_inner == 100);
+}
+
+TEST_CASE("Gpt2Config: bad overrides are refused", "[model][config]") {
+  CHECK(override_error("n_layers=2") ==
+        "config override 'n_layers=2': unknown key; known are vocab_size, n_positions, n_embd, "
+        "n_layer, n_head, n_inner, layer_norm_epsilon, initializer_range, embd_pdrop, attn_pdrop, "
+        "resid_pdrop");
+  CHECK(override_error("n_layer=2.5") ==
+        "config override 'n_layer=2.5': n_layer needs a whole number");
+  CHECK(override_error("n_layer") == "config override 'n_layer': n_layer needs a whole number");
+  CHECK(override_error("n_layer=99999999999999999999") ==
+        "config override 'n_layer=99999999999999999999': n_layer needs a whole number");
+  CHECK(override_error("attn_pdrop=x") ==
+        "config override 'attn_pdrop=x': attn_pdrop needs a number");
+  CHECK(override_error("attn_pdrop=nan") ==
+        "config overrides 'attn_pdrop=nan': attn_pdrop must be in [0, 1), got nan");
+  CHECK_THAT(override_error("n_layer=2,"), Catch::StartsWith("config override '': unknown key"));
+  CHECK(override_error("n_layer=-1,n_head=0") ==
+        "config overrides 'n_layer=-1,n_head=0': n_layer must be 1..16384, got -1; "
+        "n_head must be 1..16384, got 0");
+  CHECK(override_error("n_head=7") == "model sizes: n_embd 768 is no multiple of n_head 7");
+}
+
+TEST_CASE("Gpt2Config: what is written is read back", "[model][config]") {
+  Gpt2Config config = model::gpt2_preset("gpt2-medium");
+  model::apply_overrides(config, "vocab_size=300,n_inner=100,embd_pdrop=0.1,n_layer=3");
+  const std::string text = model::to_json(config);
+  const Gpt2Config again = model::parse_gpt2_config(text, "c");
+  CHECK(model::to_json(again) == text);
+  CHECK(again.n_inner == 100);
+  CHECK(again.attn_pdrop == 0);
+  CHECK_THAT(text, Catch::Contains("\"layer_norm_epsilon\": 1e-05") &&
+                       Catch::Contains("\"embd_pdrop\": 0.1,") &&
+                       Catch::Contains("\"eos_token_id\": null"));
+  CHECK_THAT(model::to_json({}),
+             Catch::Contains("\"n_inner\": null") && Catch::Contains("\"eos_token_id\": 50256"));
+}
+
+TEST_CASE("Gpt2Config: a name is a preset or a file or a directory", "[model][config]") {
+  const TempDir directory;
+  const std::string file = (directory.path() / "config.json").string();
+  write_file(file, R"({"model_type":"gpt2","n_layer":7})");
+  CHECK(model::load_gpt2_config("gpt2-xl").n_layer == 48);
+  CHECK(model::load_gpt2_config(file).n_layer == 7);
+  CHECK(model::load_gpt2_config(directory.path().string()).n_layer == 7);
+  std::filesystem::remove(file);
+  CHECK_THAT(error_of([&] { model::load_gpt2_config(directory.path().string()); }),
+             Catch::StartsWith(file));
+  write_file(file, std::string((1 << 20) + 1, ' '));
+  CHECK_THAT(error_of([&] { model::load_gpt2_config(file); }), Catch::StartsWith(file));
+}
+
+}  // namespace dstrain::test

@@ -1,0 +1,197 @@
+#include "runtime/model/hf_import.h"
+
+#include <numeric>
+
+#include <catch2/catch.hpp>
+
+#include "tests/model/safetensors_files.h"
+#include "tests/support/temp_dir.h"
+
+namespace dstrain::test {
+namespace {
+
+using model::HfWeights;
+using model::ParameterSpec;
+namespace fs = std::filesystem;
+
+struct Tensor {
+  std::string name;
+  std::string shape;  ///< as in JSON
+  std::vector<float> values;
+};
+
+std::string file_of(const std::vector<Tensor>& tensors) {
+  std::string header;
+  std::string data;
+  for (const Tensor& tensor : tensors) {
+    const std::string bytes = raw(tensor.values);
+    header += fmt::format("{}\"{}\":{{\"dtype\":\"F32\",\"shape\":{},\"data_offsets\":[{},{}]}}",
+                          header.empty() ? "{" : ",", tensor.name, tensor.shape, data.size(),
+                          data.size() + bytes.size());
+    data += bytes;
+  }
+  return safetensors_bytes(header + "}", data);
+}
+
+const std::vector<ParameterSpec> specs{{"wte.weight", {3, 2}, {}},
+                                       {"h.0.attn.c_attn.bias", {2}, {}}};
+const Tensor wte{"wte.weight", "[3,2]", {1, 2, 3, 4, 5, 6}};
+const Tensor bias{"h.0.attn.c_attn.bias", "[2]", {7, 8}};
+
+Tensor renamed(Tensor tensor, const std::string& name) {
+  tensor.name = name;
+  return tensor;
+}
+
+std::vector<float> read_whole(const HfWeights& weights, const ParameterSpec& spec) {
+  std::vector<float> values(static_cast<std::size_t>(spec.shape.numel()));
+  weights.read(spec, 0, values);
+  return values;
+}
+
+/// What importing `directory` complains of, with the directory written as "DIR".
+std::string import_error(const TempDir& directory) {
+  std::string message = error_of([&] { HfWeights(directory.path().string(), specs); });
+  const std::string path = directory.path().string();
+  for (auto at = message.find(path); at != std::string::npos; at = message.find(path)) {
+    message.replace(at, path.size(), "DIR");
+  }
+  return message;
+}
+
+void write_index(const TempDir& directory, const std::string& weight_map) {
+  write_file(directory.path() / "model.safetensors.index.json",
+             R"({"metadata":{"total_size":32},"weight_map":)" + weight_map + "}");
+}
+
+}  // namespace
+
+TEST_CASE("HfWeights: names with and without the prefix are found", "[model][hf]") {
+  const std::string prefix = GENERATE("", "transformer.");
+  const TempDir directory;
+  write_file(directory.path() / "model.safetensors",
+             file_of({renamed(bias, prefix + bias.name),
+                      renamed(wte, prefix + wte.name),
+                      {prefix + "h.0.attn.bias", "[1,1,2,2]", {1, 0, 1, 1}},
+                      {prefix + "h.0.attn.masked_bias", "[]", {-1e4F}},
+                      {"lm_head.weight", "[3,2]", {9, 9, 9, 9, 9, 9}}}));
+  const HfWeights weights(directory.path().string(), specs);
+  CHECK(read_whole(weights, specs[0]) == wte.values);
+  CHECK(read_whole(weights, specs[1]) == bias.values);
+  std::vector<float> part(3);
+  weights.read(specs[0], 2, part);
+  CHECK(part == std::vector<float>{3, 4, 5});
+}
+
+TEST_CASE("HfWeights: files that do not hold the model are refused", "[model][hf]") {
+  const TempDir directory;
+  const std::string file = "DIR/model.safetensors: ";
+  const auto with = [&](const std::vector<Tensor>& tensors) {
+    write_file(directory.path() / "model.safetensors", file_of(tensors));
+    return import_error(directory);
+  };
+  CHECK(with({wte, bias}) == "");
+  CHECK(with({bias}) == "DIR: tensor 'wte.weight' of shape (3, 2) is missing");
+  CHECK(with({{"wte.weight", "[2,3]", wte.values}, bias}) ==
+        file + "tensor 'wte.weight' has shape (2, 3), expected (3, 2)");
+  CHECK(with({{"wte.weight", "[3,2,1]", wte.values}, bias}) ==
+        file + "tensor 'wte.weight' has shape (3, 2, 1), expected (3, 2)");
+  CHECK(with({wte, bias, {"h.1.attn.c_attn.bias", "[2]", {1, 2}}}) ==
+        file + "tensor 'h.1.attn.c_attn.bias' is no parameter of this model");
+  CHECK(with({wte, bias, renamed(wte, "transformer.wte.weight")}) ==
+        file + "tensor 'wte.weight' is there twice, with and without 'transformer.'");
+  std::vector<Tensor> many{wte, bias};
+  for (int i = 0; i < 7; ++i) many.push_back(renamed(bias, fmt::format("x{}", i)));
+  CHECK_THAT(with(many), Catch::EndsWith("\n... and 2 more"));
+}
+
+TEST_CASE("HfWeights: a dtype that is not read is refused", "[model][hf]") {
+  const TempDir directory;
+  write_file(directory.path() / "model.safetensors",
+             safetensors_bytes(
+                 R"({"wte.weight":{"dtype":"F64","shape":[3,2],"data_offsets":[0,48]},)"
+                 R"("h.0.attn.c_attn.bias":{"dtype":"F32","shape":[2],"data_offsets":[48,56]}})",
+                 std::string(56, '\0')));
+  CHECK(import_error(directory) ==
+        "DIR/model.safetensors: tensor 'wte.weight' is F64; only F32, F16 and BF16 are read");
+}
+
+TEST_CASE("HfWeights: shards are read through their index", "[model][hf]") {
+  const TempDir directory;
+  write_file(directory.path() / "model-1.safetensors",
+             file_of({renamed(wte, "transformer.wte.weight")}));
+  write_file(directory.path() / "model-2.safetensors", file_of({bias}));
+  write_index(directory, R"({"transformer.wte.weight":"model-1.safetensors",)"
+                         R"("h.0.attn.c_attn.bias":"model-2.safetensors"})");
+  const HfWeights weights(directory.path().string(), specs);
+  CHECK(read_whole(weights, specs[0]) == wte.values);
+  CHECK(read_whole(weights, specs[1]) == bias.values);
+
+  write_index(directory, R"({"transformer.wte.weight":"model-1.safetensors"})");
+  CHECK(import_error(directory) == "DIR: tensor 'h.0.attn.c_attn.bias' of shape (2) is missing");
+  write_index(directory, R"({"wte.weight":"model-1.safetensors"})");
+  CHECK(import_error(directory) ==
+        "DIR/model-1.safetensors: holds tensor 'transformer.wte.weight', which the index does not "
+        "name");
+  write_index(directory, R"({"transformer.wte.weight":"model-1.safetensors",)"
+                         R"("h.0.attn.c_attn.bias":"model-1.safetensors"})");
+  CHECK(import_error(directory) ==
+        "DIR/model-1.safetensors: has no tensor 'h.0.attn.c_attn.bias', which the index says it "
+        "holds");
+  write_index(directory, R"({"wte.weight":"model-3.safetensors"})");
+  CHECK(import_error(directory) == "DIR/model-3.safetensors: no such file, but the index names it");
+}
+
+TEST_CASE("HfWeights: an index never leads out of its directory", "[model][hf]") {
+  const TempDir directory;
+  const TempDir elsewhere;
+  const fs::path outside = elsewhere.path() / "m.safetensors";
+  write_file(outside, file_of({wte, bias}));
+  for (const std::string& name :
+       {outside.string(), "../" + elsewhere.path().filename().string() + "/m.safetensors",
+        std::string(".."), std::string("."), std::string(""), std::string("a/m.safetensors"),
+        std::string("m\\u0000.safetensors")}) {
+    write_index(directory, "{\"wte.weight\":\"" + name + "\"}");
+    CHECK_THAT(import_error(directory), Catch::Contains("must be the plain name of a file"));
+  }
+  write_index(directory, R"({"wte.weight":7})");
+  CHECK_THAT(import_error(directory), Catch::Contains("weight_map['wte.weight'] is 7;"));
+  write_index(directory, "[]");
+  CHECK_THAT(import_error(directory), Catch::Contains("has no weight_map"));
+  write_index(directory,
+              R"({"wte.weight":"l.safetensors","h.0.attn.c_attn.bias":"l.safetensors"})");
+  fs::create_symlink(outside, directory.path() / "l.safetensors");
+  CHECK(import_error(directory) ==
+        "DIR/l.safetensors: a symbolic link; copy the file it stands for");
+  fs::remove(directory.path() / "l.safetensors");
+  fs::create_directory(directory.path() / "l.safetensors");
+  CHECK(import_error(directory) == "DIR/l.safetensors: not a regular file");
+}
+
+TEST_CASE("HfWeights: links of the download cache are followed", "[model][hf]") {
+  const TempDir cache;
+  const fs::path snapshot = cache.path() / "snapshots" / "abc";
+  fs::create_directories(snapshot);
+  fs::create_directories(cache.path() / "blobs");
+  write_file(cache.path() / "blobs" / "0123abcdef", file_of({wte, bias}));
+  fs::create_symlink("../../blobs/0123abcdef", snapshot / "model.safetensors");
+  CHECK(read_whole(HfWeights(snapshot.string(), specs), specs[0]) == wte.values);
+  fs::remove(snapshot / "model.safetensors");
+  fs::create_symlink("../../blobs/../blobs/0123abcdef", snapshot / "model.safetensors");
+  CHECK_THAT(error_of([&] { HfWeights(snapshot.string(), specs); }),
+             Catch::Contains("a symbolic link"));
+}
+
+TEST_CASE("HfWeights: a directory without safetensors is explained", "[model][hf]") {
+  const TempDir directory;
+  CHECK_THAT(import_error(directory),
+             Catch::StartsWith("DIR: holds neither model.safetensors nor"));
+  write_file(directory.path() / "pytorch_model.bin", "\x80\x02");
+  CHECK_THAT(import_error(directory),
+             Catch::StartsWith("DIR/pytorch_model.bin: pickled weights are never read") &&
+                 Catch::Contains("save_pretrained"));
+  CHECK_THAT(error_of([&] { HfWeights((directory.path() / "no").string(), specs); }),
+             Catch::Contains("cannot be opened as a model directory: No such file"));
+}
+
+}  // namespace dstrain::test

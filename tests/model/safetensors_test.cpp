@@ -1,0 +1,160 @@
+#include <cmath>
+#include <limits>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/model/float_formats.h"
+#include "runtime/model/safetensors_writer.h"
+#include "tests/model/safetensors_files.h"
+#include "tests/support/temp_dir.h"
+
+namespace dstrain::test {
+namespace {
+
+using model::ParameterSpec;
+
+std::vector<float> read_all(const model::SafetensorsFile& file, std::size_t index) {
+  const auto& entry = file.entries().at(index);
+  std::vector<float> values(static_cast<std::size_t>(entry.numel));
+  file.read(entry, 0, values);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("Safetensors: what is written in pieces is read back", "[model][safetensors]") {
+  const TempDir directory;
+  const auto path = directory.path() / "m.safetensors";
+  const std::vector<ParameterSpec> specs{
+      {"b", {2, 3}, {}}, {"a.weight", {4}, {}}, {"none", {0}, {}}};
+  const std::vector<float> a{1, 2, 3, 4};
+  const std::vector<float> b{5, 6, 7, 8, 9, -0.0F};
+  {
+    model::SafetensorsWriter writer(path, specs, "x.");
+    writer.write("b", std::span(b).first(2));
+    writer.write("a.weight", a);
+    writer.write("b", std::span(b).subspan(2));
+    CHECK_FALSE(std::filesystem::exists(path));
+    writer.finish();
+  }
+  const auto file = open_safetensors(path);
+  REQUIRE(file.entries().size() == 3);
+  CHECK(file.entries()[0].name == "x.a.weight");
+  CHECK(file.entries()[0].shape == std::vector<std::int64_t>{4});
+  CHECK(file.entries()[1].name == "x.b");
+  CHECK(file.entries()[1].shape == std::vector<std::int64_t>{2, 3});
+  CHECK(file.entries()[2].numel == 0);
+  CHECK(read_all(file, 0) == a);
+  CHECK(read_all(file, 1) == b);
+  std::vector<float> middle(3);
+  file.read(file.entries()[1], 2, middle);
+  CHECK(middle == std::vector<float>{7, 8, 9});
+  std::uint64_t header_bytes = 0;
+  std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(&header_bytes), 8);
+  CHECK(header_bytes % 8 == 0);
+  CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 1);
+}
+
+TEST_CASE("Safetensors: an unfinished file leaves the old one", "[model][safetensors]") {
+  const TempDir directory;
+  const auto path = directory.path() / "m.safetensors";
+  write_file(path, "old");
+  const std::vector<ParameterSpec> specs{{"a", {2}, {}}};
+  {
+    model::SafetensorsWriter writer(path, specs);
+    writer.write("a", std::vector<float>{1});
+    CHECK_THAT(error_of([&] { writer.finish(); }), Catch::Contains("a lacks 4 bytes"));
+    CHECK_THAT(error_of([&] {
+                 writer.write("a", std::vector<float>{1, 2});
+               }),
+               Catch::Contains("a gets more than its shape holds"));
+    CHECK_THAT(error_of([&] { writer.write("b", {}); }), Catch::Contains("no tensor named b"));
+  }
+  CHECK(std::filesystem::file_size(path) == 3);
+  CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 1);
+}
+
+TEST_CASE("Safetensors: a directory that cannot be written is named", "[model][safetensors]") {
+  const TempDir directory;
+  const std::vector<ParameterSpec> specs{{"a", {2}, {}}};
+  const auto path = directory.path() / "missing" / "m.safetensors";
+  CHECK_THAT(error_of([&] { model::SafetensorsWriter(path, specs); }),
+             Catch::Contains(path.string()));
+}
+
+TEST_CASE("Safetensors: half formats become the floats they stand for", "[model][safetensors]") {
+  const TempDir directory;
+  const auto path = directory.path() / "m.safetensors";
+  const std::vector<std::uint16_t> f16{0x0000, 0x8000, 0x3C00, 0xC000, 0x7BFF,
+                                       0x0400, 0x0001, 0x83FF, 0x7C00, 0xFC00};
+  const std::vector<std::uint16_t> bf16{0x3F80, 0xBF80, 0x7F7F, 0x0001};
+  write_file(path,
+             safetensors_bytes(R"({"h":{"dtype":"F16","shape":[10],"data_offsets":[0,20]},)"
+                               R"("s":{"dtype":"BF16","shape":[2,2],"data_offsets":[20,28]}}  )",
+                               raw(f16) + raw(bf16)));
+  const auto file = open_safetensors(path);
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  CHECK(read_all(file, 0) == std::vector<float>{0, -0.0F, 1, -2, 65504, 0x1p-14F, 0x1p-24F,
+                                                -1023 * 0x1p-24F, infinity, -infinity});
+  CHECK(read_all(file, 1) == std::vector<float>{1, -1, 0x1.FEp127F, 0x1p-133F});
+}
+
+TEST_CASE("Safetensors: every half is converted exactly", "[model][safetensors]") {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const float value = model::from_f16(static_cast<std::uint16_t>(bits));
+    const int exponent = static_cast<int>((bits >> 10) & 31U);
+    const double fraction = bits & 1023U;
+    if (exponent == 31) {
+      if (std::isinf(value) != (fraction == 0)) FAIL("bits " << bits);
+      continue;
+    }
+    const double magnitude =
+        exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+    const bool negative = bits >= 0x8000;
+    if (value != (negative ? -magnitude : magnitude) || std::signbit(value) != negative) {
+      FAIL("bits " << bits);
+    }
+  }
+}
+
+TEST_CASE("Safetensors: long conversions cross pieces", "[model][safetensors]") {
+  const TempDir directory;
+  const auto path = directory.path() / "m.safetensors";
+  constexpr std::size_t count = 10'000;
+  std::vector<std::uint16_t> halves(count);
+  for (std::size_t i = 0; i < count; ++i) halves[i] = static_cast<std::uint16_t>(i);
+  write_file(path,
+             safetensors_bytes(R"({"h":{"dtype":"BF16","shape":[10000],"data_offsets":[0,20000]}})",
+                               raw(halves)));
+  const auto file = open_safetensors(path);
+  std::vector<float> values(count - 1);
+  file.read(file.entries()[0], 1, values);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] != model::from_bf16(halves[i + 1])) FAIL("element " << i);
+  }
+}
+
+TEST_CASE("Safetensors: a dtype that is not read is named", "[model][safetensors]") {
+  const TempDir directory;
+  const auto path = directory.path() / "m.safetensors";
+  write_file(path, safetensors_bytes(R"({"i":{"dtype":"I64","shape":[],"data_offsets":[0,8]}})",
+                                     "12345678"));
+  const auto file = open_safetensors(path);
+  std::vector<float> value(1);
+  CHECK(error_of([&] { file.read(file.entries()[0], 0, value); }) ==
+        "m.safetensors: tensor 'i' is I64; only F32, F16 and BF16 are read");
+}
+
+TEST_CASE("Safetensors: a file that shrinks is an error", "[model][safetensors]") {
+  const TempDir directory;
+  const auto path = directory.path() / "m.safetensors";
+  write_file(path, safetensors_bytes(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+                                     "12345678"));
+  const auto file = open_safetensors(path);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 4);
+  std::vector<float> values(2);
+  CHECK_THAT(error_of([&] { file.read(file.entries()[0], 0, values); }),
+             Catch::Contains("became shorter"));
+}
+
+}  // namespace dstrain::test

@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "tests/tidy/rules.h"
+
+namespace dstrain::tidy {
+namespace {
+
+/// Which folders each folder may include. "runtime" stands for every folder below it.
+const std::map<std::string, std::set<std::string>, std::less<>>& arrows() {
+  static const std::map<std::string, std::set<std::string>, std::less<>> table{
+      {"runtime/base", {"runtime/base"}},
+      {"runtime/device", {"runtime/device", "runtime/base"}},
+      {"runtime/tensor", {"runtime/tensor", "runtime/device", "runtime/base"}},
+      {"runtime/ops", {"runtime/ops", "runtime/tensor", "runtime/device", "runtime/base"}},
+      {"runtime/comm", {"runtime/comm", "runtime/tensor", "runtime/device", "runtime/base"}},
+      {"runtime/model",
+       {"runtime/model", "runtime/ops", "runtime/tensor", "runtime/device", "runtime/base"}},
+      {"runtime/optim",
+       {"runtime/optim", "runtime/ops", "runtime/tensor", "runtime/device", "runtime/base"}},
+      {"runtime/data", {"runtime/data", "runtime/tensor", "runtime/base"}},
+      {"runtime/config", {"runtime/config", "runtime/tensor", "runtime/base"}},
+      {"runtime/monitor", {"runtime/monitor", "runtime/tensor", "runtime/base"}},
+      {"runtime/engine", {"runtime"}},
+      {"offload", {"offload", "runtime"}},
+      {"zero", {"zero", "offload", "runtime"}},
+      {"launcher", {"launcher", "runtime/base", "runtime/config"}},
+      {"cmd", {"cmd", "launcher", "zero", "offload", "runtime"}},
+      {"examples", {"launcher", "zero", "offload", "runtime"}},
+      {"tests", {"tests", "cmd", "launcher", "zero", "offload", "runtime"}},
+  };
+  return table;
+}
+
+/// "runtime/base/file.h" belongs to "runtime/base", "zero/partition.h" to "zero".
+std::string folder_of(std::string_view path) {
+  const std::size_t first = path.find('/');
+  if (first == std::string_view::npos) return {};
+  const std::size_t end = path.starts_with("runtime/") ? path.find('/', first + 1) : first;
+  return std::string(path.substr(0, end));
+}
+
+struct Include {
+  std::string name;
+  bool quoted = false;
+  int line = 0;
+};
+
+std::vector<Include> includes_of(const SourceFile& file) {
+  std::vector<Include> found;
+  constexpr std::string_view directive = "#include ";
+  for (std::size_t at = file.code.find(directive); at != std::string::npos;
+       at = file.code.find(directive, at + 1)) {
+    if (at > 0 && file.code[at - 1] != '\n') continue;
+    const std::size_t open = at + directive.size();
+    if (open >= file.code.size()) continue;
+    const bool quoted = file.code[open] == '"';
+    const std::size_t close = file.code.find(quoted ? '"' : '>', open + 1);
+    if (close == std::string::npos) continue;
+    found.push_back({file.code.substr(open + 1, close - open - 1), quoted, line_of(file.code, at)});
+  }
+  return found;
+}
+
+bool exists(const std::vector<SourceFile>& tree, const std::string& path) {
+  return std::any_of(tree.begin(), tree.end(),
+                     [&](const SourceFile& file) { return file.path == path; });
+}
+
+}  // namespace
+
+Problems check_includes(const SourceFile& file, const std::vector<SourceFile>& tree) {
+  Problems problems;
+  if (!file.is_cpp()) return problems;
+  const std::string from = folder_of(file.path);
+  const auto allowed = arrows().find(from);
+  if (allowed == arrows().end()) {
+    return {fmt::format("{}:1: folder \"{}\" has no row in the table of include arrows", file.path,
+                        from)};
+  }
+  for (const Include& include : includes_of(file)) {
+    if (!include.quoted) continue;
+    const std::string to = folder_of(include.name);
+    const auto& may = allowed->second;
+    if (!exists(tree, include.name)) {
+      problems.push_back(fmt::format("{}:{}: no file \"{}\"; includes start at the root", file.path,
+                                     include.line, include.name));
+    } else if (!may.contains(to) &&
+               !(may.contains("runtime") && include.name.starts_with("runtime/"))) {
+      problems.push_back(
+          fmt::format("{}:{}: {} may not include {}", file.path, include.line, from, to));
+    }
+  }
+  return problems;
+}
+
+Problems check_vendor_headers(const SourceFile& file) {
+  constexpr std::array<std::string_view, 5> vendor{"cuda", "cublas", "nccl", "mpi", "nvml"};
+  constexpr std::array<std::string_view, 3> plug_ins{"/cuda/", "/nccl/", "/mpi/"};
+  constexpr std::array<std::string_view, 4> heavy{"nlohmann/json.hpp", "CLI/", "catch2/",
+                                                  "spdlog/"};
+  const bool in_plug_in = std::any_of(
+      plug_ins.begin(), plug_ins.end(),
+      [&](std::string_view folder) { return file.path.find(folder) != std::string::npos; });
+  Problems problems;
+  for (const Include& include : includes_of(file)) {
+    const auto begins = [&](std::string_view start) {
+      return include.name.starts_with(start);
+    };
+    if (!include.quoted && !in_plug_in && std::any_of(vendor.begin(), vendor.end(), begins)) {
+      problems.push_back(fmt::format("{}:{}: <{}> outside the folder of its plug-in", file.path,
+                                     include.line, include.name));
+    }
+    if (file.is_header() && !file.in("tests") && std::any_of(heavy.begin(), heavy.end(), begins)) {
+      problems.push_back(fmt::format("{}:{}: <{}> is too heavy for a header", file.path,
+                                     include.line, include.name));
+    }
+  }
+  return problems;
+}
+
+Problems check_pragma_once(const SourceFile& file) {
+  if (!file.is_header() || file.text.starts_with("#pragma once\n")) return {};
+  return {fmt::format("{}:1: a header begins with #pragma once", file.path)};
+}
+
+}  // namespace dstrain::tidy

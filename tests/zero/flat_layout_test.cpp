@@ -1,0 +1,84 @@
+#include "zero/flat_layout.h"
+
+#include <set>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/model/gpt2.h"
+
+using namespace dstrain;
+
+namespace {
+
+model::Model toy_model() {
+  model::Gpt2Config config;
+  config.vocab_size = 101;
+  config.n_positions = 16;
+  config.n_embd = 24;
+  config.n_layer = 3;
+  config.n_head = 2;
+  config.n_inner = 96;
+  return model::make_gpt2(config);
+}
+
+}  // namespace
+
+TEST_CASE("FlatLayout: every element has one place", "[zero][layout]") {
+  const model::Model model = toy_model();
+  const int world = GENERATE(1, 2, 3, 5, 8);
+  const std::int64_t threshold = GENERATE(0, 600, 1'000'000);
+  const zero::FlatLayout layout(model, {world, threshold});
+  CHECK(layout.numel() == model.parameter_count());
+  std::vector<std::vector<bool>> used;
+  for (const zero::Segment& segment : layout.segments()) {
+    CHECK(segment.numel == segment.shard_numel * world);
+    CHECK(segment.shard_numel % zero::layout_alignment == 0);
+    used.emplace_back(static_cast<std::size_t>(segment.numel), false);
+  }
+  bool overlap = false;
+  for (const zero::Placement& place : layout.parameters()) {
+    CHECK(place.offset % zero::layout_alignment == 0);
+    auto& segment = used[static_cast<std::size_t>(place.segment)];
+    for (std::int64_t i = 0; i < place.spec.shape.numel(); ++i) {
+      const auto at = static_cast<std::size_t>(place.offset + i);
+      overlap = overlap || segment.at(at);
+      segment.at(at) = true;
+    }
+  }
+  CHECK(!overlap);
+}
+
+TEST_CASE("FlatLayout: segments hold one class each", "[zero][layout]") {
+  const model::Model model = toy_model();
+  const zero::FlatLayout layout(model, {2, 600});
+  for (const zero::Segment& segment : layout.segments()) {
+    for (const int index : segment.parameters) {
+      const zero::Placement& place = layout.parameter(index);
+      CHECK(place.unit == segment.unit);
+      CHECK(segment.shared == (place.spec.name == "wte.weight"));
+      if (!segment.shared) CHECK(segment.persistent == (place.spec.shape.numel() < 600));
+    }
+  }
+}
+
+TEST_CASE("FlatLayout: borrowed parameters are found at their owner", "[zero][layout]") {
+  const model::Model model = toy_model();
+  const zero::FlatLayout layout(model, {2, 0});
+  const int head = layout.units() - 1;
+  const int borrowed = layout.unit_parameters(head).back();
+  CHECK(layout.parameter(borrowed).spec.name == "wte.weight");
+  CHECK(layout.parameter(borrowed).unit == 0);
+  CHECK(layout.unit_segments(head).back() == layout.parameter(borrowed).segment);
+}
+
+TEST_CASE("FlatLayout: persistent parameters stop at their total", "[zero][layout]") {
+  const model::Model model = toy_model();
+  const zero::FlatLayout layout(
+      model, {.world = 2, .persistence_threshold_numel = 600, .persistence_total_numel = 1000});
+  std::int64_t persistent = 0;
+  for (const zero::Placement& place : layout.parameters()) {
+    if (layout.segment(place.segment).persistent) persistent += place.spec.shape.numel();
+  }
+  CHECK(persistent <= 1000);
+  CHECK(persistent > 0);
+}

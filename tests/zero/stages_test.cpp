@@ -1,0 +1,104 @@
+#include <cmath>
+
+#include <catch2/catch.hpp>
+
+#include "tests/zero/training_fixture.h"
+
+using dstrain::engine::FrameMode;
+using dstrain::test::run_training;
+using dstrain::test::TrainingCase;
+using dstrain::test::TrainingResult;
+
+namespace {
+
+void check_same_bits(const TrainingResult& a, const TrainingResult& b) {
+  CHECK(a.losses == b.losses);
+  CHECK(a.norms == b.norms);
+  CHECK((a.weights == b.weights));
+}
+
+double worst_relative(const std::vector<double>& a, const std::vector<double>& b) {
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    worst = std::max(worst, std::abs(a[i] - b[i]) / std::abs(b[i]));
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("Stages: bit-equal without accumulation", "[zero][stages]") {
+  const int world = GENERATE(1, 2, 3, 4);
+  const TrainingResult reference = run_training({.world = world, .stage = 0});
+  CHECK(reference.weights.size() > 1000);
+  CHECK(reference.losses.front() > 1.0);
+  for (const int stage : {1, 2, 3}) {
+    // Neither the threshold nor the bucket may show: the sums run in the same order.
+    for (const std::int64_t threshold : {0, 200, 1'000'000}) {
+      for (const std::int64_t bucket : {0, 3000, 1'000'000}) {
+        CAPTURE(world, stage, threshold, bucket);
+        check_same_bits(run_training({.world = world,
+                                      .stage = stage,
+                                      .persistence_threshold = threshold,
+                                      .reduce_bucket_numel = bucket,
+                                      .steps = 3}),
+                        reference);
+      }
+    }
+  }
+}
+
+TEST_CASE("Stages: with accumulation 0 equals 1 and 2 equals 3", "[zero][stages]") {
+  const int world = GENERATE(1, 2, 3);
+  const std::int64_t accumulation = GENERATE(2, 4);
+  CAPTURE(world, accumulation);
+  const auto run = [&](int stage) {
+    return run_training({.world = world, .stage = stage, .accumulation = accumulation});
+  };
+  const TrainingResult zero = run(0);
+  const TrainingResult two = run(2);
+  check_same_bits(run(1), zero);
+  check_same_bits(run(3), two);
+  CHECK(worst_relative(two.losses, zero.losses) < 1e-6);
+}
+
+TEST_CASE("Stages: world sizes agree within fp32 rounding", "[zero][stages]") {
+  const int stage = GENERATE(0, 3);
+  const TrainingResult one = run_training({.world = 1, .stage = stage});
+  const TrainingCase other = GENERATE(TrainingCase{.world = 2}, TrainingCase{.world = 3},
+                                      TrainingCase{.world = 2, .accumulation = 3},
+                                      TrainingCase{.world = 1, .accumulation = 6});
+  TrainingCase settings = other;
+  settings.stage = stage;
+  CHECK(worst_relative(run_training(settings).losses, one.losses) < 1e-6);
+}
+
+TEST_CASE("Stages: checkpointing activations changes no bit", "[zero][stages]") {
+  const int stage = GENERATE(0, 2, 3);
+  const float dropout = GENERATE(0.0F, 0.2F);
+  const TrainingCase plain{.world = 2, .stage = stage, .accumulation = 2, .dropout = dropout};
+  TrainingCase checkpointed = plain;
+  checkpointed.mode = FrameMode::checkpointing;
+  const TrainingResult reference = run_training(plain);
+  const TrainingResult result = run_training(checkpointed);
+  check_same_bits(result, reference);
+  CHECK(result.planned[3] < reference.planned[3]);  // activations
+}
+
+TEST_CASE("Stages: dropout does not depend on the number of ranks", "[zero][stages]") {
+  const TrainingResult one = run_training({.world = 1, .dropout = 0.2F});
+  const TrainingResult three = run_training({.world = 3, .stage = 3, .dropout = 0.2F});
+  CHECK(worst_relative(three.losses, one.losses) < 1e-6);
+  CHECK(one.losses != run_training({.world = 1}).losses);
+}
+
+TEST_CASE("Stages: the tracked peak is the plan", "[zero][stages][memory]") {
+  const int world = GENERATE(1, 2, 4);
+  const int stage = GENERATE(0, 1, 2, 3);
+  const auto mode = GENERATE(FrameMode::training, FrameMode::checkpointing);
+  const std::int64_t bucket = GENERATE(0, 5000);
+  CAPTURE(world, stage, bucket);
+  const TrainingResult result = run_training(
+      {.world = world, .stage = stage, .reduce_bucket_numel = bucket, .mode = mode, .steps = 1});
+  CHECK(result.peak == result.planned);
+}

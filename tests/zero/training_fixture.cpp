@@ -1,0 +1,154 @@
+#include "tests/zero/training_fixture.h"
+
+#include "runtime/base/philox.h"
+#include "runtime/comm/thread/thread_group.h"
+#include "runtime/model/gpt2.h"
+#include "runtime/model/random_source.h"
+#include "runtime/optim/adamw.h"
+#include "tests/support/ranks.h"
+#include "zero/memory_plan.h"
+#include "zero/resident_states.h"
+#include "zero/sharded_store.h"
+
+namespace dstrain::test {
+namespace {
+
+constexpr std::int64_t block_size = 10;
+
+model::Gpt2Config toy_config(float dropout) {
+  model::Gpt2Config config;
+  config.vocab_size = 37;  // odd sizes, so that shards are uneven
+  config.n_positions = block_size;
+  config.n_embd = 20;
+  config.n_layer = 2;
+  config.n_head = 2;
+  config.n_inner = 52;
+  config.initializer_range = 0.3F;
+  config.embd_pdrop = config.attn_pdrop = config.resid_pdrop = dropout;
+  return config;
+}
+
+/// The tokens of the global batch of a step, by place; labels are one further on.
+std::vector<std::int32_t> sample(int step, std::int64_t place) {
+  std::vector<std::int32_t> tokens(block_size + 1);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const auto index = static_cast<std::uint64_t>(place * 100) + i;
+    tokens[i] = static_cast<std::int32_t>(
+        uniform_below({.seed = 3, .stream = static_cast<std::uint32_t>(step), .index = index}, 37));
+  }
+  return tokens;
+}
+
+/// One rank of the run.
+class Rank {
+ public:
+  Rank(const TrainingCase& settings, comm::Communicator& communicator)
+      : settings_(settings),
+        communicator_(communicator),
+        model_(model::make_gpt2(toy_config(settings.dropout))),
+        layout_(model_, {settings.world, settings.persistence_threshold}),
+        micro_batch_(settings.global_batch / settings.world / settings.accumulation),
+        options_{.shape = {micro_batch_, block_size},
+                 .mode = settings.mode,
+                 .gradient_clipping = settings.clipping,
+                 .seed = 5},
+        states_(zero::optimizer_runs(layout_, settings.stage), 2, optimizer_memory_, stream_),
+        store_({layout_, communicator, {parameters_, gradients_, buffers_}, &optimizer_, &states_},
+               {settings.stage, settings.reduce_bucket_numel},
+               stream_),
+        engine_({model_, store_, communicator, matmuls_, activations_}, options_, stream_) {
+    store_.load(model::RandomSource(1, model_.parameters()), stream_);
+  }
+
+  TrainingResult run() {
+    TrainingResult result;
+    for (int step = 1; step <= settings_.steps; ++step) {
+      const engine::StepResult outcome = take_step(step);
+      result.losses.push_back(outcome.loss);
+      result.norms.push_back(outcome.gradient_norm);
+    }
+    collect_weights(result);
+    const zero::MemoryPlan plan = zero::plan_memory(
+        layout_, {.stage = settings_.stage,
+                  .reduce_bucket_numel = settings_.reduce_bucket_numel,
+                  .activations = engine::Engine::activation_bytes(model_, options_)});
+    for (std::size_t i = 0; i < plan.bytes.size(); ++i) {
+      result.peak.push_back(ledger_.peak(static_cast<MemoryCategory>(i)));
+      result.planned.push_back(plan.bytes.at(i));
+    }
+    return result;
+  }
+
+ private:
+  engine::StepResult take_step(int step) {
+    const auto rows = static_cast<std::size_t>(micro_batch_ * block_size);
+    const auto micro_steps = static_cast<std::size_t>(settings_.accumulation);
+    std::vector<std::int32_t> tokens;
+    std::vector<std::int32_t> labels;
+    std::vector<std::int64_t> first(micro_steps);
+    for (std::size_t a = 0; a < micro_steps; ++a) {
+      first[a] =
+          (static_cast<std::int64_t>(a) * settings_.world + communicator_.rank()) * micro_batch_;
+      for (std::int64_t i = 0; i < micro_batch_; ++i) {
+        const std::vector<std::int32_t> drawn = sample(step, first[a] + i);
+        tokens.insert(tokens.end(), drawn.begin(), drawn.end() - 1);
+        labels.insert(labels.end(), drawn.begin() + 1, drawn.end());
+      }
+    }
+    std::vector<engine::MicroBatch> batches;
+    for (std::size_t a = 0; a < micro_steps; ++a) {
+      batches.push_back({std::span(tokens).subspan(a * rows, rows),
+                         std::span(labels).subspan(a * rows, rows), first[a]});
+    }
+    return engine_.train_step({step, 1e-2, batches});
+  }
+
+  void collect_weights(TrainingResult& result) {
+    for (std::size_t unit = 0; unit < model_.units.size(); ++unit) {
+      const auto views = store_.acquire(static_cast<int>(unit), stream_);
+      for (std::size_t i = 0; i < model_.units[unit]->spec().parameters.size(); ++i) {
+        const auto values = views[i].as<const float>();
+        result.weights.insert(result.weights.end(), values.begin(), values.end());
+      }
+      store_.release(static_cast<int>(unit), stream_);
+    }
+  }
+
+  TrainingCase settings_;
+  comm::Communicator& communicator_;
+  Stream stream_{Stream::Mode::inline_on_caller};
+  HostMemory host_;
+  MemoryLedger ledger_;
+  TrackedMemory parameters_{host_, ledger_, {MemoryCategory::parameters}};
+  TrackedMemory gradients_{host_, ledger_, {MemoryCategory::gradients}};
+  TrackedMemory optimizer_memory_{host_, ledger_, {MemoryCategory::optimizer}};
+  TrackedMemory activations_{host_, ledger_, {MemoryCategory::activations}};
+  TrackedMemory buffers_{host_, ledger_, {MemoryCategory::buffers}};
+  model::Model model_;
+  zero::FlatLayout layout_;
+  std::int64_t micro_batch_;
+  engine::Engine::Options options_;
+  ops::Matmuls matmuls_;
+  optim::AdamW optimizer_{config::AdamSettings{.weight_decay = 0.1}};
+  zero::ResidentStates states_;
+  zero::ShardedStore store_;
+  engine::Engine engine_;
+};
+
+}  // namespace
+
+TrainingResult run_training(const TrainingCase& settings) {
+  auto group = comm::make_thread_group(settings.world);
+  TrainingResult result;
+  run_ranks(
+      settings.world,
+      [&](int rank) {
+        Rank runner(settings, *group[static_cast<std::size_t>(rank)]);
+        TrainingResult own = runner.run();
+        if (rank == 0) result = std::move(own);
+      },
+      [&] { group.front()->abort(); });
+  return result;
+}
+
+}  // namespace dstrain::test

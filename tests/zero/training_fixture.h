@@ -1,0 +1,36 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "runtime/config/train_settings.h"
+#include "runtime/engine/engine.h"
+#include "runtime/model/gpt2_config.h"
+
+namespace dstrain::test {
+
+/// A short training run of a toy GPT-2 on random tokens, with ranks as threads.
+struct TrainingCase {
+  int world = 1;
+  int stage = 0;
+  std::int64_t accumulation = 1;
+  std::int64_t global_batch = 12;
+  std::int64_t persistence_threshold = 200;
+  std::int64_t reduce_bucket_numel = 0;
+  engine::FrameMode mode = engine::FrameMode::training;
+  double clipping = 1.0;
+  float dropout = 0;
+  int steps = 3;
+};
+
+struct TrainingResult {
+  std::vector<double> losses;
+  std::vector<double> norms;
+  std::vector<float> weights;  ///< all parameters in the model's order
+  std::vector<Bytes> peak;     ///< of rank 0, by MemoryCategory
+  std::vector<Bytes> planned;
+};
+
+/// Runs the case and returns what rank 0 saw.
+TrainingResult run_training(const TrainingCase& settings);
+
+}  // namespace dstrain::test

@@ -1,0 +1,80 @@
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "runtime/model/model.h"
+#include "zero/partition.h"
+
+namespace dstrain::zero {
+
+/// Parameters start on multiples of this many elements within a segment, and shards end on them:
+/// the gradient norm's blocks are never cut, rows are aligned to cache lines.
+inline constexpr std::int64_t layout_alignment = 64;
+
+/// One parameter's place.
+struct Placement {
+  model::ParameterSpec spec;
+  int unit = 0;             ///< the owner
+  int segment = 0;          ///< index into FlatLayout::segments()
+  std::int64_t offset = 0;  ///< first element within the segment
+};
+
+/// A flat run of parameters that is padded, gathered, reduced, updated and saved as one.
+struct Segment {
+  int unit = 0;                 ///< the owner of its parameters
+  bool shared = false;          ///< other units borrow its parameters
+  bool persistent = false;      ///< stays whole on every rank in stage 3
+  std::vector<int> parameters;  ///< in order of offset
+  std::int64_t numel = 0;       ///< padded: world times shard_numel
+  std::int64_t shard_numel = 0;
+};
+
+/// Where every parameter lies: the same for all stages, so that sums run in the same order.
+///
+/// A unit's parameters fall into at most three segments by class: sharded (large, used by this
+/// unit alone), persistent (small), and shared with other units.
+class FlatLayout {
+ public:
+  struct Options {
+    int world = 1;
+    std::int64_t persistence_threshold_numel = 0;  ///< fewer elements than this: persistent
+    std::int64_t persistence_total_numel = std::numeric_limits<std::int64_t>::max();
+  };
+  FlatLayout(const model::Model& model, Options options);
+
+  [[nodiscard]] const std::vector<Placement>& parameters() const { return parameters_; }
+  [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
+  [[nodiscard]] const Placement& parameter(int index) const {
+    return parameters_.at(static_cast<std::size_t>(index));
+  }
+  [[nodiscard]] const Segment& segment(int index) const {
+    return segments_.at(static_cast<std::size_t>(index));
+  }
+  [[nodiscard]] int units() const { return static_cast<int>(unit_parameters_.size()); }
+  /// Indices of the parameters that a unit owns, then of those it borrows: UnitCall's order.
+  [[nodiscard]] const std::vector<int>& unit_parameters(int unit) const {
+    return unit_parameters_.at(static_cast<std::size_t>(unit));
+  }
+  /// Indices of the segments those parameters lie in, each once.
+  [[nodiscard]] const std::vector<int>& unit_segments(int unit) const {
+    return unit_segments_.at(static_cast<std::size_t>(unit));
+  }
+  [[nodiscard]] int world() const { return options_.world; }
+  /// Elements of all parameters, without padding.
+  [[nodiscard]] std::int64_t numel() const { return numel_; }
+
+ private:
+  void place_parameters(const model::Model& model);
+  void resolve_uses(const model::Model& model);
+
+  Options options_;
+  std::vector<Placement> parameters_;
+  std::vector<Segment> segments_;
+  std::vector<std::vector<int>> unit_parameters_;
+  std::vector<std::vector<int>> unit_segments_;
+  std::int64_t numel_ = 0;
+};
+
+}  // namespace dstrain::zero

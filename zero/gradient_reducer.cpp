@@ -1,0 +1,38 @@
+#include "zero/gradient_reducer.h"
+
+#include <algorithm>
+
+namespace dstrain::zero {
+
+PendingUses::PendingUses(const FlatLayout& layout)
+    : layout_(layout), users_(layout.segments().size(), 0) {
+  for (int unit = 0; unit < layout.units(); ++unit) {
+    for (const int segment : layout.unit_segments(unit)) {
+      ++users_[static_cast<std::size_t>(segment)];
+    }
+  }
+  pending_ = users_;
+}
+
+std::span<const int> PendingUses::complete(int unit) {
+  completed_.clear();
+  for (const int segment : layout_.unit_segments(unit)) {
+    if (--pending_[static_cast<std::size_t>(segment)] == 0) completed_.push_back(segment);
+  }
+  return completed_;
+}
+
+void zero_padding(const FlatLayout& layout, const Segment& segment, std::span<float> values) {
+  std::int64_t used = 0;
+  const auto zero_until = [&](std::int64_t end) {
+    std::fill(values.begin() + used, values.begin() + end, 0.0F);
+  };
+  for (const int parameter : segment.parameters) {
+    const Placement& place = layout.parameter(parameter);
+    zero_until(place.offset);
+    used = place.offset + place.spec.shape.numel();
+  }
+  zero_until(segment.numel);
+}
+
+}  // namespace dstrain::zero

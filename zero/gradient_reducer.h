@@ -1,0 +1,45 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "runtime/engine/parameter_store.h"
+#include "zero/flat_layout.h"
+
+namespace dstrain::zero {
+
+/// Collects the gradients of a step's micro steps and sums them over the ranks. After the last
+/// micro step, own(segment) is this rank's shard of the sum.
+class GradientReducer {
+ public:
+  virtual ~GradientReducer() = default;
+  virtual void begin(engine::MicroStep micro_step) = 0;
+  /// Where the backward of `unit` puts the gradients of the parameters it uses.
+  virtual std::span<const model::GradientTarget> targets(int unit, StreamView stream) = 0;
+  /// The backward of `unit` is done.
+  virtual void reduce(int unit, StreamView stream) = 0;
+  /// This rank's shard of the summed gradients of a segment.
+  [[nodiscard]] virtual std::span<float> own(int segment) const = 0;
+  /// The summed gradients for what ParameterShards::updated() gives.
+  [[nodiscard]] virtual std::span<float> updated(int segment) const = 0;
+};
+
+/// Which segments still wait for the backward of a unit that uses them.
+class PendingUses {
+ public:
+  explicit PendingUses(const FlatLayout& layout);
+  void reset() { pending_ = users_; }
+  /// The backward of `unit` is done: returns the segments that are complete now.
+  std::span<const int> complete(int unit);
+
+ private:
+  const FlatLayout& layout_;
+  std::vector<int> users_;  ///< per segment
+  std::vector<int> pending_;
+  std::vector<int> completed_;
+};
+
+/// Makes the elements of a segment that belong to no parameter zero, so that they stay out of
+/// sums and norms. Runs on the caller's thread.
+void zero_padding(const FlatLayout& layout, const Segment& segment, std::span<float> values);
+
+}  // namespace dstrain::zero

@@ -1,0 +1,63 @@
+#include "zero/memory_plan.h"
+
+#include <numeric>
+
+#include "zero/gather_slots.h"
+#include "zero/parameter_shards.h"
+#include "zero/resident_states.h"
+#include "zero/sharded_gradients.h"
+#include "zero/sharded_store.h"
+#include "zero/whole_gradients.h"
+
+namespace dstrain::zero {
+
+Bytes MemoryPlan::total() const {
+  return std::accumulate(bytes.begin(), bytes.end(), Bytes{0});
+}
+
+Bytes MemoryPlan::model_states() const {
+  return of(MemoryCategory::parameters) + of(MemoryCategory::gradients) +
+         of(MemoryCategory::optimizer);
+}
+
+MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
+  const StagePolicy policy = stage_policy(input.stage);
+  MemoryPlan plan;
+  const auto set = [&plan](MemoryCategory category, Bytes bytes) {
+    plan.bytes.at(static_cast<std::size_t>(category)) += bytes;
+  };
+  set(MemoryCategory::parameters, ParameterShards::kept_bytes(layout, policy));
+  set(MemoryCategory::gradients, policy.shard_gradients ? ShardedGradients::shard_bytes(layout)
+                                                        : WholeGradients::bytes(layout));
+  set(MemoryCategory::optimizer,
+      ResidentStates::bytes(optimizer_runs(layout, input.stage), input.optimizer_states));
+  if (policy.shard_gradients) {
+    set(MemoryCategory::buffers,
+        ShardedGradients::bucket_bytes(layout, {input.reduce_bucket_numel}));
+  }
+  if (policy.shard_parameters) set(MemoryCategory::buffers, GatherSlots::bytes(layout));
+  set(MemoryCategory::activations, input.activations);
+  return plan;
+}
+
+Bytes formula_bytes(std::int64_t psi, int stage, int world) {
+  const StagePolicy policy = stage_policy(stage);
+  const auto share = [&](Bytes bytes, bool sharded) {
+    return sharded ? bytes / world : bytes;
+  };
+  return share(4 * psi, policy.shard_parameters) + share(4 * psi, policy.shard_gradients) +
+         share(8 * psi, policy.shard_optimizer);
+}
+
+std::string describe(const MemoryPlan& plan, Bytes formula) {
+  std::string text = "memory per rank:";
+  for (std::size_t i = 0; i < plan.bytes.size(); ++i) {
+    text += fmt::format("{} {} {}", i == 0 ? "" : ",", memory_category_names.at(i),
+                        format_bytes(plan.bytes.at(i)));
+  }
+  return text + fmt::format("; in all {}. Model states {}, the formula gives {}",
+                            format_bytes(plan.total()), format_bytes(plan.model_states()),
+                            format_bytes(formula));
+}
+
+}  // namespace dstrain::zero

@@ -1,0 +1,38 @@
+#pragma once
+#include <array>
+#include <string>
+
+#include "runtime/device/memory_resource.h"
+#include "zero/flat_layout.h"
+
+namespace dstrain::zero {
+
+/// The device memory that a rank of a training run takes at its peak, by what it is for. Everything
+/// is allocated before step 0 from the same arithmetic, so the prediction is exact.
+struct MemoryPlan {
+  std::array<Bytes, memory_category_names.size()> bytes{};
+
+  [[nodiscard]] Bytes of(MemoryCategory category) const {
+    return bytes.at(static_cast<std::size_t>(category));
+  }
+  [[nodiscard]] Bytes total() const;
+  /// Parameters, gradients and optimizer states: what the ZeRO stage divides.
+  [[nodiscard]] Bytes model_states() const;
+};
+
+struct MemoryPlanInput {
+  int stage = 0;
+  std::int64_t reduce_bucket_numel = 0;
+  std::size_t optimizer_states = 2;  ///< floats per parameter
+  Bytes activations = 0;             ///< of the frames: Frame::bytes()
+};
+
+MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input);
+
+/// What the ZeRO paper's formula gives for the model states of `psi` parameters; see StagePolicy.
+Bytes formula_bytes(std::int64_t psi, int stage, int world);
+
+/// A table of the plan beside the formula, for people.
+std::string describe(const MemoryPlan& plan, Bytes formula);
+
+}  // namespace dstrain::zero

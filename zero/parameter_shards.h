@@ -1,0 +1,59 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/comm/communicator.h"
+#include "runtime/device/buffer.h"
+#include "runtime/model/parameter_source.h"
+#include "zero/flat_layout.h"
+#include "zero/gather_slots.h"
+#include "zero/stage_policy.h"
+
+namespace dstrain::zero {
+
+/// A rank's part of the parameters: each segment whole, or this rank's shard of it. All
+/// references must outlive it.
+class ParameterShards {
+ public:
+  struct Memory {
+    MemoryResource& parameters;
+    MemoryResource& buffers;  ///< for gathered segments
+  };
+  ParameterShards(const FlatLayout& layout,
+                  StagePolicy policy,
+                  comm::Communicator& communicator,
+                  Memory memory,
+                  StreamView stream);
+
+  /// Elements of `segment` that a rank keeps under `policy`.
+  static std::int64_t kept_numel(const Segment& segment, StagePolicy policy);
+  /// Bytes of all that a rank keeps.
+  static Bytes kept_bytes(const FlatLayout& layout, StagePolicy policy);
+
+  /// Fills this rank's shards from `source` and gathers what is kept whole.
+  void load(const model::ParameterSource& source, StreamView stream);
+  /// The whole parameters of a unit; gathers the segments that are not here.
+  std::span<const TensorView> acquire(int unit, StreamView stream);
+  /// What this rank updates of a segment: its shard, or all of it when every rank updates all.
+  [[nodiscard]] std::span<float> updated(int segment) const;
+  /// The updated parts are new: makes every copy on this rank new.
+  void publish(StreamView stream);
+
+ private:
+  [[nodiscard]] bool whole(const Segment& segment) const;
+  [[nodiscard]] std::span<float> own_shard(int segment) const;
+  void load_shard(int index, const model::ParameterSource& source);
+  void gather_whole_segments(StreamView stream);
+  void view_units();
+
+  const FlatLayout& layout_;
+  StagePolicy policy_;
+  comm::Communicator& communicator_;
+  Buffer memory_;
+  std::unique_ptr<GatherSlots> slots_;          ///< stage 3 only
+  std::vector<std::span<float>> segments_;      ///< what is kept
+  std::vector<std::vector<TensorView>> views_;  ///< per unit
+};
+
+}  // namespace dstrain::zero

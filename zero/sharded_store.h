@@ -1,0 +1,67 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/comm/communicator.h"
+#include "runtime/engine/parameter_store.h"
+#include "runtime/engine/state_store.h"
+#include "zero/gradient_reducer.h"
+#include "zero/parameter_shards.h"
+
+namespace dstrain::zero {
+
+/// Parameters, gradients and updates split over the ranks of one communicator as a ZeRO stage
+/// says. A layout's segment is whole on each rank, or one shard of it is:
+///
+///   stage  parameters  gradients kept  sum over the ranks            after the update
+///   0      whole       whole           all-reduce, last micro step   -
+///   1      whole       whole           reduce-scatter, last          all-gather
+///   2      whole       shard           reduce-scatter, each          all-gather
+///   3      shard       shard           reduce-scatter, each          all-gather on use
+///
+/// Persistent segments of stage 3 are kept whole, as in stage 2. Elements on the wire per step of
+/// k micro steps: 2 psi for stages 0 and 1, (k + 1) psi for 2, 3 k psi for 3.
+class ShardedStore final : public engine::ParameterStore {
+ public:
+  struct Options {
+    int stage = 0;
+    std::int64_t reduce_bucket_numel = 0;  ///< see ShardedGradients::Options
+  };
+  struct Memory {
+    MemoryResource& parameters;
+    MemoryResource& gradients;
+    MemoryResource& buffers;
+  };
+  /// All must outlive the store. Without an optimizer the store only serves parameters: it has no
+  /// gradients and takes no steps.
+  struct Parts {
+    const FlatLayout& layout;
+    comm::Communicator& communicator;
+    Memory memory;
+    const optim::Optimizer* optimizer = nullptr;
+    engine::StateStore* states = nullptr;  ///< one run per segment: optimizer_runs()
+  };
+  ShardedStore(Parts parts, Options options, StreamView stream);
+
+  void load(const model::ParameterSource& source, StreamView stream) override;
+  std::span<const TensorView> acquire(int unit, StreamView stream) override;
+  void release(int unit, StreamView stream) override;
+  void begin(engine::MicroStep micro_step) override;
+  std::span<const model::GradientTarget> gradients(int unit, StreamView stream) override;
+  void reduce(int unit, StreamView stream) override;
+  double gradient_norm(StreamView stream) override;
+  void step(const optim::StepScalars& scalars, StreamView stream) override;
+
+ private:
+  Parts parts_;
+  ParameterShards parameters_;
+  std::unique_ptr<GradientReducer> gradients_;
+  int leased_ = -1;  ///< the unit whose parameters are in use
+};
+
+/// Elements that a rank updates of each segment under `stage`.
+std::vector<std::int64_t> optimizer_runs(const FlatLayout& layout, int stage);
+
+}  // namespace dstrain::zero

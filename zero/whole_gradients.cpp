@@ -1,0 +1,83 @@
+#include "zero/whole_gradients.h"
+
+#include <algorithm>
+
+namespace dstrain::zero {
+
+Bytes WholeGradients::bytes(const FlatLayout& layout) {
+  std::int64_t numel = 0;
+  for (const Segment& segment : layout.segments()) numel += segment.numel;
+  return numel * size_of(DType::f32);
+}
+
+WholeGradients::WholeGradients(const FlatLayout& layout,
+                               Result result,
+                               comm::Communicator& communicator,
+                               MemoryResource& memory,
+                               StreamView stream)
+    : layout_(layout),
+      result_(result),
+      communicator_(communicator),
+      memory_(bytes(layout), memory, stream),
+      pending_(layout),
+      written_(layout.parameters().size(), false) {
+  std::span<float> rest = memory_.as<float>();
+  for (const Segment& segment : layout.segments()) {
+    const auto numel = static_cast<std::size_t>(segment.numel);
+    segments_.push_back(rest.first(numel));
+    rest = rest.subspan(numel);
+  }
+}
+
+void WholeGradients::begin(engine::MicroStep micro_step) {
+  micro_step_ = micro_step;
+  pending_.reset();
+  if (micro_step.first()) std::fill(written_.begin(), written_.end(), false);
+}
+
+std::span<const model::GradientTarget> WholeGradients::targets(int unit, StreamView stream) {
+  if (micro_step_.first()) {
+    for (const int index : layout_.unit_segments(unit)) {
+      stream.launch([this, index] {
+        zero_padding(layout_, layout_.segment(index), segments_[static_cast<std::size_t>(index)]);
+      });
+    }
+  }
+  targets_.clear();
+  for (const int parameter : layout_.unit_parameters(unit)) {
+    const Placement& place = layout_.parameter(parameter);
+    const std::span<float> segment = segments_[static_cast<std::size_t>(place.segment)];
+    const auto index = static_cast<std::size_t>(parameter);
+    targets_.push_back({{segment.subspan(static_cast<std::size_t>(place.offset)), place.spec.shape},
+                        written_[index]});
+    written_[index] = true;
+  }
+  return targets_;
+}
+
+void WholeGradients::reduce(int unit, StreamView stream) {
+  const std::span<const int> complete = pending_.complete(unit);
+  if (!micro_step_.last()) return;
+  for (const int index : complete) {
+    const TensorView whole(segments_[static_cast<std::size_t>(index)],
+                           {layout_.segment(index).numel});
+    if (result_ == Result::whole) {
+      communicator_.all_reduce(whole, stream);
+    } else {
+      communicator_.reduce_scatter(whole, {own(index), {layout_.segment(index).shard_numel}},
+                                   stream);
+    }
+  }
+}
+
+std::span<float> WholeGradients::own(int segment) const {
+  const auto shard = static_cast<std::size_t>(layout_.segment(segment).shard_numel);
+  return segments_[static_cast<std::size_t>(segment)].subspan(
+      static_cast<std::size_t>(communicator_.rank()) * shard, shard);
+}
+
+std::span<float> WholeGradients::updated(int segment) const {
+  return result_ == Result::whole ? segments_[static_cast<std::size_t>(segment)] : own(segment);
+}
+
+}  // namespace dstrain::zero

@@ -1,0 +1,41 @@
+#pragma once
+#include <vector>
+
+#include "runtime/comm/communicator.h"
+#include "runtime/device/buffer.h"
+#include "zero/gradient_reducer.h"
+
+namespace dstrain::zero {
+
+/// Stages 0 and 1: the gradients of all parameters lie here whole; micro steps add up locally and
+/// the sum over ranks is taken once, in the last micro step.
+class WholeGradients final : public GradientReducer {
+ public:
+  /// What the sum over ranks leaves on each rank.
+  enum class Result { whole, own_shard };
+  WholeGradients(const FlatLayout& layout,
+                 Result result,
+                 comm::Communicator& communicator,
+                 MemoryResource& memory,
+                 StreamView stream);
+  static Bytes bytes(const FlatLayout& layout);
+
+  void begin(engine::MicroStep micro_step) override;
+  std::span<const model::GradientTarget> targets(int unit, StreamView stream) override;
+  void reduce(int unit, StreamView stream) override;
+  [[nodiscard]] std::span<float> own(int segment) const override;
+  [[nodiscard]] std::span<float> updated(int segment) const override;
+
+ private:
+  const FlatLayout& layout_;
+  Result result_;
+  comm::Communicator& communicator_;
+  Buffer memory_;
+  std::vector<std::span<float>> segments_;
+  engine::MicroStep micro_step_;
+  PendingUses pending_;
+  std::vector<bool> written_;  ///< per parameter, in this step
+  std::vector<model::GradientTarget> targets_;
+};
+
+}  // namespace dstrain::zero
