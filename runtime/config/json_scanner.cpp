@@ -155,8 +155,10 @@ void JsonScanner::skip_blanks() {
   }
 }
 
-void JsonScanner::check_utf8() const {
-  if (utf8_length(text_.substr(at_)) == 0) stop(position_, "this is not UTF-8 text");
+void JsonScanner::copy_character(std::string& into) {
+  const std::size_t length = utf8_length(text_.substr(at_));
+  if (length == 0) stop(position_, "this is not UTF-8 text");
+  for (std::size_t i = 0; i < length; ++i) into += next();
 }
 
 unsigned JsonScanner::code_unit() {
@@ -206,9 +208,7 @@ std::string JsonScanner::string() {
     if (peek() == '\\') {
       escape(result);
     } else {
-      check_utf8();
-      result += next();
-      while ((static_cast<unsigned char>(peek()) & 0xC0U) == 0x80) result += next();
+      copy_character(result);
     }
   }
   return result;

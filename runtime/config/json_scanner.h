@@ -36,7 +36,7 @@ class JsonScanner {
   void skip_block();
   void escape(std::string& into);
   unsigned code_unit();
-  void check_utf8() const;
+  void copy_character(std::string& into);
 
   std::string_view text_;
   Problems& problems_;

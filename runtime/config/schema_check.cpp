@@ -18,14 +18,18 @@ std::string joined(std::string_view section, std::string_view key) {
   return section.empty() ? std::string(key) : fmt::format("{}.{}", section, key);
 }
 
-/// The names in `section` that start with `word` or contain it, when there is only one.
+/// The only one of `names` that starts with `word`, or else the only one that contains it.
 std::string only_completion(std::string_view word, const std::vector<std::string_view>& names) {
   constexpr std::size_t shortest = 5;
-  std::set<std::string_view> found;
+  if (word.size() < shortest) return {};
+  std::set<std::string_view> longer;
+  std::set<std::string_view> around;
   for (const std::string_view name : names) {
-    if (word.size() >= shortest && name.find(word) != std::string_view::npos) found.insert(name);
+    if (name.starts_with(word)) longer.insert(name);
+    if (name.find(word) != std::string_view::npos) around.insert(name);
   }
-  return found.size() == 1 ? std::string(*found.begin()) : std::string{};
+  if (longer.size() == 1) return std::string(*longer.begin());
+  return around.size() == 1 ? std::string(*around.begin()) : std::string{};
 }
 
 std::string quoted_home(std::string_view home) {

@@ -41,8 +41,9 @@ std::string help_text() {
     group = row.group;
     constexpr std::size_t column = 34;
     const std::string names = spelled(row);
-    const std::string gap = names.size() < column ? "" : fmt::format("\n{:{}}", "", column + 3);
-    text += fmt::format("  {:{}} {}{}\n", names, column, gap, row.help);
+    const std::string pad(names.size() < column ? column - names.size() : 0, ' ');
+    const std::string gap = pad.empty() ? fmt::format("\n  {:{}}", "", column) : pad;
+    text += fmt::format("  {}{} {}\n", names, gap, row.help);
   }
   text += tail;
   return text;

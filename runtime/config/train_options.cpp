@@ -37,6 +37,10 @@ class FlagReader {
 
   void read(const FlagRow& row, const std::string& typed_as, const std::string& text) {
     const std::size_t before = problems_.size();
+    if (text.starts_with("--")) {  // the next option, taken for the value of this one
+      problems_.push_back(fmt::format("{}: needs a value", typed_as));
+      return;
+    }
     std::visit([&](auto target) { store(row, options_.*target, typed_as, text); }, row.target);
     if (problems_.size() == before) check_built(row, typed_as, text);
   }
@@ -143,16 +147,26 @@ std::vector<std::string_view> known_names() {
   return names;
 }
 
-void report_unknown(const std::string& argument, Lines& problems) {
-  if (!argument.starts_with("-") || argument == "--") {
-    problems.push_back(fmt::format("{}: an argument without an option", argument));
-    return;
+std::string unknown_option(const std::string& name) {
+  const std::size_t start = std::min(name.find_first_not_of('-'), name.size());
+  const std::string likely = suggest(name.substr(start), known_names());
+  return fmt::format("{}: unknown option{}", name,
+                     likely.empty() ? std::string("; see dstrain train --help")
+                                    : fmt::format("; did you mean --{}?", likely));
+}
+
+/// What follows an unknown option may be its value and is left alone.
+void report_unknown(const std::vector<std::string>& extras, Lines& problems) {
+  bool value_may_follow = false;
+  for (const std::string& extra : extras) {
+    const bool option = extra.starts_with("-") && extra != "-" && extra != "--";
+    if (option) {
+      problems.push_back(unknown_option(extra.substr(0, extra.find('='))));
+    } else if (!value_may_follow) {
+      problems.push_back(fmt::format("{}: an argument without an option", extra));
+    }
+    value_may_follow = option && extra.find('=') == std::string::npos;
   }
-  const std::string name = argument.substr(0, argument.find('='));
-  const std::string likely = suggest(name.substr(name.find_first_not_of('-')), known_names());
-  problems.push_back(fmt::format("{}: unknown option{}", name,
-                                 likely.empty() ? std::string("; see dstrain train --help")
-                                                : fmt::format("; did you mean --{}?", likely)));
 }
 
 /// A parser that knows every option under one name each, aliases apart.
@@ -209,7 +223,7 @@ TrainOptions read_flags(std::span<const std::string> arguments, Lines& problems)
       if (option->count() > 0) reader.read(row, option->get_name(), option->results().back());
     }
   }
-  for (const std::string& extra : app.remaining()) report_unknown(extra, problems);
+  report_unknown(app.remaining(), problems);
   return options;
 }
 

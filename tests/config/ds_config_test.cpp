@@ -1,0 +1,208 @@
+#include "runtime/config/ds_config.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/config/support.h"
+#include "tests/support/temp_dir.h"
+
+using dstrain::config::DsConfig;
+using dstrain::test::contains;
+using dstrain::test::message_of;
+
+namespace {
+
+std::string error_of(const std::string& text) {
+  return message_of([&] { DsConfig::parse(text, "ds.json"); });
+}
+
+}  // namespace
+
+TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
+  struct Row {
+    std::string text, message;
+  };
+  const Row row = GENERATE(values<Row>({
+      // Keys that do not exist, with advice.
+      {R"({"zero_optimization": {"stge": 2}})",
+       R"(ds.json:1:24: zero_optimization.stge: unknown key; did you mean "stage"?)"},
+      {R"({"gradient_clipp1ng": 1})",
+       R"(ds.json:1:2: gradient_clipp1ng: unknown key; did you mean "gradient_clipping"?)"},
+      {R"({"stage": 2})",
+       R"(ds.json:1:2: stage: unknown key; this key belongs in "zero_optimization")"},
+      {R"({"zero_optimization": {"gradient_clipping": 1}})",
+       "ds.json:1:24: zero_optimization.gradient_clipping: unknown key; this key belongs at the "
+       "top level"},
+      {R"({"optimizer": {"type": "Adam", "lr": 1}})",
+       R"(ds.json:1:32: optimizer.lr: unknown key; this key belongs in "optimizer.params")"},
+      {R"({"zero_optimization": {"device": "cpu"}})",
+       "ds.json:1:24: zero_optimization.device: unknown key; this key belongs in "
+       R"("zero_optimization.offload_param" or in "zero_optimization.offload_optimizer")"},
+      {R"({"overlap_com": true})",
+       R"(ds.json:1:2: overlap_com: unknown key; did you mean "overlap_comm" in "zero_optimization"?)"},
+      {R"({"gradient_accumulation": 2})",
+       "ds.json:1:2: gradient_accumulation: unknown key; did you mean "
+       R"("gradient_accumulation_steps"?)"},
+      {R"({"my_own_key": 1})",
+       "ds.json:1:2: my_own_key: unknown key; DeepSpeed has no such key here"},
+      {R"({"zero_optimization.stage": 1})",
+       "ds.json:1:2: zero_optimization.stage: unknown key; DeepSpeed has no such key here"},
+      {R"({"zero_optimization": {"grad_hooks": true}})",
+       "ds.json:1:38: zero_optimization.grad_hooks: DeepSpeed has removed this setting; leave it "
+       "out"},
+      // Types and ranges.
+      {R"({"train_batch_size": "8"})",
+       R"(ds.json:1:22: train_batch_size: expected a whole number, got "8"; without the quotes: 8)"},
+      {R"({"train_batch_size": 8.5})",
+       "ds.json:1:22: train_batch_size: expected a whole number, got 8.5"},
+      {R"({"train_batch_size": true})",
+       "ds.json:1:22: train_batch_size: expected a whole number, got true"},
+      {R"({"train_batch_size": null})",
+       "ds.json:1:22: train_batch_size: expected a whole number, got null"},
+      {R"({"zero_optimization": {"overlap_comm": "false"}})",
+       R"(ds.json:1:40: zero_optimization.overlap_comm: expected true or false, got "false"; )"
+       "without the quotes: false"},
+      {R"({"zero_optimization": {"stage": 4}})",
+       "ds.json:1:33: zero_optimization.stage: must be between 0 and 3, got 4"},
+      {R"({"gradient_clipping": -1})",
+       "ds.json:1:23: gradient_clipping: must be at least 0, got -1"},
+      {R"({"zero_optimization": 3})", "ds.json:1:23: zero_optimization: expected an object, got 3"},
+      {R"({"fp16": true})", "ds.json:1:10: fp16: expected an object, got true"},
+      {R"({"steps_per_print": "auto"})",
+       R"(ds.json:1:21: steps_per_print: "auto" has no meaning here; give a value)"},
+      {R"({"communication_data_type": "fp23"})",
+       R"(ds.json:1:29: communication_data_type: must be one of "fp32", "fp16", "bf16", "bfp16", )"
+       R"(got "fp23"; did you mean "fp32"?)"},
+      {R"({"fp16": {"loss_scale": -1}})",
+       "ds.json:1:25: fp16.loss_scale: must be at least 0, got -1"},
+      {R"({"fp16": {"loss_scale_window": true}})",
+       "ds.json:1:32: fp16.loss_scale_window: expected a whole number, got true"},
+      // Features that are not built.
+      {R"({"fp16": {"enabled": true}})",
+       "ds.json:1:22: fp16.enabled: true: 16-bit training is not implemented yet; leave it out or "
+       "set it to false"},
+      {R"({"zero_optimization": {"offload_param": {"device": "nvme"}}})",
+       R"(ds.json:1:52: zero_optimization.offload_param.device: "nvme": offload is not implemented )"
+       R"(yet; leave it out or set it to "none")"},
+      {R"({"communication_data_type": "bfp16"})",
+       R"(ds.json:1:29: communication_data_type: "bfp16": communication in 16 bits is not )"
+       R"(implemented yet; leave it out or set it to null or "fp32")"},
+      {R"({"zero_optimization": {"zenflow": {}}})",
+       "ds.json:1:35: zero_optimization.zenflow: an object: ZenFlow is not implemented yet; leave "
+       "it out or set it to null"},
+      {R"({"sparse_attention": {"mode": "fixed"}})",
+       "ds.json:1:22: sparse_attention: an object: sparse attention is not implemented yet; leave "
+       "it out or set it to false or null"},
+      {R"({"gradient_allreduce_op": "SUM"})",
+       R"(ds.json:1:27: gradient_allreduce_op: "SUM": summed gradients is not implemented yet; )"
+       R"(leave it out or set it to "mean")"},
+      // Optimizer and scheduler.
+      {R"({"optimizer": {"params": {"lr": 1}}})",
+       "ds.json:1:15: optimizer.type: is missing; set it to Adam or AdamW"},
+      {R"({"optimizer": {"type": "Lamb", "params": {"max_coeff": 1}}})",
+       R"(ds.json:1:24: optimizer.type: "Lamb" is not implemented yet; use Adam or AdamW)"},
+      {R"({"optimizer": {"type": "SGD"}})",
+       R"(ds.json:1:24: optimizer.type: "SGD" is not implemented yet; use Adam or AdamW)"},
+      {R"({"optimizer": {"type": "AdamWW"}})",
+       R"(ds.json:1:24: optimizer.type: unknown type "AdamWW"; did you mean "AdamW"?)"},
+      {R"({"optimizer": {"type": "cpu_adam"}})",
+       R"(ds.json:1:24: optimizer.type: unknown type "cpu_adam"; use Adam or AdamW, where it runs )"
+       "is chosen elsewhere"},
+      {R"({"optimizer": {"type": "Adam", "params": {"max_coeff": 1}}})",
+       "ds.json:1:56: optimizer.params.max_coeff: Adam has no such parameter; Lamb, OneBitLamb "
+       "has"},
+      {R"({"optimizer": {"type": "Adam", "params": {"max_grad_norm": 1}}})",
+       "ds.json:1:60: optimizer.params.max_grad_norm: no parameter of an optimizer; use the "
+       R"(top-level key "gradient_clipping")"},
+      {R"({"optimizer": {"type": "Adam", "params": {"betas": [0.9]}}})",
+       "ds.json:1:52: optimizer.params.betas: must be two numbers in [0, 1)"},
+      {R"({"optimizer": {"type": "Adam", "params": {"betas": [0.9, 1]}}})",
+       "ds.json:1:52: optimizer.params.betas: must be two numbers in [0, 1)"},
+      {R"({"optimizer": {"type": "Adam", "params": {"torch_adam": true, "bias_correction": true}}})",
+       "ds.json:1:82: optimizer.params.bias_correction: torch's Adam has no such parameter; leave "
+       "out torch_adam"},
+      {R"({"scheduler": {"type": "warmuplr"}})",
+       R"(ds.json:1:24: scheduler.type: unknown type "warmuplr"; did you mean "WarmupLR"?)"},
+      {R"({"scheduler": {"type": "OneCycle"}})",
+       R"(ds.json:1:24: scheduler.type: "OneCycle" is not implemented yet; use WarmupLR)"},
+      {R"({"scheduler": {"type": "WarmupLR", "params": {"total_num_steps": 5}}})",
+       "ds.json:1:66: scheduler.params.total_num_steps: WarmupLR has no such parameter; "
+       "WarmupDecayLR, WarmupCosineLR has"},
+      {R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 0}}})",
+       "ds.json:1:67: scheduler.params.warmup_num_steps: must be at least 1, got 0"},
+      // Two names of one thing.
+      {R"({"bf16": {}, "bfloat16": {}})",
+       "ds.json:1:14: bfloat16: is another name of bf16, which is given too; keep one"},
+      {R"({"zero_optimization": {"prefetch_bucket_size": 1, "stage3_prefetch_bucket_size": 1}})",
+       "ds.json:1:51: zero_optimization.stage3_prefetch_bucket_size: is another name of "
+       "zero_optimization.prefetch_bucket_size, which is given too; keep one"},
+      {R"({"zero_optimization": {"cpu_offload": false, "offload_optimizer": {}}})",
+       "ds.json:1:39: zero_optimization.cpu_offload: cannot be given together with "
+       "zero_optimization.offload_optimizer, which replaces it"},
+  }));
+  CAPTURE(row.text);
+  CHECK(error_of(row.text) == row.message);
+}
+
+TEST_CASE("DsConfig: all problems at once in the order of the file", "[config][ds_config]") {
+  const std::string error = error_of(R"({
+  "zero_optimization": {"stge": 3, "stage": 9},
+  "fp16": {"enabled": true},
+  "bf16": {"enabled": true},
+  "seed": 1, "seed": 2,
+  "optimizer": {"type": "Lion"}
+})");
+  CHECK(error ==
+        "ds.json:2:25: zero_optimization.stge: unknown key; did you mean \"stage\"?\n"
+        "ds.json:2:45: zero_optimization.stage: must be between 0 and 3, got 9\n"
+        "ds.json:3:23: fp16.enabled: true: 16-bit training is not implemented yet; leave it out or "
+        "set it to false\n"
+        "ds.json:4:23: bf16.enabled: true: 16-bit training is not implemented yet; leave it out or "
+        "set it to false\n"
+        "ds.json:4:23: bf16.enabled: bf16 and fp16 cannot be enabled together\n"
+        "ds.json:5:14: duplicate key \"seed\", first given at 5:3\n"
+        "ds.json:6:25: optimizer.type: \"Lion\" is not implemented yet; use Adam or AdamW");
+}
+
+TEST_CASE("DsConfig: what leaves a feature off is silent", "[config][ds_config]") {
+  const DsConfig config = DsConfig::parse(R"({
+  "fp16": {"enabled": false, "loss_scale": 0, "loss_scale_window": 0}, "bfloat16": {"enabled": "auto"},
+  "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "none", "pin_memory": true},
+    "offload_param": {}, "zero_hpz_partition_size": 1, "mics_shard_size": -1, "zenflow": null,
+    "zero_quantized_weights": false},
+  "communication_data_type": "FP32", "data_types": {"grad_accum_dtype": "fp32"},
+  "sparse_attention": false, "tensorboard": {"enabled": false, "job_name": "x"},
+  "gradient_allreduce_op": "Mean", "prescale_gradients": false, "wall_clock_breakdown": false,
+  "elasticity": {"enabled": false, "max_train_batch_size": 2000, "micro_batch_sizes": [2, 4]},
+  "pipeline": {"stages": "auto"}, "tensor_parallel": {"autotp_size": 0}
+})",
+                                          "ds.json");
+  CHECK(config.warnings().empty());
+  CHECK(config.integer("zero_optimization.stage") == 3);
+  CHECK(config.is_auto("bf16.enabled"));
+}
+
+TEST_CASE("DsConfig: old forms of the stage", "[config][ds_config]") {
+  const DsConfig on = DsConfig::parse(R"({"zero_optimization": true})", "ds.json");
+  CHECK(on.integer("zero_optimization.stage") == 1);
+  CHECK(on.warnings().size() == 1);
+  CHECK(DsConfig::parse(R"({"zero_optimization": false})", "ds.json")
+            .integer("zero_optimization.stage") == 0);
+}
+
+TEST_CASE("DsConfig: aliases are found by their canonical names", "[config][ds_config]") {
+  const DsConfig config = DsConfig::parse(
+      R"({"zero_optimization": {"param_persistence_threshold": 7,
+          "stage3_gather_fp16_weights_on_model_save": true}})",
+      "ds.json");
+  CHECK(config.integer("zero_optimization.stage3_param_persistence_threshold") == 7);
+  CHECK(config.boolean("zero_optimization.stage3_gather_16bit_weights_on_model_save") == true);
+  REQUIRE(config.warnings().size() == 2);
+  CHECK(
+      contains(config.warnings()[0], "deprecated; now stage3_gather_16bit_weights_on_model_save"));
+}
+
+TEST_CASE("DsConfig: load names the file", "[config][ds_config]") {
+  const dstrain::test::TempDir folder;
+  const auto missing = folder.path() / "none.json";
+  CHECK(contains(message_of([&] { DsConfig::load(missing); }), missing.string()));
+}

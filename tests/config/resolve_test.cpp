@@ -1,0 +1,359 @@
+#include "runtime/config/resolve.h"
+
+#include <algorithm>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "tests/config/support.h"
+
+using namespace dstrain::config;
+using dstrain::test::contains;
+using dstrain::test::message_of;
+using Arguments = std::vector<std::string>;
+
+namespace {
+
+Resolved resolved(const std::string& text, const Arguments& flags, const Context& context) {
+  const DsConfig config = text.empty() ? DsConfig() : DsConfig::parse(text, "ds.json");
+  return resolve_config(read_train_flags(flags), config, context);
+}
+
+TrainSettings settings_of(const std::string& text,
+                          const Arguments& flags = {},
+                          const Context& context = {.world_size = 2, .hidden = 64}) {
+  return resolved(text, flags, context).settings;
+}
+
+std::string error_of(const std::string& text, const Arguments& flags = {}) {
+  return message_of([&] { settings_of(text, flags); });
+}
+
+std::string origin_of(const Resolved& result, std::string_view path) {
+  for (const EffectiveValue& value : result.effective) {
+    if (value.path == path) return value.json + " " + value.origin;
+  }
+  return {};
+}
+
+const std::string automatic = R"({
+  "fp16": {"enabled": "auto"}, "bf16": {"enabled": "auto"},
+  "optimizer": {"type": "AdamW",
+    "params": {"lr": "auto", "betas": "auto", "eps": "auto", "weight_decay": "auto"}},
+  "scheduler": {"type": "WarmupLR",
+    "params": {"warmup_min_lr": "auto", "warmup_max_lr": "auto", "warmup_num_steps": "auto"}},
+  "zero_optimization": {"stage": 3, "reduce_bucket_size": "auto",
+    "stage3_prefetch_bucket_size": "auto", "stage3_param_persistence_threshold": "auto"},
+  "gradient_accumulation_steps": "auto", "gradient_clipping": "auto",
+  "train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto"
+})";
+
+}  // namespace
+
+TEST_CASE("Resolve: without configuration the defaults are those of Hugging Face",
+          "[config][resolve]") {
+  const TrainSettings settings = settings_of("");
+  CHECK(settings.micro_batch_size == 8);
+  CHECK(settings.accumulation_steps == 1);
+  CHECK(settings.train_batch_size == 16);
+  CHECK(settings.optimizer.learning_rate == 5e-5);
+  CHECK(settings.optimizer.beta1 == 0.9);
+  CHECK(settings.optimizer.beta2 == 0.999);
+  CHECK(settings.optimizer.epsilon == 1e-8);
+  CHECK(settings.optimizer.weight_decay == 0);
+  CHECK(settings.optimizer.decoupled_decay);
+  CHECK(settings.gradient_clipping == 1);
+  CHECK(settings.num_train_epochs == 3);
+  CHECK(settings.max_steps == 0);
+  CHECK(settings.seed == 42);
+  CHECK(settings.schedule.kind == ScheduleSettings::Kind::constant);
+  CHECK(settings.zero.stage == 0);
+  CHECK(settings.zero.reduce_bucket_numel == 0);
+  CHECK(settings.zero.persistence_threshold_numel == 100'000);
+  CHECK(settings.data.shuffle);
+  CHECK(settings.data.tokenizer == "byte");
+  CHECK(settings.warnings.empty());
+}
+
+TEST_CASE("Resolve: auto takes the options and their defaults", "[config][resolve]") {
+  SECTION("defaults") {
+    const TrainSettings settings = settings_of(automatic);
+    CHECK(settings.train_batch_size == 16);
+    CHECK(settings.micro_batch_size == 8);
+    CHECK(settings.optimizer.learning_rate == 5e-5);
+    CHECK(settings.schedule.warmup_max_lr == 5e-5);
+    CHECK(settings.schedule.warmup_num_steps == 2);
+    CHECK(settings.zero.reduce_bucket_numel == 64 * 64);
+    CHECK(settings.zero.persistence_threshold_numel == 640);
+  }
+  SECTION("typed") {
+    const TrainSettings settings = settings_of(
+        automatic, {"--per_device_train_batch_size", "4", "--gradient_accumulation_steps=3", "--lr",
+                    "1e-3", "--adam_beta1", "0.8", "--adam_beta2", "0.95", "--adam_epsilon", "1e-6",
+                    "--weight_decay", "0.1", "--max_grad_norm", "0.5", "--warmup_steps", "7"});
+    CHECK(settings.train_batch_size == 24);
+    CHECK(settings.micro_batch_size == 4);
+    CHECK(settings.accumulation_steps == 3);
+    CHECK(settings.optimizer.learning_rate == 1e-3);
+    CHECK(settings.optimizer.beta1 == 0.8);
+    CHECK(settings.optimizer.beta2 == 0.95);
+    CHECK(settings.optimizer.epsilon == 1e-6);
+    CHECK(settings.optimizer.weight_decay == 0.1);
+    CHECK(settings.gradient_clipping == 0.5);
+    CHECK(settings.schedule.kind == ScheduleSettings::Kind::warmup_lr);
+    CHECK(settings.schedule.warmup_min_lr == 0);
+    CHECK(settings.schedule.warmup_max_lr == 1e-3);
+    CHECK(settings.schedule.warmup_num_steps == 7);
+    CHECK_FALSE(settings.schedule.warmup_linear);
+  }
+  SECTION("the model's width is not known yet") {
+    const TrainSettings settings = settings_of(automatic, {}, {.world_size = 1});
+    CHECK(settings.zero.reduce_bucket_numel == 0);
+    CHECK(settings.zero.persistence_threshold_numel == 100'000);
+  }
+}
+
+TEST_CASE("Resolve: the configuration's optimizer has DeepSpeed's defaults", "[config][resolve]") {
+  const std::string text = R"({"train_batch_size": 4, "optimizer": {"type": "Adam"}})";
+  CHECK(settings_of(text).optimizer.learning_rate == 1e-3);
+  CHECK(settings_of(text, {"--learning_rate", "0.1"}).optimizer.learning_rate == 0.1);
+}
+
+TEST_CASE("Resolve: Adam is AdamW unless its mode says otherwise", "[config][resolve]") {
+  const auto optimizer = [](const std::string& type, const std::string& params) {
+    return settings_of(fmt::format(R"({{"train_batch_size": 4, "optimizer": {{"type": "{}",
+                                       "params": {{{}}}}}}})",
+                                   type, params));
+  };
+  CHECK(optimizer("Adam", "").optimizer.decoupled_decay);
+  CHECK_FALSE(optimizer("adam", R"("adam_w_mode": false)").optimizer.decoupled_decay);
+  const TrainSettings forced = optimizer("ADAMW", R"("adam_w_mode": false)");
+  CHECK(forced.optimizer.decoupled_decay);
+  CHECK(forced.warnings.size() == 1);
+  CHECK_FALSE(optimizer("Adam", R"("bias_correction": false)").optimizer.bias_correction);
+  // torch.optim.AdamW decays by 0.01 unless told.
+  CHECK(optimizer("Adam", R"("torch_adam": true)").optimizer.weight_decay == 0.01);
+  CHECK(optimizer("Adam", R"("torch_adam": true, "weight_decay": 0)").optimizer.weight_decay == 0);
+  CHECK(optimizer("Adam", R"("torch_adam": true, "adam_w_mode": false)").optimizer.weight_decay ==
+        0);
+}
+
+TEST_CASE("Resolve: gradient clipping", "[config][resolve]") {
+  const std::string absent = R"({"train_batch_size": 4})";
+  const std::string given = R"({"train_batch_size": 4, "gradient_clipping": 0.25})";
+  CHECK(settings_of("").gradient_clipping == 1);
+  CHECK(settings_of(absent).gradient_clipping == 1);
+  CHECK(settings_of(absent, {"--max_grad_norm", "0"}).gradient_clipping == 0);
+  CHECK(settings_of(given).gradient_clipping == 0.25);
+  CHECK(settings_of(given, {"--max_grad_norm", "0.25"}).gradient_clipping == 0.25);
+}
+
+TEST_CASE("Resolve: batch sizes from both places", "[config][resolve]") {
+  struct Row {
+    std::string text;
+    Arguments flags;
+    std::int64_t train, micro, steps;
+  };
+  const Row row = GENERATE(values<Row>({
+      {R"({"train_batch_size": 32})", {}, 32, 16, 1},
+      {R"({"train_batch_size": 32})", {"--batch-size", "4"}, 32, 4, 4},
+      {R"({"train_batch_size": 32})", {"--gradient_accumulation_steps", "2"}, 32, 8, 2},
+      {R"({"train_micro_batch_size_per_gpu": 3})", {}, 6, 3, 1},
+      {R"({"gradient_accumulation_steps": 3})", {"--micro-batch-size", "2"}, 12, 2, 3},
+      {R"({"zero_optimization": {"stage": 1}})", {"--batch-size", "1"}, 2, 1, 1},
+      {R"({"train_batch_size": "auto"})", {}, 16, 8, 1},
+      {R"({"train_batch_size": "auto", "gradient_accumulation_steps": 2})", {}, 32, 8, 2},
+      {R"({"train_micro_batch_size_per_gpu": "auto"})", {}, 16, 8, 1},
+      {R"({"train_batch_size": "auto", "train_micro_batch_size_per_gpu": 2})", {}, 4, 2, 1},
+      // Defaults yield to what is given.
+      {R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": "auto"})", {}, 12, 6, 1},
+      {"", {"--global-batch-size", "12", "--micro-batch-size", "3"}, 12, 3, 2},
+      {"", {"--global-batch-size", "12"}, 12, 6, 1},
+  }));
+  CAPTURE(row.text, row.flags);
+  const TrainSettings settings = settings_of(row.text, row.flags);
+  CHECK(settings.train_batch_size == row.train);
+  CHECK(settings.micro_batch_size == row.micro);
+  CHECK(settings.accumulation_steps == row.steps);
+}
+
+TEST_CASE("Resolve: batch sizes that do not fit", "[config][resolve]") {
+  CHECK(contains(error_of(R"({"zero_optimization": {"stage": 1}})"),
+                 "Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided, "
+                 "here or with --per_device_train_batch_size"));
+  CHECK(
+      error_of("{\n\"train_batch_size\": 7}") ==
+      "ds.json:2:21: Check batch related parameters. train_batch_size is not equal to "
+      "train_micro_batch_size_per_gpu * gradient_accumulation_steps * world size: 7 != 3 * 1 * 2");
+  CHECK(contains(error_of("", {"--global-batch-size", "7"}), "command line:1:1: Check batch"));
+}
+
+TEST_CASE("Resolve: batch sizes without a world size", "[config][resolve]") {
+  const auto check = [](const std::string& text) {
+    return message_of([&] { settings_of(text, {}, {}); });
+  };
+  CHECK(check(R"({"train_batch_size": 7})") == "no error");
+  CHECK(check(R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 4})") == "no error");
+  CHECK(check(R"({"gradient_accumulation_steps": 3})") == "no error");
+  CHECK(check("{}") == "no error");
+  CHECK(contains(check(R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 5})"),
+                 "for any number of ranks: it is no multiple of 5"));
+  CHECK(contains(check(R"({"train_batch_size": 0})"), "Train batch size: 0"));
+}
+
+TEST_CASE("Resolve: a value in both places that disagrees is named with both",
+          "[config][resolve]") {
+  struct Row {
+    std::string text;
+    Arguments flags;
+    std::string message;
+  };
+  const std::string adam = R"({"train_batch_size": 4, "optimizer": {"type": "AdamW", "params": )";
+  const std::string warm =
+      R"({"train_batch_size": 4, "scheduler": {"type": "WarmupLR", "params": )";
+  const Row row = GENERATE_COPY(values<Row>({
+      {R"({"train_micro_batch_size_per_gpu": 4})",
+       {"--per_device_train_batch_size", "8"},
+       "ds.json:1:36: train_micro_batch_size_per_gpu: is 4 here, but --per_device_train_batch_size "
+       "is 8 on the command line; give one of them, or \"auto\" here"},
+      {R"({"train_batch_size": 4})", {"--global-batch-size", "8"}, "--global_batch_size is 8"},
+      {R"({"train_batch_size": 4, "gradient_accumulation_steps": 1})",
+       {"--gradient-accumulation-steps", "2"},
+       "gradient_accumulation_steps: is 1 here, but --gradient_accumulation_steps is 2"},
+      {adam + R"({"lr": 0.001}}})",
+       {"--lr", "0.01"},
+       "optimizer.params.lr: is 0.001 here, but --lr is 0.01"},
+      {adam + R"({"betas": [0.8, 0.99]}}})",
+       {"--adam_beta1", "0.9"},
+       "is 0.8 here, but --adam_beta1"},
+      {adam + R"({"betas": [0.8, 0.99]}}})",
+       {"--adam_beta2", "0.9"},
+       "is 0.99 here, but --adam_beta2"},
+      {adam + R"({"eps": 1e-8}}})",
+       {"--adam_epsilon", "1e-6"},
+       "is 1e-08 here, but --adam_epsilon"},
+      {adam + R"({"weight_decay": 0}}})",
+       {"--weight_decay", "0.1"},
+       "is 0 here, but --weight_decay"},
+      {R"({"train_batch_size": 4, "gradient_clipping": 1})",
+       {"--max_grad_norm", "2"},
+       "gradient_clipping: is 1 here, but --max_grad_norm is 2"},
+      {warm + R"({"warmup_max_lr": 0.1}}})",
+       {"--lr", "0.01"},
+       "scheduler.params.warmup_max_lr: is 0.1 here, but --lr is 0.01"},
+      {warm + R"({"warmup_num_steps": 10}}})",
+       {"--warmup_steps", "20"},
+       "warmup_num_steps: is 10 here, but --warmup_steps is 20"},
+      {warm + R"({"warmup_num_steps": 10}}})",
+       {"--warmup_ratio", "0.5", "--max_steps", "100"},
+       "warmup_num_steps: is 10 here, but --warmup_ratio is 0.5 (50 steps)"},
+      {warm + "{}}}",
+       {"--lr_scheduler_type", "constant"},
+       "scheduler.type: is WarmupLR here, but --lr_scheduler_type is constant"},
+  }));
+  CAPTURE(row.text, row.flags);
+  const std::string error = error_of(row.text, row.flags);
+  CAPTURE(error);
+  CHECK(contains(error, row.message));
+  CHECK(std::count(error.begin(), error.end(), '\n') == 0);
+}
+
+TEST_CASE("Resolve: equal values in both places agree", "[config][resolve]") {
+  CHECK(error_of(R"({"train_micro_batch_size_per_gpu": 4, "gradient_clipping": 1,
+                     "optimizer": {"type": "Adam", "params": {"lr": 1e-4, "betas": [0.9, 0.95]}}})",
+                 {"--batch-size", "4", "--max_grad_norm", "1.0", "--lr", "0.0001", "--adam_beta2",
+                  "0.95"}) == "no error");
+}
+
+TEST_CASE("Resolve: schedules", "[config][resolve]") {
+  using Kind = ScheduleSettings::Kind;
+  SECTION("Hugging Face's warmup") {
+    const Arguments flags = {"--lr_scheduler_type", "constant_with_warmup", "--lr", "0.5"};
+    Arguments steps = flags;
+    steps.insert(steps.end(), {"--warmup_steps", "1"});
+    const ScheduleSettings schedule = settings_of("", steps).schedule;
+    CHECK(schedule.kind == Kind::constant_with_warmup);
+    CHECK(schedule.warmup_max_lr == 0.5);
+    CHECK(schedule.warmup_num_steps == 1);
+    Arguments ratio = flags;
+    ratio.insert(ratio.end(), {"--warmup_ratio", "0.26", "--max_steps", "10"});
+    CHECK(settings_of("", ratio).schedule.warmup_num_steps == 3);
+  }
+  SECTION("a part of the epochs") {
+    const Arguments flags = {"--lr_scheduler_type", "constant_with_warmup", "--warmup_ratio",
+                             "0.5"};
+    // 100 samples in batches of 16: 6 steps an epoch, 18 in all.
+    const TrainSettings settings = settings_of("", flags, {2, 64, 100});
+    CHECK(settings.schedule.warmup_num_steps == 9);
+    CHECK(contains(message_of([&] {
+                     settings_of("", flags, {2, 64, 10});
+                   }),
+                   "not one whole batch"));
+  }
+  SECTION("a warmup that nothing uses is told") {
+    const TrainSettings settings = settings_of("", {"--warmup_steps", "10"});
+    CHECK(settings.schedule.kind == Kind::constant);
+    REQUIRE(settings.warnings.size() == 1);
+    CHECK(contains(settings.warnings[0], "--warmup_steps: has no effect: the rate is constant"));
+  }
+  SECTION("WarmupLR") {
+    const std::string head = R"({"train_batch_size": 4, "scheduler": {"type": "WarmupLR")";
+    const ScheduleSettings plain = settings_of(head + "}}").schedule;
+    CHECK(plain.kind == Kind::warmup_lr);
+    CHECK(plain.warmup_num_steps == 1000);
+    CHECK(plain.warmup_max_lr == 5e-5);
+    const ScheduleSettings full =
+        settings_of(head + R"(, "params": {"warmup_min_lr": 0.1, "warmup_max_lr": 0.2,
+                               "warmup_num_steps": 1, "warmup_type": "linear"}}})")
+            .schedule;
+    CHECK(full.warmup_min_lr == 0.1);
+    CHECK(full.warmup_max_lr == 0.2);
+    CHECK(full.warmup_num_steps == 2);
+    CHECK(full.warmup_linear);
+  }
+}
+
+TEST_CASE("Resolve: keys without meaning at a stage are told", "[config][resolve]") {
+  const auto warnings = [](int stage) {
+    return settings_of(fmt::format(R"({{"train_batch_size": 4, "zero_optimization": {{"stage": {},
+          "reduce_bucket_size": 5e8, "stage3_param_persistence_threshold": 1e5}}}})",
+                                   stage))
+        .warnings.size();
+  };
+  CHECK(warnings(0) == 2);
+  CHECK(warnings(1) == 2);
+  CHECK(warnings(2) == 1);
+  CHECK(warnings(3) == 0);
+}
+
+TEST_CASE("Resolve: Megatron's sizes become overrides", "[config][resolve]") {
+  const TrainSettings settings =
+      settings_of("", {"--num-layers", "48", "--hidden-size", "1600", "--num-attention-heads", "16",
+                       "--max-position-embeddings", "512", "--seq-length", "256",
+                       "--config_overrides", "vocab_size=512", "--train-iters", "5",
+                       "--checkpoint-activations", "--model-parallel-size", "1"});
+  CHECK(settings.model.config == "gpt2");
+  CHECK(settings.model.overrides ==
+        "n_layer=48,n_embd=1600,n_head=16,n_positions=512,vocab_size=512");
+  CHECK(settings.data.block_size == 256);
+  CHECK(settings.max_steps == 5);
+  CHECK(settings.gradient_checkpointing);
+  CHECK(contains(error_of("", {"--num-layers", "2", "--config_overrides", "n_embd=4,n_layer=3"}),
+                 "--num_layers: --config_overrides sets n_layer too"));
+}
+
+TEST_CASE("Resolve: every value knows its origin", "[config][resolve]") {
+  const Resolved result = resolved(
+      R"({"train_batch_size": 32, "zero_optimization": {"stage": 3, "reduce_bucket_size": "auto"},
+          "optimizer": {"type": "AdamW", "params": {"lr": "auto", "eps": 1e-6}}})",
+      {"--lr", "0.1", "--batch-size", "4"}, {.world_size = 2, .hidden = 8});
+  CHECK(origin_of(result, "train_batch_size") == "32 file");
+  CHECK(origin_of(result, "train_micro_batch_size_per_gpu") == "4 flag --batch_size");
+  CHECK(origin_of(result, "gradient_accumulation_steps") == "4 derived");
+  CHECK(origin_of(result, "optimizer.params.lr") == "0.1 flag --lr");
+  CHECK(origin_of(result, "optimizer.params.eps") == "1e-06 file");
+  CHECK(origin_of(result, "optimizer.params.betas") == "[0.9, 0.999] default");
+  CHECK(origin_of(result, "zero_optimization.stage") == "3 file");
+  CHECK(origin_of(result, "zero_optimization.reduce_bucket_size") == "64 derived");
+  CHECK(origin_of(result, "gradient_clipping") == "1 default");
+}

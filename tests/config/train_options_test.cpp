@@ -1,0 +1,247 @@
+#include "runtime/config/train_options.h"
+
+#include <fstream>
+
+#include <catch2/catch.hpp>
+
+#include "tests/config/support.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain::config;
+using dstrain::test::contains;
+using dstrain::test::message_of;
+using dstrain::test::TempDir;
+using Arguments = std::vector<std::string>;
+
+namespace {
+
+std::string error_of(const Arguments& arguments) {
+  return message_of([&] { read_train_flags(arguments); });
+}
+
+void touch(const std::filesystem::path& path) {
+  std::ofstream(path) << "x";
+}
+
+}  // namespace
+
+TEST_CASE("TrainOptions: values and spellings", "[config][options]") {
+  const TrainOptions options = read_train_flags(Arguments{"--train-file",
+                                                          "a-b_c.txt",
+                                                          "--learning_rate=1e-3",
+                                                          "--no_shuffle",
+                                                          "--max-steps",
+                                                          "-1",
+                                                          "--overwrite_output_dir",
+                                                          "True",
+                                                          "--gradient_checkpointing",
+                                                          "0",
+                                                          "--output_dir",
+                                                          "o",
+                                                          "--lr",
+                                                          "1e-3",
+                                                          "--block_size",
+                                                          "1e3",
+                                                          "--report_to",
+                                                          "none",
+                                                          "--bf16",
+                                                          "false",
+                                                          "--tf32",
+                                                          "0"});
+  CHECK(options.train_file.value == "a-b_c.txt");
+  CHECK(options.learning_rate.value == 1e-3);
+  CHECK(options.no_shuffle.value);
+  CHECK(options.max_steps.value == -1);
+  CHECK(options.overwrite_output_dir.value);
+  CHECK_FALSE(options.gradient_checkpointing.value);
+  CHECK(options.gradient_checkpointing.typed());
+  CHECK(options.block_size.value == 1000);
+  CHECK_FALSE(options.seed.typed());
+}
+
+TEST_CASE("TrainOptions: a boolean before another option", "[config][options]") {
+  const TrainOptions options =
+      read_train_flags(Arguments{"--no_shuffle", "--gradient_checkpointing", "--max_steps", "3"});
+  CHECK(options.no_shuffle.value);
+  CHECK(options.gradient_checkpointing.value);
+  CHECK(options.max_steps.value == 3);
+}
+
+TEST_CASE("TrainOptions: the last of a repeated option counts", "[config][options]") {
+  CHECK(read_train_flags(Arguments{"--max_steps", "3", "--max-steps", "4"}).max_steps.value == 4);
+  CHECK(error_of({"--batch-size", "1", "--micro-batch-size", "2"}) ==
+        "--batch_size 1 and --micro_batch_size 2 are the same option; keep one");
+}
+
+TEST_CASE("TrainOptions: the configuration file", "[config][options]") {
+  const auto file = [](const Arguments& arguments) {
+    return ds_config_file(read_train_flags(arguments));
+  };
+  CHECK(file({}).empty());
+  CHECK(file({"--deepspeed", "a.json"}) == "a.json");
+  CHECK(file({"--deepspeed=a.json"}) == "a.json");
+  CHECK(file({"--deepspeed", "--deepspeed_config", "b.json"}) == "b.json");
+  CHECK(file({"--deepspeed_config", "b.json"}) == "b.json");
+  CHECK(file({"--deepspeed_config", "b.json", "--deepspeed"}) == "b.json");
+}
+
+TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
+  struct Row {
+    Arguments arguments;
+    std::string message;
+  };
+  const Row row = GENERATE(values<Row>({
+      {{"--learning-rat", "1"}, "--learning_rat: unknown option; did you mean --learning_rate?"},
+      {{"--batch-sizes=1"}, "--batch_sizes: unknown option; did you mean --batch_size?"},
+      {{"--quux"}, "--quux: unknown option; see dstrain train --help"},
+      {{"-x"}, "-x: unknown option; see dstrain train --help"},
+      {{"stray"}, "stray: an argument without an option"},
+      {{"--lr", "fast"}, "--lr: expected a number, got \"fast\""},
+      {{"--lr", "1e-3x"}, "--lr: expected a number, got \"1e-3x\""},
+      {{"--lr", "nan"}, "--lr: expected a number, got \"nan\""},
+      {{"--lr", "-1"}, "--lr: must be at least 0, got -1"},
+      {{"--adam_beta1", "1"}, "--adam_beta1: must be between 0 and 1, got 1"},
+      {{"--max_steps", "1.5"}, "--max_steps: expected a whole number, got 1.5"},
+      {{"--seed", "1e300"}, "--seed: expected a whole number, got 1e300"},
+      {{"--per_device_train_batch_size", "0"},
+       "--per_device_train_batch_size: must be at least 1, got 0"},
+      {{"--no_shuffle=maybe"}, "--no_shuffle: expected true or false, got \"maybe\""},
+      {{"--bf16"}, "--bf16: not implemented yet; leave it out or set it to false"},
+      {{"--fp16", "true"}, "--fp16 true: not implemented yet; leave it out or set it to false"},
+      {{"--save_steps", "100"},
+       "--save_steps 100: not implemented yet; leave it out or set it to 0"},
+      {{"--resume_from_checkpoint", "latest"},
+       "--resume_from_checkpoint latest: not implemented yet; leave it out or set it to false"},
+      {{"--report_to", "tensorboard,csv"},
+       "--report_to tensorboard,csv: not implemented yet; leave it out or set it to none"},
+      {{"--lr_scheduler_type", "cosine"},
+       "--lr_scheduler_type cosine: not implemented yet; leave it out or set it to constant or "
+       "constant_with_warmup"},
+      {{"--tokenizer", "dir"},
+       "--tokenizer dir: not implemented yet; leave it out or set it to byte"},
+      {{"--model-parallel-size", "2"},
+       "--model_parallel_size 2: not implemented yet; leave it out or set it to 1"},
+  }));
+  CAPTURE(row.arguments);
+  CHECK(error_of(row.arguments) == row.message);
+}
+
+TEST_CASE("TrainOptions: an option without its value", "[config][options]") {
+  CHECK(contains(error_of({"--lr"}), "--lr"));
+  CHECK(contains(error_of({"--train_file", "--lr", "1"}), "--train_file: needs a value"));
+  CHECK(contains(error_of({"--train_file="}), "--train_file"));
+  CHECK(contains(error_of({"--train_file", ""}), "--train_file: needs a value"));
+}
+
+TEST_CASE("TrainOptions: what a run needs is asked for at once", "[config][options]") {
+  CHECK(message_of([] {
+          parse_train_options(Arguments{"--deepspeed", "--lr", "x"});
+        }) ==
+        "--lr: expected a number, got \"x\"\n"
+        "--output_dir DIR is required\n"
+        "--train_file FILE is required\n"
+        "a model is required: --model_name_or_path DIR, or --config_name gpt2 for random weights\n"
+        "--deepspeed needs a file, after it or after --deepspeed_config");
+  const Arguments run = {"--output_dir", "o", "--train_file", "t", "--hidden-size", "8"};
+  CHECK_NOTHROW(parse_train_options(run));
+  Arguments two = run;
+  two.insert(two.end(), {"--model_name_or_path", "m"});
+  CHECK(contains(message_of([&] { parse_train_options(two); }),
+                 "--hidden_size makes random weights, but --model_name_or_path brings its own"));
+  Arguments files = run;
+  files.insert(files.end(), {"--deepspeed", "a", "--deepspeed_config", "b"});
+  CHECK(contains(message_of([&] { parse_train_options(files); }),
+                 "--deepspeed a and --deepspeed_config b name two files"));
+}
+
+TEST_CASE("TrainOptions: paths are looked at", "[config][options]") {
+  const TempDir folder;
+  const auto in = [&](const std::string& name) {
+    return (folder.path() / name).string();
+  };
+  touch(in("text.txt"));
+  touch(in("corpus.bin"));
+  touch(in("corpus.idx"));
+  std::filesystem::create_directories(in("full"));
+  touch(in("full/metrics.jsonl"));
+  std::filesystem::create_directories(in("empty"));
+  const auto problem = [](const Arguments& arguments) {
+    return message_of([&] { check_train_paths(read_train_flags(arguments)); });
+  };
+  CHECK(problem({"--train_file", in("text.txt"), "--output_dir", in("new")}) == "no error");
+  CHECK(problem({"--train_file", in("text.txt"), "--output_dir", in("empty")}) == "no error");
+  CHECK(problem({"--output_dir", in("full"), "--overwrite_output_dir"}) == "no error");
+  CHECK(contains(problem({"--output_dir", in("full")}), "is not empty; choose another, or add"));
+  CHECK(contains(problem({"--output_dir", in("text.txt")}), "is no directory"));
+  CHECK(contains(problem({"--output_dir", in("new"), "--train_file", in("none")}), "no such file"));
+  CHECK(
+      contains(problem({"--output_dir", in("new"), "--train_file", in("full")}), "is a directory"));
+  for (const std::string name : {"corpus", "corpus.bin", "corpus.idx"}) {
+    CHECK(
+        contains(problem({"--output_dir", in("new"), "--validation_file", in(name)}), "Megatron"));
+  }
+  CHECK(problem({"--output_dir", in("new"), "--model_name_or_path", in("empty"), "--deepspeed",
+                 in("none.json")}) == "--model_name_or_path " + in("empty") +
+                                          ": no directory with a config.json\n--deepspeed " +
+                                          in("none.json") + ": no such file");
+}
+
+TEST_CASE("TrainOptions: the help has every option of the interface", "[config][options]") {
+  const std::string help = help_text();
+  for (const std::string name : {"--model_name_or_path",
+                                 "--config_name",
+                                 "--config_overrides",
+                                 "--num_layers",
+                                 "--hidden_size",
+                                 "--num_attention_heads",
+                                 "--seq_length",
+                                 "--max_position_embeddings",
+                                 "--train_file",
+                                 "--validation_file",
+                                 "--block_size",
+                                 "--tokenizer",
+                                 "--no_shuffle",
+                                 "--max_steps",
+                                 "--num_train_epochs",
+                                 "--per_device_train_batch_size",
+                                 "--gradient_accumulation_steps",
+                                 "--learning_rate",
+                                 "--weight_decay",
+                                 "--adam_beta1",
+                                 "--adam_beta2",
+                                 "--adam_epsilon",
+                                 "--max_grad_norm",
+                                 "--lr_scheduler_type",
+                                 "--warmup_steps",
+                                 "--warmup_ratio",
+                                 "--seed",
+                                 "--bf16",
+                                 "--fp16",
+                                 "--tf32",
+                                 "--gradient_checkpointing",
+                                 "--output_dir",
+                                 "--overwrite_output_dir",
+                                 "--logging_steps",
+                                 "--eval_steps",
+                                 "--save_steps",
+                                 "--save_total_limit",
+                                 "--resume_from_checkpoint",
+                                 "--report_to",
+                                 "--deepspeed",
+                                 "--deepspeed_config",
+                                 "--batch_size",
+                                 "--micro_batch_size",
+                                 "--global_batch_size",
+                                 "--train_iters",
+                                 "--lr",
+                                 "--checkpoint_activations",
+                                 "--model_parallel_size"}) {
+    CAPTURE(name);
+    CHECK(contains(help, name));
+  }
+  std::size_t start = 0;
+  for (std::size_t end = help.find('\n'); end != std::string::npos; end = help.find('\n', start)) {
+    CHECK(end - start <= 100);
+    start = end + 1;
+  }
+}
