@@ -9,6 +9,8 @@
 #include <poll.h>
 #include <sys/wait.h>
 
+#include <fmt/ranges.h>
+
 #include "launcher/agent_rank.h"
 #include "launcher/children.h"
 #include "launcher/frame_pipe.h"
@@ -185,8 +187,8 @@ void Agent::advance() {
       kill(child, SIGCONT);
     }
     WireWriter note;
-    note.string(fmt::format("all ranks have ended; ending {} processes they left running (pid {})",
-                            left.size(), left.empty() ? 0 : left.front()));
+    note.string(fmt::format("all ranks have ended; ending processes they left running (pid {})",
+                            fmt::join(left, ", ")));
     launcher_.send(FromAgent::note, note.take());
     phase_ = Phase::ending;
     deadline_ = now + leftover_seconds;

@@ -118,8 +118,9 @@ int launch_command(const launcher::CommandLine& line) {
   if (!spec.log_files.empty()) launcher::make_log_directory(options.each_rank_log_directory);
   std::optional<launcher::PidFile> pid_file;
   if (options.save_pid) pid_file.emplace();
-  log_info(fmt::format("job {}: {} ranks on {}, master {}:{}", identity.id,
-                       resources.plan.world_size(), resources.plan.hosts().front().host,
+  const int ranks = resources.plan.world_size();
+  log_info(fmt::format("job {}: {} {} on {}, master {}:{}", identity.id, ranks,
+                       ranks == 1 ? "rank" : "ranks", resources.plan.hosts().front().host,
                        identity.master_addr, identity.master_port));
   return launcher::run_local_job(local_job(options, resources.plan, identity, std::move(spec)));
 }
