@@ -8,9 +8,10 @@ namespace {
 
 using Kind = CommandInfo::Kind;
 
-constexpr std::array<CommandInfo, 3> commands{{
+constexpr std::array<CommandInfo, 4> commands{{
     {"train", Kind::daemon, "train a model; options: dstrain train --help", nullptr},
     {"generate", Kind::daemon, "write text with a trained model", nullptr},
+    {"config", Kind::tool, "check or show a configuration file", config_command},
     {"agent", Kind::tool, "", agent_command},
 }};
 

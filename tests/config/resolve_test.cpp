@@ -4,7 +4,9 @@
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include "runtime/config/report.h"
 #include "tests/config/support.h"
 
 using namespace dstrain::config;
@@ -356,4 +358,19 @@ TEST_CASE("Resolve: every value knows its origin", "[config][resolve]") {
   CHECK(origin_of(result, "zero_optimization.stage") == "3 file");
   CHECK(origin_of(result, "zero_optimization.reduce_bucket_size") == "64 derived");
   CHECK(origin_of(result, "gradient_clipping") == "1 default");
+}
+
+TEST_CASE("Resolve: the report is a configuration with origins", "[config][resolve]") {
+  const Resolved result = resolved(
+      R"({"train_batch_size": 4, "zero_optimization": {"stage": 2, "overlap_comm": true}})", {},
+      {.world_size = 2});
+  const auto report = nlohmann::json::parse(report_json(result));
+  CHECK(report["effective"]["zero_optimization"]["stage"] == 2);
+  CHECK(report["effective"]["train_micro_batch_size_per_gpu"] == 2);
+  CHECK(report["origin"]["zero_optimization.stage"] == "file");
+  CHECK(report["origin"]["gradient_clipping"] == "default");
+  CHECK(report["warnings"].size() == 1);
+  // What is shown can be used as a configuration that means the same.
+  const std::string again = report["effective"].dump();
+  CHECK(resolved(again, {}, {.world_size = 2}).settings.train_batch_size == 4);
 }
