@@ -1,3 +1,4 @@
+#include <csignal>
 #include <fstream>
 
 #include <catch2/catch.hpp>
@@ -27,11 +28,12 @@ std::vector<std::string> with(std::vector<std::string> arguments,
   return arguments;
 }
 
-/// Text with little to learn: a tiny model is good at it after a few steps.
+/// Text with little to learn: a tiny model is good at it after a few steps. Its period is coprime to
+/// the block size, so that every phase is seen at every position.
 std::filesystem::path write_text(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "text.txt";
   std::ofstream file(path);
-  for (int i = 0; i < 2000; ++i) file << "the cat sat on the mat. ";
+  for (int i = 0; i < 2000; ++i) file << "the cat sat on my mat. ";
   return path;
 }
 
@@ -58,9 +60,9 @@ TEST_CASE("train: a tiny model learns and generates what it learnt", "[e2e][trai
   CHECK(std::filesystem::exists(output / "config.json"));
 
   test::Launch generate({"generate", "--model_name_or_path", output.string(), "--prompt",
-                         "the cat sat on the mat. the c", "--max_new_tokens", "12"});
+                         "the cat sat on my mat. the c", "--max_new_tokens", "12"});
   REQUIRE(generate.wait() == 0);
-  CHECK(generate.out() == "the cat sat on the mat. the cat sat on t\n");
+  CHECK(generate.out() == "the cat sat on my mat. the cat sat on m\n");
 }
 
 TEST_CASE("train: the model that comes out goes back in", "[e2e][train]") {
@@ -121,7 +123,7 @@ TEST_CASE("train: mistakes end with status 2 before a rank starts", "[e2e][train
       {{"--config_name", "gpt3", "--train_file", text}, "gpt2-medium"},
       {{"--model_name_or_path", folder.path().string(), "--train_file", text}, "config.json"},
       {with(tiny_model, {"--train_file", text, "--per_device_train_batch_size", "100000"}),
-       "100000"}};
+       "200000"}};
   for (const Row& row : rows) {
     test::Launch launch(with({"--num_gpus", "2", "train", "--output_dir",
                               (folder.path() / "out").string(), "--max_steps", "1"},
