@@ -78,6 +78,29 @@ TEST_CASE("Matmul: a prepared product serves other addresses and repeats its bit
   CHECK(first.values == second.values);
 }
 
+TEST_CASE("Matmul: products prepared on one thread run on the stream's", "[ops][matmul]") {
+  const Sizes large = GENERATE(Sizes{300, 500, 400}, Sizes{129, 3001, 257});
+  const auto [m, n, k] = large;
+  const Matrix a(k, m, 0, 1);
+  const Matrix b(n, k, 0, 2);
+  Matrix expected(m, n, 0, 3);
+  Matrix out(m, n, 0, 4);
+  MatmulArgs args{.a = a.view,
+                  .b = b.view,
+                  .out = expected.view,
+                  .bias = {},
+                  .a_transposed = true,
+                  .b_transposed = true};
+  ops::Matmuls matmuls;
+  Stream here(Stream::Mode::inline_on_caller);
+  Stream worker(Stream::Mode::worker_thread);
+  matmuls.run(args, here);
+  args.out = out.view;
+  matmuls.run(args, worker);
+  worker.synchronize();
+  CHECK(out.values == expected.values);
+}
+
 TEST_CASE("Matmul: views that do not fit are refused", "[ops][matmul]") {
   const Matrix a(4, 3, 0, 1);
   const Matrix b(4, 5, 0, 2);
