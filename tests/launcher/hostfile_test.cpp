@@ -40,8 +40,8 @@ TEST_CASE("Hostfile: hosts keep their order", "[launcher]") {
 
 TEST_CASE("Hostfile: every mistake names its place", "[launcher]") {
   struct Row {
-    std::string text;
-    std::string message;
+    const char* text;
+    const char* message;
   };
   const auto row = GENERATE(values<Row>(
       {{"a slots=4junk", "hosts:1:10: \"junk\" after the number; write for example slots=4"},
