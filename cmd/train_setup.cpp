@@ -16,31 +16,37 @@ namespace {
 
 constexpr std::int64_t default_block_size = 1024;
 
-std::unique_ptr<data::TokenStream> open_tokens(const std::string& path, const TrainSetup& setup) {
-  auto tokens = std::make_unique<data::TokenStream>(
-      path, data::TokenOptions{setup.model.vocabulary, setup.settings.data.tokenizer});
-  if (data::sample_count(*tokens, setup.settings.data.block_size) == 0) {
+std::unique_ptr<data::TokenStream> open_tokens(const std::string& path,
+                                               const config::DataSettings& settings,
+                                               std::int64_t vocabulary) {
+  auto tokens =
+      std::make_unique<data::TokenStream>(path, data::TokenOptions{vocabulary, settings.tokenizer});
+  if (data::sample_count(*tokens, settings.block_size) == 0) {
     fail(ErrorCode::input, "{}: {} tokens are too few for one sample of --block_size {}", path,
-         tokens->size(), setup.settings.data.block_size);
+         tokens->size(), settings.block_size);
   }
   return tokens;
 }
 
-void open_data(TrainSetup& setup) {
-  config::DataSettings& data = setup.settings.data;
+void open_data(TrainSetup& setup, config::DataSettings data) {
   if (data.block_size == 0) data.block_size = std::min(default_block_size, setup.model.positions);
   if (data.block_size > setup.model.positions) {
     fail(ErrorCode::usage, "--block_size {} is longer than the model's {} positions",
          data.block_size, setup.model.positions);
   }
-  setup.training_tokens = open_tokens(data.train_file, setup);
+  setup.training_tokens = open_tokens(data.train_file, data, setup.model.vocabulary);
+  if (!data.validation_file.empty()) {
+    setup.validation_tokens = open_tokens(data.validation_file, data, setup.model.vocabulary);
+  }
+  setup.settings.data = std::move(data);
+}
+
+void check_batch(const TrainSetup& setup) {
+  const config::DataSettings& data = setup.settings.data;
   const std::int64_t samples = data::sample_count(*setup.training_tokens, data.block_size);
   if (samples < setup.settings.train_batch_size) {
     fail(ErrorCode::input, "{}: {} samples of {} tokens do not fill one batch of {}",
          data.train_file, samples, data.block_size, setup.settings.train_batch_size);
-  }
-  if (!data.validation_file.empty()) {
-    setup.validation_tokens = open_tokens(data.validation_file, setup);
   }
 }
 
@@ -81,11 +87,18 @@ void plan(TrainSetup& setup, TrainPlace place) {
 
 TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace place) {
   const config::TrainOptions options = config::parse_train_options(arguments);
+  config::Context context{.world_size = place.world_size};
   TrainSetup setup;
-  setup.model = model::make_gpt2(model_config(options.model));
-  setup.settings =
-      config::resolve(options, {.world_size = place.world_size, .hidden = setup.model.hidden});
-  open_data(setup);
+  // Once without the model and the data, to learn which they are; then with what "auto" needs.
+  setup.settings = config::resolve(options, context);
+  setup.model = model::make_gpt2(model_config(setup.settings.model));
+  open_data(setup, setup.settings.data);
+  const config::DataSettings data = setup.settings.data;
+  context.hidden = setup.model.hidden;
+  context.train_samples = data::sample_count(*setup.training_tokens, data.block_size);
+  setup.settings = config::resolve(options, context);
+  setup.settings.data = data;
+  check_batch(setup);
   setup.initial_parameters = open_parameters(setup);
   plan(setup, place);
   return setup;

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <set>
 #include <vector>
 
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
+
+#include <fmt/ranges.h>
 
 #include "launcher/agent_rank.h"
 #include "launcher/children.h"
@@ -54,6 +57,7 @@ class Agent {
   void rank_ended(AgentRank& rank, int wait_status);
   void advance();
   void kill_everything();
+  void ask_leftovers();
   bool finish();
   int die();
   [[nodiscard]] bool ranks_run() const;
@@ -66,6 +70,7 @@ class Agent {
   std::vector<AgentRank> ranks_;
   Phase phase_ = Phase::idle;
   double deadline_ = 0;
+  std::set<pid_t> asked_;
   std::size_t unacknowledged_ = 0;
   bool has_children_ = false;
   bool launcher_gone_ = false;
@@ -169,6 +174,15 @@ void Agent::kill_everything() {
   for (const pid_t child : list_children()) kill(child, SIGKILL);
 }
 
+/// SIGTERM once to each; children of those that end come to us and are asked in their turn.
+void Agent::ask_leftovers() {
+  for (const pid_t child : list_children()) {
+    if (!asked_.insert(child).second) continue;
+    kill(child, SIGTERM);
+    kill(child, SIGCONT);
+  }
+}
+
 /// Moves on when ranks or leftovers have ended or a deadline has passed.
 void Agent::advance() {
   if (phase_ == Phase::idle) return;
@@ -179,18 +193,16 @@ void Agent::advance() {
     phase_ = Phase::settling;
     deadline_ = now + settle_seconds;
   } else if (phase_ == Phase::settling && now >= deadline_) {
-    const std::vector<pid_t> left = list_children();
-    for (const pid_t child : left) {
-      kill(child, SIGTERM);
-      kill(child, SIGCONT);
-    }
     WireWriter note;
-    note.string(fmt::format("all ranks have ended; ending {} processes they left running (pid {})",
-                            left.size(), left.empty() ? 0 : left.front()));
+    note.string(fmt::format("all ranks have ended; ending processes they left running (pid {})",
+                            fmt::join(list_children(), ", ")));
     launcher_.send(FromAgent::note, note.take());
+    ask_leftovers();
     phase_ = Phase::ending;
     deadline_ = now + leftover_seconds;
-  } else if (phase_ == Phase::ending && now >= deadline_) {
+  } else if (phase_ == Phase::ending && now < deadline_) {
+    ask_leftovers();
+  } else if (phase_ == Phase::ending) {
     phase_ = Phase::killing;
     deadline_ = now + hopeless_seconds;
     kill_everything();

@@ -8,11 +8,10 @@ namespace {
 
 using Kind = CommandInfo::Kind;
 
-constexpr std::array<CommandInfo, 5> commands{{
+constexpr std::array<CommandInfo, 4> commands{{
     {"train", Kind::daemon, "train a model; options: dstrain train --help", nullptr},
     {"generate", Kind::daemon, "write text with a trained model", nullptr},
-    {"evaluate", Kind::daemon, "the perplexity of a file", nullptr},
-    {"config", Kind::tool, "check or show a DeepSpeed configuration", config_command},
+    {"config", Kind::tool, "check or show a configuration file", config_command},
     {"agent", Kind::tool, "", agent_command},
 }};
 

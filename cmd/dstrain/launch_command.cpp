@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "cmd/dstrain/commands.h"
+#include "cmd/dstrain/preflight.h"
 #include "launcher/command.h"
 #include "launcher/dry_run.h"
 #include "launcher/job_env.h"
@@ -18,6 +19,7 @@
 #include "launcher/resources.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/worker_env.h"
 
 namespace dstrain {
 namespace {
@@ -98,10 +100,12 @@ launcher::ReservedPort choose_port(const LaunchOptions& options) {
 
 int launch_command(const launcher::CommandLine& line) {
   const LaunchOptions& options = line.options;
+  if (cmd::asks_for_help(line.command)) return fmt::print("{}", cmd::command_help()), status::done;
   check_allocation(options);
   const launcher::Resources resources = launcher::resolve_resources(
       options, launcher::this_machine(), launcher::find_hostfile(options));
   for (const std::string& warning : resources.warnings) log_warning(warning);
+  cmd::check_command(line.command, {resources.plan.world_size(), options.device_memory_bytes});
   const launcher::ReservedPort port = choose_port(options);
   const launcher::JobIdentity identity{
       fmt::format("{}-{}", time_stamp(), launcher::random_hex(3)), launcher::random_hex(32),
@@ -114,8 +118,9 @@ int launch_command(const launcher::CommandLine& line) {
   if (!spec.log_files.empty()) launcher::make_log_directory(options.each_rank_log_directory);
   std::optional<launcher::PidFile> pid_file;
   if (options.save_pid) pid_file.emplace();
-  log_info(fmt::format("job {}: {} ranks on {}, master {}:{}", identity.id,
-                       resources.plan.world_size(), resources.plan.hosts().front().host,
+  const int ranks = resources.plan.world_size();
+  log_info(fmt::format("job {}: {} {} on {}, master {}:{}", identity.id, ranks,
+                       ranks == 1 ? "rank" : "ranks", resources.plan.hosts().front().host,
                        identity.master_addr, identity.master_port));
   return launcher::run_local_job(local_job(options, resources.plan, identity, std::move(spec)));
 }

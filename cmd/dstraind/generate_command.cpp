@@ -74,13 +74,13 @@ int generate_command(std::span<const std::string> arguments) {
   }
   Stream stream(Stream::Mode::inline_on_caller);
   HostMemory memory;
-  comm::SelfCommunicator communicator;
+  const std::unique_ptr<comm::Communicator> communicator = comm::make_self_communicator();
   ops::Matmuls matmuls;
   const zero::FlatLayout layout(model, {});
-  zero::ShardedStore store({layout, communicator, {memory, memory, memory}}, {}, stream);
+  zero::ShardedStore store({layout, *communicator, {memory, memory, memory}}, {}, stream);
   store.load(model::HfWeights(options.directory, model.parameters()), stream);
   const std::vector<std::int32_t> tokens =
-      engine::generate({model, store, communicator, matmuls, memory},
+      engine::generate({model, store, *communicator, matmuls, memory},
                        data::encode_bytes(options.prompt), options.sampling, stream);
   fmt::print("{}{}\n", options.prompt, data::decode_bytes(tokens));
   return status::done;

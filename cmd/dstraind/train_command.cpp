@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include <fmt/core.h>
 
 #include "cmd/dstraind/commands.h"
@@ -68,7 +70,7 @@ class TrainingRank {
     std::optional<data::EvaluationLoader> validation;
     if (setup_.validation_tokens) validation.emplace(*setup_.validation_tokens, place);
     std::optional<monitor::MetricsFile> metrics;
-    if (worker_.rank == 0) metrics.emplace(settings.output.directory + "/metrics.jsonl");
+    if (worker_.rank == 0) metrics.emplace(make_output_file("metrics.jsonl"));
     const SteadyClock clock;
     engine::Trainer trainer({.settings = settings,
                              .model = setup_.model,
@@ -88,6 +90,14 @@ class TrainingRank {
   void save() {
     engine::save_model(setup_.model, store_, *world_.communicator, setup_.settings.output.directory,
                        stream_);
+  }
+
+  std::filesystem::path make_output_file(const std::string& name) const {
+    const std::filesystem::path directory(setup_.settings.output.directory);
+    std::error_code error;
+    std::filesystem::create_directories(directory, error);
+    if (error) fail_errno(error.value(), "create " + directory.string());
+    return directory / name;
   }
 
   static void say(const std::string& line) {

@@ -56,6 +56,18 @@ bool wait_for(int socket, short events, Deadline deadline) {
   }
 }
 
+/// Whether the kernel joined a socket to itself: while nobody listens on a port of the ephemeral
+/// range, connect() may be given that very port as its own.
+bool is_joined_to_itself(int socket) {
+  sockaddr_storage own{};
+  sockaddr_storage peer{};
+  socklen_t own_length = sizeof(own);
+  socklen_t peer_length = sizeof(peer);
+  return ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &own_length) == 0 &&
+         ::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &peer_length) == 0 &&
+         own_length == peer_length && std::memcmp(&own, &peer, own_length) == 0;
+}
+
 /// 0, or why there is no connection.
 int connect_socket(int socket, const addrinfo& address, Deadline deadline) {
   if (::connect(socket, address.ai_addr, address.ai_addrlen) == 0) return 0;
@@ -134,6 +146,7 @@ Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline deadline) {
   for (const addrinfo* at = addresses.value().get(); at != nullptr; at = at->ai_next) {
     UniqueFd socket = open_socket(*at);
     error = socket ? connect_socket(socket.get(), *at, deadline) : errno;
+    if (error == 0 && is_joined_to_itself(socket.get())) error = ECONNREFUSED;
     if (error != 0) continue;
     const int on = 1;
     ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

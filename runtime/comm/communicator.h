@@ -8,7 +8,10 @@
 namespace dstrain::comm {
 
 /// Collectives over the ranks of one group. Every rank calls the same operations in the same
-/// order. Operations are ordered on `stream`; the views must stay valid until they have run. Views
+/// order. Operations are ordered on `stream`; the views must stay valid until they have run. One
+/// thread launches, and work of one communicator runs on one stream at a time: synchronise before
+/// changing the stream. Errors of an operation come out where it runs: from the call on an inline
+/// stream, from synchronize() on a worker stream. Views
 /// are dense and of one dtype; only numel matters, not the shape; zero elements are allowed, and
 /// size 1 is the identity. Sums add in rank order in fp32, so that results are the same on every
 /// rank, in every run and with every backend. Bytes on the wire per rank, for n bytes of `whole`
@@ -33,13 +36,15 @@ class Communicator {
   virtual void all_reduce(TensorView values, StreamView stream) = 0;
   /// values = the values of rank `root`.
   virtual void broadcast(TensorView values, int root, StreamView stream) = 0;
+  /// Ordered per pair of ranks. send() is done when `values` may be reused, and may have to wait
+  /// for the matching receive(), which has the same numel and dtype. No rank sends to itself.
   virtual void send(TensorView values, int target, StreamView stream) = 0;
   virtual void receive(TensorView values, int source, StreamView stream) = 0;
   /// Returns (on the host) once every rank has called it and this rank's earlier work is done.
   virtual void barrier(StreamView stream) = 0;
 
   /// A communicator over the ranks that give the same `color`, ordered by `key`, then by rank.
-  /// Every rank of this one calls it.
+  /// Every rank of this one calls it, when its earlier work is done; returns on the host.
   struct Split {
     int color = 0;
     int key = 0;

@@ -2,6 +2,8 @@
 
 #include <thread>
 
+#include <unistd.h>
+
 #include "runtime/base/error.h"
 
 namespace dstrain::comm {
@@ -34,8 +36,11 @@ Meeting::Meeting(GroupBlock& group, std::span<MemberBlock> members, Options opti
     : group_(group),
       members_(members),
       options_(options),
-      // With more ranks than cores, spinning would keep the awaited rank from running.
-      spins_(members.size() <= std::thread::hardware_concurrency() ? spins_before_sleep : 0) {
+      // With more ranks than cores, spinning would keep the awaited rank from running. Cores of the
+      // machine, because a thread's affinity may be narrowed to one of them.
+      spins_(static_cast<long>(members.size()) <= ::sysconf(_SC_NPROCESSORS_ONLN)
+                 ? spins_before_sleep
+                 : 0) {
   MemberBlock& own = members_[static_cast<std::size_t>(options_.rank)];
   own.process = this_process();
   own.state = MemberBlock::present;

@@ -26,7 +26,10 @@ bool arrives(Store& store, int rank, double seconds) {
 
 void wait_for_all(Store& store, const Rendezvous& rendezvous) {
   const Deadline deadline = Deadline::after(rendezvous.timeout_seconds);
-  store.set(fmt::format("arrived/{}", rendezvous.rank), "1");
+  if (store.add(fmt::format("arrived/{}", rendezvous.rank), 1) != 1) {
+    fail(ErrorCode::comm, "two processes say that they are rank {} at {}: give each its own RANK",
+         rendezvous.rank, rendezvous.place);
+  }
   std::vector<int> missing;
   for (int rank = 0; rank < rendezvous.world_size; ++rank) {
     const double seconds = missing.empty() ? deadline.remaining_seconds() : last_look_seconds;

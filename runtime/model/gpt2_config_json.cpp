@@ -80,8 +80,8 @@ void check_kind(const Json& document, const std::string& path) {
 }
 
 /// The shortest decimal that reads back as the same float, so that 1e-5F is written 1e-05.
-Json shortest(float value) {
-  return Json::parse(fmt::format("{}", value));
+double shortest(float value) {
+  return Json::parse(fmt::format("{}", value)).get<double>();
 }
 
 }  // namespace

@@ -19,8 +19,11 @@ memory::desc operand(std::int64_t rows, std::int64_t columns, std::int64_t row, 
                     : memory::desc({rows, columns}, f32, memory::dims{row, 1});
 }
 
+/// The scratchpad is ours: the library's own belongs to the thread that prepared the product, which
+/// need not be the stream's.
 dnnl::primitive_attr attributes(const MatmulShape& shape) {
   dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (shape.accumulate) {
     dnnl::post_ops post_ops;
     post_ops.append_sum();
@@ -57,7 +60,11 @@ struct Prepared {
         a(description.src_desc(), engine, nullptr),
         b(description.weights_desc(), engine, nullptr),
         out(description.dst_desc(), engine, nullptr),
-        arguments{{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, out}} {
+        scratchpad(description.scratchpad_desc(), engine, nullptr),
+        arguments{{DNNL_ARG_SRC, a},
+                  {DNNL_ARG_WEIGHTS, b},
+                  {DNNL_ARG_DST, out},
+                  {DNNL_ARG_SCRATCHPAD, scratchpad}} {
     if (shape.bias) {
       bias = memory(description.bias_desc(), engine, nullptr);
       arguments.emplace(DNNL_ARG_BIAS, bias);
@@ -65,7 +72,13 @@ struct Prepared {
     warn_if_slow(shape, description.impl_info_str());
   }
 
-  void run(const MatmulArgs& args, const dnnl::stream& stream) {
+  /// `shared` is what all products use in turn; it grows to the largest need.
+  void run(const MatmulArgs& args, const dnnl::stream& stream, memory& shared) {
+    const memory::desc needed = scratchpad.get_desc();
+    if (!shared || shared.get_desc().get_size() < needed.get_size()) {
+      shared = memory(needed, stream.get_engine());
+    }
+    scratchpad.set_data_handle(shared.get_data_handle());
     a.set_data_handle(args.a.data());
     b.set_data_handle(args.b.data());
     out.set_data_handle(args.out.data());
@@ -78,6 +91,7 @@ struct Prepared {
   memory b;
   memory out;
   memory bias;
+  memory scratchpad;
   std::unordered_map<int, memory> arguments;
 };
 
@@ -87,6 +101,7 @@ struct Matmuls::Cache {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
   std::map<MatmulShape, Prepared> prepared;
+  memory scratchpad;
 };
 
 Matmuls::Matmuls() : cache_(std::make_unique<Cache>()) {}
@@ -99,7 +114,9 @@ void Matmuls::run(const MatmulArgs& args, StreamView stream) {
     place = cache_->prepared.try_emplace(shape, shape, cache_->engine).first;
   }
   // Entries of a map stay where they are, so the task may keep the address.
-  stream.launch([this, args, prepared = &place->second] { prepared->run(args, cache_->stream); });
+  stream.launch([this, args, prepared = &place->second] {
+    prepared->run(args, cache_->stream, cache_->scratchpad);
+  });
 }
 
 }  // namespace dstrain::ops

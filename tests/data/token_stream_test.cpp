@@ -1,1 +1,156 @@
+#include "runtime/data/token_stream.h"
+
 #include <catch2/catch.hpp>
+
+#include "runtime/data/utf8.h"
+#include "tests/data/token_files.h"
+#include "tests/support/temp_dir.h"
+
+namespace dstrain::test {
+namespace {
+
+using data::TokenStream;
+using Ids = std::vector<std::int32_t>;
+
+Ids read_all(const TokenStream& stream) {
+  Ids tokens(static_cast<std::size_t>(stream.size()));
+  stream.read(0, tokens);
+  return tokens;
+}
+
+class Files {
+ public:
+  std::string add(const std::string& name, const std::string& bytes) {
+    return write_file(directory_.path() / name, bytes);
+  }
+  /// What opening and reading a file of these bytes complains of, without the directory.
+  std::string error(const std::string& name, const std::string& bytes, std::int64_t vocabulary) {
+    const std::string path = add(name, bytes);
+    const std::string message = error_of([&] { read_all({path, {.vocabulary = vocabulary}}); });
+    return message.empty() ? "" : message.substr(path.size() - name.size());
+  }
+  const TempDir& directory() const { return directory_; }
+
+ private:
+  TempDir directory_;
+};
+
+std::optional<std::size_t> invalid_at(std::string_view text) {
+  return data::find_invalid_utf8(std::as_bytes(std::span(text)));
+}
+
+}  // namespace
+
+TEST_CASE("TokenStream: text is read as bytes", "[data][tokens]") {
+  Files files;
+  const TokenStream stream(files.add("t.txt", "A\xC3\xA9\n"), {.vocabulary = 256});
+  CHECK(stream.size() == 4);
+  CHECK(read_all(stream) == Ids{65, 0xC3, 0xA9, 10});
+  Ids middle(2);
+  stream.read(1, middle);
+  CHECK(middle == Ids{0xC3, 0xA9});
+}
+
+TEST_CASE("TokenStream: both llm.c widths are read", "[data][tokens]") {
+  Files files;
+  const TokenStream narrow(
+      files.add("n.bin", token_bytes<std::uint16_t>({.count = 3}, {5, 0, 50256})),
+      {.vocabulary = 50257});
+  CHECK(read_all(narrow) == Ids{5, 0, 50256});
+  const TokenStream wide(
+      files.add("w.bin", token_bytes<std::uint32_t>({.magic = 20240801, .version = 7, .count = 2},
+                                                    {128255, 1})),
+      {.vocabulary = 128256});
+  CHECK(read_all(wide) == Ids{128255, 1});
+}
+
+TEST_CASE("TokenStream: a broken llm.c file is refused", "[data][tokens]") {
+  Files files;
+  const auto error = [&](const TokenHeader& header, const std::vector<std::uint16_t>& ids) {
+    return files.error("t.bin", token_bytes(header, ids), 100);
+  };
+  CHECK(error({.count = 2}, {1, 2}) == "");
+  CHECK(error({.magic = 7, .count = 2}, {1, 2}) ==
+        "t.bin: unknown magic 7; a .bin token file starts with 20240520 (u16 ids) or 20240801 (u32 "
+        "ids)");
+  CHECK(error({.magic = 20240326, .count = 2}, {1, 2}) ==
+        "t.bin: this is a model of llm.c, not a token file");
+  CHECK(error({.version = 2, .count = 2}, {1, 2}) ==
+        "t.bin: version 2 of magic 20240520 is unknown; 1 is read");
+  CHECK(error({.magic = 20240801, .version = 1, .count = 1}, {1, 2}) ==
+        "t.bin: version 1 of magic 20240801 is unknown; 7 is read");
+  CHECK(error({.count = 3}, {1, 2}) ==
+        "t.bin: the header claims 3 tokens of 2 bytes, but the file has 1028 bytes");
+  CHECK(error({.count = 1}, {1, 2}) ==
+        "t.bin: the header claims 1 tokens of 2 bytes, but the file has 1028 bytes");
+  CHECK(error({.count = -1}, {1, 2}) ==
+        "t.bin: the header claims -1 tokens of 2 bytes, but the file has 1028 bytes");
+  CHECK(error({.count = 2147483647}, {1, 2}) ==
+        "t.bin: the header claims 2147483647 tokens of 2 bytes, but the file has 1028 bytes");
+  CHECK(error({.count = 0}, {}) == "t.bin: holds no tokens");
+  CHECK(files.error("t.bin", token_bytes<std::uint16_t>({}, {}).substr(0, 1023), 100) ==
+        "t.bin: 1023 bytes are too few for the header of a token file");
+  CHECK(files.error("t.bin", "", 100) == "t.bin: the file is empty");
+  CHECK_THAT(files.error("t.bin", "abc", 100), Catch::StartsWith("t.bin: unknown magic 0"));
+}
+
+TEST_CASE("TokenStream: an id beyond the vocabulary is named with its position", "[data][tokens]") {
+  Files files;
+  CHECK(files.error("t.bin", token_bytes<std::uint16_t>({.count = 4}, {1, 99, 100, 3}), 100) ==
+        "t.bin: token 2 is 100, but the model's vocabulary ends at 99");
+  CHECK(files.error("t.bin",
+                    token_bytes<std::uint32_t>({.magic = 20240801, .version = 7, .count = 2},
+                                               {3, 0xFFFFFFFF}),
+                    100) == "t.bin: token 1 is 4294967295, but the model's vocabulary ends at 99");
+}
+
+TEST_CASE("TokenStream: text that cannot be used is refused", "[data][tokens]") {
+  Files files;
+  CHECK(files.error("t.txt", "", 256) == "t.txt: the file is empty");
+  CHECK(files.error("t.txt", "good text, then \xE9!", 256) ==
+        "t.txt: not UTF-8 text: byte 16 (0xe9) starts no valid character");
+  CHECK(files.error("t.txt", "abc", 255) ==
+        "t.txt: the byte tokenizer needs a vocabulary of 256, the model has 255");
+  const std::string text = files.add("t.txt", "abc");
+  CHECK(error_of([&] { TokenStream(text, {.vocabulary = 256, .tokenizer = "some/dir"}); }) ==
+        "tokenizer 'some/dir': only 'byte' is built yet");
+  CHECK_THAT(error_of([&] { TokenStream(text + ".no", {.vocabulary = 256}); }),
+             Catch::Equals(text + ".no: No such file or directory"));
+  CHECK_THAT(error_of([&] { TokenStream(files.directory().path().string(), {.vocabulary = 256}); }),
+             Catch::Contains("not a regular file"));
+}
+
+TEST_CASE("TokenStream: a Megatron prefix is explained", "[data][tokens]") {
+  Files files;
+  files.add("m.bin", "abcd");
+  files.add("m.idx", std::string("MMIDIDX\0\0", 9));
+  const std::string prefix = (files.directory().path() / "m").string();
+  for (const char* const ending : {"", ".bin", ".idx"}) {
+    CHECK_THAT(error_of([&] { TokenStream(prefix + ending, {.vocabulary = 256}); }),
+               Catch::Contains("an indexed Megatron data set"));
+  }
+}
+
+TEST_CASE("Utf8: what is valid is accepted", "[data][utf8]") {
+  for (const char* const text :
+       {"", "plain", "\x7F", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80",
+        "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF", "seven b\xC3\xA9 eight bytes on"}) {
+    CAPTURE(text);
+    CHECK_FALSE(invalid_at(text).has_value());
+  }
+}
+
+TEST_CASE("Utf8: what is invalid is found at its place", "[data][utf8]") {
+  for (const char* const bad :
+       {"\x80", "\xBF", "\xC0\x80", "\xC1\xBF", "\xC2", "\xC2 ", "\xE0\x9F\xBF", "\xE2\x82",
+        "\xE2\x28\xA1", "\xED\xA0\x80", "\xED\xBF\xBF", "\xF0\x8F\xBF\xBF", "\xF0\x9F\x98",
+        "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFE", "\xFF"}) {
+    for (std::size_t before = 0; before < 17; ++before) {
+      CAPTURE(bad, before);
+      CHECK(invalid_at(std::string(before, 'x') + bad) == before);
+      CHECK(invalid_at(std::string(before, 'x') + bad + "trailing text") == before);
+    }
+  }
+}
+
+}  // namespace dstrain::test

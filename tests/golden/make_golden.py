@@ -77,8 +77,8 @@ def gelu(x):
 
 def attention(x, weight, bias):
     batch, length, _ = x.shape
-    split = (x @ weight + bias).view(batch, length, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
-    query, key, value = split
+    split = (x @ weight + bias).view(batch, length, 3, HEADS, WIDTH // HEADS)
+    query, key, value = split.permute(2, 0, 3, 1, 4)
     scores = query @ key.transpose(-1, -2) / math.sqrt(WIDTH // HEADS)
     future = torch.ones(length, length, dtype=torch.bool).triu(1)
     probabilities = torch.softmax(scores.masked_fill(future, -math.inf), -1)
@@ -88,7 +88,8 @@ def attention(x, weight, bias):
 def logits_of(p, tokens):
     x = p["wte.weight"][tokens] + p["wpe.weight"][: tokens.shape[1]]
     for layer in range(LAYERS):
-        of = {name[len(f"h.{layer}."):]: v for name, v in p.items() if name.startswith(f"h.{layer}.")}
+        own = f"h.{layer}."
+        of = {name[len(own):]: v for name, v in p.items() if name.startswith(own)}
         y = layer_norm(x, of["ln_1.weight"], of["ln_1.bias"])
         y = attention(y, of["attn.c_attn.weight"], of["attn.c_attn.bias"])
         x = x + y @ of["attn.c_proj.weight"] + of["attn.c_proj.bias"]
@@ -104,7 +105,7 @@ def loss_sum(p, tokens, labels):
 
 
 def batch_of(tokens, step):
-    """Step s of an epoch takes samples [sG, (s+1)G) in file order; the rest of an epoch is dropped."""
+    """Step s of an epoch takes samples [sG, (s+1)G) in file order; what is left over is dropped."""
     first = step % (SAMPLES // BATCH) * BATCH
     rows = [tokens[k * BLOCK : k * BLOCK + BLOCK + 1] for k in range(first, first + BATCH)]
     rows = torch.from_numpy(numpy.stack(rows).astype(numpy.int64))
@@ -161,7 +162,8 @@ def train(config, parameters, tokens, dtype):
 def case(name, decay=0.0, **more):
     optimizer = {"type": "AdamW", "params": {"lr": 2e-3, "betas": [0.9, 0.999], "eps": 1e-8,
                                              "weight_decay": decay}}
-    return name, {"train_batch_size": BATCH, "optimizer": optimizer} | more
+    # Clipping is said either way: the default is to clip at 1.0.
+    return name, {"train_batch_size": BATCH, "optimizer": optimizer, "gradient_clipping": 0} | more
 
 
 WARMUP = {"type": "WarmupLR", "params": {"warmup_min_lr": 1e-4, "warmup_max_lr": 2e-3,

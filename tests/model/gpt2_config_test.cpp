@@ -166,6 +166,7 @@ TEST_CASE("Gpt2Config: what is written is read back", "[model][config]") {
   CHECK(again.attn_pdrop == 0);
   CHECK_THAT(text, Catch::Contains("\"layer_norm_epsilon\": 1e-05") &&
                        Catch::Contains("\"embd_pdrop\": 0.1,") &&
+                       Catch::Contains("\"attn_pdrop\": 0.0,") &&
                        Catch::Contains("\"eos_token_id\": null"));
   CHECK_THAT(model::to_json({}),
              Catch::Contains("\"n_inner\": null") && Catch::Contains("\"eos_token_id\": 50256"));

@@ -65,8 +65,10 @@ class ServerLoop {
     return true;
   }
 
-  /// Strangers are looked at each second, so that none outstays its time by more.
-  [[nodiscard]] int poll_ms() const { return strangers() == 0 ? -1 : 1000; }
+  /// Strangers are looked at now and then, so that none stays for twice its time.
+  [[nodiscard]] int poll_ms() const {
+    return strangers() == 0 ? -1 : Deadline::after(handshake_seconds_).remaining_ms();
+  }
 
   [[nodiscard]] std::size_t strangers() const {
     return static_cast<std::size_t>(
@@ -77,7 +79,7 @@ class ServerLoop {
     while (true) {
       UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       const bool none_free = !socket && (errno == EMFILE || errno == ENFILE);
-      if (none_free || strangers() >= strangers_max) drop_oldest_stranger();
+      if (none_free || (socket && strangers() >= strangers_max)) drop_oldest_stranger();
       if (!socket) return;
       const int on = 1;
       ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

@@ -1,0 +1,64 @@
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "runtime/comm/make_communicator.h"
+
+/// A rank for processes_test: `comm_rank MODE` with the environment of a rank. Prints one line for
+/// the test to read; exit status as a rank's.
+namespace {
+
+using namespace dstrain;
+
+std::vector<float> values_of(int rank) {
+  std::vector<float> values(300'000);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>((static_cast<int>(i) % 97 + 1) * (rank + 1));
+  }
+  return values;
+}
+
+/// all_reduce, then a split in two and an all_reduce there.
+void sum_once(comm::Communicator& world) {
+  Stream stream(Stream::Mode::worker_thread);
+  std::vector<float> values = values_of(world.rank());
+  const TensorView view(values, Shape{static_cast<std::int64_t>(values.size())});
+  world.all_reduce(view, stream);
+  stream.synchronize();
+  const auto half = world.split({.color = world.rank() % 2});
+  std::vector<float> one{1};
+  half->all_reduce(TensorView(one, Shape{1}), stream);
+  stream.synchronize();
+  const double total = std::accumulate(values.begin(), values.end(), 0.0);
+  std::printf("total %.0f half %.0f\n", total, static_cast<double>(one[0]));
+}
+
+/// Sums until something fails. Tells the test when the collectives are running.
+void sum_forever(comm::Communicator& world) {
+  Stream stream(Stream::Mode::inline_on_caller);
+  std::vector<float> values = values_of(world.rank());
+  for (int i = 0;; ++i) {
+    world.all_reduce(TensorView(values, Shape{static_cast<std::int64_t>(values.size())}), stream);
+    if (i == 10) {
+      std::printf("running\n");
+      std::fflush(stdout);
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const comm::World world = comm::join_world(read_worker_env());
+    const bool once = argc > 1 && std::strcmp(argv[1], "once") == 0;
+    once ? sum_once(*world.communicator) : sum_forever(*world.communicator);
+    return status::done;
+  } catch (const Error& error) {
+    std::printf("%s\n", error.what());
+    return exit_status(error.code());
+  }
+}

@@ -1,0 +1,125 @@
+#include <array>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/base/random_bytes.h"
+#include "runtime/base/socket.h"
+#include "runtime/comm/store/protocol.h"
+#include "runtime/comm/store/tcp_store.h"
+
+using namespace dstrain;
+using comm::TcpStore;
+
+/// What strangers do to the store's port must not disturb the job.
+namespace {
+
+std::unique_ptr<TcpStore> serve() {
+  return TcpStore::serve({.endpoint = {"127.0.0.1", 0}, .token = "key", .timeout_seconds = 30});
+}
+
+UniqueFd connect_stranger(const TcpStore& store) {
+  Result<UniqueFd> socket = connect_tcp(store.endpoint(), Deadline::after(30));
+  return std::move(socket.value());
+}
+
+/// Whether the server closes this connection, reading what comes until then.
+bool is_closed_by_server(int socket) {
+  std::array<std::uint8_t, 1> byte{};
+  while (true) {
+    const Transfer outcome = receive_all(socket, byte, Deadline::after(30));
+    if (outcome != Transfer::done) return outcome == Transfer::closed;
+  }
+}
+
+void check_works(TcpStore& store) {
+  const auto client =
+      TcpStore::connect({.endpoint = store.endpoint(), .token = "key", .timeout_seconds = 30});
+  const std::int64_t count = store.add("n", 1);
+  CHECK(client->get("n", 30) == std::to_string(count));
+}
+
+}  // namespace
+
+TEST_CASE("TcpStore: junk is dropped", "[comm]") {
+  const auto store = serve();
+  for (int i = 0; i < 300; ++i) {
+    const UniqueFd socket = connect_stranger(*store);
+    const auto junk = random_bytes<200>();
+    send_all(socket.get(), junk, Deadline::after(30));
+    if (i % 50 == 0) CHECK(is_closed_by_server(socket.get()));
+  }
+  check_works(*store);
+}
+
+TEST_CASE("TcpStore: silent connections beyond the limit make room", "[comm]") {
+  const auto store = serve();
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 400; ++i) {
+    silent.push_back(connect_stranger(*store));
+    if (i % 100 == 0) check_works(*store);
+  }
+  CHECK(is_closed_by_server(silent.front().get()));
+  check_works(*store);
+}
+
+TEST_CASE("TcpStore: a slow handshake is dropped", "[comm]") {
+  Result<UniqueFd> listener = listen_tcp({"127.0.0.1", 0});
+  const comm::TcpStoreServer server(std::move(listener.value()), "key", 0.05);
+  Result<UniqueFd> socket = connect_tcp({"127.0.0.1", server.port()}, Deadline::after(30));
+  const std::array<std::uint8_t, 3> start{1, 2, 3};
+  send_all(socket.value().get(), start, Deadline::after(30));
+  CHECK(is_closed_by_server(socket.value().get()));
+}
+
+TEST_CASE("TcpStore: an overheard hello is of no use again", "[comm]") {
+  const auto store = serve();
+  const auto hello_to = [&](const comm::Nonce& nonce) {
+    comm::ClientHello hello{.nonce = random_bytes<32>()};
+    hello.proof = comm::proof_of(comm::Role::client, "key", nonce, hello.nonce);
+    return hello;
+  };
+  const UniqueFd first = connect_stranger(*store);
+  comm::Greeting greeting;
+  REQUIRE(receive_all(first.get(), comm::bytes_of(greeting), Deadline::after(30)) ==
+          Transfer::done);
+  const comm::ClientHello hello = hello_to(greeting.nonce);
+  for (const bool replayed : {false, true}) {
+    const UniqueFd second = replayed ? connect_stranger(*store) : UniqueFd{};
+    const int socket = replayed ? second.get() : first.get();
+    if (replayed) {
+      REQUIRE(receive_all(socket, comm::bytes_of(greeting), Deadline::after(30)) == Transfer::done);
+    }
+    send_all(socket, comm::bytes_of(hello), Deadline::after(30));
+    comm::ServerHello answer;
+    REQUIRE(receive_all(socket, comm::bytes_of(answer), Deadline::after(30)) == Transfer::done);
+    CHECK(answer.accepted == (replayed ? 0 : 1));
+  }
+}
+
+TEST_CASE("TcpStore: an oversized frame ends its connection", "[comm]") {
+  const auto store = serve();
+  const UniqueFd socket = connect_stranger(*store);
+  comm::Greeting greeting;
+  receive_all(socket.get(), comm::bytes_of(greeting), Deadline::after(30));
+  comm::ClientHello hello{.nonce = random_bytes<32>()};
+  hello.proof = comm::proof_of(comm::Role::client, "key", greeting.nonce, hello.nonce);
+  send_all(socket.get(), comm::bytes_of(hello), Deadline::after(30));
+  const std::array<std::uint8_t, 4> length{0xff, 0xff, 0xff, 0x7f};
+  send_all(socket.get(), length, Deadline::after(30));
+  CHECK(is_closed_by_server(socket.get()));
+  check_works(*store);
+}
+
+TEST_CASE("StoreProtocol: malformed requests are told apart", "[comm]") {
+  using Bytes = std::vector<std::uint8_t>;
+  CHECK_FALSE(comm::decode_request(Bytes{}));
+  CHECK_FALSE(comm::decode_request(Bytes{'g', 0, 0, 0}));
+  CHECK_FALSE(comm::decode_request(Bytes{'x', 0, 0, 0, 0}));
+  CHECK_FALSE(comm::decode_request(Bytes{'g', 2, 0, 0, 0, 'a'}));
+  CHECK_FALSE(comm::decode_request(Bytes{'g', 0xff, 0xff, 0xff, 0xff, 'a'}));
+  const auto request = comm::decode_request(Bytes{'s', 1, 0, 0, 0, 'a', 'b'});
+  REQUIRE(request);
+  CHECK(request->key == "a");
+  CHECK(request->value == "b");
+}

@@ -1,0 +1,164 @@
+#include <thread>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/base/error.h"
+#include "runtime/comm/rendezvous.h"
+#include "runtime/comm/store/memory_store.h"
+#include "runtime/comm/store/tcp_store.h"
+#include "tests/support/ranks.h"
+
+using namespace dstrain;
+using Catch::Matchers::Contains;
+using comm::TcpStore;
+
+namespace {
+
+TcpStore::Options options_at(Endpoint endpoint, const std::string& token = "key") {
+  return {.endpoint = std::move(endpoint), .token = token, .timeout_seconds = 30};
+}
+
+/// What every store keeps to; `other` is a second handle, or the same store again.
+void check_store(comm::Store& store, comm::Store& other) {
+  store.set("a", "1");
+  CHECK(other.get("a", 30) == "1");
+  store.set("a", std::string("two\0three", 9));
+  CHECK(other.get("a", 30) == std::string("two\0three", 9));
+  store.set("empty", "");
+  CHECK(other.get("empty", 30).empty());
+  CHECK(store.add("n", 3) == 3);
+  CHECK(other.add("n", -5) == -2);
+  CHECK(other.get("n", 30) == "-2");
+  const std::string big(900'000, 'x');
+  store.set("big", big);
+  CHECK(other.get("big", 30) == big);
+  CHECK_THROWS_WITH(store.get("never", 0.05), "nobody set \"never\" within 0.05 s");
+  CHECK(other.get("a", 30).size() == 9);
+
+  std::string got;
+  std::thread waiting([&] { got = other.get("later", 30); });
+  store.set("later", "here");  // the waiting get blocks neither handle
+  waiting.join();
+  CHECK(got == "here");
+}
+
+ErrorCode code_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return ErrorCode::internal;
+}
+
+}  // namespace
+
+TEST_CASE("MemoryStore: conformance", "[comm]") {
+  comm::MemoryStore store;
+  check_store(store, store);
+}
+
+TEST_CASE("TcpStore: conformance", "[comm]") {
+  const std::string host = GENERATE("127.0.0.1", "localhost");
+  const std::string token = GENERATE("", "key");
+  CAPTURE(host, token);
+  const auto server = TcpStore::serve(options_at({host, 0}, token));
+  const auto client = TcpStore::connect(options_at(server->endpoint(), token));
+  check_store(*server, *client);
+}
+
+TEST_CASE("TcpStore: without a token it listens on loopback only", "[comm]") {
+  const auto server = TcpStore::serve(options_at({"203.0.113.7", 0}, ""));
+  CHECK(server->endpoint().host == "127.0.0.1");
+  const auto client = TcpStore::connect(options_at({"203.0.113.7", server->endpoint().port}, ""));
+  client->set("a", "b");
+  CHECK(server->get("a", 30) == "b");
+}
+
+TEST_CASE("TcpStore: a wrong token is refused at once", "[comm]") {
+  const auto server = TcpStore::serve(options_at({"127.0.0.1", 0}, "right"));
+  const std::string token = GENERATE("wrong", "");
+  CAPTURE(token);
+  const auto connect = [&] {
+    TcpStore::connect(options_at(server->endpoint(), token));
+  };
+  CHECK(code_of(connect) == ErrorCode::comm);
+  CHECK_THROWS_WITH(connect(), Contains("has another token"));
+  server->set("a", "b");
+  CHECK(server->get("a", 30) == "b");
+}
+
+TEST_CASE("TcpStore: a port in use is named with the remedy", "[comm]") {
+  const auto server = TcpStore::serve(options_at({"127.0.0.1", 0}));
+  const int port = server->endpoint().port;
+  const auto again = [&] {
+    TcpStore::serve(options_at({"127.0.0.1", port}));
+  };
+  CHECK(code_of(again) == ErrorCode::comm);
+  CHECK_THROWS_WITH(again(), Contains("port " + std::to_string(port) + " of 127.0.0.1 is in use") &&
+                                 Contains("choose another port"));
+}
+
+TEST_CASE("TcpStore: nobody listens", "[comm]") {
+  const int port = TcpStore::serve(options_at({"127.0.0.1", 0}))->endpoint().port;
+  TcpStore::Options options = options_at({"127.0.0.1", port});
+  options.timeout_seconds = 0.1;
+  CHECK(code_of([&] { TcpStore::connect(options); }) == ErrorCode::timeout);
+  CHECK_THROWS_WITH(TcpStore::connect(options),
+                    Contains("rendezvous timed out after 0.1 s at 127.0.0.1:" +
+                             std::to_string(port) + ": waiting for rank 0"));
+}
+
+TEST_CASE("TcpStore: clients may start before the server", "[comm]") {
+  const int port = TcpStore::serve(options_at({"127.0.0.1", 0}))->endpoint().port;
+  std::string got;
+  std::thread client([&] {
+    got = TcpStore::connect(options_at({"127.0.0.1", port}))->get("a", 30);
+  });
+  const auto server = TcpStore::serve(options_at({"127.0.0.1", port}));
+  server->set("a", "b");
+  client.join();
+  CHECK(got == "b");
+}
+
+TEST_CASE("TcpStore: the end of rank 0 is told to those who wait", "[comm]") {
+  auto server = TcpStore::serve(options_at({"127.0.0.1", 0}));
+  const auto client = TcpStore::connect(options_at(server->endpoint()));
+  std::string message;
+  std::thread waiting([&] {
+    try {
+      client->get("never", 30);
+    } catch (const Error& error) {
+      message = error.what();
+    }
+  });
+  server.reset();
+  waiting.join();
+  CHECK_THAT(message, Contains("closed the connection: rank 0 has ended"));
+}
+
+TEST_CASE("Rendezvous: all arrive", "[comm]") {
+  const auto server = TcpStore::serve(options_at({"127.0.0.1", 0}));
+  REQUIRE_NOTHROW(test::run_ranks(4, [&](int rank) {
+    if (rank == 0) return comm::wait_for_all(*server, {.rank = 0, .world_size = 4});
+    const auto client = TcpStore::connect(options_at(server->endpoint()));
+    comm::wait_for_all(*client, {.rank = rank, .world_size = 4});
+  }));
+}
+
+TEST_CASE("Rendezvous: the missing ranks are named", "[comm]") {
+  comm::MemoryStore store;
+  store.set("arrived/1", "1");
+  const comm::Rendezvous rendezvous{
+      .rank = 0, .world_size = 4, .timeout_seconds = 0.1, .place = "127.0.0.1:29500"};
+  CHECK_THROWS_WITH(comm::wait_for_all(store, rendezvous),
+                    "rendezvous timed out after 0.1 s at 127.0.0.1:29500: waiting for ranks 2 3");
+}
+
+TEST_CASE("Rendezvous: two processes of one rank", "[comm]") {
+  comm::MemoryStore store;
+  store.add("arrived/1", 1);
+  const comm::Rendezvous rendezvous{.rank = 1, .world_size = 2};
+  CHECK_THROWS_WITH(comm::wait_for_all(store, rendezvous),
+                    "two processes say that they are rank 1 at the store: give each its own RANK");
+}

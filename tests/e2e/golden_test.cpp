@@ -1,0 +1,64 @@
+// Losses, norms and rates against PyTorch's; see tests/golden/README.md.
+#include <cmath>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/train_run.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using nlohmann::json;
+using test::golden_folder;
+
+namespace {
+
+double worst_relative(const std::vector<json>& found, const json& expected, const char* key) {
+  double worst = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double truth = expected[i].at(key).get<double>();
+    worst = std::max(worst, std::abs(found[i].at(key).get<double>() - truth) / truth);
+  }
+  return worst;
+}
+
+test::TrainRun run_case(const json& golden, int stage, int ranks, const test::TempDir& folder) {
+  json config = golden.at("ds_config");
+  config["zero_optimization"]["stage"] = stage;
+  if (stage == 3) config["zero_optimization"]["stage3_param_persistence_threshold"] = 300;
+  return test::run_train(ranks, config, folder.path() / "out", golden.at("arguments"));
+}
+
+}  // namespace
+
+TEST_CASE("train: every stage and rank count follows PyTorch", "[e2e][golden]") {
+  const std::string name =
+      GENERATE("plain", "accumulation", "weight_decay", "clipping", "everything");
+  const int ranks = GENERATE(1, 2, 3);
+  const json golden = test::read_json(golden_folder / (name + ".json"));
+  const test::TempDir folder;
+  for (const int stage : {0, 1, 2, 3}) {
+    CAPTURE(name, ranks, stage);
+    const test::TrainRun run = run_case(golden, stage, ranks, folder);
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    const json& steps = golden.at("steps");
+    REQUIRE(run.metrics.size() == steps.size());
+    CHECK(worst_relative(run.metrics, steps, "loss") < 1e-5);
+    CHECK(worst_relative(run.metrics, steps, "grad_norm") < 1e-4);
+    CHECK(worst_relative(run.metrics, steps, "learning_rate") < 1e-12);
+  }
+}
+
+TEST_CASE("train: the stages leave the same model file", "[e2e][golden]") {
+  const json golden = test::read_json(golden_folder / "clipping.json");
+  const test::TempDir folder;
+  const std::filesystem::path weights = folder.path() / "out/model.safetensors";
+  REQUIRE(run_case(golden, 0, 2, folder).status == 0);
+  const std::string reference = test::read_bytes(weights);
+  REQUIRE(reference.size() > 200'000);
+  for (const int stage : {1, 2, 3}) {
+    REQUIRE(run_case(golden, stage, 2, folder).status == 0);
+    CHECK((test::read_bytes(weights) == reference));
+  }
+}

@@ -1,0 +1,198 @@
+#include <csignal>
+#include <cstdlib>
+#include <random>
+
+#include <poll.h>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "tests/e2e/launch_process.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using test::eventually;
+using test::Launch;
+using Words = std::vector<std::string>;
+
+namespace {
+
+Words shell(int ranks, const std::string& script) {
+  return {"-q", "--num_gpus", std::to_string(ranks), "sh", "-c", script};
+}
+
+/// Ranks with children of every kind: in the group, in a session of their own, orphaned twice.
+const std::string family =
+    "sleep 1001 & setsid sleep 1002 & setsid sh -c 'sleep 1003 & sleep 1004 & exit' & "
+    "(setsid sh -c 'sleep 1005 & exec sleep 1006' &) & ";
+
+const std::string obedient =
+    "trap 'exit 75' TERM; " + family + "echo ready; while :; do sleep 0.05; done";
+const std::string deaf =
+    "trap '' TERM INT HUP; " + family + "echo ready; while :; do sleep 0.05; done";
+
+}  // namespace
+
+TEST_CASE("Signals: nothing survives the death of the launcher", "[e2e]") {
+  const std::string script = GENERATE(obedient, deaf);
+  Launch launch(shell(3, script));
+  REQUIRE(launch.wait_for_output("ready", 3));
+  CHECK(launch.processes().size() > 10);
+  launch.signal(SIGKILL);
+  CHECK(launch.wait_without_reading() == 137);
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Signals: nothing survives the death of the agent", "[e2e]") {
+  const int number = GENERATE(SIGKILL, SIGTERM, SIGSEGV);
+  const std::string script = GENERATE(obedient, deaf);
+  CAPTURE(number);
+  Launch launch(shell(3, script));
+  REQUIRE(launch.wait_for_output("ready", 3));
+  kill(launch.agent_pid(), number);
+  CHECK(launch.wait() != 0);
+  CHECK(launch.err().find("the agent on localhost") != std::string::npos);
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Signals: a failed rank takes the others with it", "[e2e]") {
+  Launch launch(shell(3, deaf.substr(0, deaf.find("echo ready")) +
+                             "echo ready $RANK $$.; while :; do sleep 0.05; done"));
+  REQUIRE(launch.wait_for_output("ready", 3));
+  const std::size_t at = launch.out().find("ready 1 ") + 8;
+  kill(std::atoi(launch.out().c_str() + at), SIGKILL);
+  CHECK(launch.wait() == 137);
+  CHECK(launch.err().find("rank 1 on localhost") != std::string::npos);
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Signals: asked once the ranks may save", "[e2e]") {
+  const int number = GENERATE(SIGINT, SIGTERM, SIGHUP);
+  CAPTURE(number);
+  Launch saves(shell(2, obedient));
+  REQUIRE(saves.wait_for_output("ready", 2));
+  saves.signal(number);
+  CHECK(saves.wait() == 75);
+  CHECK(saves.nothing_left());
+
+  Launch does_not(shell(2, "echo ready; exec sleep 1000"));
+  REQUIRE(does_not.wait_for_output("ready", 2));
+  does_not.signal(number);
+  CHECK(does_not.wait() == 128 + number);
+  CHECK(does_not.nothing_left());
+}
+
+TEST_CASE("Signals: after the grace the deaf are killed", "[e2e]") {
+  Words words = shell(2, deaf);
+  words.insert(words.begin(), {"--grace", "0.2"});
+  Launch launch(words);
+  REQUIRE(launch.wait_for_output("ready", 2));
+  launch.signal(SIGINT);
+  CHECK(launch.wait() == 130);
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Signals: asked twice the deaf are killed soon", "[e2e]") {
+  Launch launch(shell(2, deaf));
+  REQUIRE(launch.wait_for_output("ready", 2));
+  launch.signal(SIGINT);
+  // The second counts only when the first was taken: two pending signals are one to the kernel.
+  REQUIRE(eventually([&] {
+    launch.signal(SIGINT);
+    return launch.processes().empty();
+  }));
+  CHECK(launch.wait() == 130);
+}
+
+TEST_CASE("Signals: stopped ranks end too", "[e2e]") {
+  Launch launch(shell(2, "echo ready; kill -STOP $$; sleep 1000"));
+  REQUIRE(launch.wait_for_output("ready", 2));
+  launch.signal(SIGINT);
+  CHECK(launch.wait() == 130);
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Signals: a stopped agent is given up", "[e2e]") {
+  Launch launch(shell(2, deaf));
+  REQUIRE(launch.wait_for_output("ready", 2));
+  kill(launch.agent_pid(), SIGSTOP);
+  REQUIRE(eventually([&] {
+    launch.signal(SIGINT);
+    return launch.processes().empty();
+  }));
+  CHECK(launch.wait() == 130);
+}
+
+TEST_CASE("Signals: output that nobody reads holds up no stop", "[e2e]") {
+  Launch launch(shell(2, "echo ready; exec yes"));
+  REQUIRE(launch.wait_for_output("ready", 1));
+  REQUIRE(eventually([&] {
+    launch.signal(SIGINT);
+    return launch.processes().empty();
+  }));
+  CHECK(launch.wait_without_reading() == 130);
+}
+
+TEST_CASE("Signals: a crash is seen while nobody reads", "[e2e]") {
+  Launch launch(shell(2,
+                      "if [ $RANK = 0 ]; then echo ready; exec yes; fi; read x < /dev/zero & "
+                      "sleep 0.5; exit 7"));
+  REQUIRE(launch.wait_for_output("ready", 1));
+  // The other rank is stopped although the launcher's own output is stuck.
+  CHECK(eventually([&] { return launch.processes().size() <= 1; }));
+  CHECK(launch.wait() == 7);
+}
+
+TEST_CASE("Signals: what ranks leave behind is ended and told", "[e2e]") {
+  Launch launch({"--num_gpus", "2", "sh", "-c", "trap '' TERM; setsid sleep 1000 & exit 0"});
+  CHECK(launch.wait() == 0);
+  CHECK(launch.err().find("ending processes they left running") != std::string::npos);
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Signals: children of before are not touched", "[e2e]") {
+  // A shell that becomes the launcher hands it a child, and an orphan of another child later on.
+  const test::TempDir directory;
+  Launch::Options options;
+  options.directory = directory.path().string();
+  const std::string script = fmt::format(
+      "(sleep 1000 & echo $! > first; "
+      " (sleep 0.2; sleep 1001 & echo $! > new; mv new second) & "
+      " exec {} -q --num_gpus 2 sh -c 'until test -e second; do sleep 0.05; done; "
+      "setsid sleep 1002 & echo $! >> third; kill -9 $PPID; sleep 1000'); "
+      "echo status $?; kill -0 $(cat first) && kill -0 $(cat second) && echo alive; "
+      "kill -0 $(head -n 1 third) || echo gone; kill $(cat first) $(cat second)",
+      DSTRAIN_PROGRAM);
+  Launch launch({"-q", "sh", "-c", script}, options);
+  CHECK(launch.wait() == 0);
+  CHECK(launch.out() == "status 137\nalive\ngone\n");
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Signals: a storm of kills leaves no orphan", "[e2e]") {
+  const char* const typed = std::getenv("DSTRAIN_STORM");
+  const int rounds = typed != nullptr ? std::atoi(typed) : 20;
+  const unsigned seed = 20'261'121;
+  std::mt19937 random(seed);
+  for (int round = 0; round < rounds; ++round) {
+    CAPTURE(seed, round);
+    const int ranks = 1 + static_cast<int>(random() % 4);
+    Launch launch(shell(ranks, random() % 2 == 0 ? obedient : deaf));
+    // A moment anywhere from the launcher's first instruction to ranks with all their children.
+    poll(nullptr, 0, static_cast<int>(random() % 80));
+    const auto victim = random() % 3;
+    const pid_t agent = launch.agent_pid();
+    if (victim == 1 && agent > 0) {
+      kill(agent, SIGKILL);
+      CHECK(launch.wait() != 0);
+    } else if (victim == 2) {
+      const auto all = launch.processes();
+      if (!all.empty()) kill(all[random() % all.size()], SIGKILL);
+      if (eventually([&] { return launch.processes().empty(); }, 0.3)) continue;
+      launch.signal(SIGKILL);
+    } else {
+      launch.signal(SIGKILL);
+    }
+    REQUIRE(launch.nothing_left());
+  }
+}

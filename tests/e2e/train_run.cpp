@@ -1,0 +1,45 @@
+#include "tests/e2e/train_run.h"
+
+#include <fstream>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+namespace dstrain::test {
+
+std::string read_bytes(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+nlohmann::json read_json(const std::filesystem::path& path) {
+  return nlohmann::json::parse(read_bytes(path));
+}
+
+TrainRun run_train(int ranks,
+                   const nlohmann::json& ds_config,
+                   const std::filesystem::path& output,
+                   std::vector<std::string> arguments) {
+  std::vector<std::string> command{
+      "--num_gpus",    std::to_string(ranks),    "train",           "--output_dir",
+      output.string(), "--overwrite_output_dir", "--logging_steps", "1"};
+  if (!ds_config.is_null()) {
+    const std::filesystem::path file = output.string() + ".json";
+    std::ofstream(file) << ds_config.dump();
+    command.insert(command.end(), {"--deepspeed", file.string()});
+  }
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  Launch launch(command, {.env = {}, .directory = golden_folder.string()});
+  TrainRun run;
+  run.status = launch.wait();
+  run.out = launch.out();
+  run.err = launch.err();
+  std::ifstream lines(output / "metrics.jsonl");
+  for (std::string line; std::getline(lines, line);) {
+    run.metrics.push_back(nlohmann::json::parse(line));
+  }
+  return run;
+}
+
+}  // namespace dstrain::test

@@ -1,0 +1,35 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "tests/e2e/launch_process.h"
+
+namespace dstrain::test {
+
+inline const std::filesystem::path golden_folder =
+    std::filesystem::path(DSTRAIN_SOURCE_DIR) / "tests/golden";
+
+/// What `dstrain --num_gpus RANKS train ...` did.
+struct TrainRun {
+  int status = -1;
+  std::string out;
+  std::string err;
+  std::vector<nlohmann::json> metrics;  ///< the lines of metrics.jsonl
+};
+
+/// Runs it in tests/golden, with output in `output`, every step logged and the given
+/// configuration (none when null).
+TrainRun run_train(int ranks,
+                   const nlohmann::json& ds_config,
+                   const std::filesystem::path& output,
+                   std::vector<std::string> arguments);
+
+nlohmann::json read_json(const std::filesystem::path& path);
+
+/// The bytes of a file.
+std::string read_bytes(const std::filesystem::path& path);
+
+}  // namespace dstrain::test

@@ -1,0 +1,154 @@
+#include <csignal>
+#include <fstream>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/train_run.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using nlohmann::json;
+
+namespace {
+
+const std::vector<std::string> tiny_model{
+    "--config_name",
+    "gpt2",
+    "--config_overrides",
+    "n_layer=2,n_embd=32,n_head=2,vocab_size=256,n_positions=32",
+    "--block_size",
+    "32",
+    "--per_device_train_batch_size",
+    "4"};
+
+std::vector<std::string> with(std::vector<std::string> arguments,
+                              const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+/// Text with little to learn: a tiny model is good at it after a few steps. Its period is coprime to
+/// the block size, so that every phase is seen at every position.
+std::filesystem::path write_text(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "text.txt";
+  std::ofstream file(path);
+  for (int i = 0; i < 2000; ++i) file << "the cat sat on my mat. ";
+  return path;
+}
+
+}  // namespace
+
+TEST_CASE("train: a tiny model learns and generates what it learnt", "[e2e][train]") {
+  const test::TempDir folder;
+  const std::string text = write_text(folder.path()).string();
+  const std::filesystem::path output = folder.path() / "out";
+  const json config{{"train_micro_batch_size_per_gpu", 4},
+                    {"optimizer", {{"type", "AdamW"}, {"params", {{"lr", 1e-2}}}}},
+                    {"zero_optimization", {{"stage", 3}}}};
+  const test::TrainRun run = test::run_train(
+      2, config, output,
+      with(tiny_model, {"--train_file", text, "--validation_file", text, "--max_steps", "60"}));
+  CAPTURE(run.err, run.out);
+  REQUIRE(run.status == 0);
+  REQUIRE(run.metrics.size() == 61);
+  CHECK(run.metrics.front().at("loss").get<double>() > 5);
+  CHECK(run.metrics.back().at("eval_loss").get<double>() < 0.5);
+  CHECK(run.metrics[59].at("tokens") == 60 * 8 * 32);
+  CHECK(run.metrics[59].at("memory").at("device").get<std::int64_t>() > 0);
+  CHECK(run.out.find("step 60/60 | loss") != std::string::npos);
+  CHECK(std::filesystem::exists(output / "config.json"));
+
+  test::Launch generate({"generate", "--model_name_or_path", output.string(), "--prompt",
+                         "the cat sat on my mat. the c", "--max_new_tokens", "12"});
+  REQUIRE(generate.wait() == 0);
+  CHECK(generate.out() == "the cat sat on my mat. the cat sat on m\n");
+}
+
+TEST_CASE("train: the model that comes out goes back in", "[e2e][train]") {
+  const test::TempDir folder;
+  const std::string text = write_text(folder.path()).string();
+  const auto train = [&](const std::string& name, std::vector<std::string> arguments) {
+    return test::run_train(
+        1, {}, folder.path() / name,
+        with(std::move(arguments), {"--train_file", text, "--no_shuffle", "--learning_rate", "0",
+                                    "--block_size", "32", "--max_steps", "2"}));
+  };
+  const test::TrainRun first = train("first", tiny_model);
+  const test::TrainRun second =
+      train("second", {"--model_name_or_path", (folder.path() / "first").string(),
+                       "--per_device_train_batch_size", "4"});
+  REQUIRE(first.status == 0);
+  REQUIRE(second.status == 0);
+  CHECK(first.metrics[1].at("loss") == second.metrics[1].at("loss"));
+  CHECK((test::read_bytes(folder.path() / "first/model.safetensors") ==
+         test::read_bytes(folder.path() / "second/model.safetensors")));
+}
+
+TEST_CASE("train: a stop request ends the run at a step and saves the weights", "[e2e][train]") {
+  const test::TempDir folder;
+  const std::filesystem::path output = folder.path() / "out";
+  const std::string text = write_text(folder.path()).string();
+  test::Launch launch(with({"--num_gpus", "2", "train", "--output_dir", output.string(),
+                            "--train_file", text, "--max_steps", "1000000", "--logging_steps", "1"},
+                           tiny_model));
+  REQUIRE(launch.wait_for_output("step 3/"));
+  launch.signal(SIGINT);
+  CHECK(launch.wait() == 130);
+  CHECK(launch.err().find("stopped on request after step") != std::string::npos);
+  CHECK(std::filesystem::exists(output / "model.safetensors"));
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("train: mistakes end with status 2 before a rank starts", "[e2e][train]") {
+  struct Row {
+    std::vector<std::string> arguments;
+    std::string named;  ///< what the message must contain
+  };
+  const test::TempDir folder;
+  const std::string text = write_text(folder.path()).string();
+  const std::string short_text = (folder.path() / "short.txt").string();
+  std::ofstream(short_text) << "too short";
+  const std::string config = (folder.path() / "typo.json").string();
+  std::ofstream(config) << R"({"zero_optimization": {"stgae": 1}, "gradient_cliping": 1})";
+  const std::vector<Row> rows{
+      {{"--train_file", text}, "--config_name"},
+      {with(tiny_model, {"--train_file", "absent.txt"}), "absent.txt"},
+      {with(tiny_model, {"--train_file", short_text}), "short.txt"},
+      {with(tiny_model, {"--train_file", text, "--deepspeed", config}), "gradient_clipping"},
+      {with(tiny_model, {"--train_file", text, "--deepspeed", config}), "stage"},
+      {with(tiny_model, {"--train_file", text, "--lerning_rate", "1"}), "learning_rate"},
+      {with(tiny_model, {"--train_file", text, "--block_size", "64"}), "64"},
+      {with(tiny_model, {"--train_file", text, "--bf16"}), "bf16"},
+      {{"--config_name", "gpt3", "--train_file", text}, "gpt2-medium"},
+      {{"--model_name_or_path", folder.path().string(), "--train_file", text}, "config.json"},
+      {with(tiny_model, {"--train_file", text, "--per_device_train_batch_size", "100000"}),
+       "200000"}};
+  for (const Row& row : rows) {
+    test::Launch launch(with({"--num_gpus", "2", "train", "--output_dir",
+                              (folder.path() / "out").string(), "--max_steps", "1"},
+                             row.arguments));
+    CAPTURE(row.named, row.arguments, launch.err());
+    CHECK(launch.wait() == 2);
+    CHECK(launch.err().find(row.named) != std::string::npos);
+    CHECK(launch.err().find("rank") == std::string::npos);
+    CHECK(!std::filesystem::exists(folder.path() / "out"));
+  }
+}
+
+TEST_CASE("train: a device memory budget is kept or refused", "[e2e][train]") {
+  const test::TempDir folder;
+  const std::string text = write_text(folder.path()).string();
+  const auto run = [&](const std::string& budget) {
+    test::Launch launch(
+        with({"--device_memory", budget, "train", "--output_dir", (folder.path() / "out").string(),
+              "--overwrite_output_dir", "--train_file", text, "--max_steps", "1"},
+             tiny_model));
+    const int status = launch.wait();
+    return std::pair(status, launch.err());
+  };
+  CHECK(run("64MiB").first == 0);
+  const auto [status, message] = run("200KiB");
+  CHECK(status != 0);
+  CHECK(message.find("--device_memory allows 200 KiB") != std::string::npos);
+}

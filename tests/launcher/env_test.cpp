@@ -1,0 +1,120 @@
+#include <cstdlib>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "launcher/dry_run.h"
+#include "launcher/env_file.h"
+#include "launcher/job_env.h"
+#include "launcher/port.h"
+#include "runtime/base/error.h"
+#include "runtime/base/file.h"
+#include "runtime/config/suggest.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using namespace dstrain::launcher;
+
+TEST_CASE("EnvFile: lines and comments and blanks", "[launcher]") {
+  const auto variables =
+      parse_env_file("# c\n\nA=1\n  B = x y=\"z\" \r\nC=\nA=2\nD=$(touch f);`x`\n", "f");
+  const std::vector<EnvVar> expected{
+      {"A", "2"}, {"B", "x y=\"z\""}, {"C", ""}, {"D", "$(touch f);`x`"}};
+  CHECK(variables == expected);
+  for (const char* bad : {"A", "=1", "1A=2", "A B=1", "export A=1", "A-B=1"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_WITH(parse_env_file(fmt::format("\n{}", bad), "f"),
+                      "f:2: a line must be NAME=VALUE");
+  }
+}
+
+TEST_CASE("EnvFile: the current directory wins over home", "[launcher]") {
+  const test::TempDir home;
+  const test::TempDir here;
+  write_text_file(home.path() / ".deepspeed_env", "A=home\nB=home\n");
+  write_text_file(home.path() / ".dstrain_env", "B=home2\n");
+  write_text_file(here.path() / ".deepspeed_env", "A=here\n");
+  const std::vector<EnvVar> expected{{"A", "here"}, {"B", "home2"}};
+  CHECK(read_env_files(home.path(), here.path()) == expected);
+  CHECK(read_env_files({}, home.path() / "absent").empty());
+}
+
+TEST_CASE("JobEnv: the job's own variables win", "[launcher]") {
+  const HostPlan plan({{"localhost", {0, 1}}});
+  const std::vector<std::string> words{"--env", "MASTER_PORT=1",   "--env", "X=y=z", "--timeout",
+                                       "5",     "--device_memory", "1KiB",  "p"};
+  const auto options = parse_command_line(words).options;
+  const auto env = job_environment(options, plan, {"job", "token", "127.0.0.1", 29501});
+  const auto value = [&](std::string_view name) -> std::string {
+    for (const EnvVar& variable : env) {
+      if (variable.name == name) return variable.value;
+    }
+    return "(absent)";
+  };
+  CHECK(value("MASTER_PORT") == "29501");
+  CHECK(value("WORLD_SIZE") == "2");
+  CHECK(value("CROSS_SIZE") == "1");
+  CHECK(value("X") == "y=z");
+  CHECK(value("DSTRAIN_JOB") == "job");
+  CHECK(value("DSTRAIN_TIMEOUT") == "5");
+  CHECK(value("DSTRAIN_DEVICE_MEMORY") == "1024");
+  CHECK(value("CUDA_VISIBLE_DEVICES") == "(absent)");
+
+  LaunchOptions unset;
+  unset.env = {"DSTRAIN_SURELY_NOT_SET"};
+  CHECK_THROWS_AS(job_environment(unset, plan, {}), Error);
+  unset.env = {"1=2"};
+  CHECK_THROWS_AS(job_environment(unset, plan, {}), Error);
+}
+
+TEST_CASE("JobEnv: random tokens have 256 bits and differ", "[launcher]") {
+  const std::string token = random_hex(32);
+  CHECK(token.size() == 64);
+  CHECK(token.find_first_not_of("0123456789abcdef") == token.npos);
+  CHECK(token != random_hex(32));
+}
+
+TEST_CASE("DryRun: one JSON object without secrets", "[launcher]") {
+  const HostPlan plan({{"w0", {0, 1, 3}}, {"w1", {2}}});
+  JobSpec job;
+  job.command = {"/usr/bin/python3", {"python3", "-u", "t.py", "a \"b\"", "\xff"}, 3};
+  job.env = {{"DSTRAIN_TOKEN", "canary"}, {"HF_TOKEN", "canary"}, {"PLAIN", "shown"}};
+  job.ranks = rank_environments(plan, false);
+  const std::string text = dry_run_json(plan, {"id", "canary", "w0", 29500}, job);
+  CHECK(text.find("canary") == text.npos);
+  CHECK(text.find('\n') == text.npos);
+  const auto json = nlohmann::json::parse(text);
+  CHECK(json["launcher"] == "local");
+  CHECK(json["world_size"] == 4);
+  CHECK(json["master_addr"] == "w0");
+  CHECK(json["master_port"] == 29500);
+  CHECK(json["hosts"][0] ==
+        nlohmann::json({{"host", "w0"}, {"slots", {0, 1, 3}}, {"ranks", {0, 1, 2}}}));
+  CHECK(json["hosts"][1]["ranks"] == nlohmann::json({3}));
+  REQUIRE(json["commands"].size() == 4);
+  CHECK(json["commands"][2][3] == "--local_rank=2");
+  CHECK(json["commands"][3][3] == "--local_rank=0");
+  CHECK(json["commands"][0][4] == "a \"b\"");
+  CHECK(json["env"]["PLAIN"] == "shown");
+}
+
+TEST_CASE("Port: two jobs never get the same one", "[launcher]") {
+  const ReservedPort first = reserve_free_port(29500);
+  const ReservedPort second = reserve_free_port(29500);
+  CHECK(first.port != second.port);
+  CHECK_THROWS_AS(reserve_port(first.port), Error);
+}
+
+TEST_CASE("Suggest: the nearest known word", "[launcher]") {
+  using namespace std::string_view_literals;
+  const std::vector<std::string_view> known{"train", "generate", "evaluate", "config"};
+  CHECK(config::suggest("trian", known) == "train");
+  CHECK(config::suggest("trin", known) == "train");
+  CHECK(config::suggest("genrate", known) == "generate");
+  CHECK(config::suggest("evalaute", known) == "evaluate");
+  CHECK(config::suggest("conf", known).empty());
+  CHECK(config::suggest("ls", known).empty());
+  CHECK(config::suggest("", known).empty());
+  CHECK(config::suggest("xxxxxxxx", known).empty());
+  CHECK(config::suggest("train", known) == "train");
+}

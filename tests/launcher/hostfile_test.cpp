@@ -1,0 +1,99 @@
+#include "launcher/hostfile.h"
+
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "launcher/host_name.h"
+#include "runtime/base/error.h"
+#include "runtime/base/file.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using launcher::HostEntry;
+using launcher::parse_hostfile;
+
+namespace {
+
+std::string error_of(const std::string& text) {
+  try {
+    parse_hostfile(text, "hosts");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::input);
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("Hostfile: hosts keep their order", "[launcher]") {
+  const auto hosts = parse_hostfile(
+      "# head\n\n  worker-1 slots=2\r\n\tworker-2\tslots=2  # tail\n#worker-3 slots=3\n"
+      "localhost slots=1 max_slots=8\n123.23.12.10 max_slots=4 slots=2\n::1 slots=3\n"
+      "[fe80::1] slots=1024",
+      "hosts");
+  const std::vector<HostEntry> expected{{"worker-1", 2},     {"worker-2", 2}, {"localhost", 1},
+                                        {"123.23.12.10", 2}, {"::1", 3},      {"fe80::1", 1024}};
+  CHECK(hosts == expected);
+}
+
+TEST_CASE("Hostfile: every mistake names its place", "[launcher]") {
+  struct Row {
+    const char* text;
+    const char* message;
+  };
+  const auto row = GENERATE(values<Row>(
+      {{"a slots=4junk", "hosts:1:10: \"junk\" after the number; write for example slots=4"},
+       {"a slots=0", "hosts:1:9: slots must be 1..1024, got \"0\""},
+       {"a slots=-1", "hosts:1:9: slots must be 1..1024, got \"-1\""},
+       {"a slots=1025", "hosts:1:9: slots must be 1..1024, got \"1025\""},
+       {"a slots=99999999", "hosts:1:9: slots must be 1..1024, got \"99999999\""},
+       {"a slots=99999999999999999999",
+        "hosts:1:9: slots must be 1..1024, got \"99999999999999999999\""},
+       {"a slots=", "hosts:1:9: slots must be 1..1024, got \"\""},
+       {"a slots=x", "hosts:1:9: slots must be 1..1024, got \"x\""},
+       {"a slots = 4", "hosts:1:3: \"slots\" does not belong here; a line is \"a slots=N\""},
+       {"\n missingslots", "hosts:2:14: slots=N is missing; a line is \"missingslots slots=N\""},
+       {"this is bad slots=1",
+        "hosts:1:6: \"is\" does not belong here; a line is \"this slots=N\""},
+       {"a slots=1 slots=2",
+        "hosts:1:11: \"slots=2\" does not belong here; a line is \"a slots=N\""},
+       {"a slots=1 more", "hosts:1:11: \"more\" does not belong here; a line is \"a slots=N\""},
+       {"-oProxyCommand=x slots=1",
+        "hosts:1:1: \"-oProxyCommand=x\" is not a host name or address"},
+       {"user@h slots=1", "hosts:1:1: \"user@h\" is not a host name or address"},
+       {"a:22 slots=1", "hosts:1:1: \"a:22\" is not a host name or address"},
+       {"a$(x) slots=1", "hosts:1:1: \"a$(x)\" is not a host name or address"},
+       {"a slots=1\nb slots=1\na slots=2", "hosts:3:1: host \"a\" was named before, in line 1"},
+       {"::1 slots=1\n[::1] slots=1", "hosts:2:1: host \"::1\" was named before, in line 1"},
+       {"", "hosts: the hostfile names no host; a line is \"NAME slots=N\""},
+       {" \n#only\n", "hosts: the hostfile names no host; a line is \"NAME slots=N\""}}));
+  CAPTURE(row.text);
+  CHECK(error_of(row.text) == row.message);
+}
+
+TEST_CASE("Hostfile: there is a limit to its hosts and bytes", "[launcher]") {
+  std::string text;
+  for (int i = 0; i < 10'000; ++i) text += fmt::format("h{} slots=1\n", i);
+  CHECK(parse_hostfile(text, "hosts").size() == 10'000);
+  CHECK(error_of(text + "one-more slots=1") == "hosts:10001:1: more than 10000 hosts");
+
+  const test::TempDir directory;
+  const auto path = directory.path() / "hosts";
+  write_text_file(path, std::string(1 << 20, '#') + "\na slots=1\n");
+  CHECK_THROWS_AS(launcher::read_hostfile(path), Error);
+  CHECK_THROWS_AS(launcher::read_hostfile(directory.path() / "absent"), Error);
+}
+
+TEST_CASE("Host names: what this machine is called", "[launcher]") {
+  using launcher::is_this_machine;
+  for (const char* name : {"localhost", "127.0.0.1", "127.1.2.3", "::1", "box.example", "box"}) {
+    CAPTURE(name);
+    CHECK(is_this_machine(name, "box.example"));
+  }
+  for (const char* name : {"worker-1", "10.0.0.1", "127.example", "boxer", "", "::2"}) {
+    CAPTURE(name);
+    CHECK_FALSE(is_this_machine(name, "box.example"));
+  }
+}

@@ -1,0 +1,160 @@
+#include "launcher/options.h"
+
+#include <sstream>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/base/error.h"
+
+using namespace dstrain;
+using launcher::CommandLine;
+using launcher::parse_command_line;
+using Words = std::vector<std::string>;
+
+namespace {
+
+Words words_of(const std::string& text) {
+  Words words;
+  std::istringstream stream(text);
+  for (std::string word; std::getline(stream, word, '|');) words.push_back(word);
+  return words;
+}
+
+std::string error_of(const Words& words) {
+  try {
+    parse_command_line(words);
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::usage);
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("Options: everything after the first word is the program's", "[launcher]") {
+  const CommandLine line =
+      parse_command_line(Words{"--num_gpus", "2", "t.py", "--num_gpus", "9", "--save_pid", "-x",
+                               "--", "y", "", "--s", "two words"});
+  CHECK(line.options.num_gpus == 2);
+  CHECK_FALSE(line.options.save_pid);
+  CHECK(line.command ==
+        Words{"t.py", "--num_gpus", "9", "--save_pid", "-x", "--", "y", "", "--s", "two words"});
+}
+
+TEST_CASE("Options: spellings", "[launcher]") {
+  const std::string text = GENERATE(values<const char*>({
+      "--num_gpus|3|p",
+      "--num-gpus|3|p",
+      "--num_gpus=3|p",
+      "--num-gpus=3|p",
+      "--num_accelerators|3|p",
+      "--num-accelerators=3|p",
+      "--num_gpus=1|--num-gpus=3|p",
+      "--num_gpus|3|--|p",
+  }));
+  CAPTURE(text);
+  const CommandLine line = parse_command_line(words_of(text));
+  CHECK(line.options.num_gpus == 3);
+  CHECK(line.command == Words{"p"});
+}
+
+TEST_CASE("Options: values arrive as typed", "[launcher]") {
+  const CommandLine line = parse_command_line(Words{"-Hfile",
+                                                    "-i",
+                                                    "a:0@b",
+                                                    "-e",
+                                                    "",
+                                                    "--env",
+                                                    "A=x,y z",
+                                                    "--env=B",
+                                                    "--master-port",
+                                                    "1234",
+                                                    "--grace",
+                                                    "0.5",
+                                                    "--timeout=7",
+                                                    "--device_memory",
+                                                    "2GiB",
+                                                    "-q",
+                                                    "--dry-run",
+                                                    "--enable_each_rank_log",
+                                                    "logs",
+                                                    "prog"});
+  const auto& options = line.options;
+  CHECK(options.hostfile == "file");
+  CHECK(options.include == "a:0@b");
+  CHECK(options.exclude.empty());
+  CHECK(options.env == Words{"A=x,y z", "B"});
+  CHECK(options.master_port == 1234);
+  CHECK(options.grace_seconds == 0.5);
+  CHECK(options.timeout_seconds == 7);
+  CHECK(options.device_memory_bytes == 2LL << 30);
+  CHECK(options.log_level == "error");
+  CHECK(options.dry_run);
+  CHECK(options.each_rank_log_directory == "logs");
+  CHECK(line.command == Words{"prog"});
+  const CommandLine bare = parse_command_line(Words{"prog"});
+  CHECK_FALSE(bare.launch_options_given);
+  CHECK_FALSE(bare.options.num_gpus);
+  CHECK_FALSE(bare.options.master_port);
+}
+
+TEST_CASE("Options: mistakes are named", "[launcher]") {
+  struct Row {
+    const char* words;  ///< separated by |
+    const char* message;
+  };
+  const auto row = GENERATE(values<Row>({
+      {"--num_gpsu|2|p", "unknown launch option --num_gpsu; did you mean --num_gpus?"},
+      {"--frobnicate|p", "unknown launch option --frobnicate"},
+      {"-x|p", "unknown launch option -x"},
+      {"--num_gpus", "--num_gpus: a value is missing"},
+      {"--num_gpus|0|p", "--num_gpus: must be 1..1024, got 0"},
+      {"--num_gpus|2000|p", "--num_gpus: must be 1..1024"},
+      {"--num_gpus|two|p", "two"},
+      {"--num_gpus=|p", "--num_gpus"},
+      {"--save_pid=1|p", "--save_pid=1: takes no value"},
+      {"--master_port|70000|p", "--master_port: must be 1..65535"},
+      {"--master_addr|-oX|p", "--master_addr: \"-oX\" is not a host name"},
+      {"--grace|-1|p", "--grace: must be"},
+      {"--grace|nan|p", "--grace: must be"},
+      {"--timeout|0|p", "--timeout: must be"},
+      {"--device_memory|many|p", "--device_memory: \"many\" is not a size"},
+      {"--device_memory|0|p", "--device_memory: must be more than 0"},
+      {"--log_level|loud|p", "--log_level: \"loud\" is not one of debug, info"},
+      {"--device|gpu|p", "--device: \"gpu\" is not one of auto, cuda, cpu"},
+      {"--device|cuda|p", "--device cuda: not supported yet"},
+      {"--launcher|locl|p", "did you mean local?"},
+      {"--module|--no_python|p", "exclude each other"},
+  }));
+  CAPTURE(row.words);
+  CHECK_THAT(error_of(words_of(row.words)), Catch::Contains(row.message));
+}
+
+TEST_CASE("Options: what does not exist yet is refused by name", "[launcher]") {
+  const std::string text = GENERATE(values<const char*>({
+      "--launcher|ssh|p",
+      "--launcher|openmpi|p",
+      "--launcher|mpich|p",
+      "--launcher|slurm|p",
+      "--launcher_args|-x y|p",
+      "--ssh_port|22|p",
+      "--ssh-config|f|p",
+      "--ssh_command|c|p",
+      "--accept_new_host_keys|p",
+      "--no_ssh_check|p",
+      "--copy_binary|p",
+      "--venv_script|f|p",
+      "--no_ssh|p",
+      "--node_rank|0|p",
+      "--force_multi|p",
+      "--bind_cores_to_rank|p",
+      "--bind_core_list|0-3|p",
+      "--max_restarts|1|p",
+      "--min_elastic_nodes|1|p",
+      "--max_elastic_nodes|1|p",
+      "--elastic_training|p",
+  }));
+  CAPTURE(text);
+  CHECK_THAT(error_of(words_of(text)), Catch::Contains("not supported yet"));
+}

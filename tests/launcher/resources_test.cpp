@@ -1,0 +1,141 @@
+#include "launcher/resources.h"
+
+#include <catch2/catch.hpp>
+
+#include "launcher/job_env.h"
+#include "runtime/base/error.h"
+
+using namespace dstrain;
+using launcher::HostEntry;
+using launcher::LaunchOptions;
+using launcher::Machine;
+
+namespace {
+
+using HostSlots = std::vector<launcher::HostSlots>;
+
+const Machine cpu_box{"box", 4, 0, std::nullopt};
+const Machine gpu_box{"box", 64, 4, std::nullopt};
+
+LaunchOptions typed(std::vector<std::string> words) {
+  words.emplace_back("train");
+  return launcher::parse_command_line(words).options;
+}
+
+HostSlots hosts(const std::vector<std::string>& words,
+                const Machine& machine,
+                const std::optional<std::vector<HostEntry>>& hostfile = std::nullopt) {
+  return launcher::resolve_resources(typed(words), machine, hostfile).plan.hosts();
+}
+
+std::string error_of(const std::vector<std::string>& words,
+                     const Machine& machine,
+                     const std::optional<std::vector<HostEntry>>& hostfile = std::nullopt) {
+  try {
+    hosts(words, machine, hostfile);
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::usage);
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("Resources: slots of this machine without a hostfile", "[launcher]") {
+  CHECK(hosts({}, cpu_box) == HostSlots{{"localhost", {0}}});
+  CHECK(hosts({"--num_gpus", "2"}, cpu_box) == HostSlots{{"localhost", {0, 1}}});
+  CHECK(hosts({"-i", "localhost:1,3"}, cpu_box) == HostSlots{{"localhost", {1, 3}}});
+  CHECK(hosts({"-i", "localhost"}, cpu_box) == HostSlots{{"localhost", {0, 1, 2, 3}}});
+  CHECK(hosts({"-e", "localhost:1"}, cpu_box) == HostSlots{{"localhost", {0, 2, 3}}});
+  CHECK(hosts({}, gpu_box) == HostSlots{{"localhost", {0, 1, 2, 3}}});
+  CHECK(hosts({"--device", "cpu"}, gpu_box) == HostSlots{{"localhost", {0}}});
+  CHECK(hosts({"--num_nodes", "1"}, gpu_box) == HostSlots{{"localhost", {0, 1, 2, 3}}});
+}
+
+TEST_CASE("Resources: CUDA_VISIBLE_DEVICES chooses unless options do", "[launcher]") {
+  Machine machine = gpu_box;
+  machine.visible_gpus = "4,5";
+  CHECK(hosts({}, machine) == HostSlots{{"localhost", {4, 5}}});
+  const auto chosen = launcher::resolve_resources(typed({"-i", "localhost:0"}), machine, {});
+  CHECK(chosen.plan.hosts() == HostSlots{{"localhost", {0}}});
+  CHECK(chosen.warnings.size() == 1);
+  machine.visible_gpus = "";
+  CHECK(hosts({}, machine) == HostSlots{{"localhost", {0}}});
+  CHECK_FALSE(launcher::resolve_resources(typed({}), machine, {}).gpus);
+}
+
+TEST_CASE("Resources: a hostfile of this machine", "[launcher]") {
+  const std::vector<HostEntry> file{{"localhost", 3}};
+  CHECK(hosts({}, cpu_box, file) == HostSlots{{"localhost", {0, 1, 2}}});
+  CHECK(hosts({"--num_gpus", "2"}, cpu_box, file) == HostSlots{{"localhost", {0, 1}}});
+  CHECK(hosts({"-i", "localhost:0,2"}, cpu_box, file) == HostSlots{{"localhost", {0, 2}}});
+  const std::vector<HostEntry> mixed{{"box", 2}, {"worker-1", 2}};
+  CHECK(hosts({"--num_nodes", "1"}, cpu_box, mixed) == HostSlots{{"box", {0, 1}}});
+  CHECK(hosts({"-e", "worker-1"}, cpu_box, mixed) == HostSlots{{"box", {0, 1}}});
+}
+
+TEST_CASE("Resources: contradictions and absent things are refused", "[launcher]") {
+  const std::vector<HostEntry> file{{"localhost", 2}};
+  using Catch::Contains;
+  for (const char* kind : {"-i", "-e"}) {
+    CHECK_THAT(error_of({"--num_nodes", "1", kind, "localhost"}, cpu_box), Contains("beside"));
+    CHECK_THAT(error_of({"--num_gpus", "1", kind, "localhost"}, cpu_box), Contains("beside"));
+    CHECK_THAT(error_of({"--num_nodes", "1", "--num_gpus", "1", kind, "localhost"}, cpu_box),
+               Contains("beside"));
+  }
+  CHECK_THAT(error_of({"--num_nodes", "2"}, cpu_box), Contains("need a hostfile"));
+  CHECK_THAT(error_of({"--num_nodes", "2"}, cpu_box, file), Contains("has 1 hosts"));
+  CHECK_THAT(error_of({"--num_gpus", "3"}, cpu_box, file), Contains("has 2 slots"));
+  CHECK_THAT(error_of({"-i", "localhost:9"}, cpu_box), Contains("no slot 9"));
+  CHECK_THAT(error_of({"--num_gpus", "9"}, gpu_box), Contains("4 devices are present"));
+  CHECK(error_of({"--num_gpus", "9", "--oversubscribe"}, gpu_box).empty());
+  CHECK_THAT(error_of({"-e", "localhost"}, cpu_box), Contains("no slot is left"));
+  CHECK_THAT(error_of({}, cpu_box, std::vector<HostEntry>{{"worker-1", 1}}),
+             Contains("\"worker-1\" is another machine"));
+  CHECK_THAT(error_of({}, cpu_box, std::vector<HostEntry>{{"box", 1}, {"::1", 1}}),
+             Contains("are the same machine"));
+}
+
+TEST_CASE("Resources: more CPU ranks than cores are a warning", "[launcher]") {
+  const auto warnings = [](const std::vector<std::string>& words) {
+    return launcher::resolve_resources(typed(words), cpu_box, {}).warnings.size();
+  };
+  CHECK(warnings({"--num_gpus", "4"}) == 0);
+  CHECK(warnings({"--num_gpus", "5"}) == 1);
+  CHECK(warnings({"--num_gpus", "5", "--oversubscribe"}) == 0);
+}
+
+TEST_CASE("Resources: a named hostfile must exist", "[launcher]") {
+  CHECK_THROWS_AS(launcher::find_hostfile(typed({"-H", "/nonexistent/hosts"})), Error);
+}
+
+TEST_CASE("Placement: local ranks count from 0 on every node", "[launcher]") {
+  const launcher::HostPlan plan({{"a", {0, 2, 3}}, {"b", {5, 7}}});
+  REQUIRE(plan.world_size() == 5);
+  const std::vector<int> local_ranks{0, 1, 2, 0, 1};
+  const std::vector<int> slots{0, 2, 3, 5, 7};
+  const auto specs = launcher::rank_environments(plan, true);
+  for (std::size_t i = 0; i < 5; ++i) {
+    const auto& place = plan.ranks()[i];
+    CHECK(place.rank == static_cast<int>(i));
+    CHECK(place.local_rank == local_ranks[i]);
+    CHECK(place.slot == slots[i]);
+    CHECK(plan.local_size(place) == (i < 3 ? 3 : 2));
+    CHECK(specs[i].env.back() == launcher::EnvVar{"CUDA_VISIBLE_DEVICES", i < 3 ? "0,2,3" : "5,7"});
+  }
+}
+
+TEST_CASE("Machine: cores of a quota and the share of a rank", "[launcher]") {
+  CHECK(launcher::cores_of_quota("max 100000") == std::nullopt);
+  CHECK(launcher::cores_of_quota("200000 100000") == 2);
+  CHECK(launcher::cores_of_quota("150000 100000") == 2);
+  CHECK(launcher::cores_of_quota("5000 100000") == 1);
+  CHECK(launcher::cores_of_quota("-1 100000") == std::nullopt);
+  CHECK(launcher::cores_of_quota("100 0") == std::nullopt);
+  CHECK(launcher::cores_of_quota("") == std::nullopt);
+  CHECK(launcher::cores_of_quota("5") == std::nullopt);
+  CHECK(launcher::cores_per_rank(8, 3) == 2);
+  CHECK(launcher::cores_per_rank(2, 8) == 1);
+  CHECK(launcher::usable_cores() >= 1);
+}

@@ -1,0 +1,132 @@
+#include <cstring>
+
+#include <catch2/catch.hpp>
+
+#include "tests/model/gpt2_toy.h"
+#include "tests/support/tensor_compare.h"
+
+namespace dstrain {
+namespace {
+
+/// NaN is unequal to itself, so bits are compared.
+bool equal_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+TEST_CASE("GPT-2: forward again gives the same bits", "[model][gpt2]") {
+  const float rate = GENERATE(0.0F, 0.2F);
+  const model::Model model = model::make_gpt2(test::toy_config(rate));
+  test::ToyChain chain(model, {2, 9});
+  chain.dropout = {.seed = 5, .step = 3, .training = true};
+  chain.forward();
+  const auto saved = chain.saved;
+  const auto activations = chain.activations;
+  chain.forward();
+  for (std::size_t unit = 0; unit < saved.size(); ++unit) {
+    CHECK(equal_bits(chain.saved[unit], saved[unit]));
+  }
+  CHECK(chain.activations == activations);
+}
+
+TEST_CASE("GPT-2: gradients repeat their bits and leave forward results alone", "[model][gpt2]") {
+  const float rate = GENERATE(0.0F, 0.2F);
+  const model::Model model = model::make_gpt2(test::toy_config(rate));
+  test::ToyChain chain(model, {2, 9});
+  chain.dropout = {.seed = 5, .step = 3, .training = true};
+  chain.forward();
+  const auto saved = chain.saved;
+  const auto activations = chain.activations;
+  chain.backward(0.1F);
+  const auto gradients = chain.gradients;
+  chain.backward(0.1F);
+  CHECK(chain.gradients == gradients);
+  CHECK(chain.activations == activations);
+  for (std::size_t unit = 0; unit < saved.size(); ++unit) {
+    CHECK(equal_bits(chain.saved[unit], saved[unit]));
+  }
+}
+
+TEST_CASE("GPT-2: dropout does nothing outside training", "[model][gpt2]") {
+  const model::Model dropping = model::make_gpt2(test::toy_config(0.2F));
+  const model::Model plain = model::make_gpt2(test::toy_config());
+  test::ToyChain first(dropping, {2, 9});
+  test::ToyChain second(plain, {2, 9});
+  first.forward();
+  second.forward();
+  CHECK(first.activations == second.activations);
+  first.dropout.training = true;
+  first.forward();
+  CHECK(first.activations != second.activations);
+}
+
+TEST_CASE("GPT-2: splitting a batch does not change the loss sum", "[model][gpt2]") {
+  const float rate = GENERATE(0.0F, 0.2F);
+  const model::Model model = model::make_gpt2(test::toy_config(rate));
+  test::ToyChain whole(model, {4, 9});
+  whole.dropout = {.seed = 5, .step = 3, .first_sample = 8, .training = true};
+  whole.forward();
+  const model::LossSum expected = whole.backward(0.1F);
+  auto gradients = whole.gradients;
+  model::LossSum sum;
+  for (auto& [name, values] : gradients) values.assign(values.size(), 0.0F);
+  for (std::ptrdiff_t sample = 0; sample < 4; ++sample) {
+    test::ToyChain part(model, {1, 9});
+    part.tokens.assign(whole.tokens.begin() + sample * 9, whole.tokens.begin() + sample * 9 + 9);
+    part.labels.assign(whole.labels.begin() + sample * 9, whole.labels.begin() + sample * 9 + 9);
+    part.dropout = whole.dropout;
+    part.dropout.first_sample += sample;
+    part.forward();
+    const model::LossSum loss = part.backward(0.1F);
+    sum.sum += loss.sum;
+    sum.labels += loss.labels;
+    for (auto& [name, values] : gradients) {
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] += part.gradients[name][i];
+    }
+  }
+  CHECK(sum.labels == expected.labels);
+  CHECK(sum.sum == Approx(expected.sum).epsilon(1e-6));
+  for (const auto& [name, values] : gradients) {
+    CAPTURE(name);
+    CHECK(test::difference(values, whole.gradients[name], test::tolerance::model) == "");
+  }
+}
+
+TEST_CASE("GPT-2: names and shapes are those of Hugging Face", "[model][gpt2]") {
+  const model::Model model = model::make_gpt2(test::toy_config());
+  REQUIRE(model.units.size() == 4);
+  CHECK(model.units[0]->spec().parameters[1].name == "wpe.weight");
+  const model::UnitSpec& block = model.units[2]->spec();
+  CHECK(block.name == "h.1");
+  REQUIRE(block.parameters.size() == 12);
+  CHECK(block.parameters[2].name == "h.1.attn.c_attn.weight");
+  CHECK(block.parameters[2].shape == Shape{12, 36});
+  CHECK(block.parameters[10].name == "h.1.mlp.c_proj.weight");
+  CHECK(block.parameters[10].shape == Shape{20, 12});
+  CHECK(block.parameters[10].init.stddev == Approx(0.01));  // 0.02 / sqrt(2 L)
+  CHECK(block.reads == std::vector<std::string>{"hidden1"});
+  CHECK(model.units[3]->spec().borrowed == std::vector<std::string>{"wte.weight"});
+  CHECK(model.units[3]->spec().computes_loss);
+  CHECK(model::make_gpt2(model::gpt2_preset("gpt2")).parameter_count() == 124439808);
+  CHECK(model.flops_per_token(7) ==
+        Approx(6.0 * static_cast<double>(model.parameter_count()) + 6.0 * 2 * 12 * 7));
+}
+
+TEST_CASE("GPT-2: memory per token is the documented formula", "[model][gpt2]") {
+  const model::Gpt2Config config = model::gpt2_preset("gpt2");
+  const model::Model model = model::make_gpt2(config);
+  const model::BatchShape shape{2, 64};
+  const std::int64_t c = 768;
+  const std::int64_t f = 3072;
+  const std::int64_t h = 12;
+  const model::UnitMemory memory = model.units[1]->memory(shape);
+  CHECK(memory.saved == shape.rows() * (5 * c + f + h + 4) * 4);
+  CHECK(memory.forward_workspace == shape.rows() * (c + f) * 4);
+  CHECK(memory.backward_workspace == shape.rows() * (2 * c + 5 * c + h) * 4);
+  CHECK(model.units[0]->memory(shape).saved == 0);
+  const model::UnitMemory head = model.units.back()->memory(shape);
+  CHECK(head.saved == 0);
+  CHECK(head.backward_workspace == shape.rows() * (50257 + c + 3) * 4);
+}
+
+}  // namespace
+}  // namespace dstrain

@@ -1,0 +1,120 @@
+#include "runtime/ops/adamw.h"
+
+#include <cmath>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/base/error.h"
+#include "tests/support/random_values.h"
+#include "tests/support/tensor_compare.h"
+
+namespace dstrain {
+namespace {
+
+struct State {
+  explicit State(std::int64_t numel)
+      : p(test::random_values(numel, 1)),
+        m(test::random_values(numel, 2, 0.1F)),
+        v(test::random_values(numel, 3, 0.01F)) {
+    for (float& value : v) value = value * value;
+  }
+  std::vector<float> p;
+  std::vector<float> m;
+  std::vector<float> v;
+};
+
+void update(State& state,
+            std::span<const float> g,
+            const ops::AdamWSettings& settings,
+            std::size_t begin,
+            std::size_t count) {
+  Stream stream(Stream::Mode::inline_on_caller);
+  ops::adamw({.parameters = std::span(state.p).subspan(begin, count),
+              .gradients = g.subspan(begin, count),
+              .exp_avg = std::span(state.m).subspan(begin, count),
+              .exp_avg_sq = std::span(state.v).subspan(begin, count)},
+             ops::adamw_scalars(settings), stream);
+}
+
+/// torch.optim.AdamW and Adam, line by line, in double.
+void update_in_double(State& state,
+                      const std::vector<float>& gradients,
+                      const ops::AdamWSettings& s,
+                      std::vector<double>& expected) {
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    double p = static_cast<double>(state.p[i]);
+    double g = static_cast<double>(gradients[i]) * s.gradient_scale;
+    if (s.decoupled) {
+      p *= 1 - s.learning_rate * s.weight_decay;
+    } else {
+      g += s.weight_decay * p;
+    }
+    const double m = s.beta1 * static_cast<double>(state.m[i]) + (1 - s.beta1) * g;
+    const double v = s.beta2 * static_cast<double>(state.v[i]) + (1 - s.beta2) * g * g;
+    const auto step = static_cast<double>(s.step);
+    const double correction1 = s.bias_correction ? 1 - std::pow(s.beta1, step) : 1;
+    const double correction2 = s.bias_correction ? 1 - std::pow(s.beta2, step) : 1;
+    const double denominator = std::sqrt(v) / std::sqrt(correction2) + s.eps;
+    expected.push_back(p - s.learning_rate / correction1 * m / denominator);
+  }
+}
+
+TEST_CASE("AdamW: agrees with the formulas in double", "[ops][adamw]") {
+  ops::AdamWSettings settings{.learning_rate = 3e-3, .weight_decay = 0.1};
+  settings.decoupled = GENERATE(true, false);
+  settings.bias_correction = GENERATE(true, false);
+  settings.step = GENERATE(1, 1000);
+  settings.gradient_scale = GENERATE(1.0, 0.25);
+  State state(1000);
+  const std::vector<float> gradients = test::random_values(1000, 4);
+  std::vector<double> expected;
+  update_in_double(state, gradients, settings, expected);
+  update(state, gradients, settings, 0, 1000);
+  CHECK(test::difference(state.p, expected, test::tolerance::elementwise) == "");
+}
+
+TEST_CASE("AdamW: the bits do not depend on how a range is cut", "[ops][adamw]") {
+  constexpr std::size_t numel = 50001;
+  const std::vector<float> gradients = test::random_values(numel, 4);
+  const ops::AdamWSettings settings{.weight_decay = 0.01, .step = 7};
+  State whole(numel);
+  State cut(numel);
+  update(whole, gradients, settings, 0, numel);
+  const std::size_t piece = GENERATE(1UL, 7UL, 64UL, 16385UL);
+  for (std::size_t begin = 0; begin < numel; begin += piece) {
+    update(cut, gradients, settings, begin, std::min(piece, numel - begin));
+  }
+  CHECK(whole.p == cut.p);
+  CHECK(whole.m == cut.m);
+  CHECK(whole.v == cut.v);
+}
+
+TEST_CASE("AdamW: equals one element computed with fused multiply-adds", "[ops][adamw]") {
+  State state(100);
+  const State before = state;
+  const std::vector<float> gradients = test::random_values(100, 4);
+  const ops::AdamWSettings settings{.weight_decay = 0.01, .step = 3};
+  const ops::AdamWScalars s = ops::adamw_scalars(settings);
+  update(state, gradients, settings, 0, 100);
+  for (std::size_t i = 0; i < 100; ++i) {
+    const float m = std::fma(s.one_minus_beta1, gradients[i] - before.m[i], before.m[i]);
+    const float v = std::fma(s.beta2, before.v[i], s.one_minus_beta2 * gradients[i] * gradients[i]);
+    const float denominator = std::sqrt(v) / s.denominator_scale + s.eps;
+    CHECK(state.p[i] == std::fma(-s.step_size, m / denominator, before.p[i] * s.decay_factor));
+  }
+}
+
+TEST_CASE("AdamW: ranges of unequal length are refused", "[ops][adamw]") {
+  State state(4);
+  Stream stream(Stream::Mode::inline_on_caller);
+  const std::vector<float> gradients(3);
+  CHECK_THROWS_AS(ops::adamw({.parameters = state.p,
+                              .gradients = gradients,
+                              .exp_avg = state.m,
+                              .exp_avg_sq = state.v},
+                             {}, stream),
+                  Error);
+}
+
+}  // namespace
+}  // namespace dstrain

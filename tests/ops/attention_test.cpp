@@ -1,0 +1,138 @@
+#include "runtime/ops/attention.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/central_difference.h"
+#include "tests/support/random_values.h"
+#include "tests/support/reference_ops.h"
+#include "tests/support/tensor_compare.h"
+
+namespace dstrain {
+namespace {
+
+struct Case {
+  std::int64_t sequences, tokens, heads, head_size;
+};
+
+/// Tensors of one case.
+struct Attention {
+  explicit Attention(const Case& sizes, float scale = 1)
+      : s(sizes),
+        channels(sizes.heads * sizes.head_size),
+        rows(sizes.sequences * sizes.tokens),
+        qkv(test::random_values(rows * 3 * channels, 1, scale)),
+        output(static_cast<std::size_t>(rows * channels), -1.0F),
+        logsumexp(static_cast<std::size_t>(rows * sizes.heads)),
+        gradient(test::random_values(rows * channels, 2)),
+        qkv_gradient(qkv.size(), -1.0F) {}
+
+  void forward(const ops::DropoutSite& site = {}) {
+    const std::int64_t numel = ops::attention_forward_workspace(rows, channels);
+    std::vector<float> workspace(static_cast<std::size_t>(numel));
+    Stream stream(Stream::Mode::inline_on_caller);
+    ops::attention_forward({.qkv = {qkv, {s.sequences, s.tokens, 3 * channels}},
+                            .output = {output, {s.sequences, s.tokens, channels}},
+                            .logsumexp = {logsumexp, {s.sequences, s.heads, s.tokens}},
+                            .workspace = {workspace, {numel}},
+                            .dropout = site},
+                           stream);
+  }
+  void backward(const ops::DropoutSite& site = {}) {
+    const std::int64_t numel = ops::attention_backward_workspace(rows, channels, s.heads);
+    std::vector<float> workspace(static_cast<std::size_t>(numel));
+    Stream stream(Stream::Mode::inline_on_caller);
+    ops::attention_backward({.qkv = {qkv, {s.sequences, s.tokens, 3 * channels}},
+                             .output = {output, {s.sequences, s.tokens, channels}},
+                             .logsumexp = {logsumexp, {s.sequences, s.heads, s.tokens}},
+                             .output_gradient = {gradient, {s.sequences, s.tokens, channels}},
+                             .qkv_gradient = {qkv_gradient, {s.sequences, s.tokens, 3 * channels}},
+                             .workspace = {workspace, {numel}},
+                             .dropout = site},
+                            stream);
+  }
+  [[nodiscard]] reference::AttentionSizes sizes() const {
+    return {static_cast<std::size_t>(s.sequences), static_cast<std::size_t>(s.tokens),
+            static_cast<std::size_t>(channels), static_cast<std::size_t>(s.heads)};
+  }
+
+  Case s;
+  std::int64_t channels, rows;
+  std::vector<float> qkv, output, logsumexp, gradient, qkv_gradient;
+};
+
+/// The multiplier of one probability, from the definition of groups and words.
+reference::Dropper dropper(const ops::DropoutSite& site, const Case& s) {
+  return [=](std::size_t b, std::size_t h, std::size_t i, std::size_t j) {
+    const std::size_t tiles = (static_cast<std::size_t>(s.tokens) + 63) / 64;
+    const std::size_t group = (h * static_cast<std::size_t>(s.tokens) + i) * tiles + j / 64;
+    const std::size_t sample = static_cast<std::size_t>(site.first_sample) + b;
+    const auto words = philox({site.seed, RandomPurpose::dropout, site.step,
+                               (std::uint64_t{sample} << 40U) + group * 16 + j % 16});
+    const auto rate = static_cast<double>(site.rate);
+    return static_cast<double>(words[j % 64 / 16]) < rate * 0x1p32 ? 0.0 : 1 / (1 - rate);
+  };
+}
+
+TEST_CASE("Attention: forward agrees with the naive one", "[ops][attention]") {
+  const Case sizes =
+      GENERATE(Case{1, 1, 1, 1}, Case{2, 7, 3, 5}, Case{2, 63, 2, 8}, Case{1, 64, 1, 24},
+               Case{1, 65, 2, 16}, Case{2, 200, 2, 40}, Case{1, 129, 1, 128});
+  CAPTURE(sizes.tokens, sizes.head_size);
+  Attention attention(sizes);
+  attention.forward();
+  const auto expected = reference::attention(test::to_double(attention.qkv), attention.sizes());
+  CHECK(test::difference(attention.output, expected, test::tolerance::reduction) == "");
+}
+
+TEST_CASE("Attention: large scores neither overflow nor vanish", "[ops][attention]") {
+  Attention attention({1, 130, 1, 16}, 6);
+  attention.forward();
+  const auto expected = reference::attention(test::to_double(attention.qkv), attention.sizes());
+  CHECK(test::difference(attention.output, expected, {5e-4, 1e-4}) == "");
+}
+
+TEST_CASE("Attention: backward agrees with central differences", "[ops][attention]") {
+  const Case sizes = GENERATE(Case{1, 1, 1, 2}, Case{2, 5, 2, 3}, Case{1, 17, 2, 8},
+                              Case{1, 66, 1, 5}, Case{1, 130, 1, 16});
+  const float rate = GENERATE(0.0F, 0.25F);
+  CAPTURE(sizes.tokens, sizes.head_size, rate);
+  const ops::DropoutSite site{.rate = rate, .seed = 9, .step = 2, .first_sample = 3};
+  Attention attention(sizes);
+  attention.forward(site);
+  attention.backward(site);
+  const reference::Dropper drop = rate > 0 ? dropper(site, sizes) : reference::Dropper{};
+  auto qkv = test::to_double(attention.qkv);
+  const auto expected_output = reference::attention(qkv, attention.sizes(), drop);
+  CHECK(test::difference(attention.output, expected_output, test::tolerance::reduction) == "");
+  const std::size_t stride = qkv.size() > 1000 ? 83 : 1;
+  const auto expected = test::central_differences(
+      qkv,
+      [&] {
+        return test::weighted_sum(reference::attention(qkv, attention.sizes(), drop),
+                                  attention.gradient);
+      },
+      stride);
+  CHECK(test::difference(test::every(attention.qkv_gradient, stride), expected,
+                         test::tolerance::reduction) == "");
+}
+
+TEST_CASE("Attention: a sequence does not see its neighbours in the batch", "[ops][attention]") {
+  Attention both({2, 70, 2, 8});
+  both.forward();
+  Attention second({1, 70, 2, 8});
+  second.qkv.assign(both.qkv.begin() + 70 * 48, both.qkv.end());
+  second.forward();
+  CHECK(std::equal(second.output.begin(), second.output.end(), both.output.begin() + 70 * 16));
+}
+
+TEST_CASE("Attention: later tokens do not change earlier outputs", "[ops][attention]") {
+  Attention attention({1, 100, 1, 8});
+  attention.forward();
+  const std::vector<float> before = attention.output;
+  for (std::size_t i = 77 * 24; i < attention.qkv.size(); ++i) attention.qkv[i] = 50;
+  attention.forward();
+  CHECK(std::equal(before.begin(), before.begin() + 77 * 8, attention.output.begin()));
+}
+
+}  // namespace
+}  // namespace dstrain

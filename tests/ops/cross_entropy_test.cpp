@@ -1,0 +1,96 @@
+#include "runtime/ops/cross_entropy.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/central_difference.h"
+#include "tests/support/random_values.h"
+#include "tests/support/reference_ops.h"
+#include "tests/support/tensor_compare.h"
+
+namespace dstrain {
+namespace {
+
+/// Logits, labels (every third ignored) and the results of one call.
+struct Rows {
+  Rows(std::int64_t row_count, std::int64_t columns)
+      : rows(row_count),
+        vocabulary(columns),
+        logits(test::random_values(row_count * columns, 1, 3)),
+        labels(test::random_tokens(row_count, 2, static_cast<std::uint64_t>(columns))),
+        losses(static_cast<std::size_t>(row_count)) {
+    for (std::size_t row = 1; row < labels.size(); row += 3) labels[row] = ops::ignored_label;
+  }
+  ops::CrossEntropyArgs args(float label_weight = 0) {
+    return {.logits = {logits, {rows, vocabulary}},
+            .labels = labels,
+            .losses = {losses, {rows}},
+            .label_weight = label_weight,
+            .loss_sum = &sum,
+            .label_count = &count};
+  }
+  std::int64_t rows, vocabulary;
+  std::vector<float> logits;
+  std::vector<std::int32_t> labels;
+  std::vector<float> losses;
+  double sum = 100;  // what was there is added to
+  std::int64_t count = 7;
+};
+
+double expected_sum(const std::vector<double>& logits, const std::vector<std::int32_t>& labels) {
+  const std::size_t columns = logits.size() / labels.size();
+  double sum = 0;
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    if (labels[row] == ops::ignored_label) continue;
+    sum += reference::cross_entropy(std::span(logits).subspan(row * columns, columns), labels[row]);
+  }
+  return sum;
+}
+
+TEST_CASE("Cross-entropy: the sum of the counted losses", "[ops][cross_entropy]") {
+  Rows rows(GENERATE(1, 5, 40), GENERATE(2, 17, 5000));
+  const std::vector<float> before = rows.logits;
+  Stream stream(Stream::Mode::inline_on_caller);
+  ops::cross_entropy_forward(rows.args(), stream);
+  CHECK(rows.logits == before);
+  CHECK(rows.sum - 100 == Approx(expected_sum(test::to_double(before), rows.labels)).epsilon(1e-7));
+  const auto ignored = std::count(rows.labels.begin(), rows.labels.end(), ops::ignored_label);
+  CHECK(rows.count == 7 + rows.rows - ignored);
+}
+
+TEST_CASE("Cross-entropy: gradient by central differences and equal losses",
+          "[ops][cross_entropy]") {
+  Rows rows(GENERATE(1, 7), GENERATE(2, 17, 130));
+  auto logits = test::to_double(rows.logits);
+  const float weight = 0.125F;
+  const auto expected = test::central_differences(
+      logits, [&] { return static_cast<double>(weight) * expected_sum(logits, rows.labels); });
+  Stream stream(Stream::Mode::inline_on_caller);
+  ops::cross_entropy_forward(rows.args(), stream);
+  const double forward_sum = rows.sum;
+  rows.sum = 100;
+  ops::cross_entropy_backward(rows.args(weight), stream);
+  CHECK(rows.sum == forward_sum);
+  CHECK(test::difference(rows.logits, expected, test::tolerance::elementwise) == "");
+}
+
+TEST_CASE("Cross-entropy: large logits neither overflow nor vanish", "[ops][cross_entropy]") {
+  Rows rows(1, 3);
+  rows.logits = {1e4F, -1e4F, 9999.0F};
+  rows.labels = {1};
+  Stream stream(Stream::Mode::inline_on_caller);
+  ops::cross_entropy_backward(rows.args(1), stream);
+  CHECK(rows.sum - 100 == Approx(20000.3133).epsilon(1e-7));
+  CHECK(rows.logits[1] == Approx(-1));
+  CHECK(rows.logits[0] == Approx(0.7310586));
+}
+
+TEST_CASE("Cross-entropy: a label outside the vocabulary is refused", "[ops][cross_entropy]") {
+  Rows rows(1, 3);
+  rows.labels = {GENERATE(3, -1)};
+  Stream stream(Stream::Mode::inline_on_caller);
+  CHECK_THROWS_WITH(ops::cross_entropy_forward(rows.args(), stream),
+                    Catch::Contains("of a vocabulary of 3"));
+}
+
+}  // namespace
+}  // namespace dstrain

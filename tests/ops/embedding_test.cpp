@@ -1,0 +1,87 @@
+#include "runtime/ops/embedding.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/random_values.h"
+#include "tests/support/tensor_compare.h"
+
+namespace dstrain {
+namespace {
+
+constexpr std::int64_t vocabulary = 7;  // fewer than tokens: rows repeat
+constexpr std::int64_t positions = 12;
+constexpr std::int64_t sequences = 3;
+constexpr std::int64_t length = 9;
+
+TEST_CASE("Embedding: token row plus position row", "[ops][embedding]") {
+  const std::int64_t columns = GENERATE(1, 5, 130);
+  std::vector<float> table = test::random_values(vocabulary * columns, 1);
+  std::vector<float> places = test::random_values(positions * columns, 2);
+  const auto tokens = test::random_tokens(sequences * length, 3, vocabulary);
+  std::vector<float> output(static_cast<std::size_t>(sequences * length * columns));
+  Stream stream(Stream::Mode::inline_on_caller);
+  ops::embedding_forward({.tokens = tokens,
+                          .token_table = {table, {vocabulary, columns}},
+                          .position_table = {places, {positions, columns}},
+                          .output = {output, {sequences, length, columns}}},
+                         stream);
+  std::vector<float> expected;
+  for (std::size_t row = 0; row < tokens.size(); ++row) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      expected.push_back(
+          table[static_cast<std::size_t>(tokens[row] * columns + j)] +
+          places[row % length * static_cast<std::size_t>(columns) + static_cast<std::size_t>(j)]);
+    }
+  }
+  CHECK(output == expected);
+}
+
+TEST_CASE("Embedding: backward adds rows of repeated tokens", "[ops][embedding]") {
+  const std::int64_t columns = GENERATE(1, 5, 130);
+  const bool accumulate = GENERATE(false, true);
+  const auto tokens = test::random_tokens(sequences * length, 3, vocabulary);
+  std::vector<float> gradient = test::random_values(sequences * length * columns, 4);
+  std::vector<float> table = test::random_values(vocabulary * columns, 5);
+  std::vector<float> places = test::random_values(positions * columns, 6);
+  std::vector<double> expected_table(table.size());
+  std::vector<double> expected_places(places.size());
+  if (accumulate) {
+    expected_table = test::to_double(table);
+    expected_places = test::to_double(places);
+  }
+  const auto width = static_cast<std::size_t>(columns);
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    const std::size_t row = i / width;
+    expected_table[static_cast<std::size_t>(tokens[row]) * width + i % width] +=
+        static_cast<double>(gradient[i]);
+    expected_places[row % length * width + i % width] += static_cast<double>(gradient[i]);
+  }
+  Stream stream(Stream::Mode::inline_on_caller);
+  ops::embedding_backward({.tokens = tokens,
+                           .output_gradient = {gradient, {sequences, length, columns}},
+                           .token_gradient = {table, {vocabulary, columns}},
+                           .position_gradient = {places, {positions, columns}},
+                           .accumulate_token = accumulate,
+                           .accumulate_position = accumulate},
+                          stream);
+  CHECK(test::difference(table, expected_table, test::tolerance::reduction) == "");
+  CHECK(test::difference(places, expected_places, test::tolerance::reduction) == "");
+}
+
+TEST_CASE("Embedding: a token outside the table is refused", "[ops][embedding]") {
+  std::vector<float> table(4);
+  std::vector<float> places(4);
+  std::vector<float> output(4);
+  const std::int32_t token = GENERATE(-1, 2);
+  const std::vector<std::int32_t> tokens{0, token};
+  Stream stream(Stream::Mode::inline_on_caller);
+  CHECK_THROWS_WITH(ops::embedding_forward({.tokens = tokens,
+                                            .token_table = {table, {2, 2}},
+                                            .position_table = {places, {2, 2}},
+                                            .output = {output, {1, 2, 2}}},
+                                           stream),
+                    Catch::Contains("of a vocabulary of 2"));
+}
+
+}  // namespace
+}  // namespace dstrain

@@ -1,0 +1,51 @@
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace dstrain::test {
+
+/// |actual - expected| <= absolute + relative * |expected|.
+struct Tolerance {
+  double absolute;
+  double relative;
+};
+
+/// The one table of tolerances, fp32 against double. One rounding is 6e-8 relative; sums of n terms
+/// of size s err by about sqrt(n) 6e-8 s, which the absolute part covers for the sizes of tests.
+namespace tolerance {
+inline constexpr Tolerance exact{0, 0};
+inline constexpr Tolerance elementwise{1e-6, 2e-6};  ///< a few operations per element
+inline constexpr Tolerance reduction{1e-5, 1e-5};    ///< sums of up to a thousand terms
+inline constexpr Tolerance model{2e-5, 1e-4};        ///< through a whole model and back
+}  // namespace tolerance
+
+/// Empty when all values agree; else the first mismatch and the largest errors, for CHECK(.. ==
+/// "").
+template <class A, class E>
+std::string difference(const A& actual, const E& expected, Tolerance tolerance) {
+  if (std::size(actual) != std::size(expected)) {
+    return fmt::format("{} values, expected {}", std::size(actual), std::size(expected));
+  }
+  std::string first;
+  double absolute = 0;
+  double relative = 0;
+  for (std::size_t i = 0; i < std::size(actual); ++i) {
+    const auto a = static_cast<double>(actual[i]);
+    const auto e = static_cast<double>(expected[i]);
+    const double error = std::abs(a - e);
+    absolute = std::max(absolute, error);
+    if (e != 0) relative = std::max(relative, error / std::abs(e));
+    const bool close = error <= tolerance.absolute + tolerance.relative * std::abs(e);
+    if (!close && first.empty()) first = fmt::format("[{}] is {:.9g}, expected {:.9g}", i, a, e);
+  }
+  if (first.empty()) return "";
+  return fmt::format("{}; largest error {:.3g} absolute, {:.3g} relative", first, absolute,
+                     relative);
+}
+
+}  // namespace dstrain::test

@@ -1,0 +1,151 @@
+#include "tests/support/unit_chain.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+namespace dstrain::test {
+namespace {
+
+/// What is not written shows: as the start of memory that a unit must fill.
+constexpr float poison = std::numeric_limits<float>::quiet_NaN();
+
+std::vector<float> memory_of(Bytes bytes) {
+  return std::vector<float>(static_cast<std::size_t>(bytes) / sizeof(float) + 16, poison);
+}
+
+/// The bytes of `values` from the first 64-byte boundary.
+std::span<std::byte> aligned_bytes(std::vector<float>& values) {
+  void* start = values.data();
+  std::size_t space = values.size() * sizeof(float);
+  std::align(64, 1, start, space);
+  return {static_cast<std::byte*>(start), space};
+}
+
+}  // namespace
+
+/// Views of one call; they must live as long as the call.
+struct UnitChain::Views {
+  std::vector<TensorView> parameters, inputs, outputs, output_gradients;
+  std::vector<model::GradientTarget> parameter_gradients, input_gradients;
+};
+
+UnitChain::UnitChain(const model::Model& model, model::BatchShape shape)
+    : model_(model), shape_(shape) {
+  Bytes most = 0;
+  for (const auto& unit : model.units) {
+    const model::UnitMemory memory = unit->memory(shape);
+    most = std::max({most, memory.forward_workspace, memory.backward_workspace});
+    saved.push_back(memory_of(memory.saved));
+    for (const auto& parameter : unit->spec().parameters) {
+      shapes_[parameter.name] = parameter.shape;
+      const auto numel = static_cast<std::size_t>(parameter.shape.numel());
+      parameters[parameter.name].assign(numel, poison);
+      gradients[parameter.name].assign(numel, poison);
+    }
+    for (const auto& activation : unit->spec().writes) {
+      const auto numel = static_cast<std::size_t>(shape.rows() * activation.features);
+      features_[activation.name] = activation.features;
+      activations[activation.name].assign(numel, poison);
+      activation_gradients[activation.name].assign(numel, poison);
+    }
+  }
+  workspace_ = memory_of(most);
+}
+
+void UnitChain::fill(std::uint64_t seed, float stddev) {
+  for (auto& [name, values] : parameters) {
+    values = random_values(static_cast<std::int64_t>(values.size()), ++seed, stddev);
+    const bool norm = name.find("ln_") != std::string::npos;
+    if (!norm || name.find("weight") == std::string::npos) continue;
+    for (float& value : values) value += 1.0F;
+  }
+}
+
+model::UnitCall UnitChain::call_of(std::size_t unit, Views& views) {
+  const model::UnitSpec& spec = model_.units[unit]->spec();
+  std::vector<std::string> names;
+  for (const auto& parameter : spec.parameters) names.push_back(parameter.name);
+  names.insert(names.end(), spec.borrowed.begin(), spec.borrowed.end());
+  for (const std::string& name : names) {
+    views.parameters.emplace_back(parameters[name], shapes_[name]);
+    views.parameter_gradients.push_back({{gradients[name], shapes_[name]}, written_[name]});
+  }
+  for (const std::string& name : spec.reads) {
+    const Shape shape{shape_.sequences, shape_.tokens, features_[name]};
+    views.inputs.emplace_back(activations[name], shape);
+    views.input_gradients.push_back({{activation_gradients[name], shape}, written_[name]});
+  }
+  for (const auto& activation : spec.writes) {
+    const Shape shape{shape_.sequences, shape_.tokens, activation.features};
+    views.outputs.emplace_back(activations[activation.name], shape);
+    views.output_gradients.emplace_back(activation_gradients[activation.name], shape);
+  }
+  model::UnitCall call;
+  call.shape = shape_;
+  call.tokens = tokens;
+  call.labels = labels;
+  call.label_weight = label_weight_;
+  call.parameters = views.parameters;
+  call.inputs = views.inputs;
+  call.outputs = views.outputs;
+  call.saved = aligned_bytes(saved[unit]);
+  call.workspace = aligned_bytes(workspace_);
+  call.dropout = dropout;
+  call.dropout.unit = static_cast<std::uint32_t>(unit);
+  call.matmuls = &matmuls_;
+  call.parameter_gradients = views.parameter_gradients;
+  call.output_gradients = views.output_gradients;
+  call.input_gradients = views.input_gradients;
+  call.loss = &loss_;
+  return call;
+}
+
+void UnitChain::forward() {
+  for (std::size_t unit = 0; unit + 1 < model_.units.size(); ++unit) {
+    Views views;
+    model_.units[unit]->forward(call_of(unit, views), stream_);
+  }
+}
+
+model::LossSum UnitChain::loss() {
+  Views views;
+  loss_ = {};
+  model_.units.back()->forward(call_of(model_.units.size() - 1, views), stream_);
+  return loss_;
+}
+
+model::LossSum UnitChain::backward(float label_weight) {
+  label_weight_ = label_weight;
+  loss_ = {};
+  written_.clear();
+  for (std::size_t unit = model_.units.size(); unit-- > 0;) {
+    Views views;
+    model_.units[unit]->backward(call_of(unit, views), stream_);
+    const model::UnitSpec& spec = model_.units[unit]->spec();
+    for (const auto& parameter : spec.parameters) written_[parameter.name] = true;
+    for (const std::string& name : spec.borrowed) written_[name] = true;
+    for (const std::string& name : spec.reads) written_[name] = true;
+  }
+  return loss_;
+}
+
+void UnitChain::backward_unit(std::size_t unit, bool accumulate) {
+  Views views;
+  model::UnitCall call = call_of(unit, views);
+  for (auto& target : views.parameter_gradients) target.accumulate = accumulate;
+  for (auto& target : views.input_gradients) target.accumulate = accumulate;
+  model_.units[unit]->backward(call, stream_);
+}
+
+std::vector<float> UnitChain::last_logits() {
+  const Shape shape{shape_.sequences, model_.vocabulary};
+  std::vector<float> logits(static_cast<std::size_t>(shape.numel()), poison);
+  Views views;
+  model::UnitCall call = call_of(model_.units.size() - 1, views);
+  call.logits = TensorView(logits, shape);
+  model_.units.back()->forward(call, stream_);
+  return logits;
+}
+
+}  // namespace dstrain::test

@@ -1,0 +1,56 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/model/model.h"
+#include "tests/support/random_values.h"
+
+namespace dstrain::test {
+
+/// A model run unit by unit in one process: holds parameters, gradients and activations by name,
+/// and what each unit saved. Gradients of parameters with several users are added up.
+class UnitChain {
+ public:
+  UnitChain(const model::Model& model, model::BatchShape shape);
+
+  /// Draws every parameter from normal(0, stddev), norms around 1, so that no gradient vanishes.
+  void fill(std::uint64_t seed, float stddev);
+
+  /// One forward pass over all units but the last. Then loss() or backward().
+  void forward();
+  /// The head's forward.
+  model::LossSum loss();
+  /// The head in one go, then the other units back to front; gradients overwritten first.
+  model::LossSum backward(float label_weight);
+  /// One unit's backward after backward(): every gradient overwritten, or every one added to.
+  void backward_unit(std::size_t unit, bool accumulate);
+  /// (B, V) logits of the last position.
+  std::vector<float> last_logits();
+
+  std::vector<std::int32_t> tokens;
+  std::vector<std::int32_t> labels;
+  model::DropoutSource dropout;
+  std::map<std::string, std::vector<float>> parameters;
+  std::map<std::string, std::vector<float>> gradients;
+  std::map<std::string, std::vector<float>> activations;
+  std::map<std::string, std::vector<float>> activation_gradients;
+  std::vector<std::vector<float>> saved;  ///< by unit
+
+ private:
+  struct Views;
+  model::UnitCall call_of(std::size_t unit, Views& views);
+
+  const model::Model& model_;
+  model::BatchShape shape_;
+  std::map<std::string, Shape> shapes_;
+  std::map<std::string, std::int64_t> features_;
+  std::map<std::string, bool> written_;  ///< gradients that hold something already
+  std::vector<float> workspace_;
+  float label_weight_ = 0;
+  model::LossSum loss_;
+  ops::Matmuls matmuls_;
+  Stream stream_{Stream::Mode::inline_on_caller};
+};
+
+}  // namespace dstrain::test
