@@ -73,10 +73,12 @@ std::int64_t Resolver::warmup_steps() {
     return options_.warmup_steps.value;
   }
   const std::int64_t steps = training_steps();
-  const bool complete = context_.world_size > 0 && context_.train_samples > 0;
-  if (steps == 0 && complete) {
+  if (steps == 0 && context_.world_size > 0) {
     problems_.add({}, "--warmup_ratio",
-                  "there is not one whole batch in the data; use --max_steps");
+                  context_.train_samples > 0
+                      ? "the data has not one whole batch; give --max_steps"
+                      : "the number of all steps is not known here; give --max_steps, or use "
+                        "--warmup_steps");
   }
   return static_cast<std::int64_t>(
       std::ceil(options_.warmup_ratio.value * static_cast<double>(steps)));
@@ -120,17 +122,19 @@ void Resolver::resolve_warmup_lr() {
   decided(in + "warmup_max_lr", schedule.warmup_max_lr, highest ? "file" : "derived");
 
   const std::optional<std::int64_t> steps = config_.integer(in + "warmup_num_steps");
-  const bool typed = options_.warmup_steps.value > 0 || options_.warmup_ratio.value > 0;
-  if (steps && options_.warmup_steps.value > 0) {
-    check_agreement(in + "warmup_num_steps", steps, options_.warmup_steps);
-  } else if (steps && typed && warmup_steps() > 0 && warmup_steps() != *steps) {
+  const bool by_ratio = options_.warmup_steps.value == 0 && options_.warmup_ratio.value > 0;
+  const bool from_options =
+      by_ratio || options_.warmup_steps.value > 0 || config_.is_auto(in + "warmup_num_steps");
+  const std::int64_t in_options = from_options ? warmup_steps() : 0;
+  if (steps && by_ratio && in_options > 0 && in_options != *steps) {
     disagree(in + "warmup_num_steps", fmt::format("{}", *steps), options_.warmup_ratio.typed_as,
-             fmt::format("{} ({} steps)", options_.warmup_ratio.value, warmup_steps()));
+             fmt::format("{} ({} steps)", options_.warmup_ratio.value, in_options));
+  } else if (!by_ratio) {
+    check_agreement(in + "warmup_num_steps", steps, options_.warmup_steps);
   }
   constexpr std::int64_t deepspeed_default = 1000;
   constexpr std::int64_t fewest = 2;  // DeepSpeed's own floor: log(1) would be 0
-  const bool from_options = typed || config_.is_auto(in + "warmup_num_steps");
-  const std::int64_t wanted = steps ? *steps : from_options ? warmup_steps() : deepspeed_default;
+  const std::int64_t wanted = steps ? *steps : from_options ? in_options : deepspeed_default;
   schedule.warmup_num_steps = std::max(fewest, wanted);
   decided(in + "warmup_num_steps", schedule.warmup_num_steps,
           steps          ? "file"

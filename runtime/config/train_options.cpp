@@ -1,13 +1,13 @@
 #include "runtime/config/train_options.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "runtime/base/error.h"
+#include "runtime/config/flag_reader.h"
 #include "runtime/config/schema.h"
 #include "runtime/config/suggest.h"
 #include "runtime/config/train_flags.h"
@@ -17,11 +17,6 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 /// --micro-batch-size=4 -> --micro_batch_size=4; values stay as they are.
 std::string with_underscores(std::string argument) {
   if (!argument.starts_with("--")) return argument;
@@ -29,114 +24,6 @@ std::string with_underscores(std::string argument) {
   std::replace(argument.begin() + 2, argument.begin() + static_cast<std::ptrdiff_t>(end), '-', '_');
   return argument;
 }
-
-/// One problem per line.
-class FlagReader {
- public:
-  FlagReader(TrainOptions& options, Lines& problems) : options_(options), problems_(problems) {}
-
-  void read(const FlagRow& row, const std::string& typed_as, const std::string& text) {
-    const std::size_t before = problems_.size();
-    if (text.starts_with("--")) {  // the next option, taken for the value of this one
-      problems_.push_back(fmt::format("{}: needs a value", typed_as));
-      return;
-    }
-    std::visit([&](auto target) { store(row, options_.*target, typed_as, text); }, row.target);
-    if (problems_.size() == before) check_built(row, typed_as, text);
-  }
-
- private:
-  void store(const FlagRow& row,
-             Flag<std::string>& flag,
-             const std::string& typed_as,
-             const std::string& text) {
-    if (text.empty() && !row.value_optional) {
-      problems_.push_back(fmt::format("{}: needs a value", typed_as));
-    }
-    flag = {text, typed_as};
-  }
-
-  void store(const FlagRow& row,
-             Flag<std::int64_t>& flag,
-             const std::string& typed_as,
-             const std::string& text) {
-    double number = 0;
-    if (!parse_number(typed_as, text, "a whole number", number)) return;
-    constexpr double largest = 9e15;  // whole numbers are exact below
-    if (number != std::trunc(number) || std::abs(number) > largest) {
-      problems_.push_back(fmt::format("{}: expected a whole number, got {}", typed_as, text));
-    } else if (in_range(row, number, typed_as, text)) {
-      flag = {static_cast<std::int64_t>(number), typed_as};
-    }
-  }
-
-  void store(const FlagRow& row,
-             Flag<double>& flag,
-             const std::string& typed_as,
-             const std::string& text) {
-    double number = 0;
-    if (!parse_number(typed_as, text, "a number", number)) return;
-    if (in_range(row, number, typed_as, text)) flag = {number, typed_as};
-  }
-
-  void store(const FlagRow& /*row*/,
-             Flag<bool>& flag,
-             const std::string& typed_as,
-             const std::string& text) {
-    const std::string word = lower(text);
-    const auto is = [&](std::initializer_list<std::string_view> words) {
-      return std::find(words.begin(), words.end(), word) != words.end();
-    };
-    if (is({"", "1", "true", "t", "yes", "y"})) {
-      flag = {true, typed_as};
-    } else if (is({"0", "false", "f", "no", "n"})) {
-      flag = {false, typed_as};
-    } else {
-      problems_.push_back(fmt::format("{}: expected true or false, got \"{}\"", typed_as, text));
-    }
-  }
-
-  bool parse_number(const std::string& typed_as,
-                    const std::string& text,
-                    std::string_view wanted,
-                    double& number) {
-    const char* const end = text.data() + text.size();
-    const auto [stopped, error] = std::from_chars(text.data(), end, number);
-    if (!text.empty() && error == std::errc{} && stopped == end && std::isfinite(number))
-      return true;
-    problems_.push_back(fmt::format("{}: expected {}, got \"{}\"", typed_as, wanted, text));
-    return false;
-  }
-
-  bool in_range(const FlagRow& row,
-                double number,
-                const std::string& typed_as,
-                const std::string& text) {
-    if (number >= row.minimum && number <= row.maximum) return true;
-    const std::string range =
-        std::isinf(row.maximum)
-            ? fmt::format("at least {}", row.minimum)
-            : fmt::format("between {} and {}", row.minimum, std::round(row.maximum));
-    problems_.push_back(fmt::format("{}: must be {}, got {}", typed_as, range, text));
-    return false;
-  }
-
-  void check_built(const FlagRow& row, const std::string& typed_as, const std::string& text) {
-    if (row.only.empty()) return;
-    const auto allowed = split_choices(row.only);
-    if (std::holds_alternative<Flag<bool> TrainOptions::*>(row.target)) {
-      if (!(options_.*std::get<Flag<bool> TrainOptions::*>(row.target)).value) return;
-    } else if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) {
-      return;
-    }
-    problems_.push_back(fmt::format("{}{}{}: not implemented yet; leave it out or set it to {}",
-                                    typed_as, text.empty() ? "" : " ", text,
-                                    fmt::join(allowed, " or ")));
-  }
-
-  TrainOptions& options_;
-  Lines& problems_;
-};
 
 std::vector<std::string_view> known_names() {
   std::vector<std::string_view> names;
@@ -213,18 +100,51 @@ TrainOptions read_flags(std::span<const std::string> arguments, Lines& problems)
     return {};
   }
   TrainOptions options;
-  FlagReader reader(options, problems);
   for (const FlagRow& row : train_flags()) {
     check_spellings(app, row, problems);
     std::vector<std::string_view> names = split_choices(row.aliases);
     names.insert(names.begin(), row.name);
     for (const std::string_view name : names) {
       const CLI::Option* const option = app.get_option(fmt::format("--{}", name));
-      if (option->count() > 0) reader.read(row, option->get_name(), option->results().back());
+      if (option->count() == 0) continue;
+      read_flag(row, option->get_name(), option->results().back(), options, problems);
     }
   }
   report_unknown(app.remaining(), problems);
   return options;
+}
+
+void require_model(const TrainOptions& options, Lines& problems) {
+  const std::vector<std::string> random_weights = {
+      options.config_name.typed_as,         options.config_overrides.typed_as,
+      options.num_layers.typed_as,          options.hidden_size.typed_as,
+      options.num_attention_heads.typed_as, options.max_position_embeddings.typed_as};
+  const bool sizes = options.num_layers.typed() || options.hidden_size.typed();
+  if (!options.model_name_or_path.typed()) {
+    if (options.config_name.typed() || sizes) return;
+    problems.emplace_back(
+        "a model is required: --model_name_or_path DIR, or --config_name gpt2 for random weights");
+    return;
+  }
+  for (const std::string& other : random_weights) {
+    if (other.empty()) continue;
+    problems.push_back(fmt::format(
+        "{} makes random weights, but --model_name_or_path brings its own; give one of them",
+        other));
+  }
+}
+
+void check_configuration(const TrainOptions& options, Lines& problems) {
+  const Flag<std::string>& first = options.deepspeed;
+  const Flag<std::string>& second = options.deepspeed_config;
+  const bool bare = first.typed() && first.value.empty();
+  if (bare && !second.typed()) {
+    problems.emplace_back("--deepspeed needs a file, after it or after --deepspeed_config");
+  }
+  if (!bare && first.typed() && second.typed() && first.value != second.value) {
+    problems.push_back(fmt::format("--deepspeed {} and --deepspeed_config {} name two files",
+                                   first.value, second.value));
+  }
 }
 
 void raise(const Lines& problems) {
@@ -243,34 +163,10 @@ TrainOptions read_train_flags(std::span<const std::string> arguments) {
 TrainOptions parse_train_options(std::span<const std::string> arguments) {
   Lines problems;
   TrainOptions options = read_flags(arguments, problems);
-  const bool sizes = options.num_layers.typed() || options.hidden_size.typed();
   if (!options.output_dir.typed()) problems.emplace_back("--output_dir DIR is required");
   if (!options.train_file.typed()) problems.emplace_back("--train_file FILE is required");
-  if (!options.model_name_or_path.typed() && !options.config_name.typed() && !sizes) {
-    problems.emplace_back(
-        "a model is required: --model_name_or_path DIR, or --config_name gpt2 for random weights");
-  }
-  if (options.model_name_or_path.typed()) {
-    for (const auto& other :
-         {options.config_name.typed_as, options.config_overrides.typed_as,
-          options.num_layers.typed_as, options.hidden_size.typed_as,
-          options.num_attention_heads.typed_as, options.max_position_embeddings.typed_as}) {
-      if (other.empty()) continue;
-      problems.push_back(fmt::format(
-          "{} makes random weights, but --model_name_or_path brings its own; give one of them",
-          other));
-    }
-  }
-  const bool bare = options.deepspeed.typed() && options.deepspeed.value.empty();
-  if (bare && !options.deepspeed_config.typed()) {
-    problems.emplace_back("--deepspeed needs a file, after it or after --deepspeed_config");
-  }
-  const bool two_files = options.deepspeed.typed() && !bare && options.deepspeed_config.typed() &&
-                         options.deepspeed.value != options.deepspeed_config.value;
-  if (two_files) {
-    problems.push_back(fmt::format("--deepspeed {} and --deepspeed_config {} name two files",
-                                   options.deepspeed.value, options.deepspeed_config.value));
-  }
+  require_model(options, problems);
+  check_configuration(options, problems);
   raise(problems);
   return options;
 }

@@ -291,6 +291,7 @@ TEST_CASE("Resolve: schedules", "[config][resolve]") {
                      settings_of("", flags, {2, 64, 10});
                    }),
                    "not one whole batch"));
+    CHECK(contains(error_of("", flags), "--warmup_ratio: the number of all steps is not known"));
   }
   SECTION("a warmup that nothing uses is told") {
     const TrainSettings settings = settings_of("", {"--warmup_steps", "10"});
