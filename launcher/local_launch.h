@@ -17,7 +17,9 @@ struct LocalJob {
 
 /// Starts an agent with the job, passes output and signals on, and returns the exit status of the
 /// launcher when nothing of the job is left. Takes over SIGINT, SIGTERM, SIGHUP and SIGCHLD of the
-/// process, which must be single-threaded. Throws Error when the agent cannot be started.
+/// process, which must be single-threaded. When launcher or agent is killed, the other ends the
+/// job; only if both are killed at once may a process that left its rank's session survive. Throws
+/// Error when the agent cannot be started.
 int run_local_job(const LocalJob& job);
 
 }  // namespace dstrain::launcher

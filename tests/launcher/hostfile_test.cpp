@@ -86,6 +86,11 @@ TEST_CASE("Hostfile: there is a limit to its hosts and bytes", "[launcher]") {
   CHECK_THROWS_AS(launcher::read_hostfile(directory.path() / "absent"), Error);
 }
 
+TEST_CASE("Hostfile: the example is one", "[launcher]") {
+  const std::vector<HostEntry> expected{{"localhost", 2}};
+  CHECK(launcher::read_hostfile(DSTRAIN_SOURCE_DIR "/hostfiles/local") == expected);
+}
+
 TEST_CASE("Host names: what this machine is called", "[launcher]") {
   using launcher::is_this_machine;
   for (const char* name : {"localhost", "127.0.0.1", "127.1.2.3", "::1", "box.example", "box"}) {
