@@ -28,7 +28,7 @@ std::vector<std::string> with(std::vector<std::string> arguments,
   return arguments;
 }
 
-/// Text with little to learn: a tiny model is good at it after a few steps. Its period is coprime to
+/// Text with little to learn: a tiny model is good at it soon. Its period is coprime to
 /// the block size, so that every phase is seen at every position.
 std::filesystem::path write_text(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "text.txt";
@@ -62,7 +62,7 @@ TEST_CASE("train: a tiny model learns and generates what it learnt", "[e2e][trai
   test::Launch generate({"generate", "--model_name_or_path", output.string(), "--prompt",
                          "the cat sat on my mat. the c", "--max_new_tokens", "12"});
   REQUIRE(generate.wait() == 0);
-  CHECK(generate.out() == "the cat sat on my mat. the cat sat on m\n");
+  CHECK(generate.out() == "the cat sat on my mat. the cat sat on my\n");
 }
 
 TEST_CASE("train: the model that comes out goes back in", "[e2e][train]") {

@@ -9,7 +9,6 @@
 #include "launcher/port.h"
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
-#include "runtime/config/suggest.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -103,18 +102,4 @@ TEST_CASE("Port: two jobs never get the same one", "[launcher]") {
   const ReservedPort second = reserve_free_port(29500);
   CHECK(first.port != second.port);
   CHECK_THROWS_AS(reserve_port(first.port), Error);
-}
-
-TEST_CASE("Suggest: the nearest known word", "[launcher]") {
-  using namespace std::string_view_literals;
-  const std::vector<std::string_view> known{"train", "generate", "evaluate", "config"};
-  CHECK(config::suggest("trian", known) == "train");
-  CHECK(config::suggest("trin", known) == "train");
-  CHECK(config::suggest("genrate", known) == "generate");
-  CHECK(config::suggest("evalaute", known) == "evaluate");
-  CHECK(config::suggest("conf", known).empty());
-  CHECK(config::suggest("ls", known).empty());
-  CHECK(config::suggest("", known).empty());
-  CHECK(config::suggest("xxxxxxxx", known).empty());
-  CHECK(config::suggest("train", known) == "train");
 }

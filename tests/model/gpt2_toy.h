@@ -1,6 +1,6 @@
 #pragma once
 #include "runtime/model/gpt2.h"
-#include "tests/support/unit_chain.h"
+#include "tests/model/unit_chain.h"
 
 namespace dstrain::test {
 

@@ -1,4 +1,4 @@
-#include "tests/support/unit_chain.h"
+#include "tests/model/unit_chain.h"
 
 #include <algorithm>
 #include <limits>
