@@ -38,7 +38,8 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
        "ds.json:1:24: zero_optimization.device: unknown key; this key belongs in "
        R"("zero_optimization.offload_param" or in "zero_optimization.offload_optimizer")"},
       {R"({"overlap_com": true})",
-       R"(ds.json:1:2: overlap_com: unknown key; did you mean "overlap_comm" in "zero_optimization"?)"},
+       R"(ds.json:1:2: overlap_com: unknown key; did you mean "overlap_comm" in )"
+       R"("zero_optimization"?)"},
       {R"({"gradient_accumulation": 2})",
        "ds.json:1:2: gradient_accumulation: unknown key; did you mean "
        R"("gradient_accumulation_steps"?)"},
@@ -51,7 +52,8 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
        "out"},
       // Types and ranges.
       {R"({"train_batch_size": "8"})",
-       R"(ds.json:1:22: train_batch_size: expected a whole number, got "8"; without the quotes: 8)"},
+       R"(ds.json:1:22: train_batch_size: expected a whole number, got "8"; )"
+       "without the quotes: 8"},
       {R"({"train_batch_size": 8.5})",
        "ds.json:1:22: train_batch_size: expected a whole number, got 8.5"},
       {R"({"train_batch_size": true})",
@@ -81,8 +83,8 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
        "ds.json:1:22: fp16.enabled: true: 16-bit training is not implemented yet; leave it out or "
        "set it to false"},
       {R"({"zero_optimization": {"offload_param": {"device": "nvme"}}})",
-       R"(ds.json:1:52: zero_optimization.offload_param.device: "nvme": offload is not implemented )"
-       R"(yet; leave it out or set it to "none")"},
+       R"(ds.json:1:52: zero_optimization.offload_param.device: "nvme": offload is not )"
+       R"(implemented yet; leave it out or set it to "none")"},
       {R"({"communication_data_type": "bfp16"})",
        R"(ds.json:1:29: communication_data_type: "bfp16": communication in 16 bits is not )"
        R"(implemented yet; leave it out or set it to null or "fp32")"},
@@ -117,8 +119,8 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
        "ds.json:1:52: optimizer.params.betas: must be two numbers in [0, 1)"},
       {R"({"optimizer": {"type": "Adam", "params": {"betas": [0.9, 1]}}})",
        "ds.json:1:52: optimizer.params.betas: must be two numbers in [0, 1)"},
-      {R"({"optimizer": {"type": "Adam", "params": {"torch_adam": true, "bias_correction": true}}})",
-       "ds.json:1:82: optimizer.params.bias_correction: torch's Adam has no such parameter; leave "
+      {R"({"optimizer": {"type": "Adam", "params": {"torch_adam": true,"bias_correction": true}}})",
+       "ds.json:1:81: optimizer.params.bias_correction: torch's Adam has no such parameter; leave "
        "out torch_adam"},
       {R"({"scheduler": {"type": "warmuplr"}})",
        R"(ds.json:1:24: scheduler.type: unknown type "warmuplr"; did you mean "WarmupLR"?)"},
@@ -165,7 +167,8 @@ TEST_CASE("DsConfig: all problems at once in the order of the file", "[config][d
 
 TEST_CASE("DsConfig: what leaves a feature off is silent", "[config][ds_config]") {
   const DsConfig config = DsConfig::parse(R"({
-  "fp16": {"enabled": false, "loss_scale": 0, "loss_scale_window": 0}, "bfloat16": {"enabled": "auto"},
+  "fp16": {"enabled": false, "loss_scale": 0, "loss_scale_window": 0},
+  "bfloat16": {"enabled": "auto"},
   "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "none", "pin_memory": true},
     "offload_param": {}, "zero_hpz_partition_size": 1, "mics_shard_size": -1, "zenflow": null,
     "zero_quantized_weights": false},

@@ -153,7 +153,7 @@ TEST_CASE("JsonReader: bombs are refused quickly", "[config][json]") {
 
 TEST_CASE("JsonReader: agrees with another reader on damaged texts", "[config][json]") {
   const std::string good =
-      R"({"a": [1, -2.5e3, {"b": "x\n\u00e9\ud83d\ude00"}], "c": true, "d": null, "e": "ü", "f": {}})";
+      R"({"a": [1, -2.5e3, {"b": "x\n\u00e9\ud83d\ude00"}], "c": true, "d": null, "e": "ü"})";
   const std::string alphabet = "{}[]\",:0123456789.eE+-tfnu\\ \n\xC3\x01";
   for (unsigned seed = 0; seed < 3000; ++seed) {
     std::minstd_rand random(seed);
