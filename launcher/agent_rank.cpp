@@ -40,6 +40,10 @@ std::vector<EnvVar> environment(const AgentRank::Context& context, const RankSpe
     const int share = cores_per_rank(context.cores, static_cast<int>(context.job.ranks.size()));
     set_env(env, env::omp_num_threads, std::to_string(share));
   }
+  // libgomp's threads spin for minutes of CPU time otherwise, which starves whoever else is there.
+  if (!is_set(env, "OMP_WAIT_POLICY") && !is_set(env, "GOMP_SPINCOUNT")) {
+    set_env(env, "GOMP_SPINCOUNT", "20000");
+  }
   for (const EnvVar& variable : rank.env) set_env(env, variable.name, variable.value);
   return env;
 }

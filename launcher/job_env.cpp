@@ -70,6 +70,7 @@ std::vector<EnvVar> job_environment(const LaunchOptions& options,
   set_env(variables, env::world_size, std::to_string(plan.world_size()));
   set_env(variables, env::cross_size, std::to_string(plan.hosts().size()));
   set_env(variables, env::job, identity.id);
+  set_env(variables, env::log_level, options.log_level);
   set_default(variables, env::token, identity.token);
   set_default(variables, env::timeout, "600");
   set_default(variables, env::device, "auto");

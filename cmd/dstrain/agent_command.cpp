@@ -4,7 +4,7 @@
 #include "launcher/agent.h"
 #include "runtime/base/error.h"
 
-namespace dstrain {
+namespace dstrain::cmd {
 
 int agent_command(std::span<const std::string> arguments) {
   if (!arguments.empty() || isatty(STDIN_FILENO) != 0) {
@@ -13,4 +13,4 @@ int agent_command(std::span<const std::string> arguments) {
   return launcher::run_agent();
 }
 
-}  // namespace dstrain
+}  // namespace dstrain::cmd

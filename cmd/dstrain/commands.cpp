@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace dstrain {
+namespace dstrain::cmd {
 namespace {
 
 using Kind = CommandInfo::Kind;
@@ -28,4 +28,4 @@ const CommandInfo* find_command(std::string_view name) {
   return found == commands.end() ? nullptr : found;
 }
 
-}  // namespace dstrain
+}  // namespace dstrain::cmd

@@ -4,7 +4,7 @@
 
 #include "launcher/options.h"
 
-namespace dstrain {
+namespace dstrain::cmd {
 
 /// `dstrain agent`: see launcher/agent.h.
 int agent_command(std::span<const std::string> arguments);
@@ -32,4 +32,4 @@ std::span<const CommandInfo> all_commands();
 /// The command with this name, or null.
 const CommandInfo* find_command(std::string_view name);
 
-}  // namespace dstrain
+}  // namespace dstrain::cmd

@@ -10,7 +10,7 @@
 #include "runtime/config/report.h"
 #include "runtime/config/suggest.h"
 
-namespace dstrain {
+namespace dstrain::cmd {
 namespace {
 
 constexpr std::string_view usage =
@@ -101,4 +101,4 @@ int config_command(std::span<const std::string> arguments) {
   return status::done;
 }
 
-}  // namespace dstrain
+}  // namespace dstrain::cmd

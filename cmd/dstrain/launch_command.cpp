@@ -21,7 +21,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/worker_env.h"
 
-namespace dstrain {
+namespace dstrain::cmd {
 namespace {
 
 using launcher::LaunchOptions;
@@ -100,12 +100,12 @@ launcher::ReservedPort choose_port(const LaunchOptions& options) {
 
 int launch_command(const launcher::CommandLine& line) {
   const LaunchOptions& options = line.options;
-  if (cmd::asks_for_help(line.command)) return fmt::print("{}", cmd::command_help()), status::done;
+  if (asks_for_help(line.command)) return fmt::print("{}", command_help()), status::done;
   check_allocation(options);
   const launcher::Resources resources = launcher::resolve_resources(
       options, launcher::this_machine(), launcher::find_hostfile(options));
   for (const std::string& warning : resources.warnings) log_warning(warning);
-  cmd::check_command(line.command, {resources.plan.world_size(), options.device_memory_bytes});
+  check_command(line.command, {resources.plan.world_size(), options.device_memory_bytes});
   const launcher::ReservedPort port = choose_port(options);
   const launcher::JobIdentity identity{
       fmt::format("{}-{}", time_stamp(), launcher::random_hex(3)), launcher::random_hex(32),
@@ -125,4 +125,4 @@ int launch_command(const launcher::CommandLine& line) {
   return launcher::run_local_job(local_job(options, resources.plan, identity, std::move(spec)));
 }
 
-}  // namespace dstrain
+}  // namespace dstrain::cmd

@@ -11,7 +11,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/worker_env.h"
 
-namespace dstrain {
+namespace dstrain::cmd {
 namespace {
 
 void print_help() {
@@ -60,12 +60,12 @@ int run(std::span<const std::string> arguments) {
 }
 
 }  // namespace
-}  // namespace dstrain
+}  // namespace dstrain::cmd
 
 int main(int argc, char** argv) {
   try {
     dstrain::launcher::fill_standard_streams();
-    return dstrain::run(std::vector<std::string>(argv + 1, argv + argc));
+    return dstrain::cmd::run(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const dstrain::Error& error) {
     fmt::print(stderr, "dstrain: error: {}\n", error.what());
     return dstrain::exit_status(error.code());

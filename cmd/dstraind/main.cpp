@@ -1,4 +1,5 @@
 // The training daemon: one process per rank, started by dstrain, srun or by hand.
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
@@ -32,7 +33,8 @@ int run(const std::vector<std::string>& arguments) {
 
 int main(int argc, char* argv[]) {
   try {
-    dstrain::start_log("info");
+    const char* const level = std::getenv(dstrain::env::log_level);
+    dstrain::start_log(level != nullptr ? level : "info");
     return run({argv + 1, argv + argc});
   } catch (const dstrain::Error& error) {
     dstrain::log_error(error.what());

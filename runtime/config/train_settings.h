@@ -83,7 +83,7 @@ struct TrainSettings {
   double gradient_clipping = 0;  ///< largest global norm; 0: none
   std::uint64_t seed = 42;
   bool gradient_checkpointing = false;
-  std::int64_t steps_per_print = 0;   ///< 0: the progress line decides
+  std::int64_t steps_per_print = 0;   ///< of the progress line; 0: as logging_steps
   std::string ds_config_text;         ///< the configuration as given, for the record
   std::vector<std::string> warnings;  ///< one line each, to be logged once
 };

@@ -75,9 +75,7 @@ Trainer::Outcome Trainer::run() {
     const double rate =
         optim::learning_rate(settings.schedule, settings.optimizer.learning_rate, step);
     const StepResult result = parts_.engine.train_step({step, rate, load_step(step)});
-    if (step == 1 || step == total_steps_ || due(step, settings.output.logging_steps)) {
-      report(step, rate, result);
-    }
+    report(step, rate, result);
     if (step != total_steps_ && due(step, settings.output.eval_steps)) evaluate(step);
   }
   evaluate(total_steps_);
@@ -109,12 +107,19 @@ monitor::StepMetrics Trainer::measure(std::int64_t step) {
 }
 
 void Trainer::report(std::int64_t step, double learning_rate, const StepResult& result) {
+  const bool edge = step == 1 || step == total_steps_;
+  const bool logged = edge || due(step, parts_.settings.output.logging_steps);
+  const bool printed = parts_.settings.steps_per_print > 0
+                           ? edge || due(step, parts_.settings.steps_per_print)
+                           : logged;
+  if (!logged && !printed) return;
   monitor::StepMetrics metrics = measure(step);
   metrics.loss = result.loss;
   metrics.learning_rate = learning_rate;
   metrics.gradient_norm = result.gradient_norm;
   if (parts_.metrics == nullptr) return;
-  parts_.metrics->write(metrics);
+  if (logged) parts_.metrics->write(metrics);
+  if (!printed) return;
   const double seconds_per_step =
       (parts_.clock.now_seconds() - started_at_seconds_) / static_cast<double>(step);
   parts_.say(monitor::progress_line(

@@ -28,8 +28,8 @@ struct Sizes {
 };
 
 TEST_CASE("Matmul: every combination of flags and strides", "[ops][matmul]") {
-  const auto [m, n, k] =
-      GENERATE(Sizes{1, 1, 1}, Sizes{5, 7, 3}, Sizes{33, 65, 17}, Sizes{64, 48, 96}, Sizes{65, 1024, 9});
+  const auto [m, n, k] = GENERATE(Sizes{1, 1, 1}, Sizes{5, 7, 3}, Sizes{33, 65, 17},
+                                  Sizes{64, 48, 96}, Sizes{65, 1024, 9});
   const bool a_transposed = GENERATE(false, true);
   const bool b_transposed = GENERATE(false, true);
   const bool with_bias = GENERATE(false, true);
