@@ -87,16 +87,16 @@ void plan(TrainSetup& setup, TrainPlace place) {
 
 TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace place) {
   const config::TrainOptions options = config::parse_train_options(arguments);
-  config::Context context{.world_size = place.world_size};
   TrainSetup setup;
-  // Once without the model and the data, to learn which they are; then with what "auto" needs.
-  setup.settings = config::resolve(options, context);
+  // Once without anything known, to learn which model and data are meant; then with both.
+  setup.settings = config::resolve(options, {});
   setup.model = model::make_gpt2(model_config(setup.settings.model));
   open_data(setup, setup.settings.data);
   const config::DataSettings data = setup.settings.data;
-  context.hidden = setup.model.hidden;
-  context.train_samples = data::sample_count(*setup.training_tokens, data.block_size);
-  setup.settings = config::resolve(options, context);
+  setup.settings = config::resolve(
+      options, {.world_size = place.world_size,
+                .hidden = setup.model.hidden,
+                .train_samples = data::sample_count(*setup.training_tokens, data.block_size)});
   setup.settings.data = data;
   check_batch(setup);
   setup.initial_parameters = open_parameters(setup);

@@ -33,3 +33,14 @@ TEST_CASE("learning_rate: WarmupLR follows DeepSpeed", "[optim][schedule]") {
           Approx(row.rates[i]).epsilon(1e-8));
   }
 }
+
+TEST_CASE("learning_rate: constant_with_warmup follows Hugging Face", "[optim][schedule]") {
+  // get_constant_schedule_with_warmup(optimizer, 4): lr 1 at each update.
+  ScheduleSettings schedule{ScheduleSettings::Kind::constant_with_warmup, 0, 1, 4};
+  const std::vector<double> rates{0, 0.25, 0.5, 0.75, 1, 1};
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    CHECK(learning_rate(schedule, 1, static_cast<std::int64_t>(i) + 1) == rates[i]);
+  }
+  schedule.warmup_num_steps = 0;
+  CHECK(learning_rate(schedule, 1, 2) == 1);
+}
