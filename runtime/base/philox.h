@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
 
 namespace dstrain {
 
@@ -40,7 +41,11 @@ constexpr float uniform_float(std::uint32_t word) {
   return static_cast<float>(word >> 8) * 0x1.0p-24F;
 }
 
-/// Standard normal number of element `key.index`, by Box-Muller in double, rounded to float.
+/// Standard normal numbers of the elements from `key.index` on, by Box-Muller in double, rounded to
+/// float. Element e is number e % 4 of Philox block e / 4: any range equals that of a whole draw.
+void normal_floats(RandomKey key, std::span<float> values);
+
+/// The standard normal number of element `key.index`.
 float normal_float(const RandomKey& key);
 
 /// Uniform integer in [0, bound) by multiply-shift (Lemire 2019); bound > 0. The bias is below

@@ -34,11 +34,12 @@ void RandomSource::read(const ParameterSpec& spec,
   }
   constexpr std::int64_t block = 16384;
   parallel_for(round_up(count, block) / block, [&](std::int64_t b) {
-    for (std::int64_t i = b * block; i < std::min(count, (b + 1) * block); ++i) {
-      const RandomKey key{seed_, RandomPurpose::init, ordinal,
-                          static_cast<std::uint64_t>(begin + i)};
-      values[static_cast<std::size_t>(i)] = spec.init.stddev * normal_float(key);
-    }
+    const std::int64_t from = b * block;
+    const auto part = values.subspan(static_cast<std::size_t>(from),
+                                     static_cast<std::size_t>(std::min(block, count - from)));
+    normal_floats({seed_, RandomPurpose::init, ordinal, static_cast<std::uint64_t>(begin + from)},
+                  part);
+    for (float& value : part) value *= spec.init.stddev;
   });
 }
 

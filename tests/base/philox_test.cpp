@@ -82,6 +82,33 @@ TEST_CASE("Philox: normal numbers have the moments of the standard normal", "[ba
   CHECK(std::abs(moments[4] - 3) < sigmas * std::sqrt(96.0));
 }
 
+TEST_CASE("Philox: normal numbers are unrelated to their neighbours", "[base][philox]") {
+  constexpr std::size_t count = 200'000;
+  std::vector<float> values(count);
+  dstrain::normal_floats({.seed = 11}, values);
+  for (const std::size_t lag : {1U, 2U, 3U, 4U}) {
+    double product = 0;
+    double squares = 0;
+    for (std::size_t i = lag; i < count; ++i) {
+      product += double{values[i]} * double{values[i - lag]} / count;
+      squares += double{values[i]} * double{values[i]} * values[i - lag] * values[i - lag] / count;
+    }
+    CAPTURE(lag);
+    CHECK(std::abs(product) < 5.0 / std::sqrt(double{count}));
+    CHECK(std::abs(squares - 1) < 5.0 * std::sqrt(8.0 / count));
+  }
+}
+
+TEST_CASE("Philox: a range of normal numbers is part of the whole", "[base][philox]") {
+  std::vector<float> whole(50);
+  dstrain::normal_floats({.seed = 2, .index = 1000}, whole);
+  const auto begin = GENERATE(0U, 1U, 2U, 3U, 4U, 7U);
+  std::vector<float> part(13);
+  dstrain::normal_floats({.seed = 2, .index = 1000 + begin}, part);
+  CHECK(std::equal(part.begin(), part.end(), whole.begin() + begin));
+  CHECK(normal_float({.seed = 2, .index = 1000 + begin}) == whole[begin]);
+}
+
 TEST_CASE("Philox: uniform_below stays below and is even", "[base][philox]") {
   const auto bound = GENERATE(std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{3},
                               std::uint64_t{10}, std::uint64_t{97});
