@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 out=out/quickstart
 model=$out/model
-steps=${QUICKSTART_STEPS:-600}
+steps=${QUICKSTART_STEPS:-2000}
 dictionary=/usr/share/dictd/gcide.dict.dz
 dstrain=build/release/bin/dstrain
 
@@ -47,14 +47,14 @@ train() {
   "$dstrain" --num_gpus 2 train \
     --deepspeed examples/quickstart/ds_config.json \
     --config_name gpt2 \
-    --config_overrides n_layer=4,n_embd=192,n_head=6,n_positions=128,vocab_size=256 \
+    --config_overrides n_layer=4,n_embd=192,n_head=3,n_positions=128,vocab_size=256 \
     --tokenizer byte \
     --train_file "$out/train.txt" \
     --validation_file "$out/held_out.txt" \
     --block_size 128 \
-    --per_device_train_batch_size 8 \
+    --per_device_train_batch_size 4 \
     --max_steps "$steps" \
-    --logging_steps 10 \
+    --logging_steps 50 \
     --seed 1 \
     --output_dir "$model" \
     --overwrite_output_dir
