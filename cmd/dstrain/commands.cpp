@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/base/error.h"
+
 namespace dstrain::cmd {
 namespace {
 
@@ -15,6 +17,11 @@ constexpr std::array<CommandInfo, 4> commands{{
     {"agent", Kind::tool, "", agent_command},
 }};
 
+/// Commands that will come: their names are no program's.
+constexpr std::array<std::string_view, 11> unbuilt{
+    "estimate", "plan",   "checkpoint", "zero_to_fp32", "evaluate", "tokenize",
+    "bench",    "doctor", "status",     "save",         "stop"};
+
 }  // namespace
 
 std::span<const CommandInfo> all_commands() {
@@ -22,6 +29,10 @@ std::span<const CommandInfo> all_commands() {
 }
 
 const CommandInfo* find_command(std::string_view name) {
+  if (std::find(unbuilt.begin(), unbuilt.end(), name) != unbuilt.end()) {
+    fail(ErrorCode::usage, "the command {} is not built yet; a program of that name: ./{}", name,
+         name);
+  }
   const auto* const found =
       std::find_if(commands.begin(), commands.end(),
                    [name](const CommandInfo& command) { return command.name == name; });

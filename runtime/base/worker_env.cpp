@@ -53,6 +53,12 @@ WorkerEnv read_worker_env() {
   worker.timeout_seconds = int_from_env(env::timeout, 600);
   worker.device_memory_bytes =
       integer_from_env(env::device_memory, 0, std::numeric_limits<std::int64_t>::max());
+  const char* const device = std::getenv(env::device);
+  if (device != nullptr && std::string_view(device) != "auto" &&
+      std::string_view(device) != "cpu") {
+    fail(ErrorCode::usage, "{}={}: this build computes on the CPU only; use auto or cpu",
+         env::device, device);
+  }
   if (const char* address = std::getenv(env::master_addr)) worker.master_addr = address;
   if (const char* token = std::getenv(env::token)) worker.token = token;
   if (worker.rank >= worker.world_size || worker.local_rank >= worker.local_world_size ||

@@ -93,15 +93,22 @@ TEST_CASE("Launch: arguments arrive byte for byte", "[e2e]") {
 }
 
 TEST_CASE("Launch: Python programs get their local rank first", "[e2e]") {
+  // A stand-in shows what the interpreter is given: Python is not needed to test.
   const test::TempDir directory;
+  const std::filesystem::path python = directory.path() / "python3";
+  write_text_file(python, "#!/bin/sh\nfor word; do printf '<%s>' \"$word\"; done; echo\n");
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
   const std::string script = (directory.path() / "show.py").string();
-  write_text_file(script, "import sys\nprint(sys.argv[1:])\n");
-  Launch launch({"-q", "--num_gpus", "2", script, "--num_gpus", "7"});
+  write_text_file(script, "never read\n");
+  const Launch::Options options{
+      .env = {{"PATH", directory.path().string() + ":" + std::getenv("PATH")}}, .directory = {}};
+  Launch launch({"-q", "--num_gpus", "2", script, "--num_gpus", "7"}, options);
   CHECK(launch.wait() == 0);
-  CHECK(launch.out().find("[rank 1]: ['--local_rank=1', '--num_gpus', '7']") != std::string::npos);
-  Launch without({"-q", "--no_local_rank", script, "a b"});
+  CHECK(launch.out().find("[rank 1]: <-u><" + script + "><--local_rank=1><--num_gpus><7>") !=
+        std::string::npos);
+  Launch without({"-q", "--no_local_rank", script, "a b"}, options);
   CHECK(without.wait() == 0);
-  CHECK(without.out() == "['a b']\n");
+  CHECK(without.out() == "<-u><" + script + "><a b>\n");
 }
 
 TEST_CASE("Launch: prefixes and streams", "[e2e]") {

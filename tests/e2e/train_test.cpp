@@ -1,3 +1,4 @@
+#include <array>
 #include <csignal>
 #include <fstream>
 
@@ -134,6 +135,50 @@ TEST_CASE("train: mistakes end with status 2 before a rank starts", "[e2e][train
     CHECK(launch.err().find("rank") == std::string::npos);
     CHECK(!std::filesystem::exists(folder.path() / "out"));
   }
+}
+
+TEST_CASE("train: a token that the model does not know is found before a rank starts", "[e2e]") {
+  const test::TempDir folder;
+  test::Launch launch({"--num_gpus", "2", "train", "--output_dir", (folder.path() / "out").string(),
+                       "--train_file", (test::golden_folder / "tokens.bin").string(),
+                       "--config_name", "gpt2", "--config_overrides",
+                       "n_layer=1,n_embd=32,n_head=2,vocab_size=150,n_positions=32", "--block_size",
+                       "32", "--max_steps", "1"});
+  CHECK(launch.wait() == 2);
+  CAPTURE(launch.err());
+  CHECK(launch.err().find("tokens.bin") != std::string::npos);
+  CHECK(launch.err().find("rank") == std::string::npos);
+}
+
+TEST_CASE("dstrain: a command that is not built says so", "[e2e]") {
+  test::Launch launch({"plan"});
+  CHECK(launch.wait() == 2);
+  CHECK(launch.err().find("the command plan is not built yet") != std::string::npos);
+}
+
+TEST_CASE("train: tracked model states follow the ZeRO formula", "[e2e][train][memory]") {
+  const test::TempDir folder;
+  const std::string text = write_text(folder.path()).string();
+  const int ranks = GENERATE(1, 2, 4);
+  const int stage = GENERATE(0, 1, 2, 3);
+  CAPTURE(ranks, stage);
+  const json config{
+      {"train_micro_batch_size_per_gpu", 1},
+      {"zero_optimization", {{"stage", stage}, {"stage3_param_persistence_threshold", 0}}}};
+  const test::TrainRun run =
+      test::run_train(ranks, config, folder.path() / "out",
+                      {"--config_name", "gpt2", "--config_overrides",
+                       "n_layer=3,n_embd=96,n_head=2,vocab_size=256,n_positions=32", "--block_size",
+                       "32", "--train_file", text, "--max_steps", "1"});
+  REQUIRE(run.status == 0);
+  constexpr double psi = 256 * 96 + 32 * 96 + 3 * (12 * 96 * 96 + 13 * 96) + 2 * 96;
+  const double n = ranks;
+  const std::array<double, 4> formula{16 * psi, 8 * psi + 8 * psi / n, 4 * psi + 12 * psi / n,
+                                      16 * psi / n};
+  const json& memory = run.metrics.back().at("device_memory");
+  const double states = memory.at("parameters").get<double>() +
+                        memory.at("gradients").get<double>() + memory.at("optimizer").get<double>();
+  CHECK(states == Approx(formula.at(static_cast<std::size_t>(stage))).epsilon(0.05));
 }
 
 TEST_CASE("train: a device memory budget is kept or refused", "[e2e][train]") {

@@ -2,29 +2,14 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/model/gpt2.h"
+#include "tests/support/toy_gpt2.h"
 
 using namespace dstrain;
 using engine::FrameMode;
 using engine::Pass;
 
-namespace {
-
-model::Model toy_model() {
-  model::Gpt2Config config;
-  config.vocab_size = 64;
-  config.n_positions = 8;
-  config.n_embd = 16;
-  config.n_layer = 6;
-  config.n_head = 2;
-  config.n_inner = 64;
-  return model::make_gpt2(config);
-}
-
-}  // namespace
-
 TEST_CASE("FramePlan: the schedule runs the loss unit once", "[engine][frame]") {
-  const model::Model model = toy_model();
+  const model::Model model = test::toy_gpt2();
   const auto mode = GENERATE(FrameMode::training, FrameMode::checkpointing);
   const engine::FramePlan plan = engine::plan_frame(model, {{2, 8}, mode});
   const int units = static_cast<int>(model.units.size());
@@ -37,7 +22,7 @@ TEST_CASE("FramePlan: the schedule runs the loss unit once", "[engine][frame]") 
 }
 
 TEST_CASE("FramePlan: what a call uses lives through it", "[engine][frame]") {
-  const model::Model model = toy_model();
+  const model::Model model = test::toy_gpt2();
   const auto mode = GENERATE(FrameMode::training, FrameMode::checkpointing, FrameMode::inference);
   const engine::FramePlan plan = engine::plan_frame(model, {{2, 8}, mode});
   for (int t = 0; t < static_cast<int>(plan.calls.size()); ++t) {
@@ -57,7 +42,7 @@ TEST_CASE("FramePlan: what a call uses lives through it", "[engine][frame]") {
 }
 
 TEST_CASE("FramePlan: checkpointing and inference take less", "[engine][frame]") {
-  const model::Model model = toy_model();
+  const model::Model model = test::toy_gpt2();
   const auto bytes = [&](FrameMode mode) {
     return engine::Frame::bytes(model, {{4, 8}, mode});
   };

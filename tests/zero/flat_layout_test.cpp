@@ -4,27 +4,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/model/gpt2.h"
+#include "tests/support/toy_gpt2.h"
 
 using namespace dstrain;
 
-namespace {
-
-model::Model toy_model() {
-  model::Gpt2Config config;
-  config.vocab_size = 101;
-  config.n_positions = 16;
-  config.n_embd = 24;
-  config.n_layer = 3;
-  config.n_head = 2;
-  config.n_inner = 96;
-  return model::make_gpt2(config);
-}
-
-}  // namespace
-
 TEST_CASE("FlatLayout: every element has one place", "[zero][layout]") {
-  const model::Model model = toy_model();
+  const model::Model model = test::toy_gpt2();
   const int world = GENERATE(1, 2, 3, 5, 8);
   const std::int64_t threshold = GENERATE(0, 600, 1'000'000);
   const zero::FlatLayout layout(model, {world, threshold});
@@ -49,7 +34,7 @@ TEST_CASE("FlatLayout: every element has one place", "[zero][layout]") {
 }
 
 TEST_CASE("FlatLayout: segments hold one class each", "[zero][layout]") {
-  const model::Model model = toy_model();
+  const model::Model model = test::toy_gpt2();
   const zero::FlatLayout layout(model, {2, 600});
   for (const zero::Segment& segment : layout.segments()) {
     for (const int index : segment.parameters) {
@@ -62,7 +47,7 @@ TEST_CASE("FlatLayout: segments hold one class each", "[zero][layout]") {
 }
 
 TEST_CASE("FlatLayout: borrowed parameters are found at their owner", "[zero][layout]") {
-  const model::Model model = toy_model();
+  const model::Model model = test::toy_gpt2();
   const zero::FlatLayout layout(model, {2, 0});
   const int head = layout.units() - 1;
   const int borrowed = layout.unit_parameters(head).back();
@@ -72,7 +57,7 @@ TEST_CASE("FlatLayout: borrowed parameters are found at their owner", "[zero][la
 }
 
 TEST_CASE("FlatLayout: persistent parameters stop at their total", "[zero][layout]") {
-  const model::Model model = toy_model();
+  const model::Model model = test::toy_gpt2();
   const zero::FlatLayout layout(
       model, {.world = 2, .persistence_threshold_numel = 600, .persistence_total_numel = 1000});
   std::int64_t persistent = 0;

@@ -1,0 +1,57 @@
+#pragma once
+#include <filesystem>
+
+#include "cmd/train_setup.h"
+#include "runtime/base/worker_env.h"
+#include "runtime/comm/make_communicator.h"
+#include "runtime/engine/trainer.h"
+#include "runtime/optim/adamw.h"
+#include "zero/resident_states.h"
+#include "zero/sharded_store.h"
+
+namespace dstrain::cmd {
+
+/// The device's memory, counted by category and bounded by the budget.
+struct DeviceMemory {
+  explicit DeviceMemory(Bytes limit)
+      : parameters(host, ledger, {MemoryCategory::parameters, limit}),
+        gradients(host, ledger, {MemoryCategory::gradients, limit}),
+        optimizer(host, ledger, {MemoryCategory::optimizer, limit}),
+        activations(host, ledger, {MemoryCategory::activations, limit}),
+        buffers(host, ledger, {MemoryCategory::buffers, limit}) {}
+  HostMemory host;
+  MemoryLedger ledger;
+  TrackedMemory parameters;
+  TrackedMemory gradients;
+  TrackedMemory optimizer;
+  TrackedMemory activations;
+  TrackedMemory buffers;
+};
+
+/// The parts of a training rank, in the order in which they depend on each other.
+class TrainingRank {
+ public:
+  /// Meets the other ranks and loads the parameters. Collective.
+  TrainingRank(TrainSetup setup, const WorkerEnv& worker);
+
+  engine::Trainer::Outcome train();
+  /// Writes the model to the output directory.
+  void save();
+
+ private:
+  [[nodiscard]] std::filesystem::path output_file(const std::string& name) const;
+
+  TrainSetup setup_;
+  WorkerEnv worker_;
+  Stream stream_{Stream::Mode::inline_on_caller};
+  DeviceMemory memory_;
+  comm::World world_;
+  ops::Matmuls matmuls_;
+  std::vector<std::int64_t> runs_;
+  optim::AdamW optimizer_;
+  zero::ResidentStates states_;
+  zero::ShardedStore store_;
+  engine::Engine engine_;
+};
+
+}  // namespace dstrain::cmd
