@@ -15,7 +15,8 @@ seq 1 20000 >"$work/text.txt"
 
 field() { sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" "$work/out/metrics.jsonl" | tail -n 1; }
 
-echo "| stage | ranks | parameters | gradients | optimizer | model states | formula | ratio | buffers | activations | peak |"
+echo -n "| stage | ranks | parameters | gradients | optimizer | model states | formula | ratio "
+echo "| buffers | activations | peak |"
 echo "|---|---|---|---|---|---|---|---|---|---|---|"
 for stage in 0 1 2 3; do
   for ranks in 1 2 4; do
@@ -29,10 +30,15 @@ for stage in 0 1 2 3; do
       -v g="$(field gradients)" -v o="$(field optimizer)" -v b="$(field buffers)" \
       -v a="$(field activations)" -v peak="$(field device)" '
       BEGIN {
-        formula = psi * (stage == 0 ? 16 : stage == 1 ? 8 + 8 / n : stage == 2 ? 4 + 12 / n : 16 / n)
         m = 1048576
-        printf "| %d | %d | %.0f | %.0f | %.0f | %.0f | %.0f | %.3f | %.0f | %.0f | %.0f |\n", stage, n,
-          p / m, g / m, o / m, (p + g + o) / m, formula / m, (p + g + o) / formula, b / m, a / m, peak / m
+        states = p + g + o
+        if (stage == 0) formula = 16 * psi
+        if (stage == 1) formula = 8 * psi + 8 * psi / n
+        if (stage == 2) formula = 4 * psi + 12 * psi / n
+        if (stage == 3) formula = 16 * psi / n
+        printf "| %d | %d | %.0f | %.0f | %.0f ", stage, n, p / m, g / m, o / m
+        printf "| %.0f | %.0f | %.3f ", states / m, formula / m, states / formula
+        printf "| %.0f | %.0f | %.0f |\n", b / m, a / m, peak / m
       }'
   done
 done
