@@ -44,9 +44,9 @@ Order Supervisor::rank_exited(const Exit& exit, double now) {
   if (status == status::stopped_with_checkpoint) ++ended_with_checkpoint_;
   if (status == status::done || phase_ != Phase::running) return Order::none;
   failure_ = RankFailure{exit.rank, exit.wait_status, exit.oom};
-  // A rank that saved and stopped is no crash: the others save too and get the time for it.
-  return stop(now, status == status::stopped_with_checkpoint ? settings_.stop_grace_seconds
-                                                             : settings_.crash_grace_seconds);
+  // A rank that was asked to stop is no crash: the others save too and get the time for it.
+  const bool stopped = status == status::stopped_with_checkpoint || status == status::interrupted;
+  return stop(now, stopped ? settings_.stop_grace_seconds : settings_.crash_grace_seconds);
 }
 
 Order Supervisor::launch_failed(double now) {
