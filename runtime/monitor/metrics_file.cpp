@@ -10,10 +10,6 @@
 namespace dstrain::monitor {
 namespace {
 
-constexpr std::array<const char*, 4> tier_names{"device", "host", "pinned", "nvme"};
-constexpr std::array<const char*, 5> category_names{"parameters", "gradients", "optimizer",
-                                                    "activations", "buffers"};
-
 template <std::size_t N>
 nlohmann::ordered_json named(const std::array<const char*, N>& names,
                              const std::array<Bytes, N>& bytes) {
@@ -42,8 +38,8 @@ void MetricsFile::write(const StepMetrics& metrics) {
       {"tokens_per_second", metrics.tokens_per_second},
       {"step_seconds", metrics.step_seconds},
       {"model_tflops", metrics.model_tflops},
-      {"memory", named(tier_names, metrics.memory)},
-      {"device_memory", named(category_names, metrics.device_categories)}};
+      {"memory", named(memory_tier_names, metrics.memory)},
+      {"device_memory", named(memory_category_names, metrics.device_categories)}};
   write_line(line.dump());
 }
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runtime/base/units.h"
+#include "runtime/device/memory_resource.h"
 
 namespace dstrain::monitor {
 
@@ -21,8 +21,9 @@ struct StepMetrics {
   double tokens_per_second = 0;
   double step_seconds = 0;  ///< mean since the last logged step
   double model_tflops = 0;
-  std::array<Bytes, 4> memory{};             ///< peak of the largest rank, by MemoryTier
-  std::array<Bytes, 5> device_categories{};  ///< of `device`, by MemoryCategory
+  /// Peak of the largest rank, by MemoryTier, and what `device` consists of, by MemoryCategory.
+  std::array<Bytes, memory_tier_names.size()> memory{};
+  std::array<Bytes, memory_category_names.size()> device_categories{};
 };
 
 struct EvalMetrics {

@@ -15,7 +15,7 @@ struct Progress {
   double seconds_left = 0;
 };
 
-/// "step 120/400 | loss 2.318 | lr 6.0e-04 | norm 0.81 | 31,204 tokens/s | ETA 1m12s".
+/// "step 120/400 | loss 2.3180 | lr 6.00e-04 | norm 0.810 | 31,204 tokens/s | ETA 1m12s".
 std::string progress_line(const Progress& progress);
 
 }  // namespace dstrain::monitor
