@@ -5,8 +5,7 @@
 namespace dstrain::cmd {
 
 model::Gpt2Config model_config(const config::ModelSettings& settings) {
-  const bool pretrained = !settings.directory.empty();
-  if (!pretrained && settings.config.empty()) {
+  if (settings.directory.empty() && settings.config.empty()) {
     fail(ErrorCode::usage,
          "no model: give --model_name_or_path DIR, or --config_name gpt2 for random weights");
   }

@@ -45,7 +45,8 @@ Order Supervisor::rank_exited(const Exit& exit, double now) {
   if (status == status::done || phase_ != Phase::running) return Order::none;
   failure_ = RankFailure{exit.rank, exit.wait_status, exit.oom};
   // A rank that was asked to stop is no crash: the others save too and get the time for it.
-  const bool stopped = status == status::stopped_with_checkpoint || status == status::interrupted;
+  const bool stopped = status == status::stopped_with_checkpoint || status == 128 + SIGINT ||
+                       status == 128 + SIGTERM || status == 128 + SIGUSR1;
   return stop(now, stopped ? settings_.stop_grace_seconds : settings_.crash_grace_seconds);
 }
 

@@ -11,8 +11,7 @@ namespace dstrain::zero {
 namespace {
 
 enum class SegmentClass { sharded, persistent, shared };
-constexpr std::array segment_classes{SegmentClass::sharded, SegmentClass::persistent,
-                                     SegmentClass::shared};
+constexpr std::size_t segment_class_count = 3;
 
 }  // namespace
 
@@ -38,7 +37,7 @@ void FlatLayout::place_parameters(const model::Model& model) {
     return SegmentClass::persistent;
   };
   for (int unit = 0; unit < static_cast<int>(model.units.size()); ++unit) {
-    std::array<Segment, segment_classes.size()> by_class;
+    std::array<Segment, segment_class_count> by_class;
     for (const auto& spec : model.units[static_cast<std::size_t>(unit)]->spec().parameters) {
       const SegmentClass kind = class_of(spec);
       Segment& segment = by_class.at(static_cast<std::size_t>(kind));

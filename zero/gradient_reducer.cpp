@@ -22,6 +22,22 @@ std::span<const int> PendingUses::complete(int unit) {
   return completed_;
 }
 
+void fill_targets(const FlatLayout& layout,
+                  int unit,
+                  std::span<const std::span<float>> segments,
+                  std::vector<bool>& written,
+                  std::vector<model::GradientTarget>& targets) {
+  targets.clear();
+  for (const int parameter : layout.unit_parameters(unit)) {
+    const Placement& place = layout.parameter(parameter);
+    const std::span<float> segment = segments[static_cast<std::size_t>(place.segment)];
+    const auto index = static_cast<std::size_t>(parameter);
+    targets.push_back({{segment.subspan(static_cast<std::size_t>(place.offset)), place.spec.shape},
+                       written[index]});
+    written[index] = true;
+  }
+}
+
 void zero_padding(const FlatLayout& layout, const Segment& segment, std::span<float> values) {
   std::int64_t used = 0;
   const auto zero_until = [&](std::int64_t end) {

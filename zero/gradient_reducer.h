@@ -38,6 +38,14 @@ class PendingUses {
   std::vector<int> completed_;
 };
 
+/// The targets of the parameters that `unit` uses, in `segments` (per segment: its whole
+/// gradients). A parameter that is `written` is added to; all are written after that.
+void fill_targets(const FlatLayout& layout,
+                  int unit,
+                  std::span<const std::span<float>> segments,
+                  std::vector<bool>& written,
+                  std::vector<model::GradientTarget>& targets);
+
 /// Makes the elements of a segment that belong to no parameter zero, so that they stay out of
 /// sums and norms. Runs on the caller's thread.
 void zero_padding(const FlatLayout& layout, const Segment& segment, std::span<float> values);

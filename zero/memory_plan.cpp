@@ -35,7 +35,9 @@ MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
     set(MemoryCategory::buffers,
         ShardedGradients::bucket_bytes(layout, {input.reduce_bucket_numel}));
   }
-  if (policy.shard_parameters) set(MemoryCategory::buffers, GatherSlots::bytes(layout));
+  if (ParameterShards::gathers(layout, policy)) {
+    set(MemoryCategory::buffers, GatherSlots::bytes(layout));
+  }
   set(MemoryCategory::activations, input.activations);
   return plan;
 }

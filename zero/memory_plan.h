@@ -24,7 +24,7 @@ struct MemoryPlanInput {
   int stage = 0;
   std::int64_t reduce_bucket_numel = 0;
   std::size_t optimizer_states = 2;  ///< floats per parameter
-  Bytes activations = 0;             ///< of the frames: Frame::bytes()
+  Bytes activations = 0;             ///< Engine::activation_bytes()
 };
 
 MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input);
@@ -32,7 +32,7 @@ MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input);
 /// What the ZeRO paper's formula gives for the model states of `psi` parameters; see StagePolicy.
 Bytes formula_bytes(std::int64_t psi, int stage, int world);
 
-/// A table of the plan beside the formula, for people.
+/// The plan and the formula in one sentence, for people.
 std::string describe(const MemoryPlan& plan, Bytes formula);
 
 }  // namespace dstrain::zero

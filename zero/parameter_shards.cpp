@@ -11,6 +11,10 @@ TensorView flat_view(std::span<float> values) {
 
 }  // namespace
 
+bool ParameterShards::gathers(const FlatLayout& layout, StagePolicy policy) {
+  return policy.shard_parameters && layout.world() > 1;
+}
+
 std::int64_t ParameterShards::kept_numel(const Segment& segment, StagePolicy policy) {
   return policy.shard_parameters && !segment.persistent ? segment.shard_numel : segment.numel;
 }
@@ -36,7 +40,7 @@ ParameterShards::ParameterShards(const FlatLayout& layout,
     segments_.push_back(rest.first(kept));
     rest = rest.subspan(kept);
   }
-  if (policy.shard_parameters) {
+  if (gathers(layout, policy)) {
     slots_ = std::make_unique<GatherSlots>(layout, memory.buffers, stream);
   }
   view_units();

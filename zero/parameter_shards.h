@@ -26,6 +26,8 @@ class ParameterShards {
                   Memory memory,
                   StreamView stream);
 
+  /// Whether some segments are not whole on a rank: never in a world of one.
+  static bool gathers(const FlatLayout& layout, StagePolicy policy);
   /// Elements of `segment` that a rank keeps under `policy`.
   static std::int64_t kept_numel(const Segment& segment, StagePolicy policy);
   /// Bytes of all that a rank keeps.
@@ -51,7 +53,7 @@ class ParameterShards {
   StagePolicy policy_;
   comm::Communicator& communicator_;
   Buffer memory_;
-  std::unique_ptr<GatherSlots> slots_;          ///< stage 3 only
+  std::unique_ptr<GatherSlots> slots_;          ///< null when nothing is gathered
   std::vector<std::span<float>> segments_;      ///< what is kept
   std::vector<std::vector<TensorView>> views_;  ///< per unit
 };

@@ -107,15 +107,7 @@ void ShardedGradients::place(int unit, StreamView stream) {
 
 std::span<const model::GradientTarget> ShardedGradients::targets(int unit, StreamView stream) {
   place(unit, stream);
-  targets_.clear();
-  for (const int parameter : layout_.unit_parameters(unit)) {
-    const Placement& place = layout_.parameter(parameter);
-    const std::span<float> whole = whole_[static_cast<std::size_t>(place.segment)];
-    const auto index = static_cast<std::size_t>(parameter);
-    targets_.push_back({{whole.subspan(static_cast<std::size_t>(place.offset)), place.spec.shape},
-                        written_[index]});
-    written_[index] = true;
-  }
+  fill_targets(layout_, unit, whole_, written_, targets_);
   return targets_;
 }
 

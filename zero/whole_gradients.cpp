@@ -43,15 +43,7 @@ std::span<const model::GradientTarget> WholeGradients::targets(int unit, StreamV
       });
     }
   }
-  targets_.clear();
-  for (const int parameter : layout_.unit_parameters(unit)) {
-    const Placement& place = layout_.parameter(parameter);
-    const std::span<float> segment = segments_[static_cast<std::size_t>(place.segment)];
-    const auto index = static_cast<std::size_t>(parameter);
-    targets_.push_back({{segment.subspan(static_cast<std::size_t>(place.offset)), place.spec.shape},
-                        written_[index]});
-    written_[index] = true;
-  }
+  fill_targets(layout_, unit, segments_, written_, targets_);
   return targets_;
 }
 

@@ -12,8 +12,11 @@ int agent_command(std::span<const std::string> arguments);
 /// `dstrain config check|show FILE ...`.
 int config_command(std::span<const std::string> arguments);
 
-/// `dstrain [launch options] train|generate|evaluate|PROGRAM ...`.
-int launch_command(const launcher::CommandLine& line);
+struct CommandInfo;
+
+/// `dstrain [launch options] train|generate|PROGRAM ...`. `daemon`: the command when it is one of
+/// dstraind's; null: any program.
+int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon);
 
 /// The names a first word may have.
 struct CommandInfo {

@@ -45,10 +45,8 @@ void check_allocation(const LaunchOptions& options) {
        nodes);
 }
 
-launcher::Command resolve_command(const launcher::CommandLine& line) {
-  const std::string& name = line.command.front();
-  const CommandInfo* const known = find_command(name);
-  if (known != nullptr && !line.options.module) return launcher::resolve_daemon(line.command);
+launcher::Command resolve_command(const launcher::CommandLine& line, const CommandInfo* daemon) {
+  if (daemon != nullptr) return launcher::resolve_daemon(line.command);
   std::vector<std::string_view> names;
   for (const CommandInfo& command : all_commands()) {
     if (!command.summary.empty()) names.push_back(command.name);
@@ -57,11 +55,12 @@ launcher::Command resolve_command(const launcher::CommandLine& line) {
 }
 
 launcher::JobSpec make_job(const launcher::CommandLine& line,
+                           const launcher::Command& command,
                            const launcher::Resources& resources,
                            const launcher::JobIdentity& identity) {
   launcher::JobSpec job;
   job.working_directory = std::filesystem::current_path().string();
-  job.command = resolve_command(line);
+  job.command = command;
   job.env = launcher::job_environment(line.options, resources.plan, identity);
   job.ranks = launcher::rank_environments(resources.plan, resources.gpus);
   const std::string& directory = line.options.each_rank_log_directory;
@@ -98,22 +97,24 @@ launcher::ReservedPort choose_port(const LaunchOptions& options) {
 
 }  // namespace
 
-int launch_command(const launcher::CommandLine& line) {
+int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon) {
   const LaunchOptions& options = line.options;
-  if (asks_for_help(line.command)) return fmt::print("{}", command_help()), status::done;
+  if (daemon != nullptr && print_help(line.command)) return status::done;
   check_allocation(options);
   const launcher::Resources resources = launcher::resolve_resources(
       options, launcher::this_machine(), launcher::find_hostfile(options));
   for (const std::string& warning : resources.warnings) log_warning(warning);
-  check_command(line.command, {resources.plan.world_size(), options.device_memory_bytes});
+  if (daemon != nullptr) {
+    check_command(line.command, {resources.plan.world_size(), options.device_memory_bytes});
+  }
   const launcher::ReservedPort port = choose_port(options);
   const launcher::JobIdentity identity{
       fmt::format("{}-{}", time_stamp(), launcher::random_hex(3)), launcher::random_hex(32),
       options.master_addr.empty() ? "127.0.0.1" : options.master_addr, port.port};
-  launcher::JobSpec spec = make_job(line, resources, identity);
+  launcher::JobSpec spec = make_job(line, resolve_command(line, daemon), resources, identity);
   if (options.dry_run) {
     fmt::print("{}\n", launcher::dry_run_json(resources.plan, identity, spec));
-    return 0;
+    return status::done;
   }
   if (!spec.log_files.empty()) launcher::make_log_directory(options.each_rank_log_directory);
   std::optional<launcher::PidFile> pid_file;

@@ -35,9 +35,10 @@ void print_help() {
       "\n.deepspeed_env and .dstrain_env, in the home directory and then in this one, hold lines\n"
       "NAME=VALUE for the ranks' environment. --dry_run lists under \"commands\" what each rank "
       "runs.\n\n"
-      "Exit status: 0 done; 2 wrong usage or input; 3 could not launch; 4 timed out; 75 stopped "
-      "on\n"
-      "request with a checkpoint; 130 Ctrl-C; else the first failing rank's own, 128 + signal.\n";
+      "Exit status: 0 done; 2 wrong usage or input; 3 could not launch; 4 timed out; 75 the ranks "
+      "saved "
+      "and\n"
+      "want to be queued again; 130 Ctrl-C; else the first failing rank's own, 128 + signal.\n";
   fmt::print("{}", text);
 }
 
@@ -49,9 +50,11 @@ int run(std::span<const std::string> arguments) {
   if (line.command.empty()) {
     fail(ErrorCode::usage, "nothing to run; dstrain --help shows how to say what");
   }
-  const CommandInfo* const command = find_command(line.command.front());
-  if (command == nullptr || command->kind == CommandInfo::Kind::daemon || line.options.module) {
-    return launch_command(line);
+  // What --module names is a Python module, whatever it is called.
+  const CommandInfo* const command =
+      line.options.module ? nullptr : find_command(line.command.front());
+  if (command == nullptr || command->kind == CommandInfo::Kind::daemon) {
+    return launch_command(line, command);
   }
   if (line.launch_options_given) {
     fail(ErrorCode::usage, "{} takes no launch options", command->name);

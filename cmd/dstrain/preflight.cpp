@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <vector>
 
+#include <fmt/core.h>
+
+#include "cmd/generate_setup.h"
 #include "runtime/config/train_options.h"
 
 namespace dstrain::cmd {
 
-bool asks_for_help(std::span<const std::string> command) {
-  return command.front() == "train" &&
-         std::find(command.begin(), command.end(), "--help") != command.end();
-}
-
-std::string command_help() {
-  return config::help_text();
+bool print_help(std::span<const std::string> command) {
+  if (std::find(command.begin(), command.end(), "--help") == command.end()) return false;
+  fmt::print("{}", command.front() == "train" ? config::help_text() : generate_help());
+  return true;
 }
 
 namespace {
@@ -33,8 +33,11 @@ void check_tokens(const data::TokenStream& tokens) {
 }  // namespace
 
 void check_command(std::span<const std::string> command, TrainPlace place) {
-  if (command.front() != "train") return;
   const std::span<const std::string> arguments = command.subspan(1);
+  if (command.front() == "generate") {
+    set_up_generation(arguments, place.world_size);
+    return;
+  }
   config::check_train_paths(config::parse_train_options(arguments));
   const TrainSetup setup = set_up_training(arguments, place);
   check_tokens(*setup.training_tokens);

@@ -6,12 +6,11 @@
 
 namespace dstrain::cmd {
 
-/// Whether this is `train` with --help among its arguments; command_help() is the answer.
-bool asks_for_help(std::span<const std::string> command);
-std::string command_help();
+/// Prints a daemon command's help when --help is among its arguments; returns whether it was.
+bool print_help(std::span<const std::string> command);
 
 /// Finds every mistake of a daemon command that can be known before a rank starts. `command`: its
-/// name and arguments; other commands pass. Throws Error.
+/// name and arguments. Throws Error.
 void check_command(std::span<const std::string> command, TrainPlace place);
 
 }  // namespace dstrain::cmd

@@ -7,21 +7,21 @@ namespace dstrain::cmd {
 namespace {
 
 // A signal handler reaches nothing but globals.
-std::atomic<bool> stop_flag{false};  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+std::atomic<int> caught{0};  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 }  // namespace
 
 void catch_stop_signals() {
   struct sigaction action {};
-  action.sa_handler = [](int) {
-    stop_flag.store(true);
+  action.sa_handler = [](int signal) {
+    caught.store(signal);
   };
   action.sa_flags = SA_RESTART;
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) ::sigaction(signal, &action, nullptr);
 }
 
-bool stop_requested() {
-  return stop_flag.load();
+int stop_signal() {
+  return caught.load();
 }
 
 }  // namespace dstrain::cmd

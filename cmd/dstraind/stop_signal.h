@@ -2,9 +2,10 @@
 
 namespace dstrain::cmd {
 
-/// From now on SIGTERM, SIGINT and SIGUSR1 only set a flag: the training loop stops at the end of
-/// the step.
+/// From now on SIGTERM, SIGINT and SIGUSR1 are only remembered: the training loop stops at the end
+/// of the step.
 void catch_stop_signals();
-bool stop_requested();
+/// The last of them, or 0.
+int stop_signal();
 
 }  // namespace dstrain::cmd

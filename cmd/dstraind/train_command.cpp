@@ -1,3 +1,4 @@
+#include <csignal>
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -27,7 +28,6 @@ void announce(const TrainSetup& setup, const WorkerEnv& worker) {
 }  // namespace
 
 int train_command(std::span<const std::string> arguments) {
-  catch_stop_signals();
   flush_denormals_in_compute_threads();
   const WorkerEnv worker = read_worker_env();
   const bool launched = std::getenv(env::job) != nullptr;  // then the launcher has looked
@@ -38,6 +38,7 @@ int train_command(std::span<const std::string> arguments) {
   const std::string output = setup.settings.output.directory;
   if (worker.rank == 0) announce(setup, worker);
   TrainingRank rank(std::move(setup), worker);
+  catch_stop_signals();  // until here there is nothing to save
   const engine::Trainer::Outcome outcome = rank.train();
   rank.save();
   if (!outcome.stopped) return status::done;
@@ -47,7 +48,8 @@ int train_command(std::span<const std::string> arguments) {
                     "optimizer's state is not saved",
                     outcome.steps, output));
   }
-  return status::interrupted;
+  // Another rank may have been asked, and only that one: then as if by the launcher.
+  return 128 + (stop_signal() != 0 ? stop_signal() : SIGTERM);
 }
 
 }  // namespace dstrain::cmd

@@ -61,7 +61,10 @@ engine::Trainer::Outcome TrainingRank::train() {
                            .validation_data = validation ? &*validation : nullptr,
                            .metrics = metrics ? &*metrics : nullptr,
                            .say = say,
-                           .stop_requested = stop_requested},
+                           .stop_requested =
+                               [] {
+                                 return stop_signal() != 0;
+                               }},
                           stream_);
   return trainer.run();
 }

@@ -18,6 +18,7 @@ enum class ErrorCode {
   remote,         ///< a rank or a host could not be started
   timeout,        ///< a rendezvous or a collective did not finish in time
   aborted,        ///< stopped because another rank failed or someone asked
+  diverged,       ///< the loss or a gradient is not finite
   internal,       ///< a bug in dstrain
 };
 

@@ -19,9 +19,6 @@ void start_log(const std::string& level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
-void log_debug(std::string_view message) {
-  spdlog::debug("{}", message);
-}
 void log_info(std::string_view message) {
   spdlog::info("{}", message);
 }

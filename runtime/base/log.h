@@ -8,7 +8,6 @@ namespace dstrain {
 /// info, warning, error. Call once from main.
 void start_log(const std::string& level);
 
-void log_debug(std::string_view message);
 void log_info(std::string_view message);
 void log_warning(std::string_view message);
 void log_error(std::string_view message);

@@ -22,7 +22,7 @@ inline constexpr const char* omp_num_threads = "OMP_NUM_THREADS";
 inline constexpr const char* token = "DSTRAIN_TOKEN";                  ///< guards the rendezvous
 inline constexpr const char* job = "DSTRAIN_JOB";                      ///< the id printed at start
 inline constexpr const char* timeout = "DSTRAIN_TIMEOUT";              ///< rendezvous, in seconds
-inline constexpr const char* log_level = "DSTRAIN_LOG_LEVEL";    ///< as --log_level
+inline constexpr const char* log_level = "DSTRAIN_LOG_LEVEL";          ///< as --log_level
 inline constexpr const char* device = "DSTRAIN_DEVICE";                ///< auto, cpu or cuda
 inline constexpr const char* device_memory = "DSTRAIN_DEVICE_MEMORY";  ///< bytes per rank
 }  // namespace env

@@ -2,13 +2,11 @@
 #include <cstdint>
 #include <span>
 
+#include "runtime/base/label.h"
 #include "runtime/data/sample_order.h"
 #include "runtime/data/token_stream.h"
 
 namespace dstrain::data {
-
-/// The label that does not count in the loss.
-inline constexpr std::int32_t ignored_label = -100;
 
 /// Sample k of a stream is tokens [kT, kT + T]: T inputs and, one further on, their T labels. A
 /// tail that is too short is no sample.
@@ -32,7 +30,6 @@ class BatchLoader {
   BatchLoader(const TokenStream& tokens, const LoaderPlace& place, const OrderOptions& order);
 
   [[nodiscard]] std::int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
-  [[nodiscard]] std::int64_t epoch_of(std::int64_t step) const { return order_.epoch_of(step); }
 
   /// Writes tokens and labels, (B, T) each, of one micro step of optimizer step `step`, both
   /// counted from 0. Returns the place of the first sequence within the global batch.

@@ -88,8 +88,7 @@ void TrackedMemory::refuse(Bytes bytes) const {
                           format_bytes(ledger_.current(static_cast<MemoryCategory>(i))));
   }
   fail(ErrorCode::out_of_memory,
-       "device memory: {} more for {} does not fit into the budget of {} (in use:{}); use a "
-       "higher ZeRO stage, a smaller micro batch, --gradient_checkpointing or more ranks",
+       "device memory: {} more for {} does not fit into the budget of {} (in use:{})",
        format_bytes(bytes), memory_category_names[static_cast<std::size_t>(options_.category)],
        format_bytes(options_.limit), in_use);
 }

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/base/label.h"
 #include "runtime/comm/gather_values.h"
 #include "runtime/optim/gradient_norm.h"
 
 namespace dstrain::engine {
 namespace {
-
-constexpr std::int32_t ignored_label = -100;
 
 std::int64_t counted_labels(std::span<const MicroBatch> batches) {
   std::int64_t count = 0;
@@ -95,11 +94,7 @@ std::int64_t Engine::count_labels(std::span<const MicroBatch> batches) {
 }
 
 StepResult Engine::train_step(const StepInput& input) {
-  std::int64_t labels = 0;
-  for (const std::int64_t count :
-       comm::gather_values(counted_labels(input.micro_batches), parts_.communicator, stream_)) {
-    labels += count;
-  }
+  const std::int64_t labels = count_labels(input.micro_batches);
   if (labels == 0)
     fail(ErrorCode::input, "step {}: the batch has no label that counts", input.step);
 
@@ -122,7 +117,7 @@ StepResult Engine::train_step(const StepInput& input) {
   }
   result.loss /= static_cast<double>(labels);
   if (!std::isfinite(result.loss) || !std::isfinite(result.gradient_norm)) {
-    fail(ErrorCode::aborted,
+    fail(ErrorCode::diverged,
          "step {}: the loss is {} and the gradient norm is {}; the step was not taken. Lower the "
          "learning rate, lengthen the warmup or clip gradients",
          input.step, result.loss, result.gradient_norm);

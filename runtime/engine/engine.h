@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "runtime/comm/communicator.h"
 #include "runtime/device/buffer.h"
@@ -57,7 +56,7 @@ class Engine {
   Engine(Parts parts, Options options, StreamView stream);
 
   /// Forward and backward of all micro batches, the sum over ranks, clipping, the update. Throws
-  /// Error{aborted} on every rank, with the parameters untouched, when the loss or the gradients
+  /// Error{diverged} on every rank, with the parameters untouched, when the loss or the gradients
   /// are not finite. Collective.
   StepResult train_step(const StepInput& input);
 
@@ -65,7 +64,8 @@ class Engine {
   /// have to be gathered.
   model::LossSum evaluate(const MicroBatch& batch);
 
-  /// Logits (B, V) that follow the last token of each sequence.
+  /// Writes the logits (B, V), f32, that follow the last of each sequence's tokens (B, T).
+  /// Collective.
   void next_token_logits(std::span<const std::int32_t> tokens, TensorView logits);
 
  private:

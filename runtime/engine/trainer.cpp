@@ -1,6 +1,7 @@
 #include "runtime/engine/trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "runtime/comm/gather_values.h"
@@ -14,6 +15,10 @@ std::int64_t count_steps(const config::TrainSettings& settings, std::int64_t ste
   if (settings.max_steps > 0) return settings.max_steps;
   return static_cast<std::int64_t>(
       std::ceil(settings.num_train_epochs * static_cast<double>(steps_per_epoch)));
+}
+
+bool due(std::int64_t step, std::int64_t every) {
+  return every > 0 && step % every == 0;
 }
 
 /// Peak bytes of a rank: in all, then by category.
@@ -41,10 +46,7 @@ Trainer::Trainer(Parts parts, StreamView stream)
   const auto micro_steps = static_cast<std::size_t>(parts_.settings.accumulation_steps);
   tokens_.resize(rows * micro_steps);
   labels_.resize(rows * micro_steps);
-  for (std::size_t i = 0; i < micro_steps; ++i) {
-    micro_batches_.push_back(
-        {std::span(tokens_).subspan(i * rows, rows), std::span(labels_).subspan(i * rows, rows)});
-  }
+  micro_batches_.resize(micro_steps);
 }
 
 bool Trainer::agreed_to_stop() {
@@ -53,16 +55,21 @@ bool Trainer::agreed_to_stop() {
   return std::any_of(votes.begin(), votes.end(), [](std::uint8_t vote) { return vote != 0; });
 }
 
-bool Trainer::due(std::int64_t step, std::int64_t every) const {
-  return every > 0 && step % every == 0;
+std::span<std::int32_t> Trainer::tokens_of(std::size_t micro_step) {
+  const std::size_t rows = tokens_.size() / micro_batches_.size();
+  return std::span(tokens_).subspan(micro_step * rows, rows);
+}
+
+std::span<std::int32_t> Trainer::labels_of(std::size_t micro_step) {
+  const std::size_t rows = labels_.size() / micro_batches_.size();
+  return std::span(labels_).subspan(micro_step * rows, rows);
 }
 
 std::span<const MicroBatch> Trainer::load_step(std::int64_t step) {
-  const std::size_t rows = tokens_.size() / micro_batches_.size();
   for (std::size_t i = 0; i < micro_batches_.size(); ++i) {
-    micro_batches_[i].first_sample = parts_.training_data.fill(
-        step - 1, static_cast<std::int64_t>(i), std::span(tokens_).subspan(i * rows, rows),
-        std::span(labels_).subspan(i * rows, rows));
+    const std::int64_t first = parts_.training_data.fill(step - 1, static_cast<std::int64_t>(i),
+                                                         tokens_of(i), labels_of(i));
+    micro_batches_[i] = {tokens_of(i), labels_of(i), first};
   }
   return micro_batches_;
 }
@@ -135,11 +142,10 @@ void Trainer::report(std::int64_t step, double learning_rate, const StepResult& 
 void Trainer::evaluate(std::int64_t step) {
   if (parts_.validation_data == nullptr) return;
   const double begin = parts_.clock.now_seconds();
-  const std::size_t rows = tokens_.size() / micro_batches_.size();
+  const std::span<std::int32_t> tokens = tokens_of(0);
+  const std::span<std::int32_t> labels = labels_of(0);
   model::LossSum own;
   for (std::int64_t batch = 0; batch < parts_.validation_data->batches(); ++batch) {
-    const auto tokens = std::span(tokens_).first(rows);
-    const auto labels = std::span(labels_).first(rows);
     parts_.validation_data->fill(batch, tokens, labels);
     const model::LossSum loss = parts_.engine.evaluate({tokens, labels, 0});
     own.sum += loss.sum;

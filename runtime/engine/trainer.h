@@ -1,6 +1,5 @@
 #pragma once
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,12 +37,10 @@ class Trainer {
   /// Collective.
   Outcome run();
 
-  /// Optimizer steps of the whole run.
-  [[nodiscard]] std::int64_t total_steps() const { return total_steps_; }
-
  private:
   [[nodiscard]] bool agreed_to_stop();
-  [[nodiscard]] bool due(std::int64_t step, std::int64_t every) const;
+  [[nodiscard]] std::span<std::int32_t> tokens_of(std::size_t micro_step);
+  [[nodiscard]] std::span<std::int32_t> labels_of(std::size_t micro_step);
   std::span<const MicroBatch> load_step(std::int64_t step);
   void report(std::int64_t step, double learning_rate, const StepResult& result);
   void evaluate(std::int64_t step);

@@ -19,7 +19,7 @@ struct StepMetrics {
   std::int64_t skipped_steps = 0;
   std::int64_t tokens = 0;  ///< trained on so far
   double tokens_per_second = 0;
-  double step_seconds = 0;  ///< mean since the last logged step
+  double step_seconds = 0;  ///< mean since the last step that was logged or printed
   double model_tflops = 0;
   /// Peak of the largest rank, by MemoryTier, and what `device` consists of, by MemoryCategory.
   std::array<Bytes, memory_tier_names.size()> memory{};

@@ -2,13 +2,11 @@
 #include <cstdint>
 #include <span>
 
+#include "runtime/base/label.h"
 #include "runtime/device/stream.h"
 #include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::ops {
-
-/// A label that does not count.
-inline constexpr std::int32_t ignored_label = -100;
 
 /// Softmax and cross-entropy of R rows of logits.
 struct CrossEntropyArgs {

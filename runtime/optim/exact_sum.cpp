@@ -42,7 +42,8 @@ double ExactSum::value() const {
   if (state_[words] != 0) return std::numeric_limits<double>::quiet_NaN();
   std::size_t top = words;
   while (top > 0 && state_[top - 1] == 0) --top;
-  // The three highest words hold at least 129 significant bits: enough for the nearest double.
+  // The three highest words hold at least 129 significant bits: within one unit in the last place,
+  // and the same bits everywhere.
   double sum = 0;
   for (std::size_t word = top > 3 ? top - 3 : 0; word < top; ++word) {
     sum += std::ldexp(static_cast<double>(state_[word]), static_cast<int>(word) * 64 - 1074);

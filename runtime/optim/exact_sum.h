@@ -16,7 +16,7 @@ class ExactSum {
   /// Adds one term. An infinity or a NaN makes the sum NaN.
   void add(double term);
   void add(const ExactSum& other);
-  /// The sum, rounded to double.
+  /// The sum as a double, within one unit in the last place; a function of the exact sum alone.
   [[nodiscard]] double value() const;
 
  private:

@@ -18,7 +18,7 @@ struct Rows {
         logits(test::random_values(row_count * columns, 1, 3)),
         labels(test::random_tokens(row_count, 2, static_cast<std::uint64_t>(columns))),
         losses(static_cast<std::size_t>(row_count)) {
-    for (std::size_t row = 1; row < labels.size(); row += 3) labels[row] = ops::ignored_label;
+    for (std::size_t row = 1; row < labels.size(); row += 3) labels[row] = dstrain::ignored_label;
   }
   ops::CrossEntropyArgs args(float label_weight = 0) {
     return {.logits = {logits, {rows, vocabulary}},
@@ -40,7 +40,7 @@ double expected_sum(const std::vector<double>& logits, const std::vector<std::in
   const std::size_t columns = logits.size() / labels.size();
   double sum = 0;
   for (std::size_t row = 0; row < labels.size(); ++row) {
-    if (labels[row] == ops::ignored_label) continue;
+    if (labels[row] == dstrain::ignored_label) continue;
     sum += reference::cross_entropy(std::span(logits).subspan(row * columns, columns), labels[row]);
   }
   return sum;
@@ -53,7 +53,7 @@ TEST_CASE("Cross-entropy: the sum of the counted losses", "[ops][cross_entropy]"
   ops::cross_entropy_forward(rows.args(), stream);
   CHECK(rows.logits == before);
   CHECK(rows.sum - 100 == Approx(expected_sum(test::to_double(before), rows.labels)).epsilon(1e-7));
-  const auto ignored = std::count(rows.labels.begin(), rows.labels.end(), ops::ignored_label);
+  const auto ignored = std::count(rows.labels.begin(), rows.labels.end(), dstrain::ignored_label);
   CHECK(rows.count == 7 + rows.rows - ignored);
 }
 

@@ -18,9 +18,12 @@ void check_same_bits(const TrainingResult& a, const TrainingResult& b) {
 }
 
 double worst_relative(const std::vector<double>& a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  REQUIRE(!a.empty());
   double worst = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    worst = std::max(worst, std::abs(a[i] - b[i]) / std::abs(b[i]));
+    const double error = std::abs(a[i] - b[i]) / std::abs(b[i]);
+    if (!(error <= worst)) worst = error;  // a NaN stays
   }
   return worst;
 }

@@ -1,0 +1,28 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "runtime/engine/generator.h"
+#include "runtime/model/model.h"
+#include "runtime/model/parameter_source.h"
+
+namespace dstrain::cmd {
+
+/// What `generate` needs, checked: every mistake in options or model directory is found while
+/// making it.
+struct GenerateSetup {
+  std::string prompt;
+  engine::SamplingOptions sampling;
+  model::Model model;
+  std::unique_ptr<model::ParameterSource> parameters;
+};
+
+/// `arguments`: what follows `generate`. Throws Error{usage} or Error{input}.
+GenerateSetup set_up_generation(std::span<const std::string> arguments, int world_size);
+
+/// What `generate --help` prints.
+std::string generate_help();
+
+}  // namespace dstrain::cmd
