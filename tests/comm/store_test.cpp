@@ -4,8 +4,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/comm/rendezvous.h"
-#include "runtime/comm/store/memory_store.h"
 #include "runtime/comm/store/tcp_store.h"
+#include "tests/comm/memory_store.h"
 #include "tests/support/ranks.h"
 
 using namespace dstrain;
@@ -54,7 +54,7 @@ ErrorCode code_of(const std::function<void()>& body) {
 }  // namespace
 
 TEST_CASE("MemoryStore: conformance", "[comm]") {
-  comm::MemoryStore store;
+  test::MemoryStore store;
   check_store(store, store);
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("Rendezvous: all arrive", "[comm]") {
 }
 
 TEST_CASE("Rendezvous: the missing ranks are named", "[comm]") {
-  comm::MemoryStore store;
+  test::MemoryStore store;
   store.set("arrived/1", "1");
   const comm::Rendezvous rendezvous{
       .rank = 0, .world_size = 4, .timeout_seconds = 0.1, .place = "127.0.0.1:29500"};
@@ -156,7 +156,7 @@ TEST_CASE("Rendezvous: the missing ranks are named", "[comm]") {
 }
 
 TEST_CASE("Rendezvous: two processes of one rank", "[comm]") {
-  comm::MemoryStore store;
+  test::MemoryStore store;
   store.add("arrived/1", 1);
   const comm::Rendezvous rendezvous{.rank = 1, .world_size = 2};
   CHECK_THROWS_WITH(comm::wait_for_all(store, rendezvous),
