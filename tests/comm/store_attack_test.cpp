@@ -5,6 +5,7 @@
 
 #include "runtime/base/random_bytes.h"
 #include "runtime/base/socket.h"
+#include "runtime/comm/bytes.h"
 #include "runtime/comm/store/protocol.h"
 #include "runtime/comm/store/tcp_store.h"
 

@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "runtime/base/random_bytes.h"
+#include "runtime/comm/bytes.h"
 #include "runtime/comm/store/protocol.h"
 
 namespace dstrain::comm {

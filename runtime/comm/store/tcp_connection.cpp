@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "runtime/base/random_bytes.h"
+#include "runtime/comm/bytes.h"
 
 namespace dstrain::comm {
 namespace {
