@@ -1,17 +1,19 @@
 #include "runtime/comm/shm/segment_exchange.h"
 
+#include <array>
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
+#include "tests/comm/descriptor_limit.h"
 #include "tests/support/ranks.h"
 
 using namespace dstrain;
@@ -28,26 +30,6 @@ ino_t inode(int file) {
   REQUIRE(::fstat(file, &info) == 0);
   return info.st_ino;
 }
-
-/// Lets this process open `count` more files and no others while it lives.
-class DescriptorLimit {
- public:
-  explicit DescriptorLimit(rlim_t count) {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    const UniqueFd lowest_free(::dup(STDIN_FILENO));
-    rlimit few = before_;
-    few.rlim_cur = static_cast<rlim_t>(lowest_free.get()) + count;
-    ::setrlimit(RLIMIT_NOFILE, &few);
-  }
-  DescriptorLimit(const DescriptorLimit&) = delete;
-  DescriptorLimit& operator=(const DescriptorLimit&) = delete;
-  DescriptorLimit(DescriptorLimit&&) = delete;
-  DescriptorLimit& operator=(DescriptorLimit&&) = delete;
-  ~DescriptorLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
 
 std::string message_of(const std::function<void()>& body) {
   try {
@@ -96,7 +78,7 @@ TEST_CASE("SegmentExchange: without a free descriptor rank 0 fails at once", "[c
   const UniqueFd file = memory_file();
   auto offer = std::make_unique<comm::SegmentOffer>();
   const comm::SegmentTicket ticket = offer->ticket();
-  const DescriptorLimit limit(1);
+  const test::DescriptorLimit limit(1);
   std::string fetched;
   std::jthread rank_1([&] { fetched = fetch_message(ticket, 30); });  // takes the last one
   CHECK_THAT(message_of([&] { offer->serve(file.get(), 2, Deadline::after(30)); }),
