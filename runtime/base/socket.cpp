@@ -45,17 +45,6 @@ UniqueFd open_socket(const addrinfo& address) {
       ::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol));
 }
 
-/// Waits for `events`; false when the deadline passes first.
-bool wait_for(int socket, short events, Deadline deadline) {
-  pollfd entry{socket, events, 0};
-  while (true) {
-    const int ready = ::poll(&entry, 1, deadline.remaining_ms());
-    if (ready > 0) return true;
-    if (ready == 0 && deadline.passed()) return false;
-    if (ready < 0 && errno != EINTR) return true;  // the next call on the socket says what it is
-  }
-}
-
 /// Whether the kernel joined a socket to itself: while nobody listens on a port of the ephemeral
 /// range, connect() may be given that very port as its own.
 bool is_joined_to_itself(int socket) {
@@ -72,7 +61,7 @@ bool is_joined_to_itself(int socket) {
 int connect_socket(int socket, const addrinfo& address, Deadline deadline) {
   if (::connect(socket, address.ai_addr, address.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
-  if (!wait_for(socket, POLLOUT, deadline)) return ETIMEDOUT;
+  if (!wait_until_ready(socket, POLLOUT, deadline)) return ETIMEDOUT;
   int error = 0;
   socklen_t length = sizeof(error);
   ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length);
@@ -155,13 +144,23 @@ Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline deadline) {
   return Failure{text_of(error)};
 }
 
+bool wait_until_ready(int socket, short events, Deadline deadline) {
+  pollfd entry{socket, events, 0};
+  while (true) {
+    const int ready = ::poll(&entry, 1, deadline.remaining_ms());
+    if (ready > 0) return true;
+    if (ready == 0 && deadline.passed()) return false;
+    if (ready < 0 && errno != EINTR) return true;
+  }
+}
+
 Transfer send_all(int socket, std::span<const std::uint8_t> bytes, Deadline deadline) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent > 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN) {
-      if (!wait_for(socket, POLLOUT, deadline)) return Transfer::timed_out;
+      if (!wait_until_ready(socket, POLLOUT, deadline)) return Transfer::timed_out;
     } else if (errno != EINTR) {
       return Transfer::closed;
     }
@@ -175,7 +174,7 @@ Transfer receive_all(int socket, std::span<std::uint8_t> bytes, Deadline deadlin
     if (got > 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(got));
     } else if (got < 0 && errno == EAGAIN) {
-      if (!wait_for(socket, POLLIN, deadline)) return Transfer::timed_out;
+      if (!wait_until_ready(socket, POLLIN, deadline)) return Transfer::timed_out;
     } else if (got == 0 || errno != EINTR) {
       return Transfer::closed;
     }

@@ -32,6 +32,10 @@ int bound_port(int socket);
 /// A non-blocking, connected socket without Nagle's delay: one try over all addresses of the host.
 Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline deadline);
 
+/// Waits for `events` of poll(2); false when the deadline passes first. Goes on after signals. True
+/// too when poll fails: the next call on the socket says what it is.
+bool wait_until_ready(int socket, short events, Deadline deadline);
+
 /// What became of moving bytes through a non-blocking socket.
 enum class Transfer { done, timed_out, closed };
 

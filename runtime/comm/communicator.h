@@ -1,6 +1,5 @@
 #pragma once
 #include <memory>
-#include <span>
 
 #include "runtime/device/stream.h"
 #include "runtime/tensor/tensor_view.h"
@@ -11,11 +10,12 @@ namespace dstrain::comm {
 /// order. Operations are ordered on `stream`; the views must stay valid until they have run. One
 /// thread launches, and work of one communicator runs on one stream at a time: synchronise before
 /// changing the stream. Errors of an operation come out where it runs: from the call on an inline
-/// stream, from synchronize() on a worker stream. Views
-/// are dense and of one dtype; only numel matters, not the shape; zero elements are allowed, and
-/// size 1 is the identity. Sums add in rank order in fp32, so that results are the same on every
-/// rank, in every run and with every backend. Bytes on the wire per rank, for n bytes of `whole`
-/// over N ranks: all_gather and reduce_scatter (N-1)/N n, all_reduce twice that.
+/// stream, from synchronize() on a worker stream. A communicator must outlive the stream work
+/// launched through it: synchronise the stream before destroying it. Views are dense and of one
+/// dtype; only numel matters, not the shape; zero elements are allowed, and size 1 is the identity.
+/// Sums add in rank order in fp32, so that results are the same on every rank, in every run and
+/// with every backend. Bytes on the wire per rank, for n bytes of `whole` over N ranks: all_gather
+/// and reduce_scatter (N-1)/N n, all_reduce twice that.
 ///
 /// After an Error{timeout}, Error{comm} or Error{aborted} a communicator may only be aborted and
 /// destroyed.

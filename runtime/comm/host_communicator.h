@@ -1,6 +1,4 @@
 #pragma once
-#include <memory>
-
 #include "runtime/comm/call.h"
 #include "runtime/comm/communicator.h"
 

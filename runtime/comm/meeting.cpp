@@ -82,6 +82,13 @@ void Meeting::wait_for_peer(Signal& signal, std::uint32_t target, int peer) {
   wait(signal, target, peer, Awaited::peer);
 }
 
+void Meeting::check_message(const Call& sent) {
+  if (sent.numel == current_.numel && sent.dtype == current_.dtype) return;
+  abort();
+  fail(ErrorCode::comm, "the ranks disagree: rank {} does {}, rank {} does {}", options_.rank,
+       to_string(current_), current_.peer, to_string(sent));
+}
+
 void Meeting::abort() noexcept {
   std::int32_t nobody = 0;
   group_.aborted_by.compare_exchange_strong(nobody, options_.rank + 1);

@@ -61,6 +61,9 @@ class Meeting {
   void announce_pairwise(const Call& call);
   /// Waits for `peer` alone to raise `signal` to `target`.
   void wait_for_peer(Signal& signal, std::uint32_t target, int peer);
+  /// Compares the announced receive with what its peer sends. Aborts the group and throws
+  /// Error{comm} when they do not match: the sender waits for a receipt that cannot come.
+  void check_message(const Call& sent);
 
   /// Makes waiting and later operations of all ranks throw Error{aborted}. Thread-safe.
   void abort() noexcept;

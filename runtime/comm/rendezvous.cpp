@@ -22,6 +22,17 @@ bool arrives(Store& store, int rank, double seconds) {
   }
 }
 
+/// The time is over for all ranks: rank 0 may have ended, and the store with it. Then nothing is
+/// known of `rank`, and it counts as missing.
+bool has_arrived(Store& store, int rank) {
+  try {
+    return arrives(store, rank, last_look_seconds);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::comm) throw;
+    return false;
+  }
+}
+
 }  // namespace
 
 void wait_for_all(Store& store, const Rendezvous& rendezvous) {
@@ -32,8 +43,9 @@ void wait_for_all(Store& store, const Rendezvous& rendezvous) {
   }
   std::vector<int> missing;
   for (int rank = 0; rank < rendezvous.world_size; ++rank) {
-    const double seconds = missing.empty() ? deadline.remaining_seconds() : last_look_seconds;
-    if (!arrives(store, rank, seconds)) missing.push_back(rank);
+    const bool here = missing.empty() ? arrives(store, rank, deadline.remaining_seconds())
+                                      : has_arrived(store, rank);
+    if (!here) missing.push_back(rank);
   }
   if (missing.empty()) return;
   fail(ErrorCode::timeout, "rendezvous timed out after {:g} s at {}: waiting for {}",

@@ -1,8 +1,8 @@
 #include "tests/comm/groups.h"
 
 #include "runtime/comm/shm/shm_communicator.h"
-#include "runtime/comm/store/memory_store.h"
 #include "runtime/comm/thread/thread_group.h"
+#include "tests/comm/memory_store.h"
 #include "tests/support/ranks.h"
 
 namespace dstrain::test {
@@ -13,7 +13,7 @@ GroupMaker thread_groups() {
 
 GroupMaker shm_groups() {
   return {"shm", [](int size, double timeout_seconds) {
-            comm::MemoryStore store;
+            MemoryStore store;
             Group group(static_cast<std::size_t>(size));
             run_ranks(size, [&](int rank) {
               group[static_cast<std::size_t>(rank)] = comm::make_shm_communicator(

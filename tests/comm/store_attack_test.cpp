@@ -1,12 +1,18 @@
 #include <array>
 #include <vector>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <catch2/catch.hpp>
 
 #include "runtime/base/random_bytes.h"
 #include "runtime/base/socket.h"
+#include "runtime/comm/bytes.h"
 #include "runtime/comm/store/protocol.h"
 #include "runtime/comm/store/tcp_store.h"
+#include "tests/comm/descriptor_limit.h"
 
 using namespace dstrain;
 using comm::TcpStore;
@@ -70,6 +76,25 @@ TEST_CASE("TcpStore: a slow handshake is dropped", "[comm]") {
   const std::array<std::uint8_t, 3> start{1, 2, 3};
   send_all(socket.value().get(), start, Deadline::after(30));
   CHECK(is_closed_by_server(socket.value().get()));
+}
+
+TEST_CASE("TcpStore: who comes while no descriptor is free is served later", "[comm]") {
+  const auto store = serve();
+  store->add("n", 0);
+  const UniqueFd late(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(store->endpoint().port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  {
+    const test::DescriptorLimit limit(0);
+    REQUIRE(::connect(late.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) ==
+            0);
+    for (int i = 0; i < 3; ++i) store->add("n", 1);  // the server has seen the connection by then
+  }
+  comm::Greeting greeting;
+  CHECK(receive_all(late.get(), comm::bytes_of(greeting), Deadline::after(30)) == Transfer::done);
+  CHECK(greeting.magic == comm::Greeting{}.magic);
 }
 
 TEST_CASE("TcpStore: an overheard hello is of no use again", "[comm]") {

@@ -1,12 +1,11 @@
+#include <functional>
 #include <thread>
 
 #include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
-#include "runtime/comm/rendezvous.h"
-#include "runtime/comm/store/memory_store.h"
 #include "runtime/comm/store/tcp_store.h"
-#include "tests/support/ranks.h"
+#include "tests/comm/memory_store.h"
 
 using namespace dstrain;
 using Catch::Matchers::Contains;
@@ -54,7 +53,7 @@ ErrorCode code_of(const std::function<void()>& body) {
 }  // namespace
 
 TEST_CASE("MemoryStore: conformance", "[comm]") {
-  comm::MemoryStore store;
+  test::MemoryStore store;
   check_store(store, store);
 }
 
@@ -137,28 +136,13 @@ TEST_CASE("TcpStore: the end of rank 0 is told to those who wait", "[comm]") {
   CHECK_THAT(message, Contains("closed the connection: rank 0 has ended"));
 }
 
-TEST_CASE("Rendezvous: all arrive", "[comm]") {
-  const auto server = TcpStore::serve(options_at({"127.0.0.1", 0}));
-  REQUIRE_NOTHROW(test::run_ranks(4, [&](int rank) {
-    if (rank == 0) return comm::wait_for_all(*server, {.rank = 0, .world_size = 4});
-    const auto client = TcpStore::connect(options_at(server->endpoint()));
-    comm::wait_for_all(*client, {.rank = rank, .world_size = 4});
-  }));
-}
-
-TEST_CASE("Rendezvous: the missing ranks are named", "[comm]") {
-  comm::MemoryStore store;
-  store.set("arrived/1", "1");
-  const comm::Rendezvous rendezvous{
-      .rank = 0, .world_size = 4, .timeout_seconds = 0.1, .place = "127.0.0.1:29500"};
-  CHECK_THROWS_WITH(comm::wait_for_all(store, rendezvous),
-                    "rendezvous timed out after 0.1 s at 127.0.0.1:29500: waiting for ranks 2 3");
-}
-
-TEST_CASE("Rendezvous: two processes of one rank", "[comm]") {
-  comm::MemoryStore store;
-  store.add("arrived/1", 1);
-  const comm::Rendezvous rendezvous{.rank = 1, .world_size = 2};
-  CHECK_THROWS_WITH(comm::wait_for_all(store, rendezvous),
-                    "two processes say that they are rank 1 at the store: give each its own RANK");
+TEST_CASE("TcpStore: a get keeps to its own time when the server has gone", "[comm]") {
+  auto server = TcpStore::serve(options_at({"127.0.0.1", 0}));
+  TcpStore::Options options = options_at(server->endpoint());
+  options.timeout_seconds = 600;  // longer than this test may take
+  const auto client = TcpStore::connect(options);
+  CHECK_THROWS_WITH(client->get("never", 0.05), "nobody set \"never\" within 0.05 s");
+  server.reset();  // the client's connection is closed already: it connects again
+  CHECK(code_of([&] { client->get("never", 0.05); }) == ErrorCode::timeout);
+  CHECK_THROWS_WITH(client->get("never", 0.05), Contains("waiting for rank 0"));
 }

@@ -1,8 +1,8 @@
 #include "runtime/comm/self/self_communicator.h"
 
 #include <atomic>
-#include <cstring>
 
+#include "runtime/comm/bytes.h"
 #include "runtime/comm/host_communicator.h"
 
 namespace dstrain::comm {
@@ -18,11 +18,11 @@ class SelfCommunicator final : public HostCommunicator {
  protected:
   void run_all_gather(const Call& call, TensorView shard, TensorView whole) override {
     check_running(call);
-    copy(shard, whole);
+    copy_bytes(shard.data(), whole.data(), shard.bytes());
   }
   void run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) override {
     check_running(call);
-    copy(whole, shard);
+    copy_bytes(whole.data(), shard.data(), whole.bytes());
   }
   void run_all_reduce(const Call& call, TensorView /*values*/) override { check_running(call); }
   void run_broadcast(const Call& call, TensorView /*values*/) override { check_running(call); }
@@ -33,10 +33,6 @@ class SelfCommunicator final : public HostCommunicator {
  private:
   void check_running(const Call& call) const {
     if (aborted_) fail(ErrorCode::aborted, "{}: aborted by rank 0", to_string(call));
-  }
-  static void copy(const TensorView& from, const TensorView& to) {
-    if (from.data() == to.data() || from.numel() == 0) return;
-    std::memcpy(to.data(), from.data(), static_cast<std::size_t>(from.bytes()));
   }
   [[noreturn]] static void no_peer(const Call& call) {
     fail(ErrorCode::internal, "{}: a group of one has no peer", to_string(call));

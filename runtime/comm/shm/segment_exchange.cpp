@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <poll.h>
@@ -15,6 +16,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/random_bytes.h"
 #include "runtime/base/socket.h"
+#include "runtime/comm/bytes.h"
 #include "runtime/comm/meeting.h"
 
 namespace dstrain::comm {
@@ -22,6 +24,8 @@ namespace {
 
 /// How long one peer may take over its request; the others wait in the listen queue meanwhile.
 constexpr double request_seconds = 2;
+/// How long a rank waits when the listen queue is full; nothing tells when there is room.
+constexpr double retry_seconds = 0.01;
 
 /// What a peer sends.
 struct Request {
@@ -29,11 +33,6 @@ struct Request {
   std::int32_t rank = 0;
 };
 static_assert(sizeof(Request) == 36);
-
-template <class T>
-std::span<std::uint8_t> bytes_of(T& value) {
-  return {reinterpret_cast<std::uint8_t*>(&value), sizeof(T)};
-}
 
 struct Address {
   sockaddr_un name{};
@@ -49,8 +48,8 @@ Address abstract_address(const SegmentTicket& ticket) {
   return address;
 }
 
-UniqueFd unix_socket(int flags) {
-  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
+UniqueFd unix_socket() {
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) fail_errno(errno, "a unix socket");
   return socket;
 }
@@ -79,7 +78,22 @@ bool send_file(int socket, int file) {
   return ::sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
 }
 
-UniqueFd receive_file(int socket) {
+[[noreturn]] void fail_waiting(int rank) {
+  fail(ErrorCode::timeout, "rank {} waited in vain for rank 0's shared memory", rank);
+}
+
+/// Waits for a message of one byte.
+Transfer receive_message(int socket, msghdr& message, Deadline deadline) {
+  ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  while (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+    if (!wait_until_ready(socket, POLLIN, deadline)) return Transfer::timed_out;
+    got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  }
+  return got == 1 ? Transfer::done : Transfer::closed;
+}
+
+/// The file that rank 0 sends to `rank`.
+UniqueFd receive_file(int socket, int rank, Deadline deadline) {
   std::uint8_t payload = 0;
   iovec part{&payload, 1};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
@@ -88,11 +102,12 @@ UniqueFd receive_file(int socket) {
   message.msg_iovlen = 1;
   message.msg_control = control.data();
   message.msg_controllen = control.size();
-  if (::recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1) return {};
+  const Transfer outcome = receive_message(socket, message, deadline);
+  if (outcome == Transfer::timed_out) fail_waiting(rank);
   const cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_type != SCM_RIGHTS ||
+  if (outcome != Transfer::done || header == nullptr || header->cmsg_type != SCM_RIGHTS ||
       header->cmsg_len != CMSG_LEN(sizeof(int))) {
-    return {};
+    fail(ErrorCode::comm, "rank 0 refused its shared memory to rank {}", rank);
   }
   int file = -1;
   std::memcpy(&file, CMSG_DATA(header), sizeof(int));
@@ -100,20 +115,57 @@ UniqueFd receive_file(int socket) {
 }
 
 /// The rank that asks over `socket`; nothing when it has no right to.
-std::optional<std::int32_t> asking_rank(int socket, const Digest& secret) {
+std::optional<std::int32_t> asking_rank(int socket, const Digest& secret, Deadline deadline) {
   Request request;
-  if (!is_own_user(socket) ||
-      receive_all(socket, bytes_of(request), Deadline::after(request_seconds)) != Transfer::done ||
+  if (!is_own_user(socket) || receive_all(socket, bytes_of(request), deadline) != Transfer::done ||
       !equal_in_constant_time(request.secret, secret)) {
     return std::nullopt;
   }
   return request.rank;
 }
 
+/// The next peer; none when it has gone again.
+UniqueFd accept_peer(int listener) {
+  UniqueFd peer(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!peer && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+    fail_errno(errno, "handing out shared memory: accepting a rank");
+  }
+  return peer;
+}
+
+/// 0, or why there is no connection. A full listen queue is tried again.
+int connect_socket(int socket, const Address& address, Deadline deadline) {
+  while (::connect(socket, reinterpret_cast<const sockaddr*>(&address.name), address.length) != 0) {
+    if (errno != EAGAIN && errno != EINTR) return errno;
+    if (deadline.passed()) return ETIMEDOUT;
+    ::poll(nullptr, 0, deadline.at_most(retry_seconds).remaining_ms());
+  }
+  return 0;
+}
+
+UniqueFd connect_to_offer(const SegmentTicket& ticket, int rank, Deadline deadline) {
+  UniqueFd socket = unix_socket();
+  const int error = connect_socket(socket.get(), abstract_address(ticket), deadline);
+  if (error == ETIMEDOUT) fail_waiting(rank);
+  if (error != 0) {
+    fail(ErrorCode::comm,
+         "rank {} cannot reach rank 0's shared memory: {}: rank 0 has ended, or the two are not on "
+         "one machine and in one network namespace",
+         rank, std::generic_category().message(error));
+  }
+  if (!is_own_user(socket.get())) {
+    fail(ErrorCode::comm,
+         "rank {} and rank 0 run as different users and cannot share memory: start all ranks as "
+         "one user",
+         rank);
+  }
+  return socket;
+}
+
 }  // namespace
 
 SegmentOffer::SegmentOffer()
-    : ticket_{random_bytes<16>(), random_bytes<32>()}, listener_(unix_socket(SOCK_NONBLOCK)) {
+    : ticket_{random_bytes<16>(), random_bytes<32>()}, listener_(unix_socket()) {
   const Address address = abstract_address(ticket_);
   if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address.name), address.length) !=
           0 ||
@@ -126,40 +178,26 @@ void SegmentOffer::serve(int file, int size, Deadline deadline) {
   std::vector<int> missing(static_cast<std::size_t>(size - 1));
   std::iota(missing.begin(), missing.end(), 1);
   while (!missing.empty()) {
-    pollfd entry{listener_.get(), POLLIN, 0};
-    if (::poll(&entry, 1, deadline.remaining_ms()) == 0 && deadline.passed()) {
+    // Looked at in every turn: peers that come and go must not put off the end.
+    if (deadline.passed()) {
       fail(ErrorCode::timeout, "handing out shared memory timed out: waiting for {}",
            name_ranks(missing));
     }
-    const UniqueFd peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!wait_until_ready(listener_.get(), POLLIN, deadline)) continue;
+    const UniqueFd peer = accept_peer(listener_.get());
     if (!peer) continue;
-    const std::optional<std::int32_t> rank = asking_rank(peer.get(), ticket_.secret);
+    const std::optional<std::int32_t> rank =
+        asking_rank(peer.get(), ticket_.secret, deadline.at_most(request_seconds));
     if (rank && send_file(peer.get(), file)) std::erase(missing, *rank);
   }
 }
 
 UniqueFd fetch_segment(const SegmentTicket& ticket, int rank, Deadline deadline) {
-  const UniqueFd socket = unix_socket(0);
-  const Address address = abstract_address(ticket);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.name), address.length) !=
-          0 ||
-      !is_own_user(socket.get())) {
-    fail(ErrorCode::comm,
-         "rank {} cannot reach rank 0's shared memory: are both on one machine, "
-         "in one network namespace and of one user?",
-         rank);
-  }
-  Request request{ticket.secret, rank};
-  UniqueFd file;
-  if (send_all(socket.get(), bytes_of(request), deadline) == Transfer::done) {
-    pollfd entry{socket.get(), POLLIN, 0};
-    if (::poll(&entry, 1, deadline.remaining_ms()) == 0) {
-      fail(ErrorCode::timeout, "rank {} waited in vain for rank 0's shared memory", rank);
-    }
-    file = receive_file(socket.get());
-  }
-  if (!file) fail(ErrorCode::comm, "rank 0 refused its shared memory to rank {}", rank);
-  return file;
+  const UniqueFd socket = connect_to_offer(ticket, rank, deadline);
+  const Request request{ticket.secret, rank};
+  const Transfer sent = send_all(socket.get(), bytes_of(request), deadline);
+  if (sent == Transfer::timed_out) fail_waiting(rank);
+  return receive_file(socket.get(), rank, deadline);  // says so when rank 0 has closed
 }
 
 }  // namespace dstrain::comm

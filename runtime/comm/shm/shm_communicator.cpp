@@ -1,8 +1,8 @@
 #include "runtime/comm/shm/shm_communicator.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "runtime/comm/bytes.h"
 #include "runtime/comm/rank_order_sum.h"
 
 namespace dstrain::comm {
@@ -11,18 +11,13 @@ namespace {
 /// Below this an all_reduce is one tick: every rank adds up everything.
 constexpr std::int64_t small_numel = 4096;
 
-constexpr std::int64_t slot_numel = slot_bytes / 4;
-
-void copy_bytes(const void* from, void* to, Bytes bytes) {
-  if (from == to || bytes == 0) return;
-  std::memcpy(to, from, static_cast<std::size_t>(bytes));
-}
+constexpr std::int64_t slot_numel = slot_bytes / size_of(DType::f32);
 
 float* floats(std::byte* bytes) {
   return reinterpret_cast<float*>(bytes);
 }
 
-constexpr Bytes bytes_of(std::int64_t numel) {
+constexpr Bytes bytes_of_floats(std::int64_t numel) {
   return numel * size_of(DType::f32);
 }
 
@@ -70,7 +65,7 @@ void ShmCommunicator::run_reduce_scatter(const Call& call, TensorView whole, Ten
     const std::int64_t count = std::min(piece, numel - at);
     float* const slot = floats(segment_.slot(rank(), round_));
     for (int r = 0; r < size(); ++r) {
-      if (r != rank()) copy_bytes(own + r * numel + at, slot + r * piece, bytes_of(count));
+      if (r != rank()) copy_bytes(own + r * numel + at, slot + r * piece, bytes_of_floats(count));
     }
     meet_or_tick(at == 0);
     for (int r = 0; r < size(); ++r) {
@@ -89,7 +84,7 @@ void ShmCommunicator::run_all_reduce(const Call& call, TensorView values) {
 }
 
 void ShmCommunicator::reduce_small(float* values, std::int64_t numel) {
-  copy_bytes(values, segment_.slot(rank(), round_), bytes_of(numel));
+  copy_bytes(values, segment_.slot(rank(), round_), bytes_of_floats(numel));
   meeting_.meet();
   std::vector<const float*> terms;
   for (int r = 0; r < size(); ++r) terms.push_back(slot_floats(r));
@@ -112,19 +107,20 @@ void ShmCommunicator::reduce_round(float* values, std::int64_t numel, bool first
   };
   const std::int64_t own_begin = begin(rank());
   const std::int64_t own_end = begin(rank() + 1);
-  copy_bytes(values, slot, bytes_of(own_begin));
-  copy_bytes(values + own_end, slot + own_end, bytes_of(numel - own_end));
+  copy_bytes(values, slot, bytes_of_floats(own_begin));
+  copy_bytes(values + own_end, slot + own_end, bytes_of_floats(numel - own_end));
   meet_or_tick(first);
   std::vector<const float*> terms;
   for (int r = 0; r < size(); ++r) {
     terms.push_back((r == rank() ? values : slot_floats(r)) + own_begin);
   }
   add_in_rank_order(terms, values + own_begin, own_end - own_begin);
-  copy_bytes(values + own_begin, slot + own_begin, bytes_of(own_end - own_begin));
+  copy_bytes(values + own_begin, slot + own_begin, bytes_of_floats(own_end - own_begin));
   meeting_.tick();
   for (int r = 0; r < size(); ++r) {
     if (r == rank()) continue;
-    copy_bytes(slot_floats(r) + begin(r), values + begin(r), bytes_of(begin(r + 1) - begin(r)));
+    copy_bytes(slot_floats(r) + begin(r), values + begin(r),
+               bytes_of_floats(begin(r + 1) - begin(r)));
   }
 }
 
@@ -158,12 +154,7 @@ void ShmCommunicator::run_receive(const Call& call, TensorView values) {
   for (Bytes at = 0; at == 0 || at < values.bytes(); at += channel_slot_bytes) {
     const std::uint32_t piece = channel.received.count;
     meeting_.wait_for_peer(channel.sent, piece + 1, call.peer);
-    const Call& sent = channel.calls[piece % 2];
-    if (sent.numel != call.numel || sent.dtype != call.dtype) {
-      meeting_.abort();  // the sender may wait for room that will not come
-      fail(ErrorCode::comm, "the ranks disagree: rank {} does {}, rank {} does {}", rank(),
-           to_string(call), call.peer, to_string(sent));
-    }
+    meeting_.check_message(channel.calls[piece % 2]);
     copy_bytes(segment_.channel_slot(call.peer, rank(), piece), values.data() + at,
                std::min(channel_slot_bytes, values.bytes() - at));
     channel.received.raise();

@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "runtime/base/error.h"
+#include "runtime/comm/gather_values.h"
 #include "runtime/comm/shm/segment_exchange.h"
 #include "runtime/comm/shm/shm_communicator.h"
 #include "runtime/comm/split_plan.h"
@@ -27,20 +28,6 @@ Segment fetch(const SegmentTicket& ticket, Member member, Deadline deadline) {
   return segment;
 }
 
-/// A dense view of plain bytes.
-template <class T>
-TensorView view_of(T* values, std::size_t count) {
-  return {values, DType::u8, Shape{static_cast<std::int64_t>(count * sizeof(T))}};
-}
-
-template <class T>
-std::vector<T> gather(Communicator& communicator, T value) {
-  std::vector<T> all(static_cast<std::size_t>(communicator.size()));
-  Stream stream(Stream::Mode::inline_on_caller);
-  communicator.all_gather(view_of(&value, 1), view_of(all.data(), all.size()), stream);
-  return all;
-}
-
 }  // namespace
 
 std::unique_ptr<Communicator> make_shm_communicator(Store& store, const ShmOptions& options) {
@@ -65,12 +52,13 @@ std::unique_ptr<Communicator> make_shm_communicator(Store& store, const ShmOptio
 
 std::unique_ptr<Communicator> ShmCommunicator::split(Split split) {
   const Deadline deadline = Deadline::after(options_.timeout_seconds);
-  const std::vector<Split> splits = gather(*this, split);
+  Stream stream(Stream::Mode::inline_on_caller);
+  const std::vector<Split> splits = gather_values(split, *this, stream);
   const SplitPlan plan = plan_split(splits, rank());
   const Member member{plan.rank, static_cast<int>(plan.members.size())};
   const Meeting::Options meeting{plan.rank, options_.timeout_seconds};
   SegmentOffer offer;
-  const std::vector<SegmentTicket> tickets = gather(*this, offer.ticket());
+  const std::vector<SegmentTicket> tickets = gather_values(offer.ticket(), *this, stream);
   const auto first = static_cast<std::size_t>(plan.members.front());
   return std::make_unique<ShmCommunicator>(
       plan.rank == 0 ? share(Segment::create(member.size), offer, member, deadline)

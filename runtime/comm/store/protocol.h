@@ -59,14 +59,4 @@ std::optional<StoreRequest> decode_request(std::span<const std::uint8_t> payload
 
 std::uint32_t decode_length(std::span<const std::uint8_t, 4> bytes);
 
-/// The bytes of a message without padding.
-template <class Message>
-std::span<std::uint8_t> bytes_of(Message& message) {
-  return {reinterpret_cast<std::uint8_t*>(&message), sizeof(Message)};
-}
-template <class Message>
-std::span<const std::uint8_t> bytes_of(const Message& message) {
-  return {reinterpret_cast<const std::uint8_t*>(&message), sizeof(Message)};
-}
-
 }  // namespace dstrain::comm

@@ -1,10 +1,12 @@
 #include "runtime/comm/store/tcp_client.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <poll.h>
 
 #include "runtime/base/random_bytes.h"
+#include "runtime/comm/bytes.h"
 #include "runtime/comm/store/protocol.h"
 
 namespace dstrain::comm {
@@ -43,8 +45,8 @@ bool shake_hands(int socket,
 
 }  // namespace
 
-UniqueFd connect_to_store(const Endpoint& endpoint, const std::string& token, double seconds) {
-  const Deadline deadline = Deadline::after(seconds);
+UniqueFd connect_to_store(const Endpoint& endpoint, const std::string& token, Deadline deadline) {
+  const double seconds = std::round(deadline.remaining_seconds() * 1e3) / 1e3;  // for the message
   double retry_seconds = retry_seconds_min;
   while (true) {
     Result<UniqueFd> socket = connect_tcp(endpoint, deadline);

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include <sys/socket.h>
 
 #include "runtime/base/random_bytes.h"
+#include "runtime/comm/bytes.h"
 
 namespace dstrain::comm {
 namespace {

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdint>
+#include <exception>
 #include <list>
 #include <map>
+#include <optional>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -21,6 +24,9 @@ namespace {
 
 /// Connections that have not proved the token yet; the oldest makes room for the next.
 constexpr std::size_t strangers_max = 128;
+
+/// How long the listener rests when no connection can be taken: it would wake the poll at once.
+constexpr double rest_seconds = 0.1;
 
 using Health = TcpConnection::Health;
 
@@ -47,7 +53,7 @@ class ServerLoop {
 
   /// False when asked to stop.
   bool turn() {
-    std::vector<pollfd> entries{{stop_, POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    std::vector<pollfd> entries{{stop_, POLLIN, 0}, {awaited_listener(), POLLIN, 0}};
     for (const TcpConnection& connection : connections_) {
       const int events = POLLIN | (connection.has_output() ? POLLOUT : 0);
       entries.push_back({connection.socket(), static_cast<short>(events), 0});
@@ -65,8 +71,15 @@ class ServerLoop {
     return true;
   }
 
+  /// The listener, or none (which poll takes) while it rests.
+  [[nodiscard]] int awaited_listener() {
+    if (rest_ && rest_->passed()) rest_.reset();
+    return rest_ ? -1 : listener_.get();
+  }
+
   /// Strangers are looked at now and then, so that none stays for twice its time.
   [[nodiscard]] int poll_ms() const {
+    if (rest_) return rest_->at_most(handshake_seconds_).remaining_ms();
     return strangers() == 0 ? -1 : Deadline::after(handshake_seconds_).remaining_ms();
   }
 
@@ -78,9 +91,8 @@ class ServerLoop {
   void accept_all() {
     while (true) {
       UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-      const bool none_free = !socket && (errno == EMFILE || errno == ENFILE);
-      if (none_free || (socket && strangers() >= strangers_max)) drop_oldest_stranger();
-      if (!socket) return;
+      if (!socket) return after_failed_accept(errno);
+      if (strangers() >= strangers_max) drop_oldest_stranger();
       const int on = 1;
       ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
       connections_.emplace_back(std::move(socket), token_, Deadline::after(handshake_seconds_));
@@ -88,12 +100,20 @@ class ServerLoop {
     }
   }
 
-  void drop_oldest_stranger() {
-    for (auto at = connections_.begin(); at != connections_.end(); ++at) {
-      if (at->trusted()) continue;
-      connections_.erase(at);
-      return;
-    }
+  /// Without a free descriptor or memory a stranger makes room, or the listener rests.
+  void after_failed_accept(int error) {
+    const bool none_free =
+        error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+    if (none_free && !drop_oldest_stranger()) rest_ = Deadline::after(rest_seconds);
+  }
+
+  /// False when there is none.
+  bool drop_oldest_stranger() {
+    const auto oldest =
+        std::ranges::find_if(connections_, [](const auto& c) { return !c.trusted(); });
+    if (oldest == connections_.end()) return false;
+    connections_.erase(oldest);
+    return true;
   }
 
   void drop(Connections::iterator connection, Health health) {
@@ -156,6 +176,7 @@ class ServerLoop {
   std::string token_;
   double handshake_seconds_;
   Connections connections_;
+  std::optional<Deadline> rest_;  ///< until when the listener rests
   std::map<std::string, std::string> values_;
   bool warned_ = false;
 };

@@ -29,11 +29,12 @@ std::unique_ptr<TcpStore> TcpStore::serve(Options options) {
 
 std::unique_ptr<TcpStore> TcpStore::connect(Options options) {
   std::unique_ptr<TcpStore> store(new TcpStore(std::move(options)));
-  store->idle_.push_back(store->idle_connection());
+  store->idle_.push_back(store->idle_connection(Deadline::after(store->options_.timeout_seconds)));
   return store;
 }
 
-UniqueFd TcpStore::idle_connection() {
+/// A connection of an earlier call, or a new one, which is there by `deadline`.
+UniqueFd TcpStore::idle_connection(Deadline deadline) {
   {
     const std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
@@ -42,14 +43,15 @@ UniqueFd TcpStore::idle_connection() {
       return connection;
     }
   }
-  return connect_to_store(options_.endpoint, options_.token, options_.timeout_seconds);
+  return connect_to_store(options_.endpoint, options_.token,
+                          deadline.at_most(options_.timeout_seconds));
 }
 
 /// A connection that fails or times out is closed, which also ends its request at the server.
 std::string TcpStore::exchange(const std::vector<std::uint8_t>& frame,
                                Deadline deadline,
                                const std::string& timeout_message) {
-  UniqueFd connection = idle_connection();
+  UniqueFd connection = idle_connection(deadline);
   std::array<std::uint8_t, 4> length{};
   std::string payload;
   Transfer outcome = send_all(connection.get(), frame, deadline);

@@ -1,19 +1,10 @@
 #include "runtime/comm/thread/thread_communicator.h"
 
-#include <cstring>
-
+#include "runtime/comm/bytes.h"
 #include "runtime/comm/rank_order_sum.h"
 #include "runtime/comm/split_plan.h"
 
 namespace dstrain::comm {
-namespace {
-
-void copy_bytes(const std::byte* from, std::byte* to, Bytes bytes) {
-  if (from == to || bytes == 0) return;
-  std::memcpy(to, from, static_cast<std::size_t>(bytes));
-}
-
-}  // namespace
 
 ThreadWorld::ThreadWorld(int size)
     : members(static_cast<std::size_t>(size)),
@@ -97,11 +88,7 @@ void ThreadCommunicator::run_receive(const Call& call, TensorView values) {
   meeting_.announce_pairwise(call);
   ThreadWorld::Channel& channel = world_->channel(call.peer, rank());
   meeting_.wait_for_peer(channel.sent, channel.received.count + 1, call.peer);
-  if (channel.call.numel != call.numel || channel.call.dtype != call.dtype) {
-    meeting_.abort();  // the sender waits for a receipt that cannot come
-    fail(ErrorCode::comm, "the ranks disagree: rank {} does {}, rank {} does {}", rank(),
-         to_string(call), call.peer, to_string(channel.call));
-  }
+  meeting_.check_message(channel.call);
   copy_bytes(channel.values, values.data(), values.bytes());
   channel.received.raise();
 }

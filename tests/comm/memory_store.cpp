@@ -1,11 +1,11 @@
-#include "runtime/comm/store/memory_store.h"
+#include "tests/comm/memory_store.h"
 
 #include <chrono>
 
 #include "runtime/base/error.h"
 #include "runtime/comm/store/counter.h"
 
-namespace dstrain::comm {
+namespace dstrain::test {
 
 void MemoryStore::set(const std::string& key, std::string_view value) {
   {
@@ -28,10 +28,10 @@ std::int64_t MemoryStore::add(const std::string& key, std::int64_t delta) {
   std::int64_t sum = 0;
   {
     const std::lock_guard lock(mutex_);
-    sum = add_to_counter(values_[key], delta);
+    sum = comm::add_to_counter(values_[key], delta);
   }
   changed_.notify_all();
   return sum;
 }
 
-}  // namespace dstrain::comm
+}  // namespace dstrain::test

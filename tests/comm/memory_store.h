@@ -5,10 +5,10 @@
 
 #include "runtime/comm/store.h"
 
-namespace dstrain::comm {
+namespace dstrain::test {
 
 /// A store for threads of one process.
-class MemoryStore final : public Store {
+class MemoryStore final : public comm::Store {
  public:
   void set(const std::string& key, std::string_view value) override;
   std::string get(const std::string& key, double timeout_seconds) override;
@@ -20,4 +20,4 @@ class MemoryStore final : public Store {
   std::map<std::string, std::string> values_;
 };
 
-}  // namespace dstrain::comm
+}  // namespace dstrain::test

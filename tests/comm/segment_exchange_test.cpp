@@ -1,0 +1,100 @@
+#include "runtime/comm/shm/segment_exchange.h"
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/base/error.h"
+#include "tests/comm/descriptor_limit.h"
+#include "tests/support/ranks.h"
+
+using namespace dstrain;
+using Catch::Matchers::Contains;
+
+namespace {
+
+UniqueFd memory_file() {
+  return UniqueFd(::memfd_create("segment_exchange_test", MFD_CLOEXEC));
+}
+
+ino_t inode(int file) {
+  struct stat info {};
+  REQUIRE(::fstat(file, &info) == 0);
+  return info.st_ino;
+}
+
+std::string message_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string fetch_message(const comm::SegmentTicket& ticket, double seconds) {
+  return message_of([&] { comm::fetch_segment(ticket, 1, Deadline::after(seconds)); });
+}
+
+}  // namespace
+
+TEST_CASE("SegmentExchange: every rank gets the file", "[comm]") {
+  const UniqueFd file = memory_file();
+  comm::SegmentOffer offer;
+  std::array<UniqueFd, 3> files;
+  test::run_ranks(3, [&](int rank) {
+    const Deadline deadline = Deadline::after(30);
+    if (rank == 0) return offer.serve(file.get(), 3, deadline);
+    files[static_cast<std::size_t>(rank)] = comm::fetch_segment(offer.ticket(), rank, deadline);
+  });
+  CHECK(inode(files[1].get()) == inode(file.get()));
+  CHECK(inode(files[2].get()) == inode(file.get()));
+}
+
+TEST_CASE("SegmentExchange: strangers that come again and again do not put off the end", "[comm]") {
+  comm::SegmentOffer offer;
+  comm::SegmentTicket forged = offer.ticket();
+  ++forged.secret[0];
+  std::atomic<bool> ended{false};
+  std::jthread stranger([&] {
+    while (!ended) fetch_message(forged, 30);
+  });
+  const UniqueFd file = memory_file();
+  CHECK(message_of([&] { offer.serve(file.get(), 3, Deadline::after(0.1)); }) ==
+        "handing out shared memory timed out: waiting for ranks 1 2");
+  ended = true;
+  offer = comm::SegmentOffer();  // closes the queue, in which the stranger may wait
+}
+
+TEST_CASE("SegmentExchange: without a free descriptor rank 0 fails at once", "[comm]") {
+  const UniqueFd file = memory_file();
+  auto offer = std::make_unique<comm::SegmentOffer>();
+  const comm::SegmentTicket ticket = offer->ticket();
+  const test::DescriptorLimit limit(1);
+  std::string fetched;
+  std::jthread rank_1([&] { fetched = fetch_message(ticket, 30); });  // takes the last one
+  CHECK_THAT(message_of([&] { offer->serve(file.get(), 2, Deadline::after(30)); }),
+             Contains("handing out shared memory: accepting a rank: Too many open files"));
+  offer.reset();
+  rank_1.join();
+  CHECK(fetched == "rank 0 refused its shared memory to rank 1");
+}
+
+TEST_CASE("SegmentExchange: a fetch that nobody serves ends in time", "[comm]") {
+  const comm::SegmentOffer offer;
+  CHECK(fetch_message(offer.ticket(), 0.05) == "rank 1 waited in vain for rank 0's shared memory");
+}
+
+TEST_CASE("SegmentExchange: why rank 0 cannot be reached is told", "[comm]") {
+  const comm::SegmentTicket ticket = comm::SegmentOffer().ticket();
+  CHECK_THAT(fetch_message(ticket, 30),
+             Contains("cannot reach rank 0's shared memory: Connection refused: rank 0 has ended"));
+}
