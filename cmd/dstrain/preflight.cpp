@@ -38,10 +38,12 @@ void check_command(std::span<const std::string> command, TrainPlace place) {
     set_up_generation(arguments, place.world_size);
     return;
   }
-  config::check_train_paths(config::parse_train_options(arguments));
+  const config::TrainOptions options = config::parse_train_options(arguments);
+  config::check_train_paths(options);
   const TrainSetup setup = set_up_training(arguments, place);
   check_tokens(*setup.training_tokens);
   if (setup.validation_tokens) check_tokens(*setup.validation_tokens);
+  config::prepare_output_directory(options);
 }
 
 }  // namespace dstrain::cmd

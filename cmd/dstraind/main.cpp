@@ -21,6 +21,10 @@ int run(const std::vector<std::string>& arguments) {
   const std::span rest = std::span(arguments).subspan(1);
   if (arguments[0] == "train") return dstrain::cmd::train_command(rest);
   if (arguments[0] == "generate") return dstrain::cmd::generate_command(rest);
+  if (arguments[0] == "--help") {
+    fmt::print("dstraind train|generate OPTIONS: one rank; see dstrain --help\n");
+    return dstrain::status::done;
+  }
   if (arguments[0] == "--version") {
     fmt::print("dstraind {}\n", DSTRAIN_VERSION);
     return dstrain::status::done;

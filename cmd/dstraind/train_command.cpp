@@ -32,7 +32,9 @@ int train_command(std::span<const std::string> arguments) {
   const WorkerEnv worker = read_worker_env();
   const bool launched = std::getenv(env::job) != nullptr;  // then the launcher has looked
   if (worker.rank == 0 && !launched) {
-    config::check_train_paths(config::parse_train_options(arguments));
+    const config::TrainOptions options = config::parse_train_options(arguments);
+    config::check_train_paths(options);
+    config::prepare_output_directory(options);
   }
   TrainSetup setup = set_up_training(arguments, {worker.world_size, worker.device_memory_bytes});
   const std::string output = setup.settings.output.directory;

@@ -49,7 +49,7 @@ engine::Trainer::Outcome TrainingRank::train() {
   std::optional<data::EvaluationLoader> validation;
   if (setup_.validation_tokens) validation.emplace(*setup_.validation_tokens, place);
   std::optional<monitor::MetricsFile> metrics;
-  if (worker_.rank == 0) metrics.emplace(output_file("metrics.jsonl"));
+  if (worker_.rank == 0) metrics.emplace(settings.output.directory + "/metrics.jsonl");
   const SteadyClock clock;
   engine::Trainer trainer({.settings = settings,
                            .model = setup_.model,
@@ -72,14 +72,6 @@ engine::Trainer::Outcome TrainingRank::train() {
 void TrainingRank::save() {
   engine::save_model(setup_.model, store_, *world_.communicator, setup_.settings.output.directory,
                      stream_);
-}
-
-std::filesystem::path TrainingRank::output_file(const std::string& name) const {
-  const std::filesystem::path directory(setup_.settings.output.directory);
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) fail_errno(error.value(), "create " + directory.string());
-  return directory / name;
 }
 
 }  // namespace dstrain::cmd

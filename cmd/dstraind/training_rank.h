@@ -1,6 +1,4 @@
 #pragma once
-#include <filesystem>
-
 #include "cmd/train_setup.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/make_communicator.h"
@@ -39,8 +37,6 @@ class TrainingRank {
   void save();
 
  private:
-  [[nodiscard]] std::filesystem::path output_file(const std::string& name) const;
-
   TrainSetup setup_;
   WorkerEnv worker_;
   Stream stream_{Stream::Mode::inline_on_caller};

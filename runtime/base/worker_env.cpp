@@ -66,6 +66,11 @@ WorkerEnv read_worker_env() {
     fail(ErrorCode::usage, "RANK={} WORLD_SIZE={} LOCAL_RANK={} LOCAL_WORLD_SIZE={} do not fit",
          worker.rank, worker.world_size, worker.local_rank, worker.local_world_size);
   }
+  const bool has_rank = std::getenv(env::rank) != nullptr;
+  if (has_rank != (std::getenv(env::world_size) != nullptr)) {
+    fail(ErrorCode::usage, "{} is set and {} is not: a rank needs both",
+         has_rank ? env::rank : env::world_size, has_rank ? env::world_size : env::rank);
+  }
   return worker;
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/comm/meeting.h"
 
+#include <exception>
 #include <thread>
 
 #include <unistd.h>
@@ -47,6 +48,9 @@ Meeting::Meeting(GroupBlock& group, std::span<MemberBlock> members, Options opti
 }
 
 Meeting::~Meeting() {
+  // A rank that fails does not say that it leaves: its peers see the process end, and the launcher
+  // sees it before them, so that the culprit is named and not those who missed it.
+  if (std::uncaught_exceptions() > 0) return;
   MemberBlock& own = members_[static_cast<std::size_t>(options_.rank)];
   own.state = MemberBlock::left;
   futex_wake_all(own.arrivals.count);

@@ -96,8 +96,7 @@ TrainOptions read_flags(std::span<const std::string> arguments, Lines& problems)
   try {
     app.parse(reversed);
   } catch (const CLI::ParseError& error) {
-    problems.emplace_back(error.what());
-    return {};
+    fail(ErrorCode::usage, "{}", error.what());
   }
   TrainOptions options;
   for (const FlagRow& row : train_flags()) {

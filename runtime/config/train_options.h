@@ -77,6 +77,10 @@ std::string ds_config_file(const TrainOptions& options);
 /// once per job, before any rank writes.
 void check_train_paths(const TrainOptions& options);
 
+/// Makes the output directory and checks that the run can write its files there. Throws
+/// Error{usage}. To be called once per job, when everything else has been checked.
+void prepare_output_directory(const TrainOptions& options);
+
 /// What `train --help` prints.
 std::string help_text();
 

@@ -1,5 +1,9 @@
+#include <cerrno>
 #include <filesystem>
+#include <system_error>
 #include <vector>
+
+#include <unistd.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -74,6 +78,25 @@ void check_train_paths(const TrainOptions& options) {
   }
   check_output(options, problems);
   if (!problems.empty()) fail(ErrorCode::usage, "{}", fmt::join(problems, "\n"));
+}
+
+void prepare_output_directory(const TrainOptions& options) {
+  const fs::path directory = options.output_dir.value;
+  const auto refuse = [&](const std::string& reason) {
+    fail(ErrorCode::usage, "--output_dir {}: {}", directory.string(), reason);
+  };
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) refuse("cannot be created: " + error.message());
+  for (const char* name : {"metrics.jsonl", "config.json", "model.safetensors"}) {
+    const fs::file_type type = fs::status(directory / name, error).type();
+    if (type != fs::file_type::regular && type != fs::file_type::not_found) {
+      refuse(fmt::format("{} is in the way: it is no regular file", name));
+    }
+  }
+  if (::access(directory.c_str(), W_OK | X_OK) != 0) {
+    refuse("cannot be written to: " + std::generic_category().message(errno));
+  }
 }
 
 }  // namespace dstrain::config

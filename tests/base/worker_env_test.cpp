@@ -121,4 +121,10 @@ TEST_CASE("WorkerEnv: kinds of errors have the statuses that users rely on", "[b
   CHECK(exit_status(code) == expected);
 }
 
+TEST_CASE("WorkerEnv: a rank needs its number and the world's size", "[base][worker_env]") {
+  const RankEnvironment environment(
+      GENERATE(Variables{{"WORLD_SIZE", "2"}}, Variables{{"RANK", "0"}}));
+  CHECK_THROWS_WITH(read_worker_env(), Catch::Contains("a rank needs both"));
+}
+
 }  // namespace dstrain

@@ -103,8 +103,7 @@ TEST_CASE("TrackedMemory: a budget can be filled but not passed", "[device][memo
   CHECK_THROWS_WITH(
       optimizer.allocate(mebibyte + 1, stream),
       "device memory: 1.00 MiB more for optimizer does not fit into the budget of 3.00 MiB (in "
-      "use: parameters 2.00 MiB, gradients 0 B, optimizer 0 B, activations 0 B, buffers 0 B); use "
-      "a higher ZeRO stage, a smaller micro batch, --gradient_checkpointing or more ranks");
+      "use: parameters 2.00 MiB, gradients 0 B, optimizer 0 B, activations 0 B, buffers 0 B)");
   CHECK(ledger.peak() == 2 * mebibyte);
   std::byte* const second = optimizer.allocate(mebibyte, stream);
   CHECK(ledger.current() == limit);

@@ -137,6 +137,32 @@ TEST_CASE("train: mistakes end with status 2 before a rank starts", "[e2e][train
   }
 }
 
+TEST_CASE("train: an output directory that cannot be used is found before a rank starts",
+          "[e2e][train]") {
+  const test::TempDir folder;
+  const std::string text = write_text(folder.path()).string();
+  std::ofstream(folder.path() / "file") << "not a directory";
+  std::filesystem::create_directories(folder.path() / "taken/model.safetensors");
+  for (const char* output : {"file/sub", "taken", "/dev/null/x"}) {
+    const std::string path = (folder.path() / output).string();
+    test::Launch launch(with({"--num_gpus", "2", "train", "--overwrite_output_dir", "--output_dir",
+                              path, "--train_file", text, "--max_steps", "1"},
+                             tiny_model));
+    CHECK(launch.wait() == 2);
+    CAPTURE(launch.err());
+    CHECK(launch.err().find("--output_dir " + path) != std::string::npos);
+    CHECK(launch.err().find("rank") == std::string::npos);
+  }
+}
+
+TEST_CASE("train: a Python module may have a command's name", "[e2e]") {
+  test::Launch launch({"--dry_run", "--module", "train", "--its", "own"});
+  CHECK(launch.wait() == 0);
+  const json plan = json::parse(launch.out());
+  const json words = plan.at("commands").at(0);
+  CHECK(words.at(words.size() - 2) == "--its");
+}
+
 TEST_CASE("train: a token that the model does not know is found before a rank starts", "[e2e]") {
   const test::TempDir folder;
   test::Launch launch({"--num_gpus", "2", "train", "--output_dir", (folder.path() / "out").string(),
