@@ -95,6 +95,18 @@ TEST_CASE("Stages: dropout does not depend on the number of ranks", "[zero][stag
   CHECK(one.losses != run_training({.world = 1}).losses);
 }
 
+TEST_CASE("Stages: a step that is not finite is not taken", "[zero][stages]") {
+  const int stage = GENERATE(0, 1, 2, 3);
+  CHECK_THROWS_WITH(run_training({.world = 2, .stage = stage, .learning_rate = 1e38}),
+                    Catch::Contains("step 2") && Catch::Contains("the step was not taken"));
+}
+
+TEST_CASE("Stages: one rank needs no gathered copies", "[zero][stages][memory]") {
+  const TrainingResult two = run_training({.world = 1, .stage = 2, .steps = 1});
+  const TrainingResult three = run_training({.world = 1, .stage = 3, .steps = 1});
+  CHECK(three.peak == two.peak);
+}
+
 TEST_CASE("Stages: the tracked peak is the plan", "[zero][stages][memory]") {
   const int world = GENERATE(1, 2, 4);
   const int stage = GENERATE(0, 1, 2, 3);

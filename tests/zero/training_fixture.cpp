@@ -100,7 +100,7 @@ class Rank {
       batches.push_back({std::span(tokens).subspan(a * rows, rows),
                          std::span(labels).subspan(a * rows, rows), first[a]});
     }
-    return engine_.train_step({step, 1e-2, batches});
+    return engine_.train_step({step, settings_.learning_rate, batches});
   }
 
   void collect_weights(TrainingResult& result) {

@@ -18,6 +18,7 @@ struct TrainingCase {
   std::int64_t reduce_bucket_numel = 0;
   engine::FrameMode mode = engine::FrameMode::training;
   double clipping = 1.0;
+  double learning_rate = 1e-2;
   float dropout = 0;
   int steps = 3;
 };
