@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <latch>
 #include <memory>
 #include <string>
 #include <thread>
@@ -44,12 +45,6 @@ std::string fetch_message(const comm::SegmentTicket& ticket, double seconds) {
   return message_of([&] { comm::fetch_segment(ticket, 1, Deadline::after(seconds)); });
 }
 
-/// Fetches in a thread of its own. (A lambda in a test case would share its type's name with those
-/// of other files, which the undefined-behaviour sanitizer takes for a wrong vptr.)
-std::jthread fetch_in_background(const comm::SegmentTicket& ticket, std::string& message) {
-  return std::jthread([&ticket, &message] { message = fetch_message(ticket, 30); });
-}
-
 }  // namespace
 
 TEST_CASE("SegmentExchange: every rank gets the file", "[comm]") {
@@ -84,9 +79,14 @@ TEST_CASE("SegmentExchange: without a free descriptor rank 0 fails at once", "[c
   const UniqueFd file = memory_file();
   auto offer = std::make_unique<comm::SegmentOffer>();
   const comm::SegmentTicket ticket = offer->ticket();
-  const test::DescriptorLimit limit(1);
   std::string fetched;
-  std::jthread rank_1 = fetch_in_background(ticket, fetched);  // takes the last one
+  std::latch limited(1);
+  std::jthread rank_1([&] {
+    limited.wait();
+    fetched = fetch_message(ticket, 30);  // takes the last descriptor
+  });
+  const test::DescriptorLimit limit(1);  // after the thread: the sanitizers need one to check it
+  limited.count_down();
   CHECK_THAT(message_of([&] { offer->serve(file.get(), 2, Deadline::after(30)); }),
              Contains("handing out shared memory: accepting a rank: Too many open files"));
   offer.reset();
