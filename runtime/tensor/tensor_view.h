@@ -4,6 +4,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/device/device.h"
+#include "runtime/tensor/bfloat16.h"
 #include "runtime/tensor/dtype.h"
 #include "runtime/tensor/shape.h"
 
@@ -22,11 +23,11 @@ class TensorView {
         row_stride_(row_stride),
         dtype_(dtype),
         device_(device) {}
-  /// A dense float view of `values`.
-  TensorView(std::span<float> values, Shape shape) : TensorView(values.data(), DType::f32, shape) {
-    DSTRAIN_CHECK(shape.numel() <= static_cast<std::int64_t>(values.size()), "{} in {} elements",
-                  to_string(shape), values.size());
-  }
+  /// A dense view of `values`.
+  TensorView(std::span<float> values, Shape shape)
+      : TensorView(values.data(), DType::f32, shape, values.size()) {}
+  TensorView(std::span<BFloat16> values, Shape shape)
+      : TensorView(values.data(), DType::bf16, shape, values.size()) {}
 
   [[nodiscard]] bool empty() const { return data_ == nullptr; }
   [[nodiscard]] std::byte* data() const { return data_; }
@@ -54,6 +55,12 @@ class TensorView {
   }
 
  private:
+  TensorView(void* data, DType dtype, Shape shape, std::size_t available)
+      : TensorView(data, dtype, shape) {
+    DSTRAIN_CHECK(shape.numel() <= static_cast<std::int64_t>(available), "{} in {} elements",
+                  to_string(shape), available);
+  }
+
   std::byte* data_ = nullptr;
   Shape shape_;
   std::int64_t row_stride_ = 0;

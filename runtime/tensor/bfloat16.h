@@ -1,0 +1,30 @@
+#pragma once
+#include <bit>
+#include <cstdint>
+
+#include "runtime/tensor/dtype.h"
+
+namespace dstrain {
+
+/// The upper half of a float: 8 exponent bits, 7 of mantissa. A type to store; arithmetic is f32.
+struct BFloat16 {
+  std::uint16_t bits = 0;
+  friend bool operator==(BFloat16, BFloat16) = default;
+};
+
+template <>
+inline constexpr DType dtype_of<BFloat16> = DType::bf16;
+
+constexpr float to_float(BFloat16 value) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
+}
+
+/// Rounds to nearest, ties to even. A NaN stays one, with its quiet bit set.
+constexpr BFloat16 to_bfloat16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t rounded = bits + 0x7fffU + ((bits >> 16) & 1U);
+  const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;
+  return {static_cast<std::uint16_t>((nan ? bits | 0x400000U : rounded) >> 16)};
+}
+
+}  // namespace dstrain
