@@ -92,7 +92,8 @@ class StreamView {
 /// Where the work of a rank runs. Communication that has a stream of its own overlaps with
 /// computing; with one stream for both it does not.
 struct Streams {
-  Streams(Stream& both) noexcept : Streams(both, both) {}  // NOLINT(google-explicit-constructor)
+  Streams(StreamView both) noexcept : Streams(both, both) {}  // NOLINT(google-explicit-constructor)
+  Streams(Stream& both) noexcept : Streams(both, both) {}     // NOLINT(google-explicit-constructor)
   Streams(StreamView compute_on, StreamView communicate_on) noexcept
       : compute(compute_on), communication(communicate_on) {}
   [[nodiscard]] bool overlap() const noexcept { return !(compute == communication); }

@@ -22,7 +22,6 @@ enum class Activity : std::uint8_t {
   backward,
   norm,
   update,
-  evaluate,
   // Of the communication lane; detail: bytes that this rank hands in.
   all_gather,
   reduce_scatter,
@@ -34,10 +33,10 @@ enum class Activity : std::uint8_t {
   // Of the data lane; detail: the step.
   load,
 };
-inline constexpr std::array<std::string_view, 16> activity_names{
-    "step",     "wait",       "forward",        "recompute",  "backward",  "norm", "update",
-    "evaluate", "all_gather", "reduce_scatter", "all_reduce", "broadcast", "send", "receive",
-    "barrier",  "load"};
+inline constexpr std::array<std::string_view, 15> activity_names{
+    "step",      "wait",   "forward",    "recompute",      "backward",
+    "norm",      "update", "all_gather", "reduce_scatter", "all_reduce",
+    "broadcast", "send",   "receive",    "barrier",        "load"};
 
 constexpr std::string_view name_of(Activity activity) {
   return activity_names.at(static_cast<std::size_t>(activity));
@@ -45,7 +44,7 @@ constexpr std::string_view name_of(Activity activity) {
 
 /// Whether a rank gets on with its step while it does this.
 constexpr bool is_work(Activity activity) {
-  return activity >= Activity::forward && activity <= Activity::evaluate;
+  return activity >= Activity::forward && activity <= Activity::update;
 }
 
 /// One activity from beginning to end, in seconds since the timeline's origin. Plain data, sent

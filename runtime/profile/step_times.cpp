@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace dstrain::profile {
 
 StepTimes& StepTimes::operator+=(const StepTimes& other) {
@@ -10,6 +12,12 @@ StepTimes& StepTimes::operator+=(const StepTimes& other) {
   communication += other.communication;
   exposed += other.exposed;
   return *this;
+}
+
+std::string describe(const StepTimes& sum, std::int64_t count) {
+  const double scale = 1e3 / static_cast<double>(count);
+  return fmt::format("compute {:.0f} ms, communication {:.0f} ms ({:.0f} ms exposed)",
+                     sum.compute * scale, sum.communication * scale, sum.exposed * scale);
 }
 
 StepTimes add_up(std::span<const Span> compute, std::span<const Span> communication) {
