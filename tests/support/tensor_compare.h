@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/tensor/tensor_view.h"
+
 namespace dstrain::test {
 
 /// |actual - expected| <= absolute + relative * |expected|.
@@ -48,6 +50,16 @@ std::string difference(const A& actual, const E& expected, Tolerance tolerance) 
   if (first.empty()) return "";
   return fmt::format("{}; largest error {:.3g} absolute, {:.3g} relative", first, absolute,
                      relative);
+}
+
+/// Appends the elements of an f32 or bf16 view as floats.
+inline void append_floats(const TensorView& view, std::vector<float>& values) {
+  if (view.dtype() == DType::f32) {
+    const std::span<float> floats = view.as<float>();
+    values.insert(values.end(), floats.begin(), floats.end());
+    return;
+  }
+  for (const BFloat16 value : view.as<BFloat16>()) values.push_back(to_float(value));
 }
 
 }  // namespace dstrain::test
