@@ -34,8 +34,8 @@ class ParameterStore {
   /// every rank. `units` must stay until then.
   virtual void expect(std::span<const int> units, std::int64_t rounds) = 0;
 
-  /// The whole parameters that `unit` uses, owned then borrowed, f32 in the shapes of their specs,
-  /// valid until release(). The addresses of a unit are the same each time.
+  /// The whole parameters that `unit` uses, owned then borrowed, in the model's dtype and the
+  /// shapes of their specs, valid until release(). The addresses of a unit are the same each time.
   virtual std::span<const TensorView> acquire(int unit, StreamView stream) = 0;
   virtual void release(int unit, StreamView stream) = 0;
 
