@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/tensor/dtype.h"
+
 namespace dstrain::test {
 
 /// |actual - expected| <= absolute + relative * |expected|.
@@ -22,6 +24,11 @@ inline constexpr Tolerance exact{0, 0};
 inline constexpr Tolerance elementwise{1e-6, 2e-6};  ///< a few operations per element
 inline constexpr Tolerance reduction{1e-5, 1e-5};    ///< sums of up to a thousand terms
 inline constexpr Tolerance model{2e-5, 1e-4};        ///< through a whole model and back
+
+/// The same for values stored as `dtype`: bf16 rounds once more, by up to 2^-8.
+constexpr Tolerance stored(DType dtype, Tolerance f32) {
+  return dtype == DType::bf16 ? Tolerance{f32.absolute, f32.relative + 0x1p-8} : f32;
+}
 }  // namespace tolerance
 
 /// Empty when all values agree; else the first mismatch and the largest errors, for CHECK(.. ==
