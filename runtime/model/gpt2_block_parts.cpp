@@ -15,10 +15,13 @@ std::span<std::byte> take_overlay(Arena& arena, Bytes bytes) {
   return {overlay.data(), static_cast<std::size_t>(bytes)};
 }
 
+ops::AttentionSizes attention_sizes(const Gpt2BlockSizes& sizes) {
+  return {sizes.sequences, sizes.tokens, sizes.heads, sizes.channels};
+}
+
 void cut_attention(Arena& arena, const Gpt2BlockSizes& sizes, Gpt2BlockBackwardSpace& space) {
   space.qkv = arena.take(sizes.activation(3 * sizes.channels));
-  space.attention =
-      arena.take({ops::attention_backward_workspace(sizes.rows(), sizes.channels, sizes.heads)});
+  space.attention = arena.take({ops::attention_backward_workspace(attention_sizes(sizes))});
 }
 
 }  // namespace
@@ -53,7 +56,7 @@ Gpt2BlockSaved::Gpt2BlockSaved(Arena& arena, const Gpt2BlockSizes& sizes)
 
 Gpt2BlockForwardSpace::Gpt2BlockForwardSpace(Arena& arena, const Gpt2BlockSizes& sizes)
     : normed(arena.take(sizes.activation(sizes.channels))) {
-  const Shape keys_shape{ops::attention_forward_workspace(sizes.rows(), sizes.channels)};
+  const Shape keys_shape{ops::attention_forward_workspace(attention_sizes(sizes))};
   const Shape active_shape = sizes.activation(sizes.inner);
   const Bytes bytes = std::max(keys_shape.numel(), active_shape.numel()) * size_of(DType::f32);
   const std::span<std::byte> overlay = take_overlay(arena, round_up(bytes, 64));
