@@ -13,16 +13,14 @@ void save_model(const model::Model& model,
                 StreamView stream) {
   std::optional<model::HfExport> output;
   if (communicator.rank() == 0) {
-    output.emplace(directory, model.config_json, model.parameters());
+    output.emplace(directory, model.config_json, model.parameters(), model.dtype);
   }
   for (std::size_t unit = 0; unit < model.units.size(); ++unit) {
     const auto& specs = model.units[unit]->spec().parameters;
     const std::span<const TensorView> views = store.acquire(static_cast<int>(unit), stream);
     stream.synchronize();
     if (output) {
-      for (std::size_t i = 0; i < specs.size(); ++i) {
-        output->write(specs[i], views[i].as<const float>());
-      }
+      for (std::size_t i = 0; i < specs.size(); ++i) output->write(specs[i], views[i]);
     }
     store.release(static_cast<int>(unit), stream);
   }
