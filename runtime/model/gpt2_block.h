@@ -10,6 +10,7 @@ namespace dstrain::model {
 ///             pre-activation F, log-sum-exp H, mean and rstd of two norms 4
 ///   forward workspace    C + max(C, F)
 ///   backward workspace   2 C + max(F, 5 C + H), and C more with resid_pdrop
+/// and, besides, the panels of the largest product: C max(3 C, F), or F 2048 with many rows.
 /// The outputs of norms and GELU are computed again in backward: cheap, and bit-equal.
 class Gpt2Block final : public Unit {
  public:

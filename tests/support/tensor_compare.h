@@ -21,9 +21,11 @@ struct Tolerance {
 /// of size s err by about sqrt(n) 6e-8 s, which the absolute part covers for the sizes of tests.
 namespace tolerance {
 inline constexpr Tolerance exact{0, 0};
-inline constexpr Tolerance elementwise{1e-6, 2e-6};  ///< a few operations per element
-inline constexpr Tolerance reduction{1e-5, 1e-5};    ///< sums of up to a thousand terms
-inline constexpr Tolerance model{2e-5, 1e-4};        ///< through a whole model and back
+inline constexpr Tolerance elementwise{1e-6, 2e-6};     ///< a few operations per element
+inline constexpr Tolerance reduction{1e-5, 1e-5};       ///< sums of up to a thousand terms
+inline constexpr Tolerance long_reduction{5e-4, 1e-5};  ///< of several thousand terms
+inline constexpr Tolerance rounded_bf16{1e-2, 4e-3};    ///< a sum, then one rounding to bf16
+inline constexpr Tolerance model{2e-5, 1e-4};           ///< through a whole model and back
 }  // namespace tolerance
 
 /// Empty when all values agree; else the first mismatch and the largest errors, for CHECK(.. ==
