@@ -124,9 +124,18 @@ void Resolver::resolve_zero() {
       pick(in + "stage3_param_persistence_threshold", tenfold, zero.persistence_threshold_numel);
   zero.persistence_total_numel =
       pick(in + "stage3_model_persistence_threshold", -1, zero.persistence_total_numel);
+  zero.overlap = pick(in + "overlap_comm", zero.stage == 3);  // DeepSpeed's default
+  const std::int64_t most_of_squared = hidden > 0 ? squared * 9 / 10 : -1;
+  zero.prefetch_numel =
+      pick(in + "stage3_prefetch_bucket_size", most_of_squared, zero.prefetch_numel);
+  zero.live_numel = pick(in + "stage3_max_live_parameters", -1, zero.live_numel);
+  zero.reuse_numel = pick(in + "stage3_max_reuse_distance", -1, zero.reuse_numel);
   warn_stage(in + "reduce_bucket_size", 2, "gradients are reduced once per step");
-  warn_stage(in + "stage3_param_persistence_threshold", 3, "every rank has all parameters");
-  warn_stage(in + "stage3_model_persistence_threshold", 3, "every rank has all parameters");
+  for (const char* key :
+       {"stage3_param_persistence_threshold", "stage3_model_persistence_threshold",
+        "stage3_prefetch_bucket_size", "stage3_max_live_parameters", "stage3_max_reuse_distance"}) {
+    warn_stage(in + key, 3, "every rank has all parameters");
+  }
 }
 
 void Resolver::resolve_model() {
@@ -164,7 +173,8 @@ void Resolver::resolve_rest() {
   settings.output = {.directory = options_.output_dir.value,
                      .overwrite = options_.overwrite_output_dir.value,
                      .logging_steps = options_.logging_steps.value,
-                     .eval_steps = options_.eval_steps.value};
+                     .eval_steps = options_.eval_steps.value,
+                     .profile = options_.profile.value};
   settings.max_steps = std::max<std::int64_t>(0, options_.max_steps.value);
   settings.num_train_epochs = options_.num_train_epochs.value;
   settings.seed = static_cast<std::uint64_t>(options_.seed.value);

@@ -224,6 +224,8 @@ const std::array rows{
             .value = "none",
             .help = "other monitors are not implemented yet",
             .only = "none"},
+    FlagRow{"Output", "profile", &O::profile, "FILE",
+            "write a timeline of all ranks (Chrome trace JSON)"},
 
     FlagRow{.group = "Configuration",
             .name = "deepspeed",

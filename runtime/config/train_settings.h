@@ -45,6 +45,15 @@ struct ZeroSettings {
   std::int64_t persistence_threshold_numel = 100'000;
   /// ... as long as they have no more elements than this in all.
   std::int64_t persistence_total_numel = std::numeric_limits<std::int64_t>::max();
+  /// Communication runs beside computing, on a thread of its own.
+  bool overlap = false;
+  // Stage 3, when communication overlaps: the next unit is gathered while one computes, unless
+  // the first limit is 0 ...
+  std::int64_t prefetch_numel = 50'000'000;
+  /// ... or more elements than this would be gathered at a time.
+  std::int64_t live_numel = 1'000'000'000;
+  /// What is next used further away than this, counted in elements to gather, is dropped after use.
+  std::int64_t reuse_numel = 1'000'000'000;
 };
 
 struct ModelSettings {
@@ -66,6 +75,7 @@ struct OutputSettings {
   bool overwrite = false;
   std::int64_t logging_steps = 1;
   std::int64_t eval_steps = 0;  ///< 0: only at the end
+  std::string profile;          ///< file for the timeline; empty: nothing is recorded
 };
 
 /// Everything a training run needs, checked and with every "auto" resolved.

@@ -14,6 +14,6 @@ void save_model(const model::Model& model,
                 ParameterStore& store,
                 comm::Communicator& communicator,
                 const std::filesystem::path& directory,
-                StreamView stream);
+                Streams streams);
 
 }  // namespace dstrain::engine

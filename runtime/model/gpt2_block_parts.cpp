@@ -15,10 +15,13 @@ std::span<std::byte> take_overlay(Arena& arena, Bytes bytes) {
   return {overlay.data(), static_cast<std::size_t>(bytes)};
 }
 
+ops::AttentionSizes attention_sizes(const Gpt2BlockSizes& sizes) {
+  return {sizes.sequences, sizes.tokens, sizes.heads, sizes.channels};
+}
+
 void cut_attention(Arena& arena, const Gpt2BlockSizes& sizes, Gpt2BlockBackwardSpace& space) {
   space.qkv = sizes.take_activation(arena, 3 * sizes.channels);
-  space.attention =
-      arena.take({ops::attention_backward_workspace(sizes.rows(), sizes.channels, sizes.heads)});
+  space.attention = arena.take({ops::attention_backward_workspace(attention_sizes(sizes))});
 }
 
 }  // namespace
@@ -54,7 +57,7 @@ Gpt2BlockSaved::Gpt2BlockSaved(Arena& arena, const Gpt2BlockSizes& sizes)
 
 Gpt2BlockForwardSpace::Gpt2BlockForwardSpace(Arena& arena, const Gpt2BlockSizes& sizes)
     : normed(sizes.take_activation(arena, sizes.channels)) {
-  const Shape keys_shape{ops::attention_forward_workspace(sizes.rows(), sizes.channels)};
+  const Shape keys_shape{ops::attention_forward_workspace(attention_sizes(sizes))};
   Arena measured_keys;
   measured_keys.take(keys_shape);
   Arena measured_active;

@@ -408,7 +408,7 @@ TEST_CASE("Resolve: every value knows its origin", "[config][resolve]") {
 
 TEST_CASE("Resolve: the report is a configuration with origins", "[config][resolve]") {
   const Resolved result = resolved(
-      R"({"train_batch_size": 4, "zero_optimization": {"stage": 2, "overlap_comm": true}})", {},
+      R"({"train_batch_size": 4, "zero_optimization": {"stage": 2, "reduce_scatter": true}})", {},
       {.world_size = 2});
   const auto report = nlohmann::json::parse(report_json(result));
   CHECK(report["effective"]["zero_optimization"]["stage"] == 2);
