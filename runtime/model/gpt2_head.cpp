@@ -14,13 +14,20 @@ enum Parameter : std::size_t { ln_f_weight, ln_f_bias, wte_weight };
 constexpr std::int64_t chunk_rows_min = 256;
 constexpr std::int64_t chunk_logits_numel = std::int64_t{1} << 22;
 
+struct HeadSizes {
+  std::int64_t rows;        ///< R
+  std::int64_t channels;    ///< C
+  std::int64_t vocabulary;  ///< V
+  DType dtype;
+};
+
 /// What a chunk of rows needs, cut from the workspace.
 struct HeadSpace {
   TensorView normed;  ///< (R, C); in backward its gradient follows
-  TensorView logits;  ///< (R, V); in backward their gradient follows
-  TensorView mean;    ///< (R)
-  TensorView rstd;    ///< (R)
-  TensorView losses;  ///< (R)
+  TensorView logits;  ///< (R, V) f32; in backward their gradient follows
+  TensorView mean;    ///< (R) f32
+  TensorView rstd;    ///< (R) f32
+  TensorView losses;  ///< (R) f32
   std::span<std::byte> products;
 };
 
@@ -45,19 +52,21 @@ ops::MatmulArgs normed_product(const HeadSpace& space, const TensorView& wte) {
 }
 
 Bytes products_workspace(const HeadSpace& space) {
-  const TensorView wte(nullptr, DType::f32, {space.logits.shape()[1], space.normed.shape()[1]});
+  const TensorView wte(nullptr, space.normed.dtype(),
+                       {space.logits.shape()[1], space.normed.shape()[1]});
+  const TensorView wte_gradient(nullptr, DType::f32, wte.shape());
   return std::max({ops::matmul_workspace(logits_product(space.normed, wte, space.logits)),
-                   ops::matmul_workspace(wte_product(space, {wte, true}, true)),
+                   ops::matmul_workspace(wte_product(space, {wte_gradient, true}, true)),
                    ops::matmul_workspace(normed_product(space, wte))});
 }
 
-HeadSpace cut_space(Arena& arena,
-                    std::int64_t rows,
-                    std::int64_t channels,
-                    std::int64_t vocabulary) {
-  HeadSpace space{arena.take({rows, channels}), arena.take({rows, vocabulary}),
-                  arena.take({rows}),           arena.take({rows}),
-                  arena.take({rows}),           {}};
+HeadSpace cut_space(Arena& arena, const HeadSizes& sizes) {
+  HeadSpace space{arena.take({sizes.rows, sizes.channels}, sizes.dtype),
+                  arena.take({sizes.rows, sizes.vocabulary}),
+                  arena.take({sizes.rows}),
+                  arena.take({sizes.rows}),
+                  arena.take({sizes.rows}),
+                  {}};
   const Bytes bytes = products_workspace(space);
   const TensorView products = arena.take({bytes}, DType::u8);
   if (!products.empty()) space.products = {products.data(), static_cast<std::size_t>(bytes)};
@@ -89,8 +98,11 @@ struct Gpt2Head::Chunk {
   std::span<const std::int32_t> labels;  ///< (R)
 };
 
-Gpt2Head::Gpt2Head(const Gpt2Config& config)
-    : vocabulary_(config.vocab_size), channels_(config.n_embd), eps_(config.layer_norm_epsilon) {
+Gpt2Head::Gpt2Head(const Gpt2Config& config, DType dtype)
+    : vocabulary_(config.vocab_size),
+      channels_(config.n_embd),
+      dtype_(dtype),
+      eps_(config.layer_norm_epsilon) {
   spec_.name = "head";
   spec_.parameters = {{"ln_f.weight", {channels_}, {ParameterInit::Kind::ones}},
                       {"ln_f.bias", {channels_}, {ParameterInit::Kind::zeros}}};
@@ -105,14 +117,15 @@ std::int64_t Gpt2Head::chunk_rows(std::int64_t rows) const {
 
 UnitMemory Gpt2Head::memory(BatchShape shape) const {
   Arena arena;
-  cut_space(arena, chunk_rows(shape.rows()), channels_, vocabulary_);
+  cut_space(arena, {chunk_rows(shape.rows()), channels_, vocabulary_, dtype_});
   return {.forward_workspace = arena.used(), .backward_workspace = arena.used()};
 }
 
 Gpt2Head::Chunk Gpt2Head::cut_chunk(const UnitCall& call, std::int64_t begin) const {
   const std::int64_t rows = std::min(chunk_rows(call.shape.rows()), call.shape.rows() - begin);
   Arena arena(call.workspace);
-  return {cut_space(arena, rows, channels_, vocabulary_), rows_from(call.inputs[0], begin, rows),
+  return {cut_space(arena, {rows, channels_, vocabulary_, dtype_}),
+          rows_from(call.inputs[0], begin, rows),
           call.labels.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(rows))};
 }
 
@@ -135,7 +148,7 @@ void Gpt2Head::last_logits(const UnitCall& call, StreamView stream) const {
   for (std::int64_t begin = 0; begin < call.shape.sequences; begin += most) {
     const std::int64_t count = std::min(most, call.shape.sequences - begin);
     Arena arena(call.workspace);
-    const HeadSpace space = cut_space(arena, count, channels_, vocabulary_);
+    const HeadSpace space = cut_space(arena, {count, channels_, vocabulary_, dtype_});
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t row = (begin + i + 1) * call.shape.tokens - 1;
       const TensorView one = rows_from(space.normed.reshaped({1, count, channels_}), i, 1);

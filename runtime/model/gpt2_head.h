@@ -10,7 +10,7 @@ namespace dstrain::model {
 /// directions: R (V + C + 3) floats.
 class Gpt2Head final : public Unit {
  public:
-  explicit Gpt2Head(const Gpt2Config& config);
+  Gpt2Head(const Gpt2Config& config, DType dtype);
   [[nodiscard]] const UnitSpec& spec() const override { return spec_; }
   [[nodiscard]] UnitMemory memory(BatchShape shape) const override;
   /// The loss, or with call.logits those of the last position of each sequence.
@@ -27,6 +27,7 @@ class Gpt2Head final : public Unit {
 
   std::int64_t vocabulary_;
   std::int64_t channels_;
+  DType dtype_;
   float eps_;
   UnitSpec spec_;
 };
