@@ -17,6 +17,7 @@ Resolver::Resolver(const TrainOptions& options, const DsConfig& config, const Co
 Resolved Resolver::run() {
   resolve_batch();
   resolve_clipping();
+  resolve_precision();
   resolve_optimizer();
   resolve_schedule();
   resolve_zero();
@@ -33,14 +34,6 @@ void Resolver::decided_json(std::string_view path, std::string json, const std::
   result_.effective.push_back({std::string(path), std::move(json), origin});
 }
 
-void Resolver::decided(std::string_view path, double value, const std::string& origin) {
-  decided_json(path, fmt::format("{}", value), origin);
-}
-
-void Resolver::decided(std::string_view path, std::int64_t value, const std::string& origin) {
-  decided_json(path, fmt::format("{}", value), origin);
-}
-
 void Resolver::disagree(std::string_view path,
                         const std::string& given,
                         const std::string& flag,
@@ -51,10 +44,13 @@ void Resolver::disagree(std::string_view path,
                             given, flag, flag_value));
 }
 
-double Resolver::pick(std::string_view path, const Flag<double>& flag, double fallback) {
-  const std::optional<double> given = config_.number(path);
+template <class T>
+T Resolver::choose(std::string_view path,
+                   const std::optional<T>& given,
+                   const Flag<T>& flag,
+                   T fallback) {
   check_agreement(path, given, flag);
-  double value = fallback;
+  T value = fallback;
   std::string origin = "default";
   if (given) {
     value = *given;
@@ -69,6 +65,14 @@ double Resolver::pick(std::string_view path, const Flag<double>& flag, double fa
   return value;
 }
 
+double Resolver::pick(std::string_view path, const Flag<double>& flag, double fallback) {
+  return choose(path, config_.number(path), flag, fallback);
+}
+
+bool Resolver::pick(std::string_view path, const Flag<bool>& flag, bool fallback) {
+  return choose(path, config_.boolean(path), flag, fallback);
+}
+
 std::int64_t Resolver::pick(std::string_view path, std::int64_t automatic, std::int64_t fallback) {
   const std::optional<std::int64_t> given = config_.integer(path);
   const bool computed = config_.is_auto(path) && automatic >= 0;
@@ -80,7 +84,7 @@ std::int64_t Resolver::pick(std::string_view path, std::int64_t automatic, std::
 bool Resolver::pick(std::string_view path, bool fallback) {
   const std::optional<bool> given = config_.boolean(path);
   const bool value = given.value_or(fallback);
-  decided_json(path, value ? "true" : "false", given ? "file" : "default");
+  decided(path, value, given ? "file" : "default");
   return value;
 }
 
@@ -88,6 +92,17 @@ void Resolver::resolve_clipping() {
   constexpr std::string_view path = "gradient_clipping";
   constexpr double deepspeed_default = 1.0;
   result_.settings.gradient_clipping = pick(path, options_.max_grad_norm, deepspeed_default);
+}
+
+void Resolver::resolve_precision() {
+  constexpr std::string_view enabled = "bf16.enabled";
+  constexpr std::string_view parameters = "data_types.param_dtype";
+  if (!pick(enabled, options_.bf16, false)) return;
+  result_.settings.dtype = DType::bf16;
+  if (config_.text_of(parameters)) {  // "fp32", as nothing else is accepted
+    problems_.add(config_.position(parameters), parameters,
+                  "is \"fp32\", but bf16 is enabled; leave out one of them");
+  }
 }
 
 void Resolver::warn_stage(std::string_view path, int lowest_stage, std::string_view meaning) {

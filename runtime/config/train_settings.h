@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/base/units.h"
+#include "runtime/tensor/dtype.h"
 
 namespace dstrain::config {
 
@@ -91,6 +92,7 @@ struct TrainSettings {
   std::int64_t max_steps = 0;  ///< 0: num_train_epochs decides
   double num_train_epochs = 3;
   double gradient_clipping = 0;  ///< largest global norm; 0: none
+  DType dtype = DType::f32;      ///< f32, or bf16: weights and activations, over f32 masters
   std::uint64_t seed = 42;
   bool gradient_checkpointing = false;
   std::int64_t steps_per_print = 0;   ///< of the progress line; 0: as logging_steps

@@ -13,7 +13,7 @@ void save_model(const model::Model& model,
                 Streams streams) {
   std::optional<model::HfExport> output;
   if (communicator.rank() == 0) {
-    output.emplace(directory, model.config_json, model.parameters());
+    output.emplace(directory, model.config_json, model.parameters(), model.dtype);
   }
   for (std::size_t unit = 0; unit < model.units.size(); ++unit) {
     const auto& specs = model.units[unit]->spec().parameters;
@@ -21,9 +21,7 @@ void save_model(const model::Model& model,
         store.acquire(static_cast<int>(unit), streams.compute);
     streams.compute.synchronize();
     if (output) {
-      for (std::size_t i = 0; i < specs.size(); ++i) {
-        output->write(specs[i], views[i].as<const float>());
-      }
+      for (std::size_t i = 0; i < specs.size(); ++i) output->write(specs[i], views[i]);
     }
     store.release(static_cast<int>(unit), streams.compute);
   }

@@ -6,6 +6,7 @@
 #include "runtime/model/random_source.h"
 #include "runtime/optim/adamw.h"
 #include "tests/support/ranks.h"
+#include "tests/support/tensor_compare.h"
 #include "tests/support/watched_communicator.h"
 #include "tests/zero/device_memory.h"
 #include "zero/memory_plan.h"
@@ -49,7 +50,7 @@ class Rank {
                       [this](const std::string& operation) {
                         if (settings_.watch) settings_.watch(communicator_.rank(), operation);
                       }),
-        model_(model::make_gpt2(toy_config(settings.dropout))),
+        model_(model::make_gpt2(toy_config(settings.dropout), settings.dtype)),
         layout_(model_, {settings.world, settings.persistence_threshold}),
         micro_batch_(settings.global_batch / settings.world / settings.accumulation),
         options_{.shape = {micro_batch_, block_size},
@@ -57,7 +58,10 @@ class Rank {
                  .gradient_clipping = settings.clipping,
                  .seed = 5},
         streams_(settings.overlap.enabled ? Streams(stream_, communication_) : Streams(stream_)),
-        states_(zero::optimizer_runs(layout_, settings.stage), 2, memory_.optimizer, stream_),
+        states_(zero::optimizer_runs(layout_, settings.stage),
+                zero::state_count(2, settings.dtype),
+                memory_.optimizer,
+                stream_),
         store_({layout_, communicator_, memory_.of_store(), &optimizer_, &states_},
                {settings.stage, settings.reduce_bucket_numel, settings.overlap},
                streams_),
@@ -114,8 +118,7 @@ class Rank {
     for (std::size_t unit = 0; unit < model_.units.size(); ++unit) {
       const auto views = store_.acquire(static_cast<int>(unit), stream_);
       for (std::size_t i = 0; i < model_.units[unit]->spec().parameters.size(); ++i) {
-        const auto values = views[i].as<const float>();
-        result.weights.insert(result.weights.end(), values.begin(), values.end());
+        append_floats(views[i], result.weights);
       }
       store_.release(static_cast<int>(unit), stream_);
     }

@@ -15,6 +15,7 @@ namespace dstrain::test {
 struct TrainingCase {
   int world = 1;
   int stage = 0;
+  DType dtype = DType::f32;
   std::int64_t accumulation = 1;
   std::int64_t global_batch = 12;
   std::int64_t persistence_threshold = 200;
