@@ -1,10 +1,13 @@
 #include "cmd/bench/options.h"
 
+#include <algorithm>
+#include <array>
 #include <limits>
 
 #include <CLI/CLI.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/config/suggest.h"
 #include "runtime/tensor/dtype.h"
 
 namespace dstrain::bench {
@@ -75,9 +78,20 @@ void check_world(const Options& options, int world_size) {
   }
 }
 
+/// CLI11 would only say that something is missing.
+void check_command(std::span<const std::string> arguments) {
+  constexpr std::array<std::string_view, 3> commands{"gemm", "comm", "adam"};
+  const std::string word = arguments.empty() ? "" : arguments.front();
+  if (std::ranges::find(commands, word) != commands.end()) return;
+  const std::string likely = config::suggest(word, commands);
+  fail(ErrorCode::usage, "bench {}: {}; see dstrain bench --help", word,
+       likely.empty() ? "say what: gemm, comm or adam" : fmt::format("did you mean {}?", likely));
+}
+
 }  // namespace
 
 Options parse_options(std::span<const std::string> arguments, int world_size) {
+  check_command(arguments);
   Typed typed;
   CLI::App app;
   declare(app, typed);
