@@ -8,13 +8,14 @@ namespace dstrain::model {
 /// "hidden{i+1}". With F = n_inner, fp32 values per token:
 ///   saved     5 C + F + H + 4: qkv 3 C, attention output C, residual after attention C, the MLP's
 ///             pre-activation F, log-sum-exp H, mean and rstd of two norms 4
-///   forward workspace    C + max(C, F)
-///   backward workspace   2 C + max(F, 5 C + H), and C more with resid_pdrop
+///   forward workspace    C + max(A, F)
+///   backward workspace   2 C + max(F, 3 C + A), and C more with resid_pdrop
+/// where A is what attention needs: up to 2 C and 3 C (ops/attention.h);
 /// and, besides, the panels of the largest product: C max(3 C, F), or F 2048 with many rows.
 /// The outputs of norms and GELU are computed again in backward: cheap, and bit-equal.
 class Gpt2Block final : public Unit {
  public:
-  Gpt2Block(const Gpt2Config& config, std::int64_t layer);
+  Gpt2Block(const Gpt2Config& config, std::int64_t layer, DType dtype);
   [[nodiscard]] const UnitSpec& spec() const override { return spec_; }
   [[nodiscard]] UnitMemory memory(BatchShape shape) const override;
   void forward(const UnitCall& call, StreamView stream) const override;
@@ -22,6 +23,7 @@ class Gpt2Block final : public Unit {
 
  private:
   Gpt2Config config_;
+  DType dtype_;
   UnitSpec spec_;
 };
 

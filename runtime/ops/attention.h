@@ -7,37 +7,43 @@
 
 namespace dstrain::ops {
 
-/// Causal self-attention of H heads of D = C / H over packed projections; all f32 and dense.
-/// Query, key and value of head h are columns [h D, (h + 1) D) of the first, second and third C
-/// columns of qkv. Scores are scaled by 1 / sqrt(D); dropout falls on the probabilities.
+struct AttentionSizes {
+  std::int64_t sequences;  ///< B
+  std::int64_t tokens;     ///< T
+  std::int64_t heads;      ///< H
+  std::int64_t channels;   ///< C
+};
+
+/// Causal self-attention of H heads of D = C / H over packed projections; all dense. Query, key and
+/// value of head h are columns [h D, (h + 1) D) of the first, second and third C columns of qkv.
+/// Scores are scaled by 1 / sqrt(D); dropout falls on the probabilities. Activations and their
+/// gradients are all f32 or all bf16; the arithmetic is f32.
 /// Scores live in tiles of 64 x 64 (online softmax: Milakov & Gimelshein 2018, Dao et al. 2022);
 /// T x T is never stored. 2 B T^2 C FLOP forward, 5 B T^2 C backward.
 struct AttentionArgs {
   TensorView qkv;        ///< (B, T, 3C)
   TensorView output;     ///< (B, T, C): written
-  TensorView logsumexp;  ///< (B, H, T): written, for backward
-  TensorView workspace;  ///< (attention_forward_workspace())
+  TensorView logsumexp;  ///< (B, H, T) f32: written, for backward
+  TensorView workspace;  ///< (attention_forward_workspace()) f32
   DropoutSite dropout;
 };
 
-/// f32 elements that forward and backward need beside their tensors: transposed keys (and values),
-/// C (2 C) per token, and H per token in backward.
-std::int64_t attention_forward_workspace(std::int64_t rows, std::int64_t channels);
-std::int64_t attention_backward_workspace(std::int64_t rows,
-                                          std::int64_t channels,
-                                          std::int64_t heads);
+/// f32 elements that forward and backward need beside their tensors: for each of min(B H, 64) heads
+/// that may be at work at once about 2 T D and 3 T D, with T rounded up to 64 and D to 16.
+std::int64_t attention_forward_workspace(const AttentionSizes& sizes);
+std::int64_t attention_backward_workspace(const AttentionSizes& sizes);
 
-/// Parallel over sequences, heads and blocks of 64 queries. Asynchronous on `stream`.
+/// Parallel over sequences and heads. Asynchronous on `stream`.
 void attention_forward(const AttentionArgs& args, StreamView stream);
 
 /// What forward read and wrote, and the gradients.
 struct AttentionBackwardArgs {
   TensorView qkv;              ///< (B, T, 3C)
   TensorView output;           ///< (B, T, C)
-  TensorView logsumexp;        ///< (B, H, T)
+  TensorView logsumexp;        ///< (B, H, T) f32
   TensorView output_gradient;  ///< (B, T, C)
   TensorView qkv_gradient;     ///< (B, T, 3C): overwritten
-  TensorView workspace;        ///< (attention_backward_workspace())
+  TensorView workspace;        ///< (attention_backward_workspace()) f32
   DropoutSite dropout;         ///< as in forward
 };
 

@@ -1,66 +1,206 @@
-#include <algorithm>
 #include <cmath>
 
-#include "runtime/base/parallel_for.h"
-#include "runtime/ops/attention.h"
 #include "runtime/ops/attention_tiles.h"
 #include "runtime/ops/checks.h"
-#include "runtime/ops/fast_exp.h"
 #include "runtime/ops/lanes.h"
 #include "runtime/ops/simd.h"
+#include "runtime/ops/tile_product.h"
+#include "runtime/ops/vector16.h"
 
 namespace dstrain::ops {
 namespace {
 
-/// Everything about one head. With P the probabilities, Z the dropout multipliers, dP the gradient
-/// of P Z: dS = scale P (dP Z - delta), delta = sum_j P_j (dP Z)_j = dO . O per query.
-struct Head {
-  HeadLayout layout;
-  HeadRows rows;
-  HeadRows gradients;
-  RowBlock output_gradient;
-  const float* keys;    ///< (D, T) transposed
-  const float* values;  ///< (D, T) transposed
-  const float* logsumexp;
-  const float* delta;
+// With P the probabilities, Z the dropout multipliers, dP the gradient of P Z:
+// dS = P (dP Z - delta), delta = sum_j P_j (dP Z)_j = dO . O per query. Tiles are (queries, keys).
+
+/// What one thread works in; cut from its slot.
+struct Space {
+  float* queries;          ///< (T', D'): times the scale
+  float* output_gradient;  ///< (T', D')
+  float* query_gradient;   ///< (T', D')
+  float* logsumexp;        ///< (T'): in powers of two, 0 for padded queries
+  float* delta;            ///< (T'): likewise
+  float* keys;             ///< (64, D') of one tile, as all below
+  float* keys_transposed;
+  float* values_transposed;
+  float* key_gradient;
+  float* value_gradient;
+};
+
+std::int64_t space_numel(const HeadLayout& layout) {
+  return (3 * layout.tiles() + 5) * layout.tile_numel() + 2 * layout.tiles() * attention_block;
+}
+
+Space cut_space(float* slot, const HeadLayout& layout) {
+  const auto take = [&slot](std::int64_t numel) {
+    float* const taken = slot;
+    slot += numel;
+    return taken;
+  };
+  const std::int64_t tile = layout.tile_numel();
+  const std::int64_t head = layout.tiles() * tile;
+  const std::int64_t tokens = layout.tiles() * attention_block;
+  Space space{};
+  for (float** part : {&space.queries, &space.output_gradient, &space.query_gradient}) {
+    *part = take(head);
+  }
+  for (float** part : {&space.logsumexp, &space.delta}) *part = take(tokens);
+  for (float** part : {&space.keys, &space.keys_transposed, &space.values_transposed,
+                       &space.key_gradient, &space.value_gradient}) {
+    *part = take(tile);
+  }
+  return space;
+}
+
+/// One tile of scores of one head.
+struct Tile {
+  const HeadLayout& layout;
   const DropoutSite& site;
+  const Space& space;
   std::int64_t head;
+  std::int64_t query_block;
+  std::int64_t key_block;
+  [[nodiscard]] bool diagonal() const { return query_block == key_block; }
+  /// Rows that share one bound of what is visible.
+  [[nodiscard]] std::int64_t strip() const {
+    return diagonal() ? attention_strip : attention_block;
+  }
+  /// The rows of a (T', D') matrix that belong to the tile's queries.
+  [[nodiscard]] float* query_rows(float* matrix) const {
+    return matrix + query_block * layout.tile_numel();
+  }
 };
 
-/// A row of raw scores becomes the dropped probabilities, a row of dP becomes dS.
-struct RowTerms {
-  float scale;
-  float logsumexp;
-  float delta;
-};
-
-DSTRAIN_SIMD_CLONES
-void plain_row(float* __restrict scores,
-               float* __restrict gradient,
-               std::int64_t visible,
-               RowTerms terms) {
-  for (std::int64_t j = 0; j < visible; ++j) {
-    const float p = fast_exp(scores[j] * terms.scale - terms.logsumexp);
-    scores[j] = p;
-    gradient[j] = terms.scale * p * (gradient[j] - terms.delta);
+/// Raw scores become probabilities and dP becomes dS, both zero for keys after their query. With
+/// `multipliers` the probabilities are left dropped.
+template <bool dropped>
+[[gnu::always_inline]] inline void weight_strip(const Tile& t,
+                                                std::int64_t row,
+                                                ScoreTile& scores,
+                                                ScoreTile& gradients,
+                                                const float* multipliers) {
+  const std::int64_t query = t.query_block * attention_block + row;
+  const float logsumexp = t.space.logsumexp[query];
+  const float delta = t.space.delta[query];
+  const std::int64_t keys = t.diagonal() ? row / 16 * 16 + 16 : attention_block;
+  for (std::int64_t key = 0; key < keys; key += 16) {
+    float* const score = scores.row(row) + key;
+    float* const gradient = gradients.row(row) + key;
+    const Vector16 p = fast_exp2(load16(score) - logsumexp);
+    if constexpr (dropped) {
+      const Vector16 z = load16(multipliers + key);
+      store16(score, p * z);
+      store16(gradient, p * (load16(gradient) * z - delta));
+    } else {
+      store16(score, p);
+      store16(gradient, p * (load16(gradient) - delta));
+    }
+  }
+  if (!t.diagonal()) return;
+  for (std::int64_t key = keys - 16; key < keys; ++key) {
+    scores.row(row)[key] = key > row ? 0.0F : scores.row(row)[key];
+    gradients.row(row)[key] = key > row ? 0.0F : gradients.row(row)[key];
   }
 }
 
 DSTRAIN_SIMD_CLONES
-void dropped_row(float* __restrict scores,
-                 float* __restrict gradient,
-                 std::int64_t visible,
-                 RowTerms terms,
-                 const DropoutSite& site,
-                 std::int64_t sequence,
-                 std::int64_t group) {
-  float multipliers[dropout_group];
-  dropout_multipliers(site, sequence, group, multipliers);
-  for (std::int64_t j = 0; j < visible; ++j) {
-    const float p = fast_exp(scores[j] * terms.scale - terms.logsumexp);
-    scores[j] = p * multipliers[j];
-    gradient[j] = terms.scale * p * (gradient[j] * multipliers[j] - terms.delta);
+void plain_kernel(const Tile& t, ScoreTile& scores, ScoreTile& gradients) {
+  for (std::int64_t row = 0; row < attention_block; ++row) {
+    weight_strip<false>(t, row, scores, gradients, nullptr);
   }
+}
+
+DSTRAIN_SIMD_CLONES
+void dropped_kernel(const Tile& t, ScoreTile& scores, ScoreTile& gradients) {
+  for (std::int64_t row = 0; row < attention_block; ++row) {
+    float multipliers[dropout_group];
+    dropout_multipliers(
+        t.site, t.head / t.layout.heads,
+        score_dropout_group(t.layout, t.head, t.query_block * attention_block + row, t.key_block),
+        multipliers);
+    weight_strip<true>(t, row, scores, gradients, multipliers);
+  }
+}
+
+/// scores (queries, keys) = rows (queries, D') transposed (D', keys), up to the diagonal.
+void multiply_scores(const Tile& t, const float* rows, const float* transposed, ScoreTile& scores) {
+  const std::int64_t columns = t.layout.tile_columns();
+  for (std::int64_t row = 0; row < attention_block; row += t.strip()) {
+    multiply_tile({.c = scores.row(row),
+                   .c_row = attention_block,
+                   .a = rows + row * columns,
+                   .a_row = columns,
+                   .a_column = 1,
+                   .b = transposed,
+                   .b_row = attention_block,
+                   .m = t.strip(),
+                   .n = row + t.strip(),
+                   .k = columns});
+  }
+}
+
+/// target (keys, D') [+]= scores^T (keys, queries) rows (queries, D'): a gradient of keys or
+/// values. The first tile of a block of keys, on the diagonal, overwrites.
+void add_key_gradient(const Tile& t, ScoreTile& scores, const float* rows, float* target) {
+  const std::int64_t columns = t.layout.tile_columns();
+  for (std::int64_t key = 0; key < attention_block; key += t.strip()) {
+    const std::int64_t first_query = t.diagonal() ? key : 0;
+    const TileProduct product{.c = target + key * columns,
+                              .c_row = columns,
+                              .a = scores.row(first_query) + key,
+                              .a_row = 1,
+                              .a_column = attention_block,
+                              .b = rows + first_query * columns,
+                              .b_row = columns,
+                              .m = t.strip(),
+                              .n = columns,
+                              .k = attention_block - first_query};
+    if (t.diagonal()) {
+      multiply_tile(product);
+    } else {
+      add_tile_product(product);
+    }
+  }
+}
+
+/// query_gradient (queries, D') [+]= gradients (queries, keys) keys (keys, D'). The first block of
+/// keys overwrites.
+void add_query_gradient(const Tile& t, ScoreTile& gradients) {
+  const std::int64_t columns = t.layout.tile_columns();
+  for (std::int64_t row = 0; row < attention_block; row += t.strip()) {
+    const TileProduct product{.c = t.query_rows(t.space.query_gradient) + row * columns,
+                              .c_row = columns,
+                              .a = gradients.row(row),
+                              .a_row = attention_block,
+                              .a_column = 1,
+                              .b = t.space.keys,
+                              .b_row = columns,
+                              .m = t.strip(),
+                              .n = columns,
+                              .k = row + t.strip()};
+    if (t.key_block == 0) {
+      multiply_tile(product);
+    } else {
+      add_tile_product(product);
+    }
+  }
+}
+
+void run_tile(const Tile& t) {
+  ScoreTile scores;
+  ScoreTile gradients;
+  const float* const queries = t.query_rows(t.space.queries);
+  const float* const output_gradient = t.query_rows(t.space.output_gradient);
+  multiply_scores(t, queries, t.space.keys_transposed, scores);
+  multiply_scores(t, output_gradient, t.space.values_transposed, gradients);
+  if (t.site.active()) {
+    dropped_kernel(t, scores, gradients);
+  } else {
+    plain_kernel(t, scores, gradients);
+  }
+  add_key_gradient(t, scores, output_gradient, t.space.value_gradient);
+  add_key_gradient(t, gradients, queries, t.space.key_gradient);
+  add_query_gradient(t, gradients);
 }
 
 DSTRAIN_SIMD_CLONES
@@ -68,103 +208,66 @@ float dot(const float* a, const float* b, std::int64_t count) {
   return sum_lanes(count, [a, b](std::int64_t i) { return a[i] * b[i]; });
 }
 
-/// Rows and columns of one tile.
-struct Tile {
-  std::int64_t query_block;
-  std::int64_t key_block;
-  std::int64_t first_query;
-  std::int64_t first_key;
-  std::int64_t queries;
-  std::int64_t keys;
+/// The tensors of one head.
+template <class T>
+struct Head {
+  const AttentionBackwardArgs& args;
+  const HeadLayout& layout;
+  std::int64_t head;
+  [[nodiscard]] HeadRows<const T> projection(Projection part, std::int64_t first) const {
+    return head_rows<const T>(elements<T>(args.qkv), layout, head, part).from(first);
+  }
+  [[nodiscard]] HeadRows<T> gradient(Projection part, std::int64_t first) const {
+    return head_rows(elements<T>(args.qkv_gradient), layout, head, part).from(first);
+  }
+  [[nodiscard]] HeadRows<const T> rows(const TensorView& view, std::int64_t first) const {
+    return head_rows<const T>(elements<T>(view), layout, head).from(first);
+  }
 };
 
-Tile make_tile(const HeadLayout& layout, std::int64_t query_block, std::int64_t key_block) {
-  const std::int64_t first_query = query_block * attention_block;
-  const std::int64_t first_key = key_block * attention_block;
-  return {query_block,
-          key_block,
-          first_query,
-          first_key,
-          std::min(attention_block, layout.tokens - first_query),
-          std::min(attention_block, layout.tokens - first_key)};
-}
-
-/// Fills `weights` with P Z and `gradients` with dS.
-void recompute_tile(const Head& h, const Tile& tile, ScoreTile& weights, ScoreTile& gradients) {
-  const float scale = 1.0F / std::sqrt(static_cast<float>(h.layout.head_size()));
-  multiply_scores(
-      {h.rows.query.from(tile.first_query), h.keys + tile.first_key, tile.queries, tile.keys},
-      h.layout, weights);
-  multiply_scores({h.output_gradient.from(tile.first_query), h.values + tile.first_key,
-                   tile.queries, tile.keys},
-                  h.layout, gradients);
-  for (std::int64_t i = 0; i < tile.queries; ++i) {
-    const std::int64_t query = tile.first_query + i;
-    const RowTerms terms{scale, h.logsumexp[query], h.delta[query]};
-    const std::int64_t visible = visible_keys(tile.query_block == tile.key_block, i, tile.keys);
-    if (h.site.active()) {
-      dropped_row(weights.row(i), gradients.row(i), visible, terms, h.site, h.head / h.layout.heads,
-                  score_dropout_group(h.layout, h.head, query, tile.key_block));
-    } else {
-      plain_row(weights.row(i), gradients.row(i), visible, terms);
-    }
-    std::fill(weights.row(i) + visible, weights.row(i) + tile.keys, 0.0F);
-    std::fill(gradients.row(i) + visible, gradients.row(i) + tile.keys, 0.0F);
+/// Fills what a block of queries brings along.
+template <class T>
+void load_queries(const Head<T>& h, std::int64_t block, const Space& space) {
+  const HeadLayout& layout = h.layout;
+  const std::int64_t first = block * attention_block;
+  const std::int64_t count = layout.queries_in(block);
+  const std::int64_t columns = layout.tile_columns();
+  const float scale = log2_e / std::sqrt(static_cast<float>(layout.head_size()));
+  float* const gradient = space.output_gradient + first * columns;
+  float* const output = space.keys;  // free until the keys come
+  load_tile(h.projection(Projection::query, first), count, scale, space.queries + first * columns);
+  load_tile(h.rows(h.args.output_gradient, first), count, 1.0F, gradient);
+  load_tile(h.rows(h.args.output, first), count, 1.0F, output);
+  const float* const logsumexp = floats(h.args.logsumexp) + h.head * layout.tokens + first;
+  for (std::int64_t i = 0; i < attention_block; ++i) {
+    space.logsumexp[first + i] = i < count ? logsumexp[i] * log2_e : 0.0F;
+    space.delta[first + i] = dot(output + i * columns, gradient + i * columns, columns);
   }
 }
 
-/// target (keys, D) += tile^T rows: the gradient of keys or values.
-void add_transposed(const Tile& tile,
-                    const ScoreTile& scores,
-                    RowBlock rows,
-                    RowBlock target,
-                    std::int64_t head_size) {
-  add_tile_product({.c = target.row(tile.first_key),
-                    .c_row = target.stride,
-                    .a = scores.values,
-                    .a_row = 1,
-                    .a_column = attention_block,
-                    .b = rows.row(tile.first_query),
-                    .b_row = rows.stride,
-                    .m = tile.keys,
-                    .n = head_size,
-                    .k = tile.queries});
-}
-
-void add_tile_gradients(const Head& h,
-                        const Tile& tile,
-                        const ScoreTile& weights,
-                        const ScoreTile& gradients) {
-  const std::int64_t head_size = h.layout.head_size();
-  add_transposed(tile, weights, h.output_gradient, h.gradients.value, head_size);
-  add_transposed(tile, gradients, h.rows.query, h.gradients.key, head_size);
-  add_tile_product({.c = h.gradients.query.row(tile.first_query),
-                    .c_row = h.gradients.query.stride,
-                    .a = gradients.values,
-                    .a_row = attention_block,
-                    .a_column = 1,
-                    .b = h.rows.key.row(tile.first_key),
-                    .b_row = h.rows.key.stride,
-                    .m = tile.queries,
-                    .n = head_size,
-                    .k = tile.keys});
-}
-
-void head_backward(const Head& h) {
-  const std::int64_t head_size = h.layout.head_size();
-  for (std::int64_t t = 0; t < h.layout.tokens; ++t) {
-    std::fill_n(h.gradients.query.row(t), head_size, 0.0F);
-    std::fill_n(h.gradients.key.row(t), head_size, 0.0F);
-    std::fill_n(h.gradients.value.row(t), head_size, 0.0F);
-  }
-  ScoreTile weights;
-  ScoreTile gradients;
-  for (std::int64_t key_block = 0; key_block < h.layout.tiles(); ++key_block) {
-    for (std::int64_t query_block = key_block; query_block < h.layout.tiles(); ++query_block) {
-      const Tile tile = make_tile(h.layout, query_block, key_block);
-      recompute_tile(h, tile, weights, gradients);
-      add_tile_gradients(h, tile, weights, gradients);
+template <class T>
+void run_head(const AttentionBackwardArgs& args,
+              const HeadLayout& layout,
+              std::int64_t head,
+              const Space& space) {
+  const Head<T> h{args, layout, head};
+  const std::int64_t columns = layout.tile_columns();
+  for (std::int64_t block = 0; block < layout.tiles(); ++block) load_queries(h, block, space);
+  for (std::int64_t key_block = 0; key_block < layout.tiles(); ++key_block) {
+    const std::int64_t first = key_block * attention_block;
+    const std::int64_t count = layout.queries_in(key_block);
+    load_tile(h.projection(Projection::value, first), count, 1.0F, space.keys);
+    transpose_tile(space.keys, attention_block, columns, space.values_transposed);
+    load_tile(h.projection(Projection::key, first), count, 1.0F, space.keys);
+    transpose_tile(space.keys, attention_block, columns, space.keys_transposed);
+    for (std::int64_t block = key_block; block < layout.tiles(); ++block) {
+      run_tile({layout, args.dropout, space, head, block, key_block});
     }
+    store_tile(space.key_gradient, ln_2, h.gradient(Projection::key, first), count);
+    store_tile(space.value_gradient, 1.0F, h.gradient(Projection::value, first), count);
+    store_tile(space.query_gradient + first * columns,
+               1.0F / std::sqrt(static_cast<float>(layout.head_size())),
+               h.gradient(Projection::query, first), count);
   }
 }
 
@@ -173,59 +276,35 @@ HeadLayout checked_layout(const AttentionBackwardArgs& args) {
   const Shape& lse = args.logsumexp.shape();
   DSTRAIN_CHECK(qkv.rank() == 3 && lse.rank() == 3 && lse[1] > 0 && qkv[2] % (3 * lse[1]) == 0,
                 "qkv {} logsumexp {}", to_string(qkv), to_string(lse));
-  const HeadLayout layout{qkv[0], qkv[1], lse[1], qkv[2] / 3};
+  const HeadLayout layout{{qkv[0], qkv[1], lse[1], qkv[2] / 3}};
+  const DType dtype = element_dtype(args.qkv, "qkv");
   const Shape output{layout.sequences, layout.tokens, layout.channels};
-  require_f32(args.qkv, qkv, "qkv");
-  require_f32(args.output, output, "output");
-  require_f32(args.output_gradient, output, "output_gradient");
-  require_f32(args.qkv_gradient, qkv, "qkv_gradient");
+  require_tensor(args.qkv, dtype, qkv, "qkv");
+  require_tensor(args.output, dtype, output, "output");
+  require_tensor(args.output_gradient, dtype, output, "output_gradient");
+  require_tensor(args.qkv_gradient, dtype, qkv, "qkv_gradient");
   require_f32(args.logsumexp, {layout.sequences, layout.heads, layout.tokens}, "logsumexp");
-  require_f32(args.workspace,
-              {attention_backward_workspace(layout.sequences * layout.tokens, layout.channels,
-                                            layout.heads)},
-              "workspace");
+  require_f32(args.workspace, {attention_backward_workspace(layout)}, "workspace");
   return layout;
-}
-
-void run_head(const AttentionBackwardArgs& args, const HeadLayout& layout, std::int64_t head) {
-  const std::int64_t head_size = layout.head_size();
-  const std::int64_t numel = layout.sequences * layout.tokens * layout.channels;
-  float* const keys = floats(args.workspace) + head * layout.tokens * head_size;
-  float* const values = keys + numel;
-  float* const delta = floats(args.workspace) + 2 * numel + head * layout.tokens;
-  const HeadRows rows = head_rows(floats(args.qkv), layout, head);
-  const RowBlock output = head_columns(floats(args.output), layout, head);
-  const RowBlock output_gradient = head_columns(floats(args.output_gradient), layout, head);
-  transpose_head(rows.key, layout, keys);
-  transpose_head(rows.value, layout, values);
-  for (std::int64_t t = 0; t < layout.tokens; ++t) {
-    delta[t] = dot(output.row(t), output_gradient.row(t), head_size);
-  }
-  head_backward({.layout = layout,
-                 .rows = rows,
-                 .gradients = head_rows(floats(args.qkv_gradient), layout, head),
-                 .output_gradient = output_gradient,
-                 .keys = keys,
-                 .values = values,
-                 .logsumexp = floats(args.logsumexp) + head * layout.tokens,
-                 .delta = delta,
-                 .site = args.dropout,
-                 .head = head});
 }
 
 }  // namespace
 
-std::int64_t attention_backward_workspace(std::int64_t rows,
-                                          std::int64_t channels,
-                                          std::int64_t heads) {
-  return rows * (2 * channels + heads);
+std::int64_t attention_backward_workspace(const AttentionSizes& sizes) {
+  const HeadLayout layout{sizes};
+  return layout.slots() * space_numel(layout);
 }
 
 void attention_backward(const AttentionBackwardArgs& args, StreamView stream) {
   const HeadLayout layout = checked_layout(args);
   stream.launch([args, layout] {
-    parallel_for(layout.sequences * layout.heads,
-                 [&](std::int64_t head) { run_head(args, layout, head); });
+    with_element_type(args.qkv.dtype(), [&](auto element) {
+      for_heads(layout, [&](std::int64_t head, std::int64_t slot) {
+        run_head<decltype(element)>(
+            args, layout, head,
+            cut_space(floats(args.workspace) + slot * space_numel(layout), layout));
+      });
+    });
   });
 }
 

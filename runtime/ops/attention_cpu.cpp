@@ -1,114 +1,211 @@
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "runtime/base/parallel_for.h"
-#include "runtime/ops/attention.h"
 #include "runtime/ops/attention_tiles.h"
 #include "runtime/ops/checks.h"
-#include "runtime/ops/fast_exp.h"
-#include "runtime/ops/lanes.h"
 #include "runtime/ops/simd.h"
+#include "runtime/ops/tile_product.h"
+#include "runtime/ops/vector16.h"
 
 namespace dstrain::ops {
 namespace {
 
-/// Running softmax of the queries of a block.
+// Tiles are (keys, queries): sixteen queries run side by side, so that the softmax over keys needs
+// no sums across lanes, and neither keys nor values are ever transposed.
+
+/// Running softmax of the queries of a block, in powers of two.
 struct RunningSoftmax {
-  float largest[attention_block];
-  float sum[attention_block];
+  alignas(64) float largest[attention_block];
+  alignas(64) float sum[attention_block];
+  alignas(64) float factors[attention_block];  ///< for what was summed before the last tile
 };
 
-/// Turns a row of raw scores into weights e^(scale s - largest), zero past `visible`; moves the
-/// running maximum and sum on. Returns the factor for what was summed before.
+/// What one thread works in; cut from its slot.
+struct Space {
+  float* keys;     ///< (T', D')
+  float* values;   ///< (T', D')
+  float* queries;  ///< (D', 64): times the scale
+  float* outputs;  ///< (D', 64)
+};
+
+std::int64_t space_numel(const HeadLayout& layout) {
+  return (2 * layout.tiles() + 2) * layout.tile_numel();
+}
+
+Space cut_space(float* slot, const HeadLayout& layout) {
+  const std::int64_t head_numel = layout.tiles() * layout.tile_numel();
+  return {slot, slot + head_numel, slot + 2 * head_numel,
+          slot + 2 * head_numel + layout.tile_numel()};
+}
+
+/// Scores of keys after their query become the lowest number, whose power of two is 0.
+[[gnu::always_inline]] inline void mask_strip(float* scores) {
+  for (std::int64_t key = 0; key < attention_strip; ++key) {
+    for (std::int64_t query = 0; query < attention_strip; ++query) {
+      float& score = scores[key * attention_block + query];
+      score = query < key ? std::numeric_limits<float>::lowest() : score;
+    }
+  }
+}
+
+/// Turns scores into weights 2^(score - largest) and moves the running maximum and sum on. On the
+/// diagonal, strips (16 x 16) below it are left alone.
 DSTRAIN_SIMD_CLONES
-float softmax_row(float* scores, std::int64_t visible, float scale, float& largest, float& sum) {
-  for (std::int64_t j = 0; j < visible; ++j) scores[j] *= scale;
-  const float new_largest = max_lanes(scores, visible, largest);
-  const float factor = fast_exp(largest - new_largest);
-  for (std::int64_t j = 0; j < visible; ++j) scores[j] = fast_exp(scores[j] - new_largest);
-  sum = sum * factor + sum_lanes(visible, [scores](std::int64_t j) { return scores[j]; });
-  largest = new_largest;
-  return factor;
+void softmax_kernel(ScoreTile& tile, bool diagonal, RunningSoftmax& softmax) {
+  constexpr std::int64_t strip = attention_strip;
+  for (std::int64_t query = 0; query < attention_block; query += strip) {
+    float* const scores = tile.values + query;
+    const std::int64_t keys = diagonal ? query + strip : attention_block;
+    if (diagonal) mask_strip(scores + query * attention_block);
+    const Vector16 before = load16(softmax.largest + query);
+    Vector16 even = before;
+    Vector16 odd = before;
+    for (std::int64_t key = 0; key < keys; key += 2) {
+      even = larger(load16(scores + key * attention_block), even);
+      odd = larger(load16(scores + (key + 1) * attention_block), odd);
+    }
+    const Vector16 largest = larger(even, odd);
+    Vector16 sum{};
+    for (std::int64_t key = 0; key < keys; ++key) {
+      float* const score = scores + key * attention_block;
+      const Vector16 weight = fast_exp2(load16(score) - largest);
+      sum += weight;
+      store16(score, weight);
+    }
+    const Vector16 factor = fast_exp2(before - largest);
+    store16(softmax.largest + query, largest);
+    store16(softmax.sum + query, load16(softmax.sum + query) * factor + sum);
+    store16(softmax.factors + query, factor);
+  }
 }
 
 DSTRAIN_SIMD_CLONES
-void scale_row(float* row, std::int64_t count, float factor) {
-  for (std::int64_t i = 0; i < count; ++i) row[i] *= factor;
+void multiply_kernel(float* __restrict values, const float* __restrict by, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) values[i] *= by[i];
 }
 
+/// outputs (D', 64) columns are divided by their sums.
 DSTRAIN_SIMD_CLONES
-void drop_row(float* row,
-              std::int64_t count,
-              const DropoutSite& site,
-              std::int64_t sequence,
-              std::int64_t group) {
-  float multipliers[dropout_group];
-  dropout_multipliers(site, sequence, group, multipliers);
-  for (std::int64_t j = 0; j < count; ++j) row[j] *= multipliers[j];
+void divide_kernel(float* outputs, const float* sums, std::int64_t rows) {
+  float inverse[attention_block];
+  for (std::int64_t i = 0; i < attention_block; ++i) inverse[i] = 1.0F / sums[i];
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t i = 0; i < attention_block; ++i)
+      outputs[row * attention_block + i] *= inverse[i];
+  }
 }
 
 /// One block of queries of one head.
 struct QueryBlock {
-  HeadLayout layout;
-  HeadRows rows;
-  RowBlock output;    ///< of the block's first query
-  const float* keys;  ///< (D, T) transposed
-  float* logsumexp;   ///< of the block's first query
+  const HeadLayout& layout;
   const DropoutSite& site;
+  Space space;
   std::int64_t head;
   std::int64_t block;
-  [[nodiscard]] std::int64_t first() const { return block * attention_block; }
-  [[nodiscard]] std::int64_t queries() const {
-    return std::min(attention_block, layout.tokens - first());
-  }
 };
 
-/// Adds the keys of tile `key_tile` to the output rows and the running softmax.
-void attend_to_tile(const QueryBlock& q,
-                    std::int64_t key_tile,
-                    ScoreTile& scores,
-                    RunningSoftmax& softmax) {
-  const std::int64_t first_key = key_tile * attention_block;
-  const std::int64_t keys = std::min(attention_block, q.layout.tokens - first_key);
-  const std::int64_t head_size = q.layout.head_size();
-  const float scale = 1.0F / std::sqrt(static_cast<float>(head_size));
-  multiply_scores({q.rows.query.from(q.first()), q.keys + first_key, q.queries(), keys}, q.layout,
-                  scores);
-  for (std::int64_t i = 0; i < q.queries(); ++i) {
-    float* const row = scores.row(i);
-    const std::int64_t visible = visible_keys(key_tile == q.block, i, keys);
-    const float factor = softmax_row(row, visible, scale, softmax.largest[i], softmax.sum[i]);
-    std::fill(row + visible, row + keys, 0.0F);
-    if (factor != 1.0F) scale_row(q.output.row(i), head_size, factor);
-    if (q.site.active()) {
-      drop_row(row, visible, q.site, q.head / q.layout.heads,
-               score_dropout_group(q.layout, q.head, q.first() + i, key_tile));
-    }
+void drop_weights(const QueryBlock& q, std::int64_t key_tile, ScoreTile& weights) {
+  ScoreTile drawn;
+  ScoreTile multipliers;
+  for (std::int64_t i = 0; i < attention_block; ++i) {
+    dropout_multipliers(
+        q.site, q.head / q.layout.heads,
+        score_dropout_group(q.layout, q.head, q.block * attention_block + i, key_tile),
+        drawn.row(i));
   }
-  add_tile_product({.c = q.output.values,
-                    .c_row = q.output.stride,
-                    .a = scores.values,
-                    .a_row = attention_block,
-                    .a_column = 1,
-                    .b = q.rows.value.row(first_key),
-                    .b_row = q.rows.value.stride,
-                    .m = q.queries(),
-                    .n = head_size,
-                    .k = keys});
+  transpose_tile(drawn.values, attention_block, attention_block, multipliers.values);
+  multiply_kernel(weights.values, multipliers.values, attention_block * attention_block);
 }
 
-void attend(const QueryBlock& q) {
-  const std::int64_t head_size = q.layout.head_size();
+/// scores (keys, queries) = keys (keys, D') queries (D', queries); above the diagonal only.
+void multiply_scores(const QueryBlock& q, std::int64_t key_tile, ScoreTile& scores) {
+  const std::int64_t columns = q.layout.tile_columns();
+  const std::int64_t rows = key_tile == q.block ? attention_strip : attention_block;
+  const float* const keys = q.space.keys + key_tile * q.layout.tile_numel();
+  for (std::int64_t key = 0; key < attention_block; key += rows) {
+    multiply_tile({.c = scores.row(key) + key,
+                   .c_row = attention_block,
+                   .a = keys + key * columns,
+                   .a_row = columns,
+                   .a_column = 1,
+                   .b = q.space.queries + key,
+                   .b_row = attention_block,
+                   .m = rows,
+                   .n = attention_block - key,
+                   .k = columns});
+  }
+}
+
+/// outputs (D', queries) = outputs diag(factors) + values^T (D', keys) weights (keys, queries).
+void add_values(const QueryBlock& q,
+                std::int64_t key_tile,
+                ScoreTile& weights,
+                const float* factors) {
+  const bool diagonal = key_tile == q.block;
+  const std::int64_t columns = diagonal ? attention_strip : attention_block;
+  for (std::int64_t query = 0; query < attention_block; query += columns) {
+    const TileProduct product{.c = q.space.outputs + query,
+                              .c_row = attention_block,
+                              .a = q.space.values + key_tile * q.layout.tile_numel(),
+                              .a_row = 1,
+                              .a_column = q.layout.tile_columns(),
+                              .b = weights.values + query,
+                              .b_row = attention_block,
+                              .m = q.layout.tile_columns(),
+                              .n = columns,
+                              .k = query + columns,
+                              .factors = factors + query};
+    if (key_tile == 0) {
+      multiply_tile(product);
+    } else {
+      scale_add_tile_product(product);
+    }
+  }
+}
+
+template <class T>
+void attend(const QueryBlock& q,
+            const HeadRows<const T>& queries,
+            const HeadRows<T>& output,
+            float* logsumexp) {
+  const HeadLayout& layout = q.layout;
+  const Space& space = q.space;
+  const std::int64_t count = layout.queries_in(q.block);
+  const float scale = log2_e / std::sqrt(static_cast<float>(layout.head_size()));
+  load_tile(queries, count, scale, space.outputs);
+  transpose_tile(space.outputs, attention_block, layout.tile_columns(), space.queries);
   ScoreTile scores;
   RunningSoftmax softmax;
-  std::fill_n(softmax.largest, attention_block, -std::numeric_limits<float>::max());
+  std::fill_n(softmax.largest, attention_block, std::numeric_limits<float>::lowest());
   std::fill_n(softmax.sum, attention_block, 0.0F);
-  for (std::int64_t i = 0; i < q.queries(); ++i) std::fill_n(q.output.row(i), head_size, 0.0F);
-  for (std::int64_t tile = 0; tile <= q.block; ++tile) attend_to_tile(q, tile, scores, softmax);
-  for (std::int64_t i = 0; i < q.queries(); ++i) {
-    scale_row(q.output.row(i), head_size, 1.0F / softmax.sum[i]);
-    q.logsumexp[i] = softmax.largest[i] + std::log(softmax.sum[i]);
+  for (std::int64_t tile = 0; tile <= q.block; ++tile) {
+    multiply_scores(q, tile, scores);
+    softmax_kernel(scores, tile == q.block, softmax);
+    if (q.site.active()) drop_weights(q, tile, scores);
+    add_values(q, tile, scores, softmax.factors);
+  }
+  divide_kernel(space.outputs, softmax.sum, layout.tile_columns());
+  transpose_tile(space.outputs, layout.tile_columns(), attention_block, space.queries);
+  store_tile(space.queries, 1.0F, output, count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    logsumexp[i] = ln_2 * (softmax.largest[i] + std::log2(softmax.sum[i]));
+  }
+}
+
+template <class T>
+void run_head(const AttentionArgs& args, const HeadLayout& layout, std::int64_t head, Space space) {
+  const T* const qkv = elements<T>(args.qkv);
+  const auto queries = head_rows(qkv, layout, head, Projection::query);
+  const auto keys = head_rows(qkv, layout, head, Projection::key);
+  const auto values = head_rows(qkv, layout, head, Projection::value);
+  const auto output = head_rows(elements<T>(args.output), layout, head);
+  for (std::int64_t block = 0; block < layout.tiles(); ++block) {
+    const std::int64_t first = block * attention_block;
+    const std::int64_t count = layout.queries_in(block);
+    load_tile(keys.from(first), count, 1.0F, space.keys + block * layout.tile_numel());
+    load_tile(values.from(first), count, 1.0F, space.values + block * layout.tile_numel());
+    attend<T>({layout, args.dropout, space, head, block}, queries.from(first), output.from(first),
+              floats(args.logsumexp) + head * layout.tokens + first);
   }
 }
 
@@ -117,43 +214,31 @@ HeadLayout checked_layout(const AttentionArgs& args) {
   const Shape& lse = args.logsumexp.shape();
   DSTRAIN_CHECK(qkv.rank() == 3 && lse.rank() == 3 && lse[1] > 0 && qkv[2] % (3 * lse[1]) == 0,
                 "qkv {} logsumexp {}", to_string(qkv), to_string(lse));
-  const HeadLayout layout{qkv[0], qkv[1], lse[1], qkv[2] / 3};
-  require_f32(args.qkv, qkv, "qkv");
-  require_f32(args.output, {layout.sequences, layout.tokens, layout.channels}, "output");
+  const HeadLayout layout{{qkv[0], qkv[1], lse[1], qkv[2] / 3}};
+  const DType dtype = element_dtype(args.qkv, "qkv");
+  require_tensor(args.qkv, dtype, qkv, "qkv");
+  require_tensor(args.output, dtype, {layout.sequences, layout.tokens, layout.channels}, "output");
   require_f32(args.logsumexp, {layout.sequences, layout.heads, layout.tokens}, "logsumexp");
-  require_f32(args.workspace,
-              {attention_forward_workspace(layout.sequences * layout.tokens, layout.channels)},
-              "workspace");
+  require_f32(args.workspace, {attention_forward_workspace(layout)}, "workspace");
   return layout;
 }
 
 }  // namespace
 
-std::int64_t attention_forward_workspace(std::int64_t rows, std::int64_t channels) {
-  return rows * channels;
+std::int64_t attention_forward_workspace(const AttentionSizes& sizes) {
+  const HeadLayout layout{sizes};
+  return layout.slots() * space_numel(layout);
 }
 
 void attention_forward(const AttentionArgs& args, StreamView stream) {
   const HeadLayout layout = checked_layout(args);
   stream.launch([args, layout] {
-    const std::int64_t heads = layout.sequences * layout.heads;
-    const std::int64_t head_numel = layout.tokens * layout.head_size();
-    parallel_for(heads, [&](std::int64_t head) {
-      transpose_head(head_rows(floats(args.qkv), layout, head).key, layout,
-                     floats(args.workspace) + head * head_numel);
-    });
-    parallel_for(heads * layout.tiles(), [&](std::int64_t task) {
-      const std::int64_t head = task / layout.tiles();
-      const std::int64_t block = task % layout.tiles();
-      const std::int64_t first = block * attention_block;
-      attend({.layout = layout,
-              .rows = head_rows(floats(args.qkv), layout, head),
-              .output = head_columns(floats(args.output), layout, head).from(first),
-              .keys = floats(args.workspace) + head * head_numel,
-              .logsumexp = floats(args.logsumexp) + head * layout.tokens + first,
-              .site = args.dropout,
-              .head = head,
-              .block = block});
+    with_element_type(args.qkv.dtype(), [&](auto element) {
+      for_heads(layout, [&](std::int64_t head, std::int64_t slot) {
+        run_head<decltype(element)>(
+            args, layout, head,
+            cut_space(floats(args.workspace) + slot * space_numel(layout), layout));
+      });
     });
   });
 }

@@ -1,48 +1,81 @@
 #include "runtime/ops/attention_tiles.h"
 
-#include <algorithm>
+#include "runtime/ops/simd.h"
 
 namespace dstrain::ops {
+namespace {
 
-HeadRows head_rows(float* qkv, const HeadLayout& layout, std::int64_t head) {
-  const std::int64_t stride = 3 * layout.channels;
-  float* const first =
-      qkv + head / layout.heads * layout.tokens * stride + head % layout.heads * layout.head_size();
-  return {
-      {first, stride}, {first + layout.channels, stride}, {first + 2 * layout.channels, stride}};
+template <class T>
+DSTRAIN_SIMD_CLONES void load_kernel(const HeadRows<const T>& rows,
+                                     std::int64_t count,
+                                     float factor,
+                                     float* __restrict tile) {
+  const std::int64_t padded = (rows.columns + 15) / 16 * 16;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const T* const row = rows.row(i);
+    float* const target = tile + i * padded;
+    for (std::int64_t j = 0; j < rows.columns; ++j) target[j] = to_float(row[j]) * factor;
+    for (std::int64_t j = rows.columns; j < padded; ++j) target[j] = 0;
+  }
+  std::fill(tile + count * padded, tile + attention_block * padded, 0.0F);
 }
 
-RowBlock head_columns(float* values, const HeadLayout& layout, std::int64_t head) {
-  return {values + head / layout.heads * layout.tokens * layout.channels +
-              head % layout.heads * layout.head_size(),
-          layout.channels};
+template <class T>
+DSTRAIN_SIMD_CLONES void store_kernel(const float* __restrict tile,
+                                      float factor,
+                                      const HeadRows<T>& rows,
+                                      std::int64_t count) {
+  const std::int64_t padded = (rows.columns + 15) / 16 * 16;
+  for (std::int64_t i = 0; i < count; ++i) {
+    T* const row = rows.row(i);
+    const float* const source = tile + i * padded;
+    for (std::int64_t j = 0; j < rows.columns; ++j) row[j] = from_float<T>(source[j] * factor);
+  }
 }
 
-void transpose_head(const RowBlock& rows, const HeadLayout& layout, float* transposed) {
-  constexpr std::int64_t block = 16;  // reads and writes stay within a few cache lines
-  const std::int64_t tokens = layout.tokens;
-  for (std::int64_t first = 0; first < tokens; first += block) {
-    const std::int64_t last = std::min(tokens, first + block);
-    for (std::int64_t d = 0; d < layout.head_size(); ++d) {
-      for (std::int64_t t = first; t < last; ++t) transposed[d * tokens + t] = rows.row(t)[d];
+typedef float Vector4 __attribute__((vector_size(16)));
+typedef float Memory4 __attribute__((vector_size(16), aligned(4), may_alias));
+
+}  // namespace
+
+template <class T>
+void load_tile(const HeadRows<const T>& rows, std::int64_t count, float factor, float* tile) {
+  load_kernel(rows, count, factor, tile);
+}
+
+template <class T>
+void store_tile(const float* tile, float factor, const HeadRows<T>& rows, std::int64_t count) {
+  store_kernel(tile, factor, rows, count);
+}
+
+template void load_tile(const HeadRows<const float>&, std::int64_t, float, float*);
+template void load_tile(const HeadRows<const BFloat16>&, std::int64_t, float, float*);
+template void store_tile(const float*, float, const HeadRows<float>&, std::int64_t);
+template void store_tile(const float*, float, const HeadRows<BFloat16>&, std::int64_t);
+
+DSTRAIN_SIMD_CLONES
+void transpose_tile(const float* from, std::int64_t rows, std::int64_t columns, float* to) {
+  for (std::int64_t i = 0; i < rows; i += 4) {
+    for (std::int64_t j = 0; j < columns; j += 4) {
+      const float* const source = from + i * columns + j;
+      const Vector4 a = *reinterpret_cast<const Memory4*>(source);
+      const Vector4 b = *reinterpret_cast<const Memory4*>(source + columns);
+      const Vector4 c = *reinterpret_cast<const Memory4*>(source + 2 * columns);
+      const Vector4 d = *reinterpret_cast<const Memory4*>(source + 3 * columns);
+      const Vector4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+      const Vector4 ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+      const Vector4 cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+      const Vector4 cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+      float* const target = to + j * rows + i;
+      *reinterpret_cast<Memory4*>(target) = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+      *reinterpret_cast<Memory4*>(target + rows) =
+          __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+      *reinterpret_cast<Memory4*>(target + 2 * rows) =
+          __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+      *reinterpret_cast<Memory4*>(target + 3 * rows) =
+          __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
     }
   }
-}
-
-void multiply_scores(const ScoreProduct& product, const HeadLayout& layout, ScoreTile& tile) {
-  for (std::int64_t i = 0; i < product.queries; ++i) {
-    std::fill(tile.row(i), tile.row(i) + product.keys, 0.0F);
-  }
-  add_tile_product({.c = tile.values,
-                    .c_row = attention_block,
-                    .a = product.rows.values,
-                    .a_row = product.rows.stride,
-                    .a_column = 1,
-                    .b = product.transposed,
-                    .b_row = layout.tokens,
-                    .m = product.queries,
-                    .n = product.keys,
-                    .k = layout.head_size()});
 }
 
 }  // namespace dstrain::ops

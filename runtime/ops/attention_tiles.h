@@ -1,69 +1,92 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <numbers>
 
-#include "runtime/ops/dropout_mask.h"
-#include "runtime/ops/tile_product.h"
+#include "runtime/base/parallel_for.h"
+#include "runtime/ops/attention.h"
+#include "runtime/ops/elements.h"
 
 namespace dstrain::ops {
+
+// A head's rows are copied to dense f32 tiles before they are multiplied: rows (tokens) padded with
+// zeros to whole tiles, columns to D' = D rounded up to 16. Keys behind the last query are masked
+// like all later ones, and padded queries have no gradient, so that kernels see whole tiles only.
 
 /// Queries and keys per tile.
 inline constexpr std::int64_t attention_block = 64;
 
-/// Scores, probabilities or their gradients of one tile; rows are queries.
+/// Rows or columns of a tile on the diagonal that share one bound of what is visible.
+inline constexpr std::int64_t attention_strip = 16;
+
+/// Heads that may be at work at once: each has a slot of the workspace.
+inline constexpr std::int64_t attention_slots_max = 64;
+
+/// Scores, probabilities or their gradients of one tile.
 struct ScoreTile {
-  float values[attention_block * attention_block];
+  alignas(64) float values[attention_block * attention_block];
   [[nodiscard]] float* row(std::int64_t i) { return values + i * attention_block; }
 };
 
-/// The sizes of one call, and where the parts of a head lie.
-struct HeadLayout {
-  std::int64_t sequences;  ///< B
-  std::int64_t tokens;     ///< T
-  std::int64_t heads;      ///< H
-  std::int64_t channels;   ///< C
+/// The sizes of one call.
+struct HeadLayout : AttentionSizes {
   [[nodiscard]] std::int64_t head_size() const { return channels / heads; }
+  [[nodiscard]] std::int64_t tile_columns() const { return (head_size() + 15) / 16 * 16; }
   [[nodiscard]] std::int64_t tiles() const {
     return (tokens + attention_block - 1) / attention_block;
   }
+  [[nodiscard]] std::int64_t tile_numel() const { return attention_block * tile_columns(); }
+  [[nodiscard]] std::int64_t queries_in(std::int64_t tile) const {
+    return std::min(attention_block, tokens - tile * attention_block);
+  }
+  [[nodiscard]] std::int64_t slots() const {
+    return std::min(sequences * heads, attention_slots_max);
+  }
 };
 
-/// Rows of a matrix in memory: `stride` elements apart.
-struct RowBlock {
-  float* values;
-  std::int64_t stride;
-  [[nodiscard]] float* row(std::int64_t i) const { return values + i * stride; }
-  [[nodiscard]] RowBlock from(std::int64_t i) const { return {row(i), stride}; }
-};
+/// Scores are scaled so that probabilities are powers of two: 2^(scaled score - log2 sum).
+inline constexpr float log2_e = std::numbers::log2e_v<float>;
+inline constexpr float ln_2 = std::numbers::ln2_v<float>;
 
-/// Query, key, value (or their gradients) of one head: (T, D) each.
+/// Some rows of a head in a tensor of T: `stride` elements apart, D columns.
+template <class T>
 struct HeadRows {
-  RowBlock query;
-  RowBlock key;
-  RowBlock value;
+  T* values;
+  std::int64_t stride;
+  std::int64_t columns;
+  [[nodiscard]] T* row(std::int64_t i) const { return values + i * stride; }
+  [[nodiscard]] HeadRows from(std::int64_t i) const { return {row(i), stride, columns}; }
 };
+
+enum class Projection : std::int8_t { query, key, value };
 
 /// Head `head` = b H + h of packed (B, T, 3C) rows.
-HeadRows head_rows(float* qkv, const HeadLayout& layout, std::int64_t head);
+template <class T>
+HeadRows<T> head_rows(T* qkv, const HeadLayout& layout, std::int64_t head, Projection part) {
+  const std::int64_t stride = 3 * layout.channels;
+  const std::int64_t column =
+      static_cast<std::int64_t>(part) * layout.channels + head % layout.heads * layout.head_size();
+  return {qkv + head / layout.heads * layout.tokens * stride + column, stride, layout.head_size()};
+}
 
 /// The same head of (B, T, C) rows.
-RowBlock head_columns(float* values, const HeadLayout& layout, std::int64_t head);
-
-/// transposed (D, T) = rows (T, D).
-void transpose_head(const RowBlock& rows, const HeadLayout& layout, float* transposed);
-
-/// tile = query rows times transposed keys: (queries, keys) from their first rows.
-struct ScoreProduct {
-  RowBlock rows;            ///< (queries, D)
-  const float* transposed;  ///< (D, T), moved to the first key
-  std::int64_t queries;
-  std::int64_t keys;
-};
-void multiply_scores(const ScoreProduct& product, const HeadLayout& layout, ScoreTile& tile);
-
-/// Keys that query `query` of a tile may see: all, up to its own on the diagonal.
-inline std::int64_t visible_keys(bool diagonal, std::int64_t query, std::int64_t keys) {
-  return diagonal ? query + 1 : keys;
+template <class T>
+HeadRows<T> head_rows(T* values, const HeadLayout& layout, std::int64_t head) {
+  return {values + head / layout.heads * layout.tokens * layout.channels +
+              head % layout.heads * layout.head_size(),
+          layout.channels, layout.head_size()};
 }
+
+/// tile (64, D') = factor times the first `count` rows, with zeros around them.
+template <class T>
+void load_tile(const HeadRows<const T>& rows, std::int64_t count, float factor, float* tile);
+
+/// The first `count` rows = factor times tile (64, D').
+template <class T>
+void store_tile(const float* tile, float factor, const HeadRows<T>& rows, std::int64_t count);
+
+/// to (columns, rows) = from (rows, columns), both dense; multiples of 4.
+void transpose_tile(const float* from, std::int64_t rows, std::int64_t columns, float* to);
 
 /// The dropout group of (head, query) and tile `key_tile`; rows are padded to whole tiles.
 inline std::int64_t score_dropout_group(const HeadLayout& layout,
@@ -71,6 +94,19 @@ inline std::int64_t score_dropout_group(const HeadLayout& layout,
                                         std::int64_t query,
                                         std::int64_t key_tile) {
   return (head % layout.heads * layout.tokens + query) * layout.tiles() + key_tile;
+}
+
+/// Calls `body(head, slot)` for every head, the heads of a slot one after another on one thread, so
+/// that a thread's tiles stay in its cache.
+template <class Body>
+void for_heads(const HeadLayout& layout, const Body& body) {
+  const std::int64_t heads = layout.sequences * layout.heads;
+  const std::int64_t slots = std::min<std::int64_t>(layout.slots(), compute_threads());
+  parallel_for(slots, [&](std::int64_t slot) {
+    for (std::int64_t head = slot * heads / slots; head < (slot + 1) * heads / slots; ++head) {
+      body(head, slot);
+    }
+  });
 }
 
 }  // namespace dstrain::ops

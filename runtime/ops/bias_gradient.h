@@ -4,8 +4,8 @@
 
 namespace dstrain::ops {
 
-/// gradient (N) = [gradient +] the sum of the rows of output_gradient (..., N), both f32 and dense;
-/// rows are added in a fixed order.
+/// gradient (N) f32 = [gradient +] the sum of the rows of output_gradient (..., N) f32 or bf16,
+/// both dense; rows are added in f32 and in a fixed order.
 struct BiasGradientArgs {
   TensorView output_gradient;
   TensorView gradient;

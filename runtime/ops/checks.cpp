@@ -3,27 +3,50 @@
 namespace dstrain::ops {
 namespace {
 
-void require_dense_f32(const TensorView& view, const char* what) {
+const char* name_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return "f32";
+    case DType::bf16:
+      return "bf16";
+    default:
+      return "of another type";
+  }
+}
+
+void require_dense(const TensorView& view, DType dtype, const char* what) {
   DSTRAIN_CHECK(!view.empty() || view.numel() == 0, "{} is missing", what);
-  DSTRAIN_CHECK(view.dtype() == DType::f32, "{} is not f32", what);
+  DSTRAIN_CHECK(view.dtype() == dtype, "{} is {}, not {}", what, name_of(view.dtype()),
+                name_of(dtype));
   DSTRAIN_CHECK(view.dense(), "{} {} has strided rows", what, to_string(view.shape()));
 }
 
 }  // namespace
 
-void require_f32(const TensorView& view, const Shape& shape, const char* what) {
-  require_dense_f32(view, what);
+void require_tensor(const TensorView& view, DType dtype, const Shape& shape, const char* what) {
+  require_dense(view, dtype, what);
   DSTRAIN_CHECK(view.shape() == shape, "{} is {}, not {}", what, to_string(view.shape()),
                 to_string(shape));
 }
 
+void require_f32(const TensorView& view, const Shape& shape, const char* what) {
+  require_tensor(view, DType::f32, shape, what);
+}
+
 void require_matrix(const TensorView& view,
+                    DType dtype,
                     std::int64_t rows,
                     std::int64_t columns,
                     const char* what) {
-  require_dense_f32(view, what);
+  require_dense(view, dtype, what);
   DSTRAIN_CHECK(columns_of(view) == columns && view.numel() == rows * columns,
                 "{} is {}, not {} rows of {}", what, to_string(view.shape()), rows, columns);
+}
+
+DType element_dtype(const TensorView& view, const char* what) {
+  DSTRAIN_CHECK(view.dtype() == DType::f32 || view.dtype() == DType::bf16,
+                "{} is neither f32 nor bf16", what);
+  return view.dtype();
 }
 
 std::int64_t columns_of(const TensorView& view) {

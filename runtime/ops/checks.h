@@ -3,14 +3,19 @@
 
 namespace dstrain::ops {
 
-/// Throws Error{internal} naming `what` unless `view` has memory, is f32, dense and of `shape`.
+/// Throws Error{internal} naming `what` unless `view` has memory, is of `dtype`, dense and of
+/// `shape`.
+void require_tensor(const TensorView& view, DType dtype, const Shape& shape, const char* what);
+
+/// The same for f32.
 void require_f32(const TensorView& view, const Shape& shape, const char* what);
 
 /// The same for a view of any rank whose elements fill a (rows, columns) matrix.
-void require_matrix(const TensorView& view,
-                    std::int64_t rows,
-                    std::int64_t columns,
-                    const char* what);
+void require_matrix(
+    const TensorView& view, DType dtype, std::int64_t rows, std::int64_t columns, const char* what);
+
+/// The dtype of an activation or a weight: f32 or bf16, else Error{internal} naming `what`.
+DType element_dtype(const TensorView& view, const char* what);
 
 /// The last extent of `view`, and how many rows of that size it has.
 std::int64_t columns_of(const TensorView& view);

@@ -7,7 +7,8 @@
 
 namespace dstrain::ops {
 
-/// output[b, t] = token_table[tokens[b, t]] + position_table[t], all f32 and dense.
+/// output[b, t] = token_table[tokens[b, t]] + position_table[t]; all dense, all f32 or
+/// all bf16.
 struct EmbeddingArgs {
   std::span<const std::int32_t> tokens;  ///< (B, T), each in [0, V): checked by the caller's data
   TensorView token_table;                ///< (V, C)
@@ -18,10 +19,10 @@ struct EmbeddingArgs {
 /// A token outside the table is a bug: Error{internal}. Asynchronous on `stream`.
 void embedding_forward(const EmbeddingArgs& args, StreamView stream);
 
-/// Gradients of both tables, each overwritten or added to.
+/// Gradients of both tables, f32, each overwritten or added to; all dense.
 struct EmbeddingBackwardArgs {
   std::span<const std::int32_t> tokens;  ///< (B, T)
-  TensorView output_gradient;            ///< (B, T, C)
+  TensorView output_gradient;            ///< (B, T, C) f32 or bf16
   TensorView token_gradient;             ///< (V, C)
   TensorView position_gradient;          ///< (P, C)
   bool accumulate_token = false;

@@ -5,11 +5,11 @@
 namespace dstrain::ops {
 
 /// output = gelu(input), elementwise, by the tanh approximation that GPT-2 uses ("gelu_new"):
-/// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). Both f32, dense, of one size; output may be
-/// the input. Asynchronous on `stream`.
+/// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). Both f32 or both bf16, dense, of one size;
+/// output may be the input. Asynchronous on `stream`.
 void gelu_forward(TensorView input, TensorView output, StreamView stream);
 
-/// gradient = gradient gelu'(input), in place. Asynchronous on `stream`.
+/// gradient = gradient gelu'(input), in place. Dtypes as above. Asynchronous on `stream`.
 void gelu_backward(TensorView input, TensorView gradient, StreamView stream);
 
 }  // namespace dstrain::ops

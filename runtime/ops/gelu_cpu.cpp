@@ -1,5 +1,6 @@
 #include "runtime/ops/checks.h"
 #include "runtime/ops/chunks.h"
+#include "runtime/ops/elements.h"
 #include "runtime/ops/fast_exp.h"
 #include "runtime/ops/gelu.h"
 #include "runtime/ops/simd.h"
@@ -16,41 +17,56 @@ inline float gate(float x) {
   return 1.0F / (1.0F + fast_exp(-twice_u));
 }
 
-DSTRAIN_SIMD_CLONES
-void forward_kernel(const float* input, float* output, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) output[i] = input[i] * gate(input[i]);
+template <class T>
+DSTRAIN_SIMD_CLONES void forward_kernel(const T* input, T* output, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float x = to_float(input[i]);
+    output[i] = from_float<T>(x * gate(x));
+  }
 }
 
-DSTRAIN_SIMD_CLONES
-void backward_kernel(const float* __restrict input,
-                     float* __restrict gradient,
-                     std::int64_t count) {
+template <class T>
+DSTRAIN_SIMD_CLONES void backward_kernel(const T* __restrict input,
+                                         T* __restrict gradient,
+                                         std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const float x = input[i];
+    const float x = to_float(input[i]);
     const float s = gate(x);
     const float slope = twice_root * (1.0F + 3.0F * cubic * x * x);
-    gradient[i] *= s + x * s * (1.0F - s) * slope;
+    gradient[i] = from_float<T>(to_float(gradient[i]) * (s + x * s * (1.0F - s) * slope));
   }
+}
+
+/// Checks that both are of one type and size; returns that type.
+DType checked_dtype(const TensorView& input, const TensorView& other, const char* what) {
+  const DType dtype = element_dtype(input, "input");
+  require_matrix(input, dtype, rows_of(input), columns_of(input), "input");
+  require_matrix(other, dtype, rows_of(input), columns_of(input), what);
+  return dtype;
 }
 
 }  // namespace
 
 void gelu_forward(TensorView input, TensorView output, StreamView stream) {
-  require_matrix(input, rows_of(input), columns_of(input), "input");
-  require_matrix(output, rows_of(input), columns_of(input), "output");
-  stream.launch([input, output] {
-    for_chunks(input.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
-      forward_kernel(floats(input) + begin, floats(output) + begin, end - begin);
+  const DType dtype = checked_dtype(input, output, "output");
+  stream.launch([input, output, dtype] {
+    with_element_type(dtype, [&](auto element) {
+      using T = decltype(element);
+      for_chunks(input.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
+        forward_kernel(elements<T>(input) + begin, elements<T>(output) + begin, end - begin);
+      });
     });
   });
 }
 
 void gelu_backward(TensorView input, TensorView gradient, StreamView stream) {
-  require_matrix(input, rows_of(input), columns_of(input), "input");
-  require_matrix(gradient, rows_of(input), columns_of(input), "gradient");
-  stream.launch([input, gradient] {
-    for_chunks(input.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
-      backward_kernel(floats(input) + begin, floats(gradient) + begin, end - begin);
+  const DType dtype = checked_dtype(input, gradient, "gradient");
+  stream.launch([input, gradient, dtype] {
+    with_element_type(dtype, [&](auto element) {
+      using T = decltype(element);
+      for_chunks(input.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
+        backward_kernel(elements<T>(input) + begin, elements<T>(gradient) + begin, end - begin);
+      });
     });
   });
 }

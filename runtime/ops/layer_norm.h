@@ -4,8 +4,8 @@
 
 namespace dstrain::ops {
 
-/// Layer normalisation of rows of C, all f32 and dense (Ba et al. 2016):
-/// output = (input - mean) rstd weight + bias, rstd = 1 / sqrt(variance + eps).
+/// Layer normalisation of rows of C (Ba et al. 2016); all dense, mean and rstd f32, the rest all
+/// f32 or all bf16: output = (input - mean) rstd weight + bias, rstd = 1 / sqrt(variance + eps).
 struct LayerNormArgs {
   TensorView input;   ///< (..., C): R rows
   TensorView weight;  ///< (C)
@@ -22,7 +22,8 @@ void layer_norm_forward(const LayerNormArgs& args, StreamView stream);
 /// Writes output again, bit for bit, from mean and rstd. Asynchronous on `stream`.
 void layer_norm_recompute(const LayerNormArgs& args, StreamView stream);
 
-/// All f32, dense. Every gradient is overwritten or, when its flag says so, added to.
+/// All dense. Statistics and the gradients of weight and bias are f32; the rest is all f32 or all
+/// bf16. Every gradient is overwritten or, when its flag says so, added to.
 struct LayerNormBackwardArgs {
   TensorView input;            ///< (..., C)
   TensorView weight;           ///< (C)

@@ -1,18 +1,21 @@
 #pragma once
 #include <cstdint>
 
+#include "runtime/tensor/bfloat16.h"
+
 namespace dstrain::ops {
 
-/// A (rows, columns) matrix whose rows are to be added up; with `input` also each row times the
-/// normalised input, (input - mean) rstd. For kernels: runs at once, on the calling thread and the
-/// compute threads.
+/// A (rows, columns) matrix of T, float or BFloat16, whose rows are to be added up; with `input`
+/// also each row times the normalised input, (input - mean) rstd. For kernels: runs at once, on the
+/// calling thread and the compute threads.
+template <class T>
 struct RowSums {
-  const float* values;
+  const T* values;
   std::int64_t rows;
   std::int64_t columns;
-  const float* input = nullptr;  ///< (rows, columns) or null
-  const float* mean = nullptr;   ///< (rows)
-  const float* rstd = nullptr;   ///< (rows)
+  const T* input = nullptr;     ///< (rows, columns) or null
+  const float* mean = nullptr;  ///< (rows)
+  const float* rstd = nullptr;  ///< (rows)
 };
 
 /// Where one sum goes, (columns).
@@ -24,6 +27,9 @@ struct RowSumTarget {
 /// Adds rows in groups of 64, then the groups, in order: the bits do not depend on threads, and the
 /// rounding error grows with rows / 64. Work is shared out by columns. `weighted` is written only
 /// when `sums.input` is there.
-void add_up_rows(const RowSums& sums, RowSumTarget plain, RowSumTarget weighted = {});
+template <class T>
+void add_up_rows(const RowSums<T>& sums, RowSumTarget plain, RowSumTarget weighted = {});
+extern template void add_up_rows(const RowSums<float>&, RowSumTarget, RowSumTarget);
+extern template void add_up_rows(const RowSums<BFloat16>&, RowSumTarget, RowSumTarget);
 
 }  // namespace dstrain::ops

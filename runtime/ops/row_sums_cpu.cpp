@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "runtime/ops/chunks.h"
+#include "runtime/ops/elements.h"
 #include "runtime/ops/row_sums.h"
 #include "runtime/ops/simd.h"
 
@@ -16,32 +17,39 @@ struct Sums {
   float weighted[columns_per_task];
 };
 
-DSTRAIN_SIMD_CLONES
-void plain_kernel(const RowSums& s, std::int64_t begin, std::int64_t width, Sums& total) {
+template <class T>
+DSTRAIN_SIMD_CLONES void plain_kernel(const RowSums<T>& s,
+                                      std::int64_t begin,
+                                      std::int64_t width,
+                                      Sums& total) {
   for (std::int64_t first = 0; first < s.rows; first += rows_per_group) {
     Sums group{};
     const std::int64_t last = std::min(s.rows, first + rows_per_group);
     for (std::int64_t row = first; row < last; ++row) {
-      const float* const values = s.values + row * s.columns + begin;
-      for (std::int64_t j = 0; j < width; ++j) group.plain[j] += values[j];
+      const T* const values = s.values + row * s.columns + begin;
+      for (std::int64_t j = 0; j < width; ++j) group.plain[j] += to_float(values[j]);
     }
     for (std::int64_t j = 0; j < width; ++j) total.plain[j] += group.plain[j];
   }
 }
 
-DSTRAIN_SIMD_CLONES
-void weighted_kernel(const RowSums& s, std::int64_t begin, std::int64_t width, Sums& total) {
+template <class T>
+DSTRAIN_SIMD_CLONES void weighted_kernel(const RowSums<T>& s,
+                                         std::int64_t begin,
+                                         std::int64_t width,
+                                         Sums& total) {
   for (std::int64_t first = 0; first < s.rows; first += rows_per_group) {
     Sums group{};
     const std::int64_t last = std::min(s.rows, first + rows_per_group);
     for (std::int64_t row = first; row < last; ++row) {
-      const float* const values = s.values + row * s.columns + begin;
-      const float* const x = s.input + row * s.columns + begin;
+      const T* const values = s.values + row * s.columns + begin;
+      const T* const x = s.input + row * s.columns + begin;
       const float mean = s.mean[row];
       const float rstd = s.rstd[row];
       for (std::int64_t j = 0; j < width; ++j) {
-        group.plain[j] += values[j];
-        group.weighted[j] += values[j] * ((x[j] - mean) * rstd);
+        const float value = to_float(values[j]);
+        group.plain[j] += value;
+        group.weighted[j] += value * ((to_float(x[j]) - mean) * rstd);
       }
     }
     for (std::int64_t j = 0; j < width; ++j) {
@@ -60,7 +68,8 @@ void store(const float* sums, RowSumTarget target, std::int64_t begin, std::int6
 
 }  // namespace
 
-void add_up_rows(const RowSums& sums, RowSumTarget plain, RowSumTarget weighted) {
+template <class T>
+void add_up_rows(const RowSums<T>& sums, RowSumTarget plain, RowSumTarget weighted) {
   for_chunks(sums.columns, columns_per_task, [&](std::int64_t begin, std::int64_t end) {
     Sums total{};
     if (sums.input == nullptr) {
@@ -72,5 +81,8 @@ void add_up_rows(const RowSums& sums, RowSumTarget plain, RowSumTarget weighted)
     store(total.plain, plain, begin, end - begin);
   });
 }
+
+template void add_up_rows(const RowSums<float>&, RowSumTarget, RowSumTarget);
+template void add_up_rows(const RowSums<BFloat16>&, RowSumTarget, RowSumTarget);
 
 }  // namespace dstrain::ops

@@ -1,11 +1,19 @@
 #pragma once
 
+/// Whether functions exist once per instruction set, for the loader to choose from. The sanitizers
+/// cannot run before the loader's choice, so there each is one plain copy.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define DSTRAIN_SIMD_DISPATCH 0
+#else
+#define DSTRAIN_SIMD_DISPATCH 1
+#endif
+
 /// Marks a leaf kernel of plain loops: it is compiled for AVX-512, for AVX2 and for any x86-64, and
 /// the loader picks the best for the machine. Mark functions only, not lambdas; what they call must
-/// be inline. The sanitizers cannot run before the loader's choice, so there it is one plain copy.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define DSTRAIN_SIMD_CLONES
-#else
+/// be inline.
+#if DSTRAIN_SIMD_DISPATCH
 #define DSTRAIN_SIMD_CLONES \
   __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define DSTRAIN_SIMD_CLONES
 #endif

@@ -4,7 +4,8 @@
 namespace dstrain::ops {
 
 /// Operands of a small matrix product in cache, for kernels: element (i, k) of a lies at
-/// a[i * a_row + k * a_column], so that a may be transposed; b and c have contiguous rows.
+/// a[i * a_row + k * a_column], so that a may be transposed; b and c have contiguous rows. Fast
+/// where M is a multiple of 8 and N of 16.
 struct TileProduct {
   float* c;  ///< (M, N), rows c_row apart
   std::int64_t c_row;
@@ -16,10 +17,13 @@ struct TileProduct {
   std::int64_t m;
   std::int64_t n;
   std::int64_t k;
+  const float* factors = nullptr;  ///< (N), of scale_add_tile_product
 };
 
-/// c += a b on the calling thread. The order of additions depends on the sizes alone; products and
-/// sums are fused where the machine can.
+/// c = a b, c += a b, and c = c diag(factors) + a b, on the calling thread. The order of additions
+/// depends on the sizes alone; products and sums are fused where the machine can.
+void multiply_tile(const TileProduct& tile);
 void add_tile_product(const TileProduct& tile);
+void scale_add_tile_product(const TileProduct& tile);
 
 }  // namespace dstrain::ops

@@ -6,6 +6,7 @@
 #include "tests/support/random_values.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/tensor_compare.h"
+#include "tests/support/typed_values.h"
 
 namespace dstrain {
 namespace {
@@ -16,39 +17,43 @@ struct Case {
 
 /// Tensors of one case.
 struct Attention {
-  explicit Attention(const Case& sizes, float scale = 1)
+  explicit Attention(const Case& sizes, DType dtype = DType::f32, float scale = 1)
       : s(sizes),
         channels(sizes.heads * sizes.head_size),
         rows(sizes.sequences * sizes.tokens),
-        qkv(test::random_values(rows * 3 * channels, 1, scale)),
-        output(static_cast<std::size_t>(rows * channels), -1.0F),
+        qkv(test::random_values(rows * 3 * channels, 1, scale), dtype),
+        output(test::random_values(rows * channels, 3), dtype),
         logsumexp(static_cast<std::size_t>(rows * sizes.heads)),
-        gradient(test::random_values(rows * channels, 2)),
-        qkv_gradient(qkv.size(), -1.0F) {}
+        gradient(test::random_values(rows * channels, 2), dtype),
+        qkv_gradient(test::random_values(rows * 3 * channels, 4), dtype) {}
 
   void forward(const ops::DropoutSite& site = {}) {
-    const std::int64_t numel = ops::attention_forward_workspace(rows, channels);
+    const std::int64_t numel = ops::attention_forward_workspace(workspace_sizes());
     std::vector<float> workspace(static_cast<std::size_t>(numel));
     Stream stream(Stream::Mode::inline_on_caller);
-    ops::attention_forward({.qkv = {qkv, {s.sequences, s.tokens, 3 * channels}},
-                            .output = {output, {s.sequences, s.tokens, channels}},
+    ops::attention_forward({.qkv = qkv.view({s.sequences, s.tokens, 3 * channels}),
+                            .output = output.view({s.sequences, s.tokens, channels}),
                             .logsumexp = {logsumexp, {s.sequences, s.heads, s.tokens}},
                             .workspace = {workspace, {numel}},
                             .dropout = site},
                            stream);
   }
   void backward(const ops::DropoutSite& site = {}) {
-    const std::int64_t numel = ops::attention_backward_workspace(rows, channels, s.heads);
+    const std::int64_t numel = ops::attention_backward_workspace(workspace_sizes());
     std::vector<float> workspace(static_cast<std::size_t>(numel));
     Stream stream(Stream::Mode::inline_on_caller);
-    ops::attention_backward({.qkv = {qkv, {s.sequences, s.tokens, 3 * channels}},
-                             .output = {output, {s.sequences, s.tokens, channels}},
-                             .logsumexp = {logsumexp, {s.sequences, s.heads, s.tokens}},
-                             .output_gradient = {gradient, {s.sequences, s.tokens, channels}},
-                             .qkv_gradient = {qkv_gradient, {s.sequences, s.tokens, 3 * channels}},
-                             .workspace = {workspace, {numel}},
-                             .dropout = site},
-                            stream);
+    ops::attention_backward(
+        {.qkv = qkv.view({s.sequences, s.tokens, 3 * channels}),
+         .output = output.view({s.sequences, s.tokens, channels}),
+         .logsumexp = {logsumexp, {s.sequences, s.heads, s.tokens}},
+         .output_gradient = gradient.view({s.sequences, s.tokens, channels}),
+         .qkv_gradient = qkv_gradient.view({s.sequences, s.tokens, 3 * channels}),
+         .workspace = {workspace, {numel}},
+         .dropout = site},
+        stream);
+  }
+  [[nodiscard]] ops::AttentionSizes workspace_sizes() const {
+    return {s.sequences, s.tokens, s.heads, channels};
   }
   [[nodiscard]] reference::AttentionSizes sizes() const {
     return {static_cast<std::size_t>(s.sequences), static_cast<std::size_t>(s.tokens),
@@ -57,7 +62,9 @@ struct Attention {
 
   Case s;
   std::int64_t channels, rows;
-  std::vector<float> qkv, output, logsumexp, gradient, qkv_gradient;
+  test::TypedValues qkv, output;
+  std::vector<float> logsumexp;
+  test::TypedValues gradient, qkv_gradient;
 };
 
 /// The multiplier of one probability, from the definition of groups and words.
@@ -77,61 +84,73 @@ TEST_CASE("Attention: forward agrees with the naive one", "[ops][attention]") {
   const Case sizes =
       GENERATE(Case{1, 1, 1, 1}, Case{2, 7, 3, 5}, Case{2, 63, 2, 8}, Case{1, 64, 1, 24},
                Case{1, 65, 2, 16}, Case{2, 200, 2, 40}, Case{1, 129, 1, 128});
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
   CAPTURE(sizes.tokens, sizes.head_size);
-  Attention attention(sizes);
+  Attention attention(sizes, dtype);
   attention.forward();
-  const auto expected = reference::attention(test::to_double(attention.qkv), attention.sizes());
-  CHECK(test::difference(attention.output, expected, test::tolerance::reduction) == "");
+  const auto expected = reference::attention(attention.qkv.read_double(), attention.sizes());
+  const auto tolerance = test::tolerance::stored(dtype, test::tolerance::reduction);
+  CHECK(test::difference(attention.output.read(), expected, tolerance) == "");
 }
 
 TEST_CASE("Attention: large scores neither overflow nor vanish", "[ops][attention]") {
-  Attention attention({1, 130, 1, 16}, 6);
+  Attention attention({1, 130, 1, 16}, DType::f32, 6);
   attention.forward();
-  const auto expected = reference::attention(test::to_double(attention.qkv), attention.sizes());
-  CHECK(test::difference(attention.output, expected, {5e-4, 1e-4}) == "");
+  const auto expected = reference::attention(attention.qkv.read_double(), attention.sizes());
+  CHECK(test::difference(attention.output.read(), expected, {5e-4, 1e-4}) == "");
 }
 
 TEST_CASE("Attention: backward agrees with central differences", "[ops][attention]") {
   const Case sizes = GENERATE(Case{1, 1, 1, 2}, Case{2, 5, 2, 3}, Case{1, 17, 2, 8},
                               Case{1, 66, 1, 5}, Case{1, 130, 1, 16});
   const float rate = GENERATE(0.0F, 0.25F);
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
   CAPTURE(sizes.tokens, sizes.head_size, rate);
   const ops::DropoutSite site{.rate = rate, .seed = 9, .step = 2, .first_sample = 3};
-  Attention attention(sizes);
+  Attention attention(sizes, dtype);
   attention.forward(site);
   attention.backward(site);
   const reference::Dropper drop = rate > 0 ? dropper(site, sizes) : reference::Dropper{};
-  auto qkv = test::to_double(attention.qkv);
+  auto qkv = attention.qkv.read_double();
   const auto expected_output = reference::attention(qkv, attention.sizes(), drop);
-  CHECK(test::difference(attention.output, expected_output, test::tolerance::reduction) == "");
+  const auto tolerance = test::tolerance::stored(dtype, test::tolerance::reduction);
+  CHECK(test::difference(attention.output.read(), expected_output, tolerance) == "");
+  // In bf16 backward reads the rounded output: an error of delta that no later sum averages out.
+  const auto gradient_tolerance =
+      dtype == DType::bf16 ? test::Tolerance{2e-2, 0x1p-8} : test::tolerance::reduction;
   const std::size_t stride = qkv.size() > 1000 ? 83 : 1;
   const auto expected = test::central_differences(
       qkv,
       [&] {
         return test::weighted_sum(reference::attention(qkv, attention.sizes(), drop),
-                                  attention.gradient);
+                                  attention.gradient.read());
       },
       stride);
-  CHECK(test::difference(test::every(attention.qkv_gradient, stride), expected,
-                         test::tolerance::reduction) == "");
+  CHECK(test::difference(test::every(attention.qkv_gradient.read(), stride), expected,
+                         gradient_tolerance) == "");
 }
 
 TEST_CASE("Attention: a sequence does not see its neighbours in the batch", "[ops][attention]") {
   Attention both({2, 70, 2, 8});
   both.forward();
   Attention second({1, 70, 2, 8});
-  second.qkv.assign(both.qkv.begin() + 70 * 48, both.qkv.end());
+  const std::vector<float> qkv = both.qkv.read();
+  second.qkv.assign({qkv.begin() + 70 * 48, qkv.end()});
   second.forward();
-  CHECK(std::equal(second.output.begin(), second.output.end(), both.output.begin() + 70 * 16));
+  const std::vector<float> outputs = both.output.read();
+  CHECK(second.output.read() == std::vector<float>(outputs.begin() + 70 * 16, outputs.end()));
 }
 
 TEST_CASE("Attention: later tokens do not change earlier outputs", "[ops][attention]") {
   Attention attention({1, 100, 1, 8});
   attention.forward();
-  const std::vector<float> before = attention.output;
-  for (std::size_t i = 77 * 24; i < attention.qkv.size(); ++i) attention.qkv[i] = 50;
+  const std::vector<float> before = attention.output.read();
+  std::vector<float> qkv = attention.qkv.read();
+  std::fill(qkv.begin() + 77 * 24, qkv.end(), 50.0F);
+  attention.qkv.assign(qkv);
   attention.forward();
-  CHECK(std::equal(before.begin(), before.begin() + 77 * 8, attention.output.begin()));
+  const std::vector<float> after = attention.output.read();
+  CHECK(std::equal(before.begin(), before.begin() + 77 * 8, after.begin()));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "tests/support/random_values.h"
 #include "tests/support/tensor_compare.h"
+#include "tests/support/typed_values.h"
 
 namespace dstrain {
 namespace {
@@ -12,17 +13,19 @@ TEST_CASE("Bias gradient: the sum of the rows", "[ops][bias_gradient]") {
   const std::int64_t rows = GENERATE(1, 63, 64, 200);
   const std::int64_t columns = GENERATE(1, 64, 131);
   const bool accumulate = GENERATE(false, true);
-  std::vector<float> values = test::random_values(rows * columns, 1);
+  test::TypedValues values(test::random_values(rows * columns, 1),
+                           GENERATE(DType::f32, DType::bf16));
+  const std::vector<double> terms = values.read_double();
   std::vector<float> gradient = test::random_values(columns, 2);
   std::vector<double> expected(gradient.size());
   for (std::size_t j = 0; j < expected.size(); ++j) {
     expected[j] = accumulate ? static_cast<double>(gradient[j]) : 0.0;
-    for (std::size_t i = j; i < values.size(); i += expected.size()) {
-      expected[j] += static_cast<double>(values[i]);
+    for (std::size_t i = j; i < terms.size(); i += expected.size()) {
+      expected[j] += terms[i];
     }
   }
   Stream stream(Stream::Mode::inline_on_caller);
-  ops::bias_gradient({.output_gradient = {values, {rows, columns}},
+  ops::bias_gradient({.output_gradient = values.view({rows, columns}),
                       .gradient = {gradient, {columns}},
                       .accumulate = accumulate},
                      stream);

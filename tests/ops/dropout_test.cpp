@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/support/random_values.h"
+#include "tests/support/typed_values.h"
 
 namespace dstrain {
 namespace {
@@ -68,24 +69,28 @@ TEST_CASE("Dropout: steps and places have masks of their own", "[ops][dropout]")
 }
 
 TEST_CASE("Dropout: adds the residual and is the identity at rate 0", "[ops][dropout]") {
-  std::vector<float> input = test::random_values(2 * 5 * 20, 1);
-  std::vector<float> residual = test::random_values(2 * 5 * 20, 2);
-  std::vector<float> output(input.size());
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  test::TypedValues input(test::random_values(2 * 5 * 20, 1), dtype);
+  test::TypedValues residual(test::random_values(2 * 5 * 20, 2), dtype);
+  test::TypedValues output(test::random_values(2 * 5 * 20, 3), dtype);
   Stream stream(Stream::Mode::inline_on_caller);
   const Shape shape{2, 5, 20};
-  ops::dropout({.input = {input, shape}, .residual = {}, .output = {output, shape}, .site = {}},
-               stream);
-  CHECK(output == input);
+  ops::dropout(
+      {.input = input.view(shape), .residual = {}, .output = output.view(shape), .site = {}},
+      stream);
+  CHECK(output.read() == input.read());
   const ops::DropoutSite where = site(0.25F);
-  ops::dropout({.input = {input, shape},
-                .residual = {residual, shape},
-                .output = {output, shape},
+  ops::dropout({.input = input.view(shape),
+                .residual = residual.view(shape),
+                .output = output.view(shape),
                 .site = where},
                stream);
-  std::vector<float> dropped(input.size());
-  ops::dropout({.input = {input, shape}, .residual = {}, .output = {dropped, shape}, .site = where},
-               stream);
-  for (std::size_t i = 0; i < output.size(); ++i) CHECK(output[i] == residual[i] + dropped[i]);
+  std::vector<float> mask(input.size(), 1.0F);
+  const TensorView mask_view(mask, shape);
+  ops::dropout({.input = mask_view, .residual = {}, .output = mask_view, .site = where}, stream);
+  for (std::size_t i = 0; i < mask.size(); ++i) {
+    CHECK(output.read()[i] == test::rounded(residual.read()[i] + input.read()[i] * mask[i], dtype));
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "tests/support/random_values.h"
 #include "tests/support/tensor_compare.h"
+#include "tests/support/typed_values.h"
 
 namespace dstrain {
 namespace {
@@ -15,32 +16,37 @@ constexpr std::int64_t length = 9;
 
 TEST_CASE("Embedding: token row plus position row", "[ops][embedding]") {
   const std::int64_t columns = GENERATE(1, 5, 130);
-  std::vector<float> table = test::random_values(vocabulary * columns, 1);
-  std::vector<float> places = test::random_values(positions * columns, 2);
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  test::TypedValues table(test::random_values(vocabulary * columns, 1), dtype);
+  test::TypedValues places(test::random_values(positions * columns, 2), dtype);
   const auto tokens = test::random_tokens(sequences * length, 3, vocabulary);
-  std::vector<float> output(static_cast<std::size_t>(sequences * length * columns));
+  test::TypedValues output(test::random_values(sequences * length * columns, 3), dtype);
   Stream stream(Stream::Mode::inline_on_caller);
   ops::embedding_forward({.tokens = tokens,
-                          .token_table = {table, {vocabulary, columns}},
-                          .position_table = {places, {positions, columns}},
-                          .output = {output, {sequences, length, columns}}},
+                          .token_table = table.view({vocabulary, columns}),
+                          .position_table = places.view({positions, columns}),
+                          .output = output.view({sequences, length, columns})},
                          stream);
   std::vector<float> expected;
   for (std::size_t row = 0; row < tokens.size(); ++row) {
     for (std::int64_t j = 0; j < columns; ++j) {
-      expected.push_back(
-          table[static_cast<std::size_t>(tokens[row] * columns + j)] +
-          places[row % length * static_cast<std::size_t>(columns) + static_cast<std::size_t>(j)]);
+      const auto column = static_cast<std::size_t>(j);
+      const auto width = static_cast<std::size_t>(columns);
+      const float sum = table.read()[static_cast<std::size_t>(tokens[row]) * width + column] +
+                        places.read()[row % length * width + column];
+      expected.push_back(test::rounded(sum, dtype));
     }
   }
-  CHECK(output == expected);
+  CHECK(output.read() == expected);
 }
 
 TEST_CASE("Embedding: backward adds rows of repeated tokens", "[ops][embedding]") {
   const std::int64_t columns = GENERATE(1, 5, 130);
   const bool accumulate = GENERATE(false, true);
   const auto tokens = test::random_tokens(sequences * length, 3, vocabulary);
-  std::vector<float> gradient = test::random_values(sequences * length * columns, 4);
+  test::TypedValues gradient(test::random_values(sequences * length * columns, 4),
+                             GENERATE(DType::f32, DType::bf16));
+  const std::vector<double> terms = gradient.read_double();
   std::vector<float> table = test::random_values(vocabulary * columns, 5);
   std::vector<float> places = test::random_values(positions * columns, 6);
   std::vector<double> expected_table(table.size());
@@ -50,15 +56,14 @@ TEST_CASE("Embedding: backward adds rows of repeated tokens", "[ops][embedding]"
     expected_places = test::to_double(places);
   }
   const auto width = static_cast<std::size_t>(columns);
-  for (std::size_t i = 0; i < gradient.size(); ++i) {
+  for (std::size_t i = 0; i < terms.size(); ++i) {
     const std::size_t row = i / width;
-    expected_table[static_cast<std::size_t>(tokens[row]) * width + i % width] +=
-        static_cast<double>(gradient[i]);
-    expected_places[row % length * width + i % width] += static_cast<double>(gradient[i]);
+    expected_table[static_cast<std::size_t>(tokens[row]) * width + i % width] += terms[i];
+    expected_places[row % length * width + i % width] += terms[i];
   }
   Stream stream(Stream::Mode::inline_on_caller);
   ops::embedding_backward({.tokens = tokens,
-                           .output_gradient = {gradient, {sequences, length, columns}},
+                           .output_gradient = gradient.view({sequences, length, columns}),
                            .token_gradient = {table, {vocabulary, columns}},
                            .position_gradient = {places, {positions, columns}},
                            .accumulate_token = accumulate,

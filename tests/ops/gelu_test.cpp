@@ -9,6 +9,7 @@
 #include "tests/support/random_values.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/tensor_compare.h"
+#include "tests/support/typed_values.h"
 
 namespace dstrain {
 namespace {
@@ -20,27 +21,31 @@ std::vector<float> points() {
 }
 
 TEST_CASE("GELU: forward agrees with double", "[ops][gelu]") {
-  std::vector<float> input = points();
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  test::TypedValues input(points(), dtype);
   const auto numel = static_cast<std::int64_t>(input.size());
   std::vector<double> expected;
-  for (const float x : input) expected.push_back(reference::gelu(static_cast<double>(x)));
+  for (const double x : input.read_double()) expected.push_back(reference::gelu(x));
   Stream stream(Stream::Mode::inline_on_caller);
-  ops::gelu_forward({input, {numel}}, {input, {numel}}, stream);
-  CHECK(test::difference(input, expected, test::tolerance::elementwise) == "");
+  ops::gelu_forward(input.view({numel}), input.view({numel}), stream);
+  const auto tolerance = test::tolerance::stored(dtype, test::tolerance::elementwise);
+  CHECK(test::difference(input.read(), expected, tolerance) == "");
 }
 
 TEST_CASE("GELU: backward agrees with central differences", "[ops][gelu]") {
-  std::vector<float> input = test::random_values(3001, 2, 2);
-  std::vector<float> gradient = test::random_values(3001, 3);
-  std::vector<double> expected;
-  for (std::size_t i = 0; i < input.size(); ++i) {
-    auto x = static_cast<double>(input[i]);
-    expected.push_back(static_cast<double>(gradient[i]) *
-                       test::central_difference(x, [&x] { return reference::gelu(x); }));
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  test::TypedValues input(test::random_values(3001, 2, 2), dtype);
+  test::TypedValues gradient(test::random_values(3001, 3), dtype);
+  std::vector<double> inputs = input.read_double();
+  std::vector<double> expected = gradient.read_double();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    double& x = inputs[i];
+    expected[i] *= test::central_difference(x, [&x] { return reference::gelu(x); });
   }
   Stream stream(Stream::Mode::inline_on_caller);
-  ops::gelu_backward({input, {3001}}, {gradient, {3001}}, stream);
-  CHECK(test::difference(gradient, expected, test::tolerance::elementwise) == "");
+  ops::gelu_backward(input.view({3001}), gradient.view({3001}), stream);
+  const auto tolerance = test::tolerance::stored(dtype, test::tolerance::elementwise);
+  CHECK(test::difference(gradient.read(), expected, tolerance) == "");
 }
 
 TEST_CASE("Fast exp: two units in the last place over its range", "[ops][fast_exp]") {

@@ -6,6 +6,7 @@
 #include "tests/support/random_values.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/tensor_compare.h"
+#include "tests/support/typed_values.h"
 
 namespace dstrain {
 namespace {
@@ -18,41 +19,43 @@ struct Case {
 
 /// Tensors of one case.
 struct Norm {
-  explicit Norm(Case sizes)
+  Norm(Case sizes, DType dtype)
       : rows(sizes.rows),
         columns(sizes.columns),
-        input(test::random_values(rows * columns, 1)),
-        weight(test::random_values(columns, 2)),
-        bias(test::random_values(columns, 3)),
+        input(test::random_values(rows * columns, 1), dtype),
+        weight(test::random_values(columns, 2), dtype),
+        bias(test::random_values(columns, 3), dtype),
         mean(static_cast<std::size_t>(rows)),
         rstd(static_cast<std::size_t>(rows)),
-        output(input.size()),
-        gradient(test::random_values(rows * columns, 4)) {}
+        output(test::random_values(rows * columns, 9), dtype),
+        gradient(test::random_values(rows * columns, 4), dtype),
+        input_gradient(test::random_values(rows * columns, 5), dtype) {}
 
   ops::LayerNormArgs args() {
-    return {.input = {input, {rows, columns}},
-            .weight = {weight, {columns}},
-            .bias = {bias, {columns}},
+    return {.input = input.view({rows, columns}),
+            .weight = weight.view({columns}),
+            .bias = bias.view({columns}),
             .mean = {mean, {rows}},
             .rstd = {rstd, {rows}},
-            .output = {output, {rows, columns}},
+            .output = output.view({rows, columns}),
             .eps = eps};
   }
   ops::LayerNormBackwardArgs backward_args() {
-    return {.input = {input, {rows, columns}},
-            .weight = {weight, {columns}},
+    return {.input = input.view({rows, columns}),
+            .weight = weight.view({columns}),
             .mean = {mean, {rows}},
             .rstd = {rstd, {rows}},
-            .output_gradient = {gradient, {rows, columns}},
+            .output_gradient = gradient.view({rows, columns}),
             .residual = {},
-            .input_gradient = {input_gradient, {rows, columns}},
+            .input_gradient = input_gradient.view({rows, columns}),
             .weight_gradient = {weight_gradient, {columns}},
             .bias_gradient = {bias_gradient, {columns}}};
   }
 
   std::int64_t rows, columns;
-  std::vector<float> input, weight, bias, mean, rstd, output, gradient;
-  std::vector<float> input_gradient = test::random_values(rows * columns, 5);
+  test::TypedValues input, weight, bias;
+  std::vector<float> mean, rstd;
+  test::TypedValues output, gradient, input_gradient;
   std::vector<float> weight_gradient = test::random_values(columns, 6);
   std::vector<float> bias_gradient = test::random_values(columns, 7);
 };
@@ -63,31 +66,34 @@ Case cases() {
 
 TEST_CASE("Layer norm: forward agrees with double and recompute with forward",
           "[ops][layer_norm]") {
-  Norm norm(cases());
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  Norm norm(cases(), dtype);
+  const auto tolerance = test::tolerance::stored(dtype, test::tolerance::reduction);
   Stream stream(Stream::Mode::inline_on_caller);
   ops::layer_norm_forward(norm.args(), stream);
-  const auto expected =
-      reference::layer_norm(test::to_double(norm.input), test::to_double(norm.weight),
-                            test::to_double(norm.bias), static_cast<double>(eps));
-  CHECK(test::difference(norm.output, expected, test::tolerance::reduction) == "");
-  const std::vector<float> first = norm.output;
-  norm.output.assign(first.size(), 0.0F);
+  const auto expected = reference::layer_norm(norm.input.read_double(), norm.weight.read_double(),
+                                              norm.bias.read_double(), static_cast<double>(eps));
+  CHECK(test::difference(norm.output.read(), expected, tolerance) == "");
+  const std::vector<float> first = norm.output.read();
+  norm.output.assign(std::vector<float>(first.size()));
   ops::layer_norm_recompute(norm.args(), stream);
-  CHECK(norm.output == first);
+  CHECK(norm.output.read() == first);
 }
 
 TEST_CASE("Layer norm: backward agrees with central differences", "[ops][layer_norm]") {
   const Case sizes = GENERATE(Case{3, 5}, Case{5, 32}, Case{70, 19});
   const bool accumulate = GENERATE(false, true);
-  Norm norm(sizes);
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  Norm norm(sizes, dtype);
+  const auto tolerance = test::tolerance::stored(dtype, test::tolerance::reduction);
   Stream stream(Stream::Mode::inline_on_caller);
   ops::layer_norm_forward(norm.args(), stream);
-  auto x = test::to_double(norm.input);
-  auto weight = test::to_double(norm.weight);
-  auto bias = test::to_double(norm.bias);
+  auto x = norm.input.read_double();
+  auto weight = norm.weight.read_double();
+  auto bias = norm.bias.read_double();
   const auto loss = [&] {
     return test::weighted_sum(reference::layer_norm(x, weight, bias, static_cast<double>(eps)),
-                              norm.gradient);
+                              norm.gradient.read());
   };
   std::vector<double> dx = test::central_differences(x, loss);
   std::vector<double> dw = test::central_differences(weight, loss);
@@ -97,32 +103,35 @@ TEST_CASE("Layer norm: backward agrees with central differences", "[ops][layer_n
       sum[i] += static_cast<double>(before[i]);
     }
   };
-  add(dx, norm.input_gradient);
+  add(dx, norm.input_gradient.read());
   add(dw, norm.weight_gradient);
   add(db, norm.bias_gradient);
   auto args = norm.backward_args();
   args.accumulate_input = args.accumulate_weight = args.accumulate_bias = accumulate;
   ops::layer_norm_backward(args, stream);
-  CHECK(test::difference(norm.input_gradient, dx, test::tolerance::reduction) == "");
+  CHECK(test::difference(norm.input_gradient.read(), dx, tolerance) == "");
   CHECK(test::difference(norm.weight_gradient, dw, test::tolerance::reduction) == "");
   CHECK(test::difference(norm.bias_gradient, db, test::tolerance::reduction) == "");
 }
 
 TEST_CASE("Layer norm: a residual gradient is added also in place", "[ops][layer_norm]") {
-  Norm norm({20, 24});
-  std::vector<float> residual = test::random_values(20 * 24, 8);
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  Norm norm({20, 24}, dtype);
+  test::TypedValues residual(test::random_values(20 * 24, 8), dtype);
   Stream stream(Stream::Mode::inline_on_caller);
   ops::layer_norm_forward(norm.args(), stream);
   auto args = norm.backward_args();
   ops::layer_norm_backward(args, stream);
-  std::vector<float> expected = norm.input_gradient;
-  for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += residual[i];
-  args.residual = {residual, {20, 24}};
+  std::vector<double> expected = norm.input_gradient.read_double();
+  for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += residual.read_double()[i];
+  args.residual = residual.view({20, 24});
   ops::layer_norm_backward(args, stream);
-  CHECK(norm.input_gradient == expected);
+  const std::vector<float> sum = norm.input_gradient.read();
+  const double ulp = dtype == DType::bf16 ? 0x1p-7 : 0x1p-22;  // the first sum was rounded as well
+  CHECK(test::difference(sum, expected, {ulp, ulp}) == "");
   args.input_gradient = args.residual;
   ops::layer_norm_backward(args, stream);
-  CHECK(residual == expected);
+  CHECK(residual.read() == sum);
 }
 
 }  // namespace

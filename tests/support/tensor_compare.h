@@ -26,6 +26,11 @@ inline constexpr Tolerance reduction{1e-5, 1e-5};       ///< sums of up to a tho
 inline constexpr Tolerance long_reduction{5e-4, 1e-5};  ///< of several thousand terms
 inline constexpr Tolerance rounded_bf16{1e-2, 4e-3};    ///< a sum, then one rounding to bf16
 inline constexpr Tolerance model{2e-5, 1e-4};           ///< through a whole model and back
+
+/// The same for values stored as `dtype`: bf16 rounds once more, by up to 2^-8.
+constexpr Tolerance stored(DType dtype, Tolerance f32) {
+  return dtype == DType::bf16 ? Tolerance{f32.absolute, f32.relative + 0x1p-8} : f32;
+}
 }  // namespace tolerance
 
 /// Empty when all values agree; else the first mismatch and the largest errors, for CHECK(.. ==

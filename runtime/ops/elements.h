@@ -1,0 +1,41 @@
+#pragma once
+#include "runtime/tensor/bfloat16.h"
+#include "runtime/tensor/tensor_view.h"
+
+namespace dstrain::ops {
+
+// Activations and weights are float or BFloat16. Kernels are templates over that type: they widen
+// what they load, compute in f32 and round once, when they store.
+
+using dstrain::to_float;
+constexpr float to_float(float value) {
+  return value;
+}
+
+/// `value` rounded to T.
+template <class T>
+constexpr T from_float(float value) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    return to_bfloat16(value);
+  } else {
+    return value;
+  }
+}
+
+/// The memory of a view of T, for kernels. Null when the view is empty.
+template <class T>
+T* elements(const TensorView& view) {
+  return reinterpret_cast<T*>(view.data());
+}
+
+/// Calls `body` with a value of the element type that `dtype` (f32 or bf16) names.
+template <class Body>
+void with_element_type(DType dtype, const Body& body) {
+  if (dtype == DType::bf16) {
+    body(BFloat16{});
+  } else {
+    body(float{});
+  }
+}
+
+}  // namespace dstrain::ops
