@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/comm/self/self_communicator.h"
+#include "tests/comm/memory_store.h"
 
 using namespace dstrain::test;
 
@@ -10,9 +11,9 @@ namespace {
 
 GroupMaker self_groups() {
   return {"self", [](int, double) {
-            Group group;
-            group.push_back(dstrain::comm::make_self_communicator());
-            return group;
+            Group::Members members;
+            members.push_back(dstrain::comm::make_self_communicator());
+            return Group(std::move(members), std::make_shared<MemoryStore>());
           }};
 }
 
@@ -56,4 +57,21 @@ TEST_CASE("ShmCommunicator: groups and messages", "[comm]") {
 
 TEST_CASE("ShmCommunicator: failures", "[comm]") {
   check_failures(shm_groups());
+}
+
+TEST_CASE("GlooCommunicator: results", "[comm]") {
+  check_results(gloo_groups(), {1, 2, 3, 5});
+}
+
+TEST_CASE("GlooCommunicator: sequences", "[comm]") {
+  check_sequences(gloo_groups(), {1, 2, 3, 4});
+}
+
+TEST_CASE("GlooCommunicator: groups and messages", "[comm]") {
+  check_split(gloo_groups(), {1, 2, 3, 4, 5});
+  check_messages(gloo_groups());
+}
+
+TEST_CASE("GlooCommunicator: failures", "[comm]") {
+  check_failures(gloo_groups());
 }
