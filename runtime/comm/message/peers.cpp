@@ -52,6 +52,14 @@ void Peers::await_notice(int peer, std::uint32_t number) {
                                                   static_cast<Bytes>(sizeof(Notice)));
 }
 
+State Peers::look_at_notice(int peer, std::uint32_t number, Deadline deadline) {
+  Message& awaited = peers_[static_cast<std::size_t>(peer)].awaited[number % 2];
+  if (!awaited) return State::done;
+  const State state = awaited->wait(deadline);
+  if (state == State::done) awaited.reset();
+  return state;
+}
+
 /// The last notice to this peer may still be on its way: the peer is far behind.
 void Peers::tell(int peer, const Notice& notice) {
   Peer& other = peers_[static_cast<std::size_t>(peer)];
@@ -82,7 +90,7 @@ void Peers::say_goodbye(const Notice& notice) noexcept {
 Call Peers::next_call(int peer) {
   Peer& other = peers_[static_cast<std::size_t>(peer)];
   const std::uint32_t number = other.received;
-  wait(*other.awaited[number % 2], peer);
+  wait([&](Deadline deadline) { return look_at_notice(peer, number, deadline); }, peer);
   const Notice notice = other.inbox[number % 2];
   check_farewell(peer, notice);
   ++other.received;
@@ -159,10 +167,11 @@ void Peers::finish(std::vector<Started>& messages, std::size_t count) {
   messages.erase(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
-void Peers::wait(PendingMessage& message, int peer) {
+template <class Look>
+void Peers::wait(Look&& look, int peer) {
   const Deadline deadline = Deadline::after(timeout_seconds_);
   while (true) {
-    switch (message.wait(deadline)) {
+    switch (look(deadline)) {
       case State::done:
         return;
       case State::lost:
@@ -172,20 +181,28 @@ void Peers::wait(PendingMessage& message, int peer) {
         break;
       case State::pending:
         if (deadline.passed()) fail_late(peer);
+        look_for_farewell(peer);
     }
   }
 }
 
-/// The peer may have said why before it went: its notices lie in order in the inbox.
+void Peers::wait(PendingMessage& message, int peer) {
+  wait([&](Deadline deadline) { return message.wait(deadline); }, peer);
+}
+
+/// The peer may have said why it does not come, after a notice of what it would do.
+void Peers::look_for_farewell(int peer) {
+  const Peer& other = peers_[static_cast<std::size_t>(peer)];
+  for (std::uint32_t number = other.received; number < other.received + 2; ++number) {
+    if (look_at_notice(peer, number, Deadline::after(0)) != State::done) return;
+    check_farewell(peer, other.inbox[number % 2]);
+  }
+}
+
 void Peers::fail_lost(int peer) {
   const std::string reason = transport_->reason();
   check_not_aborted();
-  Peer& other = peers_[static_cast<std::size_t>(peer)];
-  for (std::uint32_t number = other.received; number < other.received + 2; ++number) {
-    Message& awaited = other.awaited[number % 2];
-    if (!awaited || awaited->wait(Deadline::after(0)) != State::done) break;
-    check_farewell(peer, other.inbox[number % 2]);
-  }
+  look_for_farewell(peer);
   fail_gone(peer, reason.empty() ? "" : fmt::format(" ({})", reason));
 }
 
@@ -213,7 +230,7 @@ void Peers::fail_late(int peer) {
     for (int other = peer + 1; other < size(); ++other) {
       const Peer& it = peers_[static_cast<std::size_t>(other)];
       if (other == rank()) continue;
-      if (it.awaited[it.received % 2]->wait(Deadline::after(0)) != State::done) {
+      if (look_at_notice(other, it.received, Deadline::after(0)) != State::done) {
         missing.push_back(other);
       }
     }

@@ -63,7 +63,7 @@ class Peers {
   };
   struct Peer {
     std::array<Notice, 2> inbox;
-    std::array<Message, 2> awaited;
+    std::array<Message, 2> awaited;  ///< null: has arrived
     std::uint32_t received = 0;
     Notice outbox;
     Message sent;
@@ -74,11 +74,15 @@ class Peers {
   };
 
   void await_notice(int peer, std::uint32_t number);
+  PendingMessage::State look_at_notice(int peer, std::uint32_t number, Deadline deadline);
   void tell(int peer, const Notice& notice);
   void say_goodbye(const Notice& notice) noexcept;
   Call next_call(int peer);
   void finish(std::vector<Started>& messages, std::size_t count);
+  template <class Look>
+  void wait(Look&& look, int peer);
   void wait(PendingMessage& message, int peer);
+  void look_for_farewell(int peer);
   [[noreturn]] void fail_lost(int peer);
   [[noreturn]] void fail_gone(int peer, const std::string& how);
   [[noreturn]] void fail_late(int peer);
