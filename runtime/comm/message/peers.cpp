@@ -134,37 +134,19 @@ void Peers::expect(const Call& receive) {
        to_string(receive), receive.peer, to_string(sent));
 }
 
-void Peers::send(int peer, const void* from, Bytes bytes) {
+void Peers::send(Batch& batch, int peer, const void* from, Bytes bytes) {
   if (bytes == 0) return;
-  sends_.push_back({peer, transport_->send(peer, Channel::data, from, bytes)});
+  batch.started_.push_back({peer, transport_->send(peer, Channel::data, from, bytes)});
 }
 
-void Peers::receive(int peer, void* to, Bytes bytes) {
+void Peers::receive(Batch& batch, int peer, void* to, Bytes bytes) {
   if (bytes == 0) return;
-  receives_.push_back({peer, transport_->receive(peer, Channel::data, to, bytes)});
+  batch.started_.push_back({peer, transport_->receive(peer, Channel::data, to, bytes)});
 }
 
-void Peers::finish_receives(std::size_t count) {
-  finish(receives_, count);
-}
-
-void Peers::finish_sends(std::size_t count) {
-  finish(sends_, count);
-}
-
-void Peers::finish() {
-  finish(receives_, receives_.size());
-  finish(sends_, sends_.size());
-}
-
-void Peers::drop_messages() noexcept {
-  receives_.clear();
-  sends_.clear();
-}
-
-void Peers::finish(std::vector<Started>& messages, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) wait(*messages[i].message, messages[i].peer);
-  messages.erase(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(count));
+void Peers::finish(Batch& batch) {
+  for (const Batch::Started& started : batch.started_) wait(*started.message, started.peer);
+  batch.started_.clear();
 }
 
 template <class Look>
