@@ -7,7 +7,7 @@
 namespace dstrain::comm {
 namespace {
 
-/// How long to wait for word of who aborted, once the ranks of this node were released.
+/// How long to wait for word of who is to blame, once this node has failed.
 constexpr double word_seconds = 1.0;
 
 int index_in(const std::vector<int>& ranks, int rank) {
@@ -54,7 +54,7 @@ void HierarchicalCommunicator::run_within(FunctionRef<void()> run) {
   try {
     run();
   } catch (const Error& error) {
-    peers().check_not_aborted(error.code() == ErrorCode::aborted ? word_seconds : 0);
+    peers().look_for_culprit(word_seconds);
     fail(error.code(), "{}: on node {}, whose ranks {} to {} count from 0: {}", peers().doing(),
          own_node_, node(own_node_).front(), node(own_node_).back(), error.what());
   }

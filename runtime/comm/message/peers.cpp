@@ -188,6 +188,19 @@ void Peers::fail_lost(int peer) {
   fail_gone(peer, reason.empty() ? "" : fmt::format(" ({})", reason));
 }
 
+void Peers::look_for_culprit(double seconds) {
+  const Deadline deadline = Deadline::after(seconds);
+  do {
+    check_not_aborted();
+    for (int peer = 0; peer < size(); ++peer) {
+      const Peer& other = peers_[static_cast<std::size_t>(peer)];
+      const Message& awaited = other.awaited[other.received % 2];
+      if (peer != rank() && awaited && awaited->is_lost()) fail_lost(peer);
+    }
+    ::poll(nullptr, 0, 1);
+  } while (!deadline.passed());
+}
+
 /// The others hear of it too: they may wait for this rank, which fails now.
 void Peers::fail_gone(int peer, const std::string& how) {
   failed_ = true;
@@ -221,9 +234,7 @@ void Peers::fail_late(int peer) {
        name_ranks(missing));
 }
 
-void Peers::check_not_aborted(double seconds) const {
-  const Deadline deadline = Deadline::after(seconds);
-  while (transport_->alarm_raised_by() < 0 && !deadline.passed()) ::poll(nullptr, 0, 1);
+void Peers::check_not_aborted() const {
   const int by = transport_->alarm_raised_by();
   if (by >= 0) fail(ErrorCode::aborted, "{}: aborted by rank {}", doing(), by);
 }

@@ -55,8 +55,8 @@ class Peers {
 
   /// Makes waiting and later operations of all reachable ranks throw Error{aborted}. Thread-safe.
   void abort() noexcept { transport_->raise_alarm(); }
-  /// Throws Error{aborted} when a rank has aborted, or does so within `seconds`.
-  void check_not_aborted(double seconds = 0) const;
+  /// Throws when a rank has aborted or is gone, or that becomes known within `seconds`.
+  void look_for_culprit(double seconds);
   /// "all_reduce of 4 f32 (operation 3) on rank 0".
   [[nodiscard]] std::string doing() const;
 
@@ -87,6 +87,7 @@ class Peers {
   [[noreturn]] void fail_lost(int peer);
   [[noreturn]] void fail_gone(int peer, const std::string& how);
   [[noreturn]] void fail_late(int peer);
+  void check_not_aborted() const;
   void check_farewell(int peer, const Notice& notice);
 
   std::unique_ptr<Transport> transport_;

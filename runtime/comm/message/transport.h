@@ -25,6 +25,8 @@ class PendingMessage {
   /// Waits until something is known, at the latest until `deadline`. A message that is done says so
   /// however late it is asked, once.
   virtual State wait(Deadline deadline) = 0;
+  /// Whether the peer is known to be lost. Neither waits nor ends anything.
+  virtual bool is_lost() = 0;
 };
 using Message = std::unique_ptr<PendingMessage>;
 

@@ -69,6 +69,8 @@ class MpiTransport::MpiMessage final : public PendingMessage {
     }
   }
 
+  bool is_lost() override { return false; }
+
  private:
   MpiTransport& transport_;
   Direction direction_;
