@@ -7,7 +7,7 @@ namespace dstrain::model {
 /// Final norm, logits by the tied wte.weight and cross-entropy: owns ln_f.weight and ln_f.bias,
 /// borrows wte.weight, reads "hidden{L}". Works on R rows at a time, so that logits of (R, V) are
 /// all that exists: R is 256, or more when 16 MiB hold them. Saves nothing; workspace in both
-/// directions: R (V + C + 3) floats.
+/// directions: R (V + 3) floats and R C values of the model's dtype.
 class Gpt2Head final : public Unit {
  public:
   Gpt2Head(const Gpt2Config& config, DType dtype);
