@@ -78,7 +78,7 @@ TEST_CASE("Communicator memory: a ledger counts it and bounds it", "[comm][memor
   const test::Group group = test::shm_groups().make(2, 60);
   Stream stream(Stream::Mode::inline_on_caller);
   MemoryLedger ledger;
-  TrackedMemory tracked(group[1]->memory(), ledger, {MemoryCategory::buffers, 3 * mebibyte});
+  TrackedMemory tracked(group[1].memory(), ledger, {MemoryCategory::buffers, 3 * mebibyte});
   {
     const Buffer block(2 * mebibyte, tracked, stream);
     CHECK(ledger.current(MemoryCategory::buffers) == 2 * mebibyte);

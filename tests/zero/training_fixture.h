@@ -1,10 +1,13 @@
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "runtime/config/train_settings.h"
 #include "runtime/engine/engine.h"
 #include "runtime/model/gpt2_config.h"
+#include "zero/overlap.h"
 
 namespace dstrain::test {
 
@@ -22,6 +25,9 @@ struct TrainingCase {
   double learning_rate = 1e-2;
   float dropout = 0;
   int steps = 3;
+  zero::Overlap overlap{};
+  /// Called before each collective of a rank, on the thread that runs it; may throw.
+  std::function<void(int rank, const std::string& operation)> watch{};
 };
 
 struct TrainingResult {
