@@ -73,13 +73,14 @@ void plan(TrainSetup& setup, TrainPlace place) {
                       .reduce_bucket_numel = settings.zero.reduce_bucket_numel,
                       .optimizer_states = optim::AdamW(settings.optimizer).state_names().size(),
                       .activations = engine::Engine::activation_bytes(setup.model, setup.engine)});
+  setup.formula = zero::formula_bytes(
+      {setup.layout->numel(), setup.model.dtype, settings.zero.stage, place.world_size});
   if (place.device_memory > 0 && setup.plan.total() > place.device_memory) {
     fail(ErrorCode::out_of_memory,
          "the run needs {} of device memory per rank and --device_memory allows {} ({}); use a "
          "higher ZeRO stage, more ranks, a smaller micro batch or --gradient_checkpointing",
          format_bytes(setup.plan.total()), format_bytes(place.device_memory),
-         zero::describe(setup.plan, zero::formula_bytes(setup.layout->numel(), settings.zero.stage,
-                                                        place.world_size)));
+         zero::describe(setup.plan, setup.formula));
   }
 }
 

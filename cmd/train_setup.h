@@ -25,6 +25,7 @@ struct TrainSetup {
   std::unique_ptr<zero::FlatLayout> layout;
   engine::Engine::Options engine;
   zero::MemoryPlan plan;
+  Bytes formula = 0;  ///< what the ZeRO paper's formula gives for the plan's model states
 };
 
 struct TrainPlace {

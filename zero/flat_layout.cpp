@@ -15,7 +15,8 @@ constexpr std::size_t segment_class_count = 3;
 
 }  // namespace
 
-FlatLayout::FlatLayout(const model::Model& model, Options options) : options_(options) {
+FlatLayout::FlatLayout(const model::Model& model, Options options)
+    : options_(options), dtype_(model.dtype) {
   place_parameters(model);
   resolve_uses(model);
 }

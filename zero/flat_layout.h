@@ -60,6 +60,8 @@ class FlatLayout {
   [[nodiscard]] const std::vector<int>& unit_segments(int unit) const {
     return unit_segments_.at(static_cast<std::size_t>(unit));
   }
+  /// The type of the parameters that units see.
+  [[nodiscard]] DType dtype() const { return dtype_; }
   [[nodiscard]] int world() const { return options_.world; }
   /// Elements of all parameters, without padding.
   [[nodiscard]] std::int64_t numel() const { return numel_; }
@@ -69,6 +71,7 @@ class FlatLayout {
   void resolve_uses(const model::Model& model);
 
   Options options_;
+  DType dtype_;
   std::vector<Placement> parameters_;
   std::vector<Segment> segments_;
   std::vector<std::vector<int>> unit_parameters_;

@@ -21,7 +21,7 @@ Bytes GatherSlots::bytes(const FlatLayout& layout) {
   for (const Segment& segment : layout.segments()) {
     if (!segment.persistent && segment.shared) numel += segment.numel;
   }
-  return numel * size_of(DType::f32);
+  return numel * size_of(layout.dtype());
 }
 
 GatherSlots::GatherSlots(const FlatLayout& layout, MemoryResource& memory, StreamView stream)
@@ -40,22 +40,21 @@ GatherSlots::GatherSlots(const FlatLayout& layout, MemoryResource& memory, Strea
   }
 }
 
-std::span<float> GatherSlots::view(int segment) const {
-  const auto index = static_cast<std::size_t>(segment);
-  const Slot& slot = slots_[static_cast<std::size_t>(slot_of_[index])];
-  return memory_.as<float>().subspan(static_cast<std::size_t>(slot.offset),
-                                     static_cast<std::size_t>(layout_.segments()[index].numel));
+TensorView GatherSlots::view(int segment) const {
+  const int slot = slot_of_[static_cast<std::size_t>(segment)];
+  const std::int64_t offset = slots_[static_cast<std::size_t>(slot)].offset;
+  return {memory_.bytes().data() + offset * size_of(layout_.dtype()),
+          layout_.dtype(),
+          {layout_.segment(segment).numel}};
 }
 
 void GatherSlots::gather(int segment,
-                         std::span<float> shard,
+                         TensorView shard,
                          comm::Communicator& communicator,
                          StreamView stream) {
   Slot& slot = slots_[static_cast<std::size_t>(slot_of_[static_cast<std::size_t>(segment)])];
   if (slot.tenant == segment) return;
-  const std::span<float> whole = view(segment);
-  communicator.all_gather({shard, {static_cast<std::int64_t>(shard.size())}},
-                          {whole, {static_cast<std::int64_t>(whole.size())}}, stream);
+  communicator.all_gather(shard, view(segment), stream);
   slot.tenant = segment;
 }
 

@@ -1,5 +1,4 @@
 #pragma once
-#include <span>
 #include <vector>
 
 #include "runtime/comm/communicator.h"
@@ -20,12 +19,9 @@ class GatherSlots {
   static Bytes bytes(const FlatLayout& layout);
 
   /// The whole segment, whatever the slot holds now.
-  [[nodiscard]] std::span<float> view(int segment) const;
+  [[nodiscard]] TensorView view(int segment) const;
   /// Makes `segment` whole from every rank's `shard`, unless its slot still holds it.
-  void gather(int segment,
-              std::span<float> shard,
-              comm::Communicator& communicator,
-              StreamView stream);
+  void gather(int segment, TensorView shard, comm::Communicator& communicator, StreamView stream);
   /// The shards have changed: every slot is empty.
   void invalidate();
 

@@ -30,7 +30,8 @@ MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
   set(MemoryCategory::gradients, policy.shard_gradients ? ShardedGradients::shard_bytes(layout)
                                                         : WholeGradients::bytes(layout));
   set(MemoryCategory::optimizer,
-      ResidentStates::bytes(optimizer_runs(layout, input.stage), input.optimizer_states));
+      ResidentStates::bytes(optimizer_runs(layout, input.stage),
+                            state_count(input.optimizer_states, layout.dtype())));
   if (policy.shard_gradients) {
     set(MemoryCategory::buffers,
         ShardedGradients::bucket_bytes(layout, {input.reduce_bucket_numel}));
@@ -42,13 +43,16 @@ MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
   return plan;
 }
 
-Bytes formula_bytes(std::int64_t psi, int stage, int world) {
-  const StagePolicy policy = stage_policy(stage);
-  const auto share = [&](Bytes bytes, bool sharded) {
-    return sharded ? bytes / world : bytes;
+Bytes formula_bytes(const FormulaInput& input) {
+  constexpr std::size_t adam_states = 2;
+  const StagePolicy policy = stage_policy(input.stage);
+  const auto share = [&](Bytes bytes_each, bool sharded) {
+    return input.psi * bytes_each / (sharded ? input.world : 1);
   };
-  return share(4 * psi, policy.shard_parameters) + share(4 * psi, policy.shard_gradients) +
-         share(8 * psi, policy.shard_optimizer);
+  const auto states = static_cast<Bytes>(state_count(adam_states, input.dtype));
+  return share(size_of(input.dtype), policy.shard_parameters) +
+         share(size_of(DType::f32), policy.shard_gradients) +
+         share(states * size_of(DType::f32), policy.shard_optimizer);
 }
 
 std::string describe(const MemoryPlan& plan, Bytes formula) {

@@ -23,14 +23,20 @@ struct MemoryPlan {
 struct MemoryPlanInput {
   int stage = 0;
   std::int64_t reduce_bucket_numel = 0;
-  std::size_t optimizer_states = 2;  ///< floats per parameter
+  std::size_t optimizer_states = 2;  ///< of the optimizer itself, floats per parameter
   Bytes activations = 0;             ///< Engine::activation_bytes()
 };
 
 MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input);
 
-/// What the ZeRO paper's formula gives for the model states of `psi` parameters; see StagePolicy.
-Bytes formula_bytes(std::int64_t psi, int stage, int world);
+/// What the ZeRO paper's formula gives for the model states of a run; see StagePolicy.
+struct FormulaInput {
+  std::int64_t psi = 0;  ///< parameters
+  DType dtype = DType::f32;
+  int stage = 0;
+  int world = 1;
+};
+Bytes formula_bytes(const FormulaInput& input);
 
 /// The plan and the formula in one sentence, for people.
 std::string describe(const MemoryPlan& plan, Bytes formula);

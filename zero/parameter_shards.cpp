@@ -5,8 +5,29 @@
 namespace dstrain::zero {
 namespace {
 
-TensorView flat_view(std::span<float> values) {
-  return {values, {static_cast<std::int64_t>(values.size())}};
+/// Reads values [begin, begin + values.numel()) of a parameter. In bf16 they come in pieces by way
+/// of `master`, or of scratch memory when it is empty.
+void read_values(const model::ParameterSource& source,
+                 const model::ParameterSpec& spec,
+                 std::int64_t begin,
+                 TensorView values,
+                 std::span<float> master) {
+  if (values.dtype() == DType::f32) {
+    source.read(spec, begin, values.as<float>());
+    return;
+  }
+  constexpr std::size_t piece = 1 << 18;
+  std::span<BFloat16> rest = values.as<BFloat16>();
+  std::vector<float> scratch(master.empty() ? std::min(piece, rest.size()) : 0);
+  while (!rest.empty()) {
+    const std::size_t count = std::min(piece, rest.size());
+    const std::span<float> exact = (master.empty() ? std::span(scratch) : master).first(count);
+    source.read(spec, begin, exact);
+    std::transform(exact.begin(), exact.end(), rest.begin(), to_bfloat16);
+    begin += static_cast<std::int64_t>(count);
+    rest = rest.subspan(count);
+    if (!master.empty()) master = master.subspan(count);
+  }
 }
 
 }  // namespace
@@ -22,7 +43,7 @@ std::int64_t ParameterShards::kept_numel(const Segment& segment, StagePolicy pol
 Bytes ParameterShards::kept_bytes(const FlatLayout& layout, StagePolicy policy) {
   std::int64_t numel = 0;
   for (const Segment& segment : layout.segments()) numel += kept_numel(segment, policy);
-  return numel * size_of(DType::f32);
+  return numel * size_of(layout.dtype());
 }
 
 ParameterShards::ParameterShards(const FlatLayout& layout,
@@ -34,11 +55,10 @@ ParameterShards::ParameterShards(const FlatLayout& layout,
       policy_(policy),
       communicator_(communicator),
       memory_(kept_bytes(layout, policy), memory.parameters, stream) {
-  std::span<float> rest = memory_.as<float>();
+  std::byte* next = memory_.bytes().data();
   for (const Segment& segment : layout.segments()) {
-    const auto kept = static_cast<std::size_t>(kept_numel(segment, policy));
-    segments_.push_back(rest.first(kept));
-    rest = rest.subspan(kept);
+    segments_.emplace_back(next, layout.dtype(), Shape{kept_numel(segment, policy)});
+    next += segments_.back().bytes();
   }
   if (gathers(layout, policy)) {
     slots_ = std::make_unique<GatherSlots>(layout, memory.buffers, stream);
@@ -51,10 +71,10 @@ void ParameterShards::view_units() {
     std::vector<TensorView> views;
     for (const int parameter : layout_.unit_parameters(unit)) {
       const Placement& place = layout_.parameter(parameter);
-      const std::span<float> values = whole(layout_.segment(place.segment))
-                                          ? segments_[static_cast<std::size_t>(place.segment)]
-                                          : slots_->view(place.segment);
-      views.emplace_back(values.subspan(static_cast<std::size_t>(place.offset)), place.spec.shape);
+      const TensorView values = whole(layout_.segment(place.segment))
+                                    ? segments_[static_cast<std::size_t>(place.segment)]
+                                    : slots_->view(place.segment);
+      views.push_back(values.part(place.offset, place.spec.shape));
     }
     views_.push_back(std::move(views));
   }
@@ -64,49 +84,68 @@ bool ParameterShards::whole(const Segment& segment) const {
   return kept_numel(segment, policy_) == segment.numel;
 }
 
-std::span<float> ParameterShards::own_shard(int segment) const {
-  const std::span<float> kept = segments_[static_cast<std::size_t>(segment)];
-  const auto shard = static_cast<std::size_t>(layout_.segment(segment).shard_numel);
-  if (kept.size() == shard) return kept;
-  return kept.subspan(static_cast<std::size_t>(communicator_.rank()) * shard, shard);
+TensorView ParameterShards::own_part(int segment, TensorView values) const {
+  const std::int64_t shard = layout_.segment(segment).shard_numel;
+  return values.part(values.numel() == shard ? 0 : communicator_.rank() * shard, {shard});
 }
 
-std::span<float> ParameterShards::updated(int segment) const {
+TensorView ParameterShards::own_shard(int segment) const {
+  return own_part(segment, segments_[static_cast<std::size_t>(segment)]);
+}
+
+TensorView ParameterShards::updated(int segment) const {
   return policy_.shard_optimizer ? own_shard(segment)
                                  : segments_[static_cast<std::size_t>(segment)];
 }
 
-void ParameterShards::load(const model::ParameterSource& source, StreamView stream) {
+void ParameterShards::load(const model::ParameterSource& source,
+                           engine::StateStore* masters,
+                           StreamView stream) {
   stream.synchronize();
   for (int index = 0; index < static_cast<int>(layout_.segments().size()); ++index) {
-    load_shard(index, source);
+    if (masters == nullptr) {
+      load_shard(index, source, {});
+      continue;
+    }
+    const std::span<float> values = masters->acquire(index, stream).back();
+    const TensorView master(values, {static_cast<std::int64_t>(values.size())});
+    const TensorView own = own_part(index, master);
+    stream.synchronize();
+    load_shard(index, source, own.as<float>());
+    if (!policy_.shard_optimizer) communicator_.all_gather(own, master, stream);
+    masters->release(index, stream);
   }
   gather_whole_segments(stream);
   if (slots_) slots_->invalidate();
 }
 
-void ParameterShards::load_shard(int index, const model::ParameterSource& source) {
+void ParameterShards::load_shard(int index,
+                                 const model::ParameterSource& source,
+                                 std::span<float> master) {
   const Segment& segment = layout_.segment(index);
-  const std::span<float> shard = own_shard(index);
+  const TensorView shard = own_shard(index);
   const std::int64_t begin = communicator_.rank() * segment.shard_numel;
-  std::fill(shard.begin(), shard.end(), 0.0F);  // the padding
+  std::fill_n(shard.data(), shard.bytes(), std::byte{0});  // the padding
+  std::fill(master.begin(), master.end(), 0.0F);
   for (const int parameter : segment.parameters) {
     const Placement& place = layout_.parameter(parameter);
     const ElementRange range{
         std::max(begin, place.offset),
         std::min(begin + segment.shard_numel, place.offset + place.spec.shape.numel())};
     if (range.count() <= 0) continue;
-    source.read(place.spec, range.begin - place.offset,
-                shard.subspan(static_cast<std::size_t>(range.begin - begin),
-                              static_cast<std::size_t>(range.count())));
+    const auto exact = master.empty()
+                           ? master
+                           : master.subspan(static_cast<std::size_t>(range.begin - begin),
+                                            static_cast<std::size_t>(range.count()));
+    read_values(source, place.spec, range.begin - place.offset,
+                shard.part(range.begin - begin, {range.count()}), exact);
   }
 }
 
 void ParameterShards::gather_whole_segments(StreamView stream) {
   for (int index = 0; index < static_cast<int>(layout_.segments().size()); ++index) {
     if (!whole(layout_.segment(index))) continue;
-    communicator_.all_gather(flat_view(own_shard(index)),
-                             flat_view(segments_[static_cast<std::size_t>(index)]), stream);
+    communicator_.all_gather(own_shard(index), segments_[static_cast<std::size_t>(index)], stream);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "runtime/comm/communicator.h"
 #include "runtime/device/buffer.h"
+#include "runtime/engine/state_store.h"
 #include "runtime/model/parameter_source.h"
 #include "zero/flat_layout.h"
 #include "zero/gather_slots.h"
@@ -12,8 +13,8 @@
 
 namespace dstrain::zero {
 
-/// A rank's part of the parameters: each segment whole, or this rank's shard of it. All
-/// references must outlive it.
+/// A rank's part of the parameters in the model's dtype: each segment whole, or this rank's shard
+/// of it. All references must outlive it.
 class ParameterShards {
  public:
   struct Memory {
@@ -33,19 +34,22 @@ class ParameterShards {
   /// Bytes of all that a rank keeps.
   static Bytes kept_bytes(const FlatLayout& layout, StagePolicy policy);
 
-  /// Fills this rank's shards from `source` and gathers what is kept whole.
-  void load(const model::ParameterSource& source, StreamView stream);
+  /// Fills this rank's shards from `source` and gathers what is kept whole. `masters`, when not
+  /// null, gets the unrounded values of what this rank updates: the last state of each run.
+  void load(const model::ParameterSource& source, engine::StateStore* masters, StreamView stream);
   /// The whole parameters of a unit; gathers the segments that are not here.
   std::span<const TensorView> acquire(int unit, StreamView stream);
   /// What this rank updates of a segment: its shard, or all of it when every rank updates all.
-  [[nodiscard]] std::span<float> updated(int segment) const;
+  [[nodiscard]] TensorView updated(int segment) const;
   /// The updated parts are new: makes every copy on this rank new.
   void publish(StreamView stream);
 
  private:
   [[nodiscard]] bool whole(const Segment& segment) const;
-  [[nodiscard]] std::span<float> own_shard(int segment) const;
-  void load_shard(int index, const model::ParameterSource& source);
+  /// This rank's part of a segment's flat values, which are whole or already that part.
+  [[nodiscard]] TensorView own_part(int segment, TensorView values) const;
+  [[nodiscard]] TensorView own_shard(int segment) const;
+  void load_shard(int index, const model::ParameterSource& source, std::span<float> master);
   void gather_whole_segments(StreamView stream);
   void view_units();
 
@@ -54,7 +58,7 @@ class ParameterShards {
   comm::Communicator& communicator_;
   Buffer memory_;
   std::unique_ptr<GatherSlots> slots_;          ///< null when nothing is gathered
-  std::vector<std::span<float>> segments_;      ///< what is kept
+  std::vector<TensorView> segments_;            ///< what is kept, flat
   std::vector<std::vector<TensorView>> views_;  ///< per unit
 };
 

@@ -46,7 +46,8 @@ ShardedStore::ShardedStore(Parts parts, Options options, StreamView stream)
       gradients_(make_reducer(parts, options, stream)) {}
 
 void ShardedStore::load(const model::ParameterSource& source, StreamView stream) {
-  parameters_.load(source, stream);
+  const bool masters = has_masters(parts_.layout.dtype());
+  parameters_.load(source, masters ? parts_.states : nullptr, stream);
 }
 
 std::span<const TensorView> ShardedStore::acquire(int unit, StreamView stream) {
@@ -87,12 +88,19 @@ double ShardedStore::gradient_norm(StreamView stream) {
 
 void ShardedStore::step(const optim::StepScalars& scalars, StreamView stream) {
   for (int index = 0; index < static_cast<int>(parts_.layout.segments().size()); ++index) {
-    parts_.optimizer->step({parameters_.updated(index), gradients_->updated(index),
-                            parts_.states->acquire(index, stream)},
-                           scalars, stream);
+    const auto states = parts_.states->acquire(index, stream);
+    parts_.optimizer->step(optimizer_shard(index, states), scalars, stream);
     parts_.states->release(index, stream);
   }
   parameters_.publish(stream);
+}
+
+optim::OptimizerShard ShardedStore::optimizer_shard(
+    int segment, std::span<const std::span<float>> states) const {
+  const TensorView updated = parameters_.updated(segment);
+  const std::span<const float> gradients = gradients_->updated(segment);
+  if (!has_masters(updated.dtype())) return {updated.as<float>(), gradients, states};
+  return {states.back(), gradients, states.first(states.size() - 1), updated.as<BFloat16>()};
 }
 
 }  // namespace dstrain::zero

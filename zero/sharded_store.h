@@ -22,7 +22,9 @@ namespace dstrain::zero {
 ///   3      shard       shard           reduce-scatter, each          all-gather on use
 ///
 /// Persistent segments of stage 3 are kept whole, as in stage 2. Elements on the wire per step of
-/// k micro steps: 2 psi for stages 0 and 1, (k + 1) psi for 2, 3 k psi for 3.
+/// k micro steps: 2 psi for stages 0 and 1, (k + 1) psi for 2, 3 k psi for 3. Gradients are f32;
+/// parameters have the model's dtype. In bf16 they are a rounded copy: the optimizer updates f32
+/// masters of what the rank updates, which lie among its states.
 class ShardedStore final : public engine::ParameterStore {
  public:
   struct Options {
@@ -41,7 +43,7 @@ class ShardedStore final : public engine::ParameterStore {
     comm::Communicator& communicator;
     Memory memory;
     const optim::Optimizer* optimizer = nullptr;
-    engine::StateStore* states = nullptr;  ///< one run per segment: optimizer_runs()
+    engine::StateStore* states = nullptr;  ///< optimizer_runs(), each of state_count()
   };
   ShardedStore(Parts parts, Options options, StreamView stream);
 
@@ -55,6 +57,9 @@ class ShardedStore final : public engine::ParameterStore {
   void step(const optim::StepScalars& scalars, StreamView stream) override;
 
  private:
+  [[nodiscard]] optim::OptimizerShard optimizer_shard(
+      int segment, std::span<const std::span<float>> states) const;
+
   Parts parts_;
   ParameterShards parameters_;
   std::unique_ptr<GradientReducer> gradients_;
@@ -63,5 +68,15 @@ class ShardedStore final : public engine::ParameterStore {
 
 /// Elements that a rank updates of each segment under `stage`.
 std::vector<std::int64_t> optimizer_runs(const FlatLayout& layout, int stage);
+
+/// Whether the parameters that units see are copies of f32 masters.
+constexpr bool has_masters(DType dtype) {
+  return dtype != DType::f32;
+}
+
+/// Floats per element of a run: the optimizer's states, then the master, if there is one.
+constexpr std::size_t state_count(std::size_t optimizer_states, DType dtype) {
+  return optimizer_states + (has_masters(dtype) ? 1 : 0);
+}
 
 }  // namespace dstrain::zero

@@ -5,9 +5,12 @@
 namespace dstrain::zero {
 
 /// What a ZeRO stage splits over the ranks (Rajbhandari et al., SC'20), and so what a rank holds
-/// of psi fp32 parameters with Adam on N ranks, in bytes:
-///   stage 0: 16 psi                 stage 1: 8 psi + 8 psi / N
-///   stage 2: 4 psi + 12 psi / N     stage 3: 16 psi / N
+/// of psi parameters with Adam on N ranks, in bytes:
+///   stage   fp32                    bf16
+///   0       16 psi                  18 psi
+///   1       8 psi + 8 psi / N       6 psi + 12 psi / N
+///   2       4 psi + 12 psi / N      2 psi + 16 psi / N
+///   3       16 psi / N              18 psi / N
 struct StagePolicy {
   bool shard_optimizer;
   bool shard_gradients;

@@ -15,14 +15,12 @@ namespace {
 
 void announce(const TrainSetup& setup, const WorkerEnv& worker) {
   for (const std::string& warning : setup.settings.warnings) log_warning(warning);
-  const std::int64_t psi = setup.layout->numel();
-  log_info(
-      fmt::format("{}: {} parameters, {} rank(s), ZeRO stage {}, {} sequences of {} tokens "
-                  "per step",
-                  setup.model.name, psi, worker.world_size, setup.settings.zero.stage,
-                  setup.settings.train_batch_size, setup.settings.data.block_size));
-  log_info(zero::describe(setup.plan,
-                          zero::formula_bytes(psi, setup.settings.zero.stage, worker.world_size)));
+  log_info(fmt::format(
+      "{}: {} parameters, {} rank(s), ZeRO stage {}, {} sequences of {} tokens "
+      "per step",
+      setup.model.name, setup.layout->numel(), worker.world_size, setup.settings.zero.stage,
+      setup.settings.train_batch_size, setup.settings.data.block_size));
+  log_info(zero::describe(setup.plan, setup.formula));
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ class ParameterStore {
   /// Sets all parameters from `source`. Each rank reads only its own slices. Collective.
   virtual void load(const model::ParameterSource& source, StreamView stream) = 0;
 
-  /// The whole parameters that `unit` uses, owned then borrowed, f32 in the shapes of their specs,
-  /// valid until release(). The addresses of a unit are the same each time.
+  /// The whole parameters that `unit` uses, owned then borrowed, in the model's dtype and the
+  /// shapes of their specs, valid until release(). The addresses of a unit are the same each time.
   virtual std::span<const TensorView> acquire(int unit, StreamView stream) = 0;
   virtual void release(int unit, StreamView stream) = 0;
 

@@ -10,7 +10,7 @@ namespace dstrain::engine {
 class StateStore {
  public:
   virtual ~StateStore() = default;
-  /// The states of run `index` on the device, valid until release(); zero before the first step.
+  /// The states of run `index` on the device, valid until release(); zero before the first use.
   virtual std::span<const std::span<float>> acquire(int index, StreamView stream) = 0;
   /// The states have been updated.
   virtual void release(int index, StreamView stream) = 0;

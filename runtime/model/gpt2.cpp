@@ -6,9 +6,10 @@
 
 namespace dstrain::model {
 
-Model make_gpt2(const Gpt2Config& config) {
+Model make_gpt2(const Gpt2Config& config, DType dtype) {
   Model model;
   model.name = "gpt2";
+  model.dtype = dtype;
   model.units.push_back(std::make_unique<Gpt2Embedding>(config));
   for (std::int64_t layer = 0; layer < config.n_layer; ++layer) {
     model.units.push_back(std::make_unique<Gpt2Block>(config, layer));

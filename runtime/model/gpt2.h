@@ -8,6 +8,7 @@ namespace dstrain::model {
 /// "hidden0" ... "hidden{L}"; the head borrows the embedding's wte.weight. `config` must have
 /// passed check(). First values as Hugging Face draws them: normal(0, initializer_range), the
 /// projections back into the residual stream narrower by sqrt(2 L), biases 0, norms 1 and 0.
-Model make_gpt2(const Gpt2Config& config);
+/// `dtype`: f32 or bf16, of parameters and activations.
+Model make_gpt2(const Gpt2Config& config, DType dtype = DType::f32);
 
 }  // namespace dstrain::model

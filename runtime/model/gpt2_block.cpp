@@ -42,7 +42,7 @@ void attention_forward(const Gpt2Config& config,
   ops::layer_norm_forward(norm, stream);
   linear_forward(
       {space.normed, call.parameters[c_attn_weight], call.parameters[c_attn_bias], saved.qkv},
-      *call.matmuls, stream);
+      {*call.matmuls, space.products}, stream);
   ops::attention_forward(
       {.qkv = saved.qkv,
        .output = saved.attention,
@@ -52,7 +52,7 @@ void attention_forward(const Gpt2Config& config,
       stream);
   linear_forward({saved.attention, call.parameters[attn_c_proj_weight],
                   call.parameters[attn_c_proj_bias], saved.residual},
-                 *call.matmuls, stream);
+                 {*call.matmuls, space.products}, stream);
   ops::dropout(
       {.input = saved.residual,
        .residual = call.inputs[0],
@@ -72,11 +72,11 @@ void mlp_forward(const Gpt2Config& config,
   ops::layer_norm_forward(norm, stream);
   linear_forward(
       {space.normed, call.parameters[c_fc_weight], call.parameters[c_fc_bias], saved.inner},
-      *call.matmuls, stream);
+      {*call.matmuls, space.products}, stream);
   ops::gelu_forward(saved.inner, space.active, stream);
   linear_forward({space.active, call.parameters[mlp_c_proj_weight],
                   call.parameters[mlp_c_proj_bias], call.outputs[0]},
-                 *call.matmuls, stream);
+                 {*call.matmuls, space.products}, stream);
   ops::dropout(
       {.input = call.outputs[0],
        .residual = saved.residual,
@@ -101,7 +101,7 @@ void mlp_backward(const Gpt2Config& config,
                   const Gpt2BlockSaved& saved,
                   const Gpt2BlockBackwardSpace& space,
                   StreamView stream) {
-  ops::Matmuls& matmuls = *call.matmuls;
+  const Products products{*call.matmuls, space.products};
   const auto targets = call.parameter_gradients;
   const TensorView output_gradient = call.output_gradients[0];
   const TensorView branch = branch_gradient(
@@ -109,13 +109,16 @@ void mlp_backward(const Gpt2Config& config,
       dropout_site(call.dropout, Gpt2DropoutPlace::mlp_branch, config.resid_pdrop), stream);
   ops::gelu_forward(saved.inner, space.inner, stream);
   linear_backward_parameters(
-      {space.inner, branch, targets[mlp_c_proj_weight], targets[mlp_c_proj_bias]}, matmuls, stream);
-  linear_backward_input({branch, call.parameters[mlp_c_proj_weight], space.inner}, matmuls, stream);
+      {space.inner, branch, targets[mlp_c_proj_weight], targets[mlp_c_proj_bias]}, products,
+      stream);
+  linear_backward_input({branch, call.parameters[mlp_c_proj_weight], space.inner}, products,
+                        stream);
   ops::gelu_backward(saved.inner, space.inner, stream);
   ops::layer_norm_recompute(norm_2(call, saved, space.normed), stream);
   linear_backward_parameters({space.normed, space.inner, targets[c_fc_weight], targets[c_fc_bias]},
-                             matmuls, stream);
-  linear_backward_input({space.inner, call.parameters[c_fc_weight], space.normed}, matmuls, stream);
+                             products, stream);
+  linear_backward_input({space.inner, call.parameters[c_fc_weight], space.normed}, products,
+                        stream);
   ops::layer_norm_backward({.input = saved.residual,
                             .weight = call.parameters[ln_2_weight],
                             .mean = saved.mean_2,
@@ -136,15 +139,15 @@ void attention_backward(const Gpt2Config& config,
                         const Gpt2BlockSaved& saved,
                         const Gpt2BlockBackwardSpace& space,
                         StreamView stream) {
-  ops::Matmuls& matmuls = *call.matmuls;
+  const Products products{*call.matmuls, space.products};
   const auto targets = call.parameter_gradients;
   const TensorView branch = branch_gradient(
       space, space.residual,
       dropout_site(call.dropout, Gpt2DropoutPlace::attention_branch, config.resid_pdrop), stream);
   linear_backward_parameters(
-      {saved.attention, branch, targets[attn_c_proj_weight], targets[attn_c_proj_bias]}, matmuls,
+      {saved.attention, branch, targets[attn_c_proj_weight], targets[attn_c_proj_bias]}, products,
       stream);
-  linear_backward_input({branch, call.parameters[attn_c_proj_weight], space.normed}, matmuls,
+  linear_backward_input({branch, call.parameters[attn_c_proj_weight], space.normed}, products,
                         stream);
   ops::attention_backward(
       {.qkv = saved.qkv,
@@ -157,8 +160,9 @@ void attention_backward(const Gpt2Config& config,
       stream);
   ops::layer_norm_recompute(norm_1(call, saved, space.normed), stream);
   linear_backward_parameters(
-      {space.normed, space.qkv, targets[c_attn_weight], targets[c_attn_bias]}, matmuls, stream);
-  linear_backward_input({space.qkv, call.parameters[c_attn_weight], space.normed}, matmuls, stream);
+      {space.normed, space.qkv, targets[c_attn_weight], targets[c_attn_bias]}, products, stream);
+  linear_backward_input({space.qkv, call.parameters[c_attn_weight], space.normed}, products,
+                        stream);
   const GradientTarget& input = call.input_gradients[0];
   ops::layer_norm_backward({.input = call.inputs[0],
                             .weight = call.parameters[ln_1_weight],

@@ -10,7 +10,8 @@ namespace dstrain::model {
 ///             pre-activation F, log-sum-exp H, mean and rstd of two norms 4
 ///   forward workspace    C + max(A, F)
 ///   backward workspace   2 C + max(F, 3 C + A), and C more with resid_pdrop
-/// where A is what attention needs: up to 2 C and 3 C (ops/attention.h).
+/// where A is what attention needs: up to 2 C and 3 C (ops/attention.h);
+/// and, besides, the panels of the largest product: C max(3 C, F), or F 2048 with many rows.
 /// The outputs of norms and GELU are computed again in backward: cheap, and bit-equal.
 class Gpt2Block final : public Unit {
  public:

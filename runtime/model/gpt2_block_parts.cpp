@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/model/gpt2_block_linear.h"
 #include "runtime/ops/attention.h"
 
 namespace dstrain::model {
@@ -24,6 +25,15 @@ void cut_attention(Arena& arena, const Gpt2BlockSizes& sizes, Gpt2BlockBackwardS
 }
 
 }  // namespace
+
+std::span<std::byte> take_products(Arena& arena, const Gpt2BlockSizes& sizes) {
+  const auto need = [&sizes](std::int64_t inputs, std::int64_t outputs) {
+    return linear_workspace({sizes.rows(), inputs, outputs}, sizes.dtype);
+  };
+  const std::int64_t channels = sizes.channels;
+  return take_overlay(arena, std::max({need(channels, 3 * channels), need(channels, channels),
+                                       need(channels, sizes.inner), need(sizes.inner, channels)}));
+}
 
 Gpt2BlockSizes::Gpt2BlockSizes(const Gpt2Config& config, BatchShape shape)
     : sequences(shape.sequences),
@@ -52,6 +62,7 @@ Gpt2BlockForwardSpace::Gpt2BlockForwardSpace(Arena& arena, const Gpt2BlockSizes&
   const std::span<std::byte> overlay = take_overlay(arena, round_up(bytes, 64));
   keys = Arena(overlay).take(keys_shape);
   active = Arena(overlay).take(active_shape);
+  products = take_products(arena, sizes);
 }
 
 Gpt2BlockBackwardSpace::Gpt2BlockBackwardSpace(Arena& arena, const Gpt2BlockSizes& sizes)
@@ -67,6 +78,7 @@ Gpt2BlockBackwardSpace::Gpt2BlockBackwardSpace(Arena& arena, const Gpt2BlockSize
   Arena attention_arena(overlay);
   cut_attention(attention_arena, sizes, *this);
   inner = Arena(overlay).take(sizes.activation(sizes.inner));
+  products = take_products(arena, sizes);
 }
 
 }  // namespace dstrain::model

@@ -30,6 +30,7 @@ struct Gpt2BlockSizes {
   std::int64_t inner;      ///< F
   std::int64_t heads;      ///< H
   bool drops_branches;
+  DType dtype = DType::f32;  ///< of weights and activations
   [[nodiscard]] Shape activation(std::int64_t features) const {
     return {sequences, tokens, features};
   }
@@ -50,12 +51,16 @@ struct Gpt2BlockSaved {
   TensorView inner;      ///< (B, T, F): before GELU
 };
 
+/// Workspace of every matrix product of a block.
+std::span<std::byte> take_products(Arena& arena, const Gpt2BlockSizes& sizes);
+
 /// Workspace of forward. `keys` and `active` share memory: one is done before the other begins.
 struct Gpt2BlockForwardSpace {
   Gpt2BlockForwardSpace(Arena& arena, const Gpt2BlockSizes& sizes);
   TensorView normed;  ///< (B, T, C)
   TensorView keys;    ///< workspace of attention
   TensorView active;  ///< (B, T, F): after GELU
+  std::span<std::byte> products;
 };
 
 /// Workspace of backward. `inner` shares memory with `qkv` and `attention`.
@@ -67,6 +72,7 @@ struct Gpt2BlockBackwardSpace {
   TensorView inner;      ///< (B, T, F): GELU's output or its input's gradient
   TensorView qkv;        ///< (B, T, 3C): gradient
   TensorView attention;  ///< workspace of attention
+  std::span<std::byte> products;
 };
 
 }  // namespace dstrain::model

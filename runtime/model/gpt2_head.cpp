@@ -21,14 +21,47 @@ struct HeadSpace {
   TensorView mean;    ///< (R)
   TensorView rstd;    ///< (R)
   TensorView losses;  ///< (R)
+  std::span<std::byte> products;
 };
+
+ops::MatmulArgs logits_product(const TensorView& normed,
+                               const TensorView& wte,
+                               const TensorView& logits) {
+  return {.a = normed, .b = wte, .out = logits, .bias = {}, .b_transposed = true, .workspace = {}};
+}
+
+ops::MatmulArgs wte_product(const HeadSpace& space, const GradientTarget& wte, bool accumulate) {
+  return {.a = space.logits,
+          .b = space.normed,
+          .out = wte.values,
+          .bias = {},
+          .a_transposed = true,
+          .accumulate = accumulate,
+          .workspace = {}};
+}
+
+ops::MatmulArgs normed_product(const HeadSpace& space, const TensorView& wte) {
+  return {.a = space.logits, .b = wte, .out = space.normed, .bias = {}, .workspace = {}};
+}
+
+Bytes products_workspace(const HeadSpace& space) {
+  const TensorView wte(nullptr, DType::f32, {space.logits.shape()[1], space.normed.shape()[1]});
+  return std::max({ops::matmul_workspace(logits_product(space.normed, wte, space.logits)),
+                   ops::matmul_workspace(wte_product(space, {wte, true}, true)),
+                   ops::matmul_workspace(normed_product(space, wte))});
+}
 
 HeadSpace cut_space(Arena& arena,
                     std::int64_t rows,
                     std::int64_t channels,
                     std::int64_t vocabulary) {
-  return {arena.take({rows, channels}), arena.take({rows, vocabulary}), arena.take({rows}),
-          arena.take({rows}), arena.take({rows})};
+  HeadSpace space{arena.take({rows, channels}), arena.take({rows, vocabulary}),
+                  arena.take({rows}),           arena.take({rows}),
+                  arena.take({rows}),           {}};
+  const Bytes bytes = products_workspace(space);
+  const TensorView products = arena.take({bytes}, DType::u8);
+  if (!products.empty()) space.products = {products.data(), static_cast<std::size_t>(bytes)};
+  return space;
 }
 
 /// Rows [begin, begin + rows) of a dense (B, T, C) activation.
@@ -38,6 +71,14 @@ TensorView rows_from(const TensorView& view, std::int64_t begin, std::int64_t ro
           view.dtype(),
           {rows, columns},
           view.device()};
+}
+
+void multiply(const UnitCall& call,
+              ops::MatmulArgs product,
+              const HeadSpace& space,
+              StreamView stream) {
+  product.workspace = space.products;
+  call.matmuls->run(product, stream);
 }
 
 }  // namespace
@@ -84,12 +125,9 @@ void Gpt2Head::compute_logits(const UnitCall& call, const Chunk& chunk, StreamVi
                            .output = chunk.space.normed,
                            .eps = eps_},
                           stream);
-  call.matmuls->run({.a = chunk.space.normed,
-                     .b = call.parameters[wte_weight],
-                     .out = chunk.space.logits,
-                     .bias = {},
-                     .b_transposed = true},
-                    stream);
+  multiply(call,
+           logits_product(chunk.space.normed, call.parameters[wte_weight], chunk.space.logits),
+           chunk.space, stream);
 }
 
 void Gpt2Head::last_logits(const UnitCall& call, StreamView stream) const {
@@ -110,14 +148,11 @@ void Gpt2Head::last_logits(const UnitCall& call, StreamView stream) const {
                                .eps = eps_},
                               stream);
     }
-    call.matmuls->run(
-        {.a = space.normed,
-         .b = call.parameters[wte_weight],
-         .out =
-             rows_from(call.logits.reshaped({1, call.shape.sequences, vocabulary_}), begin, count),
-         .bias = {},
-         .b_transposed = true},
-        stream);
+    multiply(call,
+             logits_product(space.normed, call.parameters[wte_weight],
+                            rows_from(call.logits.reshaped({1, call.shape.sequences, vocabulary_}),
+                                      begin, count)),
+             space, stream);
   }
 }
 
@@ -156,18 +191,8 @@ void Gpt2Head::backward(const UnitCall& call, StreamView stream) const {
                                  .loss_sum = &call.loss->sum,
                                  .label_count = &call.loss->labels},
                                 stream);
-    call.matmuls->run({.a = chunk.space.logits,
-                       .b = chunk.space.normed,
-                       .out = wte.values,
-                       .bias = {},
-                       .a_transposed = true,
-                       .accumulate = wte.accumulate || later},
-                      stream);
-    call.matmuls->run({.a = chunk.space.logits,
-                       .b = call.parameters[wte_weight],
-                       .out = chunk.space.normed,
-                       .bias = {}},
-                      stream);
+    multiply(call, wte_product(chunk.space, wte, wte.accumulate || later), chunk.space, stream);
+    multiply(call, normed_product(chunk.space, call.parameters[wte_weight]), chunk.space, stream);
     ops::layer_norm_backward(
         {.input = chunk.hidden,
          .weight = call.parameters[ln_f_weight],

@@ -10,7 +10,8 @@ namespace dstrain::model {
 /// A model: units in the order in which forward runs them (a chain or any acyclic flow of named
 /// activations), and what the trainer must know of it.
 struct Model {
-  std::string name;                          ///< "gpt2"
+  std::string name;          ///< "gpt2"
+  DType dtype = DType::f32;  ///< f32 or bf16: of the parameters and activations that units see
   std::vector<std::unique_ptr<Unit>> units;  ///< the last one computes the loss
   std::int64_t vocabulary = 0;               ///< V: tokens are in [0, V)
   std::int64_t positions = 0;                ///< longest sequence

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "runtime/device/stream.h"
+#include "runtime/tensor/bfloat16.h"
 
 namespace dstrain::ops {
 
@@ -35,12 +36,13 @@ struct AdamWSettings {
 /// Each value is computed in double, as PyTorch does, and rounded once to float.
 AdamWScalars adamw_scalars(const AdamWSettings& settings);
 
-/// Flat ranges of equal length, fp32, on the stream's device.
+/// Flat ranges of equal length on the stream's device.
 struct AdamWRange {
   std::span<float> parameters;
   std::span<const float> gradients;
   std::span<float> exp_avg;
   std::span<float> exp_avg_sq;
+  std::span<BFloat16> working = {};  ///< receives the new parameters, rounded; empty: not wanted
 };
 
 /// One Adam or AdamW step over a flat range, elementwise, as torch.optim.AdamW:
@@ -48,7 +50,8 @@ struct AdamWRange {
 ///   v = beta2 v + (1 - beta2) g g;  p = p - step_size m / (sqrt(v) / denominator_scale + eps)
 /// The additions to m, v and p are fused multiply-adds, root and division correctly rounded: the
 /// bits do not depend on the instruction set, on the number of threads or on how a range is cut.
-/// Reads 16 and writes 12 bytes per element. Asynchronous on `stream`.
+/// The working copy is written in the same pass and changes no other bit. Reads 16 and writes 12
+/// bytes per element, 14 with the working copy. Asynchronous on `stream`.
 void adamw(const AdamWRange& range, const AdamWScalars& scalars, StreamView stream);
 
 }  // namespace dstrain::ops

@@ -8,24 +8,67 @@
 namespace dstrain::ops {
 namespace {
 
+/// One element after the step.
+struct Updated {
+  float p;
+  float m;
+  float v;
+};
+
+inline Updated update(float p, float gradient, float m, float v, const AdamWScalars& s) {
+  const float g = std::fma(s.l2_decay, p, gradient * s.gradient_scale);
+  m = std::fma(s.one_minus_beta1, g - m, m);
+  v = std::fma(s.beta2, v, s.one_minus_beta2 * g * g);
+  const float denominator = std::sqrt(v) / s.denominator_scale + s.eps;
+  return {std::fma(-s.step_size, m / denominator, p * s.decay_factor), m, v};
+}
+
 DSTRAIN_SIMD_CLONES
-void adamw_kernel(float* __restrict parameters,
-                  const float* __restrict gradients,
-                  float* __restrict exp_avg,
-                  float* __restrict exp_avg_sq,
-                  std::int64_t count,
-                  const AdamWScalars& scalars) {
+void update_all(float* __restrict parameters,
+                const float* __restrict gradients,
+                float* __restrict exp_avg,
+                float* __restrict exp_avg_sq,
+                std::int64_t count,
+                const AdamWScalars& scalars) {
   const AdamWScalars s = scalars;
   for (std::int64_t i = 0; i < count; ++i) {
-    float p = parameters[i];
-    const float g = std::fma(s.l2_decay, p, gradients[i] * s.gradient_scale);
-    const float m = std::fma(s.one_minus_beta1, g - exp_avg[i], exp_avg[i]);
-    const float v = std::fma(s.beta2, exp_avg_sq[i], s.one_minus_beta2 * g * g);
-    const float denominator = std::sqrt(v) / s.denominator_scale + s.eps;
-    p *= s.decay_factor;
-    parameters[i] = std::fma(-s.step_size, m / denominator, p);
-    exp_avg[i] = m;
-    exp_avg_sq[i] = v;
+    const Updated to = update(parameters[i], gradients[i], exp_avg[i], exp_avg_sq[i], s);
+    parameters[i] = to.p;
+    exp_avg[i] = to.m;
+    exp_avg_sq[i] = to.v;
+  }
+}
+
+DSTRAIN_SIMD_CLONES
+void update_all(float* __restrict parameters,
+                const float* __restrict gradients,
+                float* __restrict exp_avg,
+                float* __restrict exp_avg_sq,
+                BFloat16* __restrict working,
+                std::int64_t count,
+                const AdamWScalars& scalars) {
+  const AdamWScalars s = scalars;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Updated to = update(parameters[i], gradients[i], exp_avg[i], exp_avg_sq[i], s);
+    parameters[i] = to.p;
+    exp_avg[i] = to.m;
+    exp_avg_sq[i] = to.v;
+    working[i] = to_bfloat16(to.p);
+  }
+}
+
+void update_chunk(const AdamWRange& range,
+                  std::int64_t begin,
+                  std::int64_t count,
+                  const AdamWScalars& scalars) {
+  float* const p = range.parameters.data() + begin;
+  const float* const g = range.gradients.data() + begin;
+  float* const m = range.exp_avg.data() + begin;
+  float* const v = range.exp_avg_sq.data() + begin;
+  if (range.working.empty()) {
+    update_all(p, g, m, v, count, scalars);
+  } else {
+    update_all(p, g, m, v, range.working.data() + begin, count, scalars);
   }
 }
 
@@ -54,15 +97,15 @@ AdamWScalars adamw_scalars(const AdamWSettings& settings) {
 void adamw(const AdamWRange& range, const AdamWScalars& scalars, StreamView stream) {
   const auto numel = range.parameters.size();
   DSTRAIN_CHECK(range.gradients.size() == numel && range.exp_avg.size() == numel &&
-                    range.exp_avg_sq.size() == numel,
-                "parameters {}, gradients {}, exp_avg {}, exp_avg_sq {}", numel,
-                range.gradients.size(), range.exp_avg.size(), range.exp_avg_sq.size());
+                    range.exp_avg_sq.size() == numel &&
+                    (range.working.empty() || range.working.size() == numel),
+                "parameters {}, gradients {}, exp_avg {}, exp_avg_sq {}, working {}", numel,
+                range.gradients.size(), range.exp_avg.size(), range.exp_avg_sq.size(),
+                range.working.size());
   stream.launch([range, scalars] {
     for_chunks(static_cast<std::int64_t>(range.parameters.size()), elementwise_chunk,
                [&](std::int64_t begin, std::int64_t end) {
-                 adamw_kernel(range.parameters.data() + begin, range.gradients.data() + begin,
-                              range.exp_avg.data() + begin, range.exp_avg_sq.data() + begin,
-                              end - begin, scalars);
+                 update_chunk(range, begin, end - begin, scalars);
                });
   });
 }

@@ -1,160 +1,142 @@
+#include <algorithm>
 #include <map>
-#include <string>
-#include <unordered_map>
 
-#include <oneapi/dnnl/dnnl.hpp>
-
-#include "runtime/base/log.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/matmul_shape.h"
+#include "runtime/ops/panels.h"
+#include "runtime/ops/prepared_product.h"
 
 namespace dstrain::ops {
-namespace {
 
-using dnnl::memory;
-constexpr auto f32 = memory::data_type::f32;
-
-memory::desc operand(std::int64_t rows, std::int64_t columns, std::int64_t row, bool transposed) {
-  return transposed ? memory::desc({rows, columns}, f32, memory::dims{1, row})
-                    : memory::desc({rows, columns}, f32, memory::dims{row, 1});
+Bf16Products preferred_bf16_products() {
+  const auto effective = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto has = [effective](dnnl::cpu_isa isa) {
+    return (effective & static_cast<unsigned>(isa)) == static_cast<unsigned>(isa);
+  };
+  const bool pays = has(dnnl::cpu_isa::avx512_core_amx) ||
+                    (has(dnnl::cpu_isa::avx512_core_bf16) && __builtin_cpu_is("amd"));
+  return pays ? Bf16Products::native : Bf16Products::widened;
 }
 
-/// The scratchpad is ours: the library's own belongs to the thread that prepared the product, which
-/// need not be the stream's.
-dnnl::primitive_attr attributes(const MatmulShape& shape) {
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (shape.accumulate) {
-    dnnl::post_ops post_ops;
-    post_ops.append_sum();
-    attributes.set_post_ops(post_ops);
-  }
-  return attributes;
-}
+struct Matmuls::Cache {
+  explicit Cache(Bf16Products products) : bf16_products(products) {}
 
-/// Rows of b a multiple of 4 KiB apart fall on the same cache sets and halve the speed; such a b is
-/// first packed into the format that oneDNN likes best, which costs about a tenth of the product.
-bool packs_b(const MatmulShape& shape) {
-  constexpr std::int64_t page_numel = 1024;
-  constexpr std::int64_t rows_worth_packing = 64;
-  return !shape.b_transposed && shape.b_row % page_numel == 0 && shape.m >= rows_worth_packing;
-}
-
-dnnl::matmul::primitive_desc describe(const MatmulShape& shape, const dnnl::engine& engine) {
-  const auto a = operand(shape.m, shape.k, shape.a_row, shape.a_transposed);
-  const auto b = packs_b(shape) ? memory::desc({shape.k, shape.n}, f32, memory::format_tag::any)
-                                : operand(shape.k, shape.n, shape.b_row, shape.b_transposed);
-  const auto out = operand(shape.m, shape.n, shape.out_row, false);
-  const auto bias = operand(1, shape.n, shape.n, false);
-  const auto desc =
-      shape.bias ? dnnl::matmul::desc(a, b, bias, out) : dnnl::matmul::desc(a, b, out);
-  return {desc, attributes(shape), engine};
-}
-
-/// oneDNN falls to its reference loops without a word; say so, once per shape.
-void warn_if_slow(const MatmulShape& shape, const std::string& implementation) {
-  if (implementation.find("ref") == std::string::npos) return;
-  log_warning(fmt::format("a matrix product of {} x {} x {} runs on oneDNN's slow {}", shape.m,
-                          shape.n, shape.k, implementation));
-}
-
-/// Memory that all products use in turn; it grows to the largest need.
-class SharedMemory {
- public:
-  void lend(memory& user) {
-    const memory::desc needed = user.get_desc();
-    if (!memory_ || memory_.get_desc().get_size() < needed.get_size()) {
-      memory_ = memory(needed, user.get_engine());
-    }
-    user.set_data_handle(memory_.get_data_handle());
+  PreparedProduct& product(const ProductKey& key) {
+    auto place = prepared.find(key);
+    if (place == prepared.end()) place = prepared.try_emplace(key, key, engine).first;
+    return place->second;
   }
 
- private:
-  memory memory_;
+  Bf16Products bf16_products;
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream{engine};
+  bool reads_panels = PreparedProduct::reads_panels(DType::f32, engine);
+  std::map<ProductKey, PreparedProduct> prepared;
+  Scratchpad scratchpad;
 };
 
-/// One prepared product: the primitive, and memory objects whose addresses each call sets.
-class Prepared {
- public:
-  Prepared(const MatmulShape& shape, const dnnl::engine& engine)
-      : Prepared(shape, engine, describe(shape, engine)) {}
+namespace {
 
-  void run(const MatmulArgs& args,
-           const dnnl::stream& stream,
-           SharedMemory& scratchpads,
-           SharedMemory& packed) {
-    scratchpads.lend(scratchpad_);
-    a_.set_data_handle(args.a.data());
-    out_.set_data_handle(args.out.data());
-    if (!args.bias.empty()) bias_.set_data_handle(args.bias.data());
-    if (pack_) {
-      packed.lend(b_);
-      plain_b_.set_data_handle(args.b.data());
-      pack_.execute(stream, plain_b_, b_);
-    } else {
-      b_.set_data_handle(args.b.data());
+/// Rows [begin, begin + count) of a dense matrix.
+TensorView rows_of_matrix(const TensorView& view, std::int64_t begin, std::int64_t count) {
+  const std::int64_t columns = view.shape()[1];
+  return {view.data() + begin * columns * size_of(view.dtype()), view.dtype(), {count, columns}};
+}
+
+/// One product, cut as planned.
+template <class Cache>
+class Run {
+ public:
+  Run(Cache& cache, const MatmulArgs& args)
+      : cache_(cache),
+        args_(args),
+        shape_(matmul_shape(args)),
+        compute_(matmul_compute(args, cache.bf16_products)),
+        plan_(plan_matmul(args, compute_)) {
+    DSTRAIN_CHECK(static_cast<Bytes>(args.workspace.size()) >= plan_.workspace(),
+                  "a workspace of {} bytes, {} needed", args.workspace.size(), plan_.workspace());
+    panels_ = args.workspace.data();
+    a_rows_ = panels_ + plan_.panels;
+    out_rows_ = a_rows_ + plan_.a_rows;
+    bias_ = out_rows_ + plan_.out_rows;
+  }
+
+  void run() {
+    if (plan_.bias > 0) convert(args_.bias, {bias_, DType::f32, {shape_.n}});
+    for (std::int64_t begin = 0; begin < shape_.k; begin += plan_.k_piece) {
+      const std::int64_t count = std::min(plan_.k_piece, shape_.k - begin);
+      const bool whole = count == shape_.k;
+      prepare_b(whole ? args_.b : rows_of_matrix(args_.b, begin, count));
+      run_rows(whole ? args_.a : rows_of_matrix(args_.a, begin, count), begin == 0);
     }
-    product_.execute(stream, arguments_);
   }
 
  private:
-  Prepared(const MatmulShape& shape,
-           const dnnl::engine& engine,
-           const dnnl::matmul::primitive_desc& description)
-      : product_(description),
-        a_(description.src_desc(), engine, nullptr),
-        b_(description.weights_desc(), engine, nullptr),
-        out_(description.dst_desc(), engine, nullptr),
-        scratchpad_(description.scratchpad_desc(), engine, nullptr),
-        arguments_{{DNNL_ARG_SRC, a_},
-                   {DNNL_ARG_WEIGHTS, b_},
-                   {DNNL_ARG_DST, out_},
-                   {DNNL_ARG_SCRATCHPAD, scratchpad_}} {
-    if (shape.bias) {
-      bias_ = memory(description.bias_desc(), engine, nullptr);
-      arguments_.emplace(DNNL_ARG_BIAS, bias_);
+  void prepare_b(const TensorView& b) {
+    if (plan_.panels == 0 || (!cache_.reads_panels && b.dtype() == compute_)) {
+      b_ = b.data();
+      b_layout_ = args_.b_transposed ? RightLayout::transposed : RightLayout::plain;
+      return;
     }
-    if (packs_b(shape)) {
-      plain_b_ = memory(operand(shape.k, shape.n, shape.b_row, false), engine, nullptr);
-      pack_ = dnnl::reorder(plain_b_, b_);
+    b_ = panels_;
+    b_layout_ = cache_.reads_panels ? RightLayout::panels : RightLayout::plain;
+    const StoredMatrix stored{b, args_.b_transposed};
+    if (cache_.reads_panels) {
+      pack_panels(stored, compute_, panels_);
+    } else {
+      copy_rows(stored, {0, b.shape()[args_.b_transposed ? 1 : 0]}, compute_, panels_);
     }
-    warn_if_slow(shape, description.impl_info_str());
   }
 
-  dnnl::matmul product_;
-  dnnl::reorder pack_;  ///< empty unless b is packed
-  memory a_;
-  memory b_;
-  memory plain_b_;
-  memory out_;
-  memory bias_;
-  memory scratchpad_;
-  std::unordered_map<int, memory> arguments_;
+  void run_rows(const TensorView& a, bool first) {
+    const std::int64_t k = a.shape()[args_.a_transposed ? 0 : 1];
+    for (std::int64_t begin = 0; begin < shape_.m; begin += plan_.m_piece) {
+      const std::int64_t count = std::min(plan_.m_piece, shape_.m - begin);
+      const bool converted = plan_.a_rows > 0;
+      if (converted) copy_rows({a, args_.a_transposed}, {begin, count}, compute_, a_rows_);
+      const TensorView out = rows_of_matrix(args_.out, begin, count);
+      const bool rounded = plan_.out_rows > 0;
+      const bool bias = first && !args_.bias.empty();
+      cache_
+          .product({.m = count,
+                    .n = shape_.n,
+                    .k = k,
+                    .compute = compute_,
+                    .out = rounded ? DType::f32 : out.dtype(),
+                    .a_transposed = args_.a_transposed && !converted,
+                    .b = b_layout_,
+                    .bias = bias,
+                    .accumulate = args_.accumulate || !first})
+          .run({.a = converted ? a_rows_ : a.data() + begin * k * size_of(a.dtype()),
+                .b = b_,
+                .bias = !bias ? nullptr : (plan_.bias > 0 ? bias_ : args_.bias.data()),
+                .out = rounded ? out_rows_ : out.data()},
+               cache_.stream, cache_.scratchpad);
+      if (rounded) convert({out_rows_, DType::f32, out.shape()}, out);
+    }
+  }
+
+  Cache& cache_;
+  const MatmulArgs& args_;
+  MatmulShape shape_;
+  DType compute_;
+  MatmulPlan plan_;
+  std::byte* panels_;
+  std::byte* a_rows_;
+  std::byte* out_rows_;
+  std::byte* bias_;
+  std::byte* b_ = nullptr;
+  RightLayout b_layout_ = RightLayout::plain;
 };
 
 }  // namespace
 
-struct Matmuls::Cache {
-  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream{engine};
-  std::map<MatmulShape, Prepared> prepared;
-  SharedMemory scratchpads;
-  SharedMemory packed;
-};
-
-Matmuls::Matmuls() : cache_(std::make_unique<Cache>()) {}
+Matmuls::Matmuls(Bf16Products bf16_products) : cache_(std::make_unique<Cache>(bf16_products)) {}
 Matmuls::~Matmuls() = default;
 
 void Matmuls::run(const MatmulArgs& args, StreamView stream) {
-  const MatmulShape shape = matmul_shape(args);
-  auto place = cache_->prepared.find(shape);
-  if (place == cache_->prepared.end()) {
-    place = cache_->prepared.try_emplace(shape, shape, cache_->engine).first;
-  }
-  // Entries of a map stay where they are, so the task may keep the address.
-  stream.launch([cache = cache_.get(), args, prepared = &place->second] {
-    prepared->run(args, cache->stream, cache->scratchpads, cache->packed);
-  });
+  matmul_shape(args);  // what does not fit is told on the caller's thread
+  stream.launch([cache = cache_.get(), args] { Run(*cache, args).run(); });
 }
 
 }  // namespace dstrain::ops

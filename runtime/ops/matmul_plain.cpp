@@ -1,55 +1,62 @@
 // Plain loops for the thread sanitizer, which cannot see through oneDNN.
+#include <algorithm>
 #include <vector>
 
 #include "runtime/base/parallel_for.h"
 #include "runtime/ops/checks.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/matmul_shape.h"
+#include "runtime/ops/panels.h"
 #include "runtime/ops/tile_product.h"
 
 namespace dstrain::ops {
 namespace {
 
-void transpose(const TensorView& from, float* to) {
-  const std::int64_t rows = from.shape()[0];
-  const std::int64_t columns = from.shape()[1];
-  for (std::int64_t i = 0; i < rows; ++i) {
-    for (std::int64_t j = 0; j < columns; ++j) {
-      to[j * rows + i] = floats(from)[i * from.row_stride() + j];
-    }
-  }
+/// The elements of a matrix widened to f32, by rows of the matrix that is stored transposed or not.
+std::vector<float> rows_of(const TensorView& view, bool transposed) {
+  const Shape& shape = view.shape();
+  const std::int64_t rows = shape[transposed ? 1 : 0];
+  std::vector<float> values(static_cast<std::size_t>(view.numel()));
+  copy_rows({view, transposed}, {0, rows}, DType::f32, reinterpret_cast<std::byte*>(values.data()));
+  return values;
 }
 
 void multiply(const MatmulArgs& args, const MatmulShape& shape) {
-  std::vector<float> b_copy;
-  if (shape.b_transposed) {
-    b_copy.resize(static_cast<std::size_t>(shape.k * shape.n));
-    transpose(args.b, b_copy.data());
-  }
-  parallel_for(shape.m, [&](std::int64_t i) {
-    float* const out = floats(args.out) + i * shape.out_row;
-    for (std::int64_t j = 0; j < shape.n; ++j) {
-      const float start = shape.bias ? floats(args.bias)[j] : 0.0F;
-      out[j] = shape.accumulate ? out[j] + start : start;
+  const auto [m, n, k] = shape;
+  const std::vector<float> a = rows_of(args.a, args.a_transposed);
+  const std::vector<float> b = rows_of(args.b, args.b_transposed);
+  std::vector<float> start(static_cast<std::size_t>(n), 0.0F);
+  if (!args.bias.empty()) convert(args.bias, {start, {n}});
+  std::vector<float> sums(static_cast<std::size_t>(m * n));
+  parallel_for(m, [&](std::int64_t i) {
+    float* const out = sums.data() + i * n;
+    std::copy(start.begin(), start.end(), out);
+    if (args.accumulate) {
+      for (std::int64_t j = 0; j < n; ++j) out[j] += floats(args.out)[i * n + j];
     }
     add_tile_product({.c = out,
-                      .c_row = shape.out_row,
-                      .a = floats(args.a) + i * (shape.a_transposed ? 1 : shape.a_row),
+                      .c_row = n,
+                      .a = a.data() + i * k,
                       .a_row = 0,
-                      .a_column = shape.a_transposed ? shape.a_row : 1,
-                      .b = shape.b_transposed ? b_copy.data() : floats(args.b),
-                      .b_row = shape.b_transposed ? shape.n : shape.b_row,
+                      .a_column = 1,
+                      .b = b.data(),
+                      .b_row = n,
                       .m = 1,
-                      .n = shape.n,
-                      .k = shape.k});
+                      .n = n,
+                      .k = k});
   });
+  convert({sums, args.out.shape()}, args.out);
 }
 
 }  // namespace
 
+Bf16Products preferred_bf16_products() {
+  return Bf16Products::widened;
+}
+
 struct Matmuls::Cache {};
 
-Matmuls::Matmuls() = default;
+Matmuls::Matmuls(Bf16Products /*bf16_products*/) {}
 Matmuls::~Matmuls() = default;
 
 void Matmuls::run(const MatmulArgs& args, StreamView stream) {

@@ -1,13 +1,34 @@
 #include "runtime/ops/matmul_shape.h"
 
+#include <algorithm>
+
+#include "runtime/ops/panels.h"
+
 namespace dstrain::ops {
 namespace {
 
+bool is_float(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::bf16;
+}
+
 void require_operand(const TensorView& view, const char* name) {
-  DSTRAIN_CHECK(!view.empty() && view.dtype() == DType::f32 && view.shape().rank() == 2,
-                "{} {} is not an f32 matrix", name, to_string(view.shape()));
-  DSTRAIN_CHECK(view.numel() > 0 && view.row_stride() >= view.shape()[1],
-                "{} {} with rows {} apart", name, to_string(view.shape()), view.row_stride());
+  DSTRAIN_CHECK(
+      is_float(view.dtype()) && view.shape().rank() == 2 && view.dense() && view.numel() > 0,
+      "{} {} is not a dense matrix of f32 or bf16", name, to_string(view.shape()));
+}
+
+/// How many rows of `row_bytes` stay in the second-level cache beside the panels that are read.
+std::int64_t cached_rows(Bytes row_bytes) {
+  constexpr Bytes share = 2 * mebibyte;
+  constexpr std::int64_t fewest = 64;
+  return std::max(fewest, share / row_bytes);
+}
+
+/// `count` in equal pieces of at most `largest`, a multiple of 16.
+std::int64_t even_piece(std::int64_t count, std::int64_t largest) {
+  if (count <= largest) return count;
+  const std::int64_t pieces = (count + largest - 1) / largest;
+  return round_up((count + pieces - 1) / pieces, 16);
 }
 
 }  // namespace
@@ -20,21 +41,51 @@ MatmulShape matmul_shape(const MatmulArgs& args) {
   const Shape& b = args.b.shape();
   const MatmulShape shape{.m = a[args.a_transposed ? 1 : 0],
                           .n = b[args.b_transposed ? 0 : 1],
-                          .k = a[args.a_transposed ? 0 : 1],
-                          .a_row = args.a.row_stride(),
-                          .b_row = args.b.row_stride(),
-                          .out_row = args.out.row_stride(),
-                          .a_transposed = args.a_transposed,
-                          .b_transposed = args.b_transposed,
-                          .bias = !args.bias.empty(),
-                          .accumulate = args.accumulate};
+                          .k = a[args.a_transposed ? 0 : 1]};
   DSTRAIN_CHECK(b[args.b_transposed ? 1 : 0] == shape.k, "a {} b {}", to_string(a), to_string(b));
   DSTRAIN_CHECK(args.out.shape() == Shape({shape.m, shape.n}), "a {} b {} out {}", to_string(a),
                 to_string(b), to_string(args.out.shape()));
-  DSTRAIN_CHECK(!shape.bias || (args.bias.dtype() == DType::f32 && args.bias.dense() &&
-                                args.bias.numel() == shape.n),
-                "bias {} for {} columns", to_string(args.bias.shape()), shape.n);
+  const bool bias_fits = is_float(args.bias.dtype()) && args.bias.dense() &&
+                         args.bias.shape().rank() == 1 && args.bias.numel() == shape.n;
+  DSTRAIN_CHECK(args.bias.shape().rank() == 0 || bias_fits, "bias {} for {} columns",
+                to_string(args.bias.shape()), shape.n);
+  DSTRAIN_CHECK(!args.accumulate || args.out.dtype() == DType::f32, "sums are kept in f32");
   return shape;
+}
+
+DType matmul_compute(const MatmulArgs& args, Bf16Products bf16_products) {
+  const bool all_f32 = args.a.dtype() == DType::f32 && args.b.dtype() == DType::f32;
+  return all_f32 || bf16_products == Bf16Products::widened ? DType::f32 : DType::bf16;
+}
+
+MatmulPlan plan_matmul(const MatmulArgs& args, DType compute) {
+  constexpr std::int64_t k_piece_max = 2048;
+  constexpr std::int64_t rows_worth_packing = 32;
+  const auto [m, n, k] = matmul_shape(args);
+  const bool rounds_out = compute == DType::f32 && args.out.dtype() == DType::bf16;
+  const bool converts_a = args.a.dtype() != compute || (rounds_out && args.a_transposed);
+  const bool sums_rows = args.a_transposed && !args.b_transposed && !rounds_out;
+  MatmulPlan plan{};
+  plan.k_piece = sums_rows ? even_piece(k, k_piece_max) : k;
+  std::int64_t largest = m;
+  if (converts_a) largest = std::min(largest, cached_rows(plan.k_piece * size_of(compute)));
+  if (rounds_out) largest = std::min(largest, cached_rows(n * size_of(compute)));
+  plan.m_piece = even_piece(m, largest);
+  const auto aligned = [](Bytes bytes) {
+    return round_up(bytes, 64);
+  };
+  if (m >= rows_worth_packing || args.b.dtype() != compute) {
+    plan.panels = panels_numel(plan.k_piece, n, compute) * size_of(compute);
+  }
+  plan.a_rows = converts_a ? aligned(plan.m_piece * plan.k_piece * size_of(compute)) : 0;
+  plan.out_rows = rounds_out ? aligned(plan.m_piece * n * size_of(DType::f32)) : 0;
+  plan.bias = args.bias.dtype() == DType::bf16 ? aligned(n * size_of(DType::f32)) : 0;
+  return plan;
+}
+
+Bytes matmul_workspace(const MatmulArgs& args) {
+  return std::max(plan_matmul(args, matmul_compute(args, Bf16Products::native)).workspace(),
+                  plan_matmul(args, matmul_compute(args, Bf16Products::widened)).workspace());
 }
 
 }  // namespace dstrain::ops

@@ -1,27 +1,37 @@
 #pragma once
-#include <compare>
 #include <cstdint>
 
 #include "runtime/ops/matmul.h"
 
 namespace dstrain::ops {
 
-/// Everything about a matrix product except its addresses: what a prepared product is kept by.
+/// Everything about a matrix product except its addresses.
 struct MatmulShape {
   std::int64_t m;
   std::int64_t n;
   std::int64_t k;
-  std::int64_t a_row;  ///< elements from one stored row of a to the next
-  std::int64_t b_row;
-  std::int64_t out_row;
-  bool a_transposed;
-  bool b_transposed;
-  bool bias;
-  bool accumulate;
-  friend auto operator<=>(const MatmulShape&, const MatmulShape&) = default;
 };
 
-/// Reads the sizes off `args`. Throws Error{internal} when the views do not fit each other.
+/// Reads the sizes off `args`. Throws Error{internal} when the views do not fit each other. Views
+/// without memory pass: they describe.
 MatmulShape matmul_shape(const MatmulArgs& args);
+
+/// How a product is cut so that what is converted stays in cache, and its workspace. Operands are
+/// converted when their dtype is not the one computed in; the right one is packed into panels.
+struct MatmulPlan {
+  std::int64_t k_piece;  ///< a sum over many rows (a transposed a) runs in pieces
+  std::int64_t m_piece;  ///< rows of a that are converted, or of out that are rounded, at a time
+  Bytes panels;          ///< of the workspace; the others follow. 0: b is read where it lies
+  Bytes a_rows;
+  Bytes out_rows;
+  Bytes bias;
+  [[nodiscard]] Bytes workspace() const { return panels + a_rows + out_rows + bias; }
+};
+
+/// `compute`: the dtype of the operands in the product.
+MatmulPlan plan_matmul(const MatmulArgs& args, DType compute);
+
+/// The dtype that a product computes in.
+DType matmul_compute(const MatmulArgs& args, Bf16Products bf16_products);
 
 }  // namespace dstrain::ops

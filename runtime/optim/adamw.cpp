@@ -12,7 +12,7 @@ std::span<const std::string_view> AdamW::state_names() const {
 }
 
 void AdamW::step(const OptimizerShard& shard, const StepScalars& scalars, StreamView stream) const {
-  ops::adamw({shard.parameters, shard.gradients, shard.states[0], shard.states[1]},
+  ops::adamw({shard.parameters, shard.gradients, shard.states[0], shard.states[1], shard.working},
              ops::adamw_scalars({.learning_rate = scalars.learning_rate,
                                  .beta1 = settings_.beta1,
                                  .beta2 = settings_.beta2,

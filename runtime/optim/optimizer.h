@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "runtime/device/stream.h"
+#include "runtime/tensor/bfloat16.h"
 
 namespace dstrain::optim {
 
@@ -20,6 +21,7 @@ struct OptimizerShard {
   std::span<float> parameters;
   std::span<const float> gradients;
   std::span<const std::span<float>> states;  ///< in the order of Optimizer::state_names()
+  std::span<BFloat16> working = {};  ///< receives the new parameters, rounded; empty: not wanted
 };
 
 /// An update rule. An elementwise rule sees any cut of the parameters and gives the same bits.

@@ -53,6 +53,12 @@ class TensorView {
                   to_string(shape));
     return {data_, dtype_, shape, device_};
   }
+  /// `shape` of the elements of a dense view, from `begin` on.
+  [[nodiscard]] TensorView part(std::int64_t begin, Shape shape) const {
+    DSTRAIN_CHECK(dense() && begin >= 0 && begin + shape.numel() <= numel(), "{} from {} in {}",
+                  to_string(shape), begin, to_string(shape_));
+    return {data_ + begin * size_of(dtype_), dtype_, shape, device_};
+  }
 
  private:
   TensorView(void* data, DType dtype, Shape shape, std::size_t available)

@@ -121,13 +121,14 @@ TEST_CASE("GPT-2: memory per token is the documented formula", "[model][gpt2]") 
   const std::int64_t h = 12;
   const model::UnitMemory memory = model.units[1]->memory(shape);
   CHECK(memory.saved == shape.rows() * (5 * c + f + h + 4) * 4);
+  const Bytes panels = c * f * 4;
   const std::int64_t a = ops::attention_backward_workspace({2, 64, h, c});
-  CHECK(memory.forward_workspace == shape.rows() * (c + f) * 4);
-  CHECK(memory.backward_workspace == (shape.rows() * (2 * c + 3 * c) + a) * 4);
+  CHECK(memory.forward_workspace == shape.rows() * (c + f) * 4 + panels);
+  CHECK(memory.backward_workspace == (shape.rows() * (2 * c + 3 * c) + a) * 4 + panels);
   CHECK(model.units[0]->memory(shape).saved == 0);
   const model::UnitMemory head = model.units.back()->memory(shape);
   CHECK(head.saved == 0);
-  CHECK(head.backward_workspace == shape.rows() * (50257 + c + 3) * 4);
+  CHECK(head.backward_workspace == shape.rows() * (50257 + c + 3) * 4 + 50304 * c * 4);
 }
 
 }  // namespace

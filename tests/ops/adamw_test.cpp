@@ -1,6 +1,7 @@
 #include "runtime/ops/adamw.h"
 
 #include <cmath>
+#include <limits>
 
 #include <catch2/catch.hpp>
 
@@ -27,12 +28,14 @@ void update(State& state,
             std::span<const float> g,
             const ops::AdamWSettings& settings,
             std::size_t begin,
-            std::size_t count) {
+            std::size_t count,
+            std::span<BFloat16> working = {}) {
   Stream stream(Stream::Mode::inline_on_caller);
   ops::adamw({.parameters = std::span(state.p).subspan(begin, count),
               .gradients = g.subspan(begin, count),
               .exp_avg = std::span(state.m).subspan(begin, count),
-              .exp_avg_sq = std::span(state.v).subspan(begin, count)},
+              .exp_avg_sq = std::span(state.v).subspan(begin, count),
+              .working = working},
              ops::adamw_scalars(settings), stream);
 }
 
@@ -104,6 +107,34 @@ TEST_CASE("AdamW: equals one element computed with fused multiply-adds", "[ops][
   }
 }
 
+TEST_CASE("AdamW: the working copy is the rounded parameters and changes no bit", "[ops][adamw]") {
+  const auto numel = GENERATE(0UL, 1UL, 15UL, 17UL, 50001UL);
+  const std::vector<float> gradients = test::random_values(static_cast<std::int64_t>(numel), 4);
+  const ops::AdamWSettings settings{.weight_decay = 0.01, .step = 3};
+  State plain(static_cast<std::int64_t>(numel));
+  State copied = plain;
+  constexpr BFloat16 guard{0x1234};
+  std::vector<BFloat16> working(numel + 1, guard);
+  update(plain, gradients, settings, 0, numel);
+  update(copied, gradients, settings, 0, numel, std::span(working).first(numel));
+  CHECK(plain.p == copied.p);
+  CHECK(plain.m == copied.m);
+  CHECK(plain.v == copied.v);
+  std::vector<BFloat16> expected;
+  for (const float value : plain.p) expected.push_back(to_bfloat16(value));
+  expected.push_back(guard);
+  CHECK((working == expected));
+}
+
+TEST_CASE("AdamW: a parameter that is no number is none in the working copy", "[ops][adamw]") {
+  State state(64);
+  std::vector<float> gradients(64);
+  gradients[3] = std::numeric_limits<float>::quiet_NaN();
+  std::vector<BFloat16> working(64);
+  update(state, gradients, {}, 0, 64, working);
+  for (std::size_t i = 0; i < 64; ++i) CHECK(std::isnan(to_float(working[i])) == (i == 3));
+}
+
 TEST_CASE("AdamW: ranges of unequal length are refused", "[ops][adamw]") {
   State state(4);
   Stream stream(Stream::Mode::inline_on_caller);
@@ -111,7 +142,16 @@ TEST_CASE("AdamW: ranges of unequal length are refused", "[ops][adamw]") {
   CHECK_THROWS_AS(ops::adamw({.parameters = state.p,
                               .gradients = gradients,
                               .exp_avg = state.m,
-                              .exp_avg_sq = state.v},
+                              .exp_avg_sq = state.v,
+                              .working = {}},
+                             {}, stream),
+                  Error);
+  std::vector<BFloat16> working(3);
+  CHECK_THROWS_AS(ops::adamw({.parameters = state.p,
+                              .gradients = state.p,
+                              .exp_avg = state.m,
+                              .exp_avg_sq = state.v,
+                              .working = working},
                              {}, stream),
                   Error);
 }

@@ -1,5 +1,7 @@
 #include "runtime/ops/matmul.h"
 
+#include <memory>
+
 #include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
@@ -9,17 +11,34 @@
 namespace dstrain {
 namespace {
 
+using ops::Bf16Products;
 using ops::MatmulArgs;
 
-/// A (rows, columns) matrix with `gap` unused elements after each row.
+/// A dense matrix with values of `dtype`, and the same values in double.
 struct Matrix {
-  Matrix(std::int64_t rows, std::int64_t columns, std::int64_t gap, std::uint64_t seed)
-      : values(test::random_values(rows * (columns + gap), seed)),
-        view(values.data(), DType::f32, {rows, columns}, Device{}, columns + gap) {}
-  [[nodiscard]] double at(std::int64_t i, std::int64_t j) const {
-    return static_cast<double>(values[static_cast<std::size_t>(i * view.row_stride() + j)]);
+  Matrix(Shape shape, DType dtype, std::uint64_t seed)
+      : wide(test::random_values(shape.numel(), seed)), narrow(wide.size()) {
+    for (std::size_t i = 0; i < wide.size(); ++i) {
+      narrow[i] = to_bfloat16(wide[i]);
+      if (dtype == DType::bf16) wide[i] = to_float(narrow[i]);
+    }
+    view = dtype == DType::bf16 ? TensorView(narrow, shape) : TensorView(wide, shape);
   }
-  std::vector<float> values;
+  Matrix(const Matrix&) = delete;
+  Matrix& operator=(const Matrix&) = delete;
+  [[nodiscard]] double at(std::int64_t row, std::int64_t column) const {
+    return static_cast<double>(wide[static_cast<std::size_t>(row * view.shape()[1] + column)]);
+  }
+  [[nodiscard]] std::vector<double> values() const {
+    std::vector<double> result;
+    for (std::size_t i = 0; i < wide.size(); ++i) {
+      result.push_back(
+          static_cast<double>(view.dtype() == DType::bf16 ? to_float(narrow[i]) : wide[i]));
+    }
+    return result;
+  }
+  std::vector<float> wide;
+  std::vector<BFloat16> narrow;
   TensorView view;
 };
 
@@ -27,89 +46,157 @@ struct Sizes {
   std::int64_t m, n, k;
 };
 
-TEST_CASE("Matmul: every combination of flags and strides", "[ops][matmul]") {
+Shape stored(std::int64_t rows, std::int64_t columns, bool transposed) {
+  return transposed ? Shape{columns, rows} : Shape{rows, columns};
+}
+
+std::vector<double> product(const MatmulArgs& args,
+                            const Matrix& a,
+                            const Matrix& b,
+                            const Matrix& out,
+                            const Matrix& bias) {
+  const std::int64_t k = a.view.shape()[args.a_transposed ? 0 : 1];
+  std::vector<double> result;
+  for (std::int64_t i = 0; i < out.view.shape()[0]; ++i) {
+    for (std::int64_t j = 0; j < out.view.shape()[1]; ++j) {
+      double sum = args.accumulate ? out.at(i, j) : 0.0;
+      if (!args.bias.empty()) sum += bias.at(0, j);
+      for (std::int64_t l = 0; l < k; ++l) {
+        sum += (args.a_transposed ? a.at(l, i) : a.at(i, l)) *
+               (args.b_transposed ? b.at(j, l) : b.at(l, j));
+      }
+      result.push_back(sum);
+    }
+  }
+  return result;
+}
+
+void run(ops::Matmuls& matmuls, MatmulArgs args, StreamView stream) {
+  std::vector<std::byte> memory(static_cast<std::size_t>(ops::matmul_workspace(args)) + 64);
+  void* start = memory.data();
+  std::size_t space = memory.size();
+  std::align(64, 1, start, space);
+  args.workspace = {static_cast<std::byte*>(start), space};
+  matmuls.run(args, stream);
+  stream.synchronize();
+}
+
+/// Native products round f32 operands to bf16, which the reference does not see.
+bool can_run(Bf16Products products) {
+  return products == Bf16Products::widened || __builtin_cpu_supports("avx512bf16");
+}
+
+TEST_CASE("Matmul: every combination of flags and dtypes", "[ops][matmul]") {
   const auto [m, n, k] = GENERATE(Sizes{1, 1, 1}, Sizes{5, 7, 3}, Sizes{33, 65, 17},
                                   Sizes{64, 48, 96}, Sizes{65, 1024, 9});
   const bool a_transposed = GENERATE(false, true);
   const bool b_transposed = GENERATE(false, true);
   const bool with_bias = GENERATE(false, true);
   const bool accumulate = GENERATE(false, true);
-  const std::int64_t gap = GENERATE(0, 3);
-  CAPTURE(m, n, k, a_transposed, b_transposed, with_bias, accumulate, gap);
-  const Matrix a(a_transposed ? k : m, a_transposed ? m : k, gap, 1);
-  const Matrix b(b_transposed ? n : k, b_transposed ? k : n, gap, 2);
-  Matrix out(m, n, gap, 3);
-  std::vector<float> bias = test::random_values(n, 4);
-  std::vector<double> expected = test::to_double(out.values);
-  for (std::int64_t i = 0; i < m; ++i) {
-    for (std::int64_t j = 0; j < n; ++j) {
-      double& sum = expected[static_cast<std::size_t>(i * (n + gap) + j)];
-      sum = (accumulate ? sum : 0.0) +
-            (with_bias ? static_cast<double>(bias[static_cast<std::size_t>(j)]) : 0.0);
-      for (std::int64_t l = 0; l < k; ++l) {
-        sum += (a_transposed ? a.at(l, i) : a.at(i, l)) * (b_transposed ? b.at(j, l) : b.at(l, j));
-      }
-    }
-  }
+  const DType operands = GENERATE(DType::f32, DType::bf16);
+  const DType result = GENERATE(DType::f32, DType::bf16);
+  const Bf16Products products = GENERATE(Bf16Products::widened, Bf16Products::native);
+  if (accumulate && result == DType::bf16) return;
+  if (!can_run(products)) return;
+  CAPTURE(m, n, k, a_transposed, b_transposed, with_bias, accumulate, operands, result, products);
+  const Matrix a(stored(m, k, a_transposed), operands, 1);
+  const Matrix b(stored(k, n, b_transposed), operands, 2);
+  const Matrix out({m, n}, result, 3);
+  const Matrix bias({1, n}, operands, 4);
+  const MatmulArgs args{.a = a.view,
+                        .b = b.view,
+                        .out = out.view,
+                        .bias = with_bias ? bias.view.reshaped({n}) : TensorView(),
+                        .a_transposed = a_transposed,
+                        .b_transposed = b_transposed,
+                        .accumulate = accumulate,
+                        .workspace = {}};
+  const std::vector<double> expected = product(args, a, b, out, bias);
+  Stream stream(Stream::Mode::inline_on_caller);
+  ops::Matmuls matmuls(products);
+  run(matmuls, args, stream);
+  const auto tolerance =
+      result == DType::bf16 ? test::tolerance::rounded_bf16 : test::tolerance::reduction;
+  CHECK(test::difference(out.values(), expected, tolerance) == "");
+}
+
+TEST_CASE("Matmul: large products run in pieces", "[ops][matmul]") {
+  const auto [m, n, k] = GENERATE(Sizes{700, 65, 3000}, Sizes{130, 3001, 257});
+  const bool a_transposed = GENERATE(false, true);
+  const DType operands = GENERATE(DType::f32, DType::bf16);
+  CAPTURE(m, n, k, a_transposed, operands);
+  const Matrix a(stored(m, k, a_transposed), operands, 1);
+  const Matrix b({k, n}, operands, 2);
+  const Matrix out({m, n}, a_transposed ? DType::f32 : operands, 3);
+  const MatmulArgs args{.a = a.view,
+                        .b = b.view,
+                        .out = out.view,
+                        .bias = {},
+                        .a_transposed = a_transposed,
+                        .accumulate = a_transposed,
+                        .workspace = {}};
+  const std::vector<double> expected = product(args, a, b, out, out);
   Stream stream(Stream::Mode::inline_on_caller);
   ops::Matmuls matmuls;
-  matmuls.run({.a = a.view,
-               .b = b.view,
-               .out = out.view,
-               .bias = with_bias ? TensorView(bias, {n}) : TensorView(),
-               .a_transposed = a_transposed,
-               .b_transposed = b_transposed,
-               .accumulate = accumulate},
-              stream);
-  CHECK(test::difference(out.values, expected, test::tolerance::reduction) == "");
+  run(matmuls, args, stream);
+  const auto tolerance = out.view.dtype() == DType::bf16 ? test::tolerance::rounded_bf16
+                                                         : test::tolerance::long_reduction;
+  CHECK(test::difference(out.values(), expected, tolerance) == "");
 }
 
-TEST_CASE("Matmul: a prepared product serves other addresses and repeats its bits",
+TEST_CASE("Matmul: a mix of dtypes rounds only what it must", "[ops][matmul]") {
+  const Matrix a({40, 30}, DType::f32, 1);
+  const Matrix b({30, 70}, DType::bf16, 2);
+  const Matrix out({40, 70}, DType::f32, 3);
+  const MatmulArgs args{.a = a.view, .b = b.view, .out = out.view, .bias = {}, .workspace = {}};
+  Stream stream(Stream::Mode::inline_on_caller);
+  ops::Matmuls matmuls(Bf16Products::widened);
+  run(matmuls, args, stream);
+  CHECK(test::difference(out.values(), product(args, a, b, out, out), test::tolerance::reduction) ==
+        "");
+}
+
+TEST_CASE("Matmul: a prepared product serves other addresses and streams with the same bits",
           "[ops][matmul]") {
-  const Matrix a(20, 30, 0, 1);
-  const Matrix b(30, 10, 0, 2);
-  Matrix first(20, 10, 0, 3);
-  Matrix second(20, 10, 0, 4);
-  Stream stream(Stream::Mode::worker_thread);
-  ops::Matmuls matmuls;
-  matmuls.run({.a = a.view, .b = b.view, .out = first.view, .bias = {}}, stream);
-  matmuls.run({.a = a.view, .b = b.view, .out = second.view, .bias = {}}, stream);
-  stream.synchronize();
-  CHECK(first.values == second.values);
-}
-
-TEST_CASE("Matmul: products prepared on one thread run on the stream's", "[ops][matmul]") {
-  const Sizes large = GENERATE(Sizes{300, 500, 400}, Sizes{129, 3001, 257});
-  const auto [m, n, k] = large;
-  const Matrix a(k, m, 0, 1);
-  const Matrix b(n, k, 0, 2);
-  Matrix expected(m, n, 0, 3);
-  Matrix out(m, n, 0, 4);
+  const Sizes sizes = GENERATE(Sizes{20, 10, 30}, Sizes{129, 3001, 257});
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const auto [m, n, k] = sizes;
+  const Matrix a({k, m}, dtype, 1);
+  const Matrix b({n, k}, dtype, 2);
+  const Matrix first({m, n}, dtype, 3);
+  const Matrix second({m, n}, dtype, 4);
   MatmulArgs args{.a = a.view,
                   .b = b.view,
-                  .out = expected.view,
+                  .out = first.view,
                   .bias = {},
                   .a_transposed = true,
-                  .b_transposed = true};
+                  .b_transposed = true,
+                  .workspace = {}};
   ops::Matmuls matmuls;
   Stream here(Stream::Mode::inline_on_caller);
   Stream worker(Stream::Mode::worker_thread);
-  matmuls.run(args, here);
-  args.out = out.view;
-  matmuls.run(args, worker);
-  worker.synchronize();
-  CHECK(out.values == expected.values);
+  run(matmuls, args, here);
+  args.out = second.view;
+  run(matmuls, args, worker);
+  CHECK(first.values() == second.values());
 }
 
 TEST_CASE("Matmul: views that do not fit are refused", "[ops][matmul]") {
-  const Matrix a(4, 3, 0, 1);
-  const Matrix b(4, 5, 0, 2);
-  const Matrix out(4, 5, 0, 3);
+  const Matrix a({4, 3}, DType::f32, 1);
+  const Matrix b({4, 5}, DType::f32, 2);
+  const Matrix c({3, 5}, DType::f32, 2);
+  const Matrix out({4, 5}, DType::f32, 3);
+  const Matrix narrow({4, 5}, DType::bf16, 3);
   Stream stream(Stream::Mode::inline_on_caller);
   ops::Matmuls matmuls;
-  CHECK_THROWS_WITH(matmuls.run({.a = a.view, .b = b.view, .out = out.view, .bias = {}}, stream),
-                    Catch::Contains("a (4, 3) b (4, 5)"));
-  CHECK_THROWS_AS(matmuls.run({.a = a.view, .b = b.view, .out = {}, .bias = {}}, stream), Error);
+  MatmulArgs args{.a = a.view, .b = b.view, .out = out.view, .bias = {}, .workspace = {}};
+  CHECK_THROWS_WITH(matmuls.run(args, stream), Catch::Contains("a (4, 3) b (4, 5)"));
+  args.b = c.view;
+  args.out = {};
+  CHECK_THROWS_AS(matmuls.run(args, stream), Error);
+  args.out = narrow.view;
+  args.accumulate = true;
+  CHECK_THROWS_WITH(matmuls.run(args, stream), Catch::Contains("kept in f32"));
 }
 
 }  // namespace

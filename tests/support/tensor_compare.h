@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/tensor/dtype.h"
+#include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::test {
 
@@ -21,9 +21,11 @@ struct Tolerance {
 /// of size s err by about sqrt(n) 6e-8 s, which the absolute part covers for the sizes of tests.
 namespace tolerance {
 inline constexpr Tolerance exact{0, 0};
-inline constexpr Tolerance elementwise{1e-6, 2e-6};  ///< a few operations per element
-inline constexpr Tolerance reduction{1e-5, 1e-5};    ///< sums of up to a thousand terms
-inline constexpr Tolerance model{2e-5, 1e-4};        ///< through a whole model and back
+inline constexpr Tolerance elementwise{1e-6, 2e-6};     ///< a few operations per element
+inline constexpr Tolerance reduction{1e-5, 1e-5};       ///< sums of up to a thousand terms
+inline constexpr Tolerance long_reduction{5e-4, 1e-5};  ///< of several thousand terms
+inline constexpr Tolerance rounded_bf16{1e-2, 4e-3};    ///< a sum, then one rounding to bf16
+inline constexpr Tolerance model{2e-5, 1e-4};           ///< through a whole model and back
 
 /// The same for values stored as `dtype`: bf16 rounds once more, by up to 2^-8.
 constexpr Tolerance stored(DType dtype, Tolerance f32) {
@@ -53,6 +55,16 @@ std::string difference(const A& actual, const E& expected, Tolerance tolerance) 
   if (first.empty()) return "";
   return fmt::format("{}; largest error {:.3g} absolute, {:.3g} relative", first, absolute,
                      relative);
+}
+
+/// Appends the elements of an f32 or bf16 view as floats.
+inline void append_floats(const TensorView& view, std::vector<float>& values) {
+  if (view.dtype() == DType::f32) {
+    const std::span<float> floats = view.as<float>();
+    values.insert(values.end(), floats.begin(), floats.end());
+    return;
+  }
+  for (const BFloat16 value : view.as<BFloat16>()) values.push_back(to_float(value));
 }
 
 }  // namespace dstrain::test

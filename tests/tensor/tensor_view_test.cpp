@@ -55,6 +55,16 @@ TEST_CASE("TensorView: reshaping keeps the elements", "[tensor][view]") {
   CHECK_THROWS_WITH(view.reshaped({5, 2}), Catch::Contains("(3, 4) as (5, 2)"));
 }
 
+TEST_CASE("TensorView: a part starts where it was asked to", "[tensor][view]") {
+  std::vector<std::uint16_t> values(12);
+  const TensorView view(values.data(), DType::bf16, {3, 4});
+  const TensorView part = view.part(5, {7});
+  CHECK(part.data() == view.data() + 10);
+  CHECK(part.dtype() == DType::bf16);
+  CHECK(part.shape() == Shape{7});
+  CHECK_THROWS_WITH(view.part(6, {7}), Catch::Contains("(7) from 6 in (3, 4)"));
+}
+
 TEST_CASE("TensorView: a shape larger than its values is a bug", "[tensor][view]") {
   std::vector<float> values(5);
   CHECK_NOTHROW(TensorView(values, {5}));

@@ -7,20 +7,42 @@
 using namespace dstrain;
 
 TEST_CASE("MemoryPlan: model states follow the ZeRO formula", "[zero][memory]") {
-  const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"));
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), dtype);
   const int stage = GENERATE(0, 1, 2, 3);
   const int world = GENERATE(1, 2, 3, 4, 8);
-  CAPTURE(stage, world);
+  CAPTURE(static_cast<int>(dtype), stage, world);
   const zero::FlatLayout layout(model, {world, 100'000});
   const zero::MemoryPlan plan = zero::plan_memory(layout, {.stage = stage});
-  const auto formula = static_cast<double>(zero::formula_bytes(layout.numel(), stage, world));
+  const auto formula =
+      static_cast<double>(zero::formula_bytes({layout.numel(), dtype, stage, world}));
   CHECK(static_cast<double>(plan.model_states()) == Approx(formula).epsilon(0.05));
 }
 
-TEST_CASE("MemoryPlan: the formula is the paper's in fp32", "[zero][memory]") {
+TEST_CASE("MemoryPlan: the formula is the paper's", "[zero][memory]") {
   constexpr std::int64_t psi = 1'000'000;
-  CHECK(zero::formula_bytes(psi, 0, 4) == 16 * psi);
-  CHECK(zero::formula_bytes(psi, 1, 4) == 8 * psi + 8 * psi / 4);
-  CHECK(zero::formula_bytes(psi, 2, 4) == 4 * psi + 12 * psi / 4);
-  CHECK(zero::formula_bytes(psi, 3, 4) == 16 * psi / 4);
+  const auto formula = [](DType dtype, int stage) {
+    return zero::formula_bytes({psi, dtype, stage, 4});
+  };
+  CHECK(formula(DType::f32, 0) == 16 * psi);
+  CHECK(formula(DType::f32, 1) == 8 * psi + 8 * psi / 4);
+  CHECK(formula(DType::f32, 2) == 4 * psi + 12 * psi / 4);
+  CHECK(formula(DType::f32, 3) == 16 * psi / 4);
+  CHECK(formula(DType::bf16, 0) == 18 * psi);
+  CHECK(formula(DType::bf16, 1) == 6 * psi + 12 * psi / 4);
+  CHECK(formula(DType::bf16, 2) == 2 * psi + 16 * psi / 4);
+  CHECK(formula(DType::bf16, 3) == 18 * psi / 4);
+}
+
+TEST_CASE("MemoryPlan: bf16 halves what is gathered", "[zero][memory]") {
+  const auto plan = [](DType dtype) {
+    const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), dtype);
+    return zero::plan_memory(zero::FlatLayout(model, {4, 100'000}), {.stage = 3});
+  };
+  const zero::MemoryPlan whole = plan(DType::f32);
+  const zero::MemoryPlan half = plan(DType::bf16);
+  CHECK(2 * half.of(MemoryCategory::parameters) == whole.of(MemoryCategory::parameters));
+  CHECK(half.of(MemoryCategory::gradients) == whole.of(MemoryCategory::gradients));
+  CHECK(2 * half.of(MemoryCategory::optimizer) == 3 * whole.of(MemoryCategory::optimizer));
+  CHECK(half.of(MemoryCategory::buffers) < whole.of(MemoryCategory::buffers));
 }

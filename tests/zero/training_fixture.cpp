@@ -6,9 +6,9 @@
 #include "runtime/model/random_source.h"
 #include "runtime/optim/adamw.h"
 #include "tests/support/ranks.h"
+#include "tests/zero/device_memory.h"
 #include "zero/memory_plan.h"
 #include "zero/resident_states.h"
-#include "zero/sharded_store.h"
 
 namespace dstrain::test {
 namespace {
@@ -52,11 +52,11 @@ class Rank {
                  .mode = settings.mode,
                  .gradient_clipping = settings.clipping,
                  .seed = 5},
-        states_(zero::optimizer_runs(layout_, settings.stage), 2, optimizer_memory_, stream_),
-        store_({layout_, communicator, {parameters_, gradients_, buffers_}, &optimizer_, &states_},
+        states_(zero::optimizer_runs(layout_, settings.stage), 2, memory_.optimizer, stream_),
+        store_({layout_, communicator, memory_.of_store(), &optimizer_, &states_},
                {settings.stage, settings.reduce_bucket_numel},
                stream_),
-        engine_({model_, store_, communicator, matmuls_, activations_}, options_, stream_) {
+        engine_({model_, store_, communicator, matmuls_, memory_.activations}, options_, stream_) {
     store_.load(model::RandomSource(1, model_.parameters()), stream_);
   }
 
@@ -73,7 +73,7 @@ class Rank {
                   .reduce_bucket_numel = settings_.reduce_bucket_numel,
                   .activations = engine::Engine::activation_bytes(model_, options_)});
     for (std::size_t i = 0; i < plan.bytes.size(); ++i) {
-      result.peak.push_back(ledger_.peak(static_cast<MemoryCategory>(i)));
+      result.peak.push_back(memory_.ledger.peak(static_cast<MemoryCategory>(i)));
       result.planned.push_back(plan.bytes.at(i));
     }
     return result;
@@ -117,13 +117,7 @@ class Rank {
   TrainingCase settings_;
   comm::Communicator& communicator_;
   Stream stream_{Stream::Mode::inline_on_caller};
-  HostMemory host_;
-  MemoryLedger ledger_;
-  TrackedMemory parameters_{host_, ledger_, {MemoryCategory::parameters}};
-  TrackedMemory gradients_{host_, ledger_, {MemoryCategory::gradients}};
-  TrackedMemory optimizer_memory_{host_, ledger_, {MemoryCategory::optimizer}};
-  TrackedMemory activations_{host_, ledger_, {MemoryCategory::activations}};
-  TrackedMemory buffers_{host_, ledger_, {MemoryCategory::buffers}};
+  DeviceMemory memory_;
   model::Model model_;
   zero::FlatLayout layout_;
   std::int64_t micro_batch_;

@@ -1,0 +1,94 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "runtime/tensor/bfloat16.h"
+
+namespace dstrain::ops {
+
+// Blocks of 16 x 16 elements in vector registers, for kernels marked DSTRAIN_SIMD_CLONES: loads
+// widen bf16 to f32, stores round. Everything is inlined, so each clone gets its own instructions.
+
+using Floats16 = float __attribute__((vector_size(64)));
+using Words16 = std::uint32_t __attribute__((vector_size(64)));
+using Halves16 = std::uint16_t __attribute__((vector_size(32)));
+
+#define DSTRAIN_INLINE inline __attribute__((always_inline))
+
+/// The elements rounded to bf16, each in the upper half of its word.
+DSTRAIN_INLINE void round_bits(const Floats16& value, Words16& rounded) {
+  const Words16 bits = (Words16)value;
+  const Words16 nearest = bits + 0x7fffU + ((bits >> 16) & 1U);
+  const Words16 nan = (Words16)((bits & 0x7fffffffU) > 0x7f800000U);
+  rounded = ((nearest & ~nan) | ((bits | 0x400000U) & nan)) & 0xffff0000U;
+}
+
+DSTRAIN_INLINE void load16(const std::byte* from, DType dtype, Floats16& to) {
+  if (dtype == DType::f32) {
+    std::memcpy(&to, from, 64);
+    return;
+  }
+  Halves16 halves;
+  std::memcpy(&halves, from, 32);
+  to = (Floats16)(__builtin_convertvector(halves, Words16) << 16);
+}
+
+DSTRAIN_INLINE void store16(const Floats16& from, DType dtype, std::byte* to) {
+  if (dtype == DType::f32) {
+    std::memcpy(to, &from, 64);
+    return;
+  }
+  Words16 rounded;
+  round_bits(from, rounded);
+  const Halves16 halves = __builtin_convertvector(rounded >> 16, Halves16);
+  std::memcpy(to, &halves, 32);
+}
+
+/// The same for the first `count` elements; loads make the others zero.
+DSTRAIN_INLINE void load_some(const std::byte* from,
+                              DType dtype,
+                              std::int64_t count,
+                              Floats16& to) {
+  alignas(64) std::byte whole[64] = {};
+  std::memcpy(whole, from, static_cast<std::size_t>(count * size_of(dtype)));
+  load16(whole, dtype, to);
+}
+
+DSTRAIN_INLINE void store_some(const Floats16& from,
+                               DType dtype,
+                               std::int64_t count,
+                               std::byte* to) {
+  alignas(64) std::byte whole[64];
+  store16(from, dtype, whole);
+  std::memcpy(to, whole, static_cast<std::size_t>(count * size_of(dtype)));
+}
+
+/// One step of the transposition: swaps the off-diagonal blocks of `width` elements.
+template <int width>
+DSTRAIN_INLINE void swap_blocks(Floats16* rows) {
+  Words16 first;
+  Words16 second;
+  for (std::uint32_t lane = 0; lane < 16; ++lane) {
+    const bool low = (lane & width) == 0;
+    first[lane] = low ? lane : 16 + lane - width;
+    second[lane] = low ? lane + width : 16 + lane;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) {
+    if ((i & width) != 0) continue;
+    const Floats16 upper = rows[i];
+    const Floats16 lower = rows[i + width];
+    rows[i] = __builtin_shuffle(upper, lower, first);
+    rows[i + width] = __builtin_shuffle(upper, lower, second);
+  }
+}
+
+DSTRAIN_INLINE void transpose16(Floats16* rows) {
+  swap_blocks<8>(rows);
+  swap_blocks<4>(rows);
+  swap_blocks<2>(rows);
+  swap_blocks<1>(rows);
+}
+
+}  // namespace dstrain::ops

@@ -1,0 +1,121 @@
+#include "runtime/ops/panels.h"
+
+#include <catch2/catch.hpp>
+
+#include "runtime/base/units.h"
+#include "tests/support/random_values.h"
+
+namespace dstrain {
+namespace {
+
+struct Sizes {
+  std::int64_t rows, columns;
+};
+
+std::vector<BFloat16> rounded(const std::vector<float>& values) {
+  std::vector<BFloat16> result;
+  for (const float value : values) result.push_back(to_bfloat16(value));
+  return result;
+}
+
+/// The values that a matrix of `dtype` holds, as f32.
+std::vector<float> held(const std::vector<float>& values, DType dtype) {
+  if (dtype == DType::f32) return values;
+  std::vector<float> result;
+  for (const BFloat16 value : rounded(values)) result.push_back(to_float(value));
+  return result;
+}
+
+/// Reads element i of memory that holds `dtype`.
+float element(const std::vector<std::byte>& memory, DType dtype, std::int64_t i) {
+  if (dtype == DType::f32) return reinterpret_cast<const float*>(memory.data())[i];
+  return to_float(reinterpret_cast<const BFloat16*>(memory.data())[i]);
+}
+
+struct Case {
+  Sizes sizes;
+  DType from;
+  DType to;
+  bool transposed;
+};
+
+Case any_case() {
+  return {GENERATE(Sizes{1, 1}, Sizes{16, 64}, Sizes{17, 65}, Sizes{100, 130}, Sizes{33, 31}),
+          GENERATE(DType::f32, DType::bf16), GENERATE(DType::f32, DType::bf16),
+          GENERATE(false, true)};
+}
+
+/// A matrix as it is stored, and its values.
+struct Stored {
+  explicit Stored(const Case& of)
+      : wide(held(test::random_values(of.sizes.rows * of.sizes.columns, 7), of.from)),
+        narrow(rounded(wide)) {
+    const Shape shape = of.transposed ? Shape{of.sizes.columns, of.sizes.rows}
+                                      : Shape{of.sizes.rows, of.sizes.columns};
+    matrix.view = of.from == DType::f32 ? TensorView(wide, shape) : TensorView(narrow, shape);
+    matrix.transposed = of.transposed;
+  }
+  [[nodiscard]] float at(std::int64_t row, std::int64_t column) const {
+    const std::int64_t stride = matrix.view.shape()[1];
+    return wide[static_cast<std::size_t>(matrix.transposed ? column * stride + row
+                                                           : row * stride + column)];
+  }
+  std::vector<float> wide;
+  std::vector<BFloat16> narrow;
+  ops::StoredMatrix matrix;
+};
+
+TEST_CASE("Panels: each element has its place and padding is zero", "[ops][panels]") {
+  const Case of = any_case();
+  const auto [rows, columns] = of.sizes;
+  CAPTURE(rows, columns, of.from, of.to, of.transposed);
+  const Stored stored(of);
+  const std::int64_t numel = ops::panels_numel(rows, columns, of.to);
+  std::vector<std::byte> panels(static_cast<std::size_t>(numel * size_of(of.to)), std::byte{0x55});
+  ops::pack_panels(stored.matrix, of.to, panels.data());
+  const std::int64_t padded_rows = round_up(rows, ops::panel_row_padding(of.to));
+  const std::int64_t pair = of.to == DType::f32 ? 1 : 2;
+  int wrong = 0;
+  for (std::int64_t i = 0; i < padded_rows; ++i) {
+    for (std::int64_t j = 0; j < round_up(columns, 64); ++j) {
+      const bool inside = i < rows && j < columns;
+      const float expected = inside ? held({stored.at(i, j)}, of.to)[0] : 0.0F;
+      const std::int64_t place =
+          j / 64 * padded_rows * 64 + i / pair * pair * 64 + j % 64 * pair + i % pair;
+      if (element(panels, of.to, place) != expected) ++wrong;
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("Panels: a range of rows is copied dense", "[ops][panels]") {
+  const Case of = any_case();
+  const auto [rows, columns] = of.sizes;
+  const ops::RowRange range{rows / 3, rows - rows / 3};
+  CAPTURE(rows, columns, of.from, of.to, of.transposed);
+  const Stored stored(of);
+  std::vector<std::byte> copy(static_cast<std::size_t>(range.count * columns * size_of(of.to)));
+  ops::copy_rows(stored.matrix, range, of.to, copy.data());
+  int wrong = 0;
+  for (std::int64_t i = 0; i < range.count; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const float expected = held({stored.at(range.begin + i, j)}, of.to)[0];
+      if (element(copy, of.to, i * columns + j) != expected) ++wrong;
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("Panels: conversion rounds each element", "[ops][panels]") {
+  const std::int64_t count = GENERATE(1, 16, 40, 20000);
+  std::vector<float> values = test::random_values(count, 3);
+  std::vector<BFloat16> narrow(values.size());
+  std::vector<float> back(values.size());
+  ops::convert({values, {count}}, {narrow, {count}});
+  ops::convert({narrow, {count}}, {back, {count}});
+  CHECK(narrow == rounded(values));
+  CHECK(back == held(values, DType::bf16));
+}
+
+}  // namespace
+}  // namespace dstrain

@@ -1,0 +1,53 @@
+#include "runtime/optim/adamw.h"
+
+#include <array>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/random_values.h"
+
+namespace dstrain {
+namespace {
+
+struct Run {
+  std::vector<float> parameters = test::random_values(1001, 1);
+  std::vector<float> exp_avg = std::vector<float>(1001);
+  std::vector<float> exp_avg_sq = std::vector<float>(1001);
+};
+
+/// Three steps; the last working copy is left in `working`.
+Run train(const config::AdamSettings& settings, std::span<BFloat16> working) {
+  const optim::AdamW optimizer(settings);
+  Stream stream(Stream::Mode::inline_on_caller);
+  Run run;
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    const std::vector<float> gradients =
+        test::random_values(1001, static_cast<std::uint64_t>(step) + 10);
+    const std::array<std::span<float>, 2> states{run.exp_avg, run.exp_avg_sq};
+    optimizer.step({.parameters = run.parameters,
+                    .gradients = gradients,
+                    .states = states,
+                    .working = working},
+                   {.step = step, .learning_rate = 0.01, .gradient_scale = 0.5}, stream);
+  }
+  return run;
+}
+
+TEST_CASE("AdamW optimizer: the working copy follows the master parameters", "[optim][adamw]") {
+  config::AdamSettings settings;
+  settings.weight_decay = 0.1;
+  settings.decoupled_decay = GENERATE(true, false);
+  std::vector<BFloat16> working(1001);
+  const Run plain = train(settings, {});
+  const Run copied = train(settings, working);
+  CHECK(plain.parameters == copied.parameters);
+  CHECK(plain.exp_avg == copied.exp_avg);
+  CHECK(plain.exp_avg_sq == copied.exp_avg_sq);
+  for (std::size_t i = 0; i < working.size(); ++i) {
+    CHECK((working[i] == to_bfloat16(plain.parameters[i])));
+  }
+}
+
+}  // namespace
+}  // namespace dstrain
