@@ -62,13 +62,15 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments, int worl
   Options options = parse(arguments);
   if (world_size > 1) fail(ErrorCode::usage, "generate runs on one rank; leave --num_gpus out");
   GenerateSetup setup{std::move(options.prompt), options.sampling, {}, {}};
-  setup.model = model::make_gpt2(model_config({.directory = options.directory}));
+  const model::Gpt2Config sizes = model_config({.directory = options.directory});
+  auto weights =
+      std::make_unique<model::HfWeights>(options.directory, model::make_gpt2(sizes).parameters());
+  setup.model = model::make_gpt2(sizes, weights->dtype());
   if (setup.model.vocabulary < data::byte_vocabulary) {
     fail(ErrorCode::input, "{}: a vocabulary of {} does not hold the byte tokenizer's 256 ids",
          options.directory, setup.model.vocabulary);
   }
-  setup.parameters =
-      std::make_unique<model::HfWeights>(options.directory, setup.model.parameters());
+  setup.parameters = std::move(weights);
   return setup;
 }
 

@@ -91,7 +91,7 @@ TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace pl
   TrainSetup setup;
   // Once without anything known, to learn which model and data are meant; then with both.
   setup.settings = config::resolve(options, {});
-  setup.model = model::make_gpt2(model_config(setup.settings.model));
+  setup.model = model::make_gpt2(model_config(setup.settings.model), setup.settings.dtype);
   open_data(setup, setup.settings.data);
   const config::DataSettings data = setup.settings.data;
   setup.settings = config::resolve(

@@ -50,6 +50,8 @@ void ShardedStore::load(const model::ParameterSource& source, StreamView stream)
   parameters_.load(source, masters ? parts_.states : nullptr, stream);
 }
 
+void ShardedStore::expect(std::span<const int> /*units*/, std::int64_t /*rounds*/) {}
+
 std::span<const TensorView> ShardedStore::acquire(int unit, StreamView stream) {
   DSTRAIN_CHECK(leased_ == -1, "unit {} is still in use", leased_);
   leased_ = unit;

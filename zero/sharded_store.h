@@ -48,6 +48,7 @@ class ShardedStore final : public engine::ParameterStore {
   ShardedStore(Parts parts, Options options, StreamView stream);
 
   void load(const model::ParameterSource& source, StreamView stream) override;
+  void expect(std::span<const int> units, std::int64_t rounds) override;
   std::span<const TensorView> acquire(int unit, StreamView stream) override;
   void release(int unit, StreamView stream) override;
   void begin(engine::MicroStep micro_step) override;

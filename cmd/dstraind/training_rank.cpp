@@ -6,6 +6,7 @@
 
 #include "cmd/dstraind/stop_signal.h"
 #include "runtime/engine/model_saver.h"
+#include "runtime/engine/profile_report.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -15,30 +16,51 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
+bool overlaps(const TrainSetup& setup, const WorkerEnv& worker) {
+  return setup.settings.zero.overlap && worker.world_size > 1;
+}
+
+std::unique_ptr<profile::Timeline> make_timeline(const TrainSetup& setup, const Clock& clock) {
+  if (setup.settings.output.profile.empty()) return nullptr;
+  return std::make_unique<profile::Timeline>(clock);
+}
+
+std::unique_ptr<engine::RecordedCommunicator> record(comm::Communicator& communicator,
+                                                     profile::Timeline* timeline) {
+  if (timeline == nullptr) return nullptr;
+  return std::make_unique<engine::RecordedCommunicator>(communicator, *timeline);
+}
+
 }  // namespace
 
 TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker)
     : setup_(std::move(setup)),
       worker_(worker),
+      communication_(overlaps(setup_, worker_) ? Stream::Mode::worker_thread
+                                               : Stream::Mode::inline_on_caller),
+      streams_(overlaps(setup_, worker_) ? Streams(compute_, communication_) : Streams(compute_)),
       memory_(worker.device_memory_bytes),
       world_(comm::join_world(worker)),
+      timeline_(make_timeline(setup_, clock_)),
+      recorded_(record(*world_.communicator, timeline_.get())),
+      communicator_(recorded_ ? *recorded_ : *world_.communicator),
       runs_(zero::optimizer_runs(*setup_.layout, setup_.settings.zero.stage)),
       optimizer_(setup_.settings.optimizer),
       states_(runs_,
               zero::state_count(optimizer_.state_names().size(), setup_.model.dtype),
               memory_.optimizer,
-              stream_),
+              compute_),
       store_({*setup_.layout,
-              *world_.communicator,
+              communicator_,
               {memory_.parameters, memory_.gradients, memory_.buffers},
               &optimizer_,
               &states_},
              {setup_.settings.zero.stage, setup_.settings.zero.reduce_bucket_numel},
-             stream_),
-      engine_({setup_.model, store_, *world_.communicator, matmuls_, memory_.activations},
+             compute_),
+      engine_({setup_.model, store_, communicator_, matmuls_, memory_.activations, timeline_.get()},
               setup_.engine,
-              stream_) {
-  store_.load(*setup_.initial_parameters, stream_);
+              streams_) {
+  store_.load(*setup_.initial_parameters, compute_);
 }
 
 engine::Trainer::Outcome TrainingRank::train() {
@@ -53,28 +75,38 @@ engine::Trainer::Outcome TrainingRank::train() {
   if (setup_.validation_tokens) validation.emplace(*setup_.validation_tokens, place);
   std::optional<monitor::MetricsFile> metrics;
   if (worker_.rank == 0) metrics.emplace(settings.output.directory + "/metrics.jsonl");
-  const SteadyClock clock;
+  if (timeline_) {
+    communicator_.barrier(streams_.communication);
+    timeline_->set_origin();
+  }
   engine::Trainer trainer({.settings = settings,
                            .model = setup_.model,
                            .engine = engine_,
-                           .communicator = *world_.communicator,
+                           .communicator = communicator_,
                            .device_memory = memory_.ledger,
-                           .clock = clock,
+                           .clock = clock_,
                            .training_data = training,
                            .validation_data = validation ? &*validation : nullptr,
                            .metrics = metrics ? &*metrics : nullptr,
+                           .timeline = timeline_.get(),
                            .say = say,
                            .stop_requested =
                                [] {
                                  return stop_signal() != 0;
                                }},
-                          stream_);
-  return trainer.run();
+                          streams_);
+  const engine::Trainer::Outcome outcome = trainer.run();
+  if (timeline_) {
+    // Not through the recorded communicator: its spans are being read.
+    engine::write_profile(*timeline_, setup_.model, *world_.communicator, settings.output.profile,
+                          streams_.communication);
+  }
+  return outcome;
 }
 
 void TrainingRank::save() {
-  engine::save_model(setup_.model, store_, *world_.communicator, setup_.settings.output.directory,
-                     stream_);
+  engine::save_model(setup_.model, store_, communicator_, setup_.settings.output.directory,
+                     streams_);
 }
 
 }  // namespace dstrain::cmd

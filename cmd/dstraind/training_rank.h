@@ -1,7 +1,10 @@
 #pragma once
+#include <memory>
+
 #include "cmd/train_setup.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/make_communicator.h"
+#include "runtime/engine/recorded_communicator.h"
 #include "runtime/engine/trainer.h"
 #include "runtime/optim/adamw.h"
 #include "zero/resident_states.h"
@@ -39,9 +42,15 @@ class TrainingRank {
  private:
   TrainSetup setup_;
   WorkerEnv worker_;
-  Stream stream_{Stream::Mode::inline_on_caller};
+  SteadyClock clock_;
+  Stream compute_{Stream::Mode::inline_on_caller};
+  Stream communication_;  ///< used only when communication overlaps
+  Streams streams_;
   DeviceMemory memory_;
   comm::World world_;
+  std::unique_ptr<profile::Timeline> timeline_;             ///< null without --profile
+  std::unique_ptr<engine::RecordedCommunicator> recorded_;  ///< likewise
+  comm::Communicator& communicator_;
   ops::Matmuls matmuls_;
   std::vector<std::int64_t> runs_;
   optim::AdamW optimizer_;

@@ -17,4 +17,9 @@ int compute_threads();
 /// walks into them and would run ten times slower.
 void flush_denormals_in_compute_threads();
 
+/// Makes the calling thread one that helps the computing ones, by communicating or loading: what
+/// it gives to parallel_for runs on it alone, denormals are flushed, and it may run on every core
+/// of the process, although OMP_PROC_BIND may have narrowed the thread that started it to one.
+void become_helper_thread();
+
 }  // namespace dstrain

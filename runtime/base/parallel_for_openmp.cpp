@@ -1,5 +1,9 @@
+#include <cstddef>
+#include <vector>
+
 #include <immintrin.h>
 #include <omp.h>
+#include <sched.h>
 
 #include "runtime/base/parallel_for.h"
 
@@ -8,6 +12,20 @@ namespace {
 
 /// Flush-to-zero and denormals-are-zero bits of the SSE control register.
 constexpr unsigned flush_denormals = 0x8040;
+
+/// The cores that the OpenMP threads are bound to together are those that the process was started
+/// with. Without binding there are no places, and nothing was narrowed.
+void leave_own_place() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> ids(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, ids.data());
+    for (const int id : ids) CPU_SET(static_cast<std::size_t>(id), &cores);
+  }
+  // Refused at worst, and then the thread runs where it was.
+  if (CPU_COUNT(&cores) > 0) ::sched_setaffinity(0, sizeof cores, &cores);
+}
 
 }  // namespace
 
@@ -23,6 +41,12 @@ int compute_threads() {
 void flush_denormals_in_compute_threads() {
 #pragma omp parallel
   { _mm_setcsr(_mm_getcsr() | flush_denormals); }
+}
+
+void become_helper_thread() {
+  omp_set_num_threads(1);  // of the regions that this thread opens
+  _mm_setcsr(_mm_getcsr() | flush_denormals);
+  leave_own_place();
 }
 
 }  // namespace dstrain

@@ -23,4 +23,8 @@ void flush_denormals_in_compute_threads() {
   _mm_setcsr(_mm_getcsr() | flush_denormals);
 }
 
+void become_helper_thread() {
+  flush_denormals_in_compute_threads();
+}
+
 }  // namespace dstrain

@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 
+#include "runtime/device/memory_resource.h"
 #include "runtime/device/stream.h"
 #include "runtime/tensor/tensor_view.h"
 
@@ -24,6 +25,11 @@ class Communicator {
   virtual ~Communicator() = default;
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
+
+  /// Memory whose tensors the collectives of this communicator move without staging; any other
+  /// works too, on some ranks or all. What is allocated there must be freed before the communicator
+  /// goes. Host memory, where nothing is gained by another.
+  [[nodiscard]] virtual MemoryResource& memory() { return host_memory_; }
 
   /// whole[r] = shard of rank r, for each r; whole has size() times the elements of shard. `shard`
   /// may be this rank's own part of `whole`.
@@ -54,6 +60,9 @@ class Communicator {
   /// Makes every blocked or later operation of this group fail with Error{aborted}, on all ranks
   /// it can reach. Thread-safe.
   virtual void abort() noexcept = 0;
+
+ private:
+  HostMemory host_memory_;
 };
 
 }  // namespace dstrain::comm

@@ -9,35 +9,36 @@ namespace {
 /// Floats summed at a time: 4 KiB stay in the first-level cache while the terms stream by.
 constexpr std::int64_t block_numel = 1024;
 
-// ivdep: the terms and the sum are the same memory or disjoint, so no iteration sees another's.
-void add_two(const float* first, const float* second, float* sum, std::int64_t numel) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < numel; ++i) sum[i] = first[i] + second[i];
-}
-
 /// Through a local block, because `sum` may be a term that is still to be read.
 void add_block(std::span<const float* const> terms,
                std::int64_t offset,
                float* sum,
-               std::int64_t numel) {
+               std::int64_t numel,
+               Writes writes) {
   std::array<float, block_numel> partial;
-  add_two(terms[0] + offset, terms[1] + offset, partial.data(), numel);
-  for (std::size_t r = 2; r < terms.size(); ++r) {
-    add_two(partial.data(), terms[r] + offset, partial.data(), numel);
+  const float* so_far = terms[0] + offset;
+  for (std::size_t r = 1; r + 1 < terms.size(); ++r) {
+    add_floats(so_far, terms[r] + offset, partial.data(), numel, Writes::cached);
+    so_far = partial.data();
   }
-  std::copy_n(partial.data(), numel, sum + offset);
+  add_floats(so_far, terms.back() + offset, sum + offset, numel, writes);
 }
 
 }  // namespace
 
-void add_in_rank_order(std::span<const float* const> terms, float* sum, std::int64_t numel) {
+void add_in_rank_order(std::span<const float* const> terms,
+                       float* sum,
+                       std::int64_t numel,
+                       Writes writes) {
   if (terms.size() == 1) {
-    if (terms[0] != sum) std::copy_n(terms[0], numel, sum);
+    copy_bytes(terms[0], sum, numel * Bytes{sizeof(float)}, writes);
   } else if (terms.size() == 2) {
-    add_two(terms[0], terms[1], sum, numel);
+    add_floats(terms[0], terms[1], sum, numel, writes);
   } else {
+    // A sum in the place of a term has its lines in the cache already.
+    if (std::ranges::find(terms, sum) != terms.end()) writes = Writes::cached;
     for (std::int64_t offset = 0; offset < numel; offset += block_numel) {
-      add_block(terms, offset, sum, std::min(block_numel, numel - offset));
+      add_block(terms, offset, sum, std::min(block_numel, numel - offset), writes);
     }
   }
 }

@@ -17,6 +17,7 @@ Resolver::Resolver(const TrainOptions& options, const DsConfig& config, const Co
 Resolved Resolver::run() {
   resolve_batch();
   resolve_clipping();
+  resolve_precision();
   resolve_optimizer();
   resolve_schedule();
   resolve_zero();
@@ -33,14 +34,6 @@ void Resolver::decided_json(std::string_view path, std::string json, const std::
   result_.effective.push_back({std::string(path), std::move(json), origin});
 }
 
-void Resolver::decided(std::string_view path, double value, const std::string& origin) {
-  decided_json(path, fmt::format("{}", value), origin);
-}
-
-void Resolver::decided(std::string_view path, std::int64_t value, const std::string& origin) {
-  decided_json(path, fmt::format("{}", value), origin);
-}
-
 void Resolver::disagree(std::string_view path,
                         const std::string& given,
                         const std::string& flag,
@@ -51,10 +44,13 @@ void Resolver::disagree(std::string_view path,
                             given, flag, flag_value));
 }
 
-double Resolver::pick(std::string_view path, const Flag<double>& flag, double fallback) {
-  const std::optional<double> given = config_.number(path);
+template <class T>
+T Resolver::choose(std::string_view path,
+                   const std::optional<T>& given,
+                   const Flag<T>& flag,
+                   T fallback) {
   check_agreement(path, given, flag);
-  double value = fallback;
+  T value = fallback;
   std::string origin = "default";
   if (given) {
     value = *given;
@@ -69,6 +65,14 @@ double Resolver::pick(std::string_view path, const Flag<double>& flag, double fa
   return value;
 }
 
+double Resolver::pick(std::string_view path, const Flag<double>& flag, double fallback) {
+  return choose(path, config_.number(path), flag, fallback);
+}
+
+bool Resolver::pick(std::string_view path, const Flag<bool>& flag, bool fallback) {
+  return choose(path, config_.boolean(path), flag, fallback);
+}
+
 std::int64_t Resolver::pick(std::string_view path, std::int64_t automatic, std::int64_t fallback) {
   const std::optional<std::int64_t> given = config_.integer(path);
   const bool computed = config_.is_auto(path) && automatic >= 0;
@@ -80,7 +84,7 @@ std::int64_t Resolver::pick(std::string_view path, std::int64_t automatic, std::
 bool Resolver::pick(std::string_view path, bool fallback) {
   const std::optional<bool> given = config_.boolean(path);
   const bool value = given.value_or(fallback);
-  decided_json(path, value ? "true" : "false", given ? "file" : "default");
+  decided(path, value, given ? "file" : "default");
   return value;
 }
 
@@ -88,6 +92,17 @@ void Resolver::resolve_clipping() {
   constexpr std::string_view path = "gradient_clipping";
   constexpr double deepspeed_default = 1.0;
   result_.settings.gradient_clipping = pick(path, options_.max_grad_norm, deepspeed_default);
+}
+
+void Resolver::resolve_precision() {
+  constexpr std::string_view enabled = "bf16.enabled";
+  constexpr std::string_view parameters = "data_types.param_dtype";
+  if (!pick(enabled, options_.bf16, false)) return;
+  result_.settings.dtype = DType::bf16;
+  if (config_.text_of(parameters)) {  // "fp32", as nothing else is accepted
+    problems_.add(config_.position(parameters), parameters,
+                  "is \"fp32\", but bf16 is enabled; leave out one of them");
+  }
 }
 
 void Resolver::warn_stage(std::string_view path, int lowest_stage, std::string_view meaning) {
@@ -109,9 +124,18 @@ void Resolver::resolve_zero() {
       pick(in + "stage3_param_persistence_threshold", tenfold, zero.persistence_threshold_numel);
   zero.persistence_total_numel =
       pick(in + "stage3_model_persistence_threshold", -1, zero.persistence_total_numel);
+  zero.overlap = pick(in + "overlap_comm", zero.stage == 3);  // DeepSpeed's default
+  const std::int64_t most_of_squared = hidden > 0 ? squared * 9 / 10 : -1;
+  zero.prefetch_numel =
+      pick(in + "stage3_prefetch_bucket_size", most_of_squared, zero.prefetch_numel);
+  zero.live_numel = pick(in + "stage3_max_live_parameters", -1, zero.live_numel);
+  zero.reuse_numel = pick(in + "stage3_max_reuse_distance", -1, zero.reuse_numel);
   warn_stage(in + "reduce_bucket_size", 2, "gradients are reduced once per step");
-  warn_stage(in + "stage3_param_persistence_threshold", 3, "every rank has all parameters");
-  warn_stage(in + "stage3_model_persistence_threshold", 3, "every rank has all parameters");
+  for (const char* key :
+       {"stage3_param_persistence_threshold", "stage3_model_persistence_threshold",
+        "stage3_prefetch_bucket_size", "stage3_max_live_parameters", "stage3_max_reuse_distance"}) {
+    warn_stage(in + key, 3, "every rank has all parameters");
+  }
 }
 
 void Resolver::resolve_model() {
@@ -149,7 +173,8 @@ void Resolver::resolve_rest() {
   settings.output = {.directory = options_.output_dir.value,
                      .overwrite = options_.overwrite_output_dir.value,
                      .logging_steps = options_.logging_steps.value,
-                     .eval_steps = options_.eval_steps.value};
+                     .eval_steps = options_.eval_steps.value,
+                     .profile = options_.profile.value};
   settings.max_steps = std::max<std::int64_t>(0, options_.max_steps.value);
   settings.num_train_epochs = options_.num_train_epochs.value;
   settings.seed = static_cast<std::uint64_t>(options_.seed.value);

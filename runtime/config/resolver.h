@@ -20,10 +20,15 @@ class Resolver {
   /// The configuration's value, else the typed option's, else `fallback` (for "auto": the option's
   /// default). Disagreement is a problem.
   double pick(std::string_view path, const Flag<double>& flag, double fallback);
+  bool pick(std::string_view path, const Flag<bool>& flag, bool fallback);
   std::int64_t pick(std::string_view path, std::int64_t automatic, std::int64_t fallback);
   bool pick(std::string_view path, bool fallback);
-  void decided(std::string_view path, double value, const std::string& origin);
-  void decided(std::string_view path, std::int64_t value, const std::string& origin);
+  template <class T>
+  T choose(std::string_view path, const std::optional<T>& given, const Flag<T>& flag, T fallback);
+  template <class T>
+  void decided(std::string_view path, T value, const std::string& origin) {
+    decided_json(path, fmt::format("{}", value), origin);
+  }
   void decided_json(std::string_view path, std::string json, const std::string& origin);
   template <class T>
   void check_agreement(std::string_view path, const std::optional<T>& given, const Flag<T>& flag) {
@@ -39,6 +44,7 @@ class Resolver {
   void resolve_optimizer();
   void resolve_betas();
   void resolve_clipping();
+  void resolve_precision();
   void resolve_schedule();
   void resolve_warmup_lr();
   void resolve_zero();

@@ -7,11 +7,9 @@ namespace {
 
 using enum KeyType;
 
-constexpr std::string_view half = "16-bit training";
-
 constexpr std::array keys{
     group("fp16"),
-    off_only("fp16.enabled", boolean, "false", half).or_auto(),
+    off_only("fp16.enabled", boolean, "false", "fp16 training").or_auto(),
     inert("fp16.auto_cast", boolean, "false"),
     inert("fp16.loss_scale", number, "0").at_least(0),
     inert("fp16.initial_scale_power", integer, "16"),
@@ -21,11 +19,14 @@ constexpr std::array keys{
     inert("fp16.min_loss_scale", number, "1"),
     inert("fp16.fp16_master_weights_and_grads", boolean, "false"),
     group("bf16"),
-    off_only("bf16.enabled", boolean, "false", half).or_auto(),
-    inert("bf16.immediate_grad_update", boolean, "false"),
-    inert("bf16.check_grad_overflow", boolean, "true"),
-    inert("bf16.bf16_master_weights_and_grads", boolean, "false"),
-    inert("bf16.bf16_optimizer_states", boolean, "false"),
+    implemented("bf16.enabled", boolean, "false").or_auto(),
+    hint("bf16.immediate_grad_update",
+         boolean,
+         "false",
+         "gradients are fp32 from the start and added up as they are made"),
+    off_only("bf16.check_grad_overflow", boolean, "true", "taking steps that are not finite"),
+    off_only("bf16.bf16_master_weights_and_grads", boolean, "false", "training without masters"),
+    off_only("bf16.bf16_optimizer_states", boolean, "false", "16-bit optimizer states"),
     group("amp").or_more(),
     off_only("amp.enabled", boolean, "false", "automatic mixed precision (apex)").or_auto(),
     inert("amp.opt_level", text, "O1").or_auto(),

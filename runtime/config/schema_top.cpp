@@ -50,7 +50,7 @@ constexpr std::array keys{
     group("data_types"),
     off_only("data_types.grad_accum_dtype", text, "null|fp32", "16-bit gradients")
         .one_of("fp32|fp16|bf16"),
-    off_only("data_types.param_dtype", text, "null|fp32", "16-bit parameters")
+    off_only("data_types.param_dtype", text, "null|fp32", "16 bits by this key, not bf16.enabled,")
         .one_of("fp32|fp16|bf16"),
     off_only("data_types.buffer_dtype", text, "null|fp32", "16-bit buffers")
         .one_of("fp32|fp16|bf16"),

@@ -20,6 +20,10 @@ constexpr std::array keys{
     implemented(
         "zero_optimization.stage3_model_persistence_threshold", integer, "9223372036854775807")
         .at_least(0),
+    implemented("zero_optimization.overlap_comm", boolean, "null"),
+    implemented("zero_optimization.stage3_prefetch_bucket_size", integer, "5e7").at_least(0),
+    implemented("zero_optimization.stage3_max_live_parameters", integer, "1e9").at_least(0),
+    implemented("zero_optimization.stage3_max_reuse_distance", integer, "1e9").at_least(0),
 
     hint("zero_optimization.contiguous_gradients",
          boolean,
@@ -42,18 +46,11 @@ constexpr std::array keys{
          "5e8",
          "weights are gathered unit by unit")
         .at_least(0),
-    hint("zero_optimization.overlap_comm",
-         boolean,
-         "null",
-         "dstrain decides what overlaps; results do not depend on it"),
     hint("zero_optimization.sub_group_size",
          integer,
          "1e9",
          "the optimizer updates a rank's whole shard at once")
         .at_least(0),
-    hint("zero_optimization.stage3_prefetch_bucket_size", integer, "5e7", as_recorded).at_least(0),
-    hint("zero_optimization.stage3_max_live_parameters", integer, "1e9", as_recorded).at_least(0),
-    hint("zero_optimization.stage3_max_reuse_distance", integer, "1e9", as_recorded).at_least(0),
     hint("zero_optimization.stage3_gather_16bit_weights_on_model_save",
          boolean,
          "false",

@@ -157,12 +157,8 @@ const std::array rows{
             .help = "of weights, shuffling and dropout (42)",
             .minimum = 0},
 
-    FlagRow{.group = "Precision and memory",
-            .name = "bf16",
-            .target = &O::bf16,
-            .value = "",
-            .help = "not implemented yet: training is in fp32",
-            .only = "false"},
+    FlagRow{"Precision and memory", "bf16", &O::bf16, "",
+            "weights and activations in bf16; fp32 master weights"},
     FlagRow{.group = "Precision and memory",
             .name = "fp16",
             .target = &O::fp16,
@@ -228,6 +224,8 @@ const std::array rows{
             .value = "none",
             .help = "other monitors are not implemented yet",
             .only = "none"},
+    FlagRow{"Output", "profile", &O::profile, "FILE",
+            "write a timeline of all ranks (Chrome trace JSON)"},
 
     FlagRow{.group = "Configuration",
             .name = "deepspeed",

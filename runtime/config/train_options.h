@@ -55,6 +55,7 @@ struct TrainOptions {
   Flag<std::int64_t> save_total_limit;
   Flag<std::string> resume_from_checkpoint;
   Flag<std::string> report_to{"none", {}};
+  Flag<std::string> profile;
 
   Flag<std::string> deepspeed;  ///< a file, or "" when only the bare --deepspeed was typed
   Flag<std::string> deepspeed_config;
@@ -77,8 +78,9 @@ std::string ds_config_file(const TrainOptions& options);
 /// once per job, before any rank writes.
 void check_train_paths(const TrainOptions& options);
 
-/// Makes the output directory and checks that the run can write its files there. Throws
-/// Error{usage}. To be called once per job, when everything else has been checked.
+/// Makes the output directory and checks that the run can write its files there and the profile
+/// where it shall go. Throws Error{usage}. To be called once per job, when everything else has been
+/// checked.
 void prepare_output_directory(const TrainOptions& options);
 
 /// What `train --help` prints.

@@ -64,6 +64,27 @@ void check_output(const TrainOptions& options, std::vector<std::string>& problem
   }
 }
 
+/// The parent exists by now: it may be the output directory.
+void check_profile(const Flag<std::string>& flag) {
+  if (!flag.typed()) return;
+  const fs::path path = flag.value;
+  const auto refuse = [&](const std::string& reason) {
+    fail(ErrorCode::usage, "--profile {}: {}", path.string(), reason);
+  };
+  std::error_code ignored;
+  const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  const fs::file_type type = fs::status(path, ignored).type();
+  if (path.empty()) refuse("is no file");
+  if (!fs::is_directory(parent, ignored)) refuse("there is no such directory");
+  if (type != fs::file_type::regular && type != fs::file_type::not_found) {
+    refuse("is no regular file");
+  }
+  const bool exists = type == fs::file_type::regular;
+  if (::access(exists ? path.c_str() : parent.c_str(), exists ? W_OK : W_OK | X_OK) != 0) {
+    refuse("cannot be written: " + std::generic_category().message(errno));
+  }
+}
+
 }  // namespace
 
 void check_train_paths(const TrainOptions& options) {
@@ -97,6 +118,7 @@ void prepare_output_directory(const TrainOptions& options) {
   if (::access(directory.c_str(), W_OK | X_OK) != 0) {
     refuse("cannot be written to: " + std::generic_category().message(errno));
   }
+  check_profile(options.profile);
 }
 
 }  // namespace dstrain::config

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/base/units.h"
+#include "runtime/tensor/dtype.h"
 
 namespace dstrain::config {
 
@@ -44,6 +45,15 @@ struct ZeroSettings {
   std::int64_t persistence_threshold_numel = 100'000;
   /// ... as long as they have no more elements than this in all.
   std::int64_t persistence_total_numel = std::numeric_limits<std::int64_t>::max();
+  /// Communication runs beside computing, on a thread of its own.
+  bool overlap = false;
+  // Stage 3, when communication overlaps: the next unit is gathered while one computes, unless
+  // the first limit is 0 ...
+  std::int64_t prefetch_numel = 50'000'000;
+  /// ... or more elements than this would be gathered at a time.
+  std::int64_t live_numel = 1'000'000'000;
+  /// What is next used further away than this, counted in elements to gather, is dropped after use.
+  std::int64_t reuse_numel = 1'000'000'000;
 };
 
 struct ModelSettings {
@@ -65,6 +75,7 @@ struct OutputSettings {
   bool overwrite = false;
   std::int64_t logging_steps = 1;
   std::int64_t eval_steps = 0;  ///< 0: only at the end
+  std::string profile;          ///< file for the timeline; empty: nothing is recorded
 };
 
 /// Everything a training run needs, checked and with every "auto" resolved.
@@ -81,6 +92,7 @@ struct TrainSettings {
   std::int64_t max_steps = 0;  ///< 0: num_train_epochs decides
   double num_train_epochs = 3;
   double gradient_clipping = 0;  ///< largest global norm; 0: none
+  DType dtype = DType::f32;      ///< f32, or bf16: weights and activations, over f32 masters
   std::uint64_t seed = 42;
   bool gradient_checkpointing = false;
   std::int64_t steps_per_print = 0;   ///< of the progress line; 0: as logging_steps

@@ -41,6 +41,16 @@ class StreamWorker {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 
+  void check() {
+    const std::lock_guard lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+  void wait_until_idle() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return tasks_.empty() && !busy_; });
+  }
+
  private:
   struct Task {
     std::function<void()> run;
@@ -48,7 +58,7 @@ class StreamWorker {
   };
 
   void run() {
-    flush_denormals_in_compute_threads();
+    become_helper_thread();
     std::unique_lock lock(mutex_);
     while (true) {
       changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
@@ -93,6 +103,14 @@ void Stream::enqueue(std::function<void()> task, OnFailure on_failure) {
 
 void Stream::synchronize() {
   if (worker_) worker_->synchronize();
+}
+
+void Stream::check() const {
+  if (worker_) worker_->check();
+}
+
+void Stream::wait_until_idle() noexcept {
+  if (worker_) worker_->wait_until_idle();
 }
 
 struct Event::State {

@@ -49,6 +49,14 @@ class Stream {
   /// Blocks until all launched work is done; rethrows the first exception of the worker.
   void synchronize();
 
+  /// Rethrows the first exception of the worker, if there is one by now, and keeps it: for who
+  /// waits for an event and wants to hear at once that the work before it has failed.
+  void check() const;
+
+  /// Blocks until all launched work is done or dropped. Throws nothing and keeps a failure: for
+  /// owners of memory that the work uses.
+  void wait_until_idle() noexcept;
+
  private:
   friend class StreamWorker;
   enum class OnFailure : std::uint8_t { skip, run };
@@ -72,9 +80,25 @@ class StreamView {
     stream_->launch_always(std::forward<Task>(task));
   }
   void synchronize() const { stream_->synchronize(); }
+  void check() const { stream_->check(); }
+  void wait_until_idle() const noexcept { stream_->wait_until_idle(); }
+  /// Whether both are the same stream.
+  friend bool operator==(StreamView a, StreamView b) noexcept { return a.stream_ == b.stream_; }
 
  private:
   Stream* stream_;
+};
+
+/// Where the work of a rank runs. Communication that has a stream of its own overlaps with
+/// computing; with one stream for both it does not.
+struct Streams {
+  Streams(StreamView both) noexcept : Streams(both, both) {}  // NOLINT(google-explicit-constructor)
+  Streams(Stream& both) noexcept : Streams(both, both) {}     // NOLINT(google-explicit-constructor)
+  Streams(StreamView compute_on, StreamView communicate_on) noexcept
+      : compute(compute_on), communication(communicate_on) {}
+  [[nodiscard]] bool overlap() const noexcept { return !(compute == communication); }
+  StreamView compute;
+  StreamView communication;
 };
 
 /// A point in a stream's work that another stream can wait for. Copies share the point. A stream

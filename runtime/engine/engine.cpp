@@ -19,6 +19,12 @@ std::int64_t counted_labels(std::span<const MicroBatch> batches) {
   return count;
 }
 
+std::vector<int> units_of(const Frame& frame) {
+  std::vector<int> units;
+  for (const FrameCall& call : frame.calls()) units.push_back(call.unit);
+  return units;
+}
+
 }  // namespace
 
 /// What the calls of one micro-batch have in common.
@@ -36,14 +42,16 @@ Bytes Engine::activation_bytes(const model::Model& model, const Options& options
                   Frame::bytes(model, {options.shape, options.mode}));
 }
 
-Engine::Engine(Parts parts, Options options, StreamView stream)
+Engine::Engine(Parts parts, Options options, Streams streams)
     : parts_(parts),
       options_(options),
-      stream_(stream),
-      memory_(activation_bytes(parts.model, options), parts.activations, stream),
-      inference_(parts.model, {options.shape, FrameMode::inference}, memory_.bytes()) {
+      streams_(streams),
+      memory_(activation_bytes(parts.model, options), parts.activations, streams.compute),
+      inference_(parts.model, {options.shape, FrameMode::inference}, memory_.bytes()),
+      inference_units_(units_of(inference_)) {
   if (options.mode != FrameMode::inference) {
     training_.emplace(parts.model, Frame::Options{options.shape, options.mode}, memory_.bytes());
+    training_units_ = units_of(*training_);
   }
 }
 
@@ -69,15 +77,23 @@ model::UnitCall Engine::unit_call(const FrameCall& call, const Context& context)
 
 void Engine::run_call(const FrameCall& call, const Context& context) {
   const model::Unit& unit = *parts_.model.units[static_cast<std::size_t>(call.unit)];
+  const StreamView stream = streams_.compute;
   model::UnitCall arguments = unit_call(call, context);
-  arguments.parameters = parts_.store.acquire(call.unit, stream_);
-  if (call.pass == Pass::forward || call.recompute) unit.forward(arguments, stream_);
-  if (call.pass == Pass::backward) {
-    arguments.parameter_gradients = parts_.store.gradients(call.unit, stream_);
-    unit.backward(arguments, stream_);
+  arguments.parameters = parts_.store.acquire(call.unit, stream);
+  if (call.pass == Pass::forward || call.recompute) {
+    const profile::Recording recording(
+        parts_.timeline, profile::Lane::compute,
+        call.recompute ? profile::Activity::recompute : profile::Activity::forward, call.unit);
+    unit.forward(arguments, stream);
   }
-  parts_.store.release(call.unit, stream_);
-  if (call.pass == Pass::backward) parts_.store.reduce(call.unit, stream_);
+  if (call.pass == Pass::backward) {
+    arguments.parameter_gradients = parts_.store.gradients(call.unit, stream);
+    const profile::Recording recording(parts_.timeline, profile::Lane::compute,
+                                       profile::Activity::backward, call.unit);
+    unit.backward(arguments, stream);
+  }
+  parts_.store.release(call.unit, stream);
+  if (call.pass == Pass::backward) parts_.store.reduce(call.unit, stream);
 }
 
 void Engine::run(const Frame& frame, const Context& context) {
@@ -87,7 +103,7 @@ void Engine::run(const Frame& frame, const Context& context) {
 std::int64_t Engine::count_labels(std::span<const MicroBatch> batches) {
   std::int64_t total = 0;
   for (const std::int64_t count :
-       comm::gather_values(counted_labels(batches), parts_.communicator, stream_)) {
+       comm::gather_values(counted_labels(batches), parts_.communicator, streams_.communication)) {
     total += count;
   }
   return total;
@@ -100,6 +116,7 @@ StepResult Engine::train_step(const StepInput& input) {
 
   model::LossSum own_loss;
   MicroStep micro_step{0, static_cast<std::int64_t>(input.micro_batches.size())};
+  parts_.store.expect(training_units_, micro_step.count);
   for (; micro_step.index < micro_step.count; ++micro_step.index) {
     parts_.store.begin(micro_step);
     run(training_.value(),
@@ -111,8 +128,9 @@ StepResult Engine::train_step(const StepInput& input) {
   }
 
   StepResult result;
-  result.gradient_norm = parts_.store.gradient_norm(stream_);
-  for (const double sum : comm::gather_values(own_loss.sum, parts_.communicator, stream_)) {
+  result.gradient_norm = parts_.store.gradient_norm(streams_.compute);
+  for (const double sum :
+       comm::gather_values(own_loss.sum, parts_.communicator, streams_.communication)) {
     result.loss += sum;
   }
   result.loss /= static_cast<double>(labels);
@@ -124,21 +142,23 @@ StepResult Engine::train_step(const StepInput& input) {
   }
   parts_.store.step({input.step, input.learning_rate,
                      optim::clip_scale(result.gradient_norm, options_.gradient_clipping)},
-                    stream_);
-  stream_.synchronize();
+                    streams_.compute);
+  streams_.compute.synchronize();
   return result;
 }
 
 model::LossSum Engine::evaluate(const MicroBatch& batch) {
   model::LossSum loss;
+  parts_.store.expect(inference_units_, 1);
   run(inference_, {.batch = batch, .loss = &loss});
-  stream_.synchronize();
+  streams_.compute.synchronize();
   return loss;
 }
 
 void Engine::next_token_logits(std::span<const std::int32_t> tokens, TensorView logits) {
+  parts_.store.expect(inference_units_, 1);
   run(inference_, {.batch = {tokens, {}, 0}, .logits = logits});
-  stream_.synchronize();
+  streams_.compute.synchronize();
 }
 
 }  // namespace dstrain::engine

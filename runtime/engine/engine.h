@@ -2,12 +2,14 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "runtime/comm/communicator.h"
 #include "runtime/device/buffer.h"
 #include "runtime/engine/frame.h"
 #include "runtime/engine/parameter_store.h"
 #include "runtime/model/model.h"
+#include "runtime/profile/timeline.h"
 
 namespace dstrain::engine {
 
@@ -31,8 +33,9 @@ struct StepResult {
 };
 
 /// Runs a model's units over a parameter store by the recorded schedule. Every rank of the
-/// communicator holds one and makes the same calls. Owns the frame; synchronises the stream at the
-/// end of each call.
+/// communicator holds one and makes the same calls. Owns the frame; synchronises the
+/// computing stream at the end of each call. What the ranks tell each other runs on the
+/// communicating one.
 class Engine {
  public:
   struct Parts {
@@ -41,6 +44,7 @@ class Engine {
     comm::Communicator& communicator;
     ops::Matmuls& matmuls;
     MemoryResource& activations;
+    profile::Timeline* timeline = nullptr;  ///< null: nothing is recorded
   };
   struct Options {
     model::BatchShape shape;
@@ -53,7 +57,7 @@ class Engine {
   static Bytes activation_bytes(const model::Model& model, const Options& options);
 
   /// All of `parts` must outlive the engine.
-  Engine(Parts parts, Options options, StreamView stream);
+  Engine(Parts parts, Options options, Streams streams);
 
   /// Forward and backward of all micro batches, the sum over ranks, clipping, the update. Throws
   /// Error{diverged} on every rank, with the parameters untouched, when the loss or the gradients
@@ -77,10 +81,12 @@ class Engine {
 
   Parts parts_;
   Options options_;
-  StreamView stream_;
+  Streams streams_;
   Buffer memory_;  ///< of both frames: only one is in use at a time
   Frame inference_;
   std::optional<Frame> training_;
+  std::vector<int> inference_units_;  ///< in the order of the frame's calls
+  std::vector<int> training_units_;
 };
 
 }  // namespace dstrain::engine

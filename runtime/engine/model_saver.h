@@ -7,13 +7,13 @@
 
 namespace dstrain::engine {
 
-/// Writes the model in Hugging Face layout (config.json, model.safetensors, fp32) to `directory`:
-/// rank 0 writes unit by unit, so that no rank holds more than the store's largest unit.
-/// Collective.
+/// Writes the model in Hugging Face layout (config.json, model.safetensors, in the model's dtype)
+/// to `directory`: rank 0 writes unit by unit, so that no rank holds more than the store's largest
+/// unit. Collective.
 void save_model(const model::Model& model,
                 ParameterStore& store,
                 comm::Communicator& communicator,
                 const std::filesystem::path& directory,
-                StreamView stream);
+                Streams streams);
 
 }  // namespace dstrain::engine

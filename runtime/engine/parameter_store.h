@@ -20,13 +20,19 @@ struct MicroStep {
 /// Holds the parameters, their gradients and the optimizer's states, in whatever way they are
 /// split over ranks and tiers. The engine asks for a unit's parameters before it runs the unit and
 /// hands its gradients over after; every rank makes the same calls in the same order. Stage 0 is
-/// one more implementation. Work goes to `stream`, or to streams ordered with it.
+/// one more implementation. `stream` is the one that computes: work goes to it, or to streams
+/// ordered with it.
 class ParameterStore {
  public:
   virtual ~ParameterStore() = default;
 
   /// Sets all parameters from `source`. Each rank reads only its own slices. Collective.
   virtual void load(const model::ParameterSource& source, StreamView stream) = 0;
+
+  /// Which units will be acquired next: `units` in order, `rounds` times over. Lets the store fetch
+  /// ahead; replaces what was expected before, as does an acquire() of another unit. The same on
+  /// every rank. `units` must stay until then.
+  virtual void expect(std::span<const int> units, std::int64_t rounds) = 0;
 
   /// The whole parameters that `unit` uses, owned then borrowed, in the model's dtype and the
   /// shapes of their specs, valid until release(). The addresses of a unit are the same each time.

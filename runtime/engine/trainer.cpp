@@ -37,51 +37,75 @@ MemoryPeaks peaks_of(const MemoryLedger& ledger) {
 
 }  // namespace
 
-Trainer::Trainer(Parts parts, StreamView stream)
+Trainer::Trainer(Parts parts, Streams streams)
     : parts_(std::move(parts)),
-      stream_(stream),
-      total_steps_(count_steps(parts_.settings, parts_.training_data.steps_per_epoch())) {
-  const auto rows =
-      static_cast<std::size_t>(parts_.settings.micro_batch_size * parts_.settings.data.block_size);
-  const auto micro_steps = static_cast<std::size_t>(parts_.settings.accumulation_steps);
-  tokens_.resize(rows * micro_steps);
-  labels_.resize(rows * micro_steps);
-  micro_batches_.resize(micro_steps);
-}
+      streams_(streams),
+      total_steps_(count_steps(parts_.settings, parts_.training_data.steps_per_epoch())),
+      micro_batch_tokens_(static_cast<std::size_t>(parts_.settings.micro_batch_size *
+                                                   parts_.settings.data.block_size)),
+      micro_batches_(static_cast<std::size_t>(parts_.settings.accumulation_steps)) {}
 
 bool Trainer::agreed_to_stop() {
   const std::vector<std::uint8_t> votes = comm::gather_values<std::uint8_t>(
-      parts_.stop_requested() ? 1 : 0, parts_.communicator, stream_);
+      parts_.stop_requested() ? 1 : 0, parts_.communicator, streams_.communication);
   return std::any_of(votes.begin(), votes.end(), [](std::uint8_t vote) { return vote != 0; });
 }
 
-std::span<std::int32_t> Trainer::tokens_of(std::size_t micro_step) {
-  const std::size_t rows = tokens_.size() / micro_batches_.size();
-  return std::span(tokens_).subspan(micro_step * rows, rows);
+data::StepBatches Trainer::empty_batches() const {
+  const std::size_t micro_steps = micro_batches_.size();
+  return {std::vector<std::int32_t>(micro_steps * micro_batch_tokens_),
+          std::vector<std::int32_t>(micro_steps * micro_batch_tokens_),
+          std::vector<std::int64_t>(micro_steps)};
 }
 
-std::span<std::int32_t> Trainer::labels_of(std::size_t micro_step) {
-  const std::size_t rows = labels_.size() / micro_batches_.size();
-  return std::span(labels_).subspan(micro_step * rows, rows);
+/// Runs on the prefetching thread; `step` counts from 0.
+void Trainer::load(std::int64_t step, data::StepBatches& batches) const {
+  const profile::Recording recording(parts_.timeline, profile::Lane::data, profile::Activity::load,
+                                     step + 1);
+  for (std::size_t i = 0; i < batches.first_samples.size(); ++i) {
+    const std::size_t begin = i * micro_batch_tokens_;
+    batches.first_samples[i] =
+        parts_.training_data.fill(step, static_cast<std::int64_t>(i),
+                                  std::span(batches.tokens).subspan(begin, micro_batch_tokens_),
+                                  std::span(batches.labels).subspan(begin, micro_batch_tokens_));
+  }
 }
 
-std::span<const MicroBatch> Trainer::load_step(std::int64_t step) {
+std::span<const MicroBatch> Trainer::micro_batches(const data::StepBatches& batches) {
   for (std::size_t i = 0; i < micro_batches_.size(); ++i) {
-    const std::int64_t first = parts_.training_data.fill(step - 1, static_cast<std::int64_t>(i),
-                                                         tokens_of(i), labels_of(i));
-    micro_batches_[i] = {tokens_of(i), labels_of(i), first};
+    const std::size_t begin = i * micro_batch_tokens_;
+    micro_batches_[i] = {std::span(batches.tokens).subspan(begin, micro_batch_tokens_),
+                         std::span(batches.labels).subspan(begin, micro_batch_tokens_),
+                         batches.first_samples[i]};
   }
   return micro_batches_;
+}
+
+StepResult Trainer::take_step(std::int64_t step,
+                              double learning_rate,
+                              data::BatchPrefetcher& batches) {
+  const data::StepBatches* loaded = nullptr;
+  {
+    const profile::Recording recording(parts_.timeline, profile::Lane::compute,
+                                       profile::Activity::wait);
+    loaded = &batches.take(step - 1);
+  }
+  return parts_.engine.train_step({step, learning_rate, micro_batches(*loaded)});
 }
 
 Trainer::Outcome Trainer::run() {
   started_at_seconds_ = reported_at_seconds_ = parts_.clock.now_seconds();
   const config::TrainSettings& settings = parts_.settings;
+  data::BatchPrefetcher batches(
+      [this](std::int64_t step, data::StepBatches& target) { load(step, target); }, total_steps_,
+      empty_batches());
   for (std::int64_t step = 1; step <= total_steps_; ++step) {
+    if (parts_.timeline != nullptr) parts_.timeline->begin_step(step);
     if (agreed_to_stop()) return {step - 1, true};
     const double rate =
         optim::learning_rate(settings.schedule, settings.optimizer.learning_rate, step);
-    const StepResult result = parts_.engine.train_step({step, rate, load_step(step)});
+    const StepResult result = take_step(step, rate, batches);
+    if (parts_.timeline != nullptr) parts_.timeline->end_step();
     report(step, rate, result);
     if (step != total_steps_ && due(step, settings.output.eval_steps)) evaluate(step);
   }
@@ -104,8 +128,8 @@ monitor::StepMetrics Trainer::measure(std::int64_t step) {
       metrics.tokens_per_second * parts_.model.flops_per_token(settings.data.block_size) / 1e12;
   reported_step_ = step;
   reported_at_seconds_ = now;
-  for (const MemoryPeaks& rank :
-       comm::gather_values(peaks_of(parts_.device_memory), parts_.communicator, stream_)) {
+  for (const MemoryPeaks& rank : comm::gather_values(peaks_of(parts_.device_memory),
+                                                     parts_.communicator, streams_.communication)) {
     if (rank.total < metrics.memory[static_cast<std::size_t>(MemoryTier::device)]) continue;
     metrics.memory[static_cast<std::size_t>(MemoryTier::device)] = rank.total;
     metrics.device_categories = rank.categories;
@@ -124,26 +148,40 @@ void Trainer::report(std::int64_t step, double learning_rate, const StepResult& 
   metrics.loss = result.loss;
   metrics.learning_rate = learning_rate;
   metrics.gradient_norm = result.gradient_norm;
+  const std::string times = printed ? describe_times() : "";
   if (parts_.metrics == nullptr) return;
   if (logged) parts_.metrics->write(metrics);
   if (!printed) return;
   const double seconds_per_step =
       (parts_.clock.now_seconds() - started_at_seconds_) / static_cast<double>(step);
   parts_.say(monitor::progress_line(
-      {.step = step,
-       .steps = total_steps_,
-       .loss = metrics.loss,
-       .learning_rate = metrics.learning_rate,
-       .gradient_norm = metrics.gradient_norm,
-       .tokens_per_second = metrics.tokens_per_second,
-       .seconds_left = seconds_per_step * static_cast<double>(total_steps_ - step)}));
+                 {.step = step,
+                  .steps = total_steps_,
+                  .loss = metrics.loss,
+                  .learning_rate = metrics.learning_rate,
+                  .gradient_norm = metrics.gradient_norm,
+                  .tokens_per_second = metrics.tokens_per_second,
+                  .seconds_left = seconds_per_step * static_cast<double>(total_steps_ - step)}) +
+             times);
+}
+
+/// Where the time of the last step went, as a mean over the ranks; empty without a timeline.
+std::string Trainer::describe_times() {
+  if (parts_.timeline == nullptr) return "";
+  const profile::Ring<profile::StepTimes>& steps = parts_.timeline->steps();
+  profile::StepTimes sum;
+  for (const profile::StepTimes& rank : comm::gather_values(
+           steps[steps.pushed() - 1], parts_.communicator, streams_.communication)) {
+    sum += rank;
+  }
+  return " | " + profile::describe(sum, parts_.communicator.size());
 }
 
 void Trainer::evaluate(std::int64_t step) {
   if (parts_.validation_data == nullptr) return;
   const double begin = parts_.clock.now_seconds();
-  const std::span<std::int32_t> tokens = tokens_of(0);
-  const std::span<std::int32_t> labels = labels_of(0);
+  std::vector<std::int32_t> tokens(micro_batch_tokens_);
+  std::vector<std::int32_t> labels(micro_batch_tokens_);
   model::LossSum own;
   for (std::int64_t batch = 0; batch < parts_.validation_data->batches(); ++batch) {
     parts_.validation_data->fill(batch, tokens, labels);
@@ -152,7 +190,8 @@ void Trainer::evaluate(std::int64_t step) {
     own.labels += loss.labels;
   }
   model::LossSum total;
-  for (const model::LossSum& rank : comm::gather_values(own, parts_.communicator, stream_)) {
+  for (const model::LossSum& rank :
+       comm::gather_values(own, parts_.communicator, streams_.communication)) {
     total.sum += rank.sum;
     total.labels += rank.labels;
   }

@@ -6,6 +6,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/config/train_settings.h"
 #include "runtime/data/batch_loader.h"
+#include "runtime/data/batch_prefetcher.h"
 #include "runtime/engine/engine.h"
 #include "runtime/monitor/metrics_file.h"
 
@@ -25,10 +26,11 @@ class Trainer {
     const data::BatchLoader& training_data;
     const data::EvaluationLoader* validation_data = nullptr;  ///< null: no evaluation
     monitor::MetricsFile* metrics = nullptr;                  ///< null but on rank 0
+    profile::Timeline* timeline = nullptr;                    ///< null: nothing is recorded
     std::function<void(const std::string&)> say;              ///< progress, for people
     std::function<bool()> stop_requested;                     ///< asked once a step
   };
-  Trainer(Parts parts, StreamView stream);
+  Trainer(Parts parts, Streams streams);
 
   struct Outcome {
     std::int64_t steps = 0;  ///< taken
@@ -39,18 +41,19 @@ class Trainer {
 
  private:
   [[nodiscard]] bool agreed_to_stop();
-  [[nodiscard]] std::span<std::int32_t> tokens_of(std::size_t micro_step);
-  [[nodiscard]] std::span<std::int32_t> labels_of(std::size_t micro_step);
-  std::span<const MicroBatch> load_step(std::int64_t step);
+  [[nodiscard]] data::StepBatches empty_batches() const;
+  void load(std::int64_t step, data::StepBatches& batches) const;
+  std::span<const MicroBatch> micro_batches(const data::StepBatches& batches);
+  StepResult take_step(std::int64_t step, double learning_rate, data::BatchPrefetcher& batches);
   void report(std::int64_t step, double learning_rate, const StepResult& result);
+  [[nodiscard]] std::string describe_times();
   void evaluate(std::int64_t step);
   [[nodiscard]] monitor::StepMetrics measure(std::int64_t step);
 
   Parts parts_;
-  StreamView stream_;
+  Streams streams_;
   std::int64_t total_steps_ = 0;
-  std::vector<std::int32_t> tokens_;  ///< (micro steps, B, T)
-  std::vector<std::int32_t> labels_;
+  std::size_t micro_batch_tokens_ = 0;  ///< B T
   std::vector<MicroBatch> micro_batches_;
   std::int64_t reported_step_ = 0;
   double reported_at_seconds_ = 0;

@@ -4,11 +4,6 @@
 
 namespace dstrain::model {
 
-/// The value of a bfloat16: the upper half of a float.
-constexpr float from_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}
-
 /// The value of an IEEE binary16, exact: subnormals, infinities and NaNs included.
 constexpr float from_f16(std::uint16_t bits) {
   const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16;

@@ -19,7 +19,7 @@ Model make_gpt2(const Gpt2Config& config, DType dtype) {
   model.positions = config.n_positions;
   model.hidden = config.n_embd;
   model.layers = config.n_layer;
-  model.config_json = to_json(config);
+  model.config_json = to_json(config, dtype);
   return model;
 }
 

@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/tensor/dtype.h"
+
 namespace dstrain::model {
 
 /// The sizes and rates of a GPT-2 (Radford et al. 2019), under the names of Hugging Face's
@@ -43,7 +45,8 @@ void apply_overrides(Gpt2Config& config, std::string_view overrides);
 /// of n_head.
 void check(const Gpt2Config& config);
 
-/// The config.json of a Hugging Face GPT2LMHeadModel with these sizes.
-std::string to_json(const Gpt2Config& config);
+/// The config.json of a Hugging Face GPT2LMHeadModel with these sizes, whose weights have `dtype`
+/// (f32 or bf16).
+std::string to_json(const Gpt2Config& config, DType dtype = DType::f32);
 
 }  // namespace dstrain::model

@@ -114,12 +114,12 @@ Gpt2Config parse_gpt2_config(const std::string& text, const std::string& path) {
   return config;
 }
 
-std::string to_json(const Gpt2Config& config) {
+std::string to_json(const Gpt2Config& config, DType dtype) {
   nlohmann::ordered_json document{{"architectures", {"GPT2LMHeadModel"}},
                                   {"model_type", "gpt2"},
                                   {"activation_function", "gelu_new"},
                                   {"tie_word_embeddings", true},
-                                  {"torch_dtype", "float32"}};
+                                  {"torch_dtype", dtype == DType::bf16 ? "bfloat16" : "float32"}};
   for (const SizeField& field : size_fields) document[field.name] = config.*field.member;
   if (config.n_inner == 4 * config.n_embd) document["n_inner"] = nullptr;
   document["n_ctx"] = config.n_positions;

@@ -20,12 +20,13 @@ std::filesystem::path created(const std::filesystem::path& directory) {
 
 HfExport::HfExport(const std::filesystem::path& directory,
                    std::string config_json,
-                   std::span<const ParameterSpec> parameters)
+                   std::span<const ParameterSpec> parameters,
+                   DType dtype)
     : directory_(created(directory)),
       config_json_(std::move(config_json)),
-      weights_(directory_ / "model.safetensors", parameters, "transformer.") {}
+      weights_(directory_ / "model.safetensors", parameters, dtype, "transformer.") {}
 
-void HfExport::write(const ParameterSpec& spec, std::span<const float> values) {
+void HfExport::write(const ParameterSpec& spec, TensorView values) {
   weights_.write(spec.name, values);
 }
 

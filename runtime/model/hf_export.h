@@ -8,17 +8,19 @@
 namespace dstrain::model {
 
 /// Writes a model as Hugging Face's GPT2LMHeadModel saves it: config.json and model.safetensors
-/// with fp32 tensors under "transformer.". Parameters stream through, piece by piece. Each of the
-/// two files appears whole or not at all; before finish() what lay there is untouched.
+/// with f32 or bf16 tensors under "transformer.". Parameters stream through, piece by piece. Each
+/// of the two files appears whole or not at all; before finish() what lay there is untouched.
 class HfExport {
  public:
   /// Creates `directory` when it is missing. Throws Error{io}; a full disk is found here.
   HfExport(const std::filesystem::path& directory,
            std::string config_json,
-           std::span<const ParameterSpec> parameters);
+           std::span<const ParameterSpec> parameters,
+           DType dtype);
 
-  /// Appends the next elements of a parameter, row-major; parameters may come in any order.
-  void write(const ParameterSpec& spec, std::span<const float> values);
+  /// Appends the next elements of a parameter, row-major, in that dtype; parameters may come in any
+  /// order.
+  void write(const ParameterSpec& spec, TensorView values);
 
   /// Call once, when every parameter is complete.
   void finish();

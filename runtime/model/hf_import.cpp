@@ -82,6 +82,13 @@ HfWeights::HfWeights(const std::string& directory, std::span<const ParameterSpec
   if (!problems.empty()) fail_listing(problems);
 }
 
+DType HfWeights::dtype() const {
+  const bool all_bf16 = std::all_of(places_.begin(), places_.end(), [this](const auto& place) {
+    return entry(place.second).dtype == "BF16";
+  });
+  return all_bf16 ? DType::bf16 : DType::f32;
+}
+
 void HfWeights::read(const ParameterSpec& spec, std::int64_t begin, std::span<float> values) const {
   const auto found = places_.find(spec.name);
   DSTRAIN_CHECK(found != places_.end(), "{} was not among the parameters", spec.name);

@@ -8,6 +8,7 @@
 
 #include "runtime/model/parameter_source.h"
 #include "runtime/model/safetensors.h"
+#include "runtime/tensor/dtype.h"
 
 namespace dstrain::model {
 
@@ -20,6 +21,8 @@ class HfWeights final : public ParameterSource {
   /// Throws Error{input} that lists what is missing, unknown or different.
   HfWeights(const std::string& directory, std::span<const ParameterSpec> parameters);
 
+  /// bf16 when all parameters are stored so, else f32: the smaller type that loses nothing.
+  [[nodiscard]] DType dtype() const;
   void read(const ParameterSpec& spec, std::int64_t begin, std::span<float> values) const override;
 
  private:

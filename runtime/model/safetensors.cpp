@@ -13,6 +13,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/error.h"
 #include "runtime/model/float_formats.h"
+#include "runtime/tensor/bfloat16.h"
 
 namespace dstrain::model {
 namespace {
@@ -88,7 +89,10 @@ void SafetensorsFile::read(const SafetensorsEntry& entry,
     read_at(fd_.get(), offset + 4 * first, values.data(), values.size_bytes(), name_);
     return;
   }
-  const auto convert = entry.dtype == "F16" ? from_f16 : from_bf16;
+  const auto from_bf16 = [](std::uint16_t bits) {
+    return to_float(BFloat16{bits});
+  };
+  float (*const convert)(std::uint16_t) = entry.dtype == "F16" ? from_f16 : +from_bf16;
   std::array<std::uint16_t, 4096> piece{};
   for (std::size_t done = 0; done < values.size(); done += piece.size()) {
     const std::size_t size = std::min(piece.size(), values.size() - done);

@@ -47,8 +47,10 @@ void flush_directory(const std::filesystem::path& directory) {
 
 SafetensorsWriter::SafetensorsWriter(std::filesystem::path path,
                                      std::span<const ParameterSpec> tensors,
+                                     DType dtype,
                                      const std::string& prefix)
-    : path_(std::move(path)), temporary_(path_.string() + ".tmp") {
+    : path_(std::move(path)), temporary_(path_.string() + ".tmp"), dtype_(dtype) {
+  DSTRAIN_CHECK(dtype == DType::f32 || dtype == DType::bf16, "dtype {}", static_cast<int>(dtype));
   std::map<std::string, const ParameterSpec*> sorted;
   for (const ParameterSpec& tensor : tensors) sorted.emplace(tensor.name, &tensor);
   DSTRAIN_CHECK(sorted.size() == tensors.size(), "two of the {} tensors share a name",
@@ -56,9 +58,10 @@ SafetensorsWriter::SafetensorsWriter(std::filesystem::path path,
   nlohmann::ordered_json header{{"__metadata__", {{"format", "pt"}}}};
   std::uint64_t data_bytes = 0;
   for (const auto& [name, tensor] : sorted) {
-    const std::uint64_t end = data_bytes + 4 * static_cast<std::uint64_t>(tensor->shape.numel());
+    const std::uint64_t end =
+        data_bytes + static_cast<std::uint64_t>(tensor->shape.numel() * size_of(dtype));
     const auto extents = tensor->shape.extents();
-    header[prefix + name] = {{"dtype", "F32"},
+    header[prefix + name] = {{"dtype", dtype == DType::bf16 ? "BF16" : "F32"},
                              {"shape", std::vector<std::int64_t>(extents.begin(), extents.end())},
                              {"data_offsets", {data_bytes, end}}};
     progress_[name] = {data_bytes, end};
@@ -88,14 +91,17 @@ SafetensorsWriter::~SafetensorsWriter() {
   if (fd_) ::unlink(temporary_.c_str());
 }
 
-void SafetensorsWriter::write(const std::string& name, std::span<const float> values) {
+void SafetensorsWriter::write(const std::string& name, TensorView values) {
+  DSTRAIN_CHECK(values.dtype() == dtype_ && values.dense(), "{} of another dtype, or strided",
+                name);
   const auto found = progress_.find(name);
   DSTRAIN_CHECK(found != progress_.end(), "no tensor named {}", name);
   Progress& place = found->second;
-  DSTRAIN_CHECK(values.size_bytes() <= place.end - place.offset,
-                "{} gets more than its shape holds", name);
-  write_at(fd_.get(), place.offset, std::as_bytes(values), temporary_.string());
-  place.offset += values.size_bytes();
+  const std::span<const std::byte> bytes(values.data(), static_cast<std::size_t>(values.bytes()));
+  DSTRAIN_CHECK(bytes.size() <= place.end - place.offset, "{} gets more than its shape holds",
+                name);
+  write_at(fd_.get(), place.offset, bytes, temporary_.string());
+  place.offset += bytes.size();
 }
 
 void SafetensorsWriter::finish() {

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -39,6 +40,22 @@ TEST_CASE("parallel_for: denormals become zero in every compute thread", "[base]
   parallel_for(static_cast<std::int64_t>(halves.size()),
                [&](std::int64_t i) { halves[static_cast<std::size_t>(i)] = smallest * 0.5F; });
   CHECK(std::accumulate(halves.begin(), halves.end(), 0.0F) == 0.0F);
+}
+
+TEST_CASE("parallel_for: a helper thread computes alone", "[base][parallel_for]") {
+  const int before = compute_threads();
+  int threads = 0;
+  bool alone = true;
+  std::thread helper([&] {
+    become_helper_thread();
+    threads = compute_threads();
+    const std::thread::id self = std::this_thread::get_id();
+    parallel_for(100, [&](std::int64_t) { alone = alone && std::this_thread::get_id() == self; });
+  });
+  helper.join();
+  CHECK(threads == 1);
+  CHECK(alone);
+  CHECK(compute_threads() == before);
 }
 
 }  // namespace dstrain

@@ -1,11 +1,12 @@
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <numeric>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/comm/make_communicator.h"
+#include "runtime/device/buffer.h"
 
 /// A rank for processes_test: `comm_rank MODE` with the environment of a rank. Prints one line for
 /// the test to read; exit status as a rank's.
@@ -36,12 +37,15 @@ void sum_once(comm::Communicator& world) {
   std::printf("total %.0f half %.0f\n", total, static_cast<double>(one[0]));
 }
 
-/// Sums until something fails. Tells the test when the collectives are running.
-void sum_forever(comm::Communicator& world) {
+/// Sums values in `memory` until something fails. Tells the test when the collectives are running.
+void sum_forever(comm::Communicator& world, MemoryResource& memory) {
   Stream stream(Stream::Mode::inline_on_caller);
-  std::vector<float> values = values_of(world.rank());
+  const std::vector<float> values = values_of(world.rank());
+  const auto numel = static_cast<std::int64_t>(values.size());
+  const Buffer block(numel * size_of(DType::f32), memory, stream);
+  std::copy(values.begin(), values.end(), block.as<float>().begin());
   for (int i = 0;; ++i) {
-    world.all_reduce(TensorView(values, Shape{static_cast<std::int64_t>(values.size())}), stream);
+    world.all_reduce(TensorView(block.as<float>(), Shape{numel}), stream);
     if (i == 10) {
       std::printf("running\n");
       std::fflush(stdout);
@@ -54,8 +58,13 @@ void sum_forever(comm::Communicator& world) {
 int main(int argc, char** argv) {
   try {
     const comm::World world = comm::join_world(read_worker_env());
-    const bool once = argc > 1 && std::strcmp(argv[1], "once") == 0;
-    once ? sum_once(*world.communicator) : sum_forever(*world.communicator);
+    const std::string_view mode = argc > 1 ? argv[1] : "";
+    HostMemory host;
+    if (mode == "once") sum_once(*world.communicator);
+    if (mode == "forever") sum_forever(*world.communicator, host);
+    if (mode == "forever_unstaged") {
+      sum_forever(*world.communicator, world.communicator->memory());
+    }
     return status::done;
   } catch (const Error& error) {
     std::printf("%s\n", error.what());

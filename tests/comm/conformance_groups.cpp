@@ -3,6 +3,7 @@
 #include "runtime/base/error.h"
 #include "tests/comm/conformance.h"
 #include "tests/comm/reference.h"
+#include "tests/comm/tensors.h"
 
 /// Subgroups, messages between two ranks, and failures.
 namespace dstrain::test {
@@ -26,6 +27,21 @@ std::pair<ErrorCode, std::string> failure_of(const Group& group,
   return {ErrorCode::internal, "no failure"};
 }
 
+/// Tensors in the memory of a subgroup and of its parent, in collectives of both.
+void check_memory_of_split(Communicator& parent, Communicator& child) {
+  constexpr std::int64_t numel = 20'000;
+  Stream stream(Stream::Mode::inline_on_caller);
+  for (Communicator* const owner : {&parent, &child}) {
+    for (Communicator* const user : {&parent, &child}) {
+      Tensor values(values_of(user->rank(), numel * user->size()), owner->memory(), stream, 0);
+      user->reduce_scatter(values.view(), values.view(user->rank() * numel, numel), stream);
+      user->all_gather(values.view(user->rank() * numel, numel), values.view(), stream);
+      require(same_bits(values.values(), serial_sum(user->size(), numel * user->size())),
+              "memory of a split");
+    }
+  }
+}
+
 }  // namespace
 
 void check_split(const GroupMaker& groups, const std::vector<int>& worlds) {
@@ -43,6 +59,7 @@ void check_split(const GroupMaker& groups, const std::vector<int>& worlds) {
       half->all_reduce(view(sum), stream);
       const int first = c.rank() % 2;
       require(sum[0] == static_cast<float>(peers * first + peers * (peers - 1)), "sum in a split");
+      check_memory_of_split(c, *half);
       // The subgroup splits again and the parent still works.
       const auto single = half->split({.color = half->rank()});
       require(single->size() == 1, "size of a split of a split");

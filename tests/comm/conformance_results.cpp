@@ -5,6 +5,7 @@
 #include "runtime/base/philox.h"
 #include "tests/comm/conformance.h"
 #include "tests/comm/reference.h"
+#include "tests/comm/tensors.h"
 
 /// Results of the collectives, bit for bit, against a serial reference.
 namespace dstrain::test {
@@ -12,52 +13,98 @@ namespace {
 
 using comm::Communicator;
 
-/// Elements of a shard. The large ones take several rounds of a slot, the last not full.
-const std::vector<std::int64_t> shard_numels{0, 1, 3, 63, 64, 1000, 4096, 4097, 150'001};
+/// Elements of a shard. The large ones take several rounds of a slot, the last not full, and the
+/// largest is written past the cache.
+std::vector<std::int64_t> shard_numels(int world, std::size_t placement, Stream::Mode mode) {
+  if (mode == Stream::Mode::worker_thread) return {0, 64, 4097};  // more is slow under TSan
+  std::vector<std::int64_t> numels{0, 1, 3, 63, 64, 1000, 4096, 4097};
+  if (world <= 3 || placement == 0) numels.push_back(150'001);
+  if (world == 2 && placement < 3) numels.push_back(300'007);
+  return numels;
+}
 
 void require(bool holds, const char* what) {
   if (!holds) throw std::runtime_error(what);
 }
 
-void check_all_gather(Communicator& c, std::int64_t numel, StreamView stream) {
-  Floats shard = values_of(c.rank(), numel);
-  Floats whole(static_cast<std::size_t>(numel * c.size()), -1.0F);
-  Floats in_place = whole;
-  std::copy(shard.begin(), shard.end(), in_place.begin() + c.rank() * numel);
-  c.all_gather(view(shard), view(whole), stream);
-  c.all_gather(view(in_place, c.rank() * numel, numel), view(in_place), stream);
-  stream.synchronize();
-  for (int r = 0; r < c.size(); ++r) {
-    require(same_bits(part(whole, r * numel, numel), values_of(r, numel)), "all_gather");
+/// A communicator, its stream, and where the tensors lie.
+struct Bench {
+  Communicator& c;
+  Placement place;
+  StreamView stream;
+
+  [[nodiscard]] Tensor in(const Floats& values) const {
+    return {values, place.in, stream, place.offset};
   }
-  require(same_bits(whole, in_place), "all_gather in place");
+  [[nodiscard]] Tensor out(const Floats& values) const {
+    return {values, place.out, stream, place.offset};
+  }
+};
+
+void check_all_gather(const Bench& on, std::int64_t numel) {
+  Communicator& c = on.c;
+  const Floats own = values_of(c.rank(), numel);
+  const Floats empty(static_cast<std::size_t>(numel * c.size()), -1.0F);
+  Floats own_in_empty = empty;
+  std::copy(own.begin(), own.end(), own_in_empty.begin() + c.rank() * numel);
+  Tensor shard = on.in(own);
+  Tensor whole = on.out(empty);
+  Tensor in_place = on.in(own_in_empty);
+  c.all_gather(shard.view(), whole.view(), on.stream);
+  c.all_gather(in_place.view(c.rank() * numel, numel), in_place.view(), on.stream);
+  on.stream.synchronize();
+  for (int r = 0; r < c.size(); ++r) {
+    require(same_bits(part(whole.values(), r * numel, numel), values_of(r, numel)), "all_gather");
+  }
+  require(same_bits(whole.values(), in_place.values()), "all_gather in place");
+  require(same_bits(shard.values(), own), "all_gather leaves the shard alone");
 }
 
-void check_reduce_scatter(Communicator& c, std::int64_t numel, StreamView stream) {
-  Floats whole = values_of(c.rank(), numel * c.size());
-  Floats in_place = whole;
-  Floats shard(static_cast<std::size_t>(numel), -1.0F);
-  c.reduce_scatter(view(whole), view(shard), stream);
-  c.reduce_scatter(view(in_place), view(in_place, c.rank() * numel, numel), stream);
-  stream.synchronize();
+void check_reduce_scatter(const Bench& on, std::int64_t numel) {
+  Communicator& c = on.c;
+  const Floats own = values_of(c.rank(), numel * c.size());
+  Tensor whole = on.in(own);
+  Tensor in_place = on.in(own);
+  Tensor shard = on.out(Floats(static_cast<std::size_t>(numel), -1.0F));
+  c.reduce_scatter(whole.view(), shard.view(), on.stream);
+  c.reduce_scatter(in_place.view(), in_place.view(c.rank() * numel, numel), on.stream);
+  on.stream.synchronize();
   const Floats expected = part(serial_sum(c.size(), numel * c.size()), c.rank() * numel, numel);
-  require(same_bits(shard, expected), "reduce_scatter");
-  require(same_bits(part(in_place, c.rank() * numel, numel), expected), "reduce_scatter in place");
+  require(same_bits(shard.values(), expected), "reduce_scatter");
+  require(same_bits(part(in_place.values(), c.rank() * numel, numel), expected),
+          "reduce_scatter in place");
 }
 
-void check_all_reduce(Communicator& c, std::int64_t numel, StreamView stream) {
-  Floats values = values_of(c.rank(), numel);
-  c.all_reduce(view(values), stream);
-  stream.synchronize();
-  require(same_bits(values, serial_sum(c.size(), numel)), "all_reduce");
+void check_all_reduce(const Bench& on, std::int64_t numel) {
+  Tensor values = on.in(values_of(on.c.rank(), numel));
+  on.c.all_reduce(values.view(), on.stream);
+  on.stream.synchronize();
+  require(same_bits(values.values(), serial_sum(on.c.size(), numel)), "all_reduce");
 }
 
-void check_broadcast(Communicator& c, std::int64_t numel, StreamView stream) {
-  for (int root = 0; root < c.size(); ++root) {
-    Floats values = values_of(c.rank(), numel);
-    c.broadcast(view(values), root, stream);
-    stream.synchronize();
-    require(same_bits(values, values_of(root, numel)), "broadcast");
+void check_broadcast(const Bench& on, std::int64_t numel) {
+  for (int root = 0; root < on.c.size(); ++root) {
+    Tensor values = on.in(values_of(on.c.rank(), numel));
+    on.c.broadcast(values.view(), root, on.stream);
+    on.stream.synchronize();
+    require(same_bits(values.values(), values_of(root, numel)), "broadcast");
+  }
+}
+
+/// A run of tensors that share a block: what lies beside a tensor is left alone.
+void check_neighbours(const Bench& on) {
+  constexpr std::int64_t numel = 5000;
+  const std::int64_t world = on.c.size();
+  Tensor block = on.in(values_of(on.c.rank(), (world + 2) * numel));
+  const Floats before = block.values();
+  on.c.all_gather(block.view(0, numel), block.view(numel, world * numel), on.stream);
+  on.stream.synchronize();
+  const Floats after = block.values();
+  require(same_bits(part(after, 0, numel), part(before, 0, numel)), "before");
+  const std::int64_t behind = (world + 1) * numel;
+  require(same_bits(part(after, behind, numel), part(before, behind, numel)), "behind");
+  for (int r = 0; r < on.c.size(); ++r) {
+    require(same_bits(part(after, (r + 1) * numel, numel), values_of(r, numel)), "all_gather");
   }
 }
 
@@ -80,15 +127,21 @@ void check_results(const GroupMaker& groups, const std::vector<int>& worlds) {
       const Group group = groups.make(world, 60);
       REQUIRE_NOTHROW(run_group(group, [&](Communicator& c) {
         Stream stream(mode);
-        for (const std::int64_t numel : shard_numels) {
-          if (numel > 5000 && mode == Stream::Mode::worker_thread) continue;  // slow under TSan
-          check_all_gather(c, numel, stream);
-          check_reduce_scatter(c, numel, stream);
-          check_all_reduce(c, numel, stream);
-          check_all_reduce(c, numel * 2 + 1, stream);
-          check_broadcast(c, numel, stream);
+        HostMemory host;
+        const std::vector<Placement> places = placements(c, host);
+        for (std::size_t i = 0; i < places.size(); ++i) {
+          const Bench on{c, places[i], stream};
+          for (const std::int64_t numel : shard_numels(world, i, mode)) {
+            check_all_gather(on, numel);
+            check_reduce_scatter(on, numel);
+            check_all_reduce(on, numel);
+            check_all_reduce(on, numel * 2 + 1);
+            check_broadcast(on, numel);
+          }
+          check_neighbours(on);
         }
         check_bytes(c, stream);
+        stream.synchronize();  // gives the blocks back before the communicator goes
       }));
     }
   }
@@ -102,21 +155,24 @@ void check_sequences(const GroupMaker& groups, const std::vector<int>& worlds) {
     std::atomic<int> arrived{0};
     REQUIRE_NOTHROW(run_group(group, [&](Communicator& c) {
       Stream stream(Stream::Mode::inline_on_caller);
-      for (std::uint64_t step = 0; step < 200; ++step) {
+      HostMemory host;
+      const std::vector<Placement> places = placements(c, host);
+      for (std::uint64_t step = 0; step < 400; ++step) {
         const auto words = philox({.seed = 5, .index = step});
         const std::int64_t numel = words[1] % 3000;
+        const Bench on{c, places[words[2] % places.size()], stream};
         switch (words[0] % 5) {
           case 0:
-            check_all_gather(c, numel, stream);
+            check_all_gather(on, numel);
             break;
           case 1:
-            check_reduce_scatter(c, numel, stream);
+            check_reduce_scatter(on, numel);
             break;
           case 2:
-            check_all_reduce(c, numel, stream);
+            check_all_reduce(on, numel);
             break;
           case 3:
-            check_broadcast(c, numel, stream);
+            check_broadcast(on, numel);
             break;
           default:
             arrived.fetch_add(1);

@@ -116,7 +116,8 @@ TEST_CASE("Processes: meet and add up and split", "[comm]") {
 }
 
 TEST_CASE("Processes: a killed rank is named by the others", "[comm]") {
-  auto ranks = start({.world = 3, .port = free_port(), .mode = "forever"});
+  const std::string mode = GENERATE("forever", "forever_unstaged");
+  auto ranks = start({.world = 3, .port = free_port(), .mode = mode});
   for (RankProcess& process : ranks) REQUIRE(process.read_line() == "running");
   const int pid = ranks[2].pid();
   ranks[2].kill();  // it stays a zombie until waited for: that is noticed as well

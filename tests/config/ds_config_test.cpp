@@ -80,8 +80,25 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
        "ds.json:1:32: fp16.loss_scale_window: expected a whole number, got true"},
       // Features that are not built.
       {R"({"fp16": {"enabled": true}})",
-       "ds.json:1:22: fp16.enabled: true: 16-bit training is not implemented yet; leave it out or "
+       "ds.json:1:22: fp16.enabled: true: fp16 training is not implemented yet; leave it out or "
        "set it to false"},
+      {R"({"bf16": {"enabled": true, "check_grad_overflow": false}})",
+       "ds.json:1:51: bf16.check_grad_overflow: false: taking steps that are not finite is not "
+       "implemented yet; leave it out or set it to true"},
+      {R"({"bf16": {"bf16_master_weights_and_grads": true}})",
+       "ds.json:1:44: bf16.bf16_master_weights_and_grads: true: training without masters is not "
+       "implemented yet; leave it out or set it to false"},
+      {R"({"bf16": {"bf16_optimizer_states": true}})",
+       "ds.json:1:36: bf16.bf16_optimizer_states: true: 16-bit optimizer states is not "
+       "implemented yet; leave it out or set it to false"},
+      {R"({"bf16": {"enabled": true, "loss_scale": 0}})",
+       "ds.json:1:28: bf16.loss_scale: unknown key; this key belongs in \"fp16\""},
+      {R"({"bf16": {"enabled": true}, "communication_data_type": "bf16"})",
+       R"(ds.json:1:56: communication_data_type: "bf16": communication in 16 bits is not )"
+       R"(implemented yet; leave it out or set it to null or "fp32")"},
+      {R"({"bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "bf16"}})",
+       R"(ds.json:1:64: data_types.grad_accum_dtype: "bf16": 16-bit gradients is not )"
+       R"(implemented yet; leave it out or set it to null or "fp32")"},
       {R"({"zero_optimization": {"offload_param": {"device": "nvme"}}})",
        R"(ds.json:1:52: zero_optimization.offload_param.device: "nvme": offload is not )"
        R"(implemented yet; leave it out or set it to "none")"},
@@ -156,9 +173,7 @@ TEST_CASE("DsConfig: all problems at once in the order of the file", "[config][d
   CHECK(error ==
         "ds.json:2:25: zero_optimization.stge: unknown key; did you mean \"stage\"?\n"
         "ds.json:2:45: zero_optimization.stage: must be between 0 and 3, got 9\n"
-        "ds.json:3:23: fp16.enabled: true: 16-bit training is not implemented yet; leave it out or "
-        "set it to false\n"
-        "ds.json:4:23: bf16.enabled: true: 16-bit training is not implemented yet; leave it out or "
+        "ds.json:3:23: fp16.enabled: true: fp16 training is not implemented yet; leave it out or "
         "set it to false\n"
         "ds.json:4:23: bf16.enabled: bf16 and fp16 cannot be enabled together\n"
         "ds.json:5:14: duplicate key \"seed\", first given at 5:3\n"

@@ -35,7 +35,7 @@ const std::vector<Row> rows = {
     {"batch_auto", {}},
     {"batch_manual", {}},
     {"bf16_auto", {}},
-    {"bf16_on", {"bf16.enabled"}},
+    {"bf16_on", {}},
     {"clipping_auto", {}},
     {"clipping_manual", {}},
     {"communication_fp32", {}},

@@ -106,7 +106,7 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
       {{"--per_device_train_batch_size", "0"},
        "--per_device_train_batch_size: must be at least 1, got 0"},
       {{"--no_shuffle=maybe"}, "--no_shuffle: expected true or false, got \"maybe\""},
-      {{"--bf16"}, "--bf16: not implemented yet; leave it out or set it to false"},
+      {{"--bf16", "fp32"}, "--bf16: expected true or false, got \"fp32\""},
       {{"--fp16", "true"}, "--fp16 true: not implemented yet; leave it out or set it to false"},
       {{"--save_steps", "100"},
        "--save_steps 100: not implemented yet; leave it out or set it to 0"},

@@ -125,6 +125,28 @@ TEST_CASE("Stream: what a task holds may use the stream as it goes", "[device][s
   CHECK(released);
 }
 
+TEST_CASE("Stream: a look at a failure leaves it for synchronize", "[device][stream]") {
+  Stream stream(Mode::worker_thread);
+  CHECK_NOTHROW(stream.check());
+  int later = 0;
+  stream.launch([] { throw std::runtime_error("first"); });
+  stream.wait_until_idle();
+  CHECK_THROWS_WITH(stream.check(), "first");
+  stream.launch([&] { ++later; });
+  stream.wait_until_idle();
+  CHECK(later == 0);
+  CHECK_THROWS_WITH(stream.synchronize(), "first");
+  CHECK_NOTHROW(stream.check());
+}
+
+TEST_CASE("Streams: two of them overlap and one does not", "[device][stream]") {
+  Stream one(Mode::inline_on_caller);
+  Stream other(Mode::inline_on_caller);
+  CHECK_FALSE(Streams(one).overlap());
+  CHECK_FALSE(Streams(one, one).overlap());
+  CHECK(Streams(one, other).overlap());
+}
+
 TEST_CASE("Event: work after it sees the work before it", "[device][event]") {
   Stream copy(Mode::worker_thread);
   Stream compute(Mode::worker_thread);

@@ -1,5 +1,7 @@
 #include "runtime/model/hf_export.h"
 
+#include <algorithm>
+
 #include <catch2/catch.hpp>
 
 #include "runtime/base/file.h"
@@ -19,10 +21,12 @@ TEST_CASE("HfExport: what is exported can be imported", "[model][hf]") {
   const TempDir directory;
   const auto output = directory.path() / "a" / "model";
   const std::string config = model::to_json(model::gpt2_preset("gpt2"));
-  model::HfExport writer(output, config, specs);
-  writer.write(specs[0], std::vector<float>{1, 2, 3});
-  writer.write(specs[1], std::vector<float>{7, 8});
-  writer.write(specs[0], std::vector<float>{4, 5, 6});
+  model::HfExport writer(output, config, specs, DType::f32);
+  std::vector<float> wte{1, 2, 3, 4, 5, 6};
+  std::vector<float> bias{7, 8};
+  writer.write(specs[0], flat(wte).part(0, {3}));
+  writer.write(specs[1], flat(bias));
+  writer.write(specs[0], flat(wte).part(3, {3}));
   CHECK_FALSE(std::filesystem::exists(output / "config.json"));
   writer.finish();
   CHECK(read_text_file(output / "config.json", mebibyte) == config);
@@ -31,7 +35,30 @@ TEST_CASE("HfExport: what is exported can be imported", "[model][hf]") {
   const model::HfWeights weights(output.string(), specs);
   std::vector<float> values(6);
   weights.read(specs[0], 0, values);
-  CHECK(values == std::vector<float>{1, 2, 3, 4, 5, 6});
+  CHECK(values == wte);
+  CHECK(weights.dtype() == DType::f32);
+}
+
+TEST_CASE("HfExport: bf16 values keep their bits", "[model][hf]") {
+  const TempDir directory;
+  const std::string config = model::to_json(model::gpt2_preset("gpt2"), DType::bf16);
+  CHECK_THAT(config, Catch::Contains("\"torch_dtype\": \"bfloat16\""));
+  std::vector<float> wte{1, -2, 0.5F, 0x1.02p-120F, -0.0F, 0x1.FEp127F};  // all exact in bf16
+  std::vector<BFloat16> wte_16(wte.size());
+  std::vector<BFloat16> bias(2, to_bfloat16(3));
+  std::transform(wte.begin(), wte.end(), wte_16.begin(), to_bfloat16);
+  model::HfExport writer(directory.path(), config, specs, DType::bf16);
+  writer.write(specs[1], flat(bias));
+  writer.write(specs[0], flat(wte_16));
+  writer.finish();
+  const auto file = open_safetensors(directory.path() / "model.safetensors");
+  CHECK(file.entries().at(0).dtype == "BF16");
+  CHECK(file.entries().at(1).end == 16);
+  const model::HfWeights weights(directory.path().string(), specs);
+  std::vector<float> values(6);
+  weights.read(specs[0], 0, values);
+  CHECK(values == wte);
+  CHECK(weights.dtype() == DType::bf16);
 }
 
 TEST_CASE("HfExport: an unfinished export leaves the old model", "[model][hf]") {
@@ -39,8 +66,9 @@ TEST_CASE("HfExport: an unfinished export leaves the old model", "[model][hf]") 
   write_file(directory.path() / "config.json", "old");
   write_file(directory.path() / "model.safetensors", "old");
   {
-    model::HfExport writer(directory.path(), "new", specs);
-    writer.write(specs[1], std::vector<float>{7, 8});
+    model::HfExport writer(directory.path(), "new", specs, DType::f32);
+    std::vector<float> bias{7, 8};
+    writer.write(specs[1], flat(bias));
   }
   CHECK(read_text_file(directory.path() / "config.json", 10) == "old");
   CHECK(read_text_file(directory.path() / "model.safetensors", 10) == "old");
@@ -50,7 +78,7 @@ TEST_CASE("HfExport: a directory that cannot be made is named", "[model][hf]") {
   const TempDir directory;
   write_file(directory.path() / "file", "");
   const auto output = directory.path() / "file" / "model";
-  CHECK_THAT(error_of([&] { model::HfExport(output, "", specs); }),
+  CHECK_THAT(error_of([&] { model::HfExport(output, "", specs, DType::f32); }),
              Catch::Contains("create directory " + output.string()));
 }
 

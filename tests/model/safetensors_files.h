@@ -10,6 +10,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/model/safetensors.h"
+#include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::test {
 
@@ -30,6 +31,12 @@ std::string raw(const std::vector<T>& values) {
   std::string bytes(values.size() * sizeof(T), '\0');
   if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
   return bytes;
+}
+
+/// A flat view of `values`.
+template <class T>
+TensorView flat(std::vector<T>& values) {
+  return {std::span(values), {static_cast<std::int64_t>(values.size())}};
 }
 
 inline model::SafetensorsFile open_safetensors(const std::filesystem::path& path) {

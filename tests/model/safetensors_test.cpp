@@ -27,13 +27,13 @@ TEST_CASE("Safetensors: what is written in pieces is read back", "[model][safete
   const auto path = directory.path() / "m.safetensors";
   const std::vector<ParameterSpec> specs{
       {"b", {2, 3}, {}}, {"a.weight", {4}, {}}, {"none", {0}, {}}};
-  const std::vector<float> a{1, 2, 3, 4};
-  const std::vector<float> b{5, 6, 7, 8, 9, -0.0F};
+  std::vector<float> a{1, 2, 3, 4};
+  std::vector<float> b{5, 6, 7, 8, 9, -0.0F};
   {
-    model::SafetensorsWriter writer(path, specs, "x.");
-    writer.write("b", std::span(b).first(2));
-    writer.write("a.weight", a);
-    writer.write("b", std::span(b).subspan(2));
+    model::SafetensorsWriter writer(path, specs, DType::f32, "x.");
+    writer.write("b", flat(b).part(0, {2}));
+    writer.write("a.weight", flat(a));
+    writer.write("b", flat(b).part(2, {4}));
     CHECK_FALSE(std::filesystem::exists(path));
     writer.finish();
   }
@@ -61,14 +61,17 @@ TEST_CASE("Safetensors: an unfinished file leaves the old one", "[model][safeten
   write_file(path, "old");
   const std::vector<ParameterSpec> specs{{"a", {2}, {}}};
   {
-    model::SafetensorsWriter writer(path, specs);
-    writer.write("a", std::vector<float>{1});
+    model::SafetensorsWriter writer(path, specs, DType::f32);
+    std::vector<float> values{1, 2};
+    std::vector<BFloat16> halves(1);
+    writer.write("a", flat(values).part(0, {1}));
     CHECK_THAT(error_of([&] { writer.finish(); }), Catch::Contains("a lacks 4 bytes"));
-    CHECK_THAT(error_of([&] {
-                 writer.write("a", std::vector<float>{1, 2});
-               }),
+    CHECK_THAT(error_of([&] { writer.write("a", flat(values)); }),
                Catch::Contains("a gets more than its shape holds"));
-    CHECK_THAT(error_of([&] { writer.write("b", {}); }), Catch::Contains("no tensor named b"));
+    CHECK_THAT(error_of([&] { writer.write("a", flat(halves)); }),
+               Catch::Contains("a of another dtype"));
+    CHECK_THAT(error_of([&] { writer.write("b", flat(values)); }),
+               Catch::Contains("no tensor named b"));
   }
   CHECK(std::filesystem::file_size(path) == 3);
   CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 1);
@@ -78,7 +81,7 @@ TEST_CASE("Safetensors: a directory that cannot be written is named", "[model][s
   const TempDir directory;
   const std::vector<ParameterSpec> specs{{"a", {2}, {}}};
   const auto path = directory.path() / "missing" / "m.safetensors";
-  CHECK_THAT(error_of([&] { model::SafetensorsWriter(path, specs); }),
+  CHECK_THAT(error_of([&] { model::SafetensorsWriter(path, specs, DType::f32); }),
              Catch::Contains(path.string()));
 }
 
@@ -130,7 +133,7 @@ TEST_CASE("Safetensors: long conversions cross pieces", "[model][safetensors]") 
   std::vector<float> values(count - 1);
   file.read(file.entries()[0], 1, values);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i] != model::from_bf16(halves[i + 1])) FAIL("element " << i);
+    if (values[i] != to_float(BFloat16{halves[i + 1]})) FAIL("element " << i);
   }
 }
 

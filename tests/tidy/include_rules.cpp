@@ -26,6 +26,7 @@ const std::map<std::string, std::set<std::string>, std::less<>>& arrows() {
       {"runtime/data", {"runtime/data", "runtime/tensor", "runtime/base"}},
       {"runtime/config", {"runtime/config", "runtime/tensor", "runtime/base"}},
       {"runtime/monitor", {"runtime/monitor", "runtime/device", "runtime/base"}},
+      {"runtime/profile", {"runtime/profile", "runtime/base"}},
       {"runtime/engine", {"runtime"}},
       {"offload", {"offload", "runtime"}},
       {"zero", {"zero", "offload", "runtime"}},

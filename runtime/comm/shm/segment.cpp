@@ -1,5 +1,6 @@
 #include "runtime/comm/shm/segment.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <new>
@@ -7,7 +8,9 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/base/error.h"
 
@@ -15,74 +18,121 @@ namespace dstrain::comm {
 namespace {
 
 constexpr Bytes page_bytes = 4 * kibibyte;
+constexpr Bytes huge_page_bytes = 2 * mebibyte;
 
 /// The first bytes of a segment. Builds whose blocks differ must not meet in one.
 struct Header {
-  std::uint64_t magic = 0x316d6873'61727473;  // "strashm1"
+  std::uint64_t magic = 0x326d6873'61727473;  // "strashm2"
   std::uint64_t member_bytes = sizeof(MemberBlock);
   std::uint64_t channel_bytes = sizeof(Channel);
   std::int64_t slot = slot_bytes;
   std::int64_t channel_slot = channel_slot_bytes;
   std::int64_t size = 0;
+  std::int64_t heap = 0;
   friend bool operator==(const Header&, const Header&) = default;
 };
 
-/// Where the parts begin: header and group, members, channels, slots, channel slots.
+/// Where the parts begin: header and group, members, exhibits, channels, slots, channel slots, heaps.
 struct Layout {
-  explicit Layout(std::int64_t size)
+  Layout(std::int64_t size, Bytes heap_bytes)
       : members(page_bytes),
-        channels(members + static_cast<Bytes>(sizeof(MemberBlock)) * size),
+        exhibits(members + static_cast<Bytes>(sizeof(MemberBlock)) * size),
+        channels(exhibits + static_cast<Bytes>(sizeof(Exhibit)) * size),
         slots(round_up(channels + static_cast<Bytes>(sizeof(Channel)) * size * size, page_bytes)),
         channel_slots(slots + 2 * slot_bytes * size),
-        end(channel_slots + 2 * channel_slot_bytes * size * size) {}
+        heaps(round_up(channel_slots + 2 * channel_slot_bytes * size * size, huge_page_bytes)),
+        end(heaps + heap_bytes * size) {}
   Bytes group = 256;
   Bytes members;
+  Bytes exhibits;
   Bytes channels;
   Bytes slots;
   Bytes channel_slots;
+  Bytes heaps;
   Bytes end;
 };
 static_assert(sizeof(Header) <= 256 && 256 + sizeof(GroupBlock) <= page_bytes);
-static_assert(page_bytes % alignof(MemberBlock) == 0 && alignof(MemberBlock) == alignof(Channel));
+static_assert(page_bytes % alignof(MemberBlock) == 0 && alignof(MemberBlock) == alignof(Channel) &&
+              alignof(MemberBlock) == alignof(Exhibit));
 
 template <class T>
 T* at(std::byte* base, Bytes offset) {
   return std::launder(reinterpret_cast<T*>(base + offset));
 }
 
+/// Maps the file at a multiple of 2 MiB, without which the heaps could not have large pages.
+std::byte* map_file(int file, Bytes file_bytes) {
+  const auto bytes = static_cast<std::size_t>(file_bytes);
+  constexpr auto huge = static_cast<std::size_t>(huge_page_bytes);
+  void* const reserved =
+      ::mmap(nullptr, bytes + huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) fail_errno(errno, fmt::format("mmap of {} bytes", bytes + huge));
+  auto* const begin = static_cast<std::byte*>(reserved);
+  const std::size_t skipped = huge - reinterpret_cast<std::uintptr_t>(begin) % huge;
+  void* const mapped =
+      ::mmap(begin + skipped, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+  const int error = errno;
+  if (mapped == MAP_FAILED) {
+    ::munmap(reserved, bytes + huge);
+    fail_errno(error, fmt::format("mmap of {} bytes of memfd", bytes));
+  }
+  ::munmap(begin, skipped);
+  if (skipped < huge) ::munmap(begin + skipped + bytes, huge - skipped);
+  return static_cast<std::byte*>(mapped);
+}
+
+/// A limit of this process; the largest number when there is none.
+Bytes limit_of(decltype(RLIMIT_AS) resource) {
+  constexpr auto most = std::numeric_limits<Bytes>::max();
+  rlimit limit{};
+  const bool known = ::getrlimit(resource, &limit) == 0 && limit.rlim_cur < rlim_t{most};
+  return known ? static_cast<Bytes>(limit.rlim_cur) : most;
+}
+
 }  // namespace
 
-Segment::Segment(UniqueFd file, int size) : file_(std::move(file)), size_(size) {
-  const auto bytes = static_cast<std::size_t>(Layout(size).end);
-  void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
-  if (mapped == MAP_FAILED) fail_errno(errno, fmt::format("mmap of {} bytes of memfd", bytes));
-  base_ = static_cast<std::byte*>(mapped);
+Bytes default_heap_bytes(int size) {
+  constexpr Bytes address_space = 32 * 1024 * gibibyte;  // a quarter of what x86-64 offers
+  const Bytes machine = Bytes{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  const Bytes for_all =
+      std::min({address_space, limit_of(RLIMIT_AS) / 4, limit_of(RLIMIT_FSIZE) / 4});
+  return std::min(machine, for_all / size) / huge_page_bytes * huge_page_bytes;
 }
+
+Segment::Segment(UniqueFd file, int size, Bytes heap_bytes)
+    : file_(std::move(file)),
+      size_(size),
+      heap_bytes_(heap_bytes),
+      base_(map_file(file_.get(), Layout(size, heap_bytes).end)) {}
 
 Segment::Segment(Segment&& other) noexcept
     : file_(std::move(other.file_)),
       size_(other.size_),
+      heap_bytes_(other.heap_bytes_),
       base_(std::exchange(other.base_, nullptr)) {}
 
 Segment::~Segment() {
-  if (base_ != nullptr) ::munmap(base_, static_cast<std::size_t>(Layout(size_).end));
+  if (base_ == nullptr) return;
+  ::munmap(base_, static_cast<std::size_t>(Layout(size_, heap_bytes_).end));
 }
 
-Segment Segment::create(int size) {
+Segment Segment::create(int size, Bytes heap_bytes) {
+  DSTRAIN_CHECK(heap_bytes % huge_page_bytes == 0, "a heap of {} bytes", heap_bytes);
   UniqueFd file(::memfd_create("dstrain-comm", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file) fail_errno(errno, "memfd_create");
-  const Layout layout(size);
+  const Layout layout(size, heap_bytes);
   if (::ftruncate(file.get(), layout.end) != 0) fail_errno(errno, "ftruncate of memfd");
   // Sealed, because a peer that shrinks the file would kill the others by SIGBUS.
   if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
     fail_errno(errno, "sealing of memfd");
   }
-  Segment segment(std::move(file), size);
+  Segment segment(std::move(file), size, heap_bytes);
   std::byte* const base = segment.base_;
-  new (base) Header{.size = size};
+  new (base) Header{.size = size, .heap = heap_bytes};
   new (base + layout.group) GroupBlock;
   std::uninitialized_default_construct_n(reinterpret_cast<MemberBlock*>(base + layout.members),
                                          size);
+  std::uninitialized_default_construct_n(reinterpret_cast<Exhibit*>(base + layout.exhibits), size);
   std::uninitialized_default_construct_n(reinterpret_cast<Channel*>(base + layout.channels),
                                          size * size);
   return segment;
@@ -91,38 +141,50 @@ Segment Segment::create(int size) {
 Segment Segment::attach(UniqueFd file, int size) {
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) fail_errno(errno, "fstat of the shared segment");
-  if (info.st_size != Layout(size).end) {
+  const Bytes fixed = Layout(size, 0).end;
+  const Bytes heap_bytes = (info.st_size - fixed) / size;
+  if (heap_bytes < 0 || info.st_size != Layout(size, heap_bytes).end) {
     fail(ErrorCode::comm,
-         "the shared segment has {} bytes, {} ranks need {}: do all ranks run the "
+         "the shared segment has {} bytes, which {} ranks cannot share out: do all ranks run the "
          "same version and world size?",
-         info.st_size, size, Layout(size).end);
+         info.st_size, size);
   }
-  Segment segment(std::move(file), size);
-  if (*at<Header>(segment.base_, 0) != Header{.size = size}) {
+  Segment segment(std::move(file), size, heap_bytes);
+  if (*at<Header>(segment.base_, 0) != Header{.size = size, .heap = heap_bytes}) {
     fail(ErrorCode::comm, "the shared segment is of another version: run one version on all ranks");
   }
   return segment;
 }
 
 GroupBlock& Segment::group() const {
-  return *at<GroupBlock>(base_, Layout(size_).group);
+  return *at<GroupBlock>(base_, Layout(size_, heap_bytes_).group);
 }
 
 std::span<MemberBlock> Segment::members() const {
-  return {at<MemberBlock>(base_, Layout(size_).members), static_cast<std::size_t>(size_)};
+  return {at<MemberBlock>(base_, Layout(size_, heap_bytes_).members),
+          static_cast<std::size_t>(size_)};
 }
 
 std::byte* Segment::slot(int rank, std::uint32_t round) const {
-  return base_ + Layout(size_).slots + (2 * Bytes{rank} + round % 2) * slot_bytes;
+  return base_ + Layout(size_, heap_bytes_).slots + (2 * Bytes{rank} + round % 2) * slot_bytes;
 }
 
 Channel& Segment::channel(int source, int target) const {
-  return at<Channel>(base_, Layout(size_).channels)[source * size_ + target];
+  return at<Channel>(base_, Layout(size_, heap_bytes_).channels)[source * size_ + target];
 }
 
 std::byte* Segment::channel_slot(int source, int target, std::uint32_t piece) const {
   const Bytes index = 2 * (Bytes{source} * size_ + target) + piece % 2;
-  return base_ + Layout(size_).channel_slots + index * channel_slot_bytes;
+  return base_ + Layout(size_, heap_bytes_).channel_slots + index * channel_slot_bytes;
+}
+
+Exhibit& Segment::exhibit(int rank) const {
+  return at<Exhibit>(base_, Layout(size_, heap_bytes_).exhibits)[rank];
+}
+
+std::span<std::byte> Segment::heap(int rank) const {
+  return {base_ + Layout(size_, heap_bytes_).heaps + rank * heap_bytes_,
+          static_cast<std::size_t>(heap_bytes_)};
 }
 
 }  // namespace dstrain::comm

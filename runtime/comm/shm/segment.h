@@ -24,13 +24,26 @@ struct alignas(64) Channel {
   std::array<Call, 2> calls;  ///< what each piece belongs to
 };
 
-/// The memory that the processes of one group share: blocks to meet, channels, slots. Pages that
-/// nobody touches cost nothing. An anonymous file (memfd): /dev/shm is small in many containers,
-/// and nothing is left behind however the processes end. Move-only.
+/// Where a rank's tensor of an operation lies, for the others to read. Written by its owner alone.
+struct alignas(64) Exhibit {
+  static constexpr Bytes staged = -1;   ///< not in the segment: it comes through the slots
+  static constexpr Bytes nothing = -2;  ///< the rank has nothing to show in this operation
+  std::array<Bytes, 2> in_heap{};       ///< by parity of the operation's number
+};
+
+/// How much memory each of `size` ranks may allocate in the segment: what the machine has, as pages
+/// that nobody touches cost nothing; less where address space or limits of this process are tight.
+Bytes default_heap_bytes(int size);
+
+/// The memory that the processes of one group share: blocks to meet, channels, slots, and a heap
+/// per rank. Pages that nobody touches cost nothing. An anonymous file (memfd): /dev/shm is small
+/// in many containers, and nothing is left behind however the processes end. All of it stays mapped
+/// in every process while that process has the segment, whatever becomes of the others. Move-only.
 class Segment {
  public:
-  /// New, zeroed memory for `size` ranks. Throws Error{io}.
-  static Segment create(int size);
+  /// New, zeroed memory for `size` ranks; `heap_bytes`, a multiple of 2 MiB, is for each of them.
+  /// Throws Error{io}.
+  static Segment create(int size, Bytes heap_bytes);
   /// The memory behind `file`, which another process made. Throws Error{comm} when it is not a
   /// segment for `size` ranks of this version.
   static Segment attach(UniqueFd file, int size);
@@ -49,12 +62,15 @@ class Segment {
   [[nodiscard]] std::byte* slot(int rank, std::uint32_t round) const;
   [[nodiscard]] Channel& channel(int source, int target) const;
   [[nodiscard]] std::byte* channel_slot(int source, int target, std::uint32_t piece) const;
+  [[nodiscard]] Exhibit& exhibit(int rank) const;
+  [[nodiscard]] std::span<std::byte> heap(int rank) const;
 
  private:
-  Segment(UniqueFd file, int size);
+  Segment(UniqueFd file, int size, Bytes heap_bytes);
 
   UniqueFd file_;
   int size_;
+  Bytes heap_bytes_;
   std::byte* base_ = nullptr;
 };
 

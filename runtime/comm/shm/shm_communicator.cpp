@@ -11,10 +11,12 @@ namespace {
 /// Below this an all_reduce is one tick: every rank adds up everything.
 constexpr std::int64_t small_numel = 4096;
 
-constexpr std::int64_t slot_numel = slot_bytes / size_of(DType::f32);
-
 float* floats(std::byte* bytes) {
   return reinterpret_cast<float*>(bytes);
+}
+
+const float* floats(const std::byte* bytes) {
+  return reinterpret_cast<const float*>(bytes);
 }
 
 constexpr Bytes bytes_of_floats(std::int64_t numel) {
@@ -23,116 +25,183 @@ constexpr Bytes bytes_of_floats(std::int64_t numel) {
 
 }  // namespace
 
+/// How an operation goes through slots: `total` of something, `per_slot` of it in a round.
+struct ShmCommunicator::Rounds {
+  std::int64_t total;
+  std::int64_t per_slot;
+};
+
+/// The part of a round's bytes that one rank sums.
+struct ShmCommunicator::Part {
+  Bytes begin;
+  Bytes end;
+};
+
+/// Where something lies in a tensor, and where in the slot of the round that shows it.
+struct ShmCommunicator::Offsets {
+  Bytes in_tensor;
+  Bytes in_slot;
+};
+
 ShmCommunicator::ShmCommunicator(Segment segment, Meeting::Options options)
     : HostCommunicator({options.rank, static_cast<int>(segment.members().size())}),
       segment_(std::move(segment)),
+      memory_(segment_.heap(options.rank)),
       options_(options),
-      meeting_(segment_.group(), segment_.members(), options) {
+      meeting_(segment_.group(), segment_.members(), options),
+      shown_(segment_.members().size()) {
   meeting_.announce({Operation::join, DType::u8, 0, 0});
   meeting_.meet();
 }
 
-void ShmCommunicator::meet_or_tick(bool first) {
-  first ? meeting_.meet() : meeting_.tick();
+/// Where this rank reads what `rank` shows; `own` is its own tensor.
+const std::byte* ShmCommunicator::seen(int rank, const std::byte* own, Offsets offsets) const {
+  if (rank == this->rank()) return own + offsets.in_tensor;
+  const std::byte* const tensor = shown_[static_cast<std::size_t>(rank)];
+  return tensor == nullptr ? slot(rank) + offsets.in_slot : tensor + offsets.in_tensor;
 }
 
-const float* ShmCommunicator::slot_floats(int rank) const {
-  return floats(segment_.slot(rank, round_));
+ShmCommunicator::Part ShmCommunicator::part_of(int rank, Bytes bytes) const {
+  const std::int64_t numel = bytes / size_of(DType::f32);
+  return {bytes_of_floats(numel * rank / size()), bytes_of_floats(numel * (rank + 1) / size())};
+}
+
+/// Announces the operation and where the others find `tensor`, unless they need nothing of it.
+void ShmCommunicator::announce(const Call& call, const TensorView& tensor, Shows shows) {
+  meeting_.announce(call);
+  const Bytes offset = memory_.offset_of(tensor.data()).value_or(Exhibit::staged);
+  segment_.exhibit(rank()).in_heap[++operation_ % 2] =
+      shows == Shows::tensor ? offset : Exhibit::nothing;
+}
+
+/// Whether what this rank shows goes through its slot.
+bool ShmCommunicator::stages() const {
+  return segment_.exhibit(rank()).in_heap[operation_ % 2] == Exhibit::staged;
+}
+
+/// The first tick; then it is known where everybody's tensor lies.
+void ShmCommunicator::meet() {
+  meeting_.meet();
+  any_staged_ = false;
+  any_in_place_ = false;
+  for (int r = 0; r < size(); ++r) {
+    const Bytes offset = segment_.exhibit(r).in_heap[operation_ % 2];
+    shown_[static_cast<std::size_t>(r)] = offset < 0 ? nullptr : segment_.heap(r).data() + offset;
+    any_staged_ = any_staged_ || offset == Exhibit::staged;
+    any_in_place_ = any_in_place_ || offset >= 0;
+  }
+}
+
+/// Runs an announced operation. In each round a rank whose tensor is not in the segment does
+/// `fill(at, count)` for its slot, then all meet and do `take(at, count)`. Without any such rank
+/// one round does it all.
+template <class Fill, class Take>
+void ShmCommunicator::run_rounds(Rounds rounds, const Fill& fill, const Take& take) {
+  std::int64_t step = rounds.per_slot;
+  for (std::int64_t at = 0; at == 0 || at < rounds.total; at += step, ++round_) {
+    if (stages()) fill(at, std::min(step, rounds.total - at));
+    at == 0 ? meet() : meeting_.tick();
+    if (!any_staged_) step = std::max<std::int64_t>(rounds.total, 1);
+    take(at, std::min(step, rounds.total - at));
+  }
+  if (any_in_place_) meeting_.tick();  // now nobody reads them any more
 }
 
 void ShmCommunicator::run_all_gather(const Call& call, TensorView shard, TensorView whole) {
-  meeting_.announce(call);
+  announce(call, shard, Shows::tensor);
   const Bytes bytes = shard.bytes();
-  for (Bytes at = 0; at == 0 || at < bytes; at += slot_bytes, ++round_) {
-    const Bytes count = std::min(slot_bytes, bytes - at);
-    copy_bytes(shard.data() + at, segment_.slot(rank(), round_), count);
-    meet_or_tick(at == 0);
-    for (int r = 0; r < size(); ++r) {
-      const std::byte* const from = r == rank() ? shard.data() + at : segment_.slot(r, round_);
-      copy_bytes(from, whole.data() + r * bytes + at, count);
-    }
-  }
+  const Writes writes = writes_for(whole.bytes());
+  run_rounds(
+      {bytes, slot_bytes},
+      [&](Bytes at, Bytes count) { copy_bytes(shard.data() + at, slot(rank()), count); },
+      [&](Bytes at, Bytes count) {
+        for (int r = 0; r < size(); ++r) {
+          copy_bytes(seen(r, shard.data(), {at, 0}), whole.data() + r * bytes + at, count, writes);
+        }
+      });
 }
 
 /// A slot holds a piece for each rank; a rank's own piece goes to its sum directly.
 void ShmCommunicator::run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) {
-  meeting_.announce(call);
-  const std::int64_t numel = shard.numel();
-  const std::int64_t piece = slot_numel / size();
-  const float* const own = floats(whole.data());
+  announce(call, whole, Shows::tensor);
+  const Bytes piece = slot_bytes / size() / size_of(DType::f32) * size_of(DType::f32);
+  const Writes writes = writes_for(shard.bytes());
   std::vector<const float*> terms(static_cast<std::size_t>(size()));
-  for (std::int64_t at = 0; at == 0 || at < numel; at += piece, ++round_) {
-    const std::int64_t count = std::min(piece, numel - at);
-    float* const slot = floats(segment_.slot(rank(), round_));
-    for (int r = 0; r < size(); ++r) {
-      if (r != rank()) copy_bytes(own + r * numel + at, slot + r * piece, bytes_of_floats(count));
-    }
-    meet_or_tick(at == 0);
-    for (int r = 0; r < size(); ++r) {
-      terms[static_cast<std::size_t>(r)] =
-          r == rank() ? own + r * numel + at : slot_floats(r) + rank() * piece;
-    }
-    add_in_rank_order(terms, floats(shard.data()) + at, count);
-  }
+  run_rounds(
+      {shard.bytes(), piece},
+      [&](Bytes at, Bytes count) {
+        for (int r = 0; r < size(); ++r) {
+          if (r == rank()) continue;
+          copy_bytes(whole.data() + r * shard.bytes() + at, slot(rank()) + r * piece, count);
+        }
+      },
+      [&](Bytes at, Bytes count) {
+        const Offsets own_part{rank() * shard.bytes() + at, rank() * piece};
+        for (int r = 0; r < size(); ++r) {
+          terms[static_cast<std::size_t>(r)] = floats(seen(r, whole.data(), own_part));
+        }
+        add_in_rank_order(terms, floats(shard.data() + at), count / size_of(DType::f32), writes);
+      });
 }
 
 void ShmCommunicator::run_all_reduce(const Call& call, TensorView values) {
-  meeting_.announce(call);
-  auto* const own = floats(values.data());
-  values.numel() <= small_numel ? reduce_small(own, values.numel())
-                                : reduce_large(own, values.numel());
+  values.numel() <= small_numel ? reduce_small(call, values) : reduce_large(call, values);
 }
 
-void ShmCommunicator::reduce_small(float* values, std::int64_t numel) {
-  copy_bytes(values, segment_.slot(rank(), round_), bytes_of_floats(numel));
-  meeting_.meet();
+void ShmCommunicator::reduce_small(const Call& call, const TensorView& values) {
+  announce(call, values, Shows::nothing);
+  copy_bytes(values.data(), slot(rank()), values.bytes());
+  meet();
   std::vector<const float*> terms;
-  for (int r = 0; r < size(); ++r) terms.push_back(slot_floats(r));
-  if (numel > 0) add_in_rank_order(terms, values, numel);
+  for (int r = 0; r < size(); ++r) terms.push_back(floats(slot(r)));
+  add_in_rank_order(terms, floats(values.data()), values.numel());
   ++round_;
 }
 
-void ShmCommunicator::reduce_large(float* values, std::int64_t numel) {
-  for (std::int64_t at = 0; at < numel; at += slot_numel, ++round_) {
-    reduce_round(values + at, std::min(slot_numel, numel - at), at == 0);
-  }
+/// Every rank sums one part of a round's elements and shows the sum in the place of its own term,
+/// which nobody else reads: in its tensor and, unless others read that, in its slot.
+void ShmCommunicator::reduce_large(const Call& call, const TensorView& values) {
+  announce(call, values, Shows::tensor);
+  const Writes writes = writes_for(values.bytes());
+  run_rounds(
+      {values.bytes(), slot_bytes},
+      [&](Bytes at, Bytes count) {
+        const Part own = part_of(rank(), count);
+        copy_bytes(values.data() + at, slot(rank()), own.begin);
+        copy_bytes(values.data() + at + own.end, slot(rank()) + own.end, count - own.end);
+      },
+      [&](Bytes at, Bytes count) {
+        sum_part(values.data(), at, part_of(rank(), count));
+        meeting_.tick();
+        for (int r = 0; r < size(); ++r) {
+          const Part part = part_of(r, count);
+          copy_bytes(seen(r, values.data(), {at + part.begin, part.begin}),
+                     values.data() + at + part.begin, part.end - part.begin, writes);
+        }
+      });
 }
 
-/// Every rank sums one part of the slot's elements and shows the sum in its own slot, in the place
-/// of its own term, which nobody reads.
-void ShmCommunicator::reduce_round(float* values, std::int64_t numel, bool first) {
-  float* const slot = floats(segment_.slot(rank(), round_));
-  const auto begin = [&](int r) {
-    return numel * r / size();
-  };
-  const std::int64_t own_begin = begin(rank());
-  const std::int64_t own_end = begin(rank() + 1);
-  copy_bytes(values, slot, bytes_of_floats(own_begin));
-  copy_bytes(values + own_end, slot + own_end, bytes_of_floats(numel - own_end));
-  meet_or_tick(first);
+void ShmCommunicator::sum_part(std::byte* values, Bytes at, Part part) {
   std::vector<const float*> terms;
   for (int r = 0; r < size(); ++r) {
-    terms.push_back((r == rank() ? values : slot_floats(r)) + own_begin);
+    terms.push_back(floats(seen(r, values, {at + part.begin, part.begin})));
   }
-  add_in_rank_order(terms, values + own_begin, own_end - own_begin);
-  copy_bytes(values + own_begin, slot + own_begin, bytes_of_floats(own_end - own_begin));
-  meeting_.tick();
-  for (int r = 0; r < size(); ++r) {
-    if (r == rank()) continue;
-    copy_bytes(slot_floats(r) + begin(r), values + begin(r),
-               bytes_of_floats(begin(r + 1) - begin(r)));
-  }
+  std::byte* const sum = values + at + part.begin;
+  const Bytes bytes = part.end - part.begin;
+  add_in_rank_order(terms, floats(sum), bytes / size_of(DType::f32));
+  if (stages()) copy_bytes(sum, slot(rank()) + part.begin, bytes);
 }
 
 void ShmCommunicator::run_broadcast(const Call& call, TensorView values) {
-  meeting_.announce(call);
-  for (Bytes at = 0; at == 0 || at < values.bytes(); at += slot_bytes, ++round_) {
-    const Bytes count = std::min(slot_bytes, values.bytes() - at);
-    std::byte* const slot = segment_.slot(call.peer, round_);
-    if (rank() == call.peer) copy_bytes(values.data() + at, slot, count);
-    meet_or_tick(at == 0);
-    if (rank() != call.peer) copy_bytes(slot, values.data() + at, count);
-  }
+  const bool root = rank() == call.peer;
+  announce(call, values, root ? Shows::tensor : Shows::nothing);
+  run_rounds(
+      {values.bytes(), slot_bytes},
+      [&](Bytes at, Bytes count) { copy_bytes(values.data() + at, slot(rank()), count); },
+      [&](Bytes at, Bytes count) {
+        copy_bytes(seen(call.peer, values.data(), {at, 0}), values.data() + at, count,
+                   writes_for(values.bytes()));
+      });
 }
 
 void ShmCommunicator::run_send(const Call& call, TensorView values) {

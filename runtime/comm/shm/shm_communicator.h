@@ -1,22 +1,33 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/comm/host_communicator.h"
 #include "runtime/comm/meeting.h"
 #include "runtime/comm/shm/segment.h"
+#include "runtime/comm/shm/segment_memory.h"
 #include "runtime/comm/store.h"
+#include "runtime/comm/streaming.h"
 
 namespace dstrain::comm {
 
-/// One rank of a group of processes of one node, which share a segment of memory. Data goes through
-/// the segment in rounds: every rank fills its slot, all meet, every rank reads the others' slots.
-/// Two slots in turn let a rank fill one while slower ranks still read the other; a round costs one
-/// tick (two for a large all_reduce) and one copy into the segment. Ranks sleep when they wait.
+/// One rank of a group of processes of one node, which share a segment of memory. A tensor that
+/// lies in memory() is read by the other ranks where it is: an operation costs two ticks (three for
+/// all_reduce) and moves no byte twice. Any other goes through the segment in rounds: the rank
+/// fills its slot, all meet, every rank reads the slots. Two slots in turn let a rank fill one
+/// while slower ranks still read the other; a round costs one tick (two for a large all_reduce) and
+/// one copy into the segment. Ranks of either kind mix. Ranks sleep when they wait.
+///
+/// Memory traffic of n bytes of `whole` between N ranks, over all ranks, from memory(): all_gather
+/// reads and writes (N-1)/N n per rank (when `shard` is its own part), reduce_scatter reads n and
+/// writes n/N. With two ranks that is 2n and 3n in all, where a copy of n bytes moves 2n: at most 1
+/// and 2/3 of the rate of a copy.
 class ShmCommunicator final : public HostCommunicator {
  public:
   /// Waits for the other ranks.
   ShmCommunicator(Segment segment, Meeting::Options options);
+  [[nodiscard]] MemoryResource& memory() override { return memory_; }
   std::unique_ptr<Communicator> split(Split split) override;
   void abort() noexcept override { meeting_.abort(); }
 
@@ -30,16 +41,31 @@ class ShmCommunicator final : public HostCommunicator {
   void run_barrier(const Call& call) override;
 
  private:
-  void meet_or_tick(bool first);
-  void reduce_small(float* values, std::int64_t numel);
-  void reduce_large(float* values, std::int64_t numel);
-  void reduce_round(float* values, std::int64_t numel, bool first);
-  [[nodiscard]] const float* slot_floats(int rank) const;
+  struct Rounds;
+  struct Offsets;
+  struct Part;
+  enum class Shows : std::uint8_t { tensor, nothing };
+  void announce(const Call& call, const TensorView& tensor, Shows shows);
+  void meet();
+  template <class Fill, class Take>
+  void run_rounds(Rounds rounds, const Fill& fill, const Take& take);
+  [[nodiscard]] bool stages() const;
+  [[nodiscard]] std::byte* slot(int rank) const { return segment_.slot(rank, round_); }
+  [[nodiscard]] const std::byte* seen(int rank, const std::byte* own, Offsets offsets) const;
+  void reduce_small(const Call& call, const TensorView& values);
+  void reduce_large(const Call& call, const TensorView& values);
+  [[nodiscard]] Part part_of(int rank, Bytes bytes) const;
+  void sum_part(std::byte* values, Bytes at, Part part);
 
   Segment segment_;
+  SegmentMemory memory_;
   Meeting::Options options_;
   Meeting meeting_;
+  std::uint32_t operation_ = 0;
   std::uint32_t round_ = 0;
+  std::vector<const std::byte*> shown_;  ///< by rank, its tensor in the segment; null: none there
+  bool any_staged_ = false;
+  bool any_in_place_ = false;
 };
 
 struct ShmOptions {

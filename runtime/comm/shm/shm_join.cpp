@@ -38,7 +38,7 @@ std::unique_ptr<Communicator> make_shm_communicator(Store& store, const ShmOptio
   SegmentTicket ticket;
   if (options.rank == 0) {
     SegmentOffer offer;
-    Segment segment = Segment::create(options.size);
+    Segment segment = Segment::create(options.size, default_heap_bytes(options.size));
     ticket = offer.ticket();
     store.set(key, {reinterpret_cast<const char*>(&ticket), sizeof(ticket)});
     return std::make_unique<ShmCommunicator>(share(std::move(segment), offer, member, deadline),
@@ -61,7 +61,8 @@ std::unique_ptr<Communicator> ShmCommunicator::split(Split split) {
   const std::vector<SegmentTicket> tickets = gather_values(offer.ticket(), *this, stream);
   const auto first = static_cast<std::size_t>(plan.members.front());
   return std::make_unique<ShmCommunicator>(
-      plan.rank == 0 ? share(Segment::create(member.size), offer, member, deadline)
+      plan.rank == 0 ? share(Segment::create(member.size, default_heap_bytes(member.size)), offer,
+                             member, deadline)
                      : fetch(tickets[first], member, deadline),
       meeting);
 }

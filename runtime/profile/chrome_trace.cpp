@@ -1,0 +1,99 @@
+#include "runtime/profile/chrome_trace.h"
+
+#include <cerrno>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/error.h"
+
+namespace dstrain::profile {
+namespace {
+
+constexpr double microseconds = 1e6;  // Chrome's unit
+
+bool is_of_unit(Activity activity) {
+  return activity == Activity::forward || activity == Activity::recompute ||
+         activity == Activity::backward;
+}
+
+/// What the detail of a span counts; empty: nothing to show.
+std::string_view detail_name(Activity activity) {
+  if (activity >= Activity::all_gather && activity <= Activity::receive) return "bytes";
+  if (activity == Activity::norm || activity == Activity::update) return "segment";
+  return {};
+}
+
+nlohmann::ordered_json sums(const StepTimes& times) {
+  return {{"seconds", times.seconds},
+          {"compute_seconds", times.compute},
+          {"communication_seconds", times.communication},
+          {"exposed_communication_seconds", times.exposed}};
+}
+
+std::string metadata_of(int rank, const RankProfile& profile) {
+  nlohmann::ordered_json object{{"rank", rank}, {"steps", profile.total.step}};
+  object.update(sums(profile.total));
+  object["spans_lost"] = profile.spans_lost;
+  object["per_step"] = nlohmann::ordered_json::array();
+  for (const StepTimes& step : profile.steps) {
+    nlohmann::ordered_json row{{"step", step.step}};
+    row.update(sums(step));
+    object["per_step"].push_back(std::move(row));
+  }
+  return object.dump();
+}
+
+std::string name_event(std::string_view what, int rank, std::size_t lane, const std::string& name) {
+  return nlohmann::ordered_json{
+      {"ph", "M"}, {"name", what}, {"pid", rank}, {"tid", lane}, {"args", {{"name", name}}}}
+      .dump();
+}
+
+}  // namespace
+
+ChromeTrace::ChromeTrace(std::filesystem::path path, std::vector<std::string> units)
+    : path_(std::move(path)), units_(std::move(units)), file_(path_, std::ios::trunc) {
+  if (!file_) fail_errno(errno, "create " + path_.string());
+  file_ << R"({"displayTimeUnit":"ms","traceEvents":[)";
+}
+
+void ChromeTrace::add_event(const std::string& json) {
+  file_ << (first_event_ ? "\n" : ",\n") << json;
+  first_event_ = false;
+}
+
+std::string ChromeTrace::label(const Span& span) const {
+  std::string text(name_of(span.activity));
+  if (span.activity == Activity::step || span.activity == Activity::load) {
+    return text + fmt::format(" {}", span.detail);
+  }
+  if (!is_of_unit(span.activity)) return text;
+  return text + " " + units_.at(static_cast<std::size_t>(span.detail));
+}
+
+void ChromeTrace::add_rank(int rank, const RankProfile& profile) {
+  add_event(name_event("process_name", rank, 0, fmt::format("rank {}", rank)));
+  for (std::size_t lane = 0; lane < lane_count; ++lane) {
+    add_event(name_event("thread_name", rank, lane, std::string(lane_names.at(lane))));
+    for (const Span& span : profile.lanes.at(lane)) {
+      const std::string_view detail = detail_name(span.activity);
+      const std::string arguments =
+          detail.empty() ? "" : fmt::format(R"(,"args":{{"{}":{}}})", detail, span.detail);
+      add_event(fmt::format(
+          R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}{}}})",
+          nlohmann::json(label(span)).dump(), name_of(span.activity), rank, lane,
+          span.begin * microseconds, span.seconds() * microseconds, arguments));
+    }
+  }
+  ranks_.push_back(metadata_of(rank, profile));
+}
+
+void ChromeTrace::finish() {
+  file_ << fmt::format("\n],\"metadata\":{{\"ranks\":[\n{}\n]}}}}\n", fmt::join(ranks_, ",\n"));
+  file_.close();
+  if (!file_) fail_errno(errno, "write " + path_.string());
+}
+
+}  // namespace dstrain::profile

@@ -1,0 +1,43 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/profile/step_times.h"
+
+namespace dstrain::profile {
+
+/// A rank's timeline at the end of a run.
+struct RankProfile {
+  std::array<std::vector<Span>, lane_count> lanes;  ///< in order of the spans' ends
+  std::vector<StepTimes> steps;
+  StepTimes total;              ///< of all steps; `step` is their number
+  std::int64_t spans_lost = 0;  ///< older ones that were not kept
+};
+
+/// Writes timelines as Chrome's trace JSON, for chrome://tracing and Perfetto: a process per rank,
+/// a thread per lane; under "metadata" the sums of the ranks and their steps. Streams to the file.
+class ChromeTrace {
+ public:
+  /// `units`: names, by a span's detail. Throws Error{io}.
+  ChromeTrace(std::filesystem::path path, std::vector<std::string> units);
+  void add_rank(int rank, const RankProfile& profile);
+  /// Completes the file; throws Error{io} when anything was not written.
+  void finish();
+
+ private:
+  void add_event(const std::string& json);
+  [[nodiscard]] std::string label(const Span& span) const;
+
+  std::filesystem::path path_;
+  std::vector<std::string> units_;
+  std::ofstream file_;
+  bool first_event_ = true;
+  std::vector<std::string> ranks_;  ///< their metadata as JSON
+};
+
+}  // namespace dstrain::profile

@@ -1,0 +1,78 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/profile/ring.h"
+#include "runtime/profile/step_times.h"
+
+namespace dstrain::profile {
+
+/// What one rank did when: the last spans of each lane and the sums of each step, in memory taken
+/// at once. Each lane is written by one thread; the other members are for the computing thread,
+/// begin_step() and end_step() while no communication is under way. The clock must outlive it.
+class Timeline {
+ public:
+  /// 64 Ki spans, which take 2 MiB, are some hundred steps of a small model.
+  static constexpr std::size_t spans_kept = std::size_t{1} << 16;
+  static constexpr std::size_t steps_kept = std::size_t{1} << 12;
+  explicit Timeline(const Clock& clock, std::size_t spans_per_lane = spans_kept);
+
+  /// Now is time 0. To be called on all ranks right after they have met, so that their times
+  /// compare.
+  void set_origin() { origin_ = clock_.now_seconds(); }
+  [[nodiscard]] double now() const { return clock_.now_seconds() - origin_; }
+  void record(Lane lane, const Span& span) { lanes_[static_cast<std::size_t>(lane)].push(span); }
+
+  void begin_step(std::int64_t step);
+  /// Adds the step up and records it as a span around all of it.
+  void end_step();
+
+  [[nodiscard]] const Ring<Span>& lane(Lane lane) const {
+    return lanes_[static_cast<std::size_t>(lane)];
+  }
+  [[nodiscard]] const Ring<StepTimes>& steps() const { return steps_; }
+  /// The sum of all steps so far; `step` is their number.
+  [[nodiscard]] const StepTimes& total() const { return total_; }
+
+ private:
+  /// Spans of a lane since begin_step() that are still kept, copied to `buffer`.
+  std::span<const Span> of_this_step(Lane lane, std::vector<Span>& buffer) const;
+
+  const Clock& clock_;
+  double origin_;
+  std::array<Ring<Span>, lane_count> lanes_;
+  Ring<StepTimes> steps_;
+  StepTimes total_;
+  std::int64_t step_ = 0;
+  double step_begin_ = 0;
+  std::array<std::int64_t, lane_count> first_of_step_{};
+  std::vector<Span> compute_;  ///< room for add_up()
+  std::vector<Span> communication_;
+};
+
+/// Records what happens from its making to its end; nothing when `timeline` is null.
+class Recording {
+ public:
+  Recording(Timeline* timeline, Lane lane, Activity activity, std::int64_t detail = 0)
+      : timeline_(timeline), lane_(lane), span_{0, 0, detail, activity} {
+    if (timeline_ != nullptr) span_.begin = timeline_->now();
+  }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  Recording(Recording&&) = delete;
+  Recording& operator=(Recording&&) = delete;
+  ~Recording() {
+    if (timeline_ == nullptr) return;
+    span_.end = timeline_->now();
+    timeline_->record(lane_, span_);
+  }
+
+ private:
+  Timeline* timeline_;
+  Lane lane_;
+  Span span_;
+};
+
+}  // namespace dstrain::profile

@@ -1,0 +1,101 @@
+#include "runtime/comm/shm/segment_memory.h"
+
+#include <cstring>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/base/error.h"
+#include "runtime/comm/shm/shm_communicator.h"
+#include "runtime/device/buffer.h"
+#include "tests/comm/groups.h"
+
+using namespace dstrain;
+
+namespace {
+
+comm::Segment segment_of_one(Bytes heap_bytes) {
+  return comm::Segment::create(1, heap_bytes);
+}
+
+}  // namespace
+
+TEST_CASE("SegmentMemory: blocks are aligned and apart and writable", "[comm][memory]") {
+  Stream stream(Stream::Mode::inline_on_caller);
+  const comm::Segment segment = segment_of_one(16 * mebibyte);
+  comm::SegmentMemory memory(segment.heap(0));
+  std::vector<Buffer> blocks;
+  for (const Bytes bytes :
+       {Bytes{0}, Bytes{1}, Bytes{65}, 2 * mebibyte - 1, 2 * mebibyte, 5 * mebibyte, Bytes{64}}) {
+    blocks.emplace_back(bytes, memory, stream);
+    const std::span<std::byte> block = blocks.back().bytes();
+    CHECK(reinterpret_cast<std::uintptr_t>(block.data()) % 64 == 0);
+    CHECK(memory.offset_of(block.data()) == block.data() - segment.heap(0).data());
+    std::memset(block.data(), static_cast<int>(blocks.size()), block.size());
+  }
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const std::span<std::byte> block = blocks[i].bytes();
+    CHECK(std::ranges::all_of(block, [i](std::byte b) { return b == std::byte(i + 1); }));
+  }
+}
+
+TEST_CASE("SegmentMemory: freed blocks are used again once their stream is done",
+          "[comm][memory]") {
+  const auto mode = GENERATE(Stream::Mode::inline_on_caller, Stream::Mode::worker_thread);
+  const comm::Segment segment = segment_of_one(8 * mebibyte);
+  comm::SegmentMemory memory(segment.heap(0));
+  Stream stream(mode);
+  const Bytes bytes = GENERATE(100, 6 * mebibyte);
+  const std::byte* const first = Buffer(bytes, memory, stream).bytes().data();
+  stream.synchronize();
+  for (int i = 0; i < 10; ++i) {
+    CHECK(Buffer(bytes, memory, stream).bytes().data() == first);
+    stream.synchronize();
+  }
+}
+
+TEST_CASE("SegmentMemory: a full heap says how full", "[comm][memory]") {
+  Stream stream(Stream::Mode::inline_on_caller);
+  const comm::Segment segment = segment_of_one(8 * mebibyte);
+  comm::SegmentMemory memory(segment.heap(0));
+  const Buffer block(6 * mebibyte, memory, stream);
+  const Bytes more = GENERATE(3 * mebibyte, std::numeric_limits<Bytes>::max());
+  CHECK_THROWS_WITH(memory.allocate(more, stream),
+                    Catch::Contains("in memory shared with the other ranks: 6.00 MiB of 8.00 MiB"));
+  CHECK_THROWS_AS(memory.allocate(-1, stream), Error);
+}
+
+TEST_CASE("SegmentMemory: knows what is elsewhere", "[comm][memory]") {
+  const comm::Segment segment = comm::Segment::create(2, 2 * mebibyte);
+  const comm::SegmentMemory memory(segment.heap(0));
+  const std::byte elsewhere{};
+  CHECK_FALSE(memory.offset_of(nullptr));
+  CHECK_FALSE(memory.offset_of(&elsewhere));
+  CHECK_FALSE(memory.offset_of(segment.heap(1).data()));
+  CHECK(memory.offset_of(segment.heap(1).data() - 1) == 2 * mebibyte - 1);
+}
+
+TEST_CASE("Communicator memory: a ledger counts it and bounds it", "[comm][memory]") {
+  const test::Group group = test::shm_groups().make(2, 60);
+  Stream stream(Stream::Mode::inline_on_caller);
+  MemoryLedger ledger;
+  TrackedMemory tracked(group[1]->memory(), ledger, {MemoryCategory::buffers, 3 * mebibyte});
+  {
+    const Buffer block(2 * mebibyte, tracked, stream);
+    CHECK(ledger.current(MemoryCategory::buffers) == 2 * mebibyte);
+    CHECK_THROWS_WITH(Buffer(2 * mebibyte, tracked, stream), Catch::Contains("does not fit"));
+  }
+  CHECK(ledger.current() == 0);
+  CHECK(ledger.peak() == 2 * mebibyte);
+}
+
+TEST_CASE("Segment: heaps are apart and take no memory until touched", "[comm][memory]") {
+  const int size = GENERATE(1, 3, 64, 1000);
+  const Bytes heap = comm::default_heap_bytes(size);
+  CHECK(heap >= 1 * gibibyte);
+  const comm::Segment segment = comm::Segment::create(size, heap);
+  for (int rank = 0; rank < size; ++rank) {
+    CHECK(reinterpret_cast<std::uintptr_t>(segment.heap(rank).data()) % (2 * mebibyte) == 0);
+    CHECK(segment.heap(rank).data() == segment.heap(0).data() + rank * heap);
+  }
+  segment.heap(size - 1).back() = std::byte{1};
+}

@@ -1,0 +1,71 @@
+#include "runtime/profile/chrome_trace.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/error.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using namespace dstrain::profile;
+
+namespace {
+
+nlohmann::json read(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return nlohmann::json::parse(file);
+}
+
+}  // namespace
+
+TEST_CASE("ChromeTrace: ranks are processes and lanes are threads", "[profile]") {
+  const test::TempDir folder;
+  const auto path = folder.path() / "profile.json";
+  ChromeTrace trace(path, {"embedding", "block \"0\""});
+  RankProfile profile;
+  profile.lanes[0] = {{1, 1.5, 1, Activity::backward}, {0, 2, 3, Activity::step}};
+  profile.lanes[1] = {{0.5, 0.75, 4096, Activity::all_gather}};
+  profile.steps = {{3, 2, 0.5, 0.25, 0.125}};
+  profile.total = {1, 2, 0.5, 0.25, 0.125};
+  trace.add_rank(0, profile);
+  trace.add_rank(1, profile);
+  trace.finish();
+
+  const nlohmann::json json = read(path);
+  std::vector<nlohmann::json> spans;
+  std::vector<std::string> names;
+  for (const auto& event : json.at("traceEvents")) {
+    if (event.at("ph") == "X" && event.at("pid") == 1) spans.push_back(event);
+    if (event.at("ph") == "M") names.push_back(event.at("args").at("name"));
+  }
+  CHECK(names == std::vector<std::string>{"rank 0", "compute", "communication", "data", "rank 1",
+                                          "compute", "communication", "data"});
+  REQUIRE(spans.size() == 3);
+  CHECK(spans[0].at("name") == "backward block \"0\"");
+  CHECK(spans[0].at("ts") == 1e6);
+  CHECK(spans[0].at("dur") == 5e5);
+  CHECK(spans[1].at("name") == "step 3");
+  CHECK(spans[2].at("tid") == 1);
+  CHECK(spans[2].at("args").at("bytes") == 4096);
+  const auto& rank = json.at("metadata").at("ranks").at(1);
+  CHECK(rank.at("rank") == 1);
+  CHECK(rank.at("steps") == 1);
+  CHECK(rank.at("exposed_communication_seconds") == 0.125);
+  CHECK(rank.at("per_step").at(0).at("step") == 3);
+  CHECK(rank.at("per_step").at(0).at("communication_seconds") == 0.25);
+}
+
+TEST_CASE("ChromeTrace: a timeline without spans is still a trace", "[profile]") {
+  const test::TempDir folder;
+  const auto path = folder.path() / "profile.json";
+  ChromeTrace trace(path, {});
+  trace.finish();
+  CHECK(read(path).at("traceEvents").empty());
+}
+
+TEST_CASE("ChromeTrace: a file that cannot be written is an error", "[profile]") {
+  const test::TempDir folder;
+  CHECK_THROWS_AS(ChromeTrace(folder.path() / "absent/profile.json", {}), Error);
+  ChromeTrace full("/dev/full", {});
+  CHECK_THROWS_AS(full.finish(), Error);
+}
