@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/tensor/dtype.h"
+#include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::test {
 
