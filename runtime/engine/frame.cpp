@@ -18,17 +18,17 @@ class Binder {
     const model::UnitSpec& spec = model_.units[static_cast<std::size_t>(planned.unit)]->spec();
     FrameCall call{.unit = planned.unit, .pass = planned.pass};
     for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
-      const std::int64_t features = plan_.features.at(spec.reads[i]);
-      call.inputs.push_back(view(planned.inputs[i], features));
+      const model::ActivationSpec& activation = plan_.activations.at(spec.reads[i]);
+      call.inputs.push_back(view(planned.inputs[i], activation));
       if (planned.pass == Pass::forward) continue;
       call.input_gradients.push_back(
-          {view(planned.input_gradients[i], features), planned.input_gradient_accumulates[i]});
+          {view(planned.input_gradients[i], activation), planned.input_gradient_accumulates[i]});
     }
     for (std::size_t i = 0; i < spec.writes.size(); ++i) {
-      const std::int64_t features = spec.writes[i].features;
-      if (!planned.outputs.empty()) call.outputs.push_back(view(planned.outputs[i], features));
+      const model::ActivationSpec& activation = spec.writes[i];
+      if (!planned.outputs.empty()) call.outputs.push_back(view(planned.outputs[i], activation));
       if (planned.pass == Pass::forward) continue;
-      call.output_gradients.push_back(view(planned.output_gradients[i], features));
+      call.output_gradients.push_back(view(planned.output_gradients[i], activation));
     }
     call.recompute = planned.pass == Pass::backward && !planned.outputs.empty();
     call.saved = bytes(planned.saved);
@@ -43,8 +43,10 @@ class Binder {
     return block_.subspan(static_cast<std::size_t>(interval.offset),
                           static_cast<std::size_t>(interval.bytes));
   }
-  [[nodiscard]] TensorView view(int index, std::int64_t features) const {
-    return {bytes(index).data(), DType::f32, {shape_.sequences, shape_.tokens, features}};
+  [[nodiscard]] TensorView view(int index, const model::ActivationSpec& activation) const {
+    return {bytes(index).data(),
+            activation.dtype,
+            {shape_.sequences, shape_.tokens, activation.features}};
   }
 
   const model::Model& model_;

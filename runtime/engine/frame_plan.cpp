@@ -36,8 +36,8 @@ class Planner {
     plan_.intervals.push_back({bytes, now(), now()});
     return static_cast<int>(plan_.intervals.size()) - 1;
   }
-  int add_activation(std::int64_t features) {
-    return add_interval(options_.shape.rows() * features * size_of(DType::f32));
+  int add_activation(const model::ActivationSpec& activation) {
+    return add_interval(options_.shape.rows() * activation.features * size_of(activation.dtype));
   }
   /// Marks an interval as needed by the call that is being added.
   int touch(int interval) {
@@ -59,10 +59,10 @@ class Planner {
       call.inputs.push_back(touch(flow_of(name).value));
     }
     for (const model::ActivationSpec& activation : module.spec().writes) {
-      const int value = add_activation(activation.features);
+      const int value = add_activation(activation);
       const bool fresh = flows_.emplace(activation.name, Flow{value, -1}).second;
       DSTRAIN_CHECK(fresh, "activation {} is written twice", activation.name);
-      plan_.features[activation.name] = activation.features;
+      plan_.activations[activation.name] = activation;
       call.outputs.push_back(value);
     }
     call.saved = work_space(memory.saved);

@@ -23,7 +23,7 @@ struct FramePlan {
   };
   std::vector<Interval> intervals;
   std::vector<Call> calls;
-  std::map<std::string, std::int64_t> features;  ///< of each activation
+  std::map<std::string, model::ActivationSpec> activations;
   Bytes bytes = 0;
 };
 

@@ -10,11 +10,11 @@ Model make_gpt2(const Gpt2Config& config, DType dtype) {
   Model model;
   model.name = "gpt2";
   model.dtype = dtype;
-  model.units.push_back(std::make_unique<Gpt2Embedding>(config));
+  model.units.push_back(std::make_unique<Gpt2Embedding>(config, dtype));
   for (std::int64_t layer = 0; layer < config.n_layer; ++layer) {
-    model.units.push_back(std::make_unique<Gpt2Block>(config, layer));
+    model.units.push_back(std::make_unique<Gpt2Block>(config, layer, dtype));
   }
-  model.units.push_back(std::make_unique<Gpt2Head>(config));
+  model.units.push_back(std::make_unique<Gpt2Head>(config, dtype));
   model.vocabulary = config.vocab_size;
   model.positions = config.n_positions;
   model.hidden = config.n_embd;

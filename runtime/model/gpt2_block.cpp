@@ -179,7 +179,7 @@ void attention_backward(const Gpt2Config& config,
                            stream);
 }
 
-UnitSpec make_spec(const Gpt2Config& config, std::int64_t layer) {
+UnitSpec make_spec(const Gpt2Config& config, std::int64_t layer, DType dtype) {
   const std::int64_t channels = config.n_embd;
   const std::int64_t inner = config.n_inner;
   const float narrower = std::sqrt(2.0F * static_cast<float>(config.n_layer));
@@ -205,17 +205,17 @@ UnitSpec make_spec(const Gpt2Config& config, std::int64_t layer) {
   add("mlp.c_proj.weight", {inner, channels}, narrow);
   add("mlp.c_proj.bias", {channels}, zeros);
   spec.reads = {fmt::format("hidden{}", layer)};
-  spec.writes = {{fmt::format("hidden{}", layer + 1), channels}};
+  spec.writes = {{fmt::format("hidden{}", layer + 1), channels, dtype}};
   return spec;
 }
 
 }  // namespace
 
-Gpt2Block::Gpt2Block(const Gpt2Config& config, std::int64_t layer)
-    : config_(config), spec_(make_spec(config, layer)) {}
+Gpt2Block::Gpt2Block(const Gpt2Config& config, std::int64_t layer, DType dtype)
+    : config_(config), dtype_(dtype), spec_(make_spec(config, layer, dtype)) {}
 
 UnitMemory Gpt2Block::memory(BatchShape shape) const {
-  const Gpt2BlockSizes sizes(config_, shape);
+  const Gpt2BlockSizes sizes(config_, shape, dtype_);
   Arena saved;
   Arena forward;
   Arena backward;
@@ -226,7 +226,7 @@ UnitMemory Gpt2Block::memory(BatchShape shape) const {
 }
 
 void Gpt2Block::forward(const UnitCall& call, StreamView stream) const {
-  const Gpt2BlockSizes sizes(config_, call.shape);
+  const Gpt2BlockSizes sizes(config_, call.shape, dtype_);
   Arena saved_arena(call.saved);
   Arena workspace(call.workspace);
   const Gpt2BlockSaved saved(saved_arena, sizes);
@@ -236,7 +236,7 @@ void Gpt2Block::forward(const UnitCall& call, StreamView stream) const {
 }
 
 void Gpt2Block::backward(const UnitCall& call, StreamView stream) const {
-  const Gpt2BlockSizes sizes(config_, call.shape);
+  const Gpt2BlockSizes sizes(config_, call.shape, dtype_);
   Arena saved_arena(call.saved);
   Arena workspace(call.workspace);
   const Gpt2BlockSaved saved(saved_arena, sizes);

@@ -15,7 +15,7 @@ namespace dstrain::model {
 /// The outputs of norms and GELU are computed again in backward: cheap, and bit-equal.
 class Gpt2Block final : public Unit {
  public:
-  Gpt2Block(const Gpt2Config& config, std::int64_t layer);
+  Gpt2Block(const Gpt2Config& config, std::int64_t layer, DType dtype);
   [[nodiscard]] const UnitSpec& spec() const override { return spec_; }
   [[nodiscard]] UnitMemory memory(BatchShape shape) const override;
   void forward(const UnitCall& call, StreamView stream) const override;
@@ -23,6 +23,7 @@ class Gpt2Block final : public Unit {
 
  private:
   Gpt2Config config_;
+  DType dtype_;
   UnitSpec spec_;
 };
 

@@ -20,7 +20,7 @@ ops::AttentionSizes attention_sizes(const Gpt2BlockSizes& sizes) {
 }
 
 void cut_attention(Arena& arena, const Gpt2BlockSizes& sizes, Gpt2BlockBackwardSpace& space) {
-  space.qkv = arena.take(sizes.activation(3 * sizes.channels));
+  space.qkv = sizes.take_activation(arena, 3 * sizes.channels);
   space.attention = arena.take({ops::attention_backward_workspace(attention_sizes(sizes))});
 }
 
@@ -35,49 +35,55 @@ std::span<std::byte> take_products(Arena& arena, const Gpt2BlockSizes& sizes) {
                                        need(channels, sizes.inner), need(sizes.inner, channels)}));
 }
 
-Gpt2BlockSizes::Gpt2BlockSizes(const Gpt2Config& config, BatchShape shape)
+Gpt2BlockSizes::Gpt2BlockSizes(const Gpt2Config& config, BatchShape shape, DType type)
     : sequences(shape.sequences),
       tokens(shape.tokens),
       channels(config.n_embd),
       inner(config.n_inner),
       heads(config.n_head),
-      drops_branches(config.resid_pdrop > 0) {}
+      drops_branches(config.resid_pdrop > 0),
+      dtype(type) {}
 
 Gpt2BlockSaved::Gpt2BlockSaved(Arena& arena, const Gpt2BlockSizes& sizes)
     : mean_1(arena.take({sizes.rows()})),
       rstd_1(arena.take({sizes.rows()})),
-      qkv(arena.take(sizes.activation(3 * sizes.channels))),
+      qkv(sizes.take_activation(arena, 3 * sizes.channels)),
       logsumexp(arena.take({sizes.sequences, sizes.heads, sizes.tokens})),
-      attention(arena.take(sizes.activation(sizes.channels))),
-      residual(arena.take(sizes.activation(sizes.channels))),
+      attention(sizes.take_activation(arena, sizes.channels)),
+      residual(sizes.take_activation(arena, sizes.channels)),
       mean_2(arena.take({sizes.rows()})),
       rstd_2(arena.take({sizes.rows()})),
-      inner(arena.take(sizes.activation(sizes.inner))) {}
+      inner(sizes.take_activation(arena, sizes.inner)) {}
 
 Gpt2BlockForwardSpace::Gpt2BlockForwardSpace(Arena& arena, const Gpt2BlockSizes& sizes)
-    : normed(arena.take(sizes.activation(sizes.channels))) {
+    : normed(sizes.take_activation(arena, sizes.channels)) {
   const Shape keys_shape{ops::attention_forward_workspace(attention_sizes(sizes))};
-  const Shape active_shape = sizes.activation(sizes.inner);
-  const Bytes bytes = std::max(keys_shape.numel(), active_shape.numel()) * size_of(DType::f32);
-  const std::span<std::byte> overlay = take_overlay(arena, round_up(bytes, 64));
+  Arena measured_keys;
+  measured_keys.take(keys_shape);
+  Arena measured_active;
+  sizes.take_activation(measured_active, sizes.inner);
+  const std::span<std::byte> overlay =
+      take_overlay(arena, std::max(measured_keys.used(), measured_active.used()));
   keys = Arena(overlay).take(keys_shape);
-  active = Arena(overlay).take(active_shape);
+  Arena active_arena(overlay);
+  active = sizes.take_activation(active_arena, sizes.inner);
   products = take_products(arena, sizes);
 }
 
 Gpt2BlockBackwardSpace::Gpt2BlockBackwardSpace(Arena& arena, const Gpt2BlockSizes& sizes)
-    : residual(arena.take(sizes.activation(sizes.channels))) {
-  if (sizes.drops_branches) branch = arena.take(sizes.activation(sizes.channels));
-  normed = arena.take(sizes.activation(sizes.channels));
+    : residual(sizes.take_activation(arena, sizes.channels)) {
+  if (sizes.drops_branches) branch = sizes.take_activation(arena, sizes.channels);
+  normed = sizes.take_activation(arena, sizes.channels);
   Arena measured;
   cut_attention(measured, sizes, *this);
   Arena measured_inner;
-  measured_inner.take(sizes.activation(sizes.inner));
+  sizes.take_activation(measured_inner, sizes.inner);
   const std::span<std::byte> overlay =
       take_overlay(arena, std::max(measured.used(), measured_inner.used()));
   Arena attention_arena(overlay);
   cut_attention(attention_arena, sizes, *this);
-  inner = Arena(overlay).take(sizes.activation(sizes.inner));
+  Arena inner_arena(overlay);
+  inner = sizes.take_activation(inner_arena, sizes.inner);
   products = take_products(arena, sizes);
 }
 

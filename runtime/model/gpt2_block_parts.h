@@ -23,16 +23,16 @@ enum Gpt2BlockParameter : std::size_t {
 
 /// The sizes of one call of a block.
 struct Gpt2BlockSizes {
-  Gpt2BlockSizes(const Gpt2Config& config, BatchShape shape);
+  Gpt2BlockSizes(const Gpt2Config& config, BatchShape shape, DType type);
   std::int64_t sequences;  ///< B
   std::int64_t tokens;     ///< T
   std::int64_t channels;   ///< C
   std::int64_t inner;      ///< F
   std::int64_t heads;      ///< H
   bool drops_branches;
-  DType dtype = DType::f32;  ///< of weights and activations
-  [[nodiscard]] Shape activation(std::int64_t features) const {
-    return {sequences, tokens, features};
+  DType dtype;  ///< of weights and activations
+  TensorView take_activation(Arena& arena, std::int64_t features) const {
+    return arena.take({sequences, tokens, features}, dtype);
   }
   [[nodiscard]] std::int64_t rows() const { return sequences * tokens; }
 };
@@ -40,14 +40,14 @@ struct Gpt2BlockSizes {
 /// What forward keeps for backward.
 struct Gpt2BlockSaved {
   Gpt2BlockSaved(Arena& arena, const Gpt2BlockSizes& sizes);
-  TensorView mean_1;     ///< (B T)
-  TensorView rstd_1;     ///< (B T)
+  TensorView mean_1;     ///< (B T) f32
+  TensorView rstd_1;     ///< (B T) f32
   TensorView qkv;        ///< (B, T, 3C)
-  TensorView logsumexp;  ///< (B, H, T)
+  TensorView logsumexp;  ///< (B, H, T) f32
   TensorView attention;  ///< (B, T, C): output of the heads
   TensorView residual;   ///< (B, T, C): after attention
-  TensorView mean_2;     ///< (B T)
-  TensorView rstd_2;     ///< (B T)
+  TensorView mean_2;     ///< (B T) f32
+  TensorView rstd_2;     ///< (B T) f32
   TensorView inner;      ///< (B, T, F): before GELU
 };
 

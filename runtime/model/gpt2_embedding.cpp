@@ -14,18 +14,18 @@ ops::DropoutSite site_of(const UnitCall& call, float rate) {
 
 }  // namespace
 
-Gpt2Embedding::Gpt2Embedding(const Gpt2Config& config)
-    : channels_(config.n_embd), drop_rate_(config.embd_pdrop) {
+Gpt2Embedding::Gpt2Embedding(const Gpt2Config& config, DType dtype)
+    : channels_(config.n_embd), dtype_(dtype), drop_rate_(config.embd_pdrop) {
   const ParameterInit normal{ParameterInit::Kind::normal, config.initializer_range};
   spec_.name = "embedding";
   spec_.parameters = {{"wte.weight", {config.vocab_size, config.n_embd}, normal},
                       {"wpe.weight", {config.n_positions, config.n_embd}, normal}};
-  spec_.writes = {{"hidden0", config.n_embd}};
+  spec_.writes = {{"hidden0", config.n_embd, dtype}};
 }
 
 UnitMemory Gpt2Embedding::memory(BatchShape shape) const {
   Arena backward;
-  if (drop_rate_ > 0) backward.take({shape.rows(), channels_});
+  if (drop_rate_ > 0) backward.take({shape.rows(), channels_}, dtype_);
   return {.backward_workspace = backward.used()};
 }
 
@@ -46,7 +46,7 @@ void Gpt2Embedding::backward(const UnitCall& call, StreamView stream) const {
   TensorView gradient = call.output_gradients[0];
   const ops::DropoutSite site = site_of(call, drop_rate_);
   if (site.active()) {
-    const TensorView dropped = Arena(call.workspace).take(gradient.shape());
+    const TensorView dropped = Arena(call.workspace).take(gradient.shape(), dtype_);
     ops::dropout({.input = gradient, .residual = {}, .output = dropped, .site = site}, stream);
     gradient = dropped;
   }

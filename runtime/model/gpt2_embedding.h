@@ -5,10 +5,10 @@
 namespace dstrain::model {
 
 /// Token plus position embedding, dropped at embd_pdrop: owns wte.weight (V, C) and wpe.weight
-/// (P, C), writes "hidden0". Saves nothing; backward needs C floats per token when it drops.
+/// (P, C), writes "hidden0". Saves nothing; backward needs C values per token when it drops.
 class Gpt2Embedding final : public Unit {
  public:
-  explicit Gpt2Embedding(const Gpt2Config& config);
+  Gpt2Embedding(const Gpt2Config& config, DType dtype);
   [[nodiscard]] const UnitSpec& spec() const override { return spec_; }
   [[nodiscard]] UnitMemory memory(BatchShape shape) const override;
   void forward(const UnitCall& call, StreamView stream) const override;
@@ -16,6 +16,7 @@ class Gpt2Embedding final : public Unit {
 
  private:
   std::int64_t channels_;
+  DType dtype_;
   float drop_rate_;
   UnitSpec spec_;
 };

@@ -4,65 +4,14 @@
 
 #include "runtime/ops/cross_entropy.h"
 #include "runtime/ops/layer_norm.h"
-#include "runtime/tensor/arena.h"
 
 namespace dstrain::model {
 namespace {
 
 enum Parameter : std::size_t { ln_f_weight, ln_f_bias, wte_weight };
 
-constexpr std::int64_t chunk_rows_min = 256;
-constexpr std::int64_t chunk_logits_numel = std::int64_t{1} << 22;
-
-/// What a chunk of rows needs, cut from the workspace.
-struct HeadSpace {
-  TensorView normed;  ///< (R, C); in backward its gradient follows
-  TensorView logits;  ///< (R, V); in backward their gradient follows
-  TensorView mean;    ///< (R)
-  TensorView rstd;    ///< (R)
-  TensorView losses;  ///< (R)
-  std::span<std::byte> products;
-};
-
-ops::MatmulArgs logits_product(const TensorView& normed,
-                               const TensorView& wte,
-                               const TensorView& logits) {
-  return {.a = normed, .b = wte, .out = logits, .bias = {}, .b_transposed = true, .workspace = {}};
-}
-
-ops::MatmulArgs wte_product(const HeadSpace& space, const GradientTarget& wte, bool accumulate) {
-  return {.a = space.logits,
-          .b = space.normed,
-          .out = wte.values,
-          .bias = {},
-          .a_transposed = true,
-          .accumulate = accumulate,
-          .workspace = {}};
-}
-
-ops::MatmulArgs normed_product(const HeadSpace& space, const TensorView& wte) {
-  return {.a = space.logits, .b = wte, .out = space.normed, .bias = {}, .workspace = {}};
-}
-
-Bytes products_workspace(const HeadSpace& space) {
-  const TensorView wte(nullptr, DType::f32, {space.logits.shape()[1], space.normed.shape()[1]});
-  return std::max({ops::matmul_workspace(logits_product(space.normed, wte, space.logits)),
-                   ops::matmul_workspace(wte_product(space, {wte, true}, true)),
-                   ops::matmul_workspace(normed_product(space, wte))});
-}
-
-HeadSpace cut_space(Arena& arena,
-                    std::int64_t rows,
-                    std::int64_t channels,
-                    std::int64_t vocabulary) {
-  HeadSpace space{arena.take({rows, channels}), arena.take({rows, vocabulary}),
-                  arena.take({rows}),           arena.take({rows}),
-                  arena.take({rows}),           {}};
-  const Bytes bytes = products_workspace(space);
-  const TensorView products = arena.take({bytes}, DType::u8);
-  if (!products.empty()) space.products = {products.data(), static_cast<std::size_t>(bytes)};
-  return space;
-}
+/// Each chunk packs wte.weight twice, which costs as much as about 40 of its rows.
+constexpr std::int64_t chunk_rows_max = 1024;
 
 /// Rows [begin, begin + rows) of a dense (B, T, C) activation.
 TensorView rows_from(const TensorView& view, std::int64_t begin, std::int64_t rows) {
@@ -73,24 +22,32 @@ TensorView rows_from(const TensorView& view, std::int64_t begin, std::int64_t ro
           view.device()};
 }
 
-void multiply(const UnitCall& call,
-              ops::MatmulArgs product,
-              const HeadSpace& space,
-              StreamView stream) {
-  product.workspace = space.products;
-  call.matmuls->run(product, stream);
+/// (R, V) dense rows from pieces of columns.
+void join_pieces(const ops::LogitPieces& logits, const TensorView& rows) {
+  for (std::int64_t piece = 0; piece < logits.count(); ++piece) {
+    const std::span<const float> from = logits.piece(piece).as<const float>();
+    const auto width = static_cast<std::size_t>(logits.width(piece));
+    for (std::int64_t row = 0; row < logits.rows(); ++row) {
+      const std::span<float> to = rows.as<float>().subspan(
+          static_cast<std::size_t>(row * logits.columns() + logits.first_column(piece)), width);
+      std::copy_n(from.begin() + row * logits.width(piece), width, to.begin());
+    }
+  }
 }
 
 }  // namespace
 
 struct Gpt2Head::Chunk {
-  HeadSpace space;
+  Gpt2HeadSpace space;
   TensorView hidden;                     ///< (R, C) rows of the input
   std::span<const std::int32_t> labels;  ///< (R)
 };
 
-Gpt2Head::Gpt2Head(const Gpt2Config& config)
-    : vocabulary_(config.vocab_size), channels_(config.n_embd), eps_(config.layer_norm_epsilon) {
+Gpt2Head::Gpt2Head(const Gpt2Config& config, DType dtype)
+    : vocabulary_(config.vocab_size),
+      channels_(config.n_embd),
+      dtype_(dtype),
+      eps_(config.layer_norm_epsilon) {
   spec_.name = "head";
   spec_.parameters = {{"ln_f.weight", {channels_}, {ParameterInit::Kind::ones}},
                       {"ln_f.bias", {channels_}, {ParameterInit::Kind::zeros}}};
@@ -99,20 +56,25 @@ Gpt2Head::Gpt2Head(const Gpt2Config& config)
   spec_.computes_loss = true;
 }
 
-std::int64_t Gpt2Head::chunk_rows(std::int64_t rows) const {
-  return std::min(rows, std::max(chunk_rows_min, chunk_logits_numel / vocabulary_));
+std::int64_t Gpt2Head::chunk_rows(std::int64_t rows) {
+  const std::int64_t chunks = (rows + chunk_rows_max - 1) / chunk_rows_max;
+  return (rows + chunks - 1) / chunks;
+}
+
+Gpt2HeadSpace Gpt2Head::cut_space(Arena& arena, std::int64_t rows) const {
+  return {arena, {rows, channels_, vocabulary_, dtype_}};
 }
 
 UnitMemory Gpt2Head::memory(BatchShape shape) const {
   Arena arena;
-  cut_space(arena, chunk_rows(shape.rows()), channels_, vocabulary_);
+  cut_space(arena, chunk_rows(shape.rows()));
   return {.forward_workspace = arena.used(), .backward_workspace = arena.used()};
 }
 
 Gpt2Head::Chunk Gpt2Head::cut_chunk(const UnitCall& call, std::int64_t begin) const {
   const std::int64_t rows = std::min(chunk_rows(call.shape.rows()), call.shape.rows() - begin);
   Arena arena(call.workspace);
-  return {cut_space(arena, rows, channels_, vocabulary_), rows_from(call.inputs[0], begin, rows),
+  return {cut_space(arena, rows), rows_from(call.inputs[0], begin, rows),
           call.labels.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(rows))};
 }
 
@@ -125,9 +87,7 @@ void Gpt2Head::compute_logits(const UnitCall& call, const Chunk& chunk, StreamVi
                            .output = chunk.space.normed,
                            .eps = eps_},
                           stream);
-  multiply(call,
-           logits_product(chunk.space.normed, call.parameters[wte_weight], chunk.space.logits),
-           chunk.space, stream);
+  head_logits(chunk.space, call.parameters[wte_weight], *call.matmuls, stream);
 }
 
 void Gpt2Head::last_logits(const UnitCall& call, StreamView stream) const {
@@ -135,7 +95,7 @@ void Gpt2Head::last_logits(const UnitCall& call, StreamView stream) const {
   for (std::int64_t begin = 0; begin < call.shape.sequences; begin += most) {
     const std::int64_t count = std::min(most, call.shape.sequences - begin);
     Arena arena(call.workspace);
-    const HeadSpace space = cut_space(arena, count, channels_, vocabulary_);
+    const Gpt2HeadSpace space = cut_space(arena, count);
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t row = (begin + i + 1) * call.shape.tokens - 1;
       const TensorView one = rows_from(space.normed.reshaped({1, count, channels_}), i, 1);
@@ -148,11 +108,10 @@ void Gpt2Head::last_logits(const UnitCall& call, StreamView stream) const {
                                .eps = eps_},
                               stream);
     }
-    multiply(call,
-             logits_product(space.normed, call.parameters[wte_weight],
-                            rows_from(call.logits.reshaped({1, call.shape.sequences, vocabulary_}),
-                                      begin, count)),
-             space, stream);
+    head_logits(space, call.parameters[wte_weight], *call.matmuls, stream);
+    const TensorView rows =
+        rows_from(call.logits.reshaped({1, call.shape.sequences, vocabulary_}), begin, count);
+    stream.launch([logits = space.logits, rows] { join_pieces(logits, rows); });
   }
 }
 
@@ -191,8 +150,8 @@ void Gpt2Head::backward(const UnitCall& call, StreamView stream) const {
                                  .loss_sum = &call.loss->sum,
                                  .label_count = &call.loss->labels},
                                 stream);
-    multiply(call, wte_product(chunk.space, wte, wte.accumulate || later), chunk.space, stream);
-    multiply(call, normed_product(chunk.space, call.parameters[wte_weight]), chunk.space, stream);
+    head_wte_gradient(chunk.space, {wte.values, wte.accumulate || later}, *call.matmuls, stream);
+    head_normed_gradient(chunk.space, call.parameters[wte_weight], *call.matmuls, stream);
     ops::layer_norm_backward(
         {.input = chunk.hidden,
          .weight = call.parameters[ln_f_weight],

@@ -1,16 +1,17 @@
 #pragma once
 #include "runtime/model/gpt2_config.h"
+#include "runtime/model/gpt2_head_parts.h"
 #include "runtime/model/unit.h"
 
 namespace dstrain::model {
 
 /// Final norm, logits by the tied wte.weight and cross-entropy: owns ln_f.weight and ln_f.bias,
-/// borrows wte.weight, reads "hidden{L}". Works on R rows at a time, so that logits of (R, V) are
-/// all that exists: R is 256, or more when 16 MiB hold them. Saves nothing; workspace in both
-/// directions: R (V + C + 3) floats.
+/// borrows wte.weight, reads "hidden{L}". Works on R rows at a time, at most 1024, so that logits
+/// of (R, V) are all that exists. Saves nothing; workspace in both directions: R (V + C + 3)
+/// floats.
 class Gpt2Head final : public Unit {
  public:
-  explicit Gpt2Head(const Gpt2Config& config);
+  Gpt2Head(const Gpt2Config& config, DType dtype);
   [[nodiscard]] const UnitSpec& spec() const override { return spec_; }
   [[nodiscard]] UnitMemory memory(BatchShape shape) const override;
   /// The loss, or with call.logits those of the last position of each sequence.
@@ -20,13 +21,15 @@ class Gpt2Head final : public Unit {
 
  private:
   struct Chunk;
-  [[nodiscard]] std::int64_t chunk_rows(std::int64_t rows) const;
+  static std::int64_t chunk_rows(std::int64_t rows);
+  Gpt2HeadSpace cut_space(Arena& arena, std::int64_t rows) const;
   [[nodiscard]] Chunk cut_chunk(const UnitCall& call, std::int64_t begin) const;
   void compute_logits(const UnitCall& call, const Chunk& chunk, StreamView stream) const;
   void last_logits(const UnitCall& call, StreamView stream) const;
 
   std::int64_t vocabulary_;
   std::int64_t channels_;
+  DType dtype_;
   float eps_;
   UnitSpec spec_;
 };

@@ -19,10 +19,11 @@ struct BatchShape {
   [[nodiscard]] std::int64_t rows() const { return sequences * tokens; }
 };
 
-/// A named tensor that flows between units: (B, T, features) f32.
+/// A named tensor that flows between units: (B, T, features). Its gradient has the same type.
 struct ActivationSpec {
   std::string name;
   std::int64_t features = 0;
+  DType dtype = DType::f32;
 };
 
 /// What a unit owns, borrows, reads and writes. The order of the names is the order of the views
@@ -43,7 +44,8 @@ struct UnitMemory {
   Bytes backward_workspace = 0;
 };
 
-/// Where a gradient goes: the callee overwrites `values`, or adds to them.
+/// Where a gradient goes: the callee overwrites `values`, or adds to them. Gradients of parameters
+/// are f32 whatever the parameters are.
 struct GradientTarget {
   TensorView values;
   bool accumulate = false;
@@ -86,7 +88,7 @@ struct UnitCall {
 
   // The unit with computes_loss only.
   LossSum* loss = nullptr;  ///< added to
-  TensorView logits;        ///< forward, when not empty: (B, V) logits of the last position are
+  TensorView logits;        ///< forward, when not empty: (B, V) f32 logits of the last position are
                             ///< written here, and no loss is computed
 };
 

@@ -4,13 +4,14 @@
 
 #include "runtime/base/label.h"
 #include "runtime/device/stream.h"
+#include "runtime/ops/logit_pieces.h"
 #include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::ops {
 
 /// Softmax and cross-entropy of R rows of logits.
 struct CrossEntropyArgs {
-  TensorView logits;                     ///< (R, V) f32, dense; see below
+  LogitPieces logits;                    ///< (R, V); see below
   std::span<const std::int32_t> labels;  ///< (R), in [0, V) or ignored_label
   TensorView losses;                     ///< (R) f32: written; 0 where the label does not count
   float label_weight = 0;                ///< scale of the gradient

@@ -15,22 +15,27 @@ namespace {
 /// Terms added in float before they join a sum in double.
 constexpr std::int64_t float_sum_numel = 1024;
 
+/// What is known of a row's softmax after some of its pieces.
 struct Softmax {
-  float largest;
-  double sum;  ///< of e^(logit - largest)
+  float largest = -std::numeric_limits<float>::max();
+  double sum = 0;  ///< of e^(logit - largest)
 };
 
 DSTRAIN_SIMD_CLONES
-Softmax softmax_kernel(const float* logits, std::int64_t count) {
-  Softmax result{max_lanes(logits, count, -std::numeric_limits<float>::max()), 0};
+float largest_kernel(const float* logits, std::int64_t count, float largest) {
+  return max_lanes(logits, count, largest);
+}
+
+DSTRAIN_SIMD_CLONES
+double sum_kernel(const float* logits, std::int64_t count, float largest) {
+  double sum = 0;
   for (std::int64_t begin = 0; begin < count; begin += float_sum_numel) {
     const float* const x = logits + begin;
-    const float largest = result.largest;
-    result.sum += static_cast<double>(
+    sum += static_cast<double>(
         sum_lanes(std::min(float_sum_numel, count - begin),
                   [x, largest](std::int64_t i) { return fast_exp(x[i] - largest); }));
   }
-  return result;
+  return sum;
 }
 
 DSTRAIN_SIMD_CLONES
@@ -38,30 +43,61 @@ void gradient_kernel(float* logits, std::int64_t count, float largest, float sca
   for (std::int64_t i = 0; i < count; ++i) logits[i] = fast_exp(logits[i] - largest) * scale;
 }
 
+/// The part of row `row` in each piece, in turn.
+template <class Body>
+void each_piece(const LogitPieces& logits, std::int64_t row, Body body) {
+  for (std::int64_t piece = 0; piece < logits.count(); ++piece) {
+    const std::int64_t width = logits.width(piece);
+    body(floats(logits.piece(piece)) + row * width, width);
+  }
+}
+
+Softmax softmax(const LogitPieces& logits, std::int64_t row) {
+  Softmax result;
+  each_piece(logits, row, [&](const float* part, std::int64_t width) {
+    result.largest = largest_kernel(part, width, result.largest);
+  });
+  each_piece(logits, row, [&](const float* part, std::int64_t width) {
+    result.sum += sum_kernel(part, width, result.largest);
+  });
+  return result;
+}
+
+float& logit_of(const LogitPieces& logits, std::int64_t row, std::int64_t column) {
+  const std::int64_t piece = column / logits.piece_columns;
+  return floats(logits.piece(piece))[row * logits.width(piece) + column % logits.piece_columns];
+}
+
 /// One row: the loss, and with `gradient` the logits overwritten by their gradient.
 float row_loss(const CrossEntropyArgs& args, std::int64_t row, bool gradient) {
-  const std::int64_t columns = args.logits.shape()[1];
-  float* const logits = floats(args.logits) + row * columns;
+  const LogitPieces& logits = args.logits;
   const std::int32_t label = args.labels[static_cast<std::size_t>(row)];
   if (label == ignored_label) {
-    if (gradient) std::fill(logits, logits + columns, 0.0F);
+    if (gradient) {
+      each_piece(logits, row,
+                 [](float* part, std::int64_t width) { std::fill(part, part + width, 0.0F); });
+    }
     return 0;
   }
-  const Softmax softmax = softmax_kernel(logits, columns);
-  const double loss = std::log(softmax.sum) -
-                      (static_cast<double>(logits[label]) - static_cast<double>(softmax.largest));
+  const auto [largest, sum] = softmax(logits, row);
+  float& own = logit_of(logits, row, label);
+  const double loss = std::log(sum) - (static_cast<double>(own) - static_cast<double>(largest));
   if (gradient) {
-    const auto scale = static_cast<float>(static_cast<double>(args.label_weight) / softmax.sum);
-    gradient_kernel(logits, columns, softmax.largest, scale);
-    logits[label] -= args.label_weight;
+    const auto scale = static_cast<float>(static_cast<double>(args.label_weight) / sum);
+    each_piece(logits, row, [largest = largest, scale](float* part, std::int64_t width) {
+      gradient_kernel(part, width, largest, scale);
+    });
+    own -= args.label_weight;
   }
   return static_cast<float>(loss);
 }
 
 void launch(const CrossEntropyArgs& args, bool gradient, StreamView stream) {
-  const Shape& shape = args.logits.shape();
-  DSTRAIN_CHECK(shape.rank() == 2, "logits {} are not (R, V)", to_string(shape));
-  require_f32(args.logits, shape, "logits");
+  const Shape& shape = args.logits.values.shape();
+  DSTRAIN_CHECK(shape.rank() == 2 && args.logits.piece_columns > 0,
+                "logits {} are not (R, V) in pieces of {}", to_string(shape),
+                args.logits.piece_columns);
+  require_f32(args.logits.values, shape, "logits");
   require_f32(args.losses, {shape[0]}, "losses");
   DSTRAIN_CHECK(static_cast<std::int64_t>(args.labels.size()) == shape[0], "{} labels for {}",
                 args.labels.size(), to_string(shape));
@@ -71,7 +107,7 @@ void launch(const CrossEntropyArgs& args, bool gradient, StreamView stream) {
                   "label {} of a vocabulary of {}", label, shape[1]);
   }
   stream.launch([args, gradient] {
-    const std::int64_t rows = args.logits.shape()[0];
+    const std::int64_t rows = args.logits.rows();
     float* const losses = floats(args.losses);
     parallel_for(rows, [&](std::int64_t row) { losses[row] = row_loss(args, row, gradient); });
     for (std::int64_t row = 0; row < rows; ++row) {

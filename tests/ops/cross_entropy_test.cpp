@@ -21,7 +21,7 @@ struct Rows {
     for (std::size_t row = 1; row < labels.size(); row += 3) labels[row] = dstrain::ignored_label;
   }
   ops::CrossEntropyArgs args(float label_weight = 0) {
-    return {.logits = {logits, {rows, vocabulary}},
+    return {.logits = {{logits, {rows, vocabulary}}, vocabulary},
             .labels = labels,
             .losses = {losses, {rows}},
             .label_weight = label_weight,
@@ -71,6 +71,36 @@ TEST_CASE("Cross-entropy: gradient by central differences and equal losses",
   ops::cross_entropy_backward(rows.args(weight), stream);
   CHECK(rows.sum == forward_sum);
   CHECK(test::difference(rows.logits, expected, test::tolerance::elementwise) == "");
+}
+
+TEST_CASE("Cross-entropy: pieces of columns give what whole rows give", "[ops][cross_entropy]") {
+  const std::int64_t vocabulary = 130;
+  const std::int64_t width = GENERATE(1, 64, 129);
+  Rows whole(5, vocabulary);
+  Rows cut(5, vocabulary);
+  ops::CrossEntropyArgs args = cut.args(0.5F);
+  args.logits.piece_columns = width;
+  const auto place = [&](std::int64_t row, std::int64_t column) -> float& {
+    const std::int64_t piece = column / width;
+    return reinterpret_cast<float*>(
+        args.logits.piece(piece).data())[row * args.logits.width(piece) + column % width];
+  };
+  const auto at = [vocabulary](std::int64_t row, std::int64_t column) {
+    return static_cast<std::size_t>(row * vocabulary + column);
+  };
+  const std::vector<float> values = whole.logits;
+  for (std::int64_t row = 0; row < 5; ++row) {
+    for (std::int64_t j = 0; j < vocabulary; ++j) place(row, j) = values[at(row, j)];
+  }
+  Stream stream(Stream::Mode::inline_on_caller);
+  ops::cross_entropy_backward(whole.args(0.5F), stream);
+  ops::cross_entropy_backward(args, stream);
+  CHECK(cut.sum == Approx(whole.sum).epsilon(1e-7));
+  std::vector<float> gathered(values.size());
+  for (std::int64_t row = 0; row < 5; ++row) {
+    for (std::int64_t j = 0; j < vocabulary; ++j) gathered[at(row, j)] = place(row, j);
+  }
+  CHECK(test::difference(gathered, whole.logits, test::tolerance::elementwise) == "");
 }
 
 TEST_CASE("Cross-entropy: large logits neither overflow nor vanish", "[ops][cross_entropy]") {

@@ -1,0 +1,113 @@
+#include "runtime/model/gpt2_head_parts.h"
+
+#include <algorithm>
+
+#include "runtime/ops/panels.h"
+
+namespace dstrain::model {
+namespace {
+
+/// 6 pieces for GPT-2's vocabulary. A piece of 768 channels packs into 25 MiB.
+constexpr std::int64_t piece_columns_max = 8448;
+
+std::int64_t piece_columns(std::int64_t vocabulary) {
+  const std::int64_t pieces = (vocabulary + piece_columns_max - 1) / piece_columns_max;
+  return round_up((vocabulary + pieces - 1) / pieces, ops::panel_columns);
+}
+
+/// The rows of a (V, C) matrix that belong to a piece of the logits.
+TensorView piece_rows(const TensorView& matrix,
+                      const ops::LogitPieces& logits,
+                      std::int64_t piece) {
+  const std::int64_t channels = matrix.shape()[1];
+  const Bytes offset = logits.first_column(piece) * channels * size_of(matrix.dtype());
+  std::byte* const data = matrix.empty() ? nullptr : matrix.data() + offset;
+  return {data, matrix.dtype(), {logits.width(piece), channels}, matrix.device()};
+}
+
+ops::MatmulArgs logits_product(const Gpt2HeadSpace& space,
+                               const TensorView& wte,
+                               std::int64_t piece) {
+  return {.a = space.normed,
+          .b = piece_rows(wte, space.logits, piece),
+          .out = space.logits.piece(piece),
+          .bias = {},
+          .b_transposed = true,
+          .workspace = space.products};
+}
+
+ops::MatmulArgs wte_product(const Gpt2HeadSpace& space,
+                            const GradientTarget& target,
+                            std::int64_t piece) {
+  return {.a = space.logits.piece(piece),
+          .b = space.normed,
+          .out = piece_rows(target.values, space.logits, piece),
+          .bias = {},
+          .a_transposed = true,
+          .accumulate = target.accumulate,
+          .workspace = space.products};
+}
+
+ops::MatmulArgs normed_product(const Gpt2HeadSpace& space,
+                               const TensorView& wte,
+                               std::int64_t piece) {
+  return {.a = space.logits.piece(piece),
+          .b = piece_rows(wte, space.logits, piece),
+          .out = space.gradient,
+          .bias = {},
+          .accumulate = piece > 0,
+          .workspace = space.products};
+}
+
+/// The first piece is the largest.
+Bytes products_workspace(const Gpt2HeadSpace& space, const Gpt2HeadSizes& sizes) {
+  const TensorView wte(nullptr, sizes.dtype, {sizes.vocabulary, sizes.channels});
+  const TensorView gradient(nullptr, DType::f32, wte.shape());
+  return std::max({ops::matmul_workspace(logits_product(space, wte, 0)),
+                   ops::matmul_workspace(wte_product(space, {gradient, true}, 0)),
+                   ops::matmul_workspace(normed_product(space, wte, 0))});
+}
+
+}  // namespace
+
+Gpt2HeadSpace::Gpt2HeadSpace(Arena& arena, const Gpt2HeadSizes& sizes)
+    : normed(arena.take({sizes.rows, sizes.channels}, sizes.dtype)),
+      gradient(arena.take({sizes.rows, sizes.channels})),
+      logits{arena.take({sizes.rows, sizes.vocabulary}), piece_columns(sizes.vocabulary)},
+      mean(arena.take({sizes.rows})),
+      rstd(arena.take({sizes.rows})),
+      losses(arena.take({sizes.rows})) {
+  const Bytes bytes = products_workspace(*this, sizes);
+  const TensorView workspace = arena.take({bytes}, DType::u8);
+  if (!workspace.empty()) products = {workspace.data(), static_cast<std::size_t>(bytes)};
+}
+
+void head_logits(const Gpt2HeadSpace& space,
+                 const TensorView& wte,
+                 ops::Matmuls& matmuls,
+                 StreamView stream) {
+  for (std::int64_t piece = 0; piece < space.logits.count(); ++piece) {
+    matmuls.run(logits_product(space, wte, piece), stream);
+  }
+}
+
+void head_wte_gradient(const Gpt2HeadSpace& space,
+                       const GradientTarget& target,
+                       ops::Matmuls& matmuls,
+                       StreamView stream) {
+  for (std::int64_t piece = 0; piece < space.logits.count(); ++piece) {
+    matmuls.run(wte_product(space, target, piece), stream);
+  }
+}
+
+void head_normed_gradient(const Gpt2HeadSpace& space,
+                          const TensorView& wte,
+                          ops::Matmuls& matmuls,
+                          StreamView stream) {
+  for (std::int64_t piece = 0; piece < space.logits.count(); ++piece) {
+    matmuls.run(normed_product(space, wte, piece), stream);
+  }
+  stream.launch([from = space.gradient, to = space.normed] { ops::convert(from, to); });
+}
+
+}  // namespace dstrain::model

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Trains a GPT-2 with PyTorch on the tokens that dstrain trains on; prints one JSON object.
+
+Hugging Face's GPT2LMHeadModel with scaled dot-product attention and fused AdamW, global-norm
+clipping at 1, no shuffling: step s takes samples [s B, (s + 1) B) of T tokens, a token a byte of
+the file, as `dstrain train --no_shuffle` does. With --model, weights come from that directory.
+Needs torch and transformers.
+"""
+
+import argparse
+import json
+import time
+
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tokens", required=True, help="a file of bytes")
+    parser.add_argument("--model", help="a Hugging Face directory; random weights without")
+    parser.add_argument("--precision", choices=["fp32", "autocast", "bf16"], default="fp32")
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--block_size", type=int, default=512)
+    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--learning_rate", type=float, default=5e-5)
+    parser.add_argument("--threads", type=int, default=2)
+    return parser.parse_args()
+
+
+def make_model(options):
+    if options.model:
+        model = GPT2LMHeadModel.from_pretrained(options.model, attn_implementation="sdpa")
+    else:
+        model = GPT2LMHeadModel(GPT2Config(attn_implementation="sdpa"))
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    model.config.use_cache = False
+    model.train()
+    return model.to(torch.bfloat16) if options.precision == "bf16" else model
+
+
+def batches(options):
+    with open(options.tokens, "rb") as file:
+        data = torch.frombuffer(bytearray(file.read()), dtype=torch.uint8).long()
+    size = options.block_size
+    for step in range(options.steps):
+        first = step * options.batch
+        rows = [data[i * size : (i + 1) * size + 1] for i in range(first, first + options.batch)]
+        sample = torch.stack(rows)
+        yield sample[:, :-1], sample[:, 1:]
+
+
+def main():
+    options = arguments()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    model = make_model(options)
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=options.learning_rate, weight_decay=0.0, fused=True
+    )
+    forward = torch.compile(model) if options.compile else model
+    autocast = torch.autocast("cpu", dtype=torch.bfloat16, enabled=options.precision == "autocast")
+    seconds, losses = [], []
+    for inputs, labels in batches(options):
+        begin = time.perf_counter()
+        with autocast:
+            logits = forward(inputs).logits
+            logits = logits.flatten(0, 1).float()
+            loss = torch.nn.functional.cross_entropy(logits, labels.flatten())
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        losses.append(loss.item())
+        seconds.append(time.perf_counter() - begin)
+    print(
+        json.dumps(
+            {
+                "precision": options.precision,
+                "compile": options.compile,
+                "torch": torch.__version__,
+                "step_seconds": seconds,
+                "losses": losses,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
