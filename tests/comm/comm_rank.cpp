@@ -1,6 +1,6 @@
 #include <csignal>
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -49,13 +49,31 @@ void sum_forever(comm::Communicator& world) {
   }
 }
 
+/// Rank 2 dies while the others wait for it.
+void die(comm::Communicator& world) {
+  Stream stream(Stream::Mode::inline_on_caller);
+  world.barrier(stream);
+  if (world.rank() == 2) std::raise(SIGKILL);
+  world.barrier(stream);
+}
+
+/// mpirun has its own names for ranks.
+void take_over(const char* name, const char* mpi_name) {
+  const char* const value = std::getenv(mpi_name);
+  if (std::getenv(name) == nullptr && value != nullptr) ::setenv(name, value, 1);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  take_over(env::rank, "OMPI_COMM_WORLD_RANK");
+  take_over(env::world_size, "OMPI_COMM_WORLD_SIZE");
   try {
     const comm::World world = comm::join_world(read_worker_env());
-    const bool once = argc > 1 && std::strcmp(argv[1], "once") == 0;
-    once ? sum_once(*world.communicator) : sum_forever(*world.communicator);
+    const std::string mode = argc > 1 ? argv[1] : "";
+    if (mode == "once") sum_once(*world.communicator);
+    if (mode == "forever") sum_forever(*world.communicator);
+    if (mode == "die") die(*world.communicator);
     return status::done;
   } catch (const Error& error) {
     std::printf("%s\n", error.what());
