@@ -6,7 +6,7 @@
 
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/mpi/mpi_communicator.h"
-#include "tests/comm/rank_process.h"
+#include "tests/support/rank_process.h"
 
 using namespace dstrain;
 using namespace dstrain::test;

@@ -139,7 +139,9 @@ GroupMaker process_groups(Over over) {
   return {fmt::format("processes {}", static_cast<int>(over)),
           [over](int size, double timeout_seconds) {
             Process& own = process();
+            // What all processes do together, also those outside of the group.
             if (over == Over::shm_and_gloo || over == Over::shm_and_mpi) own.map();
+            if (over != Over::gloo && over != Over::shm_and_gloo) own.mpi();
             const Wanted wanted{size, timeout_seconds, fmt::format("group {}", ++own.groups)};
             Group::Members members(static_cast<std::size_t>(size));
             if (own.worker.rank < size) {

@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/comm/gloo/gloo_communicator.h"
-#include "tests/comm/rank_process.h"
+#include "tests/support/rank_process.h"
 
 using namespace dstrain::test;
 
