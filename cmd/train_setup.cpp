@@ -68,9 +68,16 @@ void plan(TrainSetup& setup, TrainPlace place) {
       setup.model,
       zero::FlatLayout::Options{place.world_size, settings.zero.persistence_threshold_numel,
                                 settings.zero.persistence_total_numel});
+  setup.store = {.stage = settings.zero.stage,
+                 .reduce_bucket_numel = settings.zero.reduce_bucket_numel,
+                 .overlap = {.enabled = settings.zero.overlap && place.world_size > 1,
+                             .prefetch_numel = settings.zero.prefetch_numel,
+                             .live_numel = settings.zero.live_numel,
+                             .reuse_numel = settings.zero.reuse_numel}};
   setup.plan = zero::plan_memory(
-      *setup.layout, {.stage = settings.zero.stage,
-                      .reduce_bucket_numel = settings.zero.reduce_bucket_numel,
+      *setup.layout, {.stage = setup.store.stage,
+                      .reduce_bucket_numel = setup.store.reduce_bucket_numel,
+                      .overlap = setup.store.overlap,
                       .optimizer_states = optim::AdamW(settings.optimizer).state_names().size(),
                       .activations = engine::Engine::activation_bytes(setup.model, setup.engine)});
   setup.formula = zero::formula_bytes(

@@ -11,6 +11,7 @@
 #include "runtime/model/parameter_source.h"
 #include "zero/flat_layout.h"
 #include "zero/memory_plan.h"
+#include "zero/sharded_store.h"
 
 namespace dstrain::cmd {
 
@@ -23,6 +24,7 @@ struct TrainSetup {
   std::unique_ptr<data::TokenStream> training_tokens;
   std::unique_ptr<data::TokenStream> validation_tokens;  ///< null: no evaluation
   std::unique_ptr<zero::FlatLayout> layout;
+  zero::ShardedStore::Options store;
   engine::Engine::Options engine;
   zero::MemoryPlan plan;
   Bytes formula = 0;  ///< what the ZeRO paper's formula gives for the plan's model states

@@ -5,61 +5,115 @@
 namespace dstrain::zero {
 namespace {
 
-/// Elements of the slot that the segments used by one unit alone share.
-std::int64_t common_slot_numel(const FlatLayout& layout) {
-  std::int64_t largest = 0;
+/// The slots for segments that one unit alone uses.
+struct CommonSlots {
+  std::int64_t numel = 0;  ///< of each
+  int count = 1;
+};
+
+CommonSlots common_slots(const FlatLayout& layout, const Overlap& overlap) {
+  CommonSlots common;
+  int segments = 0;
   for (const Segment& segment : layout.segments()) {
-    if (!segment.persistent && !segment.shared) largest = std::max(largest, segment.numel);
+    if (segment.persistent || segment.shared) continue;
+    common.numel = std::max(common.numel, segment.numel);
+    ++segments;
   }
-  return largest;
+  const bool ahead = overlap.enabled && overlap.prefetch_numel > 0 &&
+                     2 * common.numel <= overlap.live_numel && segments > 1;
+  common.count = ahead ? 2 : 1;
+  return common;
 }
 
 }  // namespace
 
-Bytes GatherSlots::bytes(const FlatLayout& layout) {
-  std::int64_t numel = common_slot_numel(layout);
+Bytes GatherSlots::bytes(const FlatLayout& layout, const Overlap& overlap) {
+  const CommonSlots common = common_slots(layout, overlap);
+  std::int64_t numel = common.count * common.numel;
   for (const Segment& segment : layout.segments()) {
     if (!segment.persistent && segment.shared) numel += segment.numel;
   }
   return numel * size_of(layout.dtype());
 }
 
-GatherSlots::GatherSlots(const FlatLayout& layout, MemoryResource& memory, StreamView stream)
-    : layout_(layout), slots_{Slot{}}, memory_(bytes(layout), memory, stream) {
-  std::int64_t next = common_slot_numel(layout);
+GatherSlots::GatherSlots(const FlatLayout& layout,
+                         const Overlap& overlap,
+                         Communication communication,
+                         MemoryResource& memory,
+                         StreamView stream)
+    : layout_(layout),
+      communication_(communication),
+      memory_(bytes(layout, overlap), memory, stream) {
+  const CommonSlots common = common_slots(layout, overlap);
+  std::int64_t next = 0;
+  const auto add_slot = [&](std::int64_t numel) {
+    slots_.push_back({.offset = next});
+    next += numel;
+  };
+  for (int i = 0; i < common.count; ++i) add_slot(common.numel);
+  int unshared = 0;
   for (const Segment& segment : layout.segments()) {
     if (segment.persistent) {
-      slot_of_.push_back(-1);
+      slot_index_.push_back(-1);
     } else if (segment.shared) {
-      slot_of_.push_back(static_cast<int>(slots_.size()));
-      slots_.push_back({next, -1});
-      next += segment.numel;
+      slot_index_.push_back(static_cast<int>(slots_.size()));
+      add_slot(segment.numel);
     } else {
-      slot_of_.push_back(0);
+      // In turns: units that follow each other, in either direction, have different slots.
+      slot_index_.push_back(unshared++ % common.count);
     }
   }
 }
 
+const GatherSlots::Slot& GatherSlots::slot_of(int segment) const {
+  const int index = slot_index_[static_cast<std::size_t>(segment)];
+  return slots_[static_cast<std::size_t>(index)];
+}
+
+GatherSlots::Slot& GatherSlots::slot_of(int segment) {
+  const int index = slot_index_[static_cast<std::size_t>(segment)];
+  return slots_[static_cast<std::size_t>(index)];
+}
+
 TensorView GatherSlots::view(int segment) const {
-  const int slot = slot_of_[static_cast<std::size_t>(segment)];
-  const std::int64_t offset = slots_[static_cast<std::size_t>(slot)].offset;
-  return {memory_.bytes().data() + offset * size_of(layout_.dtype()),
+  return {memory_.bytes().data() + slot_of(segment).offset * size_of(layout_.dtype()),
           layout_.dtype(),
           {layout_.segment(segment).numel}};
 }
 
-void GatherSlots::gather(int segment,
-                         TensorView shard,
-                         comm::Communicator& communicator,
-                         StreamView stream) {
-  Slot& slot = slots_[static_cast<std::size_t>(slot_of_[static_cast<std::size_t>(segment)])];
+void GatherSlots::gather(int segment, TensorView shard, StreamView stream) {
+  Slot& slot = slot_of(segment);
   if (slot.tenant == segment) return;
-  communicator.all_gather(shard, view(segment), stream);
+  communication_.follow(stream);  // the tenant before was in use until now
+  communication_.communicator().all_gather(shard, view(segment), communication_.stream());
+  slot.filled = communication_.now();
   slot.tenant = segment;
 }
 
-void GatherSlots::invalidate() {
-  for (Slot& slot : slots_) slot.tenant = -1;
+void GatherSlots::wait(int segment, StreamView stream) {
+  communication_.wait(slot_of(segment).filled, stream);
+}
+
+void GatherSlots::drop(int segment) {
+  Slot& slot = slot_of(segment);
+  if (slot.tenant == segment) slot.tenant = nobody;
+}
+
+std::int64_t GatherSlots::live_numel_with(int segment) const {
+  std::int64_t numel = layout_.segment(segment).numel;
+  for (const Slot& slot : slots_) {
+    if (slot.tenant != nobody && &slot != &slot_of(segment)) {
+      numel += layout_.segment(slot.tenant).numel;
+    }
+  }
+  return numel;
+}
+
+bool GatherSlots::displaces_any(int segment, std::span<const int> others) const {
+  const int slot = slot_index_[static_cast<std::size_t>(segment)];
+  return std::any_of(others.begin(), others.end(), [&](int other) {
+    return other != segment && slot_index_[static_cast<std::size_t>(other)] == slot;
+  });
 }
 
 }  // namespace dstrain::zero

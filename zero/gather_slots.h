@@ -1,38 +1,59 @@
 #pragma once
+#include <span>
 #include <vector>
 
-#include "runtime/comm/communicator.h"
 #include "runtime/device/buffer.h"
+#include "zero/communication.h"
 #include "zero/flat_layout.h"
+#include "zero/overlap.h"
 
 namespace dstrain::zero {
 
 /// The fixed places where stage 3 makes sharded segments whole. Units run one after another, so
-/// the segments that one unit alone uses share one slot; a shared segment has a slot of its own.
-/// A slot keeps its tenant until another moves in, so that a unit whose backward follows its
-/// forward is gathered once.
+/// the segments that one unit alone uses share one slot, or take two in turns when the next unit is
+/// gathered while one computes; a shared segment has a slot of its own. A slot keeps its tenant
+/// until another moves in, so that a unit whose backward follows its forward is gathered once.
 class GatherSlots {
  public:
-  GatherSlots(const FlatLayout& layout, MemoryResource& memory, StreamView stream);
+  GatherSlots(const FlatLayout& layout,
+              const Overlap& overlap,
+              Communication communication,
+              MemoryResource& memory,
+              StreamView stream);
 
   /// Bytes that the slots of `layout` take.
-  static Bytes bytes(const FlatLayout& layout);
+  static Bytes bytes(const FlatLayout& layout, const Overlap& overlap);
 
   /// The whole segment, whatever the slot holds now.
   [[nodiscard]] TensorView view(int segment) const;
-  /// Makes `segment` whole from every rank's `shard`, unless its slot still holds it.
-  void gather(int segment, TensorView shard, comm::Communicator& communicator, StreamView stream);
-  /// The shards have changed: every slot is empty.
-  void invalidate();
+  /// Whether the slot of `segment` holds it, or will when what is on its way has come.
+  [[nodiscard]] bool holds(int segment) const { return slot_of(segment).tenant == segment; }
+  /// Begins to make `segment` whole from every rank's `shard`, unless its slot holds it.
+  void gather(int segment, TensorView shard, StreamView stream);
+  /// Waits until `segment` is there.
+  void wait(int segment, StreamView stream);
+  /// The segment in its slot is of no use any more.
+  void drop(int segment);
+
+  /// Elements of all slots' tenants, once `segment` were among them.
+  [[nodiscard]] std::int64_t live_numel_with(int segment) const;
+  /// Whether `segment` would take the slot of one of `others`.
+  [[nodiscard]] bool displaces_any(int segment, std::span<const int> others) const;
 
  private:
+  static constexpr int nobody = -1;
   struct Slot {
     std::int64_t offset = 0;  ///< elements from the start of the memory
-    int tenant = -1;          ///< segment held now
+    int tenant = nobody;      ///< segment held now
+    Communication::Point filled{};
   };
+  [[nodiscard]] const Slot& slot_of(int segment) const;
+  [[nodiscard]] Slot& slot_of(int segment);
+
   const FlatLayout& layout_;
+  Communication communication_;
   std::vector<Slot> slots_;
-  std::vector<int> slot_of_;  ///< per segment; -1: never gathered
+  std::vector<int> slot_index_;  ///< per segment; -1: never gathered
   Buffer memory_;
 };
 

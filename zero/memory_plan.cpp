@@ -34,10 +34,10 @@ MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
                             state_count(input.optimizer_states, layout.dtype())));
   if (policy.shard_gradients) {
     set(MemoryCategory::buffers,
-        ShardedGradients::bucket_bytes(layout, {input.reduce_bucket_numel}));
+        ShardedGradients::bucket_bytes(layout, {input.reduce_bucket_numel, input.overlap.enabled}));
   }
   if (ParameterShards::gathers(layout, policy)) {
-    set(MemoryCategory::buffers, GatherSlots::bytes(layout));
+    set(MemoryCategory::buffers, GatherSlots::bytes(layout, input.overlap));
   }
   set(MemoryCategory::activations, input.activations);
   return plan;

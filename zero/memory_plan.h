@@ -4,6 +4,7 @@
 
 #include "runtime/device/memory_resource.h"
 #include "zero/flat_layout.h"
+#include "zero/overlap.h"
 
 namespace dstrain::zero {
 
@@ -23,6 +24,7 @@ struct MemoryPlan {
 struct MemoryPlanInput {
   int stage = 0;
   std::int64_t reduce_bucket_numel = 0;
+  Overlap overlap{};
   std::size_t optimizer_states = 2;  ///< of the optimizer itself, floats per parameter
   Bytes activations = 0;             ///< Engine::activation_bytes()
 };

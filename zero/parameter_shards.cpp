@@ -47,21 +47,22 @@ Bytes ParameterShards::kept_bytes(const FlatLayout& layout, StagePolicy policy) 
 }
 
 ParameterShards::ParameterShards(const FlatLayout& layout,
-                                 StagePolicy policy,
-                                 comm::Communicator& communicator,
+                                 Options options,
+                                 Communication communication,
                                  Memory memory,
                                  StreamView stream)
     : layout_(layout),
-      policy_(policy),
-      communicator_(communicator),
-      memory_(kept_bytes(layout, policy), memory.parameters, stream) {
+      policy_(options.policy),
+      overlap_(options.overlap),
+      communication_(communication),
+      memory_(kept_bytes(layout, options.policy), memory.parameters, stream) {
   std::byte* next = memory_.bytes().data();
   for (const Segment& segment : layout.segments()) {
-    segments_.emplace_back(next, layout.dtype(), Shape{kept_numel(segment, policy)});
+    segments_.emplace_back(next, layout.dtype(), Shape{kept_numel(segment, policy_)});
     next += segments_.back().bytes();
   }
-  if (gathers(layout, policy)) {
-    slots_ = std::make_unique<GatherSlots>(layout, memory.buffers, stream);
+  if (gathers(layout, policy_)) {
+    slots_ = std::make_unique<GatherSlots>(layout, overlap_, communication, memory.buffers, stream);
   }
   view_units();
 }
@@ -77,6 +78,10 @@ void ParameterShards::view_units() {
       views.push_back(values.part(place.offset, place.spec.shape));
     }
     views_.push_back(std::move(views));
+    std::vector<int>& gathered = gathered_.emplace_back();
+    for (const int index : layout_.unit_segments(unit)) {
+      if (!whole(layout_.segment(index))) gathered.push_back(index);
+    }
   }
 }
 
@@ -86,7 +91,7 @@ bool ParameterShards::whole(const Segment& segment) const {
 
 TensorView ParameterShards::own_part(int segment, TensorView values) const {
   const std::int64_t shard = layout_.segment(segment).shard_numel;
-  return values.part(values.numel() == shard ? 0 : communicator_.rank() * shard, {shard});
+  return values.part(values.numel() == shard ? 0 : communication_.rank() * shard, {shard});
 }
 
 TensorView ParameterShards::own_shard(int segment) const {
@@ -102,21 +107,36 @@ void ParameterShards::load(const model::ParameterSource& source,
                            engine::StateStore* masters,
                            StreamView stream) {
   stream.synchronize();
+  communication_.synchronize();
   for (int index = 0; index < static_cast<int>(layout_.segments().size()); ++index) {
     if (masters == nullptr) {
       load_shard(index, source, {});
-      continue;
+    } else {
+      load_with_master(index, source, *masters, stream);
     }
-    const std::span<float> values = masters->acquire(index, stream).back();
-    const TensorView master(values, {static_cast<std::int64_t>(values.size())});
-    const TensorView own = own_part(index, master);
-    stream.synchronize();
-    load_shard(index, source, own.as<float>());
-    if (!policy_.shard_optimizer) communicator_.all_gather(own, master, stream);
-    masters->release(index, stream);
+    if (whole(layout_.segment(index))) {
+      gather_whole(index, stream);
+    } else {
+      slots_->drop(index);
+    }
   }
-  gather_whole_segments(stream);
-  if (slots_) slots_->invalidate();
+  communication_.synchronize();
+}
+
+void ParameterShards::load_with_master(int index,
+                                       const model::ParameterSource& source,
+                                       engine::StateStore& masters,
+                                       StreamView stream) {
+  const std::span<float> values = masters.acquire(index, stream).back();
+  const TensorView master(values, {static_cast<std::int64_t>(values.size())});
+  const TensorView own = own_part(index, master);
+  stream.synchronize();
+  load_shard(index, source, own.as<float>());
+  if (!policy_.shard_optimizer) {
+    communication_.communicator().all_gather(own, master, communication_.stream());
+    communication_.synchronize();
+  }
+  masters.release(index, stream);
 }
 
 void ParameterShards::load_shard(int index,
@@ -124,7 +144,7 @@ void ParameterShards::load_shard(int index,
                                  std::span<float> master) {
   const Segment& segment = layout_.segment(index);
   const TensorView shard = own_shard(index);
-  const std::int64_t begin = communicator_.rank() * segment.shard_numel;
+  const std::int64_t begin = communication_.rank() * segment.shard_numel;
   std::fill_n(shard.data(), shard.bytes(), std::byte{0});  // the padding
   std::fill(master.begin(), master.end(), 0.0F);
   for (const int parameter : segment.parameters) {
@@ -142,25 +162,67 @@ void ParameterShards::load_shard(int index,
   }
 }
 
-void ParameterShards::gather_whole_segments(StreamView stream) {
-  for (int index = 0; index < static_cast<int>(layout_.segments().size()); ++index) {
-    if (!whole(layout_.segment(index))) continue;
-    communicator_.all_gather(own_shard(index), segments_[static_cast<std::size_t>(index)], stream);
-  }
+void ParameterShards::gather_whole(int segment, StreamView stream) {
+  communication_.follow(stream);
+  communication_.communicator().all_gather(
+      own_shard(segment), segments_[static_cast<std::size_t>(segment)], communication_.stream());
 }
 
 std::span<const TensorView> ParameterShards::acquire(int unit, StreamView stream) {
-  for (const int index : layout_.unit_segments(unit)) {
-    if (!whole(layout_.segment(index))) {
-      slots_->gather(index, own_shard(index), communicator_, stream);
-    }
-  }
+  schedule_.advance(unit);
+  const std::vector<int>& gathered = gathered_[static_cast<std::size_t>(unit)];
+  for (const int index : gathered) slots_->gather(index, own_shard(index), stream);
+  prefetch(unit, stream);
+  for (const int index : gathered) slots_->wait(index, stream);
   return views_[static_cast<std::size_t>(unit)];
 }
 
-void ParameterShards::publish(StreamView stream) {
-  if (policy_.shard_optimizer) gather_whole_segments(stream);
-  if (slots_) slots_->invalidate();
+/// Begins to gather what the unit after `current` needs, within the limits.
+void ParameterShards::prefetch(int current, StreamView stream) {
+  const int next = schedule_.upcoming(0);
+  if (!overlap_.enabled || next == UnitSchedule::unknown) return;
+  std::int64_t ahead_numel = 0;
+  for (const int index : gathered_[static_cast<std::size_t>(next)]) {
+    if (slots_->holds(index)) continue;
+    if (ahead_numel >= overlap_.prefetch_numel) return;
+    if (slots_->displaces_any(index, gathered_[static_cast<std::size_t>(current)]) ||
+        slots_->live_numel_with(index) > overlap_.live_numel) {
+      continue;
+    }
+    slots_->gather(index, own_shard(index), stream);
+    ahead_numel += layout_.segment(index).numel;
+  }
+}
+
+void ParameterShards::release(int unit) {
+  for (const int index : gathered_[static_cast<std::size_t>(unit)]) {
+    if (!reused_soon(index)) slots_->drop(index);
+  }
+}
+
+/// Whether no more elements than the limit are gathered before the segment's next use, or that use
+/// is not known.
+bool ParameterShards::reused_soon(int segment) const {
+  std::int64_t distance_numel = 0;
+  for (std::int64_t skipped = 0; distance_numel <= overlap_.reuse_numel; ++skipped) {
+    const int unit = schedule_.upcoming(skipped);
+    if (unit == UnitSchedule::unknown) return true;
+    for (const int index : gathered_[static_cast<std::size_t>(unit)]) {
+      if (index == segment) return true;
+    }
+    for (const int index : gathered_[static_cast<std::size_t>(unit)]) {
+      distance_numel += layout_.segment(index).numel;
+    }
+  }
+  return false;
+}
+
+void ParameterShards::publish(int segment, StreamView stream) {
+  if (!whole(layout_.segment(segment))) {
+    slots_->drop(segment);
+  } else if (policy_.shard_optimizer) {
+    gather_whole(segment, stream);
+  }
 }
 
 }  // namespace dstrain::zero

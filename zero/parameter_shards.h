@@ -3,13 +3,15 @@
 #include <span>
 #include <vector>
 
-#include "runtime/comm/communicator.h"
 #include "runtime/device/buffer.h"
 #include "runtime/engine/state_store.h"
 #include "runtime/model/parameter_source.h"
+#include "zero/communication.h"
 #include "zero/flat_layout.h"
 #include "zero/gather_slots.h"
+#include "zero/overlap.h"
 #include "zero/stage_policy.h"
+#include "zero/unit_schedule.h"
 
 namespace dstrain::zero {
 
@@ -21,9 +23,13 @@ class ParameterShards {
     MemoryResource& parameters;
     MemoryResource& buffers;  ///< for gathered segments
   };
+  struct Options {
+    StagePolicy policy;
+    Overlap overlap;
+  };
   ParameterShards(const FlatLayout& layout,
-                  StagePolicy policy,
-                  comm::Communicator& communicator,
+                  Options options,
+                  Communication communication,
                   Memory memory,
                   StreamView stream);
 
@@ -37,29 +43,41 @@ class ParameterShards {
   /// Fills this rank's shards from `source` and gathers what is kept whole. `masters`, when not
   /// null, gets the unrounded values of what this rank updates: the last state of each run.
   void load(const model::ParameterSource& source, engine::StateStore* masters, StreamView stream);
-  /// The whole parameters of a unit; gathers the segments that are not here.
+  void expect(std::span<const int> units, std::int64_t rounds) { schedule_.expect(units, rounds); }
+  /// The whole parameters of a unit. Gathers the segments that are not here, and begins to gather
+  /// those of the next unit.
   std::span<const TensorView> acquire(int unit, StreamView stream);
+  void release(int unit);
   /// What this rank updates of a segment: its shard, or all of it when every rank updates all.
   [[nodiscard]] TensorView updated(int segment) const;
-  /// The updated parts are new: makes every copy on this rank new.
-  void publish(StreamView stream);
+  /// The updated part of a segment is new: begins to make every copy on this rank new.
+  void publish(int segment, StreamView stream);
 
  private:
   [[nodiscard]] bool whole(const Segment& segment) const;
   /// This rank's part of a segment's flat values, which are whole or already that part.
   [[nodiscard]] TensorView own_part(int segment, TensorView values) const;
   [[nodiscard]] TensorView own_shard(int segment) const;
+  void load_with_master(int index,
+                        const model::ParameterSource& source,
+                        engine::StateStore& masters,
+                        StreamView stream);
   void load_shard(int index, const model::ParameterSource& source, std::span<float> master);
-  void gather_whole_segments(StreamView stream);
+  void gather_whole(int segment, StreamView stream);
+  void prefetch(int current, StreamView stream);
+  [[nodiscard]] bool reused_soon(int segment) const;
   void view_units();
 
   const FlatLayout& layout_;
   StagePolicy policy_;
-  comm::Communicator& communicator_;
+  Overlap overlap_;
+  Communication communication_;
+  UnitSchedule schedule_;
   Buffer memory_;
   std::unique_ptr<GatherSlots> slots_;          ///< null when nothing is gathered
   std::vector<TensorView> segments_;            ///< what is kept, flat
   std::vector<std::vector<TensorView>> views_;  ///< per unit
+  std::vector<std::vector<int>> gathered_;      ///< per unit: its segments that are gathered
 };
 
 }  // namespace dstrain::zero

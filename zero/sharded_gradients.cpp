@@ -52,26 +52,33 @@ Bytes ShardedGradients::shard_bytes(const FlatLayout& layout) {
 }
 
 Bytes ShardedGradients::bucket_bytes(const FlatLayout& layout, Options options) {
-  return (capacity(layout, options.bucket_numel) + shared_numel(layout)) * size_of(DType::f32);
+  const std::int64_t buckets = options.overlap ? 2 : 1;
+  return (buckets * capacity(layout, options.bucket_numel) + shared_numel(layout)) *
+         size_of(DType::f32);
 }
 
 ShardedGradients::ShardedGradients(const FlatLayout& layout,
                                    Options options,
-                                   comm::Communicator& communicator,
+                                   Communication communication,
                                    Memory memory,
                                    StreamView stream)
     : layout_(layout),
       options_(options),
-      communicator_(communicator),
+      communication_(communication),
       shard_memory_(shard_bytes(layout), memory.gradients, stream),
       bucket_memory_(bucket_bytes(layout, options), memory.buffers, stream),
       bucket_capacity_(capacity(layout, options.bucket_numel)),
       whole_(layout.segments().size()),
+      buckets_(options.overlap ? 2 : 1),
+      shared_reduced_(layout.segments().size()),
       pending_(layout),
       written_(layout.parameters().size(), false) {
   std::span<float> shards = shard_memory_.as<float>();
-  std::span<float> shared =
-      bucket_memory_.as<float>().subspan(static_cast<std::size_t>(bucket_capacity_));
+  std::span<float> shared = bucket_memory_.as<float>();
+  for (Bucket& bucket : buckets_) {
+    bucket.memory = shared.first(static_cast<std::size_t>(bucket_capacity_));
+    shared = shared.subspan(static_cast<std::size_t>(bucket_capacity_));
+  }
   for (std::size_t index = 0; index < layout.segments().size(); ++index) {
     const Segment& segment = layout.segments()[index];
     const auto shard_numel = static_cast<std::size_t>(segment.shard_numel);
@@ -87,22 +94,29 @@ void ShardedGradients::begin(engine::MicroStep micro_step) {
   micro_step_ = micro_step;
   pending_.reset();
   units_left_ = layout_.units();
-  bucket_used_ = 0;
   std::fill(written_.begin(), written_.end(), false);
 }
 
 void ShardedGradients::place(int unit, StreamView stream) {
-  if (bucket_used_ + bucket_share(layout_, unit) > bucket_capacity_) flush(stream);
+  if (buckets_[filling_].used + bucket_share(layout_, unit) > bucket_capacity_) flush(stream);
   for (const int index : layout_.unit_segments(unit)) {
     const Segment& segment = layout_.segment(index);
     std::span<float>& whole = whole_[static_cast<std::size_t>(index)];
-    if (!segment.shared) {
-      whole = bucket_memory_.as<float>().subspan(static_cast<std::size_t>(bucket_used_),
-                                                 static_cast<std::size_t>(segment.numel));
-      bucket_used_ += segment.numel;
+    if (segment.shared) {
+      communication_.wait(shared_reduced_[static_cast<std::size_t>(index)], stream);
+    } else {
+      whole = place_in_bucket(segment.numel, stream);
     }
     stream.launch([this, &segment, values = whole] { zero_padding(layout_, segment, values); });
   }
+}
+
+std::span<float> ShardedGradients::place_in_bucket(std::int64_t numel, StreamView stream) {
+  Bucket& bucket = buckets_[filling_];
+  communication_.wait(bucket.emptied, stream);
+  const auto offset = static_cast<std::size_t>(bucket.used);
+  bucket.used += numel;
+  return bucket.memory.subspan(offset, static_cast<std::size_t>(numel));
 }
 
 std::span<const model::GradientTarget> ShardedGradients::targets(int unit, StreamView stream) {
@@ -114,9 +128,11 @@ std::span<const model::GradientTarget> ShardedGradients::targets(int unit, Strea
 void ShardedGradients::reduce(int unit, StreamView stream) {
   for (const int index : pending_.complete(unit)) {
     if (layout_.segment(index).shared) {
-      reduce_segment(index, stream);
+      communication_.follow(stream);
+      reduce_segment(index);
+      shared_reduced_[static_cast<std::size_t>(index)] = communication_.now();
     } else {
-      filled_.push_back(index);
+      buckets_[filling_].complete.push_back(index);
     }
   }
   --units_left_;
@@ -124,24 +140,29 @@ void ShardedGradients::reduce(int unit, StreamView stream) {
 }
 
 void ShardedGradients::flush(StreamView stream) {
-  for (const int index : filled_) reduce_segment(index, stream);
-  filled_.clear();
-  bucket_used_ = 0;
+  Bucket& bucket = buckets_[filling_];
+  communication_.follow(stream);
+  for (const int index : bucket.complete) reduce_segment(index);
+  bucket.emptied = communication_.now();
+  bucket.complete.clear();
+  bucket.used = 0;
+  filling_ = (filling_ + 1) % buckets_.size();
 }
 
-void ShardedGradients::reduce_segment(int index, StreamView stream) {
+void ShardedGradients::reduce_segment(int index) {
   const std::span<float> whole = whole_[static_cast<std::size_t>(index)];
   const std::span<float> shard = own(index);
   const std::int64_t shard_numel = layout_.segment(index).shard_numel;
   const TensorView source(whole, {layout_.segment(index).numel});
+  comm::Communicator& communicator = communication_.communicator();
   if (micro_step_.first()) {
-    communicator_.reduce_scatter(source, {shard, {shard_numel}}, stream);
+    communicator.reduce_scatter(source, {shard, {shard_numel}}, communication_.stream());
     return;
   }
   const std::span<float> sum =
-      whole.subspan(static_cast<std::size_t>(communicator_.rank() * shard_numel), shard.size());
-  communicator_.reduce_scatter(source, {sum, {shard_numel}}, stream);
-  stream.launch([shard, sum] { add_to(shard, sum); });
+      whole.subspan(static_cast<std::size_t>(communication_.rank() * shard_numel), shard.size());
+  communicator.reduce_scatter(source, {sum, {shard_numel}}, communication_.stream());
+  communication_.stream().launch([shard, sum] { add_to(shard, sum); });
 }
 
 std::span<float> ShardedGradients::own(int segment) const {

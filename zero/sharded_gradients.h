@@ -1,28 +1,30 @@
 #pragma once
 #include <vector>
 
-#include "runtime/comm/communicator.h"
 #include "runtime/device/buffer.h"
+#include "zero/communication.h"
 #include "zero/gradient_reducer.h"
 
 namespace dstrain::zero {
 
 /// Stages 2 and 3: a rank keeps its shard of the gradients. The backward of a unit writes into a
 /// bucket; the bucket is reduced over the ranks, into the shards, when it is full or the backward
-/// ends. Shared segments wait outside the bucket until the last unit that uses them is done.
+/// ends. When communication overlaps there are two: one is reduced while the next units fill the
+/// other. Shared segments wait outside the buckets until the last unit that uses them is done.
 class ShardedGradients final : public GradientReducer {
  public:
   struct Options {
     /// Elements that a bucket holds back; at least the largest unit's. 0: one unit at a time.
     std::int64_t bucket_numel = 0;
+    bool overlap = false;  ///< two buckets
   };
   struct Memory {
     MemoryResource& gradients;  ///< the shards
-    MemoryResource& buffers;    ///< the bucket
+    MemoryResource& buffers;    ///< the buckets
   };
   ShardedGradients(const FlatLayout& layout,
                    Options options,
-                   comm::Communicator& communicator,
+                   Communication communication,
                    Memory memory,
                    StreamView stream);
   static Bytes shard_bytes(const FlatLayout& layout);
@@ -35,20 +37,28 @@ class ShardedGradients final : public GradientReducer {
   [[nodiscard]] std::span<float> updated(int segment) const override { return own(segment); }
 
  private:
+  struct Bucket {
+    std::span<float> memory;
+    std::int64_t used = 0;         ///< elements
+    std::vector<int> complete;     ///< segments in it that wait to be reduced
+    Communication::Point emptied;  ///< set while it is being reduced
+  };
   void place(int unit, StreamView stream);
-  void reduce_segment(int index, StreamView stream);
+  std::span<float> place_in_bucket(std::int64_t numel, StreamView stream);
+  void reduce_segment(int index);
   void flush(StreamView stream);
 
   const FlatLayout& layout_;
   Options options_;
-  comm::Communicator& communicator_;
+  Communication communication_;
   Buffer shard_memory_;
   Buffer bucket_memory_;
   std::int64_t bucket_capacity_;
   std::vector<std::span<float>> shards_;  ///< per segment
   std::vector<std::span<float>> whole_;   ///< per segment, while its gradients are being written
-  std::vector<int> filled_;               ///< complete segments in the bucket
-  std::int64_t bucket_used_ = 0;
+  std::vector<Bucket> buckets_;
+  std::size_t filling_ = 0;                           ///< index of the bucket being filled
+  std::vector<Communication::Point> shared_reduced_;  ///< per segment
   engine::MicroStep micro_step_;
   PendingUses pending_;
   int units_left_ = 0;

@@ -10,19 +10,26 @@
 namespace dstrain::zero {
 namespace {
 
+using profile::Activity;
+using profile::Lane;
+using profile::Recording;
+
 std::unique_ptr<GradientReducer> make_reducer(const ShardedStore::Parts& parts,
                                               const ShardedStore::Options& options,
+                                              Communication communication,
                                               StreamView stream) {
   if (parts.optimizer == nullptr) return nullptr;
   const StagePolicy policy = stage_policy(options.stage);
   if (policy.shard_gradients) {
     return std::make_unique<ShardedGradients>(
-        parts.layout, ShardedGradients::Options{options.reduce_bucket_numel}, parts.communicator,
-        ShardedGradients::Memory{parts.memory.gradients, parts.memory.buffers}, stream);
+        parts.layout,
+        ShardedGradients::Options{options.reduce_bucket_numel, options.overlap.enabled},
+        communication, ShardedGradients::Memory{parts.memory.gradients, parts.memory.buffers},
+        stream);
   }
   const auto result =
       policy.shard_optimizer ? WholeGradients::Result::own_shard : WholeGradients::Result::whole;
-  return std::make_unique<WholeGradients>(parts.layout, result, parts.communicator,
+  return std::make_unique<WholeGradients>(parts.layout, result, communication,
                                           parts.memory.gradients, stream);
 }
 
@@ -36,21 +43,26 @@ std::vector<std::int64_t> optimizer_runs(const FlatLayout& layout, int stage) {
   return runs;
 }
 
-ShardedStore::ShardedStore(Parts parts, Options options, StreamView stream)
+ShardedStore::ShardedStore(Parts parts, Options options, Streams streams)
     : parts_(parts),
+      communication_(parts.communicator, streams, parts.timeline),
       parameters_(parts.layout,
-                  stage_policy(options.stage),
-                  parts.communicator,
+                  {stage_policy(options.stage), options.overlap},
+                  communication_,
                   {parts.memory.parameters, parts.memory.buffers},
-                  stream),
-      gradients_(make_reducer(parts, options, stream)) {}
+                  streams.compute),
+      gradients_(make_reducer(parts, options, communication_, streams.compute)) {
+  DSTRAIN_CHECK(options.overlap.enabled || !streams.overlap(), "two streams without overlap");
+}
 
 void ShardedStore::load(const model::ParameterSource& source, StreamView stream) {
   const bool masters = has_masters(parts_.layout.dtype());
   parameters_.load(source, masters ? parts_.states : nullptr, stream);
 }
 
-void ShardedStore::expect(std::span<const int> /*units*/, std::int64_t /*rounds*/) {}
+void ShardedStore::expect(std::span<const int> units, std::int64_t rounds) {
+  parameters_.expect(units, rounds);
+}
 
 std::span<const TensorView> ShardedStore::acquire(int unit, StreamView stream) {
   DSTRAIN_CHECK(leased_ == -1, "unit {} is still in use", leased_);
@@ -60,6 +72,7 @@ std::span<const TensorView> ShardedStore::acquire(int unit, StreamView stream) {
 
 void ShardedStore::release(int unit, StreamView /*stream*/) {
   DSTRAIN_CHECK(leased_ == unit, "unit {} is in use, not {}", leased_, unit);
+  parameters_.release(unit);
   leased_ = -1;
 }
 
@@ -76,13 +89,16 @@ void ShardedStore::reduce(int unit, StreamView stream) {
 }
 
 double ShardedStore::gradient_norm(StreamView stream) {
+  communication_.synchronize();
   stream.synchronize();
   optim::ExactSum own;
   for (int index = 0; index < static_cast<int>(parts_.layout.segments().size()); ++index) {
+    const Recording recording(parts_.timeline, Lane::compute, Activity::norm, index);
     optim::add_squares(gradients_->own(index), own);
   }
   optim::ExactSum total;
-  for (const optim::ExactSum& part : comm::gather_values(own, parts_.communicator, stream)) {
+  for (const optim::ExactSum& part :
+       comm::gather_values(own, parts_.communicator, communication_.stream())) {
     total.add(part);
   }
   return std::sqrt(total.value());
@@ -90,11 +106,15 @@ double ShardedStore::gradient_norm(StreamView stream) {
 
 void ShardedStore::step(const optim::StepScalars& scalars, StreamView stream) {
   for (int index = 0; index < static_cast<int>(parts_.layout.segments().size()); ++index) {
-    const auto states = parts_.states->acquire(index, stream);
-    parts_.optimizer->step(optimizer_shard(index, states), scalars, stream);
-    parts_.states->release(index, stream);
+    {
+      const Recording recording(parts_.timeline, Lane::compute, Activity::update, index);
+      const auto states = parts_.states->acquire(index, stream);
+      parts_.optimizer->step(optimizer_shard(index, states), scalars, stream);
+      parts_.states->release(index, stream);
+    }
+    parameters_.publish(index, stream);
   }
-  parameters_.publish(stream);
+  communication_.synchronize();
 }
 
 optim::OptimizerShard ShardedStore::optimizer_shard(

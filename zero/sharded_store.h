@@ -4,10 +4,11 @@
 #include <span>
 #include <vector>
 
-#include "runtime/comm/communicator.h"
 #include "runtime/engine/parameter_store.h"
 #include "runtime/engine/state_store.h"
+#include "zero/communication.h"
 #include "zero/gradient_reducer.h"
+#include "zero/overlap.h"
 #include "zero/parameter_shards.h"
 
 namespace dstrain::zero {
@@ -30,6 +31,7 @@ class ShardedStore final : public engine::ParameterStore {
   struct Options {
     int stage = 0;
     std::int64_t reduce_bucket_numel = 0;  ///< see ShardedGradients::Options
+    Overlap overlap{};
   };
   struct Memory {
     MemoryResource& parameters;
@@ -43,9 +45,17 @@ class ShardedStore final : public engine::ParameterStore {
     comm::Communicator& communicator;
     Memory memory;
     const optim::Optimizer* optimizer = nullptr;
-    engine::StateStore* states = nullptr;  ///< optimizer_runs(), each of state_count()
+    engine::StateStore* states = nullptr;   ///< optimizer_runs(), each of state_count()
+    profile::Timeline* timeline = nullptr;  ///< null: nothing is recorded
   };
-  ShardedStore(Parts parts, Options options, StreamView stream);
+  /// Two different streams are for options that overlap.
+  ShardedStore(Parts parts, Options options, Streams streams);
+  ShardedStore(const ShardedStore&) = delete;
+  ShardedStore& operator=(const ShardedStore&) = delete;
+  ShardedStore(ShardedStore&&) = delete;
+  ShardedStore& operator=(ShardedStore&&) = delete;
+  /// Waits for communication under way: it uses memory of the store.
+  ~ShardedStore() override { communication_.stream().wait_until_idle(); }
 
   void load(const model::ParameterSource& source, StreamView stream) override;
   void expect(std::span<const int> units, std::int64_t rounds) override;
@@ -62,6 +72,7 @@ class ShardedStore final : public engine::ParameterStore {
       int segment, std::span<const std::span<float>> states) const;
 
   Parts parts_;
+  Communication communication_;
   ParameterShards parameters_;
   std::unique_ptr<GradientReducer> gradients_;
   int leased_ = -1;  ///< the unit whose parameters are in use

@@ -12,12 +12,12 @@ Bytes WholeGradients::bytes(const FlatLayout& layout) {
 
 WholeGradients::WholeGradients(const FlatLayout& layout,
                                Result result,
-                               comm::Communicator& communicator,
+                               Communication communication,
                                MemoryResource& memory,
                                StreamView stream)
     : layout_(layout),
       result_(result),
-      communicator_(communicator),
+      communication_(communication),
       memory_(bytes(layout), memory, stream),
       pending_(layout),
       written_(layout.parameters().size(), false) {
@@ -50,14 +50,16 @@ std::span<const model::GradientTarget> WholeGradients::targets(int unit, StreamV
 void WholeGradients::reduce(int unit, StreamView stream) {
   const std::span<const int> complete = pending_.complete(unit);
   if (!micro_step_.last()) return;
+  communication_.follow(stream);
+  comm::Communicator& communicator = communication_.communicator();
   for (const int index : complete) {
     const TensorView whole(segments_[static_cast<std::size_t>(index)],
                            {layout_.segment(index).numel});
     if (result_ == Result::whole) {
-      communicator_.all_reduce(whole, stream);
+      communicator.all_reduce(whole, communication_.stream());
     } else {
-      communicator_.reduce_scatter(whole, {own(index), {layout_.segment(index).shard_numel}},
-                                   stream);
+      communicator.reduce_scatter(whole, {own(index), {layout_.segment(index).shard_numel}},
+                                  communication_.stream());
     }
   }
 }
@@ -65,7 +67,7 @@ void WholeGradients::reduce(int unit, StreamView stream) {
 std::span<float> WholeGradients::own(int segment) const {
   const auto shard = static_cast<std::size_t>(layout_.segment(segment).shard_numel);
   return segments_[static_cast<std::size_t>(segment)].subspan(
-      static_cast<std::size_t>(communicator_.rank()) * shard, shard);
+      static_cast<std::size_t>(communication_.rank()) * shard, shard);
 }
 
 std::span<float> WholeGradients::updated(int segment) const {

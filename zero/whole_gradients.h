@@ -1,21 +1,21 @@
 #pragma once
 #include <vector>
 
-#include "runtime/comm/communicator.h"
 #include "runtime/device/buffer.h"
+#include "zero/communication.h"
 #include "zero/gradient_reducer.h"
 
 namespace dstrain::zero {
 
 /// Stages 0 and 1: the gradients of all parameters lie here whole; micro steps add up locally and
-/// the sum over ranks is taken once, in the last micro step.
+/// the sum over ranks is taken once, in the last micro step, unit by unit as its backward goes.
 class WholeGradients final : public GradientReducer {
  public:
   /// What the sum over ranks leaves on each rank.
   enum class Result { whole, own_shard };
   WholeGradients(const FlatLayout& layout,
                  Result result,
-                 comm::Communicator& communicator,
+                 Communication communication,
                  MemoryResource& memory,
                  StreamView stream);
   static Bytes bytes(const FlatLayout& layout);
@@ -29,7 +29,7 @@ class WholeGradients final : public GradientReducer {
  private:
   const FlatLayout& layout_;
   Result result_;
-  comm::Communicator& communicator_;
+  Communication communication_;
   Buffer memory_;
   std::vector<std::span<float>> segments_;
   engine::MicroStep micro_step_;

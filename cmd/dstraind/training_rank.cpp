@@ -16,10 +16,6 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-bool overlaps(const TrainSetup& setup, const WorkerEnv& worker) {
-  return setup.settings.zero.overlap && worker.world_size > 1;
-}
-
 std::unique_ptr<profile::Timeline> make_timeline(const TrainSetup& setup, const Clock& clock) {
   if (setup.settings.output.profile.empty()) return nullptr;
   return std::make_unique<profile::Timeline>(clock);
@@ -36,9 +32,10 @@ std::unique_ptr<engine::RecordedCommunicator> record(comm::Communicator& communi
 TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker)
     : setup_(std::move(setup)),
       worker_(worker),
-      communication_(overlaps(setup_, worker_) ? Stream::Mode::worker_thread
-                                               : Stream::Mode::inline_on_caller),
-      streams_(overlaps(setup_, worker_) ? Streams(compute_, communication_) : Streams(compute_)),
+      communication_(setup_.store.overlap.enabled ? Stream::Mode::worker_thread
+                                                  : Stream::Mode::inline_on_caller),
+      streams_(setup_.store.overlap.enabled ? Streams(compute_, communication_)
+                                            : Streams(compute_)),
       memory_(worker.device_memory_bytes),
       world_(comm::join_world(worker)),
       timeline_(make_timeline(setup_, clock_)),
@@ -54,9 +51,10 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker)
               communicator_,
               {memory_.parameters, memory_.gradients, memory_.buffers},
               &optimizer_,
-              &states_},
-             {setup_.settings.zero.stage, setup_.settings.zero.reduce_bucket_numel},
-             compute_),
+              &states_,
+              timeline_.get()},
+             setup_.store,
+             streams_),
       engine_({setup_.model, store_, communicator_, matmuls_, memory_.activations, timeline_.get()},
               setup_.engine,
               streams_) {

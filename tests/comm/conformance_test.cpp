@@ -75,3 +75,30 @@ TEST_CASE("GlooCommunicator: groups and messages", "[comm]") {
 TEST_CASE("GlooCommunicator: failures", "[comm]") {
   check_failures(gloo_groups());
 }
+
+TEST_CASE("HierarchicalCommunicator: results", "[comm]") {
+  check_results(hierarchical_groups({2}), {1, 2, 3, 4, 6});
+  check_results(hierarchical_groups({3, 1, 2}), {5, 6});
+  check_results(hierarchical_groups({1, 3}), {4});
+}
+
+TEST_CASE("HierarchicalCommunicator: sequences", "[comm]") {
+  check_sequences(hierarchical_groups({2}), {4, 5});
+  check_sequences(hierarchical_groups({1, 2}), {4});
+}
+
+TEST_CASE("HierarchicalCommunicator: groups and messages", "[comm]") {
+  check_split(hierarchical_groups({2}), {2, 3, 4, 6});
+  check_split(hierarchical_groups({1, 3}), {5});
+  check_messages(hierarchical_groups({2}));
+}
+
+TEST_CASE("HierarchicalCommunicator: failures", "[comm]") {
+  check_failures(hierarchical_groups({2}));
+  check_failures(hierarchical_groups({1, 3}));
+}
+
+TEST_CASE("HierarchicalCommunicator: ranks of a node that do not follow each other", "[comm]") {
+  check_results(scattered_groups(), {3, 4});
+  check_split(scattered_groups(), {4});
+}

@@ -1,6 +1,9 @@
 #include "tests/comm/groups.h"
 
+#include <fmt/ranges.h>
+
 #include "runtime/comm/gloo/gloo_communicator.h"
+#include "runtime/comm/hierarchical/hierarchical_communicator.h"
 #include "runtime/comm/shm/shm_communicator.h"
 #include "runtime/comm/thread/thread_group.h"
 #include "tests/comm/memory_store.h"
@@ -9,6 +12,27 @@
 namespace dstrain::test {
 namespace {
 
+comm::NodeMap map_in_turn(int size, const std::vector<int>& ranks_per_node) {
+  comm::NodeMap map;
+  for (int rank = 0; rank < size; ++rank) {
+    const auto turn = static_cast<std::size_t>(std::ssize(map.nodes) - 1) % ranks_per_node.size();
+    if (map.nodes.empty() || std::ssize(map.nodes.back()) == ranks_per_node[turn]) {
+      map.nodes.emplace_back();
+    }
+    map.nodes.back().push_back(rank);
+  }
+  return map;
+}
+
+comm::NodeMap map_round_robin(int size) {
+  comm::NodeMap map;
+  for (int rank = 0; rank < size; ++rank) {
+    if (rank < 2) map.nodes.emplace_back();
+    map.nodes[static_cast<std::size_t>(rank % 2)].push_back(rank);
+  }
+  return map;
+}
+
 /// `join(store, rank)` on a thread per rank.
 Group join_threads(
     int size, const std::function<std::unique_ptr<comm::Communicator>(comm::Store&, int)>& join) {
@@ -16,6 +40,22 @@ Group join_threads(
   Group::Members members(static_cast<std::size_t>(size));
   run_ranks(size, [&](int rank) { members[static_cast<std::size_t>(rank)] = join(*store, rank); });
   return {std::move(members), store};
+}
+
+Group join_nodes(int size, double timeout_seconds, const comm::NodeMap& map) {
+  Group::Members within(static_cast<std::size_t>(size));
+  for (const std::vector<int>& ranks : map.nodes) {
+    auto node = comm::make_thread_group(static_cast<int>(ranks.size()), timeout_seconds);
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      within[static_cast<std::size_t>(ranks[i])] = std::move(node[i]);
+    }
+  }
+  return join_threads(size, [&](comm::Store& store, int rank) {
+    return comm::make_hierarchical(
+        comm::make_gloo_transport(store,
+                                  {.rank = rank, .size = size, .timeout_seconds = timeout_seconds}),
+        std::move(within[static_cast<std::size_t>(rank)]), map, timeout_seconds);
+  });
 }
 
 }  // namespace
@@ -56,6 +96,19 @@ GroupMaker gloo_groups() {
               return comm::make_gloo_communicator(
                   store, {.rank = rank, .size = size, .timeout_seconds = timeout_seconds});
             });
+          }};
+}
+
+GroupMaker hierarchical_groups(std::vector<int> ranks_per_node) {
+  return {fmt::format("hierarchical {}", fmt::join(ranks_per_node, "+")),
+          [ranks_per_node](int size, double timeout_seconds) {
+            return join_nodes(size, timeout_seconds, map_in_turn(size, ranks_per_node));
+          }};
+}
+
+GroupMaker scattered_groups() {
+  return {"scattered", [](int size, double timeout_seconds) {
+            return join_nodes(size, timeout_seconds, map_round_robin(size));
           }};
 }
 

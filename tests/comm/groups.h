@@ -51,6 +51,12 @@ GroupMaker shm_groups();
 /// Every rank has its own connections.
 GroupMaker gloo_groups();
 
+/// Nodes that are groups of threads, with gloo between them. A node takes `ranks_per_node` in turn,
+/// until there are as many as the group has.
+GroupMaker hierarchical_groups(std::vector<int> ranks_per_node);
+/// Rank r is on node r % 2: the ranks of a node do not follow each other.
+GroupMaker scattered_groups();
+
 /// Runs `body` on a thread per rank of this process; the first to throw aborts the group.
 void run_group(const Group& group, const std::function<void(comm::Communicator&)>& body);
 

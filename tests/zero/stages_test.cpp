@@ -4,12 +4,15 @@
 
 #include "tests/zero/training_fixture.h"
 
+using dstrain::DType;
 using dstrain::engine::FrameMode;
 using dstrain::test::run_training;
 using dstrain::test::TrainingCase;
 using dstrain::test::TrainingResult;
 
 namespace {
+
+constexpr double bf16_tolerance = 0.02;
 
 void check_same_bits(const TrainingResult& a, const TrainingResult& b) {
   CHECK(a.losses == b.losses);
@@ -31,8 +34,9 @@ double worst_relative(const std::vector<double>& a, const std::vector<double>& b
 }  // namespace
 
 TEST_CASE("Stages: bit-equal without accumulation", "[zero][stages]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
   const int world = GENERATE(1, 2, 3, 4);
-  const TrainingResult reference = run_training({.world = world, .stage = 0});
+  const TrainingResult reference = run_training({.world = world, .stage = 0, .dtype = dtype});
   CHECK(reference.weights.size() > 1000);
   CHECK(reference.losses.front() > 1.0);
   for (const int stage : {1, 2, 3}) {
@@ -42,6 +46,7 @@ TEST_CASE("Stages: bit-equal without accumulation", "[zero][stages]") {
         CAPTURE(world, stage, threshold, bucket);
         check_same_bits(run_training({.world = world,
                                       .stage = stage,
+                                      .dtype = dtype,
                                       .persistence_threshold = threshold,
                                       .reduce_bucket_numel = bucket,
                                       .steps = 3}),
@@ -52,17 +57,19 @@ TEST_CASE("Stages: bit-equal without accumulation", "[zero][stages]") {
 }
 
 TEST_CASE("Stages: with accumulation 0 equals 1 and 2 equals 3", "[zero][stages]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
   const int world = GENERATE(1, 2, 3);
   const std::int64_t accumulation = GENERATE(2, 4);
   CAPTURE(world, accumulation);
   const auto run = [&](int stage) {
-    return run_training({.world = world, .stage = stage, .accumulation = accumulation});
+    return run_training(
+        {.world = world, .stage = stage, .dtype = dtype, .accumulation = accumulation});
   };
   const TrainingResult zero = run(0);
   const TrainingResult two = run(2);
   check_same_bits(run(1), zero);
   check_same_bits(run(3), two);
-  CHECK(worst_relative(two.losses, zero.losses) < 1e-6);
+  CHECK(worst_relative(two.losses, zero.losses) < (dtype == DType::f32 ? 1e-6 : bf16_tolerance));
 }
 
 TEST_CASE("Stages: world sizes agree within fp32 rounding", "[zero][stages]") {
@@ -76,10 +83,31 @@ TEST_CASE("Stages: world sizes agree within fp32 rounding", "[zero][stages]") {
   CHECK(worst_relative(run_training(settings).losses, one.losses) < 1e-6);
 }
 
+TEST_CASE("Stages: bf16 stays close to fp32", "[zero][stages]") {
+  const int world = GENERATE(1, 2, 3);
+  const TrainingResult exact = run_training({.world = 1, .steps = 8});
+  const TrainingResult half =
+      run_training({.world = world, .stage = 3, .dtype = DType::bf16, .steps = 8});
+  CHECK(worst_relative(half.losses, exact.losses) < bf16_tolerance);
+  CHECK(worst_relative(half.norms, exact.norms) < bf16_tolerance);
+  CHECK(half.losses.back() < 0.9 * half.losses.front());
+}
+
+TEST_CASE("Stages: a run repeats its bits", "[zero][stages]") {
+  const TrainingCase settings{.world = 3,
+                              .stage = GENERATE(0, 3),
+                              .dtype = GENERATE(DType::f32, DType::bf16),
+                              .accumulation = 2,
+                              .dropout = 0.1F};
+  check_same_bits(run_training(settings), run_training(settings));
+}
+
 TEST_CASE("Stages: checkpointing activations changes no bit", "[zero][stages]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
   const int stage = GENERATE(0, 2, 3);
   const float dropout = GENERATE(0.0F, 0.2F);
-  const TrainingCase plain{.world = 2, .stage = stage, .accumulation = 2, .dropout = dropout};
+  const TrainingCase plain{
+      .world = 2, .stage = stage, .dtype = dtype, .accumulation = 2, .dropout = dropout};
   TrainingCase checkpointed = plain;
   checkpointed.mode = FrameMode::checkpointing;
   const TrainingResult reference = run_training(plain);
@@ -96,9 +124,11 @@ TEST_CASE("Stages: dropout does not depend on the number of ranks", "[zero][stag
 }
 
 TEST_CASE("Stages: a step that is not finite is not taken", "[zero][stages]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
   const int stage = GENERATE(0, 1, 2, 3);
-  CHECK_THROWS_WITH(run_training({.world = 2, .stage = stage, .learning_rate = 1e38}),
-                    Catch::Contains("step 2") && Catch::Contains("the step was not taken"));
+  CHECK_THROWS_WITH(
+      run_training({.world = 2, .stage = stage, .dtype = dtype, .learning_rate = 1e38}),
+      Catch::Contains("step 2") && Catch::Contains("the step was not taken"));
 }
 
 TEST_CASE("Stages: one rank needs no gathered copies", "[zero][stages][memory]") {
@@ -108,12 +138,17 @@ TEST_CASE("Stages: one rank needs no gathered copies", "[zero][stages][memory]")
 }
 
 TEST_CASE("Stages: the tracked peak is the plan", "[zero][stages][memory]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
   const int world = GENERATE(1, 2, 4);
   const int stage = GENERATE(0, 1, 2, 3);
   const auto mode = GENERATE(FrameMode::training, FrameMode::checkpointing);
   const std::int64_t bucket = GENERATE(0, 5000);
   CAPTURE(world, stage, bucket);
-  const TrainingResult result = run_training(
-      {.world = world, .stage = stage, .reduce_bucket_numel = bucket, .mode = mode, .steps = 1});
+  const TrainingResult result = run_training({.world = world,
+                                              .stage = stage,
+                                              .dtype = dtype,
+                                              .reduce_bucket_numel = bucket,
+                                              .mode = mode,
+                                              .steps = 1});
   CHECK(result.peak == result.planned);
 }

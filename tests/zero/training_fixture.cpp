@@ -6,6 +6,8 @@
 #include "runtime/model/random_source.h"
 #include "runtime/optim/adamw.h"
 #include "tests/support/ranks.h"
+#include "tests/support/tensor_compare.h"
+#include "tests/support/watched_communicator.h"
 #include "tests/zero/device_memory.h"
 #include "zero/memory_plan.h"
 #include "zero/resident_states.h"
@@ -44,19 +46,27 @@ class Rank {
  public:
   Rank(const TrainingCase& settings, comm::Communicator& communicator)
       : settings_(settings),
-        communicator_(communicator),
-        model_(model::make_gpt2(toy_config(settings.dropout))),
+        communicator_(communicator,
+                      [this](const std::string& operation) {
+                        if (settings_.watch) settings_.watch(communicator_.rank(), operation);
+                      }),
+        model_(model::make_gpt2(toy_config(settings.dropout), settings.dtype)),
         layout_(model_, {settings.world, settings.persistence_threshold}),
         micro_batch_(settings.global_batch / settings.world / settings.accumulation),
         options_{.shape = {micro_batch_, block_size},
                  .mode = settings.mode,
                  .gradient_clipping = settings.clipping,
                  .seed = 5},
-        states_(zero::optimizer_runs(layout_, settings.stage), 2, memory_.optimizer, stream_),
-        store_({layout_, communicator, memory_.of_store(), &optimizer_, &states_},
-               {settings.stage, settings.reduce_bucket_numel},
-               stream_),
-        engine_({model_, store_, communicator, matmuls_, memory_.activations}, options_, stream_) {
+        streams_(settings.overlap.enabled ? Streams(stream_, communication_) : Streams(stream_)),
+        states_(zero::optimizer_runs(layout_, settings.stage),
+                zero::state_count(2, settings.dtype),
+                memory_.optimizer,
+                stream_),
+        store_({layout_, communicator_, memory_.of_store(), &optimizer_, &states_},
+               {settings.stage, settings.reduce_bucket_numel, settings.overlap},
+               streams_),
+        engine_(
+            {model_, store_, communicator_, matmuls_, memory_.activations}, options_, streams_) {
     store_.load(model::RandomSource(1, model_.parameters()), stream_);
   }
 
@@ -71,6 +81,7 @@ class Rank {
     const zero::MemoryPlan plan = zero::plan_memory(
         layout_, {.stage = settings_.stage,
                   .reduce_bucket_numel = settings_.reduce_bucket_numel,
+                  .overlap = settings_.overlap,
                   .activations = engine::Engine::activation_bytes(model_, options_)});
     for (std::size_t i = 0; i < plan.bytes.size(); ++i) {
       result.peak.push_back(memory_.ledger.peak(static_cast<MemoryCategory>(i)));
@@ -107,21 +118,22 @@ class Rank {
     for (std::size_t unit = 0; unit < model_.units.size(); ++unit) {
       const auto views = store_.acquire(static_cast<int>(unit), stream_);
       for (std::size_t i = 0; i < model_.units[unit]->spec().parameters.size(); ++i) {
-        const auto values = views[i].as<const float>();
-        result.weights.insert(result.weights.end(), values.begin(), values.end());
+        append_floats(views[i], result.weights);
       }
       store_.release(static_cast<int>(unit), stream_);
     }
   }
 
   TrainingCase settings_;
-  comm::Communicator& communicator_;
+  WatchedCommunicator communicator_;
   Stream stream_{Stream::Mode::inline_on_caller};
+  Stream communication_{Stream::Mode::worker_thread};
   DeviceMemory memory_;
   model::Model model_;
   zero::FlatLayout layout_;
   std::int64_t micro_batch_;
   engine::Engine::Options options_;
+  Streams streams_;
   ops::Matmuls matmuls_;
   optim::AdamW optimizer_{config::AdamSettings{.weight_decay = 0.1}};
   zero::ResidentStates states_;

@@ -1,10 +1,13 @@
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "runtime/config/train_settings.h"
 #include "runtime/engine/engine.h"
 #include "runtime/model/gpt2_config.h"
+#include "zero/overlap.h"
 
 namespace dstrain::test {
 
@@ -12,6 +15,7 @@ namespace dstrain::test {
 struct TrainingCase {
   int world = 1;
   int stage = 0;
+  DType dtype = DType::f32;
   std::int64_t accumulation = 1;
   std::int64_t global_batch = 12;
   std::int64_t persistence_threshold = 200;
@@ -21,6 +25,9 @@ struct TrainingCase {
   double learning_rate = 1e-2;
   float dropout = 0;
   int steps = 3;
+  zero::Overlap overlap{};
+  /// Called before each collective of a rank, on the thread that runs it; may throw.
+  std::function<void(int rank, const std::string& operation)> watch{};
 };
 
 struct TrainingResult {

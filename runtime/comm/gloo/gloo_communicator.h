@@ -20,7 +20,8 @@ struct GlooOptions {
 /// A group over TCP: each pair of ranks has a connection, and a thread of gloo's moves the bytes.
 /// The ranks find each other in the store, which must outlive the group and those split from it.
 /// The connections themselves are neither encrypted nor authenticated: use them in a network that
-/// you trust. Every rank calls it. Throws Error{config} in a build without gloo.
+/// you trust. Makes the process ignore SIGPIPE, unless it handles it. Every rank calls it. Throws
+/// Error{config} in a build without gloo.
 std::unique_ptr<Transport> make_gloo_transport(Store& store, const GlooOptions& options);
 std::unique_ptr<Communicator> make_gloo_communicator(Store& store, const GlooOptions& options);
 

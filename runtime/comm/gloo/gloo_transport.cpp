@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 
 #include <gloo/common/error.h>
 #include <gloo/rendezvous/context.h>
@@ -42,6 +43,33 @@ std::string words_of(const std::exception& error) {
   return end == text.npos ? text : text.substr(end + 2);
 }
 
+/// Writing to a connection that a dead peer has closed would end this process.
+void ignore_sigpipe() {
+  struct sigaction action {};
+  ::sigaction(SIGPIPE, nullptr, &action);
+  if (action.sa_handler != SIG_DFL) return;
+  action.sa_handler = SIG_IGN;
+  ::sigaction(SIGPIPE, &action, nullptr);
+}
+
+/// gloo's thread starts here and inherits the mask: signals are for the threads of the program.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+  BlockedSignals(BlockedSignals&&) = delete;
+  BlockedSignals& operator=(BlockedSignals&&) = delete;
+  ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
 }  // namespace
 
 class GlooTransport::GlooMessage final : public PendingMessage {
@@ -51,6 +79,18 @@ class GlooTransport::GlooMessage final : public PendingMessage {
   State wait(Deadline deadline) override {
     return buffer_ ? transport_.wait(*buffer_, direction_, deadline) : State::lost;
   }
+  /// A wait that is called off at once still says so first when the connection has ended.
+  bool is_lost() override {
+    if (!buffer_) return true;
+    try {
+      direction_ == Direction::send ? buffer_->abortWaitSend() : buffer_->abortWaitRecv();
+      direction_ == Direction::send ? buffer_->waitSend() : buffer_->waitRecv();
+      return false;
+    } catch (const gloo::Exception& error) {
+      transport_.lose(words_of(error));
+      return true;
+    }
+  }
 
  private:
   GlooTransport& transport_;
@@ -59,6 +99,8 @@ class GlooTransport::GlooMessage final : public PendingMessage {
 };
 
 GlooTransport::Device make_gloo_device(const std::string& address) {
+  ignore_sigpipe();
+  const BlockedSignals blocked;
   gloo::transport::tcp::attr attributes;
   attributes.hostname = address;
   return gloo::transport::tcp::CreateDevice(attributes);

@@ -1,6 +1,7 @@
 #include "runtime/comm/message/message_communicator.h"
 
 #include <algorithm>
+#include <array>
 
 #include "runtime/comm/bytes.h"
 #include "runtime/comm/gather_values.h"
@@ -36,13 +37,11 @@ MessageCommunicator::MessageCommunicator(std::unique_ptr<Transport> transport,
       peers_(std::move(transport), timeout_seconds),
       timeout_seconds_(timeout_seconds) {}
 
-/// No message may be under way into memory that the caller frees once it sees the error.
 template <class Run>
 void MessageCommunicator::operate(Run&& run) {
   try {
     run();
   } catch (...) {
-    peers_.drop_messages();
     give_up();
     throw;
   }
@@ -95,14 +94,12 @@ void MessageCommunicator::run_broadcast(const Call& call, TensorView values) {
     std::byte* const own = values.data();
     const Bytes part = values.bytes() <= small_broadcast_bytes ? 0 : values.bytes() / size();
     if (part > 0) {
-      if (rank() == call.peer) {
-        for (int r = 0; r < size(); ++r) {
-          if (r != rank()) peers_.send(r, own + r * part, part);
-        }
-      } else {
-        peers_.receive(call.peer, own + rank() * part, part);
+      Peers::Batch batch;
+      for (int r = 0; r < size() && rank() == call.peer; ++r) {
+        if (r != rank()) peers_.send(batch, r, own + r * part, part);
       }
-      peers_.finish();
+      if (rank() != call.peer) peers_.receive(batch, call.peer, own + rank() * part, part);
+      peers_.finish(batch);
       gather(own, part);
     }
     spread(own + part * size(), values.bytes() - part * size(), call.peer);
@@ -110,14 +107,12 @@ void MessageCommunicator::run_broadcast(const Call& call, TensorView values) {
 }
 
 void MessageCommunicator::spread(std::byte* values, Bytes bytes, int root) {
-  if (rank() != root) {
-    peers_.receive(root, values, bytes);
-  } else {
-    for (int r = 0; r < size(); ++r) {
-      if (r != root) peers_.send(r, values, bytes);
-    }
+  Peers::Batch batch;
+  for (int r = 0; r < size() && rank() == root; ++r) {
+    if (r != root) peers_.send(batch, r, values, bytes);
   }
-  peers_.finish();
+  if (rank() != root) peers_.receive(batch, root, values, bytes);
+  peers_.finish(batch);
 }
 
 void MessageCommunicator::run_send(const Call& call, TensorView values) {
@@ -146,66 +141,70 @@ void MessageCommunicator::run_barrier(const Call& call) {
 
 /// Rank r sends to r+1, r+2, ...: at no time do all send to one.
 void MessageCommunicator::gather(std::byte* whole, Bytes shard_bytes) {
+  Peers::Batch batch;
   for (int step = 1; step < size(); ++step) {
     const int source = (rank() - step + size()) % size();
-    peers_.receive(source, whole + source * shard_bytes, shard_bytes);
+    peers_.receive(batch, source, whole + source * shard_bytes, shard_bytes);
   }
   for (int step = 1; step < size(); ++step) {
-    peers_.send((rank() + step) % size(), whole + rank() * shard_bytes, shard_bytes);
+    peers_.send(batch, (rank() + step) % size(), whole + rank() * shard_bytes, shard_bytes);
   }
-  peers_.finish();
+  peers_.finish(batch);
 }
 
-/// In rounds of `piece_` elements per peer, each under way while the one before is added up.
+/// In rounds, each under way while the one before is added up.
 void MessageCommunicator::reduce(const float* whole, float* shard, std::int64_t numel) {
   const std::int64_t others = size() - 1;
   if (others == 0) return copy_bytes(whole, shard, numel * float_bytes);
-  piece_ = std::min(numel, std::max(piece_numel_min, staged_numel / (2 * others)));
-  staging_.resize(static_cast<std::size_t>(2 * others * piece_));
-  const auto messages = static_cast<std::size_t>(others);
-  const std::int64_t rounds = (numel + piece_ - 1) / piece_;
-  std::vector<const float*> terms(static_cast<std::size_t>(size()));
-  start_round(whole, numel, 0);
-  for (std::int64_t round = 0; round < rounds; ++round) {
-    if (round + 1 < rounds) start_round(whole, numel, round + 1);
-    peers_.finish_receives(messages);
-    const float* staged = staging_.data() + round % 2 * others * piece_;
-    for (int r = 0; r < size(); ++r) {
-      if (r == rank()) {
-        terms[static_cast<std::size_t>(r)] = whole + rank() * numel + round * piece_;
-      } else {
-        terms[static_cast<std::size_t>(r)] = staged;
-        staged += piece_;
-      }
+  const std::int64_t piece = std::min(numel, std::max(piece_numel_min, staged_numel / 2 / others));
+  staging_.resize(static_cast<std::size_t>(2 * others * piece));
+  std::array<Round, 2> rounds;
+  for (std::int64_t at = 0, i = 0; at < numel + piece; at += piece, ++i) {
+    Round& next = rounds[static_cast<std::size_t>(i % 2)];
+    Round& last = rounds[static_cast<std::size_t>((i + 1) % 2)];
+    if (at < numel) {
+      next.at = at;
+      next.numel = std::min(piece, numel - at);
+      next.staged = staging_.data() + i % 2 * others * piece;
+      start(next, whole, numel);
     }
-    add_in_rank_order(terms, shard + round * piece_, std::min(piece_, numel - round * piece_));
-    peers_.finish_sends(messages);
+    if (at > 0) add_up(last, whole + rank() * numel, shard);
   }
 }
 
-void MessageCommunicator::start_round(const float* whole, std::int64_t numel, std::int64_t round) {
-  const std::int64_t at = round * piece_;
-  const Bytes bytes = std::min(piece_, numel - at) * float_bytes;
-  float* staged = staging_.data() + round % 2 * (size() - 1) * piece_;
-  for (int r = 0; r < size(); ++r) {
+void MessageCommunicator::start(Round& round, const float* whole, std::int64_t numel) {
+  for (int r = 0, i = 0; r < size(); ++r) {
     if (r == rank()) continue;
-    peers_.receive(r, staged, bytes);
-    staged += piece_;
+    peers_.receive(round.received, r, round.staged + i++ * round.numel, round.numel * float_bytes);
   }
   for (int step = 1; step < size(); ++step) {
     const int target = (rank() + step) % size();
-    peers_.send(target, whole + target * numel + at, bytes);
+    peers_.send(round.sent, target, whole + target * numel + round.at, round.numel * float_bytes);
   }
 }
 
+void MessageCommunicator::add_up(Round& round, const float* own, float* shard) {
+  peers_.finish(round.received);
+  std::vector<const float*> terms;
+  const float* staged = round.staged;
+  for (int r = 0; r < size(); ++r) {
+    terms.push_back(r == rank() ? own + round.at : staged);
+    if (r != rank()) staged += round.numel;
+  }
+  add_in_rank_order(terms, shard + round.at, round.numel);
+  peers_.finish(round.sent);
+}
+
 void MessageCommunicator::move_to(int peer, TensorView values) {
-  peers_.send(peer, values.data(), values.bytes());
-  peers_.finish();
+  Peers::Batch batch;
+  peers_.send(batch, peer, values.data(), values.bytes());
+  peers_.finish(batch);
 }
 
 void MessageCommunicator::move_from(int peer, TensorView values) {
-  peers_.receive(peer, values.data(), values.bytes());
-  peers_.finish();
+  Peers::Batch batch;
+  peers_.receive(batch, peer, values.data(), values.bytes());
+  peers_.finish(batch);
 }
 
 MessageCommunicator::Part MessageCommunicator::split_transport(Split split) {

@@ -55,13 +55,22 @@ class MessageCommunicator : public HostCommunicator {
   void operate(Run&& run);
   void reduce_small(float* values, std::int64_t numel);
   void spread(std::byte* values, Bytes bytes, int root);
-  void start_round(const float* whole, std::int64_t numel, std::int64_t round);
+
+  /// Some elements of every part, from `at` on, on their way to their owners.
+  struct Round {
+    Peers::Batch received;
+    Peers::Batch sent;
+    std::int64_t at = 0;
+    std::int64_t numel = 0;
+    float* staged = nullptr;  ///< the others' elements of the own part
+  };
+  void start(Round& round, const float* whole, std::int64_t numel);
+  void add_up(Round& round, const float* own, float* shard);
 
   Peers peers_;
   double timeout_seconds_;
   int splits_ = 0;
   std::vector<float> staging_;
-  std::int64_t piece_ = 0;  ///< elements of one peer in a round of reduce()
 };
 
 }  // namespace dstrain::comm

@@ -52,6 +52,14 @@ void Peers::await_notice(int peer, std::uint32_t number) {
                                                   static_cast<Bytes>(sizeof(Notice)));
 }
 
+State Peers::look_at_notice(int peer, std::uint32_t number, Deadline deadline) {
+  Message& awaited = peers_[static_cast<std::size_t>(peer)].awaited[number % 2];
+  if (!awaited) return State::done;
+  const State state = awaited->wait(deadline);
+  if (state == State::done) awaited.reset();
+  return state;
+}
+
 /// The last notice to this peer may still be on its way: the peer is far behind.
 void Peers::tell(int peer, const Notice& notice) {
   Peer& other = peers_[static_cast<std::size_t>(peer)];
@@ -82,7 +90,7 @@ void Peers::say_goodbye(const Notice& notice) noexcept {
 Call Peers::next_call(int peer) {
   Peer& other = peers_[static_cast<std::size_t>(peer)];
   const std::uint32_t number = other.received;
-  wait(*other.awaited[number % 2], peer);
+  wait([&](Deadline deadline) { return look_at_notice(peer, number, deadline); }, peer);
   const Notice notice = other.inbox[number % 2];
   check_farewell(peer, notice);
   ++other.received;
@@ -126,43 +134,26 @@ void Peers::expect(const Call& receive) {
        to_string(receive), receive.peer, to_string(sent));
 }
 
-void Peers::send(int peer, const void* from, Bytes bytes) {
+void Peers::send(Batch& batch, int peer, const void* from, Bytes bytes) {
   if (bytes == 0) return;
-  sends_.push_back({peer, transport_->send(peer, Channel::data, from, bytes)});
+  batch.started_.push_back({peer, transport_->send(peer, Channel::data, from, bytes)});
 }
 
-void Peers::receive(int peer, void* to, Bytes bytes) {
+void Peers::receive(Batch& batch, int peer, void* to, Bytes bytes) {
   if (bytes == 0) return;
-  receives_.push_back({peer, transport_->receive(peer, Channel::data, to, bytes)});
+  batch.started_.push_back({peer, transport_->receive(peer, Channel::data, to, bytes)});
 }
 
-void Peers::finish_receives(std::size_t count) {
-  finish(receives_, count);
+void Peers::finish(Batch& batch) {
+  for (const Batch::Started& started : batch.started_) wait(*started.message, started.peer);
+  batch.started_.clear();
 }
 
-void Peers::finish_sends(std::size_t count) {
-  finish(sends_, count);
-}
-
-void Peers::finish() {
-  finish(receives_, receives_.size());
-  finish(sends_, sends_.size());
-}
-
-void Peers::drop_messages() noexcept {
-  receives_.clear();
-  sends_.clear();
-}
-
-void Peers::finish(std::vector<Started>& messages, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) wait(*messages[i].message, messages[i].peer);
-  messages.erase(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(count));
-}
-
-void Peers::wait(PendingMessage& message, int peer) {
+template <class Look>
+void Peers::wait(Look&& look, int peer) {
   const Deadline deadline = Deadline::after(timeout_seconds_);
   while (true) {
-    switch (message.wait(deadline)) {
+    switch (look(deadline)) {
       case State::done:
         return;
       case State::lost:
@@ -172,21 +163,42 @@ void Peers::wait(PendingMessage& message, int peer) {
         break;
       case State::pending:
         if (deadline.passed()) fail_late(peer);
+        look_for_farewell(peer);
     }
   }
 }
 
-/// The peer may have said why before it went: its notices lie in order in the inbox.
+void Peers::wait(PendingMessage& message, int peer) {
+  wait([&](Deadline deadline) { return message.wait(deadline); }, peer);
+}
+
+/// The peer may have said why it does not come, after a notice of what it would do.
+void Peers::look_for_farewell(int peer) {
+  const Peer& other = peers_[static_cast<std::size_t>(peer)];
+  for (std::uint32_t number = other.received; number < other.received + 2; ++number) {
+    if (look_at_notice(peer, number, Deadline::after(0)) != State::done) return;
+    check_farewell(peer, other.inbox[number % 2]);
+  }
+}
+
 void Peers::fail_lost(int peer) {
   const std::string reason = transport_->reason();
   check_not_aborted();
-  Peer& other = peers_[static_cast<std::size_t>(peer)];
-  for (std::uint32_t number = other.received; number < other.received + 2; ++number) {
-    Message& awaited = other.awaited[number % 2];
-    if (!awaited || awaited->wait(Deadline::after(0)) != State::done) break;
-    check_farewell(peer, other.inbox[number % 2]);
-  }
+  look_for_farewell(peer);
   fail_gone(peer, reason.empty() ? "" : fmt::format(" ({})", reason));
+}
+
+void Peers::look_for_culprit(double seconds) {
+  const Deadline deadline = Deadline::after(seconds);
+  do {
+    check_not_aborted();
+    for (int peer = 0; peer < size(); ++peer) {
+      const Peer& other = peers_[static_cast<std::size_t>(peer)];
+      const Message& awaited = other.awaited[other.received % 2];
+      if (peer != rank() && awaited && awaited->is_lost()) fail_lost(peer);
+    }
+    ::poll(nullptr, 0, 1);
+  } while (!deadline.passed());
 }
 
 /// The others hear of it too: they may wait for this rank, which fails now.
@@ -213,7 +225,7 @@ void Peers::fail_late(int peer) {
     for (int other = peer + 1; other < size(); ++other) {
       const Peer& it = peers_[static_cast<std::size_t>(other)];
       if (other == rank()) continue;
-      if (it.awaited[it.received % 2]->wait(Deadline::after(0)) != State::done) {
+      if (look_at_notice(other, it.received, Deadline::after(0)) != State::done) {
         missing.push_back(other);
       }
     }
@@ -222,9 +234,7 @@ void Peers::fail_late(int peer) {
        name_ranks(missing));
 }
 
-void Peers::check_not_aborted(double seconds) const {
-  const Deadline deadline = Deadline::after(seconds);
-  while (transport_->alarm_raised_by() < 0 && !deadline.passed()) ::poll(nullptr, 0, 1);
+void Peers::check_not_aborted() const {
   const int by = transport_->alarm_raised_by();
   if (by >= 0) fail(ErrorCode::aborted, "{}: aborted by rank {}", doing(), by);
 }

@@ -37,20 +37,26 @@ class Peers {
   /// Waits for the announcement of what is received. Throws Error{comm} when it does not match.
   void expect(const Call& receive);
 
+  /// Messages that are waited for together. Goes before the memory that they use.
+  class Batch {
+   private:
+    friend class Peers;
+    struct Started {
+      int peer = 0;
+      Message message;
+    };
+    std::vector<Started> started_;
+  };
   /// Starts a message of the current operation; none when there are no bytes.
-  void send(int peer, const void* from, Bytes bytes);
-  void receive(int peer, void* to, Bytes bytes);
-  /// Waits for the messages started so far, all or the first `count` receives or sends.
-  void finish_receives(std::size_t count);
-  void finish_sends(std::size_t count);
-  void finish();
-  /// Gives up what is under way, after a failure.
-  void drop_messages() noexcept;
+  void send(Batch& batch, int peer, const void* from, Bytes bytes);
+  void receive(Batch& batch, int peer, void* to, Bytes bytes);
+  /// Waits for the messages of the batch, which then is empty.
+  void finish(Batch& batch);
 
   /// Makes waiting and later operations of all reachable ranks throw Error{aborted}. Thread-safe.
   void abort() noexcept { transport_->raise_alarm(); }
-  /// Throws Error{aborted} when a rank has aborted, or does so within `seconds`.
-  void check_not_aborted(double seconds = 0) const;
+  /// Throws when a rank has aborted or is gone, or that becomes known within `seconds`.
+  void look_for_culprit(double seconds);
   /// "all_reduce of 4 f32 (operation 3) on rank 0".
   [[nodiscard]] std::string doing() const;
 
@@ -63,33 +69,31 @@ class Peers {
   };
   struct Peer {
     std::array<Notice, 2> inbox;
-    std::array<Message, 2> awaited;
+    std::array<Message, 2> awaited;  ///< null: has arrived
     std::uint32_t received = 0;
     Notice outbox;
     Message sent;
   };
-  struct Started {
-    int peer = 0;
-    Message message;
-  };
 
   void await_notice(int peer, std::uint32_t number);
+  PendingMessage::State look_at_notice(int peer, std::uint32_t number, Deadline deadline);
   void tell(int peer, const Notice& notice);
   void say_goodbye(const Notice& notice) noexcept;
   Call next_call(int peer);
-  void finish(std::vector<Started>& messages, std::size_t count);
+  template <class Look>
+  void wait(Look&& look, int peer);
   void wait(PendingMessage& message, int peer);
+  void look_for_farewell(int peer);
   [[noreturn]] void fail_lost(int peer);
   [[noreturn]] void fail_gone(int peer, const std::string& how);
   [[noreturn]] void fail_late(int peer);
+  void check_not_aborted() const;
   void check_farewell(int peer, const Notice& notice);
 
   std::unique_ptr<Transport> transport_;
   double timeout_seconds_;
   std::vector<Peer> peers_;  ///< by rank; the own entry is unused
   std::vector<bool> waiting_for_notice_;
-  std::vector<Started> receives_;
-  std::vector<Started> sends_;
   Call current_{Operation::join, DType::u8, 0, 0};
   std::int64_t operations_ = 0;
   bool failed_ = false;

@@ -18,13 +18,15 @@ class PendingMessage {
 
   enum class State {
     done,
-    pending,  ///< not yet; the deadline may have passed, or it was worth a look around
+    pending,  ///< not yet; before the deadline only where looking at other messages costs nothing
     lost,     ///< the peer cannot be reached any more
     alarmed,  ///< a rank has raised the alarm
   };
   /// Waits until something is known, at the latest until `deadline`. A message that is done says so
-  /// however late it is asked. Only once: a message that was done is not asked again.
+  /// however late it is asked, once.
   virtual State wait(Deadline deadline) = 0;
+  /// Whether the peer is known to be lost. Neither waits nor ends anything.
+  virtual bool is_lost() = 0;
 };
 using Message = std::unique_ptr<PendingMessage>;
 

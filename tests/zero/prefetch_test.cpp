@@ -1,0 +1,214 @@
+#include <algorithm>
+#include <mutex>
+#include <numeric>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/base/error.h"
+#include "runtime/comm/thread/thread_group.h"
+#include "runtime/model/random_source.h"
+#include "tests/support/ranks.h"
+#include "tests/support/toy_gpt2.h"
+#include "tests/support/watched_communicator.h"
+#include "tests/zero/device_memory.h"
+
+using namespace dstrain;
+
+namespace {
+
+constexpr std::int64_t everything = 1'000'000;
+constexpr zero::Overlap no_limits{
+    .enabled = true, .prefetch_numel = everything, .live_numel = everything};
+/// Of the toy model: an embedding, six blocks, a head.
+constexpr int last_block = 6;
+constexpr int head = 7;
+
+/// One rank that serves parameters in stage 3, every parameter sharded.
+class Rank {
+ public:
+  Rank(comm::Communicator& communicator,
+       const zero::Overlap& overlap,
+       Stream::Mode mode,
+       test::WatchedCommunicator::Watch watch)
+      : communication_(mode),
+        communicator_(communicator, std::move(watch)),
+        store_({layout_, communicator_, memory_.of_store()},
+               {.stage = 3, .overlap = overlap},
+               {compute_, communication_}) {
+    store_.load(model::RandomSource(1, model_.parameters()), compute_);
+  }
+
+  zero::ShardedStore& store() { return store_; }
+  Stream& compute() { return compute_; }
+
+ private:
+  Stream compute_{Stream::Mode::inline_on_caller};
+  Stream communication_;
+  test::DeviceMemory memory_;
+  model::Model model_ = test::toy_gpt2();
+  zero::FlatLayout layout_{model_, {.world = 2}};
+  test::WatchedCommunicator communicator_;
+  zero::ShardedStore store_;
+};
+
+/// The operations that each acquire() of `units` launched, in order.
+using Log = std::vector<std::vector<std::string>>;
+
+Log gathers_of(const std::vector<int>& units, const zero::Overlap& overlap) {
+  auto group = comm::make_thread_group(2);
+  Log log;
+  test::run_ranks(
+      2,
+      [&](int rank) {
+        std::vector<std::string> now;
+        // Inline, so that all an acquire() launches has run when it returns.
+        Rank runner(*group[static_cast<std::size_t>(rank)], overlap, Stream::Mode::inline_on_caller,
+                    [&](const std::string& operation) { now.push_back(operation); });
+        runner.store().expect(units, 1);
+        for (const int unit : units) {
+          now.clear();
+          runner.store().acquire(unit, runner.compute());
+          if (rank == 0) log.push_back(now);
+          runner.store().release(unit, runner.compute());
+        }
+      },
+      [&] { group.front()->abort(); });
+  return log;
+}
+
+std::vector<int> forward_units() {
+  std::vector<int> units(head + 1);
+  std::iota(units.begin(), units.end(), 0);
+  return units;
+}
+
+std::vector<int> training_units() {
+  std::vector<int> units = forward_units();
+  for (int unit = last_block; unit >= 0; --unit) units.push_back(unit);
+  return units;
+}
+
+/// The all_gather of a segment, as the log has it.
+std::string gather_of(const std::string& parameter) {
+  const model::Model model = test::toy_gpt2();
+  const zero::FlatLayout layout(model, {.world = 2});
+  for (const zero::Placement& place : layout.parameters()) {
+    if (place.spec.name != parameter) continue;
+    return fmt::format("all_gather {}", layout.segment(place.segment).shard_numel * 4);
+  }
+  return "";
+}
+
+std::int64_t count(const Log& log, const std::string& operation) {
+  std::int64_t found = 0;
+  for (const auto& row : log) found += std::count(row.begin(), row.end(), operation);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("Prefetch: the next unit is gathered when one is acquired", "[zero][prefetch]") {
+  zero::Overlap none = no_limits;
+  none.prefetch_numel = 0;
+  const Log plain = gathers_of(forward_units(), none);
+  const Log ahead = gathers_of(forward_units(), no_limits);
+  REQUIRE(plain.size() == head + 1);
+  CHECK(plain[1].size() == 1);
+  CHECK(plain[head].size() == 1);  // its own; the embedding's weights are still there
+  std::vector<std::string> first = plain[0];
+  first.insert(first.end(), plain[1].begin(), plain[1].end());
+  CHECK(ahead[0] == first);
+  for (std::size_t i = 1; i < head; ++i) CHECK(ahead[i] == plain[i + 1]);
+  CHECK(ahead[head].empty());
+}
+
+TEST_CASE("Prefetch: without overlap nothing is gathered ahead", "[zero][prefetch]") {
+  const Log log = gathers_of(forward_units(), {.enabled = true});
+  for (int block = 1; block <= last_block; ++block) {
+    CHECK(log[static_cast<std::size_t>(block)].size() == 1);
+  }
+}
+
+TEST_CASE("Prefetch: live elements stay within their limit", "[zero][prefetch]") {
+  const model::Model model = test::toy_gpt2();
+  const zero::FlatLayout layout(model, {.world = 2});
+  std::int64_t two_blocks_and_embedding = 0;
+  for (const zero::Segment& segment : layout.segments()) {
+    if (segment.shared) two_blocks_and_embedding += segment.numel;
+    if (segment.unit == 1 || segment.unit == 2) two_blocks_and_embedding += segment.numel;
+  }
+  const std::int64_t missing = GENERATE(0, 1);
+  zero::Overlap overlap = no_limits;
+  overlap.live_numel = two_blocks_and_embedding - missing;
+  const Log log = gathers_of(forward_units(), overlap);
+  // The embedding leaves room for the first block, which was gathered with it. For the second and
+  // the last there is room, or they come when they are acquired; the head's own part is small.
+  const auto launched = [&](int unit) {
+    return log[static_cast<std::size_t>(unit)].size();
+  };
+  CHECK(launched(1) == (missing == 0 ? 1 : 0));
+  CHECK(launched(last_block) == (missing == 0 ? 1 : 2));
+}
+
+TEST_CASE("Prefetch: what is used again too late is dropped", "[zero][prefetch]") {
+  zero::Overlap overlap = no_limits;
+  const std::string embedding = gather_of("wte.weight");
+  CHECK(count(gathers_of(training_units(), overlap), embedding) == 1);
+  overlap.reuse_numel = 0;
+  // For the embedding, for the head, and for the embedding's backward.
+  CHECK(count(gathers_of(training_units(), overlap), embedding) == 3);
+}
+
+TEST_CASE("Prefetch: a unit nobody expected is gathered too", "[zero][prefetch]") {
+  auto group = comm::make_thread_group(2);
+  test::run_ranks(2, [&](int rank) {
+    Rank runner(*group[static_cast<std::size_t>(rank)], no_limits, Stream::Mode::worker_thread,
+                [](const std::string&) {});
+    const std::vector<int> expected{0, 1, 2};
+    runner.store().expect(expected, 2);
+    for (const int unit : {0, 5, 1, 2, 0}) {
+      runner.store().acquire(unit, runner.compute());
+      runner.store().release(unit, runner.compute());
+    }
+  });
+  SUCCEED("no hang, no check failed");
+}
+
+TEST_CASE("Prefetch: a failure comes out of the next acquire", "[zero][prefetch][fault]") {
+  auto group = comm::make_thread_group(2);
+  std::vector<int> acquired(2, 0);
+  const auto run = [&] {
+    test::run_ranks(
+        2,
+        [&](int rank) {
+          int gathers = 0;
+          Rank runner(*group[static_cast<std::size_t>(rank)], no_limits,
+                      Stream::Mode::worker_thread, [&](const std::string&) {
+                        // The segments of the embedding, then of two blocks.
+                        if (rank == 0 && ++gathers == 4) fail(ErrorCode::comm, "rank 1 is gone");
+                      });
+          const std::vector<int> units = forward_units();
+          runner.store().expect(units, 1);
+          for (const int unit : units) {
+            runner.store().acquire(unit, runner.compute());
+            ++acquired[static_cast<std::size_t>(rank)];
+            runner.store().release(unit, runner.compute());
+          }
+        },
+        [&] { group.front()->abort(); });
+  };
+  CHECK_THROWS_WITH(run(), "rank 1 is gone");
+  CHECK(acquired[0] <= 2);  // the unit that computes while it happens, and no further
+}
+
+TEST_CASE("Prefetch: a store may go while a unit is on its way", "[zero][prefetch][fault]") {
+  auto group = comm::make_thread_group(2);
+  test::run_ranks(2, [&](int rank) {
+    Rank runner(*group[static_cast<std::size_t>(rank)], no_limits, Stream::Mode::worker_thread,
+                [](const std::string&) {});
+    const std::vector<int> units = forward_units();
+    runner.store().expect(units, 1);
+    runner.store().acquire(0, runner.compute());
+  });
+  SUCCEED("no hang, and the memory stayed while it was written");
+}

@@ -1,0 +1,37 @@
+#include "zero/communication.h"
+
+namespace dstrain::zero {
+
+using profile::Activity;
+using profile::Lane;
+using profile::Recording;
+
+void Communication::follow(StreamView compute) const {
+  if (streams_.overlap()) Event::record(compute).wait_on(streams_.communication);
+}
+
+Communication::Point Communication::now() const {
+  if (!streams_.overlap()) return std::nullopt;
+  return Event::record(streams_.communication);
+}
+
+void Communication::wait(Point& point, StreamView compute) const {
+  if (!point) return;
+  {
+    const Recording recording(timeline_, Lane::compute, Activity::wait);
+    point->wait_on(compute);
+  }
+  point.reset();
+  streams_.communication.check();
+}
+
+void Communication::synchronize() const {
+  if (!streams_.overlap()) {
+    streams_.compute.synchronize();
+    return;
+  }
+  const Recording recording(timeline_, Lane::compute, Activity::wait);
+  streams_.communication.synchronize();
+}
+
+}  // namespace dstrain::zero
