@@ -113,7 +113,10 @@ class LocalLaunch {
 LocalLaunch::LocalLaunch(const LocalJob& job)
     : job_(job),
       children_(job.id),
-      mux_(job.supervision.world_size, out_, err_),
+      mux_(job.supervision.world_size,
+           out_,
+           err_,
+           job.bare_output ? LogMux::Prefixes::bare : LogMux::Prefixes::all),
       supervisor_(job.supervision),
       agent_(start_agent(signals_.previous_mask())),
       pipe_({agent_.from_agent.get(), agent_.to_agent.get()}) {

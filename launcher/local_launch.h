@@ -13,6 +13,7 @@ struct LocalJob {
   JobSpec spec;
   Supervisor::Settings supervision;
   std::string log_level = "info";
+  bool bare_output = false;  ///< see LogMux::Prefixes
 };
 
 /// Starts an agent with the job, passes output and signals on, and returns the exit status of the

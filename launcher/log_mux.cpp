@@ -14,14 +14,15 @@ std::size_t index_of(OutputStream stream) {
 
 }  // namespace
 
-LogMux::LogMux(int world_size, OutputSink& out, OutputSink& err)
-    : out_(out), err_(err), ranks_(static_cast<std::size_t>(world_size)) {}
+LogMux::LogMux(int world_size, OutputSink& out, OutputSink& err, Prefixes prefixes)
+    : out_(out), err_(err), prefixes_(prefixes), ranks_(static_cast<std::size_t>(world_size)) {}
 
 void LogMux::line(int rank, OutputStream stream, std::string_view text) {
   RankState& state = ranks_.at(static_cast<std::size_t>(rank));
   if (ranks_.size() > 1) {
     OutputSink& target = sink(stream);
-    target.write(fmt::format("[rank {}]: ", rank));
+    const bool bare = prefixes_ == Prefixes::bare && stream == OutputStream::out;
+    if (!bare) target.write(fmt::format("[rank {}]: ", rank));
     target.write(text);
     target.write("\n");
   }

@@ -15,8 +15,10 @@ namespace dstrain::launcher {
 /// last lines of every rank.
 class LogMux {
  public:
+  /// `bare`: no prefix on standard output, for commands of which one rank speaks for all.
+  enum class Prefixes { all, bare };
   /// Borrows the sinks.
-  LogMux(int world_size, OutputSink& out, OutputSink& err);
+  LogMux(int world_size, OutputSink& out, OutputSink& err, Prefixes prefixes = Prefixes::all);
 
   void output(int rank, OutputStream stream, std::string_view bytes);
   /// Passes on what the rank wrote without a line end.
@@ -36,6 +38,7 @@ class LogMux {
 
   OutputSink& out_;
   OutputSink& err_;
+  Prefixes prefixes_;
   std::vector<RankState> ranks_;
 };
 

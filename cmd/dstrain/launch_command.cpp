@@ -72,10 +72,14 @@ launcher::JobSpec make_job(const launcher::CommandLine& line,
   return job;
 }
 
+/// Whose standard output a job's is.
+enum class Speaker { every_rank, rank_0 };
+
 launcher::LocalJob local_job(const LaunchOptions& options,
                              const launcher::HostPlan& plan,
                              const launcher::JobIdentity& identity,
-                             launcher::JobSpec spec) {
+                             launcher::JobSpec spec,
+                             Speaker speaker) {
   launcher::LocalJob job;
   job.id = identity.id;
   job.host = plan.hosts().front().host;
@@ -86,6 +90,7 @@ launcher::LocalJob local_job(const LaunchOptions& options,
     job.supervision.stop_grace_seconds = *options.grace_seconds;
   }
   job.log_level = options.log_level;
+  job.bare_output = speaker == Speaker::rank_0;
   return job;
 }
 
@@ -123,7 +128,10 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   log_info(fmt::format("job {}: {} {} on {}, master {}:{}", identity.id, ranks,
                        ranks == 1 ? "rank" : "ranks", resources.plan.hosts().front().host,
                        identity.master_addr, identity.master_port));
-  return launcher::run_local_job(local_job(options, resources.plan, identity, std::move(spec)));
+  // Only rank 0 prints what was measured, as one table or one JSON object.
+  const bool measures = daemon != nullptr && daemon->name == "bench";
+  return launcher::run_local_job(local_job(options, resources.plan, identity, std::move(spec),
+                                           measures ? Speaker::rank_0 : Speaker::every_rank));
 }
 
 }  // namespace dstrain::cmd

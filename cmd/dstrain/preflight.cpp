@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "cmd/bench/options.h"
 #include "cmd/generate_setup.h"
 #include "runtime/config/train_options.h"
 
@@ -12,7 +13,9 @@ namespace dstrain::cmd {
 
 bool print_help(std::span<const std::string> command) {
   if (std::find(command.begin(), command.end(), "--help") == command.end()) return false;
-  fmt::print("{}", command.front() == "train" ? config::help_text() : generate_help());
+  fmt::print("{}", command.front() == "train"   ? config::help_text()
+                   : command.front() == "bench" ? bench::help()
+                                                : generate_help());
   return true;
 }
 
@@ -36,6 +39,10 @@ void check_command(std::span<const std::string> command, TrainPlace place) {
   const std::span<const std::string> arguments = command.subspan(1);
   if (command.front() == "generate") {
     set_up_generation(arguments, place.world_size);
+    return;
+  }
+  if (command.front() == "bench") {
+    bench::parse_options(arguments, place.world_size);
     return;
   }
   const config::TrainOptions options = config::parse_train_options(arguments);

@@ -8,5 +8,6 @@ namespace dstrain::cmd {
 /// throw Error.
 int train_command(std::span<const std::string> arguments);
 int generate_command(std::span<const std::string> arguments);
+int bench_command(std::span<const std::string> arguments);
 
 }  // namespace dstrain::cmd

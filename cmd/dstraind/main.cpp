@@ -16,21 +16,22 @@ namespace {
 int run(const std::vector<std::string>& arguments) {
   if (arguments.empty()) {
     dstrain::fail(dstrain::ErrorCode::usage,
-                  "usage: dstraind train|generate ...; started for you by dstrain");
+                  "usage: dstraind train|generate|bench ...; started for you by dstrain");
   }
   const std::span rest = std::span(arguments).subspan(1);
   if (arguments[0] == "train") return dstrain::cmd::train_command(rest);
   if (arguments[0] == "generate") return dstrain::cmd::generate_command(rest);
+  if (arguments[0] == "bench") return dstrain::cmd::bench_command(rest);
   if (arguments[0] == "--help") {
-    fmt::print("dstraind train|generate OPTIONS: one rank; see dstrain --help\n");
+    fmt::print("dstraind train|generate|bench OPTIONS: one rank; see dstrain --help\n");
     return dstrain::status::done;
   }
   if (arguments[0] == "--version") {
     fmt::print("dstraind {}\n", DSTRAIN_VERSION);
     return dstrain::status::done;
   }
-  dstrain::fail(dstrain::ErrorCode::usage, "dstraind: \"{}\" is not a command: train or generate",
-                arguments[0]);
+  dstrain::fail(dstrain::ErrorCode::usage,
+                "dstraind: \"{}\" is not a command: train, generate or bench", arguments[0]);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "runtime/base/socket.h"
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -142,6 +143,27 @@ Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline deadline) {
     return socket;
   }
   return Failure{text_of(error)};
+}
+
+Result<std::string> local_address_towards(const Endpoint& endpoint) {
+  const auto addresses = resolve(endpoint);
+  if (!addresses.ok()) return Failure{addresses.error()};
+  int error = EADDRNOTAVAIL;
+  for (const addrinfo* at = addresses.value().get(); at != nullptr; at = at->ai_next) {
+    // To connect a datagram socket only looks up the route.
+    const UniqueFd socket(::socket(at->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_storage own{};
+    socklen_t length = sizeof(own);
+    std::array<char, NI_MAXHOST> text{};
+    auto* const address = reinterpret_cast<sockaddr*>(&own);
+    if (socket && ::connect(socket.get(), at->ai_addr, at->ai_addrlen) == 0 &&
+        ::getsockname(socket.get(), address, &length) == 0 &&
+        ::getnameinfo(address, length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) == 0) {
+      return std::string(text.data());
+    }
+    error = errno;
+  }
+  return Failure{fmt::format("no route to {}: {}", endpoint.host, text_of(error))};
 }
 
 bool wait_until_ready(int socket, short events, Deadline deadline) {

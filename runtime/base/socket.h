@@ -29,6 +29,9 @@ Result<UniqueFd> listen_tcp(const Endpoint& endpoint);
 /// The port that a socket is bound to.
 int bound_port(int socket);
 
+/// The own address that reaches `endpoint`, in digits: "10.0.0.2". Sends nothing.
+Result<std::string> local_address_towards(const Endpoint& endpoint);
+
 /// A non-blocking, connected socket without Nagle's delay: one try over all addresses of the host.
 Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline deadline);
 

@@ -26,6 +26,22 @@ int int_from_env(const char* name, int fallback, int most = 1 << 20) {
   return static_cast<int>(integer_from_env(name, fallback, most));
 }
 
+/// OpenMPI's mpirun sets the one, MPICH's and SLURM's PMI the other.
+int mpi_world_size() {
+  return int_from_env("OMPI_COMM_WORLD_SIZE", int_from_env("PMI_SIZE", 0));
+}
+
+CommKind comm_kind() {
+  const char* const text = std::getenv(env::comm);
+  const std::string_view name = text == nullptr ? "auto" : text;
+  if (name == "auto") return CommKind::automatic;
+  if (name == "shm") return CommKind::shm;
+  if (name == "gloo") return CommKind::gloo;
+  if (name == "mpi") return CommKind::mpi;
+  if (name == "hierarchical") return CommKind::hierarchical;
+  fail(ErrorCode::usage, "{}={}: use auto, shm, gloo, mpi or hierarchical", env::comm, name);
+}
+
 }  // namespace
 
 int exit_status(ErrorCode code) {
@@ -49,6 +65,9 @@ WorkerEnv read_worker_env() {
   worker.world_size = int_from_env(env::world_size, worker.world_size);
   worker.local_rank = int_from_env(env::local_rank, worker.local_rank);
   worker.local_world_size = int_from_env(env::local_world_size, worker.world_size);
+  if (std::getenv(env::cross_rank) != nullptr) worker.node_rank = int_from_env(env::cross_rank, 0);
+  worker.mpi_world_size = mpi_world_size();
+  worker.comm = comm_kind();
   worker.master_port = int_from_env(env::master_port, worker.master_port, 65535);
   worker.timeout_seconds = int_from_env(env::timeout, 600);
   worker.device_memory_bytes =

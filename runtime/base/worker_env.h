@@ -21,6 +21,7 @@ inline constexpr const char* master_port = "MASTER_PORT";
 inline constexpr const char* omp_num_threads = "OMP_NUM_THREADS";
 inline constexpr const char* token = "DSTRAIN_TOKEN";                  ///< guards the rendezvous
 inline constexpr const char* job = "DSTRAIN_JOB";                      ///< the id printed at start
+inline constexpr const char* comm = "DSTRAIN_COMM";                    ///< how ranks communicate
 inline constexpr const char* timeout = "DSTRAIN_TIMEOUT";              ///< rendezvous, in seconds
 inline constexpr const char* log_level = "DSTRAIN_LOG_LEVEL";          ///< as --log_level
 inline constexpr const char* device = "DSTRAIN_DEVICE";                ///< auto, cpu or cuda
@@ -40,12 +41,24 @@ inline constexpr int interrupted = 130;
 /// The exit status of a process that ends with an error of this kind.
 int exit_status(ErrorCode code);
 
+/// How the ranks of a job communicate: DSTRAIN_COMM, by these names.
+enum class CommKind {
+  automatic,     ///< "auto": shm on one node, else hierarchical
+  shm,           ///< shared memory; all ranks on one node
+  gloo,          ///< gloo between all ranks, those of one node too
+  mpi,           ///< MPI likewise
+  hierarchical,  ///< shm within nodes; between them MPI where it has started the job, else gloo
+};
+
 /// What a rank learns from its environment. A process started by hand is rank 0 of 1.
 struct WorkerEnv {
   int rank = 0;
   int world_size = 1;
   int local_rank = 0;
   int local_world_size = 1;
+  int node_rank = -1;      ///< CROSS_RANK; -1: not said
+  int mpi_world_size = 0;  ///< what mpirun says of MPI_COMM_WORLD; 0: not started by it
+  CommKind comm = CommKind::automatic;
   std::string master_addr = "127.0.0.1";
   int master_port = 29500;
   std::string token;  ///< empty: the rendezvous listens on loopback only

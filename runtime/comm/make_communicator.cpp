@@ -1,20 +1,21 @@
 #include "runtime/comm/make_communicator.h"
 
+#include <algorithm>
+
+#include "runtime/base/log.h"
+#include "runtime/base/socket.h"
+#include "runtime/comm/gloo/gloo_communicator.h"
+#include "runtime/comm/hierarchical/hierarchical_communicator.h"
+#include "runtime/comm/mpi/mpi_communicator.h"
 #include "runtime/comm/rendezvous.h"
 #include "runtime/comm/self/self_communicator.h"
 #include "runtime/comm/shm/shm_communicator.h"
 #include "runtime/comm/store/tcp_store.h"
 
 namespace dstrain::comm {
+namespace {
 
-World join_world(const WorkerEnv& worker) {
-  if (worker.world_size == 1) return {nullptr, make_self_communicator()};
-  if (worker.local_world_size != worker.world_size) {
-    fail(ErrorCode::config,
-         "WORLD_SIZE is {}, LOCAL_WORLD_SIZE {}: communication between nodes is not built yet, "
-         "start all ranks on one node",
-         worker.world_size, worker.local_world_size);
-  }
+std::unique_ptr<TcpStore> meet(const WorkerEnv& worker) {
   TcpStore::Options options{.endpoint = {worker.master_addr, worker.master_port},
                             .token = worker.token,
                             .timeout_seconds = worker.timeout_seconds};
@@ -24,9 +25,102 @@ World join_world(const WorkerEnv& worker) {
                         .world_size = worker.world_size,
                         .timeout_seconds = worker.timeout_seconds,
                         .place = to_string(store->endpoint())});
-  auto communicator = make_shm_communicator(
-      *store,
+  return store;
+}
+
+/// The ranks must choose alike, or they wait for each other in different places.
+void check_alike(Store& store, const WorkerEnv& worker) {
+  const auto say = [&](int rank) {
+    return fmt::format("comm/{}", rank);
+  };
+  const std::string own = std::to_string(static_cast<int>(worker.comm)) +
+                          (worker.mpi_world_size == worker.world_size ? " mpi" : "");
+  store.set(say(worker.rank), own);
+  for (int rank = 0; rank < worker.world_size; ++rank) {
+    if (store.get(say(rank), worker.timeout_seconds) == own) continue;
+    fail(ErrorCode::config,
+         "ranks {} and {} differ in {}, or mpirun has started only one of them: give all ranks the "
+         "same",
+         worker.rank, rank, env::comm);
+  }
+}
+
+std::unique_ptr<Transport> make_gloo(TcpStore& store, const WorkerEnv& worker) {
+  const Result<std::string> address = local_address_towards(store.endpoint());
+  if (!address.ok()) fail(ErrorCode::comm, "gloo: {} (MASTER_ADDR)", address.error());
+  return make_gloo_transport(store, {.rank = worker.rank,
+                                     .size = worker.world_size,
+                                     .timeout_seconds = worker.timeout_seconds,
+                                     .address = address.value()});
+}
+
+std::unique_ptr<Transport> make_mpi(Store& store, const WorkerEnv& worker) {
+  return make_mpi_transport(
+      open_mpi(), store,
       {.rank = worker.rank, .size = worker.world_size, .timeout_seconds = worker.timeout_seconds});
+}
+
+std::unique_ptr<Transport> make_between(TcpStore& store, const WorkerEnv& worker) {
+  return worker.mpi_world_size == worker.world_size ? make_mpi(store, worker)
+                                                    : make_gloo(store, worker);
+}
+
+/// The ranks of this node; shared memory also where there is one.
+std::unique_ptr<Communicator> make_within(Store& store,
+                                          const WorkerEnv& worker,
+                                          const NodeMap& map) {
+  const int number = map.node_of(worker.rank);
+  const std::vector<int>& ranks = map.nodes[static_cast<std::size_t>(number)];
+  return make_shm_communicator(
+      store, {.rank = static_cast<int>(std::ranges::find(ranks, worker.rank) - ranks.begin()),
+              .size = static_cast<int>(ranks.size()),
+              .timeout_seconds = worker.timeout_seconds,
+              .name = fmt::format("node {}", number)});
+}
+
+std::unique_ptr<Communicator> make_over_nodes(TcpStore& store,
+                                              const WorkerEnv& worker,
+                                              NodeMap map) {
+  if (!map.contiguous() && worker.rank == 0) {
+    log_warning(
+        "the ranks of a node do not follow each other: every rank talks to every other through the "
+        "network, which moves more bytes than sharing memory within the nodes");
+  }
+  std::unique_ptr<Communicator> within = make_within(store, worker, map);
+  return make_hierarchical(make_between(store, worker), std::move(within), std::move(map),
+                           worker.timeout_seconds);
+}
+
+std::unique_ptr<Communicator> make_communicator(TcpStore& store, const WorkerEnv& worker) {
+  NodeMap map = exchange_nodes(store, worker);
+  const auto nodes = map.nodes.size();
+  switch (worker.comm) {
+    case CommKind::gloo:
+      return std::make_unique<MessageCommunicator>(make_gloo(store, worker),
+                                                   worker.timeout_seconds);
+    case CommKind::mpi:
+      return std::make_unique<MessageCommunicator>(make_mpi(store, worker), worker.timeout_seconds);
+    case CommKind::shm:
+      if (nodes == 1) break;
+      fail(ErrorCode::config, "{}=shm: the ranks are on {} nodes and share no memory", env::comm,
+           nodes);
+    case CommKind::hierarchical:
+      if (nodes > 1) break;
+      fail(ErrorCode::config, "{}=hierarchical: all ranks are on one node: use shm", env::comm);
+    case CommKind::automatic:
+      break;
+  }
+  return nodes == 1 ? make_within(store, worker, map)
+                    : make_over_nodes(store, worker, std::move(map));
+}
+
+}  // namespace
+
+World join_world(const WorkerEnv& worker) {
+  if (worker.world_size == 1) return {nullptr, make_self_communicator()};
+  std::unique_ptr<TcpStore> store = meet(worker);
+  check_alike(*store, worker);
+  auto communicator = make_communicator(*store, worker);
   return {std::move(store), std::move(communicator)};
 }
 

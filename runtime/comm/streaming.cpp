@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#if defined(__x86_64__)
 #include <emmintrin.h>
-#endif
 
 #include "runtime/comm/bytes.h"
 
@@ -17,8 +15,6 @@ void add_cached(const float* first, const float* second, float* sum, std::int64_
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < numel; ++i) sum[i] = first[i] + second[i];
 }
-
-#if defined(__x86_64__)
 
 constexpr Bytes line_bytes = 64;
 constexpr std::int64_t line_numel = line_bytes / Bytes{sizeof(float)};
@@ -60,18 +56,6 @@ void add_streamed(const float* first, const float* second, float* sum, std::int6
   _mm_sfence();
   add_cached(first + end, second + end, sum + end, numel - end);
 }
-
-#else
-
-void copy_streamed(const std::byte* from, std::byte* to, Bytes bytes) {
-  copy_bytes(from, to, bytes);
-}
-
-void add_streamed(const float* first, const float* second, float* sum, std::int64_t numel) {
-  add_cached(first, second, sum, numel);
-}
-
-#endif
 
 }  // namespace
 

@@ -7,8 +7,8 @@ namespace dstrain::model {
 
 /// Final norm, logits by the tied wte.weight and cross-entropy: owns ln_f.weight and ln_f.bias,
 /// borrows wte.weight, reads "hidden{L}". Works on R rows at a time, at most 1024, so that logits
-/// of (R, V) are all that exists. Saves nothing; workspace in both directions: R (V + C + 3)
-/// floats.
+/// of (R, V) are all that exists. Saves nothing; workspace in both directions: R (V + 3) floats, R
+/// C values of the model's dtype, and what the products need.
 class Gpt2Head final : public Unit {
  public:
   Gpt2Head(const Gpt2Config& config, DType dtype);
@@ -18,10 +18,11 @@ class Gpt2Head final : public Unit {
   void forward(const UnitCall& call, StreamView stream) const override;
   /// Loss and gradients in one go.
   void backward(const UnitCall& call, StreamView stream) const override;
+  /// R: how many of `rows` rows are worked on at a time.
+  static std::int64_t chunk_rows(std::int64_t rows);
 
  private:
   struct Chunk;
-  static std::int64_t chunk_rows(std::int64_t rows);
   Gpt2HeadSpace cut_space(Arena& arena, std::int64_t rows) const;
   [[nodiscard]] Chunk cut_chunk(const UnitCall& call, std::int64_t begin) const;
   void compute_logits(const UnitCall& call, const Chunk& chunk, StreamView stream) const;

@@ -34,7 +34,9 @@ class RankEnvironment {
  private:
   static constexpr std::array names{env::rank,        env::local_rank,  env::world_size,
                                     env::master_addr, env::master_port, env::local_world_size,
-                                    env::token,       env::timeout,     env::device_memory};
+                                    env::token,       env::timeout,     env::device_memory,
+                                    env::cross_rank,  env::comm,        "OMPI_COMM_WORLD_SIZE",
+                                    "PMI_SIZE"};
   Variables before_;
 };
 
@@ -52,6 +54,9 @@ TEST_CASE("WorkerEnv: a process started by hand is rank 0 of 1", "[base][worker_
   CHECK(worker.token.empty());
   CHECK(worker.timeout_seconds == 600);
   CHECK(worker.device_memory_bytes == 0);
+  CHECK(worker.node_rank == -1);
+  CHECK(worker.mpi_world_size == 0);
+  CHECK(worker.comm == CommKind::automatic);
 }
 
 TEST_CASE("WorkerEnv: reads what the launcher sets", "[base][worker_env]") {
@@ -59,6 +64,9 @@ TEST_CASE("WorkerEnv: reads what the launcher sets", "[base][worker_env]") {
                                               {"WORLD_SIZE", "8"},
                                               {"LOCAL_RANK", "1"},
                                               {"LOCAL_WORLD_SIZE", "4"},
+                                              {"CROSS_RANK", "1"},
+                                              {"OMPI_COMM_WORLD_SIZE", "8"},
+                                              {"DSTRAIN_COMM", "gloo"},
                                               {"MASTER_ADDR", "w0"},
                                               {"MASTER_PORT", "65535"},
                                               {"DSTRAIN_TOKEN", "secret"},
@@ -69,11 +77,20 @@ TEST_CASE("WorkerEnv: reads what the launcher sets", "[base][worker_env]") {
   CHECK(worker.world_size == 8);
   CHECK(worker.local_rank == 1);
   CHECK(worker.local_world_size == 4);
+  CHECK(worker.node_rank == 1);
+  CHECK(worker.mpi_world_size == 8);
+  CHECK(worker.comm == CommKind::gloo);
   CHECK(worker.master_addr == "w0");
   CHECK(worker.master_port == 65535);
   CHECK(worker.token == "secret");
   CHECK(worker.timeout_seconds == 30);
   CHECK(worker.device_memory_bytes == 8589934592);
+}
+
+TEST_CASE("WorkerEnv: a way to communicate that does not exist is refused", "[base][worker_env]") {
+  const RankEnvironment environment(Variables{{"DSTRAIN_COMM", "nccl"}});
+  CHECK_THROWS_WITH(read_worker_env(),
+                    "DSTRAIN_COMM=nccl: use auto, shm, gloo, mpi or hierarchical");
 }
 
 TEST_CASE("WorkerEnv: a variable that is no number in range is named", "[base][worker_env]") {
@@ -88,6 +105,7 @@ TEST_CASE("WorkerEnv: a variable that is no number in range is named", "[base][w
        {"WORLD_SIZE", "1048577", "1048576"},
        {"LOCAL_RANK", "99999999999999999999", "1048576"},
        {"LOCAL_WORLD_SIZE", "many", "1048576"},
+       {"CROSS_RANK", "a", "1048576"},
        {"MASTER_PORT", "65536", "65535"},
        {"DSTRAIN_TIMEOUT", "10s", "1048576"},
        {"DSTRAIN_DEVICE_MEMORY", "2GiB", "9223372036854775807"}}));

@@ -16,17 +16,6 @@ void require(bool holds, const char* what) {
   if (!holds) throw std::runtime_error(what);
 }
 
-/// The code and text of the first error that `run_group` passes on.
-std::pair<ErrorCode, std::string> failure_of(const Group& group,
-                                             const std::function<void(Communicator&)>& body) {
-  try {
-    run_group(group, body);
-  } catch (const Error& error) {
-    return {error.code(), error.what()};
-  }
-  return {ErrorCode::internal, "no failure"};
-}
-
 /// Tensors in the memory of a subgroup and of its parent, in collectives of both.
 void check_memory_of_split(Communicator& parent, Communicator& child) {
   constexpr std::int64_t numel = 20'000;
@@ -94,59 +83,61 @@ namespace {
 
 void check_mismatch(const GroupMaker& groups) {
   const Group group = groups.make(3, 60);
-  const auto messages = messages_of_ranks(group, [](Communicator& c) {
+  const auto failures = failures_of_ranks(group, [](Communicator& c) {
     Stream stream(Stream::Mode::inline_on_caller);
     Floats values(c.rank() == 2 ? 5 : 4);
     c.all_reduce(view(values), stream);
   });
-  CHECK_THAT(messages[0], Contains("the ranks disagree in operation") &&
-                              Contains("rank 0 does all_reduce of 4 f32") &&
-                              Contains("rank 2 does all_reduce of 5 f32"));
-  CHECK_THAT(messages[1], Contains("rank 1 does all_reduce of 4 f32, rank 2 does"));
-  CHECK_THAT(messages[2], Contains("rank 2 does all_reduce of 5 f32, rank 0 does"));
+  CHECK_THAT(failures[0].message, Contains("the ranks disagree in operation") &&
+                                      Contains("rank 0 does all_reduce of 4 f32") &&
+                                      Contains("rank 2 does all_reduce of 5 f32"));
+  CHECK_THAT(failures[1].message, Contains("rank 1 does all_reduce of 4 f32, rank 2 does"));
+  CHECK_THAT(failures[2].message, Contains("rank 2 does all_reduce of 5 f32, rank 0 does"));
 }
 
 void check_wrong_operation(const GroupMaker& groups) {
   const Group group = groups.make(2, 60);
-  const auto messages = messages_of_ranks(group, [](Communicator& c) {
+  const auto failures = failures_of_ranks(group, [](Communicator& c) {
     Stream stream(Stream::Mode::inline_on_caller);
     Floats values(4);
     c.rank() == 0 ? c.broadcast(view(values), 0, stream) : c.barrier(stream);
   });
-  CHECK_THAT(messages[0], Contains("rank 0 does broadcast of 4 f32 from rank 0, rank 1 does "
-                                   "barrier"));
-  CHECK_THAT(messages[1], Contains("rank 1 does barrier, rank 0 does broadcast"));
+  CHECK_THAT(failures[0].message,
+             Contains("rank 0 does broadcast of 4 f32 from rank 0, rank 1 does "
+                      "barrier"));
+  CHECK_THAT(failures[1].message, Contains("rank 1 does barrier, rank 0 does broadcast"));
 }
 
 void check_wrong_message(const GroupMaker& groups) {
   const Group group = groups.make(2, 60);
-  const auto messages = messages_of_ranks(group, [](Communicator& c) {
+  const auto failures = failures_of_ranks(group, [](Communicator& c) {
     Stream stream(Stream::Mode::inline_on_caller);
     Floats values(c.rank() == 0 ? 1'000'000 : 3);
     c.rank() == 0 ? c.send(view(values), 1, stream) : c.receive(view(values), 0, stream);
   });
-  CHECK_THAT(messages[0],
+  CHECK_THAT(failures[0].message,
              Contains("send of 1000000 f32 to rank 1") && Contains("aborted by rank 1"));
-  CHECK_THAT(messages[1], Contains("rank 1 does receive of 3 f32 from rank 0, rank 0 does send of "
-                                   "1000000 f32 to rank 1"));
+  CHECK_THAT(failures[1].message,
+             Contains("rank 1 does receive of 3 f32 from rank 0, rank 0 does send of "
+                      "1000000 f32 to rank 1"));
 }
 
 void check_timeout(const GroupMaker& groups) {
   const Group group = groups.make(4, 0.2);
-  const auto messages = messages_of_ranks(group, [](Communicator& c) {
+  const auto failures = failures_of_ranks(group, [](Communicator& c) {
     if (c.rank() == 1 || c.rank() == 3) return;
     Stream stream(Stream::Mode::inline_on_caller);
     Floats values(4);
     c.all_reduce(view(values), stream);
   });
-  CHECK_THAT(messages[0], Contains("all_reduce of 4 f32") &&
-                              Contains("timed out after 0.2 s: waiting for ranks 1 3"));
-  CHECK_THAT(messages[2], Contains("waiting for ranks 1 3"));
+  CHECK_THAT(failures[0].message, Contains("all_reduce of 4 f32") &&
+                                      Contains("timed out after 0.2 s: waiting for ranks 1 3"));
+  CHECK_THAT(failures[2].message, Contains("waiting for ranks 1 3"));
 }
 
 void check_abort(const GroupMaker& groups) {
   const Group group = groups.make(3, 60);
-  const auto [code, message] = failure_of(group, [](Communicator& c) {
+  const auto failures = failures_of_ranks(group, [](Communicator& c) {
     Stream stream(Stream::Mode::inline_on_caller);
     if (c.rank() == 1) {
       c.abort();
@@ -154,15 +145,29 @@ void check_abort(const GroupMaker& groups) {
       c.barrier(stream);
     }
   });
-  CHECK(code == ErrorCode::aborted);
-  CHECK_THAT(message, Contains("barrier") && Contains("aborted by rank 1"));
+  for (const std::size_t rank : {0U, 2U}) {
+    CHECK(failures[rank].code == ErrorCode::aborted);
+    CHECK_THAT(failures[rank].message, Contains("barrier") && Contains("aborted by rank 1"));
+  }
   Stream stream(Stream::Mode::inline_on_caller);
-  CHECK_THROWS_WITH(group[0]->barrier(stream), Contains("aborted by rank 1"));
+  if (group.has(0)) CHECK_THROWS_WITH(group[0].barrier(stream), Contains("aborted by rank 1"));
+}
+
+/// Rank 0 is alive and elsewhere: what rank 2 waits for does not come from it.
+void check_abort_from_aside(const GroupMaker& groups) {
+  const Group group = groups.make(3, 60);
+  const auto failures = failures_of_ranks(group, [&](Communicator& c) {
+    Stream stream(Stream::Mode::inline_on_caller);
+    if (c.rank() == 0) static_cast<void>(group.told(2));
+    if (c.rank() == 1) c.abort();
+    if (c.rank() == 2) c.barrier(stream);
+  });
+  CHECK_THAT(failures[2].message, Contains("aborted by rank 1"));
 }
 
 void check_abort_of_worker_stream(const GroupMaker& groups) {
   const Group group = groups.make(2, 60);
-  const auto [code, message] = failure_of(group, [](Communicator& c) {
+  const auto failures = failures_of_ranks(group, [](Communicator& c) {
     Stream stream(Stream::Mode::worker_thread);
     Floats values(4);
     if (c.rank() == 0) {
@@ -172,23 +177,24 @@ void check_abort_of_worker_stream(const GroupMaker& groups) {
     }
     stream.synchronize();
   });
-  CHECK(code == ErrorCode::aborted);
-  CHECK_THAT(message, Contains("receive of 4 f32 from rank 1") && Contains("aborted by rank 1"));
+  CHECK(failures[0].code == ErrorCode::aborted);
+  CHECK_THAT(failures[0].message,
+             Contains("receive of 4 f32 from rank 1") && Contains("aborted by rank 1"));
 }
 
 void check_leaving(const GroupMaker& groups) {
   Group group = groups.make(3, 60);
-  const auto messages = messages_of_ranks(group, [&](Communicator& c) {
+  const auto failures = failures_of_ranks(group, [&](Communicator& c) {
     Stream stream(Stream::Mode::inline_on_caller);
     c.barrier(stream);
     if (c.rank() == 2) {
-      group[2].reset();
+      group.destroy(2);
     } else {
       c.barrier(stream);
     }
   });
-  CHECK_THAT(messages[0], Contains("has left the group"));
-  CHECK_THAT(messages[1], Contains("has left the group"));
+  CHECK_THAT(failures[0].message, Contains("has left the group"));
+  CHECK_THAT(failures[1].message, Contains("has left the group"));
 }
 
 }  // namespace
@@ -200,6 +206,7 @@ void check_failures(const GroupMaker& groups) {
   check_wrong_message(groups);
   check_timeout(groups);
   check_abort(groups);
+  check_abort_from_aside(groups);
   check_abort_of_worker_stream(groups);
   check_leaving(groups);
 }

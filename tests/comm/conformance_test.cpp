@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/comm/self/self_communicator.h"
+#include "tests/comm/memory_store.h"
 
 using namespace dstrain::test;
 
@@ -10,9 +11,9 @@ namespace {
 
 GroupMaker self_groups() {
   return {"self", [](int, double) {
-            Group group;
-            group.push_back(dstrain::comm::make_self_communicator());
-            return group;
+            Group::Members members;
+            members.push_back(dstrain::comm::make_self_communicator());
+            return Group(std::move(members), std::make_shared<MemoryStore>());
           }};
 }
 
@@ -56,4 +57,48 @@ TEST_CASE("ShmCommunicator: groups and messages", "[comm]") {
 
 TEST_CASE("ShmCommunicator: failures", "[comm]") {
   check_failures(shm_groups());
+}
+
+TEST_CASE("GlooCommunicator: results", "[comm]") {
+  check_results(gloo_groups(), {1, 2, 3, 5});
+}
+
+TEST_CASE("GlooCommunicator: sequences", "[comm]") {
+  check_sequences(gloo_groups(), {1, 2, 3, 4});
+}
+
+TEST_CASE("GlooCommunicator: groups and messages", "[comm]") {
+  check_split(gloo_groups(), {1, 2, 3, 4, 5});
+  check_messages(gloo_groups());
+}
+
+TEST_CASE("GlooCommunicator: failures", "[comm]") {
+  check_failures(gloo_groups());
+}
+
+TEST_CASE("HierarchicalCommunicator: results", "[comm]") {
+  check_results(hierarchical_groups({2}), {1, 2, 3, 4, 6});
+  check_results(hierarchical_groups({3, 1, 2}), {5, 6});
+  check_results(hierarchical_groups({1, 3}), {4});
+}
+
+TEST_CASE("HierarchicalCommunicator: sequences", "[comm]") {
+  check_sequences(hierarchical_groups({2}), {4, 5});
+  check_sequences(hierarchical_groups({1, 2}), {4});
+}
+
+TEST_CASE("HierarchicalCommunicator: groups and messages", "[comm]") {
+  check_split(hierarchical_groups({2}), {2, 3, 4, 6});
+  check_split(hierarchical_groups({1, 3}), {5});
+  check_messages(hierarchical_groups({2}));
+}
+
+TEST_CASE("HierarchicalCommunicator: failures", "[comm]") {
+  check_failures(hierarchical_groups({2}));
+  check_failures(hierarchical_groups({1, 3}));
+}
+
+TEST_CASE("HierarchicalCommunicator: ranks of a node that do not follow each other", "[comm]") {
+  check_results(scattered_groups(), {3, 4});
+  check_split(scattered_groups(), {4});
 }

@@ -1,110 +1,59 @@
-#include <array>
 #include <csignal>
 #include <string>
 #include <vector>
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
-#include "runtime/base/socket.h"
 #include "runtime/base/worker_env.h"
+#include "tests/support/rank_process.h"
 
 using namespace dstrain;
 using Catch::Matchers::Contains;
+using test::RankProcess;
 
 /// Ranks that are processes of their own.
 namespace {
 
-int free_port() {
-  Result<UniqueFd> listener = listen_tcp({"127.0.0.1", 0});
-  return bound_port(listener.value().get());
-}
-
 struct Job {
-  int world = 1;
-  int port = 0;
+  std::vector<int> ranks_per_node{1};
   std::string mode;
   int timeout_seconds = 60;
+  std::string comm = "auto";
+  int port = test::free_port();
 };
 
-/// One process running comm_rank, ended at the latest at the end of the scope.
-class RankProcess {
- public:
-  RankProcess(const Job& job, int rank) {
-    std::array<int, 2> ends{};
-    REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
-    output_ = UniqueFd(ends[0]);
-    const UniqueFd input(ends[1]);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, input.get(), STDOUT_FILENO);
-    std::vector<std::string> environment{fmt::format("{}={}", env::rank, rank),
-                                         fmt::format("{}={}", env::local_rank, rank),
-                                         fmt::format("{}={}", env::world_size, job.world),
-                                         fmt::format("{}=127.0.0.1", env::master_addr),
-                                         fmt::format("{}={}", env::master_port, job.port),
-                                         fmt::format("{}=secret", env::token),
-                                         fmt::format("{}={}", env::timeout, job.timeout_seconds)};
-    std::vector<char*> variables;
-    for (std::string& variable : environment) variables.push_back(variable.data());
-    variables.push_back(nullptr);
-    std::string program = DSTRAIN_COMM_RANK;
-    std::string mode = job.mode;
-    std::array<char*, 3> arguments{program.data(), mode.data(), nullptr};
-    const int error = ::posix_spawn(&pid_, program.c_str(), &actions, nullptr, arguments.data(),
-                                    variables.data());
-    posix_spawn_file_actions_destroy(&actions);
-    REQUIRE(error == 0);
-  }
-  RankProcess(RankProcess&& other) noexcept
-      : pid_(std::exchange(other.pid_, 0)), output_(std::move(other.output_)) {}
-  RankProcess& operator=(RankProcess&&) = delete;
-  RankProcess(const RankProcess&) = delete;
-  RankProcess& operator=(const RankProcess&) = delete;
-  ~RankProcess() {
-    if (pid_ == 0) return;
-    kill();
-    wait();
-  }
-
-  [[nodiscard]] int pid() const { return pid_; }
-  void kill() const { ::kill(pid_, SIGKILL); }
-
-  /// The next line it prints; empty at its end.
-  std::string read_line() {
-    std::string line;
-    char letter = 0;
-    while (::read(output_.get(), &letter, 1) == 1 && letter != '\n') line += letter;
-    return line;
-  }
-
-  /// Its exit status, or minus the signal that ended it.
-  int wait() {
-    int status = 0;
-    ::waitpid(std::exchange(pid_, 0), &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-
- private:
-  pid_t pid_ = 0;
-  UniqueFd output_;
-};
+RankProcess start_rank(const Job& job, test::RankPlace place) {
+  place.port = job.port;
+  place.timeout_seconds = job.timeout_seconds;
+  std::vector<std::string> environment = test::environment_of(place);
+  environment.push_back(fmt::format("{}={}", env::comm, job.comm));
+  return RankProcess({{DSTRAIN_COMM_RANK, job.mode}, environment});
+}
 
 std::vector<RankProcess> start(const Job& job) {
   std::vector<RankProcess> ranks;
-  for (int rank = 0; rank < job.world; ++rank) ranks.emplace_back(job, rank);
+  for (const test::RankPlace& place : test::places_of(job.ranks_per_node)) {
+    ranks.push_back(start_rank(job, place));
+  }
   return ranks;
 }
 
 }  // namespace
 
 TEST_CASE("Processes: meet and add up and split", "[comm]") {
-  const int world = GENERATE(1, 2, 3);
-  auto ranks = start({.world = world, .port = free_port(), .mode = "once"});
+  const auto [nodes, comm] =
+      GENERATE(table<std::vector<int>, std::string>({{{1}, "auto"},
+                                                     {{2}, "auto"},
+                                                     {{3}, "shm"},
+                                                     {{2}, "gloo"},
+                                                     {{1, 1}, "auto"},
+                                                     {{2, 1}, "auto"},
+                                                     {{2, 2}, "gloo"},
+                                                     {{2, 2}, "hierarchical"}}));
+  CAPTURE(nodes, comm);
+  auto ranks = start({.ranks_per_node = nodes, .mode = "once", .comm = comm});
+  const int world = static_cast<int>(ranks.size());
   double total = 0;
   for (int i = 0; i < 300'000; ++i) total += (i % 97 + 1) * world * (world + 1) / 2;
   for (int rank = 0; rank < world; ++rank) {
@@ -117,11 +66,15 @@ TEST_CASE("Processes: meet and add up and split", "[comm]") {
 
 TEST_CASE("Processes: a killed rank is named by the others", "[comm]") {
   const std::string mode = GENERATE("forever", "forever_unstaged");
-  auto ranks = start({.world = 3, .port = free_port(), .mode = mode});
+  const auto [nodes, comm] = GENERATE(table<std::vector<int>, std::string>(
+      {{{3}, "shm"}, {{3}, "gloo"}, {{2, 1}, "auto"}, {{1, 2}, "auto"}}));
+  CAPTURE(nodes, comm, mode);
+  auto ranks = start({.ranks_per_node = nodes, .mode = mode, .comm = comm});
   for (RankProcess& process : ranks) REQUIRE(process.read_line() == "running");
   const int pid = ranks[2].pid();
   ranks[2].kill();  // it stays a zombie until waited for: that is noticed as well
-  const std::string gone = fmt::format("rank 2 (pid {}) is gone", pid);
+  const std::string gone =
+      comm == "shm" ? fmt::format("rank 2 (pid {}) is gone", pid) : "rank 2 is gone";
   for (const std::size_t rank : {0U, 1U}) {
     CHECK_THAT(ranks[rank].read_line(), Contains(gone));
     CHECK(ranks[rank].wait() == status::failed);
@@ -130,10 +83,37 @@ TEST_CASE("Processes: a killed rank is named by the others", "[comm]") {
 }
 
 TEST_CASE("Processes: a rank that never comes is named", "[comm]") {
-  const Job job{.world = 3, .port = free_port(), .mode = "once", .timeout_seconds = 1};
-  RankProcess first(job, 0);
+  const Job job{.ranks_per_node = {3}, .mode = "once", .timeout_seconds = 1};
+  RankProcess first = start_rank(job, test::places_of(job.ranks_per_node)[0]);
   CHECK(first.read_line() == fmt::format("rendezvous timed out after 1 s at 127.0.0.1:{}: waiting "
                                          "for ranks 1 2",
                                          job.port));
   CHECK(first.wait() == status::timed_out);
+}
+
+TEST_CASE("Processes: what cannot be is refused", "[comm]") {
+  struct Row {
+    std::vector<int> nodes;
+    std::string comm;
+    std::string message;
+  };
+  const auto row = GENERATE(
+      Row{{1, 1}, "shm", "DSTRAIN_COMM=shm: the ranks are on 2 nodes and share no memory"},
+      Row{{2}, "hierarchical", "DSTRAIN_COMM=hierarchical: all ranks are on one node: use shm"});
+  auto ranks = start({.ranks_per_node = row.nodes, .mode = "once", .comm = row.comm});
+  for (RankProcess& process : ranks) {
+    CHECK(process.read_line() == row.message);
+    CHECK(process.wait() == status::bad_input);
+  }
+}
+
+TEST_CASE("Processes: ranks that choose differently are told", "[comm]") {
+  Job job{.ranks_per_node = {2}, .mode = "once", .comm = "gloo"};
+  const auto places = test::places_of(job.ranks_per_node);
+  RankProcess first = start_rank(job, places[0]);
+  job.comm = "auto";
+  RankProcess second = start_rank(job, places[1]);
+  CHECK_THAT(first.read_line(), Contains("ranks 0 and 1 differ in DSTRAIN_COMM"));
+  CHECK(first.wait() == status::bad_input);
+  CHECK(second.wait() != status::done);
 }

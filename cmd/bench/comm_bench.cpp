@@ -1,0 +1,248 @@
+#include "cmd/bench/comm_bench.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cmd/bench/collectives.h"
+#include "cmd/bench/summary.h"
+#include "runtime/base/socket.h"
+#include "runtime/comm/gather_values.h"
+#include "runtime/comm/gloo/gloo_communicator.h"
+#include "runtime/comm/make_communicator.h"
+#include "runtime/comm/mpi/mpi_communicator.h"
+#include "runtime/comm/streaming.h"
+
+namespace dstrain::bench {
+namespace {
+
+struct Backend {
+  std::string name;
+  comm::Communicator& communicator;
+};
+
+/// What the job would train with, and, unless DSTRAIN_COMM chose that, whatever else could do it.
+class Backends {
+ public:
+  explicit Backends(const WorkerEnv& worker) : world_(comm::join_world(worker)) {
+    list_.push_back({default_name(worker), *world_.communicator});
+    if (worker.comm != CommKind::automatic) return;
+    if (comm::has_gloo()) add("gloo", make_gloo(worker));
+    if (worker.mpi_world_size == worker.world_size) add("mpi", make_mpi(worker));
+  }
+
+  [[nodiscard]] std::span<const Backend> list() const { return list_; }
+
+ private:
+  static std::string default_name(const WorkerEnv& worker) {
+    if (worker.comm == CommKind::gloo) return "gloo";
+    if (worker.comm == CommKind::mpi) return "mpi";
+    return worker.local_world_size == worker.world_size ? "shm" : "hierarchical";
+  }
+
+  [[nodiscard]] std::unique_ptr<comm::Communicator> make_gloo(const WorkerEnv& worker) const {
+    const Result<std::string> address =
+        local_address_towards({worker.master_addr, worker.master_port});
+    if (!address.ok()) fail(ErrorCode::comm, "bench comm: {} (MASTER_ADDR)", address.error());
+    return comm::make_gloo_communicator(*world_.store, {.rank = worker.rank,
+                                                        .size = worker.world_size,
+                                                        .timeout_seconds = worker.timeout_seconds,
+                                                        .name = "bench",
+                                                        .address = address.value()});
+  }
+
+  [[nodiscard]] std::unique_ptr<comm::Communicator> make_mpi(const WorkerEnv& worker) const {
+    return comm::make_mpi_communicator(comm::open_mpi(), *world_.store,
+                                       {.rank = worker.rank,
+                                        .size = worker.world_size,
+                                        .timeout_seconds = worker.timeout_seconds,
+                                        .name = "bench"});
+  }
+
+  void add(std::string name, std::unique_ptr<comm::Communicator> communicator) {
+    list_.push_back({std::move(name), *communicator});
+    others_.push_back(std::move(communicator));
+  }
+
+  comm::World world_;
+  std::vector<std::unique_ptr<comm::Communicator>> others_;
+  std::vector<Backend> list_;
+};
+
+/// One row of the table; `seconds` run by run, of the slowest rank.
+struct Row {
+  std::string backend;
+  std::string memory;  ///< "segment": the communicator's own; "host"
+  std::size_t collective = 0;
+  Bytes bytes = 0;
+  std::vector<double> seconds;
+};
+
+/// Something that all ranks do at once, timed.
+class Stopwatch {
+ public:
+  explicit Stopwatch(comm::Communicator& communicator) : communicator_(communicator) {}
+
+  /// Seconds of the slowest rank.
+  double time(FunctionRef<void()> body) {
+    communicator_.barrier(stream_);
+    const double own = time_of(clock_, body);
+    return std::ranges::max(comm::gather_values(own, communicator_, stream_));
+  }
+
+ private:
+  comm::Communicator& communicator_;
+  SteadyClock clock_;
+  Stream stream_{Stream::Mode::inline_on_caller};
+};
+
+/// Copies by all ranks at once, each its part of a buffer of the largest size.
+class Copying {
+ public:
+  Copying(Bytes bytes, int ranks, StreamView stream)
+      : bytes_(bytes), from_(bytes / ranks, memory_, stream), to_(bytes / ranks, memory_, stream) {
+    std::ranges::fill(from_.bytes(), std::byte{0});
+    std::ranges::fill(to_.bytes(), std::byte{0});
+  }
+
+  void run(Stopwatch& stopwatch) {
+    seconds_.push_back(stopwatch.time([&] {
+      comm::copy_bytes(from_.bytes().data(), to_.bytes().data(),
+                       static_cast<Bytes>(to_.bytes().size()), comm::Writes::streamed);
+    }));
+  }
+  void forget() { seconds_.clear(); }
+
+  [[nodiscard]] Bytes bytes() const { return bytes_; }
+  [[nodiscard]] Summary summary() const { return summarize(seconds_); }
+  /// Bytes copied per second by all ranks together; each is read once and written once.
+  [[nodiscard]] double rate() const { return static_cast<double>(bytes_) / summary().median; }
+
+ private:
+  Bytes bytes_;
+  HostMemory memory_;
+  Buffer from_;
+  Buffer to_;
+  std::vector<double> seconds_;
+};
+
+/// Every run goes through all collectives of one size and kind of memory, and copies once.
+void measure_size(const Backend& backend,
+                  const std::string& memory_name,
+                  MemoryResource& memory,
+                  Bytes bytes,
+                  const Options& options,
+                  Copying& copying,
+                  std::vector<Row>& rows) {
+  Stream stream(Stream::Mode::inline_on_caller);
+  Stopwatch stopwatch(backend.communicator);
+  const CollectiveBuffers buffers(backend.communicator, memory, bytes, stream);
+  const std::size_t first = rows.size();
+  for (std::size_t i = 0; i < all_collectives().size(); ++i) {
+    rows.push_back({backend.name, memory_name, i, bytes, {}});
+  }
+  for (int run = 0; run <= options.runs; ++run) {
+    copying.run(stopwatch);
+    for (std::size_t i = 0; i < all_collectives().size(); ++i) {
+      const double seconds = stopwatch.time([&] { buffers.run(i, stream); });
+      if (run > 0) rows[first + i].seconds.push_back(seconds);  // the first warms up
+    }
+  }
+}
+
+std::vector<Row> measure(const Options& options,
+                         std::span<const Backend> backends,
+                         Copying& copying) {
+  HostMemory host;
+  std::vector<Row> rows;
+  for (const Backend& backend : backends) {
+    MemoryResource& own = backend.communicator.memory();
+    const bool has_own = dynamic_cast<HostMemory*>(&own) == nullptr;
+    for (const Bytes bytes : options.sizes) {
+      if (has_own) measure_size(backend, "segment", own, bytes, options, copying, rows);
+      measure_size(backend, "host", host, bytes, options, copying, rows);
+    }
+  }
+  return rows;
+}
+
+/// A row beside its ceilings.
+struct Rates {
+  Rates(const Row& row, double copy_rate, int ranks) : seconds(summarize(row.seconds)) {
+    const Collective& collective = all_collectives()[row.collective];
+    rate = static_cast<double>(row.bytes) / seconds.median;
+    of_copy = rate / copy_rate;
+    of_bound = of_copy * collective.traffic(ranks) / 2;
+  }
+  Summary seconds;
+  double rate;      ///< bytes of `whole` per second
+  double of_copy;   ///< as a share of the rate of copying
+  double of_bound;  ///< the same of what the least traffic allows at that rate
+};
+
+std::string as_json(const Options& options,
+                    const WorkerEnv& worker,
+                    const Copying& copying,
+                    const std::vector<Row>& rows) {
+  nlohmann::json json{{"bench", "comm"},
+                      {"machine", describe_machine()},
+                      {"world_size", worker.world_size},
+                      {"runs", options.runs},
+                      {"copy",
+                       {{"bytes", copying.bytes()},
+                        {"seconds", to_json(copying.summary())},
+                        {"bytes_per_second", copying.rate()}}}};
+  for (const Row& row : rows) {
+    const Rates rates(row, copying.rate(), worker.world_size);
+    json["results"].push_back({{"backend", row.backend},
+                               {"memory", row.memory},
+                               {"collective", all_collectives()[row.collective].name},
+                               {"bytes", row.bytes},
+                               {"seconds", to_json(rates.seconds)},
+                               {"bytes_per_second", rates.rate},
+                               {"of_copy", rates.of_copy},
+                               {"of_bound", rates.of_bound}});
+  }
+  return json.dump();
+}
+
+std::string as_table(const Options& options,
+                     const WorkerEnv& worker,
+                     const Copying& copying,
+                     const std::vector<Row>& rows) {
+  std::string text = fmt::format(
+      "Collectives between {} ranks: medians of {} runs, {}\n"
+      "Copied by all ranks at once, past the caches: {:.1f} GB/s ({:.1f} read and written)\n"
+      "of copy: bytes of the whole buffer per second, over those copied per second\n"
+      "of bound: over what the fewest bytes to read and write allow at that rate\n\n"
+      "{:<8}{:<9}{:<25}{:>10}{:>12}{:>10}{:>8}{:>9}{:>10}\n",
+      worker.world_size, options.runs, describe_machine(), copying.rate() / 1e9,
+      2 * copying.rate() / 1e9, "backend", "memory", "collective", "bytes", "median, us", "p95, us",
+      "GB/s", "of copy", "of bound");
+  for (const Row& row : rows) {
+    const Rates rates(row, copying.rate(), worker.world_size);
+    text += fmt::format("{:<8}{:<9}{:<25}{:>10}{:>12.1f}{:>10.1f}{:>8.2f}{:>9.2f}{:>10.2f}\n",
+                        row.backend, row.memory, all_collectives()[row.collective].name, row.bytes,
+                        rates.seconds.median * 1e6, rates.seconds.p95 * 1e6, rates.rate / 1e9,
+                        rates.of_copy, rates.of_bound);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string run_comm(const Options& options, const WorkerEnv& worker) {
+  const Backends backends(worker);
+  Stream stream(Stream::Mode::inline_on_caller);
+  Copying copying(std::ranges::max(options.sizes), worker.world_size, stream);
+  Stopwatch warm_up(backends.list().front().communicator);
+  copying.run(warm_up);
+  copying.forget();
+  const std::vector<Row> rows = measure(options, backends.list(), copying);
+  if (worker.rank != 0) return {};
+  return options.json ? as_json(options, worker, copying, rows) + "\n"
+                      : as_table(options, worker, copying, rows);
+}
+
+}  // namespace dstrain::bench

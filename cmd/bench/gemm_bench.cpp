@@ -1,0 +1,202 @@
+#include "cmd/bench/gemm_bench.h"
+
+#include <array>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cmd/bench/gemm_shapes.h"
+#include "cmd/bench/peak_loops.h"
+#include "cmd/bench/summary.h"
+#include "runtime/base/parallel_for.h"
+#include "runtime/base/philox.h"
+#include "runtime/device/buffer.h"
+
+namespace dstrain::bench {
+namespace {
+
+constexpr std::array<DType, 2> dtypes{DType::f32, DType::bf16};
+constexpr std::array<const char*, 2> dtype_names{"fp32", "bf16"};
+
+/// A product with memory of its own: between two runs of one, the others pass through the caches,
+/// as in a step.
+class Product {
+ public:
+  Product(const GemmShape& shape, DType dtype, MemoryResource& memory, StreamView stream)
+      : args_(product_of(shape, dtype)) {
+    for (TensorView* const view : {&args_.a, &args_.b, &args_.out, &args_.bias}) {
+      if (view->shape().rank() == 0) continue;
+      const std::span<std::byte> block = take(view->bytes(), memory, stream);
+      *view = TensorView(block.data(), view->dtype(), view->shape());
+      fill(*view);
+    }
+    args_.workspace = take(ops::matmul_workspace(args_), memory, stream);
+  }
+
+  void run(ops::Matmuls& matmuls, StreamView stream) const { matmuls.run(args_, stream); }
+
+ private:
+  std::span<std::byte> take(Bytes bytes, MemoryResource& memory, StreamView stream) {
+    return buffers_.emplace_back(bytes, memory, stream).bytes();
+  }
+
+  /// Numbers from -0.5 to 0.5.
+  static void fill(const TensorView& view) {
+    constexpr std::int64_t chunk = 1 << 16;
+    parallel_for((view.numel() + chunk - 1) / chunk, [&](std::int64_t part) {
+      const std::int64_t end = std::min(view.numel(), (part + 1) * chunk);
+      std::uint32_t word = philox({.seed = 1, .index = static_cast<std::uint64_t>(part)})[0];
+      for (std::int64_t i = part * chunk; i < end; ++i) {
+        word = word * 1664525U + 1013904223U;  // Knuth's: any numbers will do
+        const float value = static_cast<float>(word >> 8) * 0x1.0p-24F - 0.5F;
+        const auto at = static_cast<std::size_t>(i);
+        view.dtype() == DType::f32 ? void(view.as<float>()[at] = value)
+                                   : void(view.as<BFloat16>()[at] = to_bfloat16(value));
+      }
+    });
+  }
+
+  ops::MatmulArgs args_;
+  std::vector<Buffer> buffers_;
+};
+
+/// Times of one shape, by dtype.
+struct Measured {
+  GemmShape shape;
+  std::array<std::vector<double>, 2> seconds;
+};
+
+/// Operations per second of a peak loop, run by run.
+struct Peaks {
+  std::vector<double> fma;
+  std::vector<double> dot;  ///< of bf16; empty where the processor has none
+};
+
+double rate_of(const Clock& clock, double (*loop)(std::int64_t)) {
+  constexpr std::int64_t rounds = 2'000'000;  // some milliseconds
+  double flops = 0;
+  const double seconds = time_of(clock, [&] { flops = loop(rounds); });
+  return flops / seconds;
+}
+
+struct Result {
+  std::vector<Measured> shapes;
+  Peaks peaks;
+};
+
+Result measure(const Options& options) {
+  const SteadyClock clock;
+  Stream stream(Stream::Mode::inline_on_caller);
+  HostMemory memory;
+  ops::Matmuls matmuls;
+  Result result;
+  std::vector<std::array<Product, 2>> products;
+  for (GemmShape& shape : gemm_shapes(options.model, options.sequences * options.tokens)) {
+    products.push_back(
+        {Product(shape, dtypes[0], memory, stream), Product(shape, dtypes[1], memory, stream)});
+    result.shapes.push_back({std::move(shape), {}});
+  }
+  for (int run = 0; run <= options.runs; ++run) {
+    const bool timed = run > 0;  // the first prepares the products
+    const double fma = rate_of(clock, fma_peak_flops);
+    const double dot = has_bf16_dot_products() ? rate_of(clock, bf16_peak_flops) : 0;
+    if (timed) result.peaks.fma.push_back(fma);
+    if (timed && dot > 0) result.peaks.dot.push_back(dot);
+    for (std::size_t dtype = 0; dtype < dtypes.size(); ++dtype) {
+      for (std::size_t i = 0; i < products.size(); ++i) {
+        const double seconds = time_of(clock, [&] { products[i][dtype].run(matmuls, stream); });
+        if (timed) result.shapes[i].seconds[dtype].push_back(seconds);
+      }
+    }
+  }
+  return result;
+}
+
+/// All products of a step at their median times.
+struct Step {
+  double flops = 0;
+  std::array<double, 2> seconds{};
+};
+
+Step add_up(const Result& result) {
+  Step step;
+  for (const Measured& measured : result.shapes) {
+    step.flops += measured.shape.flops() * measured.shape.times;
+    for (std::size_t dtype = 0; dtype < dtypes.size(); ++dtype) {
+      step.seconds[dtype] += summarize(measured.seconds[dtype]).median * measured.shape.times;
+    }
+  }
+  return step;
+}
+
+std::string as_json(const Options& options, const Result& result) {
+  nlohmann::json json{{"bench", "gemm"},
+                      {"machine", describe_machine()},
+                      {"threads", compute_threads()},
+                      {"model", options.model_name},
+                      {"sequences", options.sequences},
+                      {"tokens", options.tokens},
+                      {"runs", options.runs}};
+  json["peak_flops"]["fma"] = summarize(result.peaks.fma).median;
+  if (!result.peaks.dot.empty()) {
+    json["peak_flops"]["bf16_dot_product"] = summarize(result.peaks.dot).median;
+  }
+  for (const Measured& measured : result.shapes) {
+    const GemmShape& shape = measured.shape;
+    nlohmann::json row{{"name", shape.name},
+                       {"m", shape.m},
+                       {"n", shape.n},
+                       {"k", shape.k},
+                       {"times", shape.times}};
+    for (std::size_t dtype = 0; dtype < dtypes.size(); ++dtype) {
+      const Summary seconds = summarize(measured.seconds[dtype]);
+      row[dtype_names[dtype]] = {{"seconds", to_json(seconds)},
+                                 {"flops", shape.flops() / seconds.median}};
+    }
+    json["products"].push_back(row);
+  }
+  const Step step = add_up(result);
+  json["step"]["flop"] = step.flops;
+  for (std::size_t dtype = 0; dtype < dtypes.size(); ++dtype) {
+    json["step"][dtype_names[dtype]] = {{"seconds", step.seconds[dtype]},
+                                        {"flops", step.flops / step.seconds[dtype]}};
+  }
+  return json.dump();
+}
+
+std::string as_table(const Options& options, const Result& result) {
+  const double fma = summarize(result.peaks.fma).median;
+  std::string text = fmt::format(
+      "Matrix products of a training step of {}, {} x {} tokens: GFLOP/s, medians of {} runs,\n"
+      "{} threads, {}\n"
+      "peak loops: f32 multiply-adds {:.0f}, bf16 dot products {}\n\n"
+      "{:<20}{:>7}{:>7}{:>7}{:>7}{:>9}{:>9}{:>9}{:>9}\n",
+      options.model_name, options.sequences, options.tokens, options.runs, compute_threads(),
+      describe_machine(), fma / 1e9,
+      result.peaks.dot.empty() ? "none"
+                               : fmt::format("{:.0f}", summarize(result.peaks.dot).median / 1e9),
+      "product", "M", "N", "K", "times", "fp32", "of FMA", "bf16", "of FMA");
+  const auto rates = [&](double fp32, double bf16) {
+    return fmt::format("{:>9.0f}{:>9.2f}{:>9.0f}{:>9.2f}\n", fp32 / 1e9, fp32 / fma, bf16 / 1e9,
+                       bf16 / fma);
+  };
+  for (const auto& [shape, seconds] : result.shapes) {
+    text += fmt::format("{:<20}{:>7}{:>7}{:>7}{:>7.4g}", shape.name, shape.m, shape.n, shape.k,
+                        shape.times);
+    text += rates(shape.flops() / summarize(seconds[0]).median,
+                  shape.flops() / summarize(seconds[1]).median);
+  }
+  const Step step = add_up(result);
+  text += fmt::format("{:<48}", "all, as often as in a step: the ceiling of a step");
+  text += rates(step.flops / step.seconds[0], step.flops / step.seconds[1]);
+  return text;
+}
+
+}  // namespace
+
+std::string run_gemm(const Options& options) {
+  const Result result = measure(options);
+  return options.json ? as_json(options, result) + "\n" : as_table(options, result);
+}
+
+}  // namespace dstrain::bench

@@ -1,0 +1,62 @@
+#include "cmd/bench/move_loop.h"
+
+#include <bit>
+
+#include "runtime/ops/chunks.h"
+#include "runtime/ops/simd.h"
+
+namespace dstrain::bench {
+namespace {
+
+inline float either(float a, float b) {
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(a) | std::bit_cast<std::uint32_t>(b));
+}
+
+DSTRAIN_SIMD_CLONES
+void move_all(float* __restrict parameters,
+              const float* __restrict gradients,
+              float* __restrict exp_avg,
+              float* __restrict exp_avg_sq,
+              std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float parameter = parameters[i];
+    parameters[i] = either(gradients[i], exp_avg_sq[i]);
+    exp_avg_sq[i] = exp_avg[i];
+    exp_avg[i] = parameter;
+  }
+}
+
+DSTRAIN_SIMD_CLONES
+void move_all(float* __restrict parameters,
+              const float* __restrict gradients,
+              float* __restrict exp_avg,
+              float* __restrict exp_avg_sq,
+              BFloat16* __restrict working,
+              std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float parameter = parameters[i];
+    parameters[i] = either(gradients[i], exp_avg_sq[i]);
+    exp_avg_sq[i] = exp_avg[i];
+    exp_avg[i] = parameter;
+    working[i].bits = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(parameter) >> 16);
+  }
+}
+
+}  // namespace
+
+void move_like_adamw(const ops::AdamWRange& range) {
+  ops::for_chunks(static_cast<std::int64_t>(range.parameters.size()), ops::elementwise_chunk,
+                  [&](std::int64_t begin, std::int64_t end) {
+                    float* const p = range.parameters.data() + begin;
+                    const float* const g = range.gradients.data() + begin;
+                    float* const m = range.exp_avg.data() + begin;
+                    float* const v = range.exp_avg_sq.data() + begin;
+                    if (range.working.empty()) {
+                      move_all(p, g, m, v, end - begin);
+                    } else {
+                      move_all(p, g, m, v, range.working.data() + begin, end - begin);
+                    }
+                  });
+}
+
+}  // namespace dstrain::bench

@@ -1,0 +1,126 @@
+#include "cmd/bench/options.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include <CLI/CLI.hpp>
+
+#include "runtime/base/error.h"
+#include "runtime/config/suggest.h"
+#include "runtime/tensor/dtype.h"
+
+namespace dstrain::bench {
+namespace {
+
+constexpr auto most = std::numeric_limits<std::int64_t>::max();
+
+/// The options as text, where they need more than a number.
+struct Typed {
+  Options options;
+  std::string overrides;
+  std::vector<std::string> sizes{"64KiB", "1MiB", "16MiB", "64MiB"};
+};
+
+CLI::App* add_command(CLI::App& app, const char* name, const char* summary, Options& options) {
+  CLI::App* const command = app.add_subcommand(name, summary);
+  command->add_option("--runs", options.runs, "timed runs, after one to warm up (20)")
+      ->check(CLI::Range(1, 10'000));
+  command->add_flag("--json", options.json, "one JSON object instead of a table");
+  return command;
+}
+
+void declare(CLI::App& app, Typed& typed) {
+  Options& options = typed.options;
+  app.require_subcommand(1);
+  CLI::App* const gemm =
+      add_command(app, "gemm", "the matrix products of a training step, beside the peak", options);
+  gemm->add_option("--config_name", options.model_name,
+                   "preset, config.json or directory: whose products (gpt2)");
+  gemm->add_option("--config_overrides", typed.overrides, "as for train: n_layer=2,n_embd=64");
+  gemm->add_option("--per_device_train_batch_size", options.sequences, "sequences (4)")
+      ->check(CLI::Range(std::int64_t{1}, most));
+  gemm->add_option("--block_size", options.tokens, "tokens of each (512)")
+      ->check(CLI::Range(std::int64_t{1}, most));
+  CLI::App* const comm = add_command(
+      app, "comm", "collectives between ranks, beside the machine's rate of copying", options);
+  comm->add_option("--sizes", typed.sizes, "of the whole buffer (64KiB,1MiB,16MiB,64MiB)")
+      ->delimiter(',');
+  CLI::App* const adam =
+      add_command(app, "adam", "the AdamW step, beside a loop that only moves its bytes", options);
+  adam->add_option("--numel", options.numel, "parameters (33554432)")
+      ->check(CLI::Range(std::int64_t{1}, most / 64));
+}
+
+std::vector<Bytes> read_sizes(const std::vector<std::string>& texts, int world_size) {
+  std::vector<Bytes> sizes;
+  for (const std::string& text : texts) {
+    const Result<Bytes> size = parse_bytes(text);
+    if (!size.ok()) fail(ErrorCode::usage, "bench comm: --sizes: {}", size.error());
+    const Bytes unit = size_of(DType::f32) * world_size;
+    sizes.push_back(size.value() / unit * unit);
+    if (sizes.back() == 0) {
+      fail(ErrorCode::usage, "bench comm: --sizes: {} is less than a float for each of {} ranks",
+           text, world_size);
+    }
+  }
+  return sizes;
+}
+
+void check_world(const Options& options, int world_size) {
+  if (options.what == Options::What::comm) {
+    if (world_size >= 2) return;
+    fail(ErrorCode::usage,
+         "bench comm measures between ranks, and there is one: dstrain --num_gpus 2 bench comm");
+  }
+  if (world_size > 1) {
+    fail(ErrorCode::usage, "bench gemm and bench adam run on one rank; leave --num_gpus out");
+  }
+}
+
+/// CLI11 would only say that something is missing.
+void check_command(std::span<const std::string> arguments) {
+  constexpr std::array<std::string_view, 3> commands{"gemm", "comm", "adam"};
+  const std::string word = arguments.empty() ? "" : arguments.front();
+  if (std::ranges::find(commands, word) != commands.end()) return;
+  const std::string likely = config::suggest(word, commands);
+  fail(ErrorCode::usage, "bench {}: {}; see dstrain bench --help", word,
+       likely.empty() ? "say what: gemm, comm or adam" : fmt::format("did you mean {}?", likely));
+}
+
+}  // namespace
+
+Options parse_options(std::span<const std::string> arguments, int world_size) {
+  check_command(arguments);
+  Typed typed;
+  CLI::App app;
+  declare(app, typed);
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    fail(ErrorCode::usage, "bench: {}; see dstrain bench --help", error.what());
+  }
+  Options& options = typed.options;
+  options.what = app.got_subcommand("gemm")   ? Options::What::gemm
+                 : app.got_subcommand("comm") ? Options::What::comm
+                                              : Options::What::adam;
+  check_world(options, world_size);
+  options.sizes = read_sizes(typed.sizes, world_size);
+  options.model = model::load_gpt2_config(options.model_name);
+  model::apply_overrides(options.model, typed.overrides);
+  model::check(options.model);
+  return options;
+}
+
+std::string help() {
+  Typed typed;
+  CLI::App app{"What this machine can do and what dstrain reaches.", "dstrain bench"};
+  declare(app, typed);
+  app.footer(
+      "comm runs between ranks: dstrain --num_gpus 2 bench comm. Other work on the machine\n"
+      "shows in all figures: compare a figure with the ceiling beside it.");
+  return app.help("", CLI::AppFormatMode::All);
+}
+
+}  // namespace dstrain::bench

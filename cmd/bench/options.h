@@ -1,0 +1,35 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/units.h"
+#include "runtime/model/gpt2_config.h"
+
+namespace dstrain::bench {
+
+/// What `dstrain bench` is asked for.
+struct Options {
+  enum class What { gemm, comm, adam };
+  What what = What::gemm;
+  bool json = false;
+  int runs = 20;  ///< timed, after one more to warm up
+  // gemm
+  std::string model_name = "gpt2";
+  model::Gpt2Config model;
+  std::int64_t sequences = 4;
+  std::int64_t tokens = 512;
+  // adam
+  std::int64_t numel = std::int64_t{1} << 25;
+  // comm
+  std::vector<Bytes> sizes;  ///< of `whole`, each divisible by the bytes of a float per rank
+};
+
+/// `arguments`: what follows `bench`. Throws Error{usage} or Error{input}.
+Options parse_options(std::span<const std::string> arguments, int world_size);
+
+/// What `bench --help` prints.
+std::string help();
+
+}  // namespace dstrain::bench

@@ -1,0 +1,29 @@
+#include <fmt/core.h>
+
+#include "cmd/bench/adam_bench.h"
+#include "cmd/bench/comm_bench.h"
+#include "cmd/bench/gemm_bench.h"
+#include "cmd/dstraind/commands.h"
+#include "runtime/base/parallel_for.h"
+
+namespace dstrain::cmd {
+
+int bench_command(std::span<const std::string> arguments) {
+  flush_denormals_in_compute_threads();
+  const WorkerEnv worker = read_worker_env();
+  const bench::Options options = bench::parse_options(arguments, worker.world_size);
+  switch (options.what) {
+    case bench::Options::What::gemm:
+      fmt::print("{}", bench::run_gemm(options));
+      break;
+    case bench::Options::What::comm:
+      fmt::print("{}", bench::run_comm(options, worker));
+      break;
+    case bench::Options::What::adam:
+      fmt::print("{}", bench::run_adam(options));
+      break;
+  }
+  return status::done;
+}
+
+}  // namespace dstrain::cmd

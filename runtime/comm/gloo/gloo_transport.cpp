@@ -1,0 +1,270 @@
+#include "runtime/comm/gloo/gloo_transport.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+
+#include <gloo/common/error.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/transport/tcp/device.h>
+
+#include "runtime/base/error.h"
+#include "runtime/comm/gloo/gloo_store.h"
+#include "runtime/comm/message/message_communicator.h"
+
+namespace dstrain::comm {
+namespace {
+
+using State = PendingMessage::State;
+using std::chrono::milliseconds;
+
+constexpr std::uint64_t control_slot = 1;
+constexpr std::uint64_t data_slot = 2;
+constexpr std::uint64_t alarm_slot = 3;
+
+constexpr double join_seconds_min = 5;
+/// How long a rank that raised the alarm and goes waits until it is heard.
+constexpr milliseconds alarm_wait(500);
+
+milliseconds to_ms(double seconds) {
+  return milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1e3)));
+}
+
+/// gloo waits five times as long for a connection as it is told.
+milliseconds connect_timeout(double seconds) {
+  return to_ms(std::max(seconds, join_seconds_min) / 5);
+}
+
+/// "[/build/gloo/transport/tcp/pair.cc:599] Connection closed by peer": the place is of no use.
+std::string words_of(const std::exception& error) {
+  const std::string text = error.what();
+  const std::size_t end = text.starts_with('[') ? text.find("] ") : text.npos;
+  return end == text.npos ? text : text.substr(end + 2);
+}
+
+/// Writing to a connection that a dead peer has closed would end this process.
+void ignore_sigpipe() {
+  struct sigaction action {};
+  ::sigaction(SIGPIPE, nullptr, &action);
+  if (action.sa_handler != SIG_DFL) return;
+  action.sa_handler = SIG_IGN;
+  ::sigaction(SIGPIPE, &action, nullptr);
+}
+
+/// gloo's thread starts here and inherits the mask: signals are for the threads of the program.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+  BlockedSignals(BlockedSignals&&) = delete;
+  BlockedSignals& operator=(BlockedSignals&&) = delete;
+  ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+class GlooTransport::GlooMessage final : public PendingMessage {
+ public:
+  GlooMessage(GlooTransport& transport, Buffer buffer, Direction direction)
+      : transport_(transport), buffer_(std::move(buffer)), direction_(direction) {}
+  State wait(Deadline deadline) override {
+    return buffer_ ? transport_.wait(*buffer_, direction_, deadline) : State::lost;
+  }
+  /// A wait that is called off at once still says so first when the connection has ended.
+  bool is_lost() override {
+    if (!buffer_) return true;
+    try {
+      direction_ == Direction::send ? buffer_->abortWaitSend() : buffer_->abortWaitRecv();
+      direction_ == Direction::send ? buffer_->waitSend() : buffer_->waitRecv();
+      return false;
+    } catch (const gloo::Exception& error) {
+      transport_.lose(words_of(error));
+      return true;
+    }
+  }
+
+ private:
+  GlooTransport& transport_;
+  Buffer buffer_;  ///< null: it could not be started
+  Direction direction_;
+};
+
+GlooTransport::Device make_gloo_device(const std::string& address) {
+  ignore_sigpipe();
+  const BlockedSignals blocked;
+  gloo::transport::tcp::attr attributes;
+  attributes.hostname = address;
+  return gloo::transport::tcp::CreateDevice(attributes);
+}
+
+GlooTransport::GlooTransport(Store& store, GlooOptions options, Device device)
+    : store_(store), options_(std::move(options)), device_(std::move(device)) {
+  const double seconds = std::max(options_.timeout_seconds, join_seconds_min);
+  GlooStore rendezvous(store_, {"gloo/" + options_.name + "/", Deadline::after(seconds)});
+  const auto context = std::make_shared<gloo::rendezvous::Context>(options_.rank, options_.size);
+  context->setTimeout(connect_timeout(seconds));
+  try {
+    context->connectFullMesh(rendezvous, device_);
+  } catch (const gloo::Exception& error) {
+    fail(ErrorCode::comm,
+         "gloo: rank {} cannot connect to the other ranks from {}: {}: is there a firewall between "
+         "the nodes?",
+         options_.rank, options_.address, words_of(error));
+  }
+  context_ = context;
+  if (size() == 1) return;
+  std::vector<int> others;
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer != rank()) others.push_back(peer);
+  }
+  ear_ = context_->createUnboundBuffer(&heard_, sizeof(heard_));
+  ear_->recv(others, alarm_slot);
+  listener_ = std::thread([this] { listen(); });
+}
+
+GlooTransport::~GlooTransport() {
+  if (!listener_.joinable()) return;
+  for (const Buffer& alarm : alarms_sent_) {
+    try {
+      alarm->waitSend(alarm_wait);
+    } catch (const std::exception&) {  // that peer has gone
+    }
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  ear_->abortWaitRecv();
+  listener_.join();
+}
+
+Message GlooTransport::send(int peer, Channel channel, const void* from, Bytes bytes) {
+  return start(peer, channel, Direction::send, const_cast<void*>(from), bytes);
+}
+
+Message GlooTransport::receive(int peer, Channel channel, void* to, Bytes bytes) {
+  return start(peer, channel, Direction::receive, to, bytes);
+}
+
+Message GlooTransport::start(
+    int peer, Channel channel, Direction direction, void* memory, Bytes bytes) {
+  Buffer buffer = context_->createUnboundBuffer(memory, static_cast<std::size_t>(bytes));
+  const std::uint64_t slot = channel == Channel::control ? control_slot : data_slot;
+  try {
+    direction == Direction::send ? buffer->send(peer, slot) : buffer->recv(peer, slot);
+  } catch (const gloo::Exception& error) {
+    lose(words_of(error));
+    buffer.reset();
+  }
+  return std::make_unique<GlooMessage>(*this, std::move(buffer), direction);
+}
+
+State GlooTransport::wait(gloo::transport::UnboundBuffer& buffer,
+                          Direction direction,
+                          Deadline deadline) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (alarm_raised_by_ >= 0) return State::alarmed;
+    waiting_ = &buffer;
+    waiting_direction_ = direction;
+  }
+  State state = State::alarmed;
+  try {
+    const milliseconds timeout = to_ms(deadline.remaining_seconds());
+    const bool done = direction == Direction::send ? buffer.waitSend(nullptr, timeout)
+                                                   : buffer.waitRecv(nullptr, timeout);
+    if (done) state = State::done;
+  } catch (const gloo::Exception& error) {
+    state = deadline.passed() ? State::pending : State::lost;
+    lose(words_of(error));
+  }
+  const std::lock_guard lock(mutex_);
+  waiting_ = nullptr;
+  return state;
+}
+
+void GlooTransport::lose(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (reason_.empty()) reason_ = reason;
+}
+
+void GlooTransport::listen() {
+  try {
+    // As good as for ever; a wait that times out would end the connections.
+    while (!ear_->waitRecv(nullptr, std::chrono::hours(24 * 3650))) {
+      const std::lock_guard lock(mutex_);
+      if (closing_) return;
+    }
+    take_alarm(heard_);
+  } catch (const std::exception& error) {
+    lose(words_of(error));
+  }
+}
+
+void GlooTransport::take_alarm(int raised_by) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (alarm_raised_by_ < 0) alarm_raised_by_ = raised_by;
+  if (waiting_ == nullptr) return;
+  waiting_direction_ == Direction::send ? waiting_->abortWaitSend() : waiting_->abortWaitRecv();
+}
+
+void GlooTransport::raise_alarm() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (alarm_raised_by_ >= 0) return;
+    alarm_rank_ = rank();
+  }
+  take_alarm(rank());
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank()) continue;
+    try {
+      Buffer alarm = context_->createUnboundBuffer(&alarm_rank_, sizeof(alarm_rank_));
+      alarm->send(peer, alarm_slot);
+      const std::lock_guard lock(mutex_);
+      alarms_sent_.push_back(std::move(alarm));
+    } catch (const std::exception&) {  // that peer has gone
+    }
+  }
+}
+
+int GlooTransport::alarm_raised_by() const {
+  const std::lock_guard lock(mutex_);
+  return alarm_raised_by_;
+}
+
+std::string GlooTransport::reason() const {
+  const std::lock_guard lock(mutex_);
+  return reason_;
+}
+
+std::unique_ptr<Transport> GlooTransport::split(const Subgroup& subgroup) {
+  GlooOptions options = options_;
+  options.rank = subgroup.rank;
+  options.size = static_cast<int>(subgroup.members.size());
+  options.name += fmt::format("/{}.{}", subgroup.split, subgroup.members.front());
+  return std::make_unique<GlooTransport>(store_, std::move(options), device_);
+}
+
+std::unique_ptr<Transport> make_gloo_transport(Store& store, const GlooOptions& options) {
+  return std::make_unique<GlooTransport>(store, options, make_gloo_device(options.address));
+}
+
+std::unique_ptr<Communicator> make_gloo_communicator(Store& store, const GlooOptions& options) {
+  return std::make_unique<MessageCommunicator>(make_gloo_transport(store, options),
+                                               options.timeout_seconds);
+}
+
+bool has_gloo() {
+  return true;
+}
+
+}  // namespace dstrain::comm

@@ -1,0 +1,98 @@
+#pragma once
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "runtime/base/function_ref.h"
+#include "runtime/comm/hierarchical/node_map.h"
+#include "runtime/comm/message/message_communicator.h"
+
+namespace dstrain::comm {
+
+/// One rank of a group over several nodes: a communicator within the node (shared memory) and
+/// messages between nodes, so that data crosses from node to node once and not once per rank. The
+/// ranks of a node must follow each other, else use the flat MessageCommunicator; make_hierarchical
+/// chooses.
+///
+/// Sums are bit-equal to those of every other communicator: ((x_0 + x_1) + x_2) + ... over the
+/// ranks of the job. Partial sums of nodes, added up, would be other bits. So the sum travels: node
+/// 0 adds its ranks in order, node 1 receives that and goes on adding its own, and so to the last
+/// node, which sends each part to its owner. Chunks follow each other through the chain, so that
+/// all nodes work at once. A chunk is received by the first rank of a node, which adds its own
+/// values; the ranks of the node then add theirs by a reduce_scatter within the node, and each
+/// sends the part that it ends with.
+///
+/// Bytes for n bytes of `whole` over N ranks on K nodes of g = N/K ranks:
+///
+///                   between nodes, each node          within a node, each rank
+///   all_gather      (K-1)/K n in, as much out         (N-1)/N n
+///   reduce_scatter  at most n in and n out            (g-1)/g n
+///   all_reduce      at most 2 n in and out            the two together
+///   broadcast       the root's node 2 n out, n in     (N-1)/N n
+///
+/// where the flat communicator takes g times (K-1)/K n for the first two. Notices that all ranks do
+/// the same go between all ranks, 32 bytes each. Staging: four chunks of 1 MiB.
+class HierarchicalCommunicator final : public MessageCommunicator {
+ public:
+  HierarchicalCommunicator(std::unique_ptr<Transport> between,
+                           std::unique_ptr<Communicator> within,
+                           NodeMap map,
+                           double timeout_seconds);
+  std::unique_ptr<Communicator> split(Split split) override;
+  void abort() noexcept override;
+
+ protected:
+  void gather(std::byte* whole, Bytes shard_bytes) override;
+  void reduce(const float* whole, float* shard, std::int64_t numel) override;
+  void move_to(int peer, TensorView values) override;
+  void move_from(int peer, TensorView values) override;
+  void give_up() noexcept override { within_->abort(); }
+
+ private:
+  /// Some elements of each shard of the ranks of one node, one after the other.
+  struct Chunk {
+    int owner_node = 0;
+    std::int64_t at = 0;     ///< of a shard
+    std::int64_t numel = 0;  ///< of each shard
+  };
+
+  [[nodiscard]] const std::vector<int>& node(int number) const {
+    return map_.nodes[static_cast<std::size_t>(number)];
+  }
+  [[nodiscard]] int ranks_of(int number) const { return static_cast<int>(node(number).size()); }
+  [[nodiscard]] int nodes() const { return static_cast<int>(map_.nodes.size()); }
+  [[nodiscard]] bool on_own_node(int rank) const;
+  [[nodiscard]] int local_rank_of(int rank) const;
+
+  void exchange(std::byte* whole, Bytes shard_bytes, std::vector<Peers::Batch>& received);
+  void share(std::byte* whole, Bytes shard_bytes, int source_node);
+
+  [[nodiscard]] std::vector<Chunk> chunks_of(std::int64_t numel) const;
+  [[nodiscard]] std::int64_t part_of(const Chunk& chunk, int adding_node) const;
+  struct Stage;
+  void receive_partial(Stage& stage, const Chunk& chunk);
+  void add_own(Stage& stage, const Chunk& chunk, const float* whole, std::int64_t numel);
+  void add_node(Stage& stage, const Chunk& chunk);
+  void pass_on(Stage& stage, const Chunk& chunk, float* shard);
+  void deliver(Stage& stage, const Chunk& chunk, float* shard);
+  void expect_delivery(Peers::Batch& delivered, const Chunk& chunk, float* shard);
+  void run_within(FunctionRef<void()> run);
+
+  std::unique_ptr<Communicator> within_;
+  NodeMap map_;
+  int own_node_;
+  int local_rank_;
+  Stream stream_{Stream::Mode::inline_on_caller};
+  std::array<std::vector<float>, 2> brought_;  ///< what this rank brings to a chunk's sum
+  std::array<std::vector<float>, 2> summed_;   ///< its part of the node's sum
+};
+
+/// Over the ranks of all nodes: shared memory alone on one node, the flat communicator of messages
+/// where nodes have one rank each or their ranks do not follow each other, else the one above.
+/// `within` joins the ranks of this node.
+std::unique_ptr<Communicator> make_hierarchical(std::unique_ptr<Transport> between,
+                                                std::unique_ptr<Communicator> within,
+                                                NodeMap map,
+                                                double timeout_seconds);
+
+}  // namespace dstrain::comm

@@ -1,0 +1,76 @@
+#pragma once
+#include <vector>
+
+#include "runtime/comm/host_communicator.h"
+#include "runtime/comm/message/peers.h"
+
+namespace dstrain::comm {
+
+/// One rank of a group that talks in messages. The transport only moves bytes; sums are added here,
+/// in rank order. Bytes that a rank sends and receives, n bytes of `whole` over N ranks:
+///
+///   all_gather      (N-1)/N n   every shard goes straight to its place
+///   reduce_scatter  (N-1)/N n   every part goes straight to its owner, which adds up in rank order
+///   all_reduce      2 (N-1)/N n the one after the other; (N-1) n when N n is small, in one step
+///   broadcast       n           large: the root sends 1/N to each, who then gather
+///
+/// Memory besides the views: reduce_scatter stages the parts of others, at most 8 MiB up to
+/// N = 1024; a small all_reduce N n, at most 256 KiB.
+class MessageCommunicator : public HostCommunicator {
+ public:
+  MessageCommunicator(std::unique_ptr<Transport> transport, double timeout_seconds);
+  std::unique_ptr<Communicator> split(Split split) override;
+  void abort() noexcept override { peers_.abort(); }
+
+ protected:
+  void run_all_gather(const Call& call, TensorView shard, TensorView whole) final;
+  void run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) final;
+  void run_all_reduce(const Call& call, TensorView values) final;
+  void run_broadcast(const Call& call, TensorView values) final;
+  void run_send(const Call& call, TensorView values) final;
+  void run_receive(const Call& call, TensorView values) final;
+  void run_barrier(const Call& call) final;
+
+  /// Fills `whole`, in which the own shard lies in place, from the others.
+  virtual void gather(std::byte* whole, Bytes shard_bytes);
+  /// shard = the sum over ranks of their whole[rank()], of `numel` elements.
+  virtual void reduce(const float* whole, float* shard, std::int64_t numel);
+  virtual void move_to(int peer, TensorView values);
+  virtual void move_from(int peer, TensorView values);
+  /// After a failure: releases whoever waits for this rank elsewhere.
+  virtual void give_up() noexcept {}
+
+  struct Part {
+    std::unique_ptr<Transport> transport;
+    std::vector<int> members;
+  };
+  /// The ranks of the same color, connected.
+  Part split_transport(Split split);
+
+  [[nodiscard]] Peers& peers() { return peers_; }
+  [[nodiscard]] double timeout_seconds() const { return timeout_seconds_; }
+
+ private:
+  template <class Run>
+  void operate(Run&& run);
+  void reduce_small(float* values, std::int64_t numel);
+  void spread(std::byte* values, Bytes bytes, int root);
+
+  /// Some elements of every part, from `at` on, on their way to their owners.
+  struct Round {
+    Peers::Batch received;
+    Peers::Batch sent;
+    std::int64_t at = 0;
+    std::int64_t numel = 0;
+    float* staged = nullptr;  ///< the others' elements of the own part
+  };
+  void start(Round& round, const float* whole, std::int64_t numel);
+  void add_up(Round& round, const float* own, float* shard);
+
+  Peers peers_;
+  double timeout_seconds_;
+  int splits_ = 0;
+  std::vector<float> staging_;
+};
+
+}  // namespace dstrain::comm

@@ -1,0 +1,69 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/deadline.h"
+#include "runtime/base/units.h"
+
+namespace dstrain::comm {
+
+/// One message on its way. Its memory must stay until it is done. Destroying it gives it up: what
+/// a lost message's memory holds then is unknown. Used by the thread that operates.
+class PendingMessage {
+ public:
+  virtual ~PendingMessage() = default;
+
+  enum class State {
+    done,
+    pending,  ///< not yet; before the deadline only where looking at other messages costs nothing
+    lost,     ///< the peer cannot be reached any more
+    alarmed,  ///< a rank has raised the alarm
+  };
+  /// Waits until something is known, at the latest until `deadline`. A message that is done says so
+  /// however late it is asked, once.
+  virtual State wait(Deadline deadline) = 0;
+  /// Whether the peer is known to be lost. Neither waits nor ends anything.
+  virtual bool is_lost() = 0;
+};
+using Message = std::unique_ptr<PendingMessage>;
+
+/// Moves bytes between the ranks of one group of processes, on one node or several: what a network
+/// library has to offer. It knows nothing of operations; Peers adds agreement and errors. Messages
+/// from one rank to another on one channel arrive in the order sent, and a receive has exactly the
+/// bytes of its send. One thread at a time, save raise_alarm().
+class Transport {
+ public:
+  enum class Channel : std::uint8_t { control, data };
+
+  virtual ~Transport() = default;
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int size() const = 0;
+
+  /// Start a message and do not wait. Bytes are more than 0.
+  virtual Message send(int peer, Channel channel, const void* from, Bytes bytes) = 0;
+  virtual Message receive(int peer, Channel channel, void* to, Bytes bytes) = 0;
+
+  /// Ends the waits of all ranks that it reaches, now and later. Thread-safe.
+  virtual void raise_alarm() noexcept = 0;
+  /// Who raised the alarm, or -1.
+  [[nodiscard]] virtual int alarm_raised_by() const = 0;
+
+  /// Why a peer was lost, in the library's words; may be empty.
+  [[nodiscard]] virtual std::string reason() const = 0;
+
+  /// A number that the ranks of a new group agree on: the largest that one of them gives.
+  [[nodiscard]] virtual std::int64_t next_group() const = 0;
+  /// The transport of a part of this group. Every member calls it.
+  struct Subgroup {
+    std::vector<int> members;  ///< ranks here, in the order of the subgroup
+    int rank = 0;              ///< in the subgroup
+    std::int64_t group = 0;    ///< what all ranks of this group agreed on
+    int split = 0;             ///< how many splits of this group came before
+  };
+  virtual std::unique_ptr<Transport> split(const Subgroup& subgroup) = 0;
+};
+
+}  // namespace dstrain::comm

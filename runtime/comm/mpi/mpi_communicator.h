@@ -1,0 +1,39 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "runtime/base/units.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/comm/message/transport.h"
+#include "runtime/comm/store.h"
+
+namespace dstrain::comm {
+
+struct MpiOptions {
+  int rank = 0;
+  int size = 1;
+  double timeout_seconds = 600;  ///< of joining and of each later wait
+  std::string name = "world";    ///< keeps the groups that meet in one store apart
+  Bytes piece_bytes = gibibyte;  ///< a larger message is cut: MPI counts bytes in 31 bits
+};
+
+/// MPI as this process has it; opened at the first use, left when the last owner goes.
+class MpiLibrary;
+std::shared_ptr<MpiLibrary> open_mpi();
+
+/// A group of processes that mpirun, or srun with PMI, has started. MPI only moves bytes. The ranks
+/// are told apart by the store, not by their place in MPI_COMM_WORLD; it is not used afterwards.
+/// Every rank calls it. MPI does not tell when a process dies: unless mpirun ends the job, as it
+/// does by default, the others find out by their timeout. Throws Error{config} when the plug-in
+/// cannot be loaded or MPI_COMM_WORLD is too small.
+std::unique_ptr<Transport> make_mpi_transport(std::shared_ptr<MpiLibrary> library,
+                                              Store& store,
+                                              const MpiOptions& options);
+std::unique_ptr<Communicator> make_mpi_communicator(std::shared_ptr<MpiLibrary> library,
+                                                    Store& store,
+                                                    const MpiOptions& options);
+
+/// Whether this build has the plug-in.
+bool has_mpi();
+
+}  // namespace dstrain::comm

@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <set>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/launch_process.h"
+
+using namespace dstrain;
+using Catch::Matchers::Contains;
+using test::Launch;
+using Words = std::vector<std::string>;
+
+namespace {
+
+const Words tiny_gemm{"bench",
+                      "gemm",
+                      "--runs",
+                      "2",
+                      "--block_size",
+                      "8",
+                      "--config_overrides",
+                      "n_layer=2,n_embd=32,n_head=2,vocab_size=50"};
+const Words tiny_adam{"bench", "adam", "--runs", "2", "--numel", "1001"};
+const Words tiny_comm{"-q",     "--num_gpus", "2",       "bench",     "comm",
+                      "--runs", "2",          "--sizes", "1KiB,100KB"};
+
+/// What a command prints on standard output, which is one JSON object.
+nlohmann::json run_json(Words words) {
+  words.push_back("--json");
+  Launch launch(words);
+  CHECK(launch.wait() == 0);
+  CAPTURE(launch.out(), launch.err());
+  return nlohmann::json::parse(launch.out());
+}
+
+bool all_positive(const nlohmann::json& object, const Words& keys) {
+  return std::ranges::all_of(keys, [&](const std::string& key) {
+    const nlohmann::json& value = object.at(nlohmann::json::json_pointer(key));
+    return value.is_number() && value.get<double>() > 0;
+  });
+}
+
+bool is_summary(const nlohmann::json& value) {
+  return all_positive(value, {"/p5", "/median", "/p95"}) && value["p5"] <= value["median"] &&
+         value["median"] <= value["p95"];
+}
+
+}  // namespace
+
+TEST_CASE("Bench: gemm gives the rate of every product of a step", "[e2e][bench]") {
+  const nlohmann::json json = run_json(tiny_gemm);
+  CHECK(json["bench"] == "gemm");
+  CHECK(all_positive(json, {"/threads", "/peak_flops/fma", "/step/flop", "/step/fp32/flops",
+                            "/step/bf16/flops", "/step/fp32/seconds", "/step/bf16/seconds"}));
+  std::set<std::string> names;
+  double flop = 0;
+  for (const nlohmann::json& product : json["products"]) {
+    CAPTURE(product.dump());
+    names.insert(product["name"].get<std::string>());
+    CHECK(all_positive(product, {"/m", "/n", "/k", "/times", "/fp32/flops", "/bf16/flops"}));
+    CHECK(is_summary(product["fp32"]["seconds"]));
+    CHECK(is_summary(product["bf16"]["seconds"]));
+    flop += 2 * product["m"].get<double>() * product["n"].get<double>() *
+            product["k"].get<double>() * product["times"].get<double>();
+  }
+  CHECK(names.size() == 15);
+  // 6 N FLOP per token, N the parameters that are multiplied with.
+  const double multiplied = 2.0 * 12 * 32 * 32 + 50 * 32;
+  CHECK(flop == Approx(6 * multiplied * 4 * 8));
+  CHECK(json["step"]["flop"].get<double>() == Approx(flop));
+}
+
+TEST_CASE("Bench: adam stands beside a loop that moves the same bytes", "[e2e][bench]") {
+  const nlohmann::json json = run_json(tiny_adam);
+  CHECK(json["numel"] == 1001);
+  REQUIRE(json["results"].size() == 2);
+  CHECK(json["results"][0]["bytes_per_parameter"] == 28);
+  CHECK(json["results"][1]["bytes_per_parameter"] == 30);
+  for (const nlohmann::json& row : json["results"]) {
+    CHECK(all_positive(row, {"/bytes_per_second", "/move_bytes_per_second", "/of_move"}));
+    CHECK(is_summary(row["seconds"]));
+    CHECK(is_summary(row["move_seconds"]));
+  }
+}
+
+TEST_CASE("Bench: comm measures every collective in both kinds of memory", "[e2e][bench]") {
+  const nlohmann::json json = run_json(tiny_comm);
+  CHECK(json["world_size"] == 2);
+  CHECK(is_summary(json["copy"]["seconds"]));
+  CHECK(all_positive(json, {"/copy/bytes_per_second"}));
+  std::set<std::string> rows;
+  for (const nlohmann::json& row : json["results"]) {
+    CHECK(all_positive(row, {"/bytes_per_second", "/of_copy", "/of_bound"}));
+    CHECK(is_summary(row["seconds"]));
+    rows.insert(fmt::format("{} {} {} {}", row["backend"].get<std::string>(),
+                            row["memory"].get<std::string>(), row["collective"].get<std::string>(),
+                            row["bytes"].get<int>()));
+  }
+  CHECK(rows.size() == json["results"].size());
+  for (const std::string memory : {"segment", "host"}) {
+    for (const std::string collective : {"reduce_scatter", "reduce_scatter in place", "all_gather",
+                                         "all_gather in place", "all_reduce"}) {
+      for (const int bytes : {1024, 100'000}) {
+        CHECK(rows.count(fmt::format("shm {} {} {}", memory, collective, bytes)) == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("Bench: tables carry the ceiling", "[e2e][bench]") {
+  struct Row {
+    Words words;
+    Words texts;
+  };
+  const auto row =
+      GENERATE(Row{tiny_gemm, {"peak loops:", "mlp.c_fc dW", "the ceiling of a step"}},
+               Row{tiny_adam, {"moves the same bytes", "fp32 with bf16 copy"}},
+               Row{tiny_comm, {"Copied by all ranks at once", "of bound", "all_gather in place"}});
+  Launch launch(row.words);
+  CHECK(launch.wait() == 0);
+  for (const std::string& text : row.texts) CHECK_THAT(launch.out(), Contains(text));
+  CHECK_THAT(launch.out(), !Contains("[rank 0]"));
+}
+
+TEST_CASE("Bench: mistakes cost no rank", "[e2e][bench]") {
+  struct Row {
+    Words words;
+    std::string message;
+  };
+  const auto row = GENERATE(
+      Row{{"bench"}, "say what: gemm, comm or adam"},
+      Row{{"bench", "everything"}, "bench everything: say what"},
+      Row{{"bench", "gem"}, "did you mean gemm?"}, Row{{"bench", "gemm", "--runs", "0"}, "--runs"},
+      Row{{"bench", "gemm", "--numel", "5"}, "--numel"},
+      Row{{"bench", "gemm", "--config_name", "gpt9"}, "gpt9"},
+      Row{{"bench", "gemm", "--config_overrides", "n_head=5"}, "n_head"},
+      Row{{"bench", "adam", "--numel", "-1"}, "--numel"},
+      Row{{"--num_gpus", "2", "bench", "adam"}, "leave --num_gpus out"},
+      Row{{"bench", "comm"}, "dstrain --num_gpus 2 bench comm"},
+      Row{{"--num_gpus", "2", "bench", "comm", "--sizes", "4KiB,x"}, "--sizes"},
+      Row{{"--num_gpus", "2", "bench", "comm", "--sizes", "7"}, "less than a float for each of 2"});
+  CAPTURE(row.words);
+  Launch launch(row.words);
+  CHECK(launch.wait() == 2);
+  CHECK_THAT(launch.err(), Contains(row.message) && !Contains("job "));
+  CHECK(launch.out().empty());
+}
+
+TEST_CASE("Bench: help tells the options of all three", "[e2e][bench]") {
+  Launch launch({"bench", "--help"});
+  CHECK(launch.wait() == 0);
+  for (const char* text : {"gemm", "comm", "adam", "--runs", "--json", "--sizes", "--numel"}) {
+    CHECK_THAT(launch.out(), Contains(text));
+  }
+}
