@@ -7,7 +7,9 @@ using profile::Lane;
 using profile::Recording;
 
 void Communication::follow(StreamView compute) const {
-  if (streams_.overlap()) Event::record(compute).wait_on(streams_.communication);
+  if (!streams_.overlap()) return;
+  streams_.communication.check();
+  Event::record(compute).wait_on(streams_.communication);
 }
 
 Communication::Point Communication::now() const {

@@ -25,7 +25,8 @@ class Communication {
   /// Where to launch it.
   [[nodiscard]] StreamView stream() const { return streams_.communication; }
 
-  /// What is launched from now on runs after all that `compute` was given so far.
+  /// What is launched from now on runs after all that `compute` was given so far. Throws what
+  /// communication has failed with by now.
   void follow(StreamView compute) const;
   /// The point after all that was launched so far.
   [[nodiscard]] Point now() const;

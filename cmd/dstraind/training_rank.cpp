@@ -93,18 +93,16 @@ engine::Trainer::Outcome TrainingRank::train() {
                                  return stop_signal() != 0;
                                }},
                           streams_);
-  const engine::Trainer::Outcome outcome = trainer.run();
-  if (timeline_) {
-    // Not through the recorded communicator: its spans are being read.
-    engine::write_profile(*timeline_, setup_.model, *world_.communicator, settings.output.profile,
-                          streams_.communication);
-  }
-  return outcome;
+  return trainer.run();
 }
 
 void TrainingRank::save() {
   engine::save_model(setup_.model, store_, communicator_, setup_.settings.output.directory,
                      streams_);
+  if (!timeline_) return;
+  // Not through the recorded communicator: its spans are being read.
+  engine::write_profile(*timeline_, setup_.model, *world_.communicator,
+                        setup_.settings.output.profile, streams_.communication);
 }
 
 }  // namespace dstrain::cmd

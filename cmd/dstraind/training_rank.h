@@ -37,7 +37,7 @@ class TrainingRank {
   TrainingRank(TrainSetup setup, const WorkerEnv& worker);
 
   engine::Trainer::Outcome train();
-  /// Writes the model to the output directory.
+  /// Writes the model to the output directory, then the profile if there is one.
   void save();
 
  private:

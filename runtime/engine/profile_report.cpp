@@ -1,6 +1,8 @@
 #include "runtime/engine/profile_report.h"
 
-#include <optional>
+#include <array>
+#include <string>
+#include <vector>
 
 #include "runtime/profile/chrome_trace.h"
 
