@@ -7,10 +7,11 @@
 
 #include "cmd/bench/collectives.h"
 #include "cmd/bench/summary.h"
+#include "runtime/base/socket.h"
 #include "runtime/comm/gather_values.h"
 #include "runtime/comm/gloo/gloo_communicator.h"
 #include "runtime/comm/make_communicator.h"
-#include "runtime/comm/shm/shm_communicator.h"
+#include "runtime/comm/mpi/mpi_communicator.h"
 #include "runtime/comm/streaming.h"
 
 namespace dstrain::bench {
@@ -18,25 +19,56 @@ namespace {
 
 struct Backend {
   std::string name;
-  std::unique_ptr<comm::Communicator> communicator;
+  comm::Communicator& communicator;
 };
 
-std::vector<Backend> join_backends(comm::Store& store, const WorkerEnv& worker) {
-  std::vector<Backend> backends;
-  backends.push_back(
-      {"shm", comm::make_shm_communicator(store, {.rank = worker.rank,
-                                                  .size = worker.world_size,
-                                                  .timeout_seconds = worker.timeout_seconds,
-                                                  .name = "bench-shm"})});
-  if (comm::has_gloo()) {
-    backends.push_back(
-        {"gloo", comm::make_gloo_communicator(store, {.rank = worker.rank,
-                                                      .size = worker.world_size,
-                                                      .timeout_seconds = worker.timeout_seconds,
-                                                      .name = "bench-gloo"})});
+/// What the job would train with, and, unless DSTRAIN_COMM chose that, whatever else could do it.
+class Backends {
+ public:
+  explicit Backends(const WorkerEnv& worker) : world_(comm::join_world(worker)) {
+    list_.push_back({default_name(worker), *world_.communicator});
+    if (worker.comm != CommKind::automatic) return;
+    if (comm::has_gloo()) add("gloo", make_gloo(worker));
+    if (worker.mpi_world_size == worker.world_size) add("mpi", make_mpi(worker));
   }
-  return backends;
-}
+
+  [[nodiscard]] std::span<const Backend> list() const { return list_; }
+
+ private:
+  static std::string default_name(const WorkerEnv& worker) {
+    if (worker.comm == CommKind::gloo) return "gloo";
+    if (worker.comm == CommKind::mpi) return "mpi";
+    return worker.local_world_size == worker.world_size ? "shm" : "hierarchical";
+  }
+
+  [[nodiscard]] std::unique_ptr<comm::Communicator> make_gloo(const WorkerEnv& worker) const {
+    const Result<std::string> address =
+        local_address_towards({worker.master_addr, worker.master_port});
+    if (!address.ok()) fail(ErrorCode::comm, "bench comm: {} (MASTER_ADDR)", address.error());
+    return comm::make_gloo_communicator(*world_.store, {.rank = worker.rank,
+                                                        .size = worker.world_size,
+                                                        .timeout_seconds = worker.timeout_seconds,
+                                                        .name = "bench",
+                                                        .address = address.value()});
+  }
+
+  [[nodiscard]] std::unique_ptr<comm::Communicator> make_mpi(const WorkerEnv& worker) const {
+    return comm::make_mpi_communicator(comm::open_mpi(), *world_.store,
+                                       {.rank = worker.rank,
+                                        .size = worker.world_size,
+                                        .timeout_seconds = worker.timeout_seconds,
+                                        .name = "bench"});
+  }
+
+  void add(std::string name, std::unique_ptr<comm::Communicator> communicator) {
+    list_.push_back({std::move(name), *communicator});
+    others_.push_back(std::move(communicator));
+  }
+
+  comm::World world_;
+  std::vector<std::unique_ptr<comm::Communicator>> others_;
+  std::vector<Backend> list_;
+};
 
 /// One row of the table; `seconds` run by run, of the slowest rank.
 struct Row {
@@ -104,8 +136,8 @@ void measure_size(const Backend& backend,
                   Copying& copying,
                   std::vector<Row>& rows) {
   Stream stream(Stream::Mode::inline_on_caller);
-  Stopwatch stopwatch(*backend.communicator);
-  const CollectiveBuffers buffers(*backend.communicator, memory, bytes, stream);
+  Stopwatch stopwatch(backend.communicator);
+  const CollectiveBuffers buffers(backend.communicator, memory, bytes, stream);
   const std::size_t first = rows.size();
   for (std::size_t i = 0; i < all_collectives().size(); ++i) {
     rows.push_back({backend.name, memory_name, i, bytes, {}});
@@ -120,12 +152,12 @@ void measure_size(const Backend& backend,
 }
 
 std::vector<Row> measure(const Options& options,
-                         const std::vector<Backend>& backends,
+                         std::span<const Backend> backends,
                          Copying& copying) {
   HostMemory host;
   std::vector<Row> rows;
   for (const Backend& backend : backends) {
-    MemoryResource& own = backend.communicator->memory();
+    MemoryResource& own = backend.communicator.memory();
     const bool has_own = dynamic_cast<HostMemory*>(&own) == nullptr;
     for (const Bytes bytes : options.sizes) {
       if (has_own) measure_size(backend, "segment", own, bytes, options, copying, rows);
@@ -201,14 +233,13 @@ std::string as_table(const Options& options,
 }  // namespace
 
 std::string run_comm(const Options& options, const WorkerEnv& worker) {
-  const comm::World world = comm::join_world(worker);
-  const std::vector<Backend> backends = join_backends(*world.store, worker);
+  const Backends backends(worker);
   Stream stream(Stream::Mode::inline_on_caller);
   Copying copying(std::ranges::max(options.sizes), worker.world_size, stream);
-  Stopwatch warm_up(*world.communicator);
+  Stopwatch warm_up(backends.list().front().communicator);
   copying.run(warm_up);
   copying.forget();
-  const std::vector<Row> rows = measure(options, backends, copying);
+  const std::vector<Row> rows = measure(options, backends.list(), copying);
   if (worker.rank != 0) return {};
   return options.json ? as_json(options, worker, copying, rows) + "\n"
                       : as_table(options, worker, copying, rows);

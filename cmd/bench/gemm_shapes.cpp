@@ -1,14 +1,10 @@
 #include "cmd/bench/gemm_shapes.h"
 
-#include <algorithm>
+#include "runtime/model/gpt2_head.h"
+#include "runtime/model/gpt2_head_parts.h"
 
 namespace dstrain::bench {
 namespace {
-
-/// As the head does: 256 rows at a time, or more when 4 Mi logits hold them.
-std::int64_t head_rows(std::int64_t rows, std::int64_t vocabulary) {
-  return std::min(rows, std::max<std::int64_t>(256, (std::int64_t{1} << 22) / vocabulary));
-}
 
 struct Linear {
   std::string name;
@@ -39,28 +35,55 @@ void add_linear(std::vector<GemmShape>& shapes, const Linear& linear) {
                     .k = rows,
                     .times = times,
                     .a_transposed = true,
-                    .weight_gradient = true});
+                    .f32_out = true,
+                    .accumulate = true});
 }
 
-/// logits = x E^T with E (vocabulary, channels): logits, then dx = dlogits E, then
-/// dE += dlogits^T x.
-void add_head(std::vector<GemmShape>& shapes, const Linear& head) {
-  const auto& [name, rows, channels, vocabulary, times] = head;
-  shapes.push_back({.name = name + " forward",
+/// A chunk of rows and a piece of the vocabulary, as the head takes them at a time.
+struct HeadPiece {
+  std::int64_t rows;
+  std::int64_t channels;
+  std::int64_t columns;
+  double times;
+};
+
+HeadPiece head_piece(const model::Gpt2Config& config, std::int64_t rows) {
+  Arena nothing;  // only sizes are asked for
+  const std::int64_t chunk = model::Gpt2Head::chunk_rows(rows);
+  const model::Gpt2HeadSpace space(nothing, {chunk, config.n_embd, config.vocab_size, DType::f32});
+  const std::int64_t columns = space.logits.width(0);
+  return {chunk, config.n_embd, columns,
+          static_cast<double>(rows) / static_cast<double>(chunk) *
+              static_cast<double>(config.vocab_size) / static_cast<double>(columns)};
+}
+
+/// logits = x E^T with E (columns, channels), then dx += dlogits E, then dE += dlogits^T x.
+void add_head(std::vector<GemmShape>& shapes, const HeadPiece& piece) {
+  const auto& [rows, channels, columns, times] = piece;
+  shapes.push_back({.name = "head forward",
                     .m = rows,
-                    .n = vocabulary,
+                    .n = columns,
                     .k = channels,
                     .times = times,
-                    .b_transposed = true});
-  shapes.push_back(
-      {.name = name + " dX", .m = rows, .n = channels, .k = vocabulary, .times = times});
-  shapes.push_back({.name = name + " dW",
-                    .m = vocabulary,
+                    .b_transposed = true,
+                    .f32_out = true});
+  shapes.push_back({.name = "head dX",
+                    .m = rows,
+                    .n = channels,
+                    .k = columns,
+                    .times = times,
+                    .f32_a = true,
+                    .f32_out = true,
+                    .accumulate = true});
+  shapes.push_back({.name = "head dW",
+                    .m = columns,
                     .n = channels,
                     .k = rows,
                     .times = times,
                     .a_transposed = true,
-                    .weight_gradient = true});
+                    .f32_a = true,
+                    .f32_out = true,
+                    .accumulate = true});
 }
 
 }  // namespace
@@ -73,9 +96,7 @@ std::vector<GemmShape> gemm_shapes(const model::Gpt2Config& config, std::int64_t
   add_linear(shapes, {"attn.c_proj", rows, channels, channels, layers});
   add_linear(shapes, {"mlp.c_fc", rows, channels, config.n_inner, layers});
   add_linear(shapes, {"mlp.c_proj", rows, config.n_inner, channels, layers});
-  const std::int64_t chunk = head_rows(rows, config.vocab_size);
-  add_head(shapes, {"head", chunk, channels, config.vocab_size,
-                    static_cast<double>(rows) / static_cast<double>(chunk)});
+  add_head(shapes, head_piece(config, rows));
   return shapes;
 }
 
@@ -83,16 +104,16 @@ ops::MatmulArgs product_of(const GemmShape& shape, DType dtype) {
   const auto view = [](DType type, Shape sizes) {
     return TensorView(nullptr, type, sizes);
   };
-  const auto matrix = [&](std::int64_t rows, std::int64_t columns, bool transposed) {
-    return view(dtype, transposed ? Shape{columns, rows} : Shape{rows, columns});
+  const auto matrix = [&](DType type, std::int64_t rows, std::int64_t columns, bool transposed) {
+    return view(type, transposed ? Shape{columns, rows} : Shape{rows, columns});
   };
-  return {.a = matrix(shape.m, shape.k, shape.a_transposed),
-          .b = matrix(shape.k, shape.n, shape.b_transposed),
-          .out = view(shape.weight_gradient ? DType::f32 : dtype, {shape.m, shape.n}),
+  return {.a = matrix(shape.f32_a ? DType::f32 : dtype, shape.m, shape.k, shape.a_transposed),
+          .b = matrix(dtype, shape.k, shape.n, shape.b_transposed),
+          .out = matrix(shape.f32_out ? DType::f32 : dtype, shape.m, shape.n, false),
           .bias = shape.bias ? view(dtype, {shape.n}) : TensorView(),
           .a_transposed = shape.a_transposed,
           .b_transposed = shape.b_transposed,
-          .accumulate = shape.weight_gradient,
+          .accumulate = shape.accumulate,
           .workspace = {}};
 }
 

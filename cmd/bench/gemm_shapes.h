@@ -17,7 +17,9 @@ struct GemmShape {
   bool a_transposed = false;
   bool b_transposed = false;
   bool bias = false;
-  bool weight_gradient = false;  ///< f32 in either precision, added to what is there
+  bool f32_a = false;    ///< in either precision: gradients of logits
+  bool f32_out = false;  ///< in either precision: logits and gradients of weights
+  bool accumulate = false;
 
   [[nodiscard]] double flops() const {
     return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);

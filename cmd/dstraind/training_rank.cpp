@@ -36,8 +36,8 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker)
                                                   : Stream::Mode::inline_on_caller),
       streams_(setup_.store.overlap.enabled ? Streams(compute_, communication_)
                                             : Streams(compute_)),
-      memory_(worker.device_memory_bytes),
       world_(comm::join_world(worker)),
+      memory_(worker.device_memory_bytes, world_.communicator->memory()),
       timeline_(make_timeline(setup_, clock_)),
       recorded_(record(*world_.communicator, timeline_.get())),
       communicator_(recorded_ ? *recorded_ : *world_.communicator),

@@ -12,14 +12,15 @@
 
 namespace dstrain::cmd {
 
-/// The device's memory, counted by category and bounded by the budget.
+/// The device's memory, counted by category and bounded by the budget. What collectives move is
+/// taken from `shared`, where they need not stage it.
 struct DeviceMemory {
-  explicit DeviceMemory(Bytes limit)
-      : parameters(host, ledger, {MemoryCategory::parameters, limit}),
-        gradients(host, ledger, {MemoryCategory::gradients, limit}),
+  DeviceMemory(Bytes limit, MemoryResource& shared)
+      : parameters(shared, ledger, {MemoryCategory::parameters, limit}),
+        gradients(shared, ledger, {MemoryCategory::gradients, limit}),
         optimizer(host, ledger, {MemoryCategory::optimizer, limit}),
         activations(host, ledger, {MemoryCategory::activations, limit}),
-        buffers(host, ledger, {MemoryCategory::buffers, limit}) {}
+        buffers(shared, ledger, {MemoryCategory::buffers, limit}) {}
   HostMemory host;
   MemoryLedger ledger;
   TrackedMemory parameters;
@@ -46,8 +47,8 @@ class TrainingRank {
   Stream compute_{Stream::Mode::inline_on_caller};
   Stream communication_;  ///< used only when communication overlaps
   Streams streams_;
-  DeviceMemory memory_;
   comm::World world_;
+  DeviceMemory memory_;
   std::unique_ptr<profile::Timeline> timeline_;             ///< null without --profile
   std::unique_ptr<engine::RecordedCommunicator> recorded_;  ///< likewise
   comm::Communicator& communicator_;

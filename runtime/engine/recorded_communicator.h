@@ -13,6 +13,7 @@ class RecordedCommunicator final : public comm::Communicator {
 
   [[nodiscard]] int rank() const override { return inner_.rank(); }
   [[nodiscard]] int size() const override { return inner_.size(); }
+  [[nodiscard]] MemoryResource& memory() override { return inner_.memory(); }
   void all_gather(TensorView shard, TensorView whole, StreamView stream) override;
   void reduce_scatter(TensorView whole, TensorView shard, StreamView stream) override;
   void all_reduce(TensorView values, StreamView stream) override;

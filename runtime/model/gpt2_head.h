@@ -18,10 +18,11 @@ class Gpt2Head final : public Unit {
   void forward(const UnitCall& call, StreamView stream) const override;
   /// Loss and gradients in one go.
   void backward(const UnitCall& call, StreamView stream) const override;
+  /// R: how many of `rows` rows are worked on at a time.
+  static std::int64_t chunk_rows(std::int64_t rows);
 
  private:
   struct Chunk;
-  static std::int64_t chunk_rows(std::int64_t rows);
   Gpt2HeadSpace cut_space(Arena& arena, std::int64_t rows) const;
   [[nodiscard]] Chunk cut_chunk(const UnitCall& call, std::int64_t begin) const;
   void compute_logits(const UnitCall& call, const Chunk& chunk, StreamView stream) const;

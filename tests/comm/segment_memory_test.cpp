@@ -1,6 +1,8 @@
 #include "runtime/comm/shm/segment_memory.h"
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include <catch2/catch.hpp>
 
@@ -13,23 +15,23 @@ using namespace dstrain;
 
 namespace {
 
-comm::Segment segment_of_one(Bytes heap_bytes) {
-  return comm::Segment::create(1, heap_bytes);
+std::shared_ptr<const comm::Segment> segment_of_one(Bytes heap_bytes) {
+  return std::make_shared<const comm::Segment>(comm::Segment::create(1, heap_bytes));
 }
 
 }  // namespace
 
 TEST_CASE("SegmentMemory: blocks are aligned and apart and writable", "[comm][memory]") {
   Stream stream(Stream::Mode::inline_on_caller);
-  const comm::Segment segment = segment_of_one(16 * mebibyte);
-  comm::SegmentMemory memory(segment.heap(0));
+  const auto segment = segment_of_one(16 * mebibyte);
+  comm::SegmentMemory memory(segment, 0);
   std::vector<Buffer> blocks;
   for (const Bytes bytes :
        {Bytes{0}, Bytes{1}, Bytes{65}, 2 * mebibyte - 1, 2 * mebibyte, 5 * mebibyte, Bytes{64}}) {
     blocks.emplace_back(bytes, memory, stream);
     const std::span<std::byte> block = blocks.back().bytes();
     CHECK(reinterpret_cast<std::uintptr_t>(block.data()) % 64 == 0);
-    CHECK(memory.offset_of(block.data()) == block.data() - segment.heap(0).data());
+    CHECK(memory.offset_of(block.data()) == block.data() - segment->heap(0).data());
     std::memset(block.data(), static_cast<int>(blocks.size()), block.size());
   }
   for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -41,8 +43,8 @@ TEST_CASE("SegmentMemory: blocks are aligned and apart and writable", "[comm][me
 TEST_CASE("SegmentMemory: freed blocks are used again once their stream is done",
           "[comm][memory]") {
   const auto mode = GENERATE(Stream::Mode::inline_on_caller, Stream::Mode::worker_thread);
-  const comm::Segment segment = segment_of_one(8 * mebibyte);
-  comm::SegmentMemory memory(segment.heap(0));
+  const auto segment = segment_of_one(8 * mebibyte);
+  comm::SegmentMemory memory(segment, 0);
   Stream stream(mode);
   const Bytes bytes = GENERATE(100, 6 * mebibyte);
   const std::byte* const first = Buffer(bytes, memory, stream).bytes().data();
@@ -55,8 +57,8 @@ TEST_CASE("SegmentMemory: freed blocks are used again once their stream is done"
 
 TEST_CASE("SegmentMemory: a full heap says how full", "[comm][memory]") {
   Stream stream(Stream::Mode::inline_on_caller);
-  const comm::Segment segment = segment_of_one(8 * mebibyte);
-  comm::SegmentMemory memory(segment.heap(0));
+  const auto segment = segment_of_one(8 * mebibyte);
+  comm::SegmentMemory memory(segment, 0);
   const Buffer block(6 * mebibyte, memory, stream);
   const Bytes more = GENERATE(3 * mebibyte, std::numeric_limits<Bytes>::max());
   CHECK_THROWS_WITH(memory.allocate(more, stream),
@@ -65,13 +67,30 @@ TEST_CASE("SegmentMemory: a full heap says how full", "[comm][memory]") {
 }
 
 TEST_CASE("SegmentMemory: knows what is elsewhere", "[comm][memory]") {
-  const comm::Segment segment = comm::Segment::create(2, 2 * mebibyte);
-  const comm::SegmentMemory memory(segment.heap(0));
+  const auto segment =
+      std::make_shared<const comm::Segment>(comm::Segment::create(2, 2 * mebibyte));
+  const comm::SegmentMemory memory(segment, 0);
   const std::byte elsewhere{};
   CHECK_FALSE(memory.offset_of(nullptr));
   CHECK_FALSE(memory.offset_of(&elsewhere));
-  CHECK_FALSE(memory.offset_of(segment.heap(1).data()));
-  CHECK(memory.offset_of(segment.heap(1).data() - 1) == 2 * mebibyte - 1);
+  CHECK_FALSE(memory.offset_of(segment->heap(1).data()));
+  CHECK(memory.offset_of(segment->heap(1).data() - 1) == 2 * mebibyte - 1);
+}
+
+TEST_CASE("SegmentMemory: a block may be freed after the memory has gone", "[comm][memory]") {
+  Stream stream(Stream::Mode::worker_thread);
+  std::atomic<bool> gone{false};
+  auto memory = std::make_unique<comm::SegmentMemory>(segment_of_one(8 * mebibyte), 0);
+  {
+    const Buffer block(3 * mebibyte, *memory, stream);
+    stream.launch([&gone, bytes = block.bytes()] {
+      while (!gone) std::this_thread::yield();
+      std::memset(bytes.data(), 1, bytes.size());
+    });
+  }
+  memory.reset();
+  gone = true;
+  CHECK_NOTHROW(stream.synchronize());
 }
 
 TEST_CASE("Communicator memory: a ledger counts it and bounds it", "[comm][memory]") {

@@ -32,7 +32,8 @@ struct Header {
   friend bool operator==(const Header&, const Header&) = default;
 };
 
-/// Where the parts begin: header and group, members, exhibits, channels, slots, channel slots, heaps.
+/// Where the parts begin: header and group, members, exhibits, channels, slots, channel slots,
+/// heaps.
 struct Layout {
   Layout(std::int64_t size, Bytes heap_bytes)
       : members(page_bytes),

@@ -1,19 +1,19 @@
 #pragma once
-#include <mutex>
+#include <memory>
 #include <optional>
-#include <span>
 
-#include "runtime/comm/shm/free_ranges.h"
+#include "runtime/comm/shm/segment.h"
 #include "runtime/device/memory_resource.h"
 
 namespace dstrain::comm {
 
-/// A rank's own part of a segment as a memory resource. Large blocks lie in pages of 2 MiB where
-/// the system gives them to shared memory, and their pages go back to it when they are freed.
+/// A rank's heap of a segment as a memory resource. Large blocks lie in pages of 2 MiB where the
+/// system gives them to shared memory, and their pages go back to it when they are freed.
 class SegmentMemory final : public MemoryResource {
  public:
-  /// `heap` starts at a multiple of 2 MiB, reads as zeros and outlives this.
-  explicit SegmentMemory(std::span<std::byte> heap);
+  /// Blocks that are freed on a worker stream may outlive this by the time the stream takes: the
+  /// segment stays mapped until then.
+  SegmentMemory(std::shared_ptr<const Segment> segment, int rank);
   std::byte* allocate(Bytes bytes, StreamView stream) override;
   void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept override;
 
@@ -21,11 +21,8 @@ class SegmentMemory final : public MemoryResource {
   [[nodiscard]] std::optional<Bytes> offset_of(const std::byte* address) const;
 
  private:
-  void release(std::byte* address, Bytes bytes);
-
-  std::span<std::byte> heap_;
-  std::mutex mutex_;
-  FreeRanges free_;
+  struct Heap;
+  std::shared_ptr<Heap> heap_;  // shared with the frees that streams have yet to do
 };
 
 }  // namespace dstrain::comm

@@ -45,11 +45,11 @@ struct ShmCommunicator::Offsets {
 
 ShmCommunicator::ShmCommunicator(Segment segment, Meeting::Options options)
     : HostCommunicator({options.rank, static_cast<int>(segment.members().size())}),
-      segment_(std::move(segment)),
-      memory_(segment_.heap(options.rank)),
+      segment_(std::make_shared<const Segment>(std::move(segment))),
+      memory_(segment_, options.rank),
       options_(options),
-      meeting_(segment_.group(), segment_.members(), options),
-      shown_(segment_.members().size()) {
+      meeting_(segment_->group(), segment_->members(), options),
+      shown_(segment_->members().size()) {
   meeting_.announce({Operation::join, DType::u8, 0, 0});
   meeting_.meet();
 }
@@ -70,13 +70,13 @@ ShmCommunicator::Part ShmCommunicator::part_of(int rank, Bytes bytes) const {
 void ShmCommunicator::announce(const Call& call, const TensorView& tensor, Shows shows) {
   meeting_.announce(call);
   const Bytes offset = memory_.offset_of(tensor.data()).value_or(Exhibit::staged);
-  segment_.exhibit(rank()).in_heap[++operation_ % 2] =
+  segment_->exhibit(rank()).in_heap[++operation_ % 2] =
       shows == Shows::tensor ? offset : Exhibit::nothing;
 }
 
 /// Whether what this rank shows goes through its slot.
 bool ShmCommunicator::stages() const {
-  return segment_.exhibit(rank()).in_heap[operation_ % 2] == Exhibit::staged;
+  return segment_->exhibit(rank()).in_heap[operation_ % 2] == Exhibit::staged;
 }
 
 /// The first tick; then it is known where everybody's tensor lies.
@@ -85,8 +85,8 @@ void ShmCommunicator::meet() {
   any_staged_ = false;
   any_in_place_ = false;
   for (int r = 0; r < size(); ++r) {
-    const Bytes offset = segment_.exhibit(r).in_heap[operation_ % 2];
-    shown_[static_cast<std::size_t>(r)] = offset < 0 ? nullptr : segment_.heap(r).data() + offset;
+    const Bytes offset = segment_->exhibit(r).in_heap[operation_ % 2];
+    shown_[static_cast<std::size_t>(r)] = offset < 0 ? nullptr : segment_->heap(r).data() + offset;
     any_staged_ = any_staged_ || offset == Exhibit::staged;
     any_in_place_ = any_in_place_ || offset >= 0;
   }
@@ -206,12 +206,12 @@ void ShmCommunicator::run_broadcast(const Call& call, TensorView values) {
 
 void ShmCommunicator::run_send(const Call& call, TensorView values) {
   meeting_.announce_pairwise(call);
-  Channel& channel = segment_.channel(rank(), call.peer);
+  Channel& channel = segment_->channel(rank(), call.peer);
   for (Bytes at = 0; at == 0 || at < values.bytes(); at += channel_slot_bytes) {
     const std::uint32_t piece = channel.sent.count;
     meeting_.wait_for_peer(channel.received, piece - 1, call.peer);  // one of two slots is free
     channel.calls[piece % 2] = call;
-    copy_bytes(values.data() + at, segment_.channel_slot(rank(), call.peer, piece),
+    copy_bytes(values.data() + at, segment_->channel_slot(rank(), call.peer, piece),
                std::min(channel_slot_bytes, values.bytes() - at));
     channel.sent.raise();
   }
@@ -219,12 +219,12 @@ void ShmCommunicator::run_send(const Call& call, TensorView values) {
 
 void ShmCommunicator::run_receive(const Call& call, TensorView values) {
   meeting_.announce_pairwise(call);
-  Channel& channel = segment_.channel(call.peer, rank());
+  Channel& channel = segment_->channel(call.peer, rank());
   for (Bytes at = 0; at == 0 || at < values.bytes(); at += channel_slot_bytes) {
     const std::uint32_t piece = channel.received.count;
     meeting_.wait_for_peer(channel.sent, piece + 1, call.peer);
     meeting_.check_message(channel.calls[piece % 2]);
-    copy_bytes(segment_.channel_slot(call.peer, rank(), piece), values.data() + at,
+    copy_bytes(segment_->channel_slot(call.peer, rank(), piece), values.data() + at,
                std::min(channel_slot_bytes, values.bytes() - at));
     channel.received.raise();
   }

@@ -50,14 +50,14 @@ class ShmCommunicator final : public HostCommunicator {
   template <class Fill, class Take>
   void run_rounds(Rounds rounds, const Fill& fill, const Take& take);
   [[nodiscard]] bool stages() const;
-  [[nodiscard]] std::byte* slot(int rank) const { return segment_.slot(rank, round_); }
+  [[nodiscard]] std::byte* slot(int rank) const { return segment_->slot(rank, round_); }
   [[nodiscard]] const std::byte* seen(int rank, const std::byte* own, Offsets offsets) const;
   void reduce_small(const Call& call, const TensorView& values);
   void reduce_large(const Call& call, const TensorView& values);
   [[nodiscard]] Part part_of(int rank, Bytes bytes) const;
   void sum_part(std::byte* values, Bytes at, Part part);
 
-  Segment segment_;
+  std::shared_ptr<const Segment> segment_;  // shared with the frees of memory_
   SegmentMemory memory_;
   Meeting::Options options_;
   Meeting meeting_;
