@@ -16,6 +16,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 constexpr const char* mpirun = "/usr/bin/mpirun.openmpi";
+constexpr const char* plugin_path = "LD_LIBRARY_PATH=" DSTRAIN_PLUGIN_FOLDER;
 
 void skip_without_mpi() {
   if (comm::has_mpi() && std::filesystem::exists(mpirun)) return;
@@ -26,7 +27,7 @@ void skip_without_mpi() {
 Program under_mpirun(int ranks, std::vector<std::string> tail, std::vector<std::string> variables) {
   // OpenMPI leaves memory behind, which the address sanitizer would tell.
   Program program{{mpirun, "-np", std::to_string(ranks), "--oversubscribe", "--bind-to", "none"},
-                  {"ASAN_OPTIONS=detect_leaks=0", "PATH=/usr/bin:/bin", "HOME=/tmp",
+                  {plugin_path, "ASAN_OPTIONS=detect_leaks=0", "PATH=/usr/bin:/bin", "HOME=/tmp",
                    "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
                    "OMP_NUM_THREADS=1", fmt::format("{}=127.0.0.1", env::master_addr),
                    fmt::format("{}={}", env::master_port, free_port()),
@@ -90,7 +91,7 @@ TEST_CASE("MpiCommunicator: one process that mpirun has not started is told", "[
     place.port = port;
     std::vector<std::string> environment = environment_of(place);
     environment.insert(environment.end(),
-                       {"DSTRAIN_COMM=mpi", "HOME=/tmp", "ASAN_OPTIONS=detect_leaks=0",
+                       {"DSTRAIN_COMM=mpi", plugin_path, "HOME=/tmp", "ASAN_OPTIONS=detect_leaks=0",
                         "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"});
     ranks.emplace_back(Program{{DSTRAIN_COMM_RANK, "once"}, environment});
   }

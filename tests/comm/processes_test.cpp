@@ -8,6 +8,7 @@
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/gloo/gloo_communicator.h"
 #include "tests/support/rank_process.h"
+#include "tests/support/skip.h"
 
 using namespace dstrain;
 using Catch::Matchers::Contains;
@@ -70,11 +71,10 @@ TEST_CASE("Processes: meet and add up and split", "[comm]") {
   }
 }
 
-TEST_CASE("Processes: a killed rank is named by the others", "[comm]") {
-  const auto [nodes, kind] = GENERATE(table<std::vector<int>, std::string>(
-      {{{3}, "shm"}, {{3}, "gloo"}, {{2, 1}, "auto"}, {{1, 2}, "auto"}}));
+namespace {
+
+void check_killed(const std::vector<int>& nodes, const std::string& kind) {
   CAPTURE(nodes, kind);
-  if (!can_run(nodes, kind)) return;
   auto ranks = start({.ranks_per_node = nodes, .mode = "forever", .comm = kind});
   for (RankProcess& process : ranks) REQUIRE(process.read_line() == "running");
   const int pid = ranks[2].pid();
@@ -86,6 +86,19 @@ TEST_CASE("Processes: a killed rank is named by the others", "[comm]") {
     CHECK(ranks[rank].wait() == status::failed);
   }
   CHECK(ranks[2].wait() == -SIGKILL);
+}
+
+}  // namespace
+
+TEST_CASE("Processes: a killed rank is named by the others", "[comm]") {
+  check_killed({3}, "shm");
+}
+
+TEST_CASE("Processes: a killed rank is named over gloo", "[comm]") {
+  if (!comm::has_gloo()) test::skip("this build has no gloo (libgloo-dev)");
+  check_killed({3}, "gloo");
+  check_killed({2, 1}, "auto");
+  check_killed({1, 2}, "auto");
 }
 
 TEST_CASE("Processes: a rank that never comes is named", "[comm]") {
