@@ -74,8 +74,8 @@ engine::Trainer::Outcome TrainingRank::train() {
   std::optional<monitor::MetricsFile> metrics;
   if (worker_.rank == 0) metrics.emplace(settings.output.directory + "/metrics.jsonl");
   if (timeline_) {
-    communicator_.barrier(streams_.communication);
-    timeline_->set_origin();
+    world_.communicator->barrier(streams_.communication);
+    timeline_->restart();
   }
   engine::Trainer trainer({.settings = settings,
                            .model = setup_.model,

@@ -12,6 +12,7 @@ class Ring {
   explicit Ring(std::size_t capacity) : values_(capacity) {}
 
   void push(const T& value) { values_[place(pushed_++)] = value; }
+  void clear() { pushed_ = 0; }
   /// How many were pushed so far; those from first_kept() on are still there.
   [[nodiscard]] std::int64_t pushed() const { return pushed_; }
   [[nodiscard]] std::int64_t first_kept() const {

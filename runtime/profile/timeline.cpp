@@ -1,6 +1,20 @@
 #include "runtime/profile/timeline.h"
 
 namespace dstrain::profile {
+namespace {
+
+/// Those of number `begin` and later that are still kept, copied to `buffer`.
+std::span<const Span> since(std::int64_t begin,
+                            const Ring<Span>& spans,
+                            std::vector<Span>& buffer) {
+  buffer.clear();
+  for (std::int64_t i = std::max(begin, spans.first_kept()); i < spans.pushed(); ++i) {
+    buffer.push_back(spans[i]);
+  }
+  return buffer;
+}
+
+}  // namespace
 
 Timeline::Timeline(const Clock& clock, std::size_t spans_per_lane)
     : clock_(clock),
@@ -11,15 +25,23 @@ Timeline::Timeline(const Clock& clock, std::size_t spans_per_lane)
   communication_.reserve(spans_per_lane);
 }
 
+void Timeline::restart() {
+  for (Ring<Span>& lane : lanes_) lane.clear();
+  steps_.clear();
+  total_ = {};
+  origin_ = clock_.now_seconds();
+}
+
 void Timeline::begin_step(std::int64_t step) {
   step_ = step;
   step_begin_ = now();
-  for (std::size_t i = 0; i < lane_count; ++i) first_of_step_[i] = lanes_[i].pushed();
+  compute_begin_ = lane(Lane::compute).pushed();
+  communication_begin_ = lane(Lane::communication).pushed();
 }
 
 void Timeline::end_step() {
-  StepTimes times = add_up(of_this_step(Lane::compute, compute_),
-                           of_this_step(Lane::communication, communication_));
+  StepTimes times = add_up(since(compute_begin_, lane(Lane::compute), compute_),
+                           since(communication_begin_, lane(Lane::communication), communication_));
   const Span span{step_begin_, now(), step_, Activity::step};
   record(Lane::compute, span);
   times.step = step_;
@@ -27,15 +49,6 @@ void Timeline::end_step() {
   steps_.push(times);
   total_ += times;
   ++total_.step;
-}
-
-std::span<const Span> Timeline::of_this_step(Lane lane, std::vector<Span>& buffer) const {
-  const Ring<Span>& spans = lanes_[static_cast<std::size_t>(lane)];
-  buffer.clear();
-  const std::int64_t first =
-      std::max(spans.first_kept(), first_of_step_[static_cast<std::size_t>(lane)]);
-  for (std::int64_t i = first; i < spans.pushed(); ++i) buffer.push_back(spans[i]);
-  return buffer;
 }
 
 }  // namespace dstrain::profile

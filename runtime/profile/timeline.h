@@ -19,9 +19,9 @@ class Timeline {
   static constexpr std::size_t steps_kept = std::size_t{1} << 12;
   explicit Timeline(const Clock& clock, std::size_t spans_per_lane = spans_kept);
 
-  /// Now is time 0. To be called on all ranks right after they have met, so that their times
-  /// compare.
-  void set_origin() { origin_ = clock_.now_seconds(); }
+  /// Forgets everything; now is time 0. To be called on all ranks right after they have met, so
+  /// that their times compare.
+  void restart();
   [[nodiscard]] double now() const { return clock_.now_seconds() - origin_; }
   void record(Lane lane, const Span& span) { lanes_[static_cast<std::size_t>(lane)].push(span); }
 
@@ -37,9 +37,6 @@ class Timeline {
   [[nodiscard]] const StepTimes& total() const { return total_; }
 
  private:
-  /// Spans of a lane since begin_step() that are still kept, copied to `buffer`.
-  std::span<const Span> of_this_step(Lane lane, std::vector<Span>& buffer) const;
-
   const Clock& clock_;
   double origin_;
   std::array<Ring<Span>, lane_count> lanes_;
@@ -47,7 +44,8 @@ class Timeline {
   StepTimes total_;
   std::int64_t step_ = 0;
   double step_begin_ = 0;
-  std::array<std::int64_t, lane_count> first_of_step_{};
+  std::int64_t compute_begin_ = 0;  ///< number of the step's first span
+  std::int64_t communication_begin_ = 0;
   std::vector<Span> compute_;  ///< room for add_up()
   std::vector<Span> communication_;
 };

@@ -134,15 +134,12 @@ TEST_CASE("profile: it changes no result", "[e2e][profile]") {
 TEST_CASE("profile: a file that cannot be written is found before a rank starts",
           "[e2e][profile]") {
   const test::TempDir folder;
-  const struct {
-    std::string path;
-    std::string problem;
-  } row = GENERATE_COPY(values<decltype(row)>(
+  const auto [name, problem] = GENERATE(table<std::string, std::string>(
       {{"absent/profile.json", "there is no such directory"}, {"", "is no regular file"}}));
-  const std::string path = (folder.path() / row.path).string();
+  const std::string path = (folder.path() / name).string();
   const test::TrainRun run =
       test::run_train(2, ds_config(0, false), folder.path() / "out", golden_run(path));
   CHECK(run.status == 2);
   CHECK(run.out.empty());
-  CHECK(run.err.find("--profile " + path + ": " + row.problem) != std::string::npos);
+  CHECK(run.err.find("--profile " + path + ": " + problem) != std::string::npos);
 }

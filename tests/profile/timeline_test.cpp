@@ -50,8 +50,9 @@ TEST_CASE("StepTimes: without overlap all communication is exposed", "[profile]"
 TEST_CASE("Timeline: a step is added up from its own spans", "[profile]") {
   test::HandClock clock;
   Timeline timeline(clock);
+  timeline.record(Lane::compute, {1, 2, 0, Activity::forward});
   clock.now = 200;
-  timeline.set_origin();
+  timeline.restart();
   for (int step = 1; step <= 2; ++step) {
     timeline.begin_step(step);
     {
