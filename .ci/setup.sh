@@ -13,7 +13,9 @@ packages=(
   g++ cmake ninja-build ccache
   nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
   libdnnl-dev ocl-icd-opencl-dev # oneDNN's CMake package asks for OpenCL
-  catch2
+  libgloo-dev                    # communication between nodes; the build does without, and says so
+  libopenmpi-dev openmpi-bin     # likewise, for jobs that mpirun starts
+  catch2 iproute2                # tests; iproute2 for nodes that network namespaces stand in for
 )
 
 say() { printf '== %s\n' "$*"; }

@@ -11,7 +11,8 @@ namespace dstrain::ops {
 namespace {
 
 // Tiles are (keys, queries): sixteen queries run side by side, so that the softmax over keys needs
-// no sums across lanes, and neither keys nor values are ever transposed.
+// no sums across lanes, and neither keys nor values are ever transposed. Scores are scaled so that
+// probabilities are powers of two: 2^(scaled score - log2 sum).
 
 /// Running softmax of the queries of a block, in powers of two.
 struct RunningSoftmax {
@@ -79,11 +80,6 @@ void softmax_kernel(ScoreTile& tile, bool diagonal, RunningSoftmax& softmax) {
   }
 }
 
-DSTRAIN_SIMD_CLONES
-void multiply_kernel(float* __restrict values, const float* __restrict by, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) values[i] *= by[i];
-}
-
 /// outputs (D', 64) columns are divided by their sums.
 DSTRAIN_SIMD_CLONES
 void divide_kernel(float* outputs, const float* sums, std::int64_t rows) {
@@ -104,17 +100,29 @@ struct QueryBlock {
   std::int64_t block;
 };
 
-void drop_weights(const QueryBlock& q, std::int64_t key_tile, ScoreTile& weights) {
-  ScoreTile drawn;
-  ScoreTile multipliers;
+DSTRAIN_SIMD_CLONES
+void draw_kernel(const QueryBlock& q, std::int64_t key_tile, ScoreTile& multipliers) {
   for (std::int64_t i = 0; i < attention_block; ++i) {
     dropout_multipliers(
         q.site, q.head / q.layout.heads,
         score_dropout_group(q.layout, q.head, q.block * attention_block + i, key_tile),
-        drawn.row(i));
+        multipliers.row(i));
   }
+}
+
+DSTRAIN_SIMD_CLONES
+void multiply_kernel(ScoreTile& weights, const ScoreTile& by) {
+  for (std::int64_t i = 0; i < attention_block * attention_block; ++i) {
+    weights.values[i] *= by.values[i];
+  }
+}
+
+void drop_weights(const QueryBlock& q, std::int64_t key_tile, ScoreTile& weights) {
+  ScoreTile drawn;
+  ScoreTile multipliers;
+  draw_kernel(q, key_tile, drawn);
   transpose_tile(drawn.values, attention_block, attention_block, multipliers.values);
-  multiply_kernel(weights.values, multipliers.values, attention_block * attention_block);
+  multiply_kernel(weights, multipliers);
 }
 
 /// scores (keys, queries) = keys (keys, D') queries (D', queries); above the diagonal only.

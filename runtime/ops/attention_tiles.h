@@ -1,7 +1,6 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <numbers>
 
 #include "runtime/base/parallel_for.h"
 #include "runtime/ops/attention.h"
@@ -43,10 +42,6 @@ struct HeadLayout : AttentionSizes {
     return std::min(sequences * heads, attention_slots_max);
   }
 };
-
-/// Scores are scaled so that probabilities are powers of two: 2^(scaled score - log2 sum).
-inline constexpr float log2_e = std::numbers::log2e_v<float>;
-inline constexpr float ln_2 = std::numbers::ln2_v<float>;
 
 /// Some rows of a head in a tensor of T: `stride` elements apart, D columns.
 template <class T>

@@ -12,35 +12,38 @@
 namespace dstrain::ops {
 namespace {
 
-/// Terms added in float before they join a sum in double.
-constexpr std::int64_t float_sum_numel = 1024;
+/// Logits read at once: they stay in the first-level cache while their maximum and sum are taken,
+/// and are few enough to add in float before they join a sum in double.
+constexpr std::int64_t block_numel = 1024;
 
-/// What is known of a row's softmax after some of its pieces.
+/// What is known of a row's softmax after some of its logits.
 struct Softmax {
   float largest = -std::numeric_limits<float>::max();
   double sum = 0;  ///< of e^(logit - largest)
 };
 
+/// One pass over memory: the sum so far is scaled down when a larger logit comes (Milakov &
+/// Gimelshein 2018).
 DSTRAIN_SIMD_CLONES
-float largest_kernel(const float* logits, std::int64_t count, float largest) {
-  return max_lanes(logits, count, largest);
-}
-
-DSTRAIN_SIMD_CLONES
-double sum_kernel(const float* logits, std::int64_t count, float largest) {
-  double sum = 0;
-  for (std::int64_t begin = 0; begin < count; begin += float_sum_numel) {
+void softmax_kernel(const float* logits, std::int64_t count, Softmax& softmax) {
+  for (std::int64_t begin = 0; begin < count; begin += block_numel) {
     const float* const x = logits + begin;
-    sum += static_cast<double>(
-        sum_lanes(std::min(float_sum_numel, count - begin),
-                  [x, largest](std::int64_t i) { return fast_exp(x[i] - largest); }));
+    const std::int64_t numel = std::min(block_numel, count - begin);
+    const float before = softmax.largest;
+    const float largest = max_lanes(x, numel, before);
+    const float sum = sum_lanes(
+        numel, [x, largest](std::int64_t i) { return fast_exp2((x[i] - largest) * log2_e); });
+    softmax.sum = softmax.sum * static_cast<double>(fast_exp2((before - largest) * log2_e)) +
+                  static_cast<double>(sum);
+    softmax.largest = largest;
   }
-  return sum;
 }
 
 DSTRAIN_SIMD_CLONES
 void gradient_kernel(float* logits, std::int64_t count, float largest, float scale) {
-  for (std::int64_t i = 0; i < count; ++i) logits[i] = fast_exp(logits[i] - largest) * scale;
+  for (std::int64_t i = 0; i < count; ++i) {
+    logits[i] = fast_exp2((logits[i] - largest) * log2_e) * scale;
+  }
 }
 
 /// The part of row `row` in each piece, in turn.
@@ -54,12 +57,8 @@ void each_piece(const LogitPieces& logits, std::int64_t row, Body body) {
 
 Softmax softmax(const LogitPieces& logits, std::int64_t row) {
   Softmax result;
-  each_piece(logits, row, [&](const float* part, std::int64_t width) {
-    result.largest = largest_kernel(part, width, result.largest);
-  });
-  each_piece(logits, row, [&](const float* part, std::int64_t width) {
-    result.sum += sum_kernel(part, width, result.largest);
-  });
+  each_piece(logits, row,
+             [&](const float* part, std::int64_t width) { softmax_kernel(part, width, result); });
   return result;
 }
 

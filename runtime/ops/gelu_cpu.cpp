@@ -13,8 +13,10 @@ constexpr float twice_root = 1.59576912F;  // 2 sqrt(2 / pi)
 
 /// (1 + tanh(u)) / 2 = 1 / (1 + e^-2u), without the cancellation that tanh has near -1.
 inline float gate(float x) {
-  const float twice_u = twice_root * (x + cubic * x * x * x);
-  return 1.0F / (1.0F + fast_exp(-twice_u));
+  constexpr float linear_term = -twice_root * log2_e;
+  constexpr float cubic_term = linear_term * cubic;
+  const float power = x * (linear_term + cubic_term * (x * x));
+  return 1.0F / (1.0F + fast_exp2(power < 126.0F ? power : 126.0F));
 }
 
 template <class T>
@@ -32,7 +34,7 @@ DSTRAIN_SIMD_CLONES void backward_kernel(const T* __restrict input,
   for (std::int64_t i = 0; i < count; ++i) {
     const float x = to_float(input[i]);
     const float s = gate(x);
-    const float slope = twice_root * (1.0F + 3.0F * cubic * x * x);
+    const float slope = twice_root + 3.0F * twice_root * cubic * (x * x);
     gradient[i] = from_float<T>(to_float(gradient[i]) * (s + x * s * (1.0F - s) * slope));
   }
 }

@@ -3,9 +3,10 @@
 
 namespace dstrain::ops {
 
-/// Partial sums of a reduction: element i goes to lane i % 16, lanes are added as a tree. A fixed
-/// order that compilers turn into vector instructions, and the same bits with any instruction set.
-inline constexpr int lane_count = 16;
+/// Partial sums of a reduction: element i goes to lane i % 64, lanes are added as a tree. A fixed
+/// order that compilers turn into vector instructions, several at a time, and the same bits with
+/// any instruction set.
+inline constexpr int lane_count = 64;
 
 template <class Combine>
 inline float fold_lanes(float* lane, Combine combine) {

@@ -10,10 +10,10 @@
 
 /// Marks a leaf kernel of plain loops: it is compiled for AVX-512, for AVX2 and for any x86-64, and
 /// the loader picks the best for the machine. Mark functions only, not lambdas; what they call must
-/// be inline.
+/// be inline, and is inlined (flatten): a call would leave the chosen instruction set.
 #if DSTRAIN_SIMD_DISPATCH
 #define DSTRAIN_SIMD_CLONES \
-  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+  __attribute__((flatten, target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define DSTRAIN_SIMD_CLONES
 #endif

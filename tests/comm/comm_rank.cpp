@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <numeric>
 #include <string_view>
 #include <vector>
@@ -53,9 +54,25 @@ void sum_forever(comm::Communicator& world, MemoryResource& memory) {
   }
 }
 
+/// Rank 2 dies while the others wait for it.
+void die(comm::Communicator& world) {
+  Stream stream(Stream::Mode::inline_on_caller);
+  world.barrier(stream);
+  if (world.rank() == 2) std::raise(SIGKILL);
+  world.barrier(stream);
+}
+
+/// mpirun has its own names for ranks.
+void take_over(const char* name, const char* mpi_name) {
+  const char* const value = std::getenv(mpi_name);
+  if (std::getenv(name) == nullptr && value != nullptr) ::setenv(name, value, 1);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  take_over(env::rank, "OMPI_COMM_WORLD_RANK");
+  take_over(env::world_size, "OMPI_COMM_WORLD_SIZE");
   try {
     const comm::World world = comm::join_world(read_worker_env());
     const std::string_view mode = argc > 1 ? argv[1] : "";
@@ -65,6 +82,7 @@ int main(int argc, char** argv) {
     if (mode == "forever_unstaged") {
       sum_forever(*world.communicator, world.communicator->memory());
     }
+    if (mode == "die") die(*world.communicator);
     return status::done;
   } catch (const Error& error) {
     std::printf("%s\n", error.what());

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "runtime/base/worker_env.h"
-#include "tests/comm/rank_process.h"
+#include "tests/support/rank_process.h"
 
 using namespace dstrain;
 using Catch::Matchers::Contains;

@@ -23,9 +23,17 @@ double worst_relative(const std::vector<json>& found, const json& expected, cons
   return worst;
 }
 
-test::TrainRun run_case(const json& golden, int stage, int ranks, const test::TempDir& folder) {
+struct Place {
+  int ranks = 1;
+  int stage = 0;
+  bool bf16 = false;
+};
+
+test::TrainRun run_case(const json& golden, Place place, const test::TempDir& folder) {
+  const auto [ranks, stage, bf16] = place;
   json config = golden.at("ds_config");
   config["zero_optimization"]["stage"] = stage;
+  config["bf16"]["enabled"] = bf16;
   if (stage == 3) config["zero_optimization"]["stage3_param_persistence_threshold"] = 300;
   return test::run_train(ranks, config, folder.path() / "out", golden.at("arguments"));
 }
@@ -40,7 +48,7 @@ TEST_CASE("train: every stage and rank count follows PyTorch", "[e2e][golden]") 
   const test::TempDir folder;
   for (const int stage : {0, 1, 2, 3}) {
     CAPTURE(name, ranks, stage);
-    const test::TrainRun run = run_case(golden, stage, ranks, folder);
+    const test::TrainRun run = run_case(golden, {ranks, stage}, folder);
     CAPTURE(run.err);
     REQUIRE(run.status == 0);
     const json& steps = golden.at("steps");
@@ -51,15 +59,39 @@ TEST_CASE("train: every stage and rank count follows PyTorch", "[e2e][golden]") 
   }
 }
 
+TEST_CASE("train: bf16 stays within its tolerance of PyTorch in float64", "[e2e][golden]") {
+  // Twice what PyTorch's own bf16 runs are apart: see tests/golden/README.md.
+  constexpr double loss_tolerance = 5e-4;
+  constexpr double norm_tolerance = 8e-3;
+  const std::string name = GENERATE("plain", "everything");
+  const int ranks = GENERATE(1, 2, 3);
+  const json golden = test::read_json(golden_folder / (name + ".json"));
+  const test::TempDir folder;
+  for (const int stage : {0, 1, 2, 3}) {
+    CAPTURE(name, ranks, stage);
+    const test::TrainRun run = run_case(golden, {ranks, stage, true}, folder);
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    const json& steps = golden.at("steps");
+    REQUIRE(run.metrics.size() == steps.size());
+    CHECK(worst_relative(run.metrics, steps, "loss") < loss_tolerance);
+    CHECK(worst_relative(run.metrics, steps, "grad_norm") < norm_tolerance);
+    CHECK(worst_relative(run.metrics, steps, "loss") > 1e-5);  // it is no fp32 run
+  }
+}
+
 TEST_CASE("train: the stages leave the same model file", "[e2e][golden]") {
+  const bool bf16 = GENERATE(false, true);
   const json golden = test::read_json(golden_folder / "clipping.json");
   const test::TempDir folder;
   const std::filesystem::path weights = folder.path() / "out/model.safetensors";
-  REQUIRE(run_case(golden, 0, 2, folder).status == 0);
+  REQUIRE(run_case(golden, {2, 0, bf16}, folder).status == 0);
   const std::string reference = test::read_bytes(weights);
-  REQUIRE(reference.size() > 200'000);
+  const std::size_t data_bytes = 65'856 * (bf16 ? 2 : 4);
+  CHECK(reference.size() > data_bytes);
+  CHECK(reference.size() < data_bytes + 8192);
   for (const int stage : {1, 2, 3}) {
-    REQUIRE(run_case(golden, stage, 2, folder).status == 0);
+    REQUIRE(run_case(golden, {2, stage, bf16}, folder).status == 0);
     CHECK((test::read_bytes(weights) == reference));
   }
 }

@@ -41,15 +41,17 @@ std::filesystem::path write_text(const std::filesystem::path& folder) {
 }  // namespace
 
 TEST_CASE("train: a tiny model learns and generates what it learnt", "[e2e][train]") {
+  const std::string bf16 = GENERATE("false", "true");
   const test::TempDir folder;
   const std::string text = write_text(folder.path()).string();
   const std::filesystem::path output = folder.path() / "out";
   const json config{{"train_micro_batch_size_per_gpu", 4},
                     {"optimizer", {{"type", "AdamW"}, {"params", {{"lr", 5e-3}}}}},
                     {"zero_optimization", {{"stage", 3}}}};
-  const test::TrainRun run = test::run_train(
-      2, config, output,
-      with(tiny_model, {"--train_file", text, "--validation_file", text, "--max_steps", "200"}));
+  const test::TrainRun run =
+      test::run_train(2, config, output,
+                      with(tiny_model, {"--train_file", text, "--validation_file", text,
+                                        "--max_steps", "200", "--bf16", bf16}));
   CAPTURE(run.err, run.out);
   REQUIRE(run.status == 0);
   REQUIRE(run.metrics.size() == 201);
@@ -67,13 +69,15 @@ TEST_CASE("train: a tiny model learns and generates what it learnt", "[e2e][trai
 }
 
 TEST_CASE("train: the model that comes out goes back in", "[e2e][train]") {
+  const bool bf16 = GENERATE(false, true);
   const test::TempDir folder;
   const std::string text = write_text(folder.path()).string();
   const auto train = [&](const std::string& name, std::vector<std::string> arguments) {
     return test::run_train(
         1, {}, folder.path() / name,
-        with(std::move(arguments), {"--train_file", text, "--no_shuffle", "--learning_rate", "0",
-                                    "--block_size", "32", "--max_steps", "2"}));
+        with(std::move(arguments),
+             {"--train_file", text, "--no_shuffle", "--learning_rate", "0", "--block_size", "32",
+              "--max_steps", "2", "--bf16", bf16 ? "1" : "0"}));
   };
   const test::TrainRun first = train("first", tiny_model);
   const test::TrainRun second =
@@ -82,6 +86,8 @@ TEST_CASE("train: the model that comes out goes back in", "[e2e][train]") {
   REQUIRE(first.status == 0);
   REQUIRE(second.status == 0);
   CHECK(first.metrics[1].at("loss") == second.metrics[1].at("loss"));
+  CHECK(test::read_json(folder.path() / "second/config.json").at("torch_dtype") ==
+        (bf16 ? "bfloat16" : "float32"));
   CHECK((test::read_bytes(folder.path() / "first/model.safetensors") ==
          test::read_bytes(folder.path() / "second/model.safetensors")));
 }

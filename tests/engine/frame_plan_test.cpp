@@ -41,11 +41,12 @@ TEST_CASE("FramePlan: what a call uses lives through it", "[engine][frame]") {
   }
 }
 
-TEST_CASE("FramePlan: checkpointing and inference take less", "[engine][frame]") {
-  const model::Model model = test::toy_gpt2();
-  const auto bytes = [&](FrameMode mode) {
-    return engine::Frame::bytes(model, {{4, 8}, mode});
+TEST_CASE("FramePlan: checkpointing and inference and bf16 take less", "[engine][frame]") {
+  const auto bytes = [](FrameMode mode, DType dtype = DType::f32) {
+    return engine::Frame::bytes(model::make_gpt2(model::gpt2_preset("gpt2"), dtype),
+                                {{8, 512}, mode});
   };
   CHECK(bytes(FrameMode::checkpointing) < bytes(FrameMode::training) / 2);
   CHECK(bytes(FrameMode::inference) < bytes(FrameMode::checkpointing));
+  CHECK(10 * bytes(FrameMode::training, DType::bf16) < 6 * bytes(FrameMode::training));
 }

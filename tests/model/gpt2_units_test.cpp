@@ -1,3 +1,4 @@
+#include <cmath>
 #include <cstring>
 
 #include <catch2/catch.hpp>
@@ -15,8 +16,9 @@ bool equal_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST_CASE("GPT-2: forward again gives the same bits", "[model][gpt2]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
   const float rate = GENERATE(0.0F, 0.2F);
-  const model::Model model = model::make_gpt2(test::toy_config(rate));
+  const model::Model model = model::make_gpt2(test::toy_config(rate), dtype);
   test::ToyChain chain(model, {2, 9});
   chain.dropout = {.seed = 5, .step = 3, .training = true};
   chain.forward();
@@ -30,8 +32,9 @@ TEST_CASE("GPT-2: forward again gives the same bits", "[model][gpt2]") {
 }
 
 TEST_CASE("GPT-2: gradients repeat their bits and leave forward results alone", "[model][gpt2]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
   const float rate = GENERATE(0.0F, 0.2F);
-  const model::Model model = model::make_gpt2(test::toy_config(rate));
+  const model::Model model = model::make_gpt2(test::toy_config(rate), dtype);
   test::ToyChain chain(model, {2, 9});
   chain.dropout = {.seed = 5, .step = 3, .training = true};
   chain.forward();
@@ -48,8 +51,9 @@ TEST_CASE("GPT-2: gradients repeat their bits and leave forward results alone", 
 }
 
 TEST_CASE("GPT-2: dropout does nothing outside training", "[model][gpt2]") {
-  const model::Model dropping = model::make_gpt2(test::toy_config(0.2F));
-  const model::Model plain = model::make_gpt2(test::toy_config());
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const model::Model dropping = model::make_gpt2(test::toy_config(0.2F), dtype);
+  const model::Model plain = model::make_gpt2(test::toy_config(), dtype);
   test::ToyChain first(dropping, {2, 9});
   test::ToyChain second(plain, {2, 9});
   first.forward();
@@ -58,6 +62,38 @@ TEST_CASE("GPT-2: dropout does nothing outside training", "[model][gpt2]") {
   first.dropout.training = true;
   first.forward();
   CHECK(first.activations != second.activations);
+}
+
+/// |a - b| / |b|, both as vectors.
+double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0;
+  double length = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
+    length += std::pow(static_cast<double>(b[i]), 2);
+  }
+  return std::sqrt(difference / length);
+}
+
+TEST_CASE("GPT-2: bf16 follows fp32", "[model][gpt2]") {
+  const float rate = GENERATE(0.0F, 0.2F);
+  const model::Model exact = model::make_gpt2(test::toy_config(rate));
+  const model::Model half = model::make_gpt2(test::toy_config(rate), DType::bf16);
+  test::ToyChain expected(exact, {2, 9});
+  test::ToyChain found(half, {2, 9});
+  for (auto& [name, values] : expected.parameters) {
+    for (float& value : values) value = to_float(to_bfloat16(value));
+    found.parameters[name] = values;
+  }
+  expected.dropout = found.dropout = {.seed = 5, .step = 3, .training = true};
+  expected.forward();
+  found.forward();
+  const double loss = expected.backward(0.1F).sum;
+  CHECK(found.backward(0.1F).sum == Approx(loss).epsilon(0.002));
+  for (const auto& [name, values] : expected.gradients) {
+    CAPTURE(name);
+    CHECK(relative_distance(found.gradients[name], values) < 0.02);
+  }
 }
 
 TEST_CASE("GPT-2: splitting a batch does not change the loss sum", "[model][gpt2]") {
@@ -125,6 +161,8 @@ TEST_CASE("GPT-2: memory per token is the documented formula", "[model][gpt2]") 
   const std::int64_t a = ops::attention_backward_workspace({2, 64, h, c});
   CHECK(memory.forward_workspace == shape.rows() * (c + f) * 4 + panels);
   CHECK(memory.backward_workspace == (shape.rows() * (2 * c + 3 * c) + a) * 4 + panels);
+  const model::Model half = model::make_gpt2(config, DType::bf16);
+  CHECK(half.units[1]->memory(shape).saved == shape.rows() * ((5 * c + f) * 2 + (h + 4) * 4));
   CHECK(model.units[0]->memory(shape).saved == 0);
   const model::UnitMemory head = model.units.back()->memory(shape);
   CHECK(head.saved == 0);

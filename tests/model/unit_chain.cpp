@@ -44,8 +44,9 @@ UnitChain::UnitChain(const model::Model& model, model::BatchShape shape)
       gradients[parameter.name].assign(numel, poison);
     }
     for (const auto& activation : unit->spec().writes) {
-      const auto numel = static_cast<std::size_t>(shape.rows() * activation.features);
-      features_[activation.name] = activation.features;
+      const Bytes bytes = shape.rows() * activation.features * size_of(activation.dtype);
+      const auto numel = static_cast<std::size_t>(bytes) / sizeof(float);
+      activation_specs_[activation.name] = activation;
       activations[activation.name].assign(numel, poison);
       activation_gradients[activation.name].assign(numel, poison);
     }
@@ -62,24 +63,40 @@ void UnitChain::fill(std::uint64_t seed, float stddev) {
   }
 }
 
+TensorView UnitChain::parameter_view(const std::string& name) {
+  std::vector<float>& values = parameters[name];
+  if (model_.dtype == DType::f32) return {values, shapes_[name]};
+  std::vector<BFloat16>& rounded = rounded_[name];
+  rounded.resize(values.size());
+  std::transform(values.begin(), values.end(), rounded.begin(), to_bfloat16);
+  return {rounded, shapes_[name]};
+}
+
+TensorView UnitChain::activation_view(std::vector<float>& memory,
+                                      const model::ActivationSpec& activation) {
+  return {memory.data(), activation.dtype,
+          Shape{shape_.sequences, shape_.tokens, activation.features}};
+}
+
 model::UnitCall UnitChain::call_of(std::size_t unit, Views& views) {
   const model::UnitSpec& spec = model_.units[unit]->spec();
   std::vector<std::string> names;
   for (const auto& parameter : spec.parameters) names.push_back(parameter.name);
   names.insert(names.end(), spec.borrowed.begin(), spec.borrowed.end());
   for (const std::string& name : names) {
-    views.parameters.emplace_back(parameters[name], shapes_[name]);
+    views.parameters.push_back(parameter_view(name));
     views.parameter_gradients.push_back({{gradients[name], shapes_[name]}, written_[name]});
   }
   for (const std::string& name : spec.reads) {
-    const Shape shape{shape_.sequences, shape_.tokens, features_[name]};
-    views.inputs.emplace_back(activations[name], shape);
-    views.input_gradients.push_back({{activation_gradients[name], shape}, written_[name]});
+    const model::ActivationSpec& activation = activation_specs_[name];
+    views.inputs.push_back(activation_view(activations[name], activation));
+    views.input_gradients.push_back(
+        {activation_view(activation_gradients[name], activation), written_[name]});
   }
   for (const auto& activation : spec.writes) {
-    const Shape shape{shape_.sequences, shape_.tokens, activation.features};
-    views.outputs.emplace_back(activations[activation.name], shape);
-    views.output_gradients.emplace_back(activation_gradients[activation.name], shape);
+    views.outputs.push_back(activation_view(activations[activation.name], activation));
+    views.output_gradients.push_back(
+        activation_view(activation_gradients[activation.name], activation));
   }
   model::UnitCall call;
   call.shape = shape_;

@@ -9,7 +9,9 @@
 namespace dstrain::test {
 
 /// A model run unit by unit in one process: holds parameters, gradients and activations by name,
-/// and what each unit saved. Gradients of parameters with several users are added up.
+/// and what each unit saved. Gradients of parameters with several users are added up. Parameters
+/// are given as floats and handed on in the model's dtype; the memory of activations and of what is
+/// saved holds that dtype.
 class UnitChain {
  public:
   UnitChain(const model::Model& model, model::BatchShape shape);
@@ -39,13 +41,16 @@ class UnitChain {
 
  private:
   struct Views;
+  TensorView parameter_view(const std::string& name);
+  TensorView activation_view(std::vector<float>& memory, const model::ActivationSpec& activation);
   model::UnitCall call_of(std::size_t unit, Views& views);
 
   const model::Model& model_;
   model::BatchShape shape_;
   std::map<std::string, Shape> shapes_;
-  std::map<std::string, std::int64_t> features_;
-  std::map<std::string, bool> written_;  ///< gradients that hold something already
+  std::map<std::string, model::ActivationSpec> activation_specs_;
+  std::map<std::string, std::vector<BFloat16>> rounded_;  ///< parameters of a bf16 model
+  std::map<std::string, bool> written_;                   ///< gradients that hold something already
   std::vector<float> workspace_;
   float label_weight_ = 0;
   model::LossSum loss_;

@@ -42,12 +42,14 @@ TEST_CASE("Overlap: changes no bit", "[zero][overlap]") {
   const std::int64_t accumulation = GENERATE(1, 2);
   const auto mode = GENERATE(FrameMode::training, FrameMode::checkpointing);
   const std::int64_t bucket = GENERATE(0, 3000);
-  CAPTURE(world, stage, accumulation, bucket);
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  CAPTURE(world, stage, accumulation, bucket, static_cast<int>(dtype));
   TrainingCase settings{.world = world,
                         .stage = stage,
                         .accumulation = accumulation,
                         .reduce_bucket_numel = bucket,
                         .mode = mode};
+  settings.dtype = dtype;
   const TrainingResult reference = run_training(settings);
   settings.overlap = full_overlap;
   check_same_bits(run_training(settings), reference);

@@ -45,7 +45,7 @@ MpiLibrary::MpiLibrary() {
 }
 
 MpiLibrary::~MpiLibrary() {
-  if (failed_ || std::uncaught_exceptions() > 0) return;
+  if (std::uncaught_exceptions() > 0) return;
   const std::lock_guard lock(mutex_);
   api_.finish();
 }

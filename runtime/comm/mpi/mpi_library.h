@@ -21,7 +21,7 @@ class MpiLibrary {
   MpiLibrary& operator=(const MpiLibrary&) = delete;
   MpiLibrary(MpiLibrary&&) = delete;
   MpiLibrary& operator=(MpiLibrary&&) = delete;
-  /// Leaves MPI, which waits for the other processes; after a failure it does not.
+  /// Leaves MPI, which waits for the other processes to do so; not while an exception passes.
   ~MpiLibrary();
 
   /// Hold `lock()` around each call. Throws Error{comm} for a code that is not 0.
@@ -31,13 +31,10 @@ class MpiLibrary {
 
   /// The number of the next group, which its members bring to one value before they use it.
   std::int64_t next_group = 0;
-  /// A rank failed: nothing may wait for the others any more.
-  void note_failure() { failed_ = true; }
 
  private:
   DstrainMpiApi api_{};
   std::mutex mutex_;
-  bool failed_ = false;
 };
 
 }  // namespace dstrain::comm

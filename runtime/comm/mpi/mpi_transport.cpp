@@ -89,7 +89,6 @@ MpiTransport::MpiTransport(std::shared_ptr<MpiLibrary> library, Place place)
 }
 
 MpiTransport::~MpiTransport() {
-  if (alarm_raised_by_ >= 0) library_->note_failure();
   for (Request& alarm : alarms_sent_) release(alarm, Direction::send);
   release(ear_, Direction::receive);
 }
@@ -154,11 +153,9 @@ void MpiTransport::release(Request& request, Direction direction) noexcept {
       if (test(request)) return;
       rest(looks);
     }
-    library_->note_failure();
     const std::lock_guard lock(library_->lock());
     api.forget(&request);
-  } catch (const Error&) {
-    library_->note_failure();
+  } catch (const Error&) {  // MPI has lost it itself
   }
 }
 

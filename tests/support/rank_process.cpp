@@ -1,4 +1,4 @@
-#include "tests/comm/rank_process.h"
+#include "tests/support/rank_process.h"
 
 #include <array>
 #include <cerrno>

@@ -1,0 +1,154 @@
+#include "tests/comm/process_groups.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "runtime/base/error.h"
+#include "runtime/base/socket.h"
+#include "runtime/comm/gloo/gloo_communicator.h"
+#include "runtime/comm/hierarchical/hierarchical_communicator.h"
+#include "runtime/comm/mpi/mpi_communicator.h"
+#include "runtime/comm/self/self_communicator.h"
+#include "runtime/comm/shm/shm_communicator.h"
+#include "runtime/comm/store/tcp_store.h"
+
+namespace dstrain::test {
+namespace {
+
+/// mpirun has its own names for ranks.
+void take_over(const char* name, const char* mpi_name) {
+  const char* const value = std::getenv(mpi_name);
+  if (std::getenv(name) == nullptr && value != nullptr) ::setenv(name, value, 1);
+}
+
+WorkerEnv read_environment() {
+  take_over(env::rank, "OMPI_COMM_WORLD_RANK");
+  take_over(env::world_size, "OMPI_COMM_WORLD_SIZE");
+  take_over(env::local_rank, "OMPI_COMM_WORLD_LOCAL_RANK");
+  return read_worker_env();
+}
+
+/// This process, its store and MPI, from the first test to the last.
+class Process {
+ public:
+  Process() : worker(read_environment()) {
+    comm::TcpStore::Options options{.endpoint = {worker.master_addr, worker.master_port},
+                                    .token = worker.token,
+                                    .timeout_seconds = worker.timeout_seconds};
+    store = worker.rank == 0 ? comm::TcpStore::serve(std::move(options))
+                             : comm::TcpStore::connect(std::move(options));
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  Process(Process&&) = delete;
+  Process& operator=(Process&&) = delete;
+  /// The store is with rank 0, which goes last.
+  ~Process() {
+    try {
+      store->set("done/" + std::to_string(worker.rank), "");
+      for (int rank = 0; rank < worker.world_size && worker.rank == 0; ++rank) {
+        store->get("done/" + std::to_string(rank), worker.timeout_seconds);
+      }
+    } catch (const Error&) {  // another process failed, which its status tells
+    }
+  }
+
+  const comm::NodeMap& map() {
+    if (map_.nodes.empty()) map_ = comm::exchange_nodes(*store, worker);
+    return map_;
+  }
+  std::shared_ptr<comm::MpiLibrary> mpi() {
+    if (!mpi_) mpi_ = comm::open_mpi();
+    return mpi_;
+  }
+
+  WorkerEnv worker;
+  std::shared_ptr<comm::TcpStore> store;
+  int groups = 0;
+
+ private:
+  std::shared_ptr<comm::MpiLibrary> mpi_;
+  comm::NodeMap map_;
+};
+
+Process& process() {
+  static Process instance;
+  return instance;
+}
+
+/// The nodes of the first `size` ranks.
+comm::NodeMap first_nodes(comm::NodeMap map, int size) {
+  for (std::vector<int>& ranks : map.nodes) {
+    std::erase_if(ranks, [&](int rank) { return rank >= size; });
+  }
+  std::erase_if(map.nodes, [](const std::vector<int>& ranks) { return ranks.empty(); });
+  return map;
+}
+
+struct Wanted {
+  int size = 1;
+  double timeout_seconds = 60;
+  std::string name;
+};
+
+std::unique_ptr<comm::Transport> make_transport(Over over, const Wanted& wanted) {
+  Process& own = process();
+  if (over == Over::gloo || over == Over::shm_and_gloo) {
+    return comm::make_gloo_transport(
+        *own.store, {.rank = own.worker.rank,
+                     .size = wanted.size,
+                     .timeout_seconds = wanted.timeout_seconds,
+                     .name = wanted.name,
+                     .address = local_address_towards(own.store->endpoint()).value()});
+  }
+  return comm::make_mpi_transport(
+      own.mpi(), *own.store,
+      {.rank = own.worker.rank,
+       .size = wanted.size,
+       .timeout_seconds = wanted.timeout_seconds,
+       .name = wanted.name,
+       .piece_bytes = over == Over::mpi_in_small_pieces ? 1000 : gibibyte});
+}
+
+std::unique_ptr<comm::Communicator> join(Over over, const Wanted& wanted) {
+  Process& own = process();
+  if (over != Over::shm_and_gloo && over != Over::shm_and_mpi) {
+    return std::make_unique<comm::MessageCommunicator>(make_transport(over, wanted),
+                                                       wanted.timeout_seconds);
+  }
+  comm::NodeMap map = first_nodes(own.map(), wanted.size);
+  const int number = map.node_of(own.worker.rank);
+  const std::vector<int>& node = map.nodes[static_cast<std::size_t>(number)];
+  auto within = comm::make_shm_communicator(
+      *own.store,
+      {.rank = static_cast<int>(std::ranges::find(node, own.worker.rank) - node.begin()),
+       .size = static_cast<int>(node.size()),
+       .timeout_seconds = wanted.timeout_seconds,
+       .name = fmt::format("{} node {}", wanted.name, number)});
+  return comm::make_hierarchical(make_transport(over, wanted), std::move(within), std::move(map),
+                                 wanted.timeout_seconds);
+}
+
+}  // namespace
+
+int process_count() {
+  return process().worker.world_size;
+}
+
+GroupMaker process_groups(Over over) {
+  return {fmt::format("processes {}", static_cast<int>(over)),
+          [over](int size, double timeout_seconds) {
+            Process& own = process();
+            // What all processes do together, also those outside of the group.
+            if (over == Over::shm_and_gloo || over == Over::shm_and_mpi) own.map();
+            if (over != Over::gloo && over != Over::shm_and_gloo) own.mpi();
+            const Wanted wanted{size, timeout_seconds, fmt::format("group {}", ++own.groups)};
+            Group::Members members(static_cast<std::size_t>(size));
+            if (own.worker.rank < size) {
+              members[static_cast<std::size_t>(own.worker.rank)] = join(over, wanted);
+            }
+            return Group(std::move(members), own.store, wanted.name);
+          }};
+}
+
+}  // namespace dstrain::test

@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <map>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/train_run.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using nlohmann::json;
+
+namespace {
+
+constexpr int steps = 3;
+
+std::vector<std::string> golden_run(const std::filesystem::path& profile) {
+  return {"--model_name_or_path",
+          "model",
+          "--train_file",
+          "tokens.bin",
+          "--block_size",
+          "16",
+          "--max_steps",
+          std::to_string(steps),
+          "--profile",
+          profile.string()};
+}
+
+json ds_config(int stage, bool overlap) {
+  return {{"train_micro_batch_size_per_gpu", 2},
+          {"zero_optimization", {{"stage", stage}, {"overlap_comm", overlap}}}};
+}
+
+/// Spans of one thread of one rank, in order of their beginning, longest first.
+using Spans = std::vector<json>;
+
+std::map<std::pair<int, int>, Spans> spans_by_thread(const json& trace) {
+  std::map<std::pair<int, int>, Spans> threads;
+  for (const json& event : trace.at("traceEvents")) {
+    if (event.at("ph") == "X") threads[{event.at("pid"), event.at("tid")}].push_back(event);
+  }
+  for (auto& [thread, spans] : threads) {
+    std::stable_sort(spans.begin(), spans.end(), [](const json& a, const json& b) {
+      const double begin_a = a.at("ts");
+      const double begin_b = b.at("ts");
+      return begin_a < begin_b || (begin_a == begin_b && a.at("dur") > b.at("dur"));
+    });
+  }
+  return threads;
+}
+
+/// Whether every span lies within the ones that are open when it begins.
+bool nested(const Spans& spans) {
+  constexpr double rounding = 0.002;  // microseconds; the file has three places
+  std::vector<double> open;
+  for (const json& span : spans) {
+    const double begin = span.at("ts");
+    const double end = begin + span.at("dur").get<double>();
+    while (!open.empty() && open.back() <= begin + rounding) open.pop_back();
+    if (!open.empty() && end > open.back() + rounding) return false;
+    open.push_back(end);
+  }
+  return true;
+}
+
+std::int64_t count(const Spans& spans, const std::string& category) {
+  return std::count_if(spans.begin(), spans.end(),
+                       [&](const json& span) { return span.at("cat") == category; });
+}
+
+}  // namespace
+
+TEST_CASE("profile: the timeline of all ranks", "[e2e][profile]") {
+  const int stage = GENERATE(0, 1, 2, 3);
+  const bool overlap = GENERATE(false, true);
+  CAPTURE(stage, overlap);
+  const test::TempDir folder;
+  const auto path = folder.path() / "out/profile.json";
+  const test::TrainRun run =
+      test::run_train(2, ds_config(stage, overlap), folder.path() / "out", golden_run(path));
+  CAPTURE(run.err, run.out);
+  REQUIRE(run.status == 0);
+  CHECK(run.out.find(" ms exposed)") != std::string::npos);
+  const json trace = test::read_json(path);
+  auto threads = spans_by_thread(trace);
+  for (const auto& [thread, spans] : threads) {
+    CAPTURE(thread.first, thread.second);
+    CHECK(nested(spans));
+  }
+  for (int rank = 0; rank < 2; ++rank) {
+    const Spans& compute = threads.at({rank, 0});
+    CHECK(count(compute, "step") == steps);
+    CHECK(count(compute, "backward") > count(compute, "forward"));  // the head has no forward
+    CHECK(count(compute, "norm") > 0);
+    CHECK(count(compute, "update") > 0);
+    CHECK(count(threads.at({rank, 1}), stage == 0 ? "all_reduce" : "reduce_scatter") > 0);
+    CHECK(count(threads.at({rank, 2}), "load") == steps);
+    const json& sums = trace.at("metadata").at("ranks").at(static_cast<std::size_t>(rank));
+    CHECK(sums.at("rank") == rank);
+    CHECK(sums.at("steps") == steps);
+    REQUIRE(sums.at("per_step").size() == steps);
+    for (const json& step : sums.at("per_step")) {
+      const double communication = step.at("communication_seconds");
+      const double exposed = step.at("exposed_communication_seconds");
+      CHECK(communication > 0);
+      CHECK(exposed <= communication);
+      CHECK(step.at("compute_seconds") > 0);
+      CHECK(step.at("compute_seconds") < step.at("seconds"));
+      if (!overlap) CHECK(exposed == Approx(communication));
+    }
+  }
+}
+
+TEST_CASE("profile: it changes no result", "[e2e][profile]") {
+  const test::TempDir folder;
+  std::vector<std::string> arguments = golden_run(folder.path() / "profile.json");
+  const test::TrainRun with =
+      test::run_train(2, ds_config(3, true), folder.path() / "with", arguments);
+  arguments.resize(arguments.size() - 2);
+  const test::TrainRun without =
+      test::run_train(2, ds_config(3, false), folder.path() / "without", arguments);
+  REQUIRE(with.status == 0);
+  REQUIRE(without.status == 0);
+  for (std::size_t i = 0; i < steps; ++i) {
+    CHECK(with.metrics[i].at("loss") == without.metrics[i].at("loss"));
+    CHECK(with.metrics[i].at("grad_norm") == without.metrics[i].at("grad_norm"));
+  }
+  CHECK(test::read_bytes(folder.path() / "with/model.safetensors") ==
+        test::read_bytes(folder.path() / "without/model.safetensors"));
+  CHECK(without.out.find("exposed") == std::string::npos);
+}
+
+TEST_CASE("profile: a file that cannot be written is found before a rank starts",
+          "[e2e][profile]") {
+  const test::TempDir folder;
+  const struct {
+    std::string path;
+    std::string problem;
+  } row = GENERATE_COPY(values<decltype(row)>(
+      {{"absent/profile.json", "there is no such directory"}, {"", "is no regular file"}}));
+  const std::string path = (folder.path() / row.path).string();
+  const test::TrainRun run =
+      test::run_train(2, ds_config(0, false), folder.path() / "out", golden_run(path));
+  CHECK(run.status == 2);
+  CHECK(run.out.empty());
+  CHECK(run.err.find("--profile " + path + ": " + row.problem) != std::string::npos);
+}
