@@ -197,6 +197,7 @@ std::string as_json(const Options& options,
                                {"bytes", row.bytes},
                                {"seconds", to_json(rates.seconds)},
                                {"bytes_per_second", rates.rate},
+                               {"copy_seconds", to_json(summarize(row.copy_seconds))},
                                {"copy_bytes_per_second", rates.copy_rate},
                                {"of_copy", rates.of_copy},
                                {"of_bound", rates.of_bound}});

@@ -94,6 +94,7 @@ TEST_CASE("Bench: comm measures every collective in both kinds of memory", "[e2e
     CHECK(all_positive(row,
                        {"/bytes_per_second", "/copy_bytes_per_second", "/of_copy", "/of_bound"}));
     CHECK(is_summary(row["seconds"]));
+    CHECK(is_summary(row["copy_seconds"]));
     rows.insert(fmt::format("{} {} {} {}", row["backend"].get<std::string>(),
                             row["memory"].get<std::string>(), row["collective"].get<std::string>(),
                             row["bytes"].get<int>()));
@@ -115,7 +116,7 @@ TEST_CASE("Bench: tables carry the ceiling", "[e2e][bench]") {
     Words texts;
   };
   const auto row =
-      GENERATE(Row{tiny_gemm, {"peak loops:", "mlp.c_fc dW", "the ceiling of a step"}},
+      GENERATE(Row{tiny_gemm, {"peak loops", "mlp.c_fc dW", "the ceiling of a step"}},
                Row{tiny_adam, {"moves the same bytes", "fp32 with bf16 copy"}},
                Row{tiny_comm, {"copied by all ranks at once", "of bound", "all_gather in place"}});
   Launch launch(row.words);
