@@ -89,7 +89,7 @@ std::string as_json(const Options& options, const std::vector<Row>& rows) {
                                {"bytes_per_second", bytes / step.median},
                                {"move_seconds", to_json(move)},
                                {"move_bytes_per_second", bytes / move.median},
-                               {"of_move", move.median / step.median}});
+                               {"of_move", median_ratio(row.move, row.step)}});
   }
   return json.dump();
 }
@@ -108,7 +108,7 @@ std::string as_table(const Options& options, const std::vector<Row>& rows) {
     const double gigabytes = static_cast<double>(row.bytes_per_parameter * options.numel) / 1e9;
     text += fmt::format("{:<22}{:>10}{:>12.3f}{:>9.1f}{:>12.3f}{:>9.1f}{:>9.2f}\n", row.name,
                         row.bytes_per_parameter, step * 1e3, gigabytes / step, move * 1e3,
-                        gigabytes / move, move / step);
+                        gigabytes / move, median_ratio(row.move, row.step));
   }
   return text;
 }

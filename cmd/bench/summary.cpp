@@ -30,6 +30,13 @@ Summary summarize(std::vector<double> seconds) {
   return {quantile(seconds, 0.5), quantile(seconds, 0.05), quantile(seconds, 0.95)};
 }
 
+double median_ratio(const std::vector<double>& ceiling, const std::vector<double>& subject) {
+  DSTRAIN_CHECK(ceiling.size() == subject.size(), "{} and {} runs", ceiling.size(), subject.size());
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < subject.size(); ++i) ratios.push_back(ceiling[i] / subject[i]);
+  return summarize(std::move(ratios)).median;
+}
+
 nlohmann::json to_json(const Summary& summary) {
   return {{"median", summary.median}, {"p5", summary.p5}, {"p95", summary.p95}};
 }

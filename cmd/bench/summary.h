@@ -19,6 +19,10 @@ struct Summary {
 /// Of at least one run.
 Summary summarize(std::vector<double> seconds);
 
+/// The median over the runs of ceiling / subject, both timed in the same run: what else the machine
+/// does at that moment slows both.
+double median_ratio(const std::vector<double>& ceiling, const std::vector<double>& subject);
+
 /// {"median": ..., "p5": ..., "p95": ...}
 nlohmann::json to_json(const Summary& summary);
 
