@@ -73,8 +73,9 @@ class Peers {
     std::array<Notice, 2> inbox;
     std::array<Message, 2> awaited;  ///< null: has arrived
     std::uint32_t received = 0;
-    Notice outbox;
-    Message sent;
+    std::array<Notice, 2> outbox;  ///< two, so that a farewell need not wait for the one before
+    std::array<Message, 2> sent;
+    std::uint32_t told = 0;
   };
 
   void await_notice(int peer, std::uint32_t number);
