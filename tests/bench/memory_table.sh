@@ -3,8 +3,8 @@
 #
 #   tests/bench/memory_table.sh [fp32|bf16 [OVERRIDES]]   default: the gpt2 preset, 124M parameters
 #
-# One step of one sequence of 64 tokens each; default persistence threshold. Needs the release build,
-# and 16 (bf16: 18) bytes per parameter and rank of memory.
+# One step of one sequence of 64 tokens each; default persistence threshold. Needs the release
+# build, and 16 (bf16: 18) bytes per parameter and rank of memory.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
