@@ -83,18 +83,19 @@ struct Row {
 /// Something that all ranks do at once, timed.
 class Stopwatch {
  public:
-  explicit Stopwatch(comm::Communicator& communicator) : communicator_(communicator) {}
+  Stopwatch(comm::Communicator& communicator, const Options& options)
+      : communicator_(communicator), clock_(make_clock(options.cpu_time)) {}
 
   /// Seconds of the slowest rank.
   double time(FunctionRef<void()> body) {
     communicator_.barrier(stream_);
-    const double own = time_of(clock_, body);
+    const double own = time_of(*clock_, body);
     return std::ranges::max(comm::gather_values(own, communicator_, stream_));
   }
 
  private:
   comm::Communicator& communicator_;
-  SteadyClock clock_;
+  std::unique_ptr<Clock> clock_;
   Stream stream_{Stream::Mode::inline_on_caller};
 };
 
@@ -131,7 +132,7 @@ void measure_size(const Backend& backend,
                   Copying& copying,
                   std::vector<Row>& rows) {
   Stream stream(Stream::Mode::inline_on_caller);
-  Stopwatch stopwatch(backend.communicator);
+  Stopwatch stopwatch(backend.communicator, options);
   const CollectiveBuffers buffers(backend.communicator, memory, bytes, stream);
   const std::size_t first = rows.size();
   for (std::size_t i = 0; i < all_collectives().size(); ++i) {
@@ -184,11 +185,9 @@ std::string as_json(const Options& options,
                     const WorkerEnv& worker,
                     const Copying& copying,
                     const std::vector<Row>& rows) {
-  nlohmann::json json{{"bench", "comm"},
-                      {"machine", describe_machine()},
-                      {"world_size", worker.world_size},
-                      {"runs", options.runs},
-                      {"bytes_copied", copying.bytes()}};
+  nlohmann::json json{
+      {"bench", "comm"},      {"machine", describe_machine()}, {"world_size", worker.world_size},
+      {"runs", options.runs}, {"cpu_time", options.cpu_time},  {"bytes_copied", copying.bytes()}};
   for (const Row& row : rows) {
     const Rates rates(row, copying.bytes(), worker.world_size);
     json["results"].push_back({{"backend", row.backend},
@@ -234,7 +233,7 @@ std::string run_comm(const Options& options, const WorkerEnv& worker) {
   const Backends backends(worker);
   Stream stream(Stream::Mode::inline_on_caller);
   Copying copying(std::ranges::max(options.sizes), worker.world_size, stream);
-  Stopwatch warm_up(backends.list().front().communicator);
+  Stopwatch warm_up(backends.list().front().communicator, options);
   copying.run(warm_up);
   const std::vector<Row> rows = measure(options, backends.list(), copying);
   if (worker.rank != 0) return {};

@@ -110,6 +110,14 @@ TEST_CASE("Bench: comm measures every collective in both kinds of memory", "[e2e
   }
 }
 
+TEST_CASE("Bench: time on the processor is another clock", "[e2e][bench]") {
+  Words words = tiny_comm;
+  words.push_back("--cpu_time");
+  const nlohmann::json json = run_json(words);
+  CHECK(json["cpu_time"] == true);
+  for (const nlohmann::json& row : json["results"]) CHECK(is_summary(row["seconds"]));
+}
+
 TEST_CASE("Bench: tables carry the ceiling", "[e2e][bench]") {
   struct Row {
     Words words;
