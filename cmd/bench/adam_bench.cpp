@@ -8,6 +8,7 @@
 
 #include "cmd/bench/move_loop.h"
 #include "cmd/bench/summary.h"
+#include "runtime/base/error.h"
 #include "runtime/base/parallel_for.h"
 #include "runtime/device/buffer.h"
 
@@ -54,7 +55,10 @@ struct Row {
 };
 
 std::vector<Row> measure(const Options& options) {
-  const SteadyClock clock;
+  if (options.cpu_time && compute_threads() > 1) {
+    fail(ErrorCode::usage, "bench adam: --cpu_time counts one thread: set OMP_NUM_THREADS=1");
+  }
+  const std::unique_ptr<Clock> clock = make_clock(options.cpu_time);
   Stream stream(Stream::Mode::inline_on_caller);
   const Tensors updated(options.numel, stream);
   const Tensors moved(options.numel, stream);
@@ -63,8 +67,8 @@ std::vector<Row> measure(const Options& options) {
   for (int run = 0; run <= options.runs; ++run) {
     for (Row& row : rows) {
       const double step =
-          time_of(clock, [&] { ops::adamw(updated.range(row.with_working), scalars, stream); });
-      const double move = time_of(clock, [&] { move_like_adamw(moved.range(row.with_working)); });
+          time_of(*clock, [&] { ops::adamw(updated.range(row.with_working), scalars, stream); });
+      const double move = time_of(*clock, [&] { move_like_adamw(moved.range(row.with_working)); });
       if (run == 0) continue;
       row.step.push_back(step);
       row.move.push_back(move);
@@ -74,11 +78,9 @@ std::vector<Row> measure(const Options& options) {
 }
 
 std::string as_json(const Options& options, const std::vector<Row>& rows) {
-  nlohmann::json json{{"bench", "adam"},
-                      {"machine", describe_machine()},
-                      {"threads", compute_threads()},
-                      {"numel", options.numel},
-                      {"runs", options.runs}};
+  nlohmann::json json{
+      {"bench", "adam"},        {"machine", describe_machine()}, {"threads", compute_threads()},
+      {"numel", options.numel}, {"runs", options.runs},          {"cpu_time", options.cpu_time}};
   for (const Row& row : rows) {
     const Summary step = summarize(row.step);
     const Summary move = summarize(row.move);
@@ -89,7 +91,7 @@ std::string as_json(const Options& options, const std::vector<Row>& rows) {
                                {"bytes_per_second", bytes / step.median},
                                {"move_seconds", to_json(move)},
                                {"move_bytes_per_second", bytes / move.median},
-                               {"of_move", move.median / step.median}});
+                               {"of_move", median_ratio(row.move, row.step)}});
   }
   return json.dump();
 }
@@ -108,7 +110,7 @@ std::string as_table(const Options& options, const std::vector<Row>& rows) {
     const double gigabytes = static_cast<double>(row.bytes_per_parameter * options.numel) / 1e9;
     text += fmt::format("{:<22}{:>10}{:>12.3f}{:>9.1f}{:>12.3f}{:>9.1f}{:>9.2f}\n", row.name,
                         row.bytes_per_parameter, step * 1e3, gigabytes / step, move * 1e3,
-                        gigabytes / move, move / step);
+                        gigabytes / move, median_ratio(row.move, row.step));
   }
   return text;
 }

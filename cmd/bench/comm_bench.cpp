@@ -70,30 +70,32 @@ class Backends {
   std::vector<Backend> list_;
 };
 
-/// One row of the table; `seconds` run by run, of the slowest rank.
+/// One row of the table. Times run by run, of the slowest rank.
 struct Row {
   std::string backend;
   std::string memory;  ///< "segment": the communicator's own; "host"
   std::size_t collective = 0;
   Bytes bytes = 0;
   std::vector<double> seconds;
+  std::vector<double> copy_seconds;  ///< of the copy in the same run
 };
 
 /// Something that all ranks do at once, timed.
 class Stopwatch {
  public:
-  explicit Stopwatch(comm::Communicator& communicator) : communicator_(communicator) {}
+  Stopwatch(comm::Communicator& communicator, const Options& options)
+      : communicator_(communicator), clock_(make_clock(options.cpu_time)) {}
 
   /// Seconds of the slowest rank.
   double time(FunctionRef<void()> body) {
     communicator_.barrier(stream_);
-    const double own = time_of(clock_, body);
+    const double own = time_of(*clock_, body);
     return std::ranges::max(comm::gather_values(own, communicator_, stream_));
   }
 
  private:
   comm::Communicator& communicator_;
-  SteadyClock clock_;
+  std::unique_ptr<Clock> clock_;
   Stream stream_{Stream::Mode::inline_on_caller};
 };
 
@@ -106,25 +108,19 @@ class Copying {
     std::ranges::fill(to_.bytes(), std::byte{0});
   }
 
-  void run(Stopwatch& stopwatch) {
-    seconds_.push_back(stopwatch.time([&] {
+  double run(Stopwatch& stopwatch) {
+    return stopwatch.time([&] {
       comm::copy_bytes(from_.bytes().data(), to_.bytes().data(),
                        static_cast<Bytes>(to_.bytes().size()), comm::Writes::streamed);
-    }));
+    });
   }
-  void forget() { seconds_.clear(); }
-
   [[nodiscard]] Bytes bytes() const { return bytes_; }
-  [[nodiscard]] Summary summary() const { return summarize(seconds_); }
-  /// Bytes copied per second by all ranks together; each is read once and written once.
-  [[nodiscard]] double rate() const { return static_cast<double>(bytes_) / summary().median; }
 
  private:
   Bytes bytes_;
   HostMemory memory_;
   Buffer from_;
   Buffer to_;
-  std::vector<double> seconds_;
 };
 
 /// Every run goes through all collectives of one size and kind of memory, and copies once.
@@ -136,17 +132,19 @@ void measure_size(const Backend& backend,
                   Copying& copying,
                   std::vector<Row>& rows) {
   Stream stream(Stream::Mode::inline_on_caller);
-  Stopwatch stopwatch(backend.communicator);
+  Stopwatch stopwatch(backend.communicator, options);
   const CollectiveBuffers buffers(backend.communicator, memory, bytes, stream);
   const std::size_t first = rows.size();
   for (std::size_t i = 0; i < all_collectives().size(); ++i) {
-    rows.push_back({backend.name, memory_name, i, bytes, {}});
+    rows.push_back({backend.name, memory_name, i, bytes, {}, {}});
   }
   for (int run = 0; run <= options.runs; ++run) {
-    copying.run(stopwatch);
+    const double copy = copying.run(stopwatch);
     for (std::size_t i = 0; i < all_collectives().size(); ++i) {
       const double seconds = stopwatch.time([&] { buffers.run(i, stream); });
-      if (run > 0) rows[first + i].seconds.push_back(seconds);  // the first warms up
+      if (run == 0) continue;  // the first warms up
+      rows[first + i].seconds.push_back(seconds);
+      rows[first + i].copy_seconds.push_back(copy);
     }
   }
 }
@@ -169,38 +167,37 @@ std::vector<Row> measure(const Options& options,
 
 /// A row beside its ceilings.
 struct Rates {
-  Rates(const Row& row, double copy_rate, int ranks) : seconds(summarize(row.seconds)) {
-    const Collective& collective = all_collectives()[row.collective];
-    rate = static_cast<double>(row.bytes) / seconds.median;
-    of_copy = rate / copy_rate;
-    of_bound = of_copy * collective.traffic(ranks) / 2;
+  Rates(const Row& row, Bytes copied, int ranks) : seconds(summarize(row.seconds)) {
+    const auto bytes = static_cast<double>(row.bytes);
+    rate = bytes / seconds.median;
+    copy_rate = static_cast<double>(copied) / summarize(row.copy_seconds).median;
+    of_copy = median_ratio(row.copy_seconds, row.seconds) * bytes / static_cast<double>(copied);
+    of_bound = of_copy * all_collectives()[row.collective].traffic(ranks) / 2;
   }
   Summary seconds;
-  double rate;      ///< bytes of `whole` per second
-  double of_copy;   ///< as a share of the rate of copying
-  double of_bound;  ///< the same of what the least traffic allows at that rate
+  double rate;       ///< bytes of `whole` per second
+  double copy_rate;  ///< bytes copied per second by all ranks together, each read and written once
+  double of_copy;    ///< the one as a share of the other, run by run
+  double of_bound;   ///< the same of what the least traffic allows at that rate
 };
 
 std::string as_json(const Options& options,
                     const WorkerEnv& worker,
                     const Copying& copying,
                     const std::vector<Row>& rows) {
-  nlohmann::json json{{"bench", "comm"},
-                      {"machine", describe_machine()},
-                      {"world_size", worker.world_size},
-                      {"runs", options.runs},
-                      {"copy",
-                       {{"bytes", copying.bytes()},
-                        {"seconds", to_json(copying.summary())},
-                        {"bytes_per_second", copying.rate()}}}};
+  nlohmann::json json{
+      {"bench", "comm"},      {"machine", describe_machine()}, {"world_size", worker.world_size},
+      {"runs", options.runs}, {"cpu_time", options.cpu_time},  {"bytes_copied", copying.bytes()}};
   for (const Row& row : rows) {
-    const Rates rates(row, copying.rate(), worker.world_size);
+    const Rates rates(row, copying.bytes(), worker.world_size);
     json["results"].push_back({{"backend", row.backend},
                                {"memory", row.memory},
                                {"collective", all_collectives()[row.collective].name},
                                {"bytes", row.bytes},
                                {"seconds", to_json(rates.seconds)},
                                {"bytes_per_second", rates.rate},
+                               {"copy_seconds", to_json(summarize(row.copy_seconds))},
+                               {"copy_bytes_per_second", rates.copy_rate},
                                {"of_copy", rates.of_copy},
                                {"of_bound", rates.of_bound}});
   }
@@ -213,19 +210,19 @@ std::string as_table(const Options& options,
                      const std::vector<Row>& rows) {
   std::string text = fmt::format(
       "Collectives between {} ranks: medians of {} runs, {}\n"
-      "Copied by all ranks at once, past the caches: {:.1f} GB/s ({:.1f} read and written)\n"
-      "of copy: bytes of the whole buffer per second, over those copied per second\n"
-      "of bound: over what the fewest bytes to read and write allow at that rate\n\n"
-      "{:<8}{:<9}{:<25}{:>10}{:>12}{:>10}{:>8}{:>9}{:>10}\n",
-      worker.world_size, options.runs, describe_machine(), copying.rate() / 1e9,
-      2 * copying.rate() / 1e9, "backend", "memory", "collective", "bytes", "median, us", "p95, us",
-      "GB/s", "of copy", "of bound");
+      "GB/s: bytes of the whole buffer; copy: copied by all ranks at once past the caches in the\n"
+      "same runs, each byte read and written once; of bound: beside what the fewest bytes to read\n"
+      "and write allow at that rate\n\n"
+      "{:<13}{:<9}{:<25}{:>10}{:>12}{:>10}{:>8}{:>8}{:>9}{:>10}\n",
+      worker.world_size, options.runs, describe_machine(), "backend", "memory", "collective",
+      "bytes", "median, us", "p95, us", "GB/s", "copy", "of copy", "of bound");
   for (const Row& row : rows) {
-    const Rates rates(row, copying.rate(), worker.world_size);
-    text += fmt::format("{:<8}{:<9}{:<25}{:>10}{:>12.1f}{:>10.1f}{:>8.2f}{:>9.2f}{:>10.2f}\n",
-                        row.backend, row.memory, all_collectives()[row.collective].name, row.bytes,
-                        rates.seconds.median * 1e6, rates.seconds.p95 * 1e6, rates.rate / 1e9,
-                        rates.of_copy, rates.of_bound);
+    const Rates rates(row, copying.bytes(), worker.world_size);
+    text +=
+        fmt::format("{:<13}{:<9}{:<25}{:>10}{:>12.1f}{:>10.1f}{:>8.2f}{:>8.1f}{:>9.2f}{:>10.2f}\n",
+                    row.backend, row.memory, all_collectives()[row.collective].name, row.bytes,
+                    rates.seconds.median * 1e6, rates.seconds.p95 * 1e6, rates.rate / 1e9,
+                    rates.copy_rate / 1e9, rates.of_copy, rates.of_bound);
   }
   return text;
 }
@@ -236,9 +233,8 @@ std::string run_comm(const Options& options, const WorkerEnv& worker) {
   const Backends backends(worker);
   Stream stream(Stream::Mode::inline_on_caller);
   Copying copying(std::ranges::max(options.sizes), worker.world_size, stream);
-  Stopwatch warm_up(backends.list().front().communicator);
+  Stopwatch warm_up(backends.list().front().communicator, options);
   copying.run(warm_up);
-  copying.forget();
   const std::vector<Row> rows = measure(options, backends.list(), copying);
   if (worker.rank != 0) return {};
   return options.json ? as_json(options, worker, copying, rows) + "\n"

@@ -46,8 +46,11 @@ void declare(CLI::App& app, Typed& typed) {
       app, "comm", "collectives between ranks, beside the machine's rate of copying", options);
   comm->add_option("--sizes", typed.sizes, "of the whole buffer (64KiB,1MiB,16MiB,64MiB)")
       ->delimiter(',');
+  constexpr const char* cpu_time = "time on the processor: for a machine that is busy otherwise";
+  comm->add_flag("--cpu_time", options.cpu_time, cpu_time);
   CLI::App* const adam =
       add_command(app, "adam", "the AdamW step, beside a loop that only moves its bytes", options);
+  adam->add_flag("--cpu_time", options.cpu_time, "likewise; with OMP_NUM_THREADS=1");
   adam->add_option("--numel", options.numel, "parameters (33554432)")
       ->check(CLI::Range(std::int64_t{1}, most / 64));
 }

@@ -20,6 +20,7 @@ struct Options {
   model::Gpt2Config model;
   std::int64_t sequences = 4;
   std::int64_t tokens = 512;
+  bool cpu_time = false;  ///< of comm and adam: time on the processor, not by the clock
   // adam
   std::int64_t numel = std::int64_t{1} << 25;
   // comm

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <fstream>
 
 #include <unistd.h>
@@ -30,8 +31,26 @@ Summary summarize(std::vector<double> seconds) {
   return {quantile(seconds, 0.5), quantile(seconds, 0.05), quantile(seconds, 0.95)};
 }
 
+double median_ratio(const std::vector<double>& ceiling, const std::vector<double>& subject) {
+  DSTRAIN_CHECK(ceiling.size() == subject.size(), "{} and {} runs", ceiling.size(), subject.size());
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < subject.size(); ++i) ratios.push_back(ceiling[i] / subject[i]);
+  return summarize(std::move(ratios)).median;
+}
+
 nlohmann::json to_json(const Summary& summary) {
   return {{"median", summary.median}, {"p5", summary.p5}, {"p95", summary.p95}};
+}
+
+double ThreadClock::now_seconds() const {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+std::unique_ptr<Clock> make_clock(bool cpu_time) {
+  if (cpu_time) return std::make_unique<ThreadClock>();
+  return std::make_unique<SteadyClock>();
 }
 
 double time_of(const Clock& clock, FunctionRef<void()> body) {

@@ -16,10 +16,11 @@ namespace {
 void announce(const TrainSetup& setup, const WorkerEnv& worker) {
   for (const std::string& warning : setup.settings.warnings) log_warning(warning);
   log_info(fmt::format(
-      "{}: {} parameters, {} rank(s), ZeRO stage {}, {} sequences of {} tokens "
+      "{}: {} parameters, {}, {} rank(s), ZeRO stage {}, {} sequences of {} tokens "
       "per step",
-      setup.model.name, setup.layout->numel(), worker.world_size, setup.settings.zero.stage,
-      setup.settings.train_batch_size, setup.settings.data.block_size));
+      setup.model.name, setup.layout->numel(),
+      setup.model.dtype == DType::bf16 ? "bf16 over fp32 masters" : "fp32", worker.world_size,
+      setup.settings.zero.stage, setup.settings.train_batch_size, setup.settings.data.block_size));
   log_info(zero::describe(setup.plan, setup.formula));
 }
 

@@ -82,6 +82,7 @@ engine::Trainer::Outcome TrainingRank::train() {
                            .engine = engine_,
                            .communicator = communicator_,
                            .device_memory = memory_.ledger,
+                           .planned_memory = setup_.plan.bytes,
                            .clock = clock_,
                            .training_data = training,
                            .validation_data = validation ? &*validation : nullptr,

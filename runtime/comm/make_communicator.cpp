@@ -28,19 +28,26 @@ std::unique_ptr<TcpStore> meet(const WorkerEnv& worker) {
   return store;
 }
 
+/// Changes with what the ranks say to each other.
+constexpr const char* language = "dstrain 1";
+
+/// How long rank 0 waits until all ranks have seen what is refused.
+constexpr double refusal_seconds = 2;
+
 /// The ranks must choose alike, or they wait for each other in different places.
 void check_alike(Store& store, const WorkerEnv& worker) {
   const auto say = [&](int rank) {
     return fmt::format("comm/{}", rank);
   };
-  const std::string own = std::to_string(static_cast<int>(worker.comm)) +
-                          (worker.mpi_world_size == worker.world_size ? " mpi" : "");
+  const bool under_mpi = worker.mpi_world_size == worker.world_size;
+  const std::string own =
+      fmt::format("{} {} {}", language, static_cast<int>(worker.comm), under_mpi);
   store.set(say(worker.rank), own);
   for (int rank = 0; rank < worker.world_size; ++rank) {
     if (store.get(say(rank), worker.timeout_seconds) == own) continue;
     fail(ErrorCode::config,
-         "ranks {} and {} differ in {}, or mpirun has started only one of them: give all ranks the "
-         "same",
+         "ranks {} and {} differ in {}, or in their version of dstrain, or mpirun has started only "
+         "one of them: start all ranks alike",
          worker.rank, rank, env::comm);
   }
 }
@@ -114,14 +121,35 @@ std::unique_ptr<Communicator> make_communicator(TcpStore& store, const WorkerEnv
                     : make_over_nodes(store, worker, std::move(map));
 }
 
+/// What one rank refuses, all do, each for itself. Rank 0 takes the store with it when it goes: it
+/// lets the others find out first.
+void refuse_together(Store& store, const WorkerEnv& worker) noexcept {
+  const auto key = [](int rank) {
+    return fmt::format("refused/{}", rank);
+  };
+  try {
+    store.set(key(worker.rank), "");
+    const Deadline deadline = Deadline::after(refusal_seconds);
+    for (int rank = 1; rank < worker.world_size && worker.rank == 0; ++rank) {
+      store.get(key(rank), deadline.remaining_seconds());
+    }
+  } catch (const std::exception&) {  // the reason that is on its way matters more
+  }
+}
+
 }  // namespace
 
 World join_world(const WorkerEnv& worker) {
   if (worker.world_size == 1) return {nullptr, make_self_communicator()};
   std::unique_ptr<TcpStore> store = meet(worker);
-  check_alike(*store, worker);
-  auto communicator = make_communicator(*store, worker);
-  return {std::move(store), std::move(communicator)};
+  try {
+    check_alike(*store, worker);
+    auto communicator = make_communicator(*store, worker);
+    return {std::move(store), std::move(communicator)};
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::config) refuse_together(*store, worker);
+    throw;
+  }
 }
 
 }  // namespace dstrain::comm

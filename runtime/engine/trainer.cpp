@@ -126,6 +126,7 @@ monitor::StepMetrics Trainer::measure(std::int64_t step) {
   metrics.tokens_per_second = static_cast<double>(step_tokens) / metrics.step_seconds;
   metrics.model_tflops =
       metrics.tokens_per_second * parts_.model.flops_per_token(settings.data.block_size) / 1e12;
+  metrics.planned_categories = parts_.planned_memory;
   reported_step_ = step;
   reported_at_seconds_ = now;
   for (const MemoryPeaks& rank : comm::gather_values(peaks_of(parts_.device_memory),

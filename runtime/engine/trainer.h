@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <functional>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ class Trainer {
     Engine& engine;
     comm::Communicator& communicator;
     const MemoryLedger& device_memory;
+    std::array<Bytes, memory_category_names.size()> planned_memory{};  ///< by MemoryCategory
     const Clock& clock;
     const data::BatchLoader& training_data;
     const data::EvaluationLoader* validation_data = nullptr;  ///< null: no evaluation

@@ -1,5 +1,6 @@
 #include "runtime/model/gpt2.h"
 
+#include "runtime/base/check.h"
 #include "runtime/model/gpt2_block.h"
 #include "runtime/model/gpt2_embedding.h"
 #include "runtime/model/gpt2_head.h"
@@ -7,6 +8,7 @@
 namespace dstrain::model {
 
 Model make_gpt2(const Gpt2Config& config, DType dtype) {
+  DSTRAIN_CHECK(dtype == DType::f32 || dtype == DType::bf16, "dtype {}", static_cast<int>(dtype));
   Model model;
   model.name = "gpt2";
   model.dtype = dtype;

@@ -107,13 +107,12 @@ void mlp_backward(const Gpt2Config& config,
   const TensorView branch = branch_gradient(
       space, output_gradient,
       dropout_site(call.dropout, Gpt2DropoutPlace::mlp_branch, config.resid_pdrop), stream);
-  ops::gelu_forward(saved.inner, space.inner, stream);
-  linear_backward_parameters(
-      {space.inner, branch, targets[mlp_c_proj_weight], targets[mlp_c_proj_bias]}, products,
-      stream);
   linear_backward_input({branch, call.parameters[mlp_c_proj_weight], space.inner}, products,
                         stream);
-  ops::gelu_backward(saved.inner, space.inner, stream);
+  ops::gelu_backward(saved.inner, space.inner, space.active, stream);
+  linear_backward_parameters(
+      {space.active, branch, targets[mlp_c_proj_weight], targets[mlp_c_proj_bias]}, products,
+      stream);
   ops::layer_norm_recompute(norm_2(call, saved, space.normed), stream);
   linear_backward_parameters({space.normed, space.inner, targets[c_fc_weight], targets[c_fc_bias]},
                              products, stream);

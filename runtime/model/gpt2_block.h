@@ -10,7 +10,7 @@ namespace dstrain::model {
 ///   saved     5 C + F + H + 4: qkv 3 C, attention output C, residual after attention C, the MLP's
 ///             pre-activation F; f32: log-sum-exp H, mean and rstd of two norms 4
 ///   forward workspace    C + max(A, F)
-///   backward workspace   2 C + max(F, 3 C + A), and C more with resid_pdrop
+///   backward workspace   2 C + max(2 F, 3 C + A), and C more with resid_pdrop
 /// where A is what attention needs: up to 2 C and 3 C, f32 (ops/attention.h);
 /// and, besides, the panels of the largest product: C max(3 C, F), or F 2048 with many rows.
 /// The outputs of norms and GELU are computed again in backward: cheap, and bit-equal.

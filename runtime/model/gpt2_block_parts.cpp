@@ -24,6 +24,11 @@ void cut_attention(Arena& arena, const Gpt2BlockSizes& sizes, Gpt2BlockBackwardS
   space.attention = arena.take({ops::attention_backward_workspace(attention_sizes(sizes))});
 }
 
+void cut_inner(Arena& arena, const Gpt2BlockSizes& sizes, Gpt2BlockBackwardSpace& space) {
+  space.inner = sizes.take_activation(arena, sizes.inner);
+  space.active = sizes.take_activation(arena, sizes.inner);
+}
+
 }  // namespace
 
 std::span<std::byte> take_products(Arena& arena, const Gpt2BlockSizes& sizes) {
@@ -77,13 +82,13 @@ Gpt2BlockBackwardSpace::Gpt2BlockBackwardSpace(Arena& arena, const Gpt2BlockSize
   Arena measured;
   cut_attention(measured, sizes, *this);
   Arena measured_inner;
-  sizes.take_activation(measured_inner, sizes.inner);
+  cut_inner(measured_inner, sizes, *this);
   const std::span<std::byte> overlay =
       take_overlay(arena, std::max(measured.used(), measured_inner.used()));
   Arena attention_arena(overlay);
   cut_attention(attention_arena, sizes, *this);
   Arena inner_arena(overlay);
-  inner = sizes.take_activation(inner_arena, sizes.inner);
+  cut_inner(inner_arena, sizes, *this);
   products = take_products(arena, sizes);
 }
 

@@ -63,13 +63,14 @@ struct Gpt2BlockForwardSpace {
   std::span<std::byte> products;
 };
 
-/// Workspace of backward. `inner` shares memory with `qkv` and `attention`.
+/// Workspace of backward. `inner` and `active` share memory with `qkv` and `attention`.
 struct Gpt2BlockBackwardSpace {
   Gpt2BlockBackwardSpace(Arena& arena, const Gpt2BlockSizes& sizes);
   TensorView residual;   ///< (B, T, C): gradient of the residual after attention
   TensorView branch;     ///< (B, T, C) or empty: gradient of a branch before its dropout
   TensorView normed;     ///< (B, T, C): a norm's output or its gradient
-  TensorView inner;      ///< (B, T, F): GELU's output or its input's gradient
+  TensorView inner;      ///< (B, T, F): gradient of GELU's output or of its input
+  TensorView active;     ///< (B, T, F): after GELU
   TensorView qkv;        ///< (B, T, 3C): gradient
   TensorView attention;  ///< workspace of attention
   std::span<std::byte> products;

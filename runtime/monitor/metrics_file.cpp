@@ -39,7 +39,8 @@ void MetricsFile::write(const StepMetrics& metrics) {
       {"step_seconds", metrics.step_seconds},
       {"model_tflops", metrics.model_tflops},
       {"memory", named(memory_tier_names, metrics.memory)},
-      {"device_memory", named(memory_category_names, metrics.device_categories)}};
+      {"device_memory", named(memory_category_names, metrics.device_categories)},
+      {"planned_device_memory", named(memory_category_names, metrics.planned_categories)}};
   write_line(line.dump());
 }
 

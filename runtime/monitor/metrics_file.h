@@ -24,6 +24,8 @@ struct StepMetrics {
   /// Peak of the largest rank, by MemoryTier, and what `device` consists of, by MemoryCategory.
   std::array<Bytes, memory_tier_names.size()> memory{};
   std::array<Bytes, memory_category_names.size()> device_categories{};
+  /// What the memory plan said of `device_categories` before the start.
+  std::array<Bytes, memory_category_names.size()> planned_categories{};
 };
 
 struct EvalMetrics {

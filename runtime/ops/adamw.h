@@ -15,9 +15,8 @@ struct AdamWScalars {
   float one_minus_beta1 = 0;
   float beta2 = 0;
   float one_minus_beta2 = 0;
-  float denominator_scale = 1;  ///< sqrt(1 - beta2^step)
-  float eps = 0;
-  float step_size = 0;  ///< lr / (1 - beta1^step)
+  float eps = 0;        ///< eps of the settings times sqrt(1 - beta2^step)
+  float step_size = 0;  ///< lr sqrt(1 - beta2^step) / (1 - beta1^step)
 };
 
 /// The settings of a run and a step, from which adamw_scalars() computes in double precision.
@@ -47,7 +46,8 @@ struct AdamWRange {
 
 /// One Adam or AdamW step over a flat range, elementwise, as torch.optim.AdamW:
 ///   g = gradient_scale g (+ l2_decay p);  p = decay_factor p;  m = m + (1 - beta1) (g - m);
-///   v = beta2 v + (1 - beta2) g g;  p = p - step_size m / (sqrt(v) / denominator_scale + eps)
+///   v = beta2 v + (1 - beta2) g g;  p = p - step_size m / (sqrt(v) + eps)
+/// The correction of the second moment is in step_size and eps, which saves a division per element.
 /// The additions to m, v and p are fused multiply-adds, root and division correctly rounded: the
 /// bits do not depend on the instruction set, on the number of threads or on how a range is cut.
 /// The working copy is written in the same pass and changes no other bit. Reads 16 and writes 12

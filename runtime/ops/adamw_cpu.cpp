@@ -19,8 +19,7 @@ inline Updated update(float p, float gradient, float m, float v, const AdamWScal
   const float g = std::fma(s.l2_decay, p, gradient * s.gradient_scale);
   m = std::fma(s.one_minus_beta1, g - m, m);
   v = std::fma(s.beta2, v, s.one_minus_beta2 * g * g);
-  const float denominator = std::sqrt(v) / s.denominator_scale + s.eps;
-  return {std::fma(-s.step_size, m / denominator, p * s.decay_factor), m, v};
+  return {std::fma(-s.step_size, m / (std::sqrt(v) + s.eps), p * s.decay_factor), m, v};
 }
 
 DSTRAIN_SIMD_CLONES
@@ -78,7 +77,7 @@ AdamWScalars adamw_scalars(const AdamWSettings& settings) {
   const auto step = static_cast<double>(settings.step);
   const bool correct = settings.bias_correction;
   const double correction1 = correct ? 1.0 - std::pow(settings.beta1, step) : 1.0;
-  const double correction2 = correct ? 1.0 - std::pow(settings.beta2, step) : 1.0;
+  const double root2 = correct ? std::sqrt(1.0 - std::pow(settings.beta2, step)) : 1.0;
   const double decay = settings.weight_decay;
   AdamWScalars scalars;
   scalars.gradient_scale = static_cast<float>(settings.gradient_scale);
@@ -88,9 +87,8 @@ AdamWScalars adamw_scalars(const AdamWSettings& settings) {
   scalars.one_minus_beta1 = static_cast<float>(1.0 - settings.beta1);
   scalars.beta2 = static_cast<float>(settings.beta2);
   scalars.one_minus_beta2 = static_cast<float>(1.0 - settings.beta2);
-  scalars.denominator_scale = static_cast<float>(std::sqrt(correction2));
-  scalars.eps = static_cast<float>(settings.eps);
-  scalars.step_size = static_cast<float>(settings.learning_rate / correction1);
+  scalars.eps = static_cast<float>(settings.eps * root2);
+  scalars.step_size = static_cast<float>(settings.learning_rate * root2 / correction1);
   return scalars;
 }
 

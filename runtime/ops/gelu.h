@@ -9,7 +9,9 @@ namespace dstrain::ops {
 /// output may be the input. Asynchronous on `stream`.
 void gelu_forward(TensorView input, TensorView output, StreamView stream);
 
-/// gradient = gradient gelu'(input), in place. Dtypes as above. Asynchronous on `stream`.
-void gelu_backward(TensorView input, TensorView gradient, StreamView stream);
+/// gradient = gradient gelu'(input), in place, and output = gelu(input) once more, bit for bit, for
+/// the product that follows: one exponential serves both. Dtypes as above. Asynchronous on
+/// `stream`.
+void gelu_backward(TensorView input, TensorView gradient, TensorView output, StreamView stream);
 
 }  // namespace dstrain::ops

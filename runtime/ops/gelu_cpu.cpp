@@ -30,11 +30,13 @@ DSTRAIN_SIMD_CLONES void forward_kernel(const T* input, T* output, std::int64_t 
 template <class T>
 DSTRAIN_SIMD_CLONES void backward_kernel(const T* __restrict input,
                                          T* __restrict gradient,
+                                         T* __restrict output,
                                          std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     const float x = to_float(input[i]);
     const float s = gate(x);
     const float slope = twice_root + 3.0F * twice_root * cubic * (x * x);
+    output[i] = from_float<T>(x * s);
     gradient[i] = from_float<T>(to_float(gradient[i]) * (s + x * s * (1.0F - s) * slope));
   }
 }
@@ -61,13 +63,15 @@ void gelu_forward(TensorView input, TensorView output, StreamView stream) {
   });
 }
 
-void gelu_backward(TensorView input, TensorView gradient, StreamView stream) {
+void gelu_backward(TensorView input, TensorView gradient, TensorView output, StreamView stream) {
   const DType dtype = checked_dtype(input, gradient, "gradient");
-  stream.launch([input, gradient, dtype] {
+  checked_dtype(input, output, "output");
+  stream.launch([input, gradient, output, dtype] {
     with_element_type(dtype, [&](auto element) {
       using T = decltype(element);
       for_chunks(input.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
-        backward_kernel(elements<T>(input) + begin, elements<T>(gradient) + begin, end - begin);
+        backward_kernel(elements<T>(input) + begin, elements<T>(gradient) + begin,
+                        elements<T>(output) + begin, end - begin);
       });
     });
   });

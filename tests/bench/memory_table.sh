@@ -1,44 +1,81 @@
 #!/usr/bin/env bash
-# Peak tracked device memory of every ZeRO stage on 1, 2 and 4 ranks, beside the paper's formula.
+# Peak tracked device memory beside the memory plan and the paper's formula, for GPT-2 over stages,
+# ranks, precisions, checkpointing and micro batches.
 #
 #   tests/bench/memory_table.sh [OVERRIDES]      default: the gpt2 preset, 124M parameters
 #
-# One step of one sequence of 64 tokens each; fp32, default persistence threshold. Needs the release
-# build, and 16 bytes per parameter and rank of memory.
+# One step of sequences of 64 tokens; default persistence threshold. Needs the release build, and 18
+# bytes per parameter and rank of memory. Fails when a plan is off by more than 5 % in all, or a
+# category by more than 5 % and 1 MiB.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 overrides=${1:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-seq 1 20000 >"$work/text.txt"
+seq 1 40000 >"$work/text.txt"
 
-field() { sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" "$work/out/metrics.jsonl" | tail -n 1; }
+categories="parameters gradients optimizer activations buffers"
 
-echo -n "| stage | ranks | parameters | gradients | optimizer | model states | formula | ratio "
-echo "| buffers | activations | peak |"
-echo "|---|---|---|---|---|---|---|---|---|---|---|"
-for stage in 0 1 2 3; do
-  for ranks in 1 2 4; do
-    printf '{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": %d}}' "$stage" \
-      >"$work/ds_config.json"
-    psi=$(build/release/bin/dstrain --num_gpus "$ranks" train --deepspeed "$work/ds_config.json" \
-      --config_name gpt2 ${overrides:+--config_overrides "$overrides"} --block_size 64 \
-      --train_file "$work/text.txt" --max_steps 1 --output_dir "$work/out" \
-      --overwrite_output_dir 2>&1 >/dev/null | sed -n 's/.*gpt2: \([0-9]*\) parameters.*/\1/p')
-    awk -v stage="$stage" -v n="$ranks" -v psi="$psi" -v p="$(field parameters)" \
-      -v g="$(field gradients)" -v o="$(field optimizer)" -v b="$(field buffers)" \
-      -v a="$(field activations)" -v peak="$(field device)" '
-      BEGIN {
+# row STAGE RANKS PRECISION MICRO_BATCH FLAGS...
+row() {
+  local stage=$1 ranks=$2 precision=$3 micro=$4
+  shift 4
+  local flags=("$@")
+  if [ "$precision" = bf16 ]; then flags+=(--bf16); fi
+  printf '{"zero_optimization": {"stage": %d}}' "$stage" >"$work/ds_config.json"
+  local psi
+  psi=$(build/release/bin/dstrain --num_gpus "$ranks" train --deepspeed "$work/ds_config.json" \
+    --config_name gpt2 ${overrides:+--config_overrides "$overrides"} --block_size 64 \
+    --per_device_train_batch_size "$micro" --train_file "$work/text.txt" --max_steps 1 \
+    --output_dir "$work/out" --overwrite_output_dir "${flags[@]}" 2>&1 >/dev/null |
+    sed -n 's/.*gpt2: \([0-9]*\) parameters.*/\1/p')
+  # The two objects, tracked and planned, as "name:bytes" lists.
+  tail -n 1 "$work/out/metrics.jsonl" |
+    sed 's/.*"device_memory":{\([^}]*\)}.*"planned_device_memory":{\([^}]*\)}.*/\1 \2/; s/"//g' |
+    awk -v stage="$stage" -v n="$ranks" -v precision="$precision" -v micro="$micro" \
+      -v checkpointing="${1:+yes}" -v psi="$psi" -v names="$categories" '
+      function off(a, b) { return a > b ? a - b : b - a }
+      {
         m = 1048576
-        states = p + g + o
-        if (stage == 0) formula = 16 * psi
-        if (stage == 1) formula = 8 * psi + 8 * psi / n
-        if (stage == 2) formula = 4 * psi + 12 * psi / n
-        if (stage == 3) formula = 16 * psi / n
-        printf "| %d | %d | %.0f | %.0f | %.0f ", stage, n, p / m, g / m, o / m
-        printf "| %.0f | %.0f | %.3f ", states / m, formula / m, states / formula
-        printf "| %.0f | %.0f | %.0f |\n", b / m, a / m, peak / m
+        for (side = 1; side <= 2; ++side) {
+          count = split($side, pairs, ",")
+          for (i = 1; i <= count; ++i) {
+            split(pairs[i], pair, ":")
+            bytes[side, pair[1]] = pair[2]
+          }
+        }
+        p = precision == "bf16" ? 2 : 4
+        o = precision == "bf16" ? 12 : 8
+        formula = p / (stage == 3 ? n : 1) + 4 / (stage >= 2 ? n : 1) + o / (stage >= 1 ? n : 1)
+        count = split(names, name, " ")
+        for (i = 1; i <= count; ++i) {
+          tracked += bytes[1, name[i]]
+          planned += bytes[2, name[i]]
+          if (i <= 3) states += bytes[1, name[i]]
+          error = off(bytes[1, name[i]], bytes[2, name[i]])
+          if (error > 0.05 * bytes[1, name[i]] && error > m) bad = name[i]
+          cells = cells sprintf("| %.0f ", bytes[1, name[i]] / m)
+        }
+        if (off(tracked, planned) > 0.05 * tracked) bad = "total"
+        printf "| %d | %d | %s | %d | %s %s", stage, n, precision, micro, checkpointing, cells
+        printf "| %.0f | %.0f | %.4f ", tracked / m, planned / m, planned / tracked
+        printf "| %.3f |\n", states / formula / psi
+        if (bad) { print "memory_table: the plan is off: " bad > "/dev/stderr"; exit 1 }
       }'
-  done
+}
+
+echo -n "| stage | ranks | precision | micro batch | checkpointing "
+for name in $categories; do echo -n "| $name "; done
+echo "| tracked peak | planned | planned / tracked | model states / formula |"
+echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+for stage in 0 1 2 3; do
+  for ranks in 1 2 4; do row $stage $ranks fp32 1; done
+  for ranks in 1 2; do row $stage $ranks bf16 1; done
 done
+row 0 1 fp32 8
+row 0 1 bf16 8
+row 0 1 fp32 8 --gradient_checkpointing
+row 3 2 bf16 8
+row 3 2 fp32 8 --gradient_checkpointing
+row 3 2 bf16 8 --gradient_checkpointing

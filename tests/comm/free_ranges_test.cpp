@@ -42,7 +42,7 @@ TEST_CASE("FreeRanges: to give back what is free is a bug", "[comm]") {
   CHECK_THROWS_AS(ranges.give_back(0, 20), dstrain::Error);
 }
 
-TEST_CASE("FreeRanges: blocks never overlap, whatever the order", "[comm]") {
+TEST_CASE("FreeRanges: blocks never overlap in any order", "[comm]") {
   const auto seed = GENERATE(range(1U, 6U));
   CAPTURE(seed);
   constexpr std::size_t end = 4096;

@@ -8,6 +8,7 @@
 #include "runtime/comm/thread/thread_group.h"
 #include "tests/comm/memory_store.h"
 #include "tests/support/ranks.h"
+#include "tests/support/skip.h"
 
 namespace dstrain::test {
 namespace {
@@ -33,6 +34,10 @@ comm::NodeMap map_round_robin(int size) {
   return map;
 }
 
+void need_gloo() {
+  if (!comm::has_gloo()) skip("this build has no gloo (libgloo-dev)");
+}
+
 /// `join(store, rank)` on a thread per rank.
 Group join_threads(
     int size, const std::function<std::unique_ptr<comm::Communicator>(comm::Store&, int)>& join) {
@@ -43,6 +48,7 @@ Group join_threads(
 }
 
 Group join_nodes(int size, double timeout_seconds, const comm::NodeMap& map) {
+  need_gloo();
   Group::Members within(static_cast<std::size_t>(size));
   for (const std::vector<int>& ranks : map.nodes) {
     auto node = comm::make_thread_group(static_cast<int>(ranks.size()), timeout_seconds);
@@ -92,6 +98,7 @@ GroupMaker shm_groups() {
 
 GroupMaker gloo_groups() {
   return {"gloo", [](int size, double timeout_seconds) {
+            need_gloo();
             return join_threads(size, [&](comm::Store& store, int rank) {
               return comm::make_gloo_communicator(
                   store, {.rank = rank, .size = size, .timeout_seconds = timeout_seconds});

@@ -92,7 +92,7 @@ TEST_CASE("GPT-2: bf16 follows fp32", "[model][gpt2]") {
   CHECK(found.backward(0.1F).sum == Approx(loss).epsilon(0.002));
   for (const auto& [name, values] : expected.gradients) {
     CAPTURE(name);
-    CHECK(relative_distance(found.gradients[name], values) < 0.02);
+    CHECK(relative_distance(found.gradients[name], values) < 0.04);  // measured: 0.017
   }
 }
 

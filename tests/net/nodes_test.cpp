@@ -1,14 +1,12 @@
-#include <csignal>
-#include <cstdlib>
 #include <fstream>
 
 #include <catch2/catch.hpp>
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "runtime/comm/gloo/gloo_communicator.h"
 #include "tests/net/two_nodes.h"
 #include "tests/support/rank_process.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -21,9 +19,7 @@ namespace {
 void skip_when_impossible() {
   std::optional<std::string> reason = TwoNodes::refusal();
   if (!comm::has_gloo()) reason = "this build has no gloo (libgloo-dev)";
-  if (!reason) return;
-  fmt::print("skipped: {}\n", *reason);
-  std::exit(77);
+  if (reason) skip(*reason);
 }
 
 /// One process per rank; on one node when there are no two.

@@ -83,7 +83,8 @@ reference::Dropper dropper(const ops::DropoutSite& site, const Case& s) {
 TEST_CASE("Attention: forward agrees with the naive one", "[ops][attention]") {
   const Case sizes =
       GENERATE(Case{1, 1, 1, 1}, Case{2, 7, 3, 5}, Case{2, 63, 2, 8}, Case{1, 64, 1, 24},
-               Case{1, 65, 2, 16}, Case{2, 200, 2, 40}, Case{1, 129, 1, 128});
+               Case{1, 65, 2, 16}, Case{2, 200, 2, 40}, Case{1, 129, 1, 128}, Case{1, 300, 1, 64},
+               Case{1, 100, 2, 33}, Case{1, 90, 1, 300}, Case{1, 128, 3, 80}, Case{35, 9, 2, 4});
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   CAPTURE(sizes.tokens, sizes.head_size);
   Attention attention(sizes, dtype);
@@ -102,7 +103,7 @@ TEST_CASE("Attention: large scores neither overflow nor vanish", "[ops][attentio
 
 TEST_CASE("Attention: backward agrees with central differences", "[ops][attention]") {
   const Case sizes = GENERATE(Case{1, 1, 1, 2}, Case{2, 5, 2, 3}, Case{1, 17, 2, 8},
-                              Case{1, 66, 1, 5}, Case{1, 130, 1, 16});
+                              Case{1, 66, 1, 5}, Case{1, 130, 1, 16}, Case{1, 70, 1, 100});
   const float rate = GENERATE(0.0F, 0.25F);
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   CAPTURE(sizes.tokens, sizes.head_size, rate);

@@ -32,7 +32,7 @@ TEST_CASE("GELU: forward agrees with double", "[ops][gelu]") {
   CHECK(test::difference(input.read(), expected, tolerance) == "");
 }
 
-TEST_CASE("GELU: backward agrees with central differences", "[ops][gelu]") {
+TEST_CASE("GELU: backward agrees with central differences and repeats forward", "[ops][gelu]") {
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   test::TypedValues input(test::random_values(3001, 2, 2), dtype);
   test::TypedValues gradient(test::random_values(3001, 3), dtype);
@@ -43,9 +43,12 @@ TEST_CASE("GELU: backward agrees with central differences", "[ops][gelu]") {
     expected[i] *= test::central_difference(x, [&x] { return reference::gelu(x); });
   }
   Stream stream(Stream::Mode::inline_on_caller);
-  ops::gelu_backward(input.view({3001}), gradient.view({3001}), stream);
+  test::TypedValues output(test::random_values(3001, 4), dtype);
+  ops::gelu_backward(input.view({3001}), gradient.view({3001}), output.view({3001}), stream);
   const auto tolerance = test::tolerance::stored(dtype, test::tolerance::elementwise);
   CHECK(test::difference(gradient.read(), expected, tolerance) == "");
+  ops::gelu_forward(input.view({3001}), input.view({3001}), stream);
+  CHECK(output.read() == input.read());
 }
 
 TEST_CASE("Fast exp2: one unit in the last place over its range", "[ops][fast_exp]") {

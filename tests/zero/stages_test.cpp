@@ -13,7 +13,9 @@ using dstrain::test::TrainingResult;
 
 namespace {
 
-constexpr double bf16_tolerance = 0.02;
+// Relative, of bf16 against fp32: about three times what is measured, 1.3e-3 and 7.4e-3.
+constexpr double bf16_loss_tolerance = 0.004;
+constexpr double bf16_norm_tolerance = 0.02;
 
 void check_same_bits(const TrainingResult& a, const TrainingResult& b) {
   CHECK(a.losses == b.losses);
@@ -69,7 +71,8 @@ TEST_CASE("Stages: with accumulation 0 equals 1 and 2 equals 3", "[zero][stages]
   const TrainingResult two = run(2);
   check_same_bits(run(1), zero);
   check_same_bits(run(3), two);
-  CHECK(worst_relative(two.losses, zero.losses) < (dtype == DType::f32 ? 1e-6 : bf16_tolerance));
+  CHECK(worst_relative(two.losses, zero.losses) <
+        (dtype == DType::f32 ? 1e-6 : bf16_loss_tolerance));
 }
 
 TEST_CASE("Stages: world sizes agree within fp32 rounding", "[zero][stages]") {
@@ -88,8 +91,8 @@ TEST_CASE("Stages: bf16 stays close to fp32", "[zero][stages]") {
   const TrainingResult exact = run_training({.world = 1, .steps = 8});
   const TrainingResult half =
       run_training({.world = world, .stage = 3, .dtype = DType::bf16, .steps = 8});
-  CHECK(worst_relative(half.losses, exact.losses) < bf16_tolerance);
-  CHECK(worst_relative(half.norms, exact.norms) < bf16_tolerance);
+  CHECK(worst_relative(half.losses, exact.losses) < bf16_loss_tolerance);
+  CHECK(worst_relative(half.norms, exact.norms) < bf16_norm_tolerance);
   CHECK(half.losses.back() < 0.9 * half.losses.front());
 }
 

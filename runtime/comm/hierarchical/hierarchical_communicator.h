@@ -31,7 +31,7 @@ namespace dstrain::comm {
 ///   broadcast       the root's node 2 n out, n in     (N-1)/N n
 ///
 /// where the flat communicator takes g times (K-1)/K n for the first two. Notices that all ranks do
-/// the same go between all ranks, 32 bytes each. Staging: four chunks of 1 MiB.
+/// the same go between all ranks, 24 bytes each. Staging: four chunks of 1 MiB.
 class HierarchicalCommunicator final : public MessageCommunicator {
  public:
   HierarchicalCommunicator(std::unique_ptr<Transport> between,

@@ -38,8 +38,9 @@ Peers::~Peers() {
   say_goodbye({Notice::left, rank(), {}});
   const Deadline deadline = Deadline::after(goodbye_seconds);
   for (Peer& peer : peers_) {
+    const Message& last_word = peer.sent[(peer.told + 1) % 2];
     try {
-      while (peer.sent && !deadline.passed() && peer.sent->wait(deadline) == State::pending) {
+      while (last_word && !deadline.passed() && last_word->wait(deadline) == State::pending) {
       }
     } catch (const std::exception&) {  // the peer has gone first
     }
@@ -60,13 +61,15 @@ State Peers::look_at_notice(int peer, std::uint32_t number, Deadline deadline) {
   return state;
 }
 
-/// The last notice to this peer may still be on its way: the peer is far behind.
+/// The notice before the last may still be on its way: then the peer is far behind.
 void Peers::tell(int peer, const Notice& notice) {
   Peer& other = peers_[static_cast<std::size_t>(peer)];
-  if (other.sent) wait(*other.sent, peer);
-  other.outbox = notice;
-  other.sent =
-      transport_->send(peer, Channel::control, &other.outbox, static_cast<Bytes>(sizeof(Notice)));
+  const std::uint32_t slot = other.told % 2;
+  if (other.sent[slot]) wait(*other.sent[slot], peer);
+  other.outbox[slot] = notice;
+  other.sent[slot] = transport_->send(peer, Channel::control, &other.outbox[slot],
+                                      static_cast<Bytes>(sizeof(Notice)));
+  ++other.told;
 }
 
 /// To everyone who is still there and listens.
@@ -74,14 +77,16 @@ void Peers::say_goodbye(const Notice& notice) noexcept {
   for (int peer = 0; peer < size(); ++peer) {
     Peer& other = peers_[static_cast<std::size_t>(peer)];
     if (peer == rank()) continue;
+    const std::uint32_t slot = other.told % 2;
     try {
       const Deadline deadline = Deadline::after(goodbye_seconds / 10);
-      if (other.sent && other.sent->wait(deadline) != State::done) continue;
-      other.outbox = notice;
-      other.sent = transport_->send(peer, Channel::control, &other.outbox,
-                                    static_cast<Bytes>(sizeof(Notice)));
+      if (other.sent[slot] && other.sent[slot]->wait(deadline) != State::done) continue;
+      other.outbox[slot] = notice;
+      other.sent[slot] = transport_->send(peer, Channel::control, &other.outbox[slot],
+                                          static_cast<Bytes>(sizeof(Notice)));
+      ++other.told;
     } catch (const std::exception&) {
-      other.sent.reset();
+      other.sent[slot].reset();
     }
   }
 }

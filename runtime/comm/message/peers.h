@@ -2,6 +2,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "runtime/comm/call.h"
@@ -30,7 +31,7 @@ class Peers {
   [[nodiscard]] int size() const { return transport_->size(); }
 
   /// Tells all ranks what this one does and waits until all do the same: a barrier. Costs a notice
-  /// of 32 bytes to and from every other rank. Throws Error{comm} on every rank when they differ.
+  /// of 24 bytes to and from every other rank. Throws Error{comm} on every rank when they differ.
   void agree(const Call& call);
   /// Tells one rank that something is sent to it.
   void announce(const Call& send);
@@ -67,12 +68,14 @@ class Peers {
     std::int32_t subject = 0;  ///< who is gone
     Call what;
   };
+  static_assert(sizeof(Notice) == 24 && std::is_trivially_copyable_v<Notice>);
   struct Peer {
     std::array<Notice, 2> inbox;
     std::array<Message, 2> awaited;  ///< null: has arrived
     std::uint32_t received = 0;
-    Notice outbox;
-    Message sent;
+    std::array<Notice, 2> outbox;  ///< two, so that a farewell need not wait for the one before
+    std::array<Message, 2> sent;
+    std::uint32_t told = 0;
   };
 
   void await_notice(int peer, std::uint32_t number);
