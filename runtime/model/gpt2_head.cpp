@@ -10,7 +10,7 @@ namespace {
 
 enum Parameter : std::size_t { ln_f_weight, ln_f_bias, wte_weight };
 
-/// Each chunk packs wte.weight twice, which costs as much as about 40 of its rows.
+/// Enough that reading, and in bf16 packing, all of wte.weight per chunk costs little.
 constexpr std::int64_t chunk_rows_max = 1024;
 
 /// Rows [begin, begin + rows) of a dense (B, T, C) activation.

@@ -31,6 +31,18 @@ std::int64_t even_piece(std::int64_t count, std::int64_t largest) {
   return round_up((count + pieces - 1) / pieces, 16);
 }
 
+/// Reading panels is up to a tenth faster than reading rows, and twice as fast when rows a multiple
+/// of 4 KiB apart fall on the same cache sets; packing costs as much as 40 to 60 rows of a.
+bool packs_b(const MatmulArgs& args, DType compute) {
+  constexpr std::int64_t rows_worth_packing = 1280;
+  constexpr std::int64_t rows_worth_packing_aliased = 64;
+  constexpr Bytes page = 4096;
+  if (args.b.dtype() != compute) return true;
+  const bool aliased =
+      !args.b_transposed && args.b.shape()[1] * size_of(args.b.dtype()) % page == 0;
+  return args.out.shape()[0] >= (aliased ? rows_worth_packing_aliased : rows_worth_packing);
+}
+
 }  // namespace
 
 MatmulShape matmul_shape(const MatmulArgs& args) {
@@ -60,7 +72,6 @@ DType matmul_compute(const MatmulArgs& args, Bf16Products bf16_products) {
 
 MatmulPlan plan_matmul(const MatmulArgs& args, DType compute) {
   constexpr std::int64_t k_piece_max = 2048;
-  constexpr std::int64_t rows_worth_packing = 32;
   const auto [m, n, k] = matmul_shape(args);
   const bool rounds_out = compute == DType::f32 && args.out.dtype() == DType::bf16;
   const bool converts_a = args.a.dtype() != compute || (rounds_out && args.a_transposed);
@@ -74,7 +85,7 @@ MatmulPlan plan_matmul(const MatmulArgs& args, DType compute) {
   const auto aligned = [](Bytes bytes) {
     return round_up(bytes, 64);
   };
-  if (m >= rows_worth_packing || args.b.dtype() != compute) {
+  if (packs_b(args, compute)) {
     plan.panels = panels_numel(plan.k_piece, n, compute) * size_of(compute);
   }
   plan.a_rows = converts_a ? aligned(plan.m_piece * plan.k_piece * size_of(compute)) : 0;

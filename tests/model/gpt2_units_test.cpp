@@ -166,7 +166,11 @@ TEST_CASE("GPT-2: memory per token is the documented formula", "[model][gpt2]") 
   CHECK(model.units[0]->memory(shape).saved == 0);
   const model::UnitMemory head = model.units.back()->memory(shape);
   CHECK(head.saved == 0);
-  CHECK(head.backward_workspace == shape.rows() * (50257 + 2 * c + 3) * 4 + 8384 * c * 4);
+  CHECK(head.backward_workspace == shape.rows() * (50257 + 3 * c + 3) * 4);
+  // Packed for the products: the norm's output; in bf16 a piece of wte.weight.
+  CHECK(half.units.back()->memory(shape).backward_workspace > head.backward_workspace);
+  const model::UnitMemory large = model.units.back()->memory({4, 512});
+  CHECK(large.backward_workspace == 1024 * (50257 + 3 * c + 3) * 4);
 }
 
 }  // namespace
