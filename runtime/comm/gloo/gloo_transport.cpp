@@ -106,6 +106,17 @@ GlooTransport::Device make_gloo_device(const std::string& address) {
   return gloo::transport::tcp::CreateDevice(attributes);
 }
 
+namespace {
+
+/// A rank is connected before others are; if it left at once, they would find it closed.
+void wait_until_all_connected(Store& store, const GlooOptions& options, double seconds) {
+  const std::string prefix = "gloo/" + options.name + "/connected";
+  if (store.add(prefix + "/count", 1) == options.size) store.set(prefix, "");
+  store.get(prefix, seconds);
+}
+
+}  // namespace
+
 GlooTransport::GlooTransport(Store& store, GlooOptions options, Device device)
     : store_(store), options_(std::move(options)), device_(std::move(device)) {
   const double seconds = std::max(options_.timeout_seconds, join_seconds_min);
@@ -120,6 +131,7 @@ GlooTransport::GlooTransport(Store& store, GlooOptions options, Device device)
          "the nodes?",
          options_.rank, options_.address, words_of(error));
   }
+  wait_until_all_connected(store_, options_, seconds);
   context_ = context;
   if (size() == 1) return;
   std::vector<int> others;
