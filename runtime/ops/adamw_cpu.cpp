@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/base/check.h"
@@ -22,52 +23,74 @@ inline Updated update(float p, float gradient, float m, float v, const AdamWScal
   return {std::fma(-s.step_size, m / (std::sqrt(v) + s.eps), p * s.decay_factor), m, v};
 }
 
-DSTRAIN_SIMD_CLONES
-void update_all(float* __restrict parameters,
-                const float* __restrict gradients,
-                float* __restrict exp_avg,
-                float* __restrict exp_avg_sq,
-                std::int64_t count,
-                const AdamWScalars& scalars) {
+/// Elements between two requests for what lies ahead, and how far ahead that is: the square root
+/// and the division hold the processor up too long to ask for it in time by itself.
+constexpr std::int64_t block_numel = 64;
+constexpr std::int64_t ahead_numel = 512;
+
+inline void prefetch_block(const float* values) {
+  constexpr std::int64_t line_numel = 16;
+  for (std::int64_t i = 0; i < block_numel; i += line_numel) {
+    __builtin_prefetch(values + ahead_numel + i);
+  }
+}
+
+/// The arrays of a run; they do not overlap.
+struct Arrays {
+  float* __restrict parameters;
+  const float* __restrict gradients;
+  float* __restrict exp_avg;
+  float* __restrict exp_avg_sq;
+};
+
+/// Updates all elements; `after(i, parameter)` sees each new parameter.
+template <class After>
+inline void update_elements(const Arrays& arrays,
+                            std::int64_t count,
+                            const AdamWScalars& scalars,
+                            After after) {
   const AdamWScalars s = scalars;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Updated to = update(parameters[i], gradients[i], exp_avg[i], exp_avg_sq[i], s);
-    parameters[i] = to.p;
-    exp_avg[i] = to.m;
-    exp_avg_sq[i] = to.v;
+  const auto [p, g, m, v] = arrays;
+  for (std::int64_t begin = 0; begin < count; begin += block_numel) {
+    for (const float* const array : {static_cast<const float*>(p), g, static_cast<const float*>(m),
+                                     static_cast<const float*>(v)}) {
+      prefetch_block(array + begin);
+    }
+    const std::int64_t end = std::min(count, begin + block_numel);
+    for (std::int64_t i = begin; i < end; ++i) {
+      const Updated to = update(p[i], g[i], m[i], v[i], s);
+      p[i] = to.p;
+      m[i] = to.m;
+      v[i] = to.v;
+      after(i, to.p);
+    }
   }
 }
 
 DSTRAIN_SIMD_CLONES
-void update_all(float* __restrict parameters,
-                const float* __restrict gradients,
-                float* __restrict exp_avg,
-                float* __restrict exp_avg_sq,
-                BFloat16* __restrict working,
-                std::int64_t count,
-                const AdamWScalars& scalars) {
-  const AdamWScalars s = scalars;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Updated to = update(parameters[i], gradients[i], exp_avg[i], exp_avg_sq[i], s);
-    parameters[i] = to.p;
-    exp_avg[i] = to.m;
-    exp_avg_sq[i] = to.v;
-    working[i] = to_bfloat16(to.p);
-  }
+void update_all(const Arrays& arrays, std::int64_t count, const AdamWScalars& scalars) {
+  update_elements(arrays, count, scalars, [](std::int64_t, float) {});
+}
+
+DSTRAIN_SIMD_CLONES
+void update_and_round(const Arrays& arrays,
+                      BFloat16* __restrict working,
+                      std::int64_t count,
+                      const AdamWScalars& scalars) {
+  update_elements(arrays, count, scalars,
+                  [working](std::int64_t i, float p) { working[i] = to_bfloat16(p); });
 }
 
 void update_chunk(const AdamWRange& range,
                   std::int64_t begin,
                   std::int64_t count,
                   const AdamWScalars& scalars) {
-  float* const p = range.parameters.data() + begin;
-  const float* const g = range.gradients.data() + begin;
-  float* const m = range.exp_avg.data() + begin;
-  float* const v = range.exp_avg_sq.data() + begin;
+  const Arrays arrays{range.parameters.data() + begin, range.gradients.data() + begin,
+                      range.exp_avg.data() + begin, range.exp_avg_sq.data() + begin};
   if (range.working.empty()) {
-    update_all(p, g, m, v, count, scalars);
+    update_all(arrays, count, scalars);
   } else {
-    update_all(p, g, m, v, range.working.data() + begin, count, scalars);
+    update_and_round(arrays, range.working.data() + begin, count, scalars);
   }
 }
 
