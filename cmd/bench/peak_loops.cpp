@@ -12,14 +12,14 @@ namespace {
 /// few enough for sixteen registers.
 constexpr std::size_t chains = 12;
 
+// The sums are used up once, after the loop: within it that would hold them in memory.
+
 __attribute__((target("avx512f"))) void fma_512(std::int64_t rounds) {
   const __m512 factor = _mm512_set1_ps(0.5F);
   __m512 sums[chains];
   for (__m512& sum : sums) sum = factor;
   for (std::int64_t i = 0; i < rounds; ++i) {
     for (__m512& sum : sums) sum = _mm512_fmadd_ps(sum, factor, factor);
-    // Holds the sums in registers, and keeps the loop from being computed away.
-    asm volatile("" : "+v"(sums[0]), "+v"(sums[1]), "+v"(sums[2]), "+v"(sums[3]));
   }
   for (__m512& sum : sums) asm volatile("" : "+v"(sum));
 }
@@ -30,7 +30,6 @@ __attribute__((target("avx2,fma"))) void fma_256(std::int64_t rounds) {
   for (__m256& sum : sums) sum = factor;
   for (std::int64_t i = 0; i < rounds; ++i) {
     for (__m256& sum : sums) sum = _mm256_fmadd_ps(sum, factor, factor);
-    asm volatile("" : "+x"(sums[0]), "+x"(sums[1]), "+x"(sums[2]), "+x"(sums[3]));
   }
   for (__m256& sum : sums) asm volatile("" : "+x"(sum));
 }
@@ -42,7 +41,6 @@ void multiply_add_128(std::int64_t rounds) {
   for (__m128& sum : sums) sum = factor;
   for (std::int64_t i = 0; i < rounds; ++i) {
     for (__m128& sum : sums) sum = _mm_add_ps(_mm_mul_ps(sum, factor), factor);
-    asm volatile("" : "+x"(sums[0]), "+x"(sums[1]), "+x"(sums[2]), "+x"(sums[3]));
   }
   for (__m128& sum : sums) asm volatile("" : "+x"(sum));
 }
@@ -53,7 +51,6 @@ __attribute__((target("avx512f,avx512bf16"))) void dot_products_512(std::int64_t
   for (__m512& sum : sums) sum = _mm512_set1_ps(0.5F);
   for (std::int64_t i = 0; i < rounds; ++i) {
     for (__m512& sum : sums) sum = _mm512_dpbf16_ps(sum, pairs, pairs);
-    asm volatile("" : "+v"(sums[0]), "+v"(sums[1]), "+v"(sums[2]), "+v"(sums[3]));
   }
   for (__m512& sum : sums) asm volatile("" : "+v"(sum));
 }
