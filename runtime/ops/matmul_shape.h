@@ -5,7 +5,7 @@
 
 namespace dstrain::ops {
 
-/// Everything about a matrix product except its addresses.
+/// The sizes of a matrix product: (M, K) times (K, N).
 struct MatmulShape {
   std::int64_t m;
   std::int64_t n;

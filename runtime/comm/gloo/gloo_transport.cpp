@@ -70,6 +70,13 @@ class BlockedSignals {
   sigset_t before_{};
 };
 
+/// A rank is connected before others are; if it left at once, they would find it closed.
+void wait_until_all_connected(Store& store, const GlooOptions& options, double seconds) {
+  const std::string prefix = "gloo/" + options.name + "/connected";
+  if (store.add(prefix + "/count", 1) == options.size) store.set(prefix, "");
+  store.get(prefix, seconds);
+}
+
 }  // namespace
 
 class GlooTransport::GlooMessage final : public PendingMessage {
@@ -105,17 +112,6 @@ GlooTransport::Device make_gloo_device(const std::string& address) {
   attributes.hostname = address;
   return gloo::transport::tcp::CreateDevice(attributes);
 }
-
-namespace {
-
-/// A rank is connected before others are; if it left at once, they would find it closed.
-void wait_until_all_connected(Store& store, const GlooOptions& options, double seconds) {
-  const std::string prefix = "gloo/" + options.name + "/connected";
-  if (store.add(prefix + "/count", 1) == options.size) store.set(prefix, "");
-  store.get(prefix, seconds);
-}
-
-}  // namespace
 
 GlooTransport::GlooTransport(Store& store, GlooOptions options, Device device)
     : store_(store), options_(std::move(options)), device_(std::move(device)) {
