@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/ops/convert.h"
+
 namespace dstrain::zero {
 namespace {
 
@@ -23,7 +25,8 @@ void read_values(const model::ParameterSource& source,
     const std::size_t count = std::min(piece, rest.size());
     const std::span<float> exact = (master.empty() ? std::span(scratch) : master).first(count);
     source.read(spec, begin, exact);
-    std::transform(exact.begin(), exact.end(), rest.begin(), to_bfloat16);
+    const Shape shape{static_cast<std::int64_t>(count)};
+    ops::convert({exact, shape}, {rest, shape});
     begin += static_cast<std::int64_t>(count);
     rest = rest.subspan(count);
     if (!master.empty()) master = master.subspan(count);

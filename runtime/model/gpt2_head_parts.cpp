@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/ops/convert.h"
 #include "runtime/ops/panels.h"
 
 namespace dstrain::model {

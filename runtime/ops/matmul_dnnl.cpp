@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/ops/convert.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/matmul_shape.h"
 #include "runtime/ops/panels.h"

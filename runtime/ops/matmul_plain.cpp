@@ -4,6 +4,7 @@
 
 #include "runtime/base/parallel_for.h"
 #include "runtime/ops/checks.h"
+#include "runtime/ops/convert.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/matmul_shape.h"
 #include "runtime/ops/panels.h"

@@ -34,7 +34,4 @@ struct RowRange {
 };
 void copy_rows(const StoredMatrix& a, RowRange rows, DType dtype, std::byte* target);
 
-/// target[i] = source[i] between f32 and bf16. In parallel.
-void convert(const TensorView& source, const TensorView& target);
-
 }  // namespace dstrain::ops

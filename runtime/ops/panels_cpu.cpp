@@ -133,29 +133,6 @@ DSTRAIN_SIMD_CLONES void copy_block_row(
   }
 }
 
-template <DType from, DType to>
-DSTRAIN_INLINE void convert_elements(const std::byte* source,
-                                     std::int64_t count,
-                                     std::byte* target) {
-  Floats16 values;
-  std::int64_t i = 0;
-  for (; i + block <= count; i += block) {
-    load16(source + i * size_of(from), from, values);
-    store16(values, to, target + i * size_of(to));
-  }
-  if (i == count) return;
-  load_some(source + i * size_of(from), from, count - i, values);
-  store_some(values, to, count - i, target + i * size_of(to));
-}
-
-DSTRAIN_SIMD_CLONES void widen_run(const std::byte* source, std::int64_t count, std::byte* target) {
-  convert_elements<DType::bf16, DType::f32>(source, count, target);
-}
-
-DSTRAIN_SIMD_CLONES void round_run(const std::byte* source, std::int64_t count, std::byte* target) {
-  convert_elements<DType::f32, DType::bf16>(source, count, target);
-}
-
 }  // namespace
 
 std::int64_t panels_numel(std::int64_t k, std::int64_t n, DType dtype) {
@@ -184,18 +161,6 @@ void copy_rows(const StoredMatrix& a, RowRange rows, DType dtype, std::byte* tar
   for_chunks(rows.count, block, [&](std::int64_t begin, std::int64_t end) {
     copy_block_row(source, rows.begin + begin, end - begin, dtype,
                    target + begin * source.columns * size_of(dtype));
-  });
-}
-
-void convert(const TensorView& source, const TensorView& target) {
-  if (source.dtype() == target.dtype()) {
-    std::memcpy(target.data(), source.data(), static_cast<std::size_t>(source.bytes()));
-    return;
-  }
-  const auto run = source.dtype() == DType::bf16 ? widen_run : round_run;
-  for_chunks(source.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
-    run(source.data() + begin * size_of(source.dtype()), end - begin,
-        target.data() + begin * size_of(target.dtype()));
   });
 }
 

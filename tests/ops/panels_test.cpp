@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/base/units.h"
+#include "runtime/ops/convert.h"
 #include "tests/support/random_values.h"
 
 namespace dstrain {

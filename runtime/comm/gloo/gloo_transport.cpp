@@ -83,8 +83,18 @@ class GlooTransport::GlooMessage final : public PendingMessage {
  public:
   GlooMessage(GlooTransport& transport, Buffer buffer, Direction direction)
       : transport_(transport), buffer_(std::move(buffer)), direction_(direction) {}
+  GlooMessage(const GlooMessage&) = delete;
+  GlooMessage& operator=(const GlooMessage&) = delete;
+  GlooMessage(GlooMessage&&) = delete;
+  GlooMessage& operator=(GlooMessage&&) = delete;
+  /// gloo's thread may be about to say that the message is done: the last wait lets it finish.
+  ~GlooMessage() override {
+    if (!done_) GlooMessage::is_lost();
+  }
   State wait(Deadline deadline) override {
-    return buffer_ ? transport_.wait(*buffer_, direction_, deadline) : State::lost;
+    const State state = buffer_ ? transport_.wait(*buffer_, direction_, deadline) : State::lost;
+    done_ = state == State::done;
+    return state;
   }
   /// A wait that is called off at once still says so first when the connection has ended.
   bool is_lost() override {
@@ -103,6 +113,7 @@ class GlooTransport::GlooMessage final : public PendingMessage {
   GlooTransport& transport_;
   Buffer buffer_;  ///< null: it could not be started
   Direction direction_;
+  bool done_ = false;
 };
 
 GlooTransport::Device make_gloo_device(const std::string& address) {

@@ -1,0 +1,40 @@
+#include <cstring>
+
+#include "runtime/ops/chunks.h"
+#include "runtime/ops/convert.h"
+#include "runtime/ops/elements.h"
+#include "runtime/ops/simd.h"
+
+namespace dstrain::ops {
+namespace {
+
+DSTRAIN_SIMD_CLONES
+void widen(const BFloat16* __restrict source, std::int64_t count, float* __restrict target) {
+  for (std::int64_t i = 0; i < count; ++i) target[i] = to_float(source[i]);
+}
+
+DSTRAIN_SIMD_CLONES
+void round(const float* __restrict source, std::int64_t count, BFloat16* __restrict target) {
+  for (std::int64_t i = 0; i < count; ++i) target[i] = to_bfloat16(source[i]);
+}
+
+}  // namespace
+
+void convert(const TensorView& source, const TensorView& target) {
+  DSTRAIN_CHECK(source.numel() == target.numel() && source.dense() && target.dense(), "{} as {}",
+                to_string(source.shape()), to_string(target.shape()));
+  if (source.dtype() == target.dtype()) {
+    std::memcpy(target.data(), source.data(), static_cast<std::size_t>(source.bytes()));
+    return;
+  }
+  const bool widens = source.dtype() == DType::bf16;
+  for_chunks(source.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
+    if (widens) {
+      widen(elements<BFloat16>(source) + begin, end - begin, elements<float>(target) + begin);
+    } else {
+      round(elements<float>(source) + begin, end - begin, elements<BFloat16>(target) + begin);
+    }
+  });
+}
+
+}  // namespace dstrain::ops
