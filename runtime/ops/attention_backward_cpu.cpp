@@ -135,7 +135,8 @@ void multiply_scores(const Tile& t, const float* rows, const float* transposed, 
                    .b_row = attention_block,
                    .m = t.strip(),
                    .n = row + t.strip(),
-                   .k = columns});
+                   .k = columns,
+                   .rounds = t.layout.rounds});
   }
 }
 
@@ -154,12 +155,9 @@ void add_key_gradient(const Tile& t, ScoreTile& scores, const float* rows, float
                               .b_row = columns,
                               .m = t.strip(),
                               .n = columns,
-                              .k = attention_block - first_query};
-    if (t.diagonal()) {
-      multiply_tile(product);
-    } else {
-      add_tile_product(product);
-    }
+                              .k = attention_block - first_query,
+                              .rounds = t.layout.rounds};
+    multiply_tile(product, t.diagonal() ? Into::store : Into::add);
   }
 }
 
@@ -177,12 +175,9 @@ void add_query_gradient(const Tile& t, ScoreTile& gradients) {
                               .b_row = columns,
                               .m = t.strip(),
                               .n = columns,
-                              .k = row + t.strip()};
-    if (t.key_block == 0) {
-      multiply_tile(product);
-    } else {
-      add_tile_product(product);
-    }
+                              .k = row + t.strip(),
+                              .rounds = t.layout.rounds};
+    multiply_tile(product, t.key_block == 0 ? Into::store : Into::add);
   }
 }
 
@@ -276,8 +271,8 @@ HeadLayout checked_layout(const AttentionBackwardArgs& args) {
   const Shape& lse = args.logsumexp.shape();
   DSTRAIN_CHECK(qkv.rank() == 3 && lse.rank() == 3 && lse[1] > 0 && qkv[2] % (3 * lse[1]) == 0,
                 "qkv {} logsumexp {}", to_string(qkv), to_string(lse));
-  const HeadLayout layout{{qkv[0], qkv[1], lse[1], qkv[2] / 3}};
   const DType dtype = element_dtype(args.qkv, "qkv");
+  const HeadLayout layout{{qkv[0], qkv[1], lse[1], qkv[2] / 3}, dtype == DType::bf16};
   const Shape output{layout.sequences, layout.tokens, layout.channels};
   require_tensor(args.qkv, dtype, qkv, "qkv");
   require_tensor(args.output, dtype, output, "output");

@@ -140,7 +140,8 @@ void multiply_scores(const QueryBlock& q, std::int64_t key_tile, ScoreTile& scor
                    .b_row = attention_block,
                    .m = rows,
                    .n = attention_block - key,
-                   .k = columns});
+                   .k = columns,
+                   .rounds = q.layout.rounds});
   }
 }
 
@@ -162,12 +163,9 @@ void add_values(const QueryBlock& q,
                               .m = q.layout.tile_columns(),
                               .n = columns,
                               .k = query + columns,
-                              .factors = factors + query};
-    if (key_tile == 0) {
-      multiply_tile(product);
-    } else {
-      scale_add_tile_product(product);
-    }
+                              .factors = factors + query,
+                              .rounds = q.layout.rounds};
+    multiply_tile(product, key_tile == 0 ? Into::store : Into::scale_add);
   }
 }
 
@@ -222,8 +220,8 @@ HeadLayout checked_layout(const AttentionArgs& args) {
   const Shape& lse = args.logsumexp.shape();
   DSTRAIN_CHECK(qkv.rank() == 3 && lse.rank() == 3 && lse[1] > 0 && qkv[2] % (3 * lse[1]) == 0,
                 "qkv {} logsumexp {}", to_string(qkv), to_string(lse));
-  const HeadLayout layout{{qkv[0], qkv[1], lse[1], qkv[2] / 3}};
   const DType dtype = element_dtype(args.qkv, "qkv");
+  const HeadLayout layout{{qkv[0], qkv[1], lse[1], qkv[2] / 3}, dtype == DType::bf16};
   require_tensor(args.qkv, dtype, qkv, "qkv");
   require_tensor(args.output, dtype, {layout.sequences, layout.tokens, layout.channels}, "output");
   require_f32(args.logsumexp, {layout.sequences, layout.heads, layout.tokens}, "logsumexp");

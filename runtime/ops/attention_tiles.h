@@ -29,6 +29,7 @@ struct ScoreTile {
 
 /// The sizes of one call.
 struct HeadLayout : AttentionSizes {
+  bool rounds = false;  ///< products may round their operands to bf16, as the tensors are
   [[nodiscard]] std::int64_t head_size() const { return channels / heads; }
   [[nodiscard]] std::int64_t tile_columns() const { return (head_size() + 15) / 16 * 16; }
   [[nodiscard]] std::int64_t tiles() const {

@@ -32,15 +32,24 @@ std::int64_t even_piece(std::int64_t count, std::int64_t largest) {
 }
 
 /// Reading panels is up to a tenth faster than reading rows, and twice as fast when rows a multiple
-/// of 4 KiB apart fall on the same cache sets; packing costs as much as 40 to 60 rows of a.
+/// of 4 KiB apart fall on the same cache sets; packing costs as much as 40 to 60 rows of a. In bf16
+/// oneDNN would pack pairs of rows itself, for each block anew.
 bool packs_b(const MatmulArgs& args, DType compute) {
   constexpr std::int64_t rows_worth_packing = 1280;
-  constexpr std::int64_t rows_worth_packing_aliased = 64;
+  constexpr std::int64_t rows_worth_packing_slow = 64;
   constexpr Bytes page = 4096;
   if (args.b.dtype() != compute) return true;
   const bool aliased =
       !args.b_transposed && args.b.shape()[1] * size_of(args.b.dtype()) % page == 0;
-  return args.out.shape()[0] >= (aliased ? rows_worth_packing_aliased : rows_worth_packing);
+  const bool slow = aliased || compute == DType::bf16;
+  return args.out.shape()[0] >= (slow ? rows_worth_packing_slow : rows_worth_packing);
+}
+
+/// Whether oneDNN would transpose a for several blocks of columns: in bf16.
+bool transposes_often(const MatmulArgs& args, DType compute) {
+  constexpr std::int64_t columns_worth_copying = 1536;
+  return args.a_transposed && compute == DType::bf16 &&
+         args.out.shape()[1] >= columns_worth_copying;
 }
 
 }  // namespace
@@ -74,12 +83,13 @@ MatmulPlan plan_matmul(const MatmulArgs& args, DType compute) {
   constexpr std::int64_t k_piece_max = 2048;
   const auto [m, n, k] = matmul_shape(args);
   const bool rounds_out = compute == DType::f32 && args.out.dtype() == DType::bf16;
-  const bool converts_a = args.a.dtype() != compute || (rounds_out && args.a_transposed);
+  const bool copies_a = args.a.dtype() != compute || (rounds_out && args.a_transposed) ||
+                        transposes_often(args, compute);
   const bool sums_rows = args.a_transposed && !args.b_transposed && !rounds_out;
   MatmulPlan plan{};
   plan.k_piece = sums_rows ? even_piece(k, k_piece_max) : k;
   std::int64_t largest = m;
-  if (converts_a) largest = std::min(largest, cached_rows(plan.k_piece * size_of(compute)));
+  if (copies_a) largest = std::min(largest, cached_rows(plan.k_piece * size_of(compute)));
   if (rounds_out) largest = std::min(largest, cached_rows(n * size_of(compute)));
   plan.m_piece = even_piece(m, largest);
   const auto aligned = [](Bytes bytes) {
@@ -88,7 +98,7 @@ MatmulPlan plan_matmul(const MatmulArgs& args, DType compute) {
   if (packs_b(args, compute)) {
     plan.panels = panels_numel(plan.k_piece, n, compute) * size_of(compute);
   }
-  plan.a_rows = converts_a ? aligned(plan.m_piece * plan.k_piece * size_of(compute)) : 0;
+  plan.a_rows = copies_a ? aligned(plan.m_piece * plan.k_piece * size_of(compute)) : 0;
   plan.out_rows = rounds_out ? aligned(plan.m_piece * n * size_of(DType::f32)) : 0;
   plan.bias = args.bias.dtype() == DType::bf16 ? aligned(n * size_of(DType::f32)) : 0;
   return plan;

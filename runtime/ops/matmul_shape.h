@@ -20,7 +20,7 @@ MatmulShape matmul_shape(const MatmulArgs& args);
 /// converted when their dtype is not the one computed in; the right one is packed into panels.
 struct MatmulPlan {
   std::int64_t k_piece;  ///< a sum over many rows (a transposed a) runs in pieces
-  std::int64_t m_piece;  ///< rows of a that are converted, or of out that are rounded, at a time
+  std::int64_t m_piece;  ///< rows of a that are copied, or of out that are rounded, at a time
   Bytes panels;          ///< of the workspace; the others follow. 0: b is read where it lies
   Bytes a_rows;
   Bytes out_rows;

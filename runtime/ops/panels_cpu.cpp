@@ -3,6 +3,7 @@
 #include "runtime/base/parallel_for.h"
 #include "runtime/ops/blocks16.h"
 #include "runtime/ops/chunks.h"
+#include "runtime/ops/convert.h"
 #include "runtime/ops/panels.h"
 #include "runtime/ops/simd.h"
 
@@ -121,15 +122,20 @@ DSTRAIN_SIMD_CLONES void pack_blocks(
   }
 }
 
-/// Up to 16 rows of a matrix as dense rows.
-DSTRAIN_SIMD_CLONES void copy_block_row(
+/// Rows of a transposed matrix that are copied together: whole cache lines of its storage.
+constexpr std::int64_t strip = 64;
+
+/// Up to a strip of rows of a transposed matrix as dense rows.
+DSTRAIN_SIMD_CLONES void transpose_strip(
     const Source& source, std::int64_t row, std::int64_t count, DType dtype, std::byte* target) {
   const Bytes size = size_of(dtype);
   Floats16 rows[block];
   for (std::int64_t column = 0; column < source.columns; column += block) {
-    load_block(source, row, column, rows);
-    store_block(rows, count, std::min(block, source.columns - column), dtype, source.columns * size,
-                target + column * size);
+    for (std::int64_t i = 0; i < count; i += block) {
+      load_block(source, row + i, column, rows);
+      store_block(rows, std::min(block, count - i), std::min(block, source.columns - column), dtype,
+                  source.columns * size, target + (i * source.columns + column) * size);
+    }
   }
 }
 
@@ -158,9 +164,15 @@ void pack_panels(const StoredMatrix& b, DType dtype, std::byte* panels) {
 
 void copy_rows(const StoredMatrix& a, RowRange rows, DType dtype, std::byte* target) {
   const Source source = source_of(a);
-  for_chunks(rows.count, block, [&](std::int64_t begin, std::int64_t end) {
-    copy_block_row(source, rows.begin + begin, end - begin, dtype,
-                   target + begin * source.columns * size_of(dtype));
+  const Bytes row_bytes = source.columns * size_of(dtype);
+  if (!a.transposed) {
+    const Shape shape{rows.count, source.columns};
+    std::byte* const from = a.view.data() + rows.begin * source.columns * size_of(source.dtype);
+    convert({from, source.dtype, shape}, {target, dtype, shape});
+    return;
+  }
+  for_chunks(rows.count, strip, [&](std::int64_t begin, std::int64_t end) {
+    transpose_strip(source, rows.begin + begin, end - begin, dtype, target + begin * row_bytes);
   });
 }
 

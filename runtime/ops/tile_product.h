@@ -17,13 +17,15 @@ struct TileProduct {
   std::int64_t m;
   std::int64_t n;
   std::int64_t k;
-  const float* factors = nullptr;  ///< (N), of scale_add_tile_product
+  const float* factors = nullptr;  ///< (N), of Into::scale_add
+  bool rounds = false;             ///< a and b may be rounded to bf16, where that is faster
 };
 
-/// c = a b, c += a b, and c = c diag(factors) + a b, on the calling thread. The order of additions
-/// depends on the sizes alone; products and sums are fused where the machine can.
-void multiply_tile(const TileProduct& tile);
-void add_tile_product(const TileProduct& tile);
-void scale_add_tile_product(const TileProduct& tile);
+/// What becomes of c: a b, c + a b, or c diag(factors) + a b.
+enum class Into : std::int8_t { store, add, scale_add };
+
+/// On the calling thread. The order of additions depends on the sizes alone; products and sums are
+/// fused where the machine can.
+void multiply_tile(const TileProduct& tile, Into into = Into::store);
 
 }  // namespace dstrain::ops

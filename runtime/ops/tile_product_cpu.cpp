@@ -1,12 +1,10 @@
 #include <cstddef>
 
 #include "runtime/ops/simd.h"
-#include "runtime/ops/tile_product.h"
+#include "runtime/ops/tile_product_amx.h"
 
 namespace dstrain::ops {
 namespace {
-
-enum class Into { store, add, scale_add };
 
 /// A vector of `width` floats, and one in memory that need not be aligned.
 template <int width>
@@ -109,18 +107,25 @@ DSTRAIN_TILE_KERNEL("arch=x86-64-v3", 8, 8)
 DSTRAIN_TILE_KERNEL("arch=x86-64-v4", 16, 16)
 #endif
 
+bool fits_amx(const TileProduct& t) {
+  return t.m % 16 == 0 && t.n % 16 == 0 && t.k % 16 == 0 && has_amx_products();
+}
+
 }  // namespace
 
-void multiply_tile(const TileProduct& tile) {
-  store_kernel(tile);
-}
-
-void add_tile_product(const TileProduct& tile) {
-  add_kernel(tile);
-}
-
-void scale_add_tile_product(const TileProduct& tile) {
-  scale_add_kernel(tile);
+void multiply_tile(const TileProduct& tile, Into into) {
+  if (tile.rounds && fits_amx(tile)) {
+    amx_product(tile, into);
+    return;
+  }
+  switch (into) {
+    case Into::store:
+      return store_kernel(tile);
+    case Into::add:
+      return add_kernel(tile);
+    case Into::scale_add:
+      return scale_add_kernel(tile);
+  }
 }
 
 }  // namespace dstrain::ops

@@ -1,28 +1,29 @@
-#include "runtime/ops/tile_product.h"
-
 #include <catch2/catch.hpp>
 
+#include "runtime/ops/tile_product_amx.h"
+#include "runtime/tensor/bfloat16.h"
 #include "tests/support/random_values.h"
 #include "tests/support/tensor_compare.h"
 
 namespace dstrain {
 namespace {
 
-constexpr std::int64_t stride = 70;
+constexpr std::int64_t stride = 84;
 
 double at(const std::vector<float>& values, std::int64_t index) {
   return static_cast<double>(values[static_cast<std::size_t>(index)]);
 }
 
-TEST_CASE("Tile product: agrees with three loops for all remainders", "[ops][tile_product]") {
-  const std::int64_t m = GENERATE(1, 3, 4, 8, 14);
-  const std::int64_t n = GENERATE(1, 7, 8, 16, 31, 48, 59, 64);
-  const std::int64_t k = GENERATE(1, 5, 64);
-  const bool transposed = GENERATE(false, true);
-  const std::string kind = GENERATE("store", "add", "scale and add");
-  CAPTURE(m, n, k, transposed, kind);
-  const std::vector<float> a = test::random_values(stride * stride, 1);
-  const std::vector<float> b = test::random_values(stride * stride, 2);
+struct Sizes {
+  std::int64_t m, n, k;
+};
+
+/// The product of random operands by the kernel and by three loops over what it is to multiply.
+void check_product(Sizes sizes, bool transposed, ops::Into into, bool rounds) {
+  const auto [m, n, k] = sizes;
+  CAPTURE(m, n, k, transposed, static_cast<int>(into), rounds);
+  std::vector<float> a = test::random_values(stride * stride, 1);
+  std::vector<float> b = test::random_values(stride * stride, 2);
   std::vector<float> c = test::random_values(stride * stride, 3);
   const std::vector<float> factors = test::random_values(n, 4);
   const ops::TileProduct tile{.c = c.data(),
@@ -35,22 +36,44 @@ TEST_CASE("Tile product: agrees with three loops for all remainders", "[ops][til
                               .m = m,
                               .n = n,
                               .k = k,
-                              .factors = factors.data()};
+                              .factors = factors.data(),
+                              .rounds = rounds};
   std::vector<double> expected = test::to_double(c);
+  ops::multiply_tile(tile, into);
+  if (rounds && ops::has_amx_products()) {
+    for (std::vector<float>* operand : {&a, &b}) {
+      for (float& value : *operand) value = to_float(to_bfloat16(value));
+    }
+  }
   for (std::int64_t i = 0; i < m; ++i) {
     for (std::int64_t j = 0; j < n; ++j) {
       double& sum = expected[static_cast<std::size_t>(i * stride + j)];
-      if (kind == "store") sum = 0;
-      if (kind == "scale and add") sum *= at(factors, j);
+      if (into == ops::Into::store) sum = 0;
+      if (into == ops::Into::scale_add) sum *= at(factors, j);
       for (std::int64_t l = 0; l < k; ++l) {
         sum += at(a, i * tile.a_row + l * tile.a_column) * at(b, l * stride + j);
       }
     }
   }
-  if (kind == "store") ops::multiply_tile(tile);
-  if (kind == "add") ops::add_tile_product(tile);
-  if (kind == "scale and add") ops::scale_add_tile_product(tile);
   CHECK(test::difference(c, expected, test::tolerance::reduction) == "");
+}
+
+TEST_CASE("Tile product: agrees with three loops for all remainders", "[ops][tile_product]") {
+  const std::int64_t m = GENERATE(1, 3, 4, 8, 14);
+  const std::int64_t n = GENERATE(1, 7, 8, 16, 31, 48, 59, 64);
+  const std::int64_t k = GENERATE(1, 5, 64);
+  const bool transposed = GENERATE(false, true);
+  const ops::Into into = GENERATE(ops::Into::store, ops::Into::add, ops::Into::scale_add);
+  check_product({m, n, k}, transposed, into, false);
+}
+
+TEST_CASE("Tile product: may round to bf16 where that is faster", "[ops][tile_product]") {
+  const std::int64_t m = GENERATE(16, 48, 64, 80);
+  const std::int64_t n = GENERATE(16, 32, 64, 80);
+  const std::int64_t k = GENERATE(16, 32, 48, 64, 80);
+  const bool transposed = GENERATE(false, true);
+  const ops::Into into = GENERATE(ops::Into::store, ops::Into::add, ops::Into::scale_add);
+  check_product({m, n, k}, transposed, into, true);
 }
 
 }  // namespace
