@@ -1,4 +1,4 @@
-#include "runtime/model/safetensors.h"
+#include "runtime/safetensors/file.h"
 
 #include <algorithm>
 #include <array>
@@ -12,10 +12,10 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/error.h"
-#include "runtime/model/float_formats.h"
+#include "runtime/safetensors/float_formats.h"
 #include "runtime/tensor/bfloat16.h"
 
-namespace dstrain::model {
+namespace dstrain::safetensors {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
@@ -46,8 +46,7 @@ std::uint64_t size_of_regular(int fd, const std::string& name) {
 
 }  // namespace
 
-SafetensorsFile::SafetensorsFile(UniqueFd fd, std::string name)
-    : fd_(std::move(fd)), name_(std::move(name)) {
+File::File(UniqueFd fd, std::string name) : fd_(std::move(fd)), name_(std::move(name)) {
   const std::uint64_t file_bytes = size_of_regular(fd_.get(), name_);
   if (file_bytes < 8) {
     fail(ErrorCode::input, "{}: {} bytes are too few for a safetensors file", name_, file_bytes);
@@ -70,12 +69,10 @@ SafetensorsFile::SafetensorsFile(UniqueFd fd, std::string name)
          name_);
   }
   data_offset_ = 8 + header_bytes;
-  entries_ = parse_safetensors_header(header, file_bytes - data_offset_, name_);
+  entries_ = parse_header(header, file_bytes - data_offset_, name_);
 }
 
-void SafetensorsFile::read(const SafetensorsEntry& entry,
-                           std::int64_t begin,
-                           std::span<float> values) const {
+void File::read(const Entry& entry, std::int64_t begin, std::span<float> values) const {
   const auto count = static_cast<std::int64_t>(values.size());
   DSTRAIN_CHECK(begin >= 0 && begin <= entry.numel && count <= entry.numel - begin,
                 "elements {}+{} of {} with {}", begin, count, entry.name, entry.numel);
@@ -106,4 +103,4 @@ bool is_readable_dtype(std::string_view dtype) {
   return dtype == "F32" || dtype == "F16" || dtype == "BF16";
 }
 
-}  // namespace dstrain::model
+}  // namespace dstrain::safetensors

@@ -2,7 +2,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace dstrain::model {
+namespace dstrain::safetensors {
 
 /// The value of an IEEE binary16, exact: subnormals, infinities and NaNs included.
 constexpr float from_f16(std::uint16_t bits) {
@@ -19,4 +19,4 @@ constexpr float from_f16(std::uint16_t bits) {
   return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
 }
 
-}  // namespace dstrain::model
+}  // namespace dstrain::safetensors

@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "tests/model/safetensors_files.h"
+#include "tests/safetensors/files.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -133,19 +133,19 @@ void check_refused(const BadFile& bad) {
 
 }  // namespace
 
-TEST_CASE("Safetensors: a file that breaks the frame is refused", "[model][safetensors]") {
+TEST_CASE("Safetensors: a file that breaks the frame is refused", "[safetensors]") {
   for (const BadFile& bad : bad_frames()) check_refused(bad);
 }
 
-TEST_CASE("Safetensors: a header that breaks the grammar is refused", "[model][safetensors]") {
+TEST_CASE("Safetensors: a header that breaks the grammar is refused", "[safetensors]") {
   for (const BadFile& bad : bad_json()) check_refused(bad);
 }
 
-TEST_CASE("Safetensors: tensors that do not fit the data are refused", "[model][safetensors]") {
+TEST_CASE("Safetensors: tensors that do not fit the data are refused", "[safetensors]") {
   for (const BadFile& bad : bad_tensors()) check_refused(bad);
 }
 
-TEST_CASE("Safetensors: no prefix of a good file is accepted", "[model][safetensors]") {
+TEST_CASE("Safetensors: no prefix of a good file is accepted", "[safetensors]") {
   const TempDir directory;
   const auto path = directory.path() / "m.safetensors";
   const std::string good = safetensors_bytes("{" + one + "}", eight);
@@ -158,7 +158,7 @@ TEST_CASE("Safetensors: no prefix of a good file is accepted", "[model][safetens
   CHECK(open_safetensors(path).entries().size() == 1);
 }
 
-TEST_CASE("Safetensors: a changed byte never breaks the reader", "[model][safetensors]") {
+TEST_CASE("Safetensors: a changed byte never breaks the reader", "[safetensors]") {
   const TempDir directory;
   const auto path = directory.path() / "m.safetensors";
   const std::string good = safetensors_bytes("{" + one + "}", eight);

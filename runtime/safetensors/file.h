@@ -7,10 +7,10 @@
 
 #include "runtime/base/unique_fd.h"
 
-namespace dstrain::model {
+namespace dstrain::safetensors {
 
 /// One tensor of a safetensors file. `dtype` is the file's own word for it ("F32", "BF16", "I64").
-struct SafetensorsEntry {
+struct Entry {
   std::string name;
   std::string dtype;
   std::vector<std::int64_t> shape;
@@ -22,33 +22,33 @@ struct SafetensorsEntry {
 /// Reads the JSON of a safetensors header and checks all of it against the `data_bytes` that follow
 /// it in the file: known dtypes, sizes that fit their shapes, no name twice, no hole, no overlap,
 /// nothing left over. `file` is for messages. Entries come sorted by position. Throws Error{input}.
-std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view header,
-                                                       std::uint64_t data_bytes,
-                                                       const std::string& file);
+std::vector<Entry> parse_header(std::string_view header,
+                                std::uint64_t data_bytes,
+                                const std::string& file);
 
 /// An open safetensors file, checked whole when opened: whatever it claims, no more memory is used
 /// than a small multiple of its header, which lies in the file. Safe from several threads.
-class SafetensorsFile {
+class File {
  public:
   /// `name` is for messages. Throws Error{input} naming the file and the broken rule.
-  SafetensorsFile(UniqueFd fd, std::string name);
+  File(UniqueFd fd, std::string name);
 
   [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] const std::vector<SafetensorsEntry>& entries() const { return entries_; }
+  [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
 
   /// Elements [begin, begin + values.size()) of a tensor of this file, row-major, as floats: F32 as
   /// they are, F16 and BF16 converted exactly. Throws Error{input} for another dtype, Error{io}
   /// when the disk fails or the file has shrunk.
-  void read(const SafetensorsEntry& entry, std::int64_t begin, std::span<float> values) const;
+  void read(const Entry& entry, std::int64_t begin, std::span<float> values) const;
 
  private:
   UniqueFd fd_;
   std::string name_;
   std::uint64_t data_offset_ = 0;
-  std::vector<SafetensorsEntry> entries_;
+  std::vector<Entry> entries_;
 };
 
-/// Whether SafetensorsFile::read converts this dtype.
+/// Whether File::read converts this dtype.
 bool is_readable_dtype(std::string_view dtype);
 
-}  // namespace dstrain::model
+}  // namespace dstrain::safetensors

@@ -3,17 +3,17 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/model/float_formats.h"
-#include "runtime/model/safetensors_writer.h"
-#include "tests/model/safetensors_files.h"
+#include "runtime/safetensors/float_formats.h"
+#include "runtime/safetensors/writer.h"
+#include "tests/safetensors/files.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
 namespace {
 
-using model::ParameterSpec;
+using safetensors::TensorInfo;
 
-std::vector<float> read_all(const model::SafetensorsFile& file, std::size_t index) {
+std::vector<float> read_all(const safetensors::File& file, std::size_t index) {
   const auto& entry = file.entries().at(index);
   std::vector<float> values(static_cast<std::size_t>(entry.numel));
   file.read(entry, 0, values);
@@ -22,18 +22,18 @@ std::vector<float> read_all(const model::SafetensorsFile& file, std::size_t inde
 
 }  // namespace
 
-TEST_CASE("Safetensors: what is written in pieces is read back", "[model][safetensors]") {
+TEST_CASE("Safetensors: what is written in pieces is read back", "[safetensors]") {
   const TempDir directory;
   const auto path = directory.path() / "m.safetensors";
-  const std::vector<ParameterSpec> specs{
-      {"b", {2, 3}, {}}, {"a.weight", {4}, {}}, {"none", {0}, {}}};
+  const std::vector<TensorInfo> tensors{
+      {"x.a.weight", DType::f32, {4}}, {"x.b", DType::f32, {2, 3}}, {"x.none", DType::f32, {0}}};
   std::vector<float> a{1, 2, 3, 4};
   std::vector<float> b{5, 6, 7, 8, 9, -0.0F};
   {
-    model::SafetensorsWriter writer(path, specs, DType::f32, "x.");
-    writer.write("b", flat(b).part(0, {2}));
-    writer.write("a.weight", flat(a));
-    writer.write("b", flat(b).part(2, {4}));
+    safetensors::Writer writer(path, tensors);
+    writer.write("x.b", flat(b).part(0, {2}));
+    writer.write("x.a.weight", flat(a));
+    writer.write("x.b", flat(b).part(2, {4}));
     CHECK_FALSE(std::filesystem::exists(path));
     writer.finish();
   }
@@ -55,13 +55,13 @@ TEST_CASE("Safetensors: what is written in pieces is read back", "[model][safete
   CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 1);
 }
 
-TEST_CASE("Safetensors: an unfinished file leaves the old one", "[model][safetensors]") {
+TEST_CASE("Safetensors: an unfinished file leaves the old one", "[safetensors]") {
   const TempDir directory;
   const auto path = directory.path() / "m.safetensors";
   write_file(path, "old");
-  const std::vector<ParameterSpec> specs{{"a", {2}, {}}};
+  const std::vector<TensorInfo> tensors{{"a", DType::f32, {2}}};
   {
-    model::SafetensorsWriter writer(path, specs, DType::f32);
+    safetensors::Writer writer(path, tensors);
     std::vector<float> values{1, 2};
     std::vector<BFloat16> halves(1);
     writer.write("a", flat(values).part(0, {1}));
@@ -77,15 +77,14 @@ TEST_CASE("Safetensors: an unfinished file leaves the old one", "[model][safeten
   CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 1);
 }
 
-TEST_CASE("Safetensors: a directory that cannot be written is named", "[model][safetensors]") {
+TEST_CASE("Safetensors: a directory that cannot be written is named", "[safetensors]") {
   const TempDir directory;
-  const std::vector<ParameterSpec> specs{{"a", {2}, {}}};
+  const std::vector<TensorInfo> tensors{{"a", DType::f32, {2}}};
   const auto path = directory.path() / "missing" / "m.safetensors";
-  CHECK_THAT(error_of([&] { model::SafetensorsWriter(path, specs, DType::f32); }),
-             Catch::Contains(path.string()));
+  CHECK_THAT(error_of([&] { safetensors::Writer(path, tensors); }), Catch::Contains(path.string()));
 }
 
-TEST_CASE("Safetensors: half formats become the floats they stand for", "[model][safetensors]") {
+TEST_CASE("Safetensors: half formats become the floats they stand for", "[safetensors]") {
   const TempDir directory;
   const auto path = directory.path() / "m.safetensors";
   const std::vector<std::uint16_t> f16{0x0000, 0x8000, 0x3C00, 0xC000, 0x7BFF,
@@ -102,9 +101,9 @@ TEST_CASE("Safetensors: half formats become the floats they stand for", "[model]
   CHECK(read_all(file, 1) == std::vector<float>{1, -1, 0x1.FEp127F, 0x1p-133F});
 }
 
-TEST_CASE("Safetensors: every half is converted exactly", "[model][safetensors]") {
+TEST_CASE("Safetensors: every half is converted exactly", "[safetensors]") {
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
-    const float value = model::from_f16(static_cast<std::uint16_t>(bits));
+    const float value = safetensors::from_f16(static_cast<std::uint16_t>(bits));
     const int exponent = static_cast<int>((bits >> 10) & 31U);
     const double fraction = bits & 1023U;
     if (exponent == 31) {
@@ -120,7 +119,7 @@ TEST_CASE("Safetensors: every half is converted exactly", "[model][safetensors]"
   }
 }
 
-TEST_CASE("Safetensors: long conversions cross pieces", "[model][safetensors]") {
+TEST_CASE("Safetensors: long conversions cross pieces", "[safetensors]") {
   const TempDir directory;
   const auto path = directory.path() / "m.safetensors";
   constexpr std::size_t count = 10'000;
@@ -137,7 +136,7 @@ TEST_CASE("Safetensors: long conversions cross pieces", "[model][safetensors]") 
   }
 }
 
-TEST_CASE("Safetensors: a dtype that is not read is named", "[model][safetensors]") {
+TEST_CASE("Safetensors: a dtype that is not read is named", "[safetensors]") {
   const TempDir directory;
   const auto path = directory.path() / "m.safetensors";
   write_file(path, safetensors_bytes(R"({"i":{"dtype":"I64","shape":[],"data_offsets":[0,8]}})",
@@ -148,7 +147,7 @@ TEST_CASE("Safetensors: a dtype that is not read is named", "[model][safetensors
         "m.safetensors: tensor 'i' is I64; only F32, F16 and BF16 are read");
 }
 
-TEST_CASE("Safetensors: a file that shrinks is an error", "[model][safetensors]") {
+TEST_CASE("Safetensors: a file that shrinks is an error", "[safetensors]") {
   const TempDir directory;
   const auto path = directory.path() / "m.safetensors";
   write_file(path, safetensors_bytes(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",

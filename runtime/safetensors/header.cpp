@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
-#include "runtime/model/safetensors.h"
+#include "runtime/safetensors/file.h"
 
-namespace dstrain::model {
+namespace dstrain::safetensors {
 namespace {
 
 constexpr std::size_t tensors_max = 1'000'000;
@@ -32,7 +32,7 @@ std::uint64_t bits_of(std::string_view dtype) {
 /// returns false, with `problem` set, at the first thing the format does not allow.
 class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  std::vector<SafetensorsEntry> entries;
+  std::vector<Entry> entries;
   std::string problem;
 
   bool null() override { return unexpected("null"); }
@@ -113,7 +113,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool end_array() override {
-    SafetensorsEntry& entry = entries.back();
+    Entry& entry = entries.back();
     place_ = Place::tensor;
     if (field_ == "shape") {
       entry.shape = numbers_;
@@ -152,7 +152,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
 };
 
 /// Sets numel; returns what is wrong with the entry on its own, or nothing.
-std::string check_entry(SafetensorsEntry& entry) {
+std::string check_entry(Entry& entry) {
   const std::uint64_t bits = bits_of(entry.dtype);
   if (bits == 0) return fmt::format("has an unknown dtype '{}'", entry.dtype);
   entry.numel = 1;
@@ -174,9 +174,9 @@ std::string check_entry(SafetensorsEntry& entry) {
 
 }  // namespace
 
-std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view header,
-                                                       std::uint64_t data_bytes,
-                                                       const std::string& file) {
+std::vector<Entry> parse_header(std::string_view header,
+                                std::uint64_t data_bytes,
+                                const std::string& file) {
   HeaderReader reader;
   // The parser would take a NUL for the end and not see what follows.
   if (header.find('\0') != std::string_view::npos) {
@@ -185,7 +185,7 @@ std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view header,
   if (!nlohmann::json::sax_parse(header.begin(), header.end(), &reader)) {
     fail(ErrorCode::input, "{}: bad safetensors header: {}", file, reader.problem);
   }
-  for (SafetensorsEntry& entry : reader.entries) {
+  for (Entry& entry : reader.entries) {
     const std::string problem = check_entry(entry);
     if (!problem.empty()) fail(ErrorCode::input, "{}: tensor '{}' {}", file, entry.name, problem);
   }
@@ -193,7 +193,7 @@ std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view header,
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
   std::uint64_t next = 0;
-  for (const SafetensorsEntry& entry : reader.entries) {
+  for (const Entry& entry : reader.entries) {
     if (entry.begin != next) {
       fail(ErrorCode::input, "{}: tensor '{}' starts at byte {} of the data, {} {}", file,
            entry.name, entry.begin,
@@ -209,4 +209,4 @@ std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view header,
   return std::move(reader.entries);
 }
 
-}  // namespace dstrain::model
+}  // namespace dstrain::safetensors

@@ -9,7 +9,7 @@
 #include <fcntl.h>
 
 #include "runtime/base/error.h"
-#include "runtime/model/safetensors.h"
+#include "runtime/safetensors/file.h"
 #include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::test {
@@ -39,7 +39,7 @@ TensorView flat(std::vector<T>& values) {
   return {std::span(values), {static_cast<std::int64_t>(values.size())}};
 }
 
-inline model::SafetensorsFile open_safetensors(const std::filesystem::path& path) {
+inline safetensors::File open_safetensors(const std::filesystem::path& path) {
   return {UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), path.filename().string()};
 }
 

@@ -1,4 +1,4 @@
-#include "runtime/model/safetensors_writer.h"
+#include "runtime/safetensors/writer.h"
 
 #include <cerrno>
 #include <utility>
@@ -6,13 +6,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include "runtime/base/check.h"
 #include "runtime/base/error.h"
 #include "runtime/base/units.h"
 
-namespace dstrain::model {
+namespace dstrain::safetensors {
 namespace {
 
 void write_at(int fd,
@@ -45,58 +43,36 @@ void flush_directory(const std::filesystem::path& directory) {
 
 }  // namespace
 
-SafetensorsWriter::SafetensorsWriter(std::filesystem::path path,
-                                     std::span<const ParameterSpec> tensors,
-                                     DType dtype,
-                                     const std::string& prefix)
-    : path_(std::move(path)), temporary_(path_.string() + ".tmp"), dtype_(dtype) {
-  DSTRAIN_CHECK(dtype == DType::f32 || dtype == DType::bf16, "dtype {}", static_cast<int>(dtype));
-  std::map<std::string, const ParameterSpec*> sorted;
-  for (const ParameterSpec& tensor : tensors) sorted.emplace(tensor.name, &tensor);
-  DSTRAIN_CHECK(sorted.size() == tensors.size(), "two of the {} tensors share a name",
-                tensors.size());
-  nlohmann::ordered_json header{{"__metadata__", {{"format", "pt"}}}};
-  std::uint64_t data_bytes = 0;
-  for (const auto& [name, tensor] : sorted) {
-    const std::uint64_t end =
-        data_bytes + static_cast<std::uint64_t>(tensor->shape.numel() * size_of(dtype));
-    const auto extents = tensor->shape.extents();
-    header[prefix + name] = {{"dtype", dtype == DType::bf16 ? "BF16" : "F32"},
-                             {"shape", std::vector<std::int64_t>(extents.begin(), extents.end())},
-                             {"data_offsets", {data_bytes, end}}};
-    progress_[name] = {data_bytes, end};
-    data_bytes = end;
-  }
-  std::string text = header.dump();
-  text.resize(static_cast<std::size_t>(round_up(static_cast<std::int64_t>(text.size()), 8)), ' ');
-  const std::uint64_t header_bytes = text.size();
-  for (auto& [name, place] : progress_) {
-    place.offset += 8 + header_bytes;
-    place.end += 8 + header_bytes;
+Writer::Writer(std::filesystem::path path, std::span<const TensorInfo> tensors)
+    : path_(std::move(path)), temporary_(path_.string() + ".tmp") {
+  const Layout layout = lay_out(tensors);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const TensorInfo& tensor = tensors[i];
+    const auto bytes = static_cast<std::uint64_t>(tensor.shape.numel() * size_of(tensor.dtype));
+    progress_[tensor.name] = {tensor.dtype, layout.offsets[i], layout.offsets[i] + bytes};
   }
   fd_ = UniqueFd(
       ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!fd_) fail_errno(errno, "create " + temporary_.string());
   try {
-    reserve(fd_.get(), 8 + header_bytes + data_bytes, path_.string());
-    write_at(fd_.get(), 0, std::as_bytes(std::span(&header_bytes, 1)), temporary_.string());
-    write_at(fd_.get(), 8, std::as_bytes(std::span(text)), temporary_.string());
+    reserve(fd_.get(), layout.bytes, path_.string());
+    write_at(fd_.get(), 0, std::as_bytes(std::span(layout.head)), temporary_.string());
   } catch (...) {
     ::unlink(temporary_.c_str());
     throw;
   }
 }
 
-SafetensorsWriter::~SafetensorsWriter() {
+Writer::~Writer() {
   if (fd_) ::unlink(temporary_.c_str());
 }
 
-void SafetensorsWriter::write(const std::string& name, TensorView values) {
-  DSTRAIN_CHECK(values.dtype() == dtype_ && values.dense(), "{} of another dtype, or strided",
-                name);
+void Writer::write(const std::string& name, TensorView values) {
   const auto found = progress_.find(name);
   DSTRAIN_CHECK(found != progress_.end(), "no tensor named {}", name);
   Progress& place = found->second;
+  DSTRAIN_CHECK(values.dtype() == place.dtype && values.dense(), "{} of another dtype, or strided",
+                name);
   const std::span<const std::byte> bytes(values.data(), static_cast<std::size_t>(values.bytes()));
   DSTRAIN_CHECK(bytes.size() <= place.end - place.offset, "{} gets more than its shape holds",
                 name);
@@ -104,7 +80,7 @@ void SafetensorsWriter::write(const std::string& name, TensorView values) {
   place.offset += bytes.size();
 }
 
-void SafetensorsWriter::finish() {
+void Writer::finish() {
   for (const auto& [name, place] : progress_) {
     DSTRAIN_CHECK(place.offset == place.end, "{} lacks {} bytes", name, place.end - place.offset);
   }
@@ -116,4 +92,4 @@ void SafetensorsWriter::finish() {
   flush_directory(path_.parent_path());
 }
 
-}  // namespace dstrain::model
+}  // namespace dstrain::safetensors
