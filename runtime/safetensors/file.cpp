@@ -8,10 +8,10 @@
 #include <utility>
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "runtime/base/check.h"
 #include "runtime/base/error.h"
+#include "runtime/base/fd_io.h"
 #include "runtime/safetensors/float_formats.h"
 #include "runtime/tensor/bfloat16.h"
 
@@ -25,15 +25,9 @@ constexpr std::uint64_t header_bytes_max = 100'000'000;
 /// Reads exactly `size` bytes at `offset`, which the caller has checked to lie within the file.
 void read_at(
     int fd, std::uint64_t offset, void* target, std::size_t size, const std::string& name) {
-  auto* bytes = static_cast<char*>(target);
-  while (size > 0) {
-    const ssize_t got = ::pread(fd, bytes, size, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_errno(errno, "read " + name);
-    if (got == 0) fail(ErrorCode::io, "{}: the file became shorter while it was read", name);
-    bytes += got;
-    offset += static_cast<std::uint64_t>(got);
-    size -= static_cast<std::size_t>(got);
+  const std::span bytes(static_cast<std::byte*>(target), size);
+  if (read_fully_at(fd, offset, bytes, name) < size) {
+    fail(ErrorCode::io, "{}: the file became shorter while it was read", name);
   }
 }
 

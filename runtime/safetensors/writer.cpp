@@ -8,41 +8,9 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/error.h"
-#include "runtime/base/units.h"
+#include "runtime/base/fd_io.h"
 
 namespace dstrain::safetensors {
-namespace {
-
-void write_at(int fd,
-              std::uint64_t offset,
-              std::span<const std::byte> bytes,
-              const std::string& name) {
-  while (!bytes.empty()) {
-    const ssize_t done = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) fail_errno(errno, "write " + name);
-    offset += static_cast<std::uint64_t>(done);
-    bytes = bytes.subspan(static_cast<std::size_t>(done));
-  }
-}
-
-/// Where the file system cannot reserve, the writes themselves will find a full disk.
-void reserve(int fd, std::uint64_t bytes, const std::string& name) {
-  const int error = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
-  if (error != 0 && error != EOPNOTSUPP && error != EINVAL) {
-    fail_errno(error,
-               fmt::format("reserve {} for {}", format_bytes(static_cast<Bytes>(bytes)), name));
-  }
-}
-
-void flush_directory(const std::filesystem::path& directory) {
-  const std::string name = directory.empty() ? "." : directory.string();
-  const UniqueFd fd(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || ::fsync(fd.get()) != 0) fail_errno(errno, "fsync " + name);
-}
-
-}  // namespace
-
 Writer::Writer(std::filesystem::path path, std::span<const TensorInfo> tensors)
     : path_(std::move(path)), temporary_(path_.string() + ".tmp") {
   const Layout layout = lay_out(tensors);
@@ -55,8 +23,8 @@ Writer::Writer(std::filesystem::path path, std::span<const TensorInfo> tensors)
       ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!fd_) fail_errno(errno, "create " + temporary_.string());
   try {
-    reserve(fd_.get(), layout.bytes, path_.string());
-    write_at(fd_.get(), 0, std::as_bytes(std::span(layout.head)), temporary_.string());
+    reserve_space(fd_.get(), static_cast<Bytes>(layout.bytes), path_.string());
+    write_fully(fd_.get(), std::as_bytes(std::span(layout.head)), temporary_.string());
   } catch (...) {
     ::unlink(temporary_.c_str());
     throw;
@@ -76,7 +44,7 @@ void Writer::write(const std::string& name, TensorView values) {
   const std::span<const std::byte> bytes(values.data(), static_cast<std::size_t>(values.bytes()));
   DSTRAIN_CHECK(bytes.size() <= place.end - place.offset, "{} gets more than its shape holds",
                 name);
-  write_at(fd_.get(), place.offset, bytes, temporary_.string());
+  write_fully_at(fd_.get(), place.offset, bytes, temporary_.string());
   place.offset += bytes.size();
 }
 
@@ -84,7 +52,7 @@ void Writer::finish() {
   for (const auto& [name, place] : progress_) {
     DSTRAIN_CHECK(place.offset == place.end, "{} lacks {} bytes", name, place.end - place.offset);
   }
-  if (::fsync(fd_.get()) != 0) fail_errno(errno, "fsync " + temporary_.string());
+  flush_file(fd_.get(), temporary_.string());
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     fail_errno(errno, "rename to " + path_.string());
   }
