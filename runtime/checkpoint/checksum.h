@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/base/units.h"
@@ -16,6 +17,9 @@ inline constexpr Bytes chunk_bytes = mebibyte;
 using Checksum = std::uint64_t;
 
 Checksum checksum_of(std::span<const std::byte> bytes);
+
+/// Sixteen hexadecimal digits, lower case.
+std::string to_text(Checksum checksum);
 
 /// The checksums of a file's chunks, from its bytes in order, however they are cut.
 class ChunkHasher {

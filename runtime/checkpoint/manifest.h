@@ -41,6 +41,7 @@ struct TensorRecord {
 
 /// What a checkpoint consists of: all of its files but manifest.json itself.
 struct Manifest {
+  std::string program;  ///< that wrote it, with its version; empty: this one
   std::int64_t step = 0;
   int world_size = 1;  ///< ranks that wrote
   std::vector<StateRecord> states;
@@ -51,11 +52,20 @@ struct Manifest {
   [[nodiscard]] std::string shard_path(const StateRecord& state, int rank) const;
 };
 
+inline constexpr const char* manifest_name = "manifest.json";
+inline constexpr Bytes manifest_bytes_max = 256 * mebibyte;
+
+/// The first rule that a manifest breaks, which all that parse_manifest gives out keep: that slices
+/// tile, that files are named once and plainly (no way out of the directory), that sizes are sane,
+/// that each shard is among the files. Empty when there is none.
+std::string broken_rule(const Manifest& manifest);
+
 /// manifest.json: JSON whose last member is the checksum of all the text before it, so that any
-/// changed byte shows.
+/// changed byte shows. There is one text for each manifest. It must break no rule.
 std::string to_text(const Manifest& manifest);
-/// Checks everything: the checksum, that slices tile, that files are named once and plainly (no way
-/// out of the directory), that sizes are sane. `path` is for messages. Throws Error{input}.
+/// Checks everything: the checksum, that the text is the one that to_text gives, and broken_rule().
+/// Uses no more memory than a small multiple of the text. `path` is for messages. Throws
+/// Error{input}.
 Manifest parse_manifest(std::string_view text, const std::string& path);
 
 }  // namespace dstrain::checkpoint

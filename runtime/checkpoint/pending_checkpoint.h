@@ -7,8 +7,8 @@
 namespace dstrain::checkpoint {
 
 /// The directory of a checkpoint that is being written, under a name that nobody takes for one:
-/// OUTPUT_DIR/checkpoint-12.tmp-HOST-BOOT-PID-START, which tells whose it is. Made by one rank per
-/// directory; the others write into path().
+/// OUTPUT_DIR/checkpoint-12.tmp-HOST-BOOT-…, which tells whose it is (temporary_name.h). Made by
+/// one rank per directory; the others write into path().
 class PendingCheckpoint {
  public:
   /// Makes the directory and global_stepN in it. Throws Error{io}.
@@ -29,6 +29,8 @@ class PendingCheckpoint {
   void commit(const Manifest& manifest);
 
  private:
+  [[nodiscard]] std::filesystem::path replace(const std::filesystem::path& target) const;
+
   std::filesystem::path output_;
   std::filesystem::path path_;
   std::int64_t step_;
