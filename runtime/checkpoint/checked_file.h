@@ -1,6 +1,5 @@
 #pragma once
 #include <cstddef>
-#include <filesystem>
 #include <span>
 #include <string>
 
@@ -8,17 +7,6 @@
 #include "runtime/checkpoint/manifest.h"
 
 namespace dstrain::checkpoint {
-
-/// Opens a checkpoint's directory for open_beneath. Throws Error{input}.
-UniqueFd open_directory(const std::filesystem::path& path);
-
-/// Opens `path` for reading without following a symbolic link on the way, so that nothing outside
-/// the directory is reached. `name` is for messages. Throws Error{input}.
-UniqueFd open_beneath(int directory, const std::string& path, const std::string& name);
-
-/// Reads and checks the manifest of the checkpoint `path`, opened as `directory`. Throws
-/// Error{input}.
-Manifest read_manifest(int directory, const std::filesystem::path& path);
 
 /// A file of a checkpoint whose every byte is checked before it is used. Damage throws
 /// Error{input} that names the place. Safe from several threads.

@@ -11,6 +11,8 @@
 #include "runtime/base/check.h"
 #include "runtime/checkpoint/checked_file.h"
 #include "runtime/checkpoint/chunk_cache.h"
+#include "runtime/checkpoint/manifest_file.h"
+#include "runtime/checkpoint/open_beneath.h"
 #include "runtime/safetensors/file.h"
 #include "runtime/tensor/bfloat16.h"
 
