@@ -5,12 +5,11 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <vector>
+#include <fstream>
 
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/file.h"
 #include "runtime/checkpoint/catalog.h"
 
 namespace dstrain::checkpoint {
@@ -35,13 +34,10 @@ std::string host_name() {
 
 std::string boot_id() {
   constexpr std::size_t digits = 16;
-  try {
-    std::string id = read_text_file("/proc/sys/kernel/random/boot_id", kibibyte);
-    std::erase(id, '-');
-    return id.substr(0, digits);
-  } catch (const Error&) {
-    return {};
-  }
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  std::erase(id, '-');
+  return id.substr(0, digits);
 }
 
 /// Takes "-" and what follows it off the end.
