@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/units.h"
 #include "runtime/checkpoint/catalog.h"
 
 namespace dstrain::cmd {
