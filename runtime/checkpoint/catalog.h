@@ -32,9 +32,10 @@ enum class Depth {
 };
 
 /// What is wrong with a checkpoint: each changed, missing or extra file, a line with the place;
-/// nothing when it verifies.
+/// nothing when it verifies. `elsewhere`: files that need not be there.
 std::vector<std::string> verify(const std::filesystem::path& directory,
-                                Depth depth = Depth::contents);
+                                Depth depth = Depth::contents,
+                                std::span<const std::string> elsewhere = {});
 
 /// Removes all but the `keep` newest that verify; what is damaged goes too once `keep` whole ones
 /// are there. Never removes the newest one that verifies: `keep` is at least 1. A directory is

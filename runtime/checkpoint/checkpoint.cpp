@@ -123,8 +123,9 @@ struct Checkpoint::Impl {
   std::map<std::string, Shard> shards;  ///< that were read from; nodes stay where they are
 };
 
-Checkpoint::Checkpoint(std::filesystem::path directory)
+Checkpoint::Checkpoint(std::filesystem::path directory, Files files)
     : impl_(std::make_unique<Impl>(std::move(directory))) {
+  if (files == Files::own) return;
   for (const FileRecord& file : impl_->files.manifest().files)
     const CheckedFile there = impl_->files.open(file);
 }

@@ -16,8 +16,13 @@ namespace dstrain::checkpoint {
 /// chunk, the expected and the found checksum (or size). Safe from several threads.
 class Checkpoint {
  public:
+  /// Which of the files must be in the directory.
+  enum class Files {
+    all,
+    own  ///< of the node: what is missing is an error when it is read
+  };
   /// Reads and checks the manifest, and the sizes of all files. Throws Error{input}.
-  explicit Checkpoint(std::filesystem::path directory);
+  explicit Checkpoint(std::filesystem::path directory, Files files = Files::all);
   Checkpoint(Checkpoint&&) noexcept;
   Checkpoint& operator=(Checkpoint&&) noexcept;
   ~Checkpoint();

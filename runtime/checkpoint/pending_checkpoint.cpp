@@ -73,12 +73,12 @@ PendingCheckpoint::~PendingCheckpoint() {
   if (!committed_) remove_quietly(path_);
 }
 
-void PendingCheckpoint::commit(const Manifest& manifest) {
+void PendingCheckpoint::commit(const Manifest& manifest, std::span<const std::string> elsewhere) {
   DSTRAIN_CHECK(manifest.step == step_ && !committed_, "step {} into {}", manifest.step,
                 path_.string());
   write_text(path_, manifest_name, to_text(manifest));
   flush_directories(path_, manifest);
-  const std::vector<std::string> problems = verify(path_, Depth::names);
+  const std::vector<std::string> problems = verify(path_, Depth::names, elsewhere);
   if (!problems.empty()) fail(ErrorCode::io, "{}", fmt::join(problems, "\n"));
   const fs::path target = output_ / directory_name(step_);
   fs::path replaced;

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <span>
+#include <string>
 
 #include "runtime/checkpoint/manifest.h"
 
@@ -24,9 +26,10 @@ class PendingCheckpoint {
 
   /// Writes manifest.json, flushes every directory, gives the directory its name and flushes
   /// OUTPUT_DIR: after it returns, the checkpoint survives a power cut. A checkpoint of that step
-  /// that was there (of an earlier run, or damaged) is moved aside first and removed after. Throws
-  /// Error{io}; then nothing old is lost.
-  void commit(const Manifest& manifest);
+  /// that was there (of an earlier run, or damaged) is moved aside first and removed after.
+  /// `elsewhere`: paths of files that lie in the directories of other nodes. Throws Error{io}; then
+  /// nothing old is lost.
+  void commit(const Manifest& manifest, std::span<const std::string> elsewhere = {});
 
  private:
   [[nodiscard]] std::filesystem::path replace(const std::filesystem::path& target) const;
