@@ -12,6 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 packages=(
   g++ cmake ninja-build ccache
   nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
+  libxxhash-dev                  # checksums of checkpoints
   libdnnl-dev ocl-icd-opencl-dev # oneDNN's CMake package asks for OpenCL
   libgloo-dev                    # communication between nodes; the build does without, and says so
   libopenmpi-dev openmpi-bin     # likewise, for jobs that mpirun starts

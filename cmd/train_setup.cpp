@@ -107,7 +107,11 @@ TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace pl
                 .train_samples = data::sample_count(*setup.training_tokens, data.block_size)});
   setup.settings.data = data;
   check_batch(setup);
-  setup.initial_parameters = open_parameters(setup);
+  setup.state = engine::describe_run(setup.settings, setup.model, place.world_size,
+                                     data::sample_count(*setup.training_tokens, data.block_size));
+  if (setup.settings.checkpoint.resume_from.empty()) {
+    setup.initial_parameters = open_parameters(setup);
+  }
   plan(setup, place);
   return setup;
 }

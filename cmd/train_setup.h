@@ -7,6 +7,7 @@
 #include "runtime/config/train_settings.h"
 #include "runtime/data/token_stream.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/trainer_state.h"
 #include "runtime/model/model.h"
 #include "runtime/model/parameter_source.h"
 #include "zero/flat_layout.h"
@@ -20,7 +21,8 @@ namespace dstrain::cmd {
 struct TrainSetup {
   config::TrainSettings settings;
   model::Model model;
-  std::unique_ptr<model::ParameterSource> initial_parameters;
+  engine::TrainerState state;  ///< of this run, before its first step
+  std::unique_ptr<model::ParameterSource> initial_parameters;  ///< null: a checkpoint has them
   std::unique_ptr<data::TokenStream> training_tokens;
   std::unique_ptr<data::TokenStream> validation_tokens;  ///< null: no evaluation
   std::unique_ptr<zero::FlatLayout> layout;

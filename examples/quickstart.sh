@@ -55,6 +55,7 @@ train() {
     --per_device_train_batch_size 4 \
     --max_steps "$steps" \
     --logging_steps 50 \
+    --save_steps 0 \
     --seed 1 \
     --output_dir "$model" \
     --overwrite_output_dir

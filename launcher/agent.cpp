@@ -31,7 +31,7 @@ constexpr double leftover_seconds = 1;   // from SIGTERM to SIGKILL for those th
 constexpr double sweep_seconds = 0.01;   // between two looks for new orphans while killing
 constexpr double hopeless_seconds = 60;  // a process stuck in the kernel does not die
 constexpr std::size_t drain_bytes_max = 1U << 20;
-constexpr std::array<int, 2> watched_signals{SIGCHLD, SIGTERM};
+constexpr std::array<int, 3> watched_signals{SIGCHLD, SIGTERM, SIGUSR1};
 
 class Agent {
  public:

@@ -19,6 +19,7 @@
 #include "launcher/signals.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+#include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -31,7 +32,7 @@ constexpr std::array<std::string_view, 5> levels{"debug", "info", "warning", "er
 
 /// The signals to take over. SIGHUP that is ignored (nohup) stays ignored.
 std::vector<int> signals_to_watch() {
-  std::vector<int> signals{SIGCHLD, SIGINT, SIGTERM};
+  std::vector<int> signals{SIGCHLD, SIGINT, SIGTERM, SIGUSR1};
   struct sigaction action {};
   const bool known = sigaction(SIGHUP, nullptr, &action) == 0;
   if (!known || action.sa_handler != SIG_IGN) signals.push_back(SIGHUP);
@@ -281,6 +282,7 @@ void LocalLaunch::report() {
   for (int rank = 0; rank < job_.supervision.world_size; ++rank) mux_.finish(rank);
   if (!launch_failure_.empty()) return say("error", launch_failure_);
   if (const auto& failure = supervisor_.first_failure()) {
+    if (shell_status(failure->wait_status) == status::stopped_with_checkpoint) return;
     const auto index = static_cast<std::size_t>(failure->rank);
     const std::vector<std::string> lines = mux_.last_lines(failure->rank);
     const auto& logs = job_.spec.log_files;

@@ -35,7 +35,7 @@ class Supervisor {
   Order rank_exited(const Exit& exit, double now);
   /// A rank could not be started.
   Order launch_failed(double now);
-  /// SIGINT, SIGTERM or SIGHUP: the first asks, the second hurries, the third kills.
+  /// SIGINT, SIGTERM, SIGHUP or SIGUSR1: the first asks, the second hurries, the third kills.
   Order stop_requested(int signal, double now);
   /// The agent ended without saying that all is done.
   void agent_lost(int wait_status);

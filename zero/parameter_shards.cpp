@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/ops/convert.h"
+#include "zero/shard_slices.h"
 
 namespace dstrain::zero {
 namespace {
@@ -92,13 +93,9 @@ bool ParameterShards::whole(const Segment& segment) const {
   return kept_numel(segment, policy_) == segment.numel;
 }
 
-TensorView ParameterShards::own_part(int segment, TensorView values) const {
-  const std::int64_t shard = layout_.segment(segment).shard_numel;
-  return values.part(values.numel() == shard ? 0 : communication_.rank() * shard, {shard});
-}
-
 TensorView ParameterShards::own_shard(int segment) const {
-  return own_part(segment, segments_[static_cast<std::size_t>(segment)]);
+  return own_part(layout_.segment(segment), communication_.rank(),
+                  segments_[static_cast<std::size_t>(segment)]);
 }
 
 TensorView ParameterShards::updated(int segment) const {
@@ -132,7 +129,7 @@ void ParameterShards::load_with_master(int index,
                                        StreamView stream) {
   const std::span<float> values = masters.acquire(index, stream).back();
   const TensorView master(values, {static_cast<std::int64_t>(values.size())});
-  const TensorView own = own_part(index, master);
+  const TensorView own = own_part(layout_.segment(index), communication_.rank(), master);
   stream.synchronize();
   load_shard(index, source, own.as<float>());
   if (!policy_.shard_optimizer) {
@@ -145,23 +142,16 @@ void ParameterShards::load_with_master(int index,
 void ParameterShards::load_shard(int index,
                                  const model::ParameterSource& source,
                                  std::span<float> master) {
-  const Segment& segment = layout_.segment(index);
   const TensorView shard = own_shard(index);
-  const std::int64_t begin = communication_.rank() * segment.shard_numel;
   std::fill_n(shard.data(), shard.bytes(), std::byte{0});  // the padding
   std::fill(master.begin(), master.end(), 0.0F);
-  for (const int parameter : segment.parameters) {
-    const Placement& place = layout_.parameter(parameter);
-    const ElementRange range{
-        std::max(begin, place.offset),
-        std::min(begin + segment.shard_numel, place.offset + place.spec.shape.numel())};
-    if (range.count() <= 0) continue;
-    const auto exact = master.empty()
-                           ? master
-                           : master.subspan(static_cast<std::size_t>(range.begin - begin),
-                                            static_cast<std::size_t>(range.count()));
-    read_values(source, place.spec, range.begin - place.offset,
-                shard.part(range.begin - begin, {range.count()}), exact);
+  for (const ShardSlice& slice : shard_slices(layout_, index, communication_.rank())) {
+    const std::int64_t count = slice.elements.count();
+    const auto exact = master.empty() ? master
+                                      : master.subspan(static_cast<std::size_t>(slice.offset),
+                                                       static_cast<std::size_t>(count));
+    read_values(source, layout_.parameter(slice.parameter).spec, slice.elements.begin,
+                shard.part(slice.offset, {count}), exact);
   }
 }
 

@@ -50,14 +50,13 @@ class ParameterShards {
   void release(int unit);
   /// What this rank updates of a segment: its shard, or all of it when every rank updates all.
   [[nodiscard]] TensorView updated(int segment) const;
+  /// This rank's shard of a segment.
+  [[nodiscard]] TensorView own_shard(int segment) const;
   /// The updated part of a segment is new: begins to make every copy on this rank new.
   void publish(int segment, StreamView stream);
 
  private:
   [[nodiscard]] bool whole(const Segment& segment) const;
-  /// This rank's part of a segment's flat values, which are whole or already that part.
-  [[nodiscard]] TensorView own_part(int segment, TensorView values) const;
-  [[nodiscard]] TensorView own_shard(int segment) const;
   void load_with_master(int index,
                         const model::ParameterSource& source,
                         engine::StateStore& masters,

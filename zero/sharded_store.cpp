@@ -55,11 +55,6 @@ ShardedStore::ShardedStore(Parts parts, Options options, Streams streams)
   DSTRAIN_CHECK(options.overlap.enabled || !streams.overlap(), "two streams without overlap");
 }
 
-void ShardedStore::load(const model::ParameterSource& source, StreamView stream) {
-  const bool masters = has_masters(parts_.layout.dtype());
-  parameters_.load(source, masters ? parts_.states : nullptr, stream);
-}
-
 void ShardedStore::expect(std::span<const int> units, std::int64_t rounds) {
   parameters_.expect(units, rounds);
 }

@@ -57,7 +57,10 @@ class ShardedStore final : public engine::ParameterStore {
   /// Waits for communication under way: it uses memory of the store.
   ~ShardedStore() override { communication_.stream().wait_until_idle(); }
 
-  void load(const model::ParameterSource& source, StreamView stream) override;
+  void load(const engine::StateSources& sources, StreamView stream) override;
+  [[nodiscard]] std::vector<engine::SavedState> saved_states() const override;
+  [[nodiscard]] std::vector<engine::ParameterSlice> saved_slices(int rank) const override;
+  void visit_saved(engine::SavedVisitor visit, StreamView stream) override;
   void expect(std::span<const int> units, std::int64_t rounds) override;
   std::span<const TensorView> acquire(int unit, StreamView stream) override;
   void release(int unit, StreamView stream) override;
@@ -68,6 +71,9 @@ class ShardedStore final : public engine::ParameterStore {
   void step(const optim::StepScalars& scalars, StreamView stream) override;
 
  private:
+  void load_states(int segment,
+                   std::span<const model::ParameterSource* const> sources,
+                   StreamView stream);
   [[nodiscard]] optim::OptimizerShard optimizer_shard(
       int segment, std::span<const std::span<float>> states) const;
 

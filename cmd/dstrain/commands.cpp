@@ -10,19 +10,20 @@ namespace {
 
 using Kind = CommandInfo::Kind;
 
-constexpr std::array<CommandInfo, 5> commands{{
+constexpr std::array<CommandInfo, 6> commands{{
     {"train", Kind::daemon, "train a model; options: dstrain train --help", nullptr},
     {"generate", Kind::daemon, "write text with a trained model", nullptr},
     {"bench", Kind::daemon, "what this machine can do and what we reach: gemm, comm, adam",
      nullptr},
+    {"checkpoint", Kind::tool, "list, verify or prune the checkpoints of a run",
+     checkpoint_command},
     {"config", Kind::tool, "check or show a configuration file", config_command},
     {"agent", Kind::tool, "", agent_command},
 }};
 
 /// Commands that will come: their names are no program's.
-constexpr std::array<std::string_view, 10> unbuilt{
-    "estimate", "plan",   "checkpoint", "zero_to_fp32", "evaluate",
-    "tokenize", "doctor", "status",     "save",         "stop"};
+constexpr std::array<std::string_view, 9> unbuilt{
+    "estimate", "plan", "zero_to_fp32", "evaluate", "tokenize", "doctor", "status", "save", "stop"};
 
 }  // namespace
 

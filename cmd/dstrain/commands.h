@@ -9,6 +9,9 @@ namespace dstrain::cmd {
 /// `dstrain agent`: see launcher/agent.h.
 int agent_command(std::span<const std::string> arguments);
 
+/// `dstrain checkpoint list|verify|prune DIR ...`.
+int checkpoint_command(std::span<const std::string> arguments);
+
 /// `dstrain config check|show FILE ...`.
 int config_command(std::span<const std::string> arguments);
 

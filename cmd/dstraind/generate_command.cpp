@@ -24,7 +24,7 @@ int generate_command(std::span<const std::string> arguments) {
   ops::Matmuls matmuls;
   const zero::FlatLayout layout(setup.model, {});
   zero::ShardedStore store({layout, *communicator, {memory, memory, memory}}, {}, stream);
-  store.load(*setup.parameters, stream);
+  store.load({*setup.parameters}, stream);
   const std::vector<std::int32_t> tokens =
       engine::generate({setup.model, store, *communicator, matmuls, memory},
                        data::encode_bytes(setup.prompt), setup.sampling, stream);

@@ -6,6 +6,7 @@
 #include "cmd/dstraind/commands.h"
 #include "cmd/dstraind/stop_signal.h"
 #include "cmd/dstraind/training_rank.h"
+#include "cmd/resume_plan.h"
 #include "runtime/base/log.h"
 #include "runtime/base/parallel_for.h"
 #include "runtime/config/train_options.h"
@@ -24,31 +25,38 @@ void announce(const TrainSetup& setup, const WorkerEnv& worker) {
   log_info(zero::describe(setup.plan, setup.formula));
 }
 
+void tell_stop(std::int64_t step, const std::filesystem::path& checkpoint) {
+  log_warning(
+      fmt::format("stopped on request after step {}, saved in {}; to go on: the same command with "
+                  "--resume_from_checkpoint latest",
+                  step, checkpoint.string()));
+}
+
 }  // namespace
 
 int train_command(std::span<const std::string> arguments) {
   flush_denormals_in_compute_threads();
   const WorkerEnv worker = read_worker_env();
   const bool launched = std::getenv(env::job) != nullptr;  // then the launcher has looked
-  if (worker.rank == 0 && !launched) {
-    const config::TrainOptions options = config::parse_train_options(arguments);
-    config::check_train_paths(options);
+  const bool looks = worker.rank == 0 && !launched;
+  const config::TrainOptions options = config::parse_train_options(arguments);
+  if (looks) config::check_train_paths(options);
+  TrainSetup setup = set_up_training(arguments, {worker.world_size, worker.device_memory_bytes});
+  if (looks) {
+    check_resume(setup);
     config::prepare_output_directory(options);
   }
-  TrainSetup setup = set_up_training(arguments, {worker.world_size, worker.device_memory_bytes});
-  const std::string output = setup.settings.output.directory;
   if (worker.rank == 0) announce(setup, worker);
   TrainingRank rank(std::move(setup), worker);
   catch_stop_signals();  // until here there is nothing to save
   const engine::Trainer::Outcome outcome = rank.train();
+  if (outcome.stopped && outcome.steps > 0) {
+    if (worker.rank == 0) tell_stop(outcome.steps, rank.checkpoint_of(outcome.steps));
+    return status::stopped_with_checkpoint;
+  }
   rank.save();
   if (!outcome.stopped) return status::done;
-  if (worker.rank == 0) {
-    log_warning(
-        fmt::format("stopped on request after step {}; the weights are in {}, the "
-                    "optimizer's state is not saved",
-                    outcome.steps, output));
-  }
+  if (worker.rank == 0) log_warning("stopped on request before the first step");
   // Another rank may have been asked, and only that one: then as if by the launcher.
   return 128 + (stop_signal() != 0 ? stop_signal() : SIGTERM);
 }

@@ -5,6 +5,11 @@
 #include <fmt/core.h>
 
 #include "cmd/dstraind/stop_signal.h"
+#include "cmd/resume_plan.h"
+#include "runtime/base/log.h"
+#include "runtime/checkpoint/catalog.h"
+#include "runtime/comm/gather_values.h"
+#include "runtime/comm/hierarchical/node_map.h"
 #include "runtime/engine/model_saver.h"
 #include "runtime/engine/profile_report.h"
 
@@ -19,6 +24,18 @@ void say(const std::string& line) {
 std::unique_ptr<profile::Timeline> make_timeline(const TrainSetup& setup, const Clock& clock) {
   if (setup.settings.output.profile.empty()) return nullptr;
   return std::make_unique<profile::Timeline>(clock);
+}
+
+/// The ranks of each node on their own; null when all use one directory.
+std::unique_ptr<comm::Communicator> split_nodes(const TrainSetup& setup,
+                                                const WorkerEnv& worker,
+                                                comm::Communicator& communicator,
+                                                StreamView stream) {
+  if (!setup.settings.checkpoint.node_local) return nullptr;
+  const comm::NodeMap map = comm::map_nodes(comm::gather_values(
+      comm::NodeClaim{worker.node_rank, worker.local_rank, worker.local_world_size}, communicator,
+      stream));
+  return communicator.split({map.node_of(worker.rank), worker.rank});
 }
 
 std::unique_ptr<engine::RecordedCommunicator> record(comm::Communicator& communicator,
@@ -57,8 +74,42 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker)
              streams_),
       engine_({setup_.model, store_, communicator_, matmuls_, memory_.activations, timeline_.get()},
               setup_.engine,
-              streams_) {
-  store_.load(*setup_.initial_parameters, compute_);
+              streams_),
+      node_(split_nodes(setup_, worker, communicator_, streams_.communication)) {
+  const std::int64_t saved_step = load();
+  checkpointer_ = std::make_unique<engine::Checkpointer>(
+      engine::Checkpointer::Parts{setup_.model, store_, communicator_,
+                                  node_ ? *node_ : communicator_, staging_.buffers, say},
+      checkpoint_options(saved_step), streams_);
+}
+
+std::int64_t TrainingRank::load() {
+  if (setup_.initial_parameters) {
+    store_.load({*setup_.initial_parameters}, compute_);
+    return 0;
+  }
+  const engine::Resumed resumed = engine::resume(plan_resume(setup_.settings), setup_.state,
+                                                 {setup_.model, store_, communicator_}, streams_);
+  setup_.state.global_step = resumed.state.global_step;
+  setup_.state.client_state = resumed.state.client_state;
+  if (worker_.rank == 0) {
+    log_info(fmt::format("going on from {}, after step {}", resumed.checkpoint.string(),
+                         resumed.state.global_step));
+  }
+  std::error_code ignored;
+  const std::filesystem::path own = std::filesystem::path(setup_.settings.output.directory) /
+                                    checkpoint::directory_name(resumed.state.global_step);
+  return std::filesystem::equivalent(resumed.checkpoint, own, ignored) ? resumed.state.global_step
+                                                                       : 0;
+}
+
+engine::Checkpointer::Options TrainingRank::checkpoint_options(std::int64_t saved_step) const {
+  const config::TrainSettings& settings = setup_.settings;
+  return {.output = settings.output.directory,
+          .ds_config = settings.ds_config_text.empty() ? "{}\n" : settings.ds_config_text,
+          .total_limit = settings.checkpoint.save_total_limit,
+          .whole_model = settings.checkpoint.whole_model,
+          .saved_step = saved_step};
 }
 
 engine::Trainer::Outcome TrainingRank::train() {
@@ -72,7 +123,9 @@ engine::Trainer::Outcome TrainingRank::train() {
   std::optional<data::EvaluationLoader> validation;
   if (setup_.validation_tokens) validation.emplace(*setup_.validation_tokens, place);
   std::optional<monitor::MetricsFile> metrics;
-  if (worker_.rank == 0) metrics.emplace(settings.output.directory + "/metrics.jsonl");
+  if (worker_.rank == 0) {
+    metrics.emplace(settings.output.directory + "/metrics.jsonl", setup_.state.global_step);
+  }
   if (timeline_) {
     world_.communicator->barrier(streams_.communication);
     timeline_->restart();
@@ -82,9 +135,12 @@ engine::Trainer::Outcome TrainingRank::train() {
                            .engine = engine_,
                            .communicator = communicator_,
                            .device_memory = memory_.ledger,
+                           .host_memory = staging_.ledger,
                            .planned_memory = setup_.plan.bytes,
                            .clock = clock_,
                            .training_data = training,
+                           .checkpointer = *checkpointer_,
+                           .state = setup_.state,
                            .validation_data = validation ? &*validation : nullptr,
                            .metrics = metrics ? &*metrics : nullptr,
                            .timeline = timeline_.get(),
@@ -98,8 +154,10 @@ engine::Trainer::Outcome TrainingRank::train() {
 }
 
 void TrainingRank::save() {
-  engine::save_model(setup_.model, store_, communicator_, setup_.settings.output.directory,
-                     streams_);
+  const std::filesystem::path directory = setup_.settings.output.directory;
+  engine::save_model(setup_.model, store_, worker_.rank == 0 ? &directory : nullptr,
+                     streams_.compute);
+  communicator_.barrier(streams_.communication);
   if (!timeline_) return;
   // Not through the recorded communicator: its spans are being read.
   engine::write_profile(*timeline_, setup_.model, *world_.communicator,

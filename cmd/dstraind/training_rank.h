@@ -4,6 +4,7 @@
 #include "cmd/train_setup.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/make_communicator.h"
+#include "runtime/engine/checkpointer.h"
 #include "runtime/engine/recorded_communicator.h"
 #include "runtime/engine/trainer.h"
 #include "runtime/optim/adamw.h"
@@ -30,17 +31,32 @@ struct DeviceMemory {
   TrackedMemory buffers;
 };
 
+/// Memory of the host beside it, for what is copied there.
+struct StagingMemory {
+  HostMemory host;
+  MemoryLedger ledger;
+  TrackedMemory buffers{host, ledger, {MemoryCategory::buffers}};
+};
+
 /// The parts of a training rank, in the order in which they depend on each other.
 class TrainingRank {
  public:
-  /// Meets the other ranks and loads the parameters. Collective.
+  /// Meets the other ranks and loads the parameters, or the checkpoint to go on from. Collective.
   TrainingRank(TrainSetup setup, const WorkerEnv& worker);
 
   engine::Trainer::Outcome train();
   /// Writes the model to the output directory, then the profile if there is one.
   void save();
+  /// OUTPUT_DIR/checkpoint-N.
+  [[nodiscard]] std::filesystem::path checkpoint_of(std::int64_t step) const {
+    return checkpointer_->path_of(step);
+  }
 
  private:
+  /// Returns the step of the checkpoint in the output directory that was loaded; 0: of none there.
+  std::int64_t load();
+  [[nodiscard]] engine::Checkpointer::Options checkpoint_options(std::int64_t saved_step) const;
+
   TrainSetup setup_;
   WorkerEnv worker_;
   SteadyClock clock_;
@@ -58,6 +74,9 @@ class TrainingRank {
   zero::ResidentStates states_;
   zero::ShardedStore store_;
   engine::Engine engine_;
+  StagingMemory staging_;
+  std::unique_ptr<comm::Communicator> node_;  ///< of the ranks of a node, when its disk is its own
+  std::unique_ptr<engine::Checkpointer> checkpointer_;
 };
 
 }  // namespace dstrain::cmd

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/fd_io.h"
 
 namespace dstrain {
 namespace {
@@ -28,15 +28,6 @@ OpenFile open_regular(const std::filesystem::path& path) {
   return file;
 }
 
-void write_all(int fd, std::string_view text, const std::string& name) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail_errno(errno, "write " + name);
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
 }  // namespace
 
 std::string read_text_file(const std::filesystem::path& path, Bytes bytes_max) {
@@ -46,14 +37,8 @@ std::string read_text_file(const std::filesystem::path& path, Bytes bytes_max) {
          format_bytes(file.bytes), format_bytes(bytes_max));
   }
   std::string text(static_cast<std::size_t>(file.bytes), '\0');
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t got = ::read(file.fd.get(), text.data() + done, text.size() - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_errno(errno, "read " + path.string());
-    if (got == 0) break;
-    done += static_cast<std::size_t>(got);
-  }
+  const std::size_t done =
+      read_fully_at(file.fd.get(), 0, std::as_writable_bytes(std::span(text)), path.string());
   text.resize(done);
   return text;
 }
@@ -63,8 +48,8 @@ void write_text_file(const std::filesystem::path& path, std::string_view text) {
   UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd) fail_errno(errno, "create " + temporary);
   try {
-    write_all(fd.get(), text, temporary);
-    if (::fsync(fd.get()) != 0) fail_errno(errno, "fsync " + temporary);
+    write_fully(fd.get(), std::as_bytes(std::span(text)), temporary);
+    flush_file(fd.get(), temporary);
     if (::rename(temporary.c_str(), path.c_str()) != 0)
       fail_errno(errno, "rename to " + path.string());
   } catch (...) {

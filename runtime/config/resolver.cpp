@@ -22,6 +22,7 @@ Resolved Resolver::run() {
   resolve_schedule();
   resolve_zero();
   resolve_model();
+  resolve_checkpoint();
   resolve_rest();
   problems_.throw_if_any();
   result_.settings.ds_config_text = config_.text();
@@ -161,6 +162,24 @@ void Resolver::resolve_model() {
   }
   const std::string& more = options_.config_overrides.value;
   if (!more.empty()) model.overrides += (model.overrides.empty() ? "" : ",") + more;
+}
+
+void Resolver::resolve_checkpoint() {
+  const std::string& from = options_.resume_from_checkpoint.value;
+  result_.settings.checkpoint = {
+      .save_steps = options_.save_steps.value,
+      .save_total_limit = options_.save_total_limit.value,
+      .resume_from = !resumes(options_) ? ""
+                     : from == "true"   ? "latest"
+                                        : from,
+      .node_local = pick("checkpoint.use_node_local_storage", false),
+      .whole_model = pick("zero_optimization.stage3_gather_16bit_weights_on_model_save", false)};
+  if (result_.settings.checkpoint.node_local && options_.save_total_limit.value > 0) {
+    problems_.add(config_.position("checkpoint.use_node_local_storage"),
+                  "checkpoint.use_node_local_storage",
+                  "no node can tell whether a checkpoint is whole on all of them, as "
+                  "--save_total_limit needs it; leave out one of them");
+  }
 }
 
 void Resolver::resolve_rest() {

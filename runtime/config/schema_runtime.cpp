@@ -8,7 +8,8 @@ namespace {
 using enum KeyType;
 
 constexpr std::string_view use_flag = "use --gradient_checkpointing";
-constexpr std::string_view no_checkpoints = "no checkpoints are written yet";
+constexpr std::string_view own_writer =
+    "every rank writes its own shard, on a thread beside training";
 constexpr std::string_view no_nvme = "only offload to NVMe uses it, which is not implemented yet";
 
 constexpr std::array keys{
@@ -32,14 +33,21 @@ constexpr std::array keys{
     unread("activation_checkpointing.enabled",
            "DeepSpeed never reads it; use --gradient_checkpointing"),
 
-    hint("checkpoint", section, "", no_checkpoints),
-    inert("checkpoint.tag_validation", text, "Warn").one_of("Ignore|Warn|Fail"),
-    off_only("checkpoint.load_universal", boolean, "false", "resuming from a checkpoint"),
-    inert("checkpoint.use_node_local_storage", boolean, "false"),
-    inert("checkpoint.checkpoint_serialization", boolean, "true"),
-    inert("checkpoint.parallel_write", section, ""),
+    group("checkpoint"),
+    implemented("checkpoint.use_node_local_storage", boolean, "false"),
+    hint("checkpoint.tag_validation", text, "Warn", "one rank makes the tag, for all of them")
+        .one_of("Ignore|Warn|Fail"),
+    hint("checkpoint.load_universal",
+         boolean,
+         "false",
+         "any checkpoint loads on any number of ranks, at any stage"),
+    hint("checkpoint.checkpoint_serialization",
+         boolean,
+         "true",
+         "checkpoints are safetensors files, nothing is pickled"),
+    hint("checkpoint.parallel_write", section, "", own_writer),
     inert("checkpoint.parallel_write.pipeline_stage", boolean, "false"),
-    inert("checkpoint.writer", section, "null"),
+    hint("checkpoint.writer", section, "", own_writer),
     inert("checkpoint.writer.type", text, "FAST").one_of("MOCK|PYTHON|FAST"),
     inert("checkpoint.writer.decoupled", boolean, "false"),
     inert("checkpoint.writer.io_buffer_size", integer, "67108864"),

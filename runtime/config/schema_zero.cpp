@@ -9,8 +9,8 @@ using enum KeyType;
 
 constexpr std::string_view as_recorded =
     "dstrain gathers and frees each unit in the recorded order of the step";
-constexpr std::string_view whole_model = "the trained model is always saved whole";
 constexpr std::string_view offload = "offload";
+constexpr std::string_view any_ranks = "any checkpoint loads on any number of ranks, at any stage";
 
 constexpr std::array keys{
     group("zero_optimization"),
@@ -24,6 +24,7 @@ constexpr std::array keys{
     implemented("zero_optimization.stage3_prefetch_bucket_size", integer, "5e7").at_least(0),
     implemented("zero_optimization.stage3_max_live_parameters", integer, "1e9").at_least(0),
     implemented("zero_optimization.stage3_max_reuse_distance", integer, "1e9").at_least(0),
+    implemented("zero_optimization.stage3_gather_16bit_weights_on_model_save", boolean, "false"),
 
     hint("zero_optimization.contiguous_gradients",
          boolean,
@@ -51,10 +52,6 @@ constexpr std::array keys{
          "1e9",
          "the optimizer updates a rank's whole shard at once")
         .at_least(0),
-    hint("zero_optimization.stage3_gather_16bit_weights_on_model_save",
-         boolean,
-         "false",
-         whole_model),
     hint("zero_optimization.stage3_module_granularity_threshold", integer, "0", as_recorded)
         .at_least(0),
     hint("zero_optimization.stage3_use_all_reduce_for_fetch_params", boolean, "false", as_recorded),
@@ -76,7 +73,11 @@ constexpr std::array keys{
          boolean,
          "false",
          "every rank reads only its part of the weights"),
-    hint("zero_optimization.load_from_fp32_weights", boolean, "true", "all weights are fp32"),
+    hint("zero_optimization.load_from_fp32_weights",
+         boolean,
+         "true",
+         "a run goes on from the fp32 weights of a checkpoint"),
+    hint("zero_optimization.elastic_checkpoint", boolean, "false", any_ranks),
     hint("zero_optimization.log_trace_cache_warnings", boolean, "false", as_recorded),
     hint("zero_optimization.enable_sanity_checks", boolean, "false", "checks are always on"),
     hint("zero_optimization.leaf_module", section, "", as_recorded),
@@ -84,7 +85,6 @@ constexpr std::array keys{
     inert("zero_optimization.leaf_module.names", list, "[]"),
     inert("zero_optimization.leaf_module.name_suffixes", list, "[]"),
 
-    off_only("zero_optimization.elastic_checkpoint", boolean, "false", "the elastic checkpoint"),
     off_only("zero_optimization.legacy_stage1", boolean, "false", "the legacy stage 1"),
     off_only("zero_optimization.zero_hpz_partition_size", integer, "1", "ZeRO++ (hpZ)"),
     off_only("zero_optimization.zero_quantized_weights", boolean, "false", "ZeRO++ (qwZ)"),

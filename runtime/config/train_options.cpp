@@ -170,6 +170,11 @@ TrainOptions parse_train_options(std::span<const std::string> arguments) {
   return options;
 }
 
+bool resumes(const TrainOptions& options) {
+  const Flag<std::string>& flag = options.resume_from_checkpoint;
+  return flag.typed() && flag.value != "false";
+}
+
 std::string ds_config_file(const TrainOptions& options) {
   return options.deepspeed_config.typed() ? options.deepspeed_config.value
                                           : options.deepspeed.value;

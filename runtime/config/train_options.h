@@ -51,9 +51,9 @@ struct TrainOptions {
   Flag<bool> overwrite_output_dir;
   Flag<std::int64_t> logging_steps{10, {}};
   Flag<std::int64_t> eval_steps;
-  Flag<std::int64_t> save_steps;
+  Flag<std::int64_t> save_steps{500, {}};
   Flag<std::int64_t> save_total_limit;
-  Flag<std::string> resume_from_checkpoint;
+  Flag<std::string> resume_from_checkpoint;  ///< a directory, latest, true or false
   Flag<std::string> report_to{"none", {}};
   Flag<std::string> profile;
 
@@ -73,9 +73,12 @@ TrainOptions read_train_flags(std::span<const std::string> arguments);
 /// The configuration file; empty without one.
 std::string ds_config_file(const TrainOptions& options);
 
+/// Whether the run goes on from a checkpoint.
+bool resumes(const TrainOptions& options);
+
 /// Looks at the files the options name: data, model and configuration exist, and the output
-/// directory is empty or may be overwritten. Throws Error{usage} with every problem. To be called
-/// once per job, before any rank writes.
+/// directory is empty, may be overwritten, or is gone on in. Throws Error{usage} with every
+/// problem. To be called once per job, before any rank writes.
 void check_train_paths(const TrainOptions& options);
 
 /// Makes the output directory and checks that the run can write its files there and the profile

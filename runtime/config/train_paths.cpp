@@ -57,7 +57,8 @@ void check_output(const TrainOptions& options, std::vector<std::string>& problem
   if (!fs::exists(directory, ignored)) return;
   if (!fs::is_directory(directory, ignored)) {
     problems.push_back(fmt::format("--output_dir {}: is no directory", directory.string()));
-  } else if (!fs::is_empty(directory, ignored) && !options.overwrite_output_dir.value) {
+  } else if (!fs::is_empty(directory, ignored) && !options.overwrite_output_dir.value &&
+             !resumes(options)) {
     problems.push_back(
         fmt::format("--output_dir {}: is not empty; choose another, or add --overwrite_output_dir",
                     directory.string()));

@@ -78,6 +78,16 @@ struct OutputSettings {
   std::string profile;          ///< file for the timeline; empty: nothing is recorded
 };
 
+struct CheckpointSettings {
+  std::int64_t save_steps = 500;      ///< 0: only when asked to stop
+  std::int64_t save_total_limit = 0;  ///< 0: all are kept
+  /// Where to go on from: a checkpoint, a directory that holds some, or "latest" in the output
+  /// directory. Empty: from the start.
+  std::string resume_from;
+  bool node_local = false;   ///< each node has an output directory of its own
+  bool whole_model = false;  ///< a checkpoint also holds the model as one file, in the run's dtype
+};
+
 /// Everything a training run needs, checked and with every "auto" resolved.
 struct TrainSettings {
   ModelSettings model;
@@ -86,6 +96,7 @@ struct TrainSettings {
   ScheduleSettings schedule;
   ZeroSettings zero;
   OutputSettings output;
+  CheckpointSettings checkpoint;
   std::int64_t train_batch_size = 0;  ///< sequences per optimizer step over all ranks
   std::int64_t micro_batch_size = 0;  ///< sequences per rank and micro step
   std::int64_t accumulation_steps = 1;

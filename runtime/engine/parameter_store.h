@@ -1,7 +1,10 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
+#include <vector>
 
+#include "runtime/base/function_ref.h"
 #include "runtime/device/stream.h"
 #include "runtime/model/parameter_source.h"
 #include "runtime/model/unit.h"
@@ -17,6 +20,29 @@ struct MicroStep {
   [[nodiscard]] bool last() const { return index + 1 == count; }
 };
 
+/// Where the values of all parameters come from, and those of the optimizer's states.
+struct StateSources {
+  const model::ParameterSource& parameters;  ///< in f32, as the optimizer updates them
+  /// In the order of Optimizer::state_names(); empty: the states stay, zero at the start.
+  std::span<const model::ParameterSource* const> optimizer{};
+};
+
+/// A state that a checkpoint holds, a value per element of every parameter.
+struct SavedState {
+  std::string name;  ///< "fp32", those of the optimizer, and "weights" when units see bf16
+  DType dtype = DType::f32;
+};
+
+/// Elements [begin, end) of a parameter, row-major.
+struct ParameterSlice {
+  std::string parameter;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+/// Takes the values (numel) of one of saved_states() for one of saved_slices().
+using SavedVisitor = FunctionRef<void(std::size_t slice, std::size_t state, TensorView values)>;
+
 /// Holds the parameters, their gradients and the optimizer's states, in whatever way they are
 /// split over ranks and tiers. The engine asks for a unit's parameters before it runs the unit and
 /// hands its gradients over after; every rank makes the same calls in the same order. Stage 0 is
@@ -26,8 +52,16 @@ class ParameterStore {
  public:
   virtual ~ParameterStore() = default;
 
-  /// Sets all parameters from `source`. Each rank reads only its own slices. Collective.
-  virtual void load(const model::ParameterSource& source, StreamView stream) = 0;
+  /// Sets all parameters and states from `sources`. Each rank reads only its own slices.
+  /// Collective.
+  virtual void load(const StateSources& sources, StreamView stream) = 0;
+
+  /// What a checkpoint of this store consists of. The slices of all ranks tile every parameter, one
+  /// of a rank at most in each, and are shared out evenly, however much a rank holds.
+  [[nodiscard]] virtual std::vector<SavedState> saved_states() const = 0;
+  [[nodiscard]] virtual std::vector<ParameterSlice> saved_slices(int rank) const = 0;
+  /// Shows the values of this rank's slices, as they are between steps. Synchronises.
+  virtual void visit_saved(SavedVisitor visit, StreamView stream) = 0;
 
   /// Which units will be acquired next: `units` in order, `rounds` times over. Lets the store fetch
   /// ahead; replaces what was expected before, as does an acquire() of another unit. The same on

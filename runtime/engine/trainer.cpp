@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "runtime/base/log.h"
 #include "runtime/comm/gather_values.h"
 #include "runtime/monitor/progress.h"
 #include "runtime/optim/schedule.h"
@@ -21,34 +22,71 @@ bool due(std::int64_t step, std::int64_t every) {
   return every > 0 && step % every == 0;
 }
 
-/// Peak bytes of a rank: in all, then by category.
+/// Peak bytes of a rank: of the device in all and by category, and of the host.
 struct MemoryPeaks {
-  Bytes total = 0;
+  Bytes device = 0;
   std::array<Bytes, memory_category_names.size()> categories{};
+  Bytes host = 0;
 };
 
-MemoryPeaks peaks_of(const MemoryLedger& ledger) {
-  MemoryPeaks peaks{ledger.peak(), {}};
+MemoryPeaks peaks_of(const MemoryLedger& device, const MemoryLedger& host) {
+  MemoryPeaks peaks{device.peak(), {}, host.peak()};
   for (std::size_t i = 0; i < peaks.categories.size(); ++i) {
-    peaks.categories.at(i) = ledger.peak(static_cast<MemoryCategory>(i));
+    peaks.categories.at(i) = device.peak(static_cast<MemoryCategory>(i));
   }
   return peaks;
 }
+
+/// What a rank tells the others before each step.
+struct Vote {
+  bool stop = false;
+  Checkpointer::Progress save = Checkpointer::Progress::idle;
+};
 
 }  // namespace
 
 Trainer::Trainer(Parts parts, Streams streams)
     : parts_(std::move(parts)),
       streams_(streams),
+      first_step_(parts_.state.global_step + 1),
       total_steps_(count_steps(parts_.settings, parts_.training_data.steps_per_epoch())),
       micro_batch_tokens_(static_cast<std::size_t>(parts_.settings.micro_batch_size *
                                                    parts_.settings.data.block_size)),
       micro_batches_(static_cast<std::size_t>(parts_.settings.accumulation_steps)) {}
 
-bool Trainer::agreed_to_stop() {
-  const std::vector<std::uint8_t> votes = comm::gather_values<std::uint8_t>(
-      parts_.stop_requested() ? 1 : 0, parts_.communicator, streams_.communication);
-  return std::any_of(votes.begin(), votes.end(), [](std::uint8_t vote) { return vote != 0; });
+bool Trainer::vote() {
+  const std::vector<Vote> votes =
+      comm::gather_values(Vote{parts_.stop_requested(), parts_.checkpointer.progress()},
+                          parts_.communicator, streams_.communication);
+  std::vector<Checkpointer::Progress> saves;
+  std::ranges::transform(votes, std::back_inserter(saves), &Vote::save);
+  parts_.checkpointer.advance(saves);
+  return std::ranges::any_of(votes, &Vote::stop);
+}
+
+double Trainer::epoch_after(std::int64_t step) const {
+  return static_cast<double>(step) / static_cast<double>(parts_.training_data.steps_per_epoch());
+}
+
+void Trainer::begin_save(std::int64_t step) {
+  parts_.state.global_step = step;
+  parts_.state.max_steps = total_steps_;
+  parts_.state.epoch = epoch_after(step);
+  parts_.checkpointer.begin(parts_.state);
+}
+
+Trainer::Outcome Trainer::stop(std::int64_t step) {
+  Checkpointer& checkpointer = parts_.checkpointer;
+  checkpointer.finish();
+  if (step > 0 && checkpointer.saved_step() != step) {
+    begin_save(step);
+    checkpointer.finish();
+    if (checkpointer.saved_step() != step) {
+      fail(ErrorCode::io, "stopped on request after step {}, which could not be saved: {}", step,
+           checkpointer.failure());
+    }
+  }
+  return {step, true};
 }
 
 data::StepBatches Trainer::empty_batches() const {
@@ -95,22 +133,41 @@ StepResult Trainer::take_step(std::int64_t step,
 
 Trainer::Outcome Trainer::run() {
   started_at_seconds_ = reported_at_seconds_ = parts_.clock.now_seconds();
+  reported_step_ = parts_.state.global_step;
+  try {
+    return take_steps();
+  } catch (const Error& error) {
+    // All ranks are here then, and a save of better times may be under way.
+    if (error.code() == ErrorCode::diverged) parts_.checkpointer.finish();
+    throw;
+  }
+}
+
+Trainer::Outcome Trainer::take_steps() {
   const config::TrainSettings& settings = parts_.settings;
+  const std::int64_t save_steps = settings.checkpoint.save_steps;
+  if (first_step_ > total_steps_ && parts_.metrics != nullptr) {
+    parts_.say(fmt::format("step {} of {} is taken already: there is nothing left to train",
+                           first_step_ - 1, total_steps_));
+  }
   data::BatchPrefetcher batches(
       [this](std::int64_t step, data::StepBatches& target) { load(step, target); }, total_steps_,
       empty_batches());
-  for (std::int64_t step = 1; step <= total_steps_; ++step) {
+  for (std::int64_t step = first_step_; step <= total_steps_; ++step) {
     if (parts_.timeline != nullptr) parts_.timeline->begin_step(step);
-    if (agreed_to_stop()) return {step - 1, true};
+    if (vote()) return stop(step - 1);
     const double rate =
         optim::learning_rate(settings.schedule, settings.optimizer.learning_rate, step);
     const StepResult result = take_step(step, rate, batches);
     if (parts_.timeline != nullptr) parts_.timeline->end_step();
     report(step, rate, result);
-    if (step != total_steps_ && due(step, settings.output.eval_steps)) evaluate(step);
+    const bool last = step == total_steps_;
+    if (due(step, save_steps) || (last && save_steps > 0)) begin_save(step);
+    // What is said of a step is in metrics.jsonl before its checkpoint is committed, by a vote.
+    if (last || due(step, settings.output.eval_steps)) evaluate(step);
   }
-  evaluate(total_steps_);
-  return {total_steps_, false};
+  parts_.checkpointer.finish();
+  return {std::max(total_steps_, parts_.state.global_step), false};
 }
 
 monitor::StepMetrics Trainer::measure(std::int64_t step) {
@@ -118,8 +175,7 @@ monitor::StepMetrics Trainer::measure(std::int64_t step) {
   const std::int64_t step_tokens = settings.train_batch_size * settings.data.block_size;
   monitor::StepMetrics metrics;
   metrics.step = step;
-  metrics.epoch =
-      static_cast<double>(step) / static_cast<double>(parts_.training_data.steps_per_epoch());
+  metrics.epoch = epoch_after(step);
   metrics.tokens = step * step_tokens;
   const double now = parts_.clock.now_seconds();
   metrics.step_seconds = (now - reported_at_seconds_) / static_cast<double>(step - reported_step_);
@@ -129,10 +185,14 @@ monitor::StepMetrics Trainer::measure(std::int64_t step) {
   metrics.planned_categories = parts_.planned_memory;
   reported_step_ = step;
   reported_at_seconds_ = now;
-  for (const MemoryPeaks& rank : comm::gather_values(peaks_of(parts_.device_memory),
-                                                     parts_.communicator, streams_.communication)) {
-    if (rank.total < metrics.memory[static_cast<std::size_t>(MemoryTier::device)]) continue;
-    metrics.memory[static_cast<std::size_t>(MemoryTier::device)] = rank.total;
+  Bytes& device = metrics.memory[static_cast<std::size_t>(MemoryTier::device)];
+  Bytes& host = metrics.memory[static_cast<std::size_t>(MemoryTier::host)];
+  for (const MemoryPeaks& rank :
+       comm::gather_values(peaks_of(parts_.device_memory, parts_.host_memory), parts_.communicator,
+                           streams_.communication)) {
+    host = std::max(host, rank.host);
+    if (rank.device < device) continue;
+    device = rank.device;
     metrics.device_categories = rank.categories;
   }
   return metrics;
@@ -143,7 +203,7 @@ void Trainer::report(std::int64_t step, double learning_rate, const StepResult& 
   const bool logged = edge || due(step, parts_.settings.output.logging_steps);
   const bool printed = parts_.settings.steps_per_print > 0
                            ? edge || due(step, parts_.settings.steps_per_print)
-                           : logged;
+                           : logged || step == first_step_;
   if (!logged && !printed) return;
   monitor::StepMetrics metrics = measure(step);
   metrics.loss = result.loss;
@@ -151,10 +211,10 @@ void Trainer::report(std::int64_t step, double learning_rate, const StepResult& 
   metrics.gradient_norm = result.gradient_norm;
   const std::string times = printed ? describe_times() : "";
   if (parts_.metrics == nullptr) return;
-  if (logged) parts_.metrics->write(metrics);
+  if (logged) write(metrics);
   if (!printed) return;
-  const double seconds_per_step =
-      (parts_.clock.now_seconds() - started_at_seconds_) / static_cast<double>(step);
+  const double seconds_per_step = (parts_.clock.now_seconds() - started_at_seconds_) /
+                                  static_cast<double>(step - first_step_ + 1);
   parts_.say(monitor::progress_line(
                  {.step = step,
                   .steps = total_steps_,
@@ -164,6 +224,17 @@ void Trainer::report(std::int64_t step, double learning_rate, const StepResult& 
                   .tokens_per_second = metrics.tokens_per_second,
                   .seconds_left = seconds_per_step * static_cast<double>(total_steps_ - step)}) +
              times);
+}
+
+/// A full disk is no reason to stop: what could not be written waits.
+template <class Metrics>
+void Trainer::write(const Metrics& metrics) {
+  parts_.metrics->write(metrics);
+  const std::string& failure = parts_.metrics->failure();
+  if (!failure.empty() && !metrics_wait_) {
+    log_warning(failure + "; the lines are kept and written when there is room");
+  }
+  metrics_wait_ = !failure.empty();
 }
 
 /// Where the time of the last step went, as a mean over the ranks; empty without a timeline.
@@ -202,7 +273,7 @@ void Trainer::evaluate(std::int64_t step) {
   started_at_seconds_ += spent;
   if (parts_.metrics == nullptr) return;
   const monitor::EvalMetrics metrics{step, total.sum / static_cast<double>(total.labels)};
-  parts_.metrics->write(metrics);
+  write(metrics);
   parts_.say(fmt::format("step {}/{} | held-out loss {:.4f} | perplexity {:.3f}", step,
                          total_steps_, metrics.loss, std::exp(metrics.loss)));
 }

@@ -8,6 +8,7 @@
 #include "runtime/config/train_settings.h"
 #include "runtime/data/batch_loader.h"
 #include "runtime/data/batch_prefetcher.h"
+#include "runtime/engine/checkpointer.h"
 #include "runtime/engine/engine.h"
 #include "runtime/monitor/metrics_file.h"
 
@@ -23,9 +24,12 @@ class Trainer {
     Engine& engine;
     comm::Communicator& communicator;
     const MemoryLedger& device_memory;
+    const MemoryLedger& host_memory;
     std::array<Bytes, memory_category_names.size()> planned_memory{};  ///< by MemoryCategory
     const Clock& clock;
     const data::BatchLoader& training_data;
+    Checkpointer& checkpointer;
+    TrainerState state;                                       ///< where to begin
     const data::EvaluationLoader* validation_data = nullptr;  ///< null: no evaluation
     monitor::MetricsFile* metrics = nullptr;                  ///< null but on rank 0
     profile::Timeline* timeline = nullptr;                    ///< null: nothing is recorded
@@ -35,14 +39,20 @@ class Trainer {
   Trainer(Parts parts, Streams streams);
 
   struct Outcome {
-    std::int64_t steps = 0;  ///< taken
+    std::int64_t steps = 0;  ///< taken, those before a resume included
     bool stopped = false;    ///< before the end, because a rank was asked to
   };
-  /// Collective.
+  /// Trains to the end, or to where a rank is asked to stop; then what there is to save is saved.
+  /// Throws Error{io} when that is not possible. Collective.
   Outcome run();
 
  private:
-  [[nodiscard]] bool agreed_to_stop();
+  Outcome take_steps();
+  /// Tells the other ranks how this one is; whether one was asked to stop.
+  [[nodiscard]] bool vote();
+  Outcome stop(std::int64_t step);
+  void begin_save(std::int64_t step);
+  [[nodiscard]] double epoch_after(std::int64_t step) const;
   [[nodiscard]] data::StepBatches empty_batches() const;
   void load(std::int64_t step, data::StepBatches& batches) const;
   std::span<const MicroBatch> micro_batches(const data::StepBatches& batches);
@@ -51,15 +61,19 @@ class Trainer {
   [[nodiscard]] std::string describe_times();
   void evaluate(std::int64_t step);
   [[nodiscard]] monitor::StepMetrics measure(std::int64_t step);
+  template <class Metrics>
+  void write(const Metrics& metrics);
 
   Parts parts_;
   Streams streams_;
+  std::int64_t first_step_ = 1;
   std::int64_t total_steps_ = 0;
   std::size_t micro_batch_tokens_ = 0;  ///< B T
   std::vector<MicroBatch> micro_batches_;
   std::int64_t reported_step_ = 0;
   double reported_at_seconds_ = 0;
   double started_at_seconds_ = 0;
+  bool metrics_wait_ = false;  ///< for room in their file
 };
 
 }  // namespace dstrain::engine

@@ -80,11 +80,11 @@ std::map<std::string, std::string> read_index(const std::string& path) {
 }
 
 /// Every tensor of the shard is where the index has it, and none that it has there is missing.
-void check_shard(const SafetensorsFile& file,
+void check_shard(const safetensors::File& file,
                  const std::string& shard,
                  const std::map<std::string, std::string>& shard_of) {
   std::unordered_set<std::string_view> present;
-  for (const SafetensorsEntry& entry : file.entries()) {
+  for (const safetensors::Entry& entry : file.entries()) {
     const auto found = shard_of.find(entry.name);
     if (found == shard_of.end() || found->second != shard) {
       fail(ErrorCode::input, "{}: holds tensor '{}', which the index {}", file.name(), entry.name,
@@ -100,10 +100,10 @@ void check_shard(const SafetensorsFile& file,
   }
 }
 
-std::vector<SafetensorsFile> open_shards(int directory, const std::filesystem::path& root) {
+std::vector<safetensors::File> open_shards(int directory, const std::filesystem::path& root) {
   const auto shard_of = read_index((root / "model.safetensors.index.json").string());
   std::map<std::string, bool> opened;
-  std::vector<SafetensorsFile> files;
+  std::vector<safetensors::File> files;
   for (const auto& [tensor, shard] : shard_of) {
     if (!opened.emplace(shard, true).second) continue;
     const std::string path = (root / shard).string();
@@ -134,7 +134,7 @@ std::vector<SafetensorsFile> open_shards(int directory, const std::filesystem::p
 
 }  // namespace
 
-std::vector<SafetensorsFile> open_hf_directory(const std::string& directory) {
+std::vector<safetensors::File> open_hf_directory(const std::string& directory) {
   const std::filesystem::path root(directory);
   const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) {
@@ -143,7 +143,7 @@ std::vector<SafetensorsFile> open_hf_directory(const std::string& directory) {
   }
   const std::string single = (root / "model.safetensors").string();
   if (UniqueFd file = open_beneath(fd.get(), "model.safetensors", single)) {
-    std::vector<SafetensorsFile> files;
+    std::vector<safetensors::File> files;
     files.emplace_back(std::move(file), single);
     return files;
   }

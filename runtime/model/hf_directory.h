@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/model/safetensors.h"
+#include "runtime/safetensors/file.h"
 
 namespace dstrain::model {
 
@@ -11,6 +11,6 @@ namespace dstrain::model {
 /// plain file names in the directory; a symbolic link is followed only in the shape of Hugging
 /// Face's own download cache (to ../../blobs/HASH). Pickle (`pytorch_model.bin`) is never read.
 /// Throws Error{input} naming the file, and the remedy where there is one.
-std::vector<SafetensorsFile> open_hf_directory(const std::string& directory);
+std::vector<safetensors::File> open_hf_directory(const std::string& directory);
 
 }  // namespace dstrain::model

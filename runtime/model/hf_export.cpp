@@ -1,5 +1,6 @@
 #include "runtime/model/hf_export.h"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -16,6 +17,20 @@ std::filesystem::path created(const std::filesystem::path& directory) {
   return directory;
 }
 
+std::string file_name(const ParameterSpec& spec) {
+  return "transformer." + spec.name;
+}
+
+/// In the order of their names, as Hugging Face's own files.
+std::vector<safetensors::TensorInfo> tensors_of(std::span<const ParameterSpec> parameters,
+                                                DType dtype) {
+  std::vector<safetensors::TensorInfo> tensors;
+  for (const ParameterSpec& spec : parameters)
+    tensors.push_back({file_name(spec), dtype, spec.shape});
+  std::ranges::sort(tensors, {}, &safetensors::TensorInfo::name);
+  return tensors;
+}
+
 }  // namespace
 
 HfExport::HfExport(const std::filesystem::path& directory,
@@ -24,10 +39,10 @@ HfExport::HfExport(const std::filesystem::path& directory,
                    DType dtype)
     : directory_(created(directory)),
       config_json_(std::move(config_json)),
-      weights_(directory_ / "model.safetensors", parameters, dtype, "transformer.") {}
+      weights_(directory_ / "model.safetensors", tensors_of(parameters, dtype)) {}
 
 void HfExport::write(const ParameterSpec& spec, TensorView values) {
-  weights_.write(spec.name, values);
+  weights_.write(file_name(spec), values);
 }
 
 void HfExport::finish() {

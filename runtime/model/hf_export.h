@@ -3,7 +3,8 @@
 #include <span>
 #include <string>
 
-#include "runtime/model/safetensors_writer.h"
+#include "runtime/model/parameter.h"
+#include "runtime/safetensors/writer.h"
 
 namespace dstrain::model {
 
@@ -28,7 +29,7 @@ class HfExport {
  private:
   std::filesystem::path directory_;
   std::string config_json_;
-  SafetensorsWriter weights_;
+  safetensors::Writer weights_;
 };
 
 }  // namespace dstrain::model

@@ -22,7 +22,7 @@ bool is_ignorable(std::string_view name) {
          name == "lm_head.weight";
 }
 
-bool same_shape(const SafetensorsEntry& entry, const Shape& shape) {
+bool same_shape(const safetensors::Entry& entry, const Shape& shape) {
   const auto extents = shape.extents();
   return std::equal(entry.shape.begin(), entry.shape.end(), extents.begin(), extents.end());
 }
@@ -68,13 +68,13 @@ HfWeights::HfWeights(const std::string& directory, std::span<const ParameterSpec
                                      to_string(spec.shape)));
       continue;
     }
-    const SafetensorsEntry& stored = entry(found->second);
+    const safetensors::Entry& stored = entry(found->second);
     const std::string& name = files_[found->second.file].name();
     if (!same_shape(stored, spec.shape)) {
       problems.push_back(fmt::format("{}: tensor '{}' has shape ({}), expected {}", name,
                                      stored.name, fmt::join(stored.shape, ", "),
                                      to_string(spec.shape)));
-    } else if (!is_readable_dtype(stored.dtype)) {
+    } else if (!safetensors::is_readable_dtype(stored.dtype)) {
       problems.push_back(fmt::format("{}: tensor '{}' is {}; only F32, F16 and BF16 are read", name,
                                      stored.name, stored.dtype));
     }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/model/parameter_source.h"
-#include "runtime/model/safetensors.h"
+#include "runtime/safetensors/file.h"
 #include "runtime/tensor/dtype.h"
 
 namespace dstrain::model {
@@ -31,11 +31,11 @@ class HfWeights final : public ParameterSource {
     std::size_t entry = 0;
   };
 
-  [[nodiscard]] const SafetensorsEntry& entry(Place place) const {
+  [[nodiscard]] const safetensors::Entry& entry(Place place) const {
     return files_[place.file].entries()[place.entry];
   }
 
-  std::vector<SafetensorsFile> files_;
+  std::vector<safetensors::File> files_;
   std::unordered_map<std::string, Place> places_;  ///< by name without prefix
 };
 

@@ -2,10 +2,16 @@
 
 #include <cerrno>
 #include <cmath>
+#include <sstream>
+#include <system_error>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/file.h"
 
 namespace dstrain::monitor {
 namespace {
@@ -18,11 +24,28 @@ nlohmann::ordered_json named(const std::array<const char*, N>& names,
   return object;
 }
 
+/// The lines of a file up to a step. What is no whole line, or no object with a step, is left out.
+std::string lines_until(const std::filesystem::path& path, std::int64_t last_step) {
+  constexpr Bytes file_bytes_max = 16 * 1024 * mebibyte;
+  std::istringstream lines(read_text_file(path, file_bytes_max));
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
+    if (json["step"].get<std::int64_t>() <= last_step) kept += line + "\n";
+  }
+  return kept;
+}
+
 }  // namespace
 
-MetricsFile::MetricsFile(const std::filesystem::path& path)
-    : path_(path), file_(path, std::ios::trunc) {
-  if (!file_) fail_errno(errno, "create " + path.string());
+MetricsFile::MetricsFile(std::filesystem::path path, std::int64_t last_step)
+    : path_(std::move(path)) {
+  const bool goes_on = last_step > 0 && std::filesystem::exists(path_);
+  if (goes_on) write_text_file(path_, lines_until(path_, last_step));
+  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (goes_on ? 0 : O_TRUNC);
+  fd_ = UniqueFd(::open(path_.c_str(), flags, 0644));
+  if (!fd_) fail_errno(errno, "create " + path_.string());
 }
 
 void MetricsFile::write(const StepMetrics& metrics) {
@@ -51,8 +74,18 @@ void MetricsFile::write(const EvalMetrics& metrics) {
 }
 
 void MetricsFile::write_line(const std::string& line) {
-  file_ << line << '\n' << std::flush;
-  if (!file_) fail_errno(errno, "write " + path_.string());
+  unwritten_ += line + "\n";
+  failure_.clear();
+  while (!unwritten_.empty()) {
+    const ssize_t written = ::write(fd_.get(), unwritten_.data(), unwritten_.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      failure_ =
+          fmt::format("write {}: {}", path_.string(), std::generic_category().message(errno));
+      return;
+    }
+    unwritten_.erase(0, static_cast<std::size_t>(written));
+  }
 }
 
 }  // namespace dstrain::monitor

@@ -2,8 +2,9 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
+#include <string>
 
+#include "runtime/base/unique_fd.h"
 #include "runtime/device/memory_resource.h"
 
 namespace dstrain::monitor {
@@ -33,18 +34,26 @@ struct EvalMetrics {
   double loss = 0;  ///< mean per token, natural log
 };
 
-/// OUTPUT_DIR/metrics.jsonl: one JSON object per line, flushed line by line. Numbers round-trip.
+/// OUTPUT_DIR/metrics.jsonl: one JSON object per line, handed to the system line by line. Numbers
+/// round-trip.
 class MetricsFile {
  public:
-  /// Starts an empty file. Throws Error{io}.
-  explicit MetricsFile(const std::filesystem::path& path);
+  /// Keeps the lines of a file that is there up to `last_step`; 0: starts an empty one. Throws
+  /// Error{io}.
+  explicit MetricsFile(std::filesystem::path path, std::int64_t last_step = 0);
   void write(const StepMetrics& metrics);
   void write(const EvalMetrics& metrics);
+
+  /// Why lines could not be written; they are kept, and tried again with the next. Empty when all
+  /// are in the file.
+  [[nodiscard]] const std::string& failure() const { return failure_; }
 
  private:
   void write_line(const std::string& line);
   std::filesystem::path path_;
-  std::ofstream file_;
+  UniqueFd fd_;
+  std::string unwritten_;
+  std::string failure_;
 };
 
 }  // namespace dstrain::monitor

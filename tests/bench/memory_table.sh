@@ -28,7 +28,7 @@ row() {
   psi=$(build/release/bin/dstrain --num_gpus "$ranks" train --deepspeed "$work/ds_config.json" \
     --config_name gpt2 ${overrides:+--config_overrides "$overrides"} --block_size 64 \
     --per_device_train_batch_size "$micro" --train_file "$work/text.txt" --max_steps 1 \
-    --output_dir "$work/out" --overwrite_output_dir "${flags[@]}" 2>&1 >/dev/null |
+    --save_steps 0 --output_dir "$work/out" --overwrite_output_dir "${flags[@]}" 2>&1 >/dev/null |
     sed -n 's/.*gpt2: \([0-9]*\) parameters.*/\1/p')
   # The two objects, tracked and planned, as "name:bytes" lists.
   tail -n 1 "$work/out/metrics.jsonl" |

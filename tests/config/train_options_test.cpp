@@ -108,10 +108,8 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
       {{"--no_shuffle=maybe"}, "--no_shuffle: expected true or false, got \"maybe\""},
       {{"--bf16", "fp32"}, "--bf16: expected true or false, got \"fp32\""},
       {{"--fp16", "true"}, "--fp16 true: not implemented yet; leave it out or set it to false"},
-      {{"--save_steps", "100"},
-       "--save_steps 100: not implemented yet; leave it out or set it to 0"},
-      {{"--resume_from_checkpoint", "latest"},
-       "--resume_from_checkpoint latest: not implemented yet; leave it out or set it to false"},
+      {{"--save_steps", "-1"}, "--save_steps: must be at least 0, got -1"},
+      {{"--save_total_limit", "x"}, "--save_total_limit: expected a whole number, got \"x\""},
       {{"--report_to", "tensorboard,csv"},
        "--report_to tensorboard,csv: not implemented yet; leave it out or set it to none"},
       {{"--lr_scheduler_type", "cosine"},
@@ -171,6 +169,9 @@ TEST_CASE("TrainOptions: paths are looked at", "[config][options]") {
   CHECK(problem({"--train_file", in("text.txt"), "--output_dir", in("new")}) == "no error");
   CHECK(problem({"--train_file", in("text.txt"), "--output_dir", in("empty")}) == "no error");
   CHECK(problem({"--output_dir", in("full"), "--overwrite_output_dir"}) == "no error");
+  CHECK(problem({"--output_dir", in("full"), "--resume_from_checkpoint", "latest"}) == "no error");
+  CHECK(contains(problem({"--output_dir", in("full"), "--resume_from_checkpoint", "false"}),
+                 "is not empty"));
   CHECK(contains(problem({"--output_dir", in("full")}), "is not empty; choose another, or add"));
   CHECK(contains(problem({"--output_dir", in("text.txt")}), "is no directory"));
   CHECK(contains(problem({"--output_dir", in("new"), "--train_file", in("none")}), "no such file"));

@@ -21,9 +21,11 @@ TrainRun run_train(int ranks,
                    const nlohmann::json& ds_config,
                    const std::filesystem::path& output,
                    std::vector<std::string> arguments) {
-  std::vector<std::string> command{
-      "--num_gpus",    std::to_string(ranks),    "train",           "--output_dir",
-      output.string(), "--overwrite_output_dir", "--logging_steps", "1"};
+  std::vector<std::string> command{"--num_gpus",      std::to_string(ranks),
+                                   "train",           "--output_dir",
+                                   output.string(),   "--overwrite_output_dir",
+                                   "--logging_steps", "1",
+                                   "--save_steps",    "0"};
   if (!ds_config.is_null()) {
     const std::filesystem::path file = output.string() + ".json";
     std::ofstream(file) << ds_config.dump();

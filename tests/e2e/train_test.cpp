@@ -1,5 +1,4 @@
 #include <array>
-#include <csignal>
 #include <fstream>
 
 #include <catch2/catch.hpp>
@@ -90,21 +89,6 @@ TEST_CASE("train: the model that comes out goes back in", "[e2e][train]") {
         (bf16 ? "bfloat16" : "float32"));
   CHECK((test::read_bytes(folder.path() / "first/model.safetensors") ==
          test::read_bytes(folder.path() / "second/model.safetensors")));
-}
-
-TEST_CASE("train: a stop request ends the run at a step and saves the weights", "[e2e][train]") {
-  const test::TempDir folder;
-  const std::filesystem::path output = folder.path() / "out";
-  const std::string text = write_text(folder.path()).string();
-  test::Launch launch(with({"--num_gpus", "2", "train", "--output_dir", output.string(),
-                            "--train_file", text, "--max_steps", "1000000", "--logging_steps", "1"},
-                           tiny_model));
-  REQUIRE(launch.wait_for_output("step 3/"));
-  launch.signal(SIGINT);
-  CHECK(launch.wait() == 130);
-  CHECK(launch.err().find("stopped on request after step") != std::string::npos);
-  CHECK(std::filesystem::exists(output / "model.safetensors"));
-  CHECK(launch.nothing_left());
 }
 
 TEST_CASE("train: mistakes end with status 2 before a rank starts", "[e2e][train]") {

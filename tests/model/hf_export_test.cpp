@@ -7,7 +7,7 @@
 #include "runtime/base/file.h"
 #include "runtime/model/gpt2_config.h"
 #include "runtime/model/hf_import.h"
-#include "tests/model/safetensors_files.h"
+#include "tests/safetensors/files.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {

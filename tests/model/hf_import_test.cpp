@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/model/safetensors_files.h"
+#include "tests/safetensors/files.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {

@@ -70,7 +70,8 @@ std::vector<std::string> train(const TwoNodes* nodes,
              "--train_file",       text,
              "--max_steps",        "4",
              "--learning_rate",    "0.005",
-             "--logging_steps",    "1"});
+             "--logging_steps",    "1",
+             "--save_steps",       "0"});
   finish(processes);
   std::vector<std::string> steps;
   std::ifstream lines(output / "metrics.jsonl");

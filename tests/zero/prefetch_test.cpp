@@ -35,7 +35,7 @@ class Rank {
         store_({layout_, communicator_, memory_.of_store()},
                {.stage = 3, .overlap = overlap},
                {compute_, communication_}) {
-    store_.load(model::RandomSource(1, model_.parameters()), compute_);
+    store_.load({model::RandomSource(1, model_.parameters())}, compute_);
   }
 
   zero::ShardedStore& store() { return store_; }

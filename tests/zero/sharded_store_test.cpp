@@ -63,7 +63,7 @@ class Rank {
                 settings.trains ? &states_ : nullptr},
                {settings.stage, 0},
                stream_) {
-    store_.load(model::RandomSource(1, model_.parameters()), stream_);
+    store_.load({model::RandomSource(1, model_.parameters())}, stream_);
   }
 
   StoreResult run() {

@@ -67,7 +67,7 @@ class Rank {
                streams_),
         engine_(
             {model_, store_, communicator_, matmuls_, memory_.activations}, options_, streams_) {
-    store_.load(model::RandomSource(1, model_.parameters()), stream_);
+    store_.load({model::RandomSource(1, model_.parameters())}, stream_);
   }
 
   TrainingResult run() {

@@ -1,0 +1,53 @@
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "cmd/dstrain/checkpoint_commands.h"
+#include "cmd/dstrain/commands.h"
+#include "runtime/base/error.h"
+#include "runtime/base/worker_env.h"
+#include "runtime/config/suggest.h"
+
+namespace dstrain::cmd {
+namespace {
+
+constexpr std::string_view usage =
+    "dstrain checkpoint list DIR [--json]\n"
+    "    The checkpoints of an output directory, newest first: step, size, ranks that wrote it,\n"
+    "    and whether its manifest is whole and every file there in its size. Reads no contents.\n"
+    "dstrain checkpoint verify DIR [--json]\n"
+    "    Reads every byte of the checkpoints in DIR, or of the one that DIR is, and names each\n"
+    "    changed, missing or extra file with the place.\n"
+    "dstrain checkpoint prune DIR --keep N [--json]\n"
+    "    Removes all but the N newest that verify. Never the newest that verifies; and nothing\n"
+    "    while fewer than N do.\n"
+    "Exit status 2 when a checkpoint is damaged or there is none.\n";
+
+struct Action {
+  std::string_view name;
+  int (*run)(std::span<const std::string> arguments);
+};
+
+constexpr std::array<Action, 3> actions{
+    {{"list", checkpoint_list}, {"verify", checkpoint_verify}, {"prune", checkpoint_prune}}};
+
+}  // namespace
+
+int checkpoint_command(std::span<const std::string> arguments) {
+  for (const std::string& argument : arguments) {
+    if (argument == "--help" || argument == "-h") return fmt::print("{}", usage), status::done;
+  }
+  const std::string wanted = arguments.empty() ? "" : arguments.front();
+  const auto* const found = std::ranges::find(actions, wanted, &Action::name);
+  if (found != actions.end()) return found->run(arguments.subspan(1));
+  std::vector<std::string_view> names;
+  for (const Action& action : actions) names.push_back(action.name);
+  const std::string likely = config::suggest(wanted, names);
+  fail(ErrorCode::usage, "checkpoint {}: no such action; {}\n{}", wanted,
+       likely.empty() ? fmt::format("there are {}", fmt::join(names, ", "))
+                      : fmt::format("did you mean {}?", likely),
+       usage);
+}
+
+}  // namespace dstrain::cmd

@@ -1,0 +1,52 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/units.h"
+#include "runtime/checkpoint/catalog.h"
+
+namespace dstrain::cmd {
+
+/// `dstrain checkpoint ACTION ...`, each without its own name. They return an exit status and throw
+/// Error.
+int checkpoint_list(std::span<const std::string> arguments);
+int checkpoint_verify(std::span<const std::string> arguments);
+int checkpoint_prune(std::span<const std::string> arguments);
+
+/// What list, verify and prune are asked.
+struct CheckpointRequest {
+  std::filesystem::path directory;
+  bool json = false;
+  std::optional<std::int64_t> keep;
+};
+
+/// Reads DIR [--json] [--keep N]. Throws Error{usage}.
+CheckpointRequest parse_checkpoint_request(std::span<const std::string> arguments);
+
+/// What was found out about a checkpoint.
+struct Examined {
+  std::filesystem::path path;
+  std::optional<std::int64_t> step;  ///< as its name says, else its manifest
+  std::optional<Bytes> bytes;        ///< of all files; unknown when the manifest cannot be read
+  std::optional<int> world_size;
+  std::vector<std::string> problems;
+};
+
+/// Looks into `directory` when it is a checkpoint, else into all of those in it, newest first.
+/// Throws Error{input} when there is none.
+std::vector<Examined> examine(const std::filesystem::path& directory, checkpoint::Depth depth);
+
+/// `sound`: the word for one without problems.
+std::string to_json(std::span<const Examined> checkpoints, const char* sound);
+
+/// A line for each, under a heading.
+std::string to_table(std::span<const Examined> checkpoints, const char* sound);
+
+/// 0, or that of Error{input} when there is a problem.
+int status_of(std::span<const Examined> checkpoints);
+
+}  // namespace dstrain::cmd

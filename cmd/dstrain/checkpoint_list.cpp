@@ -1,0 +1,18 @@
+#include <fmt/core.h>
+
+#include "cmd/dstrain/checkpoint_commands.h"
+#include "runtime/base/error.h"
+
+namespace dstrain::cmd {
+
+int checkpoint_list(std::span<const std::string> arguments) {
+  const CheckpointRequest request = parse_checkpoint_request(arguments);
+  if (request.keep) fail(ErrorCode::usage, "checkpoint list: --keep goes with prune");
+  // Contents are not read, so nothing is called whole.
+  constexpr const char* sound = "complete";
+  const std::vector<Examined> all = examine(request.directory, checkpoint::Depth::names);
+  fmt::print("{}", request.json ? to_json(all, sound) + "\n" : to_table(all, sound));
+  return status_of(all);
+}
+
+}  // namespace dstrain::cmd

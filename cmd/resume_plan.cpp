@@ -1,0 +1,87 @@
+#include "cmd/resume_plan.h"
+
+#include <system_error>
+
+#include "runtime/checkpoint/catalog.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/engine/run_check.h"
+
+namespace dstrain::cmd {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<checkpoint::Found> list(const fs::path& directory) {
+  std::error_code ignored;
+  if (!fs::is_directory(directory, ignored)) return {};
+  return checkpoint::list_checkpoints(directory);
+}
+
+/// A checkpoint, rather than a directory that holds some.
+bool is_checkpoint(const fs::path& path) {
+  std::error_code ignored;
+  return checkpoint::step_of(path.filename().string()) ||
+         fs::exists(path / checkpoint::manifest_name, ignored);
+}
+
+/// Checkpoints in the output directory that this run does not go on from, or that are later than
+/// the one that it does, would be taken for its own.
+void check_output(const TrainSetup& setup, const engine::ResumePlan& plan, std::int64_t step) {
+  const fs::path output = setup.settings.output.directory;
+  std::error_code ignored;
+  const bool own = fs::equivalent(plan.directory, output, ignored);
+  if (own && plan.fall_back) return;
+  for (const checkpoint::Found& found : list(output)) {
+    if (own && found.step <= step) continue;
+    fail(ErrorCode::usage,
+         "--output_dir {}: holds {}, which would be taken for a checkpoint of this run; move it "
+         "away, choose another directory, or go on from it with --resume_from_checkpoint latest",
+         output.string(), found.path.filename().string());
+  }
+}
+
+}  // namespace
+
+engine::ResumePlan plan_resume(const config::TrainSettings& settings) {
+  const std::string& from = settings.checkpoint.resume_from;
+  if (from.empty()) return {};
+  using Files = checkpoint::Checkpoint::Files;
+  const Files files = settings.checkpoint.node_local ? Files::own : Files::all;
+  fs::path directory = from == "latest" ? settings.output.directory : from;
+  if (!directory.has_filename()) directory = directory.parent_path();  // "checkpoint-3/"
+  if (from != "latest" && is_checkpoint(directory)) {
+    return {directory.parent_path(), {directory.filename().string()}, false, files};
+  }
+  engine::ResumePlan plan{directory, {}, true, files};
+  for (const checkpoint::Found& found : list(directory)) {
+    plan.names.push_back(found.path.filename().string());
+  }
+  if (plan.names.empty()) {
+    fail(ErrorCode::input,
+         "--resume_from_checkpoint {}: there is no checkpoint-N in {}; leave the option out to "
+         "start anew",
+         from, directory.string());
+  }
+  return plan;
+}
+
+void check_resume(const TrainSetup& setup) {
+  const engine::ResumePlan plan = plan_resume(setup.settings);
+  if (plan.names.empty()) return check_output(setup, plan, 0);
+  std::string found;
+  for (const std::string& name : plan.names) {
+    const fs::path path = plan.directory / name;
+    try {
+      const checkpoint::Checkpoint checkpoint(path, plan.files);
+      engine::read_run(checkpoint, setup.state, setup.model);
+      return check_output(setup, plan, checkpoint.manifest().step);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::input) throw;
+      found += fmt::format("\n  {}", error.what());
+    }
+  }
+  fail(ErrorCode::input, "--resume_from_checkpoint {}: there is no whole checkpoint:{}",
+       setup.settings.checkpoint.resume_from, found);
+}
+
+}  // namespace dstrain::cmd

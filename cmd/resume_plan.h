@@ -1,0 +1,16 @@
+#pragma once
+#include "cmd/train_setup.h"
+#include "runtime/engine/resume.h"
+
+namespace dstrain::cmd {
+
+/// The checkpoints that --resume_from_checkpoint means, the newest first; none when it was not
+/// given. Throws Error{input} when there is nothing to go on from.
+engine::ResumePlan plan_resume(const config::TrainSettings& settings);
+
+/// Finds before any rank starts what resuming would fail at: nothing whole to go on from, as far as
+/// manifests tell, or another run; and checkpoints of another run in the output directory, which
+/// would be taken for this one's. Throws Error{input, config, usage}.
+void check_resume(const TrainSetup& setup);
+
+}  // namespace dstrain::cmd

@@ -1,0 +1,39 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "runtime/base/unique_fd.h"
+#include "runtime/base/units.h"
+
+/// What read(2), write(2) and their kin leave to the caller: interruptions and short counts. `name`
+/// is for messages; every failure throws Error{io}.
+namespace dstrain {
+
+void write_fully(int fd, std::span<const std::byte> bytes, const std::string& name);
+void write_fully_at(int fd,
+                    std::uint64_t offset,
+                    std::span<const std::byte> bytes,
+                    const std::string& name);
+
+/// Returns how many bytes there were: less than asked for at the end of the file.
+std::size_t read_fully_at(int fd,
+                          std::uint64_t offset,
+                          std::span<std::byte> bytes,
+                          const std::string& name);
+
+/// Takes the space for a file of this size now, so that a full disk is found before anything is
+/// written. Where the file system cannot, the writes themselves will find it.
+void reserve_space(int fd, Bytes bytes, const std::string& name);
+
+void flush_file(int fd, const std::string& name);
+
+/// Makes the names in a directory survive a power cut.
+void flush_directory(const std::filesystem::path& directory);
+
+/// Closes a file that was written: here some file systems tell of a failed write.
+void close_file(UniqueFd fd, const std::string& name);
+
+}  // namespace dstrain

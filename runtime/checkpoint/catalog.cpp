@@ -1,0 +1,99 @@
+#include "runtime/checkpoint/catalog.h"
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include "runtime/base/check.h"
+#include "runtime/base/fd_io.h"
+#include "runtime/checkpoint/checked_file.h"
+#include "runtime/checkpoint/directory_check.h"
+#include "runtime/checkpoint/manifest_file.h"
+#include "runtime/checkpoint/open_beneath.h"
+#include "runtime/checkpoint/temporary_name.h"
+
+namespace dstrain::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view prefix = "checkpoint-";
+
+}  // namespace
+
+std::string directory_name(std::int64_t step) {
+  return fmt::format("{}{}", prefix, step);
+}
+
+std::optional<std::int64_t> step_of(std::string_view name) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  const std::string_view digits = name.substr(prefix.size());
+  std::int64_t step = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  if (error != std::errc() || directory_name(step) != name) return std::nullopt;
+  return step >= 0 ? std::optional(step) : std::nullopt;
+}
+
+std::vector<Found> list_checkpoints(const fs::path& output) {
+  std::error_code error;
+  std::vector<Found> found;
+  for (fs::directory_iterator entry(output, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    const auto step = step_of(entry->path().filename().string());
+    std::error_code gone;
+    if (step && entry->is_directory(gone)) found.push_back({*step, entry->path()});
+  }
+  if (error) fail(ErrorCode::input, "{}: {}", output.string(), error.message());
+  std::ranges::sort(found, std::ranges::greater(), &Found::step);
+  return found;
+}
+
+std::vector<std::string> verify(const fs::path& directory,
+                                Depth depth,
+                                std::span<const std::string> elsewhere) {
+  try {
+    const UniqueFd root = open_directory(directory);
+    const Manifest manifest = read_manifest(root.get(), directory);
+    std::vector<std::string> problems = find_extras(directory, manifest);
+    for (const FileRecord& file : manifest.files) {
+      if (std::ranges::find(elsewhere, file.path) != elsewhere.end()) continue;
+      try {
+        const CheckedFile checked(root.get(), file, (directory / file.path).string());
+        if (depth == Depth::contents) checked.verify();
+      } catch (const Error& error) {
+        problems.emplace_back(error.what());
+      }
+    }
+    return problems;
+  } catch (const Error& error) {
+    return {error.what()};
+  }
+}
+
+std::vector<fs::path> prune(const fs::path& output,
+                            std::int64_t keep,
+                            std::span<const std::int64_t> known_whole) {
+  DSTRAIN_CHECK(keep >= 1, "keep {}", keep);
+  const std::vector<Found> found = list_checkpoints(output);
+  std::vector<Found> superfluous;
+  std::int64_t whole = 0;
+  for (const Found& one : found) {
+    const bool known = std::ranges::find(known_whole, one.step) != known_whole.end();
+    const bool kept =
+        whole < keep && verify(one.path, known ? Depth::names : Depth::contents).empty();
+    if (kept) ++whole;
+    if (!kept) superfluous.push_back(one);
+  }
+  if (whole < keep) return {};
+  std::vector<fs::path> removed;
+  for (const Found& one : superfluous) {
+    const fs::path aside = move_aside(output, one.path, one.step);
+    flush_directory(output);
+    std::error_code left_for_the_next_sweep;
+    fs::remove_all(aside, left_for_the_next_sweep);
+    removed.push_back(one.path);
+  }
+  return removed;
+}
+
+}  // namespace dstrain::checkpoint

@@ -1,0 +1,49 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dstrain::checkpoint {
+
+/// A directory OUTPUT_DIR/checkpoint-N that is there, whole or not.
+struct Found {
+  std::int64_t step = 0;
+  std::filesystem::path path;
+};
+
+/// "checkpoint-12".
+std::string directory_name(std::int64_t step);
+
+/// 12 of "checkpoint-12"; nothing for any other name ("checkpoint-012").
+std::optional<std::int64_t> step_of(std::string_view name);
+
+/// All of them, the newest first. Temporary directories do not count. Throws Error{input} when
+/// `output` is no directory.
+std::vector<Found> list_checkpoints(const std::filesystem::path& output);
+
+/// How far a checkpoint is looked into.
+enum class Depth {
+  names,    ///< the manifest, and which files are there in which sizes
+  contents  ///< every byte
+};
+
+/// What is wrong with a checkpoint: each changed, missing or extra file, a line with the place;
+/// nothing when it verifies. `elsewhere`: files that need not be there.
+std::vector<std::string> verify(const std::filesystem::path& directory,
+                                Depth depth = Depth::contents,
+                                std::span<const std::string> elsewhere = {});
+
+/// Removes all but the `keep` newest that verify; what is damaged goes too once `keep` whole ones
+/// are there. Never removes the newest one that verifies: `keep` is at least 1. A directory is
+/// renamed before it is removed, so that no half of one is taken for whole. Returns what it
+/// removed. Reads all of those that it keeps, but for the steps `known_whole`, which the caller has
+/// written or read itself. Throws Error{io}.
+std::vector<std::filesystem::path> prune(const std::filesystem::path& output,
+                                         std::int64_t keep,
+                                         std::span<const std::int64_t> known_whole = {});
+
+}  // namespace dstrain::checkpoint

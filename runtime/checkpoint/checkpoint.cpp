@@ -1,0 +1,180 @@
+#include "runtime/checkpoint/checkpoint.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/check.h"
+#include "runtime/checkpoint/checkpoint_files.h"
+#include "runtime/safetensors/file.h"
+#include "runtime/tensor/bfloat16.h"
+
+namespace dstrain::checkpoint {
+namespace {
+
+/// Widens bf16 values that fill the second half of `values`, in place.
+void widen_in_place(std::span<float> values) {
+  const std::byte* const halves = std::as_bytes(values).data() + values.size() * sizeof(BFloat16);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    BFloat16 half;
+    std::memcpy(&half, halves + i * sizeof half, sizeof half);
+    values[i] = to_float(half);
+  }
+}
+
+}  // namespace
+
+struct Checkpoint::Impl {
+  /// Where a shard's tensors lie, by name.
+  struct Shard {
+    std::unordered_map<std::string, safetensors::Entry> entries;
+    std::uint64_t data_offset = 0;
+  };
+
+  explicit Impl(std::filesystem::path directory) : files(std::move(directory)) {
+    for (const TensorRecord& tensor : files.manifest().tensors) {
+      tensors.emplace(tensor.name, &tensor);
+    }
+  }
+
+  [[nodiscard]] const StateRecord& state(std::string_view name) const {
+    const auto found = std::ranges::find(files.manifest().states, name, &StateRecord::name);
+    if (found == files.manifest().states.end()) {
+      fail(ErrorCode::input, "{}: has no state '{}'", files.path().string(), name);
+    }
+    return *found;
+  }
+
+  [[nodiscard]] const TensorRecord& tensor(std::string_view name) const {
+    const auto found = tensors.find(name);
+    if (found == tensors.end()) {
+      fail(ErrorCode::input, "{}: has no parameter '{}'", files.path().string(), name);
+    }
+    return *found->second;
+  }
+
+  const Shard& shard(const FileRecord& file) {
+    const std::scoped_lock lock(shards_mutex);
+    const auto [found, fresh] = shards.try_emplace(file.path);
+    if (fresh) {
+      try {
+        found->second = read_shard(file);
+      } catch (...) {
+        shards.erase(found);
+        throw;
+      }
+    }
+    return found->second;
+  }
+
+  Shard read_shard(const FileRecord& file) {
+    constexpr std::uint64_t header_bytes_max = 100'000'000;
+    std::uint64_t header_bytes = 0;
+    const auto file_bytes = static_cast<std::uint64_t>(file.bytes);
+    if (file_bytes >= sizeof header_bytes) {
+      files.read(file, 0, std::as_writable_bytes(std::span(&header_bytes, 1)));
+    }
+    Shard shard{{}, sizeof header_bytes + header_bytes};
+    if (header_bytes > header_bytes_max || shard.data_offset > file_bytes) {
+      fail(ErrorCode::input, "{}: no safetensors file", files.name_of(file.path));
+    }
+    std::string header(static_cast<std::size_t>(header_bytes), '\0');
+    files.read(file, sizeof header_bytes, std::as_writable_bytes(std::span(header)));
+    for (safetensors::Entry& entry : safetensors::parse_header(
+             header, file_bytes - shard.data_offset, files.name_of(file.path))) {
+      std::string name = entry.name;
+      shard.entries.emplace(std::move(name), std::move(entry));
+    }
+    return shard;
+  }
+
+  /// Elements [begin, begin + values.size()) of one rank's slice.
+  void read_slice(const StateRecord& state,
+                  const TensorRecord& tensor,
+                  const Slice& slice,
+                  std::int64_t begin,
+                  std::span<float> values) {
+    const FileRecord& file = files.record(files.manifest().shard_path(state, slice.rank));
+    const Shard& place = shard(file);
+    const std::string name = state.name + "." + tensor.name;
+    const auto entry = place.entries.find(name);
+    const char* const dtype = state.dtype == DType::bf16 ? "BF16" : "F32";
+    if (entry == place.entries.end() || entry->second.dtype != dtype ||
+        entry->second.shape != std::vector{slice.end - slice.begin}) {
+      fail(ErrorCode::input, "{}: has no tensor '{}' of {} {}, which the manifest puts there",
+           files.name_of(file.path), name, slice.end - slice.begin, dtype);
+    }
+    const auto element = static_cast<std::size_t>(size_of(state.dtype));
+    const std::span<std::byte> target = std::as_writable_bytes(values);
+    files.read(file,
+               place.data_offset + entry->second.begin +
+                   static_cast<std::uint64_t>(begin - slice.begin) * element,
+               target.last(values.size() * element));
+    if (state.dtype == DType::bf16) widen_in_place(values);
+  }
+
+  CheckpointFiles files;
+  std::unordered_map<std::string_view, const TensorRecord*> tensors;
+  std::mutex shards_mutex;
+  std::map<std::string, Shard> shards;  ///< that were read from; nodes stay where they are
+};
+
+Checkpoint::Checkpoint(std::filesystem::path directory, Files files)
+    : impl_(std::make_unique<Impl>(std::move(directory))) {
+  if (files == Files::own) return;
+  for (const FileRecord& file : impl_->files.manifest().files)
+    const CheckedFile there = impl_->files.open(file);
+}
+
+Checkpoint::Checkpoint(Checkpoint&&) noexcept = default;
+Checkpoint& Checkpoint::operator=(Checkpoint&&) noexcept = default;
+Checkpoint::~Checkpoint() = default;
+
+const std::filesystem::path& Checkpoint::path() const {
+  return impl_->files.path();
+}
+
+const Manifest& Checkpoint::manifest() const {
+  return impl_->files.manifest();
+}
+
+bool Checkpoint::has_state(std::string_view state) const {
+  return std::ranges::find(impl_->files.manifest().states, state, &StateRecord::name) !=
+         impl_->files.manifest().states.end();
+}
+
+std::string Checkpoint::read_text(const std::string& file) const {
+  const FileRecord& record = impl_->files.record(file);
+  const CheckedFile opened = impl_->files.open(record);
+  std::string text(static_cast<std::size_t>(record.bytes), '\0');
+  opened.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+void Checkpoint::read(std::string_view state,
+                      std::string_view parameter,
+                      std::int64_t begin,
+                      std::span<float> values) const {
+  const StateRecord& wanted = impl_->state(state);
+  const TensorRecord& tensor = impl_->tensor(parameter);
+  const auto count = static_cast<std::int64_t>(values.size());
+  DSTRAIN_CHECK(begin >= 0 && begin <= tensor.shape.numel() - count, "{}+{} of {} {}", begin, count,
+                parameter, to_string(tensor.shape));
+  const auto first = std::ranges::upper_bound(tensor.slices, begin, {}, &Slice::end);
+  for (auto slice = first; !values.empty(); ++slice) {
+    const auto size = std::min(values.size(), static_cast<std::size_t>(slice->end - begin));
+    impl_->read_slice(wanted, tensor, *slice, begin, values.first(size));
+    values = values.subspan(size);
+    begin += static_cast<std::int64_t>(size);
+  }
+}
+
+void Checkpoint::verify_file(const FileRecord& file) const {
+  impl_->files.open(file).verify();
+}
+
+}  // namespace dstrain::checkpoint

@@ -1,0 +1,69 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/checkpoint/manifest.h"
+#include "runtime/model/parameter_source.h"
+
+namespace dstrain::checkpoint {
+
+/// A checkpoint opened for reading. Whatever is read is checked against the manifest's checksums
+/// first, chunk by chunk: damage throws Error{input} that names the file, the byte offset of the
+/// chunk, the expected and the found checksum (or size). Safe from several threads.
+class Checkpoint {
+ public:
+  /// Which of the files must be in the directory.
+  enum class Files {
+    all,
+    own  ///< of the node: what is missing is an error when it is read
+  };
+  /// Reads and checks the manifest, and the sizes of all files. Throws Error{input}.
+  explicit Checkpoint(std::filesystem::path directory, Files files = Files::all);
+  Checkpoint(Checkpoint&&) noexcept;
+  Checkpoint& operator=(Checkpoint&&) noexcept;
+  ~Checkpoint();
+
+  [[nodiscard]] const std::filesystem::path& path() const;
+  [[nodiscard]] const Manifest& manifest() const;
+  [[nodiscard]] bool has_state(std::string_view state) const;
+
+  /// The text of a small file ("trainer_state.json").
+  [[nodiscard]] std::string read_text(const std::string& file) const;
+
+  /// Elements [begin, begin + values.size()) of a state of a parameter, row-major; bf16 is widened.
+  /// Reads no more than the chunks that hold them, and the headers of their files.
+  void read(std::string_view state,
+            std::string_view parameter,
+            std::int64_t begin,
+            std::span<float> values) const;
+
+  /// Checks every byte of one file. Throws as above.
+  void verify_file(const FileRecord& file) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// One state of a checkpoint as a source of parameters. The checkpoint must outlive it.
+class CheckpointState final : public model::ParameterSource {
+ public:
+  /// Throws Error{input} when the checkpoint has no such state, or does not hold exactly
+  /// `parameters` in these shapes.
+  CheckpointState(const Checkpoint& checkpoint,
+                  std::string state,
+                  std::span<const model::ParameterSpec> parameters);
+  void read(const model::ParameterSpec& spec,
+            std::int64_t begin,
+            std::span<float> values) const override;
+
+ private:
+  const Checkpoint& checkpoint_;
+  std::string state_;
+};
+
+}  // namespace dstrain::checkpoint

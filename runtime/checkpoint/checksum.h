@@ -1,0 +1,42 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/units.h"
+
+namespace dstrain::checkpoint {
+
+/// A file is checked in pieces of this size, the last one shorter.
+inline constexpr Bytes chunk_bytes = mebibyte;
+
+/// XXH3, 64 bits, seed 0 (github.com/Cyan4973/xxHash, doc/xxhash_spec.md).
+using Checksum = std::uint64_t;
+
+Checksum checksum_of(std::span<const std::byte> bytes);
+
+/// Sixteen hexadecimal digits, lower case.
+std::string to_text(Checksum checksum);
+
+/// The checksums of a file's chunks, from its bytes in order, however they are cut.
+class ChunkHasher {
+ public:
+  ChunkHasher();
+  ChunkHasher(ChunkHasher&&) noexcept;
+  ChunkHasher& operator=(ChunkHasher&&) noexcept;
+  ChunkHasher(const ChunkHasher&) = delete;
+  ChunkHasher& operator=(const ChunkHasher&) = delete;
+  ~ChunkHasher();
+  void add(std::span<const std::byte> bytes);
+  /// Call once, last. An empty file has no chunks.
+  std::vector<Checksum> finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dstrain::checkpoint

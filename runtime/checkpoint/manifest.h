@@ -1,0 +1,71 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/checkpoint/checksum.h"
+#include "runtime/tensor/dtype.h"
+#include "runtime/tensor/shape.h"
+
+namespace dstrain::checkpoint {
+
+/// One file of a checkpoint.
+struct FileRecord {
+  std::string path;  ///< within the checkpoint's directory, with '/'
+  Bytes bytes = 0;
+  std::vector<Checksum> chunks;
+};
+
+/// A state that every parameter has one value per element of: "fp32", "exp_avg", "exp_avg_sq", and
+/// "weights" when the model computes in 16 bits.
+struct StateRecord {
+  std::string name;
+  DType dtype = DType::f32;
+  std::string file;  ///< which of a rank's files holds it: "optim_states" or "model_states"
+};
+
+/// Elements [begin, end) of a parameter, row-major, that one rank's files hold. In them the slice
+/// is a tensor of one dimension named STATE + "." + PARAMETER.
+struct Slice {
+  int rank = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+struct TensorRecord {
+  std::string name;  ///< of the parameter
+  Shape shape;
+  std::vector<Slice> slices;  ///< in order of `begin`; they tile the parameter
+};
+
+/// What a checkpoint consists of: all of its files but manifest.json itself.
+struct Manifest {
+  std::string program;  ///< that wrote it, with its version; empty: this one
+  std::int64_t step = 0;
+  int world_size = 1;  ///< ranks that wrote
+  std::vector<StateRecord> states;
+  std::vector<TensorRecord> tensors;
+  std::vector<FileRecord> files;  ///< in order of `path`
+
+  /// "global_step12/zero_pp_rank_3_mp_rank_00_optim_states.safetensors": DeepSpeed's names.
+  [[nodiscard]] std::string shard_path(const StateRecord& state, int rank) const;
+};
+
+inline constexpr const char* manifest_name = "manifest.json";
+inline constexpr Bytes manifest_bytes_max = 256 * mebibyte;
+
+/// The first rule that a manifest breaks, which all that parse_manifest gives out keep: that slices
+/// tile, that files are named once and plainly (no way out of the directory), that sizes are sane,
+/// that each shard is among the files. Empty when there is none.
+std::string broken_rule(const Manifest& manifest);
+
+/// manifest.json: JSON whose last member is the checksum of all the text before it, so that any
+/// changed byte shows. There is one text for each manifest. It must break no rule.
+std::string to_text(const Manifest& manifest);
+/// Checks everything: the checksum, that the text is the one that to_text gives, and broken_rule().
+/// Uses no more memory than a small multiple of the text. `path` is for messages. Throws
+/// Error{input}.
+Manifest parse_manifest(std::string_view text, const std::string& path);
+
+}  // namespace dstrain::checkpoint

@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/manifest_scanner.h"
+
+namespace dstrain::checkpoint {
+namespace {
+
+constexpr std::int64_t number_max = ManifestScanner::number_max;
+constexpr int world_size_max = 1 << 20;
+constexpr std::size_t states_max = 64;
+constexpr std::size_t name_max = 1024;
+
+/// The path is made of names that the directory holds, and nothing that leads elsewhere.
+bool is_plain_path(std::string_view path) {
+  if (path.size() > name_max || !is_plain_word(path)) return false;
+  while (true) {
+    const std::size_t end = path.find('/');
+    const std::string_view name = path.substr(0, end);
+    if (name.empty() || name == "." || name == "..") return false;
+    if (end == std::string_view::npos) return true;
+    path.remove_prefix(end + 1);
+  }
+}
+
+bool is_name(std::string_view name) {
+  return !name.empty() && name.size() <= name_max && is_plain_word(name);
+}
+
+std::string check_states(const std::vector<StateRecord>& states) {
+  if (states.size() > states_max) return fmt::format("there are more than {} states", states_max);
+  std::unordered_set<std::string_view> names;
+  for (const StateRecord& state : states) {
+    if (!is_name(state.name) || state.name.find('.') != std::string::npos) {
+      return fmt::format("'{}' is no name of a state", state.name);
+    }
+    if (!names.insert(state.name).second) return fmt::format("two states are named {}", state.name);
+    if (state.file != "optim_states" && state.file != "model_states") {
+      return fmt::format("the state {} is in '{}', which is neither optim_states nor model_states",
+                         state.name, state.file);
+    }
+  }
+  return {};
+}
+
+/// Slices must tile the tensor, with no more than one of a rank.
+class TensorRules {
+ public:
+  explicit TensorRules(int world_size) : owned_(static_cast<std::size_t>(world_size), 0) {}
+
+  std::string check(const TensorRecord& tensor) {
+    if (!is_name(tensor.name)) return fmt::format("'{}' is no name of a tensor", tensor.name);
+    if (!names_.insert(tensor.name).second) {
+      return fmt::format("two tensors are named {}", tensor.name);
+    }
+    std::int64_t numel = 1;
+    for (const std::int64_t extent : tensor.shape.extents()) {
+      if (extent < 1 || __builtin_mul_overflow(numel, extent, &numel) || numel > number_max) {
+        return fmt::format("the tensor {} has the shape {}", tensor.name, to_string(tensor.shape));
+      }
+    }
+    ++number_;
+    std::int64_t next = 0;
+    for (const Slice& slice : tensor.slices) {
+      const std::string problem = check(slice, next);
+      if (!problem.empty()) return fmt::format("the tensor {}: {}", tensor.name, problem);
+      next = slice.end;
+    }
+    if (next == numel) return {};
+    return fmt::format("the tensor {}: its slices end at {} of {} elements", tensor.name, next,
+                       numel);
+  }
+
+  [[nodiscard]] bool writes(std::size_t rank) const { return owned_[rank] != 0; }
+
+ private:
+  std::string check(const Slice& slice, std::int64_t next) {
+    if (slice.rank < 0 || static_cast<std::size_t>(slice.rank) >= owned_.size()) {
+      return fmt::format("a slice is of rank {} of {}", slice.rank, owned_.size());
+    }
+    if (slice.begin != next || slice.end <= slice.begin) {
+      return fmt::format("a slice is [{}, {}), but the next element is {}", slice.begin, slice.end,
+                         next);
+    }
+    std::size_t& owned = owned_[static_cast<std::size_t>(slice.rank)];
+    if (owned == number_) return fmt::format("rank {} has two slices", slice.rank);
+    owned = number_;
+    return {};
+  }
+
+  std::unordered_set<std::string_view> names_;
+  std::size_t number_ = 0;          ///< of the tensor, from 1
+  std::vector<std::size_t> owned_;  ///< by rank: the last tensor that it has a slice of
+};
+
+std::string check_file(const FileRecord& file) {
+  if (!is_plain_path(file.path) || file.path == manifest_name) {
+    return fmt::format("'{}' is no path of a file within the checkpoint", file.path);
+  }
+  const Bytes chunks = file.bytes / chunk_bytes + (file.bytes % chunk_bytes == 0 ? 0 : 1);
+  if (file.bytes < 0 || file.bytes > number_max ||
+      chunks != static_cast<Bytes>(file.chunks.size())) {
+    return fmt::format("the file {} has {} bytes and {} checksums, one for each {} are needed",
+                       file.path, file.bytes, file.chunks.size(), chunk_bytes);
+  }
+  return {};
+}
+
+std::string check_files(const std::vector<FileRecord>& files) {
+  for (const FileRecord& file : files) {
+    std::string problem = check_file(file);
+    if (!problem.empty()) return problem;
+  }
+  const auto unordered =
+      std::ranges::adjacent_find(files, std::ranges::greater_equal(), &FileRecord::path);
+  if (unordered == files.end()) return {};
+  return fmt::format("the files {} and {} are not in the order of their paths, each once",
+                     unordered->path, std::next(unordered)->path);
+}
+
+}  // namespace
+
+std::string broken_rule(const Manifest& manifest) {
+  if (!is_plain_word(manifest.program)) return "the program's name is not plain";
+  if (manifest.step < 0 || manifest.step > number_max)
+    return fmt::format("the step is {}", manifest.step);
+  if (manifest.world_size < 1 || manifest.world_size > world_size_max) {
+    return fmt::format("world_size is {}, it must be 1 to {}", manifest.world_size, world_size_max);
+  }
+  if (std::string problem = check_states(manifest.states); !problem.empty()) return problem;
+  if (std::string problem = check_files(manifest.files); !problem.empty()) return problem;
+  TensorRules tensors(manifest.world_size);
+  for (const TensorRecord& tensor : manifest.tensors) {
+    if (std::string problem = tensors.check(tensor); !problem.empty()) return problem;
+  }
+  for (int rank = 0; rank < manifest.world_size; ++rank) {
+    if (!tensors.writes(static_cast<std::size_t>(rank))) continue;
+    for (const StateRecord& state : manifest.states) {
+      const std::string shard = manifest.shard_path(state, rank);
+      if (!std::ranges::binary_search(manifest.files, shard, {}, &FileRecord::path)) {
+        return fmt::format("the file {} is not listed, although rank {} has slices", shard, rank);
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace dstrain::checkpoint

@@ -1,0 +1,128 @@
+#include "runtime/checkpoint/pending_checkpoint.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <set>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "runtime/base/check.h"
+#include "runtime/base/fd_io.h"
+#include "runtime/checkpoint/catalog.h"
+#include "runtime/checkpoint/shard_writer.h"
+#include "runtime/checkpoint/temporary_name.h"
+
+namespace dstrain::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+void remove_quietly(const fs::path& directory) {
+  std::error_code left_for_the_next_sweep;
+  fs::remove_all(directory, left_for_the_next_sweep);
+}
+
+void make_directory(const fs::path& path) {
+  if (::mkdir(path.c_str(), 0755) != 0) fail_errno(errno, "create directory " + path.string());
+}
+
+/// A new directory under a temporary name of this process.
+fs::path make_temporary(const fs::path& output, std::int64_t step) {
+  constexpr int attempts_max = 1000;
+  std::error_code error;
+  fs::create_directories(output, error);
+  if (error) fail_errno(error.value(), "create directory " + output.string());
+  const Owner owner = this_owner();
+  for (int attempt = 0;; ++attempt) {
+    fs::path path = output / temporary_name(step, owner, attempt);
+    if (::mkdir(path.c_str(), 0755) == 0) return path;
+    // An earlier attempt of this process may have failed and could not be removed.
+    if (errno != EEXIST || attempt == attempts_max) {
+      fail_errno(errno, "create directory " + path.string());
+    }
+  }
+}
+
+void flush_directories(const fs::path& root, const Manifest& manifest) {
+  std::set<fs::path> directories{root};
+  for (const FileRecord& file : manifest.files) {
+    for (fs::path part = fs::path(file.path).parent_path(); !part.empty();
+         part = part.parent_path()) {
+      directories.insert(root / part);
+    }
+  }
+  for (const fs::path& directory : directories) flush_directory(directory);
+}
+
+}  // namespace
+
+PendingCheckpoint::PendingCheckpoint(const fs::path& output, std::int64_t step)
+    : output_(output), path_(make_temporary(output, step)), step_(step) {
+  try {
+    make_directory(path_ / fmt::format("global_step{}", step));
+  } catch (...) {
+    remove_quietly(path_);
+    throw;
+  }
+}
+
+PendingCheckpoint::~PendingCheckpoint() {
+  if (!committed_) remove_quietly(path_);
+}
+
+void PendingCheckpoint::commit(const Manifest& manifest, std::span<const std::string> elsewhere) {
+  DSTRAIN_CHECK(manifest.step == step_ && !committed_, "step {} into {}", manifest.step,
+                path_.string());
+  write_text(path_, manifest_name, to_text(manifest));
+  flush_directories(path_, manifest);
+  const std::vector<std::string> problems = verify(path_, Depth::names, elsewhere);
+  if (!problems.empty()) fail(ErrorCode::io, "{}", fmt::join(problems, "\n"));
+  const fs::path target = output_ / directory_name(step_);
+  fs::path replaced;
+  if (::rename(path_.c_str(), target.c_str()) != 0) {
+    if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR) {
+      fail_errno(errno, "rename to " + target.string());
+    }
+    replaced = replace(target);
+  }
+  committed_ = true;
+  flush_directory(output_);
+  if (!replaced.empty()) remove_quietly(replaced);
+}
+
+/// Puts the directory in the place of what is there; returns where that is now.
+fs::path PendingCheckpoint::replace(const fs::path& target) const {
+  // In one step, so that there is a checkpoint at every moment.
+  if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
+    return path_;
+  }
+  if (errno != EINVAL && errno != ENOSYS) fail_errno(errno, "exchange with " + target.string());
+  // A file system that cannot (NFS): the old one is out of sight for a moment.
+  fs::path aside = move_aside(output_, target, step_);
+  if (::rename(path_.c_str(), target.c_str()) != 0) {
+    const int error = errno;
+    ::rename(aside.c_str(), target.c_str());
+    fail_errno(error, "rename to " + target.string());
+  }
+  return aside;
+}
+
+std::vector<std::string> sweep_stale(const fs::path& output) {
+  std::vector<std::string> removed;
+  std::error_code error;
+  for (fs::directory_iterator entry(output, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const auto owner = owner_of(name);
+    if (!owner || !has_ended(*owner)) continue;
+    std::error_code failed;
+    fs::remove_all(entry->path(), failed);
+    if (!failed) removed.push_back(name);
+  }
+  return removed;
+}
+
+}  // namespace dstrain::checkpoint

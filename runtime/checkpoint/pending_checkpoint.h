@@ -1,0 +1,48 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "runtime/checkpoint/manifest.h"
+
+namespace dstrain::checkpoint {
+
+/// The directory of a checkpoint that is being written, under a name that nobody takes for one:
+/// OUTPUT_DIR/checkpoint-12.tmp-HOST-BOOT-…, which tells whose it is (temporary_name.h). Made by
+/// one rank per directory; the others write into path().
+class PendingCheckpoint {
+ public:
+  /// Makes the directory and global_stepN in it. Throws Error{io}.
+  PendingCheckpoint(const std::filesystem::path& output, std::int64_t step);
+  PendingCheckpoint(const PendingCheckpoint&) = delete;
+  PendingCheckpoint& operator=(const PendingCheckpoint&) = delete;
+  PendingCheckpoint(PendingCheckpoint&&) = delete;
+  PendingCheckpoint& operator=(PendingCheckpoint&&) = delete;
+  /// Removes the directory unless it was committed.
+  ~PendingCheckpoint();
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+  /// Writes manifest.json, flushes every directory, gives the directory its name and flushes
+  /// OUTPUT_DIR: after it returns, the checkpoint survives a power cut. A checkpoint of that step
+  /// that was there (of an earlier run, or damaged) is moved aside first and removed after.
+  /// `elsewhere`: paths of files that lie in the directories of other nodes. Throws Error{io}; then
+  /// nothing old is lost.
+  void commit(const Manifest& manifest, std::span<const std::string> elsewhere = {});
+
+ private:
+  [[nodiscard]] std::filesystem::path replace(const std::filesystem::path& target) const;
+
+  std::filesystem::path output_;
+  std::filesystem::path path_;
+  std::int64_t step_;
+  bool committed_ = false;
+};
+
+/// Removes what runs left that have ended without committing: directories named as above whose
+/// process, on this host and boot or an earlier one, is gone. Those of other hosts are left alone.
+/// Returns the names of what it removed.
+std::vector<std::string> sweep_stale(const std::filesystem::path& output);
+
+}  // namespace dstrain::checkpoint

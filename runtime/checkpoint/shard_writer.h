@@ -1,0 +1,32 @@
+#pragma once
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "runtime/checkpoint/manifest.h"
+#include "runtime/tensor/tensor_view.h"
+
+namespace dstrain::checkpoint {
+
+/// A tensor of a shard and where its values lie now.
+struct ShardTensor {
+  std::string name;
+  TensorView values;  ///< dense, f32 or bf16
+};
+
+/// Writes a new safetensors file `root` / `path` of these tensors: reserves the space first, hashes
+/// on the way, flushes at the end. On any error the file is removed and Error{io} thrown: what a
+/// failed flush left is never tried again. Throws too when the file is there already.
+FileRecord write_shard(const std::filesystem::path& root,
+                       const std::string& path,
+                       std::span<const ShardTensor> tensors);
+
+/// Likewise a small text file.
+FileRecord write_text(const std::filesystem::path& root,
+                      const std::string& path,
+                      std::string_view text);
+
+/// The record of a file that is there. Throws Error{io}.
+FileRecord record_file(const std::filesystem::path& root, const std::string& path);
+
+}  // namespace dstrain::checkpoint

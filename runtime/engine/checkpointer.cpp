@@ -1,0 +1,231 @@
+#include "runtime/engine/checkpointer.h"
+
+#include <algorithm>
+#include <map>
+#include <system_error>
+
+#include "runtime/base/log.h"
+#include "runtime/checkpoint/catalog.h"
+#include "runtime/comm/gather_texts.h"
+#include "runtime/comm/gather_values.h"
+#include "runtime/engine/file_records.h"
+#include "runtime/engine/model_saver.h"
+
+namespace dstrain::engine {
+namespace {
+
+/// How often ranks that have nothing else to do tell each other how far they are: within the
+/// timeout of a collective, however long writing takes.
+constexpr double vote_seconds = 1;
+
+Bytes bytes_of_all(const model::Model& model, const ParameterStore& store, bool whole_model) {
+  Bytes per_element = whole_model ? size_of(model.dtype) : 0;
+  for (const SavedState& state : store.saved_states()) per_element += size_of(state.dtype);
+  return model.parameter_count() * per_element;
+}
+
+/// What several nodes have written alike is one file.
+using Files = std::map<std::string, checkpoint::FileRecord>;
+
+Files by_path(const std::vector<std::string>& records_by_rank) {
+  Files files;
+  for (const std::string& records : records_by_rank) {
+    for (checkpoint::FileRecord& record : decode_records(records)) {
+      files.insert_or_assign(record.path, std::move(record));
+    }
+  }
+  return files;
+}
+
+/// ": 12 MiB more is needed there", when that is why a save has failed.
+std::string missing_space(const std::filesystem::path& directory, Bytes needed) {
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(directory, error);
+  const auto available = static_cast<Bytes>(space.available);
+  if (error || available >= needed) return "";
+  return fmt::format("; it takes {} bytes and {} has {} left: {} bytes are missing", needed,
+                     directory.string(), available, needed - available);
+}
+
+}  // namespace
+
+Checkpointer::Checkpointer(Parts parts, Options options, Streams streams)
+    : parts_(std::move(parts)),
+      options_(std::move(options)),
+      streams_(streams),
+      staged_(parts_.store, parts_.world.rank()),
+      checkpoint_bytes_(bytes_of_all(parts_.model, parts_.store, options_.whole_model)),
+      whole_(options_.saved_step > 0 ? 1 : 0, options_.saved_step) {
+  if (!commits()) return;
+  for (const std::string& name : checkpoint::sweep_stale(options_.output)) {
+    log_info(fmt::format("removed {}, which a run that has ended did not finish",
+                         (options_.output / name).string()));
+  }
+}
+
+std::filesystem::path Checkpointer::path_of(std::int64_t step) const {
+  return options_.output / checkpoint::directory_name(step);
+}
+
+void Checkpointer::begin(const TrainerState& state) {
+  finish();
+  step_ = state.global_step;
+  state_text_ = to_text(state);
+  files_.clear();
+  failure_.clear();
+  make_directory();
+  if (options_.whole_model) save_whole_model();
+  if (task_.state() != Progress::failed) stage();
+  if (task_.state() != Progress::failed) task_.start([this] { write_shard(); });
+  phase_ = Phase::writing;
+}
+
+void Checkpointer::make_directory() {
+  std::string made;
+  try {
+    if (commits()) {
+      pending_ = std::make_unique<checkpoint::PendingCheckpoint>(options_.output, step_);
+      made = pending_->path().string();
+    }
+  } catch (const Error& error) {
+    task_.fail(error.what());
+  }
+  path_ = comm::gather_texts(made, parts_.directory_group, streams_.communication).front();
+  if (path_.empty() && !commits()) task_.fail("");  // the first rank says why
+}
+
+/// Every rank helps to gather, also one that has failed by now.
+void Checkpointer::save_whole_model() {
+  const bool writes = commits() && !path_.empty();
+  try {
+    save_model(parts_.model, parts_.store, writes ? &path_ : nullptr, streams_.compute);
+    if (!writes) return;
+    for (const char* const name : {"config.json", "model.safetensors"}) {
+      files_.push_back(checkpoint::record_file(path_, name));
+    }
+  } catch (const Error& error) {
+    task_.fail(error.what());
+  }
+}
+
+void Checkpointer::stage() {
+  try {
+    const auto bad = staged_.copy(parts_.store, parts_.staging, streams_.compute);
+    if (bad) task_.fail(fmt::format("{} holds a value that is not finite", *bad));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory) throw;
+    task_.fail(error.what());
+  }
+}
+
+void Checkpointer::write_shard() {
+  checkpoint::Manifest names;
+  names.step = step_;
+  std::vector<std::string> written;
+  for (const checkpoint::StateRecord& state : state_records(parts_.store)) {
+    const std::string path = names.shard_path(state, parts_.world.rank());
+    if (std::ranges::find(written, path) != written.end()) continue;
+    written.push_back(path);
+    files_.push_back(checkpoint::write_shard(path_, path, staged_.tensors(state.file)));
+  }
+}
+
+void Checkpointer::advance(std::span<const Progress> ranks) {
+  const auto any = [&](Progress progress) {
+    return std::ranges::find(ranks, progress) != ranks.end();
+  };
+  if (phase_ == Phase::none || any(Progress::busy)) return;
+  if (any(Progress::failed)) return give_up();
+  switch (phase_) {
+    case Phase::writing:
+      return start_commit();
+    case Phase::committing:
+      return acknowledge();
+    default:
+      phase_ = Phase::none;
+  }
+}
+
+void Checkpointer::start_commit() {
+  std::vector<std::string> records =
+      comm::gather_texts(encode_records(files_), parts_.world, streams_.communication);
+  const std::vector<std::string> here =
+      comm::gather_texts(encode_records(files_), parts_.directory_group, streams_.communication);
+  phase_ = Phase::committing;
+  if (!commits()) return;
+  task_.start([this, records = std::move(records), here] { commit(records, here); });
+}
+
+/// `latest` comes last among the files, the directory's name after it.
+void Checkpointer::commit(const std::vector<std::string>& all,
+                          const std::vector<std::string>& here) {
+  checkpoint::Manifest manifest = describe();
+  Files files = by_path(all);
+  std::vector<std::string> elsewhere;
+  const Files own = by_path(here);
+  for (const auto& [path, record] : files) {
+    if (!own.contains(path)) elsewhere.push_back(path);
+  }
+  const std::string tag = fmt::format("global_step{}", step_);
+  const std::pair<const char*, const std::string&> texts[] = {
+      {"trainer_state.json", state_text_},
+      {"ds_config.json", options_.ds_config},
+      {"config.json", parts_.model.config_json},
+      {"latest", tag}};
+  for (const auto& [name, text] : texts) {
+    if (!files.contains(name)) files.emplace(name, checkpoint::write_text(path_, name, text));
+  }
+  for (auto& [name, record] : files) manifest.files.push_back(std::move(record));
+  pending_->commit(manifest, elsewhere);
+}
+
+checkpoint::Manifest Checkpointer::describe() const {
+  checkpoint::Manifest manifest;
+  manifest.step = step_;
+  manifest.world_size = parts_.world.size();
+  manifest.states = state_records(parts_.store);
+  std::map<std::string, std::vector<checkpoint::Slice>> slices;
+  for (int rank = 0; rank < manifest.world_size; ++rank) {
+    for (const ParameterSlice& slice : parts_.store.saved_slices(rank)) {
+      slices[slice.parameter].push_back({rank, slice.begin, slice.end});
+    }
+  }
+  for (const model::ParameterSpec& spec : parts_.model.parameters()) {
+    manifest.tensors.push_back({spec.name, spec.shape, std::move(slices[spec.name])});
+  }
+  return manifest;
+}
+
+void Checkpointer::acknowledge() {
+  pending_.reset();
+  whole_.push_back(step_);
+  if (speaks()) parts_.say(fmt::format("saved {}", path_of(step_).string()));
+  phase_ = options_.total_limit > 0 ? Phase::pruning : Phase::none;
+  if (phase_ == Phase::none || !commits()) return;
+  task_.start([this] { checkpoint::prune(options_.output, options_.total_limit, whole_); });
+}
+
+void Checkpointer::give_up() {
+  const std::vector<std::string> messages =
+      comm::gather_texts(task_.failure(), parts_.world, streams_.communication);
+  const auto first = std::ranges::find_if(messages, [](const auto& text) { return !text.empty(); });
+  failure_ = first == messages.end() ? "" : *first;
+  const bool removing = phase_ == Phase::pruning;
+  phase_ = Phase::none;
+  task_.reset();
+  pending_.reset();  // and with it the files
+  if (!speaks()) return;
+  if (removing) return log_warning("old checkpoints are not removed: " + failure_);
+  log_warning(fmt::format("{} is not saved: {} (rank {}){}", path_of(step_).string(), failure_,
+                          first - messages.begin(),
+                          missing_space(options_.output, checkpoint_bytes_)));
+}
+
+void Checkpointer::finish() {
+  while (phase_ != Phase::none) {
+    task_.wait(vote_seconds);
+    advance(comm::gather_values(task_.state(), parts_.world, streams_.communication));
+  }
+}
+
+}  // namespace dstrain::engine

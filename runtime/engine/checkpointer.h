@@ -1,0 +1,99 @@
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/checkpoint/pending_checkpoint.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/engine/background_task.h"
+#include "runtime/engine/staged_shard.h"
+#include "runtime/engine/trainer_state.h"
+
+namespace dstrain::engine {
+
+/// Saves checkpoints while training goes on. Every rank holds one and makes the same calls, between
+/// steps. A save goes through three phases, each on a thread of its own: every rank writes its
+/// shard; when all have, the records of their files go to the rank that commits; when that is done,
+/// what is more than the limit is removed. The ranks learn of each other's progress from
+/// advance(), which the trainer calls each step with the votes of all. What fails on one rank is
+/// given up by all, with one warning; what was saved before stays.
+class Checkpointer {
+ public:
+  using Progress = BackgroundTask::State;
+
+  /// All must outlive it.
+  struct Parts {
+    const model::Model& model;
+    ParameterStore& store;
+    comm::Communicator& world;
+    /// The ranks that write into one directory, the first of which makes and commits it: the
+    /// world, or the ranks of a node.
+    comm::Communicator& directory_group;
+    MemoryResource& staging;
+    std::function<void(const std::string&)> say;  ///< "saved OUTPUT_DIR/checkpoint-N", on rank 0
+  };
+  struct Options {
+    std::filesystem::path output;
+    std::string ds_config;         ///< the text of ds_config.json
+    std::int64_t total_limit = 0;  ///< 0: all are kept
+    bool whole_model = false;      ///< a checkpoint also holds the model as one file
+    std::int64_t saved_step = 0;   ///< of the checkpoint in `output` that the run began with
+  };
+  /// Removes what dead runs have left in `output`.
+  Checkpointer(Parts parts, Options options, Streams streams);
+
+  /// Begins to save; waits for the save before. Collective.
+  void begin(const TrainerState& state);
+  /// This rank's part of the vote.
+  [[nodiscard]] Progress progress() const { return task_.state(); }
+  /// Takes the next phase when every rank is through with this one. Collective.
+  void advance(std::span<const Progress> ranks);
+  /// Waits until nothing is under way. Collective.
+  void finish();
+
+  /// The step of the last checkpoint that is whole and flushed; 0: none.
+  [[nodiscard]] std::int64_t saved_step() const { return whole_.empty() ? 0 : whole_.back(); }
+  /// Why the last save was given up; the same on every rank.
+  [[nodiscard]] const std::string& failure() const { return failure_; }
+  /// OUTPUT_DIR/checkpoint-N.
+  [[nodiscard]] std::filesystem::path path_of(std::int64_t step) const;
+
+ private:
+  enum class Phase { none, writing, committing, pruning };
+
+  [[nodiscard]] bool speaks() const { return parts_.world.rank() == 0; }
+  [[nodiscard]] bool commits() const { return parts_.directory_group.rank() == 0; }
+  void make_directory();
+  void save_whole_model();
+  void stage();
+  void write_shard();
+  void start_commit();
+  /// Both as encode_records() gives them, by rank: of all files, and of those in this directory.
+  void commit(const std::vector<std::string>& all, const std::vector<std::string>& here);
+  void acknowledge();
+  void give_up();
+  [[nodiscard]] checkpoint::Manifest describe() const;
+
+  Parts parts_;
+  Options options_;
+  Streams streams_;
+  StagedShard staged_;
+  Bytes checkpoint_bytes_ = 0;  ///< of the tensors of all ranks
+  Phase phase_ = Phase::none;
+  std::vector<std::int64_t> whole_;  ///< steps of checkpoints that this run has read or written
+  std::string failure_;
+
+  // Of the save under way.
+  std::int64_t step_ = 0;
+  std::string state_text_;
+  std::filesystem::path path_;  ///< where this rank writes; empty: there is no directory
+  std::unique_ptr<checkpoint::PendingCheckpoint> pending_;  ///< where this rank commits
+  std::vector<checkpoint::FileRecord> files_;               ///< that this rank has written
+  BackgroundTask task_;                                     ///< uses all of the above: goes first
+};
+
+}  // namespace dstrain::engine

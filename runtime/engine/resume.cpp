@@ -1,0 +1,165 @@
+#include "runtime/engine/resume.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <sstream>
+
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/comm/gather_texts.h"
+#include "runtime/engine/run_check.h"
+
+namespace dstrain::engine {
+namespace {
+
+/// The first damage that a rank has met.
+class Damage {
+ public:
+  /// Runs `action` unless something is damaged already.
+  template <class Action>
+  bool attempt(Action&& action) {
+    if (found()) return false;
+    try {
+      action();
+      return true;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::input && error.code() != ErrorCode::io) throw;
+      const std::lock_guard lock(mutex_);
+      if (text_.empty()) text_ = error.what();
+      return false;
+    }
+  }
+  [[nodiscard]] bool found() const { return !text().empty(); }
+  [[nodiscard]] std::string text() const {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string text_;
+};
+
+/// Reads a state; after damage only zeros, so that this rank stays in step with the others.
+class ToleratedState final : public model::ParameterSource {
+ public:
+  ToleratedState(checkpoint::CheckpointState state, Damage& damage)
+      : state_(std::move(state)), damage_(damage) {}
+  void read(const model::ParameterSpec& spec,
+            std::int64_t begin,
+            std::span<float> values) const override {
+    if (damage_.attempt([&] { state_.read(spec, begin, values); })) return;
+    std::ranges::fill(values, 0.0F);
+  }
+
+ private:
+  checkpoint::CheckpointState state_;
+  Damage& damage_;
+};
+
+/// The names in rank 0's plan.
+std::vector<std::string> agree(const ResumePlan& plan,
+                               comm::Communicator& communicator,
+                               StreamView stream) {
+  std::string joined;
+  for (const std::string& name : plan.names) joined += name + '/';
+  std::istringstream first(comm::gather_texts(joined, communicator, stream).front());
+  std::vector<std::string> names;
+  for (std::string name; std::getline(first, name, '/');) names.push_back(name);
+  return names;
+}
+
+/// What the ranks have found, told by the first of them; empty when all is well.
+std::string agree(const Damage& damage, comm::Communicator& communicator, StreamView stream) {
+  const auto texts = comm::gather_texts(damage.text(), communicator, stream);
+  const auto first = std::ranges::find_if(texts, [](const auto& text) { return !text.empty(); });
+  return first == texts.end() ? "" : *first;
+}
+
+/// The states that ParameterStore::load() takes, the parameters first.
+std::vector<ToleratedState> open_states(const checkpoint::Checkpoint& checkpoint,
+                                        const ResumeParts& parts,
+                                        Damage& damage) {
+  const std::vector<model::ParameterSpec> specs = parts.model.parameters();
+  std::vector<ToleratedState> states;
+  for (const SavedState& state : parts.store.saved_states()) {
+    if (state.dtype != DType::f32) continue;  // rounded from the masters
+    states.emplace_back(checkpoint::CheckpointState(checkpoint, state.name, specs), damage);
+  }
+  return states;
+}
+
+/// Checks this rank's share of the files that load() reads nothing of: the shards that a rank of
+/// this number has written, which may lie on its node alone, and some of the rest.
+void verify_share(const checkpoint::Checkpoint& checkpoint,
+                  const comm::Communicator& communicator,
+                  Damage& damage) {
+  const checkpoint::Manifest& manifest = checkpoint.manifest();
+  struct Shard {
+    int rank = 0;
+    bool read = false;
+  };
+  std::map<std::string, Shard> shards;
+  for (const checkpoint::StateRecord& state : manifest.states) {
+    for (int rank = 0; rank < manifest.world_size; ++rank) {
+      shards[manifest.shard_path(state, rank)] = {rank, state.dtype == DType::f32};
+    }
+  }
+  int next = 0;
+  for (const checkpoint::FileRecord& file : manifest.files) {
+    const auto shard = shards.find(file.path);
+    if (shard != shards.end() && shard->second.read) continue;
+    const int number = shard != shards.end() ? shard->second.rank : next++;
+    if (number % communicator.size() != communicator.rank()) continue;
+    damage.attempt([&] { checkpoint.verify_file(file); });
+  }
+}
+
+/// Loads one checkpoint, as far as it goes. Returns what is damaged.
+std::string load(const std::filesystem::path& path,
+                 checkpoint::Checkpoint::Files files,
+                 const TrainerState& run,
+                 const ResumeParts& parts,
+                 Streams streams,
+                 TrainerState& state) {
+  Damage damage;
+  std::optional<checkpoint::Checkpoint> checkpoint;
+  std::vector<ToleratedState> states;
+  damage.attempt([&] {
+    checkpoint.emplace(path, files);
+    state = read_run(*checkpoint, run, parts.model);
+    states = open_states(*checkpoint, parts, damage);
+  });
+  // Loading is collective: nobody begins before all can.
+  const std::string found = agree(damage, parts.communicator, streams.communication);
+  if (!found.empty()) return found;
+  std::vector<const model::ParameterSource*> sources;
+  for (const ToleratedState& source : states) sources.push_back(&source);
+  parts.store.load({*sources.front(), std::span(sources).subspan(1)}, streams.compute);
+  verify_share(*checkpoint, parts.communicator, damage);
+  return agree(damage, parts.communicator, streams.communication);
+}
+
+}  // namespace
+
+Resumed resume(const ResumePlan& plan,
+               const TrainerState& run,
+               const ResumeParts& parts,
+               Streams streams) {
+  std::string found;
+  for (const std::string& name : agree(plan, parts.communicator, streams.communication)) {
+    const std::filesystem::path path = plan.directory / name;
+    Resumed resumed{{}, path};
+    found = load(path, plan.files, run, parts, streams, resumed.state);
+    if (found.empty()) return resumed;
+    if (!plan.fall_back) break;
+    if (parts.communicator.rank() == 0) {
+      log_warning(fmt::format("{} is damaged and not used: {}", path.string(), found));
+    }
+  }
+  fail(ErrorCode::input, "there is no whole checkpoint to resume from: {}", found);
+}
+
+}  // namespace dstrain::engine

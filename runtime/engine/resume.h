@@ -1,0 +1,43 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/engine/parameter_store.h"
+#include "runtime/engine/trainer_state.h"
+
+namespace dstrain::engine {
+
+/// Where to go on from.
+struct ResumePlan {
+  std::filesystem::path directory;   ///< of the checkpoints; a node's may be its own
+  std::vector<std::string> names{};  ///< of the checkpoints there, the one to take first, first
+  bool fall_back = false;            ///< when one is damaged, take the next
+  checkpoint::Checkpoint::Files files = checkpoint::Checkpoint::Files::all;
+};
+
+struct Resumed {
+  TrainerState state;
+  std::filesystem::path checkpoint;
+};
+
+/// What resume() works with; all must outlive the call.
+struct ResumeParts {
+  const model::Model& model;
+  ParameterStore& store;
+  comm::Communicator& communicator;
+};
+
+/// Loads parameters and optimizer states from the first checkpoint, by rank 0's names, that every
+/// rank finds whole in its directory: each reads its own slices and shares in checking the files
+/// that nobody reads. What is damaged is told in one line by rank 0. `run` is what the run is now:
+/// see read_run(). Collective. Throws Error{input} on every rank when nothing whole is left,
+/// Error{config} for a run that cannot go on from there.
+Resumed resume(const ResumePlan& plan,
+               const TrainerState& run,
+               const ResumeParts& parts,
+               Streams streams);
+
+}  // namespace dstrain::engine

@@ -1,0 +1,15 @@
+#pragma once
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/engine/trainer_state.h"
+
+namespace dstrain::engine {
+
+/// The state of the run that wrote `checkpoint`, once it is sure that `run` can go on from there to
+/// the same end: the same samples in the same order, the same function of the same parameters.
+/// Ranks, stage, micro batch, precision, rate and number of steps may differ. Throws Error{config}
+/// that names both values and the remedy, or Error{input} for a damaged file.
+TrainerState read_run(const checkpoint::Checkpoint& checkpoint,
+                      const TrainerState& run,
+                      const model::Model& model);
+
+}  // namespace dstrain::engine

@@ -1,0 +1,43 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/checkpoint/shard_writer.h"
+#include "runtime/device/buffer.h"
+#include "runtime/engine/parameter_store.h"
+
+namespace dstrain::engine {
+
+/// The states of a store, and which of a rank's files holds each.
+std::vector<checkpoint::StateRecord> state_records(const ParameterStore& store);
+
+/// A copy of what a rank saves, so that training may go on while it is written. The memory is taken
+/// at the first copy and kept: its size is that of the rank's files.
+class StagedShard {
+ public:
+  StagedShard(const ParameterStore& store, int rank);
+
+  /// Copies the values as they are now. Returns the name of a tensor that holds a NaN or an
+  /// infinity, if one does. Synchronises. Throws Error{out_of_memory}.
+  std::optional<std::string> copy(ParameterStore& store, MemoryResource& memory, StreamView stream);
+  /// What goes into the files of this name ("optim_states"), as copied last.
+  [[nodiscard]] std::vector<checkpoint::ShardTensor> tensors(std::string_view file) const;
+
+ private:
+  struct Place {
+    std::string name;
+    std::string file;
+    DType dtype = DType::f32;
+    std::int64_t numel = 0;
+    Bytes offset = 0;
+  };
+  [[nodiscard]] TensorView view(const Place& place) const;
+
+  std::vector<std::vector<Place>> places_;  ///< [state][slice]
+  Bytes bytes_ = 0;
+  Buffer memory_;
+};
+
+}  // namespace dstrain::engine

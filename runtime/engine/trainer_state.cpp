@@ -1,0 +1,123 @@
+#include "runtime/engine/trainer_state.h"
+
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/error.h"
+#include "runtime/model/json_text.h"
+
+namespace dstrain::engine {
+namespace {
+
+constexpr std::int64_t version = 1;
+
+using Json = nlohmann::ordered_json;
+
+const char* name_of(config::ScheduleSettings::Kind kind) {
+  using Kind = config::ScheduleSettings::Kind;
+  switch (kind) {
+    case Kind::constant:
+      return "constant";
+    case Kind::warmup_lr:
+      return "WarmupLR";
+    case Kind::constant_with_warmup:
+      return "constant_with_warmup";
+  }
+  return "";
+}
+
+Json optimizer_json(const config::AdamSettings& adam) {
+  return {{"type", adam.decoupled_decay ? "AdamW" : "Adam"},
+          {"lr", adam.learning_rate},
+          {"betas", {adam.beta1, adam.beta2}},
+          {"eps", adam.epsilon},
+          {"weight_decay", adam.weight_decay},
+          {"bias_correction", adam.bias_correction}};
+}
+
+Json scheduler_json(const config::ScheduleSettings& schedule) {
+  Json json{{"type", name_of(schedule.kind)}};
+  if (schedule.kind == config::ScheduleSettings::Kind::constant) return json;
+  json["warmup_min_lr"] = schedule.warmup_min_lr;
+  json["warmup_max_lr"] = schedule.warmup_max_lr;
+  json["warmup_num_steps"] = schedule.warmup_num_steps;
+  json["warmup_type"] = schedule.warmup_linear ? "linear" : "log";
+  return json;
+}
+
+}  // namespace
+
+TrainerState describe_run(const config::TrainSettings& settings,
+                          const model::Model& model,
+                          int world_size,
+                          std::int64_t samples) {
+  TrainerState state;
+  state.train_batch_size = settings.train_batch_size;
+  state.block_size = settings.data.block_size;
+  state.seed = settings.seed;
+  state.shuffle = settings.data.shuffle;
+  state.train_file = std::filesystem::path(settings.data.train_file).filename();
+  state.train_file_bytes =
+      static_cast<std::int64_t>(std::filesystem::file_size(settings.data.train_file));
+  state.samples = samples;
+  state.description =
+      Json{{"optimizer", optimizer_json(settings.optimizer)},
+           {"scheduler", scheduler_json(settings.schedule)},
+           {"model", {{"name", model.name}, {"parameters", model.parameter_count()}}},
+           {"dtype", model.dtype == DType::bf16 ? "bf16" : "fp32"},
+           {"world_size", world_size},
+           {"zero_stage", settings.zero.stage}}
+          .dump();
+  state.micro_step_samples = settings.micro_batch_size * world_size;
+  return state;
+}
+
+std::string to_text(const TrainerState& state) {
+  Json json{{"version", version},
+            {"global_step", state.global_step},
+            {"max_steps", state.max_steps},
+            {"epoch", state.epoch},
+            {"consumed_samples", state.global_step * state.train_batch_size},
+            {"train_batch_size", state.train_batch_size},
+            {"block_size", state.block_size},
+            {"data",
+             {{"train_file", state.train_file},
+              {"bytes", state.train_file_bytes},
+              {"samples", state.samples},
+              {"shuffle", state.shuffle}}},
+            {"rng", {{"generator", "philox4x32-10"}, {"seed", state.seed}}}};
+  json.update(Json::parse(state.description));
+  json["optimizer"]["step"] = state.global_step;
+  json["client_state"] = Json::parse(state.client_state);
+  return json.dump(2) + "\n";
+}
+
+TrainerState parse_trainer_state(std::string_view text, const std::string& path) {
+  const nlohmann::json json = model::parse_json_object(text, path);
+  try {
+    const auto found = json.at("version").get<std::int64_t>();
+    if (found > version) {
+      fail(ErrorCode::input, "{}: has version {}; this dstrain reads up to {}", path, found,
+           version);
+    }
+    const nlohmann::json& data = json.at("data");
+    TrainerState state;
+    json.at("global_step").get_to(state.global_step);
+    json.at("max_steps").get_to(state.max_steps);
+    json.at("epoch").get_to(state.epoch);
+    json.at("train_batch_size").get_to(state.train_batch_size);
+    json.at("block_size").get_to(state.block_size);
+    data.at("train_file").get_to(state.train_file);
+    data.at("bytes").get_to(state.train_file_bytes);
+    data.at("samples").get_to(state.samples);
+    data.at("shuffle").get_to(state.shuffle);
+    json.at("rng").at("seed").get_to(state.seed);
+    if (json.contains("client_state")) state.client_state = json.at("client_state").dump();
+    return state;
+  } catch (const nlohmann::json::exception& error) {
+    fail(ErrorCode::input, "{}: {}", path, error.what());
+  }
+}
+
+}  // namespace dstrain::engine

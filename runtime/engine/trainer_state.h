@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "runtime/config/train_settings.h"
+#include "runtime/model/model.h"
+
+namespace dstrain::engine {
+
+/// Where a run stands and what it is made of, besides its tensors: trainer_state.json. The order
+/// of the samples, the learning rate and all random numbers are functions of what is here.
+struct TrainerState {
+  std::int64_t global_step = 0;  ///< optimizer steps taken
+  std::int64_t max_steps = 0;
+  double epoch = 0;  ///< share of the training samples consumed so far
+  std::int64_t train_batch_size = 0;
+  std::int64_t block_size = 0;
+  std::uint64_t seed = 0;
+  bool shuffle = true;
+  std::string train_file;
+  std::int64_t train_file_bytes = 0;
+  std::int64_t samples = 0;         ///< of one epoch
+  std::string description = "{}";   ///< JSON: optimizer, scheduler, model, dtype; for the record
+  std::string client_state = "{}";  ///< JSON of a library's user, kept as it is
+
+  /// Samples of a micro step over all ranks, to say how a batch size comes about. Not saved.
+  std::int64_t micro_step_samples = 0;
+};
+
+/// The state of a run that has not begun. `samples`: of the training data.
+TrainerState describe_run(const config::TrainSettings& settings,
+                          const model::Model& model,
+                          int world_size,
+                          std::int64_t samples);
+
+/// trainer_state.json: a JSON object with a version.
+std::string to_text(const TrainerState& state);
+/// Members that it does not know are ignored. `path` is for messages. Throws Error{input}, also for
+/// a newer version.
+TrainerState parse_trainer_state(std::string_view text, const std::string& path);
+
+}  // namespace dstrain::engine

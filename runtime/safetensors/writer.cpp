@@ -1,0 +1,63 @@
+#include "runtime/safetensors/writer.h"
+
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "runtime/base/check.h"
+#include "runtime/base/error.h"
+#include "runtime/base/fd_io.h"
+
+namespace dstrain::safetensors {
+Writer::Writer(std::filesystem::path path, std::span<const TensorInfo> tensors)
+    : path_(std::move(path)), temporary_(path_.string() + ".tmp") {
+  const Layout layout = lay_out(tensors);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const TensorInfo& tensor = tensors[i];
+    const auto bytes = static_cast<std::uint64_t>(tensor.shape.numel() * size_of(tensor.dtype));
+    progress_[tensor.name] = {tensor.dtype, layout.offsets[i], layout.offsets[i] + bytes};
+  }
+  fd_ = UniqueFd(
+      ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (!fd_) fail_errno(errno, "create " + temporary_.string());
+  try {
+    reserve_space(fd_.get(), static_cast<Bytes>(layout.bytes), path_.string());
+    write_fully(fd_.get(), std::as_bytes(std::span(layout.head)), temporary_.string());
+  } catch (...) {
+    ::unlink(temporary_.c_str());
+    throw;
+  }
+}
+
+Writer::~Writer() {
+  if (fd_) ::unlink(temporary_.c_str());
+}
+
+void Writer::write(const std::string& name, TensorView values) {
+  const auto found = progress_.find(name);
+  DSTRAIN_CHECK(found != progress_.end(), "no tensor named {}", name);
+  Progress& place = found->second;
+  DSTRAIN_CHECK(values.dtype() == place.dtype && values.dense(), "{} of another dtype, or strided",
+                name);
+  const std::span<const std::byte> bytes(values.data(), static_cast<std::size_t>(values.bytes()));
+  DSTRAIN_CHECK(bytes.size() <= place.end - place.offset, "{} gets more than its shape holds",
+                name);
+  write_fully_at(fd_.get(), place.offset, bytes, temporary_.string());
+  place.offset += bytes.size();
+}
+
+void Writer::finish() {
+  for (const auto& [name, place] : progress_) {
+    DSTRAIN_CHECK(place.offset == place.end, "{} lacks {} bytes", name, place.end - place.offset);
+  }
+  flush_file(fd_.get(), temporary_.string());
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    fail_errno(errno, "rename to " + path_.string());
+  }
+  fd_.reset();
+  flush_directory(path_.parent_path());
+}
+
+}  // namespace dstrain::safetensors

@@ -1,0 +1,47 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+
+#include "runtime/base/unique_fd.h"
+#include "runtime/safetensors/layout.h"
+#include "runtime/tensor/tensor_view.h"
+
+namespace dstrain::safetensors {
+
+/// Writes a safetensors file piece by piece, so that no tensor needs to be whole in memory. The
+/// file appears at `finish()`, complete and flushed to disk, or not at all. One thread at a time.
+class Writer {
+ public:
+  /// Writes the header and reserves the space: a full disk is found here. Tensors lie in the file
+  /// in the order given. Throws Error{io}.
+  Writer(std::filesystem::path path, std::span<const TensorInfo> tensors);
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+  Writer(Writer&&) = delete;
+  Writer& operator=(Writer&&) = delete;
+  ~Writer();
+
+  /// Appends the next elements of a tensor, row-major, in its dtype. Tensors may be written
+  /// in any order.
+  void write(const std::string& name, TensorView values);
+
+  /// Checks that every tensor is complete, flushes and renames. Call once, last.
+  void finish();
+
+ private:
+  struct Progress {
+    DType dtype = DType::f32;
+    std::uint64_t offset = 0;  ///< of the next byte, in the file
+    std::uint64_t end = 0;
+  };
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  UniqueFd fd_;  ///< of the temporary file, until finish()
+  std::map<std::string, Progress> progress_;
+};
+
+}  // namespace dstrain::safetensors

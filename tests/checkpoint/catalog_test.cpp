@@ -1,0 +1,92 @@
+#include "runtime/checkpoint/catalog.h"
+
+#include <fstream>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/base/error.h"
+#include "tests/checkpoint/checkpoint_files.h"
+#include "tests/support/temp_dir.h"
+
+namespace dstrain::test {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace checkpoint;
+
+fs::path save_step(const fs::path& output, std::int64_t step) {
+  SavedModel model = random_model(0, 2, {10, 20});
+  model.step = step;
+  return save(output, model);
+}
+
+void damage(const fs::path& directory) {
+  std::ofstream(directory / "config.json", std::ios::in) << "[";
+}
+
+std::vector<std::int64_t> steps_in(const fs::path& output) {
+  std::vector<std::int64_t> steps;
+  for (const Found& found : list_checkpoints(output)) steps.push_back(found.step);
+  return steps;
+}
+
+using Steps = std::vector<std::int64_t>;
+
+}  // namespace
+
+TEST_CASE("Catalog: the newest comes first and other names do not count", "[checkpoint]") {
+  const TempDir output;
+  for (const char* const name :
+       {"checkpoint-9", "checkpoint-10", "checkpoint-0", "checkpoint-007", "checkpoint-1x",
+        "checkpoint-", "checkpoint--1", "checkpoint-+1", "checkpoint- 1", "checkpoint-3.tmp-a-b",
+        "checkpoint-99999999999999999999", "xcheckpoint-4"}) {
+    fs::create_directory(output.path() / name);
+  }
+  std::ofstream(output.path() / "checkpoint-5") << "a file";
+  CHECK(steps_in(output.path()) == Steps{10, 9, 0});
+  CHECK_THROWS_AS(list_checkpoints(output.path() / "missing"), Error);
+  CHECK_THROWS_AS(list_checkpoints(output.path() / "checkpoint-5"), Error);
+}
+
+TEST_CASE("Prune: the newest that verify stay", "[checkpoint]") {
+  const TempDir output;
+  for (const std::int64_t step : {1, 2, 10, 20}) save_step(output.path(), step);
+  CHECK(prune(output.path(), 4).empty());
+  CHECK(prune(output.path(), 2) ==
+        std::vector{output.path() / "checkpoint-2", output.path() / "checkpoint-1"});
+  CHECK(steps_in(output.path()) == Steps{20, 10});
+  CHECK(std::distance(fs::directory_iterator(output.path()), {}) == 2);
+}
+
+TEST_CASE("Prune: newer damaged ones never push out the newest whole one", "[checkpoint]") {
+  const TempDir output;
+  for (const std::int64_t step : {1, 2, 3, 4, 5}) save_step(output.path(), step);
+  damage(output.path() / "checkpoint-4");
+  damage(output.path() / "checkpoint-5");
+  damage(output.path() / "checkpoint-2");
+  prune(output.path(), 1);
+  CHECK(steps_in(output.path()) == Steps{3});
+}
+
+TEST_CASE("Prune: nothing goes while too few are whole", "[checkpoint]") {
+  const TempDir output;
+  for (const std::int64_t step : {1, 2, 3}) save_step(output.path(), step);
+  damage(output.path() / "checkpoint-3");
+  damage(output.path() / "checkpoint-1");
+  CHECK(prune(output.path(), 2).empty());
+  damage(output.path() / "checkpoint-2");
+  CHECK(prune(output.path(), 1).empty());
+  CHECK(steps_in(output.path()) == Steps{3, 2, 1});
+}
+
+TEST_CASE("Prune: what is known whole is not read but must be there", "[checkpoint]") {
+  const TempDir output;
+  for (const std::int64_t step : {1, 2, 3}) save_step(output.path(), step);
+  damage(output.path() / "checkpoint-3");
+  fs::remove(output.path() / "checkpoint-2" / "latest");
+  const Steps known{2, 3};
+  prune(output.path(), 1, known);
+  CHECK(steps_in(output.path()) == Steps{3});
+}
+
+}  // namespace dstrain::test

@@ -1,0 +1,80 @@
+#include <catch2/catch.hpp>
+
+#include "runtime/base/error.h"
+#include "tests/checkpoint/checkpoint_files.h"
+#include "tests/support/temp_dir.h"
+
+namespace dstrain::test {
+namespace {
+
+using namespace checkpoint;
+using model::ParameterSpec;
+
+std::vector<ParameterSpec> parameters_of(const SavedModel& model) {
+  std::vector<ParameterSpec> parameters;
+  for (const TensorRecord& tensor : model.tensors) {
+    parameters.push_back({tensor.name, tensor.shape, {}});
+  }
+  return parameters;
+}
+
+std::string problem_of(const Checkpoint& opened,
+                       const std::string& state,
+                       const std::vector<ParameterSpec>& parameters) {
+  try {
+    const CheckpointState source(opened, state, parameters);
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::input);
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("CheckpointState: is a source of a model's parameters", "[checkpoint]") {
+  const TempDir output;
+  SavedModel model = random_model(3, 3, {10, 2000});
+  model.bf16 = true;
+  const Checkpoint opened(save(output.path(), model));
+  const std::vector<ParameterSpec> parameters = parameters_of(model);
+  for (const std::string state : {"fp32", "exp_avg", "weights"}) {
+    const CheckpointState source(opened, state, parameters);
+    const std::vector<float> all = values_of(model, state, "h.1.weight");
+    std::vector<float> read(700);
+    source.read(parameters[1], 650, read);
+    CHECK(read == std::vector<float>(all.begin() + 650, all.begin() + 1350));
+  }
+}
+
+TEST_CASE("CheckpointState: another model is refused by name", "[checkpoint]") {
+  const TempDir output;
+  const SavedModel model = random_model(3, 1, {10, 2000});
+  const Checkpoint opened(save(output.path(), model));
+  std::vector<ParameterSpec> parameters = parameters_of(model);
+  CHECK(problem_of(opened, "fp32", parameters).empty());
+  CHECK_THAT(problem_of(opened, "momentum", parameters),
+             Catch::EndsWith("checkpoint-12: has no state 'momentum'"));
+  parameters[0].shape = {2, 5};
+  parameters[1].name = "wte.weight";
+  CHECK_THAT(problem_of(opened, "fp32", parameters),
+             Catch::EndsWith("is of another model:\n"
+                             "tensor 'h.0.weight' has shape (10), expected (2, 5)\n"
+                             "tensor 'h.1.weight' is no parameter of this model\n"
+                             "tensor 'wte.weight' of shape (2000) is missing"));
+}
+
+TEST_CASE("Checkpoint: what it does not hold is named", "[checkpoint]") {
+  const TempDir output;
+  const Checkpoint opened(save(output.path(), random_model(3, 1, {10})));
+  std::vector<float> values(4);
+  CHECK_THROWS_WITH(opened.read("momentum", "h.0.weight", 0, values),
+                    Catch::Contains("has no state 'momentum'"));
+  CHECK_THROWS_WITH(opened.read("fp32", "wte", 0, values),
+                    Catch::Contains("has no parameter 'wte'"));
+  CHECK_THROWS_WITH(opened.read("fp32", "h.0.weight", 7, values), Catch::Contains("check failed"));
+  CHECK_THROWS_WITH(opened.read_text("../secret"), Catch::Contains("not in the manifest"));
+  CHECK_THROWS_WITH(Checkpoint(output.path() / "checkpoint-13"), Catch::Contains("missing"));
+}
+
+}  // namespace dstrain::test

@@ -1,0 +1,108 @@
+#include <fstream>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/checkpoint/checkpoint_files.h"
+#include "tests/e2e/launch_process.h"
+#include "tests/support/temp_dir.h"
+
+namespace dstrain::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int status = 0;
+  std::string out;
+  std::string err;
+};
+
+Outcome checkpoint_tool(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "checkpoint");
+  Launch launch(std::move(arguments));
+  const int status = launch.wait();
+  return {status, launch.out(), launch.err()};
+}
+
+/// Steps 1, 2 and 3, of which 2 has a changed byte.
+void save_three(const fs::path& output) {
+  for (const std::int64_t step : {1, 2, 3}) {
+    SavedModel model = random_model(0, 2, {10, 20});
+    model.step = step;
+    const fs::path directory = save(output, model);
+    if (step == 2) std::ofstream(directory / "config.json", std::ios::in) << "[";
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Checkpoint tools: list looks at names and verify at bytes", "[e2e]") {
+  const TempDir output;
+  save_three(output.path());
+  const std::string directory = output.path().string();
+  const Outcome list = checkpoint_tool({"list", directory, "--json"});
+  CHECK(list.status == 0);
+  const auto listed = nlohmann::json::parse(list.out);
+  REQUIRE(listed.size() == 3);
+  CHECK(listed[0]["step"] == 3);
+  CHECK(listed[0]["world_size"] == 2);
+  CHECK(listed[1]["state"] == "complete");
+
+  const Outcome verified = checkpoint_tool({"verify", "--json", directory});
+  CHECK(verified.status == 2);
+  const auto rows = nlohmann::json::parse(verified.out);
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0]["state"] == "whole");
+  CHECK(rows[0]["problems"].empty());
+  CHECK(rows[1]["state"] == "damaged");
+  CHECK_THAT(rows[1]["problems"][0].get<std::string>(),
+             Catch::Contains("config.json: damaged at byte 0 (chunk of 3 bytes): checksum "));
+
+  CHECK(checkpoint_tool({"verify", directory + "/checkpoint-3/"}).status == 0);
+  fs::remove(output.path() / "checkpoint-3" / "latest");
+  const Outcome table = checkpoint_tool({"list", directory});
+  CHECK(table.status == 2);
+  CHECK_THAT(table.out, Catch::Contains("damaged: " + directory + "/checkpoint-3/latest: missing"));
+}
+
+TEST_CASE("Checkpoint tools: prune keeps what verifies", "[e2e]") {
+  const TempDir output;
+  save_three(output.path());
+  const std::string directory = output.path().string();
+  const Outcome outcome = checkpoint_tool({"prune", directory, "--keep", "2", "--json"});
+  CHECK(outcome.status == 0);
+  CHECK(nlohmann::json::parse(outcome.out)["removed"] ==
+        nlohmann::json::array({directory + "/checkpoint-2"}));
+  CHECK(checkpoint_tool({"verify", directory}).status == 0);
+  CHECK_THAT(checkpoint_tool({"prune", directory, "--keep=2"}).out,
+             Catch::StartsWith("nothing removed"));
+}
+
+TEST_CASE("Checkpoint tools: what cannot be done is said", "[e2e]") {
+  const TempDir output;
+  const std::string directory = output.path().string();
+  struct Row {
+    std::vector<std::string> arguments;
+    const char* message;
+  };
+  const std::vector<Row> rows{{{"list", directory}, "holds no checkpoint"},
+                              {{"verify", directory + "/missing"}, "No such file or directory"},
+                              {{"verify", directory + "/checkpoint-1"}, "no such directory"},
+                              {{"prune", directory}, "needs --keep N"},
+                              {{"prune", directory, "--keep", "0"}, "expected a number"},
+                              {{"prune", directory, "--keep"}, "expected a number"},
+                              {{"list", directory, "--keep", "1"}, "--keep goes with prune"},
+                              {{"list"}, "needs a directory"},
+                              {{"list", directory, directory}, "not expected here"},
+                              {{"verfy", directory}, "did you mean verify?"},
+                              {{}, "no such action"}};
+  for (const Row& row : rows) {
+    const Outcome outcome = checkpoint_tool(row.arguments);
+    CAPTURE(row.message, outcome.err);
+    CHECK(outcome.status == 2);
+    CHECK(outcome.err.find(row.message) != std::string::npos);
+  }
+}
+
+}  // namespace dstrain::test

@@ -1,0 +1,195 @@
+// Runs that are cut and gone on with: the same bits as without the cut.
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "tests/e2e/resumable_run.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using Catch::Matchers::Contains;
+using test::results_of;
+using test::ResumableRun;
+
+namespace {
+
+struct Row {
+  ResumableRun run;
+  std::vector<int> cuts;
+};
+
+std::vector<Row> rows() {
+  std::vector<Row> rows;
+  for (int index = 0; index < 16; ++index) {
+    ResumableRun run;
+    run.stage = index % 4;
+    run.bf16 = index / 4 % 2 != 0;
+    run.micro_batch = index / 8 == 0 ? 0 : 3;
+    run.checkpointed_activations = index % 3 == 0;
+    run.ranks = index % 5 == 4 ? 3 : index % 7 == 6 ? 1 : 2;
+    if (run.ranks == 3 && run.micro_batch > 0) run.micro_batch = 2;
+    // Before, at and behind the end of an epoch, which has ten steps.
+    const int first = 1 + index * 5 % 9;
+    rows.push_back({run, {first, std::max(first + 1, 9 + index % 3)}});
+  }
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("Resume: a run cut twice has the bits of one that was not", "[e2e][resume]") {
+  const Row row = GENERATE(from_range(rows()));
+  constexpr int steps = 12;
+  CAPTURE(row.run.ranks, row.run.stage, row.run.bf16, row.run.micro_batch, row.cuts);
+  const test::TempDir folder;
+  const test::TrainRun whole = row.run.train(folder.path() / "whole", steps, {"--save_steps", "0"});
+  REQUIRE(whole.status == 0);
+  REQUIRE(whole.metrics.size() == steps);
+
+  const std::filesystem::path output = folder.path() / "cut";
+  REQUIRE(row.run.train(output, row.cuts[0]).status == 0);
+  const test::TrainRun second = row.run.resume(output, row.cuts[1]);
+  CAPTURE(second.err);
+  REQUIRE(second.status == 0);
+  const test::TrainRun third = row.run.resume(output, steps);
+  REQUIRE(third.status == 0);
+  CHECK(results_of(third) == results_of(whole));
+  CHECK((test::read_bytes(output / "model.safetensors") ==
+         test::read_bytes(folder.path() / "whole/model.safetensors")));
+}
+
+TEST_CASE("Resume: another number of ranks and another stage go on alike", "[e2e][resume]") {
+  const auto [before, after, stage] =
+      GENERATE(table<int, int, int>({{1, 3, 2}, {2, 4, 3}, {3, 1, 0}, {4, 2, 1}}));
+  CAPTURE(before, after, stage);
+  constexpr int steps = 6;
+  const test::TempDir folder;
+  const ResumableRun whole_run{.ranks = before, .stage = 3 - stage};
+  const test::TrainRun whole = whole_run.train(folder.path() / "whole", steps);
+  REQUIRE(whole.status == 0);
+  const std::filesystem::path output = folder.path() / "cut";
+  REQUIRE(whole_run.train(output, 3).status == 0);
+  const ResumableRun changed{.ranks = after, .stage = stage, .micro_batch = 1};
+  const test::TrainRun rest = changed.resume(output, steps);
+  CAPTURE(rest.err);
+  REQUIRE(rest.status == 0);
+  REQUIRE(rest.metrics.size() == steps);
+  for (std::size_t i = 0; i < rest.metrics.size(); ++i) {
+    const double expected = whole.metrics[i].at("loss").get<double>();
+    const double found = rest.metrics[i].at("loss").get<double>();
+    CHECK(std::abs(found - expected) <= 1e-6 * expected);
+    CHECK(rest.metrics[i].at("tokens") == whole.metrics[i].at("tokens"));
+  }
+}
+
+TEST_CASE("Resume: the precision may change", "[e2e][resume]") {
+  const bool to_bf16 = GENERATE(false, true);
+  const test::TempDir folder;
+  ResumableRun run{.stage = 2, .bf16 = !to_bf16};
+  REQUIRE(run.train(folder.path() / "out", 3).status == 0);
+  run.bf16 = to_bf16;
+  const test::TrainRun rest = run.resume(folder.path() / "out", 6);
+  CAPTURE(rest.err);
+  REQUIRE(rest.status == 0);
+  CHECK(rest.metrics.size() == 6);
+}
+
+TEST_CASE("Resume: metrics after the checkpoint are cut and a torn line too", "[e2e][resume]") {
+  const test::TempDir folder;
+  const ResumableRun run{.stage = 1};
+  const std::filesystem::path output = folder.path() / "out";
+  const test::TrainRun whole = run.train(output, 7, {"--save_steps", "4"});
+  REQUIRE(whole.status == 0);
+  std::filesystem::remove_all(output / "checkpoint-7");
+  const std::string lines = test::read_bytes(output / "metrics.jsonl");
+  std::ofstream(output / "metrics.jsonl", std::ios::binary) << lines.substr(0, lines.size() - 9);
+  const test::TrainRun rest = run.resume(output, 7);
+  REQUIRE(rest.status == 0);
+  CHECK(results_of(rest) == results_of(whole));
+}
+
+TEST_CASE("Resume: from a checkpoint of another run or from its directory", "[e2e][resume]") {
+  const test::TempDir folder;
+  const ResumableRun run{.stage = 3};
+  const test::TrainRun whole = run.train(folder.path() / "first", 6, {"--save_steps", "2"});
+  REQUIRE(whole.status == 0);
+  const std::string first = (folder.path() / "first").string();
+  const auto [from, begin] =
+      GENERATE(table<std::string, std::size_t>({{"/checkpoint-2", 2}, {"/checkpoint-4/", 4}}));
+  const test::TrainRun next =
+      run.train(folder.path() / "next", 6, {"--resume_from_checkpoint", first + from});
+  CAPTURE(next.err);
+  REQUIRE(next.status == 0);
+  const std::vector<std::string> expected = results_of(whole);
+  CHECK(results_of(next) ==
+        std::vector(expected.begin() + static_cast<int>(begin), expected.end()));
+  const test::TrainRun newest =
+      run.train(folder.path() / "newest", 7, {"--resume_from_checkpoint", first});
+  CHECK(newest.metrics.size() == 1);
+}
+
+TEST_CASE("Resume: a run whose steps are all taken ends well", "[e2e][resume]") {
+  const test::TempDir folder;
+  const std::filesystem::path output = folder.path() / "out";
+  const ResumableRun run{.stage = 2};
+  const test::TrainRun first = run.train(output, 4);
+  REQUIRE(first.status == 0);
+  const std::string model = test::read_bytes(output / "model.safetensors");
+  std::filesystem::remove(output / "model.safetensors");
+  const test::TrainRun again = run.resume(output, 3);
+  CHECK(again.status == 0);
+  CHECK_THAT(again.out, Contains("step 4 of 3 is taken already"));
+  CHECK((test::read_bytes(output / "model.safetensors") == model));
+  CHECK(results_of(again) == results_of(first));
+}
+
+TEST_CASE("Resume: what cannot go on is refused before a rank starts", "[e2e][resume]") {
+  const test::TempDir folder;
+  const std::filesystem::path output = folder.path() / "out";
+  const ResumableRun run{.stage = 1, .micro_batch = 3};
+  REQUIRE(run.train(output, 2).status == 0);
+  std::filesystem::create_directories(folder.path() / "none");
+  const auto refused = [&](const ResumableRun& changed, const std::string& output_name,
+                           std::vector<std::string> extra, const std::string& message) {
+    const test::TrainRun result = changed.train(folder.path() / output_name, 4, std::move(extra));
+    CAPTURE(result.err);
+    CHECK(result.status == 2);
+    CHECK_THAT(result.err, Contains(message) && !Contains("rank "));
+  };
+  const std::string from = output.string();
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--resume_from_checkpoint", "latest"});
+    return more;
+  };
+  refused(run, "none", with({}), "there is no checkpoint-N in");
+  refused(run, "absent", with({}), "there is no checkpoint-N in");
+  refused(run, "new", {"--resume_from_checkpoint", from + "/checkpoint-3"}, "checkpoint-3");
+  refused(run, "out", {}, "holds checkpoint-2, which would be taken");
+  REQUIRE(run.train(folder.path() / "more", 3, {"--save_steps", "1"}).status == 0);
+  const std::string more = (folder.path() / "more").string();
+  refused(run, "more", {"--resume_from_checkpoint", more + "/checkpoint-1"}, "holds checkpoint-3");
+  refused(run, "out", {"--resume_from_checkpoint", more}, "holds checkpoint-2");
+  refused(run, "out", with({"--seed", "7"}), "seed is 42 in the checkpoint and 7 now");
+  refused(run, "out", with({"--no_shuffle"}), "leave out --no_shuffle");
+  refused(run, "out", with({"--block_size", "16"}), "set --block_size 32");
+  std::string tokens = test::read_bytes(test::golden_folder / "tokens.bin") + std::string(2, '\1');
+  ++tokens[8];  // their number
+  const std::string longer = (folder.path() / "longer.bin").string();
+  std::ofstream(longer, std::ios::binary) << tokens;
+  refused(run, "out", with({"--train_file", longer}), "the training data's size in bytes is");
+  refused(
+      run, "out",
+      with({"--config_overrides", "n_layer=3,n_embd=48,n_head=4,vocab_size=160,n_positions=32"}),
+      "n_layer is 2 in the checkpoint and 3 now");
+  ResumableRun other = run;
+  other.more = {"--global_batch_size", "6", "--resume_from_checkpoint", "latest"};
+  nlohmann::json config = run.config();
+  config.erase("train_batch_size");
+  const test::TrainRun batch = test::run_train(2, config, output, other.arguments(4));
+  CHECK(batch.status == 2);
+  CHECK_THAT(batch.err, Contains("train_batch_size is 12 in the checkpoint and 6 now: set "
+                                 "--gradient_accumulation_steps 2"));
+}

@@ -1,0 +1,105 @@
+// Runs that are asked to stop.
+#include <csignal>
+#include <fstream>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "runtime/checkpoint/catalog.h"
+#include "tests/e2e/resumable_run.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using Catch::Matchers::Contains;
+using test::ResumableRun;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A run without an end and, unless the arguments say so, without checkpoints.
+std::vector<std::string> endless(const ResumableRun& run,
+                                 const fs::path& output,
+                                 const std::vector<std::string>& more = {}) {
+  std::vector<std::string> command{"--num_gpus",
+                                   fmt::format("{}", run.ranks),
+                                   "train",
+                                   "--output_dir",
+                                   output.string(),
+                                   "--logging_steps",
+                                   "1"};
+  const fs::path config = output.string() + ".json";
+  std::ofstream(config) << run.config().dump();
+  command.insert(command.end(), {"--deepspeed", config.string()});
+  for (const std::string& word : run.arguments(1'000'000)) command.push_back(word);
+  command.insert(command.end(), {"--save_steps", "0"});
+  command.insert(command.end(), more.begin(), more.end());
+  return command;
+}
+
+/// The ranks' processes.
+std::vector<pid_t> ranks_of(const test::Launch& launch) {
+  std::vector<pid_t> ranks;
+  for (const pid_t pid : launch.processes()) {
+    const std::string name = test::read_bytes(fmt::format("/proc/{}/comm", pid));
+    if (name == "dstraind\n") ranks.push_back(pid);
+  }
+  return ranks;
+}
+
+}  // namespace
+
+TEST_CASE("Stop: a run that is asked to saves and goes on alike", "[e2e][stop]") {
+  const auto [signal, to_rank] = GENERATE(table<int, bool>(
+      {{SIGTERM, false}, {SIGINT, false}, {SIGUSR1, false}, {SIGTERM, true}, {SIGUSR1, true}}));
+  CAPTURE(signal, to_rank);
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  const ResumableRun run{.ranks = 2, .stage = signal % 4, .bf16 = to_rank};
+  std::int64_t step = 0;
+  {
+    test::Launch launch(endless(run, output),
+                        {.env = {}, .directory = test::golden_folder.string()});
+    REQUIRE(launch.wait_for_output("step 3/"));
+    if (to_rank) {
+      const std::vector<pid_t> ranks = ranks_of(launch);
+      REQUIRE(ranks.size() == 2);
+      ::kill(ranks.back(), signal);
+    } else {
+      launch.signal(signal);
+    }
+    CHECK(launch.wait() == 75);
+    CAPTURE(launch.err());
+    CHECK_THAT(launch.err(), Contains("stopped on request after step") &&
+                                 Contains("--resume_from_checkpoint latest") && !Contains("error"));
+    CHECK(launch.nothing_left());
+    const auto found = checkpoint::list_checkpoints(output);
+    REQUIRE(found.size() == 1);
+    CHECK(checkpoint::verify(found.front().path).empty());
+    step = found.front().step;
+  }
+  const int steps = static_cast<int>(step) + 2;
+  const test::TrainRun rest = run.resume(output, steps);
+  REQUIRE(rest.status == 0);
+  const test::TrainRun whole = run.train(folder.path() / "whole", steps);
+  REQUIRE(whole.status == 0);
+  CHECK(test::results_of(rest) == test::results_of(whole));
+  CHECK((test::read_bytes(output / "model.safetensors") ==
+         test::read_bytes(folder.path() / "whole/model.safetensors")));
+}
+
+TEST_CASE("Stop: a run that went on and is stopped at once has what it began with", "[e2e][stop]") {
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  const ResumableRun run{.ranks = 2, .stage = 3};
+  REQUIRE(run.train(output, 2).status == 0);
+  test::Launch launch(endless(run, output, {"--resume_from_checkpoint", "latest"}),
+                      {.env = {}, .directory = test::golden_folder.string()});
+  REQUIRE(test::eventually([&] { return ranks_of(launch).size() == 2; }));
+  REQUIRE(launch.wait_for_output("step 3/"));
+  launch.signal(SIGTERM);
+  CHECK(launch.wait() == 75);
+  const auto found = checkpoint::list_checkpoints(output);
+  REQUIRE(found.size() == 2);
+  CHECK(found.back().step == 2);
+}

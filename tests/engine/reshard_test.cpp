@@ -1,0 +1,120 @@
+// Saved on N ranks and loaded on M, at any stage: the same tensors.
+#include <map>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/checkpoint/catalog.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/comm/thread/thread_group.h"
+#include "runtime/engine/checkpointer.h"
+#include "runtime/engine/resume.h"
+#include "runtime/model/random_source.h"
+#include "runtime/optim/adamw.h"
+#include "tests/support/ranks.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/toy_gpt2.h"
+#include "tests/zero/device_memory.h"
+#include "zero/resident_states.h"
+#include "zero/sharded_store.h"
+
+using namespace dstrain;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Place {
+  int world = 1;
+  int stage = 0;
+  DType dtype = DType::f32;
+};
+
+/// Loads a store on every rank, by `load(store, communicator, model, rank)`, and saves it.
+template <class Load>
+void load_and_save(const Place& place, const fs::path& output, std::int64_t step, Load&& load) {
+  auto group = comm::make_thread_group(place.world);
+  test::run_ranks(
+      place.world,
+      [&](int rank) {
+        comm::Communicator& communicator = *group[static_cast<std::size_t>(rank)];
+        Stream stream(Stream::Mode::inline_on_caller);
+        const model::Model model = test::toy_gpt2(place.dtype);
+        test::DeviceMemory memory;
+        const zero::FlatLayout layout(model,
+                                      {.world = place.world, .persistence_threshold_numel = 100});
+        const optim::AdamW optimizer(config::AdamSettings{});
+        zero::ResidentStates states(zero::optimizer_runs(layout, place.stage),
+                                    zero::state_count(2, place.dtype), memory.optimizer, stream);
+        zero::ShardedStore store({layout, communicator, memory.of_store(), &optimizer, &states},
+                                 {.stage = place.stage}, stream);
+        load(store, communicator, model, Streams(stream));
+        HostMemory staging;
+        engine::Checkpointer checkpointer({model, store, communicator, communicator, staging,
+                                           [](const std::string&) {
+                                           }},
+                                          {.output = output, .ds_config = "{}", .saved_step = 0},
+                                          stream);
+        engine::TrainerState state;
+        state.global_step = step;
+        checkpointer.begin(state);
+        checkpointer.finish();
+        if (checkpointer.saved_step() != step) fail(ErrorCode::io, "{}", checkpointer.failure());
+      },
+      [&] { group.front()->abort(); });
+}
+
+std::map<std::string, std::vector<float>> tensors_of(const fs::path& directory) {
+  REQUIRE(checkpoint::verify(directory).empty());
+  const checkpoint::Checkpoint checkpoint(directory);
+  std::map<std::string, std::vector<float>> tensors;
+  for (const checkpoint::StateRecord& state : checkpoint.manifest().states) {
+    for (const checkpoint::TensorRecord& tensor : checkpoint.manifest().tensors) {
+      std::vector<float> values(static_cast<std::size_t>(tensor.shape.numel()));
+      checkpoint.read(state.name, tensor.name, 0, values);
+      tensors.emplace(state.name + "." + tensor.name, std::move(values));
+    }
+  }
+  return tensors;
+}
+
+/// Three states that are all different.
+void draw(zero::ShardedStore& store, const model::Model& model, Streams streams) {
+  const model::RandomSource weights(1, model.parameters());
+  const model::RandomSource first(2, model.parameters());
+  const model::RandomSource second(3, model.parameters());
+  const std::vector<const model::ParameterSource*> optimizer{&first, &second};
+  store.load({weights, optimizer}, streams.compute);
+}
+
+}  // namespace
+
+TEST_CASE("Reshard: N ranks to M and stage to stage keep every tensor", "[engine][checkpoint]") {
+  const int before = GENERATE(1, 2, 3, 4);
+  const int stage = GENERATE(0, 1, 2, 3);
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  CAPTURE(before, stage, dtype);
+  const test::TempDir folder;
+  load_and_save(
+      {before, stage, dtype}, folder.path(), 1,
+      [](auto& store, auto&, const auto& model, Streams streams) { draw(store, model, streams); });
+  const auto saved = tensors_of(folder.path() / "checkpoint-1");
+  const model::Model model = test::toy_gpt2(dtype);
+  REQUIRE(saved.size() == model.parameters().size() * (dtype == DType::f32 ? 3 : 4));
+  const model::RandomSource weights(1, model.parameters());
+  for (const model::ParameterSpec& spec : model.parameters()) {
+    std::vector<float> values(static_cast<std::size_t>(spec.shape.numel()));
+    weights.read(spec, 0, values);
+    CHECK((saved.at("fp32." + spec.name) == values));
+  }
+  for (const int after : {1, 2, 3, 4}) {
+    const Place place{after, (stage + before + after) % 4, dtype};
+    CAPTURE(after, place.stage);
+    const std::int64_t step = 1 + after;
+    load_and_save(place, folder.path(), step,
+                  [&](auto& store, auto& communicator, const auto& own, Streams streams) {
+                    engine::resume({folder.path(), {"checkpoint-1"}, false}, engine::TrainerState(),
+                                   {own, store, communicator}, streams);
+                  });
+    CHECK((tensors_of(folder.path() / checkpoint::directory_name(step)) == saved));
+  }
+}
