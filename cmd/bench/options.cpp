@@ -20,6 +20,7 @@ struct Typed {
   Options options;
   std::string overrides;
   std::vector<std::string> sizes{"64KiB", "1MiB", "16MiB", "64MiB"};
+  std::string bytes = "1GiB";
 };
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* summary, Options& options) {
@@ -53,6 +54,11 @@ void declare(CLI::App& app, Typed& typed) {
   adam->add_flag("--cpu_time", options.cpu_time, "likewise; with OMP_NUM_THREADS=1");
   adam->add_option("--numel", options.numel, "parameters (33554432)")
       ->check(CLI::Range(std::int64_t{1}, most / 64));
+  CLI::App* const checkpoint = add_command(
+      app, "checkpoint", "saving and loading a shard, beside plain writing and reading", options);
+  checkpoint->add_option("--bytes", typed.bytes, "of the shard (1GiB)");
+  checkpoint->add_option("--directory", options.directory, "on the disk to be measured (.)")
+      ->check(CLI::ExistingDirectory);
 }
 
 std::vector<Bytes> read_sizes(const std::vector<std::string>& texts, int world_size) {
@@ -70,6 +76,14 @@ std::vector<Bytes> read_sizes(const std::vector<std::string>& texts, int world_s
   return sizes;
 }
 
+Bytes read_shard_bytes(const std::string& text) {
+  const Result<Bytes> size = parse_bytes(text);
+  if (!size.ok()) fail(ErrorCode::usage, "bench checkpoint: --bytes: {}", size.error());
+  const Bytes whole = size.value() / size_of(DType::f32) * size_of(DType::f32);
+  if (whole == 0) fail(ErrorCode::usage, "bench checkpoint: --bytes {}: less than a float", text);
+  return whole;
+}
+
 void check_world(const Options& options, int world_size) {
   if (options.what == Options::What::comm) {
     if (world_size >= 2) return;
@@ -77,18 +91,19 @@ void check_world(const Options& options, int world_size) {
          "bench comm measures between ranks, and there is one: dstrain --num_gpus 2 bench comm");
   }
   if (world_size > 1) {
-    fail(ErrorCode::usage, "bench gemm and bench adam run on one rank; leave --num_gpus out");
+    fail(ErrorCode::usage, "bench gemm, adam and checkpoint run on one rank; leave --num_gpus out");
   }
 }
 
 /// CLI11 would only say that something is missing.
 void check_command(std::span<const std::string> arguments) {
-  constexpr std::array<std::string_view, 3> commands{"gemm", "comm", "adam"};
+  constexpr std::array<std::string_view, 4> commands{"gemm", "comm", "adam", "checkpoint"};
   const std::string word = arguments.empty() ? "" : arguments.front();
   if (std::ranges::find(commands, word) != commands.end()) return;
   const std::string likely = config::suggest(word, commands);
   fail(ErrorCode::usage, "bench {}: {}; see dstrain bench --help", word,
-       likely.empty() ? "say what: gemm, comm or adam" : fmt::format("did you mean {}?", likely));
+       likely.empty() ? "say what: gemm, comm, adam or checkpoint"
+                      : fmt::format("did you mean {}?", likely));
 }
 
 }  // namespace
@@ -107,9 +122,11 @@ Options parse_options(std::span<const std::string> arguments, int world_size) {
   Options& options = typed.options;
   options.what = app.got_subcommand("gemm")   ? Options::What::gemm
                  : app.got_subcommand("comm") ? Options::What::comm
-                                              : Options::What::adam;
+                 : app.got_subcommand("adam") ? Options::What::adam
+                                              : Options::What::checkpoint;
   check_world(options, world_size);
   options.sizes = read_sizes(typed.sizes, world_size);
+  options.bytes = read_shard_bytes(typed.bytes);
   options.model = model::load_gpt2_config(options.model_name);
   model::apply_overrides(options.model, typed.overrides);
   model::check(options.model);

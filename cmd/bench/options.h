@@ -11,7 +11,7 @@ namespace dstrain::bench {
 
 /// What `dstrain bench` is asked for.
 struct Options {
-  enum class What { gemm, comm, adam };
+  enum class What { gemm, comm, adam, checkpoint };
   What what = What::gemm;
   bool json = false;
   int runs = 20;  ///< timed, after one more to warm up
@@ -23,6 +23,9 @@ struct Options {
   bool cpu_time = false;  ///< of comm and adam: time on the processor, not by the clock
   // adam
   std::int64_t numel = std::int64_t{1} << 25;
+  // checkpoint
+  Bytes bytes = gibibyte;
+  std::string directory = ".";
   // comm
   std::vector<Bytes> sizes;  ///< of `whole`, each divisible by the bytes of a float per rank
 };

@@ -13,8 +13,8 @@ using Kind = CommandInfo::Kind;
 constexpr std::array<CommandInfo, 6> commands{{
     {"train", Kind::daemon, "train a model; options: dstrain train --help", nullptr},
     {"generate", Kind::daemon, "write text with a trained model", nullptr},
-    {"bench", Kind::daemon, "what this machine can do and what we reach: gemm, comm, adam",
-     nullptr},
+    {"bench", Kind::daemon,
+     "what this machine can do and what we reach: gemm, comm, adam, checkpoint", nullptr},
     {"checkpoint", Kind::tool, "list, verify or prune the checkpoints of a run",
      checkpoint_command},
     {"config", Kind::tool, "check or show a configuration file", config_command},

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "cmd/bench/adam_bench.h"
+#include "cmd/bench/checkpoint_bench.h"
 #include "cmd/bench/comm_bench.h"
 #include "cmd/bench/gemm_bench.h"
 #include "cmd/dstraind/commands.h"
@@ -21,6 +22,9 @@ int bench_command(std::span<const std::string> arguments) {
       break;
     case bench::Options::What::adam:
       fmt::print("{}", bench::run_adam(options));
+      break;
+    case bench::Options::What::checkpoint:
+      fmt::print("{}", bench::run_checkpoint(options));
       break;
   }
   return status::done;

@@ -164,3 +164,14 @@ TEST_CASE("Bench: help tells the options of all three", "[e2e][bench]") {
     CHECK_THAT(launch.out(), Contains(text));
   }
 }
+
+TEST_CASE("Bench: checkpoint sets saving and loading beside plain files", "[e2e][bench]") {
+  const nlohmann::json json = run_json({"bench", "checkpoint", "--runs", "2", "--bytes", "3MB"});
+  CHECK(json["bytes"] == 3'000'000);
+  REQUIRE(json["results"].size() == 2);
+  for (const nlohmann::json& row : json["results"]) {
+    CHECK(is_summary(row["seconds"]));
+    CHECK(is_summary(row["plain_seconds"]));
+    CHECK(all_positive(row, {"/bytes_per_second", "/plain_bytes_per_second", "/of_plain"}));
+  }
+}

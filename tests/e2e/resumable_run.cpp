@@ -47,7 +47,7 @@ TrainRun ResumableRun::train(const std::filesystem::path& output,
                              std::vector<std::string> extra) const {
   std::vector<std::string> all = arguments(max_steps);
   all.insert(all.end(), extra.begin(), extra.end());
-  return run_train(ranks, config(), output, std::move(all));
+  return run_train(ranks, config(), output, std::move(all), environment);
 }
 
 TrainRun ResumableRun::resume(const std::filesystem::path& output,

@@ -18,6 +18,7 @@ struct ResumableRun {
   int micro_batch = 0;  ///< of a batch of 12; 0: no accumulation
   bool checkpointed_activations = false;
   std::vector<std::string> more{};
+  std::vector<launcher::EnvVar> environment{};
 
   [[nodiscard]] nlohmann::json config() const;
   [[nodiscard]] std::vector<std::string> arguments(int max_steps) const;

@@ -20,7 +20,8 @@ nlohmann::json read_json(const std::filesystem::path& path) {
 TrainRun run_train(int ranks,
                    const nlohmann::json& ds_config,
                    const std::filesystem::path& output,
-                   std::vector<std::string> arguments) {
+                   std::vector<std::string> arguments,
+                   std::vector<launcher::EnvVar> environment) {
   std::vector<std::string> command{"--num_gpus",      std::to_string(ranks),
                                    "train",           "--output_dir",
                                    output.string(),   "--overwrite_output_dir",
@@ -32,7 +33,7 @@ TrainRun run_train(int ranks,
     command.insert(command.end(), {"--deepspeed", file.string()});
   }
   command.insert(command.end(), arguments.begin(), arguments.end());
-  Launch launch(command, {.env = {}, .directory = golden_folder.string()});
+  Launch launch(command, {.env = std::move(environment), .directory = golden_folder.string()});
   TrainRun run;
   run.status = launch.wait();
   run.out = launch.out();

@@ -25,7 +25,8 @@ struct TrainRun {
 TrainRun run_train(int ranks,
                    const nlohmann::json& ds_config,
                    const std::filesystem::path& output,
-                   std::vector<std::string> arguments);
+                   std::vector<std::string> arguments,
+                   std::vector<launcher::EnvVar> environment = {});
 
 nlohmann::json read_json(const std::filesystem::path& path);
 

@@ -1,0 +1,180 @@
+// Preloaded into the programs under test: makes the n-th call of a kind on a file of a checkpoint
+// fail, and writes down which calls there are.
+//
+//   DSTRAIN_FAULT=write:3:28   the third write fails with errno 28; "short": it writes half;
+//                              "kill": the process dies before it
+//   DSTRAIN_FAULT_RANK=1       only on that rank
+//   DSTRAIN_FAULT_LOG=FILE     appends the name of each call, by rank: "1 write"
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace {
+
+struct Fault {
+  std::string call;
+  long number = 0;  ///< from 1; 0: none
+  std::string what;
+};
+
+const Fault& fault() {
+  static const Fault wanted = [] {
+    Fault read;
+    const char* const text = std::getenv("DSTRAIN_FAULT");
+    if (text == nullptr) return read;
+    const std::string all = text;
+    const std::size_t first = all.find(':');
+    const std::size_t second = all.find(':', first + 1);
+    read.call = all.substr(0, first);
+    read.number = std::atol(all.c_str() + first + 1);
+    read.what = all.substr(second + 1);
+    return read;
+  }();
+  return wanted;
+}
+
+template <class Function>
+Function next(Function /*like*/, const char* name) {
+  return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
+}
+
+bool is_rank() {
+  static const bool is = [] {
+    const char* const rank = std::getenv("RANK");
+    const char* const wanted = std::getenv("DSTRAIN_FAULT_RANK");
+    return rank != nullptr && (wanted == nullptr || std::strcmp(rank, wanted) == 0);
+  }();
+  return is;
+}
+
+bool in_checkpoint(const char* path) {
+  return path != nullptr && std::strstr(path, "checkpoint-") != nullptr;
+}
+
+bool in_checkpoint(int fd) {
+  char path[4096] = {};
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  return ::readlink(link.c_str(), path, sizeof(path) - 1) > 0 && in_checkpoint(path);
+}
+
+void write_down(const char* call) {
+  const char* const log = std::getenv("DSTRAIN_FAULT_LOG");
+  if (log == nullptr) return;
+  const std::string line = std::string(std::getenv("RANK")) + " " + call + "\n";
+  const auto real_open = next(&::open, "open");
+  const auto real_write = next(&::write, "write");
+  const int file = real_open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (real_write(file, line.data(), line.size()) < 0) std::perror("fault library");
+  ::close(file);
+}
+
+enum class Outcome { real, failed, cut };
+
+/// What becomes of a call. Sets errno when it fails.
+Outcome outcome(const char* call) {
+  static std::atomic<long> calls{0};
+  write_down(call);
+  if (fault().number == 0 || fault().call != call || ++calls != fault().number) {
+    return Outcome::real;
+  }
+  if (fault().what == "kill") ::raise(SIGKILL);
+  if (fault().what == "short") return Outcome::cut;
+  errno = std::atoi(fault().what.c_str());
+  return Outcome::failed;
+}
+
+/// -1 or what `real` returns.
+template <class Path, class Real>
+int guarded(const char* call, Path path, Real&& real) {
+  if (is_rank() && in_checkpoint(path) && outcome(call) != Outcome::real) return -1;
+  return real();
+}
+
+template <class Real>
+ssize_t guarded_write(int fd, std::size_t size, Real&& real) {
+  if (is_rank() && in_checkpoint(fd)) {
+    const Outcome now = outcome("write");
+    if (now == Outcome::failed) return -1;
+    if (now == Outcome::cut) return real((size + 1) / 2);
+  }
+  return real(size);
+}
+
+template <class Real>
+int guarded_reserve(int fd, Real&& real) {
+  if (is_rank() && in_checkpoint(fd) && outcome("reserve") != Outcome::real) return errno;
+  return real();
+}
+
+mode_t mode_of(int flags, va_list arguments) {
+  return (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
+}
+
+}  // namespace
+
+extern "C" {
+
+#define DSTRAIN_OPEN(name)                                                                 \
+  int name(const char* path, int flags, ...) {                                             \
+    va_list arguments;                                                                     \
+    va_start(arguments, flags);                                                            \
+    const mode_t mode = mode_of(flags, arguments);                                         \
+    va_end(arguments);                                                                     \
+    return guarded("open", path, [=] { return next(&::open, #name)(path, flags, mode); }); \
+  }
+DSTRAIN_OPEN(open)
+DSTRAIN_OPEN(open64)
+
+ssize_t write(int fd, const void* from, std::size_t size) {
+  return guarded_write(fd, size,
+                       [=](std::size_t n) { return next(&::write, "write")(fd, from, n); });
+}
+
+#define DSTRAIN_PWRITE(name)                                                                      \
+  ssize_t name(int fd, const void* from, std::size_t size, off_t at) {                            \
+    return guarded_write(fd, size,                                                                \
+                         [=](std::size_t n) { return next(&::pwrite, #name)(fd, from, n, at); }); \
+  }
+DSTRAIN_PWRITE(pwrite)
+DSTRAIN_PWRITE(pwrite64)
+
+int fsync(int fd) {
+  return guarded("fsync", fd, [=] { return next(&::fsync, "fsync")(fd); });
+}
+
+int fdatasync(int fd) {
+  return guarded("fsync", fd, [=] { return next(&::fdatasync, "fdatasync")(fd); });
+}
+
+#define DSTRAIN_RESERVE(name)                                                                      \
+  int name(int fd, off_t offset, off_t size) {                                                     \
+    return guarded_reserve(fd, [=] { return next(&::posix_fallocate, #name)(fd, offset, size); }); \
+  }
+DSTRAIN_RESERVE(posix_fallocate)
+DSTRAIN_RESERVE(posix_fallocate64)
+
+int mkdir(const char* path, mode_t mode) {
+  return guarded("mkdir", path, [=] { return next(&::mkdir, "mkdir")(path, mode); });
+}
+
+int rename(const char* from, const char* to) {
+  return guarded("rename", from, [=] { return next(&::rename, "rename")(from, to); });
+}
+
+int renameat2(int from_fd, const char* from, int to_fd, const char* to, unsigned flags) {
+  return guarded("rename", from,
+                 [=] { return next(&::renameat2, "renameat2")(from_fd, from, to_fd, to, flags); });
+}
+
+}  // extern "C"

@@ -1,0 +1,36 @@
+#include "tests/fault/saved_steps.h"
+
+#include <cstdlib>
+#include <regex>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/checkpoint/catalog.h"
+
+namespace dstrain::test {
+
+std::vector<std::int64_t> acknowledged_steps(const std::string& out) {
+  static const std::regex saved(R"(saved \S*/checkpoint-(\d+)\n)");
+  std::vector<std::int64_t> steps;
+  for (auto match = std::sregex_iterator(out.begin(), out.end(), saved);
+       match != std::sregex_iterator(); ++match) {
+    steps.push_back(std::stoll((*match)[1]));
+  }
+  return steps;
+}
+
+std::vector<std::int64_t> whole_steps(const std::filesystem::path& output) {
+  std::vector<std::int64_t> steps;
+  for (const checkpoint::Found& found : checkpoint::list_checkpoints(output)) {
+    CHECK(checkpoint::verify(found.path) == std::vector<std::string>());
+    steps.push_back(found.step);
+  }
+  return steps;
+}
+
+int count_from(const char* variable, int otherwise) {
+  const char* const typed = std::getenv(variable);
+  return typed != nullptr ? std::atoi(typed) : otherwise;
+}
+
+}  // namespace dstrain::test
