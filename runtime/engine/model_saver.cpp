@@ -13,7 +13,8 @@ void save_model(const model::Model& model,
                 Streams streams) {
   std::optional<model::HfExport> output;
   if (communicator.rank() == 0) {
-    output.emplace(directory, model.config_json, model.parameters(), model.dtype);
+    output.emplace(directory, model.config_json, model.parameters(),
+                   model::HfExportOptions{.dtype = model.dtype});
   }
   for (std::size_t unit = 0; unit < model.units.size(); ++unit) {
     const auto& specs = model.units[unit]->spec().parameters;
