@@ -18,9 +18,13 @@ std::size_t take_largest_allocation() {
 
 }  // namespace dstrain::test
 
-void* operator new(std::size_t size) {
+void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
   if (size > largest) largest = size;
-  void* const memory = std::malloc(size > 0 ? size : 1);
+  return std::malloc(size > 0 ? size : 1);
+}
+
+void* operator new(std::size_t size) {
+  void* const memory = ::operator new(size, std::nothrow);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
