@@ -1,6 +1,6 @@
 // Stands in for libFuzzer where the compiler has none: replays the corpus in the given folders and
-// then runs mutations of it, the same ones each time. DSTRAIN_FUZZ_RUNS says how many,
-// DSTRAIN_FUZZ_SEED which. What ended the process lies in ./crash-input.
+// then runs mutations of it, the same ones each time. The environment's DSTRAIN_FUZZ_RUNS says how
+// many, DSTRAIN_FUZZ_SEED which. What ended the process lies in ./crash-input.
 #include <algorithm>
 #include <charconv>
 #include <csignal>
@@ -29,7 +29,6 @@ namespace fs = std::filesystem;
 using Bytes = std::vector<std::uint8_t>;
 using Random = std::mt19937_64;
 
-constexpr std::uint64_t runs_by_default = 20'000;
 constexpr std::size_t input_bytes_max = 1 << 16;
 
 std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
@@ -140,7 +139,7 @@ int main(int argc, char** argv) {
   }
   for (const Bytes& input : corpus) run(input);
   Random random(number_from("DSTRAIN_FUZZ_SEED", 1));
-  const std::uint64_t runs = number_from("DSTRAIN_FUZZ_RUNS", runs_by_default);
+  const std::uint64_t runs = number_from("DSTRAIN_FUZZ_RUNS", DSTRAIN_FUZZ_RUNS);
   for (std::uint64_t i = 0; i < runs; ++i) {
     Bytes input = corpus[below(random, corpus.size())];
     for (std::uint64_t changes = 1 + random() % 4; changes > 0; --changes) {
