@@ -15,7 +15,7 @@ namespace dstrain::checkpoint {
 namespace {
 
 constexpr const char* state = "fp32";
-constexpr std::int64_t piece_numel = 4 * chunk_bytes / 4;  // whole chunks, mostly
+constexpr std::int64_t piece_numel = 4 * mebibyte / size_of(DType::f32);
 
 std::vector<model::ParameterSpec> parameters_of(const Manifest& manifest) {
   std::vector<model::ParameterSpec> parameters;
