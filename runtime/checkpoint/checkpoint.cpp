@@ -9,17 +9,12 @@
 #include <vector>
 
 #include "runtime/base/check.h"
-#include "runtime/checkpoint/checked_file.h"
-#include "runtime/checkpoint/chunk_cache.h"
-#include "runtime/checkpoint/manifest_file.h"
-#include "runtime/checkpoint/open_beneath.h"
+#include "runtime/checkpoint/checkpoint_files.h"
 #include "runtime/safetensors/file.h"
 #include "runtime/tensor/bfloat16.h"
 
 namespace dstrain::checkpoint {
 namespace {
-
-constexpr auto chunk_size = static_cast<std::size_t>(chunk_bytes);
 
 /// Widens bf16 values that fill the second half of `values`, in place.
 void widen_in_place(std::span<float> values) {
@@ -40,33 +35,16 @@ struct Checkpoint::Impl {
     std::uint64_t data_offset = 0;
   };
 
-  explicit Impl(std::filesystem::path directory)
-      : path(std::move(directory)),
-        root(open_directory(path)),
-        manifest(read_manifest(root.get(), path)) {
-    for (const TensorRecord& tensor : manifest.tensors) tensors.emplace(tensor.name, &tensor);
-  }
-
-  [[nodiscard]] std::string file_name(const std::string& file) const {
-    return (path / file).string();
-  }
-
-  [[nodiscard]] CheckedFile open(const FileRecord& file) const {
-    return {root.get(), file, file_name(file.path)};
-  }
-
-  [[nodiscard]] const FileRecord& record(const std::string& file) const {
-    const auto found = std::ranges::lower_bound(manifest.files, file, {}, &FileRecord::path);
-    if (found == manifest.files.end() || found->path != file) {
-      fail(ErrorCode::input, "{}: not in the manifest", file_name(file));
+  explicit Impl(std::filesystem::path directory) : files(std::move(directory)) {
+    for (const TensorRecord& tensor : files.manifest().tensors) {
+      tensors.emplace(tensor.name, &tensor);
     }
-    return *found;
   }
 
   [[nodiscard]] const StateRecord& state(std::string_view name) const {
-    const auto found = std::ranges::find(manifest.states, name, &StateRecord::name);
-    if (found == manifest.states.end()) {
-      fail(ErrorCode::input, "{}: has no state '{}'", path.string(), name);
+    const auto found = std::ranges::find(files.manifest().states, name, &StateRecord::name);
+    if (found == files.manifest().states.end()) {
+      fail(ErrorCode::input, "{}: has no state '{}'", files.path().string(), name);
     }
     return *found;
   }
@@ -74,34 +52,9 @@ struct Checkpoint::Impl {
   [[nodiscard]] const TensorRecord& tensor(std::string_view name) const {
     const auto found = tensors.find(name);
     if (found == tensors.end()) {
-      fail(ErrorCode::input, "{}: has no parameter '{}'", path.string(), name);
+      fail(ErrorCode::input, "{}: has no parameter '{}'", files.path().string(), name);
     }
     return *found->second;
-  }
-
-  void read_bytes(const FileRecord& record, std::uint64_t begin, std::span<std::byte> bytes) {
-    const CheckedFile file = open(record);
-    const auto file_number = static_cast<std::size_t>(&record - manifest.files.data());
-    const auto file_size = static_cast<std::size_t>(record.bytes);
-    while (!bytes.empty()) {
-      const std::size_t chunk = begin / chunk_size;
-      const std::size_t at = begin % chunk_size;
-      const std::size_t size = std::min(chunk_size, file_size - chunk * chunk_size);
-      std::size_t done = std::min(bytes.size(), size - at);
-      if (done == size) {  // whole chunks, as many as there are
-        const bool to_the_end = begin + bytes.size() == file_size;
-        done = to_the_end ? bytes.size() : bytes.size() / chunk_size * chunk_size;
-        file.read(chunk, bytes.first(done));
-      } else {
-        const auto load = [&](std::span<std::byte> whole) {
-          file.read(chunk, whole);
-        };
-        const auto cached = cache.get({file_number, chunk}, size, load);
-        std::memcpy(bytes.data(), cached->data() + at, done);
-      }
-      bytes = bytes.subspan(done);
-      begin += done;
-    }
   }
 
   const Shard& shard(const FileRecord& file) {
@@ -123,16 +76,16 @@ struct Checkpoint::Impl {
     std::uint64_t header_bytes = 0;
     const auto file_bytes = static_cast<std::uint64_t>(file.bytes);
     if (file_bytes >= sizeof header_bytes) {
-      read_bytes(file, 0, std::as_writable_bytes(std::span(&header_bytes, 1)));
+      files.read(file, 0, std::as_writable_bytes(std::span(&header_bytes, 1)));
     }
     Shard shard{{}, sizeof header_bytes + header_bytes};
     if (header_bytes > header_bytes_max || shard.data_offset > file_bytes) {
-      fail(ErrorCode::input, "{}: no safetensors file", file_name(file.path));
+      fail(ErrorCode::input, "{}: no safetensors file", files.name_of(file.path));
     }
     std::string header(static_cast<std::size_t>(header_bytes), '\0');
-    read_bytes(file, sizeof header_bytes, std::as_writable_bytes(std::span(header)));
-    for (safetensors::Entry& entry :
-         safetensors::parse_header(header, file_bytes - shard.data_offset, file_name(file.path))) {
+    files.read(file, sizeof header_bytes, std::as_writable_bytes(std::span(header)));
+    for (safetensors::Entry& entry : safetensors::parse_header(
+             header, file_bytes - shard.data_offset, files.name_of(file.path))) {
       std::string name = entry.name;
       shard.entries.emplace(std::move(name), std::move(entry));
     }
@@ -145,7 +98,7 @@ struct Checkpoint::Impl {
                   const Slice& slice,
                   std::int64_t begin,
                   std::span<float> values) {
-    const FileRecord& file = record(manifest.shard_path(state, slice.rank));
+    const FileRecord& file = files.record(files.manifest().shard_path(state, slice.rank));
     const Shard& place = shard(file);
     const std::string name = state.name + "." + tensor.name;
     const auto entry = place.entries.find(name);
@@ -153,29 +106,27 @@ struct Checkpoint::Impl {
     if (entry == place.entries.end() || entry->second.dtype != dtype ||
         entry->second.shape != std::vector{slice.end - slice.begin}) {
       fail(ErrorCode::input, "{}: has no tensor '{}' of {} {}, which the manifest puts there",
-           file_name(file.path), name, slice.end - slice.begin, dtype);
+           files.name_of(file.path), name, slice.end - slice.begin, dtype);
     }
     const auto element = static_cast<std::size_t>(size_of(state.dtype));
     const std::span<std::byte> target = std::as_writable_bytes(values);
-    read_bytes(file,
+    files.read(file,
                place.data_offset + entry->second.begin +
                    static_cast<std::uint64_t>(begin - slice.begin) * element,
                target.last(values.size() * element));
     if (state.dtype == DType::bf16) widen_in_place(values);
   }
 
-  std::filesystem::path path;
-  UniqueFd root;
-  Manifest manifest;
+  CheckpointFiles files;
   std::unordered_map<std::string_view, const TensorRecord*> tensors;
-  ChunkCache cache;
   std::mutex shards_mutex;
   std::map<std::string, Shard> shards;  ///< that were read from; nodes stay where they are
 };
 
 Checkpoint::Checkpoint(std::filesystem::path directory)
     : impl_(std::make_unique<Impl>(std::move(directory))) {
-  for (const FileRecord& file : impl_->manifest.files) const CheckedFile there = impl_->open(file);
+  for (const FileRecord& file : impl_->files.manifest().files)
+    const CheckedFile there = impl_->files.open(file);
 }
 
 Checkpoint::Checkpoint(Checkpoint&&) noexcept = default;
@@ -183,21 +134,21 @@ Checkpoint& Checkpoint::operator=(Checkpoint&&) noexcept = default;
 Checkpoint::~Checkpoint() = default;
 
 const std::filesystem::path& Checkpoint::path() const {
-  return impl_->path;
+  return impl_->files.path();
 }
 
 const Manifest& Checkpoint::manifest() const {
-  return impl_->manifest;
+  return impl_->files.manifest();
 }
 
 bool Checkpoint::has_state(std::string_view state) const {
-  return std::ranges::find(impl_->manifest.states, state, &StateRecord::name) !=
-         impl_->manifest.states.end();
+  return std::ranges::find(impl_->files.manifest().states, state, &StateRecord::name) !=
+         impl_->files.manifest().states.end();
 }
 
 std::string Checkpoint::read_text(const std::string& file) const {
-  const FileRecord& record = impl_->record(file);
-  const CheckedFile opened = impl_->open(record);
+  const FileRecord& record = impl_->files.record(file);
+  const CheckedFile opened = impl_->files.open(record);
   std::string text(static_cast<std::size_t>(record.bytes), '\0');
   opened.read(0, std::as_writable_bytes(std::span(text)));
   return text;
@@ -222,7 +173,7 @@ void Checkpoint::read(std::string_view state,
 }
 
 void Checkpoint::verify_file(const FileRecord& file) const {
-  impl_->open(file).verify();
+  impl_->files.open(file).verify();
 }
 
 }  // namespace dstrain::checkpoint

@@ -1,5 +1,12 @@
+#include <array>
+#include <cerrno>
+#include <cstddef>
 #include <fstream>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,6 +45,19 @@ bool holds(const fs::path& directory, const SavedModel& model) {
   std::vector<float> values(10);
   Checkpoint(directory).read("exp_avg", "h.0.weight", 0, values);
   return verify(directory).empty() && values == values_of(model, "exp_avg", "h.0.weight");
+}
+
+/// From now on this process is on a file system that cannot exchange names, as NFS.
+void forbid_exchanges() {
+  std::array filter{
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_renameat2, 0, 1),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{filter.size(), filter.data()};
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) fail_errno(errno, "seccomp");
 }
 
 /// The owner that a process had which has ended since.
@@ -98,6 +118,26 @@ TEST_CASE("PendingCheckpoint: takes the place of one of the same step", "[checkp
     CHECK(holds(output.path() / "checkpoint-12", tiny_model(2)));
   }
   CHECK(names_in(output.path()) == std::vector<std::string>{"checkpoint-12"});
+}
+
+TEST_CASE("PendingCheckpoint: takes a place where names cannot be exchanged", "[checkpoint]") {
+  const TempDir output;
+  save(output.path(), tiny_model(1));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      forbid_exchanges();
+      save(output.path(), tiny_model(2));
+      ::_exit(0);
+    } catch (const std::exception&) {
+      ::_exit(1);
+    }
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  CHECK(status == 0);
+  CHECK(names_in(output.path()) == std::vector<std::string>{"checkpoint-12"});
+  CHECK(holds(output.path() / "checkpoint-12", tiny_model(2)));
 }
 
 TEST_CASE("PendingCheckpoint: takes the place of what is no checkpoint", "[checkpoint]") {

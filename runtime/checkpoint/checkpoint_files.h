@@ -1,0 +1,39 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "runtime/base/unique_fd.h"
+#include "runtime/checkpoint/checked_file.h"
+#include "runtime/checkpoint/chunk_cache.h"
+#include "runtime/checkpoint/manifest.h"
+
+namespace dstrain::checkpoint {
+
+/// The files of one checkpoint by their names, and any range of their bytes, checked. Stays with
+/// its directory when that is renamed. Safe from several threads.
+class CheckpointFiles {
+ public:
+  /// Reads and checks the manifest. Throws Error{input}.
+  explicit CheckpointFiles(std::filesystem::path directory);
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] const Manifest& manifest() const { return manifest_; }
+  /// How messages name a file.
+  [[nodiscard]] std::string name_of(const std::string& file) const;
+  /// Throws Error{input} when the manifest does not list it.
+  [[nodiscard]] const FileRecord& record(const std::string& file) const;
+  /// `file` is one of the manifest's. Throws Error{input} when it is not there in its size.
+  [[nodiscard]] CheckedFile open(const FileRecord& file) const;
+  /// Bytes from `begin` on, from no more than the chunks that hold them. Throws Error{input}.
+  void read(const FileRecord& file, std::uint64_t begin, std::span<std::byte> bytes) const;
+
+ private:
+  std::filesystem::path path_;
+  UniqueFd root_;
+  Manifest manifest_;
+  mutable ChunkCache cache_;
+};
+
+}  // namespace dstrain::checkpoint
