@@ -22,6 +22,13 @@ constexpr std::string_view usage =
     "dstrain checkpoint prune DIR --keep N [--json]\n"
     "    Removes all but the N newest that verify. Never the newest that verifies; and nothing\n"
     "    while fewer than N do.\n"
+    "dstrain checkpoint export DIR OUT [--dtype fp32|bf16|fp16] [--max_shard_size SIZE]\n"
+    "    Writes the model as the Hugging Face directory OUT, rounded to the nearest values of the\n"
+    "    type; a model that is there is replaced. DIR: one checkpoint, or an output directory, of\n"
+    "    which the newest that verifies is taken. What takes more than SIZE (5GB, 500MB, 2GiB, or\n"
+    "    bytes; 5GB unless given) gets shards of at most that and an index.\n"
+    "dstrain zero_to_fp32 DIR OUT ...\n"
+    "    The same as export.\n"
     "Exit status 2 when a checkpoint is damaged or there is none.\n";
 
 struct Action {
@@ -29,8 +36,10 @@ struct Action {
   int (*run)(std::span<const std::string> arguments);
 };
 
-constexpr std::array<Action, 3> actions{
-    {{"list", checkpoint_list}, {"verify", checkpoint_verify}, {"prune", checkpoint_prune}}};
+constexpr std::array<Action, 4> actions{{{"list", checkpoint_list},
+                                         {"verify", checkpoint_verify},
+                                         {"prune", checkpoint_prune},
+                                         {"export", checkpoint_export}}};
 
 }  // namespace
 
@@ -48,6 +57,12 @@ int checkpoint_command(std::span<const std::string> arguments) {
        likely.empty() ? fmt::format("there are {}", fmt::join(names, ", "))
                       : fmt::format("did you mean {}?", likely),
        usage);
+}
+
+int zero_to_fp32_command(std::span<const std::string> arguments) {
+  std::vector<std::string> same{"export"};
+  same.insert(same.end(), arguments.begin(), arguments.end());
+  return checkpoint_command(same);
 }
 
 }  // namespace dstrain::cmd

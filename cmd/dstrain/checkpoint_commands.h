@@ -16,6 +16,7 @@ namespace dstrain::cmd {
 int checkpoint_list(std::span<const std::string> arguments);
 int checkpoint_verify(std::span<const std::string> arguments);
 int checkpoint_prune(std::span<const std::string> arguments);
+int checkpoint_export(std::span<const std::string> arguments);
 
 /// What list, verify and prune are asked.
 struct CheckpointRequest {

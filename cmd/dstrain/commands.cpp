@@ -10,20 +10,21 @@ namespace {
 
 using Kind = CommandInfo::Kind;
 
-constexpr std::array<CommandInfo, 6> commands{{
+constexpr std::array<CommandInfo, 7> commands{{
     {"train", Kind::daemon, "train a model; options: dstrain train --help", nullptr},
     {"generate", Kind::daemon, "write text with a trained model", nullptr},
     {"bench", Kind::daemon,
      "what this machine can do and what we reach: gemm, comm, adam, checkpoint", nullptr},
-    {"checkpoint", Kind::tool, "list, verify or prune the checkpoints of a run",
+    {"checkpoint", Kind::tool, "list, verify, prune or export the checkpoints of a run",
      checkpoint_command},
+    {"zero_to_fp32", Kind::tool, "another name of checkpoint export", zero_to_fp32_command},
     {"config", Kind::tool, "check or show a configuration file", config_command},
     {"agent", Kind::tool, "", agent_command},
 }};
 
 /// Commands that will come: their names are no program's.
-constexpr std::array<std::string_view, 9> unbuilt{
-    "estimate", "plan", "zero_to_fp32", "evaluate", "tokenize", "doctor", "status", "save", "stop"};
+constexpr std::array<std::string_view, 8> unbuilt{"estimate", "plan",   "evaluate", "tokenize",
+                                                  "doctor",   "status", "save",     "stop"};
 
 }  // namespace
 

@@ -9,8 +9,11 @@ namespace dstrain::cmd {
 /// `dstrain agent`: see launcher/agent.h.
 int agent_command(std::span<const std::string> arguments);
 
-/// `dstrain checkpoint list|verify|prune DIR ...`.
+/// `dstrain checkpoint list|verify|prune|export DIR ...`.
 int checkpoint_command(std::span<const std::string> arguments);
+
+/// `dstrain zero_to_fp32 DIR OUT ...`: checkpoint export.
+int zero_to_fp32_command(std::span<const std::string> arguments);
 
 /// `dstrain config check|show FILE ...`.
 int config_command(std::span<const std::string> arguments);

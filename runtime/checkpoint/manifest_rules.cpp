@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <string_view>
 #include <unordered_set>
 
@@ -51,7 +52,7 @@ std::string check_states(const std::vector<StateRecord>& states) {
 /// Slices must tile the tensor, with no more than one of a rank.
 class TensorRules {
  public:
-  explicit TensorRules(int world_size) : owned_(static_cast<std::size_t>(world_size), 0) {}
+  explicit TensorRules(int world_size) : world_size_(world_size) {}
 
   std::string check(const TensorRecord& tensor) {
     if (!is_name(tensor.name)) return fmt::format("'{}' is no name of a tensor", tensor.name);
@@ -76,26 +77,29 @@ class TensorRules {
                        numel);
   }
 
-  [[nodiscard]] bool writes(std::size_t rank) const { return owned_[rank] != 0; }
+  /// The last tensor, from 1, that a rank has a slice of. However many ranks a manifest claims, no
+  /// others are kept.
+  [[nodiscard]] const std::map<int, std::size_t>& owned() const { return owned_; }
 
  private:
   std::string check(const Slice& slice, std::int64_t next) {
-    if (slice.rank < 0 || static_cast<std::size_t>(slice.rank) >= owned_.size()) {
-      return fmt::format("a slice is of rank {} of {}", slice.rank, owned_.size());
+    if (slice.rank < 0 || slice.rank >= world_size_) {
+      return fmt::format("a slice is of rank {} of {}", slice.rank, world_size_);
     }
     if (slice.begin != next || slice.end <= slice.begin) {
       return fmt::format("a slice is [{}, {}), but the next element is {}", slice.begin, slice.end,
                          next);
     }
-    std::size_t& owned = owned_[static_cast<std::size_t>(slice.rank)];
+    std::size_t& owned = owned_[slice.rank];
     if (owned == number_) return fmt::format("rank {} has two slices", slice.rank);
     owned = number_;
     return {};
   }
 
+  int world_size_;
   std::unordered_set<std::string_view> names_;
-  std::size_t number_ = 0;          ///< of the tensor, from 1
-  std::vector<std::size_t> owned_;  ///< by rank: the last tensor that it has a slice of
+  std::size_t number_ = 0;  ///< of the tensor, from 1
+  std::map<int, std::size_t> owned_;
 };
 
 std::string check_file(const FileRecord& file) {
@@ -138,8 +142,7 @@ std::string broken_rule(const Manifest& manifest) {
   for (const TensorRecord& tensor : manifest.tensors) {
     if (std::string problem = tensors.check(tensor); !problem.empty()) return problem;
   }
-  for (int rank = 0; rank < manifest.world_size; ++rank) {
-    if (!tensors.writes(static_cast<std::size_t>(rank))) continue;
+  for (const auto& [rank, last] : tensors.owned()) {
     for (const StateRecord& state : manifest.states) {
       const std::string shard = manifest.shard_path(state, rank);
       if (!std::ranges::binary_search(manifest.files, shard, {}, &FileRecord::path)) {

@@ -12,7 +12,10 @@ namespace {
 class Output {
  public:
   Output(const model::Model& model, const std::filesystem::path& directory) {
-    attempt([&] { file_.emplace(directory, model.config_json, model.parameters(), model.dtype); });
+    attempt([&] {
+      file_.emplace(directory, model.config_json, model.parameters(),
+                    model::HfExportOptions{.dtype = model.dtype});
+    });
   }
   void write(const model::ParameterSpec& spec, TensorView values) {
     attempt([&] { file_->write(spec, values); });

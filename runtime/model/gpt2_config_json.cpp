@@ -5,6 +5,7 @@
 #include "runtime/base/error.h"
 #include "runtime/model/gpt2_config.h"
 #include "runtime/model/gpt2_config_fields.h"
+#include "runtime/model/hf_names.h"
 #include "runtime/model/json_text.h"
 
 namespace dstrain::model {
@@ -119,7 +120,7 @@ std::string to_json(const Gpt2Config& config, DType dtype) {
                                   {"model_type", "gpt2"},
                                   {"activation_function", "gelu_new"},
                                   {"tie_word_embeddings", true},
-                                  {"torch_dtype", dtype == DType::bf16 ? "bfloat16" : "float32"}};
+                                  {"torch_dtype", torch_dtype_name(dtype)}};
   for (const SizeField& field : size_fields) document[field.name] = config.*field.member;
   if (config.n_inner == 4 * config.n_embd) document["n_inner"] = nullptr;
   document["n_ctx"] = config.n_positions;

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <map>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -14,21 +13,15 @@
 #include <unistd.h>
 
 #include <climits>
-#include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
-#include "runtime/model/json_text.h"
+#include "runtime/model/hf_index.h"
 
 namespace dstrain::model {
 namespace {
 
 constexpr Bytes index_bytes_max = 64 * mebibyte;
-
-bool is_plain_name(std::string_view name) {
-  return !name.empty() && name.front() != '.' && name.find('/') == std::string_view::npos &&
-         name.find('\0') == std::string_view::npos;
-}
 
 /// The target of a link as Hugging Face's download cache makes them, or nothing.
 std::string cache_target(int directory, const std::string& name) {
@@ -60,29 +53,10 @@ UniqueFd open_beneath(int directory, const std::string& name, const std::string&
   return fd;
 }
 
-/// Tensor name -> shard, as the index gives it.
-std::map<std::string, std::string> read_index(const std::string& path) {
-  const nlohmann::json index = parse_json_object(read_text_file(path, index_bytes_max), path);
-  const auto weights = index.find("weight_map");
-  if (weights == index.end() || !weights->is_object() || weights->empty()) {
-    fail(ErrorCode::input, "{}: has no weight_map of tensors to files", path);
-  }
-  std::map<std::string, std::string> shard_of;
-  for (const auto& [tensor, value] : weights->items()) {
-    if (!value.is_string() || !is_plain_name(value.get_ref<const std::string&>())) {
-      fail(ErrorCode::input,
-           "{}: weight_map['{}'] is {}; it must be the plain name of a file beside the index", path,
-           tensor, value.dump());
-    }
-    shard_of.emplace(tensor, value.get<std::string>());
-  }
-  return shard_of;
-}
-
 /// Every tensor of the shard is where the index has it, and none that it has there is missing.
 void check_shard(const safetensors::File& file,
                  const std::string& shard,
-                 const std::map<std::string, std::string>& shard_of) {
+                 const ShardMap& shard_of) {
   std::unordered_set<std::string_view> present;
   for (const safetensors::Entry& entry : file.entries()) {
     const auto found = shard_of.find(entry.name);
@@ -101,11 +75,12 @@ void check_shard(const safetensors::File& file,
 }
 
 std::vector<safetensors::File> open_shards(int directory, const std::filesystem::path& root) {
-  const auto shard_of = read_index((root / "model.safetensors.index.json").string());
-  std::map<std::string, bool> opened;
+  const std::string index = (root / hf_index_file).string();
+  const ShardMap shard_of = parse_hf_index(read_text_file(index, index_bytes_max), index);
+  std::unordered_set<std::string> opened;
   std::vector<safetensors::File> files;
   for (const auto& [tensor, shard] : shard_of) {
-    if (!opened.emplace(shard, true).second) continue;
+    if (!opened.insert(shard).second) continue;
     const std::string path = (root / shard).string();
     UniqueFd fd = open_beneath(directory, shard, path);
     if (!fd) fail(ErrorCode::input, "{}: no such file, but the index names it", path);
@@ -147,7 +122,7 @@ std::vector<safetensors::File> open_hf_directory(const std::string& directory) {
     files.emplace_back(std::move(file), single);
     return files;
   }
-  if (std::filesystem::exists(root / "model.safetensors.index.json")) {
+  if (std::filesystem::exists(root / hf_index_file)) {
     return open_shards(fd.get(), root);
   }
   fail_without_weights(root);

@@ -1,14 +1,29 @@
 #include "runtime/model/hf_export.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
 #include "runtime/base/error.h"
+#include "runtime/base/fd_io.h"
 #include "runtime/base/file.h"
+#include "runtime/model/hf_names.h"
+#include "runtime/model/json_text.h"
 
 namespace dstrain::model {
 namespace {
+
+using safetensors::TensorInfo;
+
+constexpr const char* single_file = "model.safetensors";
+constexpr const char* config_file = "config.json";
 
 std::filesystem::path created(const std::filesystem::path& directory) {
   std::error_code error;
@@ -17,37 +32,140 @@ std::filesystem::path created(const std::filesystem::path& directory) {
   return directory;
 }
 
-std::string file_name(const ParameterSpec& spec) {
-  return "transformer." + spec.name;
+/// Held while one export writes, and let go when its process ends, however. Where a file system
+/// knows no such lock there is none.
+UniqueFd locked(const std::filesystem::path& directory) {
+  UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) fail_errno(errno, "open " + directory.string());
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    fail(ErrorCode::io, "{}: another process is writing a model there", directory.string());
+  }
+  return fd;
+}
+
+std::string with_torch_dtype(std::string_view config_json, DType dtype) {
+  parse_json_object(config_json, config_file);
+  auto document = nlohmann::ordered_json::parse(config_json);
+  document["torch_dtype"] = torch_dtype_name(dtype);
+  return document.dump(2) + "\n";
+}
+
+std::string tensor_name(const ParameterSpec& spec) {
+  return std::string(hf_prefix) + spec.name;
 }
 
 /// In the order of their names, as Hugging Face's own files.
-std::vector<safetensors::TensorInfo> tensors_of(std::span<const ParameterSpec> parameters,
-                                                DType dtype) {
-  std::vector<safetensors::TensorInfo> tensors;
-  for (const ParameterSpec& spec : parameters)
-    tensors.push_back({file_name(spec), dtype, spec.shape});
-  std::ranges::sort(tensors, {}, &safetensors::TensorInfo::name);
+std::vector<TensorInfo> tensors_of(std::span<const ParameterSpec> parameters, DType dtype) {
+  std::vector<TensorInfo> tensors;
+  for (const ParameterSpec& spec : parameters) {
+    tensors.push_back({tensor_name(spec), dtype, spec.shape});
+  }
+  std::ranges::sort(tensors, {}, &TensorInfo::name);
   return tensors;
+}
+
+Bytes bytes_of(const TensorInfo& tensor) {
+  return tensor.shape.numel() * size_of(tensor.dtype);
+}
+
+/// Consecutive runs, each as long as it fits.
+std::vector<std::span<const TensorInfo>> cut(std::span<const TensorInfo> tensors, Bytes bytes_max) {
+  std::vector<std::span<const TensorInfo>> shards;
+  std::size_t begin = 0;
+  Bytes bytes = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (i > begin && bytes_of(tensors[i]) > bytes_max - bytes) {
+      shards.push_back(tensors.subspan(begin, i - begin));
+      begin = i;
+      bytes = 0;
+    }
+    bytes += bytes_of(tensors[i]);
+  }
+  shards.push_back(tensors.subspan(begin));
+  return shards;
+}
+
+/// Names that no file there has yet, unless it is the one file that is renamed over.
+std::vector<std::string> file_names(const std::filesystem::path& directory, std::size_t shards) {
+  if (shards == 1) return {single_file};
+  const auto named = [shards](int digits) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < shards; ++i) names.push_back(hf_shard_name(i, shards, digits));
+    return names;
+  };
+  const auto taken = [&](const std::string& name) {
+    return std::filesystem::exists(directory / name);
+  };
+  int digits = 5;
+  while (std::ranges::any_of(named(digits), taken)) ++digits;
+  return named(digits);
+}
+
+bool is_temporary(std::string_view name) {
+  constexpr std::string_view ending = ".tmp";
+  if (!name.ends_with(ending)) return false;
+  name.remove_suffix(ending.size());
+  return name == single_file || name == config_file || name == hf_index_file ||
+         is_hf_shard_name(name);
+}
+
+void remove_file(const std::filesystem::path& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail_errno(errno, "remove " + path.string());
+}
+
+template <class Predicate>
+void remove_files(const std::filesystem::path& directory, Predicate&& unwanted) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& item : std::filesystem::directory_iterator(directory)) {
+    if (unwanted(item.path().filename().string())) paths.push_back(item.path());
+  }
+  for (const std::filesystem::path& path : paths) remove_file(path);
 }
 
 }  // namespace
 
 HfExport::HfExport(const std::filesystem::path& directory,
-                   std::string config_json,
+                   std::string_view config_json,
                    std::span<const ParameterSpec> parameters,
-                   DType dtype)
+                   HfExportOptions options)
     : directory_(created(directory)),
-      config_json_(std::move(config_json)),
-      weights_(directory_ / "model.safetensors", tensors_of(parameters, dtype)) {}
+      lock_(locked(directory_)),
+      config_json_(with_torch_dtype(config_json, options.dtype)) {
+  remove_files(directory_, is_temporary);
+  const std::vector<TensorInfo> tensors = tensors_of(parameters, options.dtype);
+  const auto shards = cut(tensors, options.shard_bytes_max);
+  const std::vector<std::string> names = file_names(directory_, shards.size());
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    for (const TensorInfo& tensor : shards[i]) {
+      file_of_.emplace(tensor.name, names[i]);
+      data_bytes_ += bytes_of(tensor);
+    }
+    writers_.emplace(names[i],
+                     std::make_unique<safetensors::Writer>(directory_ / names[i], shards[i]));
+  }
+}
 
 void HfExport::write(const ParameterSpec& spec, TensorView values) {
-  weights_.write(file_name(spec), values);
+  const auto found = file_of_.find(tensor_name(spec));
+  DSTRAIN_CHECK(found != file_of_.end(), "no parameter named {}", spec.name);
+  writers_.at(found->second)->write(found->first, values);
 }
 
 void HfExport::finish() {
-  weights_.finish();
-  write_text_file(directory_ / "config.json", config_json_);
+  for (const auto& [name, writer] : writers_) writer->flush();
+  for (const auto& [name, writer] : writers_) writer->finish();
+  const bool sharded = writers_.size() > 1;
+  if (sharded) {
+    write_text_file(directory_ / hf_index_file, hf_index_text(file_of_, data_bytes_));
+    flush_directory(directory_);
+    remove_file(directory_ / single_file);
+  }
+  write_text_file(directory_ / config_file, config_json_);
+  remove_files(directory_, [&](const std::string& name) {
+    return (name == hf_index_file && !sharded) ||
+           (is_hf_shard_name(name) && !writers_.contains(name));
+  });
+  flush_directory(directory_);
 }
 
 }  // namespace dstrain::model

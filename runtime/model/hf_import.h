@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "runtime/model/parameter_source.h"
@@ -13,8 +14,8 @@
 namespace dstrain::model {
 
 /// Parameters from a Hugging Face GPT-2 directory (see hf_directory.h), read range by range: no
-/// tensor is ever whole in memory. Names may carry "transformer."; attention mask buffers and the
-/// tied lm_head.weight are ignored.
+/// tensor is ever whole in memory. Names may carry "transformer."; attention mask buffers are
+/// ignored. An lm_head.weight must be the wte.weight that the head is tied to.
 class HfWeights final : public ParameterSource {
  public:
   /// Checks that the files hold exactly `parameters`, in the right shapes and in a float dtype.
@@ -23,6 +24,8 @@ class HfWeights final : public ParameterSource {
 
   /// bf16 when all parameters are stored so, else f32: the smaller type that loses nothing.
   [[nodiscard]] DType dtype() const;
+  /// Reads no more than the range; of wte.weight also that of an lm_head.weight, and throws
+  /// Error{input} when they differ.
   void read(const ParameterSpec& spec, std::int64_t begin, std::span<float> values) const override;
 
  private:
@@ -35,6 +38,14 @@ class HfWeights final : public ParameterSource {
     return files_[place.file].entries()[place.entry];
   }
 
+  void find_tensors(const std::unordered_set<std::string_view>& wanted,
+                    std::vector<std::string>& problems);
+  void check_stored(const std::string& name,
+                    const Shape& shape,
+                    std::vector<std::string>& problems) const;
+  void check_head(std::int64_t begin, std::span<const float> embedding) const;
+
+  std::string directory_;
   std::vector<safetensors::File> files_;
   std::unordered_map<std::string, Place> places_;  ///< by name without prefix
 };

@@ -7,17 +7,33 @@
 
 namespace dstrain::safetensors {
 
+namespace {
+
+const char* word_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return "F32";
+    case DType::bf16:
+      return "BF16";
+    case DType::f16:
+      return "F16";
+    default:
+      DSTRAIN_CHECK(false, "no safetensors of dtype {}", static_cast<int>(dtype));
+  }
+}
+
+}  // namespace
+
 Layout lay_out(std::span<const TensorInfo> tensors) {
   nlohmann::ordered_json header{{"__metadata__", {{"format", "pt"}}}};
   Layout layout;
   for (const auto& [name, dtype, shape] : tensors) {
-    DSTRAIN_CHECK(dtype == DType::f32 || dtype == DType::bf16, "dtype {}", static_cast<int>(dtype));
     DSTRAIN_CHECK(!header.contains(name), "two tensors are named {}", name);
     const std::uint64_t begin = layout.bytes;
     layout.bytes += static_cast<std::uint64_t>(shape.numel() * size_of(dtype));
     layout.offsets.push_back(begin);
     const auto extents = shape.extents();
-    header[name] = {{"dtype", dtype == DType::bf16 ? "BF16" : "F32"},
+    header[name] = {{"dtype", word_of(dtype)},
                     {"shape", std::vector<std::int64_t>(extents.begin(), extents.end())},
                     {"data_offsets", {begin, layout.bytes}}};
   }

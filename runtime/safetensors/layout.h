@@ -9,7 +9,7 @@
 
 namespace dstrain::safetensors {
 
-/// A tensor to be written: f32 or bf16.
+/// A tensor to be written: f32, bf16 or f16.
 struct TensorInfo {
   std::string name;
   DType dtype = DType::f32;

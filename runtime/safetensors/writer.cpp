@@ -48,11 +48,15 @@ void Writer::write(const std::string& name, TensorView values) {
   place.offset += bytes.size();
 }
 
-void Writer::finish() {
+void Writer::flush() {
   for (const auto& [name, place] : progress_) {
     DSTRAIN_CHECK(place.offset == place.end, "{} lacks {} bytes", name, place.end - place.offset);
   }
   flush_file(fd_.get(), temporary_.string());
+}
+
+void Writer::finish() {
+  flush();
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     fail_errno(errno, "rename to " + path_.string());
   }

@@ -28,7 +28,11 @@ class Writer {
   /// in any order.
   void write(const std::string& name, TensorView values);
 
-  /// Checks that every tensor is complete, flushes and renames. Call once, last.
+  /// Checks that every tensor is complete and flushes; the file has not its name yet. For those
+  /// who finish several files together; finish() does it too.
+  void flush();
+
+  /// Flushes and renames. Call once, last.
   void finish();
 
  private:

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/train_run.h"
+#include "tests/support/strict_safetensors.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -90,6 +91,7 @@ TEST_CASE("train: the stages leave the same model file", "[e2e][golden]") {
   const std::size_t data_bytes = 65'856 * (bf16 ? 2 : 4);
   CHECK(reference.size() > data_bytes);
   CHECK(reference.size() < data_bytes + 8192);
+  CHECK(test::safetensors_faults(weights).empty());
   for (const int stage : {1, 2, 3}) {
     REQUIRE(run_case(golden, {2, stage, bf16}, folder).status == 0);
     CHECK((test::read_bytes(weights) == reference));

@@ -8,6 +8,7 @@
 #include "runtime/model/gpt2_config.h"
 #include "runtime/model/hf_import.h"
 #include "tests/safetensors/files.h"
+#include "tests/support/strict_safetensors.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -21,7 +22,7 @@ TEST_CASE("HfExport: what is exported can be imported", "[model][hf]") {
   const TempDir directory;
   const auto output = directory.path() / "a" / "model";
   const std::string config = model::to_json(model::gpt2_preset("gpt2"));
-  model::HfExport writer(output, config, specs, DType::f32);
+  model::HfExport writer(output, config, specs, {});
   std::vector<float> wte{1, 2, 3, 4, 5, 6};
   std::vector<float> bias{7, 8};
   writer.write(specs[0], flat(wte).part(0, {3}));
@@ -41,16 +42,17 @@ TEST_CASE("HfExport: what is exported can be imported", "[model][hf]") {
 
 TEST_CASE("HfExport: bf16 values keep their bits", "[model][hf]") {
   const TempDir directory;
-  const std::string config = model::to_json(model::gpt2_preset("gpt2"), DType::bf16);
-  CHECK_THAT(config, Catch::Contains("\"torch_dtype\": \"bfloat16\""));
+  const std::string config = model::to_json(model::gpt2_preset("gpt2"));
   std::vector<float> wte{1, -2, 0.5F, 0x1.02p-120F, -0.0F, 0x1.FEp127F};  // all exact in bf16
   std::vector<BFloat16> wte_16(wte.size());
   std::vector<BFloat16> bias(2, to_bfloat16(3));
   std::transform(wte.begin(), wte.end(), wte_16.begin(), to_bfloat16);
-  model::HfExport writer(directory.path(), config, specs, DType::bf16);
+  model::HfExport writer(directory.path(), config, specs, {DType::bf16});
   writer.write(specs[1], flat(bias));
   writer.write(specs[0], flat(wte_16));
   writer.finish();
+  CHECK_THAT(read_text_file(directory.path() / "config.json", mebibyte),
+             Catch::Contains("\"torch_dtype\": \"bfloat16\""));
   const auto file = open_safetensors(directory.path() / "model.safetensors");
   CHECK(file.entries().at(0).dtype == "BF16");
   CHECK(file.entries().at(1).end == 16);
@@ -66,7 +68,7 @@ TEST_CASE("HfExport: an unfinished export leaves the old model", "[model][hf]") 
   write_file(directory.path() / "config.json", "old");
   write_file(directory.path() / "model.safetensors", "old");
   {
-    model::HfExport writer(directory.path(), "new", specs, DType::f32);
+    model::HfExport writer(directory.path(), "{}", specs, {});
     std::vector<float> bias{7, 8};
     writer.write(specs[1], flat(bias));
   }
@@ -74,11 +76,34 @@ TEST_CASE("HfExport: an unfinished export leaves the old model", "[model][hf]") 
   CHECK(read_text_file(directory.path() / "model.safetensors", 10) == "old");
 }
 
+TEST_CASE("HfExport: f16 tensors are named so", "[model][hf]") {
+  const TempDir directory;
+  std::vector<std::uint16_t> bits{0x3C00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600};
+  model::HfExport writer(directory.path(), "{}", specs, {DType::f16});
+  writer.write(specs[0], {bits.data(), DType::f16, {6}});
+  writer.write(specs[1], {bits.data(), DType::f16, {2}});
+  writer.finish();
+  CHECK(read_text_file(directory.path() / "config.json", mebibyte) ==
+        "{\n  \"torch_dtype\": \"float16\"\n}\n");
+  CHECK(safetensors_faults(directory.path() / "model.safetensors").empty());
+  const model::HfWeights weights(directory.path().string(), specs);
+  std::vector<float> values(6);
+  weights.read(specs[0], 0, values);
+  CHECK(values == std::vector<float>{1, 2, 3, 4, 5, 6});
+}
+
+TEST_CASE("HfExport: a directory that another process writes is left alone", "[model][hf]") {
+  const TempDir directory;
+  const model::HfExport first(directory.path(), "{}", specs, {});
+  CHECK_THAT(error_of([&] { model::HfExport(directory.path(), "{}", specs, {}); }),
+             Catch::Contains("another process is writing a model there"));
+}
+
 TEST_CASE("HfExport: a directory that cannot be made is named", "[model][hf]") {
   const TempDir directory;
   write_file(directory.path() / "file", "");
   const auto output = directory.path() / "file" / "model";
-  CHECK_THAT(error_of([&] { model::HfExport(output, "", specs, DType::f32); }),
+  CHECK_THAT(error_of([&] { model::HfExport(output, "{}", specs, {}); }),
              Catch::Contains("create directory " + output.string()));
 }
 

@@ -59,6 +59,15 @@ std::string import_error(const TempDir& directory) {
   return message;
 }
 
+/// By this process so far, from anything.
+std::int64_t bytes_read() {
+  std::ifstream counters("/proc/self/io");
+  std::string name;
+  std::int64_t bytes = 0;
+  counters >> name >> bytes;
+  return bytes;
+}
+
 void write_index(const TempDir& directory, const std::string& weight_map) {
   write_file(directory.path() / "model.safetensors.index.json",
              R"({"metadata":{"total_size":32},"weight_map":)" + weight_map + "}");
@@ -74,13 +83,47 @@ TEST_CASE("HfWeights: names with and without the prefix are found", "[model][hf]
                       renamed(wte, prefix + wte.name),
                       {prefix + "h.0.attn.bias", "[1,1,2,2]", {1, 0, 1, 1}},
                       {prefix + "h.0.attn.masked_bias", "[]", {-1e4F}},
-                      {"lm_head.weight", "[3,2]", {9, 9, 9, 9, 9, 9}}}));
+                      {"lm_head.weight", "[3,2]", wte.values}}));
   const HfWeights weights(directory.path().string(), specs);
   CHECK(read_whole(weights, specs[0]) == wte.values);
   CHECK(read_whole(weights, specs[1]) == bias.values);
   std::vector<float> part(3);
   weights.read(specs[0], 2, part);
   CHECK(part == std::vector<float>{3, 4, 5});
+}
+
+TEST_CASE("HfWeights: a head that is not tied is refused", "[model][hf]") {
+  const TempDir directory;
+  const auto path = directory.path() / "model.safetensors";
+  std::vector<float> values(6);
+  write_file(path, file_of({wte, bias, {"lm_head.weight", "[3,2]", {1, 2, 3, 4, 9, 6}}}));
+  const HfWeights weights(directory.path().string(), specs);
+  CHECK(error_of([&] { weights.read(specs[0], 0, values); }) ==
+        path.string() +
+            ": lm_head.weight differs from wte.weight (element 4: 9 and 5), but only heads that "
+            "are tied to the embedding are built");
+  CHECK_THAT(error_of([&] { weights.read(specs[0], 3, std::span(values).first(2)); }),
+             Catch::Contains("(element 4: 9 and 5)"));
+  weights.read(specs[0], 0, std::span(values).first(4));  // a rank that has no part in it
+  write_file(path, file_of({wte, bias, {"lm_head.weight", "[2,3]", wte.values}}));
+  CHECK(import_error(directory) ==
+        "DIR/model.safetensors: tensor 'lm_head.weight' has shape (2, 3), expected (3, 2)");
+}
+
+TEST_CASE("HfWeights: a range is read and little else", "[model][hf]") {
+  const TempDir directory;
+  constexpr std::size_t count = 1 << 20;
+  const std::vector<ParameterSpec> large{{"wte.weight", {count, 1}, {}}};
+  write_file(directory.path() / "model.safetensors",
+             file_of({{"wte.weight", fmt::format("[{},1]", count), std::vector<float>(count, 2)}}));
+  const std::int64_t before_open = bytes_read();
+  const HfWeights weights(directory.path().string(), large);
+  const std::int64_t before = bytes_read();
+  CHECK(before - before_open < 16 * kibibyte);
+  std::vector<float> slice(count / 4);
+  weights.read(large[0], count / 2, slice);
+  CHECK(bytes_read() - before < static_cast<std::int64_t>(count + 16 * kibibyte));
+  CHECK(slice == std::vector<float>(slice.size(), 2));
 }
 
 TEST_CASE("HfWeights: files that do not hold the model are refused", "[model][hf]") {

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/safetensors/files.h"
+#include "tests/support/largest_allocation.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -143,6 +144,26 @@ TEST_CASE("Safetensors: a header that breaks the grammar is refused", "[safetens
 
 TEST_CASE("Safetensors: tensors that do not fit the data are refused", "[safetensors]") {
   for (const BadFile& bad : bad_tensors()) check_refused(bad);
+}
+
+TEST_CASE("Safetensors: nothing is allocated for what a file only claims", "[safetensors]") {
+  const TempDir directory;
+  const auto path = directory.path() / "m.safetensors";
+  const std::string good = safetensors_bytes("{" + one + "}", eight);
+  const auto claiming = [&](std::uint64_t header_bytes) {
+    return raw(std::vector{header_bytes}) + good.substr(8);
+  };
+  for (const std::string& bytes :
+       {claiming(99'000'000), claiming(std::uint64_t{1} << 63), claiming(~std::uint64_t{0}),
+        claiming(good.size() - 7),
+        safetensors_bytes(
+            entry(R"("dtype":"F32","shape":[274877906944],"data_offsets":[0,1099511627776])"),
+            eight)}) {
+    write_file(path, bytes);
+    take_largest_allocation();
+    CHECK(error_of([&] { open_safetensors(path); }) != "");
+    CHECK(take_largest_allocation() < 4096);
+  }
 }
 
 TEST_CASE("Safetensors: no prefix of a good file is accepted", "[safetensors]") {

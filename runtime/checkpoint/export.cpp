@@ -1,0 +1,95 @@
+#include "runtime/checkpoint/export.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/error.h"
+#include "runtime/model/hf_names.h"
+#include "runtime/safetensors/float_formats.h"
+#include "runtime/tensor/bfloat16.h"
+
+namespace dstrain::checkpoint {
+namespace {
+
+constexpr const char* state = "fp32";
+constexpr std::int64_t piece_numel = 4 * mebibyte / size_of(DType::f32);
+
+std::vector<model::ParameterSpec> parameters_of(const Manifest& manifest) {
+  std::vector<model::ParameterSpec> parameters;
+  for (const TensorRecord& tensor : manifest.tensors) {
+    parameters.push_back({tensor.name, tensor.shape, {}});
+  }
+  return parameters;
+}
+
+struct Format {
+  std::uint16_t (*round)(float);
+  std::uint16_t infinity;
+};
+
+Format format_of(DType dtype) {
+  if (dtype == DType::f16) return {safetensors::to_f16, 0x7C00};
+  return {[](float value) { return to_bfloat16(value).bits; }, 0x7F80};
+}
+
+/// One parameter's way through memory.
+class Piece {
+ public:
+  explicit Piece(DType dtype) : dtype_(dtype) {}
+
+  TensorView read(const CheckpointState& source,
+                  const model::ParameterSpec& spec,
+                  std::int64_t begin) {
+    const std::int64_t count = std::min(piece_numel, spec.shape.numel() - begin);
+    values_.resize(static_cast<std::size_t>(count));
+    source.read(spec, begin, values_);
+    if (dtype_ == DType::f32) return {std::span(values_), {count}};
+    round(spec, begin);
+    return {rounded_.data(), dtype_, {count}};
+  }
+
+ private:
+  void round(const model::ParameterSpec& spec, std::int64_t begin) {
+    const auto [round, infinity] = format_of(dtype_);
+    rounded_.resize(values_.size());
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      rounded_[i] = round(values_[i]);
+      if ((rounded_[i] & 0x7FFFU) == infinity && std::isfinite(values_[i])) {
+        fail(ErrorCode::input,
+             "tensor '{}' holds {} (element {}), which is beyond {}; export it as fp32{}",
+             spec.name, values_[i], begin + static_cast<std::int64_t>(i),
+             model::torch_dtype_name(dtype_), dtype_ == DType::f16 ? " or bf16" : "");
+      }
+    }
+  }
+
+  DType dtype_;
+  std::vector<float> values_;
+  std::vector<std::uint16_t> rounded_;
+};
+
+}  // namespace
+
+Exported export_checkpoint(const Checkpoint& checkpoint,
+                           const std::filesystem::path& output,
+                           model::HfExportOptions options) {
+  std::vector<model::ParameterSpec> parameters = parameters_of(checkpoint.manifest());
+  const CheckpointState source(checkpoint, state, parameters);
+  model::HfExport target(output, checkpoint.read_text("config.json"), parameters, options);
+  Exported exported{0, target.files()};
+  Piece piece(options.dtype);
+  for (const model::ParameterSpec& spec : parameters) {
+    const std::int64_t numel = spec.shape.numel();
+    for (std::int64_t begin = 0; begin < numel; begin += piece_numel) {
+      target.write(spec, piece.read(source, spec, begin));
+    }
+    exported.parameters += numel;
+  }
+  target.finish();
+  return exported;
+}
+
+}  // namespace dstrain::checkpoint

@@ -1,0 +1,28 @@
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/units.h"
+
+namespace dstrain::model {
+
+inline constexpr std::string_view hf_index_file = "model.safetensors.index.json";
+
+/// The name of a tensor -> the file that holds it, a plain name.
+using ShardMap = std::map<std::string, std::string>;
+
+/// Reads the text of an index (`path` is for messages). Throws Error{input} naming the entry that
+/// is no plain name of a file beside the index.
+ShardMap parse_hf_index(std::string_view text, const std::string& path);
+
+/// The text of an index. `data_bytes`: of all tensors.
+std::string hf_index_text(const ShardMap& shard_of, Bytes data_bytes);
+
+/// "model-00001-of-00003.safetensors" for the first (0) of 3; `digits` is Hugging Face's 5 or more.
+std::string hf_shard_name(std::size_t shard, std::size_t shards, int digits = 5);
+
+/// Whether it is such a name.
+bool is_hf_shard_name(std::string_view name);
+
+}  // namespace dstrain::model

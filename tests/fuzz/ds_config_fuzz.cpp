@@ -1,0 +1,13 @@
+// ds_config.json, and what it amounts to.
+#include "runtime/config/ds_config.h"
+#include "runtime/config/report.h"
+#include "tests/fuzz/target.h"
+
+using namespace dstrain;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return fuzz::refuse_or_accept([&] {
+    const auto parsed = config::DsConfig::parse(fuzz::as_text(data, size), "input");
+    config::report_json(config::resolve_config({}, parsed, {.world_size = 2, .hidden = 8}));
+  });
+}

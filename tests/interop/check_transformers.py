@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""What transformers.sh has checked: dstrain's files in the real transformers and safetensors.
+
+    weights SOURCE DTYPE EXPORT...   each holds SOURCE's weights, rounded as torch rounds
+    logits EXPORT                    the logits of tests/golden/logits.json
+    loss MODEL RUN                   the loss that RUN, started from MODEL, reports for its first step
+"""
+import json
+import pathlib
+import sys
+
+import numpy
+import torch
+from safetensors import safe_open
+from transformers import AutoConfig, GPT2LMHeadModel
+
+GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden"
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+BATCH, BLOCK = 12, 32
+
+
+def load(directory, **options):
+    model, report = GPT2LMHeadModel.from_pretrained(directory, output_loading_info=True, **options)
+    for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"):
+        assert not report[kind], (directory, kind, report[kind])
+    return model.eval()
+
+
+def tensors_of(directory):
+    tensors = {}
+    for path in sorted(pathlib.Path(directory).glob("*.safetensors")):
+        with safe_open(path, framework="pt") as file:
+            assert file.metadata() == {"format": "pt"}, path
+            for name in file.keys():
+                assert name not in tensors, (path, name)
+                tensors[name] = file.get_tensor(name)
+    return tensors
+
+
+def check_weights(source, dtype, *exports):
+    plain = {name.removeprefix("transformer."): value for name, value in tensors_of(source).items()}
+    expected = {f"transformer.{name}": value.to(DTYPES[dtype]) for name, value in plain.items()}
+    for export in exports:
+        found = tensors_of(export)
+        assert found.keys() == expected.keys(), export
+        for name, value in expected.items():
+            assert found[name].dtype == value.dtype and torch.equal(found[name], value), name
+        config = AutoConfig.from_pretrained(export)
+        assert (getattr(config, "dtype", None) or config.torch_dtype) == DTYPES[dtype], config
+        loaded = load(export, dtype="auto").state_dict()
+        for name, value in expected.items():
+            assert torch.equal(loaded[name], value), name
+        index = pathlib.Path(export, "model.safetensors.index.json")
+        if index.exists():
+            size = sum(value.numel() * value.element_size() for value in found.values())
+            assert json.loads(index.read_text())["metadata"]["total_size"] == size
+
+
+def check_logits(export):
+    golden = json.loads((GOLDEN / "logits.json").read_text())
+    with torch.no_grad():
+        found = load(export, dtype=torch.float32)(torch.tensor([golden["tokens"]])).logits[0]
+    expected = torch.tensor(golden["logits"])
+    apart = ((found - expected).abs().max() / expected.abs().max()).item()
+    print(f"logits: {apart:.1e} of the largest apart")
+    assert apart < 1e-4
+
+
+def check_loss(model, run):
+    header, tokens = 512, numpy.fromfile(GOLDEN / "tokens.bin", numpy.uint16)
+    rows = numpy.stack([tokens[header:][k * BLOCK : k * BLOCK + BLOCK + 1] for k in range(BATCH)])
+    rows = torch.from_numpy(rows.astype(numpy.int64))
+    with torch.no_grad():
+        logits = load(model, dtype=torch.float64)(rows[:, :-1]).logits
+    found = torch.nn.functional.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten()).item()
+    reported = json.loads(pathlib.Path(run, "metrics.jsonl").read_text().splitlines()[0])["loss"]
+    print(f"loss: transformers {found:.7f}, dstrain {reported:.7f}")
+    assert abs(found - reported) < 1e-5 * found
+
+
+if __name__ == "__main__":
+    {"weights": check_weights, "logits": check_logits, "loss": check_loss}[sys.argv[1]](*sys.argv[2:])

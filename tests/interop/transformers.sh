@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Loads what dstrain writes in the real transformers and safetensors.
+#
+#   tests/interop/transformers.sh [VENV]
+#
+# VENV: a Python environment with torch, transformers and safetensors. Without one it is made under
+# build/, from PyPI (some GB). Needs a release build; DSTRAIN_BUILD names another build folder.
+#
+# Exports in fp32, bf16 and fp16, in one file and in shards, must load in GPT2LMHeadModel without a
+# missing or unexpected name and hold exactly what torch rounds the weights to; in fp32 the logits
+# must be those of tests/golden to 1e-4 of the largest. The model that training leaves must have the
+# loss that dstrain reports when it goes on from it, to 1e-5.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+build=${DSTRAIN_BUILD:-build/release}
+venv=${1:-build/interop-venv}
+if [ ! -x "$venv/bin/python" ]; then
+  python3 -m venv "$venv"
+  "$venv/bin/pip" install --quiet torch transformers safetensors numpy
+fi
+cmake --build "$build" --target dstrain dstraind write_checkpoint >/dev/null
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+golden=tests/golden
+
+train() {
+  "$build/bin/dstrain" -q train --train_file "$golden/tokens.bin" --block_size 32 --no_shuffle \
+    --per_device_train_batch_size 12 --learning_rate 1e-3 --logging_steps 1 "$@"
+}
+check() {
+  HF_HUB_OFFLINE=1 "$venv/bin/python" tests/interop/check_transformers.py "$@"
+}
+
+train --model_name_or_path "$golden/model" --output_dir "$work/trained" --max_steps 3
+train --model_name_or_path "$work/trained" --output_dir "$work/next" --max_steps 1
+check loss "$work/trained" "$work/next"
+
+for source in "$golden/model" "$work/trained"; do
+  run=$work/run-$(basename "$source")
+  "$build/tests/interop/write_checkpoint" "$source" "$run" 3
+  for dtype in fp32 bf16 fp16; do
+    for size in 5GB 60KB; do
+      "$build/bin/dstrain" checkpoint export "$run" "$run-$dtype-$size" \
+        --dtype "$dtype" --max_shard_size "$size"
+    done
+    check weights "$source" "$dtype" "$run-$dtype-5GB" "$run-$dtype-60KB"
+  done
+done
+check logits "$work/run-model-fp32-60KB"
+echo "transformers: all checks passed"
