@@ -49,7 +49,7 @@ TEST_CASE("ShardedStore: each rank loads its slices and no others", "[zero][stor
         zero::ShardedStore store(
             {layout, *group[static_cast<std::size_t>(rank)], memory.of_store()}, {stage, 0},
             stream);
-        store.load(source, stream);
+        store.load({source}, stream);
         read[static_cast<std::size_t>(rank)] = source.read_numel();
       },
       [&] { group.front()->abort(); });
