@@ -139,7 +139,7 @@ TEST_CASE("Bench: mistakes cost no rank", "[e2e][bench]") {
     std::string message;
   };
   const auto row = GENERATE(
-      Row{{"bench"}, "say what: gemm, comm or adam"},
+      Row{{"bench"}, "say what: gemm, comm, adam or checkpoint"},
       Row{{"bench", "everything"}, "bench everything: say what"},
       Row{{"bench", "gem"}, "did you mean gemm?"}, Row{{"bench", "gemm", "--runs", "0"}, "--runs"},
       Row{{"bench", "gemm", "--numel", "5"}, "--numel"},
