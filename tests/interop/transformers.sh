@@ -25,8 +25,8 @@ trap 'rm -rf "$work"' EXIT
 golden=tests/golden
 
 train() {
-  "$build/bin/dstrain" -q train --train_file "$golden/tokens.bin" --block_size 32 --no_shuffle \
-    --per_device_train_batch_size 12 --learning_rate 1e-3 --logging_steps 1 "$@"
+  "$build/bin/dstrain" -q --num_gpus 2 train --train_file "$golden/tokens.bin" --block_size 32 --no_shuffle \
+    --per_device_train_batch_size 6 --learning_rate 1e-3 --logging_steps 1 "$@"
 }
 check() {
   HF_HUB_OFFLINE=1 "$venv/bin/python" tests/interop/check_transformers.py "$@"
@@ -36,16 +36,18 @@ train --model_name_or_path "$golden/model" --output_dir "$work/trained" --max_st
 train --model_name_or_path "$work/trained" --output_dir "$work/next" --max_steps 1
 check loss "$work/trained" "$work/next"
 
-for source in "$golden/model" "$work/trained"; do
-  run=$work/run-$(basename "$source")
-  "$build/tests/interop/write_checkpoint" "$source" "$run" 3
+# exports RUN MODEL: of the run's checkpoint, which holds the weights of MODEL.
+exports() {
   for dtype in fp32 bf16 fp16; do
     for size in 5GB 60KB; do
-      "$build/bin/dstrain" checkpoint export "$run" "$run-$dtype-$size" \
+      "$build/bin/dstrain" checkpoint export "$1" "$1-$dtype-$size" \
         --dtype "$dtype" --max_shard_size "$size"
     done
-    check weights "$source" "$dtype" "$run-$dtype-5GB" "$run-$dtype-60KB"
+    check weights "$2" "$dtype" "$1-$dtype-5GB" "$1-$dtype-60KB"
   done
-done
-check logits "$work/run-model-fp32-60KB"
+}
+"$build/tests/interop/write_checkpoint" "$golden/model" "$work/golden" 3
+exports "$work/golden" "$golden/model"
+exports "$work/trained" "$work/trained"
+check logits "$work/golden-fp32-60KB"
 echo "transformers: all checks passed"
