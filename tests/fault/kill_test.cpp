@@ -53,19 +53,17 @@ class EndlessRun {
   test::Launch launch_;
 };
 
-/// One of its processes, all of them but the launcher, or the launcher.
+/// One of its processes, all of them but the launcher, or the launcher: also when it is alone yet.
 void kill_some(const test::Launch& launch, std::mt19937& random) {
-  const std::vector<pid_t> processes = launch.processes();
+  std::vector<pid_t> victims = launch.processes();
   const auto way = random() % 3;
-  if (way == 0 && !processes.empty()) {
-    ::kill(processes[random() % processes.size()], SIGKILL);
+  if (way == 0 && !victims.empty()) {
+    victims = {victims[random() % victims.size()]};
   } else if (way == 1) {
-    for (const pid_t pid : processes) {
-      if (pid != launch.pid()) ::kill(pid, SIGKILL);
-    }
-  } else {
-    launch.signal(SIGKILL);
+    std::erase(victims, launch.pid());
   }
+  if (way == 2 || victims.empty()) victims = {launch.pid()};
+  for (const pid_t pid : victims) ::kill(pid, SIGKILL);
 }
 
 }  // namespace
