@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/error.h"
+#include "tests/support/error_of.h"
 
 namespace dstrain::test {
 
@@ -37,17 +37,6 @@ inline std::string counting_tokens(std::int32_t count) {
   std::vector<std::uint16_t> ids(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::uint16_t>(i);
   return token_bytes({.count = count}, ids);
-}
-
-/// The message of the Error that `action` throws, or "".
-template <class Action>
-std::string error_of(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace dstrain::test

@@ -8,9 +8,9 @@
 
 #include <fcntl.h>
 
-#include "runtime/base/error.h"
 #include "runtime/safetensors/file.h"
 #include "runtime/tensor/tensor_view.h"
+#include "tests/support/error_of.h"
 
 namespace dstrain::test {
 
@@ -41,17 +41,6 @@ TensorView flat(std::vector<T>& values) {
 
 inline safetensors::File open_safetensors(const std::filesystem::path& path) {
   return {UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), path.filename().string()};
-}
-
-/// The message of the Error that `action` throws; fails the test by its return "" when none is.
-template <class Action>
-std::string error_of(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace dstrain::test
