@@ -38,13 +38,14 @@ void sum_once(comm::Communicator& world) {
   std::printf("total %.0f half %.0f\n", total, static_cast<double>(one[0]));
 }
 
+constexpr std::int64_t small = 300'000;
+constexpr std::int64_t large = 8'000'000;  ///< takes long enough to be cut
+
 /// Sums values in `memory` until something fails. Tells the test when the collectives are running.
-void sum_forever(comm::Communicator& world, MemoryResource& memory) {
+void sum_forever(comm::Communicator& world, MemoryResource& memory, std::int64_t numel) {
   Stream stream(Stream::Mode::inline_on_caller);
-  const std::vector<float> values = values_of(world.rank());
-  const auto numel = static_cast<std::int64_t>(values.size());
   const Buffer block(numel * size_of(DType::f32), memory, stream);
-  std::copy(values.begin(), values.end(), block.as<float>().begin());
+  std::ranges::fill(block.as<float>(), 0.0F);
   for (int i = 0;; ++i) {
     world.all_reduce(TensorView(block.as<float>(), Shape{numel}), stream);
     if (i == 10) {
@@ -78,9 +79,10 @@ int main(int argc, char** argv) {
     const std::string_view mode = argc > 1 ? argv[1] : "";
     HostMemory host;
     if (mode == "once") sum_once(*world.communicator);
-    if (mode == "forever") sum_forever(*world.communicator, host);
+    if (mode == "forever") sum_forever(*world.communicator, host, small);
+    if (mode == "forever_large") sum_forever(*world.communicator, host, large);
     if (mode == "forever_unstaged") {
-      sum_forever(*world.communicator, world.communicator->memory());
+      sum_forever(*world.communicator, world.communicator->memory(), small);
     }
     if (mode == "die") die(*world.communicator);
     return status::done;

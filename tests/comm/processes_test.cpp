@@ -1,5 +1,7 @@
+#include <chrono>
 #include <csignal>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -74,10 +76,12 @@ TEST_CASE("Processes: meet and add up and split", "[comm]") {
 namespace {
 
 void check_killed(const std::vector<int>& nodes, const std::string& kind) {
-  const std::string mode = GENERATE("forever", "forever_unstaged");
+  const std::string mode = GENERATE("forever", "forever_large", "forever_unstaged");
   CAPTURE(nodes, kind, mode);
   auto ranks = start({.ranks_per_node = nodes, .mode = mode, .comm = kind});
   for (RankProcess& process : ranks) REQUIRE(process.read_line() == "running");
+  // Into the middle of a message, if it is large.
+  std::this_thread::sleep_for(std::chrono::milliseconds(mode == "forever_large" ? 40 : 0));
   const int pid = ranks[2].pid();
   ranks[2].kill();  // it stays a zombie until waited for: that is noticed as well
   const std::string gone =

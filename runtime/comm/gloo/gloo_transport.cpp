@@ -22,10 +22,13 @@ using std::chrono::milliseconds;
 constexpr std::uint64_t control_slot = 1;
 constexpr std::uint64_t data_slot = 2;
 constexpr std::uint64_t alarm_slot = 3;
+constexpr std::uint64_t line_slot = 4;
 
 constexpr double join_seconds_min = 5;
 /// How long a rank that raised the alarm and goes waits until it is heard.
 constexpr milliseconds alarm_wait(500);
+/// How often a rank that waits looks whether its peer is still there.
+constexpr milliseconds watch_interval(100);
 
 milliseconds to_ms(double seconds) {
   return milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1e3)));
@@ -81,8 +84,8 @@ void wait_until_all_connected(Store& store, const GlooOptions& options, double s
 
 class GlooTransport::GlooMessage final : public PendingMessage {
  public:
-  GlooMessage(GlooTransport& transport, Buffer buffer, Direction direction)
-      : transport_(transport), buffer_(std::move(buffer)), direction_(direction) {}
+  GlooMessage(GlooTransport& transport, Buffer buffer, Direction direction, int peer)
+      : transport_(transport), buffer_(std::move(buffer)), direction_(direction), peer_(peer) {}
   GlooMessage(const GlooMessage&) = delete;
   GlooMessage& operator=(const GlooMessage&) = delete;
   GlooMessage(GlooMessage&&) = delete;
@@ -92,7 +95,8 @@ class GlooTransport::GlooMessage final : public PendingMessage {
     if (!done_) GlooMessage::is_lost();
   }
   State wait(Deadline deadline) override {
-    const State state = buffer_ ? transport_.wait(*buffer_, direction_, deadline) : State::lost;
+    const State state =
+        buffer_ ? transport_.wait(*buffer_, direction_, peer_, deadline) : State::lost;
     done_ = state == State::done;
     return state;
   }
@@ -113,6 +117,7 @@ class GlooTransport::GlooMessage final : public PendingMessage {
   GlooTransport& transport_;
   Buffer buffer_;  ///< null: it could not be started
   Direction direction_;
+  int peer_;
   bool done_ = false;
 };
 
@@ -147,7 +152,14 @@ GlooTransport::GlooTransport(Store& store, GlooOptions options, Device device)
   }
   ear_ = context_->createUnboundBuffer(&heard_, sizeof(heard_));
   ear_->recv(others, alarm_slot);
+  lines_.resize(static_cast<std::size_t>(size()));
+  for (const int peer : others) {
+    Buffer& line = lines_[static_cast<std::size_t>(peer)];
+    line = context_->createUnboundBuffer(&never_heard_, sizeof(never_heard_));
+    line->recv(peer, line_slot);
+  }
   listener_ = std::thread([this] { listen(); });
+  watcher_ = std::thread([this] { watch(); });
 }
 
 GlooTransport::~GlooTransport() {
@@ -162,8 +174,10 @@ GlooTransport::~GlooTransport() {
     const std::lock_guard lock(mutex_);
     closing_ = true;
   }
+  closes_.notify_all();
   ear_->abortWaitRecv();
   listener_.join();
+  watcher_.join();
 }
 
 Message GlooTransport::send(int peer, Channel channel, const void* from, Bytes bytes) {
@@ -184,17 +198,19 @@ Message GlooTransport::start(
     lose(words_of(error));
     buffer.reset();
   }
-  return std::make_unique<GlooMessage>(*this, std::move(buffer), direction);
+  return std::make_unique<GlooMessage>(*this, std::move(buffer), direction, peer);
 }
 
 State GlooTransport::wait(gloo::transport::UnboundBuffer& buffer,
                           Direction direction,
+                          int peer,
                           Deadline deadline) {
   {
     const std::lock_guard lock(mutex_);
     if (alarm_raised_by_ >= 0) return State::alarmed;
     waiting_ = &buffer;
     waiting_direction_ = direction;
+    waiting_peer_ = peer;
   }
   State state = State::alarmed;
   try {
@@ -208,7 +224,8 @@ State GlooTransport::wait(gloo::transport::UnboundBuffer& buffer,
   }
   const std::lock_guard lock(mutex_);
   waiting_ = nullptr;
-  return state;
+  const bool cut_off = state == State::alarmed && alarm_raised_by_ < 0;
+  return cut_off ? State::lost : state;
 }
 
 void GlooTransport::lose(const std::string& reason) {
@@ -232,8 +249,35 @@ void GlooTransport::listen() {
 void GlooTransport::take_alarm(int raised_by) noexcept {
   const std::lock_guard lock(mutex_);
   if (alarm_raised_by_ < 0) alarm_raised_by_ = raised_by;
+  call_off_wait();
+}
+
+/// Under the mutex.
+void GlooTransport::call_off_wait() {
   if (waiting_ == nullptr) return;
   waiting_direction_ == Direction::send ? waiting_->abortWaitSend() : waiting_->abortWaitRecv();
+}
+
+/// Where a connection ends in the middle of a message, gloo lets the wait for it go on.
+void GlooTransport::watch() {
+  std::unique_lock lock(mutex_);
+  while (!closes_.wait_for(lock, watch_interval, [this] { return closing_; })) {
+    if (waiting_ != nullptr && connection_ended(waiting_peer_)) call_off_wait();
+  }
+}
+
+/// Under the mutex. A wait that is called off at once still says so first when the connection has
+/// ended.
+bool GlooTransport::connection_ended(int peer) {
+  gloo::transport::UnboundBuffer& line = *lines_[static_cast<std::size_t>(peer)];
+  try {
+    line.abortWaitRecv();
+    line.waitRecv();
+    return false;
+  } catch (const gloo::Exception& error) {
+    if (reason_.empty()) reason_ = words_of(error);
+    return true;
+  }
 }
 
 void GlooTransport::raise_alarm() noexcept {

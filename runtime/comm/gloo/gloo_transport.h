@@ -1,4 +1,5 @@
 #pragma once
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -42,9 +43,13 @@ class GlooTransport final : public Transport {
 
   PendingMessage::State wait(gloo::transport::UnboundBuffer& buffer,
                              Direction direction,
+                             int peer,
                              Deadline deadline);
   Message start(int peer, Channel channel, Direction direction, void* memory, Bytes bytes);
   void listen();
+  void watch();
+  [[nodiscard]] bool connection_ended(int peer);
+  void call_off_wait();
   void take_alarm(int raised_by) noexcept;
   void lose(const std::string& reason);
 
@@ -55,6 +60,7 @@ class GlooTransport final : public Transport {
   mutable std::mutex mutex_;
   gloo::transport::UnboundBuffer* waiting_ = nullptr;  ///< what the operating thread waits for
   Direction waiting_direction_ = Direction::send;
+  int waiting_peer_ = -1;
   int alarm_raised_by_ = -1;
   bool closing_ = false;
   std::string reason_;
@@ -62,7 +68,11 @@ class GlooTransport final : public Transport {
   std::vector<Buffer> alarms_sent_;
   int heard_ = 0;
   Buffer ear_;
+  int never_heard_ = 0;
+  std::vector<Buffer> lines_;  ///< by rank: what is never received, and tells of the end
+  std::condition_variable closes_;
   std::thread listener_;
+  std::thread watcher_;
 };
 
 /// The device of this process at `address`: a thread that waits for sockets.
