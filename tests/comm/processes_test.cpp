@@ -1,8 +1,8 @@
-#include <chrono>
 #include <csignal>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include <poll.h>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
@@ -81,7 +81,7 @@ void check_killed(const std::vector<int>& nodes, const std::string& kind) {
   auto ranks = start({.ranks_per_node = nodes, .mode = mode, .comm = kind});
   for (RankProcess& process : ranks) REQUIRE(process.read_line() == "running");
   // Into the middle of a message, if it is large.
-  std::this_thread::sleep_for(std::chrono::milliseconds(mode == "forever_large" ? 40 : 0));
+  ::poll(nullptr, 0, mode == "forever_large" ? 40 : 0);
   const int pid = ranks[2].pid();
   ranks[2].kill();  // it stays a zombie until waited for: that is noticed as well
   const std::string gone =
