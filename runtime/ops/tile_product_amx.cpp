@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/ops/simd.h"
+
 #define DSTRAIN_AMX __attribute__((target("arch=x86-64-v4,avx512bf16,amx-tile,amx-bf16")))
 
 namespace dstrain::ops {
@@ -191,11 +193,13 @@ void multiply_block(const TileProduct& t, bool add) {
   }
 }
 
-/// The kernel lets a process use the tiles only after it has asked.
+/// The kernel lets a process use the tiles only after it has asked. Not under the sanitizers, whose
+/// frames are aligned for smaller vectors.
 bool ask_for_tiles() {
   constexpr int request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr int tile_data = 18;
-  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("amx-bf16") &&
+  return DSTRAIN_SIMD_DISPATCH != 0 && __builtin_cpu_supports("avx512bf16") &&
+         __builtin_cpu_supports("amx-bf16") &&
          ::syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
 }
 
