@@ -90,9 +90,15 @@ class GlooTransport::GlooMessage final : public PendingMessage {
   GlooMessage& operator=(const GlooMessage&) = delete;
   GlooMessage(GlooMessage&&) = delete;
   GlooMessage& operator=(GlooMessage&&) = delete;
-  /// gloo's thread may be about to say that the message is done: the last wait lets it finish.
+  /// gloo's thread may be about to say that the message is done: the last wait, called off at once,
+  /// lets it finish.
   ~GlooMessage() override {
-    if (!done_) GlooMessage::is_lost();
+    if (done_ || !buffer_) return;
+    try {
+      direction_ == Direction::send ? buffer_->abortWaitSend() : buffer_->abortWaitRecv();
+      direction_ == Direction::send ? buffer_->waitSend() : buffer_->waitRecv();
+    } catch (const gloo::Exception&) {  // that peer has gone
+    }
   }
   State wait(Deadline deadline) override {
     const State state =
@@ -100,18 +106,7 @@ class GlooTransport::GlooMessage final : public PendingMessage {
     done_ = state == State::done;
     return state;
   }
-  /// A wait that is called off at once still says so first when the connection has ended.
-  bool is_lost() override {
-    if (!buffer_) return true;
-    try {
-      direction_ == Direction::send ? buffer_->abortWaitSend() : buffer_->abortWaitRecv();
-      direction_ == Direction::send ? buffer_->waitSend() : buffer_->waitRecv();
-      return false;
-    } catch (const gloo::Exception& error) {
-      transport_.lose(words_of(error));
-      return true;
-    }
-  }
+  bool is_lost() override { return !buffer_ || transport_.has_lost(peer_); }
 
  private:
   GlooTransport& transport_;
@@ -278,6 +273,11 @@ bool GlooTransport::connection_ended(int peer) {
     if (reason_.empty()) reason_ = words_of(error);
     return true;
   }
+}
+
+bool GlooTransport::has_lost(int peer) {
+  const std::lock_guard lock(mutex_);
+  return connection_ended(peer);
 }
 
 void GlooTransport::raise_alarm() noexcept {

@@ -49,6 +49,7 @@ class GlooTransport final : public Transport {
   void listen();
   void watch();
   [[nodiscard]] bool connection_ended(int peer);
+  [[nodiscard]] bool has_lost(int peer);
   void call_off_wait();
   void take_alarm(int raised_by) noexcept;
   void lose(const std::string& reason);
