@@ -75,12 +75,15 @@ void ChannelPump::read_errors() {
 }
 
 /// What libssh has not sent yet must go first: it would queue all we have.
+bool ChannelPump::can_write_remote() const {
+  return !to_remote_.empty() && failure_.empty() && ssh_channel_window_size(channel_) > 0 &&
+         (ssh_get_poll_flags(session_) & SSH_WRITE_PENDING) == 0;
+}
+
 void ChannelPump::write_remote() {
-  while (!to_remote_.empty() && failure_.empty()) {
-    if ((ssh_get_poll_flags(session_) & SSH_WRITE_PENDING) != 0) return;
+  while (can_write_remote()) {
     const std::size_t room = std::min<std::size_t>(ssh_channel_window_size(channel_), chunk_bytes);
     const std::size_t bytes = std::min(to_remote_.size(), room);
-    if (bytes == 0) return;
     const int put =
         ssh_channel_write(channel_, to_remote_.data(), static_cast<std::uint32_t>(bytes));
     if (put == SSH_AGAIN || put == 0) return;
@@ -149,17 +152,19 @@ void ChannelPump::wait(int stop_fd) {
   stopped_ = fds[0].revents != 0;
 }
 
+/// The last call into libssh must leave nothing there for which we would wait in vain: output is
+/// read after all else, and a window that has opened meanwhile is used first.
 void ChannelPump::run(int stop_fd) {
-  for (;;) {
-    read_remote();
+  while (!finished()) {
     read_errors();
-    take_end();
     read_local();
     write_remote();
     write_local();
-    if (finished()) return;
-    wait(stop_fd);
+    read_remote();
+    take_end();
+    if (!finished() && !can_write_remote()) wait(stop_fd);
   }
+  read_errors();
 }
 
 std::string ChannelPump::end_reason() const {

@@ -35,6 +35,7 @@ class ChannelPump {
   void take_end();
   void wait(int stop_fd);
   [[nodiscard]] bool remote_may_send() const;
+  [[nodiscard]] bool can_write_remote() const;
   [[nodiscard]] bool finished() const;
 
   ssh_session session_;

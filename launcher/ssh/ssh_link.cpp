@@ -8,8 +8,10 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include "launcher/shell_quote.h"
 #include "launcher/ssh/channel_pump.h"
 #include "launcher/ssh/connection.h"
+#include "launcher/ssh/copy_programs.h"
 #include "runtime/base/error.h"
 #include "runtime/base/unique_fd.h"
 
@@ -29,10 +31,18 @@ struct Shared {
 };
 
 std::string serve(Shared& shared) {
+  const SshTarget& target = shared.target;
+  const auto patience = [&] {
+    return Patience{shared.stop.get(), target.connect_timeout_seconds};
+  };
   try {
-    const Patience patience{shared.stop.get(), shared.target.connect_timeout_seconds};
-    const SshConnection connection = connect_ssh(shared.target, patience);
-    ssh_channel channel = run_remotely(connection, shared.target.remote_command, patience);
+    const SshConnection connection = connect_ssh(target, patience());
+    std::string command = target.remote_command;
+    if (target.programs) {
+      const std::string path = copy_programs(connection, *target.programs, patience());
+      command = fmt::format("exec {} agent", shell_quote(path));
+    }
+    ssh_channel channel = run_remotely(connection, command, patience());
     ChannelPump pump(connection.route.session.get(), channel, shared.thread_end.get());
     pump.run(shared.stop.get());
     return pump.end_reason();

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "launcher/agent_link.h"
+#include "launcher/binary_bundle.h"
 
 namespace dstrain::launcher {
 
@@ -12,6 +13,8 @@ struct SshTarget {
   int port = 0;                ///< 0: the configuration's, else 22
   std::string config_file;     ///< empty: the user's and the system's
   std::string remote_command;  ///< one line for the user's shell there
+  /// Programs to put on the host first; then theirs is the agent that runs, not remote_command.
+  std::shared_ptr<const BinaryBundle> programs;
   bool accept_new_host_keys = false;
   double connect_timeout_seconds = 20;  ///< until the remote command runs, authentication included
 };

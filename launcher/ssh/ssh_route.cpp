@@ -3,17 +3,12 @@
 #include <cctype>
 
 #include "launcher/host_name.h"
+#include "launcher/shell_quote.h"
 #include "launcher/ssh/configuration.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::launcher {
 namespace {
-
-std::string quoted_for_shell(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
 
 /// A command of the configuration with its %h, %p and %r; a jump host, of which libssh makes a
 /// command too, is asked for with the same configuration file.
@@ -21,7 +16,7 @@ std::string expand_proxy(const SshRoute& route, const SshTarget& target, std::st
   constexpr std::string_view jump = "ssh ";
   const bool is_jump = command.starts_with(jump) && command.find("-W '[%h]:%p'") != command.npos;
   if (is_jump && !target.config_file.empty()) {
-    command.insert(jump.size(), "-F " + quoted_for_shell(target.config_file) + " ");
+    command.insert(jump.size(), "-F " + shell_quote(target.config_file) + " ");
   }
   std::string out;
   for (std::size_t at = 0; at < command.size(); ++at) {
