@@ -19,6 +19,11 @@ struct LaunchOptions {
   std::string master_addr;
   std::optional<int> master_port;
   std::string launcher = "auto";
+  std::vector<std::string> ssh_command;  ///< words of a client program; empty: none
+  bool force_multi = false;
+  bool no_ssh = false;
+  std::optional<int> node_rank;  ///< with no_ssh, and only then
+  std::string venv_script;       ///< absolute
   bool module = false;
   bool no_python = false;
   bool no_local_rank = false;
