@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include "launcher/children.h"
+
 namespace dstrain::test {
 namespace {
 
@@ -96,6 +98,7 @@ void SshServer::write_configuration() const {
   file << "ListenAddress " << settings_.address << "\nPort " << settings_.port << "\n"
        << "HostKey " << (folder_.path() / "host_key").string() << "\n"
        << "AuthorizedKeysFile " << (home() / ".ssh/authorized_keys").string() << "\n"
+       << "SetEnv DSTRAIN_TEST_SERVER=" << folder_.path().filename().string() << "\n"
        << "PidFile none\nUsePAM no\nStrictModes no\nPasswordAuthentication no\n"
        << "KbdInteractiveAuthentication no\nMaxStartups 1000\nMaxSessions 100\n";
 }
@@ -160,6 +163,16 @@ void SshServer::kill_connections() const {
       ::kill(pid, SIGKILL);
     }
   }
+}
+
+std::vector<pid_t> SshServer::user_processes() const {
+  const std::string entry = "DSTRAIN_TEST_SERVER=" + folder_.path().filename().string();
+  std::vector<pid_t> found;
+  for (const auto& directory : fs::directory_iterator("/proc")) {
+    const int pid = std::atoi(directory.path().filename().c_str());
+    if (pid > 0 && launcher::has_environment_entry(pid, entry.c_str())) found.push_back(pid);
+  }
+  return found;
 }
 
 SshUser::SshUser() {

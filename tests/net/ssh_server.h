@@ -53,6 +53,8 @@ class SshServer {
   void restart_with_new_key();
   /// Kills the processes that serve connections; the server itself stays.
   void kill_connections() const;
+  /// What users run there: every process but the server's own.
+  [[nodiscard]] std::vector<pid_t> user_processes() const;
 
  private:
   void make_key() const;
