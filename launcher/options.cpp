@@ -35,11 +35,10 @@ struct Missing {
   const char* feature;
 };
 
-constexpr std::array<Missing, 7> missing_options{{
+constexpr std::array<Missing, 6> missing_options{{
     {"--launcher_args", true, "launching through mpirun or srun"},
     {"--bind_cores_to_rank", false, "binding ranks to cores"},
     {"--bind_core_list", true, "binding ranks to cores"},
-    {"--max_restarts", true, "restarting failed ranks"},
     {"--min_elastic_nodes", true, "elastic training"},
     {"--max_elastic_nodes", true, "elastic training"},
     {"--elastic_training", false, "elastic training"},
@@ -148,6 +147,8 @@ void Parser::add_job() {
   option(group, "--timeout", o.timeout_seconds, "seconds the ranks may take to meet (600)");
   option(group, "--grace", o.grace_seconds,
          "seconds from asking ranks to stop to killing them (30; 1 after a crash)");
+  option(group, "--max_restarts", o.max_restarts,
+         "begin again after failures; so many times without a new checkpoint in between (0)");
   flag(group, "--dry_run", o.dry_run, "start nothing; print what would be, as one JSON object");
   flag(group, "-h,--help", line_.help, "print this text");
   flag(group, "--version", line_.version, "print the version");
@@ -304,6 +305,7 @@ void Parser::check() {
     o.num_gpus = raw_.num_gpus;
   }
   if (o.master_port) check_number("--master_port", *o.master_port, 1, 65535);
+  check_number("--max_restarts", o.max_restarts, 0, 1 << 20);
   if (o.timeout_seconds) check_number("--timeout", *o.timeout_seconds, 1, 1 << 20);
   if (o.grace_seconds && !(*o.grace_seconds >= 0 && *o.grace_seconds <= 1e6)) {
     fail(ErrorCode::usage, "--grace: must be 0..1000000 seconds");

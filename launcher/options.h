@@ -40,6 +40,7 @@ struct LaunchOptions {
   std::optional<int> timeout_seconds;
   std::optional<double> grace_seconds;
   std::vector<std::string> env;  ///< NAME or NAME=VALUE, in order
+  int max_restarts = 0;
   bool dry_run = false;
 };
 

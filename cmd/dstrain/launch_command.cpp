@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 
@@ -6,6 +7,7 @@
 #include "cmd/dstrain/commands.h"
 #include "cmd/dstrain/launch_job.h"
 #include "cmd/dstrain/preflight.h"
+#include "cmd/dstrain/restarts.h"
 #include "launcher/command.h"
 #include "launcher/dry_run.h"
 #include "launcher/machine.h"
@@ -39,6 +41,14 @@ launcher::Command resolve_command(const launcher::CommandLine& line, const Comma
   return launcher::resolve_program(line.options, line.command, names);
 }
 
+/// Whether what the command reads and writes can be looked at from here: not from a machine that
+/// has no part in the job, nor from each of several launchers.
+bool files_are_here(const launcher::Resources& resources) {
+  if (resources.node_rank) return *resources.node_rank == 0;
+  const std::vector<bool>& remote = resources.remote;
+  return std::find(remote.begin(), remote.end(), false) != remote.end();
+}
+
 /// Where the ranks would meet, as far as that is known before any host is reached.
 std::string expected_address(const launcher::LaunchJob& job) {
   if (!job.master_addr.empty()) return job.master_addr;
@@ -61,13 +71,19 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   const launcher::Resources resources = launcher::resolve_resources(
       options, launcher::this_machine(), launcher::find_hostfile(options));
   for (const std::string& warning : resources.warnings) log_warning(warning);
-  if (daemon != nullptr) {
+  const bool checks = daemon != nullptr && files_are_here(resources);
+  if (checks) {
     check_command(line.command, {resources.plan.world_size(), options.device_memory_bytes});
   }
+  RestartPolicy policy{.fruitless_max = options.max_restarts, .output_directory = {}};
+  if (daemon != nullptr) policy.output_directory = output_directory(line.command);
   // Only rank 0 prints what was measured, as one table or one JSON object.
   const bool measures = daemon != nullptr && daemon->name == "bench";
-  const launcher::LaunchJob job = make_launch_job(options, resolve_command(line, daemon), resources,
-                                                  measures ? Speaker::rank_0 : Speaker::every_rank);
+  launcher::LaunchJob job = make_launch_job(options, resolve_command(line, daemon), resources,
+                                            measures ? Speaker::rank_0 : Speaker::every_rank);
+  if (checks) {
+    for (launcher::HostTask& task : job.hosts) launcher::set_env(task.spec.env, env::checked, "1");
+  }
   if (options.dry_run) {
     fmt::print("{}\n", describe(job, resources));
     return status::done;
@@ -78,7 +94,7 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   }
   std::optional<launcher::PidFile> pid_file;
   if (options.save_pid) pid_file.emplace();
-  return launcher::run_job(job).status;
+  return run_with_restarts(std::move(job), policy);
 }
 
 }  // namespace dstrain::cmd

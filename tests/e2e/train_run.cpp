@@ -17,6 +17,15 @@ nlohmann::json read_json(const std::filesystem::path& path) {
   return nlohmann::json::parse(read_bytes(path));
 }
 
+std::vector<nlohmann::json> read_metrics(const std::filesystem::path& output) {
+  std::vector<nlohmann::json> metrics;
+  std::ifstream lines(output / "metrics.jsonl");
+  for (std::string line; std::getline(lines, line);) {
+    metrics.push_back(nlohmann::json::parse(line));
+  }
+  return metrics;
+}
+
 TrainRun run_train(int ranks,
                    const nlohmann::json& ds_config,
                    const std::filesystem::path& output,
@@ -45,10 +54,7 @@ TrainRun run_train(const std::vector<std::string>& launch_options,
   run.status = launch.wait();
   run.out = launch.out();
   run.err = launch.err();
-  std::ifstream lines(output / "metrics.jsonl");
-  for (std::string line; std::getline(lines, line);) {
-    run.metrics.push_back(nlohmann::json::parse(line));
-  }
+  run.metrics = read_metrics(output);
   return run;
 }
 

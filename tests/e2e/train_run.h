@@ -35,6 +35,9 @@ TrainRun run_train(const std::vector<std::string>& launch_options,
                    const std::vector<std::string>& arguments,
                    std::vector<launcher::EnvVar> environment = {});
 
+/// The lines of OUTPUT/metrics.jsonl.
+std::vector<nlohmann::json> read_metrics(const std::filesystem::path& output);
+
 nlohmann::json read_json(const std::filesystem::path& path);
 
 /// The bytes of a file.
