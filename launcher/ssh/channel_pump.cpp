@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "launcher/frame_pipe.h"
+#include "launcher/process.h"
 #include "launcher/ssh/last_line.h"
 #include "runtime/base/error.h"
 
@@ -17,6 +18,7 @@ namespace {
 constexpr std::size_t queued_bytes_max = 256U << 10;
 constexpr std::size_t chunk_bytes = 32U << 10;
 constexpr std::size_t error_bytes_max = 4096;
+constexpr int signal_base = 128;  // a shell's status for a command that a signal ended
 
 void note_signal(ssh_session /*session*/,
                  ssh_channel /*channel*/,
@@ -173,6 +175,9 @@ std::string ChannelPump::end_reason() const {
   std::string reason;
   if (!signal_.empty()) {
     reason = fmt::format("the remote command was killed by SIG{}", signal_);
+  } else if (exit_status_ > signal_base) {
+    reason = fmt::format("the remote command was killed by {}",
+                         signal_name(exit_status_ - signal_base));
   } else if (exit_status_ > 0) {
     reason = fmt::format("the remote command ended with status {}", exit_status_);
   } else if (exit_status_ < 0) {
