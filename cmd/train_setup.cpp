@@ -7,7 +7,6 @@
 #include "runtime/config/train_options.h"
 #include "runtime/data/batch_loader.h"
 #include "runtime/model/gpt2.h"
-#include "runtime/model/hf_import.h"
 #include "runtime/model/random_source.h"
 #include "runtime/optim/adamw.h"
 
@@ -53,7 +52,7 @@ void check_batch(const TrainSetup& setup) {
 std::unique_ptr<model::ParameterSource> open_parameters(const TrainSetup& setup) {
   const std::vector<model::ParameterSpec> specs = setup.model.parameters();
   const std::string& directory = setup.settings.model.directory;
-  if (!directory.empty()) return std::make_unique<model::HfWeights>(directory, specs);
+  if (!directory.empty()) return open_weights(directory, specs).parameters;
   return std::make_unique<model::RandomSource>(setup.settings.seed, specs);
 }
 

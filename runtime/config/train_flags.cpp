@@ -11,7 +11,7 @@ constexpr double below_one = 0.9999999999;  // betas are less than 1
 
 const std::array rows{
     FlagRow{"Model", "model_name_or_path", &O::model_name_or_path, "DIR",
-            "config.json and model.safetensors, as Hugging Face has them"},
+            "a Hugging Face model, or the weights of a run's checkpoint-N"},
     FlagRow{"Model", "config_name", &O::config_name, "NAME",
             "random weights: gpt2, gpt2-medium, gpt2-large ..., or a file"},
     FlagRow{"Model", "config_overrides", &O::config_overrides, "LIST",

@@ -181,10 +181,10 @@ TEST_CASE("TrainOptions: paths are looked at", "[config][options]") {
     CHECK(
         contains(problem({"--output_dir", in("new"), "--validation_file", in(name)}), "Megatron"));
   }
-  CHECK(problem({"--output_dir", in("new"), "--model_name_or_path", in("empty"), "--deepspeed",
-                 in("none.json")}) == "--model_name_or_path " + in("empty") +
-                                          ": no directory with a config.json\n--deepspeed " +
-                                          in("none.json") + ": no such file");
+  CHECK(problem({"--output_dir", in("new"), "--model_name_or_path", in("text.txt"), "--deepspeed",
+                 in("none.json")}) == "--model_name_or_path " + in("text.txt") +
+                                          ": no such directory\n--deepspeed " + in("none.json") +
+                                          ": no such file");
 }
 
 TEST_CASE("TrainOptions: the help has every option of the interface", "[config][options]") {
