@@ -34,7 +34,7 @@ void check_data(const Flag<std::string>& flag, std::vector<std::string>& problem
   std::error_code ignored;
   if (is_megatron_data(flag.value)) {
     problems.push_back(
-        fmt::format("{} {}: Megatron's .bin/.idx data is not implemented yet; use text "
+        fmt::format("{} {}: Megatron's .bin/.idx data is not implemented; use text "
                     "or llm.c's .bin",
                     flag.typed_as, flag.value));
   } else if (!fs::exists(flag.value, ignored)) {
