@@ -73,11 +73,13 @@ void plan(TrainSetup& setup, TrainPlace place) {
                              .prefetch_numel = settings.zero.prefetch_numel,
                              .live_numel = settings.zero.live_numel,
                              .reuse_numel = settings.zero.reuse_numel}};
+  const optim::AdamW optimizer(settings.optimizer);
+  const std::span<const std::string_view> states = optimizer.state_names();
   setup.plan = zero::plan_memory(
       *setup.layout, {.stage = setup.store.stage,
                       .reduce_bucket_numel = setup.store.reduce_bucket_numel,
                       .overlap = setup.store.overlap,
-                      .optimizer_states = optim::AdamW(settings.optimizer).state_names().size(),
+                      .optimizer_states = {states.begin(), states.end()},
                       .activations = engine::Engine::activation_bytes(setup.model, setup.engine)});
   setup.formula = zero::formula_bytes(
       {setup.layout->numel(), setup.model.dtype, settings.zero.stage, place.world_size});
