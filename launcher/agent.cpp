@@ -31,6 +31,7 @@ constexpr double leftover_seconds = 1;   // from SIGTERM to SIGKILL for those th
 constexpr double sweep_seconds = 0.01;   // between two looks for new orphans while killing
 constexpr double hopeless_seconds = 60;  // a process stuck in the kernel does not die
 constexpr std::size_t drain_bytes_max = 1U << 20;
+constexpr double progress_seconds = 0.05;  // between two words to the launcher about rank 0's steps
 constexpr std::array<int, 3> watched_signals{SIGCHLD, SIGTERM, SIGUSR1};
 
 class Agent {
@@ -50,6 +51,10 @@ class Agent {
   void start_job(std::string_view payload);
   void handle(const Frame& frame);
   void poll_once();
+  void poll_channels(std::vector<pollfd>& fds) const;
+  void read_channels();
+  [[nodiscard]] bool progress_waits() const;
+  void pass_on(AgentRank& rank, RankChannel::Which which);
   void read_ranks(const std::vector<pollfd>& fds, std::size_t first);
   void read_rank(AgentRank& rank, OutputStream stream, std::size_t bytes_max);
   void take_signals();
@@ -72,6 +77,7 @@ class Agent {
   double deadline_ = 0;
   std::set<pid_t> asked_;
   std::size_t unacknowledged_ = 0;
+  double next_progress_ = 0;
   bool has_children_ = false;
   bool launcher_gone_ = false;
 };
@@ -121,8 +127,42 @@ void Agent::handle(const Frame& frame) {
       for (const AgentRank& rank : ranks_) rank.signal(number);
       return;
     }
+    case ToAgent::tell: {
+      const RankMessage message = decode_rank_message(frame.payload);
+      for (AgentRank& rank : ranks_) {
+        if (rank.rank() == message.rank) rank.channel().send(message.text);
+      }
+      return;
+    }
   }
   fail(ErrorCode::remote, "agent protocol: unknown frame type {}", frame.type);
+}
+
+void Agent::poll_channels(std::vector<pollfd>& fds) const {
+  for (const AgentRank& rank : ranks_) fds.push_back({rank.channel().fd(), POLLIN, 0});
+}
+
+/// Passes answers on at once, and how far rank 0 is as often as anyone could look. Of the others
+/// that is of interest when they end.
+void Agent::read_channels() {
+  const bool due = clock_.now_seconds() >= next_progress_;
+  for (AgentRank& rank : ranks_) {
+    rank.channel().receive();
+    const bool progress = rank.rank() == 0 && due && rank.channel().has_progress();
+    if (progress) next_progress_ = clock_.now_seconds() + progress_seconds;
+    pass_on(rank, progress ? RankChannel::Which::all : RankChannel::Which::answers);
+  }
+}
+
+/// Whether there is news of rank 0 that came too soon after the last.
+bool Agent::progress_waits() const {
+  return !ranks_.empty() && ranks_.front().rank() == 0 && ranks_.front().channel().has_progress();
+}
+
+void Agent::pass_on(AgentRank& rank, RankChannel::Which which) {
+  for (std::string& text : rank.channel().take(which)) {
+    launcher_.send(FromAgent::told, encode_rank_message({rank.rank(), std::move(text)}));
+  }
 }
 
 void Agent::read_rank(AgentRank& rank, OutputStream stream, std::size_t bytes_max) {
@@ -141,6 +181,8 @@ void Agent::rank_ended(AgentRank& rank, int wait_status) {
   // What it wrote belongs before the news of its end. A pipe holds no more than this at once.
   read_rank(rank, OutputStream::out, drain_bytes_max);
   read_rank(rank, OutputStream::err, drain_bytes_max);
+  rank.channel().receive();
+  pass_on(rank, RankChannel::Which::all);
   const bool killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
   const OomVerdict oom = killed ? oom_.verdict() : OomVerdict::none;
   launcher_.send(FromAgent::exited, encode_exit({rank.rank(), wait_status, oom}));
@@ -213,7 +255,7 @@ int Agent::poll_milliseconds() const {
   switch (phase_) {
     case Phase::idle:
     case Phase::running:
-      return -1;
+      return progress_waits() ? static_cast<int>(progress_seconds * 1000) : -1;
     case Phase::killing:
       return static_cast<int>(sweep_seconds * 1000);
     default:
@@ -240,6 +282,7 @@ void Agent::poll_once() {
     fds.push_back({ranks_[i].fd(OutputStream::out), POLLIN, 0});
     fds.push_back({ranks_[i].fd(OutputStream::err), POLLIN, 0});
   }
+  poll_channels(fds);
   if (poll(fds.data(), fds.size(), poll_milliseconds()) < 0 && errno != EINTR) {
     fail_errno(errno, "poll");
   }
@@ -251,6 +294,7 @@ void Agent::poll_once() {
   }
   // A rank started just now has no entry yet.
   if (polled_ranks > 0 && polled_ranks == ranks_.size()) read_ranks(fds, first);
+  read_channels();
   launcher_gone_ |= !launcher_.flush();
 }
 

@@ -9,6 +9,7 @@
 #include "launcher/machine.h"
 #include "launcher/process.h"
 #include "runtime/base/error.h"
+#include "runtime/base/rank_control.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher {
@@ -56,12 +57,15 @@ AgentRank AgentRank::start(const Context& context, std::size_t index) {
   Pipe out = make_pipe();
   Pipe err = make_pipe();
   AgentRank rank;
+  const UniqueFd control = rank.channel_.open();
   rank.rank_ = spec.rank;
   if (!job.log_files.empty()) rank.log_ = RankLog(job.log_files[index]);
   ProcessSpec process;
   process.program = job.command.program;
   process.argv = arguments_of(job.command, spec.local_rank);
   process.env = environment(context, spec);
+  set_env(process.env, env::control_fd, std::to_string(control.get()));
+  process.inherited_fd = control.get();
   process.working_directory = job.working_directory;
   process.stdin_fd = context.null_fd;
   process.stdout_fd = out.write.get();

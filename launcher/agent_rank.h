@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "launcher/protocol.h"
+#include "launcher/rank_channel.h"
 #include "launcher/rank_log.h"
 #include "runtime/base/function_ref.h"
 #include "runtime/base/unique_fd.h"
@@ -45,6 +46,8 @@ class AgentRank {
   /// Whether a write to the log file failed since the last question.
   bool take_log_failure() { return std::exchange(log_failed_, false); }
   void finish_log() { log_failed_ |= !log_.finish(); }
+  RankChannel& channel() { return channel_; }
+  [[nodiscard]] const RankChannel& channel() const { return channel_; }
 
  private:
   int rank_ = 0;
@@ -52,6 +55,7 @@ class AgentRank {
   bool running_ = true;
   bool log_failed_ = false;
   std::array<UniqueFd, 2> pipes_;
+  RankChannel channel_;
   RankLog log_;
 };
 

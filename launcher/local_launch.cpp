@@ -14,6 +14,7 @@
 #include "launcher/failure_report.h"
 #include "launcher/frame_pipe.h"
 #include "launcher/job_children.h"
+#include "launcher/job_server.h"
 #include "launcher/log_mux.h"
 #include "launcher/process.h"
 #include "launcher/signals.h"
@@ -72,6 +73,21 @@ AgentProcess start_agent(const sigset_t& signal_mask) {
   return {std::move(input.write), std::move(output.read), pid.value()};
 }
 
+JobStatus initial_status(const LocalJob& job, double now_seconds) {
+  JobStatus status{.id = job.id,
+                   .program = job.program,
+                   .output_directory = job.output_directory,
+                   .start = std::time(nullptr),
+                   .started_at_seconds = now_seconds,
+                   .ranks = {}};
+  for (std::size_t i = 0; i < job.spec.ranks.size(); ++i) {
+    RankStatus& rank = status.ranks[job.spec.ranks[i].rank];
+    rank.host = job.host;
+    if (!job.spec.log_files.empty()) rank.log_file = job.spec.log_files[i];
+  }
+  return status;
+}
+
 class LocalLaunch {
  public:
   explicit LocalLaunch(const LocalJob& job);
@@ -82,6 +98,9 @@ class LocalLaunch {
   void take_signals();
   void handle(const Frame& frame);
   void handle_exit(const Exit& exit);
+  void handle_message(const RankMessage& message);
+  void stop(int signal);
+  void serve(std::span<const pollfd> fds);
   void obey(Order order);
   void child_ended(pid_t pid, int wait_status);
   void acknowledge();
@@ -103,7 +122,8 @@ class LocalLaunch {
   Supervisor supervisor_;
   AgentProcess agent_;
   FramePipe pipe_;
-  std::map<int, pid_t> pids_;  ///< by rank
+  JobStatus status_;
+  JobServer server_;
   std::optional<int> agent_status_;
   std::string launch_failure_;
   std::size_t owed_acks_ = 0;
@@ -120,7 +140,12 @@ LocalLaunch::LocalLaunch(const LocalJob& job)
            job.bare_output ? LogMux::Prefixes::bare : LogMux::Prefixes::all),
       supervisor_(job.supervision),
       agent_(start_agent(signals_.previous_mask())),
-      pipe_({agent_.from_agent.get(), agent_.to_agent.get()}) {
+      pipe_({agent_.from_agent.get(), agent_.to_agent.get()}),
+      status_(initial_status(job, clock_.now_seconds())),
+      server_(status_) {
+  if (!server_.failure().empty()) {
+    say("warning", fmt::format("dstrain status will not find this job: {}", server_.failure()));
+  }
   pipe_.send(ToAgent::job, encode_job(job.spec));
 }
 
@@ -153,15 +178,34 @@ void LocalLaunch::obey(Order order) {
 
 void LocalLaunch::take_signals() {
   while (const auto signal = signals_.next()) {
-    if (signal->number == SIGCHLD) continue;
-    const bool first = !supervisor_.stop_signal();
-    obey(supervisor_.stop_requested(signal->number, clock_.now_seconds()));
-    if (first && supervisor_.stop_signal()) {
-      say("info", fmt::format("{}: asking the ranks to stop; they have {} s (again: now)",
-                              signal_name(signal->number), job_.supervision.stop_grace_seconds));
-    }
+    if (signal->number != SIGCHLD) stop(signal->number);
   }
   children_.reap([this](pid_t pid, int wait_status) { child_ended(pid, wait_status); });
+}
+
+void LocalLaunch::stop(int signal) {
+  const bool first = !supervisor_.stop_signal();
+  obey(supervisor_.stop_requested(signal, clock_.now_seconds()));
+  if (!first || !supervisor_.stop_signal()) return;
+  say("info", fmt::format("{}: asking the ranks to stop; they have {} s (again: now)",
+                          signal_name(signal), job_.supervision.stop_grace_seconds));
+}
+
+void LocalLaunch::serve(std::span<const pollfd> fds) {
+  status_.stopping = supervisor_.stopping();
+  const JobServer::Wishes wishes = server_.serve(fds, clock_.now_seconds());
+  // Who asks again only waits for the end, too: to hurry is for whoever sees the job's output.
+  if (wishes.stop && !supervisor_.stopping()) stop(SIGTERM);
+  if (wishes.save_request == 0) return;
+  pipe_.send(ToAgent::tell, encode_rank_message({0, encode_save_request(wishes.save_request)}));
+}
+
+void LocalLaunch::handle_message(const RankMessage& message) {
+  if (const auto progress = decode_progress(message.text)) {
+    status_.ranks[check_rank(message.rank)].progress = progress;
+  } else if (const auto answer = decode_save_answer(message.text); answer && message.rank == 0) {
+    server_.answer_save(*answer);
+  }
 }
 
 void LocalLaunch::child_ended(pid_t pid, int wait_status) {
@@ -171,10 +215,11 @@ void LocalLaunch::child_ended(pid_t pid, int wait_status) {
   }
   // A rank that the dead agent left to us. SIGKILL is how the agent's death ends its ranks; any
   // other end was the rank's own.
-  const auto found = std::find_if(pids_.begin(), pids_.end(),
-                                  [pid](const auto& entry) { return entry.second == pid; });
+  const auto found = std::ranges::find_if(
+      status_.ranks, [pid](const auto& entry) { return entry.second.pid == pid; });
   const bool killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
-  if (found != pids_.end() && !killed) handle_exit({found->first, wait_status, OomVerdict::none});
+  if (found != status_.ranks.end() && !killed)
+    handle_exit({found->first, wait_status, OomVerdict::none});
 }
 
 int LocalLaunch::check_rank(int rank) const {
@@ -186,6 +231,7 @@ int LocalLaunch::check_rank(int rank) const {
 
 void LocalLaunch::handle_exit(const Exit& exit) {
   mux_.finish(check_rank(exit.rank));
+  status_.ranks[exit.rank].wait_status = exit.wait_status;
   const bool failed_before = supervisor_.first_failure().has_value();
   obey(supervisor_.rank_exited(exit, clock_.now_seconds()));
   if (!failed_before && supervisor_.first_failure() && !supervisor_.all_ended()) {
@@ -204,7 +250,7 @@ void LocalLaunch::handle(const Frame& frame) {
     }
     case FromAgent::started: {
       const int rank = check_rank(in.i32());
-      pids_[rank] = in.i32();
+      status_.ranks[rank].pid = in.i32();
       return;
     }
     case FromAgent::refused: {
@@ -220,6 +266,8 @@ void LocalLaunch::handle(const Frame& frame) {
     }
     case FromAgent::exited:
       return handle_exit(decode_exit(frame.payload));
+    case FromAgent::told:
+      return handle_message(decode_rank_message(frame.payload));
     case FromAgent::note:
       return say("warning", std::string(in.string()));
     case FromAgent::finished:
@@ -247,11 +295,13 @@ int LocalLaunch::poll_milliseconds() const {
 }
 
 void LocalLaunch::poll_once() {
-  std::array<pollfd, 5> fds{{{signals_.fd(), POLLIN, 0},
-                             {agent_open_ ? pipe_.read_fd() : -1, POLLIN, 0},
-                             {pipe_.pending_bytes() > 0 ? pipe_.write_fd() : -1, POLLOUT, 0},
-                             {out_.pending_bytes() > 0 ? out_.fd() : -1, POLLOUT, 0},
-                             {err_.pending_bytes() > 0 ? err_.fd() : -1, POLLOUT, 0}}};
+  std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0},
+                          {agent_open_ ? pipe_.read_fd() : -1, POLLIN, 0},
+                          {pipe_.pending_bytes() > 0 ? pipe_.write_fd() : -1, POLLOUT, 0},
+                          {out_.pending_bytes() > 0 ? out_.fd() : -1, POLLOUT, 0},
+                          {err_.pending_bytes() > 0 ? err_.fd() : -1, POLLOUT, 0}};
+  const std::size_t server_fds = fds.size();
+  server_.add_polls(fds);
   if (poll(fds.data(), fds.size(), poll_milliseconds()) < 0 && errno != EINTR) {
     fail_errno(errno, "poll");
   }
@@ -260,6 +310,7 @@ void LocalLaunch::poll_once() {
     while (const auto frame = pipe_.next()) handle(*frame);
   }
   if (fds[0].revents != 0) take_signals();
+  serve(std::span(fds).subspan(server_fds));
   obey(supervisor_.tick(clock_.now_seconds()));
   acknowledge();
   if (!pipe_.flush()) pipe_.drop_pending();  // the agent died; its stream's end tells the rest
@@ -286,8 +337,10 @@ void LocalLaunch::report() {
     const auto index = static_cast<std::size_t>(failure->rank);
     const std::vector<std::string> lines = mux_.last_lines(failure->rank);
     const auto& logs = job_.spec.log_files;
-    mux_.own_lines(failure_report(
-        {*failure, job_.host, pids_[failure->rank], lines, logs.empty() ? "" : logs.at(index)}));
+    const RankStatus& rank = status_.ranks[failure->rank];
+    mux_.own_lines(
+        failure_report({*failure, job_.host, rank.pid, rank.progress.value_or(Progress()).step,
+                        lines, logs.empty() ? "" : logs.at(index)}));
   } else if (!finished_ && !supervisor_.stop_signal()) {
     say("error", fmt::format("the agent on {} (pid {}) {}; its ranks were ended with it", job_.host,
                              agent_.pid, describe_end({0, *agent_status_, OomVerdict::none})));
@@ -325,6 +378,7 @@ int LocalLaunch::run() {
     sweep();
   }
   report();
+  server_.close(supervisor_.exit_status());
   flush_output();
   return supervisor_.exit_status();
 }

@@ -8,8 +8,10 @@ namespace dstrain::launcher {
 
 /// A job of this machine, ready to be started.
 struct LocalJob {
-  std::string id;    ///< DSTRAIN_JOB of its processes
-  std::string host;  ///< as the user calls this machine
+  std::string id;                ///< DSTRAIN_JOB of its processes
+  std::string host;              ///< as the user calls this machine
+  std::string program;           ///< see JobStatus
+  std::string output_directory;  ///< likewise
   JobSpec spec;
   Supervisor::Settings supervision;
   std::string log_level = "info";

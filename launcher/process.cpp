@@ -69,6 +69,10 @@ bool redirect(int from, int to) {
   return from < 0 || dup2(from, to) >= 0;
 }
 
+bool keep_open(int fd) {
+  return fd < 0 || fcntl(fd, F_SETFD, 0) == 0;
+}
+
 /// Runs in the child.
 [[noreturn]] void execute(const ProcessSpec& spec, const Prepared& prepared, int report_fd) {
   struct sigaction action {};
@@ -81,7 +85,7 @@ bool redirect(int from, int to) {
     if (getppid() != prepared.parent) _exit(127);  // it died before prctl: no signal will come
   }
   if (!redirect(spec.stdin_fd, STDIN_FILENO) || !redirect(spec.stdout_fd, STDOUT_FILENO) ||
-      !redirect(spec.stderr_fd, STDERR_FILENO)) {
+      !redirect(spec.stderr_fd, STDERR_FILENO) || !keep_open(spec.inherited_fd)) {
     give_up(report_fd, Stage::setup);
   }
   if (!spec.working_directory.empty() && chdir(spec.working_directory.c_str()) != 0) {

@@ -19,6 +19,7 @@ struct ProcessSpec {
   int stdin_fd = -1;
   int stdout_fd = -1;
   int stderr_fd = -1;
+  int inherited_fd = -1;         ///< stays open in the child, under its number
   bool new_session = false;      ///< its own session; otherwise its own process group
   bool die_with_parent = false;  ///< SIGKILL when the thread that calls start_process ends
   sigset_t signal_mask{};        ///< the child's

@@ -100,6 +100,22 @@ Output decode_output(std::string_view payload) {
   return output;
 }
 
+std::string encode_rank_message(const RankMessage& message) {
+  WireWriter out;
+  out.i32(message.rank);
+  out.string(message.text);
+  return out.take();
+}
+
+RankMessage decode_rank_message(std::string_view payload) {
+  WireReader in(payload);
+  RankMessage message;
+  message.rank = in.i32();
+  message.text = in.string();
+  in.finish();
+  return message;
+}
+
 std::string encode_exit(const Exit& exit) {
   WireWriter out;
   out.i32(exit.rank);

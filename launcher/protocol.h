@@ -22,16 +22,18 @@ enum class ToAgent : std::uint8_t {
   job = 1,     ///< JobSpec; once, first
   signal = 2,  ///< i32: SIGTERM for each rank's process group, or SIGKILL for all of the job
   ack = 3,     ///< u32: so many bytes of output were passed on
+  tell = 16,   ///< i32 rank, string: a message of rank_control.h for it
 };
 
 enum class FromAgent : std::uint8_t {
-  hello = 65,    ///< u32 protocol version
-  started = 66,  ///< u32 rank, i32 pid
-  refused = 67,  ///< u32 rank, string: why it could not be started
-  output = 68,   ///< u32 rank, u8 OutputStream, string
-  exited = 69,   ///< u32 rank, i32 status as of waitpid, u8 OomVerdict
-  note = 70,     ///< string: something the user should know
-  finished = 71  ///< every process of the job has ended
+  hello = 65,     ///< u32 protocol version
+  started = 66,   ///< u32 rank, i32 pid
+  refused = 67,   ///< u32 rank, string: why it could not be started
+  output = 68,    ///< u32 rank, u8 OutputStream, string
+  exited = 69,    ///< u32 rank, i32 status as of waitpid, u8 OomVerdict
+  note = 70,      ///< string: something the user should know
+  finished = 71,  ///< every process of the job has ended
+  told = 96       ///< i32 rank, string: a message of rank_control.h from it
 };
 
 enum class OutputStream : std::uint8_t { out = 0, err = 1 };
@@ -64,6 +66,12 @@ struct Output {
   std::string_view bytes;  ///< into the payload
 };
 
+/// A message of rank_control.h to a rank or from it.
+struct RankMessage {
+  int rank = 0;
+  std::string text;
+};
+
 struct Exit {
   int rank = 0;
   int wait_status = 0;
@@ -72,6 +80,8 @@ struct Exit {
 
 std::string encode_output(const Output& output);
 Output decode_output(std::string_view payload);
+std::string encode_rank_message(const RankMessage& message);
+RankMessage decode_rank_message(std::string_view payload);
 std::string encode_exit(const Exit& exit);
 Exit decode_exit(std::string_view payload);
 

@@ -47,6 +47,8 @@ class Supervisor {
   [[nodiscard]] bool all_ended() const { return ended_ == settings_.world_size; }
   [[nodiscard]] bool has_ended(int rank) const { return has_ended_[index(rank)]; }
   [[nodiscard]] const std::optional<RankFailure>& first_failure() const { return failure_; }
+  /// Whether the ranks were told to end, by whatever cause.
+  [[nodiscard]] bool stopping() const { return phase_ != Phase::running; }
   [[nodiscard]] std::optional<int> stop_signal() const { return stop_signal_; }
   [[nodiscard]] int exit_status() const;
 

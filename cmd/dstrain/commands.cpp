@@ -10,7 +10,7 @@ namespace {
 
 using Kind = CommandInfo::Kind;
 
-constexpr std::array<CommandInfo, 7> commands{{
+constexpr std::array<CommandInfo, 10> commands{{
     {"train", Kind::daemon, "train a model; options: dstrain train --help", nullptr},
     {"generate", Kind::daemon, "write text with a trained model", nullptr},
     {"bench", Kind::daemon,
@@ -18,13 +18,16 @@ constexpr std::array<CommandInfo, 7> commands{{
     {"checkpoint", Kind::tool, "list, verify, prune or export the checkpoints of a run",
      checkpoint_command},
     {"zero_to_fp32", Kind::tool, "another name of checkpoint export", zero_to_fp32_command},
+    {"status", Kind::tool, "what a running job does: step, loss, ranks", status_command},
+    {"save", Kind::tool, "ask a running training for a checkpoint now", save_command},
+    {"stop", Kind::tool, "stop a running job, a training with a checkpoint", stop_command},
     {"config", Kind::tool, "check or show a configuration file", config_command},
     {"agent", Kind::tool, "", agent_command},
 }};
 
 /// Commands that will come: their names are no program's.
-constexpr std::array<std::string_view, 8> unbuilt{"estimate", "plan",   "evaluate", "tokenize",
-                                                  "doctor",   "status", "save",     "stop"};
+constexpr std::array<std::string_view, 5> unbuilt{"estimate", "plan", "evaluate", "tokenize",
+                                                  "doctor"};
 
 }  // namespace
 

@@ -109,8 +109,10 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   const launcher::Resources resources = launcher::resolve_resources(
       options, launcher::this_machine(), launcher::find_hostfile(options));
   for (const std::string& warning : resources.warnings) log_warning(warning);
+  std::string output_directory;
   if (daemon != nullptr) {
-    check_command(line.command, {resources.plan.world_size(), options.device_memory_bytes});
+    output_directory =
+        check_command(line.command, {resources.plan.world_size(), options.device_memory_bytes});
   }
   const launcher::ReservedPort port = choose_port(options);
   const launcher::JobIdentity identity{
@@ -130,8 +132,11 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
                        identity.master_addr, identity.master_port));
   // Only rank 0 prints what was measured, as one table or one JSON object.
   const bool measures = daemon != nullptr && daemon->name == "bench";
-  return launcher::run_local_job(local_job(options, resources.plan, identity, std::move(spec),
-                                           measures ? Speaker::rank_0 : Speaker::every_rank));
+  launcher::LocalJob job = local_job(options, resources.plan, identity, std::move(spec),
+                                     measures ? Speaker::rank_0 : Speaker::every_rank);
+  job.program = line.command.front();
+  job.output_directory = output_directory;
+  return launcher::run_local_job(job);
 }
 
 }  // namespace dstrain::cmd
