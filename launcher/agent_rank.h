@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include "launcher/core_binding.h"
 #include "launcher/protocol.h"
 #include "launcher/rank_channel.h"
 #include "launcher/rank_log.h"
@@ -22,7 +23,8 @@ class AgentRank {
   /// Where the agent stands while it starts ranks.
   struct Context {
     const JobSpec& job;
-    int cores;  ///< of the node
+    int cores;                                 ///< of the node
+    const std::vector<CoreBinding>& bindings;  ///< of its ranks, or none
     int null_fd;
     const sigset_t& signal_mask;
   };

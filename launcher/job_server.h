@@ -37,6 +37,8 @@ class JobServer {
   };
   /// Takes back what add_polls() added, polled.
   Wishes serve(std::span<const pollfd> fds, double now_seconds);
+  /// The number of the last request for a checkpoint; 0: none.
+  [[nodiscard]] std::uint32_t newest_save_request() const { return save_requests_; }
   /// Rank 0 has answered.
   void answer_save(const SaveAnswer& answer);
   /// The job has ended: tells all who wait.

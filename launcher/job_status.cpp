@@ -53,15 +53,16 @@ void add_progress(const JobStatus& status, Json& json) {
   for (const char* const name : {"step", "steps", "loss", "tokens_per_second", "last_checkpoint"}) {
     json[name] = nullptr;
   }
+  if (status.saved_step > 0) {
+    json["last_checkpoint"] =
+        fmt::format("{}/checkpoint-{}", status.output_directory, status.saved_step);
+  }
   const std::optional<Progress> progress = status.progress();
   if (!progress) return;
   json["step"] = progress->step;
   json["steps"] = progress->steps;
   json["loss"] = progress->loss;
   json["tokens_per_second"] = progress->tokens_per_second;
-  if (progress->saved_step == 0) return;
-  json["last_checkpoint"] =
-      fmt::format("{}/checkpoint-{}", status.output_directory, progress->saved_step);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ struct JobStatus {
   std::time_t start = 0;          ///< by the calendar
   double started_at_seconds = 0;  ///< by the clock that status_json() is given
   bool stopping = false;
+  std::int64_t saved_step = 0;  ///< of the last checkpoint that was heard of; 0: none
   std::map<int, RankStatus> ranks;
 
   /// Of rank 0; none before its first step.

@@ -10,7 +10,7 @@ int agent_command(std::span<const std::string> arguments) {
   if (!arguments.empty() || isatty(STDIN_FILENO) != 0) {
     fail(ErrorCode::usage, "dstrain agent is started by the launcher, without arguments");
   }
-  return launcher::run_agent();
+  return launcher::run_agent(DSTRAIN_VERSION);
 }
 
 }  // namespace dstrain::cmd

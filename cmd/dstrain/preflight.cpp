@@ -1,7 +1,6 @@
 #include "cmd/dstrain/preflight.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <vector>
 
 #include <fmt/core.h>
@@ -37,15 +36,15 @@ void check_tokens(const data::TokenStream& tokens) {
 
 }  // namespace
 
-std::string check_command(std::span<const std::string> command, TrainPlace place) {
+void check_command(std::span<const std::string> command, TrainPlace place) {
   const std::span<const std::string> arguments = command.subspan(1);
   if (command.front() == "generate") {
     set_up_generation(arguments, place.world_size);
-    return {};
+    return;
   }
   if (command.front() == "bench") {
     bench::parse_options(arguments, place.world_size);
-    return {};
+    return;
   }
   const config::TrainOptions options = config::parse_train_options(arguments);
   config::check_train_paths(options);
@@ -54,7 +53,11 @@ std::string check_command(std::span<const std::string> command, TrainPlace place
   check_tokens(*setup.training_tokens);
   if (setup.validation_tokens) check_tokens(*setup.validation_tokens);
   config::prepare_output_directory(options);
-  return std::filesystem::absolute(setup.settings.output.directory).lexically_normal().string();
+}
+
+std::filesystem::path output_directory(std::span<const std::string> command) {
+  if (command.front() != "train") return {};
+  return config::parse_train_options(command.subspan(1)).output_dir.value;
 }
 
 }  // namespace dstrain::cmd

@@ -57,7 +57,7 @@ std::string encode_progress(const Progress& progress) {
 
 std::string encode_save_answer(const SaveAnswer& answer) {
   const bool saved = !answer.checkpoint.empty();
-  return fmt::format("{} {} {}", saved ? "saved" : "unsaved", answer.request,
+  return fmt::format("{} {} {} {}", saved ? "saved" : "unsaved", answer.request, answer.step,
                      saved ? answer.checkpoint : answer.failure)
       .substr(0, control_message_bytes_max);
 }
@@ -85,6 +85,7 @@ std::optional<SaveAnswer> decode_save_answer(std::string_view message) {
   if (verb != "saved" && verb != "unsaved") return std::nullopt;
   SaveAnswer answer;
   answer.request = words.number<std::uint32_t>();
+  answer.step = words.number<std::int64_t>();
   (verb == "saved" ? answer.checkpoint : answer.failure) = words.rest();
   if (!words.good() || (verb == "saved" && answer.checkpoint.empty())) return std::nullopt;
   return answer;

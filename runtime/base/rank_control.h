@@ -10,7 +10,7 @@
 /// a Unix socket (SOCK_SEQPACKET) whose descriptor DSTRAIN_CONTROL_FD names. Any program may speak
 /// it, and none must.
 ///   rank to agent   progress STEP STEPS LOSS TOKENS_PER_SECOND SAVED_STEP
-///                   saved NUMBER PATH | unsaved NUMBER REASON
+///                   saved NUMBER STEP PATH | unsaved NUMBER STEP REASON
 ///   agent to rank   save NUMBER
 namespace dstrain {
 
@@ -32,6 +32,7 @@ struct Progress {
 /// What became of a request for a checkpoint.
 struct SaveAnswer {
   std::uint32_t request = 0;  ///< its number; answers those with smaller numbers too
+  std::int64_t step = 0;      ///< after which it was to be saved
   std::string checkpoint;     ///< absolute path of what was saved; empty: it failed
   std::string failure;
 };

@@ -12,10 +12,10 @@ bool SaveRequests::due(std::uint32_t newest, std::int64_t step) {
 
 void SaveRequests::answer() {
   if (answered_ == taken_ || rank_ != 0) return;
-  SaveAnswer answer{.request = taken_, .checkpoint = {}, .failure = {}};
+  SaveAnswer answer{.request = taken_, .step = step_, .checkpoint = {}, .failure = {}};
   if (checkpointer_.saved_step() >= step_) {
-    answer.checkpoint =
-        std::filesystem::absolute(checkpointer_.path_of(checkpointer_.saved_step())).string();
+    answer.step = checkpointer_.saved_step();
+    answer.checkpoint = std::filesystem::absolute(checkpointer_.path_of(answer.step)).string();
   } else if (checkpointer_.saving_step() == 0) {
     answer.failure = checkpointer_.failure();
   } else {

@@ -22,12 +22,13 @@ TEST_CASE("RankControl: messages come back as they were", "[base]") {
     CHECK(back->saved_step == 3);
   }
   for (const char* const path : {"/a", "/with blanks  and\nlines/\xff"}) {
-    const auto back = decode_save_answer(encode_save_answer({9, path, ""}));
+    const auto back = decode_save_answer(encode_save_answer({9, 4, path, ""}));
     REQUIRE(back);
     CHECK(back->request == 9);
+    CHECK(back->step == 4);
     CHECK(back->checkpoint == path);
   }
-  const auto failed = decode_save_answer(encode_save_answer({9, "", "no space left"}));
+  const auto failed = decode_save_answer(encode_save_answer({9, 4, "", "no space left"}));
   REQUIRE(failed);
   CHECK(failed->checkpoint.empty());
   CHECK(failed->failure == "no space left");
@@ -43,7 +44,7 @@ TEST_CASE("RankControl: what is no message is none", "[base]") {
                              "saved 1",
                              "saved 1 ",
                              "saved x /a",
-                             "saved -1 /",
+                             "saved -1 2 /",
                              "save",
                              "save 99999999999",
                              "save 1 2x",
@@ -76,11 +77,11 @@ TEST_CASE("RankControl: nobody listens and nothing waits", "[base]") {
     REQUIRE(::send(agent.get(), text, std::string_view(text).size(), 0) > 0);
   }
   CHECK(control.newest_save_request() == 5);
-  while (control.tell(SaveAnswer{1, "/a", ""})) {
+  while (control.tell(SaveAnswer{1, 2, "/a", ""})) {
   }
   for (int step = 0; step < 1000; ++step) control.tell(Progress{.step = step});
   agent.reset();
-  CHECK(control.tell(SaveAnswer{1, "/a", ""}));  // never to be told
+  CHECK(control.tell(SaveAnswer{1, 2, "/a", ""}));  // never to be told
   CHECK(control.newest_save_request() == 5);
   ::setenv(env::control_fd, "0", 1);  // no socket of ours
   CHECK(RankControl::from_environment().newest_save_request() == 0);
