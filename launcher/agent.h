@@ -10,4 +10,7 @@ namespace dstrain::launcher {
 /// `version` is dstrain's. Returns the exit status of the process.
 int run_agent(std::string_view version);
 
+/// The argument of an agent that its launcher watches over itself, being its parent.
+inline constexpr std::string_view watched_agent = "--watched";
+
 }  // namespace dstrain::launcher

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/wait.h>
 
+#include "launcher/agent.h"
 #include "launcher/command.h"
 #include "launcher/failure_report.h"
 #include "launcher/frame_pipe.h"
@@ -126,11 +127,12 @@ void ProcessLink::abandon() {
 
 std::unique_ptr<AgentLink> start_local_agent(const std::string& job_id,
                                              const sigset_t& signal_mask) {
-  return std::make_unique<ProcessLink>(ProcessLink::Settings{.program = own_path(),
-                                                             .argv = {"dstrain", "agent"},
-                                                             .env = {{env::job, job_id}},
-                                                             .wait_at_end = true,
-                                                             .signal_mask = signal_mask});
+  return std::make_unique<ProcessLink>(
+      ProcessLink::Settings{.program = own_path(),
+                            .argv = {"dstrain", "agent", std::string(watched_agent)},
+                            .env = {{env::job, job_id}},
+                            .wait_at_end = true,
+                            .signal_mask = signal_mask});
 }
 
 std::unique_ptr<AgentLink> start_client(const std::vector<std::string>& words,

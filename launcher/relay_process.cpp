@@ -24,8 +24,23 @@ namespace {
 constexpr int sweep_poll_milliseconds = 5;
 constexpr double client_patience_seconds = 3;  // for clients to end by themselves
 
-/// A Ctrl-C or Ctrl-Z of the terminal is not for us, nor do we hold on to what we do not use.
-void detach() {
+/// Closes every descriptor above the standard ones that is not in `kept`.
+void close_all_but(std::vector<int> kept) {
+  std::sort(kept.begin(), kept.end());
+  unsigned next = STDERR_FILENO + 1;
+  for (const int fd : kept) {
+    const auto number = static_cast<unsigned>(fd);
+    if (number > next) close_range(next, number - 1, 0);
+    next = number + 1;
+  }
+  close_range(next, ~0U, 0);
+}
+
+/// A Ctrl-C or Ctrl-Z of the terminal is not for us, nor do we hold the launcher's files open.
+void detach(const std::vector<UniqueFd>& launcher_ends, int news) {
+  std::vector<int> kept{news};
+  for (const UniqueFd& fd : launcher_ends) kept.push_back(fd.get());
+  close_all_but(std::move(kept));
   setsid();
   prctl(PR_SET_NAME, "dstrain-relay");
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD, SIGPIPE}) {
@@ -123,7 +138,7 @@ void run_relay_process(const Relay::Settings& settings,
                        int news) {
   int result = EXIT_FAILURE;
   try {
-    detach();
+    detach(launcher_ends, news);
     RelayProcess(settings, std::move(launcher_ends), news).run();
     result = EXIT_SUCCESS;
   } catch (const std::exception&) {

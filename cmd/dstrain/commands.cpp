@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cmd/dstrain/launch_bench.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::cmd {
@@ -10,11 +11,11 @@ namespace {
 
 using Kind = CommandInfo::Kind;
 
-constexpr std::array<CommandInfo, 10> commands{{
+constexpr std::array<CommandInfo, 11> commands{{
     {"train", Kind::daemon, "train a model; options: dstrain train --help", nullptr},
     {"generate", Kind::daemon, "write text with a trained model", nullptr},
     {"bench", Kind::daemon,
-     "what this machine can do and what we reach: gemm, comm, adam, checkpoint", nullptr},
+     "what this machine can do and what we reach: gemm, comm, adam, checkpoint, launch", nullptr},
     {"checkpoint", Kind::tool, "list, verify, prune or export the checkpoints of a run",
      checkpoint_command},
     {"zero_to_fp32", Kind::tool, "another name of checkpoint export", zero_to_fp32_command},
@@ -23,6 +24,7 @@ constexpr std::array<CommandInfo, 10> commands{{
     {"stop", Kind::tool, "stop a running job, a training with a checkpoint", stop_command},
     {"config", Kind::tool, "check or show a configuration file", config_command},
     {"agent", Kind::tool, "", agent_command},
+    {"meet", Kind::tool, "", meet_command},
 }};
 
 /// Commands that will come: their names are no program's.

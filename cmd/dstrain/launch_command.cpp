@@ -42,6 +42,16 @@ launcher::Command resolve_command(const launcher::CommandLine& line, const Comma
   return launcher::resolve_program(line.options, line.command, names);
 }
 
+/// Launchers that start one job together know no common secret unless the user gives one.
+void warn_without_token(const launcher::Resources& resources) {
+  if (!resources.node_rank || resources.plan.hosts().size() == 1) return;
+  if (std::getenv(env::token) != nullptr) return;
+  log_warning(
+      fmt::format("{} is not set: rank 0 will listen on loopback only; export the same "
+                  "random text on every node",
+                  env::token));
+}
+
 /// Whether what the command reads and writes can be looked at from here: not from a machine that
 /// has no part in the job, nor from each of several launchers.
 bool files_are_here(const launcher::Resources& resources) {
@@ -72,6 +82,7 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   const launcher::Resources resources = launcher::resolve_resources(
       options, launcher::this_machine(), launcher::find_hostfile(options));
   for (const std::string& warning : resources.warnings) log_warning(warning);
+  if (daemon != nullptr) warn_without_token(resources);
   const bool checks = daemon != nullptr && files_are_here(resources);
   if (checks) {
     check_command(line.command, {resources.plan.world_size(), options.device_memory_bytes});
@@ -87,8 +98,8 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
     job.output_directory =
         std::filesystem::absolute(policy.output_directory).lexically_normal().string();
   }
-  if (checks) {
-    for (launcher::HostTask& task : job.hosts) launcher::set_env(task.spec.env, env::checked, "1");
+  for (launcher::HostTask& task : job.hosts) {
+    launcher::set_env(task.spec.env, env::checked, checks ? "1" : "0");
   }
   if (options.dry_run) {
     fmt::print("{}\n", describe(job, resources));

@@ -89,6 +89,15 @@ void meet_without_ssh(const LaunchOptions& options, const Resources& resources, 
   job.master_port.exactly |= hosts.size() > 1;
 }
 
+double silence_seconds() {
+  const char* const text = std::getenv(env::silence);
+  if (text == nullptr) return patience_seconds;
+  const double seconds = std::atof(text);
+  if (seconds >= 0.1 && seconds <= 86'400) return seconds;
+  fail(ErrorCode::usage, "environment variable {}: must be 0.1..86400 seconds, got \"{}\"",
+       env::silence, text);
+}
+
 }  // namespace
 
 std::string time_stamp() {
@@ -125,8 +134,7 @@ LaunchJob make_launch_job(const LaunchOptions& options,
   if (resources.node_rank) meet_without_ssh(options, resources, job);
   if (resources.launcher() == "ssh") job.open = launcher::choose_remote_link(options, job.id);
   job.connect_seconds = std::min<double>(patience_seconds, options.timeout_seconds.value_or(600));
-  const char* const silence = std::getenv(env::silence);
-  job.silence_seconds = silence != nullptr ? std::atof(silence) : patience_seconds;
+  job.silence_seconds = silence_seconds();
   job.log_level = options.log_level;
   job.bare_output = speaker == Speaker::rank_0;
   return job;

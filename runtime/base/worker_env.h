@@ -23,8 +23,7 @@ inline constexpr const char* token = "DSTRAIN_TOKEN";      ///< guards the rende
 inline constexpr const char* job = "DSTRAIN_JOB";          ///< the id printed at start
 inline constexpr const char* comm = "DSTRAIN_COMM";        ///< how ranks communicate
 inline constexpr const char* timeout = "DSTRAIN_TIMEOUT";  ///< rendezvous, in seconds
-inline constexpr const char* checked =
-    "DSTRAIN_CHECKED";  ///< set: the launcher has looked at files
+inline constexpr const char* checked = "DSTRAIN_CHECKED";  ///< 1: the launcher has looked at files
 inline constexpr const char* restart_count = "DSTRAIN_RESTART_COUNT";  ///< absent the first time
 inline constexpr const char* silence = "DSTRAIN_SILENCE";  ///< seconds until a silent host is lost
 inline constexpr const char* log_level = "DSTRAIN_LOG_LEVEL";          ///< as --log_level

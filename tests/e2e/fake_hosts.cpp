@@ -31,12 +31,14 @@ case $host in
   garbage*) printf '\036dstrain agent speaks\036\n\377\377\377\377\377'; exec sleep 1000 ;;
   bash*) clean bash -c "$command" ;;
   zsh*) clean zsh -c "$command" ;;
-  cut*) # All that goes to the agent goes through a process that can be stopped or killed.
-    mkfifo "$folder/$host.in"
+  cut*) # What goes to the agent and what comes from it pass processes that can be killed.
+    mkfifo "$folder/$host.to" "$folder/$host.from"
     exec 3<&0
-    cat <&3 >"$folder/$host.in" &
-    echo $! >"$folder/$host.pid"
-    clean sh -c "$command" <"$folder/$host.in" 3<&- ;;
+    cat <&3 >"$folder/$host.to" &
+    echo $! >"$folder/$host.to.pid"
+    cat <"$folder/$host.from" &
+    echo $! >"$folder/$host.from.pid"
+    clean sh -c "$command" <"$folder/$host.to" >"$folder/$host.from" 3<&- ;;
 esac
 clean sh -c "$command"
 )";
@@ -50,7 +52,8 @@ FakeHosts::FakeHosts(const std::string& hosts) {
 }
 
 std::vector<std::string> FakeHosts::words(const std::vector<std::string>& more) const {
-  std::vector<std::string> all{"-q",
+  std::vector<std::string> all{"--log_level",
+                               "error",
                                "-H",
                                (folder() / "hosts").string(),
                                "--ssh_command",
@@ -65,8 +68,8 @@ std::vector<std::string> FakeHosts::shell(const std::string& script_text) const 
   return words({"sh", "-c", script_text});
 }
 
-pid_t FakeHosts::network_of(const std::string& host) const {
-  std::ifstream file(folder() / (host + ".pid"));
+pid_t FakeHosts::network(const std::string& direction, const std::string& host) const {
+  std::ifstream file(folder() / (host + "." + direction + ".pid"));
   pid_t pid = 0;
   file >> pid;
   return pid;

@@ -15,12 +15,12 @@ class FakeHosts {
   /// `hosts`: the lines of the hostfile.
   explicit FakeHosts(const std::string& hosts);
 
-  /// `-q -H FILE --ssh_command FAKE --master_addr 127.0.0.1`, then `words`.
+  /// `--log_level error -H FILE --ssh_command FAKE --master_addr 127.0.0.1`, then `words`.
   [[nodiscard]] std::vector<std::string> words(const std::vector<std::string>& more) const;
   /// The same, and a shell script as the program.
   [[nodiscard]] std::vector<std::string> shell(const std::string& script) const;
-  /// The process that stands for the network between the relay and a host named cut*.
-  [[nodiscard]] pid_t network_of(const std::string& host) const;
+  /// The process that stands for the network "to" or "from" a host named cut*.
+  [[nodiscard]] pid_t network(const std::string& direction, const std::string& host) const;
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }
 
  private:

@@ -151,6 +151,8 @@ TEST_CASE("Hosts: noise before the agent is not taken for its words", "[e2e]") {
   CHECK(quiet.err().empty());
   Launch loud(hosts.words({"--log_level", "debug", "true"}));
   CHECK(loud.wait() == 0);
+  CHECK_THAT(loud.err(),
+             Contains("noisy0 printed before its agent started: Welcome to noisy0 no line end"));
 }
 
 TEST_CASE("Hosts: all that do not come up are named", "[e2e]") {
@@ -216,9 +218,7 @@ TEST_CASE("Hosts: nothing survives the death of the launcher", "[e2e]") {
 
 TEST_CASE("Hosts: a lost agent is named and ends the job", "[e2e]") {
   const FakeHosts hosts("n0 slots=1\nlocalhost slots=1\nn1 slots=1\n");
-  Launch launch(hosts.shell(deaf + " # $PPID"));
-  const std::string script = "echo agent $RANK $PPID.; " + deaf;
-  Launch told(hosts.shell(script));
+  Launch told(hosts.shell("echo agent $RANK $PPID.; " + deaf));
   REQUIRE(told.wait_for_output("ready", 3));
   const int victim = GENERATE(0, 1, 2);
   const std::string key = fmt::format("agent {} ", victim);
@@ -226,7 +226,7 @@ TEST_CASE("Hosts: a lost agent is named and ends the job", "[e2e]") {
   CHECK(told.wait() == 1);
   const char* const names[] = {"n0", "localhost", "n1"};
   CHECK_THAT(told.err(), Contains(fmt::format("the agent on {} is lost", names[victim])) &&
-                             Contains("was killed by SIGKILL"));
+                             (Contains("was killed by SIGKILL") || Contains("status 137")));
   CHECK(told.nothing_left());
 }
 
@@ -234,7 +234,7 @@ TEST_CASE("Hosts: a connection that is cut ends the job on both sides", "[e2e]")
   const FakeHosts hosts("n0 slots=1\ncut0 slots=1\n");
   Launch launch(hosts.shell(deaf));
   REQUIRE(launch.wait_for_output("ready", 2));
-  kill(hosts.network_of("cut0"), SIGKILL);
+  kill(hosts.network(GENERATE("to", "from"), "cut0"), SIGKILL);
   CHECK(launch.wait() == 1);
   CHECK_THAT(launch.err(), Contains("the agent on cut0 is lost"));
   CHECK(launch.nothing_left());
@@ -244,19 +244,26 @@ TEST_CASE("Hosts: silence is the end of a host on both sides", "[e2e]") {
   const FakeHosts hosts("n0 slots=1\ncut0 slots=1\n");
   Launch::Options options;
   options.env = {{"DSTRAIN_SILENCE", "1"}};
-  Launch launch(hosts.shell("echo agent $RANK $PPID.; " + deaf), options);
+  Launch launch(hosts.shell(deaf), options);
   REQUIRE(launch.wait_for_output("ready", 2));
-  pid_t stopped = hosts.network_of("cut0");  // the agent hears nothing any more
-  const char* lost = "the agent on cut0 is lost";
-  if (GENERATE(false, true)) {  // it says nothing any more
-    stopped = std::atoi(launch.out().c_str() + launch.out().find("agent 0 ") + 8);
-    lost = "the agent on n0 is lost, and its ranks with it: nothing was heard from it for 1 s";
-  }
-  kill(stopped, SIGSTOP);
+  const pid_t network = hosts.network(GENERATE("to", "from"), "cut0");
+  kill(network, SIGSTOP);
   CHECK(launch.wait() == 1);
-  CHECK_THAT(launch.err(), Contains(lost));
-  if (launch.processes().size() == 1) kill(stopped, SIGKILL);  // the stopped network itself
-  CHECK(launch.nothing_left());
+  CHECK_THAT(launch.err(), Contains("the agent on cut0 is lost"));
+  // Of what we started only the stopped network itself may be left.
+  CHECK(eventually([&] {
+    const auto left = launch.processes();
+    return left.empty() || left == std::vector<pid_t>{network};
+  }));
+}
+
+TEST_CASE("Hosts: a stopped agent goes on", "[e2e]") {
+  const FakeHosts hosts("n0 slots=1\n");
+  Launch::Options options;
+  options.env = {{"DSTRAIN_SILENCE", "1"}};
+  Launch launch(hosts.shell("kill -STOP $PPID; sleep 1.5; echo done"), options);
+  CHECK(launch.wait() == 0);
+  CHECK(launch.out() == "done\n");
 }
 
 TEST_CASE("Hosts: a stopped launcher stops no rank", "[e2e]") {
