@@ -8,6 +8,8 @@
 #include <sstream>
 #include <thread>
 
+#include <poll.h>
+
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
@@ -36,7 +38,7 @@ class PeakWatch {
       : thread_([this, pid](const std::stop_token& stop) {
           while (!stop.stop_requested()) {
             peak_ = std::max(peak_.load(), peak_kib(pid));
-            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            poll(nullptr, 0, 10);
           }
         }) {}
   [[nodiscard]] long kib() const { return peak_; }
