@@ -36,7 +36,7 @@ std::span<const CommandInfo> all_commands() {
 
 const CommandInfo* find_command(std::string_view name) {
   if (std::find(unbuilt.begin(), unbuilt.end(), name) != unbuilt.end()) {
-    fail(ErrorCode::usage, "the command {} is not built yet; a program of that name: ./{}", name,
+    fail(ErrorCode::usage, "the command {} is not implemented; a program of that name: ./{}", name,
          name);
   }
   const auto* const found =

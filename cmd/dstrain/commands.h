@@ -41,7 +41,7 @@ struct CommandInfo {
 
 std::span<const CommandInfo> all_commands();
 
-/// The command with this name, or null. Throws Error{usage} for one that is not built yet.
+/// The command with this name, or null. Throws Error{usage} for one that is not implemented.
 const CommandInfo* find_command(std::string_view name);
 
 }  // namespace dstrain::cmd
