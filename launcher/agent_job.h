@@ -1,0 +1,13 @@
+#pragma once
+#include <string>
+
+#include "launcher/protocol.h"
+
+namespace dstrain::launcher {
+
+/// Makes a job that was put together on another machine fit this node: its own daemon, its GPUs,
+/// the directory of its log files, the shell that sources --venv_script. Returns a warning, or
+/// nothing. Throws Error for what the node does not have.
+std::string fit_job_to_node(JobSpec& job);
+
+}  // namespace dstrain::launcher
