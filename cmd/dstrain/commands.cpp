@@ -10,7 +10,7 @@ namespace {
 
 using Kind = CommandInfo::Kind;
 
-constexpr std::array<CommandInfo, 7> commands{{
+constexpr std::array<CommandInfo, 8> commands{{
     {"train", Kind::daemon, "train a model; options: dstrain train --help", nullptr},
     {"generate", Kind::daemon, "write text with a trained model", nullptr},
     {"bench", Kind::daemon,
@@ -19,12 +19,14 @@ constexpr std::array<CommandInfo, 7> commands{{
      checkpoint_command},
     {"zero_to_fp32", Kind::tool, "another name of checkpoint export", zero_to_fp32_command},
     {"config", Kind::tool, "check or show a configuration file", config_command},
+    {"estimate", Kind::tool, "memory of a model's states, by DeepSpeed's formulas",
+     estimate_command},
     {"agent", Kind::tool, "", agent_command},
 }};
 
 /// Commands that will come: their names are no program's.
-constexpr std::array<std::string_view, 8> unbuilt{"estimate", "plan",   "evaluate", "tokenize",
-                                                  "doctor",   "status", "save",     "stop"};
+constexpr std::array<std::string_view, 7> unbuilt{"plan",   "evaluate", "tokenize", "doctor",
+                                                  "status", "save",     "stop"};
 
 }  // namespace
 
@@ -34,7 +36,7 @@ std::span<const CommandInfo> all_commands() {
 
 const CommandInfo* find_command(std::string_view name) {
   if (std::find(unbuilt.begin(), unbuilt.end(), name) != unbuilt.end()) {
-    fail(ErrorCode::usage, "the command {} is not built yet; a program of that name: ./{}", name,
+    fail(ErrorCode::usage, "the command {} is not implemented; a program of that name: ./{}", name,
          name);
   }
   const auto* const found =
