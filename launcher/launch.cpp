@@ -53,6 +53,7 @@ class Launch {
   void handle(HostAgent& agent, const Frame& frame);
   void handle_news(HostAgent& agent, const Frame& frame);
   void advance_meeting();
+  void say_start(const std::string& address, int port);
   void start_ranks();
   void give_up(const std::string& reason);
   void rank_ended(const Exit& exit);
@@ -147,14 +148,20 @@ void Launch::advance_meeting() {
   }
 }
 
+void Launch::say_start(const std::string& address, int port) {
+  const int ranks = job_.supervision.ranks;
+  const std::string of_all = ranks == job_.world_size ? "" : fmt::format(" of {}", job_.world_size);
+  const std::string hosts =
+      agents_.size() == 1 ? agents_.front().name() : fmt::format("{} hosts", agents_.size());
+  console_.say("info", fmt::format("job {}: {}{} {} on {}, master {}:{}", job_.id, ranks, of_all,
+                                   job_.world_size == 1 ? "rank" : "ranks", hosts, address, port));
+}
+
 void Launch::start_ranks() {
   const std::string address = meeting_->address();
   const int port = meeting_->port();
   meeting_.reset();
-  const std::string hosts =
-      agents_.size() == 1 ? agents_.front().name() : fmt::format("{} hosts", agents_.size());
-  console_.say("info", fmt::format("job {}: {} {} on {}, master {}:{}", job_.id, job_.world_size,
-                                   job_.world_size == 1 ? "rank" : "ranks", hosts, address, port));
+  say_start(address, port);
   for (const auto& agent : agents_) {
     if (!agent->noise().empty()) {
       console_.say("debug", fmt::format("{} printed before its agent started: {}", agent->name(),
