@@ -176,8 +176,8 @@ std::string ChannelPump::end_reason() const {
   if (!signal_.empty()) {
     reason = fmt::format("the remote command was killed by SIG{}", signal_);
   } else if (exit_status_ > signal_base) {
-    reason = fmt::format("the remote command was killed by {}",
-                         signal_name(exit_status_ - signal_base));
+    reason =
+        fmt::format("the remote command was killed by {}", signal_name(exit_status_ - signal_base));
   } else if (exit_status_ > 0) {
     reason = fmt::format("the remote command ended with status {}", exit_status_);
   } else if (exit_status_ < 0) {

@@ -3,13 +3,13 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "launcher/command.h"
 #include "launcher/process.h"
 #include "launcher/ssh/last_line.h"
 #include "runtime/base/error.h"
@@ -31,7 +31,7 @@ ProxyProcess::ProxyProcess(const std::string& command)
   const UniqueFd theirs(ends[1]);
   ProcessSpec spec;
   // A ProxyCommand is a line for a shell by its definition, written by the user in the user's file.
-  spec.program = find_on_path("sh");
+  spec.program = std::filesystem::path("/bin") / "sh";
   spec.argv = {"sh", "-c", command.starts_with("exec ") ? command : "exec " + command};
   spec.stdin_fd = theirs.get();
   spec.stdout_fd = theirs.get();

@@ -96,8 +96,9 @@ class SshLink final : public AgentLink {
 
 }  // namespace
 
-std::unique_ptr<AgentLink> connect_ssh_agent(const SshTarget& target) {
-  return std::make_unique<SshLink>(target);
-}
-
 }  // namespace dstrain::launcher
+
+extern "C" __attribute__((visibility("default"))) dstrain::launcher::AgentLink*
+dstrain_make_ssh_link_1(const dstrain::launcher::SshTarget* target) {
+  return std::make_unique<dstrain::launcher::SshLink>(*target).release();
+}

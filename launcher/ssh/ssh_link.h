@@ -22,7 +22,12 @@ struct SshTarget {
 /// A link through libssh. Returns at once: a thread connects, checks the host's key, authenticates
 /// with the SSH agent and key files (never with a password), runs the command and then carries
 /// bytes between it and the link. Every failure ends the stream, and end_reason() says why and what
-/// to do. A build without libssh throws Error{config}.
+/// to do. Throws Error{config} where the plug-in libdstrain_ssh.so, or libssh, is missing.
 std::unique_ptr<AgentLink> connect_ssh_agent(const SshTarget& target);
+
+/// What the plug-in offers: a new link, for the caller to delete. It and the program are built
+/// together.
+using MakeSshLink = AgentLink*(const SshTarget* target);
+inline constexpr const char* make_ssh_link_symbol = "dstrain_make_ssh_link_1";
 
 }  // namespace dstrain::launcher
