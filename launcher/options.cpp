@@ -38,12 +38,8 @@ struct Missing {
   const char* feature;
 };
 
-constexpr std::array<Missing, 8> missing_options{{
+constexpr std::array<Missing, 4> missing_options{{
     {"--launcher_args", true, "launching through mpirun or srun"},
-    {"--ssh_port", true, "launching over ssh without --ssh_command"},
-    {"--ssh_config", true, "launching over ssh without --ssh_command"},
-    {"--accept_new_host_keys", false, "launching over ssh without --ssh_command"},
-    {"--copy_binary", false, "bringing the programs to other hosts"},
     {"--min_elastic_nodes", true, "elastic training"},
     {"--max_elastic_nodes", true, "elastic training"},
     {"--elastic_training", false, "elastic training"},
@@ -88,6 +84,7 @@ class Parser {
   const CLI::Option& known(const std::string& name);
   void check();
   void check_nodes();
+  void check_ssh();
 
   CommandLine& line_;
   RawValues raw_;
@@ -108,6 +105,13 @@ void Parser::add_placement() {
   option(group, "--master_port", o.master_port, "default 29500, or the next free port");
   option(group, "--launcher", o.launcher,
          "auto, local or ssh; auto: ssh when other hosts are named");
+  option(group, "--ssh_port", o.ssh_port, "of sshd on all hosts (default: ssh_config's, else 22)");
+  option(group, "--ssh_config", o.ssh_config,
+         "a file like ~/.ssh/config, in place of that and of the system's");
+  flag(group, "--accept_new_host_keys", o.accept_new_host_keys,
+       "note keys of hosts that known_hosts does not know; a changed key stays an error");
+  flag(group, "--copy_binary", o.copy_binary,
+       "put these programs into ~/.cache/dstrain on each host, where they are not there yet");
   option(group, "--ssh_command", raw_.ssh_command,
          "a program with options that runs commands on hosts, started as CMD HOST COMMAND");
   flag(group, "--no_ssh_check", raw_.no_ssh_check, "accepted: there is no probe before connecting");
@@ -244,6 +248,25 @@ void check_launcher_and_device(const LaunchOptions& options) {
   }
 }
 
+/// The options of our own connections.
+void Parser::check_ssh() {
+  const LaunchOptions& o = line_.options;
+  if (o.ssh_port) check_number("--ssh_port", *o.ssh_port, 1, 65535);
+  const char* const given = o.ssh_port               ? "--ssh_port"
+                            : !o.ssh_config.empty()  ? "--ssh_config"
+                            : o.accept_new_host_keys ? "--accept_new_host_keys"
+                            : o.copy_binary          ? "--copy_binary"
+                                                     : nullptr;
+  if (given == nullptr) return;
+  if (!o.ssh_command.empty()) {
+    fail(ErrorCode::usage, "--ssh_command: the client has options of its own; leave {} out", given);
+  }
+  if (o.launcher == "local" || o.no_ssh) {
+    fail(ErrorCode::usage, "{} reaches no other host; leave {} out",
+         o.no_ssh ? "--no_ssh" : "--launcher local", given);
+  }
+}
+
 void Parser::check_nodes() {
   LaunchOptions& o = line_.options;
   if (!raw_.ssh_command.empty()) {
@@ -264,6 +287,7 @@ void Parser::check_nodes() {
     fail(ErrorCode::usage, "--no_ssh starts ranks on this node alone; leave {} out",
          o.force_multi ? "--force_multi" : "--launcher ssh and --ssh_command");
   }
+  check_ssh();
   if (o.launcher == "local" && (o.force_multi || !o.ssh_command.empty())) {
     fail(ErrorCode::usage, "--launcher local reaches no other host; leave {} out",
          o.force_multi ? "--force_multi" : "--ssh_command");

@@ -19,6 +19,10 @@ struct LaunchOptions {
   std::string master_addr;
   std::optional<int> master_port;
   std::string launcher = "auto";
+  std::optional<int> ssh_port;
+  std::string ssh_config;
+  bool accept_new_host_keys = false;
+  bool copy_binary = false;
   std::vector<std::string> ssh_command;  ///< words of a client program; empty: none
   bool force_multi = false;
   bool no_ssh = false;

@@ -1,25 +1,9 @@
 #include "launcher/remote_command.h"
 
+#include "launcher/shell_quote.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::launcher {
-namespace {
-
-/// Text between single quotes is taken as it is; a quote itself stands outside, after a backslash.
-std::string quoted(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out += c;
-    }
-  }
-  return out + "'";
-}
-
-}  // namespace
-
 std::string remote_command(std::string_view path) {
   // A line end ends a command for some shells, quoted or not.
   const bool plain = path.find_first_of("\r\n") == path.npos;
@@ -33,7 +17,7 @@ std::string remote_command(std::string_view path) {
       "if [ -x \"$0\" ]; then exec \"$0\" agent; fi; "
       "if command -v dstrain >/dev/null 2>&1; then exec dstrain agent; fi; echo " +
       std::string(absent_line);
-  return fmt::format("exec /bin/sh -c {} {}", quoted(script), quoted(path));
+  return fmt::format("exec /bin/sh -c {} {}", shell_quote(script), shell_quote(path));
 }
 
 }  // namespace dstrain::launcher

@@ -13,8 +13,14 @@ namespace dstrain::launcher {
 using OpenRemote =
     std::function<std::unique_ptr<AgentLink>(const std::string& host, const sigset_t& mask)>;
 
-/// How the options say that hosts are reached: through --ssh_command. Throws Error{usage} when they
-/// say nothing that works. `job_id` marks the processes that are started.
-OpenRemote choose_remote_link(const LaunchOptions& options, const std::string& job_id);
+struct RemoteSettings {
+  std::string job_id;   ///< marks the processes that are started
+  std::string version;  ///< of the programs that --copy_binary copies
+  double connect_timeout_seconds = 20;
+};
+
+/// How the options say that hosts are reached: through --ssh_command, else libssh. Throws
+/// Error{config} when this build has none.
+OpenRemote choose_remote_link(const LaunchOptions& options, const RemoteSettings& settings);
 
 }  // namespace dstrain::launcher

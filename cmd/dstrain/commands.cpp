@@ -11,7 +11,7 @@ namespace {
 
 using Kind = CommandInfo::Kind;
 
-constexpr std::array<CommandInfo, 11> commands{{
+constexpr std::array<CommandInfo, 12> commands{{
     {"train", Kind::daemon, "train a model; options: dstrain train --help", nullptr},
     {"generate", Kind::daemon, "write text with a trained model", nullptr},
     {"bench", Kind::daemon,
@@ -23,13 +23,14 @@ constexpr std::array<CommandInfo, 11> commands{{
     {"save", Kind::tool, "ask a running training for a checkpoint now", save_command},
     {"stop", Kind::tool, "stop a running job, a training with a checkpoint", stop_command},
     {"config", Kind::tool, "check or show a configuration file", config_command},
+    {"estimate", Kind::tool, "memory of a model's states, by DeepSpeed's formulas",
+     estimate_command},
     {"agent", Kind::tool, "", agent_command},
     {"meet", Kind::tool, "", meet_command},
 }};
 
 /// Commands that will come: their names are no program's.
-constexpr std::array<std::string_view, 5> unbuilt{"estimate", "plan", "evaluate", "tokenize",
-                                                  "doctor"};
+constexpr std::array<std::string_view, 4> unbuilt{"plan", "evaluate", "tokenize", "doctor"};
 
 }  // namespace
 
@@ -39,7 +40,7 @@ std::span<const CommandInfo> all_commands() {
 
 const CommandInfo* find_command(std::string_view name) {
   if (std::find(unbuilt.begin(), unbuilt.end(), name) != unbuilt.end()) {
-    fail(ErrorCode::usage, "the command {} is not built yet; a program of that name: ./{}", name,
+    fail(ErrorCode::usage, "the command {} is not implemented; a program of that name: ./{}", name,
          name);
   }
   const auto* const found =

@@ -132,8 +132,13 @@ LaunchJob make_launch_job(const LaunchOptions& options,
   job.master_port = {options.master_port.value_or(launcher::default_master_port),
                      options.master_port.has_value()};
   if (resources.node_rank) meet_without_ssh(options, resources, job);
-  if (resources.launcher() == "ssh") job.open = launcher::choose_remote_link(options, job.id);
-  job.connect_seconds = std::min<double>(patience_seconds, options.timeout_seconds.value_or(600));
+  const double limit = options.timeout_seconds.value_or(600);
+  job.connect_seconds = options.copy_binary ? limit : std::min(patience_seconds, limit);
+  if (resources.launcher() == "ssh") {
+    // What a connection says of itself comes before it is given up.
+    const double connect = std::min(patience_seconds, limit) * 2 / 3;
+    job.open = launcher::choose_remote_link(options, {job.id, job.version, connect});
+  }
   job.silence_seconds = silence_seconds();
   job.log_level = options.log_level;
   job.bare_output = speaker == Speaker::rank_0;

@@ -137,6 +137,7 @@ engine::Trainer::Outcome TrainingRank::train() {
                            .device_memory = memory_.ledger,
                            .host_memory = staging_.ledger,
                            .planned_memory = setup_.plan.bytes,
+                           .planned_host = setup_.plan.host,
                            .clock = clock_,
                            .training_data = training,
                            .checkpointer = *checkpointer_,

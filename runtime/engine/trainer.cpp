@@ -208,6 +208,7 @@ monitor::StepMetrics Trainer::measure(std::int64_t step) {
   metrics.model_tflops =
       metrics.tokens_per_second * parts_.model.flops_per_token(settings.data.block_size) / 1e12;
   metrics.planned_categories = parts_.planned_memory;
+  metrics.planned_host = parts_.planned_host;
   reported_step_ = step;
   reported_at_seconds_ = now;
   Bytes& device = metrics.memory[static_cast<std::size_t>(MemoryTier::device)];

@@ -320,23 +320,6 @@ void run_head(const AttentionBackwardArgs& args,
   }
 }
 
-HeadLayout checked_layout(const AttentionBackwardArgs& args) {
-  const Shape& qkv = args.qkv.shape();
-  const Shape& lse = args.logsumexp.shape();
-  DSTRAIN_CHECK(qkv.rank() == 3 && lse.rank() == 3 && lse[1] > 0 && qkv[2] % (3 * lse[1]) == 0,
-                "qkv {} logsumexp {}", to_string(qkv), to_string(lse));
-  const DType dtype = element_dtype(args.qkv, "qkv");
-  const HeadLayout layout{{qkv[0], qkv[1], lse[1], qkv[2] / 3}, dtype == DType::bf16};
-  const Shape output{layout.sequences, layout.tokens, layout.channels};
-  require_tensor(args.qkv, dtype, qkv, "qkv");
-  require_tensor(args.output, dtype, output, "output");
-  require_tensor(args.output_gradient, dtype, output, "output_gradient");
-  require_tensor(args.qkv_gradient, dtype, qkv, "qkv_gradient");
-  require_f32(args.logsumexp, {layout.sequences, layout.heads, layout.tokens}, "logsumexp");
-  require_f32(args.workspace, {attention_backward_workspace(layout)}, "workspace");
-  return layout;
-}
-
 }  // namespace
 
 std::int64_t attention_backward_workspace(const AttentionSizes& sizes) {
@@ -345,7 +328,11 @@ std::int64_t attention_backward_workspace(const AttentionSizes& sizes) {
 }
 
 void attention_backward(const AttentionBackwardArgs& args, StreamView stream) {
-  const HeadLayout layout = checked_layout(args);
+  const HeadLayout layout = attention_layout(args.qkv, args.output, args.logsumexp);
+  const DType dtype = args.qkv.dtype();
+  require_tensor(args.output_gradient, dtype, args.output.shape(), "output_gradient");
+  require_tensor(args.qkv_gradient, dtype, args.qkv.shape(), "qkv_gradient");
+  require_f32(args.workspace, {attention_backward_workspace(layout)}, "workspace");
   stream.launch([args, layout] {
     with_element_type(args.qkv.dtype(), [&](auto element) {
       for_heads(layout, [&](std::int64_t head, std::int64_t slot) {

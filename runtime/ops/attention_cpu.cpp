@@ -234,20 +234,6 @@ void run_head(const AttentionArgs& args, const HeadLayout& layout, std::int64_t 
   }
 }
 
-HeadLayout checked_layout(const AttentionArgs& args) {
-  const Shape& qkv = args.qkv.shape();
-  const Shape& lse = args.logsumexp.shape();
-  DSTRAIN_CHECK(qkv.rank() == 3 && lse.rank() == 3 && lse[1] > 0 && qkv[2] % (3 * lse[1]) == 0,
-                "qkv {} logsumexp {}", to_string(qkv), to_string(lse));
-  const DType dtype = element_dtype(args.qkv, "qkv");
-  const HeadLayout layout{{qkv[0], qkv[1], lse[1], qkv[2] / 3}, dtype == DType::bf16};
-  require_tensor(args.qkv, dtype, qkv, "qkv");
-  require_tensor(args.output, dtype, {layout.sequences, layout.tokens, layout.channels}, "output");
-  require_f32(args.logsumexp, {layout.sequences, layout.heads, layout.tokens}, "logsumexp");
-  require_f32(args.workspace, {attention_forward_workspace(layout)}, "workspace");
-  return layout;
-}
-
 }  // namespace
 
 std::int64_t attention_forward_workspace(const AttentionSizes& sizes) {
@@ -256,7 +242,8 @@ std::int64_t attention_forward_workspace(const AttentionSizes& sizes) {
 }
 
 void attention_forward(const AttentionArgs& args, StreamView stream) {
-  const HeadLayout layout = checked_layout(args);
+  const HeadLayout layout = attention_layout(args.qkv, args.output, args.logsumexp);
+  require_f32(args.workspace, {attention_forward_workspace(layout)}, "workspace");
   stream.launch([args, layout] {
     with_element_type(args.qkv.dtype(), [&](auto element) {
       for_heads(layout, [&](std::int64_t head, std::int64_t slot) {
