@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
 #include <set>
+#include <sstream>
 #include <vector>
 
 #include <fcntl.h>
@@ -12,12 +16,15 @@
 
 #include <fmt/ranges.h>
 
+#include "launcher/agent_job.h"
 #include "launcher/agent_rank.h"
 #include "launcher/children.h"
 #include "launcher/frame_pipe.h"
 #include "launcher/machine.h"
 #include "launcher/oom_watch.h"
+#include "launcher/port.h"
 #include "launcher/protocol.h"
+#include "launcher/rank_news.h"
 #include "launcher/signals.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
@@ -31,12 +38,13 @@ constexpr double leftover_seconds = 1;   // from SIGTERM to SIGKILL for those th
 constexpr double sweep_seconds = 0.01;   // between two looks for new orphans while killing
 constexpr double hopeless_seconds = 60;  // a process stuck in the kernel does not die
 constexpr std::size_t drain_bytes_max = 1U << 20;
-constexpr std::array<int, 3> watched_signals{SIGCHLD, SIGTERM, SIGUSR1};
+/// SIGUSR1 is for the ranks alone; the others mean that whoever started the agent wants it gone.
+constexpr std::array<int, 5> watched_signals{SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGUSR1};
 
 class Agent {
  public:
   Agent() { become_subreaper(); }
-  int run();
+  int run(std::string_view version);
 
  private:
   enum class Phase {
@@ -47,7 +55,13 @@ class Agent {
     killing,   ///< everything gets SIGKILL until nothing is left
   };
 
+  void say_hello(std::string_view version);
+  void reserve(const PortRequest& request);
   void start_job(std::string_view payload);
+  void start_ranks(const JobSpec& job);
+  void refuse(int rank, const char* reason);
+  void note(const std::string& text);
+  void keep_beating();
   void handle(const Frame& frame);
   void poll_once();
   void read_ranks(const std::vector<pollfd>& fds, std::size_t first);
@@ -67,11 +81,18 @@ class Agent {
   SignalSource signals_{watched_signals};
   FramePipe launcher_{{STDIN_FILENO, STDOUT_FILENO}};
   OomWatch oom_;
+  std::vector<CoreBinding> bindings_;
   std::vector<AgentRank> ranks_;
+  RankNews news_{ranks_, launcher_, clock_};
   Phase phase_ = Phase::idle;
   double deadline_ = 0;
   std::set<pid_t> asked_;
+  ReservedPort port_;
+  double silence_seconds_ = 0;  ///< 0: no beats are expected
+  double heard_ = 0;
+  double next_beat_ = 0;
   std::size_t unacknowledged_ = 0;
+  std::size_t window_bytes_ = 0;
   bool has_children_ = false;
   bool launcher_gone_ = false;
 };
@@ -80,24 +101,72 @@ bool Agent::ranks_run() const {
   return std::any_of(ranks_.begin(), ranks_.end(), [](const AgentRank& r) { return r.running(); });
 }
 
+void Agent::say_hello(std::string_view version) {
+  Hello hello;
+  hello.version = version;
+  // sshd sets it: client address, client port, server address, server port.
+  const char* const connection = std::getenv("SSH_CONNECTION");
+  std::istringstream words(connection != nullptr ? connection : "");
+  std::string port;
+  words >> hello.peer_address >> port >> hello.own_address;
+  launcher_.send_preamble();
+  launcher_.send(FromAgent::hello, encode_hello(hello));
+}
+
+void Agent::reserve(const PortRequest& request) {
+  WireWriter answer;
+  try {
+    port_ = request.exactly ? reserve_port(request.port) : reserve_free_port(request.port);
+    answer.i32(port_.port);
+  } catch (const Error& error) {
+    answer.i32(0);
+    answer.string(error.what());
+  }
+  launcher_.send(FromAgent::port, answer.take());
+}
+
+void Agent::note(const std::string& text) {
+  WireWriter note;
+  note.string(text);
+  launcher_.send(FromAgent::note, note.take());
+}
+
+void Agent::refuse(int rank, const char* reason) {
+  WireWriter news;
+  news.i32(rank);
+  news.string(reason);
+  launcher_.send(FromAgent::refused, news.take());
+}
+
 void Agent::start_job(std::string_view payload) {
-  const JobSpec job = decode_job(payload);
+  JobSpec job = decode_job(payload);
   if (phase_ != Phase::idle) fail(ErrorCode::remote, "agent protocol: a second job");
-  const UniqueFd null_fd(open("/dev/null", O_RDWR | O_CLOEXEC));
-  if (!null_fd) fail_errno(errno, "open /dev/null");
   phase_ = Phase::running;
   has_children_ = true;
-  const AgentRank::Context context{job, usable_cores(), null_fd.get(), signals_.previous_mask()};
+  window_bytes_ = job.output_window_bytes;
+  try {
+    const std::string warning = fit_job_to_node(job);
+    if (!warning.empty()) note(warning);
+    bindings_ = bind_ranks(job);
+  } catch (const Error& error) {
+    return refuse(job.ranks.front().rank, error.what());
+  }
+  start_ranks(job);
+}
+
+void Agent::start_ranks(const JobSpec& job) {
+  const UniqueFd null_fd(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null_fd) fail_errno(errno, "open /dev/null");
+  const AgentRank::Context context{job, usable_cores(), bindings_, null_fd.get(),
+                                   signals_.previous_mask()};
   for (std::size_t i = 0; i < job.ranks.size(); ++i) {
-    WireWriter news;
-    news.i32(job.ranks[i].rank);
     try {
       ranks_.push_back(AgentRank::start(context, i));
     } catch (const Error& error) {
-      news.string(error.what());
-      launcher_.send(FromAgent::refused, news.take());
-      return;
+      return refuse(job.ranks[i].rank, error.what());
     }
+    WireWriter news;
+    news.i32(job.ranks[i].rank);
     news.i32(ranks_.back().pid());
     launcher_.send(FromAgent::started, news.take());
   }
@@ -121,6 +190,13 @@ void Agent::handle(const Frame& frame) {
       for (const AgentRank& rank : ranks_) rank.signal(number);
       return;
     }
+    case ToAgent::tell:
+      return news_.tell(frame.payload);
+    case ToAgent::port:
+      return reserve(decode_port_request(frame.payload));
+    case ToAgent::beat:
+      silence_seconds_ = in.u32() / 1000.0;
+      return;
   }
   fail(ErrorCode::remote, "agent protocol: unknown frame type {}", frame.type);
 }
@@ -131,9 +207,7 @@ void Agent::read_rank(AgentRank& rank, OutputStream stream, std::size_t bytes_ma
     launcher_.send(FromAgent::output, encode_output({rank.rank(), from, bytes}));
   });
   if (!rank.take_log_failure()) return;
-  WireWriter note;
-  note.string(fmt::format("the log file of rank {} cannot be written any more", rank.rank()));
-  launcher_.send(FromAgent::note, note.take());
+  note(fmt::format("the log file of rank {} cannot be written any more", rank.rank()));
 }
 
 void Agent::rank_ended(AgentRank& rank, int wait_status) {
@@ -141,6 +215,7 @@ void Agent::rank_ended(AgentRank& rank, int wait_status) {
   // What it wrote belongs before the news of its end. A pipe holds no more than this at once.
   read_rank(rank, OutputStream::out, drain_bytes_max);
   read_rank(rank, OutputStream::err, drain_bytes_max);
+  news_.rank_ended(rank);
   const bool killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
   const OomVerdict oom = killed ? oom_.verdict() : OomVerdict::none;
   launcher_.send(FromAgent::exited, encode_exit({rank.rank(), wait_status, oom}));
@@ -164,8 +239,11 @@ void Agent::reap(pid_t which) {
 
 void Agent::take_signals() {
   while (const auto signal = signals_.next()) {
-    if (signal->number == SIGTERM) launcher_gone_ = true;
-    if (signal->number == SIGCHLD && signal->pid > 0) reap(signal->pid);
+    if (signal->number == SIGCHLD) {
+      if (signal->pid > 0) reap(signal->pid);
+    } else if (signal->number != SIGUSR1) {
+      launcher_gone_ = true;
+    }
   }
 }
 
@@ -193,10 +271,8 @@ void Agent::advance() {
     phase_ = Phase::settling;
     deadline_ = now + settle_seconds;
   } else if (phase_ == Phase::settling && now >= deadline_) {
-    WireWriter note;
-    note.string(fmt::format("all ranks have ended; ending processes they left running (pid {})",
-                            fmt::join(list_children(), ", ")));
-    launcher_.send(FromAgent::note, note.take());
+    note(fmt::format("all ranks have ended; ending processes they left running (pid {})",
+                     fmt::join(list_children(), ", ")));
     ask_leftovers();
     phase_ = Phase::ending;
     deadline_ = now + leftover_seconds;
@@ -209,16 +285,24 @@ void Agent::advance() {
   }
 }
 
+/// Beats in its turn, and takes a launcher that fell silent for gone.
+void Agent::keep_beating() {
+  if (silence_seconds_ == 0) return;
+  const double now = clock_.now_seconds();
+  launcher_gone_ |= now > heard_ + silence_seconds_;
+  if (now < next_beat_) return;
+  next_beat_ = now + silence_seconds_ / beats_per_silence;
+  launcher_.send(FromAgent::beat, "");
+}
+
 int Agent::poll_milliseconds() const {
-  switch (phase_) {
-    case Phase::idle:
-    case Phase::running:
-      return -1;
-    case Phase::killing:
-      return static_cast<int>(sweep_seconds * 1000);
-    default:
-      return std::max(0, static_cast<int>((deadline_ - clock_.now_seconds()) * 1000) + 1);
-  }
+  if (phase_ == Phase::killing) return static_cast<int>(sweep_seconds * 1000);
+  const bool timed = phase_ == Phase::settling || phase_ == Phase::ending;
+  double next = timed ? deadline_ : std::numeric_limits<double>::infinity();
+  if (silence_seconds_ > 0) next = std::min(next, next_beat_);
+  next = std::min(next, news_.deadline().value_or(next));
+  if (std::isinf(next)) return -1;
+  return std::max(0, static_cast<int>((next - clock_.now_seconds()) * 1000) + 1);
 }
 
 void Agent::read_ranks(const std::vector<pollfd>& fds, std::size_t first) {
@@ -235,22 +319,25 @@ void Agent::poll_once() {
                           {launcher_.read_fd(), POLLIN, 0},
                           {launcher_.pending_bytes() > 0 ? launcher_.write_fd() : -1, POLLOUT, 0}};
   const std::size_t first = fds.size();
-  const std::size_t polled_ranks = unacknowledged_ < output_window_bytes ? ranks_.size() : 0;
+  const std::size_t polled_ranks = unacknowledged_ < window_bytes_ ? ranks_.size() : 0;
   for (std::size_t i = 0; i < polled_ranks; ++i) {
     fds.push_back({ranks_[i].fd(OutputStream::out), POLLIN, 0});
     fds.push_back({ranks_[i].fd(OutputStream::err), POLLIN, 0});
   }
+  news_.add_polls(fds);
   if (poll(fds.data(), fds.size(), poll_milliseconds()) < 0 && errno != EINTR) {
     fail_errno(errno, "poll");
   }
   if (fds[0].revents != 0) take_signals();
   reap(-1);
   if (fds[1].revents != 0) {
+    heard_ = clock_.now_seconds();
     launcher_gone_ |= !launcher_.receive();
     while (const auto frame = launcher_.next()) handle(*frame);
   }
   // A rank started just now has no entry yet.
   if (polled_ranks > 0 && polled_ranks == ranks_.size()) read_ranks(fds, first);
+  news_.pass_on();
   launcher_gone_ |= !launcher_.flush();
 }
 
@@ -280,13 +367,12 @@ int Agent::die() {
   return status::failed;
 }
 
-int Agent::run() {
-  WireWriter hello;
-  hello.u32(protocol_version);
-  launcher_.send(FromAgent::hello, hello.take());
+int Agent::run(std::string_view version) {
+  say_hello(version);
   try {
     for (;;) {
       poll_once();
+      keep_beating();
       if (launcher_gone_) return die();
       advance();
       const bool hopeless = phase_ == Phase::killing && clock_.now_seconds() > deadline_;
@@ -301,9 +387,9 @@ int Agent::run() {
 
 }  // namespace
 
-int run_agent() {
+int run_agent(std::string_view version) {
   ignore_broken_pipes();
-  return Agent().run();
+  return Agent().run(version);
 }
 
 }  // namespace dstrain::launcher

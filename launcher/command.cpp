@@ -16,7 +16,9 @@ bool is_executable_file(const std::filesystem::path& path) {
   return std::filesystem::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
 }
 
-std::string find_python() {
+std::string find_python(const LaunchOptions& options) {
+  // What the script puts on PATH is known on the nodes only.
+  if (!options.venv_script.empty()) return "python3";
   std::string python = find_on_path("python3");
   if (python.empty()) fail(ErrorCode::remote, "python3 was not found on PATH; install it");
   return python;
@@ -89,7 +91,7 @@ Command resolve_program(const LaunchOptions& options,
     if (!options.module && !std::filesystem::exists(name, ignored)) {
       fail(ErrorCode::remote, "program {}: no such file", name);
     }
-    command.program = find_python();
+    command.program = find_python(options);
     command.argv = {command.program, "-u"};
     if (options.module) command.argv.emplace_back("-m");
     command.argv.push_back(name);
@@ -104,14 +106,20 @@ Command resolve_program(const LaunchOptions& options,
   return command;
 }
 
-Command resolve_daemon(std::span<const std::string> words) {
+std::string find_daemon() {
   const auto beside = std::filesystem::path(own_path()).parent_path() / "dstraind";
-  Command command;
-  command.program = is_executable_file(beside) ? beside.string() : find_on_path("dstraind");
-  if (command.program.empty()) {
+  std::string found = is_executable_file(beside) ? beside.string() : find_on_path("dstraind");
+  if (found.empty()) {
     fail(ErrorCode::remote, "dstraind was found neither in {} nor on PATH",
          beside.parent_path().string());
   }
+  return found;
+}
+
+Command resolve_daemon(std::span<const std::string> words) {
+  Command command;
+  command.daemon = true;
+  command.program = find_daemon();
   command.argv = {command.program};
   command.argv.insert(command.argv.end(), words.begin(), words.end());
   return command;

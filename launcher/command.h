@@ -14,6 +14,7 @@ struct Command {
   std::string program;                             ///< path to execute
   std::vector<std::string> argv;                   ///< arguments, byte for byte; argv[0] included
   std::optional<std::size_t> local_rank_position;  ///< where --local_rank=N is inserted
+  bool daemon = false;  ///< dstraind: each node runs the one that its own dstrain finds
 };
 
 /// The arguments of the rank with this local rank.
@@ -26,8 +27,11 @@ Command resolve_program(const LaunchOptions& options,
                         std::span<const std::string> words,
                         std::span<const std::string_view> known_commands);
 
-/// `dstraind WORDS...`: the daemon beside this program, else on PATH. Throws Error{remote}.
+/// `dstraind WORDS...`, with the daemon of this machine. Throws Error{remote}.
 Command resolve_daemon(std::span<const std::string> words);
+
+/// The daemon beside this program, else on PATH. Throws Error{remote}.
+std::string find_daemon();
 
 /// The path of the running program.
 std::string own_path();

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/worker_env.h"
+
 namespace dstrain::launcher {
 namespace {
 
@@ -20,24 +22,29 @@ Json hosts_json(const HostPlan& plan) {
 
 }  // namespace
 
-std::string dry_run_json(const HostPlan& plan, const JobIdentity& identity, const JobSpec& job) {
+std::string dry_run_json(const DryRun& run) {
   Json commands = Json::array();
-  for (const RankSpec& rank : job.ranks) {
-    std::vector<std::string> argv = arguments_of(job.command, rank.local_rank);
-    argv.front() = job.command.program;
-    commands.push_back(std::move(argv));
+  for (const JobSpec& job : run.specs) {
+    for (const RankSpec& rank : job.ranks) {
+      std::vector<std::string> argv = arguments_of(job.command, rank.local_rank);
+      argv.front() = job.command.program;
+      commands.push_back(std::move(argv));
+    }
   }
-  Json env = Json::object();
-  for (const EnvVar& variable : job.env) {
-    env[variable.name] = is_secret(variable.name) ? "<hidden>" : variable.value;
+  Json shared = Json::object();
+  for (const EnvVar& variable : run.specs.front().env) {
+    shared[variable.name] = is_secret(variable.name) ? "<hidden>" : variable.value;
   }
-  const Json json{{"launcher", "local"},
+  shared[env::master_addr] = run.master_addr;
+  shared[env::master_port] = std::to_string(run.master_port);
+  const HostPlan& plan = run.resources.plan;
+  const Json json{{"launcher", run.resources.launcher()},
                   {"world_size", plan.world_size()},
-                  {"master_addr", identity.master_addr},
-                  {"master_port", identity.master_port},
+                  {"master_addr", run.master_addr},
+                  {"master_port", run.master_port},
                   {"hosts", hosts_json(plan)},
                   {"commands", std::move(commands)},
-                  {"env", std::move(env)}};
+                  {"env", std::move(shared)}};
   // Arguments are bytes; JSON is text: what is no UTF-8 is shown with replacement characters.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

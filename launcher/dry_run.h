@@ -1,15 +1,24 @@
 #pragma once
 #include <string>
+#include <vector>
 
 #include "launcher/job_env.h"
-#include "launcher/placement.h"
 #include "launcher/protocol.h"
+#include "launcher/resources.h"
 
 namespace dstrain::launcher {
 
+/// What --dry_run shows.
+struct DryRun {
+  const Resources& resources;
+  std::string master_addr;
+  int master_port = 0;
+  std::vector<JobSpec> specs;  ///< of the hosts that this launcher starts
+};
+
 /// What a launch would do, as one JSON object on one line: launcher, world_size, master_addr,
-/// master_port, hosts, commands (the argv of every rank, in rank order) and env (what all ranks
-/// share). Values that may be secret are shown as "<hidden>".
-std::string dry_run_json(const HostPlan& plan, const JobIdentity& identity, const JobSpec& job);
+/// master_port, hosts, commands (the argv of every rank that would be started, in rank order) and
+/// env (what all ranks share). Values that may be secret are shown as "<hidden>".
+std::string dry_run_json(const DryRun& run);
 
 }  // namespace dstrain::launcher

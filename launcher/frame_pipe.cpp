@@ -17,7 +17,7 @@ void make_non_blocking(int fd) {
   }
 }
 
-FramePipe::FramePipe(Ends ends) : ends_(ends) {
+FramePipe::FramePipe(Ends ends, Begin begin) : ends_(ends), begin_(begin) {
   make_non_blocking(ends.read_fd);
   make_non_blocking(ends.write_fd);
 }
@@ -37,14 +37,16 @@ bool FramePipe::flush() {
 
 bool FramePipe::receive() {
   std::array<char, 64U << 10> buffer;
-  for (;;) {
+  for (int reads = 0; reads < 16; ++reads) {
     const ssize_t got = read(ends_.read_fd, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno == EAGAIN;
     if (got == 0) return false;
-    reader_.feed({buffer.data(), static_cast<std::size_t>(got)});
-    if (static_cast<std::size_t>(got) < buffer.size()) return true;
+    const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
+    begin_ == Begin::at_once ? reader_.feed(bytes) : reader_.feed(preamble_.pass(bytes));
+    if (bytes.size() < buffer.size()) return true;
   }
+  return true;
 }
 
 }  // namespace dstrain::launcher

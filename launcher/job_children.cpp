@@ -21,6 +21,7 @@ void JobChildren::reap(const std::function<void(pid_t, int)>& on_end) {
     const pid_t pid = waitpid(-1, &wait_status, WNOHANG);
     if (pid < 0 && errno == EINTR) continue;
     if (pid <= 0) return;
+    spared_.erase(pid);
     if (others_.erase(pid) == 0) on_end(pid, wait_status);
   }
 }
@@ -28,7 +29,7 @@ void JobChildren::reap(const std::function<void(pid_t, int)>& on_end) {
 std::size_t JobChildren::kill_all() const {
   std::size_t killed = 0;
   for (const pid_t pid : list_children()) {
-    if (others_.contains(pid)) continue;
+    if (others_.contains(pid) || spared_.contains(pid)) continue;
     // Orphans of the others come to us too; only those processes carry the job's id that are its.
     if (!others_.empty() && !has_environment_entry(pid, marker_.c_str())) continue;
     kill(pid, SIGKILL);

@@ -14,6 +14,9 @@ class JobChildren {
   /// Construct before the agent is started: whatever is a child now is not of the job.
   explicit JobChildren(const std::string& job_id);
 
+  /// A child that kill_all() leaves alone: it ends by itself.
+  void spare(pid_t pid) { spared_.insert(pid); }
+
   /// Reaps all that have ended, and calls `on_end(pid, wait_status)` for each.
   void reap(const std::function<void(pid_t, int)>& on_end);
   /// Sends SIGKILL to each child that belongs to the job; returns how many there were.
@@ -21,6 +24,7 @@ class JobChildren {
 
  private:
   std::set<pid_t> others_;
+  std::set<pid_t> spared_;
   std::string marker_;
 };
 

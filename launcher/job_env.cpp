@@ -7,8 +7,7 @@
 #include <filesystem>
 
 #include <sys/random.h>
-
-#include <fmt/ranges.h>
+#include <unistd.h>
 
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
@@ -30,6 +29,24 @@ void add_typed(std::vector<EnvVar>& variables, const std::string& assignment) {
   } else {
     fail(ErrorCode::usage, "--env {}: the variable is not set here; write {}=VALUE", name, name);
   }
+}
+
+/// What of this process's environment goes to every node.
+std::vector<EnvVar> travelling_environment() {
+  constexpr std::array<std::string_view, 7> prefixes{"NCCL",   "UCX", "MV2",    "MLFLOW",
+                                                     "PYTHON", "OMP", "DSTRAIN"};
+  std::vector<EnvVar> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::size_t equals = text.find('=');
+    const bool travels =
+        std::any_of(prefixes.begin(), prefixes.end(),
+                    [&](std::string_view prefix) { return text.starts_with(prefix); });
+    if (!travels || equals == text.npos) continue;
+    variables.push_back(
+        {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))});
+  }
+  return variables;
 }
 
 /// Sets a variable of the job unless the user did, in a file or in the environment.
@@ -61,17 +78,18 @@ std::vector<EnvVar> job_environment(const LaunchOptions& options,
                                     const JobIdentity& identity) {
   const char* const home = std::getenv("HOME");
   std::error_code ignored;
-  std::vector<EnvVar> variables =
-      read_env_files(home != nullptr ? home : "", std::filesystem::current_path(ignored));
+  std::vector<EnvVar> variables = travelling_environment();
+  for (const EnvVar& variable :
+       read_env_files(home != nullptr ? home : "", std::filesystem::current_path(ignored))) {
+    set_env(variables, variable.name, variable.value);
+  }
   for (const std::string& assignment : options.env) add_typed(variables, assignment);
 
-  set_env(variables, env::master_addr, identity.master_addr);
-  set_env(variables, env::master_port, std::to_string(identity.master_port));
   set_env(variables, env::world_size, std::to_string(plan.world_size()));
   set_env(variables, env::cross_size, std::to_string(plan.hosts().size()));
   set_env(variables, env::job, identity.id);
   set_env(variables, env::log_level, options.log_level);
-  set_default(variables, env::token, identity.token);
+  if (!identity.token.empty()) set_default(variables, env::token, identity.token);
   set_default(variables, env::timeout, "600");
   set_default(variables, env::device, "auto");
   if (options.timeout_seconds) {
@@ -84,7 +102,7 @@ std::vector<EnvVar> job_environment(const LaunchOptions& options,
   return variables;
 }
 
-std::vector<RankSpec> rank_environments(const HostPlan& plan, bool gpus) {
+std::vector<RankSpec> rank_environments(const HostPlan& plan) {
   std::vector<RankSpec> ranks;
   for (const RankPlace& place : plan.ranks()) {
     const std::string local_size = std::to_string(plan.local_size(place));
@@ -94,10 +112,6 @@ std::vector<RankSpec> rank_environments(const HostPlan& plan, bool gpus) {
                 {env::local_world_size, local_size},
                 {env::local_size, local_size},
                 {env::cross_rank, std::to_string(place.node_rank)}};
-    if (gpus) {
-      const std::vector<int>& slots = plan.host_of(place).slots;
-      rank.env.push_back({"CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(slots, ","))});
-    }
     ranks.push_back(std::move(rank));
   }
   return ranks;

@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #include <climits>
-#include <fmt/format.h>
+
+#include "runtime/base/error.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -65,6 +66,17 @@ std::optional<int> cores_of_quota(std::string_view cpu_max) {
   if (second.ec != std::errc{} || quota <= 0 || period <= 0) return std::nullopt;
   const long long cores = quota / period + (quota % period != 0 ? 1 : 0);
   return static_cast<int>(std::min<long long>(cores, INT_MAX));
+}
+
+bool has_usable_gpus(const Machine& machine) {
+  return machine.gpus > 0 && !(machine.visible_gpus && machine.visible_gpus->empty());
+}
+
+void check_gpu_slots(const std::vector<int>& slots, int gpus) {
+  if (slots.back() < gpus) return;
+  fail(ErrorCode::usage,
+       "slot {}: {} devices are present (--oversubscribe runs more ranks than devices)",
+       slots.back(), gpus);
 }
 
 int usable_cores() {

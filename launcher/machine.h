@@ -2,6 +2,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dstrain::launcher {
 
@@ -15,6 +16,12 @@ struct Machine {
 
 /// Asks the kernel; links no driver: GPUs are counted by their device files.
 Machine this_machine();
+
+/// Whether it has GPUs that CUDA_VISIBLE_DEVICES does not hide.
+bool has_usable_gpus(const Machine& machine);
+
+/// Throws Error{usage} when one of `slots`, ascending, is no GPU of a machine that has `gpus`.
+void check_gpu_slots(const std::vector<int>& slots, int gpus);
 
 /// Cores this process may use: its affinity, and no more than the control group's quota allows.
 int usable_cores();

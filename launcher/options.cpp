@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
 
+#include "launcher/core_binding.h"
+#include "launcher/core_list.h"
 #include "launcher/host_name.h"
 #include "launcher/hostfile.h"
+#include "launcher/words.h"
 #include "runtime/base/error.h"
 #include "runtime/base/units.h"
 #include "runtime/config/suggest.h"
@@ -19,7 +23,11 @@ namespace {
 struct RawValues {
   int num_nodes = -1;
   int num_gpus = -1;
+  int node_rank = -1;
+  std::string ssh_command;
+  bool no_ssh_check = false;  // every connection is a check
   std::string device_memory;
+  std::string core_list;
   bool quiet = false;
 };
 
@@ -30,21 +38,8 @@ struct Missing {
   const char* feature;
 };
 
-constexpr std::array<Missing, 17> missing_options{{
+constexpr std::array<Missing, 4> missing_options{{
     {"--launcher_args", true, "launching through mpirun or srun"},
-    {"--ssh_port", true, "launching over ssh"},
-    {"--ssh_config", true, "launching over ssh"},
-    {"--ssh_command", true, "launching over ssh"},
-    {"--accept_new_host_keys", false, "launching over ssh"},
-    {"--no_ssh_check", false, "launching over ssh"},
-    {"--copy_binary", false, "launching over ssh"},
-    {"--venv_script", true, "launching over ssh"},
-    {"--no_ssh", false, "launching on several nodes"},
-    {"--node_rank", true, "launching on several nodes"},
-    {"--force_multi", false, "launching on several nodes"},
-    {"--bind_cores_to_rank", false, "binding ranks to cores"},
-    {"--bind_core_list", true, "binding ranks to cores"},
-    {"--max_restarts", true, "restarting failed ranks"},
     {"--min_elastic_nodes", true, "elastic training"},
     {"--max_elastic_nodes", true, "elastic training"},
     {"--elastic_training", false, "elastic training"},
@@ -88,6 +83,8 @@ class Parser {
   std::size_t split(std::span<const std::string> arguments, std::vector<std::string>& launch);
   const CLI::Option& known(const std::string& name);
   void check();
+  void check_nodes();
+  void check_ssh();
 
   CommandLine& line_;
   RawValues raw_;
@@ -103,12 +100,33 @@ void Parser::add_placement() {
   option(group, "--num_nodes", raw_.num_nodes, "the first N hosts of the hostfile");
   option(group, "--num_gpus,--num_accelerators", raw_.num_gpus,
          "slots 0..N-1 of every node; a slot is a CPU rank where there is no GPU");
-  option(group, "--master_addr", o.master_addr, "where rank 0 listens (default 127.0.0.1)");
+  option(group, "--master_addr", o.master_addr,
+         "where rank 0 listens (default: the address that the other hosts reach it by)");
   option(group, "--master_port", o.master_port, "default 29500, or the next free port");
-  option(group, "--launcher", o.launcher, "auto or local");
+  option(group, "--launcher", o.launcher,
+         "auto, local or ssh; auto: ssh when other hosts are named");
+  option(group, "--ssh_port", o.ssh_port, "of sshd on all hosts (default: ssh_config's, else 22)");
+  option(group, "--ssh_config", o.ssh_config,
+         "a file like ~/.ssh/config, in place of that and of the system's");
+  flag(group, "--accept_new_host_keys", o.accept_new_host_keys,
+       "note keys of hosts that known_hosts does not know; a changed key stays an error");
+  flag(group, "--copy_binary", o.copy_binary,
+       "put these programs into ~/.cache/dstrain on each host, where they are not there yet");
+  option(group, "--ssh_command", raw_.ssh_command,
+         "a program with options that runs commands on hosts, started as CMD HOST COMMAND");
+  flag(group, "--no_ssh_check", raw_.no_ssh_check, "accepted: there is no probe before connecting");
+  flag(group, "--force_multi", o.force_multi, "reach also this machine as if it were another");
+  flag(group, "--no_ssh", o.no_ssh,
+       "start this node's ranks only; the same command runs on every node, with its --node_rank");
+  option(group, "--node_rank", raw_.node_rank, "with --no_ssh: which of the nodes this is, from 0");
   option(group, "--device", o.device, "auto or cpu");
   option(group, "--device_memory", raw_.device_memory, "budget per rank, for example 2GiB");
   flag(group, "--oversubscribe", o.oversubscribe, "more ranks than devices or cores");
+  flag(group, "--bind_cores_to_rank", o.bind_cores,
+       "each rank runs on cores of its own, and has its memory there; OMP_NUM_THREADS is their "
+       "number");
+  option(group, "--bind_core_list", raw_.core_list,
+         "the same, sharing these cores of each node only: 0-3,8");
 }
 
 void Parser::add_program() {
@@ -118,6 +136,8 @@ void Parser::add_program() {
   flag(group, "--no_python", o.no_python, "start a name ending in .py directly, without python3");
   flag(group, "--no_local_rank", o.no_local_rank,
        "no --local_rank=N as first argument; only .py programs and modules get it");
+  option(group, "--venv_script", o.venv_script,
+         "a file that a shell sources on each node before it becomes the program");
   option(group, "--env", o.env, "NAME[=VALUE] for the ranks' environment; may be repeated");
   app_.get_option("--env")->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->expected(1);
 }
@@ -133,6 +153,8 @@ void Parser::add_job() {
   option(group, "--timeout", o.timeout_seconds, "seconds the ranks may take to meet (600)");
   option(group, "--grace", o.grace_seconds,
          "seconds from asking ranks to stop to killing them (30; 1 after a crash)");
+  option(group, "--max_restarts", o.max_restarts,
+         "begin again after failures; so many times without a new checkpoint in between (0)");
   flag(group, "--dry_run", o.dry_run, "start nothing; print what would be, as one JSON object");
   flag(group, "-h,--help", line_.help, "print this text");
   flag(group, "--version", line_.version, "print the version");
@@ -216,8 +238,9 @@ void check_launcher_and_device(const LaunchOptions& options) {
   constexpr std::array<std::string_view, 3> devices{"auto", "cuda", "cpu"};
   check_choice("--launcher", options.launcher, launchers);
   check_choice("--device", options.device.value_or("auto"), devices);
-  if (options.launcher != "auto" && options.launcher != "local") {
-    fail(ErrorCode::usage, "--launcher {}: not supported yet; local runs on this machine",
+  if (options.launcher != "auto" && options.launcher != "local" && options.launcher != "ssh") {
+    fail(ErrorCode::usage,
+         "--launcher {}: not supported yet; ssh runs on all hosts, local on this machine",
          options.launcher);
   }
   if (options.device == "cuda") {
@@ -225,8 +248,56 @@ void check_launcher_and_device(const LaunchOptions& options) {
   }
 }
 
+/// The options of our own connections.
+void Parser::check_ssh() {
+  const LaunchOptions& o = line_.options;
+  if (o.ssh_port) check_number("--ssh_port", *o.ssh_port, 1, 65535);
+  const char* const given = o.ssh_port               ? "--ssh_port"
+                            : !o.ssh_config.empty()  ? "--ssh_config"
+                            : o.accept_new_host_keys ? "--accept_new_host_keys"
+                            : o.copy_binary          ? "--copy_binary"
+                                                     : nullptr;
+  if (given == nullptr) return;
+  if (!o.ssh_command.empty()) {
+    fail(ErrorCode::usage, "--ssh_command: the client has options of its own; leave {} out", given);
+  }
+  if (o.launcher == "local" || o.no_ssh) {
+    fail(ErrorCode::usage, "{} reaches no other host; leave {} out",
+         o.no_ssh ? "--no_ssh" : "--launcher local", given);
+  }
+}
+
+void Parser::check_nodes() {
+  LaunchOptions& o = line_.options;
+  if (!raw_.ssh_command.empty()) {
+    Result<std::vector<std::string>> words = split_words(raw_.ssh_command);
+    if (!words.ok()) fail(ErrorCode::usage, "--ssh_command: {}", words.error());
+    if (words.value().empty()) fail(ErrorCode::usage, "--ssh_command: names no program");
+    o.ssh_command = words.value();
+  }
+  if (raw_.node_rank != -1) {
+    check_number("--node_rank", raw_.node_rank, 0, static_cast<int>(hosts_max) - 1);
+    o.node_rank = raw_.node_rank;
+  }
+  if (o.no_ssh != o.node_rank.has_value()) {
+    fail(ErrorCode::usage, "--no_ssh and --node_rank belong together; {} is missing",
+         o.no_ssh ? "--node_rank" : "--no_ssh");
+  }
+  if (o.no_ssh && (o.force_multi || o.launcher == "ssh" || !o.ssh_command.empty())) {
+    fail(ErrorCode::usage, "--no_ssh starts ranks on this node alone; leave {} out",
+         o.force_multi ? "--force_multi" : "--launcher ssh and --ssh_command");
+  }
+  check_ssh();
+  if (o.launcher == "local" && (o.force_multi || !o.ssh_command.empty())) {
+    fail(ErrorCode::usage, "--launcher local reaches no other host; leave {} out",
+         o.force_multi ? "--force_multi" : "--ssh_command");
+  }
+  if (!o.venv_script.empty()) o.venv_script = std::filesystem::absolute(o.venv_script).string();
+}
+
 void Parser::check() {
   LaunchOptions& o = line_.options;
+  check_nodes();
   constexpr std::array<std::string_view, 5> levels{"debug", "info", "warning", "error", "critical"};
   check_choice("--log_level", o.log_level, levels);
   if (raw_.quiet) o.log_level = "error";
@@ -240,6 +311,7 @@ void Parser::check() {
     o.num_gpus = raw_.num_gpus;
   }
   if (o.master_port) check_number("--master_port", *o.master_port, 1, 65535);
+  check_number("--max_restarts", o.max_restarts, 0, 1 << 20);
   if (o.timeout_seconds) check_number("--timeout", *o.timeout_seconds, 1, 1 << 20);
   if (o.grace_seconds && !(*o.grace_seconds >= 0 && *o.grace_seconds <= 1e6)) {
     fail(ErrorCode::usage, "--grace: must be 0..1000000 seconds");
@@ -251,6 +323,9 @@ void Parser::check() {
   if (o.module && o.no_python) {
     fail(ErrorCode::usage, "--module and --no_python exclude each other");
   }
+  if (!raw_.core_list.empty()) o.core_list = parse_core_list(raw_.core_list);
+  o.bind_cores |= !o.core_list.empty();
+  if (o.bind_cores) check_can_bind_cores();
   if (raw_.device_memory.empty()) return;
   const Result<Bytes> bytes = parse_bytes(raw_.device_memory);
   if (!bytes.ok()) fail(ErrorCode::usage, "--device_memory: {}", bytes.error());

@@ -19,6 +19,15 @@ struct LaunchOptions {
   std::string master_addr;
   std::optional<int> master_port;
   std::string launcher = "auto";
+  std::optional<int> ssh_port;
+  std::string ssh_config;
+  bool accept_new_host_keys = false;
+  bool copy_binary = false;
+  std::vector<std::string> ssh_command;  ///< words of a client program; empty: none
+  bool force_multi = false;
+  bool no_ssh = false;
+  std::optional<int> node_rank;  ///< with no_ssh, and only then
+  std::string venv_script;       ///< absolute
   bool module = false;
   bool no_python = false;
   bool no_local_rank = false;
@@ -28,9 +37,12 @@ struct LaunchOptions {
   std::optional<std::string> device;
   std::int64_t device_memory_bytes = 0;  ///< 0: no budget
   bool oversubscribe = false;
+  bool bind_cores = false;
+  std::vector<int> core_list;  ///< to be shared by the ranks of a node; empty: all cores
   std::optional<int> timeout_seconds;
   std::optional<double> grace_seconds;
   std::vector<std::string> env;  ///< NAME or NAME=VALUE, in order
+  int max_restarts = 0;
   bool dry_run = false;
 };
 

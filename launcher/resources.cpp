@@ -60,10 +60,6 @@ std::vector<HostSlots> hosts_of_machine(const LaunchOptions& options,
                                         const Machine& machine,
                                         bool gpus,
                                         std::vector<std::string>& warnings) {
-  if (options.num_nodes.value_or(1) > 1) {
-    fail(ErrorCode::usage, "--num_nodes {}: more nodes need a hostfile (-H FILE)",
-         *options.num_nodes);
-  }
   if (gpus && machine.visible_gpus) {
     if (!options.num_gpus && !selects(options)) {
       return {{"localhost", visible_slots(*machine.visible_gpus)}};
@@ -77,41 +73,74 @@ std::vector<HostSlots> hosts_of_machine(const LaunchOptions& options,
   return select_slots({{"localhost", first_slots(slots)}}, {options.include, options.exclude});
 }
 
-void check_local(const std::vector<HostSlots>& hosts, const Machine& machine) {
-  for (const HostSlots& host : hosts) {
-    if (!is_this_machine(host.host, machine.host_name)) {
-      fail(ErrorCode::usage,
-           "host \"{}\" is another machine, and launching on other machines is not supported yet; "
-           "a hostfile may name localhost or {}",
-           host.host, machine.host_name);
-    }
+/// --no_ssh without a hostfile: every node is like this one.
+std::vector<HostSlots> like_nodes(const HostSlots& this_node, int count) {
+  std::vector<HostSlots> nodes;
+  for (int node = 0; node < count; ++node) {
+    nodes.push_back({fmt::format("node{}", node), this_node.slots});
   }
-  if (hosts.size() > 1) {
-    fail(ErrorCode::usage, "\"{}\" and \"{}\" are the same machine; keep one of them",
-         hosts[0].host, hosts[1].host);
-  }
+  return nodes;
 }
 
+std::vector<HostSlots> find_hosts(const LaunchOptions& options,
+                                  const Machine& machine,
+                                  const std::optional<std::vector<HostEntry>>& hostfile,
+                                  std::vector<std::string>& warnings) {
+  if (hostfile) return hosts_of_file(options, *hostfile);
+  const bool gpus = options.device != "cpu" && has_usable_gpus(machine);
+  std::vector<HostSlots> here = hosts_of_machine(options, machine, gpus, warnings);
+  const int nodes = options.num_nodes.value_or(1);
+  if (options.no_ssh && !here.empty()) return like_nodes(here.front(), nodes);
+  if (nodes > 1) {
+    fail(ErrorCode::usage, "--num_nodes {}: more nodes need a hostfile (-H FILE), or --no_ssh",
+         nodes);
+  }
+  return here;
+}
+
+/// Which hosts are reached over the network.
+std::vector<bool> find_remote(const LaunchOptions& options,
+                              const std::vector<HostSlots>& hosts,
+                              const Machine& machine) {
+  std::vector<bool> remote;
+  const HostSlots* here = nullptr;
+  for (const HostSlots& host : hosts) {
+    const bool own = is_this_machine(host.host, machine.host_name);
+    remote.push_back(!own || options.force_multi);
+    if (!own && options.launcher == "local") {
+      fail(ErrorCode::usage,
+           "--launcher local: host \"{}\" is another machine; --launcher ssh reaches it, and local "
+           "runs on localhost or {}",
+           host.host, machine.host_name);
+    }
+    if (!own || options.force_multi) continue;
+    if (here != nullptr) {
+      fail(ErrorCode::usage, "\"{}\" and \"{}\" are the same machine; keep one of them", here->host,
+           host.host);
+    }
+    here = &host;
+  }
+  return remote;
+}
+
+/// What is not this machine's own an agent there looks at.
 void check_capacity(const LaunchOptions& options,
                     const Machine& machine,
                     const Resources& resources) {
-  if (!resources.gpus || options.oversubscribe) return;
-  for (const HostSlots& host : resources.plan.hosts()) {
-    const int last = host.slots.back();
-    if (last >= machine.gpus && !machine.visible_gpus) {
-      fail(ErrorCode::usage,
-           "slot {} of {}: {} devices are present (--oversubscribe runs more ranks than devices)",
-           last, host.host, machine.gpus);
-    }
+  if (options.device == "cpu" || !has_usable_gpus(machine) || machine.visible_gpus) return;
+  if (options.oversubscribe) return;
+  for (std::size_t node = 0; node < resources.remote.size(); ++node) {
+    const bool here = resources.node_rank ? static_cast<int>(node) == *resources.node_rank
+                                          : !resources.remote[node];
+    if (here) check_gpu_slots(resources.plan.hosts()[node].slots, machine.gpus);
   }
 }
 
-void warn_about_cores(const LaunchOptions& options, const Machine& machine, Resources& resources) {
-  const int ranks = resources.plan.world_size();
-  if (resources.gpus || options.oversubscribe || ranks <= machine.cores) return;
-  resources.warnings.push_back(
-      fmt::format("{} CPU ranks share {} cores; --oversubscribe says that this is meant", ranks,
-                  machine.cores));
+/// --no_ssh: checks that the node is one of the plan's.
+void check_node_rank(int node_rank, int nodes) {
+  if (node_rank < nodes) return;
+  fail(ErrorCode::usage, "--node_rank {}: there are {} nodes, counted from 0 (--num_nodes)",
+       node_rank, nodes);
 }
 
 }  // namespace
@@ -127,16 +156,22 @@ Resources resolve_resources(const LaunchOptions& options,
                             const Machine& machine,
                             const std::optional<std::vector<HostEntry>>& hostfile) {
   check_conflicts(options);
-  const bool hidden = machine.visible_gpus && machine.visible_gpus->empty();
-  const bool gpus = options.device != "cpu" && machine.gpus > 0 && !hidden;
   std::vector<std::string> warnings;
-  HostPlan plan(hostfile ? hosts_of_file(options, *hostfile)
-                         : hosts_of_machine(options, machine, gpus, warnings));
-  Resources resources{std::move(plan), gpus, std::move(warnings)};
-  check_local(resources.plan.hosts(), machine);
+  HostPlan plan(find_hosts(options, machine, hostfile, warnings));
+  Resources resources{std::move(plan), {}, options.node_rank, std::move(warnings)};
+  const std::vector<HostSlots>& hosts = resources.plan.hosts();
+  if (resources.node_rank) {
+    check_node_rank(*resources.node_rank, static_cast<int>(hosts.size()));
+    resources.remote.assign(hosts.size(), false);
+  } else {
+    resources.remote = find_remote(options, hosts, machine);
+  }
   check_capacity(options, machine, resources);
-  warn_about_cores(options, machine, resources);
   return resources;
+}
+
+std::string Resources::launcher() const {
+  return std::find(remote.begin(), remote.end(), true) != remote.end() ? "ssh" : "local";
 }
 
 }  // namespace dstrain::launcher

@@ -13,8 +13,12 @@ namespace dstrain::launcher {
 /// Where the ranks of a job run, and what the user should know about it.
 struct Resources {
   HostPlan plan;
-  bool gpus = false;  ///< slots are GPUs; otherwise CPU ranks
+  std::vector<bool> remote;      ///< for each host: whether it is reached over the network
+  std::optional<int> node_rank;  ///< --no_ssh: the host whose ranks this launcher starts
   std::vector<std::string> warnings;
+
+  /// "ssh" or "local".
+  [[nodiscard]] std::string launcher() const;
 };
 
 /// The hostfile's hosts: the file that was typed, or /job/hostfile when there is one, or none.

@@ -11,7 +11,7 @@ enum class Order {
   none,
   terminate,  ///< SIGTERM to every rank
   kill,       ///< SIGKILL to everything of the job
-  abandon,    ///< the agent does not answer: kill it, and what it leaves behind
+  abandon,    ///< agents do not answer: cut them off
 };
 
 /// The first rank that ended with an error of its own.
@@ -26,33 +26,40 @@ struct RankFailure {
 class Supervisor {
  public:
   struct Settings {
-    int world_size = 1;
+    int ranks = 1;  ///< that this launcher starts
     double crash_grace_seconds = 1;
     double stop_grace_seconds = 30;
+    int first_rank = 0;  ///< the first of them
   };
   explicit Supervisor(const Settings& settings);
 
   Order rank_exited(const Exit& exit, double now);
-  /// A rank could not be started.
+  /// A rank could not be started, or a host was lost before it had started any.
   Order launch_failed(double now);
+  /// A host was lost with its ranks: those from `first_rank` on.
+  Order host_lost(int first_rank, int ranks, double now);
   /// SIGINT, SIGTERM, SIGHUP or SIGUSR1: the first asks, the second hurries, the third kills.
   Order stop_requested(int signal, double now);
-  /// The agent ended without saying that all is done.
-  void agent_lost(int wait_status);
   /// Call when deadline() has passed.
   Order tick(double now);
 
   /// When to call tick(); none while nothing is pending.
   [[nodiscard]] std::optional<double> deadline() const { return deadline_; }
-  [[nodiscard]] bool all_ended() const { return ended_ == settings_.world_size; }
-  [[nodiscard]] bool has_ended(int rank) const { return has_ended_[index(rank)]; }
+  [[nodiscard]] bool all_ended() const { return ended_ == settings_.ranks; }
   [[nodiscard]] const std::optional<RankFailure>& first_failure() const { return failure_; }
+  /// Whether the ranks were told to end, by whatever cause.
+  [[nodiscard]] bool stopping() const { return phase_ != Phase::running; }
+  /// Whether the loss of a host is what ended the job.
+  [[nodiscard]] bool lost_a_host() const { return lost_; }
   [[nodiscard]] std::optional<int> stop_signal() const { return stop_signal_; }
   [[nodiscard]] int exit_status() const;
 
  private:
   enum class Phase { running, stopping, killing, abandoned };
-  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+  [[nodiscard]] std::size_t index(int rank) const {
+    return static_cast<std::size_t>(rank - settings_.first_rank);
+  }
+  [[nodiscard]] bool may_be_a_consequence() const;
   Order stop(double now, double grace_seconds);
   Order kill(double now);
 
@@ -61,7 +68,7 @@ class Supervisor {
   std::optional<double> deadline_;
   std::optional<RankFailure> failure_;
   std::optional<int> stop_signal_;
-  std::optional<int> agent_status_;
+  bool lost_ = false;
   int stop_requests_ = 0;
   bool launch_failed_ = false;
   int ended_ = 0;

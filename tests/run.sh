@@ -23,4 +23,9 @@ case "${1:-}" in
 esac
 
 .ci/setup.sh --preset "$preset"
+# Tests run SSH servers of their own. Installed, one would also start with the machine.
+server=build/openssh-server
+if [ ! -x /usr/sbin/sshd ] && [ ! -e "$server" ]; then
+  .ci/setup.sh --unpack openssh-server "$server" || echo "tests over SSH will be skipped" >&2
+fi
 exec ctest --preset "$preset" "$@"

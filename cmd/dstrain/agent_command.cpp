@@ -2,15 +2,18 @@
 
 #include "cmd/dstrain/commands.h"
 #include "launcher/agent.h"
+#include "launcher/agent_guard.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::cmd {
 
 int agent_command(std::span<const std::string> arguments) {
-  if (!arguments.empty() || isatty(STDIN_FILENO) != 0) {
+  const bool watched = arguments.size() == 1 && arguments[0] == launcher::watched_agent;
+  if ((!arguments.empty() && !watched) || isatty(STDIN_FILENO) != 0) {
     fail(ErrorCode::usage, "dstrain agent is started by the launcher, without arguments");
   }
-  return launcher::run_agent();
+  return watched ? launcher::run_agent(DSTRAIN_VERSION)
+                 : launcher::run_guarded_agent(DSTRAIN_VERSION);
 }
 
 }  // namespace dstrain::cmd

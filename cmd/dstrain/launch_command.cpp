@@ -1,22 +1,19 @@
-#include <array>
+#include <algorithm>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "cmd/dstrain/commands.h"
+#include "cmd/dstrain/launch_job.h"
 #include "cmd/dstrain/preflight.h"
+#include "cmd/dstrain/restarts.h"
 #include "launcher/command.h"
 #include "launcher/dry_run.h"
-#include "launcher/job_env.h"
-#include "launcher/local_launch.h"
 #include "launcher/machine.h"
 #include "launcher/pid_file.h"
-#include "launcher/port.h"
 #include "launcher/rank_log.h"
-#include "launcher/resources.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/worker_env.h"
@@ -25,15 +22,6 @@ namespace dstrain::cmd {
 namespace {
 
 using launcher::LaunchOptions;
-
-std::string time_stamp() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y%m%d%H%M%S", &local);
-  return text.data();
-}
 
 /// auto means slurm inside an allocation: one of several nodes is not silently taken for all.
 void check_allocation(const LaunchOptions& options) {
@@ -54,50 +42,35 @@ launcher::Command resolve_command(const launcher::CommandLine& line, const Comma
   return launcher::resolve_program(line.options, line.command, names);
 }
 
-launcher::JobSpec make_job(const launcher::CommandLine& line,
-                           const launcher::Command& command,
-                           const launcher::Resources& resources,
-                           const launcher::JobIdentity& identity) {
-  launcher::JobSpec job;
-  job.working_directory = std::filesystem::current_path().string();
-  job.command = command;
-  job.env = launcher::job_environment(line.options, resources.plan, identity);
-  job.ranks = launcher::rank_environments(resources.plan, resources.gpus);
-  const std::string& directory = line.options.each_rank_log_directory;
-  const std::string stamp = time_stamp();
-  for (const launcher::RankSpec& rank : job.ranks) {
-    if (directory.empty()) break;
-    job.log_files.push_back(launcher::rank_log_name(directory, stamp, rank.rank));
-  }
-  return job;
+/// Launchers that start one job together know no common secret unless the user gives one.
+void warn_without_token(const launcher::Resources& resources) {
+  if (!resources.node_rank || resources.plan.hosts().size() == 1) return;
+  if (std::getenv(env::token) != nullptr) return;
+  log_warning(
+      fmt::format("{} is not set: rank 0 will listen on loopback only; export the same "
+                  "random text on every node",
+                  env::token));
 }
 
-/// Whose standard output a job's is.
-enum class Speaker { every_rank, rank_0 };
-
-launcher::LocalJob local_job(const LaunchOptions& options,
-                             const launcher::HostPlan& plan,
-                             const launcher::JobIdentity& identity,
-                             launcher::JobSpec spec,
-                             Speaker speaker) {
-  launcher::LocalJob job;
-  job.id = identity.id;
-  job.host = plan.hosts().front().host;
-  job.spec = std::move(spec);
-  job.supervision.world_size = plan.world_size();
-  if (options.grace_seconds) {
-    job.supervision.crash_grace_seconds = *options.grace_seconds;
-    job.supervision.stop_grace_seconds = *options.grace_seconds;
-  }
-  job.log_level = options.log_level;
-  job.bare_output = speaker == Speaker::rank_0;
-  return job;
+/// Whether what the command reads and writes can be looked at from here: not from a machine that
+/// has no part in the job, nor from each of several launchers.
+bool files_are_here(const launcher::Resources& resources) {
+  if (resources.node_rank) return *resources.node_rank == 0;
+  const std::vector<bool>& remote = resources.remote;
+  return std::find(remote.begin(), remote.end(), false) != remote.end();
 }
 
-/// A typed port is taken as it is; else the first free one. Kept reserved while the job lives.
-launcher::ReservedPort choose_port(const LaunchOptions& options) {
-  return options.master_port ? launcher::reserve_port(*options.master_port)
-                             : launcher::reserve_free_port(launcher::default_master_port);
+/// Where the ranks would meet, as far as that is known before any host is reached.
+std::string expected_address(const launcher::LaunchJob& job) {
+  if (!job.master_addr.empty()) return job.master_addr;
+  if (job.hosts.size() == 1) return "127.0.0.1";
+  return job.hosts.front().remote ? job.hosts.front().host : launcher::this_machine().host_name;
+}
+
+std::string describe(const launcher::LaunchJob& job, const launcher::Resources& resources) {
+  launcher::DryRun run{resources, expected_address(job), job.master_port.port, {}};
+  for (const launcher::HostTask& task : job.hosts) run.specs.push_back(task.spec);
+  return launcher::dry_run_json(run);
 }
 
 }  // namespace
@@ -109,29 +82,36 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   const launcher::Resources resources = launcher::resolve_resources(
       options, launcher::this_machine(), launcher::find_hostfile(options));
   for (const std::string& warning : resources.warnings) log_warning(warning);
-  if (daemon != nullptr) {
+  if (daemon != nullptr) warn_without_token(resources);
+  const bool checks = daemon != nullptr && files_are_here(resources);
+  if (checks) {
     check_command(line.command, {resources.plan.world_size(), options.device_memory_bytes});
   }
-  const launcher::ReservedPort port = choose_port(options);
-  const launcher::JobIdentity identity{
-      fmt::format("{}-{}", time_stamp(), launcher::random_hex(3)), launcher::random_hex(32),
-      options.master_addr.empty() ? "127.0.0.1" : options.master_addr, port.port};
-  launcher::JobSpec spec = make_job(line, resolve_command(line, daemon), resources, identity);
-  if (options.dry_run) {
-    fmt::print("{}\n", launcher::dry_run_json(resources.plan, identity, spec));
-    return status::done;
-  }
-  if (!spec.log_files.empty()) launcher::make_log_directory(options.each_rank_log_directory);
-  std::optional<launcher::PidFile> pid_file;
-  if (options.save_pid) pid_file.emplace();
-  const int ranks = resources.plan.world_size();
-  log_info(fmt::format("job {}: {} {} on {}, master {}:{}", identity.id, ranks,
-                       ranks == 1 ? "rank" : "ranks", resources.plan.hosts().front().host,
-                       identity.master_addr, identity.master_port));
+  RestartPolicy policy{.fruitless_max = options.max_restarts, .output_directory = {}};
+  if (daemon != nullptr) policy.output_directory = output_directory(line.command);
   // Only rank 0 prints what was measured, as one table or one JSON object.
   const bool measures = daemon != nullptr && daemon->name == "bench";
-  return launcher::run_local_job(local_job(options, resources.plan, identity, std::move(spec),
-                                           measures ? Speaker::rank_0 : Speaker::every_rank));
+  launcher::LaunchJob job = make_launch_job(options, resolve_command(line, daemon), resources,
+                                            measures ? Speaker::rank_0 : Speaker::every_rank);
+  job.program = line.command.front();
+  if (!policy.output_directory.empty()) {
+    job.output_directory =
+        std::filesystem::absolute(policy.output_directory).lexically_normal().string();
+  }
+  for (launcher::HostTask& task : job.hosts) {
+    launcher::set_env(task.spec.env, env::checked, checks ? "1" : "0");
+  }
+  if (options.dry_run) {
+    fmt::print("{}\n", describe(job, resources));
+    return status::done;
+  }
+  for (const launcher::HostTask& task : job.hosts) {
+    if (task.remote || task.spec.log_files.empty()) continue;
+    launcher::make_log_directory(options.each_rank_log_directory);
+  }
+  std::optional<launcher::PidFile> pid_file;
+  if (options.save_pid) pid_file.emplace();
+  return run_with_restarts(std::move(job), policy);
 }
 
 }  // namespace dstrain::cmd

@@ -55,4 +55,9 @@ void check_command(std::span<const std::string> command, TrainPlace place) {
   config::prepare_output_directory(options);
 }
 
+std::filesystem::path output_directory(std::span<const std::string> command) {
+  if (command.front() != "train") return {};
+  return config::parse_train_options(command.subspan(1)).output_dir.value;
+}
+
 }  // namespace dstrain::cmd

@@ -1,4 +1,5 @@
 #pragma once
+#include <filesystem>
 #include <span>
 #include <string>
 
@@ -12,5 +13,8 @@ bool print_help(std::span<const std::string> command);
 /// Finds every mistake of a daemon command that can be known before a rank starts. `command`: its
 /// name and arguments. Throws Error.
 void check_command(std::span<const std::string> command, TrainPlace place);
+
+/// Where the command leaves checkpoints; empty for any but `train`.
+std::filesystem::path output_directory(std::span<const std::string> command);
 
 }  // namespace dstrain::cmd

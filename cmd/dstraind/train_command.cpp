@@ -37,8 +37,8 @@ void tell_stop(std::int64_t step, const std::filesystem::path& checkpoint) {
 int train_command(std::span<const std::string> arguments) {
   flush_denormals_in_compute_threads();
   const WorkerEnv worker = read_worker_env();
-  const bool launched = std::getenv(env::job) != nullptr;  // then the launcher has looked
-  const bool looks = worker.rank == 0 && !launched;
+  const char* const checked = std::getenv(env::checked);
+  const bool looks = worker.rank == 0 && (checked == nullptr || std::string_view(checked) != "1");
   const config::TrainOptions options = config::parse_train_options(arguments);
   if (looks) config::check_train_paths(options);
   TrainSetup setup = set_up_training(arguments, {worker.world_size, worker.device_memory_bytes});

@@ -141,6 +141,7 @@ engine::Trainer::Outcome TrainingRank::train() {
                            .clock = clock_,
                            .training_data = training,
                            .checkpointer = *checkpointer_,
+                           .control = control_,
                            .state = setup_.state,
                            .validation_data = validation ? &*validation : nullptr,
                            .metrics = metrics ? &*metrics : nullptr,

@@ -160,7 +160,7 @@ TEST_CASE("Launch: what cannot be started is told in few lines", "[e2e]") {
       {"", "", 3},
       {"--num_gpsu=2", "true", 2},
       {"--hostfile=/nonexistent/hosts", "true", 2},
-      {"--force_multi", "true", 2},
+      {"--elastic_training", "true", 2},
       {"--num_gpus=2", "agent", 2},
       {"--num_gpus=2", "--save_pid", 2},
   }));

@@ -17,16 +17,32 @@ nlohmann::json read_json(const std::filesystem::path& path) {
   return nlohmann::json::parse(read_bytes(path));
 }
 
+std::vector<nlohmann::json> read_metrics(const std::filesystem::path& output) {
+  std::vector<nlohmann::json> metrics;
+  std::ifstream lines(output / "metrics.jsonl");
+  for (std::string line; std::getline(lines, line);) {
+    metrics.push_back(nlohmann::json::parse(line));
+  }
+  return metrics;
+}
+
 TrainRun run_train(int ranks,
                    const nlohmann::json& ds_config,
                    const std::filesystem::path& output,
                    std::vector<std::string> arguments,
                    std::vector<launcher::EnvVar> environment) {
-  std::vector<std::string> command{"--num_gpus",      std::to_string(ranks),
-                                   "train",           "--output_dir",
-                                   output.string(),   "--overwrite_output_dir",
-                                   "--logging_steps", "1",
-                                   "--save_steps",    "0"};
+  return run_train(std::vector<std::string>{"--num_gpus", std::to_string(ranks)}, ds_config, output,
+                   arguments, std::move(environment));
+}
+
+TrainRun run_train(const std::vector<std::string>& launch_options,
+                   const nlohmann::json& ds_config,
+                   const std::filesystem::path& output,
+                   const std::vector<std::string>& arguments,
+                   std::vector<launcher::EnvVar> environment) {
+  std::vector<std::string> command = launch_options;
+  command.insert(command.end(), {"train", "--output_dir", output.string(), "--overwrite_output_dir",
+                                 "--logging_steps", "1", "--save_steps", "0"});
   if (!ds_config.is_null()) {
     const std::filesystem::path file = output.string() + ".json";
     std::ofstream(file) << ds_config.dump();
@@ -38,10 +54,7 @@ TrainRun run_train(int ranks,
   run.status = launch.wait();
   run.out = launch.out();
   run.err = launch.err();
-  std::ifstream lines(output / "metrics.jsonl");
-  for (std::string line; std::getline(lines, line);) {
-    run.metrics.push_back(nlohmann::json::parse(line));
-  }
+  run.metrics = read_metrics(output);
   return run;
 }
 

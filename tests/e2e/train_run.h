@@ -28,6 +28,16 @@ TrainRun run_train(int ranks,
                    std::vector<std::string> arguments,
                    std::vector<launcher::EnvVar> environment = {});
 
+/// The same with any launch options.
+TrainRun run_train(const std::vector<std::string>& launch_options,
+                   const nlohmann::json& ds_config,
+                   const std::filesystem::path& output,
+                   const std::vector<std::string>& arguments,
+                   std::vector<launcher::EnvVar> environment = {});
+
+/// The lines of OUTPUT/metrics.jsonl.
+std::vector<nlohmann::json> read_metrics(const std::filesystem::path& output);
+
 nlohmann::json read_json(const std::filesystem::path& path);
 
 /// The bytes of a file.

@@ -40,17 +40,16 @@ TEST_CASE("EnvFile: the current directory wins over home", "[launcher]") {
 
 TEST_CASE("JobEnv: the job's own variables win", "[launcher]") {
   const HostPlan plan({{"localhost", {0, 1}}});
-  const std::vector<std::string> words{"--env", "MASTER_PORT=1",   "--env", "X=y=z", "--timeout",
+  const std::vector<std::string> words{"--env", "WORLD_SIZE=1",    "--env", "X=y=z", "--timeout",
                                        "5",     "--device_memory", "1KiB",  "p"};
   const auto options = parse_command_line(words).options;
-  const auto env = job_environment(options, plan, {"job", "token", "127.0.0.1", 29501});
+  const auto env = job_environment(options, plan, {"job", "token"});
   const auto value = [&](std::string_view name) -> std::string {
     for (const EnvVar& variable : env) {
       if (variable.name == name) return variable.value;
     }
     return "(absent)";
   };
-  CHECK(value("MASTER_PORT") == "29501");
   CHECK(value("WORLD_SIZE") == "2");
   CHECK(value("CROSS_SIZE") == "1");
   CHECK(value("X") == "y=z");
@@ -74,16 +73,16 @@ TEST_CASE("JobEnv: random tokens have 256 bits and differ", "[launcher]") {
 }
 
 TEST_CASE("DryRun: one JSON object without secrets", "[launcher]") {
-  const HostPlan plan({{"w0", {0, 1, 3}}, {"w1", {2}}});
+  const Resources resources{HostPlan({{"w0", {0, 1, 3}}, {"w1", {2}}}), {true, true}, {}, {}};
   JobSpec job;
   job.command = {"/usr/bin/python3", {"python3", "-u", "t.py", "a \"b\"", "\xff"}, 3};
   job.env = {{"DSTRAIN_TOKEN", "canary"}, {"HF_TOKEN", "canary"}, {"PLAIN", "shown"}};
-  job.ranks = rank_environments(plan, false);
-  const std::string text = dry_run_json(plan, {"id", "canary", "w0", 29500}, job);
+  job.ranks = rank_environments(resources.plan);
+  const std::string text = dry_run_json({resources, "w0", 29500, {job}});
   CHECK(text.find("canary") == text.npos);
   CHECK(text.find('\n') == text.npos);
   const auto json = nlohmann::json::parse(text);
-  CHECK(json["launcher"] == "local");
+  CHECK(json["launcher"] == "ssh");
   CHECK(json["world_size"] == 4);
   CHECK(json["master_addr"] == "w0");
   CHECK(json["master_port"] == 29500);

@@ -126,6 +126,18 @@ TEST_CASE("Options: mistakes are named", "[launcher]") {
       {"--device|cuda|p", "--device cuda: not supported yet"},
       {"--launcher|locl|p", "did you mean local?"},
       {"--module|--no_python|p", "exclude each other"},
+      {"--max_restarts|-1|p", "--max_restarts: must be 0.."},
+      {"--no_ssh|p", "--node_rank is missing"},
+      {"--node_rank|0|p", "--no_ssh is missing"},
+      {"--no_ssh|--node_rank|0|--force_multi|p", "leave --force_multi out"},
+      {"--launcher|local|--ssh_command|ssh|p", "leave --ssh_command out"},
+      {"--launcher|local|--ssh-port|22|p", "leave --ssh_port out"},
+      {"--no_ssh|--node_rank|0|--copy_binary|p", "--no_ssh reaches no other host"},
+      {"--ssh_command|ssh|--ssh_config|f|p", "leave --ssh_config out"},
+      {"--ssh_command|ssh|--accept_new_host_keys|p", "the client has options of its own"},
+      {"--ssh_port|0|p", "must be 1..65535"},
+      {"--ssh_command|ssh 'x|p", "a quote is not closed"},
+      {"--ssh_command| |p", "names no program"},
   }));
   CAPTURE(row.words);
   CHECK_THAT(error_of(words_of(row.words)), Catch::Contains(row.message));
@@ -133,28 +145,32 @@ TEST_CASE("Options: mistakes are named", "[launcher]") {
 
 TEST_CASE("Options: what does not exist yet is refused by name", "[launcher]") {
   const std::string text = GENERATE(values<const char*>({
-      "--launcher|ssh|p",
       "--launcher|openmpi|p",
       "--launcher|mpich|p",
       "--launcher|slurm|p",
       "--launcher_args|-x y|p",
-      "--ssh_port|22|p",
-      "--ssh-config|f|p",
-      "--ssh_command|c|p",
-      "--accept_new_host_keys|p",
-      "--no_ssh_check|p",
-      "--copy_binary|p",
-      "--venv_script|f|p",
-      "--no_ssh|p",
-      "--node_rank|0|p",
-      "--force_multi|p",
-      "--bind_cores_to_rank|p",
-      "--bind_core_list|0-3|p",
-      "--max_restarts|1|p",
       "--min_elastic_nodes|1|p",
       "--max_elastic_nodes|1|p",
       "--elastic_training|p",
   }));
   CAPTURE(text);
   CHECK_THAT(error_of(words_of(text)), Catch::Contains("not supported yet"));
+}
+
+TEST_CASE("Options: a client program is split into words", "[launcher]") {
+  struct Row {
+    const char* text;
+    Words words;
+  };
+  const auto row = GENERATE(values<Row>({
+      {"ssh", {"ssh"}},
+      {"  ssh  -p 22\t", {"ssh", "-p", "22"}},
+      {"'a b' \"c 'd\"", {"a b", "c 'd"}},
+      {"a\\ b '\\' \"\\\"\"", {"a b", "\\", "\""}},
+      {"''", {""}},
+      {"$x `y`", {"$x", "`y`"}},
+  }));
+  CAPTURE(row.text);
+  const auto& options = parse_command_line(Words{"--ssh_command", row.text, "p"}).options;
+  CHECK(options.ssh_command == row.words);
 }

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "launcher/preamble.h"
 #include "runtime/base/error.h"
 
 using namespace dstrain;
@@ -12,10 +13,15 @@ namespace {
 JobSpec sample_job() {
   JobSpec job;
   job.working_directory = "/tmp/with blank";
-  job.command = {"/bin/echo", {"echo", "", "two\nlines", std::string("\xff\xfe", 2)}, 1};
+  job.command = {"/bin/echo", {"echo", "", "two\nlines", std::string("\xff\xfe", 2)}, 1, true};
   job.env = {{"A", "1"}, {"B", ""}, {"C", "x=y\n"}};
   job.ranks = {{0, 0, {{"RANK", "0"}}}, {1, 1, {{"RANK", "1"}}}};
   job.log_files = {"a", "b"};
+  job.slots = {4, 7};
+  job.venv_script = "/venv/bin/activate";
+  job.use_gpus = false;
+  job.oversubscribe = true;
+  job.output_window_bytes = 77;
   return job;
 }
 
@@ -61,6 +67,12 @@ TEST_CASE("Protocol: a job arrives byte for byte", "[launcher]") {
   CHECK(back.ranks[1].rank == 1);
   CHECK(back.ranks[1].env == job.ranks[1].env);
   CHECK(back.log_files == job.log_files);
+  CHECK(back.slots == job.slots);
+  CHECK(back.venv_script == job.venv_script);
+  CHECK(back.command.daemon);
+  CHECK_FALSE(back.use_gpus);
+  CHECK(back.oversubscribe);
+  CHECK(back.output_window_bytes == 77);
   CHECK(arguments_of(back.command, 3)[1] == "--local_rank=3");
 }
 
@@ -83,4 +95,37 @@ TEST_CASE("Protocol: output and ends come back", "[launcher]") {
   CHECK(exit.rank == 3);
   CHECK(exit.wait_status == 9);
   CHECK(exit.oom == OomVerdict::likely);
+}
+
+TEST_CASE("Protocol: an agent of another protocol is known by its number", "[launcher]") {
+  const Hello hello = decode_hello(encode_hello({protocol_version, "1.2", "10.0.0.2", "::1"}));
+  CHECK(hello.version == "1.2");
+  CHECK(hello.own_address == "10.0.0.2");
+  CHECK(hello.peer_address == "::1");
+  WireWriter other;
+  other.u32(protocol_version + 1);
+  CHECK(decode_hello(other.take() + "whatever it says").protocol == protocol_version + 1);
+}
+
+TEST_CASE("Preamble: noise before it is set aside", "[launcher]") {
+  const std::string noise = GENERATE(as<std::string>(), "", "Welcome!\n",
+                                     "\x1e"
+                                     "dstrain \x1e\n");
+  const auto step = GENERATE(1, 5, 1000);
+  const std::string stream = noise + std::string(agent_preamble) + "frames" + "\x1e";
+  PreambleFilter filter;
+  std::string frames;
+  for (std::size_t at = 0; at < stream.size(); at += static_cast<std::size_t>(step)) {
+    frames += filter.pass(std::string_view(stream).substr(at, static_cast<std::size_t>(step)));
+  }
+  CHECK(filter.found());
+  CHECK(frames == "frames\x1e");
+  CHECK(filter.noise() == noise);
+}
+
+TEST_CASE("Preamble: noise without an end is refused", "[launcher]") {
+  PreambleFilter filter;
+  const std::string chunk(1 << 16, 'y');
+  for (int i = 0; i < 16; ++i) CHECK(filter.pass(chunk).empty());
+  CHECK_THROWS_AS(filter.pass(chunk), Error);
 }

@@ -62,7 +62,6 @@ TEST_CASE("Resources: CUDA_VISIBLE_DEVICES chooses unless options do", "[launche
   CHECK(chosen.warnings.size() == 1);
   machine.visible_gpus = "";
   CHECK(hosts({}, machine) == HostSlots{{"localhost", {0}}});
-  CHECK_FALSE(launcher::resolve_resources(typed({}), machine, {}).gpus);
 }
 
 TEST_CASE("Resources: a hostfile of this machine", "[launcher]") {
@@ -91,19 +90,41 @@ TEST_CASE("Resources: contradictions and absent things are refused", "[launcher]
   CHECK_THAT(error_of({"--num_gpus", "9"}, gpu_box), Contains("4 devices are present"));
   CHECK(error_of({"--num_gpus", "9", "--oversubscribe"}, gpu_box).empty());
   CHECK_THAT(error_of({"-e", "localhost"}, cpu_box), Contains("no slot is left"));
-  CHECK_THAT(error_of({}, cpu_box, std::vector<HostEntry>{{"worker-1", 1}}),
+  CHECK_THAT(error_of({"--launcher", "local"}, cpu_box, std::vector<HostEntry>{{"worker-1", 1}}),
              Contains("\"worker-1\" is another machine"));
   CHECK_THAT(error_of({}, cpu_box, std::vector<HostEntry>{{"box", 1}, {"::1", 1}}),
              Contains("are the same machine"));
 }
 
-TEST_CASE("Resources: more CPU ranks than cores are a warning", "[launcher]") {
-  const auto warnings = [](const std::vector<std::string>& words) {
-    return launcher::resolve_resources(typed(words), cpu_box, {}).warnings.size();
-  };
-  CHECK(warnings({"--num_gpus", "4"}) == 0);
-  CHECK(warnings({"--num_gpus", "5"}) == 1);
-  CHECK(warnings({"--num_gpus", "5", "--oversubscribe"}) == 0);
+TEST_CASE("Resources: other hosts are reached over the network", "[launcher]") {
+  const std::vector<HostEntry> file{{"w0", 2}, {"box", 1}, {"::2", 3}};
+  const auto found = launcher::resolve_resources(typed({}), gpu_box, file);
+  CHECK(found.plan.world_size() == 6);
+  CHECK(found.remote == std::vector<bool>{true, false, true});
+  CHECK(found.launcher() == "ssh");
+  const auto forced = launcher::resolve_resources(typed({"--force_multi"}), cpu_box,
+                                                  std::vector<HostEntry>{{"box", 1}});
+  CHECK(forced.remote == std::vector<bool>{true});
+  CHECK(launcher::resolve_resources(typed({}), cpu_box, {}).launcher() == "local");
+  // GPUs of this machine say nothing of another's.
+  CHECK(error_of({}, gpu_box, std::vector<HostEntry>{{"w0", 9}}).empty());
+  CHECK_THAT(error_of({}, gpu_box, std::vector<HostEntry>{{"w0", 9}, {"box", 5}}),
+             Catch::Contains("4 devices are present"));
+}
+
+TEST_CASE("Resources: without ssh each node starts its own ranks", "[launcher]") {
+  const auto alike = launcher::resolve_resources(
+      typed({"--no_ssh", "--num_nodes", "3", "--node_rank", "2", "--num_gpus", "2"}), cpu_box, {});
+  CHECK(alike.node_rank == 2);
+  CHECK(alike.plan.world_size() == 6);
+  CHECK(alike.plan.hosts()[1] == launcher::HostSlots{"node1", {0, 1}});
+  CHECK(alike.launcher() == "local");
+  const std::vector<HostEntry> file{{"w0", 2}, {"w1", 1}};
+  const auto named =
+      launcher::resolve_resources(typed({"--no_ssh", "--node_rank", "1"}), cpu_box, file);
+  CHECK(named.plan.world_size() == 3);
+  CHECK_THAT(error_of({"--no_ssh", "--node_rank", "2"}, cpu_box, file),
+             Catch::Contains("there are 2 nodes"));
 }
 
 TEST_CASE("Resources: a named hostfile must exist", "[launcher]") {
@@ -115,14 +136,14 @@ TEST_CASE("Placement: local ranks count from 0 on every node", "[launcher]") {
   REQUIRE(plan.world_size() == 5);
   const std::vector<int> local_ranks{0, 1, 2, 0, 1};
   const std::vector<int> slots{0, 2, 3, 5, 7};
-  const auto specs = launcher::rank_environments(plan, true);
+  const auto specs = launcher::rank_environments(plan);
   for (std::size_t i = 0; i < 5; ++i) {
     const auto& place = plan.ranks()[i];
     CHECK(place.rank == static_cast<int>(i));
     CHECK(place.local_rank == local_ranks[i]);
     CHECK(place.slot == slots[i]);
     CHECK(plan.local_size(place) == (i < 3 ? 3 : 2));
-    CHECK(specs[i].env.back() == launcher::EnvVar{"CUDA_VISIBLE_DEVICES", i < 3 ? "0,2,3" : "5,7"});
+    CHECK(specs[i].env.back() == launcher::EnvVar{"CROSS_RANK", i < 3 ? "0" : "1"});
   }
 }
 

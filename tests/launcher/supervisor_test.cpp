@@ -91,18 +91,60 @@ TEST_CASE("Supervisor: ranks that saved make status 75", "[launcher]") {
   }
 }
 
-TEST_CASE("Supervisor: a failure outlives the agent", "[launcher]") {
-  Supervisor supervisor({2, 1, 30});
-  supervisor.rank_exited(end_of(0, exited(9)), 0);
-  supervisor.agent_lost(SIGKILL);
-  CHECK(supervisor.exit_status() == 9);
+TEST_CASE("Supervisor: a lost host stops the others", "[launcher]") {
+  Supervisor supervisor({4, 1, 30});
+  CHECK(supervisor.host_lost(2, 2, 5) == Order::terminate);
+  CHECK(supervisor.deadline() == 6.0);
+  CHECK(supervisor.lost_a_host());
+  CHECK(supervisor.rank_exited(end_of(0, SIGTERM), 5.5) == Order::none);
+  CHECK(supervisor.rank_exited(end_of(1, 0), 5.5) == Order::none);
+  CHECK(supervisor.all_ended());
+  CHECK(supervisor.exit_status() == 1);
 
-  Supervisor nothing_known({2, 1, 30});
-  nothing_known.agent_lost(SIGKILL);
-  CHECK(nothing_known.exit_status() == 137);
-  Supervisor odd({2, 1, 30});
-  odd.agent_lost(0);
-  CHECK(odd.exit_status() == 1);
+  Supervisor before_the_ranks({2, 1, 30});
+  before_the_ranks.launch_failed(0);
+  CHECK(before_the_ranks.host_lost(0, 1, 0) == Order::none);
+  CHECK(before_the_ranks.exit_status() == 3);
+
+  Supervisor asked_to_stop({2, 1, 30});
+  asked_to_stop.stop_requested(SIGINT, 0);
+  asked_to_stop.host_lost(0, 2, 1);
+  CHECK(asked_to_stop.exit_status() == 130);
+}
+
+TEST_CASE("Supervisor: what a rank says of its peer is not the cause", "[launcher]") {
+  // Rank 0 saw its peer go and ended with 1 before the news of the peer arrived.
+  Supervisor killed({2, 1, 30});
+  killed.rank_exited(end_of(0, exited(1)), 0);
+  killed.rank_exited(end_of(1, SIGSEGV), 0.1);
+  CHECK(killed.first_failure()->rank == 1);
+  CHECK(killed.exit_status() == 139);
+
+  Supervisor lost({2, 1, 30});
+  lost.rank_exited(end_of(0, exited(1)), 0);
+  lost.host_lost(1, 1, 0.1);
+  CHECK_FALSE(lost.first_failure());
+  CHECK(lost.lost_a_host());
+  CHECK(lost.exit_status() == 1);
+
+  // Any other status is a rank's own, and signals after SIGKILL for all are ours.
+  Supervisor own({2, 1, 30});
+  own.rank_exited(end_of(0, exited(9)), 0);
+  own.host_lost(1, 1, 0.1);
+  CHECK(own.exit_status() == 9);
+  Supervisor late({2, 1, 30});
+  late.rank_exited(end_of(0, exited(1)), 0);
+  CHECK(late.tick(1) == Order::kill);
+  late.rank_exited(end_of(1, SIGKILL), 1.1);
+  CHECK(late.first_failure()->rank == 0);
+}
+
+TEST_CASE("Supervisor: a launcher may have some of the ranks", "[launcher]") {
+  Supervisor supervisor({2, 1, 30, 4});
+  supervisor.rank_exited(end_of(4, 0), 0);
+  CHECK_FALSE(supervisor.all_ended());
+  supervisor.rank_exited(end_of(5, exited(3)), 0);
+  CHECK(supervisor.exit_status() == 3);
 }
 
 TEST_CASE("Supervisor: a crash before Ctrl-C keeps its status", "[launcher]") {
@@ -123,10 +165,11 @@ TEST_CASE("Supervisor: what could not start is status 3", "[launcher]") {
 
 TEST_CASE("FailureReport: names rank and host and pid and cause", "[launcher]") {
   const std::vector<std::string> lines{"one", "two"};
-  CHECK(failure_report({{1, exited(7), OomVerdict::none}, "box", 42, lines, "/l/x.log"}) ==
+  CHECK(failure_report({{1, exited(7), OomVerdict::none}, "box", 42, 7, lines, "/l/x.log"}) ==
         "dstrain: error: rank 1 on box (pid 42) ended with status 7\n"
+        "  last step: 7\n"
         "  last lines of rank 1:\n    one\n    two\n  log file: /l/x.log\n");
-  CHECK(failure_report({{0, SIGKILL, OomVerdict::possible}, "box", 42, {}, ""}) ==
+  CHECK(failure_report({{0, SIGKILL, OomVerdict::possible}, "box", 42, 0, {}, ""}) ==
         "dstrain: error: rank 0 on box (pid 42) was killed by SIGKILL; possibly out of memory\n");
   CHECK(describe_end({0, SIGKILL, OomVerdict::certain}) ==
         "was killed by SIGKILL by the kernel's OOM killer: out of memory");

@@ -93,6 +93,13 @@ std::vector<std::string> TwoNodes::on(int node, std::vector<std::string> command
   return whole;
 }
 
+void TwoNodes::enter(int node) const {
+  const pid_t holder = holders_.at(static_cast<std::size_t>(node));
+  const UniqueFd network(
+      ::open(fmt::format("/proc/{}/ns/net", holder).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!network || ::setns(network.get(), CLONE_NEWNET) != 0) fail_errno(errno, "enter a node");
+}
+
 void TwoNodes::run_on(int node, const std::vector<std::string>& command) const {
   RankProcess process({on(node, command), {}});
   const std::string output = process.read_all();

@@ -26,6 +26,8 @@ class TwoNodes {
   /// The command line that runs the one given on a node.
   [[nodiscard]] std::vector<std::string> on(int node, std::vector<std::string> command) const;
   [[nodiscard]] static std::string address(int node);
+  /// Moves this thread, and what it starts from now on, to a node.
+  void enter(int node) const;
 
  private:
   void run_on(int node, const std::vector<std::string>& command) const;

@@ -1,0 +1,148 @@
+#include "cmd/dstrain/launch_job.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+
+#include "launcher/rank_log.h"
+#include "runtime/base/error.h"
+#include "runtime/base/worker_env.h"
+
+namespace dstrain::cmd {
+namespace {
+
+using launcher::HostTask;
+using launcher::JobIdentity;
+using launcher::LaunchJob;
+using launcher::LaunchOptions;
+using launcher::Resources;
+
+constexpr double patience_seconds = 30;  // for a host to answer, and for one to fall silent
+constexpr std::size_t output_windows = 16U << 20;  // of all agents together
+constexpr std::size_t output_window_min = 64U << 10;
+constexpr std::size_t output_window_max = 1U << 20;
+
+/// Each launcher of a --no_ssh job would make a token of its own: the user gives one to all.
+JobIdentity make_identity(const Resources& resources) {
+  const bool shared = resources.node_rank && resources.plan.hosts().size() > 1;
+  return {fmt::format("{}-{}", time_stamp(), launcher::random_hex(3)),
+          shared ? "" : launcher::random_hex(32)};
+}
+
+/// What all hosts have in common.
+launcher::JobSpec common_spec(const LaunchOptions& options,
+                              const launcher::Command& command,
+                              const Resources& resources,
+                              const JobIdentity& identity) {
+  launcher::JobSpec spec;
+  spec.working_directory = std::filesystem::current_path().string();
+  spec.command = command;
+  spec.venv_script = options.venv_script;
+  spec.env = launcher::job_environment(options, resources.plan, identity);
+  spec.use_gpus = options.device != "cpu";
+  spec.oversubscribe = options.oversubscribe;
+  spec.bind_cores = options.bind_cores;
+  spec.core_list = options.core_list;
+  spec.output_window_bytes = static_cast<std::uint32_t>(std::clamp(
+      output_windows / resources.plan.hosts().size(), output_window_min, output_window_max));
+  return spec;
+}
+
+/// The hosts whose ranks this launcher starts, each with its share of `common`.
+std::vector<HostTask> make_tasks(const LaunchOptions& options,
+                                 const Resources& resources,
+                                 const launcher::JobSpec& common) {
+  const launcher::HostPlan& plan = resources.plan;
+  std::vector<HostTask> tasks;
+  for (std::size_t node = 0; node < plan.hosts().size(); ++node) {
+    tasks.push_back({plan.hosts()[node].host, resources.remote[node], common});
+    tasks.back().spec.slots = plan.hosts()[node].slots;
+  }
+  const std::string stamp = time_stamp();
+  for (launcher::RankSpec& rank : launcher::rank_environments(plan)) {
+    const auto node =
+        static_cast<std::size_t>(plan.ranks()[static_cast<std::size_t>(rank.rank)].node_rank);
+    launcher::JobSpec& spec = tasks[node].spec;
+    if (!options.each_rank_log_directory.empty()) {
+      spec.log_files.push_back(
+          launcher::rank_log_name(options.each_rank_log_directory, stamp, rank.rank));
+    }
+    spec.ranks.push_back(std::move(rank));
+  }
+  if (!resources.node_rank) return tasks;
+  return {std::move(tasks[static_cast<std::size_t>(*resources.node_rank)])};
+}
+
+/// --no_ssh: all launchers must come to the same place by themselves.
+void meet_without_ssh(const LaunchOptions& options, const Resources& resources, LaunchJob& job) {
+  const std::vector<launcher::HostSlots>& hosts = resources.plan.hosts();
+  if (job.master_addr.empty() && hosts.size() > 1) {
+    if (!options.hostfile) {
+      fail(ErrorCode::usage,
+           "--no_ssh on {} nodes: --master_addr must name the first one, the same on every node",
+           hosts.size());
+    }
+    job.master_addr = hosts.front().host;
+  }
+  job.master_port.exactly |= hosts.size() > 1;
+}
+
+double silence_seconds() {
+  const char* const text = std::getenv(env::silence);
+  if (text == nullptr) return patience_seconds;
+  const double seconds = std::atof(text);
+  if (seconds >= 0.1 && seconds <= 86'400) return seconds;
+  fail(ErrorCode::usage, "environment variable {}: must be 0.1..86400 seconds, got \"{}\"",
+       env::silence, text);
+}
+
+}  // namespace
+
+std::string time_stamp() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y%m%d%H%M%S", &local);
+  return text.data();
+}
+
+LaunchJob make_launch_job(const LaunchOptions& options,
+                          const launcher::Command& command,
+                          const Resources& resources,
+                          Speaker speaker) {
+  const JobIdentity identity = make_identity(resources);
+  LaunchJob job;
+  job.id = identity.id;
+  job.version = DSTRAIN_VERSION;
+  job.world_size = resources.plan.world_size();
+  job.hosts = make_tasks(options, resources, common_spec(options, command, resources, identity));
+  job.supervision.first_rank = job.hosts.front().spec.ranks.front().rank;
+  job.supervision.ranks = 0;
+  for (const HostTask& task : job.hosts) {
+    job.supervision.ranks += static_cast<int>(task.spec.ranks.size());
+  }
+  if (options.grace_seconds) {
+    job.supervision.crash_grace_seconds = *options.grace_seconds;
+    job.supervision.stop_grace_seconds = *options.grace_seconds;
+  }
+  job.master_addr = options.master_addr;
+  job.master_port = {options.master_port.value_or(launcher::default_master_port),
+                     options.master_port.has_value()};
+  if (resources.node_rank) meet_without_ssh(options, resources, job);
+  const double limit = options.timeout_seconds.value_or(600);
+  job.connect_seconds = options.copy_binary ? limit : std::min(patience_seconds, limit);
+  if (resources.launcher() == "ssh") {
+    // What a connection says of itself comes before it is given up.
+    const double connect = std::min(patience_seconds, limit) * 2 / 3;
+    job.open = launcher::choose_remote_link(options, {job.id, job.version, connect});
+  }
+  job.silence_seconds = silence_seconds();
+  job.log_level = options.log_level;
+  job.bare_output = speaker == Speaker::rank_0;
+  return job;
+}
+
+}  // namespace dstrain::cmd

@@ -1,0 +1,22 @@
+#pragma once
+#include "launcher/command.h"
+#include "launcher/job_env.h"
+#include "launcher/launch.h"
+#include "launcher/resources.h"
+
+namespace dstrain::cmd {
+
+/// Whose standard output a job's is.
+enum class Speaker { every_rank, rank_0 };
+
+/// "20261121203040", the local time.
+std::string time_stamp();
+
+/// Puts together what run_job() takes: who does what where, and how the hosts are reached. Throws
+/// Error{usage} when they cannot be.
+launcher::LaunchJob make_launch_job(const launcher::LaunchOptions& options,
+                                    const launcher::Command& command,
+                                    const launcher::Resources& resources,
+                                    Speaker speaker);
+
+}  // namespace dstrain::cmd

@@ -1,0 +1,28 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace dstrain::launcher {
+
+/// A file of ours, as it is to be on another host.
+struct BundledFile {
+  std::string name;
+  std::string bytes;
+  std::uint32_t checksum = 0;  ///< as POSIX cksum computes it
+};
+
+/// dstrain, dstraind and the plug-ins beside them, and a name for exactly these bytes.
+struct BinaryBundle {
+  std::string name;  ///< the version and a digest, fit for a directory
+  std::vector<BundledFile> files;
+};
+
+/// Reads the programs beside `program`. Throws Error{io}.
+BinaryBundle read_bundle(const std::filesystem::path& program, const std::string& version);
+
+/// The checksum of POSIX cksum, which every host can compute.
+std::uint32_t posix_checksum(std::string_view bytes);
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,77 @@
+#include "launcher/meeting.h"
+
+#include "launcher/master_address.h"
+#include "runtime/base/error.h"
+
+namespace dstrain::launcher {
+
+using State = HostAgent::State;
+
+Meeting::Meeting(const LaunchJob& job, const HostAgents& agents, double now)
+    : job_(job), agents_(agents), deadline_(now + job.connect_seconds) {}
+
+void Meeting::take_hello(HostAgent& agent, const Frame& frame) {
+  agent.hello = decode_hello(frame.payload);
+  if (agent.hello.protocol == protocol_version && agent.hello.version == job_.version) {
+    agent.state = State::ready;
+    return;
+  }
+  fail(ErrorCode::remote,
+       "its dstrain is version {} (protocol {}), this one {} ({}); --copy_binary brings this one",
+       agent.hello.version.empty() ? "unknown" : agent.hello.version, agent.hello.protocol,
+       job_.version, protocol_version);
+}
+
+void Meeting::take_port(const Frame& frame) {
+  WireReader in(frame.payload);
+  port_ = in.i32();
+  if (port_ > 0) return;
+  const ErrorCode code = job_.master_port.exactly ? ErrorCode::usage : ErrorCode::remote;
+  fail(code, "{}: {}", agents_.front().name(), in.string());
+}
+
+void Meeting::take(HostAgent& agent, const Frame& frame) {
+  const auto type = static_cast<FromAgent>(frame.type);
+  const bool asked_now = asked_ && port_ == 0 && &agent == &agents_.front();
+  if (type == FromAgent::hello && agent.state == State::meeting) return take_hello(agent, frame);
+  if (type == FromAgent::port && asked_now) return take_port(frame);
+  if (type == FromAgent::beat && agent.state == State::ready) return;
+  fail(ErrorCode::remote, "agent protocol: frame type {} before the job", frame.type);
+}
+
+void Meeting::collect_failures() {
+  for (const auto& agent : agents_) {
+    if (agent->state == State::meeting) {
+      agent->failure = fmt::format("did not answer within {} s", job_.connect_seconds);
+    }
+    if (agent->failure.empty()) continue;
+    if (!failures_.empty()) failures_ += "\ndstrain: error: ";
+    failures_ += fmt::format("host {}: {}", agent->name(), agent->failure);
+  }
+}
+
+Meeting::Progress Meeting::advance(double now) {
+  if (agents_.any(State::meeting) && now <= deadline_) return Progress::waiting;
+  collect_failures();
+  if (!failures_.empty()) return Progress::failed;
+  if (port_ > 0) return Progress::done;
+  if (agents_.front().first_rank() != 0) {  // another launcher's agent has rank 0
+    port_ = job_.master_port.port;
+    return Progress::done;
+  }
+  if (!asked_) agents_.front().send(ToAgent::port, encode_port_request(job_.master_port));
+  asked_ = true;
+  return Progress::waiting;
+}
+
+std::string Meeting::address() const {
+  if (!job_.master_addr.empty()) return job_.master_addr;
+  std::vector<MeetingPlace> places;
+  for (const auto& agent : agents_) {
+    places.push_back(
+        {agent->name(), agent->task().remote, agent->hello.own_address, agent->hello.peer_address});
+  }
+  return master_address(places);
+}
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,43 @@
+#pragma once
+#include <string>
+
+#include "launcher/host_agents.h"
+#include "launcher/launch_job.h"
+
+namespace dstrain::launcher {
+
+/// What comes before the ranks of a job: every host's agent must say hello, in the version that
+/// this is, and that of rank 0 must find a port. Times are seconds of a steady clock.
+class Meeting {
+ public:
+  enum class Progress { waiting, done, failed };
+
+  /// Borrows both.
+  Meeting(const LaunchJob& job, const HostAgents& agents, double now);
+
+  /// Throws Error{remote} when the agent is none that we can work with.
+  void take(HostAgent& agent, const Frame& frame);
+  /// Looks how far all are.
+  Progress advance(double now);
+
+  [[nodiscard]] double deadline() const { return deadline_; }
+  /// Once failed: a line for each host that did not come up.
+  [[nodiscard]] const std::string& failures() const { return failures_; }
+  /// Once done: where rank 0 will listen. Throws Error{remote} when the address cannot be told.
+  [[nodiscard]] std::string address() const;
+  [[nodiscard]] int port() const { return port_; }
+
+ private:
+  void take_hello(HostAgent& agent, const Frame& frame);
+  void take_port(const Frame& frame);
+  void collect_failures();
+
+  const LaunchJob& job_;
+  const HostAgents& agents_;
+  double deadline_;
+  std::string failures_;
+  bool asked_ = false;
+  int port_ = 0;
+};
+
+}  // namespace dstrain::launcher

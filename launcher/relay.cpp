@@ -1,0 +1,100 @@
+#include "launcher/relay.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "launcher/frame_pipe.h"
+#include "launcher/relay_process.h"
+#include "runtime/base/error.h"
+
+namespace dstrain::launcher {
+namespace {
+
+constexpr int end_poll_milliseconds = 5;
+constexpr int end_polls_max = 1200;  // six seconds: twice the relay's own patience
+
+struct SocketPair {
+  UniqueFd ours;
+  UniqueFd theirs;
+};
+
+SocketPair make_pair(int type) {
+  std::array<int, 2> fds{};
+  if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, fds.data()) != 0) {
+    fail_errno(errno, "make a pair of sockets");
+  }
+  return {UniqueFd(fds[0]), UniqueFd(fds[1])};
+}
+
+class RelayedLink final : public AgentLink {
+ public:
+  RelayedLink(Relay& relay, std::size_t index, UniqueFd fd)
+      : relay_(relay), index_(index), fd_(std::move(fd)) {}
+  [[nodiscard]] int read_fd() const override { return fd_.get(); }
+  [[nodiscard]] int write_fd() const override { return fd_.get(); }
+  std::string end_reason() override { return relay_.end_reason(index_); }
+  void abandon() override { shutdown(fd_.get(), SHUT_RDWR); }
+
+ private:
+  Relay& relay_;
+  std::size_t index_;
+  UniqueFd fd_;
+};
+
+}  // namespace
+
+Relay::Relay(const Settings& settings) {
+  std::vector<UniqueFd> theirs;
+  for (std::size_t i = 0; i < settings.hosts.size(); ++i) {
+    SocketPair pair = make_pair(SOCK_STREAM);
+    ends_.push_back(std::move(pair.ours));
+    theirs.push_back(std::move(pair.theirs));
+  }
+  SocketPair news = make_pair(SOCK_SEQPACKET);
+  pid_ = fork();
+  if (pid_ < 0) fail_errno(errno, "fork");
+  if (pid_ == 0) {
+    ends_.clear();
+    news.ours.reset();
+    run_relay_process(settings, std::move(theirs), news.theirs.get());
+  }
+  news_ = std::move(news.ours);
+  make_non_blocking(news_.get());
+}
+
+Relay::~Relay() {
+  ends_.clear();
+  news_.reset();
+  for (int polls = 0; waitpid(pid_, nullptr, WNOHANG) == 0; ++polls) {
+    if (polls == end_polls_max) kill(pid_, SIGKILL);
+    poll(nullptr, 0, end_poll_milliseconds);
+  }
+}
+
+std::unique_ptr<AgentLink> Relay::take_link(std::size_t index) {
+  return std::make_unique<RelayedLink>(*this, index, std::move(ends_.at(index)));
+}
+
+std::string Relay::end_reason(std::size_t index) {
+  std::array<char, 4096> packet;
+  for (;;) {
+    const ssize_t got = recv(news_.get(), packet.data(), packet.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < static_cast<ssize_t>(sizeof index)) break;
+    std::size_t about = 0;
+    std::memcpy(&about, packet.data(), sizeof about);
+    reasons_[about].assign(packet.data() + sizeof about,
+                           static_cast<std::size_t>(got) - sizeof about);
+  }
+  const auto found = reasons_.find(index);
+  return found != reasons_.end() ? found->second : "the process that held the connection is gone";
+}
+
+}  // namespace dstrain::launcher

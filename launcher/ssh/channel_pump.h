@@ -1,0 +1,59 @@
+#pragma once
+#include <cstddef>
+#include <string>
+
+#include <libssh/callbacks.h>
+#include <libssh/libssh.h>
+
+#include "runtime/base/unique_fd.h"
+
+namespace dstrain::launcher {
+
+/// Carries bytes between a channel and a socket of this process, both ways, holding no more than a
+/// little of either, and keeps the end of what the remote command prints to stderr.
+class ChannelPump {
+ public:
+  ChannelPump(ssh_session session, ssh_channel channel, int local_fd);
+  ChannelPump(const ChannelPump&) = delete;
+  ChannelPump& operator=(const ChannelPump&) = delete;
+  ChannelPump(ChannelPump&&) = delete;
+  ChannelPump& operator=(ChannelPump&&) = delete;
+  ~ChannelPump();
+
+  /// Until the command has ended, the connection is lost, nobody holds the socket's other end, or
+  /// `stop_fd` has input.
+  void run(int stop_fd);
+  /// How the command or the connection ended, in one line; empty for a command that succeeded.
+  [[nodiscard]] std::string end_reason() const;
+
+ private:
+  void read_remote();
+  void read_errors();
+  void write_remote();
+  void read_local();
+  void write_local();
+  void take_end();
+  void wait(int stop_fd);
+  [[nodiscard]] bool remote_may_send() const;
+  [[nodiscard]] bool can_write_remote() const;
+  [[nodiscard]] bool finished() const;
+
+  ssh_session session_;
+  ssh_channel channel_;
+  int local_fd_;
+  ssh_channel_callbacks_struct callbacks_{};
+  std::string to_local_;
+  std::string to_remote_;
+  std::string errors_;
+  std::string signal_;
+  std::string failure_;
+  int exit_status_ = -1;
+  bool remote_ended_ = false;   ///< no more output
+  bool command_ended_ = false;  ///< and its status is known, or never will be
+  bool local_ended_ = false;    ///< nothing more to send
+  bool local_gone_ = false;
+  bool end_sent_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,78 @@
+#include "tests/e2e/fake_hosts.h"
+
+#include <cstdlib>
+#include <fstream>
+
+#include "runtime/base/file.h"
+
+namespace dstrain::test {
+namespace {
+
+constexpr const char* script = R"(#!/bin/sh
+folder=$(dirname "$0")
+host=$1
+command=$2
+clean() {
+  exec env -i PATH="$PATH" HOME="$folder" DSTRAIN_TEST_MARKER="$DSTRAIN_TEST_MARKER" "$@"
+}
+cd /
+case $host in
+  noisy*) echo "Welcome to $host"; printf 'no line end \377' ;;
+  refuse*) echo "connect to host $host: Connection refused" >&2; exit 255 ;;
+  stall*) exec sleep 1000 ;;
+  flood*) exec yes flood ;;
+  absent*) PATH=/usr/bin:/bin; command=$(echo "$command" | sed 's#/dstrain#/no-dstrain#') ;;
+  path*) PATH=$(dirname "$DSTRAIN_TEST_PROGRAM"):$PATH
+    command=$(echo "$command" | sed 's#/dstrain#/no-dstrain#') ;;
+  old*) printf '\036dstrain agent speaks\036\n'
+    printf '\024\000\000\000\101\002\000\000\000\003\000\000\0000.0'
+    head -c 8 /dev/zero
+    exec sleep 1000 ;;
+  garbage*) printf '\036dstrain agent speaks\036\n\377\377\377\377\377'; exec sleep 1000 ;;
+  bash*) clean bash -c "$command" ;;
+  zsh*) clean zsh -c "$command" ;;
+  cut*) # What goes to the agent and what comes from it pass processes that can be killed.
+    mkfifo "$folder/$host.to" "$folder/$host.from"
+    exec 3<&0
+    cat <&3 >"$folder/$host.to" &
+    echo $! >"$folder/$host.to.pid"
+    cat <"$folder/$host.from" &
+    echo $! >"$folder/$host.from.pid"
+    clean sh -c "$command" <"$folder/$host.to" >"$folder/$host.from" 3<&- ;;
+esac
+clean sh -c "$command"
+)";
+
+}  // namespace
+
+FakeHosts::FakeHosts(const std::string& hosts) {
+  write_text_file(folder() / "hosts", hosts);
+  write_text_file(folder() / "client", script);
+  std::filesystem::permissions(folder() / "client", std::filesystem::perms::owner_all);
+}
+
+std::vector<std::string> FakeHosts::words(const std::vector<std::string>& more) const {
+  std::vector<std::string> all{"--log_level",
+                               "error",
+                               "-H",
+                               (folder() / "hosts").string(),
+                               "--ssh_command",
+                               (folder() / "client").string(),
+                               "--master_addr",
+                               "127.0.0.1"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+std::vector<std::string> FakeHosts::shell(const std::string& script_text) const {
+  return words({"sh", "-c", script_text});
+}
+
+pid_t FakeHosts::network(const std::string& direction, const std::string& host) const {
+  std::ifstream file(folder() / (host + "." + direction + ".pid"));
+  pid_t pid = 0;
+  file >> pid;
+  return pid;
+}
+
+}  // namespace dstrain::test

@@ -1,0 +1,106 @@
+// --max_restarts: what begins again, from where, and how often.
+#include <csignal>
+#include <filesystem>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "runtime/base/file.h"
+#include "tests/e2e/fake_hosts.h"
+#include "tests/e2e/resumable_run.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using test::eventually;
+using test::Launch;
+using Words = std::vector<std::string>;
+using Catch::Contains;
+
+namespace {
+
+Words restarting(int times, const std::string& script) {
+  return {"-q", "--num_gpus", "2", "--max_restarts", std::to_string(times), "sh", "-c", script};
+}
+
+int count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+/// A rank of the job's training.
+pid_t some_rank(const Launch& launch) {
+  for (const pid_t pid : launch.processes()) {
+    std::error_code ignored;
+    const auto program = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), ignored);
+    if (program.filename() == "dstraind") return pid;
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("Restarts: a program begins again and knows it", "[e2e]") {
+  Launch launch(restarting(
+      3, "echo time ${DSTRAIN_RESTART_COUNT-0}; test \"$DSTRAIN_RESTART_COUNT\" = 2 || exit 7"));
+  CHECK(launch.wait() == 0);
+  // The first to fail takes the other with it, which may not have said anything yet.
+  CHECK(count(launch.out(), "time 0\n") >= 1);
+  CHECK(count(launch.out(), "time 1\n") >= 1);
+  CHECK(count(launch.out(), "time 2\n") == 2);
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Restarts: end after so many", "[e2e]") {
+  Launch launch(restarting(2, "echo again; exit 9"));
+  CHECK(launch.wait() == 9);
+  CHECK(count(launch.out(), "[rank 0]: again\n") <= 3);
+  CHECK(count(launch.err(), "dstrain: error: rank") == 3);
+  CHECK_THAT(launch.err(), Contains("giving up"));
+}
+
+TEST_CASE("Restarts: not of what would end in the same way", "[e2e]") {
+  const int status = GENERATE(2, 75, 0);
+  Launch launch(restarting(2, fmt::format("echo once; exit {}", status)));
+  CHECK(launch.wait() == status);
+  CHECK(count(launch.out(), "once") <= 2);
+  Launch absent({"--max_restarts", "3", "--num_gpus", "2", "no-such-program"});
+  CHECK(absent.wait() == 3);
+}
+
+TEST_CASE("Restarts: not after the user stopped it", "[e2e]") {
+  Launch launch(restarting(5, "echo ready; exec sleep 1000"));
+  REQUIRE(launch.wait_for_output("ready", 2));
+  launch.signal(SIGINT);
+  CHECK(launch.wait() == 130);
+  CHECK(count(launch.out(), "ready") == 2);
+}
+
+TEST_CASE("Restarts: training goes on from its newest checkpoint", "[e2e]") {
+  const test::ResumableRun run{.ranks = 2, .stage = 2, .more = {"--save_steps", "20"}};
+  const test::TempDir folder;
+  const test::TrainRun whole = run.train(folder.path() / "whole", 300);
+  REQUIRE(whole.status == 0);
+
+  const test::FakeHosts hosts("n0 slots=1\nlocalhost slots=1\n");
+  const std::filesystem::path output = folder.path() / "cut";
+  write_text_file(folder.path() / "config.json", run.config().dump());
+  // One restart would not do for two failures if those with a new checkpoint counted.
+  Words words = hosts.words({"--max_restarts", "1", "train", "--output_dir", output.string(),
+                             "--logging_steps", "1", "--deepspeed",
+                             (folder.path() / "config.json").string()});
+  for (const std::string& word : run.arguments(300)) words.push_back(word);
+  Launch launch(words, {.env = {}, .directory = test::golden_folder.string()});
+  for (const char* name : {"checkpoint-20", "checkpoint-140"}) {
+    REQUIRE(eventually([&] { return std::filesystem::exists(output / name); }));
+    pid_t rank = 0;
+    REQUIRE(eventually([&] { return (rank = some_rank(launch)) != 0; }));
+    kill(rank, SIGKILL);
+  }
+  CHECK(launch.wait() == 0);
+  CAPTURE(launch.err());
+  test::TrainRun cut;
+  cut.metrics = test::read_metrics(output);
+  CHECK(test::results_of(cut) == test::results_of(whole));
+  CHECK(launch.nothing_left());
+}

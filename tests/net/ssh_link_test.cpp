@@ -1,0 +1,91 @@
+// Links over real OpenSSH servers.
+#include <array>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "runtime/base/socket.h"
+#include "tests/net/link_end.h"
+#include "tests/net/ssh_server.h"
+
+using namespace dstrain;
+using namespace dstrain::test;
+using Catch::Matchers::Contains;
+using launcher::AgentLink;
+
+namespace fs = std::filesystem;
+
+TEST_CASE("SshLink: bytes come through both ways and none is lost", "[net][ssh]") {
+  need_sshd();
+  const SshServer server({});
+  const SshUser user;
+  user.befriend(server, "node");
+  std::string bytes;
+  for (int i = 0; i < 8'000'000; ++i) bytes += static_cast<char>(i * 7 + i / 251);
+  const LinkEnd ended = run(target("node", "cat"), bytes);
+  CHECK((ended.output == bytes));
+  CHECK(ended.reason == "");
+}
+
+TEST_CASE("SshLink: how the remote command ended is told", "[net][ssh]") {
+  need_sshd();
+  const SshServer server({});
+  const SshUser user;
+  user.befriend(server, "node");
+  CHECK(run(target("node", "echo bad luck >&2; exit 3")).reason ==
+        "the remote command ended with status 3: bad luck");
+  CHECK_THAT(run(target("node", "/no/such/dstrain agent")).reason,
+             Contains("status 127") && Contains("/no/such/dstrain"));
+  CHECK_THAT(run(target("node", "kill -9 $$")).reason, Contains("killed by SIGKILL"));
+}
+
+TEST_CASE("SshLink: a server that is lost in the middle", "[net][ssh]") {
+  need_sshd();
+  const SshServer server({});
+  const SshUser user;
+  user.befriend(server, "node");
+  const auto link = launcher::connect_ssh_agent(target("node", "echo up; exec cat"));
+  std::array<char, 3> buffer{};
+  REQUIRE(recv(link->read_fd(), buffer.data(), buffer.size(), MSG_WAITALL) == 3);
+  server.kill_connections();
+  CHECK_THAT(finish(*link).reason, Contains("the connection was lost"));
+}
+
+TEST_CASE("SshLink: the remote command ends with the link", "[net][ssh]") {
+  need_sshd();
+  const SshServer server({});
+  const SshUser user;
+  user.befriend(server, "node");
+  const std::string command = GENERATE("exec cat", "exec yes");
+  CAPTURE(command);
+  const fs::path held = server.home() / "held";  // by every process of the command
+  REQUIRE(::mkfifo(held.c_str(), 0600) == 0);
+  const UniqueFd fd(::open(held.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  auto link = launcher::connect_ssh_agent(target("node", "exec 9>$HOME/held; echo up; " + command));
+  std::array<char, 3> buffer{};
+  REQUIRE(recv(link->read_fd(), buffer.data(), buffer.size(), MSG_WAITALL) == 3);
+  link.reset();
+  CHECK(wait_until_ready(fd.get(), POLLIN, Deadline::after(20)));
+  CHECK(::read(fd.get(), buffer.data(), 1) == 0);
+}
+
+TEST_CASE("SshLink: many hosts at once", "[net][ssh]") {
+  need_sshd();
+  const SshServer server({});
+  const SshUser user;
+  user.befriend(server, "node*");
+  std::vector<std::unique_ptr<AgentLink>> links;
+  for (int i = 0; i < 32; ++i) {
+    links.push_back(launcher::connect_ssh_agent(target(fmt::format("node{}", i), "echo in")));
+  }
+  for (const auto& link : links) {
+    const LinkEnd ended = finish(*link);
+    CHECK(ended.output == "in\n");
+    CHECK(ended.reason == "");
+  }
+}

@@ -1,0 +1,186 @@
+// Who a host is, and whom it lets in.
+#include <csignal>
+#include <fstream>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "runtime/base/socket.h"
+#include "tests/net/link_end.h"
+#include "tests/net/ssh_server.h"
+#include "tests/support/skip.h"
+
+using namespace dstrain;
+using namespace dstrain::test;
+using Catch::Matchers::Contains;
+using launcher::SshTarget;
+
+namespace fs = std::filesystem;
+
+TEST_CASE("SshLink: keys come from files and from the SSH agent", "[net][ssh]") {
+  need_sshd();
+  const SshServer server({});
+  const SshUser user;
+  user.befriend(server, "node");
+  const TempDir folder;
+  fs::rename(user.key(), folder.path() / "elsewhere");
+  CHECK_THAT(run(target("node", "echo in")).reason, Contains("does not let " + server.user()));
+  SECTION("a file that the configuration names") {
+    user.configure("IdentityFile " + (folder.path() / "elsewhere").string() + "\n");
+  }
+  SECTION("an agent") {
+    const std::string socket = folder.path() / "agent";
+    RankProcess agent({{find_program("ssh-agent"), "-D", "-a", socket}, {}});
+    REQUIRE_THAT(agent.read_line(), Contains(socket));
+    ::setenv("SSH_AUTH_SOCK", socket.c_str(), 1);
+    RankProcess add({{find_program("ssh-add"), "-q", folder.path() / "elsewhere"},
+                     {"SSH_AUTH_SOCK=" + socket}});
+    REQUIRE(add.wait() == 0);
+    CHECK(run(target("node", "echo in")).output == "in\n");
+    return;
+  }
+  CHECK(run(target("node", "echo in")).output == "in\n");
+}
+
+TEST_CASE("SshLink: a key that needs a passphrase is not asked for one", "[net][ssh]") {
+  need_sshd();
+  const SshServer server({});
+  const SshUser user;
+  user.befriend(server, "node");
+  const std::string format = GENERATE("RFC4716", "PEM");
+  fs::remove(user.key());
+  run_program({find_program("ssh-keygen"), "-q", "-t", "rsa", "-b", "2048", "-m", format, "-N",
+               "open sesame", "-f", user.ssh() / "id_rsa"});
+  server.let_in(user.ssh() / "id_rsa.pub");
+  if (GENERATE(true, false)) fs::remove(user.ssh() / "id_rsa.pub");
+  CHECK_THAT(run(target("node", "echo in")).reason, Contains("id_rsa (it has a passphrase"));
+}
+
+TEST_CASE("SshLink: an SSH agent that never answers holds nobody", "[net][ssh]") {
+  need_sshd();
+  const SshServer server({});
+  const SshUser user;
+  user.befriend(server, "node");
+  const TempDir folder;
+  const std::string path = folder.path() / "agent";
+  RankProcess agent({{find_program("ssh-agent"), "-D", "-a", path}, {}});
+  REQUIRE_THAT(agent.read_line(), Contains(path));
+  ::kill(agent.pid(), SIGSTOP);
+  ::setenv("SSH_AUTH_SOCK", path.c_str(), 1);
+  SshTarget stuck = target("node", "cat");
+  stuck.connect_timeout_seconds = 1;
+  CHECK_THAT(run(stuck).reason, Contains("no answer within 1 s while waiting for the host to let"));
+}
+
+TEST_CASE("SshLink: an unknown key is shown and accepted only when told to", "[net][ssh]") {
+  need_sshd();
+  const SshServer server({});
+  const SshUser user;
+  user.befriend(server, "node");
+  user.configure("StrictHostKeyChecking no\n");  // no way around ours
+  fs::remove(user.known_hosts());
+  if (GENERATE(true, false)) std::ofstream(user.known_hosts()) << "other ssh-ed25519 AAAA";
+  SshTarget node = target("node", "echo in");
+  const LinkEnd refused = run(node);
+  CHECK(refused.output == "");
+  CHECK_THAT(refused.reason, Contains(server.fingerprint()) && Contains("--accept_new_host_keys") &&
+                                 Contains("ssh " + server.user() + "@node"));
+  node.accept_new_host_keys = true;
+  CHECK(run(node).output == "in\n");
+  node.accept_new_host_keys = false;
+  CHECK(run(node).output == "in\n");
+}
+
+TEST_CASE("SshLink: a changed key is fatal whatever was asked for", "[net][ssh]") {
+  need_sshd();
+  SshServer server({});
+  const SshUser user;
+  user.befriend(server, "node");
+  if (GENERATE(true, false))
+    run_program({find_program("ssh-keygen"), "-q", "-H", "-f", user.known_hosts()});
+  const std::string before = server.fingerprint();
+  server.restart_with_new_key();
+  SshTarget node = target("node", "echo in");
+  node.accept_new_host_keys = GENERATE(true, false);
+  const LinkEnd refused = run(node);
+  CHECK(refused.output == "");
+  CHECK_THAT(refused.reason, Contains("CHANGED") && Contains(before) &&
+                                 Contains(server.fingerprint()) &&
+                                 Contains(user.known_hosts().string() + ":1"));
+}
+
+TEST_CASE("SshLink: a key that the host does not know", "[net][ssh]") {
+  need_sshd();
+  const SshServer server({});
+  const SshUser user;
+  user.befriend(server, "node");
+  std::ofstream(server.home() / ".ssh/authorized_keys", std::ios::trunc);
+  CHECK_THAT(run(target("node", "cat")).reason, Contains("tried " + user.key().string()) &&
+                                                    Contains("it takes publickey") &&
+                                                    Contains("ssh-copy-id"));
+  fs::remove(user.key());
+  fs::remove(user.public_key());
+  CHECK_THAT(run(target("node", "cat")).reason,
+             Contains("no SSH agent (SSH_AUTH_SOCK) and no key"));
+  user.configure("CertificateFile /some/where\n");
+  CHECK_THAT(run(target("node", "cat")).reason,
+             Contains("passes over CertificateFile") && Contains("--ssh_command"));
+}
+
+TEST_CASE("SshLink: the configuration file and the port may be given", "[net][ssh]") {
+  need_sshd();
+  const SshServer server({});
+  const SshUser user;
+  user.befriend(server, "node");
+  const TempDir folder;
+  const std::string other = folder.path() / "100% mine";
+  std::ofstream(other) << "Host other\n  HostName 127.0.0.1\n  Port 1\n  User " << server.user()
+                       << "\n";
+  CHECK_THAT(run(target("other", "cat")).reason, Contains("cannot resolve"));
+  SshTarget node = target("other", "echo in");
+  node.config_file = other;
+  CHECK_THAT(run(node).reason, Contains("refused at 127.0.0.1:1;"));
+  node.port = server.port();
+  CHECK(run(node).output == "in\n");
+  node.config_file = "/no/such/file";
+  CHECK_THAT(run(node).reason, Contains("--ssh_config /no/such/file: the file cannot be read"));
+}
+
+TEST_CASE("SshLink: through a jump host", "[net][ssh]") {
+  need_sshd();
+  if (find_program("ssh").empty()) skip("there is no ssh (Debian: openssh-client)");
+  const SshServer gate({});
+  const SshServer server({});
+  const SshUser user;
+  user.befriend(gate, "gate");
+  user.befriend(server, "node");
+  const TempDir folder;
+  const std::string config = folder.path() / "config";
+  fs::copy_file(user.ssh() / "config", config);
+  std::ofstream(config, std::ios::app)
+      << "Host gate\n  UserKnownHostsFile " << user.known_hosts().string() << "\n  IdentityFile "
+      << user.key().string() << "\nHost node\n  ProxyJump gate\n";
+  SshTarget node = target("node", "echo $SSH_CONNECTION");
+  node.config_file = config;
+  const LinkEnd ended = run(node);
+  CHECK(ended.reason == "");
+  CHECK_THAT(ended.output, Contains(fmt::format("127.0.0.1 {}", server.port())));
+  std::ofstream(gate.home() / ".ssh/authorized_keys", std::ios::trunc);
+  CHECK_THAT(run(node).reason, Contains("ProxyJump says") && Contains("Permission denied"));
+}
+
+TEST_CASE("SshLink: an address of IPv6", "[net][ssh]") {
+  need_sshd();
+  if (!listen_tcp({"::1", 0}).ok()) skip("this machine has no IPv6");
+  SshServer::Settings settings;
+  settings.address = "::1";
+  const SshServer server(settings);
+  const SshUser user;
+  user.befriend(server, "unused");
+  user.configure("Host *\n  User " + server.user() + "\n");
+  SshTarget node = target("::1", "echo in");
+  node.port = server.port();
+  const LinkEnd ended = run(node);
+  CHECK(ended.reason == "");
+  CHECK(ended.output == "in\n");
+}
