@@ -17,6 +17,7 @@ packages=(
   libgloo-dev                    # communication between nodes; the build does without, and says so
   libopenmpi-dev openmpi-bin     # likewise, for jobs that mpirun starts
   libssh-dev                     # likewise, to launch on other hosts
+  libhwloc-dev                   # likewise, for ranks that are bound to cores
   catch2 iproute2                # tests; iproute2 for nodes that network namespaces stand in for
   openssh-client libwrap0 zsh    # tests that launch over SSH; see tests/run.sh for the server
 )

@@ -8,7 +8,6 @@
 #include "runtime/base/log.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/model/gpt2.h"
-#include "runtime/model/hf_import.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -22,7 +21,8 @@ struct Options {
 void declare(CLI::App& app, Options& options) {
   engine::SamplingOptions& sampling = options.sampling;
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
-  app.add_option("--model_name_or_path", options.directory, "Hugging Face model directory")
+  app.add_option("--model_name_or_path", options.directory,
+                 "Hugging Face model directory, or checkpoint-N of a training run")
       ->required();
   app.add_option("--prompt", options.prompt, "text to continue")->required();
   app.add_option("--max_new_tokens", sampling.max_new_tokens, "tokens to add (100)")
@@ -63,14 +63,13 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments, int worl
   if (world_size > 1) fail(ErrorCode::usage, "generate runs on one rank; leave --num_gpus out");
   GenerateSetup setup{std::move(options.prompt), options.sampling, {}, {}};
   const model::Gpt2Config sizes = model_config({.directory = options.directory});
-  auto weights =
-      std::make_unique<model::HfWeights>(options.directory, model::make_gpt2(sizes).parameters());
-  setup.model = model::make_gpt2(sizes, weights->dtype());
+  StoredWeights weights = open_weights(options.directory, model::make_gpt2(sizes).parameters());
+  setup.model = model::make_gpt2(sizes, weights.dtype);
   if (setup.model.vocabulary < data::byte_vocabulary) {
     fail(ErrorCode::input, "{}: a vocabulary of {} does not hold the byte tokenizer's 256 ids",
          options.directory, setup.model.vocabulary);
   }
-  setup.parameters = std::move(weights);
+  setup.parameters = std::move(weights.parameters);
   return setup;
 }
 

@@ -1,19 +1,82 @@
 #include "cmd/model_loading.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <initializer_list>
+#include <string_view>
+#include <system_error>
+
 #include "runtime/base/error.h"
+#include "runtime/checkpoint/catalog.h"
+#include "runtime/checkpoint/checkpoint_weights.h"
+#include "runtime/model/hf_import.h"
+#include "runtime/model/hf_index.h"
 
 namespace dstrain::cmd {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_checkpoint(const fs::path& directory) {
+  std::error_code ignored;
+  return fs::exists(directory / checkpoint::manifest_name, ignored);
+}
+
+/// One of the files must be there. A training run's output directory that lacks them may have
+/// checkpoints, of which one can be given.
+void require_any(const fs::path& directory, std::initializer_list<std::string_view> files) {
+  std::error_code ignored;
+  const auto there = [&](std::string_view file) {
+    return fs::exists(directory / file, ignored);
+  };
+  if (std::ranges::any_of(files, there)) return;
+  if (!fs::is_directory(directory, ignored)) {
+    fail(ErrorCode::input, "--model_name_or_path {}: no such directory", directory.string());
+  }
+  const std::vector<checkpoint::Found> found = checkpoint::list_checkpoints(directory);
+  if (found.empty()) return;
+  fail(ErrorCode::input,
+       "--model_name_or_path {}: holds no {}, but checkpoints; to start from the weights of the "
+       "newest, give {}",
+       directory.string(), fmt::join(files, " or "), found.front().path.string());
+}
+
+model::Gpt2Config stored_config(const std::string& directory) {
+  require_any(directory, {"config.json"});
+  if (!is_checkpoint(directory)) return model::load_gpt2_config(directory);
+  const std::string text = checkpoint::Checkpoint(directory).read_text("config.json");
+  return model::parse_gpt2_config(text, (fs::path(directory) / "config.json").string());
+}
+
+template <class Weights>
+StoredWeights open_as(const std::string& directory,
+                      std::span<const model::ParameterSpec> parameters) {
+  auto weights = std::make_unique<Weights>(directory, parameters);
+  const DType dtype = weights->dtype();
+  return {std::move(weights), dtype};
+}
+
+}  // namespace
 
 model::Gpt2Config model_config(const config::ModelSettings& settings) {
   if (settings.directory.empty() && settings.config.empty()) {
     fail(ErrorCode::usage,
          "no model: give --model_name_or_path DIR, or --config_name gpt2 for random weights");
   }
-  model::Gpt2Config sizes =
-      model::load_gpt2_config(settings.config.empty() ? settings.directory : settings.config);
+  model::Gpt2Config sizes = settings.config.empty() ? stored_config(settings.directory)
+                                                    : model::load_gpt2_config(settings.config);
   model::apply_overrides(sizes, settings.overrides);
   model::check(sizes);
   return sizes;
+}
+
+StoredWeights open_weights(const std::string& directory,
+                           std::span<const model::ParameterSpec> parameters) {
+  if (is_checkpoint(directory)) {
+    return open_as<checkpoint::CheckpointWeights>(directory, parameters);
+  }
+  require_any(directory, {"model.safetensors", model::hf_index_file});
+  return open_as<model::HfWeights>(directory, parameters);
 }
 
 }  // namespace dstrain::cmd

@@ -1,11 +1,30 @@
 #pragma once
+#include <memory>
+#include <span>
+#include <string>
+
 #include "runtime/config/train_settings.h"
 #include "runtime/model/gpt2_config.h"
+#include "runtime/model/parameter_source.h"
+#include "runtime/tensor/dtype.h"
 
 namespace dstrain::cmd {
+
+// A model directory is Hugging Face's or, when it holds a manifest.json, a checkpoint of dstrain:
+// then all that is read is checked against its checksums, and the optimizer's states are left.
 
 /// The sizes that --model_name_or_path, --config_name and --config_overrides ask for. Throws
 /// Error{usage} or Error{input}.
 model::Gpt2Config model_config(const config::ModelSettings& settings);
+
+struct StoredWeights {
+  std::unique_ptr<model::ParameterSource> parameters;
+  DType dtype = DType::f32;  ///< bf16 when all are stored so: it loses nothing
+};
+
+/// Opens the weights of --model_name_or_path. Throws Error{input} when they are not exactly
+/// `parameters`; where the directory holds checkpoints instead, the message names the newest.
+StoredWeights open_weights(const std::string& directory,
+                           std::span<const model::ParameterSpec> parameters);
 
 }  // namespace dstrain::cmd

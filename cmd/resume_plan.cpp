@@ -29,6 +29,10 @@ bool is_checkpoint(const fs::path& path) {
 void check_output(const TrainSetup& setup, const engine::ResumePlan& plan, std::int64_t step) {
   const fs::path output = setup.settings.output.directory;
   std::error_code ignored;
+  if (fs::exists(output / checkpoint::manifest_name, ignored)) {
+    fail(ErrorCode::usage, "--output_dir {}: is a checkpoint; choose another directory",
+         output.string());
+  }
   const bool own = fs::equivalent(plan.directory, output, ignored);
   if (own && plan.fall_back) return;
   for (const checkpoint::Found& found : list(output)) {

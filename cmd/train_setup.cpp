@@ -7,7 +7,6 @@
 #include "runtime/config/train_options.h"
 #include "runtime/data/batch_loader.h"
 #include "runtime/model/gpt2.h"
-#include "runtime/model/hf_import.h"
 #include "runtime/model/random_source.h"
 #include "runtime/optim/adamw.h"
 
@@ -53,7 +52,7 @@ void check_batch(const TrainSetup& setup) {
 std::unique_ptr<model::ParameterSource> open_parameters(const TrainSetup& setup) {
   const std::vector<model::ParameterSpec> specs = setup.model.parameters();
   const std::string& directory = setup.settings.model.directory;
-  if (!directory.empty()) return std::make_unique<model::HfWeights>(directory, specs);
+  if (!directory.empty()) return open_weights(directory, specs).parameters;
   return std::make_unique<model::RandomSource>(setup.settings.seed, specs);
 }
 
@@ -74,11 +73,13 @@ void plan(TrainSetup& setup, TrainPlace place) {
                              .prefetch_numel = settings.zero.prefetch_numel,
                              .live_numel = settings.zero.live_numel,
                              .reuse_numel = settings.zero.reuse_numel}};
+  const optim::AdamW optimizer(settings.optimizer);
+  const std::span<const std::string_view> states = optimizer.state_names();
   setup.plan = zero::plan_memory(
       *setup.layout, {.stage = setup.store.stage,
                       .reduce_bucket_numel = setup.store.reduce_bucket_numel,
                       .overlap = setup.store.overlap,
-                      .optimizer_states = optim::AdamW(settings.optimizer).state_names().size(),
+                      .optimizer_states = {states.begin(), states.end()},
                       .activations = engine::Engine::activation_bytes(setup.model, setup.engine)});
   setup.formula = zero::formula_bytes(
       {setup.layout->numel(), setup.model.dtype, settings.zero.stage, place.world_size});

@@ -24,6 +24,7 @@
 #include "launcher/oom_watch.h"
 #include "launcher/port.h"
 #include "launcher/protocol.h"
+#include "launcher/rank_news.h"
 #include "launcher/signals.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
@@ -80,7 +81,9 @@ class Agent {
   SignalSource signals_{watched_signals};
   FramePipe launcher_{{STDIN_FILENO, STDOUT_FILENO}};
   OomWatch oom_;
+  std::vector<CoreBinding> bindings_;
   std::vector<AgentRank> ranks_;
+  RankNews news_{ranks_, launcher_, clock_};
   Phase phase_ = Phase::idle;
   double deadline_ = 0;
   std::set<pid_t> asked_;
@@ -144,6 +147,7 @@ void Agent::start_job(std::string_view payload) {
   try {
     const std::string warning = fit_job_to_node(job);
     if (!warning.empty()) note(warning);
+    bindings_ = bind_ranks(job);
   } catch (const Error& error) {
     return refuse(job.ranks.front().rank, error.what());
   }
@@ -153,7 +157,8 @@ void Agent::start_job(std::string_view payload) {
 void Agent::start_ranks(const JobSpec& job) {
   const UniqueFd null_fd(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null_fd) fail_errno(errno, "open /dev/null");
-  const AgentRank::Context context{job, usable_cores(), null_fd.get(), signals_.previous_mask()};
+  const AgentRank::Context context{job, usable_cores(), bindings_, null_fd.get(),
+                                   signals_.previous_mask()};
   for (std::size_t i = 0; i < job.ranks.size(); ++i) {
     try {
       ranks_.push_back(AgentRank::start(context, i));
@@ -185,6 +190,8 @@ void Agent::handle(const Frame& frame) {
       for (const AgentRank& rank : ranks_) rank.signal(number);
       return;
     }
+    case ToAgent::tell:
+      return news_.tell(frame.payload);
     case ToAgent::port:
       return reserve(decode_port_request(frame.payload));
     case ToAgent::beat:
@@ -208,6 +215,7 @@ void Agent::rank_ended(AgentRank& rank, int wait_status) {
   // What it wrote belongs before the news of its end. A pipe holds no more than this at once.
   read_rank(rank, OutputStream::out, drain_bytes_max);
   read_rank(rank, OutputStream::err, drain_bytes_max);
+  news_.rank_ended(rank);
   const bool killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
   const OomVerdict oom = killed ? oom_.verdict() : OomVerdict::none;
   launcher_.send(FromAgent::exited, encode_exit({rank.rank(), wait_status, oom}));
@@ -292,6 +300,7 @@ int Agent::poll_milliseconds() const {
   const bool timed = phase_ == Phase::settling || phase_ == Phase::ending;
   double next = timed ? deadline_ : std::numeric_limits<double>::infinity();
   if (silence_seconds_ > 0) next = std::min(next, next_beat_);
+  next = std::min(next, news_.deadline().value_or(next));
   if (std::isinf(next)) return -1;
   return std::max(0, static_cast<int>((next - clock_.now_seconds()) * 1000) + 1);
 }
@@ -315,6 +324,7 @@ void Agent::poll_once() {
     fds.push_back({ranks_[i].fd(OutputStream::out), POLLIN, 0});
     fds.push_back({ranks_[i].fd(OutputStream::err), POLLIN, 0});
   }
+  news_.add_polls(fds);
   if (poll(fds.data(), fds.size(), poll_milliseconds()) < 0 && errno != EINTR) {
     fail_errno(errno, "poll");
   }
@@ -327,6 +337,7 @@ void Agent::poll_once() {
   }
   // A rank started just now has no entry yet.
   if (polled_ranks > 0 && polled_ranks == ranks_.size()) read_ranks(fds, first);
+  news_.pass_on();
   launcher_gone_ |= !launcher_.flush();
 }
 

@@ -1,5 +1,7 @@
 #include "launcher/agent_job.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include <unistd.h>
@@ -39,6 +41,15 @@ void source_first(JobSpec& job) {
 }
 
 }  // namespace
+
+std::vector<CoreBinding> bind_ranks(const JobSpec& job) {
+  if (!job.bind_cores) return {};
+  const bool in_job = std::ranges::find(job.env, "KMP_AFFINITY", &EnvVar::name) != job.env.end();
+  if (in_job || std::getenv("KMP_AFFINITY") != nullptr) {
+    fail(ErrorCode::usage, "--bind_cores_to_rank: KMP_AFFINITY binds threads too; unset it");
+  }
+  return bind_cores(job.core_list, static_cast<int>(job.ranks.size()));
+}
 
 std::string fit_job_to_node(JobSpec& job) {
   const Machine machine = this_machine();

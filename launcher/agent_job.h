@@ -1,6 +1,8 @@
 #pragma once
 #include <string>
+#include <vector>
 
+#include "launcher/core_binding.h"
 #include "launcher/protocol.h"
 
 namespace dstrain::launcher {
@@ -9,5 +11,9 @@ namespace dstrain::launcher {
 /// the directory of its log files, the shell that sources --venv_script. Returns a warning, or
 /// nothing. Throws Error for what the node does not have.
 std::string fit_job_to_node(JobSpec& job);
+
+/// Where each rank of the job runs on this node; empty: anywhere. Throws Error when they cannot be
+/// bound.
+std::vector<CoreBinding> bind_ranks(const JobSpec& job);
 
 }  // namespace dstrain::launcher

@@ -9,6 +9,7 @@
 #include "launcher/machine.h"
 #include "launcher/process.h"
 #include "runtime/base/error.h"
+#include "runtime/base/rank_control.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher {
@@ -34,10 +35,14 @@ bool is_set(const std::vector<EnvVar>& variables, const char* name) {
   return std::getenv(name) != nullptr;
 }
 
-std::vector<EnvVar> environment(const AgentRank::Context& context, const RankSpec& rank) {
+std::vector<EnvVar> environment(const AgentRank::Context& context, std::size_t index) {
+  const RankSpec& rank = context.job.ranks[index];
   std::vector<EnvVar> env = context.job.env;
   if (!is_set(env, env::omp_num_threads)) {
-    const int share = cores_per_rank(context.cores, static_cast<int>(context.job.ranks.size()));
+    const int share =
+        context.bindings.empty()
+            ? cores_per_rank(context.cores, static_cast<int>(context.job.ranks.size()))
+            : context.bindings[index].cores;
     set_env(env, env::omp_num_threads, std::to_string(share));
   }
   // libgomp's threads spin for minutes of CPU time otherwise, which starves whoever else is there.
@@ -56,12 +61,19 @@ AgentRank AgentRank::start(const Context& context, std::size_t index) {
   Pipe out = make_pipe();
   Pipe err = make_pipe();
   AgentRank rank;
+  const UniqueFd control = rank.channel_.open();
   rank.rank_ = spec.rank;
   if (!job.log_files.empty()) rank.log_ = RankLog(job.log_files[index]);
   ProcessSpec process;
   process.program = job.command.program;
   process.argv = arguments_of(job.command, spec.local_rank);
-  process.env = environment(context, spec);
+  process.env = environment(context, index);
+  set_env(process.env, env::control_fd, std::to_string(control.get()));
+  process.inherited_fd = control.get();
+  if (!context.bindings.empty()) {
+    process.cpus = context.bindings[index].cpus;
+    process.memory_nodes = context.bindings[index].nodes;
+  }
   process.working_directory = job.working_directory;
   process.stdin_fd = context.null_fd;
   process.stdout_fd = out.write.get();

@@ -6,7 +6,9 @@
 
 #include <sys/types.h>
 
+#include "launcher/core_binding.h"
 #include "launcher/protocol.h"
+#include "launcher/rank_channel.h"
 #include "launcher/rank_log.h"
 #include "runtime/base/function_ref.h"
 #include "runtime/base/unique_fd.h"
@@ -21,7 +23,8 @@ class AgentRank {
   /// Where the agent stands while it starts ranks.
   struct Context {
     const JobSpec& job;
-    int cores;  ///< of the node
+    int cores;                                 ///< of the node
+    const std::vector<CoreBinding>& bindings;  ///< of its ranks, or none
     int null_fd;
     const sigset_t& signal_mask;
   };
@@ -45,6 +48,8 @@ class AgentRank {
   /// Whether a write to the log file failed since the last question.
   bool take_log_failure() { return std::exchange(log_failed_, false); }
   void finish_log() { log_failed_ |= !log_.finish(); }
+  RankChannel& channel() { return channel_; }
+  [[nodiscard]] const RankChannel& channel() const { return channel_; }
 
  private:
   int rank_ = 0;
@@ -52,6 +57,7 @@ class AgentRank {
   bool running_ = true;
   bool log_failed_ = false;
   std::array<UniqueFd, 2> pipes_;
+  RankChannel channel_;
   RankLog log_;
 };
 

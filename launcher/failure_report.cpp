@@ -39,6 +39,7 @@ std::string describe_end(const RankFailure& failure) {
 std::string failure_report(const FailedRank& rank) {
   std::string text = fmt::format("dstrain: error: rank {} on {} (pid {}) {}\n", rank.failure.rank,
                                  rank.host, rank.pid, describe_end(rank.failure));
+  if (rank.last_step > 0) text += fmt::format("  last step: {}\n", rank.last_step);
   if (!rank.last_lines.empty()) {
     text += fmt::format("  last lines of rank {}:\n", rank.failure.rank);
     for (const std::string& line : rank.last_lines) text += fmt::format("    {}\n", line);

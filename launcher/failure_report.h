@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -13,6 +14,7 @@ struct FailedRank {
   RankFailure failure;
   std::string host;
   pid_t pid = 0;
+  std::int64_t last_step = 0;  ///< 0: it took none, or does not say
   std::span<const std::string> last_lines;
   std::string log_file;  ///< empty: none
 };

@@ -13,6 +13,7 @@
 #include "launcher/failure_report.h"
 #include "launcher/host_agents.h"
 #include "launcher/job_children.h"
+#include "launcher/job_desk.h"
 #include "launcher/meeting.h"
 #include "launcher/process.h"
 #include "launcher/signals.h"
@@ -30,15 +31,6 @@ constexpr double sweep_seconds_max = 10;
 constexpr int sweep_poll_milliseconds = 5;
 constexpr double finish_seconds = 5;  // from "finished" to the end of the stream
 
-/// The signals to take over. SIGHUP that is ignored (nohup) stays ignored.
-std::vector<int> signals_to_watch() {
-  std::vector<int> signals{SIGCHLD, SIGINT, SIGTERM, SIGUSR1};
-  struct sigaction action {};
-  const bool known = sigaction(SIGHUP, nullptr, &action) == 0;
-  if (!known || action.sa_handler != SIG_IGN) signals.push_back(SIGHUP);
-  return signals;
-}
-
 class Launch {
  public:
   explicit Launch(const LaunchJob& job);
@@ -49,6 +41,9 @@ class Launch {
   void end_all();
   void poll_once();
   void take_signals();
+  void stop(int signal);
+  void serve(std::span<const pollfd> fds);
+  void pass_on_save_request(std::uint32_t number);
   void receive(HostAgent& agent, std::span<const pollfd> fds);
   void handle(HostAgent& agent, const Frame& frame);
   void handle_news(HostAgent& agent, const Frame& frame);
@@ -68,11 +63,12 @@ class Launch {
 
   const LaunchJob& job_;
   SteadyClock clock_;
-  std::vector<int> watched_ = signals_to_watch();
+  std::vector<int> watched_ = launcher_signals();
   SignalSource signals_{watched_};
   JobChildren children_;
   Console console_;
   Supervisor supervisor_;
+  JobDesk desk_;
   HostAgents agents_;
   std::optional<Meeting> meeting_;  ///< until the ranks are started
   bool given_up_ = false;           ///< before they were
@@ -85,7 +81,11 @@ Launch::Launch(const LaunchJob& job)
       console_(job.world_size,
                job.log_level,
                job.bare_output ? LogMux::Prefixes::bare : LogMux::Prefixes::all),
-      supervisor_(job.supervision) {}
+      supervisor_(job.supervision),
+      desk_(job, clock_.now_seconds()) {
+  if (desk_.failure().empty()) return;
+  console_.say("warning", "dstrain status will not find this job: " + desk_.failure());
+}
 
 void Launch::obey(Order order) {
   switch (order) {
@@ -102,18 +102,31 @@ void Launch::obey(Order order) {
 
 void Launch::take_signals() {
   while (const auto signal = signals_.next()) {
-    if (signal->number == SIGCHLD) continue;
-    const bool first = !supervisor_.stop_signal();
-    obey(supervisor_.stop_requested(signal->number, clock_.now_seconds()));
-    if (meeting_) {
-      given_up_ = true;
-    } else if (first && supervisor_.stop_signal()) {
-      console_.say("info",
-                   fmt::format("{}: asking the ranks to stop; they have {} s (again: now)",
-                               signal_name(signal->number), job_.supervision.stop_grace_seconds));
-    }
+    if (signal->number != SIGCHLD) stop(signal->number);
   }
   children_.reap([this](pid_t pid, int wait_status) { child_ended(pid, wait_status); });
+}
+
+void Launch::stop(int signal) {
+  const bool first = !supervisor_.stop_signal();
+  obey(supervisor_.stop_requested(signal, clock_.now_seconds()));
+  if (meeting_) {
+    given_up_ = true;
+  } else if (first && supervisor_.stop_signal()) {
+    console_.say("info", fmt::format("{}: asking the ranks to stop; they have {} s (again: now)",
+                                     signal_name(signal), job_.supervision.stop_grace_seconds));
+  }
+}
+
+void Launch::pass_on_save_request(std::uint32_t number) {
+  if (number == 0 || meeting_) return;  // start_ranks() will
+  agents_.front().send(ToAgent::tell, encode_rank_message({0, encode_save_request(number)}));
+}
+
+void Launch::serve(std::span<const pollfd> fds) {
+  const JobServer::Wishes wishes = desk_.serve(fds, clock_.now_seconds(), supervisor_.stopping());
+  if (wishes.stop) stop(SIGTERM);
+  pass_on_save_request(wishes.save_request);
 }
 
 void Launch::child_ended(pid_t pid, int wait_status) {
@@ -173,10 +186,12 @@ void Launch::start_ranks() {
     agent->send(ToAgent::job, encode_job(spec));
     agent->state = State::working;
   }
+  pass_on_save_request(desk_.newest_save_request());
 }
 
 void Launch::rank_ended(const Exit& exit) {
   console_.ranks().finish(exit.rank);
+  desk_.ended(exit.rank, exit.wait_status);
   const bool failed_before = supervisor_.first_failure().has_value();
   obey(supervisor_.rank_exited(exit, clock_.now_seconds()));
   if (failed_before || !supervisor_.first_failure() || supervisor_.all_ended()) return;
@@ -190,7 +205,7 @@ void Launch::handle_news(HostAgent& agent, const Frame& frame) {
     case FromAgent::started: {
       const int rank = agent.check_rank(in.i32());
       agent.pids[rank] = in.i32();
-      return;
+      return desk_.started(rank, agent.pids[rank]);
     }
     case FromAgent::refused: {
       const int rank = agent.check_rank(in.i32());
@@ -204,6 +219,11 @@ void Launch::handle_news(HostAgent& agent, const Frame& frame) {
       const Exit exit = decode_exit(frame.payload);
       agent.check_rank(exit.rank);
       return rank_ended(exit);
+    }
+    case FromAgent::told: {
+      const RankMessage message = decode_rank_message(frame.payload);
+      agent.check_rank(message.rank);
+      return desk_.heard(message);
     }
     case FromAgent::note:
       return console_.say("warning", fmt::format("{}: {}", agent.name(), in.string()));
@@ -291,6 +311,8 @@ void Launch::poll_once() {
                           {err.pending_bytes() > 0 ? err.fd() : -1, POLLOUT, 0}};
   std::size_t at = fds.size();
   for (const auto& agent : agents_) agent->add_polls(fds);
+  const std::size_t desk_at = fds.size();
+  desk_.add_polls(fds);
   if (poll(fds.data(), fds.size(), poll_milliseconds()) < 0 && errno != EINTR) {
     fail_errno(errno, "poll");
   }
@@ -300,6 +322,7 @@ void Launch::poll_once() {
   }
   if (meeting_) advance_meeting();
   if (fds[0].revents != 0) take_signals();
+  serve(std::span(fds).subspan(desk_at));
   obey(supervisor_.tick(clock_.now_seconds()));
   acknowledge();
   for (const auto& agent : agents_) agent->flush();
@@ -326,8 +349,8 @@ void Launch::report_failure(const RankFailure& failure) {
   const auto& logs = agent.task().spec.log_files;
   std::string log = logs.empty() ? "" : logs.at(index);
   if (!log.empty() && agent.task().remote) log = fmt::format("{}:{}", agent.name(), log);
-  console_.ranks().own_lines(
-      failure_report({failure, agent.name(), agent.pids[failure.rank], lines, log}));
+  console_.ranks().own_lines(failure_report({failure, agent.name(), agent.pids[failure.rank],
+                                             desk_.last_step(failure.rank), lines, log}));
 }
 
 void Launch::report() {
@@ -360,6 +383,7 @@ LaunchResult Launch::run() {
     throw;
   }
   end_all();
+  desk_.close(supervisor_.exit_status());
   console_.drain(signals_, supervisor_.stop_signal().has_value());
   return {supervisor_.exit_status(), supervisor_.stop_signal().has_value()};
 }

@@ -23,6 +23,8 @@ struct LaunchJob {
   OpenRemote open;              ///< called in the relay, for each remote host
   std::string log_level = "info";
   bool bare_output = false;  ///< see LogMux::Prefixes
+  std::string program;       ///< see JobStatus
+  std::string output_directory;
 };
 
 }  // namespace dstrain::launcher

@@ -7,6 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "launcher/core_binding.h"
+#include "launcher/core_list.h"
 #include "launcher/host_name.h"
 #include "launcher/hostfile.h"
 #include "launcher/words.h"
@@ -25,6 +27,7 @@ struct RawValues {
   std::string ssh_command;
   bool no_ssh_check = false;  // every connection is a check
   std::string device_memory;
+  std::string core_list;
   bool quiet = false;
 };
 
@@ -35,10 +38,8 @@ struct Missing {
   const char* feature;
 };
 
-constexpr std::array<Missing, 6> missing_options{{
+constexpr std::array<Missing, 4> missing_options{{
     {"--launcher_args", true, "launching through mpirun or srun"},
-    {"--bind_cores_to_rank", false, "binding ranks to cores"},
-    {"--bind_core_list", true, "binding ranks to cores"},
     {"--min_elastic_nodes", true, "elastic training"},
     {"--max_elastic_nodes", true, "elastic training"},
     {"--elastic_training", false, "elastic training"},
@@ -121,6 +122,11 @@ void Parser::add_placement() {
   option(group, "--device", o.device, "auto or cpu");
   option(group, "--device_memory", raw_.device_memory, "budget per rank, for example 2GiB");
   flag(group, "--oversubscribe", o.oversubscribe, "more ranks than devices or cores");
+  flag(group, "--bind_cores_to_rank", o.bind_cores,
+       "each rank runs on cores of its own, and has its memory there; OMP_NUM_THREADS is their "
+       "number");
+  option(group, "--bind_core_list", raw_.core_list,
+         "the same, sharing these cores of each node only: 0-3,8");
 }
 
 void Parser::add_program() {
@@ -317,6 +323,9 @@ void Parser::check() {
   if (o.module && o.no_python) {
     fail(ErrorCode::usage, "--module and --no_python exclude each other");
   }
+  if (!raw_.core_list.empty()) o.core_list = parse_core_list(raw_.core_list);
+  o.bind_cores |= !o.core_list.empty();
+  if (o.bind_cores) check_can_bind_cores();
   if (raw_.device_memory.empty()) return;
   const Result<Bytes> bytes = parse_bytes(raw_.device_memory);
   if (!bytes.ok()) fail(ErrorCode::usage, "--device_memory: {}", bytes.error());

@@ -37,6 +37,8 @@ struct LaunchOptions {
   std::optional<std::string> device;
   std::int64_t device_memory_bytes = 0;  ///< 0: no budget
   bool oversubscribe = false;
+  bool bind_cores = false;
+  std::vector<int> core_list;  ///< to be shared by the ranks of a node; empty: all cores
   std::optional<int> timeout_seconds;
   std::optional<double> grace_seconds;
   std::vector<std::string> env;  ///< NAME or NAME=VALUE, in order

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,12 +24,28 @@ struct ChildFailure {
   int error;
 };
 
+/// Bits as the kernel takes them; none set: empty.
+using BitMask = std::vector<unsigned long>;
+
+BitMask mask_of(const std::vector<int>& bits) {
+  constexpr std::size_t word_bits = sizeof(unsigned long) * 8;
+  BitMask mask;
+  for (const int bit : bits) {
+    const auto at = static_cast<std::size_t>(bit);
+    if (mask.size() <= at / word_bits) mask.resize(at / word_bits + 1);
+    mask[at / word_bits] |= 1UL << (at % word_bits);
+  }
+  return mask;
+}
+
 /// Everything the child needs, made before the fork: after it only async-signal-safe calls are
 /// allowed, and none of these allocates.
 struct Prepared {
   std::vector<std::string> env_texts;
   std::vector<char*> argv;
   std::vector<char*> envp;
+  BitMask cpus;
+  BitMask memory_nodes;
   pid_t parent = 0;
 };
 
@@ -54,6 +71,8 @@ Prepared prepare(const ProcessSpec& spec) {
   }
   prepared.envp.push_back(nullptr);
   prepared.argv.push_back(nullptr);
+  prepared.cpus = mask_of(spec.cpus);
+  prepared.memory_nodes = mask_of(spec.memory_nodes);
   prepared.parent = getpid();
   return prepared;
 }
@@ -69,6 +88,22 @@ bool redirect(int from, int to) {
   return from < 0 || dup2(from, to) >= 0;
 }
 
+bool keep_open(int fd) {
+  return fd < 0 || fcntl(fd, F_SETFD, 0) == 0;
+}
+
+/// Plain system calls: a C library may do more.
+bool bind(const Prepared& prepared) {
+  constexpr int mempolicy_bind = 2;  // MPOL_BIND of <linux/mempolicy.h>
+  const BitMask& cpus = prepared.cpus;
+  const BitMask& nodes = prepared.memory_nodes;
+  const std::size_t node_bits = nodes.size() * sizeof(unsigned long) * 8;
+  return (cpus.empty() || syscall(SYS_sched_setaffinity, 0, cpus.size() * sizeof(unsigned long),
+                                  cpus.data()) == 0) &&
+         (nodes.empty() ||
+          syscall(SYS_set_mempolicy, mempolicy_bind, nodes.data(), node_bits + 1) == 0);
+}
+
 /// Runs in the child.
 [[noreturn]] void execute(const ProcessSpec& spec, const Prepared& prepared, int report_fd) {
   struct sigaction action {};
@@ -76,12 +111,13 @@ bool redirect(int from, int to) {
   sigaction(SIGPIPE, &action, nullptr);
   sigprocmask(SIG_SETMASK, &spec.signal_mask, nullptr);
   if (spec.new_session ? setsid() < 0 : setpgid(0, 0) != 0) give_up(report_fd, Stage::setup);
+  if (!bind(prepared)) give_up(report_fd, Stage::setup);
   if (spec.die_with_parent) {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(report_fd, Stage::setup);
     if (getppid() != prepared.parent) _exit(127);  // it died before prctl: no signal will come
   }
   if (!redirect(spec.stdin_fd, STDIN_FILENO) || !redirect(spec.stdout_fd, STDOUT_FILENO) ||
-      !redirect(spec.stderr_fd, STDERR_FILENO)) {
+      !redirect(spec.stderr_fd, STDERR_FILENO) || !keep_open(spec.inherited_fd)) {
     give_up(report_fd, Stage::setup);
   }
   if (!spec.working_directory.empty() && chdir(spec.working_directory.c_str()) != 0) {

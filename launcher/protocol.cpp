@@ -97,6 +97,9 @@ std::string encode_job(const JobSpec& job) {
   for (const int slot : job.slots) out.i32(slot);
   out.u8(job.use_gpus ? 1 : 0);
   out.u8(job.oversubscribe ? 1 : 0);
+  out.u8(job.bind_cores ? 1 : 0);
+  out.count(job.core_list.size());
+  for (const int core : job.core_list) out.i32(core);
   out.u32(job.output_window_bytes);
   return out.take();
 }
@@ -123,6 +126,9 @@ JobSpec decode_job(std::string_view payload) {
   for (int& slot : job.slots) slot = in.i32();
   job.use_gpus = in.u8() != 0;
   job.oversubscribe = in.u8() != 0;
+  job.bind_cores = in.u8() != 0;
+  job.core_list.resize(in.count(4));
+  for (int& core : job.core_list) core = in.i32();
   job.output_window_bytes = in.u32();
   in.finish();
   const bool slots_fit = job.slots.size() == job.ranks.size();
@@ -150,6 +156,22 @@ Output decode_output(std::string_view payload) {
   output.bytes = in.string();
   in.finish();
   return output;
+}
+
+std::string encode_rank_message(const RankMessage& message) {
+  WireWriter out;
+  out.i32(message.rank);
+  out.string(message.text);
+  return out.take();
+}
+
+RankMessage decode_rank_message(std::string_view payload) {
+  WireReader in(payload);
+  RankMessage message;
+  message.rank = in.i32();
+  message.text = in.string();
+  in.finish();
+  return message;
 }
 
 std::string encode_exit(const Exit& exit) {

@@ -25,6 +25,7 @@ enum class ToAgent : std::uint8_t {
   signal = 2,  ///< i32: SIGTERM for each rank's process group, or SIGKILL for all of the job
   ack = 3,     ///< u32: so many bytes of output were passed on
   port = 4,    ///< PortRequest; once, before the job, to the host of rank 0
+  tell = 6,    ///< RankMessage for one of its ranks
   beat = 5,  ///< u32 milliseconds: the launcher's side lives; silent for so long it counts as gone
 };
 
@@ -37,6 +38,7 @@ enum class FromAgent : std::uint8_t {
   note = 70,      ///< string: something the user should know
   finished = 71,  ///< every process of the job has ended
   port = 72,      ///< u32 port, now reserved while the agent lives; 0: string, why there is none
+  told = 74,      ///< RankMessage from a rank
   beat = 73       ///< the agent lives; once it has had a beat itself
 };
 
@@ -85,6 +87,8 @@ struct JobSpec {
   std::vector<std::string> log_files;  ///< one per rank, or none at all
   std::vector<int> slots;              ///< of this node, one per rank
   bool use_gpus = true;                ///< slots are GPUs where the node has some
+  bool bind_cores = false;             ///< each rank to cores of its own
+  std::vector<int> core_list;          ///< of these; empty: of all
   bool oversubscribe = false;          ///< more ranks than devices or cores are meant
   /// Bytes of output the agent may send ahead of the launcher's acknowledgement. It bounds memory
   /// and lets exits and other news pass while nobody reads the launcher's stdout.
@@ -101,6 +105,12 @@ struct Output {
   std::string_view bytes;  ///< into the payload
 };
 
+/// A message of runtime/base/rank_control.h.
+struct RankMessage {
+  int rank = 0;
+  std::string text;
+};
+
 struct Exit {
   int rank = 0;
   int wait_status = 0;
@@ -109,6 +119,8 @@ struct Exit {
 
 std::string encode_output(const Output& output);
 Output decode_output(std::string_view payload);
+std::string encode_rank_message(const RankMessage& message);
+RankMessage decode_rank_message(std::string_view payload);
 std::string encode_exit(const Exit& exit);
 Exit decode_exit(std::string_view payload);
 

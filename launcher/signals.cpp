@@ -29,6 +29,14 @@ std::optional<ArrivedSignal> SignalSource::next() {
   return ArrivedSignal{static_cast<int>(info.ssi_signo), static_cast<pid_t>(info.ssi_pid)};
 }
 
+std::vector<int> launcher_signals() {
+  std::vector<int> signals{SIGCHLD, SIGINT, SIGTERM, SIGUSR1};
+  struct sigaction action {};
+  const bool known = sigaction(SIGHUP, nullptr, &action) == 0;
+  if (!known || action.sa_handler != SIG_IGN) signals.push_back(SIGHUP);
+  return signals;
+}
+
 void ignore_broken_pipes() {
   struct sigaction action {};
   action.sa_handler = SIG_IGN;

@@ -2,6 +2,7 @@
 #include <csignal>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -36,6 +37,10 @@ class SignalSource {
   sigset_t previous_{};
   UniqueFd fd_;
 };
+
+/// What a launcher takes over: SIGCHLD, and the signals that ask it to stop. SIGHUP that is ignored
+/// (nohup) stays ignored.
+std::vector<int> launcher_signals();
 
 /// Makes a write to a closed pipe fail with EPIPE instead of ending this process.
 void ignore_broken_pipes();

@@ -47,6 +47,8 @@ class Supervisor {
   [[nodiscard]] std::optional<double> deadline() const { return deadline_; }
   [[nodiscard]] bool all_ended() const { return ended_ == settings_.ranks; }
   [[nodiscard]] const std::optional<RankFailure>& first_failure() const { return failure_; }
+  /// Whether the ranks were told to end, by whatever cause.
+  [[nodiscard]] bool stopping() const { return phase_ != Phase::running; }
   /// Whether the loss of a host is what ended the job.
   [[nodiscard]] bool lost_a_host() const { return lost_; }
   [[nodiscard]] std::optional<int> stop_signal() const { return stop_signal_; }

@@ -2,9 +2,11 @@
 
 #include <numeric>
 
+#include "runtime/engine/staged_shard.h"
 #include "zero/gather_slots.h"
 #include "zero/parameter_shards.h"
 #include "zero/resident_states.h"
+#include "zero/saved_states.h"
 #include "zero/sharded_gradients.h"
 #include "zero/sharded_store.h"
 #include "zero/whole_gradients.h"
@@ -31,7 +33,7 @@ MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
                                                         : WholeGradients::bytes(layout));
   set(MemoryCategory::optimizer,
       ResidentStates::bytes(optimizer_runs(layout, input.stage),
-                            state_count(input.optimizer_states, layout.dtype())));
+                            state_count(input.optimizer_states.size(), layout.dtype())));
   if (policy.shard_gradients) {
     set(MemoryCategory::buffers,
         ShardedGradients::bucket_bytes(layout, {input.reduce_bucket_numel, input.overlap.enabled}));
@@ -40,6 +42,9 @@ MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
     set(MemoryCategory::buffers, GatherSlots::bytes(layout, input.overlap));
   }
   set(MemoryCategory::activations, input.activations);
+  plan.host = engine::StagedShard(saved_states(input.optimizer_states, layout.dtype()),
+                                  saved_slices(layout, 0))
+                  .bytes();
   return plan;
 }
 
@@ -61,9 +66,11 @@ std::string describe(const MemoryPlan& plan, Bytes formula) {
     text += fmt::format("{} {} {}", i == 0 ? "" : ",", memory_category_names.at(i),
                         format_bytes(plan.bytes.at(i)));
   }
-  return text + fmt::format("; in all {}. Model states {}, the formula gives {}",
-                            format_bytes(plan.total()), format_bytes(plan.model_states()),
-                            format_bytes(formula));
+  return text + fmt::format(
+                    "; in all {}, and {} of the host from the first save on. Model states {}, the "
+                    "formula gives {}",
+                    format_bytes(plan.total()), format_bytes(plan.host),
+                    format_bytes(plan.model_states()), format_bytes(formula));
 }
 
 }  // namespace dstrain::zero

@@ -1,6 +1,8 @@
 #pragma once
 #include <array>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "runtime/device/memory_resource.h"
 #include "zero/flat_layout.h"
@@ -8,15 +10,17 @@
 
 namespace dstrain::zero {
 
-/// The device memory that a rank of a training run takes at its peak, by what it is for. Everything
-/// is allocated before step 0 from the same arithmetic, so the prediction is exact.
+/// The memory that a rank of a training run takes at its peak: of the device by what it is for, all
+/// allocated before step 0, and of the host. The arithmetic is that of the allocations, so the
+/// prediction is exact.
 struct MemoryPlan {
   std::array<Bytes, memory_category_names.size()> bytes{};
+  Bytes host = 0;  ///< from the first save on, which may be one on request: the copy it writes
 
   [[nodiscard]] Bytes of(MemoryCategory category) const {
     return bytes.at(static_cast<std::size_t>(category));
   }
-  [[nodiscard]] Bytes total() const;
+  [[nodiscard]] Bytes total() const;  ///< of the device
   /// Parameters, gradients and optimizer states: what the ZeRO stage divides.
   [[nodiscard]] Bytes model_states() const;
 };
@@ -25,8 +29,9 @@ struct MemoryPlanInput {
   int stage = 0;
   std::int64_t reduce_bucket_numel = 0;
   Overlap overlap{};
-  std::size_t optimizer_states = 2;  ///< of the optimizer itself, floats per parameter
-  Bytes activations = 0;             ///< Engine::activation_bytes()
+  /// Of the optimizer itself, floats per parameter.
+  std::vector<std::string_view> optimizer_states{"exp_avg", "exp_avg_sq"};
+  Bytes activations = 0;  ///< Engine::activation_bytes()
 };
 
 MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input);

@@ -1,4 +1,6 @@
 // What of a ShardedStore goes into a checkpoint and comes from one.
+#include "zero/saved_states.h"
+
 #include <algorithm>
 
 #include "zero/shard_slices.h"
@@ -12,6 +14,27 @@ TensorView view_of(std::span<float> values) {
 }
 
 }  // namespace
+
+std::vector<engine::SavedState> saved_states(std::span<const std::string_view> optimizer_states,
+                                             DType dtype) {
+  std::vector<engine::SavedState> saved{{"fp32", DType::f32}};
+  for (const std::string_view name : optimizer_states) {
+    saved.push_back({std::string(name), DType::f32});
+  }
+  if (has_masters(dtype)) saved.push_back({"weights", dtype});
+  return saved;
+}
+
+std::vector<engine::ParameterSlice> saved_slices(const FlatLayout& layout, int rank) {
+  std::vector<engine::ParameterSlice> saved;
+  for (int index = 0; index < static_cast<int>(layout.segments().size()); ++index) {
+    for (const ShardSlice& slice : shard_slices(layout, index, rank)) {
+      saved.push_back(
+          {layout.parameter(slice.parameter).spec.name, slice.elements.begin, slice.elements.end});
+    }
+  }
+  return saved;
+}
 
 void ShardedStore::load(const engine::StateSources& sources, StreamView stream) {
   const bool masters = has_masters(parts_.layout.dtype());
@@ -44,24 +67,11 @@ void ShardedStore::load_states(int index,
 }
 
 std::vector<engine::SavedState> ShardedStore::saved_states() const {
-  std::vector<engine::SavedState> saved{{"fp32", DType::f32}};
-  for (const std::string_view name : parts_.optimizer->state_names()) {
-    saved.push_back({std::string(name), DType::f32});
-  }
-  const DType dtype = parts_.layout.dtype();
-  if (has_masters(dtype)) saved.push_back({"weights", dtype});
-  return saved;
+  return zero::saved_states(parts_.optimizer->state_names(), parts_.layout.dtype());
 }
 
 std::vector<engine::ParameterSlice> ShardedStore::saved_slices(int rank) const {
-  std::vector<engine::ParameterSlice> saved;
-  for (int index = 0; index < static_cast<int>(parts_.layout.segments().size()); ++index) {
-    for (const ShardSlice& slice : shard_slices(parts_.layout, index, rank)) {
-      saved.push_back({parts_.layout.parameter(slice.parameter).spec.name, slice.elements.begin,
-                       slice.elements.end});
-    }
-  }
-  return saved;
+  return zero::saved_slices(parts_.layout, rank);
 }
 
 void ShardedStore::visit_saved(engine::SavedVisitor visit, StreamView stream) {

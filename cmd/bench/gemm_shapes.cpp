@@ -72,7 +72,6 @@ void add_head(std::vector<GemmShape>& shapes, const HeadPiece& piece) {
                     .n = channels,
                     .k = columns,
                     .times = times,
-                    .f32_a = true,
                     .f32_out = true,
                     .accumulate = true});
   shapes.push_back({.name = "head dW",
@@ -81,7 +80,6 @@ void add_head(std::vector<GemmShape>& shapes, const HeadPiece& piece) {
                     .k = rows,
                     .times = times,
                     .a_transposed = true,
-                    .f32_a = true,
                     .f32_out = true,
                     .accumulate = true});
 }
@@ -107,7 +105,7 @@ ops::MatmulArgs product_of(const GemmShape& shape, DType dtype) {
   const auto matrix = [&](DType type, std::int64_t rows, std::int64_t columns, bool transposed) {
     return view(type, transposed ? Shape{columns, rows} : Shape{rows, columns});
   };
-  return {.a = matrix(shape.f32_a ? DType::f32 : dtype, shape.m, shape.k, shape.a_transposed),
+  return {.a = matrix(dtype, shape.m, shape.k, shape.a_transposed),
           .b = matrix(dtype, shape.k, shape.n, shape.b_transposed),
           .out = matrix(shape.f32_out ? DType::f32 : dtype, shape.m, shape.n, false),
           .bias = shape.bias ? view(dtype, {shape.n}) : TensorView(),

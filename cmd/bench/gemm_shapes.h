@@ -17,7 +17,6 @@ struct GemmShape {
   bool a_transposed = false;
   bool b_transposed = false;
   bool bias = false;
-  bool f32_a = false;    ///< in either precision: gradients of logits
   bool f32_out = false;  ///< in either precision: logits and gradients of weights
   bool accumulate = false;
 

@@ -12,6 +12,18 @@ inline float either(float a, float b) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(a) | std::bit_cast<std::uint32_t>(b));
 }
 
+/// One element, turned round: every value read is written somewhere. The parameter it had.
+[[gnu::always_inline]] inline float move_one(float& parameter,
+                                             float gradient,
+                                             float& exp_avg,
+                                             float& exp_avg_sq) {
+  const float before = parameter;
+  parameter = either(gradient, exp_avg_sq);
+  exp_avg_sq = exp_avg;
+  exp_avg = before;
+  return before;
+}
+
 DSTRAIN_SIMD_CLONES
 void move_all(float* __restrict parameters,
               const float* __restrict gradients,
@@ -19,10 +31,7 @@ void move_all(float* __restrict parameters,
               float* __restrict exp_avg_sq,
               std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const float parameter = parameters[i];
-    parameters[i] = either(gradients[i], exp_avg_sq[i]);
-    exp_avg_sq[i] = exp_avg[i];
-    exp_avg[i] = parameter;
+    move_one(parameters[i], gradients[i], exp_avg[i], exp_avg_sq[i]);
   }
 }
 
@@ -34,11 +43,8 @@ void move_all(float* __restrict parameters,
               BFloat16* __restrict working,
               std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const float parameter = parameters[i];
-    parameters[i] = either(gradients[i], exp_avg_sq[i]);
-    exp_avg_sq[i] = exp_avg[i];
-    exp_avg[i] = parameter;
-    working[i].bits = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(parameter) >> 16);
+    const float before = move_one(parameters[i], gradients[i], exp_avg[i], exp_avg_sq[i]);
+    working[i].bits = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(before) >> 16);
   }
 }
 

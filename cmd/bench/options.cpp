@@ -102,7 +102,7 @@ void check_command(std::span<const std::string> arguments) {
   if (std::ranges::find(commands, word) != commands.end()) return;
   const std::string likely = config::suggest(word, commands);
   fail(ErrorCode::usage, "bench {}: {}; see dstrain bench --help", word,
-       likely.empty() ? "say what: gemm, comm, adam or checkpoint"
+       likely.empty() ? "say what: gemm, comm, adam, checkpoint or launch"
                       : fmt::format("did you mean {}?", likely));
 }
 
@@ -138,7 +138,8 @@ std::string help() {
   CLI::App app{"What this machine can do and what dstrain reaches.", "dstrain bench"};
   declare(app, typed);
   app.footer(
-      "comm runs between ranks: dstrain --num_gpus 2 bench comm. Other work on the machine\n"
+      "comm runs between ranks: dstrain --num_gpus 2 bench comm. dstrain bench launch --help: how\n"
+      "long it takes until many ranks have met. Other work on the machine\n"
       "shows in all figures: compare a figure with the ceiling beside it.");
   return app.help("", CLI::AppFormatMode::All);
 }

@@ -5,9 +5,9 @@
 
 #include "cmd/dstrain/checkpoint_commands.h"
 #include "runtime/base/error.h"
+#include "runtime/base/open_beneath.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/checkpoint/manifest_file.h"
-#include "runtime/checkpoint/open_beneath.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -18,7 +18,7 @@ Examined examine_one(const fs::path& path, checkpoint::Depth depth) {
   Examined one{path, checkpoint::step_of(path.filename().string()), {}, {}, {}};
   one.problems = checkpoint::verify(path, depth);
   try {
-    const UniqueFd directory = checkpoint::open_directory(path);
+    const UniqueFd directory = open_directory(path);
     const checkpoint::Manifest manifest = checkpoint::read_manifest(directory.get(), path);
     one.step = manifest.step;
     one.world_size = manifest.world_size;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cmd/dstrain/launch_bench.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::cmd {
@@ -10,21 +11,26 @@ namespace {
 
 using Kind = CommandInfo::Kind;
 
-constexpr std::array<CommandInfo, 7> commands{{
+constexpr std::array<CommandInfo, 12> commands{{
     {"train", Kind::daemon, "train a model; options: dstrain train --help", nullptr},
     {"generate", Kind::daemon, "write text with a trained model", nullptr},
     {"bench", Kind::daemon,
-     "what this machine can do and what we reach: gemm, comm, adam, checkpoint", nullptr},
+     "what this machine can do and what we reach: gemm, comm, adam, checkpoint, launch", nullptr},
     {"checkpoint", Kind::tool, "list, verify, prune or export the checkpoints of a run",
      checkpoint_command},
     {"zero_to_fp32", Kind::tool, "another name of checkpoint export", zero_to_fp32_command},
+    {"status", Kind::tool, "what a running job does: step, loss, ranks", status_command},
+    {"save", Kind::tool, "ask a running training for a checkpoint now", save_command},
+    {"stop", Kind::tool, "stop a running job, a training with a checkpoint", stop_command},
     {"config", Kind::tool, "check or show a configuration file", config_command},
+    {"estimate", Kind::tool, "memory of a model's states, by DeepSpeed's formulas",
+     estimate_command},
     {"agent", Kind::tool, "", agent_command},
+    {"meet", Kind::tool, "", meet_command},
 }};
 
 /// Commands that will come: their names are no program's.
-constexpr std::array<std::string_view, 8> unbuilt{"estimate", "plan",   "evaluate", "tokenize",
-                                                  "doctor",   "status", "save",     "stop"};
+constexpr std::array<std::string_view, 4> unbuilt{"plan", "evaluate", "tokenize", "doctor"};
 
 }  // namespace
 
@@ -34,7 +40,7 @@ std::span<const CommandInfo> all_commands() {
 
 const CommandInfo* find_command(std::string_view name) {
   if (std::find(unbuilt.begin(), unbuilt.end(), name) != unbuilt.end()) {
-    fail(ErrorCode::usage, "the command {} is not built yet; a program of that name: ./{}", name,
+    fail(ErrorCode::usage, "the command {} is not implemented; a program of that name: ./{}", name,
          name);
   }
   const auto* const found =

@@ -18,6 +18,14 @@ int zero_to_fp32_command(std::span<const std::string> arguments);
 /// `dstrain config check|show FILE ...`.
 int config_command(std::span<const std::string> arguments);
 
+/// `dstrain estimate ...`: DeepSpeed's memory estimator.
+int estimate_command(std::span<const std::string> arguments);
+
+/// `dstrain status [JOB] [--json]`, `dstrain save JOB`, `dstrain stop JOB`: a running job.
+int status_command(std::span<const std::string> arguments);
+int save_command(std::span<const std::string> arguments);
+int stop_command(std::span<const std::string> arguments);
+
 struct CommandInfo;
 
 /// `dstrain [launch options] train|generate|PROGRAM ...`. `daemon`: the command when it is one of
@@ -38,7 +46,7 @@ struct CommandInfo {
 
 std::span<const CommandInfo> all_commands();
 
-/// The command with this name, or null. Throws Error{usage} for one that is not built yet.
+/// The command with this name, or null. Throws Error{usage} for one that is not implemented.
 const CommandInfo* find_command(std::string_view name);
 
 }  // namespace dstrain::cmd

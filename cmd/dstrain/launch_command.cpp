@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 
 #include <fmt/format.h>
@@ -92,6 +93,11 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   const bool measures = daemon != nullptr && daemon->name == "bench";
   launcher::LaunchJob job = make_launch_job(options, resolve_command(line, daemon), resources,
                                             measures ? Speaker::rank_0 : Speaker::every_rank);
+  job.program = line.command.front();
+  if (!policy.output_directory.empty()) {
+    job.output_directory =
+        std::filesystem::absolute(policy.output_directory).lexically_normal().string();
+  }
   for (launcher::HostTask& task : job.hosts) {
     launcher::set_env(task.spec.env, env::checked, checks ? "1" : "0");
   }

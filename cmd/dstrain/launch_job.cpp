@@ -43,6 +43,8 @@ launcher::JobSpec common_spec(const LaunchOptions& options,
   spec.env = launcher::job_environment(options, resources.plan, identity);
   spec.use_gpus = options.device != "cpu";
   spec.oversubscribe = options.oversubscribe;
+  spec.bind_cores = options.bind_cores;
+  spec.core_list = options.core_list;
   spec.output_window_bytes = static_cast<std::uint32_t>(std::clamp(
       output_windows / resources.plan.hosts().size(), output_window_min, output_window_max));
   return spec;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cmd/dstrain/commands.h"
+#include "cmd/dstrain/launch_bench.h"
 #include "launcher/signals.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
@@ -53,6 +54,11 @@ int run(std::span<const std::string> arguments) {
   // What --module names is a Python module, whatever it is called.
   const CommandInfo* const command =
       line.options.module ? nullptr : find_command(line.command.front());
+  const std::span<const std::string> words(line.command);
+  const bool benches_launch =
+      command != nullptr && command->name == "bench" && words.size() > 1 && words[1] == "launch";
+  if (benches_launch && !line.launch_options_given) return launch_bench_command(words.subspan(2));
+  if (benches_launch) fail(ErrorCode::usage, "bench launch takes no launch options");
   if (command == nullptr || command->kind == CommandInfo::Kind::daemon) {
     return launch_command(line, command);
   }

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "cmd/train_setup.h"
+#include "runtime/base/rank_control.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/make_communicator.h"
 #include "runtime/engine/checkpointer.h"
@@ -60,6 +61,7 @@ class TrainingRank {
   TrainSetup setup_;
   WorkerEnv worker_;
   SteadyClock clock_;
+  RankControl control_ = RankControl::from_environment();
   Stream compute_{Stream::Mode::inline_on_caller};
   Stream communication_;  ///< used only when communication overlaps
   Streams streams_;

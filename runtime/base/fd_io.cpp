@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/error.h"
@@ -49,6 +50,13 @@ std::size_t read_fully_at(int fd,
     done += counted(result, "read ", name);
   }
   return done;
+}
+
+Bytes regular_bytes(int fd, const std::string& name) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) fail_errno(errno, "stat " + name);
+  if (!S_ISREG(info.st_mode)) fail(ErrorCode::input, "{}: not a regular file", name);
+  return info.st_size;
 }
 
 void reserve_space(int fd, Bytes bytes, const std::string& name) {

@@ -9,7 +9,7 @@
 #include "runtime/base/units.h"
 
 /// What read(2), write(2) and their kin leave to the caller: interruptions and short counts. `name`
-/// is for messages; every failure throws Error{io}.
+/// is for messages; a failure throws Error{io}.
 namespace dstrain {
 
 void write_fully(int fd, std::span<const std::byte> bytes, const std::string& name);
@@ -23,6 +23,9 @@ std::size_t read_fully_at(int fd,
                           std::uint64_t offset,
                           std::span<std::byte> bytes,
                           const std::string& name);
+
+/// The size of an open file. Throws Error{input} when it is no regular one.
+Bytes regular_bytes(int fd, const std::string& name);
 
 /// Takes the space for a file of this size now, so that a full disk is found before anything is
 /// written. Where the file system cannot, the writes themselves will find it.

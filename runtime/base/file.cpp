@@ -21,10 +21,7 @@ struct OpenFile {
 OpenFile open_regular(const std::filesystem::path& path) {
   OpenFile file{UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK))};
   if (!file.fd) fail(ErrorCode::input, "{}: {}", path.string(), std::strerror(errno));
-  struct stat info {};
-  if (::fstat(file.fd.get(), &info) != 0) fail_errno(errno, "stat " + path.string());
-  if (!S_ISREG(info.st_mode)) fail(ErrorCode::input, "{}: not a regular file", path.string());
-  file.bytes = info.st_size;
+  file.bytes = regular_bytes(file.fd.get(), path.string());
   return file;
 }
 

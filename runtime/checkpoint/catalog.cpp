@@ -6,10 +6,10 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/fd_io.h"
+#include "runtime/base/open_beneath.h"
 #include "runtime/checkpoint/checked_file.h"
 #include "runtime/checkpoint/directory_check.h"
 #include "runtime/checkpoint/manifest_file.h"
-#include "runtime/checkpoint/open_beneath.h"
 #include "runtime/checkpoint/temporary_name.h"
 
 namespace dstrain::checkpoint {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/base/open_beneath.h"
 #include "runtime/checkpoint/manifest_file.h"
-#include "runtime/checkpoint/open_beneath.h"
 
 namespace dstrain::checkpoint {
 namespace {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/checkpoint/checkpoint_weights.h"
 #include "runtime/model/hf_names.h"
 #include "runtime/safetensors/float_formats.h"
 #include "runtime/tensor/bfloat16.h"
@@ -14,7 +15,6 @@
 namespace dstrain::checkpoint {
 namespace {
 
-constexpr const char* state = "fp32";
 constexpr std::int64_t piece_numel = 4 * mebibyte / size_of(DType::f32);
 
 std::vector<model::ParameterSpec> parameters_of(const Manifest& manifest) {
@@ -77,7 +77,7 @@ Exported export_checkpoint(const Checkpoint& checkpoint,
                            const std::filesystem::path& output,
                            model::HfExportOptions options) {
   std::vector<model::ParameterSpec> parameters = parameters_of(checkpoint.manifest());
-  const CheckpointState source(checkpoint, state, parameters);
+  const CheckpointState source(checkpoint, weights_of(checkpoint).name, parameters);
   model::HfExport target(output, checkpoint.read_text("config.json"), parameters, options);
   Exported exported{0, target.files()};
   Piece piece(options.dtype);

@@ -2,8 +2,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
+#include "runtime/base/open_beneath.h"
 #include "runtime/checkpoint/catalog.h"
-#include "runtime/checkpoint/open_beneath.h"
 
 namespace dstrain::checkpoint {
 

@@ -117,7 +117,7 @@ class FlagReader {
     } else if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) {
       return;
     }
-    problems_.push_back(fmt::format("{}{}{}: not implemented yet; leave it out or set it to {}",
+    problems_.push_back(fmt::format("{}{}{}: not implemented; leave it out or set it to {}",
                                     typed_as, text.empty() ? "" : " ", text,
                                     fmt::join(allowed, " or ")));
   }

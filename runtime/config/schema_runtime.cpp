@@ -10,7 +10,7 @@ using enum KeyType;
 constexpr std::string_view use_flag = "use --gradient_checkpointing";
 constexpr std::string_view own_writer =
     "every rank writes its own shard, on a thread beside training";
-constexpr std::string_view no_nvme = "only offload to NVMe uses it, which is not implemented yet";
+constexpr std::string_view no_nvme = "only offload to NVMe uses it, which is not implemented";
 
 constexpr std::array keys{
     group("activation_checkpointing"),

@@ -63,7 +63,7 @@ struct TrainOptions {
 };
 
 /// Reads the arguments after `train`. Throws Error{usage} with every problem, one line each:
-/// unknown options (with the nearest known one), bad values, options that are not built yet, and
+/// unknown options (with the nearest known one), bad values, options that are not implemented, and
 /// required ones that are missing. Looks at no file.
 TrainOptions parse_train_options(std::span<const std::string> arguments);
 

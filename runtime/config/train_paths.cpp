@@ -34,7 +34,7 @@ void check_data(const Flag<std::string>& flag, std::vector<std::string>& problem
   std::error_code ignored;
   if (is_megatron_data(flag.value)) {
     problems.push_back(
-        fmt::format("{} {}: Megatron's .bin/.idx data is not implemented yet; use text "
+        fmt::format("{} {}: Megatron's .bin/.idx data is not implemented; use text "
                     "or llm.c's .bin",
                     flag.typed_as, flag.value));
   } else if (!fs::exists(flag.value, ignored)) {
@@ -46,9 +46,8 @@ void check_data(const Flag<std::string>& flag, std::vector<std::string>& problem
 
 void check_model(const Flag<std::string>& flag, std::vector<std::string>& problems) {
   std::error_code ignored;
-  if (!flag.typed() || fs::exists(fs::path(flag.value) / "config.json", ignored)) return;
-  problems.push_back(
-      fmt::format("{} {}: no directory with a config.json", flag.typed_as, flag.value));
+  if (!flag.typed() || fs::is_directory(flag.value, ignored)) return;
+  problems.push_back(fmt::format("{} {}: no such directory", flag.typed_as, flag.value));
 }
 
 void check_output(const TrainOptions& options, std::vector<std::string>& problems) {

@@ -57,7 +57,7 @@ struct ZeroSettings {
 };
 
 struct ModelSettings {
-  std::string directory{};  ///< --model_name_or_path: Hugging Face layout; empty: random weights
+  std::string directory{};  ///< --model_name_or_path; empty: random weights
   std::string config{};     ///< --config_name: a preset, a config.json or a directory with one
   std::string overrides{};  ///< --config_overrides and Megatron's size flags, "n_layer=2,n_embd=64"
 };

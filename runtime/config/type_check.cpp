@@ -48,7 +48,7 @@ std::string why_not(const Family& family, const std::string& name) {
   const bool torch = std::find(family.from_torch.begin(), family.from_torch.end(), name) !=
                      family.from_torch.end();
   if (type != nullptr || torch) {
-    return fmt::format("\"{}\" is not implemented yet; use {}", name, built_names(family));
+    return fmt::format("\"{}\" is not implemented; use {}", name, built_names(family));
   }
   if (lower(name).find("cpu") != std::string::npos) {
     return fmt::format("unknown type \"{}\"; use {}, where it runs is chosen elsewhere", name,

@@ -162,7 +162,7 @@ void check_status(const Key& key,
   if (key.status != KeyStatus::off_only || is_one_of(value, key.off) || value.is_text("auto"))
     return;
   problems.add(value.position, path,
-               fmt::format("{}: {} is not implemented yet; leave it out or set it to {}",
+               fmt::format("{}: {} is not implemented; leave it out or set it to {}",
                            to_text(value), key.note, off_list(key)));
 }
 

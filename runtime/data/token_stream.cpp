@@ -49,7 +49,7 @@ MappedFile open(const std::string& path) {
       path.ends_with(".bin") || path.ends_with(".idx") ? path.substr(0, path.size() - 4) : path;
   if (exists(stem + ".idx") && exists(stem + ".bin")) {
     fail(ErrorCode::input,
-         "{}: an indexed Megatron data set ({}.bin and .idx) is not built yet; give UTF-8 text or "
+         "{}: an indexed Megatron data set ({}.bin and .idx) is not read; give UTF-8 text or "
          "an llm.c .bin file",
          path, stem);
   }
@@ -97,7 +97,7 @@ TokenStream::TokenStream(const std::string& path, const TokenOptions& options)
 
 void TokenStream::open_text(const TokenOptions& options) {
   if (options.tokenizer != "byte") {
-    fail(ErrorCode::input, "tokenizer '{}': only 'byte' is built yet", options.tokenizer);
+    fail(ErrorCode::input, "tokenizer '{}': only 'byte' is implemented", options.tokenizer);
   }
   if (vocabulary_ < byte_vocabulary) {
     fail(ErrorCode::input, "{}: the byte tokenizer needs a vocabulary of {}, the model has {}",

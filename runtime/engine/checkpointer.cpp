@@ -53,7 +53,7 @@ Checkpointer::Checkpointer(Parts parts, Options options, Streams streams)
     : parts_(std::move(parts)),
       options_(std::move(options)),
       streams_(streams),
-      staged_(parts_.store, parts_.world.rank()),
+      staged_(parts_.store.saved_states(), parts_.store.saved_slices(parts_.world.rank())),
       checkpoint_bytes_(bytes_of_all(parts_.model, parts_.store, options_.whole_model)),
       whole_(options_.saved_step > 0 ? 1 : 0, options_.saved_step) {
   if (!commits()) return;
@@ -122,7 +122,7 @@ void Checkpointer::write_shard() {
   checkpoint::Manifest names;
   names.step = step_;
   std::vector<std::string> written;
-  for (const checkpoint::StateRecord& state : state_records(parts_.store)) {
+  for (const checkpoint::StateRecord& state : state_records(parts_.store.saved_states())) {
     const std::string path = names.shard_path(state, parts_.world.rank());
     if (std::ranges::find(written, path) != written.end()) continue;
     written.push_back(path);
@@ -183,7 +183,7 @@ checkpoint::Manifest Checkpointer::describe() const {
   checkpoint::Manifest manifest;
   manifest.step = step_;
   manifest.world_size = parts_.world.size();
-  manifest.states = state_records(parts_.store);
+  manifest.states = state_records(parts_.store.saved_states());
   std::map<std::string, std::vector<checkpoint::Slice>> slices;
   for (int rank = 0; rank < manifest.world_size; ++rank) {
     for (const ParameterSlice& slice : parts_.store.saved_slices(rank)) {

@@ -57,6 +57,10 @@ class Checkpointer {
 
   /// The step of the last checkpoint that is whole and flushed; 0: none.
   [[nodiscard]] std::int64_t saved_step() const { return whole_.empty() ? 0 : whole_.back(); }
+  /// The step of the checkpoint that is being written; 0: none.
+  [[nodiscard]] std::int64_t saving_step() const {
+    return phase_ == Phase::writing || phase_ == Phase::committing ? step_ : 0;
+  }
   /// Why the last save was given up; the same on every rank.
   [[nodiscard]] const std::string& failure() const { return failure_; }
   /// OUTPUT_DIR/checkpoint-N.

@@ -44,18 +44,18 @@ bool copy_values(TensorView from, TensorView to) {
 
 }  // namespace
 
-std::vector<checkpoint::StateRecord> state_records(const ParameterStore& store) {
+std::vector<checkpoint::StateRecord> state_records(std::span<const SavedState> states) {
   std::vector<checkpoint::StateRecord> records;
-  for (const SavedState& state : store.saved_states()) {
+  for (const SavedState& state : states) {
     const char* const file = state.dtype == DType::f32 ? "optim_states" : "model_states";
     records.push_back({state.name, state.dtype, file});
   }
   return records;
 }
 
-StagedShard::StagedShard(const ParameterStore& store, int rank) {
-  const std::vector<ParameterSlice> slices = store.saved_slices(rank);
-  for (const checkpoint::StateRecord& state : state_records(store)) {
+StagedShard::StagedShard(std::span<const SavedState> states,
+                         std::span<const ParameterSlice> slices) {
+  for (const checkpoint::StateRecord& state : state_records(states)) {
     std::vector<Place>& places = places_.emplace_back();
     for (const ParameterSlice& slice : slices) {
       const std::int64_t numel = slice.end - slice.begin;

@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,15 +11,17 @@
 
 namespace dstrain::engine {
 
-/// The states of a store, and which of a rank's files holds each.
-std::vector<checkpoint::StateRecord> state_records(const ParameterStore& store);
+/// The states with the files of a rank that hold them.
+std::vector<checkpoint::StateRecord> state_records(std::span<const SavedState> states);
 
 /// A copy of what a rank saves, so that training may go on while it is written. The memory is taken
 /// at the first copy and kept: its size is that of the rank's files.
 class StagedShard {
  public:
-  StagedShard(const ParameterStore& store, int rank);
+  /// What ParameterStore says of the states and of this rank's slices.
+  StagedShard(std::span<const SavedState> states, std::span<const ParameterSlice> slices);
 
+  [[nodiscard]] Bytes bytes() const { return bytes_; }
   /// Copies the values as they are now. Returns the name of a tensor that holds a NaN or an
   /// infinity, if one does. Synchronises. Throws Error{out_of_memory}.
   std::optional<std::string> copy(ParameterStore& store, MemoryResource& memory, StreamView stream);

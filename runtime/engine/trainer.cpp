@@ -41,7 +41,10 @@ MemoryPeaks peaks_of(const MemoryLedger& device, const MemoryLedger& host) {
 struct Vote {
   bool stop = false;
   Checkpointer::Progress save = Checkpointer::Progress::idle;
+  std::uint32_t save_request = 0;
 };
+
+constexpr double step_memory = 8;  ///< steps over which their time is averaged
 
 }  // namespace
 
@@ -52,16 +55,19 @@ Trainer::Trainer(Parts parts, Streams streams)
       total_steps_(count_steps(parts_.settings, parts_.training_data.steps_per_epoch())),
       micro_batch_tokens_(static_cast<std::size_t>(parts_.settings.micro_batch_size *
                                                    parts_.settings.data.block_size)),
-      micro_batches_(static_cast<std::size_t>(parts_.settings.accumulation_steps)) {}
+      micro_batches_(static_cast<std::size_t>(parts_.settings.accumulation_steps)),
+      save_requests_(parts_.control, parts_.checkpointer, parts_.communicator.rank()) {}
 
-bool Trainer::vote() {
-  const std::vector<Vote> votes =
-      comm::gather_values(Vote{parts_.stop_requested(), parts_.checkpointer.progress()},
-                          parts_.communicator, streams_.communication);
+Trainer::Decision Trainer::vote() {
+  const std::vector<Vote> votes = comm::gather_values(
+      Vote{parts_.stop_requested(), parts_.checkpointer.progress(), save_requests_.vote()},
+      parts_.communicator, streams_.communication);
   std::vector<Checkpointer::Progress> saves;
   std::ranges::transform(votes, std::back_inserter(saves), &Vote::save);
   parts_.checkpointer.advance(saves);
-  return std::ranges::any_of(votes, &Vote::stop);
+  save_requests_.answer();
+  return {std::ranges::any_of(votes, &Vote::stop),
+          std::ranges::max(votes, {}, &Vote::save_request).save_request};
 }
 
 double Trainer::epoch_after(std::int64_t step) const {
@@ -78,6 +84,7 @@ void Trainer::begin_save(std::int64_t step) {
 Trainer::Outcome Trainer::stop(std::int64_t step) {
   Checkpointer& checkpointer = parts_.checkpointer;
   checkpointer.finish();
+  save_requests_.answer();
   if (step > 0 && checkpointer.saved_step() != step) {
     begin_save(step);
     checkpointer.finish();
@@ -155,10 +162,14 @@ Trainer::Outcome Trainer::take_steps() {
       empty_batches());
   for (std::int64_t step = first_step_; step <= total_steps_; ++step) {
     if (parts_.timeline != nullptr) parts_.timeline->begin_step(step);
-    if (vote()) return stop(step - 1);
+    const Decision decision = vote();
+    if (save_requests_.due(decision.save_request, step - 1)) begin_save(step - 1);
+    if (decision.stop) return stop(step - 1);
     const double rate =
         optim::learning_rate(settings.schedule, settings.optimizer.learning_rate, step);
+    const double begun_at_seconds = parts_.clock.now_seconds();
     const StepResult result = take_step(step, rate, batches);
+    tell_progress(step, result.loss, begun_at_seconds);
     if (parts_.timeline != nullptr) parts_.timeline->end_step();
     report(step, rate, result);
     const bool last = step == total_steps_;
@@ -167,7 +178,21 @@ Trainer::Outcome Trainer::take_steps() {
     if (last || due(step, settings.output.eval_steps)) evaluate(step);
   }
   parts_.checkpointer.finish();
+  save_requests_.answer();
   return {std::max(total_steps_, parts_.state.global_step), false};
+}
+
+void Trainer::tell_progress(std::int64_t step, double loss, double begun_at_seconds) {
+  const double seconds = parts_.clock.now_seconds() - begun_at_seconds;
+  const double taken = static_cast<double>(step - first_step_ + 1);
+  step_seconds_ += (seconds - step_seconds_) / std::min(taken, step_memory);
+  const auto step_tokens =
+      static_cast<double>(parts_.settings.train_batch_size * parts_.settings.data.block_size);
+  parts_.control.tell({.step = step,
+                       .steps = total_steps_,
+                       .loss = loss,
+                       .tokens_per_second = step_tokens / step_seconds_,
+                       .saved_step = parts_.checkpointer.saved_step()});
 }
 
 monitor::StepMetrics Trainer::measure(std::int64_t step) {
@@ -183,6 +208,7 @@ monitor::StepMetrics Trainer::measure(std::int64_t step) {
   metrics.model_tflops =
       metrics.tokens_per_second * parts_.model.flops_per_token(settings.data.block_size) / 1e12;
   metrics.planned_categories = parts_.planned_memory;
+  metrics.planned_host = parts_.planned_host;
   reported_step_ = step;
   reported_at_seconds_ = now;
   Bytes& device = metrics.memory[static_cast<std::size_t>(MemoryTier::device)];

@@ -5,11 +5,13 @@
 #include <vector>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/rank_control.h"
 #include "runtime/config/train_settings.h"
 #include "runtime/data/batch_loader.h"
 #include "runtime/data/batch_prefetcher.h"
 #include "runtime/engine/checkpointer.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/save_requests.h"
 #include "runtime/monitor/metrics_file.h"
 
 namespace dstrain::engine {
@@ -26,9 +28,11 @@ class Trainer {
     const MemoryLedger& device_memory;
     const MemoryLedger& host_memory;
     std::array<Bytes, memory_category_names.size()> planned_memory{};  ///< by MemoryCategory
+    Bytes planned_host = 0;                                            ///< once something is saved
     const Clock& clock;
     const data::BatchLoader& training_data;
     Checkpointer& checkpointer;
+    RankControl& control;                                     ///< whoever watches from outside
     TrainerState state;                                       ///< where to begin
     const data::EvaluationLoader* validation_data = nullptr;  ///< null: no evaluation
     monitor::MetricsFile* metrics = nullptr;                  ///< null but on rank 0
@@ -48,8 +52,12 @@ class Trainer {
 
  private:
   Outcome take_steps();
-  /// Tells the other ranks how this one is; whether one was asked to stop.
-  [[nodiscard]] bool vote();
+  struct Decision {
+    bool stop = false;
+    std::uint32_t save_request = 0;  ///< the newest that any rank has heard of
+  };
+  /// Tells the other ranks how this one is, and hears what they were asked for.
+  [[nodiscard]] Decision vote();
   Outcome stop(std::int64_t step);
   void begin_save(std::int64_t step);
   [[nodiscard]] double epoch_after(std::int64_t step) const;
@@ -57,6 +65,7 @@ class Trainer {
   void load(std::int64_t step, data::StepBatches& batches) const;
   std::span<const MicroBatch> micro_batches(const data::StepBatches& batches);
   StepResult take_step(std::int64_t step, double learning_rate, data::BatchPrefetcher& batches);
+  void tell_progress(std::int64_t step, double loss, double begun_at_seconds);
   void report(std::int64_t step, double learning_rate, const StepResult& result);
   [[nodiscard]] std::string describe_times();
   void evaluate(std::int64_t step);
@@ -70,6 +79,8 @@ class Trainer {
   std::int64_t total_steps_ = 0;
   std::size_t micro_batch_tokens_ = 0;  ///< B T
   std::vector<MicroBatch> micro_batches_;
+  SaveRequests save_requests_;
+  double step_seconds_ = 0;  ///< of the last steps, the older the less
   std::int64_t reported_step_ = 0;
   double reported_at_seconds_ = 0;
   double started_at_seconds_ = 0;

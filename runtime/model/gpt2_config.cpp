@@ -81,7 +81,7 @@ std::string_view apply_override(Gpt2Config& config, std::string_view item) {
 Gpt2Config gpt2_preset(std::string_view name) {
   const Preset* const preset = find_preset(name);
   if (preset == nullptr && name.starts_with("llama")) {
-    fail(ErrorCode::usage, "model '{}': Llama models are not built yet; known are {}", name,
+    fail(ErrorCode::usage, "model '{}': Llama models are not implemented; known are {}", name,
          preset_names());
   }
   if (preset == nullptr) {

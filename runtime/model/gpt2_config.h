@@ -24,7 +24,7 @@ struct Gpt2Config {
 };
 
 /// "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"; the presets have no dropout. Throws
-/// Error{usage} that lists the presets, or says that a llama preset is not built yet.
+/// Error{usage} that lists the presets, or says that a llama preset is not implemented.
 Gpt2Config gpt2_preset(std::string_view name);
 
 /// Reads the text of a config.json (`path` is for messages). A key that is absent has Hugging

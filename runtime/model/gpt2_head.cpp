@@ -127,6 +127,7 @@ void Gpt2Head::forward(const UnitCall& call, StreamView stream) const {
     ops::cross_entropy_forward({.logits = chunk.space.logits,
                                 .labels = chunk.labels,
                                 .losses = chunk.space.losses,
+                                .softmax = {},
                                 .loss_sum = &call.loss->sum,
                                 .label_count = &call.loss->labels},
                                stream);
@@ -143,15 +144,20 @@ void Gpt2Head::backward(const UnitCall& call, StreamView stream) const {
     const Chunk chunk = cut_chunk(call, begin);
     const bool later = begin > 0;
     compute_logits(call, chunk, stream);
-    ops::cross_entropy_backward({.logits = chunk.space.logits,
-                                 .labels = chunk.labels,
-                                 .losses = chunk.space.losses,
-                                 .label_weight = call.label_weight,
-                                 .loss_sum = &call.loss->sum,
-                                 .label_count = &call.loss->labels},
-                                stream);
-    head_wte_gradient(chunk.space, {wte.values, wte.accumulate || later}, *call.matmuls, stream);
-    head_normed_gradient(chunk.space, call.parameters[wte_weight], *call.matmuls, stream);
+    ops::cross_entropy_forward({.logits = chunk.space.logits,
+                                .labels = chunk.labels,
+                                .losses = chunk.space.losses,
+                                .softmax = chunk.space.softmax,
+                                .label_weight = call.label_weight,
+                                .loss_sum = &call.loss->sum,
+                                .label_count = &call.loss->labels},
+                               stream);
+    head_gradients(chunk.space,
+                   {.labels = chunk.labels,
+                    .label_weight = call.label_weight,
+                    .wte = call.parameters[wte_weight],
+                    .wte_gradient = {wte.values, wte.accumulate || later}},
+                   *call.matmuls, stream);
     ops::layer_norm_backward(
         {.input = chunk.hidden,
          .weight = call.parameters[ln_f_weight],

@@ -7,8 +7,9 @@ namespace dstrain::model {
 
 /// Final norm, logits by the tied wte.weight and cross-entropy: owns ln_f.weight and ln_f.bias,
 /// borrows wte.weight, reads "hidden{L}". Works on R rows at a time, at most 1024, so that logits
-/// of (R, V) are all that exists. Saves nothing; workspace in both directions: R (V + 3) floats, R
-/// C values of the model's dtype, and what the products need.
+/// of (R, V) are all that exists. Saves nothing; workspace in both directions: R (V + 5) floats, R
+/// C values of the model's dtype, in bf16 the gradient of a piece of the logits, and what the
+/// products need.
 class Gpt2Head final : public Unit {
  public:
   Gpt2Head(const Gpt2Config& config, DType dtype);

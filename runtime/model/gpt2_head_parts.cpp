@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/ops/convert.h"
+#include "runtime/ops/cross_entropy.h"
 #include "runtime/ops/panels.h"
 
 namespace dstrain::model {
@@ -40,7 +41,7 @@ ops::MatmulArgs logits_product(const Gpt2HeadSpace& space,
 ops::MatmulArgs wte_product(const Gpt2HeadSpace& space,
                             const GradientTarget& target,
                             std::int64_t piece) {
-  return {.a = space.logits.piece(piece),
+  return {.a = space.logit_gradient(piece),
           .b = space.normed,
           .out = piece_rows(target.values, space.logits, piece),
           .bias = {},
@@ -52,9 +53,9 @@ ops::MatmulArgs wte_product(const Gpt2HeadSpace& space,
 ops::MatmulArgs normed_product(const Gpt2HeadSpace& space,
                                const TensorView& wte,
                                std::int64_t piece) {
-  return {.a = space.logits.piece(piece),
+  return {.a = space.logit_gradient(piece),
           .b = piece_rows(wte, space.logits, piece),
-          .out = space.gradient,
+          .out = space.normed_gradient,
           .bias = {},
           .accumulate = piece > 0,
           .workspace = space.products};
@@ -73,14 +74,24 @@ Bytes products_workspace(const Gpt2HeadSpace& space, const Gpt2HeadSizes& sizes)
 
 Gpt2HeadSpace::Gpt2HeadSpace(Arena& arena, const Gpt2HeadSizes& sizes)
     : normed(arena.take({sizes.rows, sizes.channels}, sizes.dtype)),
-      gradient(arena.take({sizes.rows, sizes.channels})),
+      normed_gradient(arena.take({sizes.rows, sizes.channels})),
       logits{arena.take({sizes.rows, sizes.vocabulary}), piece_columns(sizes.vocabulary)},
       mean(arena.take({sizes.rows})),
       rstd(arena.take({sizes.rows})),
-      losses(arena.take({sizes.rows})) {
+      losses(arena.take({sizes.rows})),
+      softmax(arena.take({sizes.rows, 2})) {
+  if (sizes.dtype == DType::bf16) {
+    rounded = arena.take({sizes.rows, logits.width(0)}, DType::bf16);
+  }
   const Bytes bytes = products_workspace(*this, sizes);
   const TensorView workspace = arena.take({bytes}, DType::u8);
   if (!workspace.empty()) products = {workspace.data(), static_cast<std::size_t>(bytes)};
+}
+
+TensorView Gpt2HeadSpace::logit_gradient(std::int64_t piece) const {
+  const TensorView values = logits.piece(piece);
+  if (rounded.shape().rank() == 0) return values;
+  return {rounded.data(), rounded.dtype(), values.shape(), rounded.device()};
 }
 
 void head_logits(const Gpt2HeadSpace& space,
@@ -92,23 +103,22 @@ void head_logits(const Gpt2HeadSpace& space,
   }
 }
 
-void head_wte_gradient(const Gpt2HeadSpace& space,
-                       const GradientTarget& target,
-                       ops::Matmuls& matmuls,
-                       StreamView stream) {
+void head_gradients(const Gpt2HeadSpace& space,
+                    const Gpt2HeadGradients& gradients,
+                    ops::Matmuls& matmuls,
+                    StreamView stream) {
   for (std::int64_t piece = 0; piece < space.logits.count(); ++piece) {
-    matmuls.run(wte_product(space, target, piece), stream);
+    ops::cross_entropy_backward({.logits = space.logits.piece(piece),
+                                 .gradient = space.logit_gradient(piece),
+                                 .labels = gradients.labels,
+                                 .first_column = space.logits.first_column(piece),
+                                 .softmax = space.softmax,
+                                 .label_weight = gradients.label_weight},
+                                stream);
+    matmuls.run(wte_product(space, gradients.wte_gradient, piece), stream);
+    matmuls.run(normed_product(space, gradients.wte, piece), stream);
   }
-}
-
-void head_normed_gradient(const Gpt2HeadSpace& space,
-                          const TensorView& wte,
-                          ops::Matmuls& matmuls,
-                          StreamView stream) {
-  for (std::int64_t piece = 0; piece < space.logits.count(); ++piece) {
-    matmuls.run(normed_product(space, wte, piece), stream);
-  }
-  stream.launch([from = space.gradient, to = space.normed] { ops::convert(from, to); });
+  stream.launch([from = space.normed_gradient, to = space.normed] { ops::convert(from, to); });
 }
 
 }  // namespace dstrain::model

@@ -17,12 +17,16 @@ struct Gpt2HeadSizes {
 /// the packed part of wte.weight that a product reads stays small.
 struct Gpt2HeadSpace {
   Gpt2HeadSpace(Arena& arena, const Gpt2HeadSizes& sizes);
-  TensorView normed;        ///< (R, C); in backward its gradient follows
-  TensorView gradient;      ///< (R, C) f32: sum over the pieces of the gradient of `normed`
-  ops::LogitPieces logits;  ///< (R, V); in backward their gradient follows
-  TensorView mean;          ///< (R) f32
-  TensorView rstd;          ///< (R) f32
-  TensorView losses;        ///< (R) f32
+  /// The gradient of a piece of the logits, in the model's dtype; in f32 it takes their place.
+  [[nodiscard]] TensorView logit_gradient(std::int64_t piece) const;
+  TensorView normed;           ///< (R, C); in backward its gradient follows
+  TensorView normed_gradient;  ///< (R, C) f32: its sum over the pieces
+  ops::LogitPieces logits;     ///< (R, V)
+  TensorView rounded;          ///< (R, W) bf16 of one piece; empty in f32
+  TensorView mean;             ///< (R) f32
+  TensorView rstd;             ///< (R) f32
+  TensorView losses;           ///< (R) f32
+  TensorView softmax;          ///< (R, 2) f32
   std::span<std::byte> products;
 };
 
@@ -32,16 +36,19 @@ void head_logits(const Gpt2HeadSpace& space,
                  ops::Matmuls& matmuls,
                  StreamView stream);
 
-/// target (V, C) f32 = (gradient of the logits)' space.normed, or added to it.
-void head_wte_gradient(const Gpt2HeadSpace& space,
-                       const GradientTarget& target,
-                       ops::Matmuls& matmuls,
-                       StreamView stream);
+/// What the gradients of a chunk are made of.
+struct Gpt2HeadGradients {
+  std::span<const std::int32_t> labels;  ///< (R)
+  float label_weight;
+  TensorView wte;               ///< (V, C)
+  GradientTarget wte_gradient;  ///< (V, C) f32
+};
 
-/// space.normed = (gradient of the logits) wte.
-void head_normed_gradient(const Gpt2HeadSpace& space,
-                          const TensorView& wte,
-                          ops::Matmuls& matmuls,
-                          StreamView stream);
+/// From the logits and their softmax, piece by piece: wte_gradient = (gradient of the logits)'
+/// space.normed, or added to it; then space.normed = (gradient of the logits) wte.
+void head_gradients(const Gpt2HeadSpace& space,
+                    const Gpt2HeadGradients& gradients,
+                    ops::Matmuls& matmuls,
+                    StreamView stream);
 
 }  // namespace dstrain::model

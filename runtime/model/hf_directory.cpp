@@ -2,20 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <unordered_set>
-#include <utility>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <climits>
 
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
+#include "runtime/base/open_beneath.h"
 #include "runtime/model/hf_index.h"
 
 namespace dstrain::model {
@@ -38,19 +36,14 @@ std::string cache_target(int directory, const std::string& name) {
   return plain ? std::string(target) : std::string();
 }
 
-/// Opens `name` in the directory without leaving it. Null when there is no such file.
-UniqueFd open_beneath(int directory, const std::string& name, const std::string& path) {
-  constexpr int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW;
-  UniqueFd fd(::openat(directory, name.c_str(), flags));
-  if (!fd && errno == ELOOP) {
-    const std::string target = cache_target(directory, name);
-    if (target.empty()) {
-      fail(ErrorCode::input, "{}: a symbolic link; copy the file it stands for", path);
-    }
-    fd = UniqueFd(::openat(directory, target.c_str(), flags));
-  }
-  if (!fd && errno != ENOENT) fail(ErrorCode::input, "{}: {}", path, std::strerror(errno));
-  return fd;
+bool is_missing(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::status(path, ignored).type() == std::filesystem::file_type::not_found;
+}
+
+safetensors::File open_file(int directory, const std::string& name, const std::string& path) {
+  const std::string cached = cache_target(directory, name);
+  return {open_beneath(directory, cached.empty() ? name : cached, path), path};
 }
 
 /// Every tensor of the shard is where the index has it, and none that it has there is missing.
@@ -82,9 +75,10 @@ std::vector<safetensors::File> open_shards(int directory, const std::filesystem:
   for (const auto& [tensor, shard] : shard_of) {
     if (!opened.insert(shard).second) continue;
     const std::string path = (root / shard).string();
-    UniqueFd fd = open_beneath(directory, shard, path);
-    if (!fd) fail(ErrorCode::input, "{}: no such file, but the index names it", path);
-    files.emplace_back(std::move(fd), path);
+    if (is_missing(path)) {
+      fail(ErrorCode::input, "{}: no such file, but the index names it", path);
+    }
+    files.push_back(open_file(directory, shard, path));
     check_shard(files.back(), shard, shard_of);
   }
   return files;
@@ -111,20 +105,14 @@ std::vector<safetensors::File> open_shards(int directory, const std::filesystem:
 
 std::vector<safetensors::File> open_hf_directory(const std::string& directory) {
   const std::filesystem::path root(directory);
-  const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) {
-    fail(ErrorCode::input, "{}: cannot be opened as a model directory: {}", directory,
-         std::strerror(errno));
-  }
-  const std::string single = (root / "model.safetensors").string();
-  if (UniqueFd file = open_beneath(fd.get(), "model.safetensors", single)) {
+  const UniqueFd fd = open_directory(root);
+  const std::filesystem::path single = root / "model.safetensors";
+  if (!is_missing(single)) {
     std::vector<safetensors::File> files;
-    files.emplace_back(std::move(file), single);
+    files.push_back(open_file(fd.get(), single.filename().string(), single.string()));
     return files;
   }
-  if (std::filesystem::exists(root / hf_index_file)) {
-    return open_shards(fd.get(), root);
-  }
+  if (!is_missing(root / hf_index_file)) return open_shards(fd.get(), root);
   fail_without_weights(root);
 }
 

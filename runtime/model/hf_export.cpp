@@ -113,6 +113,16 @@ void remove_file(const std::filesystem::path& path) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail_errno(errno, "remove " + path.string());
 }
 
+/// With it, weights of the same shapes would be taken for a model that nobody has trained.
+void remove_other_config(const std::filesystem::path& path, std::string_view text) {
+  std::error_code ignored;
+  const bool same = std::filesystem::file_size(path, ignored) == text.size() &&
+                    read_text_file(path, static_cast<Bytes>(text.size())) == text;
+  if (same) return;
+  remove_file(path);
+  flush_directory(path.parent_path());
+}
+
 template <class Predicate>
 void remove_files(const std::filesystem::path& directory, Predicate&& unwanted) {
   std::vector<std::filesystem::path> paths;
@@ -153,6 +163,7 @@ void HfExport::write(const ParameterSpec& spec, TensorView values) {
 
 void HfExport::finish() {
   for (const auto& [name, writer] : writers_) writer->flush();
+  remove_other_config(directory_ / config_file, config_json_);
   for (const auto& [name, writer] : writers_) writer->finish();
   const bool sharded = writers_.size() > 1;
   if (sharded) {

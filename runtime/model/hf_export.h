@@ -28,7 +28,8 @@ struct HfExportOptions {
 /// on disk: with the rename of model.safetensors or of the index, or, where a model.safetensors
 /// makes way for shards, with its removal, as readers prefer it to an index. So that shards lie
 /// beside those of an earlier export until then, they get one digit more where names are taken.
-/// config.json follows, and what is left of the earlier export, or of one that was killed, goes.
+/// A config.json of another content goes before, so that it never lies beside the new weights; the
+/// new one follows, and what is left of the earlier export, or of one that was killed, goes.
 class HfExport {
  public:
   /// Creates `directory` when it is missing. Throws Error{io}; a full disk is found here, and

@@ -63,7 +63,8 @@ void MetricsFile::write(const StepMetrics& metrics) {
       {"model_tflops", metrics.model_tflops},
       {"memory", named(memory_tier_names, metrics.memory)},
       {"device_memory", named(memory_category_names, metrics.device_categories)},
-      {"planned_device_memory", named(memory_category_names, metrics.planned_categories)}};
+      {"planned_device_memory", named(memory_category_names, metrics.planned_categories)},
+      {"planned_host_memory", metrics.planned_host}};
   write_line(line.dump());
 }
 

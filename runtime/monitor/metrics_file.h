@@ -27,6 +27,7 @@ struct StepMetrics {
   std::array<Bytes, memory_category_names.size()> device_categories{};
   /// What the memory plan said of `device_categories` before the start.
   std::array<Bytes, memory_category_names.size()> planned_categories{};
+  Bytes planned_host = 0;  ///< likewise of the host's, once something is saved
 };
 
 struct EvalMetrics {

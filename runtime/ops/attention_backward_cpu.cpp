@@ -4,7 +4,6 @@
 #include "runtime/ops/checks.h"
 #include "runtime/ops/lanes.h"
 #include "runtime/ops/simd.h"
-#include "runtime/ops/tile_product.h"
 #include "runtime/ops/vector16.h"
 
 namespace dstrain::ops {
@@ -25,10 +24,18 @@ struct Space {
   float* values_transposed;
   float* key_gradient;
   float* value_gradient;
+  PackedTiles left_queries;  ///< one per tile of queries, as the next three
+  PackedTiles right_queries;
+  PackedTiles left_output_gradient;
+  PackedTiles right_output_gradient;
+  PackedTiles right_keys;  ///< of one tile, as all below
+  PackedTiles right_keys_transposed;
+  PackedTiles right_values_transposed;
 };
 
 std::int64_t space_numel(const HeadLayout& layout) {
-  return (3 * layout.tiles() + 5) * layout.tile_numel() + 2 * layout.tiles() * attention_block;
+  return (3 * layout.tiles() + 5) * layout.tile_numel() + 2 * layout.tiles() * attention_block +
+         (4 * layout.tiles() + 3) * packed_words;
 }
 
 Space cut_space(float* slot, const HeadLayout& layout) {
@@ -48,6 +55,14 @@ Space cut_space(float* slot, const HeadLayout& layout) {
   for (float** part : {&space.keys, &space.keys_transposed, &space.values_transposed,
                        &space.key_gradient, &space.value_gradient}) {
     *part = take(tile);
+  }
+  for (PackedTiles* part : {&space.left_queries, &space.right_queries, &space.left_output_gradient,
+                            &space.right_output_gradient}) {
+    *part = {take(layout.tiles() * packed_words), layout};
+  }
+  for (PackedTiles* part :
+       {&space.right_keys, &space.right_keys_transposed, &space.right_values_transposed}) {
+    *part = {take(packed_words), layout};
   }
   return space;
 }
@@ -122,27 +137,45 @@ void dropped_kernel(const Tile& t, ScoreTile& scores, ScoreTile& gradients) {
   }
 }
 
+/// Rows (queries, D') of a head: their tiles, and those packed.
+struct QueryRows {
+  float* values;
+  PackedTiles left;
+  PackedTiles right;
+};
+
+/// A tile of keys or values, transposed: (D', keys).
+struct Transposed {
+  const float* values;
+  PackedTiles right;
+};
+
 /// scores (queries, keys) = rows (queries, D') transposed (D', keys), up to the diagonal.
-void multiply_scores(const Tile& t, const float* rows, const float* transposed, ScoreTile& scores) {
+void multiply_scores(const Tile& t,
+                     const QueryRows& rows,
+                     const Transposed& transposed,
+                     ScoreTile& scores) {
   const std::int64_t columns = t.layout.tile_columns();
   for (std::int64_t row = 0; row < attention_block; row += t.strip()) {
     multiply_tile({.c = scores.row(row),
                    .c_row = attention_block,
-                   .a = rows + row * columns,
+                   .a = t.query_rows(rows.values) + row * columns,
                    .a_row = columns,
                    .a_column = 1,
-                   .b = transposed,
+                   .b = transposed.values,
                    .b_row = attention_block,
                    .m = t.strip(),
                    .n = row + t.strip(),
                    .k = columns,
-                   .rounds = t.layout.rounds});
+                   .rounds = t.layout.rounds,
+                   .a_packed = rows.left.left(t.query_block, row),
+                   .b_packed = transposed.right.right(0)});
   }
 }
 
 /// target (keys, D') [+]= scores^T (keys, queries) rows (queries, D'): a gradient of keys or
 /// values. The first tile of a block of keys, on the diagonal, overwrites.
-void add_key_gradient(const Tile& t, ScoreTile& scores, const float* rows, float* target) {
+void add_key_gradient(const Tile& t, ScoreTile& scores, const QueryRows& rows, float* target) {
   const std::int64_t columns = t.layout.tile_columns();
   for (std::int64_t key = 0; key < attention_block; key += t.strip()) {
     const std::int64_t first_query = t.diagonal() ? key : 0;
@@ -151,12 +184,13 @@ void add_key_gradient(const Tile& t, ScoreTile& scores, const float* rows, float
                               .a = scores.row(first_query) + key,
                               .a_row = 1,
                               .a_column = attention_block,
-                              .b = rows + first_query * columns,
+                              .b = t.query_rows(rows.values) + first_query * columns,
                               .b_row = columns,
                               .m = t.strip(),
                               .n = columns,
                               .k = attention_block - first_query,
-                              .rounds = t.layout.rounds};
+                              .rounds = t.layout.rounds,
+                              .b_packed = rows.right.right(t.query_block, first_query)};
     multiply_tile(product, t.diagonal() ? Into::store : Into::add);
   }
 }
@@ -176,7 +210,8 @@ void add_query_gradient(const Tile& t, ScoreTile& gradients) {
                               .m = t.strip(),
                               .n = columns,
                               .k = row + t.strip(),
-                              .rounds = t.layout.rounds};
+                              .rounds = t.layout.rounds,
+                              .b_packed = t.space.right_keys.right(0)};
     multiply_tile(product, t.key_block == 0 ? Into::store : Into::add);
   }
 }
@@ -184,17 +219,19 @@ void add_query_gradient(const Tile& t, ScoreTile& gradients) {
 void run_tile(const Tile& t) {
   ScoreTile scores;
   ScoreTile gradients;
-  const float* const queries = t.query_rows(t.space.queries);
-  const float* const output_gradient = t.query_rows(t.space.output_gradient);
-  multiply_scores(t, queries, t.space.keys_transposed, scores);
-  multiply_scores(t, output_gradient, t.space.values_transposed, gradients);
+  const Space& s = t.space;
+  const QueryRows queries{s.queries, s.left_queries, s.right_queries};
+  const QueryRows output_gradient{s.output_gradient, s.left_output_gradient,
+                                  s.right_output_gradient};
+  multiply_scores(t, queries, {s.keys_transposed, s.right_keys_transposed}, scores);
+  multiply_scores(t, output_gradient, {s.values_transposed, s.right_values_transposed}, gradients);
   if (t.site.active()) {
     dropped_kernel(t, scores, gradients);
   } else {
     plain_kernel(t, scores, gradients);
   }
-  add_key_gradient(t, scores, output_gradient, t.space.value_gradient);
-  add_key_gradient(t, gradients, queries, t.space.key_gradient);
+  add_key_gradient(t, scores, output_gradient, s.value_gradient);
+  add_key_gradient(t, gradients, queries, s.key_gradient);
   add_query_gradient(t, gradients);
 }
 
@@ -220,6 +257,15 @@ struct Head {
   }
 };
 
+/// Packs the tile of keys and values that is at work.
+void pack_keys(const Space& space, std::int64_t columns) {
+  space.right_keys.set_right(0, {space.keys, columns, 1, attention_block, columns});
+  space.right_keys_transposed.set_right(
+      0, {space.keys_transposed, attention_block, 1, columns, attention_block});
+  space.right_values_transposed.set_right(
+      0, {space.values_transposed, attention_block, 1, columns, attention_block});
+}
+
 /// Fills what a block of queries brings along.
 template <class T>
 void load_queries(const Head<T>& h, std::int64_t block, const Space& space) {
@@ -233,6 +279,13 @@ void load_queries(const Head<T>& h, std::int64_t block, const Space& space) {
   load_tile(h.projection(Projection::query, first), count, scale, space.queries + first * columns);
   load_tile(h.rows(h.args.output_gradient, first), count, 1.0F, gradient);
   load_tile(h.rows(h.args.output, first), count, 1.0F, output);
+  const TileOperand query_tile{space.queries + first * columns, columns, 1, attention_block,
+                               columns};
+  const TileOperand gradient_tile{gradient, columns, 1, attention_block, columns};
+  space.left_queries.set_left(block, query_tile);
+  space.right_queries.set_right(block, query_tile);
+  space.left_output_gradient.set_left(block, gradient_tile);
+  space.right_output_gradient.set_right(block, gradient_tile);
   const float* const logsumexp = floats(h.args.logsumexp) + h.head * layout.tokens + first;
   for (std::int64_t i = 0; i < attention_block; ++i) {
     space.logsumexp[first + i] = i < count ? logsumexp[i] * log2_e : 0.0F;
@@ -255,6 +308,7 @@ void run_head(const AttentionBackwardArgs& args,
     transpose_tile(space.keys, attention_block, columns, space.values_transposed);
     load_tile(h.projection(Projection::key, first), count, 1.0F, space.keys);
     transpose_tile(space.keys, attention_block, columns, space.keys_transposed);
+    pack_keys(space, columns);
     for (std::int64_t block = key_block; block < layout.tiles(); ++block) {
       run_tile({layout, args.dropout, space, head, block, key_block});
     }
@@ -266,23 +320,6 @@ void run_head(const AttentionBackwardArgs& args,
   }
 }
 
-HeadLayout checked_layout(const AttentionBackwardArgs& args) {
-  const Shape& qkv = args.qkv.shape();
-  const Shape& lse = args.logsumexp.shape();
-  DSTRAIN_CHECK(qkv.rank() == 3 && lse.rank() == 3 && lse[1] > 0 && qkv[2] % (3 * lse[1]) == 0,
-                "qkv {} logsumexp {}", to_string(qkv), to_string(lse));
-  const DType dtype = element_dtype(args.qkv, "qkv");
-  const HeadLayout layout{{qkv[0], qkv[1], lse[1], qkv[2] / 3}, dtype == DType::bf16};
-  const Shape output{layout.sequences, layout.tokens, layout.channels};
-  require_tensor(args.qkv, dtype, qkv, "qkv");
-  require_tensor(args.output, dtype, output, "output");
-  require_tensor(args.output_gradient, dtype, output, "output_gradient");
-  require_tensor(args.qkv_gradient, dtype, qkv, "qkv_gradient");
-  require_f32(args.logsumexp, {layout.sequences, layout.heads, layout.tokens}, "logsumexp");
-  require_f32(args.workspace, {attention_backward_workspace(layout)}, "workspace");
-  return layout;
-}
-
 }  // namespace
 
 std::int64_t attention_backward_workspace(const AttentionSizes& sizes) {
@@ -291,7 +328,11 @@ std::int64_t attention_backward_workspace(const AttentionSizes& sizes) {
 }
 
 void attention_backward(const AttentionBackwardArgs& args, StreamView stream) {
-  const HeadLayout layout = checked_layout(args);
+  const HeadLayout layout = attention_layout(args.qkv, args.output, args.logsumexp);
+  const DType dtype = args.qkv.dtype();
+  require_tensor(args.output_gradient, dtype, args.output.shape(), "output_gradient");
+  require_tensor(args.qkv_gradient, dtype, args.qkv.shape(), "qkv_gradient");
+  require_f32(args.workspace, {attention_backward_workspace(layout)}, "workspace");
   stream.launch([args, layout] {
     with_element_type(args.qkv.dtype(), [&](auto element) {
       for_heads(layout, [&](std::int64_t head, std::int64_t slot) {

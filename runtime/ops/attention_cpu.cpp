@@ -4,7 +4,6 @@
 #include "runtime/ops/attention_tiles.h"
 #include "runtime/ops/checks.h"
 #include "runtime/ops/simd.h"
-#include "runtime/ops/tile_product.h"
 #include "runtime/ops/vector16.h"
 
 namespace dstrain::ops {
@@ -27,16 +26,26 @@ struct Space {
   float* values;   ///< (T', D')
   float* queries;  ///< (D', 64): times the scale
   float* outputs;  ///< (D', 64)
+  PackedTiles left_keys;
+  PackedTiles left_values;  ///< transposed
+  PackedTiles right_queries;
 };
 
 std::int64_t space_numel(const HeadLayout& layout) {
-  return (2 * layout.tiles() + 2) * layout.tile_numel();
+  return (2 * layout.tiles() + 2) * layout.tile_numel() + (2 * layout.tiles() + 1) * packed_words;
 }
 
 Space cut_space(float* slot, const HeadLayout& layout) {
   const std::int64_t head_numel = layout.tiles() * layout.tile_numel();
-  return {slot, slot + head_numel, slot + 2 * head_numel,
-          slot + 2 * head_numel + layout.tile_numel()};
+  const std::int64_t packed_numel = layout.tiles() * packed_words;
+  float* const packed = slot + 2 * head_numel + 2 * layout.tile_numel();
+  return {.keys = slot,
+          .values = slot + head_numel,
+          .queries = slot + 2 * head_numel,
+          .outputs = slot + 2 * head_numel + layout.tile_numel(),
+          .left_keys = {packed, layout},
+          .left_values = {packed + packed_numel, layout},
+          .right_queries = {packed + 2 * packed_numel, layout}};
 }
 
 /// Scores of keys after their query become the lowest number, whose power of two is 0.
@@ -141,7 +150,9 @@ void multiply_scores(const QueryBlock& q, std::int64_t key_tile, ScoreTile& scor
                    .m = rows,
                    .n = attention_block - key,
                    .k = columns,
-                   .rounds = q.layout.rounds});
+                   .rounds = q.layout.rounds,
+                   .a_packed = q.space.left_keys.left(key_tile, key),
+                   .b_packed = q.space.right_queries.right(0, 0, key)});
   }
 }
 
@@ -164,7 +175,8 @@ void add_values(const QueryBlock& q,
                               .n = columns,
                               .k = query + columns,
                               .factors = factors + query,
-                              .rounds = q.layout.rounds};
+                              .rounds = q.layout.rounds,
+                              .a_packed = q.space.left_values.left(key_tile)};
     multiply_tile(product, key_tile == 0 ? Into::store : Into::scale_add);
   }
 }
@@ -180,6 +192,8 @@ void attend(const QueryBlock& q,
   const float scale = log2_e / std::sqrt(static_cast<float>(layout.head_size()));
   load_tile(queries, count, scale, space.outputs);
   transpose_tile(space.outputs, attention_block, layout.tile_columns(), space.queries);
+  space.right_queries.set_right(
+      0, {space.queries, attention_block, 1, layout.tile_columns(), attention_block});
   ScoreTile scores;
   RunningSoftmax softmax;
   std::fill_n(softmax.largest, attention_block, std::numeric_limits<float>::lowest());
@@ -208,25 +222,16 @@ void run_head(const AttentionArgs& args, const HeadLayout& layout, std::int64_t 
   for (std::int64_t block = 0; block < layout.tiles(); ++block) {
     const std::int64_t first = block * attention_block;
     const std::int64_t count = layout.queries_in(block);
-    load_tile(keys.from(first), count, 1.0F, space.keys + block * layout.tile_numel());
-    load_tile(values.from(first), count, 1.0F, space.values + block * layout.tile_numel());
+    float* const key_tile = space.keys + block * layout.tile_numel();
+    float* const value_tile = space.values + block * layout.tile_numel();
+    const std::int64_t columns = layout.tile_columns();
+    load_tile(keys.from(first), count, 1.0F, key_tile);
+    load_tile(values.from(first), count, 1.0F, value_tile);
+    space.left_keys.set_left(block, {key_tile, columns, 1, attention_block, columns});
+    space.left_values.set_left(block, {value_tile, 1, columns, columns, attention_block});
     attend<T>({layout, args.dropout, space, head, block}, queries.from(first), output.from(first),
               floats(args.logsumexp) + head * layout.tokens + first);
   }
-}
-
-HeadLayout checked_layout(const AttentionArgs& args) {
-  const Shape& qkv = args.qkv.shape();
-  const Shape& lse = args.logsumexp.shape();
-  DSTRAIN_CHECK(qkv.rank() == 3 && lse.rank() == 3 && lse[1] > 0 && qkv[2] % (3 * lse[1]) == 0,
-                "qkv {} logsumexp {}", to_string(qkv), to_string(lse));
-  const DType dtype = element_dtype(args.qkv, "qkv");
-  const HeadLayout layout{{qkv[0], qkv[1], lse[1], qkv[2] / 3}, dtype == DType::bf16};
-  require_tensor(args.qkv, dtype, qkv, "qkv");
-  require_tensor(args.output, dtype, {layout.sequences, layout.tokens, layout.channels}, "output");
-  require_f32(args.logsumexp, {layout.sequences, layout.heads, layout.tokens}, "logsumexp");
-  require_f32(args.workspace, {attention_forward_workspace(layout)}, "workspace");
-  return layout;
 }
 
 }  // namespace
@@ -237,7 +242,8 @@ std::int64_t attention_forward_workspace(const AttentionSizes& sizes) {
 }
 
 void attention_forward(const AttentionArgs& args, StreamView stream) {
-  const HeadLayout layout = checked_layout(args);
+  const HeadLayout layout = attention_layout(args.qkv, args.output, args.logsumexp);
+  require_f32(args.workspace, {attention_forward_workspace(layout)}, "workspace");
   stream.launch([args, layout] {
     with_element_type(args.qkv.dtype(), [&](auto element) {
       for_heads(layout, [&](std::int64_t head, std::int64_t slot) {

@@ -5,6 +5,7 @@
 #include "runtime/base/parallel_for.h"
 #include "runtime/ops/attention.h"
 #include "runtime/ops/elements.h"
+#include "runtime/ops/tile_product.h"
 
 namespace dstrain::ops {
 
@@ -39,10 +40,19 @@ struct HeadLayout : AttentionSizes {
   [[nodiscard]] std::int64_t queries_in(std::int64_t tile) const {
     return std::min(attention_block, tokens - tile * attention_block);
   }
+  /// Whether tiles that many products read are packed for them once.
+  [[nodiscard]] bool packs() const {
+    return rounds && tile_columns() <= packed_edge && reads_packed_tiles();
+  }
   [[nodiscard]] std::int64_t slots() const {
     return std::min(sequences * heads, attention_slots_max);
   }
 };
+
+/// The layout of tensors as AttentionArgs has them. Throws Error{internal} when they do not fit.
+HeadLayout attention_layout(const TensorView& qkv,
+                            const TensorView& output,
+                            const TensorView& logsumexp);
 
 /// Some rows of a head in a tensor of T: `stride` elements apart, D columns.
 template <class T>
@@ -81,6 +91,38 @@ void load_tile(const HeadRows<const T>& rows, std::int64_t count, float factor, 
 template <class T>
 void store_tile(const float* tile, float factor, const HeadRows<T>& rows, std::int64_t count);
 
+/// Packed operands, `packed_words` each, in memory of a slot; without memory nothing is packed, and
+/// products pack for themselves.
+class PackedTiles {
+ public:
+  PackedTiles() = default;
+  /// Uses `memory` if the layout packs.
+  PackedTiles(float* memory, const HeadLayout& layout)
+      : words_(layout.packs() ? reinterpret_cast<std::uint32_t*>(memory) : nullptr) {}
+  void set_left(std::int64_t tile, const TileOperand& a) const {
+    if (words_ != nullptr) pack_left(a, words_ + tile * packed_words);
+  }
+  void set_right(std::int64_t tile, const TileOperand& b) const {
+    if (words_ != nullptr) pack_right(b, words_ + tile * packed_words);
+  }
+  /// A left operand from `row` on.
+  [[nodiscard]] const std::uint32_t* left(std::int64_t tile, std::int64_t row = 0) const {
+    return at(tile, row * packed_edge / 2);
+  }
+  /// A right operand from `row` and `column` on; null where rows do not begin there.
+  [[nodiscard]] const std::uint32_t* right(std::int64_t tile,
+                                           std::int64_t row = 0,
+                                           std::int64_t column = 0) const {
+    return row % 32 != 0 ? nullptr : at(tile, row / 2 * packed_edge + column);
+  }
+
+ private:
+  [[nodiscard]] const std::uint32_t* at(std::int64_t tile, std::int64_t words) const {
+    return words_ == nullptr ? nullptr : words_ + tile * packed_words + words;
+  }
+  std::uint32_t* words_ = nullptr;
+};
+
 /// to (columns, rows) = from (rows, columns), both dense; multiples of 4.
 void transpose_tile(const float* from, std::int64_t rows, std::int64_t columns, float* to);
 
@@ -99,6 +141,7 @@ void for_heads(const HeadLayout& layout, const Body& body) {
   const std::int64_t heads = layout.sequences * layout.heads;
   const std::int64_t slots = std::min<std::int64_t>(layout.slots(), compute_threads());
   parallel_for(slots, [&](std::int64_t slot) {
+    const TileProductScope scope;
     for (std::int64_t head = slot * heads / slots; head < (slot + 1) * heads / slots; ++head) {
       body(head, slot);
     }

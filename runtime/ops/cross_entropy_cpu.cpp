@@ -5,6 +5,7 @@
 #include "runtime/ops/checks.h"
 #include "runtime/ops/chunks.h"
 #include "runtime/ops/cross_entropy.h"
+#include "runtime/ops/elements.h"
 #include "runtime/ops/fast_exp.h"
 #include "runtime/ops/lanes.h"
 #include "runtime/ops/simd.h"
@@ -40,75 +41,106 @@ void softmax_kernel(const float* logits, std::int64_t count, Softmax& softmax) {
 }
 
 DSTRAIN_SIMD_CLONES
-void gradient_kernel(float* logits, std::int64_t count, float largest, float scale) {
+void gradient_kernel(
+    const float* logits, std::int64_t count, float largest, float scale, float* gradient) {
   for (std::int64_t i = 0; i < count; ++i) {
-    logits[i] = fast_exp2((logits[i] - largest) * log2_e) * scale;
+    gradient[i] = fast_exp2((logits[i] - largest) * log2_e) * scale;
   }
 }
 
-/// The part of row `row` in each piece, in turn.
-template <class Body>
-void each_piece(const LogitPieces& logits, std::int64_t row, Body body) {
-  for (std::int64_t piece = 0; piece < logits.count(); ++piece) {
-    const std::int64_t width = logits.width(piece);
-    body(floats(logits.piece(piece)) + row * width, width);
-  }
+template <class T>
+DSTRAIN_SIMD_CLONES void store_kernel(const float* values, std::int64_t count, T* to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = from_float<T>(values[i]);
 }
 
 Softmax softmax(const LogitPieces& logits, std::int64_t row) {
   Softmax result;
-  each_piece(logits, row,
-             [&](const float* part, std::int64_t width) { softmax_kernel(part, width, result); });
+  for (std::int64_t piece = 0; piece < logits.count(); ++piece) {
+    const std::int64_t width = logits.width(piece);
+    softmax_kernel(floats(logits.piece(piece)) + row * width, width, result);
+  }
   return result;
 }
 
-float& logit_of(const LogitPieces& logits, std::int64_t row, std::int64_t column) {
+float logit_of(const LogitPieces& logits, std::int64_t row, std::int64_t column) {
   const std::int64_t piece = column / logits.piece_columns;
   return floats(logits.piece(piece))[row * logits.width(piece) + column % logits.piece_columns];
 }
 
-/// One row: the loss, and with `gradient` the logits overwritten by their gradient.
-float row_loss(const CrossEntropyArgs& args, std::int64_t row, bool gradient) {
-  const LogitPieces& logits = args.logits;
-  const std::int32_t label = args.labels[static_cast<std::size_t>(row)];
-  if (label == ignored_label) {
-    if (gradient) {
-      each_piece(logits, row,
-                 [](float* part, std::int64_t width) { std::fill(part, part + width, 0.0F); });
-    }
-    return 0;
-  }
-  const auto [largest, sum] = softmax(logits, row);
-  float& own = logit_of(logits, row, label);
-  const double loss = std::log(sum) - (static_cast<double>(own) - static_cast<double>(largest));
-  if (gradient) {
-    const auto scale = static_cast<float>(static_cast<double>(args.label_weight) / sum);
-    each_piece(logits, row, [largest = largest, scale](float* part, std::int64_t width) {
-      gradient_kernel(part, width, largest, scale);
-    });
-    own -= args.label_weight;
-  }
-  return static_cast<float>(loss);
+/// What forward leaves of a row: the gradient of logit x is e^(x - largest) scale, less
+/// label_weight at the label.
+struct RowSoftmax {
+  float largest;
+  float scale;  ///< label_weight / sum of e^(x - largest); 0 in rows that do not count
+};
+
+RowSoftmax* row_softmax(const TensorView& view) {
+  return reinterpret_cast<RowSoftmax*>(view.data());
 }
 
-void launch(const CrossEntropyArgs& args, bool gradient, StreamView stream) {
+/// The loss of one row.
+float row_loss(const CrossEntropyArgs& args, std::int64_t row) {
+  RowSoftmax* const left = args.softmax.empty() ? nullptr : row_softmax(args.softmax) + row;
+  const std::int32_t label = args.labels[static_cast<std::size_t>(row)];
+  if (label == ignored_label) {
+    if (left != nullptr) *left = {0, 0};
+    return 0;
+  }
+  const auto [largest, sum] = softmax(args.logits, row);
+  if (left != nullptr) {
+    *left = {largest, static_cast<float>(static_cast<double>(args.label_weight) / sum)};
+  }
+  const double own = logit_of(args.logits, row, label);
+  return static_cast<float>(std::log(sum) - (own - static_cast<double>(largest)));
+}
+
+/// The gradient of one row of a piece, through a block of f32 in the first-level cache.
+template <class T>
+void row_gradient(const CrossEntropyGradientArgs& args, std::int64_t row) {
+  const std::int64_t width = args.logits.shape()[1];
+  const float* const logits = floats(args.logits) + row * width;
+  T* const gradient = elements<T>(args.gradient) + row * width;
+  const std::int32_t label = args.labels[static_cast<std::size_t>(row)];
+  if (label == ignored_label) {
+    std::fill(gradient, gradient + width, T{});
+    return;
+  }
+  const auto [largest, scale] = row_softmax(args.softmax)[row];
+  const std::int64_t own = label - args.first_column;
+  alignas(64) float block[block_numel];
+  for (std::int64_t begin = 0; begin < width; begin += block_numel) {
+    const std::int64_t numel = std::min(block_numel, width - begin);
+    gradient_kernel(logits + begin, numel, largest, scale, block);
+    if (begin <= own && own < begin + numel) block[own - begin] -= args.label_weight;
+    store_kernel(block, numel, gradient + begin);
+  }
+}
+
+void require_labels(std::span<const std::int32_t> labels, std::int64_t rows) {
+  DSTRAIN_CHECK(static_cast<std::int64_t>(labels.size()) == rows, "{} labels for {} rows",
+                labels.size(), rows);
+}
+
+}  // namespace
+
+void cross_entropy_forward(const CrossEntropyArgs& args, StreamView stream) {
   const Shape& shape = args.logits.values.shape();
   DSTRAIN_CHECK(shape.rank() == 2 && args.logits.piece_columns > 0,
                 "logits {} are not (R, V) in pieces of {}", to_string(shape),
                 args.logits.piece_columns);
   require_f32(args.logits.values, shape, "logits");
   require_f32(args.losses, {shape[0]}, "losses");
-  DSTRAIN_CHECK(static_cast<std::int64_t>(args.labels.size()) == shape[0], "{} labels for {}",
-                args.labels.size(), to_string(shape));
+  if (!args.softmax.empty()) require_f32(args.softmax, {shape[0], 2}, "softmax");
+  require_labels(args.labels, shape[0]);
   DSTRAIN_CHECK(args.loss_sum != nullptr && args.label_count != nullptr, "no place for the loss");
   for (const std::int32_t label : args.labels) {
     DSTRAIN_CHECK(label == ignored_label || (label >= 0 && label < shape[1]),
                   "label {} of a vocabulary of {}", label, shape[1]);
   }
-  stream.launch([args, gradient] {
+  stream.launch([args] {
     const std::int64_t rows = args.logits.rows();
     float* const losses = floats(args.losses);
-    parallel_for(rows, [&](std::int64_t row) { losses[row] = row_loss(args, row, gradient); });
+    parallel_for(rows, [&](std::int64_t row) { losses[row] = row_loss(args, row); });
     for (std::int64_t row = 0; row < rows; ++row) {
       if (args.labels[static_cast<std::size_t>(row)] == ignored_label) continue;
       *args.loss_sum += static_cast<double>(losses[row]);
@@ -117,14 +149,19 @@ void launch(const CrossEntropyArgs& args, bool gradient, StreamView stream) {
   });
 }
 
-}  // namespace
-
-void cross_entropy_forward(const CrossEntropyArgs& args, StreamView stream) {
-  launch(args, false, stream);
-}
-
-void cross_entropy_backward(const CrossEntropyArgs& args, StreamView stream) {
-  launch(args, true, stream);
+void cross_entropy_backward(const CrossEntropyGradientArgs& args, StreamView stream) {
+  const Shape& shape = args.logits.shape();
+  DSTRAIN_CHECK(shape.rank() == 2, "logits {} are not (R, W)", to_string(shape));
+  require_f32(args.logits, shape, "logits");
+  require_tensor(args.gradient, element_dtype(args.gradient, "gradient"), shape, "gradient");
+  require_f32(args.softmax, {shape[0], 2}, "softmax");
+  require_labels(args.labels, shape[0]);
+  stream.launch([args] {
+    with_element_type(args.gradient.dtype(), [&](auto element) {
+      parallel_for(args.logits.shape()[0],
+                   [&](std::int64_t row) { row_gradient<decltype(element)>(args, row); });
+    });
+  });
 }
 
 }  // namespace dstrain::ops

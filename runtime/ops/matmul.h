@@ -52,6 +52,7 @@ class Matmuls {
 
  private:
   struct Cache;
+  class Run;
   std::unique_ptr<Cache> cache_;
 };
 

@@ -44,9 +44,10 @@ TensorView rows_of_matrix(const TensorView& view, std::int64_t begin, std::int64
   return {view.data() + begin * columns * size_of(view.dtype()), view.dtype(), {count, columns}};
 }
 
+}  // namespace
+
 /// One product, cut as planned.
-template <class Cache>
-class Run {
+class Matmuls::Run {
  public:
   Run(Cache& cache, const MatmulArgs& args)
       : cache_(cache),
@@ -129,8 +130,6 @@ class Run {
   std::byte* b_ = nullptr;
   RightLayout b_layout_ = RightLayout::plain;
 };
-
-}  // namespace
 
 Matmuls::Matmuls(Bf16Products bf16_products) : cache_(std::make_unique<Cache>(bf16_products)) {}
 Matmuls::~Matmuls() = default;

@@ -35,16 +35,17 @@ void multiply(const MatmulArgs& args, const MatmulShape& shape) {
     if (args.accumulate) {
       for (std::int64_t j = 0; j < n; ++j) out[j] += floats(args.out)[i * n + j];
     }
-    add_tile_product({.c = out,
-                      .c_row = n,
-                      .a = a.data() + i * k,
-                      .a_row = 0,
-                      .a_column = 1,
-                      .b = b.data(),
-                      .b_row = n,
-                      .m = 1,
-                      .n = n,
-                      .k = k});
+    multiply_tile({.c = out,
+                   .c_row = n,
+                   .a = a.data() + i * k,
+                   .a_row = 0,
+                   .a_column = 1,
+                   .b = b.data(),
+                   .b_row = n,
+                   .m = 1,
+                   .n = n,
+                   .k = k},
+                  Into::add);
   });
   convert({sums, args.out.shape()}, args.out);
 }

@@ -8,7 +8,8 @@
 namespace dstrain::ops {
 namespace {
 
-constexpr std::int64_t columns_per_task = 64;
+/// Rows lie on pages of their own: wide parts of them touch fewer.
+constexpr std::int64_t columns_per_task = 192;
 constexpr std::int64_t rows_per_group = 64;
 
 /// Sums of one task's columns.
@@ -17,20 +18,39 @@ struct Sums {
   float weighted[columns_per_task];
 };
 
-template <class T>
-DSTRAIN_SIMD_CLONES void plain_kernel(const RowSums<T>& s,
-                                      std::int64_t begin,
-                                      std::int64_t width,
-                                      Sums& total) {
+template <class T, bool weighted>
+[[gnu::always_inline]] inline void add_groups(const RowSums<T>& s,
+                                              std::int64_t begin,
+                                              std::int64_t width,
+                                              Sums& total) {
   for (std::int64_t first = 0; first < s.rows; first += rows_per_group) {
     Sums group{};
     const std::int64_t last = std::min(s.rows, first + rows_per_group);
     for (std::int64_t row = first; row < last; ++row) {
       const T* const values = s.values + row * s.columns + begin;
       for (std::int64_t j = 0; j < width; ++j) group.plain[j] += to_float(values[j]);
+      if constexpr (weighted) {
+        const T* const x = s.input + row * s.columns + begin;
+        const float mean = s.mean[row];
+        const float rstd = s.rstd[row];
+        for (std::int64_t j = 0; j < width; ++j) {
+          group.weighted[j] += to_float(values[j]) * ((to_float(x[j]) - mean) * rstd);
+        }
+      }
     }
-    for (std::int64_t j = 0; j < width; ++j) total.plain[j] += group.plain[j];
+    for (std::int64_t j = 0; j < width; ++j) {
+      total.plain[j] += group.plain[j];
+      if constexpr (weighted) total.weighted[j] += group.weighted[j];
+    }
   }
+}
+
+template <class T>
+DSTRAIN_SIMD_CLONES void plain_kernel(const RowSums<T>& s,
+                                      std::int64_t begin,
+                                      std::int64_t width,
+                                      Sums& total) {
+  add_groups<T, false>(s, begin, width, total);
 }
 
 template <class T>
@@ -38,25 +58,7 @@ DSTRAIN_SIMD_CLONES void weighted_kernel(const RowSums<T>& s,
                                          std::int64_t begin,
                                          std::int64_t width,
                                          Sums& total) {
-  for (std::int64_t first = 0; first < s.rows; first += rows_per_group) {
-    Sums group{};
-    const std::int64_t last = std::min(s.rows, first + rows_per_group);
-    for (std::int64_t row = first; row < last; ++row) {
-      const T* const values = s.values + row * s.columns + begin;
-      const T* const x = s.input + row * s.columns + begin;
-      const float mean = s.mean[row];
-      const float rstd = s.rstd[row];
-      for (std::int64_t j = 0; j < width; ++j) {
-        const float value = to_float(values[j]);
-        group.plain[j] += value;
-        group.weighted[j] += value * ((to_float(x[j]) - mean) * rstd);
-      }
-    }
-    for (std::int64_t j = 0; j < width; ++j) {
-      total.plain[j] += group.plain[j];
-      total.weighted[j] += group.weighted[j];
-    }
-  }
+  add_groups<T, true>(s, begin, width, total);
 }
 
 void store(const float* sums, RowSumTarget target, std::int64_t begin, std::int64_t width) {

@@ -14,7 +14,7 @@ namespace dstrain::ops {
 namespace {
 
 /// Operands are packed in blocks of 64 x 64: 8 KiB each.
-constexpr std::int64_t block = 64;
+constexpr std::int64_t block = packed_edge;
 
 /// A tile of AMX: 16 rows of 64 bytes, 16 floats or 16 pairs of bf16.
 constexpr std::int64_t edge = 16;
@@ -28,9 +28,12 @@ struct TileConfiguration {
 };
 static_assert(sizeof(TileConfiguration) == 64);
 
+/// How many have set the calling thread's tiles up.
+thread_local int depth = 0;
+
 struct Packed {
-  alignas(64) std::uint32_t a[block * block / 2];  ///< (M, K / 2) pairs of neighbours in a row
-  alignas(64) std::uint32_t b[block / 2 * block];  ///< (K / 2, N) pairs of neighbours in a column
+  alignas(64) std::uint32_t a[packed_words];  ///< (M, K / 2) pairs of neighbours in a row
+  alignas(64) std::uint32_t b[packed_words];  ///< (K / 2, N) pairs of neighbours in a column
 };
 
 /// (even[0], odd[0]), (even[1], odd[1]), ..., rounded to bf16.
@@ -53,8 +56,8 @@ DSTRAIN_AMX void pack_columns(
     const float* const even = from + 2 * pair * row;
     for (std::int64_t j = 0; j < n; j += edge) {
       const bool inside = pair < k / 2;
-      _mm512_store_si512(to + pair * block + j,
-                         inside ? interleave(even + j, even + row + j) : _mm512_setzero_si512());
+      _mm512_storeu_si512(to + pair * block + j,
+                          inside ? interleave(even + j, even + row + j) : _mm512_setzero_si512());
     }
   }
 }
@@ -67,8 +70,8 @@ DSTRAIN_AMX void pack_rows(
       const float* const values = from + i * row + first;
       const __m512 low = _mm512_loadu_ps(values);
       const __m512 high = first + edge < k ? _mm512_loadu_ps(values + edge) : _mm512_setzero_ps();
-      _mm512_store_si512(to + (i * block + first) / 2,
-                         reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));
+      _mm512_storeu_si512(to + (i * block + first) / 2,
+                          reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));
     }
   }
 }
@@ -104,7 +107,7 @@ DSTRAIN_AMX void pack_transposed(
       }
       transpose(words);
       for (std::int64_t row = 0; row < edge; ++row) {
-        _mm512_store_si512(to + (i + row) * block / 2 + first, words[row]);
+        _mm512_storeu_si512(to + (i + row) * block / 2 + first, words[row]);
       }
     }
   }
@@ -173,16 +176,14 @@ DSTRAIN_AMX void scale_columns(const TileProduct& t) {
 /// A product of one block: no size over 64.
 void multiply_block(const TileProduct& t, bool add) {
   Packed packed;
-  pack_columns(t.b, t.b_row, t.k, t.n, packed.b);
-  if (t.a_column == 1) {
-    pack_rows(t.a, t.a_row, t.m, t.k, packed.a);
-  } else {
-    pack_transposed(t.a, t.a_column, t.m, t.k, packed.a);
-  }
+  if (t.a_packed == nullptr) amx_pack_left({t.a, t.a_row, t.a_column, t.m, t.k}, packed.a);
+  if (t.b_packed == nullptr) amx_pack_right({t.b, t.b_row, 1, t.k, t.n}, packed.b);
+  const std::uint32_t* const a = t.a_packed != nullptr ? t.a_packed : packed.a;
+  const std::uint32_t* const b = t.b_packed != nullptr ? t.b_packed : packed.b;
   for (std::int64_t i = 0; i < t.m; i += 2 * edge) {
     for (std::int64_t j = 0; j < t.n; j += 2 * edge) {
-      const TileGroup group{packed.a + i * block / 2, packed.b + j, padded_pairs(t.k),
-                            t.c + i * t.c_row + j,    t.c_row,      add};
+      const TileGroup group{a + i * block / 2,     b + j,   padded_pairs(t.k),
+                            t.c + i * t.c_row + j, t.c_row, add};
       const bool two_rows = i + edge < t.m;
       const bool two_columns = j + edge < t.n;
       if (two_rows && two_columns) multiply<2, 2>(group);
@@ -210,10 +211,33 @@ bool has_amx_products() {
   return has;
 }
 
-DSTRAIN_AMX void amx_product(const TileProduct& tile, Into into) {
-  if (into == Into::scale_add) scale_columns(tile);
-  const TileConfiguration configuration;
+void amx_pack_left(const TileOperand& a, std::uint32_t* packed) {
+  if (a.column == 1) {
+    pack_rows(a.values, a.row, a.rows, a.columns, packed);
+  } else {
+    pack_transposed(a.values, a.column, a.rows, a.columns, packed);
+  }
+}
+
+void amx_pack_right(const TileOperand& b, std::uint32_t* packed) {
+  pack_columns(b.values, b.row, b.rows, b.columns, packed);
+}
+
+DSTRAIN_AMX void begin_amx_products() {
+  if (depth++ > 0) return;
+  // In static memory: g++ 12 believes that the instruction reads eight bytes, and drops the stores
+  // of the others to a local.
+  static constexpr TileConfiguration configuration;
   _tile_loadconfig(&configuration);
+}
+
+DSTRAIN_AMX void end_amx_products() {
+  if (--depth == 0) _tile_release();
+}
+
+void amx_product(const TileProduct& tile, Into into) {
+  if (into == Into::scale_add) scale_columns(tile);
+  begin_amx_products();
   for (std::int64_t k = 0; k < tile.k; k += block) {
     for (std::int64_t j = 0; j < tile.n; j += block) {
       for (std::int64_t i = 0; i < tile.m; i += block) {
@@ -228,7 +252,7 @@ DSTRAIN_AMX void amx_product(const TileProduct& tile, Into into) {
       }
     }
   }
-  _tile_release();
+  end_amx_products();
 }
 
 }  // namespace dstrain::ops

@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <utility>
-
-#include <sys/stat.h>
 
 #include "runtime/base/check.h"
 #include "runtime/base/error.h"
@@ -31,17 +28,10 @@ void read_at(
   }
 }
 
-std::uint64_t size_of_regular(int fd, const std::string& name) {
-  struct stat info {};
-  if (::fstat(fd, &info) != 0) fail_errno(errno, "stat " + name);
-  if (!S_ISREG(info.st_mode)) fail(ErrorCode::input, "{}: not a regular file", name);
-  return static_cast<std::uint64_t>(info.st_size);
-}
-
 }  // namespace
 
 File::File(UniqueFd fd, std::string name) : fd_(std::move(fd)), name_(std::move(name)) {
-  const std::uint64_t file_bytes = size_of_regular(fd_.get(), name_);
+  const auto file_bytes = static_cast<std::uint64_t>(regular_bytes(fd_.get(), name_));
   if (file_bytes < 8) {
     fail(ErrorCode::input, "{}: {} bytes are too few for a safetensors file", name_, file_bytes);
   }

@@ -134,7 +134,8 @@ TEST_CASE("Checkpoint: extra and missing and moved files are found", "[checkpoin
   CHECK(load_problem(directory) == root + "config.json: missing");
 
   fs::create_symlink("config.old", directory / "config.json");
-  CHECK(problems().back() == root + "config.json: a symbolic link, which is not followed");
+  CHECK(problems().back() ==
+        root + "config.json: a symbolic link, which is not followed; copy what it stands for");
   fs::remove(directory / "config.json");
   fs::create_directory(directory / "config.json");
   CHECK(problems().back() == root + "config.json: not a regular file");

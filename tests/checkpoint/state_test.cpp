@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/checkpoint/checkpoint_weights.h"
 #include "tests/checkpoint/checkpoint_files.h"
 #include "tests/support/temp_dir.h"
 
@@ -62,6 +63,37 @@ TEST_CASE("CheckpointState: another model is refused by name", "[checkpoint]") {
                              "tensor 'h.0.weight' has shape (10), expected (2, 5)\n"
                              "tensor 'h.1.weight' is no parameter of this model\n"
                              "tensor 'wte.weight' of shape (2000) is missing"));
+}
+
+TEST_CASE("CheckpointWeights: the most exact weights that there are", "[checkpoint]") {
+  struct Row {
+    std::vector<std::string> without;
+    std::string state;  ///< expected
+    DType dtype = DType::f32;
+  };
+  const auto row = GENERATE(Row{{}, "fp32", DType::f32}, Row{{"fp32"}, "weights", DType::bf16},
+                            Row{{"fp32", "weights"}, "", DType::f32});
+  const TempDir output;
+  SavedModel model = random_model(3, 3, {10, 2000});
+  model.bf16 = true;
+  PendingCheckpoint pending(output.path(), model.step);
+  Manifest manifest = write_files(pending.path(), model);
+  std::erase_if(manifest.states, [&](const StateRecord& state) {
+    return std::ranges::find(row.without, state.name) != row.without.end();
+  });
+  pending.commit(manifest);
+  const auto saved = output.path() / "checkpoint-12";
+  const std::vector<ParameterSpec> parameters = parameters_of(model);
+  if (row.state.empty()) {
+    CHECK_THROWS_WITH(CheckpointWeights(saved, parameters),
+                      Catch::Contains("has neither a state 'fp32' nor 'weights'"));
+    return;
+  }
+  const CheckpointWeights weights(saved, parameters);
+  CHECK(weights.dtype() == row.dtype);
+  std::vector<float> read(2000);
+  weights.read(parameters[1], 0, read);
+  CHECK(read == values_of(model, row.state, "h.1.weight"));
 }
 
 TEST_CASE("Checkpoint: what it does not hold is named", "[checkpoint]") {

@@ -80,47 +80,47 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
        "ds.json:1:32: fp16.loss_scale_window: expected a whole number, got true"},
       // Features that are not built.
       {R"({"fp16": {"enabled": true}})",
-       "ds.json:1:22: fp16.enabled: true: fp16 training is not implemented yet; leave it out or "
+       "ds.json:1:22: fp16.enabled: true: fp16 training is not implemented; leave it out or "
        "set it to false"},
       {R"({"bf16": {"enabled": true, "check_grad_overflow": false}})",
        "ds.json:1:51: bf16.check_grad_overflow: false: taking steps that are not finite is not "
-       "implemented yet; leave it out or set it to true"},
+       "implemented; leave it out or set it to true"},
       {R"({"bf16": {"bf16_master_weights_and_grads": true}})",
        "ds.json:1:44: bf16.bf16_master_weights_and_grads: true: training without masters is not "
-       "implemented yet; leave it out or set it to false"},
+       "implemented; leave it out or set it to false"},
       {R"({"bf16": {"bf16_optimizer_states": true}})",
        "ds.json:1:36: bf16.bf16_optimizer_states: true: 16-bit optimizer states is not "
-       "implemented yet; leave it out or set it to false"},
+       "implemented; leave it out or set it to false"},
       {R"({"bf16": {"enabled": true, "loss_scale": 0}})",
        "ds.json:1:28: bf16.loss_scale: unknown key; this key belongs in \"fp16\""},
       {R"({"bf16": {"enabled": true}, "communication_data_type": "bf16"})",
        R"(ds.json:1:56: communication_data_type: "bf16": communication in 16 bits is not )"
-       R"(implemented yet; leave it out or set it to null or "fp32")"},
+       R"(implemented; leave it out or set it to null or "fp32")"},
       {R"({"bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "bf16"}})",
        R"(ds.json:1:64: data_types.grad_accum_dtype: "bf16": 16-bit gradients is not )"
-       R"(implemented yet; leave it out or set it to null or "fp32")"},
+       R"(implemented; leave it out or set it to null or "fp32")"},
       {R"({"zero_optimization": {"offload_param": {"device": "nvme"}}})",
        R"(ds.json:1:52: zero_optimization.offload_param.device: "nvme": offload is not )"
-       R"(implemented yet; leave it out or set it to "none")"},
+       R"(implemented; leave it out or set it to "none")"},
       {R"({"communication_data_type": "bfp16"})",
        R"(ds.json:1:29: communication_data_type: "bfp16": communication in 16 bits is not )"
-       R"(implemented yet; leave it out or set it to null or "fp32")"},
+       R"(implemented; leave it out or set it to null or "fp32")"},
       {R"({"zero_optimization": {"zenflow": {}}})",
-       "ds.json:1:35: zero_optimization.zenflow: an object: ZenFlow is not implemented yet; leave "
+       "ds.json:1:35: zero_optimization.zenflow: an object: ZenFlow is not implemented; leave "
        "it out or set it to null"},
       {R"({"sparse_attention": {"mode": "fixed"}})",
-       "ds.json:1:22: sparse_attention: an object: sparse attention is not implemented yet; leave "
+       "ds.json:1:22: sparse_attention: an object: sparse attention is not implemented; leave "
        "it out or set it to false or null"},
       {R"({"gradient_allreduce_op": "SUM"})",
-       R"(ds.json:1:27: gradient_allreduce_op: "SUM": summed gradients is not implemented yet; )"
+       R"(ds.json:1:27: gradient_allreduce_op: "SUM": summed gradients is not implemented; )"
        R"(leave it out or set it to "mean")"},
       // Optimizer and scheduler.
       {R"({"optimizer": {"params": {"lr": 1}}})",
        "ds.json:1:15: optimizer.type: is missing; set it to Adam or AdamW"},
       {R"({"optimizer": {"type": "Lamb", "params": {"max_coeff": 1}}})",
-       R"(ds.json:1:24: optimizer.type: "Lamb" is not implemented yet; use Adam or AdamW)"},
+       R"(ds.json:1:24: optimizer.type: "Lamb" is not implemented; use Adam or AdamW)"},
       {R"({"optimizer": {"type": "SGD"}})",
-       R"(ds.json:1:24: optimizer.type: "SGD" is not implemented yet; use Adam or AdamW)"},
+       R"(ds.json:1:24: optimizer.type: "SGD" is not implemented; use Adam or AdamW)"},
       {R"({"optimizer": {"type": "AdamWW"}})",
        R"(ds.json:1:24: optimizer.type: unknown type "AdamWW"; did you mean "AdamW"?)"},
       {R"({"optimizer": {"type": "cpu_adam"}})",
@@ -142,7 +142,7 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
       {R"({"scheduler": {"type": "warmuplr"}})",
        R"(ds.json:1:24: scheduler.type: unknown type "warmuplr"; did you mean "WarmupLR"?)"},
       {R"({"scheduler": {"type": "OneCycle"}})",
-       R"(ds.json:1:24: scheduler.type: "OneCycle" is not implemented yet; use WarmupLR)"},
+       R"(ds.json:1:24: scheduler.type: "OneCycle" is not implemented; use WarmupLR)"},
       {R"({"scheduler": {"type": "WarmupLR", "params": {"total_num_steps": 5}}})",
        "ds.json:1:66: scheduler.params.total_num_steps: WarmupLR has no such parameter; "
        "WarmupDecayLR, WarmupCosineLR has"},
@@ -173,11 +173,11 @@ TEST_CASE("DsConfig: all problems at once in the order of the file", "[config][d
   CHECK(error ==
         "ds.json:2:25: zero_optimization.stge: unknown key; did you mean \"stage\"?\n"
         "ds.json:2:45: zero_optimization.stage: must be between 0 and 3, got 9\n"
-        "ds.json:3:23: fp16.enabled: true: fp16 training is not implemented yet; leave it out or "
+        "ds.json:3:23: fp16.enabled: true: fp16 training is not implemented; leave it out or "
         "set it to false\n"
         "ds.json:4:23: bf16.enabled: bf16 and fp16 cannot be enabled together\n"
         "ds.json:5:14: duplicate key \"seed\", first given at 5:3\n"
-        "ds.json:6:25: optimizer.type: \"Lion\" is not implemented yet; use Adam or AdamW");
+        "ds.json:6:25: optimizer.type: \"Lion\" is not implemented; use Adam or AdamW");
 }
 
 TEST_CASE("DsConfig: what leaves a feature off is silent", "[config][ds_config]") {

@@ -107,18 +107,17 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
        "--per_device_train_batch_size: must be at least 1, got 0"},
       {{"--no_shuffle=maybe"}, "--no_shuffle: expected true or false, got \"maybe\""},
       {{"--bf16", "fp32"}, "--bf16: expected true or false, got \"fp32\""},
-      {{"--fp16", "true"}, "--fp16 true: not implemented yet; leave it out or set it to false"},
+      {{"--fp16", "true"}, "--fp16 true: not implemented; leave it out or set it to false"},
       {{"--save_steps", "-1"}, "--save_steps: must be at least 0, got -1"},
       {{"--save_total_limit", "x"}, "--save_total_limit: expected a whole number, got \"x\""},
       {{"--report_to", "tensorboard,csv"},
-       "--report_to tensorboard,csv: not implemented yet; leave it out or set it to none"},
+       "--report_to tensorboard,csv: not implemented; leave it out or set it to none"},
       {{"--lr_scheduler_type", "cosine"},
-       "--lr_scheduler_type cosine: not implemented yet; leave it out or set it to constant or "
+       "--lr_scheduler_type cosine: not implemented; leave it out or set it to constant or "
        "constant_with_warmup"},
-      {{"--tokenizer", "dir"},
-       "--tokenizer dir: not implemented yet; leave it out or set it to byte"},
+      {{"--tokenizer", "dir"}, "--tokenizer dir: not implemented; leave it out or set it to byte"},
       {{"--model-parallel-size", "2"},
-       "--model_parallel_size 2: not implemented yet; leave it out or set it to 1"},
+       "--model_parallel_size 2: not implemented; leave it out or set it to 1"},
   }));
   CAPTURE(row.arguments);
   CHECK(error_of(row.arguments) == row.message);
@@ -181,10 +180,10 @@ TEST_CASE("TrainOptions: paths are looked at", "[config][options]") {
     CHECK(
         contains(problem({"--output_dir", in("new"), "--validation_file", in(name)}), "Megatron"));
   }
-  CHECK(problem({"--output_dir", in("new"), "--model_name_or_path", in("empty"), "--deepspeed",
-                 in("none.json")}) == "--model_name_or_path " + in("empty") +
-                                          ": no directory with a config.json\n--deepspeed " +
-                                          in("none.json") + ": no such file");
+  CHECK(problem({"--output_dir", in("new"), "--model_name_or_path", in("text.txt"), "--deepspeed",
+                 in("none.json")}) == "--model_name_or_path " + in("text.txt") +
+                                          ": no such directory\n--deepspeed " + in("none.json") +
+                                          ": no such file");
 }
 
 TEST_CASE("TrainOptions: the help has every option of the interface", "[config][options]") {

@@ -113,7 +113,7 @@ TEST_CASE("TokenStream: text that cannot be used is refused", "[data][tokens]") 
         "t.txt: the byte tokenizer needs a vocabulary of 256, the model has 255");
   const std::string text = files.add("t.txt", "abc");
   CHECK(error_of([&] { TokenStream(text, {.vocabulary = 256, .tokenizer = "some/dir"}); }) ==
-        "tokenizer 'some/dir': only 'byte' is built yet");
+        "tokenizer 'some/dir': only 'byte' is implemented");
   CHECK_THAT(error_of([&] { TokenStream(text + ".no", {.vocabulary = 256}); }),
              Catch::Equals(text + ".no: No such file or directory"));
   CHECK_THAT(error_of([&] { TokenStream(files.directory().path().string(), {.vocabulary = 256}); }),

@@ -139,13 +139,15 @@ TEST_CASE("Bench: mistakes cost no rank", "[e2e][bench]") {
     std::string message;
   };
   const auto row = GENERATE(
-      Row{{"bench"}, "say what: gemm, comm, adam or checkpoint"},
+      Row{{"bench"}, "say what: gemm, comm, adam, checkpoint or launch"},
       Row{{"bench", "everything"}, "bench everything: say what"},
       Row{{"bench", "gem"}, "did you mean gemm?"}, Row{{"bench", "gemm", "--runs", "0"}, "--runs"},
       Row{{"bench", "gemm", "--numel", "5"}, "--numel"},
       Row{{"bench", "gemm", "--config_name", "gpt9"}, "gpt9"},
       Row{{"bench", "gemm", "--config_overrides", "n_head=5"}, "n_head"},
       Row{{"bench", "adam", "--numel", "-1"}, "--numel"},
+      Row{{"bench", "launch", "--hosts", "0"}, "--hosts"},
+      Row{{"--num_gpus", "2", "bench", "launch"}, "takes no launch options"},
       Row{{"--num_gpus", "2", "bench", "adam"}, "leave --num_gpus out"},
       Row{{"bench", "comm"}, "dstrain --num_gpus 2 bench comm"},
       Row{{"--num_gpus", "2", "bench", "comm", "--sizes", "4KiB,x"}, "--sizes"},
@@ -173,5 +175,16 @@ TEST_CASE("Bench: checkpoint sets saving and loading beside plain files", "[e2e]
     CHECK(is_summary(row["seconds"]));
     CHECK(is_summary(row["plain_seconds"]));
     CHECK(all_positive(row, {"/bytes_per_second", "/plain_bytes_per_second", "/of_plain"}));
+  }
+}
+
+TEST_CASE("Bench: launch sets the time until ranks have met beside plain starts", "[e2e][bench]") {
+  const nlohmann::json json = run_json({"bench", "launch", "--runs", "2", "--hosts", "1,5"});
+  REQUIRE(json["results"].size() == 2);
+  for (const nlohmann::json& row : json["results"]) {
+    CHECK(is_summary(row["met_seconds"]));
+    CHECK(is_summary(row["ended_seconds"]));
+    CHECK(is_summary(row["plain_seconds"]));
+    CHECK(row["met_seconds"]["median"] <= row["ended_seconds"]["median"]);
   }
 }

@@ -139,9 +139,9 @@ bool Launch::wait_for_output(const std::string& text, int times) {
   });
 }
 
-int Launch::wait() {
+int Launch::wait(double seconds) {
   const bool ended =
-      eventually([this] { return !pump(); }) && eventually([this] { return reap(); });
+      eventually([this] { return !pump(); }, seconds) && eventually([this] { return reap(); });
   return ended ? status_ : -1;
 }
 

@@ -39,8 +39,8 @@ class Launch {
 
   /// Waits until stdout holds `text` so many times.
   bool wait_for_output(const std::string& text, int times = 1);
-  /// Reads both streams to their end and reaps; the status as a shell shows it, -1 on a timeout.
-  int wait();
+  /// Reads both streams to their end and reaps; the status as a shell shows it, -1 after so long.
+  int wait(double seconds = 60);
   /// The same without reading: for a launcher whose output nobody takes.
   int wait_without_reading();
   bool nothing_left() const;

@@ -149,8 +149,6 @@ TEST_CASE("Options: what does not exist yet is refused by name", "[launcher]") {
       "--launcher|mpich|p",
       "--launcher|slurm|p",
       "--launcher_args|-x y|p",
-      "--bind_cores_to_rank|p",
-      "--bind_core_list|0-3|p",
       "--min_elastic_nodes|1|p",
       "--max_elastic_nodes|1|p",
       "--elastic_training|p",

@@ -165,10 +165,11 @@ TEST_CASE("Supervisor: what could not start is status 3", "[launcher]") {
 
 TEST_CASE("FailureReport: names rank and host and pid and cause", "[launcher]") {
   const std::vector<std::string> lines{"one", "two"};
-  CHECK(failure_report({{1, exited(7), OomVerdict::none}, "box", 42, lines, "/l/x.log"}) ==
+  CHECK(failure_report({{1, exited(7), OomVerdict::none}, "box", 42, 7, lines, "/l/x.log"}) ==
         "dstrain: error: rank 1 on box (pid 42) ended with status 7\n"
+        "  last step: 7\n"
         "  last lines of rank 1:\n    one\n    two\n  log file: /l/x.log\n");
-  CHECK(failure_report({{0, SIGKILL, OomVerdict::possible}, "box", 42, {}, ""}) ==
+  CHECK(failure_report({{0, SIGKILL, OomVerdict::possible}, "box", 42, 0, {}, ""}) ==
         "dstrain: error: rank 0 on box (pid 42) was killed by SIGKILL; possibly out of memory\n");
   CHECK(describe_end({0, SIGKILL, OomVerdict::certain}) ==
         "was killed by SIGKILL by the kernel's OOM killer: out of memory");

@@ -47,7 +47,7 @@ TEST_CASE("Gpt2Config: unknown presets are refused", "[model][config]") {
         "model 'gpt3': no such preset, file or directory; presets are gpt2, gpt2-medium, "
         "gpt2-large, gpt2-xl; a config.json works too");
   CHECK(error_of([] { model::load_gpt2_config("llama-7b"); }) ==
-        "model 'llama-7b': Llama models are not built yet; known are gpt2, gpt2-medium, "
+        "model 'llama-7b': Llama models are not implemented; known are gpt2, gpt2-medium, "
         "gpt2-large, gpt2-xl");
 }
 

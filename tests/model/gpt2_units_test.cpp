@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -159,18 +160,21 @@ TEST_CASE("GPT-2: memory per token is the documented formula", "[model][gpt2]") 
   CHECK(memory.saved == shape.rows() * (5 * c + f + h + 4) * 4);
   const Bytes panels = c * f * 4;
   const std::int64_t a = ops::attention_backward_workspace({2, 64, h, c});
-  CHECK(memory.forward_workspace == shape.rows() * (c + f) * 4 + panels);
+  const std::int64_t attention = ops::attention_forward_workspace({2, 64, h, c});
+  CHECK(memory.forward_workspace ==
+        (shape.rows() * c + std::max(shape.rows() * f, attention)) * 4 + panels);
   CHECK(memory.backward_workspace == (shape.rows() * (2 * c + 3 * c) + a) * 4 + panels);
   const model::Model half = model::make_gpt2(config, DType::bf16);
   CHECK(half.units[1]->memory(shape).saved == shape.rows() * ((5 * c + f) * 2 + (h + 4) * 4));
   CHECK(model.units[0]->memory(shape).saved == 0);
   const model::UnitMemory head = model.units.back()->memory(shape);
   CHECK(head.saved == 0);
-  CHECK(head.backward_workspace == shape.rows() * (50257 + 3 * c + 3) * 4);
-  // Packed for the products: the norm's output; in bf16 a piece of wte.weight.
+  CHECK(head.backward_workspace == shape.rows() * (50257 + 3 * c + 5) * 4);
+  // Packed for the products: the norm's output; in bf16 a piece of wte.weight; and in bf16 the
+  // gradient of a piece of the logits.
   CHECK(half.units.back()->memory(shape).backward_workspace > head.backward_workspace);
   const model::UnitMemory large = model.units.back()->memory({4, 512});
-  CHECK(large.backward_workspace == 1024 * (50257 + 3 * c + 3) * 4);
+  CHECK(large.backward_workspace == 1024 * (50257 + 3 * c + 5) * 4);
 }
 
 }  // namespace

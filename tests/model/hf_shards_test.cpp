@@ -27,8 +27,11 @@ constexpr Bytes three_files = 16;
 constexpr Bytes four_files = 1;
 
 /// Every element of every parameter is `value`.
-void export_constant(const fs::path& directory, float value, Bytes shard_bytes_max) {
-  model::HfExport writer(directory, "{}", specs,
+void export_constant(const fs::path& directory,
+                     float value,
+                     Bytes shard_bytes_max,
+                     const std::string& config = "{}") {
+  model::HfExport writer(directory, config, specs,
                          {.dtype = DType::f32, .shard_bytes_max = shard_bytes_max});
   for (const auto& spec : specs) {
     std::vector<float> values(static_cast<std::size_t>(spec.shape.numel()), value);
@@ -121,6 +124,34 @@ TEST_CASE("HfExport: a model is replaced at one moment whatever lay there", "[mo
     CHECK(found_constant(directory.path()) == 3);
     const std::size_t weights = new_size == one_file ? 1 : new_size == two_files ? 3 : 4;
     CHECK(names_in(directory.path()).size() == weights + 1);
+    if (steps < failing) break;
+  }
+}
+
+TEST_CASE("HfExport: no config.json lies beside the weights of another model", "[model][hf]") {
+  const Bytes old_size = GENERATE(one_file, two_files);
+  const Bytes new_size = GENERATE(one_file, two_files);
+  CAPTURE(old_size, new_size);
+  for (int failing = 1;; ++failing) {
+    const TempDir directory;
+    const fs::path config = directory.path() / "config.json";
+    const auto fits = [&] {
+      if (!fs::exists(config)) return true;
+      const auto found = nlohmann::json::parse(read_text_file(config, mebibyte));
+      return found.at("n_head") == found_constant(directory.path());
+    };
+    export_constant(directory.path(), 1, old_size, R"({"n_head": 1})");
+    int steps = 0;
+    bool fitted = fits();
+    {
+      const FileSteps watched([&] {
+        fitted = fitted && fits();
+        return ++steps == failing ? EIO : 0;
+      });
+      error_of([&] { export_constant(directory.path(), 2, new_size, R"({"n_head": 2})"); });
+    }
+    CAPTURE(failing);
+    CHECK((fitted && fits()));
     if (steps < failing) break;
   }
 }

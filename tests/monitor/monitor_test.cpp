@@ -22,6 +22,7 @@ TEST_CASE("MetricsFile: numbers come back as they were", "[monitor]") {
   step.memory = {1, 2, 3, 4};
   step.device_categories = {5, 6, 7, 8, 9};
   step.planned_categories = {10, 11, 12, 13, 14};
+  step.planned_host = 15;
   monitor::MetricsFile file(path);
   file.write(step);
   file.write(monitor::EvalMetrics{7, 0.5});
@@ -37,6 +38,7 @@ TEST_CASE("MetricsFile: numbers come back as they were", "[monitor]") {
   CHECK(read.at("memory").at("nvme") == 4);
   CHECK(read.at("device_memory").at("buffers") == 9);
   CHECK(read.at("planned_device_memory").at("buffers") == 14);
+  CHECK(read.at("planned_host_memory") == 15);
   std::getline(lines, line);
   const auto evaluated = nlohmann::json::parse(line);
   CHECK(evaluated.at("eval_loss") == 0.5);

@@ -17,13 +17,15 @@ struct Rows {
         vocabulary(columns),
         logits(test::random_values(row_count * columns, 1, 3)),
         labels(test::random_tokens(row_count, 2, static_cast<std::uint64_t>(columns))),
-        losses(static_cast<std::size_t>(row_count)) {
+        losses(static_cast<std::size_t>(row_count)),
+        softmax(losses.size() * 2) {
     for (std::size_t row = 1; row < labels.size(); row += 3) labels[row] = dstrain::ignored_label;
   }
   ops::CrossEntropyArgs args(float label_weight = 0) {
     return {.logits = {{logits, {rows, vocabulary}}, vocabulary},
             .labels = labels,
             .losses = {losses, {rows}},
+            .softmax = {softmax, {rows, 2}},
             .label_weight = label_weight,
             .loss_sum = &sum,
             .label_count = &count};
@@ -32,9 +34,25 @@ struct Rows {
   std::vector<float> logits;
   std::vector<std::int32_t> labels;
   std::vector<float> losses;
+  std::vector<float> softmax;
   double sum = 100;  // what was there is added to
   std::int64_t count = 7;
 };
+
+/// Losses, and the logits replaced by their gradient.
+void run_both(const ops::CrossEntropyArgs& args) {
+  Stream stream(Stream::Mode::inline_on_caller);
+  ops::cross_entropy_forward(args, stream);
+  for (std::int64_t piece = 0; piece < args.logits.count(); ++piece) {
+    ops::cross_entropy_backward({.logits = args.logits.piece(piece),
+                                 .gradient = args.logits.piece(piece),
+                                 .labels = args.labels,
+                                 .first_column = args.logits.first_column(piece),
+                                 .softmax = args.softmax,
+                                 .label_weight = args.label_weight},
+                                stream);
+  }
+}
 
 double expected_sum(const std::vector<double>& logits, const std::vector<std::int32_t>& labels) {
   const std::size_t columns = logits.size() / labels.size();
@@ -57,20 +75,33 @@ TEST_CASE("Cross-entropy: the sum of the counted losses", "[ops][cross_entropy]"
   CHECK(rows.count == 7 + rows.rows - ignored);
 }
 
-TEST_CASE("Cross-entropy: gradient by central differences and equal losses",
-          "[ops][cross_entropy]") {
+TEST_CASE("Cross-entropy: gradient by central differences", "[ops][cross_entropy]") {
   Rows rows(GENERATE(1, 7), GENERATE(2, 17, 130));
   auto logits = test::to_double(rows.logits);
   const float weight = 0.125F;
   const auto expected = test::central_differences(
       logits, [&] { return static_cast<double>(weight) * expected_sum(logits, rows.labels); });
-  Stream stream(Stream::Mode::inline_on_caller);
-  ops::cross_entropy_forward(rows.args(), stream);
-  const double forward_sum = rows.sum;
-  rows.sum = 100;
-  ops::cross_entropy_backward(rows.args(weight), stream);
-  CHECK(rows.sum == forward_sum);
+  run_both(rows.args(weight));
   CHECK(test::difference(rows.logits, expected, test::tolerance::elementwise) == "");
+}
+
+TEST_CASE("Cross-entropy: a bf16 gradient is the f32 one rounded", "[ops][cross_entropy]") {
+  const std::int64_t columns = GENERATE(2, 17, 2500);
+  Rows rows(4, columns);
+  std::vector<BFloat16> rounded(rows.logits.size());
+  Stream stream(Stream::Mode::inline_on_caller);
+  const ops::CrossEntropyArgs args = rows.args(0.5F);
+  ops::cross_entropy_forward(args, stream);
+  ops::cross_entropy_backward({.logits = args.logits.values,
+                               .gradient = {rounded, {4, columns}},
+                               .labels = args.labels,
+                               .softmax = args.softmax,
+                               .label_weight = args.label_weight},
+                              stream);
+  run_both(args);
+  for (std::size_t i = 0; i < rounded.size(); ++i) {
+    CHECK(to_float(rounded[i]) == to_float(to_bfloat16(rows.logits[i])));
+  }
 }
 
 TEST_CASE("Cross-entropy: pieces of columns give what whole rows give", "[ops][cross_entropy]") {
@@ -92,9 +123,8 @@ TEST_CASE("Cross-entropy: pieces of columns give what whole rows give", "[ops][c
   for (std::int64_t row = 0; row < 5; ++row) {
     for (std::int64_t j = 0; j < vocabulary; ++j) place(row, j) = values[at(row, j)];
   }
-  Stream stream(Stream::Mode::inline_on_caller);
-  ops::cross_entropy_backward(whole.args(0.5F), stream);
-  ops::cross_entropy_backward(args, stream);
+  run_both(whole.args(0.5F));
+  run_both(args);
   CHECK(cut.sum == Approx(whole.sum).epsilon(1e-7));
   std::vector<float> gathered(values.size());
   for (std::int64_t row = 0; row < 5; ++row) {
@@ -107,8 +137,7 @@ TEST_CASE("Cross-entropy: large logits neither overflow nor vanish", "[ops][cros
   Rows rows(1, 3);
   rows.logits = {1e4F, -1e4F, 9999.0F};
   rows.labels = {1};
-  Stream stream(Stream::Mode::inline_on_caller);
-  ops::cross_entropy_backward(rows.args(1), stream);
+  run_both(rows.args(1));
   CHECK(rows.sum - 100 == Approx(20000.3133).epsilon(1e-7));
   CHECK(rows.logits[1] == Approx(-1));
   CHECK(rows.logits[0] == Approx(0.7310586));

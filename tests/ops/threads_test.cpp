@@ -126,12 +126,22 @@ void run_others(Tensors& t, StreamView stream) {
   const auto labels = test::random_tokens(rows, 3, 500);
   double loss = 0;
   std::int64_t count = 0;
-  ops::cross_entropy_backward({.logits = {t.f32({rows, 500}), 128},
+  const ops::LogitPieces logits{t.f32({rows, 500}), 128};
+  const TensorView softmax = t.f32({rows, 2});
+  ops::cross_entropy_forward({.logits = logits,
+                              .labels = labels,
+                              .losses = t.f32({rows}),
+                              .softmax = softmax,
+                              .label_weight = 0.1F,
+                              .loss_sum = &loss,
+                              .label_count = &count},
+                             stream);
+  ops::cross_entropy_backward({.logits = logits.piece(1),
+                               .gradient = t.activation(128).reshaped({rows, 128}),
                                .labels = labels,
-                               .losses = t.f32({rows}),
-                               .label_weight = 0.1F,
-                               .loss_sum = &loss,
-                               .label_count = &count},
+                               .first_column = 128,
+                               .softmax = softmax,
+                               .label_weight = 0.1F},
                               stream);
 }
 

@@ -76,5 +76,43 @@ TEST_CASE("Tile product: may round to bf16 where that is faster", "[ops][tile_pr
   check_product({m, n, k}, transposed, into, true);
 }
 
+TEST_CASE("Tile product: operands that were packed before give the same", "[ops][tile_product]") {
+  if (!ops::reads_packed_tiles()) return;
+  const std::int64_t columns = GENERATE(16, 48, 64);
+  const std::int64_t row = GENERATE(0, 16, 48);
+  const std::int64_t from = GENERATE(0, 32);
+  const bool transposed = GENERATE(false, true);
+  CAPTURE(columns, row, from, transposed);
+  const std::vector<float> a = test::random_values(stride * stride, 1);
+  const std::vector<float> b = test::random_values(stride * stride, 2);
+  std::vector<std::uint32_t> left(ops::packed_words);
+  std::vector<std::uint32_t> right(ops::packed_words);
+  const std::int64_t a_row = transposed ? 1 : stride;
+  const std::int64_t a_column = transposed ? stride : 1;
+  ops::pack_left({a.data(), a_row, a_column, 64, 64 - from}, left.data());
+  ops::pack_right({b.data(), stride, 1, 64, columns}, right.data());
+  std::vector<float> expected(static_cast<std::size_t>(stride * stride));
+  std::vector<float> packed = expected;
+  ops::TileProduct tile{.c = expected.data(),
+                        .c_row = stride,
+                        .a = a.data() + row * a_row,
+                        .a_row = a_row,
+                        .a_column = a_column,
+                        .b = b.data() + from * stride,
+                        .b_row = stride,
+                        .m = 16,
+                        .n = columns,
+                        .k = 64 - from,
+                        .rounds = true};
+  ops::multiply_tile(tile);
+  tile.c = packed.data();
+  tile.a = nullptr;
+  tile.b = nullptr;
+  tile.a_packed = left.data() + row * ops::packed_edge / 2;
+  tile.b_packed = right.data() + from / 2 * ops::packed_edge;
+  ops::multiply_tile(tile);
+  CHECK(packed == expected);
+}
+
 }  // namespace
 }  // namespace dstrain

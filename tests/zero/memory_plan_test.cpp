@@ -46,3 +46,15 @@ TEST_CASE("MemoryPlan: bf16 halves what is gathered", "[zero][memory]") {
   CHECK(2 * half.of(MemoryCategory::optimizer) == 3 * whole.of(MemoryCategory::optimizer));
   CHECK(half.of(MemoryCategory::buffers) < whole.of(MemoryCategory::buffers));
 }
+
+TEST_CASE("MemoryPlan: the copy that a save writes is shared out evenly", "[zero][memory]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const int stage = GENERATE(0, 3);
+  const int world = GENERATE(1, 2, 3, 8);
+  CAPTURE(static_cast<int>(dtype), stage, world);
+  const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), dtype);
+  const zero::FlatLayout layout(model, {world, 100'000});
+  const Bytes per_element = dtype == DType::f32 ? 12 : 14;
+  CHECK(static_cast<double>(zero::plan_memory(layout, {.stage = stage}).host) ==
+        Approx(static_cast<double>(layout.numel() * per_element / world)).epsilon(0.001));
+}

@@ -173,6 +173,8 @@ GlooTransport::~GlooTransport() {
   ear_->abortWaitRecv();
   listener_.join();
   watcher_.join();
+  // Where a peer leaves first, gloo's thread tells ear and lines, which then must still be there.
+  context_->closeConnections();
 }
 
 Message GlooTransport::send(int peer, Channel channel, const void* from, Bytes bytes) {

@@ -1,22 +1,24 @@
-#include "runtime/checkpoint/open_beneath.h"
+#include "runtime/base/open_beneath.h"
 
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include "runtime/base/error.h"
 
-namespace dstrain::checkpoint {
+namespace dstrain {
 namespace {
 
 constexpr int safe_flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 
 [[noreturn]] void fail_open(int error, const std::string& name) {
   if (error == ENOENT) fail(ErrorCode::input, "{}: missing", name);
-  if (error == ELOOP) fail(ErrorCode::input, "{}: a symbolic link, which is not followed", name);
+  if (error == ELOOP) {
+    fail(ErrorCode::input, "{}: a symbolic link, which is not followed; copy what it stands for",
+         name);
+  }
   fail(ErrorCode::input, "{}: {}", name, std::strerror(error));
 }
 
@@ -44,11 +46,4 @@ UniqueFd open_beneath(int directory, const std::string& path, const std::string&
   return fd;
 }
 
-Bytes regular_bytes(int fd, const std::string& name) {
-  struct stat info {};
-  if (::fstat(fd, &info) != 0) fail_errno(errno, "stat " + name);
-  if (!S_ISREG(info.st_mode)) fail(ErrorCode::input, "{}: not a regular file", name);
-  return info.st_size;
-}
-
-}  // namespace dstrain::checkpoint
+}  // namespace dstrain

@@ -1,0 +1,34 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/deadline.h"
+#include "runtime/base/unique_fd.h"
+
+namespace dstrain::launcher {
+
+/// Where the launchers of one user leave their sockets: $XDG_RUNTIME_DIR/dstrain, or
+/// /tmp/dstrain-UID. Only one that belongs to this user alone is used.
+class JobDirectory {
+ public:
+  /// The first of the two that can be had, made when it is not there. Throws Error{io}.
+  static JobDirectory make();
+  /// Those that exist and are this user's alone.
+  static std::vector<JobDirectory> find_all();
+
+  /// Listens on the socket of a job, which appears under its name once it does. Throws Error{io}.
+  [[nodiscard]] UniqueFd listen(const std::string& job) const;
+  void remove(const std::string& job) const noexcept;
+  /// A connection to the launcher of a job; none when it does not run, or is too busy until the
+  /// deadline. What a dead one has left is removed.
+  [[nodiscard]] UniqueFd connect(const std::string& job, Deadline deadline) const;
+  /// The names of the sockets: jobs that run, or did.
+  [[nodiscard]] std::vector<std::string> jobs() const;
+
+ private:
+  explicit JobDirectory(UniqueFd fd) : fd_(std::move(fd)) {}
+  UniqueFd fd_;
+};
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,42 @@
+#pragma once
+#include <ctime>
+#include <map>
+#include <optional>
+#include <string>
+
+#include <sys/types.h>
+
+#include "runtime/base/rank_control.h"
+
+namespace dstrain::launcher {
+
+/// What the launcher knows of one of its ranks.
+struct RankStatus {
+  std::string host;
+  std::string log_file;            ///< empty: none
+  pid_t pid = 0;                   ///< 0: not started yet
+  std::optional<int> wait_status;  ///< once it has ended
+  std::optional<Progress> progress;
+};
+
+/// What the launcher knows of its job.
+struct JobStatus {
+  std::string id;
+  std::string program;            ///< "train", or what the ranks run
+  std::string output_directory;   ///< of a training, absolute; empty: it is none
+  std::time_t start = 0;          ///< by the calendar
+  double started_at_seconds = 0;  ///< by the clock that status_json() is given
+  bool stopping = false;
+  std::int64_t saved_step = 0;  ///< of the last checkpoint that was heard of; 0: none
+  std::map<int, RankStatus> ranks;
+
+  /// Of rank 0; none before its first step.
+  [[nodiscard]] std::optional<Progress> progress() const;
+};
+
+/// One JSON object on one line: job, state, program, pid (of the launcher), start (UTC),
+/// uptime_seconds, hosts, step, steps, loss, tokens_per_second, last_checkpoint, output_dir and
+/// ranks; null where there is nothing to say.
+std::string status_json(const JobStatus& status, double now_seconds);
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,41 @@
+#pragma once
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <poll.h>
+
+#include "launcher/agent_rank.h"
+#include "launcher/frame_pipe.h"
+#include "runtime/base/clock.h"
+
+namespace dstrain::launcher {
+
+/// What the ranks of an agent say on their control sockets, on its way to the launcher: answers at
+/// once, and how far rank 0 is as often as anyone could look. Of the other ranks that is of
+/// interest when they end.
+class RankNews {
+ public:
+  /// Borrows all.
+  RankNews(std::vector<AgentRank>& ranks, FramePipe& launcher, const Clock& clock)
+      : ranks_(ranks), launcher_(launcher), clock_(clock) {}
+
+  void add_polls(std::vector<pollfd>& fds) const;
+  /// Takes what has arrived, and sends on what is due.
+  void pass_on();
+  void rank_ended(AgentRank& rank);
+  /// ToAgent::tell.
+  void tell(std::string_view payload);
+  /// When pass_on() is due, whatever arrives; none while nothing is held back.
+  [[nodiscard]] std::optional<double> deadline() const;
+
+ private:
+  void send(AgentRank& rank, RankChannel::Which which);
+
+  std::vector<AgentRank>& ranks_;
+  FramePipe& launcher_;
+  const Clock& clock_;
+  double next_progress_ = 0;
+};
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,237 @@
+// dstrain status, save and stop, on jobs that run.
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "runtime/base/random_bytes.h"
+#include "runtime/base/socket.h"
+#include "runtime/checkpoint/catalog.h"
+#include "tests/e2e/resumable_run.h"
+#include "tests/support/rank_process.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using Catch::Matchers::Contains;
+using nlohmann::json;
+using test::Launch;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+/// A runtime directory of its own, so that tests see no jobs but theirs.
+class Session {
+ public:
+  [[nodiscard]] Launch::Options options() const {
+    return {.env = {{"XDG_RUNTIME_DIR", folder_.path().string()}, {"OMP_NUM_THREADS", "1"}},
+            .directory = test::golden_folder.string()};
+  }
+  struct Outcome {
+    int status;
+    std::string out;
+    std::string err;
+  };
+  [[nodiscard]] Outcome run(Words words) const {
+    Launch launch(std::move(words), options());
+    const int status = launch.wait();
+    return {status, launch.out(), launch.err()};
+  }
+  /// An endless training; returns once it has taken a step.
+  [[nodiscard]] std::unique_ptr<Launch> train(Words more = {}) const {
+    const test::ResumableRun run{.ranks = 2, .stage = 2};
+    Words words{"--num_gpus", "2", "train", "--output_dir", output().string()};
+    for (const std::string& word : run.arguments(1'000'000)) words.push_back(word);
+    words.insert(words.end(), {"--per_device_train_batch_size", "6", "--save_steps", "0"});
+    words.insert(words.end(), more.begin(), more.end());
+    auto launch = std::make_unique<Launch>(words, options());
+    REQUIRE(launch->wait_for_output("step 1/"));
+    return launch;
+  }
+  [[nodiscard]] fs::path output() const { return folder_.path() / "out"; }
+  [[nodiscard]] fs::path sockets() const { return folder_.path() / "dstrain"; }
+
+ private:
+  test::TempDir folder_;
+};
+
+/// The path of the only socket.
+fs::path socket_of(const Session& session) {
+  REQUIRE(!fs::is_empty(session.sockets()));
+  return fs::directory_iterator(session.sockets())->path();
+}
+
+UniqueFd connect_to(const fs::path& path) {
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  REQUIRE(path.string().size() < sizeof address.sun_path);
+  path.string().copy(address.sun_path, path.string().size());
+  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) fd.reset();
+  return fd;
+}
+
+}  // namespace
+
+TEST_CASE("Job: a training is looked at and saved and stopped", "[e2e][job]") {
+  const Session session;
+  const auto launch = session.train();
+  const std::string output = session.output().string();
+  const json status = json::parse(session.run({"status", output, "--json"}).out);
+  CHECK(status.at("state") == "running");
+  CHECK(status.at("step") > 0);
+  CHECK(status.at("steps") == 1'000'000);
+  CHECK(status.at("loss").is_number());
+  CHECK(status.at("tokens_per_second") > 0);
+  CHECK(status.at("last_checkpoint").is_null());
+  CHECK(status.at("output_dir") == output);
+  CHECK(status.at("hosts") == json{"localhost"});
+  CHECK(status.at("pid") == launch->pid());
+  REQUIRE(status.at("ranks").size() == 2);
+  CHECK(::kill(status.at("ranks").at(1).at("pid").get<pid_t>(), 0) == 0);
+
+  const std::string id = status.at("job");
+  const auto saved = session.run({"save", id});
+  CHECK(saved.status == 0);
+  CHECK_THAT(saved.out, Catch::Matchers::StartsWith(output + "/checkpoint-"));
+  CHECK(checkpoint::verify(saved.out.substr(0, saved.out.size() - 1)).empty());
+  const auto text = session.run({"status", id});
+  CHECK_THAT(text.out, Contains("last checkpoint " + saved.out.substr(0, saved.out.size() - 1)));
+  CHECK_THAT(session.run({"status"}).out, Contains(id));
+
+  const auto stopped = session.run({"stop", output});
+  CHECK(stopped.status == 0);
+  CHECK_THAT(stopped.out, Contains("ended with status 75"));
+  CHECK(launch->wait() == 75);
+  CHECK(launch->nothing_left());
+  CHECK(checkpoint::list_checkpoints(session.output()).size() == 2);
+  CHECK(fs::is_empty(session.sockets()));
+}
+
+TEST_CASE("Job: many who ask for checkpoints all get one", "[e2e][job]") {
+  const Session session;
+  const auto launch = session.train({"--save_steps", "7", "--save_total_limit", "3"});
+  std::vector<std::unique_ptr<Launch>> clients;
+  for (int i = 0; i < 6; ++i) {
+    clients.push_back(
+        std::make_unique<Launch>(Words{"save", session.output().string()}, session.options()));
+  }
+  for (const auto& client : clients) {
+    CHECK(client->wait() == 0);
+    CHECK_THAT(client->out(), Contains("/checkpoint-"));
+  }
+  CHECK(session.run({"stop", session.output().string()}).status == 0);
+  for (const auto& found : checkpoint::list_checkpoints(session.output())) {
+    CHECK(checkpoint::verify(found.path).empty());
+  }
+}
+
+TEST_CASE("Job: a checkpoint that cannot be written is told", "[e2e][job]") {
+  const Session session;
+  const auto launch = session.train();
+  // What is no directory cannot hold a checkpoint; root ignores permissions.
+  fs::rename(session.output(), session.output().string() + ".away");
+  std::ofstream(session.output()) << "in the way";
+  const std::string id = json::parse(session.run({"status", "--json"}).out).at(0).at("job");
+  const auto saved = session.run({"save", id});
+  CHECK(saved.status == 1);
+  CHECK_THAT(saved.err, Contains("could not be saved"));
+  const json status = json::parse(session.run({"status", id, "--json"}).out);
+  CHECK(status.at("state") == "running");
+  launch->signal(SIGKILL);
+}
+
+TEST_CASE("Job: any program is looked at and stopped but not saved", "[e2e][job]") {
+  const Session session;
+  Launch launch({"--num_gpus", "2", "sh", "-c", "echo ready; exec sleep 1000"}, session.options());
+  REQUIRE(launch.wait_for_output("ready", 2));
+  const json status = json::parse(session.run({"status", "--json"}).out).at(0);
+  CHECK(status.at("program") == "sh");
+  CHECK(status.at("step").is_null());
+  const std::string id = status.at("job");
+  const auto saved = session.run({"save", id});
+  CHECK(saved.status == 1);
+  CHECK_THAT(saved.err, Contains("runs sh"));
+  CHECK_THAT(session.run({"stop", id}).out, Contains("status 143"));
+  CHECK(launch.wait() == 143);
+  const auto gone = session.run({"stop", id});
+  CHECK(gone.status == 2);
+  CHECK_THAT(gone.err, Contains("no job of yours is running"));
+}
+
+TEST_CASE("Job: what a killed launcher leaves is swept", "[e2e][job]") {
+  const Session session;
+  Launch launch({"sh", "-c", "echo ready; exec sleep 1000"}, session.options());
+  REQUIRE(launch.wait_for_output("ready"));
+  Launch waits({"stop", socket_of(session).stem().string()}, session.options());
+  ::kill(launch.agent_pid(), SIGSTOP);  // so that it does not stop
+  launch.signal(SIGKILL);
+  const int status = waits.wait();
+  CHECK((status == 1 || status == 2));  // it asked, or came too late
+  CHECK(session.run({"status"}).status == 0);
+  CHECK(fs::is_empty(session.sockets()));
+}
+
+TEST_CASE("Job: a directory that others may enter is not used", "[e2e][job]") {
+  const Session session;
+  fs::create_directory(session.sockets());
+  ::chmod(session.sockets().c_str(), 0755);
+  Launch launch({"sh", "-c", "echo ready; exec sleep 1000"}, session.options());
+  REQUIRE(launch.wait_for_output("ready"));
+  CHECK(fs::is_empty(session.sockets()));
+  launch.signal(SIGTERM);
+  CHECK(launch.wait() == 143);
+}
+
+TEST_CASE("Job: the report of a failure names the last step", "[e2e][job]") {
+  const Session session;
+  const auto launch = session.train();
+  const json status = json::parse(session.run({"status", "--json"}).out).at(0);
+  ::kill(status.at("ranks").at(1).at("pid").get<pid_t>(), SIGKILL);
+  CHECK(launch->wait() == 137);
+  CHECK_THAT(launch->err(), Contains("rank 1 on localhost") && Contains("\n  last step: "));
+}
+
+TEST_CASE("Job: strangers at its sockets change nothing", "[e2e][job]") {
+  const char* const typed = std::getenv("DSTRAIN_JUNK");
+  const int connections = typed != nullptr ? std::atoi(typed) : 300;
+  const Session session;
+  const int port = test::free_port();
+  const test::ResumableRun run{.ranks = 2, .stage = 3};
+  Words words{"--master_port", std::to_string(port),      "--num_gpus",      "2", "train",
+              "--output_dir",  session.output().string(), "--logging_steps", "1"};
+  const fs::path config = session.output().string() + ".json";
+  std::ofstream(config) << run.config().dump();
+  words.insert(words.end(), {"--deepspeed", config.string()});
+  for (const std::string& word : run.arguments(1'000'000)) words.push_back(word);
+  words.insert(words.end(), {"--save_steps", "0"});
+  Launch launch(words, session.options());
+  REQUIRE(launch.wait_for_output("step 1/"));
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < connections; ++i) {
+    const auto junk = random_bytes<200>();
+    UniqueFd local = connect_to(socket_of(session));
+    if (local) ::send(local.get(), junk.data(), junk.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    Result<UniqueFd> remote = connect_tcp({"127.0.0.1", port}, Deadline::after(5));
+    if (remote.ok()) send_all(remote.value().get(), junk, Deadline::after(5));
+    if (local && i % 7 == 0) silent.push_back(std::move(local));
+    if (remote.ok() && i % 7 == 1) silent.push_back(std::move(remote.value()));
+    if (silent.size() > 200) silent.clear();
+  }
+  launch.signal(SIGTERM);
+  CHECK(launch.wait() == 75);
+  test::TrainRun disturbed;
+  std::ifstream lines(session.output() / "metrics.jsonl");
+  for (std::string line; std::getline(lines, line);) disturbed.metrics.push_back(json::parse(line));
+  const auto steps = static_cast<int>(disturbed.metrics.size());
+  const test::TrainRun alone = run.train(session.output().string() + "2", steps);
+  REQUIRE(alone.status == 0);
+  CHECK(test::results_of(disturbed) == test::results_of(alone));
+}

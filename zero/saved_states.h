@@ -1,0 +1,17 @@
+#pragma once
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "runtime/engine/parameter_store.h"
+#include "zero/flat_layout.h"
+
+namespace dstrain::zero {
+
+/// What of a run goes into a checkpoint, at every stage; see engine::ParameterStore. Rank 0 has the
+/// largest share.
+std::vector<engine::SavedState> saved_states(std::span<const std::string_view> optimizer_states,
+                                             DType dtype);
+std::vector<engine::ParameterSlice> saved_slices(const FlatLayout& layout, int rank);
+
+}  // namespace dstrain::zero
