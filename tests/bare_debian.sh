@@ -78,7 +78,8 @@ copy_network_settings() {
   cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
 }
 
-# Runs a shell command inside, in namespaces of its own: no mount and no process stays behind.
+# Runs a shell command inside, in namespaces of its own: no mount and no process stays behind. The
+# root is a mount, as on any system: tests make mount namespaces too.
 inside() {
   local proxies=() name
   for name in http_proxy https_proxy no_proxy; do
@@ -87,7 +88,7 @@ inside() {
   # shellcheck disable=SC2016  # expands in the inner shell
   unshare --mount --pid --fork --kill-child env -i HOME=/root TERM=dumb "${proxies[@]}" \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin bash -c '
-      mount -t proc proc "$1/proc" || exit
+      mount --bind "$1" "$1" && mount -t proc proc "$1/proc" || exit
       mount --rbind /dev "$1/dev" && mount --rbind /sys "$1/sys" || exit
       exec chroot "$1" bash -c "$2"' inside "$root" "$1" </dev/null
 }

@@ -69,6 +69,12 @@ std::optional<std::string> SshServer::refusal() {
       return fmt::format("there is no {} (Debian: openssh-client, util-linux)", program);
     }
   }
+  if (!is_root()) return std::nullopt;
+  try {
+    run_program({find_program("unshare"), "--mount", "--pid", "--fork", "--mount-proc", "true"});
+  } catch (const std::exception& error) {
+    return fmt::format("root may not make a host's namespaces here: {}", error.what());
+  }
   return std::nullopt;
 }
 
