@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-/// A runtime directory of its own, so that tests see no jobs but theirs.
+/// A runtime directory of its own.
 class Session {
  public:
   [[nodiscard]] Launch::Options options() const {
@@ -66,6 +66,11 @@ class Session {
 fs::path socket_of(const Session& session) {
   REQUIRE(!fs::is_empty(session.sockets()));
   return fs::directory_iterator(session.sockets())->path();
+}
+
+/// Its job; `status` without a name also lists the user's jobs of other sessions.
+std::string job_of(const Session& session) {
+  return socket_of(session).stem().string();
 }
 
 UniqueFd connect_to(const fs::path& path) {
@@ -139,7 +144,7 @@ TEST_CASE("Job: a checkpoint that cannot be written is told", "[e2e][job]") {
   // What is no directory cannot hold a checkpoint; root ignores permissions.
   fs::rename(session.output(), session.output().string() + ".away");
   std::ofstream(session.output()) << "in the way";
-  const std::string id = json::parse(session.run({"status", "--json"}).out).at(0).at("job");
+  const std::string id = job_of(session);
   const auto saved = session.run({"save", id});
   CHECK(saved.status == 1);
   CHECK_THAT(saved.err, Contains("could not be saved"));
@@ -152,7 +157,7 @@ TEST_CASE("Job: any program is looked at and stopped but not saved", "[e2e][job]
   const Session session;
   Launch launch({"--num_gpus", "2", "sh", "-c", "echo ready; exec sleep 1000"}, session.options());
   REQUIRE(launch.wait_for_output("ready", 2));
-  const json status = json::parse(session.run({"status", "--json"}).out).at(0);
+  const json status = json::parse(session.run({"status", job_of(session), "--json"}).out);
   CHECK(status.at("program") == "sh");
   CHECK(status.at("step").is_null());
   const std::string id = status.at("job");
@@ -193,7 +198,7 @@ TEST_CASE("Job: a directory that others may enter is not used", "[e2e][job]") {
 TEST_CASE("Job: the report of a failure names the last step", "[e2e][job]") {
   const Session session;
   const auto launch = session.train();
-  const json status = json::parse(session.run({"status", "--json"}).out).at(0);
+  const json status = json::parse(session.run({"status", job_of(session), "--json"}).out);
   ::kill(status.at("ranks").at(1).at("pid").get<pid_t>(), SIGKILL);
   CHECK(launch->wait() == 137);
   CHECK_THAT(launch->err(), Contains("rank 1 on localhost") && Contains("\n  last step: "));
