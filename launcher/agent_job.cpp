@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "launcher/machine.h"
+#include "launcher/program_path.h"
 #include "launcher/rank_log.h"
 #include "runtime/base/error.h"
 

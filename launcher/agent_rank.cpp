@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 
+#include "launcher/fd_pair.h"
 #include "launcher/frame_pipe.h"
 #include "launcher/machine.h"
 #include "launcher/process.h"
@@ -14,19 +15,6 @@
 
 namespace dstrain::launcher {
 namespace {
-
-struct Pipe {
-  UniqueFd read;
-  UniqueFd write;
-};
-
-Pipe make_pipe() {
-  std::array<int, 2> fds{};
-  if (pipe2(fds.data(), O_CLOEXEC) != 0) fail_errno(errno, "make a pipe");
-  Pipe pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
-  make_non_blocking(pipe.read.get());
-  return pipe;
-}
 
 bool is_set(const std::vector<EnvVar>& variables, const char* name) {
   for (const EnvVar& variable : variables) {
@@ -58,8 +46,9 @@ std::vector<EnvVar> environment(const AgentRank::Context& context, std::size_t i
 AgentRank AgentRank::start(const Context& context, std::size_t index) {
   const JobSpec& job = context.job;
   const RankSpec& spec = job.ranks[index];
-  Pipe out = make_pipe();
-  Pipe err = make_pipe();
+  PipeEnds out = make_pipe();
+  PipeEnds err = make_pipe();
+  for (const PipeEnds* pipe : {&out, &err}) make_non_blocking(pipe->read.get());
   AgentRank rank;
   const UniqueFd control = rank.channel_.open();
   rank.rank_ = spec.rank;

@@ -3,18 +3,12 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include <unistd.h>
-
+#include "launcher/program_path.h"
 #include "runtime/base/error.h"
 #include "runtime/config/suggest.h"
 
 namespace dstrain::launcher {
 namespace {
-
-bool is_executable_file(const std::filesystem::path& path) {
-  std::error_code ignored;
-  return std::filesystem::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
-}
 
 std::string find_python(const LaunchOptions& options) {
   // What the script puts on PATH is known on the nodes only.
@@ -50,26 +44,6 @@ std::string find_program(const std::string& name, std::span<const std::string_vi
 }
 
 }  // namespace
-
-std::string own_path() {
-  std::error_code error;
-  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? "/proc/self/exe" : path.string();
-}
-
-std::string find_on_path(const std::string& name) {
-  const char* const variable = std::getenv("PATH");
-  std::string_view rest = variable != nullptr ? variable : "/usr/local/bin:/usr/bin:/bin";
-  while (!name.empty()) {
-    const std::size_t end = rest.find(':');
-    const std::string_view directory = rest.substr(0, end);
-    const auto path = std::filesystem::path(directory.empty() ? "." : directory) / name;
-    if (is_executable_file(path)) return path.string();
-    if (end == rest.npos) break;
-    rest.remove_prefix(end + 1);
-  }
-  return "";
-}
 
 std::vector<std::string> arguments_of(const Command& command, int local_rank) {
   std::vector<std::string> arguments = command.argv;

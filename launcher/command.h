@@ -33,10 +33,4 @@ Command resolve_daemon(std::span<const std::string> words);
 /// The daemon beside this program, else on PATH. Throws Error{remote}.
 std::string find_daemon();
 
-/// The path of the running program.
-std::string own_path();
-
-/// Looks a name up on $PATH; empty when no executable file has it.
-std::string find_on_path(const std::string& name);
-
 }  // namespace dstrain::launcher

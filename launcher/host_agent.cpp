@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "launcher/command.h"
+#include "launcher/program_path.h"
 #include "launcher/remote_command.h"
 #include "runtime/base/error.h"
 

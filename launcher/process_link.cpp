@@ -8,10 +8,12 @@
 #include <sys/wait.h>
 
 #include "launcher/agent.h"
-#include "launcher/command.h"
 #include "launcher/failure_report.h"
+#include "launcher/fd_pair.h"
 #include "launcher/frame_pipe.h"
+#include "launcher/last_line.h"
 #include "launcher/process.h"
+#include "launcher/program_path.h"
 #include "launcher/remote_command.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
@@ -22,25 +24,6 @@ namespace {
 constexpr std::size_t notes_bytes_max = 4096;
 constexpr int end_polls_max = 400;  // of 5 ms: two seconds
 constexpr int end_poll_milliseconds = 5;
-
-struct PipeEnds {
-  UniqueFd read;
-  UniqueFd write;
-};
-
-PipeEnds make_pipe() {
-  std::array<int, 2> fds{};
-  if (pipe2(fds.data(), O_CLOEXEC) != 0) fail_errno(errno, "make a pipe");
-  return {UniqueFd(fds[0]), UniqueFd(fds[1])};
-}
-
-/// The last line with something in it.
-std::string last_line(const std::string& text) {
-  const std::size_t end = text.find_last_not_of(" \t\r\n");
-  if (end == std::string::npos) return "";
-  const std::size_t before = text.find_last_of("\r\n", end);
-  return text.substr(before + 1, end - before);
-}
 
 }  // namespace
 
@@ -139,15 +122,12 @@ std::unique_ptr<AgentLink> start_client(const std::vector<std::string>& words,
                                         const std::string& host,
                                         const std::string& job_id,
                                         const sigset_t& signal_mask) {
-  std::string program = words.front();
-  if (program.find('/') == program.npos) program = find_on_path(program);
-  if (program.empty()) fail(ErrorCode::remote, "{} was not found on PATH", words.front());
   std::vector<std::string> argv = words;
   argv.push_back(host);
   argv.push_back(remote_command(own_path()));
   // A connection of our own is none of the agent's.
   return std::make_unique<ProcessLink>(
-      ProcessLink::Settings{.program = std::move(program),
+      ProcessLink::Settings{.program = program_path(words.front()),
                             .argv = std::move(argv),
                             .env = {{env::job, job_id}, {"SSH_CONNECTION", ""}},
                             .keep_notes = true,

@@ -6,7 +6,7 @@
 
 #include <sys/socket.h>
 
-#include "runtime/base/error.h"
+#include "launcher/fd_pair.h"
 #include "runtime/base/rank_control.h"
 
 namespace dstrain::launcher {
@@ -18,12 +18,9 @@ constexpr std::size_t answers_max = 16;
 }  // namespace
 
 UniqueFd RankChannel::open() {
-  std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    fail_errno(errno, "make a socket");
-  }
-  socket_ = UniqueFd(ends[0]);
-  return UniqueFd(ends[1]);
+  SocketPair pair = make_socket_pair(SOCK_SEQPACKET);
+  socket_ = std::move(pair.ours);
+  return std::move(pair.theirs);
 }
 
 void RankChannel::receive() {

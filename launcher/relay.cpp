@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "launcher/fd_pair.h"
 #include "launcher/frame_pipe.h"
 #include "launcher/relay_process.h"
 #include "runtime/base/error.h"
@@ -19,19 +20,6 @@ namespace {
 
 constexpr int end_poll_milliseconds = 5;
 constexpr int end_polls_max = 1200;  // six seconds: twice the relay's own patience
-
-struct SocketPair {
-  UniqueFd ours;
-  UniqueFd theirs;
-};
-
-SocketPair make_pair(int type) {
-  std::array<int, 2> fds{};
-  if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, fds.data()) != 0) {
-    fail_errno(errno, "make a pair of sockets");
-  }
-  return {UniqueFd(fds[0]), UniqueFd(fds[1])};
-}
 
 class RelayedLink final : public AgentLink {
  public:
@@ -53,11 +41,11 @@ class RelayedLink final : public AgentLink {
 Relay::Relay(const Settings& settings) {
   std::vector<UniqueFd> theirs;
   for (std::size_t i = 0; i < settings.hosts.size(); ++i) {
-    SocketPair pair = make_pair(SOCK_STREAM);
+    SocketPair pair = make_socket_pair(SOCK_STREAM);
     ends_.push_back(std::move(pair.ours));
     theirs.push_back(std::move(pair.theirs));
   }
-  SocketPair news = make_pair(SOCK_SEQPACKET);
+  SocketPair news = make_socket_pair(SOCK_SEQPACKET);
   pid_ = fork();
   if (pid_ < 0) fail_errno(errno, "fork");
   if (pid_ == 0) {

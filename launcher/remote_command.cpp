@@ -17,7 +17,7 @@ std::string remote_command(std::string_view path) {
       "if [ -x \"$0\" ]; then exec \"$0\" agent; fi; "
       "if command -v dstrain >/dev/null 2>&1; then exec dstrain agent; fi; echo " +
       std::string(absent_line);
-  return fmt::format("exec /bin/sh -c {} {}", shell_quote(script), shell_quote(path));
+  return shell_command(script, {std::string(path)});
 }
 
 }  // namespace dstrain::launcher

@@ -1,7 +1,7 @@
 #include "launcher/remote_link.h"
 
-#include "launcher/command.h"
 #include "launcher/process_link.h"
+#include "launcher/program_path.h"
 #include "launcher/remote_command.h"
 #include "launcher/ssh/ssh_link.h"
 

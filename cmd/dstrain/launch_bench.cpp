@@ -17,6 +17,7 @@
 #include "launcher/job_env.h"
 #include "launcher/launch.h"
 #include "launcher/process.h"
+#include "launcher/program_path.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
 #include "runtime/base/worker_env.h"

@@ -9,7 +9,7 @@
 
 #include "launcher/frame_pipe.h"
 #include "launcher/process.h"
-#include "launcher/ssh/last_line.h"
+#include "launcher/last_line.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::launcher {

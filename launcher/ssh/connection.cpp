@@ -40,7 +40,7 @@ std::shared_ptr<Preparation> prepare(const SshTarget& target, const Patience& pa
   run_apart(patience, "a connection", [prepared, target, patience] {
     prepared->route = plan_route(target);
     const SshRoute& route = prepared->route;
-    if (!route.proxy_command.empty()) return;
+    if (!route.proxy.empty()) return;
     prepared->socket = connect_tcp({route.host, route.port}, patience.deadline);
   });
   return prepared;
@@ -86,8 +86,8 @@ void exchange_keys(const SshRoute& route, const Patience& patience) {
 void open_socket(SshConnection& connection, Preparation& prepared) {
   const SshRoute& route = connection.route;
   UniqueFd socket;
-  if (!route.proxy_command.empty()) {
-    connection.proxy = std::make_unique<ProxyProcess>(route.proxy_command);
+  if (!route.proxy.empty()) {
+    connection.proxy = std::make_unique<ProxyProcess>(route.proxy);
     socket = connection.proxy->take_connection();
   } else {
     if (!prepared.socket.ok()) unreachable(route, prepared.socket.error());

@@ -8,11 +8,9 @@ namespace dstrain::launcher {
 namespace {
 
 /// Before what our scripts say, whatever the login shell prints.
-constexpr std::string_view mark =
+const std::string mark =
     "\x1e"
     "dstrain copy: ";
-
-// Each is one line: not every login shell takes a line end between quotes.
 
 /// $0: the bundle's name, $1: the mark. Says where the programs are, or where they may be put.
 constexpr const char* look_script =
@@ -32,13 +30,6 @@ constexpr const char* finish_script =
     "final=${0%.part.*}; mv -T \"$0\" \"$final\" 2>/dev/null || rm -rf \"$0\"; "
     "[ -x \"$final/bin/dstrain\" ] && echo \"$1there $final\"";
 
-template <class... Words>
-std::string script(const char* text, const Words&... words) {
-  std::string command = fmt::format("exec /bin/sh -c {}", shell_quote(text));
-  ((command += ' ', command += shell_quote(words)), ...);
-  return command;
-}
-
 /// The line of `answer` that our script printed, without its end.
 std::string said(const std::string& answer) {
   const std::size_t at = answer.rfind(mark);
@@ -57,14 +48,14 @@ std::string copy_programs(const SshConnection& connection,
   };
   constexpr std::string_view there = "there ";
   constexpr std::string_view put = "put ";
-  std::string answer = said(ask(script(look_script, bundle.name, mark), ""));
+  std::string answer = said(ask(shell_command(look_script, {bundle.name, mark}), ""));
   if (answer.starts_with(put)) {
     const std::string place = answer.substr(put.size());
     for (const BundledFile& file : bundle.files) {
       const std::string sum = fmt::format("{} {}", file.checksum, file.bytes.size());
-      ask(script(receive_script, place, file.name, sum), file.bytes);
+      ask(shell_command(receive_script, {place, file.name, sum}), file.bytes);
     }
-    answer = said(ask(script(finish_script, place, mark), ""));
+    answer = said(ask(shell_command(finish_script, {place, mark}), ""));
   }
   if (!answer.starts_with(there)) fail(ErrorCode::remote, "the host answers \"{}\"", answer);
   return answer.substr(there.size()) + "/bin/dstrain";

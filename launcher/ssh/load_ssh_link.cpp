@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include "launcher/command.h"
+#include "launcher/program_path.h"
 #include "launcher/ssh/ssh_link.h"
 #include "runtime/base/error.h"
 

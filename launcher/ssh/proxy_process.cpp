@@ -3,15 +3,16 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <filesystem>
 
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "launcher/fd_pair.h"
+#include "launcher/last_line.h"
 #include "launcher/process.h"
-#include "launcher/ssh/last_line.h"
+#include "launcher/program_path.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::launcher {
@@ -21,26 +22,21 @@ constexpr off_t words_bytes_max = 4096;
 
 }  // namespace
 
-ProxyProcess::ProxyProcess(const std::string& command)
+ProxyProcess::ProxyProcess(const std::vector<std::string>& words)
     : errors_(memfd_create("proxy", MFD_CLOEXEC)) {
-  std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    fail_errno(errno, "make a socket pair");
-  }
-  connection_ = UniqueFd(ends[0]);
-  const UniqueFd theirs(ends[1]);
+  SocketPair pair = make_socket_pair(SOCK_STREAM);
+  connection_ = std::move(pair.ours);
   ProcessSpec spec;
-  // A ProxyCommand is a line for a shell by its definition, written by the user in the user's file.
-  spec.program = std::filesystem::path("/bin") / "sh";
-  spec.argv = {"sh", "-c", command.starts_with("exec ") ? command : "exec " + command};
-  spec.stdin_fd = theirs.get();
-  spec.stdout_fd = theirs.get();
+  spec.program = program_path(words.front());
+  spec.argv = words;
+  spec.stdin_fd = pair.theirs.get();
+  spec.stdout_fd = pair.theirs.get();
   spec.stderr_fd = errors_.get();
   spec.new_session = true;
   spec.die_with_parent = true;
   sigemptyset(&spec.signal_mask);
   const Result<pid_t> pid = start_process(spec);
-  if (!pid.ok()) fail(ErrorCode::remote, "ProxyCommand \"{}\": {}", command, pid.error());
+  if (!pid.ok()) fail(ErrorCode::remote, "ProxyCommand {}: {}", words.front(), pid.error());
   pid_ = pid.value();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -12,8 +13,8 @@ namespace dstrain::launcher {
 /// terminal, so it cannot ask for anything.
 class ProxyProcess {
  public:
-  /// `command` is what the user's configuration says, for a shell as there. Throws Error{remote}.
-  explicit ProxyProcess(const std::string& command);
+  /// Program and arguments. Throws Error{remote}.
+  explicit ProxyProcess(const std::vector<std::string>& words);
   ProxyProcess(const ProxyProcess&) = delete;
   ProxyProcess& operator=(const ProxyProcess&) = delete;
   ProxyProcess(ProxyProcess&&) = delete;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "launcher/ssh/last_line.h"
+#include "launcher/last_line.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::launcher {

@@ -1,6 +1,5 @@
 #include "launcher/ssh/ssh_link.h"
 
-#include <array>
 #include <cerrno>
 #include <mutex>
 
@@ -8,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include "launcher/fd_pair.h"
 #include "launcher/shell_quote.h"
 #include "launcher/ssh/channel_pump.h"
 #include "launcher/ssh/connection.h"
@@ -54,12 +54,9 @@ std::string serve(Shared& shared) {
 class SshLink final : public AgentLink {
  public:
   explicit SshLink(const SshTarget& target) : shared_(std::make_shared<Shared>()) {
-    std::array<int, 2> ends{};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-      fail_errno(errno, "make a socket pair");
-    }
-    own_end_ = UniqueFd(ends[0]);
-    shared_->thread_end = UniqueFd(ends[1]);
+    SocketPair pair = make_socket_pair(SOCK_STREAM);
+    own_end_ = std::move(pair.ours);
+    shared_->thread_end = std::move(pair.theirs);
     shared_->target = target;
     if (!shared_->stop || !shared_->done) fail_errno(errno, "make an eventfd");
     start_thread([shared = shared_] {

@@ -1,28 +1,32 @@
 #include "launcher/ssh/ssh_route.h"
 
-#include <cctype>
-
 #include "launcher/host_name.h"
-#include "launcher/shell_quote.h"
 #include "launcher/ssh/configuration.h"
+#include "launcher/words.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::launcher {
 namespace {
 
-/// A command of the configuration with its %h, %p and %r; a jump host, of which libssh makes a
-/// command too, is asked for with the same configuration file.
-std::string expand_proxy(const SshRoute& route, const SshTarget& target, std::string command) {
-  constexpr std::string_view jump = "ssh ";
-  const bool is_jump = command.starts_with(jump) && command.find("-W '[%h]:%p'") != command.npos;
-  if (is_jump && !target.config_file.empty()) {
-    command.insert(jump.size(), "-F " + shell_quote(target.config_file) + " ");
+/// Whether something outside single quotes has a meaning for shells.
+bool needs_shell(std::string_view command) {
+  bool quoted = false;
+  for (const char c : command) {
+    if (c == '\'') {
+      quoted = !quoted;
+    } else if (!quoted && std::string_view("|&;<>()$`*?~#\n").find(c) != std::string_view::npos) {
+      return true;
+    }
   }
+  return false;
+}
+
+std::string expand(std::string_view word, const SshRoute& route, const SshTarget& target) {
   std::string out;
-  for (std::size_t at = 0; at < command.size(); ++at) {
-    const char kind = command[at] == '%' && at + 1 < command.size() ? command[++at] : '\0';
+  for (std::size_t at = 0; at < word.size(); ++at) {
+    const char kind = word[at] == '%' && at + 1 < word.size() ? word[++at] : '\0';
     if (kind == '\0') {
-      out += command[at];
+      out += word[at];
     } else if (kind == 'h' || kind == 'n') {
       out += kind == 'h' ? route.host : target.host;
     } else if (kind == 'p') {
@@ -32,22 +36,37 @@ std::string expand_proxy(const SshRoute& route, const SshTarget& target, std::st
     } else if (kind == '%') {
       out += '%';
     } else {
-      fail(ErrorCode::remote, "ProxyCommand \"{}\": %{} is not known here; {}", command, kind,
-           client_remedy);
+      fail(ErrorCode::remote, "ProxyCommand: %{} is not known here; {}", kind, client_remedy);
     }
   }
   return out;
 }
 
-/// These come from a file that a shell must not take for anything but words.
+/// The configuration's command as words, with its %h, %p and %r. libssh makes a command of a jump
+/// host too; ssh is asked for it with the same configuration file.
+std::vector<std::string> proxy_words(const SshRoute& route,
+                                     const SshTarget& target,
+                                     std::string_view command) {
+  if (needs_shell(command)) {
+    fail(ErrorCode::remote, "ProxyCommand \"{}\" asks for a shell, which is not run here; {}",
+         command, client_remedy);
+  }
+  const bool is_jump = command.starts_with("ssh ") && command.find("-W '[%h]:%p'") != command.npos;
+  Result<std::vector<std::string>> split = split_words(command);
+  if (!split.ok()) fail(ErrorCode::remote, "ProxyCommand \"{}\": {}", command, split.error());
+  std::vector<std::string> words = std::move(split.value());
+  if (words.size() > 1 && words.front() == "exec") words.erase(words.begin());
+  for (std::string& word : words) word = expand(word, route, target);
+  if (is_jump && !target.config_file.empty()) {
+    words.insert(words.begin() + 1, {"-F", target.config_file});
+  }
+  return words;
+}
+
+/// These become arguments of a proxy, which must not take them for options.
 void check_words(const SshRoute& route) {
-  const auto harmless = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-' ||
-           c == '@' || c == '+' || c == '\\';
-  };
-  bool good = is_host_name(route.host) && !route.user.starts_with('-');
-  for (const char c : route.user) good = good && harmless(c);
-  if (!good) fail(ErrorCode::remote, "\"{}@{}\" cannot be reached by ssh", route.user, route.host);
+  if (is_host_name(route.host) && !route.user.starts_with('-')) return;
+  fail(ErrorCode::remote, "\"{}@{}\" cannot be reached by ssh", route.user, route.host);
 }
 
 }  // namespace
@@ -76,7 +95,7 @@ SshRoute plan_route(const SshTarget& target) {
   set_option(session, SSH_OPTIONS_USER, route.user.c_str());
   check_words(route);
   const std::string proxy = option_text(session, SSH_OPTIONS_PROXYCOMMAND);
-  if (!proxy.empty()) route.proxy_command = expand_proxy(route, target, proxy);
+  if (!proxy.empty()) route.proxy = proxy_words(route, target, proxy);
   set_option(session, SSH_OPTIONS_PROXYCOMMAND, "none");  // we start it, not libssh
   return route;
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <libssh/callbacks.h>
 
@@ -16,8 +17,8 @@ struct SshRoute {
   std::string host;                                 ///< HostName, or the name itself
   int port = 22;
   std::string user;
-  std::string proxy_command;  ///< to reach it through; empty: directly
-  std::string ignored;        ///< options of the configuration that libssh does not know
+  std::vector<std::string> proxy;  ///< a command to reach it through; empty: directly
+  std::string ignored;             ///< options of the configuration that libssh does not know
 };
 
 /// Reads the configuration. Throws Error{remote} for one that cannot be read or used.
