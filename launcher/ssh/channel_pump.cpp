@@ -1,6 +1,5 @@
 #include "launcher/ssh/channel_pump.h"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -8,15 +7,15 @@
 #include <sys/socket.h>
 
 #include "launcher/frame_pipe.h"
-#include "launcher/process.h"
 #include "launcher/last_line.h"
+#include "launcher/process.h"
+#include "launcher/ssh/channel_io.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::launcher {
 namespace {
 
 constexpr std::size_t queued_bytes_max = 256U << 10;
-constexpr std::size_t chunk_bytes = 32U << 10;
 constexpr std::size_t error_bytes_max = 4096;
 constexpr int signal_base = 128;  // a shell's status for a command that a signal ended
 
@@ -52,7 +51,7 @@ bool ChannelPump::remote_may_send() const {
 
 /// Every call also takes in what has arrived on the connection.
 void ChannelPump::read_remote() {
-  std::array<char, chunk_bytes> buffer;
+  std::array<char, channel_chunk_bytes> buffer;
   while (remote_may_send() && !remote_ended_ && failure_.empty()) {
     const int got = ssh_channel_read_nonblocking(channel_, buffer.data(), buffer.size(), 0);
     if (got > 0) {
@@ -67,7 +66,7 @@ void ChannelPump::read_remote() {
 }
 
 void ChannelPump::read_errors() {
-  std::array<char, chunk_bytes> buffer;
+  std::array<char, channel_chunk_bytes> buffer;
   for (;;) {
     const int got = ssh_channel_read_nonblocking(channel_, buffer.data(), buffer.size(), 1);
     if (got <= 0) return;
@@ -76,19 +75,14 @@ void ChannelPump::read_errors() {
   }
 }
 
-/// What libssh has not sent yet must go first: it would queue all we have.
 bool ChannelPump::can_write_remote() const {
-  return !to_remote_.empty() && failure_.empty() && ssh_channel_window_size(channel_) > 0 &&
-         (ssh_get_poll_flags(session_) & SSH_WRITE_PENDING) == 0;
+  return !to_remote_.empty() && failure_.empty() && writable_bytes(session_, channel_) > 0;
 }
 
 void ChannelPump::write_remote() {
   while (can_write_remote()) {
-    const std::size_t room = std::min<std::size_t>(ssh_channel_window_size(channel_), chunk_bytes);
-    const std::size_t bytes = std::min(to_remote_.size(), room);
-    const int put =
-        ssh_channel_write(channel_, to_remote_.data(), static_cast<std::uint32_t>(bytes));
-    if (put == SSH_AGAIN || put == 0) return;
+    const int put = write_some(session_, channel_, to_remote_);
+    if (put == 0) return;
     if (put < 0) {
       to_remote_.clear();  // nobody reads it any more; the command's end tells why
       return;
@@ -102,7 +96,7 @@ void ChannelPump::write_remote() {
 }
 
 void ChannelPump::read_local() {
-  std::array<char, chunk_bytes> buffer;
+  std::array<char, channel_chunk_bytes> buffer;
   while (!local_ended_ && to_remote_.size() < queued_bytes_max) {
     const ssize_t got = recv(local_fd_, buffer.data(), buffer.size(), 0);
     if (got < 0 && errno == EINTR) continue;

@@ -1,15 +1,14 @@
 #include "launcher/ssh/remote_exchange.h"
 
-#include <algorithm>
 #include <array>
 
 #include "launcher/last_line.h"
+#include "launcher/ssh/channel_io.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::launcher {
 namespace {
 
-constexpr std::size_t chunk_bytes = 32U << 10;
 constexpr std::size_t answer_bytes_max = 1U << 20;
 constexpr const char* what = "the host to take our programs";
 
@@ -22,7 +21,7 @@ using UniqueChannel = UniqueHandle<ChannelTraits>;
 
 /// Reads what is there of a stream of the channel; false at its end.
 bool read_all(ssh_channel channel, std::string& into, bool is_stderr) {
-  std::array<char, chunk_bytes> buffer;
+  std::array<char, channel_chunk_bytes> buffer;
   for (;;) {
     const int got = ssh_channel_read_nonblocking(channel, buffer.data(), buffer.size(), is_stderr);
     if (got <= 0) return got == 0;
@@ -31,19 +30,6 @@ bool read_all(ssh_channel channel, std::string& into, bool is_stderr) {
       fail(ErrorCode::remote, "the host's shell prints without end");
     }
   }
-}
-
-std::size_t room(ssh_session session, ssh_channel channel) {
-  if ((ssh_get_poll_flags(session) & SSH_WRITE_PENDING) != 0) return 0;
-  return std::min<std::size_t>(ssh_channel_window_size(channel), chunk_bytes);
-}
-
-/// How much of `input` the channel took.
-std::size_t write_some(ssh_session session, ssh_channel channel, std::string_view input) {
-  const std::size_t bytes = std::min(input.size(), room(session, channel));
-  if (bytes == 0) return 0;
-  const int put = ssh_channel_write(channel, input.data(), static_cast<std::uint32_t>(bytes));
-  return put > 0 ? static_cast<std::size_t>(put) : 0;
 }
 
 }  // namespace
@@ -60,13 +46,13 @@ std::string exchange(const SshConnection& connection,
   Patience step = patience;
   for (;;) {
     read_all(channel.get(), errors, true);
-    const std::size_t put = write_some(session, channel.get(), input);
-    input.remove_prefix(put);
+    const int put = input.empty() ? 0 : write_some(session, channel.get(), input);
+    if (put > 0) input.remove_prefix(static_cast<std::size_t>(put));
     if (input.empty() && !end_sent) end_sent = ssh_channel_send_eof(channel.get()) == SSH_OK;
     if (put > 0) step = Patience{patience.stop_fd, patience.seconds};
     if (!read_all(channel.get(), output, false)) break;
     // A call above may have opened the window: then there is nothing to wait for.
-    const bool may_write = !input.empty() && room(session, channel.get()) > 0;
+    const bool may_write = !input.empty() && writable_bytes(session, channel.get()) > 0;
     if (!may_write) wait_for_session(session, step, what);
   }
   read_all(channel.get(), errors, true);
