@@ -1,18 +1,17 @@
 #include "launcher/selection.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 #include "launcher/host_name.h"
 #include "launcher/hostfile.h"
+#include "launcher/number_ranges.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::launcher {
 namespace {
 
 constexpr std::string_view grammar = "write NODE[:SLOT,SLOT...][@NODE...]";
-constexpr int slot_number_max = 1'000'000;
 
 using SlotsByHost = std::map<std::string, std::vector<int>, std::less<>>;
 
@@ -31,16 +30,6 @@ void split(std::string_view text, char separator, F each) {
     if (end == text.npos) return;
     text.remove_prefix(end + 1);
   }
-}
-
-int parse_slot(std::string_view text, std::string_view what) {
-  text = trim(text);
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value > slot_number_max) {
-    fail(ErrorCode::usage, "{}: \"{}\" is not a slot number; {}", what, text, grammar);
-  }
-  return value;
 }
 
 bool has_host(const std::vector<HostSlots>& pool, std::string_view host) {
@@ -89,17 +78,18 @@ void check_slots(const HostSlots& host, const std::vector<int>& named, std::stri
 }  // namespace
 
 std::vector<int> parse_slot_list(std::string_view list, std::string_view what) {
+  const Result<std::vector<NumberRange>> ranges = parse_number_ranges(list);
+  if (!ranges.ok()) {
+    fail(ErrorCode::usage, "{}: \"{}\" is not a slot number; {}", what, ranges.error(), grammar);
+  }
   std::vector<int> slots;
-  split(list, ',', [&](std::string_view part) {
-    const std::size_t dash = part.find('-', 1);
-    const int first = parse_slot(part.substr(0, dash), what);
-    const int last = dash == part.npos ? first : parse_slot(part.substr(dash + 1), what);
-    if (last < first || last - first >= slots_max) {
-      fail(ErrorCode::usage, "{}: \"{}\" is not a range of at most {} slots", what, part,
+  for (const auto& [first, last] : ranges.value()) {
+    if (last < first || last - std::int64_t{first} >= slots_max) {
+      fail(ErrorCode::usage, "{}: \"{}-{}\" is not a range of at most {} slots", what, first, last,
            slots_max);
     }
     for (int slot = first; slot <= last; ++slot) slots.push_back(slot);
-  });
+  }
   std::sort(slots.begin(), slots.end());
   slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
   return slots;
