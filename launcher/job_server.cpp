@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/socket.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -19,11 +20,9 @@ constexpr std::size_t clients_max = 32;
 constexpr std::size_t request_bytes_max = 64;
 constexpr int accepted_at_once = 8;
 
-bool is_own_user(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-         (peer.uid == geteuid() || peer.uid == 0);
+bool may_ask(int socket) {
+  const std::optional<uid_t> user = peer_user(socket);
+  return user == geteuid() || user == uid_t{0};
 }
 
 std::string as_line(const Json& json) {
@@ -74,7 +73,7 @@ void JobServer::accept_clients() {
       if (errno == EMFILE || errno == ENFILE) listener_.reset();
       return;
     }
-    if (!is_own_user(socket.get())) continue;
+    if (!may_ask(socket.get())) continue;
     if (clients_.size() >= clients_max) make_room();
     if (clients_.size() >= clients_max) continue;
     clients_.emplace_back().socket = std::move(socket);

@@ -166,6 +166,13 @@ Result<std::string> local_address_towards(const Endpoint& endpoint) {
   return Failure{fmt::format("no route to {}: {}", endpoint.host, text_of(error))};
 }
 
+std::optional<uid_t> peer_user(int socket) {
+  ucred peer{};
+  socklen_t length = sizeof(peer);
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return std::nullopt;
+  return peer.uid;
+}
+
 bool wait_until_ready(int socket, short events, Deadline deadline) {
   pollfd entry{socket, events, 0};
   while (true) {

@@ -1,8 +1,11 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+
+#include <sys/types.h>
 
 #include "runtime/base/deadline.h"
 #include "runtime/base/result.h"
@@ -34,6 +37,9 @@ Result<std::string> local_address_towards(const Endpoint& endpoint);
 
 /// A non-blocking, connected socket without Nagle's delay: one try over all addresses of the host.
 Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline deadline);
+
+/// The user whose process is at the other end of a Unix socket; none when that cannot be told.
+std::optional<uid_t> peer_user(int socket);
 
 /// Waits for `events` of poll(2); false when the deadline passes first. Goes on after signals. True
 /// too when poll fails: the next call on the socket says what it is.

@@ -54,13 +54,6 @@ UniqueFd unix_socket() {
   return socket;
 }
 
-bool is_own_user(int socket) {
-  ucred peer{};
-  socklen_t length = sizeof(peer);
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
-         peer.uid == ::geteuid();
-}
-
 bool send_file(int socket, int file) {
   std::uint8_t payload = 1;
   iovec part{&payload, 1};
@@ -117,7 +110,8 @@ UniqueFd receive_file(int socket, int rank, Deadline deadline) {
 /// The rank that asks over `socket`; nothing when it has no right to.
 std::optional<std::int32_t> asking_rank(int socket, const Digest& secret, Deadline deadline) {
   Request request;
-  if (!is_own_user(socket) || receive_all(socket, bytes_of(request), deadline) != Transfer::done ||
+  if (peer_user(socket) != ::geteuid() ||
+      receive_all(socket, bytes_of(request), deadline) != Transfer::done ||
       !equal_in_constant_time(request.secret, secret)) {
     return std::nullopt;
   }
@@ -153,7 +147,7 @@ UniqueFd connect_to_offer(const SegmentTicket& ticket, int rank, Deadline deadli
          "one machine and in one network namespace",
          rank, std::generic_category().message(error));
   }
-  if (!is_own_user(socket.get())) {
+  if (peer_user(socket.get()) != ::geteuid()) {
     fail(ErrorCode::comm,
          "rank {} and rank 0 run as different users and cannot share memory: start all ranks as "
          "one user",
