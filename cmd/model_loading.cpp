@@ -17,11 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_checkpoint(const fs::path& directory) {
-  std::error_code ignored;
-  return fs::exists(directory / checkpoint::manifest_name, ignored);
-}
-
 /// One of the files must be there. A training run's output directory that lacks them may have
 /// checkpoints, of which one can be given.
 void require_any(const fs::path& directory, std::initializer_list<std::string_view> files) {
@@ -43,7 +38,7 @@ void require_any(const fs::path& directory, std::initializer_list<std::string_vi
 
 model::Gpt2Config stored_config(const std::string& directory) {
   require_any(directory, {"config.json"});
-  if (!is_checkpoint(directory)) return model::load_gpt2_config(directory);
+  if (!checkpoint::has_manifest(directory)) return model::load_gpt2_config(directory);
   const std::string text = checkpoint::Checkpoint(directory).read_text("config.json");
   return model::parse_gpt2_config(text, (fs::path(directory) / "config.json").string());
 }
@@ -72,7 +67,7 @@ model::Gpt2Config model_config(const config::ModelSettings& settings) {
 
 StoredWeights open_weights(const std::string& directory,
                            std::span<const model::ParameterSpec> parameters) {
-  if (is_checkpoint(directory)) {
+  if (checkpoint::has_manifest(directory)) {
     return open_as<checkpoint::CheckpointWeights>(directory, parameters);
   }
   require_any(directory, {"model.safetensors", model::hf_index_file});

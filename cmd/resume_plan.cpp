@@ -17,19 +17,12 @@ std::vector<checkpoint::Found> list(const fs::path& directory) {
   return checkpoint::list_checkpoints(directory);
 }
 
-/// A checkpoint, rather than a directory that holds some.
-bool is_checkpoint(const fs::path& path) {
-  std::error_code ignored;
-  return checkpoint::step_of(path.filename().string()) ||
-         fs::exists(path / checkpoint::manifest_name, ignored);
-}
-
 /// Checkpoints in the output directory that this run does not go on from, or that are later than
 /// the one that it does, would be taken for its own.
 void check_output(const TrainSetup& setup, const engine::ResumePlan& plan, std::int64_t step) {
   const fs::path output = setup.settings.output.directory;
   std::error_code ignored;
-  if (fs::exists(output / checkpoint::manifest_name, ignored)) {
+  if (checkpoint::has_manifest(output)) {
     fail(ErrorCode::usage, "--output_dir {}: is a checkpoint; choose another directory",
          output.string());
   }
@@ -53,7 +46,7 @@ engine::ResumePlan plan_resume(const config::TrainSettings& settings) {
   const Files files = settings.checkpoint.node_local ? Files::own : Files::all;
   fs::path directory = from == "latest" ? settings.output.directory : from;
   if (!directory.has_filename()) directory = directory.parent_path();  // "checkpoint-3/"
-  if (from != "latest" && is_checkpoint(directory)) {
+  if (from != "latest" && checkpoint::is_checkpoint(directory)) {
     return {directory.parent_path(), {directory.filename().string()}, false, files};
   }
   engine::ResumePlan plan{directory, {}, true, files};

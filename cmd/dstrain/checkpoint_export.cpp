@@ -53,7 +53,7 @@ model::HfExportOptions options_of(const Request& request) {
 
 /// The checkpoint that DIR means.
 fs::path chosen(const fs::path& source) {
-  if (fs::exists(source / checkpoint::manifest_name)) return source;
+  if (checkpoint::has_manifest(source)) return source;
   for (const checkpoint::Found& found : checkpoint::list_checkpoints(source)) {
     const std::vector<std::string> damage = checkpoint::verify(found.path);
     if (damage.empty()) return found.path;

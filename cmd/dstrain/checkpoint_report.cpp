@@ -64,8 +64,7 @@ CheckpointRequest parse_checkpoint_request(std::span<const std::string> argument
 
 std::vector<Examined> examine(const fs::path& directory, checkpoint::Depth depth) {
   const fs::path plain = directory.has_filename() ? directory : directory.parent_path();
-  if (checkpoint::step_of(plain.filename().string()) ||
-      fs::exists(plain / checkpoint::manifest_name)) {
+  if (checkpoint::is_checkpoint(plain)) {
     if (!fs::is_directory(plain)) fail(ErrorCode::input, "{}: no such directory", plain.string());
     return {examine_one(plain, depth)};
   }

@@ -34,6 +34,15 @@ std::optional<std::int64_t> step_of(std::string_view name) {
   return step >= 0 ? std::optional(step) : std::nullopt;
 }
 
+bool has_manifest(const fs::path& directory) {
+  std::error_code ignored;
+  return fs::exists(directory / manifest_name, ignored);
+}
+
+bool is_checkpoint(const fs::path& path) {
+  return step_of(path.filename().string()) || has_manifest(path);
+}
+
 std::vector<Found> list_checkpoints(const fs::path& output) {
   std::error_code error;
   std::vector<Found> found;

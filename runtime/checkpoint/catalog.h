@@ -21,6 +21,12 @@ std::string directory_name(std::int64_t step);
 /// 12 of "checkpoint-12"; nothing for any other name ("checkpoint-012").
 std::optional<std::int64_t> step_of(std::string_view name);
 
+bool has_manifest(const std::filesystem::path& directory);
+
+/// Whether a path means a checkpoint, rather than a directory that holds some: by its name, or by
+/// the manifest in it.
+bool is_checkpoint(const std::filesystem::path& path);
+
 /// All of them, the newest first. Temporary directories do not count. Throws Error{input} when
 /// `output` is no directory.
 std::vector<Found> list_checkpoints(const std::filesystem::path& output);
