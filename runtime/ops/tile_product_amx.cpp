@@ -176,8 +176,8 @@ DSTRAIN_AMX void scale_columns(const TileProduct& t) {
 /// A product of one block: no size over 64.
 void multiply_block(const TileProduct& t, bool add) {
   Packed packed;
-  if (t.a_packed == nullptr) amx_pack_left({t.a, t.a_row, t.a_column, t.m, t.k}, packed.a);
-  if (t.b_packed == nullptr) amx_pack_right({t.b, t.b_row, 1, t.k, t.n}, packed.b);
+  if (t.a_packed == nullptr) pack_left({t.a, t.a_row, t.a_column, t.m, t.k}, packed.a);
+  if (t.b_packed == nullptr) pack_right({t.b, t.b_row, 1, t.k, t.n}, packed.b);
   const std::uint32_t* const a = t.a_packed != nullptr ? t.a_packed : packed.a;
   const std::uint32_t* const b = t.b_packed != nullptr ? t.b_packed : packed.b;
   for (std::int64_t i = 0; i < t.m; i += 2 * edge) {
@@ -192,6 +192,17 @@ void multiply_block(const TileProduct& t, bool add) {
       if (!two_rows && !two_columns) multiply<1, 1>(group);
     }
   }
+}
+
+DSTRAIN_AMX void set_tiles_up() {
+  // In static memory: g++ 12 believes that the instruction reads eight bytes, and drops the stores
+  // of the others to a local.
+  static constexpr TileConfiguration configuration;
+  _tile_loadconfig(&configuration);
+}
+
+DSTRAIN_AMX void release_tiles() {
+  _tile_release();
 }
 
 /// The kernel lets a process use the tiles only after it has asked. Not under the sanitizers, whose
@@ -211,7 +222,7 @@ bool has_amx_products() {
   return has;
 }
 
-void amx_pack_left(const TileOperand& a, std::uint32_t* packed) {
+void pack_left(const TileOperand& a, std::uint32_t* packed) {
   if (a.column == 1) {
     pack_rows(a.values, a.row, a.rows, a.columns, packed);
   } else {
@@ -219,25 +230,21 @@ void amx_pack_left(const TileOperand& a, std::uint32_t* packed) {
   }
 }
 
-void amx_pack_right(const TileOperand& b, std::uint32_t* packed) {
+void pack_right(const TileOperand& b, std::uint32_t* packed) {
   pack_columns(b.values, b.row, b.rows, b.columns, packed);
 }
 
-DSTRAIN_AMX void begin_amx_products() {
-  if (depth++ > 0) return;
-  // In static memory: g++ 12 believes that the instruction reads eight bytes, and drops the stores
-  // of the others to a local.
-  static constexpr TileConfiguration configuration;
-  _tile_loadconfig(&configuration);
+TileProductScope::TileProductScope() {
+  if (has_amx_products() && depth++ == 0) set_tiles_up();
 }
 
-DSTRAIN_AMX void end_amx_products() {
-  if (--depth == 0) _tile_release();
+TileProductScope::~TileProductScope() {
+  if (has_amx_products() && --depth == 0) release_tiles();
 }
 
 void amx_product(const TileProduct& tile, Into into) {
   if (into == Into::scale_add) scale_columns(tile);
-  begin_amx_products();
+  const TileProductScope scope;
   for (std::int64_t k = 0; k < tile.k; k += block) {
     for (std::int64_t j = 0; j < tile.n; j += block) {
       for (std::int64_t i = 0; i < tile.m; i += block) {
@@ -252,7 +259,6 @@ void amx_product(const TileProduct& tile, Into into) {
       }
     }
   }
-  end_amx_products();
 }
 
 }  // namespace dstrain::ops

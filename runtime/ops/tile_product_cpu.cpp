@@ -113,26 +113,6 @@ bool fits_amx(const TileProduct& t) {
 
 }  // namespace
 
-TileProductScope::TileProductScope() {
-  if (has_amx_products()) begin_amx_products();
-}
-
-TileProductScope::~TileProductScope() {
-  if (has_amx_products()) end_amx_products();
-}
-
-bool reads_packed_tiles() {
-  return has_amx_products();
-}
-
-void pack_left(const TileOperand& a, std::uint32_t* packed) {
-  amx_pack_left(a, packed);
-}
-
-void pack_right(const TileOperand& b, std::uint32_t* packed) {
-  amx_pack_right(b, packed);
-}
-
 void multiply_tile(const TileProduct& tile, Into into) {
   if (tile.rounds && fits_amx(tile)) {
     amx_product(tile, into);

@@ -77,7 +77,7 @@ TEST_CASE("Tile product: may round to bf16 where that is faster", "[ops][tile_pr
 }
 
 TEST_CASE("Tile product: operands that were packed before give the same", "[ops][tile_product]") {
-  if (!ops::reads_packed_tiles()) return;
+  if (!ops::has_amx_products()) return;
   const std::int64_t columns = GENERATE(16, 48, 64);
   const std::int64_t row = GENERATE(0, 16, 48);
   const std::int64_t from = GENERATE(0, 32);
