@@ -56,19 +56,16 @@ TEST_CASE("CopyPrograms: checksums are those of cksum", "[net][ssh]") {
 }
 
 TEST_CASE("CopyPrograms: placed once and run from there", "[net][ssh]") {
-  need_sshd();
   SshServer::Settings settings;
   settings.shell = GENERATE("/bin/bash", "/bin/dash", "/usr/bin/zsh");
   if (!fs::exists(settings.shell)) skip("there is no " + settings.shell);
-  const SshServer server(settings);
-  const SshUser user;
-  user.befriend(server, "node");
-  std::ofstream(server.home() / ".bashrc") << "echo noise; echo more noise >&2\n";
-  std::ofstream(server.home() / ".zshenv") << "echo noise\n";
+  const KnownNode node(settings);
+  std::ofstream(node.server.home() / ".bashrc") << "echo noise; echo more noise >&2\n";
+  std::ofstream(node.server.home() / ".zshenv") << "echo noise\n";
   const TempDir folder;
   const BinaryBundle bundle = make_bundle(folder.path(), "first");
   REQUIRE(bundle.files.size() == 3);
-  const fs::path home = ::geteuid() == 0 ? server.home() : fs::path(user.home());
+  const fs::path home = ::geteuid() == 0 ? node.server.home() : fs::path(node.user.home());
   const fs::path place = home / ".cache/dstrain" / bundle.name / "bin";
   const LinkEnd first = run_bundle(bundle);
   CHECK(first.reason == "");
@@ -89,12 +86,8 @@ TEST_CASE("CopyPrograms: placed once and run from there", "[net][ssh]") {
   CHECK(places == 2);
 }
 
-TEST_CASE("CopyPrograms: many at once give one place", "[net][ssh]") {
-  need_sshd();
+TEST_CASE_METHOD(KnownNode, "CopyPrograms: many at once give one place", "[net][ssh]") {
   if (::geteuid() != 0) skip("only root may make hosts with homes of their own");
-  const SshServer server({});
-  const SshUser user;
-  user.befriend(server, "node");
   const TempDir folder;
   launcher::SshTarget node = target("node", "");
   node.programs = std::make_shared<const BinaryBundle>(make_bundle(folder.path(), "here"));
@@ -109,12 +102,8 @@ TEST_CASE("CopyPrograms: many at once give one place", "[net][ssh]") {
   CHECK(std::distance(fs::begin(places), fs::end(places)) == 1);
 }
 
-TEST_CASE("CopyPrograms: no room for them is told", "[net][ssh]") {
-  need_sshd();
+TEST_CASE_METHOD(KnownNode, "CopyPrograms: no room for them is told", "[net][ssh]") {
   if (::geteuid() != 0) skip("only root may make hosts with homes of their own");
-  const SshServer server({});
-  const SshUser user;
-  user.befriend(server, "node");
   const TempDir folder;
   const BinaryBundle bundle = make_bundle(folder.path(), "here");
   SECTION("a cache that is no directory") {

@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "tests/net/ssh_server.h"
 #include "tests/support/skip.h"
 
 namespace dstrain::test {
@@ -17,6 +16,10 @@ using launcher::SshTarget;
 
 void need_sshd() {
   if (const auto reason = SshServer::refusal()) skip(*reason);
+}
+
+KnownNode::KnownNode(const SshServer::Settings& settings) : server((need_sshd(), settings)) {
+  user.befriend(server, "node");
 }
 
 LinkEnd finish(AgentLink& link, std::string_view input) {

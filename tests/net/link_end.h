@@ -3,11 +3,20 @@
 #include <string_view>
 
 #include "launcher/ssh/ssh_link.h"
+#include "tests/net/ssh_server.h"
 
 namespace dstrain::test {
 
 /// Skips the test where there is no sshd.
 void need_sshd();
+
+/// A server that the user reaches as "node" and that lets the user in. Skips where there is no
+/// sshd.
+struct KnownNode {
+  explicit KnownNode(const SshServer::Settings& settings = {});
+  SshServer server;
+  SshUser user;
+};
 
 /// What came through a link until its end, and why it ended.
 struct LinkEnd {

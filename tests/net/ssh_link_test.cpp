@@ -20,11 +20,9 @@ using launcher::AgentLink;
 
 namespace fs = std::filesystem;
 
-TEST_CASE("SshLink: bytes come through both ways and none is lost", "[net][ssh]") {
-  need_sshd();
-  const SshServer server({});
-  const SshUser user;
-  user.befriend(server, "node");
+TEST_CASE_METHOD(KnownNode,
+                 "SshLink: bytes come through both ways and none is lost",
+                 "[net][ssh]") {
   std::string bytes;
   for (int i = 0; i < 8'000'000; ++i) bytes += static_cast<char>(i * 7 + i / 251);
   const LinkEnd ended = run(target("node", "cat"), bytes);
@@ -32,11 +30,7 @@ TEST_CASE("SshLink: bytes come through both ways and none is lost", "[net][ssh]"
   CHECK(ended.reason == "");
 }
 
-TEST_CASE("SshLink: how the remote command ended is told", "[net][ssh]") {
-  need_sshd();
-  const SshServer server({});
-  const SshUser user;
-  user.befriend(server, "node");
+TEST_CASE_METHOD(KnownNode, "SshLink: how the remote command ended is told", "[net][ssh]") {
   CHECK(run(target("node", "echo bad luck >&2; exit 3")).reason ==
         "the remote command ended with status 3: bad luck");
   CHECK_THAT(run(target("node", "/no/such/dstrain agent")).reason,
@@ -44,11 +38,7 @@ TEST_CASE("SshLink: how the remote command ended is told", "[net][ssh]") {
   CHECK_THAT(run(target("node", "kill -9 $$")).reason, Contains("killed by SIGKILL"));
 }
 
-TEST_CASE("SshLink: a server that is lost in the middle", "[net][ssh]") {
-  need_sshd();
-  const SshServer server({});
-  const SshUser user;
-  user.befriend(server, "node");
+TEST_CASE_METHOD(KnownNode, "SshLink: a server that is lost in the middle", "[net][ssh]") {
   const auto link = launcher::connect_ssh_agent(target("node", "echo up; exec cat"));
   std::array<char, 3> buffer{};
   REQUIRE(recv(link->read_fd(), buffer.data(), buffer.size(), MSG_WAITALL) == 3);
@@ -56,11 +46,7 @@ TEST_CASE("SshLink: a server that is lost in the middle", "[net][ssh]") {
   CHECK_THAT(finish(*link).reason, Contains("the connection was lost"));
 }
 
-TEST_CASE("SshLink: the remote command ends with the link", "[net][ssh]") {
-  need_sshd();
-  const SshServer server({});
-  const SshUser user;
-  user.befriend(server, "node");
+TEST_CASE_METHOD(KnownNode, "SshLink: the remote command ends with the link", "[net][ssh]") {
   const std::string command = GENERATE("exec cat", "exec yes");
   CAPTURE(command);
   const fs::path held = server.home() / "held";  // by every process of the command

@@ -17,11 +17,7 @@ using launcher::SshTarget;
 
 namespace fs = std::filesystem;
 
-TEST_CASE("SshLink: keys come from files and from the SSH agent", "[net][ssh]") {
-  need_sshd();
-  const SshServer server({});
-  const SshUser user;
-  user.befriend(server, "node");
+TEST_CASE_METHOD(KnownNode, "SshLink: keys come from files and from the SSH agent", "[net][ssh]") {
   const TempDir folder;
   fs::rename(user.key(), folder.path() / "elsewhere");
   CHECK_THAT(run(target("node", "echo in")).reason, Contains("does not let " + server.user()));
@@ -42,11 +38,9 @@ TEST_CASE("SshLink: keys come from files and from the SSH agent", "[net][ssh]") 
   CHECK(run(target("node", "echo in")).output == "in\n");
 }
 
-TEST_CASE("SshLink: a key that needs a passphrase is not asked for one", "[net][ssh]") {
-  need_sshd();
-  const SshServer server({});
-  const SshUser user;
-  user.befriend(server, "node");
+TEST_CASE_METHOD(KnownNode,
+                 "SshLink: a key that needs a passphrase is not asked for one",
+                 "[net][ssh]") {
   const std::string format = GENERATE("RFC4716", "PEM");
   fs::remove(user.key());
   run_program({find_program("ssh-keygen"), "-q", "-t", "rsa", "-b", "2048", "-m", format, "-N",
@@ -56,11 +50,7 @@ TEST_CASE("SshLink: a key that needs a passphrase is not asked for one", "[net][
   CHECK_THAT(run(target("node", "echo in")).reason, Contains("id_rsa (it has a passphrase"));
 }
 
-TEST_CASE("SshLink: an SSH agent that never answers holds nobody", "[net][ssh]") {
-  need_sshd();
-  const SshServer server({});
-  const SshUser user;
-  user.befriend(server, "node");
+TEST_CASE_METHOD(KnownNode, "SshLink: an SSH agent that never answers holds nobody", "[net][ssh]") {
   const TempDir folder;
   const std::string path = folder.path() / "agent";
   RankProcess agent({{find_program("ssh-agent"), "-D", "-a", path}, {}});
@@ -72,11 +62,9 @@ TEST_CASE("SshLink: an SSH agent that never answers holds nobody", "[net][ssh]")
   CHECK_THAT(run(stuck).reason, Contains("no answer within 1 s while waiting for the host to let"));
 }
 
-TEST_CASE("SshLink: an unknown key is shown and accepted only when told to", "[net][ssh]") {
-  need_sshd();
-  const SshServer server({});
-  const SshUser user;
-  user.befriend(server, "node");
+TEST_CASE_METHOD(KnownNode,
+                 "SshLink: an unknown key is shown and accepted only when told to",
+                 "[net][ssh]") {
   user.configure("StrictHostKeyChecking no\n");  // no way around ours
   fs::remove(user.known_hosts());
   if (GENERATE(true, false)) std::ofstream(user.known_hosts()) << "other ssh-ed25519 AAAA";
@@ -91,11 +79,9 @@ TEST_CASE("SshLink: an unknown key is shown and accepted only when told to", "[n
   CHECK(run(node).output == "in\n");
 }
 
-TEST_CASE("SshLink: a changed key is fatal whatever was asked for", "[net][ssh]") {
-  need_sshd();
-  SshServer server({});
-  const SshUser user;
-  user.befriend(server, "node");
+TEST_CASE_METHOD(KnownNode,
+                 "SshLink: a changed key is fatal whatever was asked for",
+                 "[net][ssh]") {
   if (GENERATE(true, false))
     run_program({find_program("ssh-keygen"), "-q", "-H", "-f", user.known_hosts()});
   const std::string before = server.fingerprint();
@@ -109,11 +95,7 @@ TEST_CASE("SshLink: a changed key is fatal whatever was asked for", "[net][ssh]"
                                  Contains(user.known_hosts().string() + ":1"));
 }
 
-TEST_CASE("SshLink: a key that the host does not know", "[net][ssh]") {
-  need_sshd();
-  const SshServer server({});
-  const SshUser user;
-  user.befriend(server, "node");
+TEST_CASE_METHOD(KnownNode, "SshLink: a key that the host does not know", "[net][ssh]") {
   std::ofstream(server.home() / ".ssh/authorized_keys", std::ios::trunc);
   CHECK_THAT(run(target("node", "cat")).reason, Contains("tried " + user.key().string()) &&
                                                     Contains("it takes publickey") &&
@@ -127,11 +109,9 @@ TEST_CASE("SshLink: a key that the host does not know", "[net][ssh]") {
              Contains("passes over CertificateFile") && Contains("--ssh_command"));
 }
 
-TEST_CASE("SshLink: the configuration file and the port may be given", "[net][ssh]") {
-  need_sshd();
-  const SshServer server({});
-  const SshUser user;
-  user.befriend(server, "node");
+TEST_CASE_METHOD(KnownNode,
+                 "SshLink: the configuration file and the port may be given",
+                 "[net][ssh]") {
   const TempDir folder;
   const std::string other = folder.path() / "100% mine";
   std::ofstream(other) << "Host other\n  HostName 127.0.0.1\n  Port 1\n  User " << server.user()
@@ -167,6 +147,32 @@ TEST_CASE("SshLink: through a jump host", "[net][ssh]") {
   CHECK_THAT(ended.output, Contains(fmt::format("127.0.0.1 {}", server.port())));
   std::ofstream(gate.home() / ".ssh/authorized_keys", std::ios::trunc);
   CHECK_THAT(run(node).reason, Contains("ProxyJump says") && Contains("Permission denied"));
+}
+
+TEST_CASE_METHOD(KnownNode, "SshLink: through a command, which no shell reads", "[net][ssh]") {
+  if (find_program("ssh").empty()) skip("there is no ssh (Debian: openssh-client)");
+  const SshServer gate({});
+  user.befriend(gate, "gate");
+  const std::string ssh = fmt::format("ssh -F '{}' ", (user.ssh() / "config").string());
+  const auto proxy = [&](const std::string& command) {
+    user.configure("Host node\n  ProxyCommand " + command + "\n");
+    return run(target("node", "echo in"));
+  };
+  SECTION("words and quotes") {
+    CHECK(proxy("exec " + ssh + "-W \"%h\":%p gate").output == "in\n");
+  }
+  SECTION("what is for a shell is refused with the remedy") {
+    const std::string asks = GENERATE("2>/dev/null", "| cat", "\"$HOME\"", "`true`", "& true");
+    CHECK_THAT(proxy(ssh + "-W %h:%p gate " + asks).reason,
+               Contains("asks for a shell") && Contains("--ssh_command ssh"));
+  }
+  SECTION("a program that is not there") {
+    CHECK_THAT(proxy("no-such-proxy %h %p").reason,
+               Contains("no-such-proxy was not found on PATH"));
+  }
+  SECTION("a quote that is not closed") {
+    CHECK_THAT(proxy("nc \"%h %p").reason, Contains("a quote is not closed"));
+  }
 }
 
 TEST_CASE("SshLink: an address of IPv6", "[net][ssh]") {
