@@ -12,9 +12,16 @@ namespace {
 /// How long to wait for the answer about a rank that may have arrived, once the time is over.
 constexpr double last_look_seconds = 0.2;
 
-bool arrives(Store& store, int rank, double seconds) {
+/// Set by the rank that arrives last: one question a rank, however many there are.
+constexpr const char* all_arrived = "arrived";
+
+std::string key_of(int rank) {
+  return fmt::format("arrived/{}", rank);
+}
+
+bool appears(Store& store, const std::string& key, double seconds) {
   try {
-    store.get(fmt::format("arrived/{}", rank), seconds);
+    store.get(key, seconds);
     return true;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::timeout) throw;
@@ -26,7 +33,7 @@ bool arrives(Store& store, int rank, double seconds) {
 /// known of `rank`, and it counts as missing.
 bool has_arrived(Store& store, int rank) {
   try {
-    return arrives(store, rank, last_look_seconds);
+    return appears(store, key_of(rank), last_look_seconds);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::comm) throw;
     return false;
@@ -37,15 +44,15 @@ bool has_arrived(Store& store, int rank) {
 
 void wait_for_all(Store& store, const Rendezvous& rendezvous) {
   const Deadline deadline = Deadline::after(rendezvous.timeout_seconds);
-  if (store.add(fmt::format("arrived/{}", rendezvous.rank), 1) != 1) {
+  if (store.add(key_of(rendezvous.rank), 1) != 1) {
     fail(ErrorCode::comm, "two processes say that they are rank {} at {}: give each its own RANK",
          rendezvous.rank, rendezvous.place);
   }
+  if (store.add("arrivals", 1) == rendezvous.world_size) store.set(all_arrived, "");
+  if (appears(store, all_arrived, deadline.remaining_seconds())) return;
   std::vector<int> missing;
   for (int rank = 0; rank < rendezvous.world_size; ++rank) {
-    const bool here = missing.empty() ? arrives(store, rank, deadline.remaining_seconds())
-                                      : has_arrived(store, rank);
-    if (!here) missing.push_back(rank);
+    if (!has_arrived(store, rank)) missing.push_back(rank);
   }
   if (missing.empty()) return;
   fail(ErrorCode::timeout, "rendezvous timed out after {:g} s at {}: waiting for {}",
