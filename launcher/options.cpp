@@ -31,7 +31,7 @@ struct RawValues {
   bool quiet = false;
 };
 
-/// A known option whose feature does not exist yet: typed, it is refused.
+/// A known option whose feature is not supported: typed, it is refused.
 struct Missing {
   const char* name;
   bool takes_value;
@@ -162,7 +162,7 @@ void Parser::add_job() {
 
 void Parser::add_missing(const Missing& missing) {
   const auto refuse = [&missing](const auto&) {
-    fail(ErrorCode::usage, "{}: {} is not supported yet; leave the option out", missing.name,
+    fail(ErrorCode::usage, "{}: {} is not supported; leave the option out", missing.name,
          missing.feature);
   };
   if (missing.takes_value) {
@@ -240,11 +240,11 @@ void check_launcher_and_device(const LaunchOptions& options) {
   check_choice("--device", options.device.value_or("auto"), devices);
   if (options.launcher != "auto" && options.launcher != "local" && options.launcher != "ssh") {
     fail(ErrorCode::usage,
-         "--launcher {}: not supported yet; ssh runs on all hosts, local on this machine",
+         "--launcher {}: not supported; ssh runs on all hosts, local on this machine",
          options.launcher);
   }
   if (options.device == "cuda") {
-    fail(ErrorCode::usage, "--device cuda: not supported yet; cpu and auto are");
+    fail(ErrorCode::usage, "--device cuda: not supported; cpu and auto are");
   }
 }
 
