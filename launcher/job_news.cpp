@@ -24,7 +24,8 @@ void JobNews::refused(HostAgent& agent, WireReader in) {
   const int rank = agent.check_rank(in.i32());
   const std::string_view reason = in.string();
   if (!to_.report.has_cause()) {
-    to_.report.set_cause(fmt::format("cannot start rank {} on {}: {}", rank, agent.name(), reason));
+    to_.report.set_causes(
+        {fmt::format("cannot start rank {} on {}: {}", rank, agent.name(), reason)});
   }
   to_.agents.obey(to_.supervisor.launch_failed(to_.clock.now_seconds()));
 }
@@ -92,7 +93,7 @@ void JobNews::child_ended(pid_t pid, int wait_status) {
 void JobNews::host_lost(HostAgent& agent, const std::string& reason) {
   const double now = to_.clock.now_seconds();
   if (agent.pids.empty() && !to_.report.has_cause()) {
-    to_.report.set_cause(fmt::format("host {}: {}", agent.name(), reason));
+    to_.report.set_causes({fmt::format("host {}: {}", agent.name(), reason)});
     to_.agents.obey(to_.supervisor.launch_failed(now));
   }
   const bool lost_before = to_.supervisor.lost_a_host();

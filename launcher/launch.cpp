@@ -109,7 +109,7 @@ void Launch::advance_meeting() {
     case Meeting::Progress::waiting:
       return;
     case Meeting::Progress::failed:
-      report_.set_cause(meeting_->failures());
+      report_.set_causes(meeting_->failures());
       supervisor_.launch_failed(clock_.now_seconds());
       given_up_ = true;
       return;

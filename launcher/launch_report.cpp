@@ -53,7 +53,7 @@ void LaunchReport::host_lost(const HostAgent& agent, const std::string& reason) 
 }
 
 void LaunchReport::host_ended_job(const HostAgent& agent, const std::string& reason) {
-  set_cause(describe_loss(agent, reason));
+  set_causes({describe_loss(agent, reason)});
   console_.say("info", fmt::format("lost {}; stopping the other ranks", agent.name()));
 }
 
@@ -73,7 +73,8 @@ void LaunchReport::finish(const Supervisor& supervisor, const JobDesk& desk) {
   for (const auto& agent : agents_) {
     for (const RankSpec& rank : agent->task().spec.ranks) console_.ranks().finish(rank.rank);
   }
-  if (has_cause()) return console_.say("error", cause_);
+  for (const std::string& cause : causes_) console_.say("error", cause);
+  if (has_cause()) return;
   if (const auto& failure = supervisor.first_failure()) say_failure(*failure, desk);
 }
 

@@ -31,9 +31,10 @@ class LaunchReport {
   /// Its loss stops the other ranks, and is why the job fails.
   void host_ended_job(const HostAgent& agent, const std::string& reason);
 
-  /// Why the job fails, when no rank is the cause; what was said before is forgotten.
-  void set_cause(std::string cause) { cause_ = std::move(cause); }
-  [[nodiscard]] bool has_cause() const { return !cause_.empty(); }
+  /// Why the job fails, when no rank is the cause, an error a line; what was said before is
+  /// forgotten.
+  void set_causes(std::vector<std::string> causes) { causes_ = std::move(causes); }
+  [[nodiscard]] bool has_cause() const { return !causes_.empty(); }
   /// The end: unfinished lines of the ranks, and what the job failed of.
   void finish(const Supervisor& supervisor, const JobDesk& desk);
 
@@ -43,7 +44,7 @@ class LaunchReport {
   const LaunchJob& job_;
   const HostAgents& agents_;
   Console& console_;
-  std::string cause_;
+  std::vector<std::string> causes_;
 };
 
 }  // namespace dstrain::launcher
