@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -33,6 +32,11 @@ void Console::say(std::string_view level, const std::string& text) {
   mux_.own_lines(fmt::format("dstrain: {}: {}", level, text));
 }
 
+void Console::add_polls(std::vector<pollfd>& fds) const {
+  fds.push_back({out_.pending_bytes() > 0 ? out_.fd() : -1, POLLOUT, 0});
+  fds.push_back({err_.pending_bytes() > 0 ? err_.fd() : -1, POLLOUT, 0});
+}
+
 void Console::flush() {
   out_.flush();
   err_.flush();
@@ -44,9 +48,8 @@ void Console::drain(SignalSource& signals, bool signal_came) {
   for (;;) {
     flush();
     if (pending_bytes() == 0 || (signal_came && clock.now_seconds() > end)) return;
-    std::array<pollfd, 3> fds{{{signals.fd(), POLLIN, 0},
-                               {out_.pending_bytes() > 0 ? out_.fd() : -1, POLLOUT, 0},
-                               {err_.pending_bytes() > 0 ? err_.fd() : -1, POLLOUT, 0}}};
+    std::vector<pollfd> fds{{signals.fd(), POLLIN, 0}};
+    add_polls(fds);
     poll(fds.data(), fds.size(), signal_came ? 100 : -1);
     while (const auto signal = signals.next()) {
       if (signal->number != SIGCHLD) return;

@@ -1,6 +1,9 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include <poll.h>
 
 #include "launcher/log_mux.h"
 #include "launcher/output_sink.h"
@@ -16,9 +19,9 @@ class Console {
   /// "dstrain: level: text" on stderr, unless the level is below the one that was asked for.
   void say(std::string_view level, const std::string& text);
   [[nodiscard]] LogMux& ranks() { return mux_; }
-  [[nodiscard]] OutputSink& out() { return out_; }
-  [[nodiscard]] OutputSink& err() { return err_; }
 
+  /// To wait for readers that are behind.
+  void add_polls(std::vector<pollfd>& fds) const;
   /// Writes what goes without waiting.
   void flush();
   /// Writes all that is queued: everything has ended. A reader that has stalled is given up when a

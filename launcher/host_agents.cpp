@@ -1,8 +1,10 @@
 #include "launcher/host_agents.h"
 
 #include <algorithm>
+#include <csignal>
 
 #include "launcher/process_link.h"
+#include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher {
 
@@ -47,6 +49,30 @@ bool HostAgents::any_open() const {
                      [](const auto& agent) { return agent->state != HostAgent::State::ended; });
 }
 
+void HostAgents::start_ranks(const std::string& address, int port) const {
+  for (const auto& agent : agents_) {
+    JobSpec spec = agent->task().spec;
+    set_env(spec.env, env::master_addr, address);
+    set_env(spec.env, env::master_port, std::to_string(port));
+    agent->send(ToAgent::job, encode_job(spec));
+    agent->state = HostAgent::State::working;
+  }
+}
+
+void HostAgents::obey(Order order) const {
+  switch (order) {
+    case Order::none:
+      return;
+    case Order::terminate:
+      return send_signal(SIGTERM);
+    case Order::kill:
+      return send_signal(SIGKILL);
+    case Order::abandon:
+      return abandon();
+  }
+}
+
+/// For the ranks of all hosts that have some.
 void HostAgents::send_signal(int number) const {
   WireWriter signal;
   signal.i32(number);

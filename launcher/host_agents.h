@@ -6,6 +6,7 @@
 #include "launcher/host_agent.h"
 #include "launcher/relay.h"
 #include "launcher/remote_link.h"
+#include "launcher/supervisor.h"
 
 namespace dstrain::launcher {
 
@@ -40,11 +41,15 @@ class HostAgents {
   /// Whether anything may still come from one of them.
   [[nodiscard]] bool any_open() const;
 
-  /// A signal for the ranks of all hosts that have some.
-  void send_signal(int number) const;
+  /// Gives each host its job, whose rank 0 will listen there.
+  void start_ranks(const std::string& address, int port) const;
+  /// Passes on what the supervisor wants.
+  void obey(Order order) const;
   void abandon() const;
 
  private:
+  void send_signal(int number) const;
+
   std::optional<Relay> relay_;
   std::vector<std::unique_ptr<HostAgent>> agents_;
 };

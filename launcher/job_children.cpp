@@ -3,19 +3,27 @@
 #include <cerrno>
 #include <csignal>
 
+#include <poll.h>
 #include <sys/wait.h>
 
 #include "launcher/children.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher {
+namespace {
+
+constexpr double sweep_seconds_max = 10;
+constexpr int sweep_poll_milliseconds = 5;
+
+}  // namespace
 
 JobChildren::JobChildren(const std::string& job_id)
     : marker_(std::string(env::job) + "=" + job_id) {
   for (const pid_t pid : list_children()) others_.insert(pid);
 }
 
-void JobChildren::reap(const std::function<void(pid_t, int)>& on_end) {
+void JobChildren::reap(const OnEnd& on_end) {
   for (;;) {
     int wait_status = 0;
     const pid_t pid = waitpid(-1, &wait_status, WNOHANG);
@@ -26,6 +34,7 @@ void JobChildren::reap(const std::function<void(pid_t, int)>& on_end) {
   }
 }
 
+/// Returns how many there were.
 std::size_t JobChildren::kill_all() const {
   std::size_t killed = 0;
   for (const pid_t pid : list_children()) {
@@ -36,6 +45,16 @@ std::size_t JobChildren::kill_all() const {
     ++killed;
   }
   return killed;
+}
+
+void JobChildren::sweep(const OnEnd& on_end) {
+  const SteadyClock clock;
+  const double end = clock.now_seconds() + sweep_seconds_max;
+  reap(on_end);
+  while (kill_all() > 0 && clock.now_seconds() < end) {
+    poll(nullptr, 0, sweep_poll_milliseconds);
+    reap(on_end);
+  }
 }
 
 }  // namespace dstrain::launcher

@@ -103,7 +103,7 @@ UniqueFd JobDirectory::listen(const std::string& job) const {
 }
 
 void JobDirectory::remove(const std::string& job) const noexcept {
-  unlinkat(fd_.get(), (job + ".sock").c_str(), 0);
+  unlinkat(fd_.get(), socket_name(job).c_str(), 0);
 }
 
 UniqueFd JobDirectory::connect(const std::string& job, Deadline deadline) const {

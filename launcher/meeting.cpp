@@ -45,8 +45,7 @@ void Meeting::collect_failures() {
       agent->failure = fmt::format("did not answer within {} s", job_.connect_seconds);
     }
     if (agent->failure.empty()) continue;
-    if (!failures_.empty()) failures_ += "\ndstrain: error: ";
-    failures_ += fmt::format("host {}: {}", agent->name(), agent->failure);
+    failures_.push_back(fmt::format("host {}: {}", agent->name(), agent->failure));
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <vector>
 
 #include "launcher/host_agents.h"
 #include "launcher/launch_job.h"
@@ -22,7 +23,7 @@ class Meeting {
 
   [[nodiscard]] double deadline() const { return deadline_; }
   /// Once failed: a line for each host that did not come up.
-  [[nodiscard]] const std::string& failures() const { return failures_; }
+  [[nodiscard]] const std::vector<std::string>& failures() const { return failures_; }
   /// Once done: where rank 0 will listen. Throws Error{remote} when the address cannot be told.
   [[nodiscard]] std::string address() const;
   [[nodiscard]] int port() const { return port_; }
@@ -35,7 +36,7 @@ class Meeting {
   const LaunchJob& job_;
   const HostAgents& agents_;
   double deadline_;
-  std::string failures_;
+  std::vector<std::string> failures_;
   bool asked_ = false;
   int port_ = 0;
 };

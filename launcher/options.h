@@ -58,7 +58,7 @@ struct CommandLine {
 /// Splits at the first word that is neither option nor an option's value; what follows is not
 /// looked at. '-' and '_' are the same within an option's name; the last of repeated options
 /// counts. Throws Error{usage} for unknown options ("did you mean"), wrong values, and options
-/// whose feature does not exist yet.
+/// whose feature is not supported.
 CommandLine parse_command_line(std::span<const std::string> arguments);
 
 /// One paragraph per option, for --help.

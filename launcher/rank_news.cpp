@@ -42,7 +42,7 @@ std::optional<double> RankNews::deadline() const {
 
 void RankNews::send(AgentRank& rank, RankChannel::Which which) {
   for (std::string& text : rank.channel().take(which)) {
-    launcher_.send(FromAgent::told, encode_rank_message({rank.rank(), std::move(text)}));
+    voice_.told({rank.rank(), std::move(text)});
   }
 }
 

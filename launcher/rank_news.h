@@ -6,7 +6,7 @@
 #include <poll.h>
 
 #include "launcher/agent_rank.h"
-#include "launcher/frame_pipe.h"
+#include "launcher/agent_voice.h"
 #include "runtime/base/clock.h"
 
 namespace dstrain::launcher {
@@ -17,8 +17,8 @@ namespace dstrain::launcher {
 class RankNews {
  public:
   /// Borrows all.
-  RankNews(std::vector<AgentRank>& ranks, FramePipe& launcher, const Clock& clock)
-      : ranks_(ranks), launcher_(launcher), clock_(clock) {}
+  RankNews(std::vector<AgentRank>& ranks, AgentVoice& voice, const Clock& clock)
+      : ranks_(ranks), voice_(voice), clock_(clock) {}
 
   void add_polls(std::vector<pollfd>& fds) const;
   /// Takes what has arrived, and sends on what is due.
@@ -33,7 +33,7 @@ class RankNews {
   void send(AgentRank& rank, RankChannel::Which which);
 
   std::vector<AgentRank>& ranks_;
-  FramePipe& launcher_;
+  AgentVoice& voice_;
   const Clock& clock_;
   double next_progress_ = 0;
 };

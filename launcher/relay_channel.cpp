@@ -43,14 +43,15 @@ bool write_some(int fd, std::string& from) {
 }  // namespace
 
 RelayChannel::RelayChannel(UniqueFd launcher, double silence_seconds)
-    : launcher_(std::move(launcher)), silence_seconds_(silence_seconds) {
+    : launcher_(std::move(launcher)) {
+  beats_.agree_on(silence_seconds);
   make_non_blocking(launcher_.get());
 }
 
 void RelayChannel::open(std::unique_ptr<AgentLink> link, double now) {
   link_ = std::move(link);
   link_open_ = true;
-  heard_ = now;
+  beats_.heard(now);
   make_non_blocking(link_->read_fd());
   make_non_blocking(link_->write_fd());
 }
@@ -83,7 +84,7 @@ void RelayChannel::read_launcher() {
 
 void RelayChannel::read_link(double now) {
   const Got got = read_some(link_->read_fd(), to_launcher_);
-  if (got == Got::something) heard_ = now;
+  if (got == Got::something) beats_.heard(now);
   if (got != Got::end) return;
   link_open_ = false;
   reason_ = link_->end_reason();
@@ -91,16 +92,15 @@ void RelayChannel::read_link(double now) {
 
 /// Between frames of the launcher, which are queued whole.
 void RelayChannel::beat(double now) {
-  if (now < next_beat_) return;
-  next_beat_ = now + silence_seconds_ / beats_per_silence;
+  if (!beats_.take_turn(now)) return;
   WireWriter beat;
-  beat.u32(static_cast<std::uint32_t>(silence_seconds_ * 1000));
+  beat.u32(static_cast<std::uint32_t>(beats_.silence_seconds() * 1000));
   append_frame(to_agent_, static_cast<std::uint8_t>(ToAgent::beat), beat.take());
 }
 
 void RelayChannel::listen_for_silence(double now) {
-  if (!agent_speaks_ || now < heard_ + silence_seconds_) return;
-  reason_ = fmt::format("nothing was heard from it for {} s", silence_seconds_);
+  if (!agent_speaks_ || !beats_.is_silent(now)) return;
+  reason_ = fmt::format("nothing was heard from it for {} s", beats_.silence_seconds());
   link_->abandon();
   link_open_ = false;
 }

@@ -7,6 +7,7 @@
 #include <poll.h>
 
 #include "launcher/agent_link.h"
+#include "launcher/heart_beat.h"
 #include "launcher/wire.h"
 #include "runtime/base/unique_fd.h"
 
@@ -44,9 +45,7 @@ class RelayChannel {
   std::string to_agent_;
   std::string to_launcher_;
   std::string reason_;
-  double silence_seconds_;
-  double heard_ = 0;
-  double next_beat_ = 0;
+  HeartBeat beats_;
   bool agent_speaks_ = false;  ///< the launcher sends frames to agents that have spoken
   bool link_open_ = false;
   bool ended_ = false;

@@ -29,7 +29,7 @@ constexpr std::array<CommandInfo, 12> commands{{
     {"meet", Kind::tool, "", meet_command},
 }};
 
-/// Commands that will come: their names are no program's.
+/// Not implemented, and no programs' names: those are started as ./NAME.
 constexpr std::array<std::string_view, 4> unbuilt{"plan", "evaluate", "tokenize", "doctor"};
 
 }  // namespace

@@ -28,7 +28,7 @@ void check_allocation(const LaunchOptions& options) {
   const char* const nodes = std::getenv("SLURM_JOB_NUM_NODES");
   if (options.launcher != "auto" || nodes == nullptr || std::atoi(nodes) <= 1) return;
   fail(ErrorCode::usage,
-       "this is a slurm allocation of {} nodes, and launching through slurm is not supported yet; "
+       "this is a slurm allocation of {} nodes, and launching through slurm is not supported; "
        "--launcher local uses this node alone",
        nodes);
 }
