@@ -52,7 +52,8 @@ TEST_CASE_METHOD(KnownNode, "SshLink: the remote command ends with the link", "[
   const fs::path held = server.home() / "held";  // by every process of the command
   REQUIRE(::mkfifo(held.c_str(), 0600) == 0);
   const UniqueFd fd(::open(held.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  auto link = launcher::connect_ssh_agent(target("node", "exec 9>$HOME/held; echo up; " + command));
+  auto link = launcher::connect_ssh_agent(
+      target("node", "exec 9>" + held.string() + "; echo up; " + command));
   std::array<char, 3> buffer{};
   REQUIRE(recv(link->read_fd(), buffer.data(), buffer.size(), MSG_WAITALL) == 3);
   link.reset();

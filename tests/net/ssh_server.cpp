@@ -80,13 +80,13 @@ std::optional<std::string> SshServer::refusal() {
 
 SshServer::SshServer(Settings settings)
     : settings_(std::move(settings)),
-      user_(is_root() ? "tester" : ::getpwuid(::geteuid())->pw_name) {
+      user_(is_root() ? "dstrain-tester" : ::getpwuid(::geteuid())->pw_name) {
   if (settings_.port == 0) settings_.port = free_port();
   fs::create_directories(home() / ".ssh");
   std::ofstream(home() / ".ssh/authorized_keys");
   std::ofstream(folder_.path() / "passwd")
       << "root:*:0:0::/root:/bin/sh\nsshd:*:65533:65534::/run/sshd:/usr/sbin/nologin\n"
-      << "tester:*:0:0::" << home().string() << ":" << settings_.shell << "\n";
+      << "dstrain-tester:*:0:0::" << home().string() << ":" << settings_.shell << "\n";
   make_key();
   write_configuration();
   start();
