@@ -42,7 +42,7 @@ struct HeadLayout : AttentionSizes {
   }
   /// Whether tiles that many products read are packed for them once.
   [[nodiscard]] bool packs() const {
-    return rounds && tile_columns() <= packed_edge && has_amx_products();
+    return rounds && tile_columns() <= packed_edge && rounds_products();
   }
   [[nodiscard]] std::int64_t slots() const {
     return std::min(sequences * heads, attention_slots_max);

@@ -39,9 +39,9 @@ class TileProductScope {
   TileProductScope& operator=(const TileProductScope&) = delete;
 };
 
-/// Whether this machine and its kernel offer AMX's bf16 products: those that round go through them,
-/// and gain from operands packed once for many of them. Asks the kernel once.
-bool has_amx_products();
+/// Whether products that may round do here, because bf16 dot products (AMX, AMD's AVX512_BF16) are
+/// faster; they gain from operands packed once for many of them.
+bool rounds_products();
 
 /// Rows, columns and k of a packed operand are at most this.
 inline constexpr std::int64_t packed_edge = 64;
@@ -59,7 +59,7 @@ struct TileOperand {
 };
 
 /// Packs a left operand; its row i begins i * packed_edge / 2 words on. Both only where
-/// has_amx_products().
+/// rounds_products().
 void pack_left(const TileOperand& a, std::uint32_t* packed);
 /// Packs a right operand; its row k, a multiple of 32, and column n begin k / 2 * packed_edge + n
 /// words on.

@@ -1,7 +1,7 @@
 #include <cstddef>
 
 #include "runtime/ops/simd.h"
-#include "runtime/ops/tile_product_amx.h"
+#include "runtime/ops/tile_bf16.h"
 
 namespace dstrain::ops {
 namespace {
@@ -107,17 +107,15 @@ DSTRAIN_TILE_KERNEL("arch=x86-64-v3", 8, 8)
 DSTRAIN_TILE_KERNEL("arch=x86-64-v4", 16, 16)
 #endif
 
-bool fits_amx(const TileProduct& t) {
-  return t.m % 16 == 0 && t.n % 16 == 0 && t.k % 16 == 0 && has_amx_products();
+bool may_round(const TileProduct& t) {
+  return t.rounds && t.m % tile_edge == 0 && t.n % tile_edge == 0 && t.k % tile_edge == 0 &&
+         rounds_products();
 }
 
 }  // namespace
 
 void multiply_tile(const TileProduct& tile, Into into) {
-  if (tile.rounds && fits_amx(tile)) {
-    amx_product(tile, into);
-    return;
-  }
+  if (may_round(tile)) return multiply_rounded(tile, into);
   switch (into) {
     case Into::store:
       return store_kernel(tile);

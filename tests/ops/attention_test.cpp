@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/ops/tile_product_amx.h"
+#include "runtime/ops/tile_product.h"
 #include "tests/support/central_difference.h"
 #include "tests/support/random_values.h"
 #include "tests/support/reference_ops.h"
@@ -83,7 +83,7 @@ reference::Dropper dropper(const ops::DropoutSite& site, const Case& s) {
 
 /// What the products of bf16 tensors round on the way depends on the machine.
 test::Tolerance output_tolerance(DType dtype) {
-  if (dtype == DType::bf16 && ops::has_amx_products()) return {2e-2, 0x1p-7};
+  if (dtype == DType::bf16 && ops::rounds_products()) return {2e-2, 0x1p-7};
   return test::tolerance::stored(dtype, test::tolerance::reduction);
 }
 

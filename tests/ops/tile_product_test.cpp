@@ -1,6 +1,7 @@
+#include "runtime/ops/tile_product.h"
+
 #include <catch2/catch.hpp>
 
-#include "runtime/ops/tile_product_amx.h"
 #include "runtime/tensor/bfloat16.h"
 #include "tests/support/random_values.h"
 #include "tests/support/tensor_compare.h"
@@ -40,7 +41,7 @@ void check_product(Sizes sizes, bool transposed, ops::Into into, bool rounds) {
                               .rounds = rounds};
   std::vector<double> expected = test::to_double(c);
   ops::multiply_tile(tile, into);
-  if (rounds && ops::has_amx_products()) {
+  if (rounds && ops::rounds_products()) {
     for (std::vector<float>* operand : {&a, &b}) {
       for (float& value : *operand) value = to_float(to_bfloat16(value));
     }
@@ -77,7 +78,7 @@ TEST_CASE("Tile product: may round to bf16 where that is faster", "[ops][tile_pr
 }
 
 TEST_CASE("Tile product: operands that were packed before give the same", "[ops][tile_product]") {
-  if (!ops::has_amx_products()) return;
+  if (!ops::rounds_products()) return;
   const std::int64_t columns = GENERATE(16, 48, 64);
   const std::int64_t row = GENERATE(0, 16, 48);
   const std::int64_t from = GENERATE(0, 32);
