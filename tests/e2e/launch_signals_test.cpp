@@ -152,13 +152,15 @@ TEST_CASE("Signals: what ranks leave behind is ended and told", "[e2e]") {
 
 TEST_CASE("Signals: children of before are not touched", "[e2e]") {
   // A shell that becomes the launcher hands it a child, and an orphan of another child later on.
+  // The ranks end the agent once the launcher knows that they run.
   const test::TempDir directory;
   Launch::Options options;
   options.directory = directory.path().string();
   const std::string script = fmt::format(
       "(sleep 1000 & echo $! > first; "
       " (sleep 0.2; sleep 1001 & echo $! > new; mv new second) & "
-      " exec {} -q --num_gpus 2 sh -c 'until test -e second; do sleep 0.05; done; "
+      " exec {0} -q --num_gpus 2 sh -c 'until test -e second && {0} status $DSTRAIN_JOB | "
+      "grep -q \"sh, running\"; do sleep 0.05; done; "
       "setsid sleep 1002 & echo $! >> third; kill -9 $PPID; sleep 1000'); "
       "echo status $?; kill -0 $(cat first) && kill -0 $(cat second) && echo alive; "
       "kill -0 $(head -n 1 third) || echo gone; kill $(cat first) $(cat second)",
