@@ -1,9 +1,9 @@
 #include "launcher/ssh/configuration.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdlib>
-#include <set>
 
 #include <pwd.h>
 #include <sys/mman.h>
@@ -18,13 +18,14 @@ namespace {
 
 /// Options that say which connection is meant, or may be trusted.
 bool matters(const std::string& option) {
-  static const std::set<std::string, std::less<>> known{
+  // A thread that was left behind may come here while the process ends: nothing is destroyed then.
+  constexpr std::array<std::string_view, 9> known{
       "addressfamily",  "canonicalizehostname", "certificatefile", "hostbasedauthentication",
       "hostkeyalias",   "identitiesonly",       "pkcs11provider",  "preferredauthentications",
       "revokedhostkeys"};
   std::string lower = option;
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return known.contains(lower);
+  return std::ranges::find(known, lower) != known.end();
 }
 
 /// libssh takes '%' and '~' in the names of files for more than they are.

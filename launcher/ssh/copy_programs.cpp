@@ -8,7 +8,7 @@ namespace dstrain::launcher {
 namespace {
 
 /// Before what our scripts say, whatever the login shell prints.
-const std::string mark =
+constexpr std::string_view mark =
     "\x1e"
     "dstrain copy: ";
 
@@ -48,14 +48,14 @@ std::string copy_programs(const SshConnection& connection,
   };
   constexpr std::string_view there = "there ";
   constexpr std::string_view put = "put ";
-  std::string answer = said(ask(shell_command(look_script, {bundle.name, mark}), ""));
+  std::string answer = said(ask(shell_command(look_script, {bundle.name, std::string(mark)}), ""));
   if (answer.starts_with(put)) {
     const std::string place = answer.substr(put.size());
     for (const BundledFile& file : bundle.files) {
       const std::string sum = fmt::format("{} {}", file.checksum, file.bytes.size());
       ask(shell_command(receive_script, {place, file.name, sum}), file.bytes);
     }
-    answer = said(ask(shell_command(finish_script, {place, mark}), ""));
+    answer = said(ask(shell_command(finish_script, {place, std::string(mark)}), ""));
   }
   if (!answer.starts_with(there)) fail(ErrorCode::remote, "the host answers \"{}\"", answer);
   return answer.substr(there.size()) + "/bin/dstrain";

@@ -1,10 +1,12 @@
 #include "launcher/ssh/patience.h"
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <exception>
 #include <memory>
+#include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -25,6 +27,8 @@ constexpr double last_chance_seconds = 0.3;    // for a thread that notices by i
 struct Apart {
   std::function<void()> body;
   std::exception_ptr failure;
+  std::atomic<bool> has_run =
+      false;  ///< then `failure` is the other thread's; `done` only wakes it
   UniqueFd done{eventfd(0, EFD_CLOEXEC)};
 
   void run() {
@@ -34,6 +38,7 @@ struct Apart {
       failure = std::current_exception();
     }
     body = nullptr;
+    has_run.store(true, std::memory_order_release);
     eventfd_write(done.get(), 1);
   }
 };
@@ -80,10 +85,10 @@ void run_apart(const Patience& patience, std::string_view what, std::function<vo
   start_thread([apart] { apart->run(); });
   const pollfd done{apart->done.get(), POLLIN, 0};
   const int ready = wait_for_either(done, patience.stop_fd, patience.deadline);
-  if (ready != 1 && wait_for_either(done, -1, Deadline::after(last_chance_seconds)) != 1) {
-    give_up(ready, patience, what);
-  }
-  if (apart->failure) std::rethrow_exception(apart->failure);
+  if (ready != 1) wait_for_either(done, -1, Deadline::after(last_chance_seconds));
+  if (!apart->has_run.load(std::memory_order_acquire)) give_up(ready, patience, what);
+  const std::exception_ptr failure = std::exchange(apart->failure, nullptr);
+  if (failure) std::rethrow_exception(failure);
 }
 
 void start_thread(std::function<void()> body) {
