@@ -29,7 +29,7 @@ constexpr std::array<CommandInfo, 12> commands{{
     {"meet", Kind::tool, "", meet_command},
 }};
 
-/// Not implemented, and no programs' names: those are started as ./NAME.
+/// Refused with the reason rather than looked up as programs: those are started as ./NAME.
 constexpr std::array<std::string_view, 4> unbuilt{"plan", "evaluate", "tokenize", "doctor"};
 
 }  // namespace
