@@ -5,6 +5,9 @@
 
 // The parts of a tile product whose operands are rounded to bf16.
 
+/// Marks functions that only machines with a Bf16Unit run.
+#define DSTRAIN_BF16 __attribute__((target("arch=x86-64-v4,avx512bf16")))
+
 namespace dstrain::ops {
 
 /// Rows and columns of an AMX tile of floats, and lanes of a vector.

@@ -4,8 +4,6 @@
 
 #include "runtime/ops/tile_bf16.h"
 
-#define DSTRAIN_BF16 __attribute__((target("arch=x86-64-v4,avx512bf16")))
-
 namespace dstrain::ops {
 namespace {
 

@@ -4,8 +4,6 @@
 
 #include "runtime/ops/tile_bf16.h"
 
-#define DSTRAIN_DOT __attribute__((target("arch=x86-64-v4,avx512bf16")))
-
 namespace dstrain::ops {
 namespace {
 
@@ -13,7 +11,7 @@ constexpr int rows = 8;  // with two vectors of columns each: 16 sums hide the l
 
 /// Sums of `rows` x `vectors` vectors, in registers while k runs.
 template <std::size_t vectors>
-DSTRAIN_DOT void panel(const PackedProduct& p, std::int64_t row, std::int64_t column) {
+DSTRAIN_BF16 void panel(const PackedProduct& p, std::int64_t row, std::int64_t column) {
   float* const c = p.c + row * p.c_row + column;
   const std::uint32_t* const a = p.a + row * packed_edge / 2;
   const std::uint32_t* const b = p.b + column;
