@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "cmd/model_loading.h"
+#include "cmd/offload_setup.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/train_options.h"
 #include "runtime/data/batch_loader.h"
+#include "runtime/device/locked_memory.h"
 #include "runtime/model/gpt2.h"
 #include "runtime/model/random_source.h"
 #include "runtime/optim/adamw.h"
@@ -56,6 +58,18 @@ std::unique_ptr<model::ParameterSource> open_parameters(const TrainSetup& setup)
   return std::make_unique<model::RandomSource>(setup.settings.seed, specs);
 }
 
+zero::MemoryPlan plan_memory(const TrainSetup& setup) {
+  const optim::AdamW optimizer(setup.settings.optimizer);
+  const std::span<const std::string_view> states = optimizer.state_names();
+  return zero::plan_memory(
+      *setup.layout, {.stage = setup.store.stage,
+                      .reduce_bucket_numel = setup.store.reduce_bucket_numel,
+                      .overlap = setup.store.overlap,
+                      .offload = setup.store.offload,
+                      .optimizer_states = {states.begin(), states.end()},
+                      .activations = engine::Engine::activation_bytes(setup.model, setup.engine)});
+}
+
 void plan(TrainSetup& setup, TrainPlace place) {
   const config::TrainSettings& settings = setup.settings;
   setup.engine = {.shape = {settings.micro_batch_size, settings.data.block_size},
@@ -67,28 +81,30 @@ void plan(TrainSetup& setup, TrainPlace place) {
       setup.model,
       zero::FlatLayout::Options{place.world_size, settings.zero.persistence_threshold_numel,
                                 settings.zero.persistence_total_numel});
-  setup.store = {.stage = settings.zero.stage,
-                 .reduce_bucket_numel = settings.zero.reduce_bucket_numel,
-                 .overlap = {.enabled = settings.zero.overlap && place.world_size > 1,
-                             .prefetch_numel = settings.zero.prefetch_numel,
-                             .live_numel = settings.zero.live_numel,
-                             .reuse_numel = settings.zero.reuse_numel}};
-  const optim::AdamW optimizer(settings.optimizer);
-  const std::span<const std::string_view> states = optimizer.state_names();
-  setup.plan = zero::plan_memory(
-      *setup.layout, {.stage = setup.store.stage,
-                      .reduce_bucket_numel = setup.store.reduce_bucket_numel,
-                      .overlap = setup.store.overlap,
-                      .optimizer_states = {states.begin(), states.end()},
-                      .activations = engine::Engine::activation_bytes(setup.model, setup.engine)});
+  const zero::Offload offload = offload_of(settings.zero);
+  setup.store = {
+      .stage = settings.zero.stage,
+      .reduce_bucket_numel = settings.zero.reduce_bucket_numel,
+      .overlap = {.enabled = settings.zero.overlap &&
+                             (place.world_size > 1 || offload.parameters != MemoryTier::device),
+                  .prefetch_numel = settings.zero.prefetch_numel,
+                  .live_numel = settings.zero.live_numel,
+                  .reuse_numel = settings.zero.reuse_numel},
+      .offload = offload};
+  setup.plan = plan_memory(setup);
+  if (setup.plan.total(MemoryTier::pinned) > LockedMemory::allowed()) {
+    setup.store.offload = unpin(setup.store.offload, settings.zero, setup.settings.warnings);
+    setup.plan = plan_memory(setup);
+  }
   setup.formula = zero::formula_bytes(
       {setup.layout->numel(), setup.model.dtype, settings.zero.stage, place.world_size});
   if (place.device_memory > 0 && setup.plan.total() > place.device_memory) {
-    fail(ErrorCode::out_of_memory,
-         "the run needs {} of device memory per rank and --device_memory allows {} ({}); use a "
-         "higher ZeRO stage, more ranks, a smaller micro batch or --gradient_checkpointing",
-         format_bytes(setup.plan.total()), format_bytes(place.device_memory),
-         zero::describe(setup.plan, setup.formula));
+    fail(
+        ErrorCode::out_of_memory,
+        "the run needs {} of device memory per rank and --device_memory allows {} ({}); use a "
+        "higher ZeRO stage, more ranks, offload, a smaller micro batch or --gradient_checkpointing",
+        format_bytes(setup.plan.total()), format_bytes(place.device_memory),
+        zero::describe(setup.plan, setup.formula));
   }
 }
 

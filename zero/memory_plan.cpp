@@ -8,53 +8,74 @@
 #include "zero/resident_states.h"
 #include "zero/saved_states.h"
 #include "zero/sharded_gradients.h"
-#include "zero/sharded_store.h"
+#include "zero/state_runs.h"
 #include "zero/whole_gradients.h"
 
 namespace dstrain::zero {
 
-Bytes MemoryPlan::total() const {
-  return std::accumulate(bytes.begin(), bytes.end(), Bytes{0});
+Bytes MemoryPlan::total(MemoryTier tier) const {
+  const CategoryBytes& categories = bytes.at(static_cast<std::size_t>(tier));
+  return std::accumulate(categories.begin(), categories.end(), Bytes{0});
 }
 
 Bytes MemoryPlan::model_states() const {
-  return of(MemoryCategory::parameters) + of(MemoryCategory::gradients) +
-         of(MemoryCategory::optimizer);
+  Bytes sum = 0;
+  for (const CategoryBytes& tier : bytes) {
+    for (const auto category :
+         {MemoryCategory::parameters, MemoryCategory::gradients, MemoryCategory::optimizer}) {
+      sum += tier.at(static_cast<std::size_t>(category));
+    }
+  }
+  return sum;
 }
 
 MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
   const StagePolicy policy = stage_policy(input.stage);
+  const Offload& offload = input.offload;
   MemoryPlan plan;
-  const auto set = [&plan](MemoryCategory category, Bytes bytes) {
-    plan.bytes.at(static_cast<std::size_t>(category)) += bytes;
+  const auto add = [&plan](MemoryTier tier, MemoryCategory category, Bytes bytes) {
+    plan.bytes.at(static_cast<std::size_t>(tier)).at(static_cast<std::size_t>(category)) += bytes;
   };
-  set(MemoryCategory::parameters, ParameterShards::kept_bytes(layout, policy));
-  set(MemoryCategory::gradients, policy.shard_gradients ? ShardedGradients::shard_bytes(layout)
-                                                        : WholeGradients::bytes(layout));
-  set(MemoryCategory::optimizer,
-      ResidentStates::bytes(optimizer_runs(layout, input.stage),
-                            state_count(input.optimizer_states.size(), layout.dtype())));
+  constexpr MemoryTier device = MemoryTier::device;
+
+  const ParameterShards::Options parameters{policy, input.overlap, offload};
+  add(device, MemoryCategory::parameters, ParameterShards::kept_bytes(layout, parameters, false));
+  add(offload.parameters, MemoryCategory::parameters,
+      ParameterShards::kept_bytes(layout, parameters, true));
+  if (ParameterShards::gathers(layout, parameters)) {
+    add(device, MemoryCategory::buffers, GatherSlots::bytes(layout, input.overlap));
+  }
+
+  const std::vector<MemoryTier> homes = optimizer_homes(layout, offload);
+  add(device, MemoryCategory::gradients,
+      policy.shard_gradients ? GradientShards::bytes(layout, {homes, false})
+                             : WholeGradients::bytes(layout));
+  add(offload.optimizer, MemoryCategory::gradients, GradientShards::bytes(layout, {homes, true}));
   if (policy.shard_gradients) {
-    set(MemoryCategory::buffers,
+    add(device, MemoryCategory::buffers,
         ShardedGradients::bucket_bytes(layout, {input.reduce_bucket_numel, input.overlap.enabled}));
   }
-  if (ParameterShards::gathers(layout, policy)) {
-    set(MemoryCategory::buffers, GatherSlots::bytes(layout, input.overlap));
-  }
-  set(MemoryCategory::activations, input.activations);
-  plan.host = engine::StagedShard(saved_states(input.optimizer_states, layout.dtype()),
-                                  saved_slices(layout, 0))
-                  .bytes();
+
+  const std::vector<StateRun> runs =
+      state_runs(layout, {input.stage, std::ssize(input.optimizer_states), offload});
+  add(device, MemoryCategory::optimizer, ResidentStates::bytes(runs, false));
+  add(offload.optimizer, MemoryCategory::optimizer, ResidentStates::bytes(runs, true));
+
+  add(device, MemoryCategory::activations, input.activations);
+  add(MemoryTier::host, MemoryCategory::buffers,
+      engine::StagedShard(saved_states(input.optimizer_states, layout.dtype()),
+                          saved_slices(layout, 0))
+          .bytes());
   return plan;
 }
 
 Bytes formula_bytes(const FormulaInput& input) {
-  constexpr std::size_t adam_states = 2;
+  constexpr Bytes adam_states = 2;
   const StagePolicy policy = stage_policy(input.stage);
   const auto share = [&](Bytes bytes_each, bool sharded) {
     return input.psi * bytes_each / (sharded ? input.world : 1);
   };
-  const auto states = static_cast<Bytes>(state_count(adam_states, input.dtype));
+  const Bytes states = adam_states + (input.dtype == DType::f32 ? 0 : 1);  // the master
   return share(size_of(input.dtype), policy.shard_parameters) +
          share(size_of(DType::f32), policy.shard_gradients) +
          share(states * size_of(DType::f32), policy.shard_optimizer);
@@ -62,14 +83,23 @@ Bytes formula_bytes(const FormulaInput& input) {
 
 std::string describe(const MemoryPlan& plan, Bytes formula) {
   std::string text = "memory per rank:";
-  for (std::size_t i = 0; i < plan.bytes.size(); ++i) {
-    text += fmt::format("{} {} {}", i == 0 ? "" : ",", memory_category_names.at(i),
-                        format_bytes(plan.bytes.at(i)));
+  for (std::size_t tier = 0; tier < memory_tier_names.size(); ++tier) {
+    const Bytes total = plan.total(static_cast<MemoryTier>(tier));
+    if (total == 0) continue;
+    text += fmt::format("{} {} {} (", tier == 0 ? "" : ";", memory_tier_names.at(tier),
+                        format_bytes(total));
+    const char* separator = "";
+    for (std::size_t i = 0; i < memory_category_names.size(); ++i) {
+      const Bytes bytes = plan.bytes.at(tier).at(i);
+      if (bytes == 0) continue;
+      text += fmt::format("{}{} {}", separator, memory_category_names.at(i), format_bytes(bytes));
+      separator = ", ";
+    }
+    text += ")";
   }
   return text + fmt::format(
-                    "; in all {}, and {} of the host from the first save on. Model states {}, the "
-                    "formula gives {}",
-                    format_bytes(plan.total()), format_bytes(plan.host),
+                    ", the host's buffers from the first save on. Model states {}, the formula "
+                    "gives {}",
                     format_bytes(plan.model_states()), format_bytes(formula));
 }
 

@@ -1,27 +1,28 @@
 #pragma once
-#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/device/memory_resource.h"
 #include "zero/flat_layout.h"
+#include "zero/offload.h"
 #include "zero/overlap.h"
 
 namespace dstrain::zero {
 
-/// The memory that a rank of a training run takes at its peak: of the device by what it is for, all
-/// allocated before step 0, and of the host. The arithmetic is that of the allocations, so the
-/// prediction is exact.
+/// The memory that a rank of a training run takes at its peak, by tier and by what it is for. The
+/// arithmetic is that of the allocations, so the prediction is exact. All of it is allocated before
+/// step 0, but for the buffers of the host: they are the copy that a save writes, from the first
+/// one on, which may be one on request.
 struct MemoryPlan {
-  std::array<Bytes, memory_category_names.size()> bytes{};
-  Bytes host = 0;  ///< from the first save on, which may be one on request: the copy it writes
+  TierBytes bytes{};
 
-  [[nodiscard]] Bytes of(MemoryCategory category) const {
-    return bytes.at(static_cast<std::size_t>(category));
+  [[nodiscard]] Bytes of(MemoryTier tier, MemoryCategory category) const {
+    return bytes.at(static_cast<std::size_t>(tier)).at(static_cast<std::size_t>(category));
   }
-  [[nodiscard]] Bytes total() const;  ///< of the device
-  /// Parameters, gradients and optimizer states: what the ZeRO stage divides.
+  [[nodiscard]] Bytes of(MemoryCategory category) const { return of(MemoryTier::device, category); }
+  [[nodiscard]] Bytes total(MemoryTier tier = MemoryTier::device) const;
+  /// Parameters, gradients and optimizer states on all tiers: what the ZeRO stage divides.
   [[nodiscard]] Bytes model_states() const;
 };
 
@@ -29,6 +30,7 @@ struct MemoryPlanInput {
   int stage = 0;
   std::int64_t reduce_bucket_numel = 0;
   Overlap overlap{};
+  Offload offload{};
   /// Of the optimizer itself, floats per parameter.
   std::vector<std::string_view> optimizer_states{"exp_avg", "exp_avg_sq"};
   Bytes activations = 0;  ///< Engine::activation_bytes()

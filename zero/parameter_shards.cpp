@@ -8,45 +8,55 @@
 namespace dstrain::zero {
 namespace {
 
-/// Reads values [begin, begin + values.numel()) of a parameter. In bf16 they come in pieces by way
-/// of `master`, or of scratch memory when it is empty.
+/// Reads values [begin, begin + values.numel()) of a parameter, in pieces when they are rounded.
 void read_values(const model::ParameterSource& source,
                  const model::ParameterSpec& spec,
                  std::int64_t begin,
-                 TensorView values,
-                 std::span<float> master) {
+                 TensorView values) {
   if (values.dtype() == DType::f32) {
     source.read(spec, begin, values.as<float>());
     return;
   }
-  constexpr std::size_t piece = 1 << 18;
-  std::span<BFloat16> rest = values.as<BFloat16>();
-  std::vector<float> scratch(master.empty() ? std::min(piece, rest.size()) : 0);
-  while (!rest.empty()) {
-    const std::size_t count = std::min(piece, rest.size());
-    const std::span<float> exact = (master.empty() ? std::span(scratch) : master).first(count);
-    source.read(spec, begin, exact);
-    const Shape shape{static_cast<std::int64_t>(count)};
-    ops::convert({exact, shape}, {rest, shape});
-    begin += static_cast<std::int64_t>(count);
-    rest = rest.subspan(count);
-    if (!master.empty()) master = master.subspan(count);
+  constexpr std::int64_t piece = 1 << 18;
+  std::vector<float> exact(static_cast<std::size_t>(std::min(piece, values.numel())));
+  for (std::int64_t done = 0; done < values.numel(); done += piece) {
+    const Shape count{std::min(piece, values.numel() - done)};
+    const TensorView read{exact, count};
+    source.read(spec, begin + done, read.as<float>());
+    ops::convert(read, values.part(done, count));
   }
+}
+
+bool keeps_whole(const FlatLayout& layout,
+                 const Segment& segment,
+                 const ParameterShards::Options& options) {
+  return !options.policy.shard_parameters || segment.persistent ||
+         (layout.world() == 1 && options.offload.parameters == MemoryTier::device);
+}
+
+std::int64_t kept_numel(const Segment& segment, StagePolicy policy) {
+  return policy.shard_parameters && !segment.persistent ? segment.shard_numel : segment.numel;
+}
+
+bool is_offloaded(const Segment& segment, const ParameterShards::Options& options) {
+  return parameter_home(segment, options.offload) != MemoryTier::device;
 }
 
 }  // namespace
 
-bool ParameterShards::gathers(const FlatLayout& layout, StagePolicy policy) {
-  return policy.shard_parameters && layout.world() > 1;
+bool ParameterShards::gathers(const FlatLayout& layout, const Options& options) {
+  return std::ranges::any_of(layout.segments(), [&](const Segment& segment) {
+    return !keeps_whole(layout, segment, options);
+  });
 }
 
-std::int64_t ParameterShards::kept_numel(const Segment& segment, StagePolicy policy) {
-  return policy.shard_parameters && !segment.persistent ? segment.shard_numel : segment.numel;
-}
-
-Bytes ParameterShards::kept_bytes(const FlatLayout& layout, StagePolicy policy) {
+Bytes ParameterShards::kept_bytes(const FlatLayout& layout,
+                                  const Options& options,
+                                  bool offloaded) {
   std::int64_t numel = 0;
-  for (const Segment& segment : layout.segments()) numel += kept_numel(segment, policy);
+  for (const Segment& segment : layout.segments()) {
+    if (is_offloaded(segment, options) == offloaded) numel += kept_numel(segment, options.policy);
+  }
   return numel * size_of(layout.dtype());
 }
 
@@ -56,17 +66,20 @@ ParameterShards::ParameterShards(const FlatLayout& layout,
                                  Memory memory,
                                  StreamView stream)
     : layout_(layout),
-      policy_(options.policy),
-      overlap_(options.overlap),
+      options_(options),
       communication_(communication),
-      memory_(kept_bytes(layout, options.policy), memory.parameters, stream) {
-  std::byte* next = memory_.bytes().data();
+      memory_(kept_bytes(layout, options, false), memory.parameters, stream),
+      offloaded_(kept_bytes(layout, options, true), memory.offloaded, stream) {
+  std::byte* here = memory_.bytes().data();
+  std::byte* elsewhere = offloaded_.bytes().data();
   for (const Segment& segment : layout.segments()) {
-    segments_.emplace_back(next, layout.dtype(), Shape{kept_numel(segment, policy_)});
+    std::byte*& next = is_offloaded(segment, options) ? elsewhere : here;
+    segments_.emplace_back(next, layout.dtype(), Shape{kept_numel(segment, options.policy)});
     next += segments_.back().bytes();
   }
-  if (gathers(layout, policy_)) {
-    slots_ = std::make_unique<GatherSlots>(layout, overlap_, communication, memory.buffers, stream);
+  if (gathers(layout, options)) {
+    slots_ = std::make_unique<GatherSlots>(layout, options.overlap, communication, memory.buffers,
+                                           stream);
   }
   view_units();
 }
@@ -90,7 +103,7 @@ void ParameterShards::view_units() {
 }
 
 bool ParameterShards::whole(const Segment& segment) const {
-  return kept_numel(segment, policy_) == segment.numel;
+  return keeps_whole(layout_, segment, options_);
 }
 
 TensorView ParameterShards::own_shard(int segment) const {
@@ -99,59 +112,24 @@ TensorView ParameterShards::own_shard(int segment) const {
 }
 
 TensorView ParameterShards::updated(int segment) const {
-  return policy_.shard_optimizer ? own_shard(segment)
-                                 : segments_[static_cast<std::size_t>(segment)];
+  return options_.policy.shard_optimizer ? own_shard(segment)
+                                         : segments_[static_cast<std::size_t>(segment)];
 }
 
-void ParameterShards::load(const model::ParameterSource& source,
-                           engine::StateStore* masters,
-                           StreamView stream) {
-  stream.synchronize();
-  communication_.synchronize();
-  for (int index = 0; index < static_cast<int>(layout_.segments().size()); ++index) {
-    if (masters == nullptr) {
-      load_shard(index, source, {});
-    } else {
-      load_with_master(index, source, *masters, stream);
-    }
-    if (whole(layout_.segment(index))) {
-      gather_whole(index, stream);
-    } else {
-      slots_->drop(index);
-    }
-  }
-  communication_.synchronize();
-}
-
-void ParameterShards::load_with_master(int index,
-                                       const model::ParameterSource& source,
-                                       engine::StateStore& masters,
-                                       StreamView stream) {
-  const std::span<float> values = masters.acquire(index, stream).back();
-  const TensorView master(values, {static_cast<std::int64_t>(values.size())});
-  const TensorView own = own_part(layout_.segment(index), communication_.rank(), master);
-  stream.synchronize();
-  load_shard(index, source, own.as<float>());
-  if (!policy_.shard_optimizer) {
-    communication_.communicator().all_gather(own, master, communication_.stream());
-    communication_.synchronize();
-  }
-  masters.release(index, stream);
-}
-
-void ParameterShards::load_shard(int index,
-                                 const model::ParameterSource& source,
-                                 std::span<float> master) {
+void ParameterShards::load_shard(int index, const model::ParameterSource& source) {
   const TensorView shard = own_shard(index);
   std::fill_n(shard.data(), shard.bytes(), std::byte{0});  // the padding
-  std::fill(master.begin(), master.end(), 0.0F);
   for (const ShardSlice& slice : shard_slices(layout_, index, communication_.rank())) {
-    const std::int64_t count = slice.elements.count();
-    const auto exact = master.empty() ? master
-                                      : master.subspan(static_cast<std::size_t>(slice.offset),
-                                                       static_cast<std::size_t>(count));
     read_values(source, layout_.parameter(slice.parameter).spec, slice.elements.begin,
-                shard.part(slice.offset, {count}), exact);
+                shard.part(slice.offset, {slice.elements.count()}));
+  }
+}
+
+void ParameterShards::loaded(int index, StreamView stream) {
+  if (whole(layout_.segment(index))) {
+    gather_whole(index, stream);
+  } else {
+    slots_->drop(index);
   }
 }
 
@@ -173,13 +151,13 @@ std::span<const TensorView> ParameterShards::acquire(int unit, StreamView stream
 /// Begins to gather what the unit after `current` needs, within the limits.
 void ParameterShards::prefetch(int current, StreamView stream) {
   const int next = schedule_.upcoming(0);
-  if (!overlap_.enabled || next == UnitSchedule::unknown) return;
+  if (!options_.overlap.enabled || next == UnitSchedule::unknown) return;
   std::int64_t ahead_numel = 0;
   for (const int index : gathered_[static_cast<std::size_t>(next)]) {
     if (slots_->holds(index)) continue;
-    if (ahead_numel >= overlap_.prefetch_numel) return;
+    if (ahead_numel >= options_.overlap.prefetch_numel) return;
     if (slots_->displaces_any(index, gathered_[static_cast<std::size_t>(current)]) ||
-        slots_->live_numel_with(index) > overlap_.live_numel) {
+        slots_->live_numel_with(index) > options_.overlap.live_numel) {
       continue;
     }
     slots_->gather(index, own_shard(index), stream);
@@ -197,7 +175,7 @@ void ParameterShards::release(int unit) {
 /// is not known.
 bool ParameterShards::reused_soon(int segment) const {
   std::int64_t distance_numel = 0;
-  for (std::int64_t skipped = 0; distance_numel <= overlap_.reuse_numel; ++skipped) {
+  for (std::int64_t skipped = 0; distance_numel <= options_.overlap.reuse_numel; ++skipped) {
     const int unit = schedule_.upcoming(skipped);
     if (unit == UnitSchedule::unknown) return true;
     for (const int index : gathered_[static_cast<std::size_t>(unit)]) {
@@ -213,7 +191,7 @@ bool ParameterShards::reused_soon(int segment) const {
 void ParameterShards::publish(int segment, StreamView stream) {
   if (!whole(layout_.segment(segment))) {
     slots_->drop(segment);
-  } else if (policy_.shard_optimizer) {
+  } else if (options_.policy.shard_optimizer) {
     gather_whole(segment, stream);
   }
 }

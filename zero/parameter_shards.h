@@ -4,28 +4,31 @@
 #include <vector>
 
 #include "runtime/device/buffer.h"
-#include "runtime/engine/state_store.h"
 #include "runtime/model/parameter_source.h"
 #include "zero/communication.h"
 #include "zero/flat_layout.h"
 #include "zero/gather_slots.h"
+#include "zero/offload.h"
 #include "zero/overlap.h"
 #include "zero/stage_policy.h"
+#include "zero/state_runs.h"
 #include "zero/unit_schedule.h"
 
 namespace dstrain::zero {
 
 /// A rank's part of the parameters in the model's dtype: each segment whole, or this rank's shard
-/// of it. All references must outlive it.
+/// of it, on the device or offloaded. All references must outlive it.
 class ParameterShards {
  public:
   struct Memory {
     MemoryResource& parameters;
-    MemoryResource& buffers;  ///< for gathered segments
+    MemoryResource& offloaded;  ///< shards that are not kept on the device
+    MemoryResource& buffers;    ///< for gathered segments
   };
   struct Options {
     StagePolicy policy;
     Overlap overlap;
+    Offload offload;
   };
   ParameterShards(const FlatLayout& layout,
                   Options options,
@@ -33,16 +36,16 @@ class ParameterShards {
                   Memory memory,
                   StreamView stream);
 
-  /// Whether some segments are not whole on a rank: never in a world of one.
-  static bool gathers(const FlatLayout& layout, StagePolicy policy);
-  /// Elements of `segment` that a rank keeps under `policy`.
-  static std::int64_t kept_numel(const Segment& segment, StagePolicy policy);
-  /// Bytes of all that a rank keeps.
-  static Bytes kept_bytes(const FlatLayout& layout, StagePolicy policy);
+  /// Whether some segments are not whole on the device of a rank: in a world of one, only when
+  /// they are offloaded.
+  static bool gathers(const FlatLayout& layout, const Options& options);
+  /// Bytes of all that a rank keeps, on the device or (`offloaded`) elsewhere.
+  static Bytes kept_bytes(const FlatLayout& layout, const Options& options, bool offloaded);
 
-  /// Fills this rank's shards from `source` and gathers what is kept whole. `masters`, when not
-  /// null, gets the unrounded values of what this rank updates: the last state of each run.
-  void load(const model::ParameterSource& source, engine::StateStore* masters, StreamView stream);
+  /// Fills this rank's shard of a segment from `source`. The device must be idle.
+  void load_shard(int segment, const model::ParameterSource& source);
+  /// This rank's shard of a segment is new: gathers what is kept whole.
+  void loaded(int segment, StreamView stream);
   void expect(std::span<const int> units, std::int64_t rounds) { schedule_.expect(units, rounds); }
   /// The whole parameters of a unit. Gathers the segments that are not here, and begins to gather
   /// those of the next unit.
@@ -57,22 +60,17 @@ class ParameterShards {
 
  private:
   [[nodiscard]] bool whole(const Segment& segment) const;
-  void load_with_master(int index,
-                        const model::ParameterSource& source,
-                        engine::StateStore& masters,
-                        StreamView stream);
-  void load_shard(int index, const model::ParameterSource& source, std::span<float> master);
   void gather_whole(int segment, StreamView stream);
   void prefetch(int current, StreamView stream);
   [[nodiscard]] bool reused_soon(int segment) const;
   void view_units();
 
   const FlatLayout& layout_;
-  StagePolicy policy_;
-  Overlap overlap_;
+  Options options_;
   Communication communication_;
   UnitSchedule schedule_;
   Buffer memory_;
+  Buffer offloaded_;
   std::unique_ptr<GatherSlots> slots_;          ///< null when nothing is gathered
   std::vector<TensorView> segments_;            ///< what is kept, flat
   std::vector<std::vector<TensorView>> views_;  ///< per unit

@@ -1,36 +1,45 @@
 #include "zero/resident_states.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "runtime/tensor/dtype.h"
 
 namespace dstrain::zero {
+namespace {
 
-Bytes ResidentStates::bytes(std::span<const std::int64_t> runs, std::size_t states) {
-  return std::accumulate(runs.begin(), runs.end(), std::int64_t{0}) *
-         static_cast<std::int64_t>(states) * size_of(DType::f32);
+bool is_offloaded(const StateRun& run) {
+  return run.home != MemoryTier::device;
 }
 
-ResidentStates::ResidentStates(std::span<const std::int64_t> runs,
-                               std::size_t states,
-                               MemoryResource& memory,
-                               StreamView stream)
-    : memory_(bytes(runs, states), memory, stream) {
-  std::span<float> rest = memory_.as<float>();
-  std::fill(rest.begin(), rest.end(), 0.0F);
-  for (const std::int64_t numel : runs) {
-    std::vector<std::span<float>> run;
-    for (std::size_t state = 0; state < states; ++state) {
-      run.push_back(rest.first(static_cast<std::size_t>(numel)));
-      rest = rest.subspan(static_cast<std::size_t>(numel));
+}  // namespace
+
+Bytes ResidentStates::bytes(std::span<const StateRun> runs, bool offloaded) {
+  Bytes bytes = 0;
+  for (const StateRun& run : runs) {
+    if (is_offloaded(run) == offloaded) bytes += run.states * run.numel * size_of(DType::f32);
+  }
+  return bytes;
+}
+
+ResidentStates::ResidentStates(std::span<const StateRun> runs, Memory memory, StreamView stream)
+    : memory_(bytes(runs, false), memory.device, stream),
+      offloaded_(bytes(runs, true), memory.offloaded, stream) {
+  std::span<float> here = memory_.as<float>();
+  std::span<float> elsewhere = offloaded_.as<float>();
+  std::ranges::fill(here, 0.0F);
+  std::ranges::fill(elsewhere, 0.0F);
+  for (const StateRun& run : runs) {
+    std::span<float>& rest = is_offloaded(run) ? elsewhere : here;
+    std::vector<std::span<float>>& states = runs_.emplace_back();
+    for (std::int64_t state = 0; state < run.states; ++state) {
+      states.push_back(rest.first(static_cast<std::size_t>(run.numel)));
+      rest = rest.subspan(static_cast<std::size_t>(run.numel));
     }
-    runs_.push_back(std::move(run));
   }
 }
 
-std::span<const std::span<float>> ResidentStates::acquire(int index, StreamView /*stream*/) {
-  return runs_[static_cast<std::size_t>(index)];
+std::span<const std::span<float>> ResidentStates::acquire(int run, StreamView /*stream*/) {
+  return runs_[static_cast<std::size_t>(run)];
 }
 
 }  // namespace dstrain::zero

@@ -1,28 +1,30 @@
 #pragma once
-#include <cstdint>
 #include <span>
 #include <vector>
 
 #include "runtime/device/buffer.h"
 #include "runtime/engine/state_store.h"
+#include "zero/state_runs.h"
 
 namespace dstrain::zero {
 
-/// Optimizer states that stay on the device.
+/// Optimizer states that lie in memory, on the device or offloaded to the host.
 class ResidentStates final : public engine::StateStore {
  public:
-  /// `runs`: elements of each run; `states`: floats per element.
-  ResidentStates(std::span<const std::int64_t> runs,
-                 std::size_t states,
-                 MemoryResource& memory,
-                 StreamView stream);
-  static Bytes bytes(std::span<const std::int64_t> runs, std::size_t states);
+  struct Memory {
+    MemoryResource& device;
+    MemoryResource& offloaded;
+  };
+  ResidentStates(std::span<const StateRun> runs, Memory memory, StreamView stream);
+  /// Bytes of the states on the device, or elsewhere.
+  static Bytes bytes(std::span<const StateRun> runs, bool offloaded);
 
-  std::span<const std::span<float>> acquire(int index, StreamView stream) override;
-  void release(int /*index*/, StreamView /*stream*/) override {}
+  std::span<const std::span<float>> acquire(int run, StreamView stream) override;
+  void release(int /*run*/, StreamView /*stream*/) override {}
 
  private:
   Buffer memory_;
+  Buffer offloaded_;
   std::vector<std::vector<std::span<float>>> runs_;
 };
 

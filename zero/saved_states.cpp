@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/ops/convert.h"
 #include "zero/shard_slices.h"
 #include "zero/sharded_store.h"
 
@@ -21,7 +22,7 @@ std::vector<engine::SavedState> saved_states(std::span<const std::string_view> o
   for (const std::string_view name : optimizer_states) {
     saved.push_back({std::string(name), DType::f32});
   }
-  if (has_masters(dtype)) saved.push_back({"weights", dtype});
+  if (dtype != DType::f32) saved.push_back({"weights", dtype});
   return saved;
 }
 
@@ -37,33 +38,52 @@ std::vector<engine::ParameterSlice> saved_slices(const FlatLayout& layout, int r
 }
 
 void ShardedStore::load(const engine::StateSources& sources, StreamView stream) {
-  const bool masters = has_masters(parts_.layout.dtype());
-  parameters_.load(sources.parameters, masters ? parts_.states : nullptr, stream);
-  if (sources.optimizer.empty()) return;
-  for (int index = 0; index < static_cast<int>(parts_.layout.segments().size()); ++index) {
-    load_states(index, sources.optimizer, stream);
+  stream.synchronize();
+  communication_.synchronize();
+  if (runs_.empty()) {
+    for (int index = 0; index < static_cast<int>(parts_.layout.segments().size()); ++index) {
+      parameters_.load_shard(index, sources.parameters);
+      parameters_.loaded(index, stream);
+    }
   }
+  for (std::size_t run = 0; run < runs_.size(); ++run) {
+    load_run(static_cast<int>(run), sources, stream);
+    if (completes_segment(run)) parameters_.loaded(runs_[run].segment, stream);
+  }
+  communication_.synchronize();
 }
 
-void ShardedStore::load_states(int index,
-                               std::span<const model::ParameterSource* const> sources,
-                               StreamView stream) {
-  const Segment& segment = parts_.layout.segment(index);
+void ShardedStore::load_run(int index, const engine::StateSources& sources, StreamView stream) {
+  const StateRun& run = runs_[static_cast<std::size_t>(index)];
   const auto states = parts_.states->acquire(index, stream);
   stream.synchronize();
-  for (std::size_t state = 0; state < sources.size(); ++state) {
-    const TensorView all = view_of(states[state]);
-    const TensorView own = own_part(segment, communication_.rank(), all);
-    std::ranges::fill(own.as<float>(), 0.0F);  // the padding
-    for (const ShardSlice& slice : shard_slices(parts_.layout, index, communication_.rank())) {
-      sources[state]->read(parts_.layout.parameter(slice.parameter).spec, slice.elements.begin,
-                           own.part(slice.offset, {slice.elements.count()}).as<float>());
-    }
-    if (all.numel() == own.numel()) continue;
-    communication_.communicator().all_gather(own, all, communication_.stream());
-    communication_.synchronize();
+  if (run.master) {
+    const TensorView master = view_of(states.back());
+    load_state(run, sources.parameters, master);
+    ops::convert(master, updated(run));
+  } else {
+    parameters_.load_shard(run.segment, sources.parameters);
+  }
+  for (std::size_t state = 0; state < sources.optimizer.size(); ++state) {
+    load_state(run, *sources.optimizer[state], view_of(states[state]));
   }
   parts_.states->release(index, stream);
+}
+
+/// Reads this rank's part of a run's values, and gets the others' parts where all are here.
+void ShardedStore::load_state(const StateRun& run,
+                              const model::ParameterSource& source,
+                              TensorView values) {
+  const TensorView own =
+      own_part(parts_.layout.segment(run.segment), communication_.rank(), values);
+  std::ranges::fill(own.as<float>(), 0.0F);  // the padding
+  for (const auto& [slice, before] : run_slices(parts_.layout, run, communication_.rank())) {
+    source.read(parts_.layout.parameter(slice.parameter).spec, slice.elements.begin,
+                own.part(slice.offset, {slice.elements.count()}).as<float>());
+  }
+  if (values.numel() == own.numel()) return;
+  communication_.communicator().all_gather(own, values, communication_.stream());
+  communication_.synchronize();
 }
 
 std::vector<engine::SavedState> ShardedStore::saved_states() const {
@@ -75,30 +95,36 @@ std::vector<engine::ParameterSlice> ShardedStore::saved_slices(int rank) const {
 }
 
 void ShardedStore::visit_saved(engine::SavedVisitor visit, StreamView stream) {
-  const std::size_t optimizer_states = parts_.optimizer->state_names().size();
-  std::size_t visited = 0;
-  for (int index = 0; index < static_cast<int>(parts_.layout.segments().size()); ++index) {
-    const Segment& segment = parts_.layout.segment(index);
-    const auto states = parts_.states->acquire(index, stream);
+  std::size_t visited = 0;  // slices that were begun
+  for (std::size_t index = 0; index < runs_.size(); ++index) {
+    const StateRun& run = runs_[index];
+    const auto states = parts_.states->acquire(static_cast<int>(index), stream);
     stream.synchronize();
-    // In the order of saved_states().
-    std::vector<TensorView> own;
-    const TensorView weights = parameters_.own_shard(index);
-    const bool masters = has_masters(weights.dtype());
-    own.push_back(masters ? own_part(segment, communication_.rank(), view_of(states.back()))
-                          : weights);
-    for (const std::span<float> state : states.first(optimizer_states)) {
-      own.push_back(own_part(segment, communication_.rank(), view_of(state)));
-    }
-    if (masters) own.push_back(weights);
-    for (const ShardSlice& slice : shard_slices(parts_.layout, index, communication_.rank())) {
-      for (std::size_t state = 0; state < own.size(); ++state) {
-        visit(visited, state, own[state].part(slice.offset, {slice.elements.count()}));
+    const std::vector<TensorView> saved = saved_values(run, states);
+    for (const auto& [slice, before] : run_slices(parts_.layout, run, communication_.rank())) {
+      if (before == 0) ++visited;
+      for (std::size_t state = 0; state < saved.size(); ++state) {
+        visit({visited - 1, state, before},
+              saved[state].part(slice.offset, {slice.elements.count()}));
       }
-      ++visited;
     }
-    parts_.states->release(index, stream);
+    parts_.states->release(static_cast<int>(index), stream);
   }
+}
+
+/// This rank's part of a run, in the order of saved_states().
+std::vector<TensorView> ShardedStore::saved_values(const StateRun& run,
+                                                   std::span<const std::span<float>> states) const {
+  const TensorView parameters = updated(run);
+  std::vector<TensorView> values{run.master ? view_of(states.back()) : parameters};
+  for (std::size_t i = 0; i < parts_.optimizer->state_names().size(); ++i) {
+    values.push_back(view_of(states[i]));
+  }
+  if (parameters.dtype() != DType::f32) values.push_back(parameters);
+  for (TensorView& each : values) {
+    each = own_part(parts_.layout.segment(run.segment), communication_.rank(), each);
+  }
+  return values;
 }
 
 }  // namespace dstrain::zero

@@ -18,9 +18,24 @@ std::vector<ShardSlice> shard_slices(const FlatLayout& layout, int segment, int 
   return slices;
 }
 
+std::vector<RunSlice> run_slices(const FlatLayout& layout, const StateRun& run, int rank) {
+  const std::int64_t end = run.offset + run.numel;
+  std::vector<RunSlice> slices;
+  for (const ShardSlice& slice : shard_slices(layout, run.segment, rank)) {
+    const std::int64_t first = std::max(slice.offset, run.offset);
+    const std::int64_t last = std::min(slice.offset + slice.elements.count(), end);
+    if (first >= last) continue;
+    const std::int64_t before = first - slice.offset;
+    const std::int64_t begin = slice.elements.begin + before;
+    slices.push_back(
+        {{slice.parameter, {begin, begin + last - first}, first - run.offset}, before});
+  }
+  return slices;
+}
+
 TensorView own_part(const Segment& segment, int rank, TensorView values) {
-  const std::int64_t shard = segment.shard_numel;
-  return values.part(values.numel() == shard ? 0 : rank * shard, {shard});
+  if (values.numel() <= segment.shard_numel) return values;
+  return values.part(rank * segment.shard_numel, {segment.shard_numel});
 }
 
 }  // namespace dstrain::zero

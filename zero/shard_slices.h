@@ -3,6 +3,7 @@
 
 #include "runtime/tensor/tensor_view.h"
 #include "zero/flat_layout.h"
+#include "zero/state_runs.h"
 
 namespace dstrain::zero {
 
@@ -16,8 +17,15 @@ struct ShardSlice {
 /// The shard of `segment` that belongs to `rank`, cut at parameters, in order; padding is left out.
 std::vector<ShardSlice> shard_slices(const FlatLayout& layout, int segment, int rank);
 
-/// The part of a segment's flat values that is the shard of `rank`; they are whole, or that shard
-/// already.
+/// What a run holds of its segment's shard.
+struct RunSlice {
+  ShardSlice slice;                  ///< offset: within this rank's part of the run
+  std::int64_t elements_before = 0;  ///< of the shard's slice, in the runs before
+};
+std::vector<RunSlice> run_slices(const FlatLayout& layout, const StateRun& run, int rank);
+
+/// The part of a segment's flat values that is the shard of `rank`; they are whole, or lie in
+/// that shard already.
 TensorView own_part(const Segment& segment, int rank, TensorView values);
 
 }  // namespace dstrain::zero

@@ -45,12 +45,6 @@ void add_to(std::span<float> sum, std::span<const float> values) {
 
 }  // namespace
 
-Bytes ShardedGradients::shard_bytes(const FlatLayout& layout) {
-  std::int64_t numel = 0;
-  for (const Segment& segment : layout.segments()) numel += segment.shard_numel;
-  return numel * size_of(DType::f32);
-}
-
 Bytes ShardedGradients::bucket_bytes(const FlatLayout& layout, Options options) {
   const std::int64_t buckets = options.overlap ? 2 : 1;
   return (buckets * capacity(layout, options.bucket_numel) + shared_numel(layout)) *
@@ -65,7 +59,8 @@ ShardedGradients::ShardedGradients(const FlatLayout& layout,
     : layout_(layout),
       options_(options),
       communication_(communication),
-      shard_memory_(shard_bytes(layout), memory.gradients, stream),
+      shards_(layout, {options.homes, false}, memory.gradients, stream),
+      offloaded_(layout, {options.homes, true}, memory.offloaded, stream),
       bucket_memory_(bucket_bytes(layout, options), memory.buffers, stream),
       bucket_capacity_(capacity(layout, options.bucket_numel)),
       whole_(layout.segments().size()),
@@ -73,7 +68,6 @@ ShardedGradients::ShardedGradients(const FlatLayout& layout,
       shared_reduced_(layout.segments().size()),
       pending_(layout),
       written_(layout.parameters().size(), false) {
-  std::span<float> shards = shard_memory_.as<float>();
   std::span<float> shared = bucket_memory_.as<float>();
   for (Bucket& bucket : buckets_) {
     bucket.memory = shared.first(static_cast<std::size_t>(bucket_capacity_));
@@ -81,9 +75,6 @@ ShardedGradients::ShardedGradients(const FlatLayout& layout,
   }
   for (std::size_t index = 0; index < layout.segments().size(); ++index) {
     const Segment& segment = layout.segments()[index];
-    const auto shard_numel = static_cast<std::size_t>(segment.shard_numel);
-    shards_.push_back(shards.first(shard_numel));
-    shards = shards.subspan(shard_numel);
     if (!segment.shared) continue;
     whole_[index] = shared.first(static_cast<std::size_t>(segment.numel));
     shared = shared.subspan(static_cast<std::size_t>(segment.numel));
@@ -166,7 +157,8 @@ void ShardedGradients::reduce_segment(int index) {
 }
 
 std::span<float> ShardedGradients::own(int segment) const {
-  return shards_[static_cast<std::size_t>(segment)];
+  const std::span<float> here = shards_.of(segment);
+  return here.empty() ? offloaded_.of(segment) : here;
 }
 
 }  // namespace dstrain::zero

@@ -4,6 +4,7 @@
 #include "runtime/device/buffer.h"
 #include "zero/communication.h"
 #include "zero/gradient_reducer.h"
+#include "zero/gradient_shards.h"
 
 namespace dstrain::zero {
 
@@ -16,10 +17,12 @@ class ShardedGradients final : public GradientReducer {
   struct Options {
     /// Elements that a bucket holds back; at least the largest unit's. 0: one unit at a time.
     std::int64_t bucket_numel = 0;
-    bool overlap = false;  ///< two buckets
+    bool overlap = false;                 ///< two buckets
+    std::span<const MemoryTier> homes{};  ///< of the shards, per segment
   };
   struct Memory {
     MemoryResource& gradients;  ///< the shards
+    MemoryResource& offloaded;  ///< those that are not on the device
     MemoryResource& buffers;    ///< the buckets
   };
   ShardedGradients(const FlatLayout& layout,
@@ -27,7 +30,6 @@ class ShardedGradients final : public GradientReducer {
                    Communication communication,
                    Memory memory,
                    StreamView stream);
-  static Bytes shard_bytes(const FlatLayout& layout);
   static Bytes bucket_bytes(const FlatLayout& layout, Options options);
 
   void begin(engine::MicroStep micro_step) override;
@@ -51,11 +53,11 @@ class ShardedGradients final : public GradientReducer {
   const FlatLayout& layout_;
   Options options_;
   Communication communication_;
-  Buffer shard_memory_;
+  GradientShards shards_;
+  GradientShards offloaded_;
   Buffer bucket_memory_;
   std::int64_t bucket_capacity_;
-  std::vector<std::span<float>> shards_;  ///< per segment
-  std::vector<std::span<float>> whole_;   ///< per segment, while its gradients are being written
+  std::vector<std::span<float>> whole_;  ///< per segment, while its gradients are being written
   std::vector<Bucket> buckets_;
   std::size_t filling_ = 0;                           ///< index of the bucket being filled
   std::vector<Communication::Point> shared_reduced_;  ///< per segment

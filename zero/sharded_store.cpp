@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runtime/comm/gather_values.h"
+#include "runtime/ops/convert.h"
 #include "runtime/optim/gradient_norm.h"
 #include "zero/sharded_gradients.h"
 #include "zero/whole_gradients.h"
@@ -16,42 +17,48 @@ using profile::Recording;
 
 std::unique_ptr<GradientReducer> make_reducer(const ShardedStore::Parts& parts,
                                               const ShardedStore::Options& options,
+                                              std::span<const MemoryTier> homes,
                                               Communication communication,
                                               StreamView stream) {
   if (parts.optimizer == nullptr) return nullptr;
   const StagePolicy policy = stage_policy(options.stage);
+  const ShardedStore::Memory& memory = parts.memory;
   if (policy.shard_gradients) {
     return std::make_unique<ShardedGradients>(
         parts.layout,
-        ShardedGradients::Options{options.reduce_bucket_numel, options.overlap.enabled},
-        communication, ShardedGradients::Memory{parts.memory.gradients, parts.memory.buffers},
+        ShardedGradients::Options{options.reduce_bucket_numel, options.overlap.enabled, homes},
+        communication,
+        ShardedGradients::Memory{memory.gradients, memory.offloaded_gradients, memory.buffers},
         stream);
   }
   const auto result =
       policy.shard_optimizer ? WholeGradients::Result::own_shard : WholeGradients::Result::whole;
-  return std::make_unique<WholeGradients>(parts.layout, result, communication,
-                                          parts.memory.gradients, stream);
+  return std::make_unique<WholeGradients>(
+      parts.layout, result, homes, communication,
+      WholeGradients::Memory{memory.gradients, memory.offloaded_gradients}, stream);
+}
+
+std::vector<StateRun> make_runs(const ShardedStore::Parts& parts,
+                                const ShardedStore::Options& options) {
+  if (parts.optimizer == nullptr) return {};
+  return state_runs(parts.layout,
+                    {options.stage, std::ssize(parts.optimizer->state_names()), options.offload});
 }
 
 }  // namespace
 
-std::vector<std::int64_t> optimizer_runs(const FlatLayout& layout, int stage) {
-  std::vector<std::int64_t> runs;
-  for (const Segment& segment : layout.segments()) {
-    runs.push_back(stage_policy(stage).shard_optimizer ? segment.shard_numel : segment.numel);
-  }
-  return runs;
-}
-
 ShardedStore::ShardedStore(Parts parts, Options options, Streams streams)
     : parts_(parts),
       communication_(parts.communicator, streams, parts.timeline),
-      parameters_(parts.layout,
-                  {stage_policy(options.stage), options.overlap},
-                  communication_,
-                  {parts.memory.parameters, parts.memory.buffers},
-                  streams.compute),
-      gradients_(make_reducer(parts, options, communication_, streams.compute)) {
+      runs_(make_runs(parts, options)),
+      gradient_homes_(optimizer_homes(parts.layout, options.offload)),
+      parameters_(
+          parts.layout,
+          {stage_policy(options.stage), options.overlap, options.offload},
+          communication_,
+          {parts.memory.parameters, parts.memory.offloaded_parameters, parts.memory.buffers},
+          streams.compute),
+      gradients_(make_reducer(parts, options, gradient_homes_, communication_, streams.compute)) {
   DSTRAIN_CHECK(options.overlap.enabled || !streams.overlap(), "two streams without overlap");
 }
 
@@ -100,24 +107,40 @@ double ShardedStore::gradient_norm(StreamView stream) {
 }
 
 void ShardedStore::step(const optim::StepScalars& scalars, StreamView stream) {
-  for (int index = 0; index < static_cast<int>(parts_.layout.segments().size()); ++index) {
-    {
-      const Recording recording(parts_.timeline, Lane::compute, Activity::update, index);
-      const auto states = parts_.states->acquire(index, stream);
-      parts_.optimizer->step(optimizer_shard(index, states), scalars, stream);
-      parts_.states->release(index, stream);
-    }
-    parameters_.publish(index, stream);
+  for (std::size_t run = 0; run < runs_.size(); ++run) {
+    update(static_cast<int>(run), scalars, stream);
+    if (completes_segment(run)) parameters_.publish(runs_[run].segment, stream);
   }
   communication_.synchronize();
 }
 
-optim::OptimizerShard ShardedStore::optimizer_shard(
-    int segment, std::span<const std::span<float>> states) const {
-  const TensorView updated = parameters_.updated(segment);
-  const std::span<const float> gradients = gradients_->updated(segment);
-  if (!has_masters(updated.dtype())) return {updated.as<float>(), gradients, states};
-  return {states.back(), gradients, states.first(states.size() - 1), updated.as<BFloat16>()};
+void ShardedStore::update(int index, const optim::StepScalars& scalars, StreamView stream) {
+  const StateRun& run = runs_[static_cast<std::size_t>(index)];
+  const Recording recording(parts_.timeline, Lane::compute, Activity::update, run.segment);
+  const TensorView parameters = updated(run);
+  const auto states = parts_.states->acquire(index, stream);
+  optim::OptimizerShard shard{.parameters = run.master ? states.back() : parameters.as<float>(),
+                              .gradients = gradients_->updated(run.segment)
+                                               .subspan(static_cast<std::size_t>(run.offset),
+                                                        static_cast<std::size_t>(run.numel)),
+                              .states = states.first(parts_.optimizer->state_names().size())};
+  if (parameters.dtype() == DType::bf16) shard.working = parameters.as<BFloat16>();
+  parts_.optimizer->step(shard, scalars, stream);
+  if (run.master && parameters.dtype() == DType::f32) {
+    stream.launch([from = TensorView(states.back(), {run.numel}), parameters] {
+      ops::convert(from, parameters);
+    });
+  }
+  parts_.states->release(index, stream);
+}
+
+/// The parameters, as units see them, that the run updates.
+TensorView ShardedStore::updated(const StateRun& run) const {
+  return parameters_.updated(run.segment).part(run.offset, {run.numel});
+}
+
+bool ShardedStore::completes_segment(std::size_t run) const {
+  return run + 1 == runs_.size() || runs_[run + 1].segment != runs_[run].segment;
 }
 
 }  // namespace dstrain::zero

@@ -25,18 +25,22 @@ namespace dstrain::zero {
 /// Persistent segments of stage 3 are kept whole, as in stage 2. Elements on the wire per step of
 /// k micro steps: 2 psi for stages 0 and 1, (k + 1) psi for 2, 3 k psi for 3. Gradients are f32;
 /// parameters have the model's dtype. In bf16 they are a rounded copy: the optimizer updates f32
-/// masters of what the rank updates, which lie among its states.
+/// masters of what the rank updates, which lie among its states. What is offloaded lies with the
+/// host: there gradients are summed and parameters updated, from there new values are copied.
 class ShardedStore final : public engine::ParameterStore {
  public:
   struct Options {
     int stage = 0;
     std::int64_t reduce_bucket_numel = 0;  ///< see ShardedGradients::Options
     Overlap overlap{};
+    Offload offload{};
   };
   struct Memory {
     MemoryResource& parameters;
     MemoryResource& gradients;
     MemoryResource& buffers;
+    MemoryResource& offloaded_parameters;
+    MemoryResource& offloaded_gradients;
   };
   /// All must outlive the store. Without an optimizer the store only serves parameters: it has no
   /// gradients and takes no steps.
@@ -45,7 +49,7 @@ class ShardedStore final : public engine::ParameterStore {
     comm::Communicator& communicator;
     Memory memory;
     const optim::Optimizer* optimizer = nullptr;
-    engine::StateStore* states = nullptr;   ///< optimizer_runs(), each of state_count()
+    engine::StateStore* states = nullptr;   ///< of state_runs()
     profile::Timeline* timeline = nullptr;  ///< null: nothing is recorded
   };
   /// Two different streams are for options that overlap.
@@ -71,30 +75,21 @@ class ShardedStore final : public engine::ParameterStore {
   void step(const optim::StepScalars& scalars, StreamView stream) override;
 
  private:
-  void load_states(int segment,
-                   std::span<const model::ParameterSource* const> sources,
-                   StreamView stream);
-  [[nodiscard]] optim::OptimizerShard optimizer_shard(
-      int segment, std::span<const std::span<float>> states) const;
+  void load_run(int run, const engine::StateSources& sources, StreamView stream);
+  [[nodiscard]] std::vector<TensorView> saved_values(
+      const StateRun& run, std::span<const std::span<float>> states) const;
+  void load_state(const StateRun& run, const model::ParameterSource& source, TensorView values);
+  void update(int run, const optim::StepScalars& scalars, StreamView stream);
+  [[nodiscard]] TensorView updated(const StateRun& run) const;
+  [[nodiscard]] bool completes_segment(std::size_t run) const;
 
   Parts parts_;
   Communication communication_;
+  std::vector<StateRun> runs_;
+  std::vector<MemoryTier> gradient_homes_;  ///< per segment
   ParameterShards parameters_;
   std::unique_ptr<GradientReducer> gradients_;
   int leased_ = -1;  ///< the unit whose parameters are in use
 };
-
-/// Elements that a rank updates of each segment under `stage`.
-std::vector<std::int64_t> optimizer_runs(const FlatLayout& layout, int stage);
-
-/// Whether the parameters that units see are copies of f32 masters.
-constexpr bool has_masters(DType dtype) {
-  return dtype != DType::f32;
-}
-
-/// Floats per element of a run: the optimizer's states, then the master, if there is one.
-constexpr std::size_t state_count(std::size_t optimizer_states, DType dtype) {
-  return optimizer_states + (has_masters(dtype) ? 1 : 0);
-}
 
 }  // namespace dstrain::zero

@@ -12,13 +12,15 @@ Bytes WholeGradients::bytes(const FlatLayout& layout) {
 
 WholeGradients::WholeGradients(const FlatLayout& layout,
                                Result result,
+                               std::span<const MemoryTier> homes,
                                Communication communication,
-                               MemoryResource& memory,
+                               Memory memory,
                                StreamView stream)
     : layout_(layout),
       result_(result),
       communication_(communication),
-      memory_(bytes(layout), memory, stream),
+      memory_(bytes(layout), memory.gradients, stream),
+      offloaded_(layout, {homes, true}, memory.offloaded, stream),
       pending_(layout),
       written_(layout.parameters().size(), false) {
   std::span<float> rest = memory_.as<float>();
@@ -65,6 +67,7 @@ void WholeGradients::reduce(int unit, StreamView stream) {
 }
 
 std::span<float> WholeGradients::own(int segment) const {
+  if (const auto elsewhere = offloaded_.of(segment); !elsewhere.empty()) return elsewhere;
   const auto shard = static_cast<std::size_t>(layout_.segment(segment).shard_numel);
   return segments_[static_cast<std::size_t>(segment)].subspan(
       static_cast<std::size_t>(communication_.rank()) * shard, shard);

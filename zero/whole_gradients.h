@@ -4,19 +4,27 @@
 #include "runtime/device/buffer.h"
 #include "zero/communication.h"
 #include "zero/gradient_reducer.h"
+#include "zero/gradient_shards.h"
 
 namespace dstrain::zero {
 
 /// Stages 0 and 1: the gradients of all parameters lie here whole; micro steps add up locally and
-/// the sum over ranks is taken once, in the last micro step, unit by unit as its backward goes.
+/// the sum over ranks is taken once, in the last micro step, unit by unit as its backward goes: in
+/// place, or into this rank's shards where they are offloaded.
 class WholeGradients final : public GradientReducer {
  public:
   /// What the sum over ranks leaves on each rank.
   enum class Result { whole, own_shard };
+  struct Memory {
+    MemoryResource& gradients;
+    MemoryResource& offloaded;
+  };
+  /// `homes`: of the shards, per segment.
   WholeGradients(const FlatLayout& layout,
                  Result result,
+                 std::span<const MemoryTier> homes,
                  Communication communication,
-                 MemoryResource& memory,
+                 Memory memory,
                  StreamView stream);
   static Bytes bytes(const FlatLayout& layout);
 
@@ -31,6 +39,7 @@ class WholeGradients final : public GradientReducer {
   Result result_;
   Communication communication_;
   Buffer memory_;
+  GradientShards offloaded_;
   std::vector<std::span<float>> segments_;
   engine::MicroStep micro_step_;
   PendingUses pending_;

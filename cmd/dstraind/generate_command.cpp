@@ -23,7 +23,8 @@ int generate_command(std::span<const std::string> arguments) {
   const std::unique_ptr<comm::Communicator> communicator = comm::make_self_communicator();
   ops::Matmuls matmuls;
   const zero::FlatLayout layout(setup.model, {});
-  zero::ShardedStore store({layout, *communicator, {memory, memory, memory}}, {}, stream);
+  zero::ShardedStore store({layout, *communicator, {memory, memory, memory, memory, memory}}, {},
+                           stream);
   store.load({*setup.parameters}, stream);
   const std::vector<std::int32_t> tokens =
       engine::generate({setup.model, store, *communicator, matmuls, memory},

@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 
+#include "cmd/dstraind/rank_memory.h"
 #include "cmd/train_setup.h"
 #include "runtime/base/rank_control.h"
 #include "runtime/base/worker_env.h"
@@ -13,31 +14,6 @@
 #include "zero/sharded_store.h"
 
 namespace dstrain::cmd {
-
-/// The device's memory, counted by category and bounded by the budget. What collectives move is
-/// taken from `shared`, where they need not stage it.
-struct DeviceMemory {
-  DeviceMemory(Bytes limit, MemoryResource& shared)
-      : parameters(shared, ledger, {MemoryCategory::parameters, limit}),
-        gradients(shared, ledger, {MemoryCategory::gradients, limit}),
-        optimizer(host, ledger, {MemoryCategory::optimizer, limit}),
-        activations(host, ledger, {MemoryCategory::activations, limit}),
-        buffers(shared, ledger, {MemoryCategory::buffers, limit}) {}
-  HostMemory host;
-  MemoryLedger ledger;
-  TrackedMemory parameters;
-  TrackedMemory gradients;
-  TrackedMemory optimizer;
-  TrackedMemory activations;
-  TrackedMemory buffers;
-};
-
-/// Memory of the host beside it, for what is copied there.
-struct StagingMemory {
-  HostMemory host;
-  MemoryLedger ledger;
-  TrackedMemory buffers{host, ledger, {MemoryCategory::buffers}};
-};
 
 /// The parts of a training rank, in the order in which they depend on each other.
 class TrainingRank {
@@ -66,17 +42,15 @@ class TrainingRank {
   Stream communication_;  ///< used only when communication overlaps
   Streams streams_;
   comm::World world_;
-  DeviceMemory memory_;
+  RankMemory memory_;
   std::unique_ptr<profile::Timeline> timeline_;             ///< null without --profile
   std::unique_ptr<engine::RecordedCommunicator> recorded_;  ///< likewise
   comm::Communicator& communicator_;
   ops::Matmuls matmuls_;
-  std::vector<std::int64_t> runs_;
   optim::AdamW optimizer_;
   zero::ResidentStates states_;
   zero::ShardedStore store_;
   engine::Engine engine_;
-  StagingMemory staging_;
   std::unique_ptr<comm::Communicator> node_;  ///< of the ranks of a node, when its disk is its own
   std::unique_ptr<engine::Checkpointer> checkpointer_;
 };

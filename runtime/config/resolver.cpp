@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
 
@@ -21,6 +22,7 @@ Resolved Resolver::run() {
   resolve_optimizer();
   resolve_schedule();
   resolve_zero();
+  resolve_offload();
   resolve_model();
   resolve_checkpoint();
   resolve_rest();
@@ -87,6 +89,18 @@ bool Resolver::pick(std::string_view path, bool fallback) {
   const bool value = given.value_or(fallback);
   decided(path, value, given ? "file" : "default");
   return value;
+}
+
+double Resolver::pick(std::string_view path, double fallback) {
+  const std::optional<double> given = config_.number(path);
+  decided(path, given.value_or(fallback), given ? "file" : "default");
+  return given.value_or(fallback);
+}
+
+std::string Resolver::pick(std::string_view path, const char* fallback) {
+  const std::optional<std::string> given = config_.text_of(path);
+  decided_json(path, nlohmann::json(given.value_or(fallback)).dump(), given ? "file" : "default");
+  return given.value_or(fallback);
 }
 
 void Resolver::resolve_clipping() {

@@ -22,7 +22,9 @@ class Resolver {
   double pick(std::string_view path, const Flag<double>& flag, double fallback);
   bool pick(std::string_view path, const Flag<bool>& flag, bool fallback);
   std::int64_t pick(std::string_view path, std::int64_t automatic, std::int64_t fallback);
+  double pick(std::string_view path, double fallback);
   bool pick(std::string_view path, bool fallback);
+  std::string pick(std::string_view path, const char* fallback);
   template <class T>
   T choose(std::string_view path, const std::optional<T>& given, const Flag<T>& flag, T fallback);
   template <class T>
@@ -49,6 +51,10 @@ class Resolver {
   void resolve_warmup_lr();
   void resolve_zero();
   void warn_stage(std::string_view path, int lowest_stage, std::string_view meaning);
+  void resolve_offload();
+  OffloadSettings resolve_offload(std::string_view section,
+                                  std::string_view deprecated,
+                                  int lowest_stage);
   void resolve_model();
   void resolve_checkpoint();
   void resolve_rest();

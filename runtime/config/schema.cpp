@@ -18,8 +18,8 @@ std::string_view name_of(std::string_view path) {
 
 std::vector<Key> joined() {
   std::vector<Key> keys;
-  for (const auto table : {top_level_keys(), zero_keys(), optimizer_keys(), precision_keys(),
-                           monitor_keys(), runtime_keys(), data_keys()}) {
+  for (const auto table : {top_level_keys(), zero_keys(), offload_keys(), optimizer_keys(),
+                           precision_keys(), monitor_keys(), runtime_keys(), data_keys()}) {
     keys.insert(keys.end(), table.begin(), table.end());
   }
   return keys;

@@ -108,6 +108,7 @@ struct Replaced {
 // The tables, one file per group of sections.
 std::span<const Key> top_level_keys();
 std::span<const Key> zero_keys();
+std::span<const Key> offload_keys();
 std::span<const Key> optimizer_keys();
 std::span<const Key> precision_keys();
 std::span<const Key> monitor_keys();

@@ -9,7 +9,6 @@ using enum KeyType;
 
 constexpr std::string_view as_recorded =
     "dstrain gathers and frees each unit in the recorded order of the step";
-constexpr std::string_view offload = "offload";
 constexpr std::string_view any_ranks = "any checkpoint loads on any number of ranks, at any stage";
 
 constexpr std::array keys{
@@ -107,30 +106,6 @@ constexpr std::array keys{
     inert("zero_optimization.zenflow.auto_ratio", number, "0.99"),
     inert("zero_optimization.zenflow.full_warm_up_rounds", integer, "0"),
     inert("zero_optimization.zenflow.pt_reserved_cores_perc", number, "0.5"),
-
-    off_only("zero_optimization.cpu_offload", boolean, "false|null", offload),
-    off_only("zero_optimization.cpu_offload_param", boolean, "false|null", offload),
-    inert("zero_optimization.cpu_offload_use_pin_memory", boolean, "null"),
-    group("zero_optimization.offload_param"),
-    off_only("zero_optimization.offload_param.device", text, "none", offload)
-        .one_of("none|cpu|nvme"),
-    inert("zero_optimization.offload_param.nvme_path", text, "null"),
-    inert("zero_optimization.offload_param.buffer_count", integer, "5").at_least(0),
-    inert("zero_optimization.offload_param.buffer_size", integer, "1e8").at_least(0),
-    inert("zero_optimization.offload_param.max_in_cpu", integer, "1e9").at_least(0),
-    inert("zero_optimization.offload_param.pin_memory", boolean, "true"),
-    group("zero_optimization.offload_optimizer"),
-    off_only("zero_optimization.offload_optimizer.device", text, "none", offload)
-        .one_of("none|cpu|nvme"),
-    inert("zero_optimization.offload_optimizer.nvme_path", text, "null"),
-    inert("zero_optimization.offload_optimizer.buffer_count", integer, "4").at_least(0),
-    inert("zero_optimization.offload_optimizer.pin_memory", boolean, "true"),
-    inert("zero_optimization.offload_optimizer.pipeline_read", boolean, "false"),
-    inert("zero_optimization.offload_optimizer.pipeline_write", boolean, "false"),
-    inert("zero_optimization.offload_optimizer.fast_init", boolean, "false"),
-    inert("zero_optimization.offload_optimizer.ratio", number, "1.0").range(0, 1),
-    inert("zero_optimization.offload_optimizer.super_offload", boolean, "false"),
-    inert("zero_optimization.offload_optimizer.cpuadam_cores_perc", number, "0.8").range(0, 1),
 
     unread("zero_optimization.stage3_max_act_size", "DeepSpeed has no such setting"),
     unread("zero_optimization.aio", "DeepSpeed reads aio at the top level only"),

@@ -36,6 +36,16 @@ struct ScheduleSettings {
   bool warmup_linear = false;  ///< false: logarithmic, DeepSpeed's default
 };
 
+/// Where a part of the training state lives between uses: the sections offload_optimizer and
+/// offload_param of zero_optimization.
+struct OffloadSettings {
+  enum class Device { none, cpu, nvme };
+  Device device = Device::none;
+  bool pin_memory = true;         ///< host memory is locked
+  bool pin_memory_given = false;  ///< by the user: say so when it cannot be
+  double ratio = 1;               ///< share of the elements for which `device` holds
+};
+
 struct ZeroSettings {
   int stage = 0;
   /// Most elements whose gradients are held back to be reduced together (stages 2 and 3). 0: each
@@ -54,6 +64,8 @@ struct ZeroSettings {
   std::int64_t live_numel = 1'000'000'000;
   /// What is next used further away than this, counted in elements to gather, is dropped after use.
   std::int64_t reuse_numel = 1'000'000'000;
+  OffloadSettings offload_optimizer;
+  OffloadSettings offload_param;
 };
 
 struct ModelSettings {

@@ -18,6 +18,10 @@ enum class MemoryCategory : std::uint8_t { parameters, gradients, optimizer, act
 inline constexpr std::array<const char*, 5> memory_category_names{
     "parameters", "gradients", "optimizer", "activations", "buffers"};
 
+/// Bytes by tier, then by category.
+using CategoryBytes = std::array<Bytes, memory_category_names.size()>;
+using TierBytes = std::array<CategoryBytes, memory_tier_names.size()>;
+
 /// Hands out memory of one tier. Addresses are aligned to 64 bytes. Thread-safe.
 class MemoryResource {
  public:
@@ -56,6 +60,9 @@ class MemoryLedger {
   Count total_;
   std::array<Count, memory_category_names.size()> categories_;
 };
+
+/// One for each tier, by MemoryTier.
+using MemoryLedgers = std::array<MemoryLedger, memory_tier_names.size()>;
 
 /// Counts what passes through it under one category of `ledger`, and refuses what would take the
 /// ledger's total over `limit` (0: no limit) with a table of what is in use. What is given back

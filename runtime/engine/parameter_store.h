@@ -40,8 +40,14 @@ struct ParameterSlice {
   std::int64_t end = 0;
 };
 
-/// Takes the values (numel) of one of saved_states() for one of saved_slices().
-using SavedVisitor = FunctionRef<void(std::size_t slice, std::size_t state, TensorView values)>;
+/// Values of one of saved_states() for one of saved_slices(), from its element `begin` on.
+struct SavedPlace {
+  std::size_t slice = 0;
+  std::size_t state = 0;
+  std::int64_t begin = 0;
+};
+/// Takes them (numel): the parts of a slice in order, or all of it at once.
+using SavedVisitor = FunctionRef<void(SavedPlace place, TensorView values)>;
 
 /// Holds the parameters, their gradients and the optimizer's states, in whatever way they are
 /// split over ranks and tiers. The engine asks for a unit's parameters before it runs the unit and

@@ -76,9 +76,10 @@ std::optional<std::string> StagedShard::copy(ParameterStore& store,
   if (memory_.bytes().data() == nullptr) memory_ = Buffer(bytes_, memory, stream);
   std::optional<std::string> bad;
   store.visit_saved(
-      [&](std::size_t slice, std::size_t state, TensorView values) {
-        const Place& place = places_[state][slice];
-        if (!copy_values(values, view(place)) && !bad) bad = place.name;
+      [&](SavedPlace saved, TensorView values) {
+        const Place& place = places_[saved.state][saved.slice];
+        const TensorView copy = view(place).part(saved.begin, values.shape());
+        if (!copy_values(values, copy) && !bad) bad = place.name;
       },
       stream);
   return bad;

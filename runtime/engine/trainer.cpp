@@ -22,17 +22,20 @@ bool due(std::int64_t step, std::int64_t every) {
   return every > 0 && step % every == 0;
 }
 
-/// Peak bytes of a rank: of the device in all and by category, and of the host.
+/// Peak bytes of a rank: of each tier, and of the device by category.
 struct MemoryPeaks {
-  Bytes device = 0;
-  std::array<Bytes, memory_category_names.size()> categories{};
-  Bytes host = 0;
+  std::array<Bytes, memory_tier_names.size()> tiers{};
+  CategoryBytes device{};
 };
 
-MemoryPeaks peaks_of(const MemoryLedger& device, const MemoryLedger& host) {
-  MemoryPeaks peaks{device.peak(), {}, host.peak()};
-  for (std::size_t i = 0; i < peaks.categories.size(); ++i) {
-    peaks.categories.at(i) = device.peak(static_cast<MemoryCategory>(i));
+MemoryPeaks peaks_of(const MemoryLedgers& memory) {
+  MemoryPeaks peaks;
+  for (std::size_t tier = 0; tier < memory.size(); ++tier) {
+    peaks.tiers.at(tier) = memory.at(tier).peak();
+  }
+  const MemoryLedger& device = memory.at(static_cast<std::size_t>(MemoryTier::device));
+  for (std::size_t i = 0; i < peaks.device.size(); ++i) {
+    peaks.device.at(i) = device.peak(static_cast<MemoryCategory>(i));
   }
   return peaks;
 }
@@ -207,19 +210,18 @@ monitor::StepMetrics Trainer::measure(std::int64_t step) {
   metrics.tokens_per_second = static_cast<double>(step_tokens) / metrics.step_seconds;
   metrics.model_tflops =
       metrics.tokens_per_second * parts_.model.flops_per_token(settings.data.block_size) / 1e12;
-  metrics.planned_categories = parts_.planned_memory;
-  metrics.planned_host = parts_.planned_host;
+  metrics.planned = parts_.planned_memory;
   reported_step_ = step;
   reported_at_seconds_ = now;
-  Bytes& device = metrics.memory[static_cast<std::size_t>(MemoryTier::device)];
-  Bytes& host = metrics.memory[static_cast<std::size_t>(MemoryTier::host)];
+  Bytes largest = -1;
   for (const MemoryPeaks& rank :
-       comm::gather_values(peaks_of(parts_.device_memory, parts_.host_memory), parts_.communicator,
-                           streams_.communication)) {
-    host = std::max(host, rank.host);
-    if (rank.device < device) continue;
-    device = rank.device;
-    metrics.device_categories = rank.categories;
+       comm::gather_values(peaks_of(parts_.memory), parts_.communicator, streams_.communication)) {
+    for (std::size_t tier = 0; tier < rank.tiers.size(); ++tier) {
+      metrics.memory.at(tier) = std::max(metrics.memory.at(tier), rank.tiers.at(tier));
+    }
+    if (rank.tiers.front() <= largest) continue;
+    largest = rank.tiers.front();
+    metrics.device_categories = rank.device;
   }
   return metrics;
 }

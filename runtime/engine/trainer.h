@@ -25,10 +25,8 @@ class Trainer {
     const model::Model& model;
     Engine& engine;
     comm::Communicator& communicator;
-    const MemoryLedger& device_memory;
-    const MemoryLedger& host_memory;
-    std::array<Bytes, memory_category_names.size()> planned_memory{};  ///< by MemoryCategory
-    Bytes planned_host = 0;                                            ///< once something is saved
+    const MemoryLedgers& memory;
+    TierBytes planned_memory{};  ///< once something is saved
     const Clock& clock;
     const data::BatchLoader& training_data;
     Checkpointer& checkpointer;

@@ -24,6 +24,14 @@ nlohmann::ordered_json named(const std::array<const char*, N>& names,
   return object;
 }
 
+std::array<Bytes, memory_tier_names.size()> totals(const TierBytes& bytes) {
+  std::array<Bytes, memory_tier_names.size()> sums{};
+  for (std::size_t tier = 0; tier < bytes.size(); ++tier) {
+    for (const Bytes each : bytes.at(tier)) sums.at(tier) += each;
+  }
+  return sums;
+}
+
 /// The lines of a file up to a step. What is no whole line, or no object with a step, is left out.
 std::string lines_until(const std::filesystem::path& path, std::int64_t last_step) {
   constexpr Bytes file_bytes_max = 16 * 1024 * mebibyte;
@@ -63,8 +71,8 @@ void MetricsFile::write(const StepMetrics& metrics) {
       {"model_tflops", metrics.model_tflops},
       {"memory", named(memory_tier_names, metrics.memory)},
       {"device_memory", named(memory_category_names, metrics.device_categories)},
-      {"planned_device_memory", named(memory_category_names, metrics.planned_categories)},
-      {"planned_host_memory", metrics.planned_host}};
+      {"planned_memory", named(memory_tier_names, totals(metrics.planned))},
+      {"planned_device_memory", named(memory_category_names, metrics.planned.front())}};
   write_line(line.dump());
 }
 

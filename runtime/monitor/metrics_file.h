@@ -24,10 +24,8 @@ struct StepMetrics {
   double model_tflops = 0;
   /// Peak of the largest rank, by MemoryTier, and what `device` consists of, by MemoryCategory.
   std::array<Bytes, memory_tier_names.size()> memory{};
-  std::array<Bytes, memory_category_names.size()> device_categories{};
-  /// What the memory plan said of `device_categories` before the start.
-  std::array<Bytes, memory_category_names.size()> planned_categories{};
-  Bytes planned_host = 0;  ///< likewise of the host's, once something is saved
+  CategoryBytes device_categories{};
+  TierBytes planned{};  ///< what the memory plan said before the start, once something is saved
 };
 
 struct EvalMetrics {

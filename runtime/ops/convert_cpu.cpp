@@ -24,7 +24,11 @@ void convert(const TensorView& source, const TensorView& target) {
   DSTRAIN_CHECK(source.numel() == target.numel() && source.dense() && target.dense(), "{} as {}",
                 to_string(source.shape()), to_string(target.shape()));
   if (source.dtype() == target.dtype()) {
-    std::memcpy(target.data(), source.data(), static_cast<std::size_t>(source.bytes()));
+    const Bytes size = size_of(source.dtype());
+    for_chunks(source.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
+      std::memcpy(target.data() + begin * size, source.data() + begin * size,
+                  static_cast<std::size_t>((end - begin) * size));
+    });
     return;
   }
   const bool widens = source.dtype() == DType::bf16;

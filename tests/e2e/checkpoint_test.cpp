@@ -79,7 +79,7 @@ TEST_CASE("Checkpoint: a run saves when it is due and at the end", "[e2e][checkp
   const nlohmann::json& metrics = result.metrics.back();
   CHECK(result.metrics.front().at("memory").at("host") == 0);
   CHECK(metrics.at("memory").at("host").get<double>() ==
-        Approx(metrics.at("planned_host_memory").get<double>()).epsilon(0.05));
+        Approx(metrics.at("planned_memory").at("host").get<double>()).epsilon(0.05));
 }
 
 TEST_CASE("Checkpoint: files do not depend on the stage", "[e2e][checkpoint]") {

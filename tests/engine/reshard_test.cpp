@@ -27,7 +27,16 @@ struct Place {
   int world = 1;
   int stage = 0;
   DType dtype = DType::f32;
+  zero::Offload offload{};
 };
+
+/// What a stage can offload, or nothing.
+zero::Offload offload_at(int stage, bool wanted) {
+  const auto tier = [&](int lowest_stage) {
+    return wanted && stage >= lowest_stage ? MemoryTier::host : MemoryTier::device;
+  };
+  return {.optimizer = tier(1), .optimizer_ratio = 0.6, .parameters = tier(3)};
+}
 
 /// Loads a store on every rank, by `load(store, communicator, model, rank)`, and saves it.
 template <class Load>
@@ -43,10 +52,10 @@ void load_and_save(const Place& place, const fs::path& output, std::int64_t step
         const zero::FlatLayout layout(model,
                                       {.world = place.world, .persistence_threshold_numel = 100});
         const optim::AdamW optimizer(config::AdamSettings{});
-        zero::ResidentStates states(zero::optimizer_runs(layout, place.stage),
-                                    zero::state_count(2, place.dtype), memory.optimizer, stream);
+        zero::ResidentStates states(zero::state_runs(layout, {place.stage, 2, place.offload}),
+                                    memory.of_states(), stream);
         zero::ShardedStore store({layout, communicator, memory.of_store(), &optimizer, &states},
-                                 {.stage = place.stage}, stream);
+                                 {.stage = place.stage, .offload = place.offload}, stream);
         load(store, communicator, model, Streams(stream));
         HostMemory staging;
         engine::Checkpointer checkpointer({model, store, communicator, communicator, staging,
@@ -88,14 +97,15 @@ void draw(zero::ShardedStore& store, const model::Model& model, Streams streams)
 
 }  // namespace
 
-TEST_CASE("Reshard: N ranks to M and stage to stage keep every tensor", "[engine][checkpoint]") {
+TEST_CASE("Reshard: N ranks to M and stage to stage and offload keep every tensor",
+          "[engine][checkpoint]") {
   const int before = GENERATE(1, 2, 3, 4);
   const int stage = GENERATE(0, 1, 2, 3);
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   CAPTURE(before, stage, dtype);
   const test::TempDir folder;
   load_and_save(
-      {before, stage, dtype}, folder.path(), 1,
+      {before, stage, dtype, offload_at(stage, before != 2)}, folder.path(), 1,
       [](auto& store, auto&, const auto& model, Streams streams) { draw(store, model, streams); });
   const auto saved = tensors_of(folder.path() / "checkpoint-1");
   const model::Model model = test::toy_gpt2(dtype);
@@ -107,7 +117,8 @@ TEST_CASE("Reshard: N ranks to M and stage to stage keep every tensor", "[engine
     CHECK((saved.at("fp32." + spec.name) == values));
   }
   for (const int after : {1, 2, 3, 4}) {
-    const Place place{after, (stage + before + after) % 4, dtype};
+    const int next_stage = (stage + before + after) % 4;
+    const Place place{after, next_stage, dtype, offload_at(next_stage, after % 2 == 0)};
     CAPTURE(after, place.stage);
     const std::int64_t step = 1 + after;
     load_and_save(place, folder.path(), step,

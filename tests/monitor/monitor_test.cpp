@@ -21,8 +21,7 @@ TEST_CASE("MetricsFile: numbers come back as they were", "[monitor]") {
   step.tokens = 9'007'199'254'740'993;
   step.memory = {1, 2, 3, 4};
   step.device_categories = {5, 6, 7, 8, 9};
-  step.planned_categories = {10, 11, 12, 13, 14};
-  step.planned_host = 15;
+  step.planned = {{{10, 11, 12, 13, 14}, {15, 0, 0, 0, 1}}};
   monitor::MetricsFile file(path);
   file.write(step);
   file.write(monitor::EvalMetrics{7, 0.5});
@@ -38,7 +37,8 @@ TEST_CASE("MetricsFile: numbers come back as they were", "[monitor]") {
   CHECK(read.at("memory").at("nvme") == 4);
   CHECK(read.at("device_memory").at("buffers") == 9);
   CHECK(read.at("planned_device_memory").at("buffers") == 14);
-  CHECK(read.at("planned_host_memory") == 15);
+  CHECK(read.at("planned_memory").at("device") == 60);
+  CHECK(read.at("planned_memory").at("host") == 16);
   std::getline(lines, line);
   const auto evaluated = nlohmann::json::parse(line);
   CHECK(evaluated.at("eval_loss") == 0.5);

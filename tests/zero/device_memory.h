@@ -1,10 +1,11 @@
 #pragma once
 #include "runtime/device/memory_resource.h"
+#include "zero/resident_states.h"
 #include "zero/sharded_store.h"
 
 namespace dstrain::test {
 
-/// Memory of a rank, counted by category.
+/// Memory of a rank, counted by category: of the device, and of the host beside it.
 struct DeviceMemory {
   HostMemory host;
   MemoryLedger ledger;
@@ -14,7 +15,15 @@ struct DeviceMemory {
   TrackedMemory activations{host, ledger, {MemoryCategory::activations}};
   TrackedMemory buffers{host, ledger, {MemoryCategory::buffers}};
 
-  zero::ShardedStore::Memory of_store() { return {parameters, gradients, buffers}; }
+  MemoryLedger host_ledger;
+  TrackedMemory host_parameters{host, host_ledger, {MemoryCategory::parameters}};
+  TrackedMemory host_gradients{host, host_ledger, {MemoryCategory::gradients}};
+  TrackedMemory host_optimizer{host, host_ledger, {MemoryCategory::optimizer}};
+
+  zero::ShardedStore::Memory of_store() {
+    return {parameters, gradients, buffers, host_parameters, host_gradients};
+  }
+  zero::ResidentStates::Memory of_states() { return {optimizer, host_optimizer}; }
 };
 
 }  // namespace dstrain::test

@@ -55,6 +55,6 @@ TEST_CASE("MemoryPlan: the copy that a save writes is shared out evenly", "[zero
   const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), dtype);
   const zero::FlatLayout layout(model, {world, 100'000});
   const Bytes per_element = dtype == DType::f32 ? 12 : 14;
-  CHECK(static_cast<double>(zero::plan_memory(layout, {.stage = stage}).host) ==
+  CHECK(static_cast<double>(zero::plan_memory(layout, {.stage = stage}).total(MemoryTier::host)) ==
         Approx(static_cast<double>(layout.numel() * per_element / world)).epsilon(0.001));
 }

@@ -54,10 +54,9 @@ class Rank {
         communicator_(communicator),
         model_(test::toy_gpt2(settings.dtype)),
         layout_(model_, {settings.world, settings.persistence_threshold}),
-        states_(settings.trains ? zero::optimizer_runs(layout_, settings.stage)
-                                : std::vector<std::int64_t>{},
-                zero::state_count(optimizer_.state_names().size(), settings.dtype),
-                memory_.optimizer,
+        states_(settings.trains ? zero::state_runs(layout_, {settings.stage, 2, {}})
+                                : std::vector<zero::StateRun>{},
+                memory_.of_states(),
                 stream_),
         store_({layout_, communicator, memory_.of_store(), settings.trains ? &optimizer_ : nullptr,
                 settings.trains ? &states_ : nullptr},
@@ -77,9 +76,9 @@ class Rank {
     }
     collect_weights(result);
     const zero::MemoryPlan plan = zero::plan_memory(layout_, {.stage = settings_.stage});
-    for (std::size_t i = 0; i < plan.bytes.size(); ++i) {
+    for (std::size_t i = 0; i < memory_category_names.size(); ++i) {
       result.peak.push_back(memory_.ledger.peak(static_cast<MemoryCategory>(i)));
-      result.planned.push_back(plan.bytes.at(i));
+      result.planned.push_back(plan.of(static_cast<MemoryCategory>(i)));
     }
     return result;
   }

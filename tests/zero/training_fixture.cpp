@@ -58,12 +58,11 @@ class Rank {
                  .gradient_clipping = settings.clipping,
                  .seed = 5},
         streams_(settings.overlap.enabled ? Streams(stream_, communication_) : Streams(stream_)),
-        states_(zero::optimizer_runs(layout_, settings.stage),
-                zero::state_count(2, settings.dtype),
-                memory_.optimizer,
+        states_(zero::state_runs(layout_, {settings.stage, 2, settings.offload}),
+                memory_.of_states(),
                 stream_),
         store_({layout_, communicator_, memory_.of_store(), &optimizer_, &states_},
-               {settings.stage, settings.reduce_bucket_numel, settings.overlap},
+               {settings.stage, settings.reduce_bucket_numel, settings.overlap, settings.offload},
                streams_),
         engine_(
             {model_, store_, communicator_, matmuls_, memory_.activations}, options_, streams_) {
@@ -82,11 +81,15 @@ class Rank {
         layout_, {.stage = settings_.stage,
                   .reduce_bucket_numel = settings_.reduce_bucket_numel,
                   .overlap = settings_.overlap,
+                  .offload = settings_.offload,
                   .activations = engine::Engine::activation_bytes(model_, options_)});
-    for (std::size_t i = 0; i < plan.bytes.size(); ++i) {
+    for (std::size_t i = 0; i < memory_category_names.size(); ++i) {
       result.peak.push_back(memory_.ledger.peak(static_cast<MemoryCategory>(i)));
-      result.planned.push_back(plan.bytes.at(i));
+      result.planned.push_back(plan.of(static_cast<MemoryCategory>(i)));
     }
+    result.host_peak = memory_.host_ledger.peak();
+    result.host_planned =
+        plan.total(MemoryTier::host) - plan.of(MemoryTier::host, MemoryCategory::buffers);
     return result;
   }
 

@@ -7,6 +7,7 @@
 #include "runtime/config/train_settings.h"
 #include "runtime/engine/engine.h"
 #include "runtime/model/gpt2_config.h"
+#include "zero/offload.h"
 #include "zero/overlap.h"
 
 namespace dstrain::test {
@@ -26,6 +27,7 @@ struct TrainingCase {
   float dropout = 0;
   int steps = 3;
   zero::Overlap overlap{};
+  zero::Offload offload{};
   /// Called before each collective of a rank, on the thread that runs it; may throw.
   std::function<void(int rank, const std::string& operation)> watch{};
 };
@@ -34,8 +36,10 @@ struct TrainingResult {
   std::vector<double> losses;
   std::vector<double> norms;
   std::vector<float> weights;  ///< all parameters in the model's order
-  std::vector<Bytes> peak;     ///< of rank 0, by MemoryCategory
+  std::vector<Bytes> peak;     ///< of rank 0 on the device, by MemoryCategory
   std::vector<Bytes> planned;
+  Bytes host_peak = 0;
+  Bytes host_planned = 0;  ///< without what a save takes
 };
 
 /// Runs the case and returns what rank 0 saw.

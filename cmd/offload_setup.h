@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runtime/config/train_settings.h"
+#include "zero/offload.h"
+
+namespace dstrain::cmd {
+
+/// Where a run's states live, as its configuration says. Host memory is pinned where that is asked
+/// for; see unpin().
+zero::Offload offload_of(const config::ZeroSettings& settings);
+
+/// The same without pinned memory, and what to tell those who asked for it by name.
+zero::Offload unpin(const zero::Offload& offload,
+                    const config::ZeroSettings& settings,
+                    std::vector<std::string>& warnings);
+
+}  // namespace dstrain::cmd

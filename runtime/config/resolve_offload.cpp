@@ -1,0 +1,57 @@
+// The sections offload_optimizer and offload_param, and the keys that they replace.
+#include <fmt/format.h>
+
+#include "runtime/config/resolver.h"
+
+namespace dstrain::config {
+namespace {
+
+OffloadSettings::Device device_named(std::string_view name) {
+  if (name == "cpu") return OffloadSettings::Device::cpu;
+  return name == "nvme" ? OffloadSettings::Device::nvme : OffloadSettings::Device::none;
+}
+
+}  // namespace
+
+OffloadSettings Resolver::resolve_offload(std::string_view section,
+                                          std::string_view deprecated,
+                                          int lowest_stage) {
+  const std::string in = fmt::format("zero_optimization.{}.", section);
+  const std::string flag = fmt::format("zero_optimization.{}", deprecated);
+  const bool old = config_.boolean(flag).value_or(false);
+  OffloadSettings offload{.device = device_named(pick(in + "device", old ? "cpu" : "none")),
+                          .pin_memory = pick(in + "pin_memory", true),
+                          .pin_memory_given = config_.has(in + "pin_memory")};
+  if (offload.device == OffloadSettings::Device::none) return offload;
+  const std::string& named = old ? flag : in + "device";
+  const int stage = result_.settings.zero.stage;
+  if (stage < lowest_stage) {
+    problems_.add(config_.position(named), named,
+                  fmt::format("needs stage {}, and the stage is {}",
+                              lowest_stage == 3 ? "3" : "1, 2 or 3", stage));
+  }
+  if (offload.device == OffloadSettings::Device::nvme) {
+    problems_.add(config_.position(named), named,
+                  "offload to NVMe is not implemented; use \"cpu\"");
+  }
+  return offload;
+}
+
+void Resolver::resolve_offload() {
+  ZeroSettings& zero = result_.settings.zero;
+  zero.offload_optimizer = resolve_offload("offload_optimizer", "cpu_offload", 1);
+  zero.offload_param = resolve_offload("offload_param", "cpu_offload_param", 3);
+  constexpr std::string_view old_pin = "zero_optimization.cpu_offload_use_pin_memory";
+  if (const std::optional<bool> pin = config_.boolean(old_pin)) {
+    zero.offload_optimizer.pin_memory = *pin;
+    zero.offload_optimizer.pin_memory_given = true;
+  }
+  constexpr std::string_view ratio = "zero_optimization.offload_optimizer.ratio";
+  zero.offload_optimizer.ratio = pick(ratio, 1.0);
+  if (zero.offload_optimizer.ratio < 1 && zero.stage < 3) {
+    problems_.add(config_.position(ratio), ratio,
+                  fmt::format("below 1 needs stage 3, and the stage is {}", zero.stage));
+  }
+}
+
+}  // namespace dstrain::config

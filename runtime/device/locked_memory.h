@@ -1,0 +1,21 @@
+#pragma once
+#include "runtime/device/memory_resource.h"
+
+namespace dstrain {
+
+/// Memory of another resource that the system may not move or swap out (mlock): what devices and
+/// disks copy from and to without staging. Throws Error{out_of_memory} when it cannot be locked.
+class LockedMemory final : public MemoryResource {
+ public:
+  explicit LockedMemory(MemoryResource& upstream) : upstream_(upstream) {}
+  std::byte* allocate(Bytes bytes, StreamView stream) override;
+  void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept override;
+
+  /// The most that this process may lock, as its limits and rights stand.
+  static Bytes allowed();
+
+ private:
+  MemoryResource& upstream_;
+};
+
+}  // namespace dstrain

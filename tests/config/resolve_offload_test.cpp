@@ -1,0 +1,78 @@
+#include <catch2/catch.hpp>
+
+#include "runtime/config/resolve.h"
+#include "tests/config/support.h"
+
+using namespace dstrain::config;
+using dstrain::test::contains;
+using dstrain::test::message_of;
+using Device = OffloadSettings::Device;
+
+namespace {
+
+ZeroSettings zero_of(const std::string& section) {
+  const DsConfig config = DsConfig::parse(
+      R"({"zero_optimization": )" + section + R"(, "train_batch_size": 2})", "ds.json");
+  return resolve_config(read_train_flags({}), config, {.world_size = 2, .hidden = 64})
+      .settings.zero;
+}
+
+std::string error_of(const std::string& section) {
+  return message_of([&] { zero_of(section); });
+}
+
+}  // namespace
+
+TEST_CASE("Resolve: offload to the host", "[config][offload]") {
+  const ZeroSettings both = zero_of(
+      R"({"stage": 3, "offload_optimizer": {"device": "cpu", "ratio": 0.25, "pin_memory": false},
+          "offload_param": {"device": "cpu"}})");
+  CHECK(both.offload_optimizer.device == Device::cpu);
+  CHECK(both.offload_optimizer.ratio == 0.25);
+  CHECK_FALSE(both.offload_optimizer.pin_memory);
+  CHECK(both.offload_optimizer.pin_memory_given);
+  CHECK(both.offload_param.device == Device::cpu);
+  CHECK(both.offload_param.pin_memory);
+  CHECK_FALSE(both.offload_param.pin_memory_given);
+}
+
+TEST_CASE("Resolve: nothing is offloaded unless a device is named", "[config][offload]") {
+  for (const char* section :
+       {"{}", R"({"stage": 3, "offload_optimizer": {}, "offload_param": {}})",
+        R"({"offload_optimizer": {"device": "none"}})", R"({"cpu_offload": false})"}) {
+    CAPTURE(section);
+    const ZeroSettings zero = zero_of(section);
+    CHECK(zero.offload_optimizer.device == Device::none);
+    CHECK(zero.offload_param.device == Device::none);
+  }
+}
+
+TEST_CASE("Resolve: the keys that offload sections replace", "[config][offload]") {
+  const ZeroSettings zero = zero_of(
+      R"({"stage": 3, "cpu_offload": true, "cpu_offload_param": true,
+          "cpu_offload_use_pin_memory": false})");
+  CHECK(zero.offload_optimizer.device == Device::cpu);
+  CHECK_FALSE(zero.offload_optimizer.pin_memory);
+  CHECK(zero.offload_param.device == Device::cpu);
+}
+
+TEST_CASE("Resolve: offload needs a stage that shards", "[config][offload]") {
+  struct Row {
+    const char* section;
+    const char* message;
+  };
+  const Row row = GENERATE(values<Row>({
+      {R"({"offload_optimizer": {"device": "cpu"}})",
+       "ds.json:1:56: zero_optimization.offload_optimizer.device: needs stage 1, 2 or 3, and the "
+       "stage is 0"},
+      {R"({"stage": 2, "offload_param": {"device": "cpu"}})",
+       "ds.json:1:64: zero_optimization.offload_param.device: needs stage 3, and the stage is 2"},
+      {R"({"stage": 2, "offload_optimizer": {"device": "cpu", "ratio": 0.5}})",
+       "ds.json:1:84: zero_optimization.offload_optimizer.ratio: below 1 needs stage 3, and the "
+       "stage is 2"},
+      {R"({"cpu_offload": true})",
+       "ds.json:1:39: zero_optimization.cpu_offload: needs stage 1, 2 or 3, and the stage is 0"},
+  }));
+  CAPTURE(row.section);
+  CHECK(error_of(row.section) == row.message);
+}

@@ -1,0 +1,86 @@
+// What is offloaded shows in no result, and takes the memory that the plan says.
+#include <catch2/catch.hpp>
+
+#include "runtime/model/gpt2.h"
+#include "tests/zero/training_fixture.h"
+#include "zero/state_runs.h"
+
+using namespace dstrain;
+using dstrain::test::run_training;
+using dstrain::test::TrainingCase;
+using dstrain::test::TrainingResult;
+
+namespace {
+
+constexpr MemoryTier host = MemoryTier::host;
+constexpr MemoryTier device = MemoryTier::device;
+
+void check_same_bits(const TrainingResult& a, const TrainingResult& b) {
+  CHECK(a.losses == b.losses);
+  CHECK(a.norms == b.norms);
+  CHECK((a.weights == b.weights));
+}
+
+std::size_t place(MemoryCategory category) {
+  return static_cast<std::size_t>(category);
+}
+
+}  // namespace
+
+TEST_CASE("Offload: changes no bit", "[zero][offload]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const int world = GENERATE(1, 2, 3);
+  const int stage = GENERATE(1, 2, 3);
+  const std::int64_t accumulation = GENERATE(1, 2);
+  TrainingCase settings{
+      .world = world, .stage = stage, .dtype = dtype, .accumulation = accumulation};
+  const TrainingResult reference = run_training(settings);
+  for (const zero::Offload offload :
+       {zero::Offload{host, 1, device}, zero::Offload{host, 0.5, device},
+        zero::Offload{device, 1, host}, zero::Offload{host, 1, host}}) {
+    if (offload.parameters == host && stage < 3) continue;
+    for (const bool overlap : {false, true}) {
+      if (overlap && world == 1 && offload.parameters == device) continue;
+      CAPTURE(world, stage, accumulation, offload.optimizer_ratio, overlap,
+              static_cast<int>(offload.optimizer), static_cast<int>(offload.parameters));
+      settings.offload = offload;
+      settings.overlap.enabled = overlap;
+      settings.overlap.prefetch_numel = 1'000'000;
+      check_same_bits(run_training(settings), reference);
+    }
+  }
+}
+
+TEST_CASE("Offload: memory of each tier is the plan's", "[zero][offload][memory]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const int world = GENERATE(1, 3);
+  const int stage = GENERATE(1, 2, 3);
+  TrainingCase settings{.world = world, .stage = stage, .dtype = dtype, .steps = 1};
+  const TrainingResult before = run_training(settings);
+  settings.offload = {host, GENERATE(0.4, 1.0), stage == 3 ? host : device};
+  const TrainingResult after = run_training(settings);
+  CHECK(after.peak == after.planned);
+  CHECK(after.host_peak == after.host_planned);
+  CHECK(after.host_peak > 0);
+  const std::size_t optimizer = place(MemoryCategory::optimizer);
+  CHECK(after.peak[optimizer] < before.peak[optimizer]);
+  if (settings.offload.optimizer_ratio == 1.0) CHECK(after.peak[optimizer] == 0);
+  const std::size_t gradients = place(MemoryCategory::gradients);
+  if (stage > 1) CHECK(after.peak[gradients] < before.peak[gradients]);
+}
+
+TEST_CASE("Offload: a ratio keeps at most its share on the device", "[zero][offload]") {
+  const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), DType::bf16);
+  const zero::FlatLayout layout(model, {GENERATE(1, 4), 100'000});
+  const double ratio = GENERATE(0.0, 0.25, 0.5, 0.9, 1.0);
+  std::int64_t stays = 0;
+  std::int64_t all = 0;
+  const auto runs = zero::state_runs(layout, {3, 2, {host, ratio, device}});
+  for (const zero::StateRun& run : runs) {
+    all += run.numel;
+    if (run.home == device) stays += run.numel;
+  }
+  const double share = static_cast<double>(stays) / static_cast<double>(all);
+  CHECK(share <= 1 - ratio);
+  CHECK(share > 1 - ratio - 0.07);  // a block is 6 % of the model
+}

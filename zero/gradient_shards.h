@@ -1,0 +1,30 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "runtime/device/buffer.h"
+#include "zero/flat_layout.h"
+
+namespace dstrain::zero {
+
+/// A rank's f32 shards of the gradients of some segments, one after another.
+class GradientShards {
+ public:
+  struct Place {
+    std::span<const MemoryTier> homes;  ///< per segment
+    bool offloaded = false;             ///< those away from the device, or those on it
+  };
+  GradientShards(const FlatLayout& layout, Place place, MemoryResource& memory, StreamView stream);
+  static Bytes bytes(const FlatLayout& layout, Place place);
+
+  /// Empty when it lies elsewhere.
+  [[nodiscard]] std::span<float> of(int segment) const {
+    return shards_[static_cast<std::size_t>(segment)];
+  }
+
+ private:
+  Buffer memory_;
+  std::vector<std::span<float>> shards_;  ///< per segment
+};
+
+}  // namespace dstrain::zero
