@@ -51,6 +51,7 @@ class Resolver {
   void warn_stage(std::string_view path, int lowest_stage, std::string_view meaning);
   void resolve_model();
   void resolve_checkpoint();
+  void resolve_aio();
   void resolve_rest();
   /// Of --warmup_steps, or of --warmup_ratio of all steps.
   std::int64_t warmup_steps();
