@@ -12,11 +12,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 packages=(
   g++ cmake ninja-build ccache
   nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
-  libxxhash-dev                  # checksums of checkpoints
+  libxxhash-dev                  # checksums of checkpoints and swap files
   libdnnl-dev ocl-icd-opencl-dev # oneDNN's CMake package asks for OpenCL
   libgloo-dev                    # communication between nodes; the build does without, and says so
   libopenmpi-dev openmpi-bin     # likewise, for jobs that mpirun starts
   libssh-dev                     # likewise, to launch on other hosts
+  liburing-dev                   # likewise, for files that memory is offloaded to
   libhwloc-dev                   # likewise, for ranks that are bound to cores
   catch2 iproute2                # tests; iproute2 for nodes that network namespaces stand in for
   openssh-client libwrap0 zsh    # tests that launch over SSH; see tests/run.sh for the server

@@ -42,6 +42,15 @@ CommKind comm_kind() {
   fail(ErrorCode::usage, "{}={}: use auto, shm, gloo, mpi or hierarchical", env::comm, name);
 }
 
+IoKind io_kind() {
+  const char* const text = std::getenv(env::io);
+  const std::string_view name = text == nullptr ? "auto" : text;
+  if (name == "auto") return IoKind::automatic;
+  if (name == "uring") return IoKind::uring;
+  if (name == "threads") return IoKind::threads;
+  fail(ErrorCode::usage, "{}={}: use auto, uring or threads", env::io, name);
+}
+
 }  // namespace
 
 int exit_status(ErrorCode code) {
@@ -68,6 +77,7 @@ WorkerEnv read_worker_env() {
   if (std::getenv(env::cross_rank) != nullptr) worker.node_rank = int_from_env(env::cross_rank, 0);
   worker.mpi_world_size = mpi_world_size();
   worker.comm = comm_kind();
+  worker.io = io_kind();
   worker.master_port = int_from_env(env::master_port, worker.master_port, 65535);
   worker.timeout_seconds = int_from_env(env::timeout, 600);
   worker.device_memory_bytes =

@@ -22,6 +22,7 @@ inline constexpr const char* omp_num_threads = "OMP_NUM_THREADS";
 inline constexpr const char* token = "DSTRAIN_TOKEN";      ///< guards the rendezvous
 inline constexpr const char* job = "DSTRAIN_JOB";          ///< the id printed at start
 inline constexpr const char* comm = "DSTRAIN_COMM";        ///< how ranks communicate
+inline constexpr const char* io = "DSTRAIN_IO";            ///< how swap files are read and written
 inline constexpr const char* timeout = "DSTRAIN_TIMEOUT";  ///< rendezvous, in seconds
 inline constexpr const char* checked = "DSTRAIN_CHECKED";  ///< 1: the launcher has looked at files
 inline constexpr const char* restart_count = "DSTRAIN_RESTART_COUNT";  ///< absent the first time
@@ -53,6 +54,13 @@ enum class CommKind {
   hierarchical,  ///< shm within nodes; between them MPI where it has started the job, else gloo
 };
 
+/// How a rank reads and writes its swap files: DSTRAIN_IO, by these names.
+enum class IoKind {
+  automatic,  ///< "auto": uring, else threads
+  uring,      ///< io_uring
+  threads,    ///< threads with pread(2) and pwrite(2)
+};
+
 /// What a rank learns from its environment. A process started by hand is rank 0 of 1.
 struct WorkerEnv {
   int rank = 0;
@@ -62,6 +70,7 @@ struct WorkerEnv {
   int node_rank = -1;      ///< CROSS_RANK; -1: not said
   int mpi_world_size = 0;  ///< what mpirun says of MPI_COMM_WORLD; 0: not started by it
   CommKind comm = CommKind::automatic;
+  IoKind io = IoKind::automatic;
   std::string master_addr = "127.0.0.1";
   int master_port = 29500;
   std::string token;  ///< empty: the rendezvous listens on loopback only

@@ -10,10 +10,6 @@
 
 namespace dstrain::checkpoint {
 
-Checksum checksum_of(std::span<const std::byte> bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
-}
-
 std::string to_text(Checksum checksum) {
   return fmt::format("{:016x}", checksum);
 }

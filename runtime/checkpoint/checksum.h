@@ -1,11 +1,11 @@
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "runtime/base/checksum.h"
 #include "runtime/base/units.h"
 
 namespace dstrain::checkpoint {
@@ -13,10 +13,8 @@ namespace dstrain::checkpoint {
 /// A file is checked in pieces of this size, the last one shorter.
 inline constexpr Bytes chunk_bytes = mebibyte;
 
-/// XXH3, 64 bits, seed 0 (github.com/Cyan4973/xxHash, doc/xxhash_spec.md).
-using Checksum = std::uint64_t;
-
-Checksum checksum_of(std::span<const std::byte> bytes);
+using dstrain::Checksum;
+using dstrain::checksum_of;
 
 /// Sixteen hexadecimal digits, lower case.
 std::string to_text(Checksum checksum);

@@ -25,6 +25,7 @@ Resolved Resolver::run() {
   resolve_offload();
   resolve_model();
   resolve_checkpoint();
+  resolve_aio();
   resolve_rest();
   problems_.throw_if_any();
   result_.settings.ds_config_text = config_.text();

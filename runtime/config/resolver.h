@@ -57,6 +57,7 @@ class Resolver {
                                   int lowest_stage);
   void resolve_model();
   void resolve_checkpoint();
+  void resolve_aio();
   void resolve_rest();
   /// Of --warmup_steps, or of --warmup_ratio of all steps.
   std::int64_t warmup_steps();

@@ -10,7 +10,6 @@ using enum KeyType;
 constexpr std::string_view use_flag = "use --gradient_checkpointing";
 constexpr std::string_view own_writer =
     "every rank writes its own shard, on a thread beside training";
-constexpr std::string_view no_nvme = "only offload to NVMe uses it, which is not implemented";
 
 constexpr std::array keys{
     group("activation_checkpointing"),
@@ -64,15 +63,13 @@ constexpr std::array keys{
     inert("nebula.persistent_time_interval", number, "100"),
     inert("nebula.num_of_version_in_retention", integer, "2"),
 
-    hint("aio", section, "", no_nvme),
-    inert("aio.block_size", integer, "1048576").at_least(1),
-    inert("aio.queue_depth", integer, "8").at_least(1),
-    inert("aio.intra_op_parallelism", integer, "1").at_least(1),
-    inert("aio.single_submit", boolean, "false"),
-    inert("aio.overlap_events", boolean, "true"),
-    inert("aio.use_gds", boolean, "false"),
-    unread("aio.thread_count", "DeepSpeed reads intra_op_parallelism"),
-    unread("aio.num_threads", "DeepSpeed reads intra_op_parallelism"),
+    group("aio"),
+    implemented("aio.block_size", integer, "1048576").range(4096, 1 << 30),
+    implemented("aio.queue_depth", integer, "8").range(1, 4096),
+    implemented("aio.intra_op_parallelism", integer, "1").range(1, 256),
+    implemented("aio.single_submit", boolean, "false"),
+    implemented("aio.overlap_events", boolean, "true"),
+    off_only("aio.use_gds", boolean, "false", "GPUDirect Storage (it needs CUDA)"),
 
     group("pipeline"),
     off_only("pipeline.stages", any, "auto|null|1", "pipeline parallelism"),

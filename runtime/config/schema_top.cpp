@@ -57,9 +57,14 @@ constexpr std::array keys{
     unread("seed", "DeepSpeed never reads it; use --seed"),
 };
 
+constexpr std::string_view not_threads =
+    "read as intra_op_parallelism, the name that DeepSpeed reads";
+
 constexpr std::array alias_table{
     Alias{"bfloat16", "bf16", ""},
     Alias{"bfp16", "bf16", "DeepSpeed does not know this spelling; read as bf16"},
+    Alias{"aio.thread_count", "aio.intra_op_parallelism", not_threads},
+    Alias{"aio.num_threads", "aio.intra_op_parallelism", not_threads},
     Alias{"zero_optimization.stage3_gather_fp16_weights_on_model_save",
           "zero_optimization.stage3_gather_16bit_weights_on_model_save",
           "deprecated; now stage3_gather_16bit_weights_on_model_save"},

@@ -100,6 +100,15 @@ struct CheckpointSettings {
   bool whole_model = false;  ///< a checkpoint also holds the model as one file, in the run's dtype
 };
 
+/// How files that memory is offloaded to are read and written.
+struct AioSettings {
+  Bytes block_size = mebibyte;  ///< most bytes of one operation; a multiple of 4096
+  int queue_depth = 8;          ///< operations in flight, per thread
+  int threads = 1;              ///< intra_op_parallelism
+  bool single_submit = false;   ///< each operation is handed to the kernel by itself
+  bool overlap_events = true;   ///< one that ends makes room for the next; else all end first
+};
+
 /// Everything a training run needs, checked and with every "auto" resolved.
 struct TrainSettings {
   ModelSettings model;
@@ -109,6 +118,7 @@ struct TrainSettings {
   ZeroSettings zero;
   OutputSettings output;
   CheckpointSettings checkpoint;
+  AioSettings aio;
   std::int64_t train_batch_size = 0;  ///< sequences per optimizer step over all ranks
   std::int64_t micro_batch_size = 0;  ///< sequences per rank and micro step
   std::int64_t accumulation_steps = 1;

@@ -36,7 +36,7 @@ class RankEnvironment {
                                     env::master_addr, env::master_port, env::local_world_size,
                                     env::token,       env::timeout,     env::device_memory,
                                     env::cross_rank,  env::comm,        "OMPI_COMM_WORLD_SIZE",
-                                    "PMI_SIZE"};
+                                    "PMI_SIZE",       env::io};
   Variables before_;
 };
 
@@ -57,6 +57,7 @@ TEST_CASE("WorkerEnv: a process started by hand is rank 0 of 1", "[base][worker_
   CHECK(worker.node_rank == -1);
   CHECK(worker.mpi_world_size == 0);
   CHECK(worker.comm == CommKind::automatic);
+  CHECK(worker.io == IoKind::automatic);
 }
 
 TEST_CASE("WorkerEnv: reads what the launcher sets", "[base][worker_env]") {
@@ -67,6 +68,7 @@ TEST_CASE("WorkerEnv: reads what the launcher sets", "[base][worker_env]") {
                                               {"CROSS_RANK", "1"},
                                               {"OMPI_COMM_WORLD_SIZE", "8"},
                                               {"DSTRAIN_COMM", "gloo"},
+                                              {"DSTRAIN_IO", "threads"},
                                               {"MASTER_ADDR", "w0"},
                                               {"MASTER_PORT", "65535"},
                                               {"DSTRAIN_TOKEN", "secret"},
@@ -80,6 +82,7 @@ TEST_CASE("WorkerEnv: reads what the launcher sets", "[base][worker_env]") {
   CHECK(worker.node_rank == 1);
   CHECK(worker.mpi_world_size == 8);
   CHECK(worker.comm == CommKind::gloo);
+  CHECK(worker.io == IoKind::threads);
   CHECK(worker.master_addr == "w0");
   CHECK(worker.master_port == 65535);
   CHECK(worker.token == "secret");
@@ -91,6 +94,11 @@ TEST_CASE("WorkerEnv: a way to communicate that does not exist is refused", "[ba
   const RankEnvironment environment(Variables{{"DSTRAIN_COMM", "nccl"}});
   CHECK_THROWS_WITH(read_worker_env(),
                     "DSTRAIN_COMM=nccl: use auto, shm, gloo, mpi or hierarchical");
+}
+
+TEST_CASE("WorkerEnv: a way to read files that does not exist is refused", "[base][worker_env]") {
+  const RankEnvironment environment(Variables{{"DSTRAIN_IO", "aio"}});
+  CHECK_THROWS_WITH(read_worker_env(), "DSTRAIN_IO=aio: use auto, uring or threads");
 }
 
 TEST_CASE("WorkerEnv: a variable that is no number in range is named", "[base][worker_env]") {

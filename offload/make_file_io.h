@@ -1,0 +1,19 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "offload/file_io.h"
+#include "runtime/base/worker_env.h"
+
+namespace dstrain::offload {
+
+struct MadeFileIo {
+  std::unique_ptr<AsyncFileIo> io;
+  std::string fallback;  ///< why it is not io_uring although nobody chose; else empty
+};
+
+/// io_uring, or threads where the system has none; or what is asked for (DSTRAIN_IO), which throws
+/// Error{io} where it cannot be had.
+MadeFileIo make_file_io(const AioOptions& options, IoKind kind);
+
+}  // namespace dstrain::offload

@@ -1,0 +1,71 @@
+#pragma once
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "offload/file_io.h"
+
+namespace dstrain::offload {
+
+enum class Direction : std::uint8_t { read, write };
+
+struct Request;
+
+/// A piece of a request that a thread works on: what of it is still to be transferred.
+struct Block {
+  Request* request = nullptr;
+  Direction direction = Direction::read;
+  int fd = -1;
+  Bytes offset = 0;
+  std::span<std::byte> memory;
+};
+
+/// What callers ask for and what the threads of an AsyncFileIo work on; checksums included. The
+/// threads take blocks, make the system calls, and settle the blocks with what these returned.
+/// Thread-safe.
+class RequestQueue {
+ public:
+  /// `block_size` is a multiple of io_alignment.
+  explicit RequestQueue(Bytes block_size);
+  RequestQueue(const RequestQueue&) = delete;
+  RequestQueue& operator=(const RequestQueue&) = delete;
+  RequestQueue(RequestQueue&&) = delete;
+  RequestQueue& operator=(RequestQueue&&) = delete;
+  ~RequestQueue();
+
+  Ticket add(Direction direction, SwapFile& file, Bytes offset, std::span<std::byte> memory);
+  void wait(Ticket ticket);
+
+  /// The next block, ready to be transferred; none when no request has one.
+  std::optional<Block> take();
+  /// Waits for one; none once the queue is closed.
+  std::optional<Block> wait_and_take();
+  /// After an operation on `block` that returned `result`: bytes, or an errno below 0. Says whether
+  /// it is to be made again, with what is left of the block. Else the block is done.
+  [[nodiscard]] bool settle(Block& block, std::int64_t result);
+
+  /// Drops what has not begun: no block is handed out any more.
+  void close();
+  [[nodiscard]] bool closed() const;
+
+ private:
+  std::optional<Block> take(std::unique_lock<std::mutex> lock);
+  void finish(const Block& block, const std::string& failure);
+
+  const Bytes block_size_;
+  mutable std::mutex mutex_;
+  std::condition_variable wanted_;    // there are blocks, or the queue is closed
+  std::condition_variable finished_;  // a request is done
+  std::map<std::uint64_t, std::unique_ptr<Request>> requests_;
+  std::deque<Request*> waiting_;  // have blocks that nobody took, in order
+  std::uint64_t last_id_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace dstrain::offload

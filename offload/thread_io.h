@@ -1,0 +1,30 @@
+#pragma once
+#include <thread>
+#include <vector>
+
+#include "offload/queued_io.h"
+
+namespace dstrain::offload {
+
+/// Threads that make one blocking pread(2) or pwrite(2) at a time: as many as there may be blocks
+/// in flight, but no more than 64. Works everywhere.
+class ThreadIo final : public QueuedFileIo {
+ public:
+  explicit ThreadIo(const AioOptions& options);
+  ThreadIo(const ThreadIo&) = delete;
+  ThreadIo& operator=(const ThreadIo&) = delete;
+  ThreadIo(ThreadIo&&) = delete;
+  ThreadIo& operator=(ThreadIo&&) = delete;
+  ~ThreadIo() override;
+
+  bool register_memory(std::span<std::byte> /*memory*/) override { return false; }
+  [[nodiscard]] const char* name() const noexcept override { return "threads"; }
+
+ private:
+  void work();
+  void stop() noexcept;
+
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace dstrain::offload

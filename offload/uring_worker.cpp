@@ -1,0 +1,127 @@
+#include "offload/uring_worker.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <numeric>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+
+#include "offload/queued_io.h"
+#include "runtime/base/check.h"
+
+namespace dstrain::offload {
+namespace {
+
+constexpr std::uint64_t woken = ~std::uint64_t{0};  // user_data of the wait for wake()
+
+}  // namespace
+
+Ring::Ring(unsigned entries) {
+  const int result = ::io_uring_queue_init(entries, &ring_, 0);
+  if (result < 0) fail_errno(-result, "io_uring_setup");
+}
+
+UringWorker::UringWorker(RequestQueue& queue, const AioOptions& options)
+    : queue_(queue),
+      options_(options),
+      ring_(static_cast<unsigned>(options.queue_depth) + 1),
+      buffers_(ring_),
+      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      slots_(static_cast<std::size_t>(options.queue_depth)),
+      free_(slots_.size()) {
+  if (!wake_fd_) fail_errno(errno, "eventfd");
+  std::iota(free_.rbegin(), free_.rend(), std::size_t{0});
+  thread_ = std::thread([this] { run(); });
+}
+
+UringWorker::~UringWorker() {
+  queue_.close();
+  wake();
+  thread_.join();
+}
+
+void UringWorker::wake() noexcept {
+  ::eventfd_write(wake_fd_.get(), 1);
+}
+
+void UringWorker::run() {
+  become_io_thread();
+  wait_for_wake();
+  while (true) {
+    start_blocks();
+    if (free_.size() == slots_.size() && queue_.closed()) return;
+    submit_and_wait();
+    reap();
+  }
+}
+
+io_uring_sqe* UringWorker::next_entry() {
+  io_uring_sqe* const entry = ::io_uring_get_sqe(ring_.get());
+  DSTRAIN_CHECK(entry != nullptr, "the ring is full");
+  return entry;
+}
+
+void UringWorker::wait_for_wake() {
+  io_uring_sqe* const entry = next_entry();
+  ::io_uring_prep_poll_add(entry, wake_fd_.get(), POLLIN);
+  ::io_uring_sqe_set_data64(entry, woken);
+}
+
+void UringWorker::start_blocks() {
+  if (!options_.overlap_events && free_.size() < slots_.size()) return;
+  while (!free_.empty()) {
+    const std::optional<Block> block = queue_.take();
+    if (!block) return;
+    const std::size_t slot = free_.back();
+    free_.pop_back();
+    slots_[slot] = *block;
+    start(slot);
+  }
+}
+
+void UringWorker::start(std::size_t slot) {
+  const Block& block = slots_[slot];
+  const int buffer = buffers_.find(block.memory);
+  const auto size = static_cast<unsigned>(block.memory.size());
+  const auto offset = static_cast<std::uint64_t>(block.offset);
+  void* const memory = block.memory.data();
+  io_uring_sqe* const entry = next_entry();
+  if (block.direction == Direction::read) {
+    buffer < 0 ? ::io_uring_prep_read(entry, block.fd, memory, size, offset)
+               : ::io_uring_prep_read_fixed(entry, block.fd, memory, size, offset, buffer);
+  } else {
+    buffer < 0 ? ::io_uring_prep_write(entry, block.fd, memory, size, offset)
+               : ::io_uring_prep_write_fixed(entry, block.fd, memory, size, offset, buffer);
+  }
+  ::io_uring_sqe_set_data64(entry, slot);
+  if (options_.single_submit) ::io_uring_submit(ring_.get());
+}
+
+void UringWorker::submit_and_wait() {
+  const int result = ::io_uring_submit_and_wait(ring_.get(), 1);
+  // Interrupted, or the kernel wants to be rid of results first: both come round again.
+  const bool passing = result >= 0 || result == -EINTR || result == -EAGAIN || result == -EBUSY;
+  DSTRAIN_CHECK(passing, "io_uring_enter: error {}", -result);
+}
+
+void UringWorker::reap() {
+  io_uring_cqe* entry = nullptr;
+  while (::io_uring_peek_cqe(ring_.get(), &entry) == 0) {
+    const std::uint64_t data = ::io_uring_cqe_get_data64(entry);
+    const std::int64_t result = entry->res;
+    ::io_uring_cqe_seen(ring_.get(), entry);
+    if (data == woken) {
+      eventfd_t ignored = 0;
+      ::eventfd_read(wake_fd_.get(), &ignored);
+      wait_for_wake();
+    } else if (queue_.settle(slots_[data], result)) {
+      start(data);
+    } else {
+      free_.push_back(data);
+    }
+  }
+}
+
+}  // namespace dstrain::offload

@@ -1,0 +1,63 @@
+#include <catch2/catch.hpp>
+
+#include "runtime/config/resolve.h"
+#include "tests/config/support.h"
+
+using namespace dstrain::config;
+using dstrain::test::contains;
+using dstrain::test::message_of;
+
+namespace {
+
+TrainSettings settings_of(const std::string& aio) {
+  const DsConfig config = DsConfig::parse(R"({"train_batch_size": 2, "aio": )" + aio + "}", "c");
+  return resolve_config(read_train_flags({}), config, {.world_size = 2}).settings;
+}
+
+std::string error_of(const std::string& aio) {
+  return message_of([&] { settings_of(aio); });
+}
+
+}  // namespace
+
+TEST_CASE("Resolve: the aio section has DeepSpeed's defaults", "[config][aio]") {
+  const TrainSettings settings = settings_of("{}");
+  CHECK(settings.aio.block_size == 1 << 20);
+  CHECK(settings.aio.queue_depth == 8);
+  CHECK(settings.aio.threads == 1);
+  CHECK_FALSE(settings.aio.single_submit);
+  CHECK(settings.aio.overlap_events);
+  CHECK(settings.warnings.empty());
+}
+
+TEST_CASE("Resolve: every key of the aio section is read", "[config][aio]") {
+  const TrainSettings settings = settings_of(R"({"block_size": 262144, "queue_depth": 32,
+      "intra_op_parallelism": 4, "single_submit": true, "overlap_events": false,
+      "use_gds": false})");
+  CHECK(settings.aio.block_size == 262144);
+  CHECK(settings.aio.queue_depth == 32);
+  CHECK(settings.aio.threads == 4);
+  CHECK(settings.aio.single_submit);
+  CHECK_FALSE(settings.aio.overlap_events);
+  CHECK(settings.warnings.empty());
+}
+
+TEST_CASE("Resolve: old names of intra_op_parallelism get one warning", "[config][aio]") {
+  const std::string name = GENERATE("thread_count", "num_threads");
+  const TrainSettings settings = settings_of("{\"" + name + "\": 3}");
+  CHECK(settings.aio.threads == 3);
+  REQUIRE(settings.warnings.size() == 1);
+  CHECK(contains(settings.warnings[0],
+                 "aio." + name + ": read as intra_op_parallelism, the name that DeepSpeed reads"));
+}
+
+TEST_CASE("Resolve: what cannot be in the aio section is refused", "[config][aio]") {
+  CHECK(contains(error_of(R"({"block_size": 5000})"),
+                 "aio.block_size: must be a multiple of 4096, got 5000"));
+  CHECK(contains(error_of(R"({"block_size": 512})"), "aio.block_size: must be"));
+  CHECK(contains(error_of(R"({"queue_depth": 0})"), "aio.queue_depth: must be"));
+  CHECK(contains(error_of(R"({"use_gds": true})"),
+                 "aio.use_gds: true: GPUDirect Storage (it needs CUDA) is not implemented"));
+  CHECK(contains(error_of(R"({"thread_count": 1, "intra_op_parallelism": 1})"),
+                 "is another name of"));
+}

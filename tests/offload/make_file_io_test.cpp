@@ -1,0 +1,82 @@
+#include "offload/make_file_io.h"
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <catch2/catch.hpp>
+
+#include "offload/storage.h"
+#include "offload/uring_io.h"
+#include "tests/offload/io_support.h"
+#include "tests/support/skip.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using namespace dstrain::offload;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// From now on this process may have no ring, as in many containers.
+bool forbid_io_uring(int error) {
+  std::array<sock_filter, 4> program{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog filter{program.size(), program.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("MakeFileIo: what is asked for is made", "[offload][make_file_io]") {
+  const MadeFileIo threads = make_file_io({}, IoKind::threads);
+  CHECK(std::string(threads.io->name()) == "threads");
+  CHECK(threads.fallback.empty());
+  const MadeFileIo any = make_file_io({}, IoKind::automatic);
+  CHECK(any.fallback.empty() == (std::string(any.io->name()) == "io_uring"));
+}
+
+TEST_CASE("MakeFileIo: where io_uring is refused threads do it", "[offload][make_file_io]") {
+  const auto [error, text] = GENERATE(table<int, std::string>(
+      {{EPERM, "Operation not permitted"}, {ENOSYS, "Function not implemented"}}));
+  if (!make_uring_io({}).ok()) test::skip("there is no io_uring to forbid");
+  const int forbidden = error;
+  const std::string told = test::in_child([&]() -> std::string {
+    if (!forbid_io_uring(forbidden)) return "skip: no seccomp here";
+    const MadeFileIo made = make_file_io({}, IoKind::automatic);
+    std::string refused;
+    try {
+      make_file_io({}, IoKind::uring);
+    } catch (const Error& failure) {
+      refused = failure.what();
+    }
+    return fmt::format("{}; {}; {}", made.io->name(), made.fallback, refused);
+  });
+  if (told.starts_with("skip")) test::skip(told);
+  CHECK(told == fmt::format("threads; io_uring is refused: {0}; DSTRAIN_IO=uring: io_uring is "
+                            "refused: {0}",
+                            text));
+}
+
+TEST_CASE("Storage: what a directory lies on is told apart", "[offload][storage]") {
+  const test::TempDir directory;
+  const std::string told = test::in_child([&] {
+    const std::string refused = test::mount_for_me("tmpfs", directory.path().string(), "");
+    if (!refused.empty()) return refused;
+    return std::string(storage_warning(storage_kind(directory.path())));
+  });
+  if (told.starts_with("skip")) test::skip(told);
+  CHECK(told == "lies in memory: offloading to it saves none");
+  CHECK(std::string(storage_warning(StorageKind::local)).empty());
+  CHECK_THROWS_WITH(storage_kind(directory.path() / "missing"), Contains("No such file"));
+}
