@@ -1,5 +1,7 @@
 #include "cmd/offload_setup.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "runtime/device/locked_memory.h"
@@ -10,6 +12,7 @@ namespace {
 MemoryTier tier_of(const config::OffloadSettings& settings) {
   using Device = config::OffloadSettings::Device;
   if (settings.device == Device::none) return MemoryTier::device;
+  if (settings.device == Device::nvme) return MemoryTier::nvme;
   return settings.pin_memory ? MemoryTier::pinned : MemoryTier::host;
 }
 
@@ -20,16 +23,45 @@ void unpin(MemoryTier& tier) {
 }  // namespace
 
 zero::Offload offload_of(const config::ZeroSettings& settings) {
-  return {.optimizer = tier_of(settings.offload_optimizer),
-          .optimizer_ratio = settings.offload_optimizer.ratio,
-          .parameters = tier_of(settings.offload_param)};
+  const config::OffloadSettings& optimizer = settings.offload_optimizer;
+  const config::OffloadSettings& parameters = settings.offload_param;
+  zero::Offload offload{.optimizer = tier_of(optimizer),
+                        .optimizer_ratio = optimizer.ratio,
+                        .parameters = tier_of(parameters)};
+  offload.run_numel =
+      std::clamp<std::int64_t>(round_up(settings.sub_group_numel, zero::layout_alignment),
+                               zero::layout_alignment, offload.run_numel);
+  offload.read_ahead = optimizer.pipeline_read;
+  offload.write_behind = optimizer.pipeline_write;
+  if (offload.optimizer == MemoryTier::nvme) {
+    offload.optimizer_buffers = optimizer.buffer_count;
+    offload.staging = optimizer.pin_memory ? MemoryTier::pinned : MemoryTier::host;
+  }
+  if (offload.parameters == MemoryTier::nvme) {
+    offload.parameter_buffers = parameters.buffer_count;
+    offload.parameters_in_host = parameters.in_cpu_numel;
+    offload.staging = parameters.pin_memory ? MemoryTier::pinned : MemoryTier::host;
+  }
+  return offload;
+}
+
+std::string describe_raise(const config::OffloadSettings& parameters,
+                           const zero::FlatLayout& layout) {
+  if (tier_of(parameters) != MemoryTier::nvme) return "";
+  std::int64_t largest = 0;
+  for (const zero::Segment& segment : layout.segments()) {
+    if (!segment.persistent) largest = std::max(largest, segment.shard_numel);
+  }
+  if (largest <= parameters.buffer_numel) return "";
+  return fmt::format("offload_param.buffer_size: {} is raised to {} elements, the largest share",
+                     parameters.buffer_numel, largest);
 }
 
 zero::Offload unpin(const zero::Offload& offload,
                     const config::ZeroSettings& settings,
                     std::vector<std::string>& warnings) {
   for (const config::OffloadSettings& part : {settings.offload_optimizer, settings.offload_param}) {
-    if (tier_of(part) != MemoryTier::pinned || !part.pin_memory_given) continue;
+    if (tier_of(part) == MemoryTier::device || !part.pin_memory || !part.pin_memory_given) continue;
     warnings.push_back(fmt::format(
         "pin_memory: this user may lock {} of memory and the run offloads more; it goes "
         "on with memory that is not locked (ulimit -l raises the limit)",
@@ -39,6 +71,7 @@ zero::Offload unpin(const zero::Offload& offload,
   zero::Offload unpinned = offload;
   unpin(unpinned.optimizer);
   unpin(unpinned.parameters);
+  unpin(unpinned.staging);
   return unpinned;
 }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "runtime/config/train_settings.h"
+#include "zero/flat_layout.h"
 #include "zero/offload.h"
 
 namespace dstrain::cmd {
@@ -15,5 +16,10 @@ zero::Offload offload_of(const config::ZeroSettings& settings);
 zero::Offload unpin(const zero::Offload& offload,
                     const config::ZeroSettings& settings,
                     std::vector<std::string>& warnings);
+
+/// Says that buffers for parameters are larger than asked for, as one unit's share must fit; empty
+/// when they are not.
+std::string describe_raise(const config::OffloadSettings& parameters,
+                           const zero::FlatLayout& layout);
 
 }  // namespace dstrain::cmd

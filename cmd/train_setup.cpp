@@ -96,6 +96,8 @@ void plan(TrainSetup& setup, TrainPlace place) {
     setup.store.offload = unpin(setup.store.offload, settings.zero, setup.settings.warnings);
     setup.plan = plan_memory(setup);
   }
+  const std::string raise = describe_raise(settings.zero.offload_param, *setup.layout);
+  if (!raise.empty()) setup.settings.warnings.push_back(raise);
   setup.formula = zero::formula_bytes(
       {setup.layout->numel(), setup.model.dtype, settings.zero.stage, place.world_size});
   if (place.device_memory > 0 && setup.plan.total() > place.device_memory) {

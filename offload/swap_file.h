@@ -20,6 +20,7 @@ inline constexpr Bytes io_alignment = 4096;
 struct FileRange {
   Bytes begin = 0;
   Bytes end = 0;
+  friend constexpr bool operator==(const FileRange&, const FileRange&) = default;
 };
 
 /// Space on a disk for what a rank has no memory for. The file has no name: nothing is left of it

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/parallel_for.h"
+
 namespace dstrain::zero {
 
 PendingUses::PendingUses(const FlatLayout& layout)
@@ -36,6 +38,32 @@ void fill_targets(const FlatLayout& layout,
                        written[index]});
     written[index] = true;
   }
+}
+
+namespace {
+
+constexpr std::int64_t chunk = 1 << 16;
+
+template <class Body>
+void for_chunks(std::span<float> target, std::span<const float> values, const Body& body) {
+  const auto numel = static_cast<std::int64_t>(target.size());
+  parallel_for((numel + chunk - 1) / chunk, [&](std::int64_t i) {
+    body(target.data() + i * chunk, values.data() + i * chunk, std::min(chunk, numel - i * chunk));
+  });
+}
+
+}  // namespace
+
+void copy_to(std::span<float> target, std::span<const float> values) {
+  for_chunks(target, values, [](float* to, const float* from, std::int64_t count) {
+    std::copy_n(from, count, to);
+  });
+}
+
+void add_to(std::span<float> sum, std::span<const float> values) {
+  for_chunks(sum, values, [](float* to, const float* from, std::int64_t count) {
+    for (std::int64_t k = 0; k < count; ++k) to[k] += from[k];
+  });
 }
 
 void zero_padding(const FlatLayout& layout, const Segment& segment, std::span<float> values) {

@@ -17,9 +17,9 @@ class GradientReducer {
   virtual std::span<const model::GradientTarget> targets(int unit, StreamView stream) = 0;
   /// The backward of `unit` is done.
   virtual void reduce(int unit, StreamView stream) = 0;
-  /// This rank's shard of the summed gradients of a segment.
+  /// This rank's shard of the summed gradients of a segment; empty when a GradientSink has it.
   [[nodiscard]] virtual std::span<float> own(int segment) const = 0;
-  /// The summed gradients for what ParameterShards::updated() gives.
+  /// The summed gradients for what ParameterShards::hold() gives.
   [[nodiscard]] virtual std::span<float> updated(int segment) const = 0;
 };
 
@@ -45,6 +45,10 @@ void fill_targets(const FlatLayout& layout,
                   std::span<const std::span<float>> segments,
                   std::vector<bool>& written,
                   std::vector<model::GradientTarget>& targets);
+
+/// Element by element, on the compute threads.
+void copy_to(std::span<float> target, std::span<const float> values);
+void add_to(std::span<float> sum, std::span<const float> values);
 
 /// Makes the elements of a segment that belong to no parameter zero, so that they stay out of
 /// sums and norms. Runs on the caller's thread.

@@ -7,7 +7,8 @@ namespace {
 std::vector<std::int64_t> numels(const FlatLayout& layout, GradientShards::Place place) {
   std::vector<std::int64_t> numels;
   for (std::size_t index = 0; index < layout.segments().size(); ++index) {
-    const bool here = (place.homes[index] != MemoryTier::device) == place.offloaded;
+    const MemoryTier home = place.homes[index];
+    const bool here = place.offloaded ? on_host(home) : home == MemoryTier::device;
     numels.push_back(here ? layout.segments()[index].shard_numel : 0);
   }
   return numels;

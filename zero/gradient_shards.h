@@ -4,6 +4,7 @@
 
 #include "runtime/device/buffer.h"
 #include "zero/flat_layout.h"
+#include "zero/offload.h"
 
 namespace dstrain::zero {
 
@@ -12,7 +13,7 @@ class GradientShards {
  public:
   struct Place {
     std::span<const MemoryTier> homes;  ///< per segment
-    bool offloaded = false;             ///< those away from the device, or those on it
+    bool offloaded = false;             ///< those in host memory, or those on the device
   };
   GradientShards(const FlatLayout& layout, Place place, MemoryResource& memory, StreamView stream);
   static Bytes bytes(const FlatLayout& layout, Place place);

@@ -9,6 +9,8 @@
 #include "zero/saved_states.h"
 #include "zero/sharded_gradients.h"
 #include "zero/state_runs.h"
+#include "zero/swapped_parameters.h"
+#include "zero/swapped_states.h"
 #include "zero/whole_gradients.h"
 
 namespace dstrain::zero {
@@ -40,8 +42,11 @@ MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
 
   const ParameterShards::Options parameters{policy, input.overlap, offload};
   add(device, MemoryCategory::parameters, ParameterShards::kept_bytes(layout, parameters, false));
-  add(offload.parameters, MemoryCategory::parameters,
-      ParameterShards::kept_bytes(layout, parameters, true));
+  const MemoryTier swapped = MemoryTier::nvme;
+  add(offload.parameters == swapped ? offload.staging : offload.parameters,
+      MemoryCategory::parameters, ParameterShards::kept_bytes(layout, parameters, true));
+  add(swapped, MemoryCategory::parameters, SwappedParameters::file_bytes(layout, offload));
+  add(offload.staging, MemoryCategory::buffers, SwappedParameters::buffer_bytes(layout, offload));
   if (ParameterShards::gathers(layout, parameters)) {
     add(device, MemoryCategory::buffers, GatherSlots::bytes(layout, input.overlap));
   }
@@ -58,14 +63,18 @@ MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
 
   const std::vector<StateRun> runs =
       state_runs(layout, {input.stage, std::ssize(input.optimizer_states), offload});
-  add(device, MemoryCategory::optimizer, ResidentStates::bytes(runs, false));
-  add(offload.optimizer, MemoryCategory::optimizer, ResidentStates::bytes(runs, true));
+  for (const MemoryTier tier : {device, MemoryTier::host, MemoryTier::pinned}) {
+    add(tier, MemoryCategory::optimizer, ResidentStates::bytes(runs, tier));
+  }
+  add(swapped, MemoryCategory::optimizer, SwappedStates::state_bytes(runs));
+  add(swapped, MemoryCategory::gradients, SwappedStates::gradient_bytes(runs));
+  add(offload.staging, MemoryCategory::buffers, SwappedStates::buffer_bytes(runs, offload));
 
   add(device, MemoryCategory::activations, input.activations);
-  add(MemoryTier::host, MemoryCategory::buffers,
-      engine::StagedShard(saved_states(input.optimizer_states, layout.dtype()),
-                          saved_slices(layout, 0))
-          .bytes());
+  plan.save_copy = engine::StagedShard(saved_states(input.optimizer_states, layout.dtype()),
+                                       saved_slices(layout, 0))
+                       .bytes();
+  add(MemoryTier::host, MemoryCategory::buffers, plan.save_copy);
   return plan;
 }
 
@@ -98,9 +107,10 @@ std::string describe(const MemoryPlan& plan, Bytes formula) {
     text += ")";
   }
   return text + fmt::format(
-                    ", the host's buffers from the first save on. Model states {}, the formula "
-                    "gives {}",
-                    format_bytes(plan.model_states()), format_bytes(formula));
+                    ", of the host {} from the first save on. Model states {}, the formula gives "
+                    "{}",
+                    format_bytes(plan.save_copy), format_bytes(plan.model_states()),
+                    format_bytes(formula));
 }
 
 }  // namespace dstrain::zero

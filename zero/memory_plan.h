@@ -12,10 +12,12 @@ namespace dstrain::zero {
 
 /// The memory that a rank of a training run takes at its peak, by tier and by what it is for. The
 /// arithmetic is that of the allocations, so the prediction is exact. All of it is allocated before
-/// step 0, but for the buffers of the host: they are the copy that a save writes, from the first
-/// one on, which may be one on request.
+/// step 0, but for `save_copy`.
 struct MemoryPlan {
   TierBytes bytes{};
+  /// Of the host's buffers: the copy that a save writes, from the first one on, which may be one on
+  /// request.
+  Bytes save_copy = 0;
 
   [[nodiscard]] Bytes of(MemoryTier tier, MemoryCategory category) const {
     return bytes.at(static_cast<std::size_t>(tier)).at(static_cast<std::size_t>(category));

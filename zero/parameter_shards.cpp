@@ -1,6 +1,7 @@
 #include "zero/parameter_shards.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/ops/convert.h"
 #include "zero/shard_slices.h"
@@ -38,10 +39,6 @@ std::int64_t kept_numel(const Segment& segment, StagePolicy policy) {
   return policy.shard_parameters && !segment.persistent ? segment.shard_numel : segment.numel;
 }
 
-bool is_offloaded(const Segment& segment, const ParameterShards::Options& options) {
-  return parameter_home(segment, options.offload) != MemoryTier::device;
-}
-
 }  // namespace
 
 bool ParameterShards::gathers(const FlatLayout& layout, const Options& options) {
@@ -53,9 +50,11 @@ bool ParameterShards::gathers(const FlatLayout& layout, const Options& options) 
 Bytes ParameterShards::kept_bytes(const FlatLayout& layout,
                                   const Options& options,
                                   bool offloaded) {
+  const std::vector<MemoryTier> homes = parameter_homes(layout, options.offload);
   std::int64_t numel = 0;
-  for (const Segment& segment : layout.segments()) {
-    if (is_offloaded(segment, options) == offloaded) numel += kept_numel(segment, options.policy);
+  for (std::size_t index = 0; index < homes.size(); ++index) {
+    const bool here = offloaded ? on_host(homes[index]) : homes[index] == MemoryTier::device;
+    if (here) numel += kept_numel(layout.segments()[index], options.policy);
   }
   return numel * size_of(layout.dtype());
 }
@@ -68,15 +67,24 @@ ParameterShards::ParameterShards(const FlatLayout& layout,
     : layout_(layout),
       options_(options),
       communication_(communication),
+      homes_(parameter_homes(layout, options.offload)),
       memory_(kept_bytes(layout, options, false), memory.parameters, stream),
-      offloaded_(kept_bytes(layout, options, true), memory.offloaded, stream) {
+      offloaded_(kept_bytes(layout, options, true), memory.offloaded, stream),
+      swap_(memory.swap) {
   std::byte* here = memory_.bytes().data();
   std::byte* elsewhere = offloaded_.bytes().data();
-  for (const Segment& segment : layout.segments()) {
-    std::byte*& next = is_offloaded(segment, options) ? elsewhere : here;
+  for (std::size_t index = 0; index < homes_.size(); ++index) {
+    const Segment& segment = layout.segments()[index];
+    if (homes_[index] == MemoryTier::nvme) {
+      segments_.emplace_back();
+      continue;
+    }
+    std::byte*& next = on_host(homes_[index]) ? elsewhere : here;
     segments_.emplace_back(next, layout.dtype(), Shape{kept_numel(segment, options.policy)});
     next += segments_.back().bytes();
   }
+  DSTRAIN_CHECK(swap_ != nullptr || std::ranges::count(homes_, MemoryTier::nvme) == 0,
+                "nowhere to swap to");
   if (gathers(layout, options)) {
     slots_ = std::make_unique<GatherSlots>(layout, options.overlap, communication, memory.buffers,
                                            stream);
@@ -111,9 +119,29 @@ TensorView ParameterShards::own_shard(int segment) const {
                   segments_[static_cast<std::size_t>(segment)]);
 }
 
-TensorView ParameterShards::updated(int segment) const {
-  return options_.policy.shard_optimizer ? own_shard(segment)
-                                         : segments_[static_cast<std::size_t>(segment)];
+bool ParameterShards::swapped(int segment) const {
+  return homes_[static_cast<std::size_t>(segment)] == MemoryTier::nvme;
+}
+
+TensorView ParameterShards::hold(int segment, bool replaced) {
+  if (!swapped(segment)) {
+    return options_.policy.shard_optimizer ? own_shard(segment)
+                                           : segments_[static_cast<std::size_t>(segment)];
+  }
+  if (held_ == segment) return held_values_;
+  DSTRAIN_CHECK(held_ == -1, "segment {} is still in use", held_);
+  held_ = segment;
+  held_values_ = replaced ? swap_->replace(segment) : swap_->take(segment);
+  swap_->wait(segment);
+  return held_values_;
+}
+
+void ParameterShards::let_go(int segment) {
+  if (held_ == segment) swap_->release(std::exchange(held_, -1), false);
+}
+
+void ParameterShards::write_back(int segment) {
+  if (held_ == segment) swap_->release(std::exchange(held_, -1), true);
 }
 
 void ParameterShards::load_shard(int index, const model::ParameterSource& source) {
@@ -126,6 +154,7 @@ void ParameterShards::load_shard(int index, const model::ParameterSource& source
 }
 
 void ParameterShards::loaded(int index, StreamView stream) {
+  write_back(index);
   if (whole(layout_.segment(index))) {
     gather_whole(index, stream);
   } else {
@@ -139,11 +168,38 @@ void ParameterShards::gather_whole(int segment, StreamView stream) {
       own_shard(segment), segments_[static_cast<std::size_t>(segment)], communication_.stream());
 }
 
+/// Makes a segment whole in its slot, unless it is there.
+void ParameterShards::gather(int segment, StreamView stream) {
+  if (slots_->holds(segment)) return;
+  if (!swapped(segment)) return slots_->gather(segment, own_shard(segment), stream);
+  communication_.follow(stream);
+  const TensorView shard = swap_->take(segment);
+  const StreamView communication = communication_.stream();
+  communication.launch([this, segment] { swap_->wait(segment); });
+  slots_->gather(segment, shard, stream);
+  communication.launch_always([this, segment] { swap_->release(segment, false); });
+}
+
+/// Begins to read from disk what the next units need, one buffer being left.
+void ParameterShards::read_ahead() {
+  if (swap_ == nullptr) return;
+  int left = options_.offload.parameter_buffers - 1;
+  for (std::int64_t skipped = 0; left > 0; ++skipped) {
+    const int unit = schedule_.upcoming(skipped);
+    if (unit == UnitSchedule::unknown) return;
+    for (const int index : gathered_[static_cast<std::size_t>(unit)]) {
+      if (!swapped(index) || slots_->holds(index) || left-- <= 0) continue;
+      swap_->expect(index);
+    }
+  }
+}
+
 std::span<const TensorView> ParameterShards::acquire(int unit, StreamView stream) {
   schedule_.advance(unit);
   const std::vector<int>& gathered = gathered_[static_cast<std::size_t>(unit)];
-  for (const int index : gathered) slots_->gather(index, own_shard(index), stream);
+  for (const int index : gathered) gather(index, stream);
   prefetch(unit, stream);
+  read_ahead();
   for (const int index : gathered) slots_->wait(index, stream);
   return views_[static_cast<std::size_t>(unit)];
 }
@@ -160,7 +216,7 @@ void ParameterShards::prefetch(int current, StreamView stream) {
         slots_->live_numel_with(index) > options_.overlap.live_numel) {
       continue;
     }
-    slots_->gather(index, own_shard(index), stream);
+    gather(index, stream);
     ahead_numel += layout_.segment(index).numel;
   }
 }
@@ -189,6 +245,7 @@ bool ParameterShards::reused_soon(int segment) const {
 }
 
 void ParameterShards::publish(int segment, StreamView stream) {
+  write_back(segment);
   if (!whole(layout_.segment(segment))) {
     slots_->drop(segment);
   } else if (options_.policy.shard_optimizer) {

@@ -12,6 +12,7 @@
 #include "zero/overlap.h"
 #include "zero/stage_policy.h"
 #include "zero/state_runs.h"
+#include "zero/swapped_parameters.h"
 #include "zero/unit_schedule.h"
 
 namespace dstrain::zero {
@@ -22,8 +23,9 @@ class ParameterShards {
  public:
   struct Memory {
     MemoryResource& parameters;
-    MemoryResource& offloaded;  ///< shards that are not kept on the device
-    MemoryResource& buffers;    ///< for gathered segments
+    MemoryResource& offloaded;          ///< shards in host memory
+    MemoryResource& buffers;            ///< for gathered segments
+    SwappedParameters* swap = nullptr;  ///< shards on a disk
   };
   struct Options {
     StagePolicy policy;
@@ -39,29 +41,35 @@ class ParameterShards {
   /// Whether some segments are not whole on the device of a rank: in a world of one, only when
   /// they are offloaded.
   static bool gathers(const FlatLayout& layout, const Options& options);
-  /// Bytes of all that a rank keeps, on the device or (`offloaded`) elsewhere.
+  /// Bytes of all that a rank keeps in the memory of the device or (`offloaded`) of the host.
   static Bytes kept_bytes(const FlatLayout& layout, const Options& options, bool offloaded);
 
   /// Fills this rank's shard of a segment from `source`. The device must be idle.
   void load_shard(int segment, const model::ParameterSource& source);
-  /// This rank's shard of a segment is new: gathers what is kept whole.
+  /// All of what hold() gave is loaded: gathers what is kept whole.
   void loaded(int segment, StreamView stream);
   void expect(std::span<const int> units, std::int64_t rounds) { schedule_.expect(units, rounds); }
   /// The whole parameters of a unit. Gathers the segments that are not here, and begins to gather
   /// those of the next unit.
   std::span<const TensorView> acquire(int unit, StreamView stream);
   void release(int unit);
-  /// What this rank updates of a segment: its shard, or all of it when every rank updates all.
-  [[nodiscard]] TensorView updated(int segment) const;
-  /// This rank's shard of a segment.
-  [[nodiscard]] TensorView own_shard(int segment) const;
-  /// The updated part of a segment is new: begins to make every copy on this rank new.
+  /// What this rank updates of a segment: its shard, or all of it when every rank updates all. Its
+  /// values are to be read, or all replaced. Until let_go(), loaded() or publish().
+  TensorView hold(int segment, bool replaced);
+  /// It has not changed.
+  void let_go(int segment);
+  /// All of it is new: begins to make every copy on this rank new.
   void publish(int segment, StreamView stream);
 
  private:
   [[nodiscard]] bool whole(const Segment& segment) const;
+  [[nodiscard]] bool swapped(int segment) const;
+  [[nodiscard]] TensorView own_shard(int segment) const;
+  void gather(int segment, StreamView stream);
   void gather_whole(int segment, StreamView stream);
   void prefetch(int current, StreamView stream);
+  void read_ahead();
+  void write_back(int segment);
   [[nodiscard]] bool reused_soon(int segment) const;
   void view_units();
 
@@ -69,8 +77,12 @@ class ParameterShards {
   Options options_;
   Communication communication_;
   UnitSchedule schedule_;
+  std::vector<MemoryTier> homes_;  ///< per segment
   Buffer memory_;
   Buffer offloaded_;
+  SwappedParameters* swap_;
+  int held_ = -1;  ///< the swapped segment that is in use outside a slot
+  TensorView held_values_;
   std::unique_ptr<GatherSlots> slots_;          ///< null when nothing is gathered
   std::vector<TensorView> segments_;            ///< what is kept, flat
   std::vector<std::vector<TensorView>> views_;  ///< per unit

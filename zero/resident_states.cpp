@@ -7,30 +7,34 @@
 namespace dstrain::zero {
 namespace {
 
-bool is_offloaded(const StateRun& run) {
-  return run.home != MemoryTier::device;
+Bytes bytes_of(const StateRun& run) {
+  return run.states * run.numel * size_of(DType::f32);
+}
+
+Bytes host_bytes(std::span<const StateRun> runs) {
+  return ResidentStates::bytes(runs, MemoryTier::host) +
+         ResidentStates::bytes(runs, MemoryTier::pinned);
 }
 
 }  // namespace
 
-Bytes ResidentStates::bytes(std::span<const StateRun> runs, bool offloaded) {
+Bytes ResidentStates::bytes(std::span<const StateRun> runs, MemoryTier tier) {
   Bytes bytes = 0;
-  for (const StateRun& run : runs) {
-    if (is_offloaded(run) == offloaded) bytes += run.states * run.numel * size_of(DType::f32);
-  }
+  for (const StateRun& run : runs) bytes += run.home == tier ? bytes_of(run) : 0;
   return bytes;
 }
 
 ResidentStates::ResidentStates(std::span<const StateRun> runs, Memory memory, StreamView stream)
-    : memory_(bytes(runs, false), memory.device, stream),
-      offloaded_(bytes(runs, true), memory.offloaded, stream) {
+    : memory_(bytes(runs, MemoryTier::device), memory.device, stream),
+      offloaded_(host_bytes(runs), memory.offloaded, stream) {
   std::span<float> here = memory_.as<float>();
   std::span<float> elsewhere = offloaded_.as<float>();
   std::ranges::fill(here, 0.0F);
   std::ranges::fill(elsewhere, 0.0F);
   for (const StateRun& run : runs) {
-    std::span<float>& rest = is_offloaded(run) ? elsewhere : here;
     std::vector<std::span<float>>& states = runs_.emplace_back();
+    if (run.home == MemoryTier::nvme) continue;
+    std::span<float>& rest = run.home == MemoryTier::device ? here : elsewhere;
     for (std::int64_t state = 0; state < run.states; ++state) {
       states.push_back(rest.first(static_cast<std::size_t>(run.numel)));
       rest = rest.subspan(static_cast<std::size_t>(run.numel));
@@ -38,8 +42,10 @@ ResidentStates::ResidentStates(std::span<const StateRun> runs, Memory memory, St
   }
 }
 
-std::span<const std::span<float>> ResidentStates::acquire(int run, StreamView /*stream*/) {
-  return runs_[static_cast<std::size_t>(run)];
+engine::StateLease ResidentStates::acquire(int run,
+                                           engine::StateUse /*use*/,
+                                           StreamView /*stream*/) {
+  return {runs_[static_cast<std::size_t>(run)], {}};
 }
 
 }  // namespace dstrain::zero

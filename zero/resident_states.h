@@ -8,7 +8,8 @@
 
 namespace dstrain::zero {
 
-/// Optimizer states that lie in memory, on the device or offloaded to the host.
+/// Optimizer states that lie in memory, on the device or offloaded to the host. Of runs with
+/// another home it has none.
 class ResidentStates final : public engine::StateStore {
  public:
   struct Memory {
@@ -16,11 +17,10 @@ class ResidentStates final : public engine::StateStore {
     MemoryResource& offloaded;
   };
   ResidentStates(std::span<const StateRun> runs, Memory memory, StreamView stream);
-  /// Bytes of the states on the device, or elsewhere.
-  static Bytes bytes(std::span<const StateRun> runs, bool offloaded);
+  static Bytes bytes(std::span<const StateRun> runs, MemoryTier tier);
 
-  std::span<const std::span<float>> acquire(int run, StreamView stream) override;
-  void release(int /*run*/, StreamView /*stream*/) override {}
+  engine::StateLease acquire(int run, engine::StateUse use, StreamView stream) override;
+  void release(int /*run*/, engine::StateUse /*use*/, StreamView /*stream*/) override {}
 
  private:
   Buffer memory_;

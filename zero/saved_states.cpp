@@ -10,6 +10,8 @@
 namespace dstrain::zero {
 namespace {
 
+using engine::StateUse;
+
 TensorView view_of(std::span<float> values) {
   return {values, {static_cast<std::int64_t>(values.size())}};
 }
@@ -55,19 +57,19 @@ void ShardedStore::load(const engine::StateSources& sources, StreamView stream) 
 
 void ShardedStore::load_run(int index, const engine::StateSources& sources, StreamView stream) {
   const StateRun& run = runs_[static_cast<std::size_t>(index)];
-  const auto states = parts_.states->acquire(index, stream);
+  const auto states = parts_.states->acquire(index, StateUse::replace, stream).states;
   stream.synchronize();
   if (run.master) {
     const TensorView master = view_of(states.back());
     load_state(run, sources.parameters, master);
-    ops::convert(master, updated(run));
+    ops::convert(master, hold(run, true));
   } else {
     parameters_.load_shard(run.segment, sources.parameters);
   }
   for (std::size_t state = 0; state < sources.optimizer.size(); ++state) {
     load_state(run, *sources.optimizer[state], view_of(states[state]));
   }
-  parts_.states->release(index, stream);
+  parts_.states->release(index, StateUse::replace, stream);
 }
 
 /// Reads this rank's part of a run's values, and gets the others' parts where all are here.
@@ -98,7 +100,8 @@ void ShardedStore::visit_saved(engine::SavedVisitor visit, StreamView stream) {
   std::size_t visited = 0;  // slices that were begun
   for (std::size_t index = 0; index < runs_.size(); ++index) {
     const StateRun& run = runs_[index];
-    const auto states = parts_.states->acquire(static_cast<int>(index), stream);
+    const int at = static_cast<int>(index);
+    const auto states = parts_.states->acquire(at, StateUse::inspect, stream).states;
     stream.synchronize();
     const std::vector<TensorView> saved = saved_values(run, states);
     for (const auto& [slice, before] : run_slices(parts_.layout, run, communication_.rank())) {
@@ -108,14 +111,15 @@ void ShardedStore::visit_saved(engine::SavedVisitor visit, StreamView stream) {
               saved[state].part(slice.offset, {slice.elements.count()}));
       }
     }
-    parts_.states->release(static_cast<int>(index), stream);
+    parts_.states->release(at, StateUse::inspect, stream);
+    if (completes_segment(index)) parameters_.let_go(run.segment);
   }
 }
 
 /// This rank's part of a run, in the order of saved_states().
 std::vector<TensorView> ShardedStore::saved_values(const StateRun& run,
-                                                   std::span<const std::span<float>> states) const {
-  const TensorView parameters = updated(run);
+                                                   std::span<const std::span<float>> states) {
+  const TensorView parameters = hold(run, false);
   std::vector<TensorView> values{run.master ? view_of(states.back()) : parameters};
   for (std::size_t i = 0; i < parts_.optimizer->state_names().size(); ++i) {
     values.push_back(view_of(states[i]));

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/base/parallel_for.h"
-
 namespace dstrain::zero {
 namespace {
 
@@ -30,17 +28,6 @@ std::int64_t shared_numel(const FlatLayout& layout) {
   std::int64_t numel = 0;
   for (const Segment& segment : layout.segments()) numel += segment.shared ? segment.numel : 0;
   return numel;
-}
-
-void add_to(std::span<float> sum, std::span<const float> values) {
-  constexpr std::int64_t chunk = 1 << 16;
-  const auto numel = static_cast<std::int64_t>(sum.size());
-  parallel_for((numel + chunk - 1) / chunk, [&](std::int64_t i) {
-    float* const target = sum.data() + i * chunk;
-    const float* const source = values.data() + i * chunk;
-    const std::int64_t count = std::min(chunk, numel - i * chunk);
-    for (std::int64_t k = 0; k < count; ++k) target[k] += source[k];
-  });
 }
 
 }  // namespace
@@ -86,6 +73,9 @@ void ShardedGradients::begin(engine::MicroStep micro_step) {
   pending_.reset();
   units_left_ = layout_.units();
   std::fill(written_.begin(), written_.end(), false);
+  if (GradientSink* const sink = options_.sink) {
+    communication_.stream().launch([sink, micro_step] { sink->begin(micro_step); });
+  }
 }
 
 void ShardedGradients::place(int unit, StreamView stream) {
@@ -146,14 +136,21 @@ void ShardedGradients::reduce_segment(int index) {
   const std::int64_t shard_numel = layout_.segment(index).shard_numel;
   const TensorView source(whole, {layout_.segment(index).numel});
   comm::Communicator& communicator = communication_.communicator();
-  if (micro_step_.first()) {
+  if (micro_step_.first() && !shard.empty()) {
     communicator.reduce_scatter(source, {shard, {shard_numel}}, communication_.stream());
     return;
   }
   const std::span<float> sum =
-      whole.subspan(static_cast<std::size_t>(communication_.rank() * shard_numel), shard.size());
+      whole.subspan(static_cast<std::size_t>(communication_.rank() * shard_numel),
+                    static_cast<std::size_t>(shard_numel));
   communicator.reduce_scatter(source, {sum, {shard_numel}}, communication_.stream());
-  communication_.stream().launch([shard, sum] { add_to(shard, sum); });
+  communication_.stream().launch([shard, sum, index, sink = options_.sink] {
+    if (shard.empty()) {
+      sink->put(index, sum);
+    } else {
+      add_to(shard, sum);
+    }
+  });
 }
 
 std::span<float> ShardedGradients::own(int segment) const {

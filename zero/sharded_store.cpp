@@ -26,7 +26,8 @@ std::unique_ptr<GradientReducer> make_reducer(const ShardedStore::Parts& parts,
   if (policy.shard_gradients) {
     return std::make_unique<ShardedGradients>(
         parts.layout,
-        ShardedGradients::Options{options.reduce_bucket_numel, options.overlap.enabled, homes},
+        ShardedGradients::Options{options.reduce_bucket_numel, options.overlap.enabled, homes,
+                                  memory.gradient_sink},
         communication,
         ShardedGradients::Memory{memory.gradients, memory.offloaded_gradients, memory.buffers},
         stream);
@@ -52,12 +53,12 @@ ShardedStore::ShardedStore(Parts parts, Options options, Streams streams)
       communication_(parts.communicator, streams, parts.timeline),
       runs_(make_runs(parts, options)),
       gradient_homes_(optimizer_homes(parts.layout, options.offload)),
-      parameters_(
-          parts.layout,
-          {stage_policy(options.stage), options.overlap, options.offload},
-          communication_,
-          {parts.memory.parameters, parts.memory.offloaded_parameters, parts.memory.buffers},
-          streams.compute),
+      parameters_(parts.layout,
+                  {stage_policy(options.stage), options.overlap, options.offload},
+                  communication_,
+                  {parts.memory.parameters, parts.memory.offloaded_parameters, parts.memory.buffers,
+                   parts.memory.parameter_swap},
+                  streams.compute),
       gradients_(make_reducer(parts, options, gradient_homes_, communication_, streams.compute)) {
   DSTRAIN_CHECK(options.overlap.enabled || !streams.overlap(), "two streams without overlap");
 }
@@ -98,6 +99,7 @@ double ShardedStore::gradient_norm(StreamView stream) {
     const Recording recording(parts_.timeline, Lane::compute, Activity::norm, index);
     optim::add_squares(gradients_->own(index), own);
   }
+  if (parts_.memory.gradient_sink != nullptr) own.add(parts_.memory.gradient_sink->squares());
   optim::ExactSum total;
   for (const optim::ExactSum& part :
        comm::gather_values(own, parts_.communicator, communication_.stream())) {
@@ -117,12 +119,11 @@ void ShardedStore::step(const optim::StepScalars& scalars, StreamView stream) {
 void ShardedStore::update(int index, const optim::StepScalars& scalars, StreamView stream) {
   const StateRun& run = runs_[static_cast<std::size_t>(index)];
   const Recording recording(parts_.timeline, Lane::compute, Activity::update, run.segment);
-  const TensorView parameters = updated(run);
-  const auto states = parts_.states->acquire(index, stream);
+  const auto [states, with_states] =
+      parts_.states->acquire(index, engine::StateUse::update, stream);
+  const TensorView parameters = hold(run, true);
   optim::OptimizerShard shard{.parameters = run.master ? states.back() : parameters.as<float>(),
-                              .gradients = gradients_->updated(run.segment)
-                                               .subspan(static_cast<std::size_t>(run.offset),
-                                                        static_cast<std::size_t>(run.numel)),
+                              .gradients = with_states.empty() ? gradients_of(run) : with_states,
                               .states = states.first(parts_.optimizer->state_names().size())};
   if (parameters.dtype() == DType::bf16) shard.working = parameters.as<BFloat16>();
   parts_.optimizer->step(shard, scalars, stream);
@@ -131,12 +132,17 @@ void ShardedStore::update(int index, const optim::StepScalars& scalars, StreamVi
       ops::convert(from, parameters);
     });
   }
-  parts_.states->release(index, stream);
+  parts_.states->release(index, engine::StateUse::update, stream);
 }
 
 /// The parameters, as units see them, that the run updates.
-TensorView ShardedStore::updated(const StateRun& run) const {
-  return parameters_.updated(run.segment).part(run.offset, {run.numel});
+TensorView ShardedStore::hold(const StateRun& run, bool replaced) {
+  return parameters_.hold(run.segment, replaced).part(run.offset, {run.numel});
+}
+
+std::span<const float> ShardedStore::gradients_of(const StateRun& run) const {
+  return gradients_->updated(run.segment)
+      .subspan(static_cast<std::size_t>(run.offset), static_cast<std::size_t>(run.numel));
 }
 
 bool ShardedStore::completes_segment(std::size_t run) const {

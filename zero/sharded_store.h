@@ -8,6 +8,7 @@
 #include "runtime/engine/state_store.h"
 #include "zero/communication.h"
 #include "zero/gradient_reducer.h"
+#include "zero/gradient_sink.h"
 #include "zero/overlap.h"
 #include "zero/parameter_shards.h"
 
@@ -41,6 +42,8 @@ class ShardedStore final : public engine::ParameterStore {
     MemoryResource& buffers;
     MemoryResource& offloaded_parameters;
     MemoryResource& offloaded_gradients;
+    SwappedParameters* parameter_swap = nullptr;  ///< for shards on a disk
+    GradientSink* gradient_sink = nullptr;        ///< for gradients on a disk
   };
   /// All must outlive the store. Without an optimizer the store only serves parameters: it has no
   /// gradients and takes no steps.
@@ -76,11 +79,12 @@ class ShardedStore final : public engine::ParameterStore {
 
  private:
   void load_run(int run, const engine::StateSources& sources, StreamView stream);
-  [[nodiscard]] std::vector<TensorView> saved_values(
-      const StateRun& run, std::span<const std::span<float>> states) const;
+  std::vector<TensorView> saved_values(const StateRun& run,
+                                       std::span<const std::span<float>> states);
   void load_state(const StateRun& run, const model::ParameterSource& source, TensorView values);
   void update(int run, const optim::StepScalars& scalars, StreamView stream);
-  [[nodiscard]] TensorView updated(const StateRun& run) const;
+  TensorView hold(const StateRun& run, bool replaced);
+  [[nodiscard]] std::span<const float> gradients_of(const StateRun& run) const;
   [[nodiscard]] bool completes_segment(std::size_t run) const;
 
   Parts parts_;

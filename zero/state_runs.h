@@ -24,12 +24,12 @@ struct StateRunOptions {
   Offload offload{};
 };
 
-/// What a rank updates, in order: every segment or its shards. A master is kept of what units see
-/// rounded, or somewhere else than where it is updated.
+/// What a rank updates, in order: every segment or its shards, in pieces where they come from a
+/// disk. A master is kept of what units see rounded, or somewhere else than where it is updated.
 std::vector<StateRun> state_runs(const FlatLayout& layout, const StateRunOptions& options);
 
-/// Where the shard of a segment lies, and its whole when no rank has less.
-MemoryTier parameter_home(const Segment& segment, const Offload& offload);
+/// Per segment: where its shard lies, and its whole when no rank has less.
+std::vector<MemoryTier> parameter_homes(const FlatLayout& layout, const Offload& offload);
 /// Per segment: where its summed gradients and optimizer states lie.
 std::vector<MemoryTier> optimizer_homes(const FlatLayout& layout, const Offload& offload);
 

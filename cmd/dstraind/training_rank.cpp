@@ -59,21 +59,18 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker)
       recorded_(record(*world_.communicator, timeline_.get())),
       communicator_(recorded_ ? *recorded_ : *world_.communicator),
       optimizer_(setup_.settings.optimizer),
+      disks_(setup_, worker, memory_),
       states_(zero::state_runs(
                   *setup_.layout,
                   {setup_.store.stage, std::ssize(optimizer_.state_names()), setup_.store.offload}),
+              setup_.store.offload,
               {memory_.device.optimizer, memory_.of(setup_.store.offload.optimizer).optimizer},
+              disks_.optimizer(),
               compute_),
-      store_({*setup_.layout,
-              communicator_,
-              {memory_.device.parameters, memory_.device.gradients, memory_.device.buffers,
-               memory_.of(setup_.store.offload.parameters).parameters,
-               memory_.of(setup_.store.offload.optimizer).gradients},
-              &optimizer_,
-              &states_,
-              timeline_.get()},
-             setup_.store,
-             streams_),
+      store_(
+          {*setup_.layout, communicator_, store_memory(), &optimizer_, &states_, timeline_.get()},
+          setup_.store,
+          streams_),
       engine_({setup_.model, store_, communicator_, matmuls_, memory_.device.activations,
                timeline_.get()},
               setup_.engine,
@@ -84,6 +81,21 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker)
       engine::Checkpointer::Parts{setup_.model, store_, communicator_,
                                   node_ ? *node_ : communicator_, memory_.host.staging, say},
       checkpoint_options(saved_step), streams_);
+}
+
+zero::ShardedStore::Memory TrainingRank::store_memory() {
+  const zero::Offload& offload = setup_.store.offload;
+  const bool to_disk = offload.parameters == MemoryTier::nvme;
+  const MemoryTier shards = to_disk ? offload.staging : offload.parameters;
+  zero::ShardedStore::Memory memory{memory_.device.parameters, memory_.device.gradients,
+                                    memory_.device.buffers, memory_.of(shards).parameters,
+                                    memory_.of(offload.optimizer).gradients};
+  if (zero::SwappedParameters::file_bytes(*setup_.layout, offload) > 0) {
+    parameter_swap_.emplace(*setup_.layout, offload, *disks_.parameters(), compute_);
+    memory.parameter_swap = &*parameter_swap_;
+  }
+  memory.gradient_sink = states_.gradient_sink();
+  return memory;
 }
 
 std::int64_t TrainingRank::load() {

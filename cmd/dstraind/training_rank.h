@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 
+#include "cmd/dstraind/rank_disks.h"
 #include "cmd/dstraind/rank_memory.h"
 #include "cmd/train_setup.h"
 #include "runtime/base/rank_control.h"
@@ -10,7 +11,7 @@
 #include "runtime/engine/recorded_communicator.h"
 #include "runtime/engine/trainer.h"
 #include "runtime/optim/adamw.h"
-#include "zero/resident_states.h"
+#include "zero/rank_states.h"
 #include "zero/sharded_store.h"
 
 namespace dstrain::cmd {
@@ -32,6 +33,7 @@ class TrainingRank {
  private:
   /// Returns the step of the checkpoint in the output directory that was loaded; 0: of none there.
   std::int64_t load();
+  zero::ShardedStore::Memory store_memory();
   [[nodiscard]] engine::Checkpointer::Options checkpoint_options(std::int64_t saved_step) const;
 
   TrainSetup setup_;
@@ -48,7 +50,9 @@ class TrainingRank {
   comm::Communicator& communicator_;
   ops::Matmuls matmuls_;
   optim::AdamW optimizer_;
-  zero::ResidentStates states_;
+  RankDisks disks_;
+  zero::RankStates states_;
+  std::optional<zero::SwappedParameters> parameter_swap_;
   zero::ShardedStore store_;
   engine::Engine engine_;
   std::unique_ptr<comm::Communicator> node_;  ///< of the ranks of a node, when its disk is its own

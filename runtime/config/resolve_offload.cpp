@@ -13,6 +13,28 @@ OffloadSettings::Device device_named(std::string_view name) {
 
 }  // namespace
 
+void Resolver::resolve_disk(const std::string& in,
+                            const std::string& named,
+                            OffloadSettings& offload) {
+  offload.nvme_path = config_.text_of(in + "nvme_path").value_or("");
+  if (offload.nvme_path.empty()) {
+    problems_.add(config_.position(named), named,
+                  "needs nvme_path beside it, a directory on a fast disk");
+  } else {
+    pick(in + "nvme_path", "");
+  }
+  if (in.ends_with("offload_param.")) {
+    offload.buffer_count = static_cast<int>(pick(in + "buffer_count", -1, 5));
+    offload.buffer_numel = pick(in + "buffer_size", -1, 100'000'000);
+    offload.in_cpu_numel = pick(in + "max_in_cpu", -1, 1'000'000'000);
+    return;
+  }
+  offload.buffer_count = static_cast<int>(pick(in + "buffer_count", -1, 4));
+  // DeepSpeed's default is to wait for the disk; no result depends on it.
+  offload.pipeline_read = pick(in + "pipeline_read", true);
+  offload.pipeline_write = pick(in + "pipeline_write", true);
+}
+
 OffloadSettings Resolver::resolve_offload(std::string_view section,
                                           std::string_view deprecated,
                                           int lowest_stage) {
@@ -25,15 +47,13 @@ OffloadSettings Resolver::resolve_offload(std::string_view section,
   if (offload.device == OffloadSettings::Device::none) return offload;
   const std::string& named = old ? flag : in + "device";
   const int stage = result_.settings.zero.stage;
+  if (offload.device == OffloadSettings::Device::nvme) lowest_stage = 3;
   if (stage < lowest_stage) {
     problems_.add(config_.position(named), named,
                   fmt::format("needs stage {}, and the stage is {}",
                               lowest_stage == 3 ? "3" : "1, 2 or 3", stage));
   }
-  if (offload.device == OffloadSettings::Device::nvme) {
-    problems_.add(config_.position(named), named,
-                  "offload to NVMe is not implemented; use \"cpu\"");
-  }
+  if (offload.device == OffloadSettings::Device::nvme) resolve_disk(in, named, offload);
   return offload;
 }
 
@@ -46,6 +66,7 @@ void Resolver::resolve_offload() {
     zero.offload_optimizer.pin_memory = *pin;
     zero.offload_optimizer.pin_memory_given = true;
   }
+  zero.sub_group_numel = pick("zero_optimization.sub_group_size", -1, zero.sub_group_numel);
   constexpr std::string_view ratio = "zero_optimization.offload_optimizer.ratio";
   zero.offload_optimizer.ratio = pick(ratio, 1.0);
   if (zero.offload_optimizer.ratio < 1 && zero.stage < 3) {

@@ -55,6 +55,7 @@ class Resolver {
   OffloadSettings resolve_offload(std::string_view section,
                                   std::string_view deprecated,
                                   int lowest_stage);
+  void resolve_disk(const std::string& in, const std::string& named, OffloadSettings& offload);
   void resolve_model();
   void resolve_checkpoint();
   void resolve_aio();

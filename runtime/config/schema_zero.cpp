@@ -46,11 +46,7 @@ constexpr std::array keys{
          "5e8",
          "weights are gathered unit by unit")
         .at_least(0),
-    hint("zero_optimization.sub_group_size",
-         integer,
-         "1e9",
-         "the optimizer updates a rank's whole shard at once")
-        .at_least(0),
+    implemented("zero_optimization.sub_group_size", integer, "1e9").at_least(0),
     hint("zero_optimization.stage3_module_granularity_threshold", integer, "0", as_recorded)
         .at_least(0),
     hint("zero_optimization.stage3_use_all_reduce_for_fetch_params", boolean, "false", as_recorded),

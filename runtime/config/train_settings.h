@@ -44,6 +44,13 @@ struct OffloadSettings {
   bool pin_memory = true;         ///< host memory is locked
   bool pin_memory_given = false;  ///< by the user: say so when it cannot be
   double ratio = 1;               ///< share of the elements for which `device` holds
+  // With nvme:
+  std::string nvme_path{};  ///< a directory
+  int buffer_count = 0;
+  bool pipeline_read = true;      ///< while the optimizer works
+  bool pipeline_write = true;     ///< likewise
+  std::int64_t buffer_numel = 0;  ///< elements of a buffer for parameters
+  std::int64_t in_cpu_numel = 0;  ///< elements of the parameters that stay in host memory
 };
 
 struct ZeroSettings {
@@ -64,6 +71,7 @@ struct ZeroSettings {
   std::int64_t live_numel = 1'000'000'000;
   /// What is next used further away than this, counted in elements to gather, is dropped after use.
   std::int64_t reuse_numel = 1'000'000'000;
+  std::int64_t sub_group_numel = 1'000'000'000;  ///< most elements that come from a disk at once
   OffloadSettings offload_optimizer;
   OffloadSettings offload_param;
 };

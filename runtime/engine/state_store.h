@@ -1,19 +1,33 @@
 #pragma once
+#include <cstdint>
 #include <span>
 
 #include "runtime/device/stream.h"
 
 namespace dstrain::engine {
 
+/// What an optimizer's states are wanted for.
+enum class StateUse : std::uint8_t {
+  inspect,  ///< they stay as they are
+  replace,  ///< they get new values from elsewhere
+  update,   ///< a step: the gradients come too, if they lie with the states
+};
+
+/// The states of a run, and its summed gradients where they lie with the states; else empty.
+struct StateLease {
+  std::span<const std::span<float>> states;
+  std::span<const float> gradients;
+};
+
 /// Where a rank's optimizer states live between steps: on the device, or in a slower tier. A run
 /// is one OptimizerShard's worth of states. Work goes to `stream`, or to streams ordered with it.
 class StateStore {
  public:
   virtual ~StateStore() = default;
-  /// The states of run `index` on the device, valid until release(); zero before the first use.
-  virtual std::span<const std::span<float>> acquire(int index, StreamView stream) = 0;
-  /// The states have been updated.
-  virtual void release(int index, StreamView stream) = 0;
+  /// The states of `run` where they can be worked on, valid until release(); zero before the first
+  /// use. Runs are best used in order.
+  virtual StateLease acquire(int run, StateUse use, StreamView stream) = 0;
+  virtual void release(int run, StateUse use, StreamView stream) = 0;
 };
 
 }  // namespace dstrain::engine

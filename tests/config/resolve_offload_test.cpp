@@ -36,6 +36,24 @@ TEST_CASE("Resolve: offload to the host", "[config][offload]") {
   CHECK_FALSE(both.offload_param.pin_memory_given);
 }
 
+TEST_CASE("Resolve: offload to a disk", "[config][offload]") {
+  const ZeroSettings zero = zero_of(
+      R"({"stage": 3, "sub_group_size": 1e6,
+          "offload_optimizer": {"device": "nvme", "nvme_path": "/a", "pipeline_read": false},
+          "offload_param": {"device": "nvme", "nvme_path": "/b", "buffer_count": 3,
+                            "max_in_cpu": 0}})");
+  CHECK(zero.sub_group_numel == 1'000'000);
+  CHECK(zero.offload_optimizer.device == Device::nvme);
+  CHECK(zero.offload_optimizer.nvme_path == "/a");
+  CHECK(zero.offload_optimizer.buffer_count == 4);
+  CHECK_FALSE(zero.offload_optimizer.pipeline_read);
+  CHECK(zero.offload_optimizer.pipeline_write);
+  CHECK(zero.offload_param.nvme_path == "/b");
+  CHECK(zero.offload_param.buffer_count == 3);
+  CHECK(zero.offload_param.buffer_numel == 100'000'000);
+  CHECK(zero.offload_param.in_cpu_numel == 0);
+}
+
 TEST_CASE("Resolve: nothing is offloaded unless a device is named", "[config][offload]") {
   for (const char* section :
        {"{}", R"({"stage": 3, "offload_optimizer": {}, "offload_param": {}})",
@@ -70,6 +88,12 @@ TEST_CASE("Resolve: offload needs a stage that shards", "[config][offload]") {
       {R"({"stage": 2, "offload_optimizer": {"device": "cpu", "ratio": 0.5}})",
        "ds.json:1:84: zero_optimization.offload_optimizer.ratio: below 1 needs stage 3, and the "
        "stage is 2"},
+      {R"({"stage": 2, "offload_optimizer": {"device": "nvme", "nvme_path": "/x"}})",
+       "ds.json:1:68: zero_optimization.offload_optimizer.device: needs stage 3, and the stage is "
+       "2"},
+      {R"({"stage": 3, "offload_param": {"device": "nvme"}})",
+       "ds.json:1:64: zero_optimization.offload_param.device: needs nvme_path beside it, a "
+       "directory on a fast disk"},
       {R"({"cpu_offload": true})",
        "ds.json:1:39: zero_optimization.cpu_offload: needs stage 1, 2 or 3, and the stage is 0"},
   }));

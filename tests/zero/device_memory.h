@@ -16,9 +16,11 @@ struct DeviceMemory {
   TrackedMemory buffers{host, ledger, {MemoryCategory::buffers}};
 
   MemoryLedger host_ledger;
+  MemoryLedger disk_ledger;
   TrackedMemory host_parameters{host, host_ledger, {MemoryCategory::parameters}};
   TrackedMemory host_gradients{host, host_ledger, {MemoryCategory::gradients}};
   TrackedMemory host_optimizer{host, host_ledger, {MemoryCategory::optimizer}};
+  TrackedMemory host_buffers{host, host_ledger, {MemoryCategory::buffers}};
 
   zero::ShardedStore::Memory of_store() {
     return {parameters, gradients, buffers, host_parameters, host_gradients};

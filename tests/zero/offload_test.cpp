@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/model/gpt2.h"
+#include "tests/support/temp_dir.h"
 #include "tests/zero/training_fixture.h"
 #include "zero/state_runs.h"
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr MemoryTier host = MemoryTier::host;
 constexpr MemoryTier device = MemoryTier::device;
+constexpr MemoryTier nvme = MemoryTier::nvme;
 
 void check_same_bits(const TrainingResult& a, const TrainingResult& b) {
   CHECK(a.losses == b.losses);
@@ -51,6 +53,38 @@ TEST_CASE("Offload: changes no bit", "[zero][offload]") {
   }
 }
 
+TEST_CASE("Offload: to a disk changes no bit", "[zero][offload]") {
+  struct Pipeline {
+    std::int64_t run_numel;
+    int buffers;
+    std::int64_t parameters_in_host;
+    bool overlap;
+  };
+  const Pipeline pipeline = GENERATE(Pipeline{1024, 1, 0, false}, Pipeline{512, 2, 1000, true},
+                                     Pipeline{1'000'000, 4, 0, true});
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const int world = GENERATE(1, 3);
+  const test::TempDir folder;
+  TrainingCase settings{.world = world, .stage = 3, .dtype = dtype, .accumulation = 2, .steps = 2};
+  settings.nvme_path = folder.path().string();
+  const TrainingResult reference = run_training(settings);
+  settings.overlap = {.enabled = pipeline.overlap, .prefetch_numel = 1'000'000};
+  for (zero::Offload offload : {zero::Offload{nvme, 1, device}, zero::Offload{nvme, 0.5, host},
+                                zero::Offload{host, 1, nvme}, zero::Offload{device, 1, nvme},
+                                zero::Offload{nvme, 1, nvme}}) {
+    if (pipeline.overlap && world == 1 && offload.parameters == device) continue;
+    CAPTURE(world, pipeline.buffers, static_cast<int>(offload.optimizer),
+            static_cast<int>(offload.parameters));
+    offload.run_numel = pipeline.run_numel;
+    offload.optimizer_buffers = offload.parameter_buffers = pipeline.buffers;
+    offload.read_ahead = offload.write_behind = pipeline.buffers > 1;
+    offload.parameters_in_host = pipeline.parameters_in_host;
+    settings.offload = offload;
+    check_same_bits(run_training(settings), reference);
+  }
+  CHECK(std::filesystem::is_empty(folder.path()));
+}
+
 TEST_CASE("Offload: memory of each tier is the plan's", "[zero][offload][memory]") {
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   const int world = GENERATE(1, 3);
@@ -83,4 +117,18 @@ TEST_CASE("Offload: a ratio keeps at most its share on the device", "[zero][offl
   const double share = static_cast<double>(stays) / static_cast<double>(all);
   CHECK(share <= 1 - ratio);
   CHECK(share > 1 - ratio - 0.07);  // a block is 6 % of the model
+}
+
+TEST_CASE("Offload: memory beside a disk is the plan's", "[zero][offload][memory]") {
+  const test::TempDir folder;
+  TrainingCase settings{.world = GENERATE(1, 3), .stage = 3, .dtype = DType::bf16, .steps = 1};
+  settings.nvme_path = folder.path().string();
+  settings.offload = {nvme, GENERATE(0.4, 1.0), nvme};
+  settings.offload.run_numel = 256;
+  settings.offload.parameters_in_host = GENERATE(0, 2000);
+  const TrainingResult result = run_training(settings);
+  CHECK(result.peak == result.planned);
+  CHECK(result.host_peak == result.host_planned);
+  CHECK(result.disk_peak == result.disk_planned);
+  CHECK(result.disk_peak > 0);
 }

@@ -1,5 +1,6 @@
 #include "tests/zero/training_fixture.h"
 
+#include "offload/make_file_io.h"
 #include "runtime/base/philox.h"
 #include "runtime/comm/thread/thread_group.h"
 #include "runtime/model/gpt2.h"
@@ -10,7 +11,7 @@
 #include "tests/support/watched_communicator.h"
 #include "tests/zero/device_memory.h"
 #include "zero/memory_plan.h"
-#include "zero/resident_states.h"
+#include "zero/rank_states.h"
 
 namespace dstrain::test {
 namespace {
@@ -58,10 +59,13 @@ class Rank {
                  .gradient_clipping = settings.clipping,
                  .seed = 5},
         streams_(settings.overlap.enabled ? Streams(stream_, communication_) : Streams(stream_)),
+        disk_{*io_, settings.nvme_path, memory_.host_buffers, memory_.disk_ledger},
         states_(zero::state_runs(layout_, {settings.stage, 2, settings.offload}),
+                settings.offload,
                 memory_.of_states(),
+                &disk_,
                 stream_),
-        store_({layout_, communicator_, memory_.of_store(), &optimizer_, &states_},
+        store_({layout_, communicator_, store_memory(), &optimizer_, &states_},
                {settings.stage, settings.reduce_bucket_numel, settings.overlap, settings.offload},
                streams_),
         engine_(
@@ -87,13 +91,24 @@ class Rank {
       result.peak.push_back(memory_.ledger.peak(static_cast<MemoryCategory>(i)));
       result.planned.push_back(plan.of(static_cast<MemoryCategory>(i)));
     }
+    result.disk_peak = memory_.disk_ledger.peak();
+    result.disk_planned = plan.total(MemoryTier::nvme);
     result.host_peak = memory_.host_ledger.peak();
-    result.host_planned =
-        plan.total(MemoryTier::host) - plan.of(MemoryTier::host, MemoryCategory::buffers);
+    result.host_planned = plan.total(MemoryTier::host) - plan.save_copy;
     return result;
   }
 
  private:
+  zero::ShardedStore::Memory store_memory() {
+    zero::ShardedStore::Memory memory = memory_.of_store();
+    if (zero::SwappedParameters::file_bytes(layout_, settings_.offload) > 0) {
+      parameter_swap_.emplace(layout_, settings_.offload, disk_, stream_);
+      memory.parameter_swap = &*parameter_swap_;
+    }
+    memory.gradient_sink = states_.gradient_sink();
+    return memory;
+  }
+
   engine::StepResult take_step(int step) {
     const auto rows = static_cast<std::size_t>(micro_batch_ * block_size);
     const auto micro_steps = static_cast<std::size_t>(settings_.accumulation);
@@ -139,7 +154,10 @@ class Rank {
   Streams streams_;
   ops::Matmuls matmuls_;
   optim::AdamW optimizer_{config::AdamSettings{.weight_decay = 0.1}};
-  zero::ResidentStates states_;
+  std::unique_ptr<offload::AsyncFileIo> io_ = offload::make_file_io({}, IoKind::automatic).io;
+  zero::DiskPlace disk_;
+  zero::RankStates states_;
+  std::optional<zero::SwappedParameters> parameter_swap_;
   zero::ShardedStore store_;
   engine::Engine engine_;
 };

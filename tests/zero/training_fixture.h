@@ -28,6 +28,7 @@ struct TrainingCase {
   int steps = 3;
   zero::Overlap overlap{};
   zero::Offload offload{};
+  std::string nvme_path{};
   /// Called before each collective of a rank, on the thread that runs it; may throw.
   std::function<void(int rank, const std::string& operation)> watch{};
 };
@@ -38,6 +39,8 @@ struct TrainingResult {
   std::vector<float> weights;  ///< all parameters in the model's order
   std::vector<Bytes> peak;     ///< of rank 0 on the device, by MemoryCategory
   std::vector<Bytes> planned;
+  Bytes disk_peak = 0;
+  Bytes disk_planned = 0;
   Bytes host_peak = 0;
   Bytes host_planned = 0;  ///< without what a save takes
 };

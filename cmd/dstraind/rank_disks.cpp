@@ -1,0 +1,46 @@
+#include "cmd/dstraind/rank_disks.h"
+
+#include <fmt/format.h>
+
+#include "offload/make_file_io.h"
+#include "offload/storage.h"
+#include "runtime/base/log.h"
+
+namespace dstrain::cmd {
+namespace {
+
+void warn_of_disk(const std::string& directory) {
+  const char* const warning = offload::storage_warning(offload::storage_kind(directory));
+  if (*warning != 0) log_warning(fmt::format("nvme_path {} {}", directory, warning));
+}
+
+}  // namespace
+
+RankDisks::RankDisks(const TrainSetup& setup, const WorkerEnv& worker, RankMemory& memory) {
+  const zero::Offload& offload = setup.store.offload;
+  const bool states = offload.optimizer == MemoryTier::nvme;
+  const bool shards = offload.parameters == MemoryTier::nvme;
+  if (!states && !shards) return;
+  const config::AioSettings& aio = setup.settings.aio;
+  offload::MadeFileIo made = offload::make_file_io({.block_size = aio.block_size,
+                                                    .queue_depth = aio.queue_depth,
+                                                    .threads = aio.threads,
+                                                    .single_submit = aio.single_submit,
+                                                    .overlap_events = aio.overlap_events},
+                                                   worker.io);
+  if (worker.rank == 0 && !made.fallback.empty()) log_warning(made.fallback);
+  io_ = std::move(made.io);
+  const config::ZeroSettings& zero = setup.settings.zero;
+  if (worker.rank == 0 && states) warn_of_disk(zero.offload_optimizer.nvme_path);
+  if (worker.rank == 0 && shards) warn_of_disk(zero.offload_param.nvme_path);
+  MemoryResource& buffers = memory.of(offload.staging).staging;
+  MemoryLedger& ledger = memory.ledger(MemoryTier::nvme);
+  if (states) {
+    optimizer_.emplace(zero::DiskPlace{*io_, zero.offload_optimizer.nvme_path, buffers, ledger});
+  }
+  if (shards) {
+    parameters_.emplace(zero::DiskPlace{*io_, zero.offload_param.nvme_path, buffers, ledger});
+  }
+}
+
+}  // namespace dstrain::cmd

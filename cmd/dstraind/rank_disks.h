@@ -1,0 +1,30 @@
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "cmd/dstraind/rank_memory.h"
+#include "cmd/train_setup.h"
+#include "offload/file_io.h"
+#include "runtime/base/worker_env.h"
+#include "zero/disk_place.h"
+
+namespace dstrain::cmd {
+
+/// The disks that a rank swaps to, and what reads and writes them; none where nothing is swapped.
+class RankDisks {
+ public:
+  /// All must outlive it. Throws Error{io} where the I/O that is asked for cannot be had.
+  RankDisks(const TrainSetup& setup, const WorkerEnv& worker, RankMemory& memory);
+  [[nodiscard]] const zero::DiskPlace* optimizer() const { return get(optimizer_); }
+  [[nodiscard]] const zero::DiskPlace* parameters() const { return get(parameters_); }
+
+ private:
+  static const zero::DiskPlace* get(const std::optional<zero::DiskPlace>& place) {
+    return place ? &*place : nullptr;
+  }
+  std::unique_ptr<offload::AsyncFileIo> io_;
+  std::optional<zero::DiskPlace> optimizer_;
+  std::optional<zero::DiskPlace> parameters_;
+};
+
+}  // namespace dstrain::cmd

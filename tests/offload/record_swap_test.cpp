@@ -1,0 +1,85 @@
+#include "offload/record_swap.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/offload/io_support.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using offload::FileRange;
+using offload::RecordSwap;
+
+namespace {
+
+constexpr Bytes page = offload::io_alignment;
+const std::vector<Bytes> sizes{2 * page, 3 * page, page, 5 * page, 2 * page, 4 * page};
+
+/// Records over a disk, and what should be in them.
+struct Fixture {
+  explicit Fixture(RecordSwap::Options options)
+      : swap(*io, folder.path(), sizes, options, memory, stream) {}
+  FileRange whole(int record) const { return {0, sizes[static_cast<std::size_t>(record)]}; }
+  std::span<std::byte> part(int record, std::span<std::byte> buffer, FileRange range) const {
+    return buffer.first(static_cast<std::size_t>(whole(record).end))
+        .subspan(static_cast<std::size_t>(range.begin),
+                 static_cast<std::size_t>(range.end - range.begin));
+  }
+  void write(int record, FileRange range, std::uint64_t seed) {
+    test::fill(part(record, swap.acquire(record, {}), range), seed);
+    swap.release(record, range);
+  }
+  bool holds(int record, FileRange range, std::uint64_t seed) {
+    const bool same = test::is_filled(part(record, swap.acquire(record, range), range), seed);
+    swap.release(record, {});
+    return same;
+  }
+
+  test::TempDir folder;
+  std::unique_ptr<offload::AsyncFileIo> io = test::make_io(IoKind::automatic, {});
+  HostMemory memory;
+  Stream stream{Stream::Mode::inline_on_caller};
+  RecordSwap swap;
+};
+
+}  // namespace
+
+TEST_CASE("RecordSwap: a record's parts are written and read apart", "[offload][swap]") {
+  Fixture records({.buffers = GENERATE(1, 2, 4), .write_behind = GENERATE(true, false)});
+  for (int record = 0; record < 6; ++record) records.write(record, {0, page}, 10);
+  for (const int record : {0, 1, 3, 4, 5}) records.write(record, {page, 2 * page}, 20);
+  for (const int record : {5, 0, 3, 1, 4}) {
+    CHECK(records.holds(record, {0, page}, 10));
+    CHECK(records.holds(record, {page, 2 * page}, 20));
+    const auto all = records.swap.acquire(record, records.whole(record));
+    CHECK(test::is_filled(records.part(record, all, {0, page}), 10));
+    CHECK(test::is_filled(records.part(record, all, {page, 2 * page}), 20));
+    records.swap.release(record, {});
+  }
+}
+
+TEST_CASE("RecordSwap: what is expected is what comes", "[offload][swap]") {
+  Fixture records({.buffers = GENERATE(1, 2, 3)});
+  for (int round = 0; round < 5; ++round) {
+    for (int record = 0; record < 6; ++record) {
+      const auto seed = static_cast<std::uint64_t>(round * 10 + record);
+      const auto memory = records.swap.acquire(record, records.whole(record));
+      if (round > 0)
+        CHECK(test::is_filled(records.part(record, memory, records.whole(record)), seed - 10));
+      records.swap.expect((record + 1) % 6, records.whole((record + 1) % 6));
+      test::fill(records.part(record, memory, records.whole(record)), seed);
+      records.swap.release(record, records.whole(record));
+    }
+  }
+}
+
+TEST_CASE("RecordSwap: what was expected in vain gives way", "[offload][swap]") {
+  Fixture records({.buffers = 2});
+  for (int record = 0; record < 6; ++record) {
+    records.write(record, records.whole(record), static_cast<std::uint64_t>(record));
+  }
+  records.swap.expect(0, records.whole(0));
+  records.swap.expect(1, records.whole(1));
+  for (int record = 5; record >= 0; --record) {
+    CHECK(records.holds(record, records.whole(record), static_cast<std::uint64_t>(record)));
+  }
+}

@@ -1,0 +1,43 @@
+#pragma once
+#include <vector>
+
+#include "offload/record_swap.h"
+#include "runtime/tensor/tensor_view.h"
+#include "zero/disk_place.h"
+#include "zero/flat_layout.h"
+#include "zero/offload.h"
+
+namespace dstrain::zero {
+
+/// The shards of parameters that lie on a disk, a segment's in one record. Thread-safe as
+/// RecordSwap is.
+class SwappedParameters {
+ public:
+  SwappedParameters(const FlatLayout& layout,
+                    const Offload& offload,
+                    const DiskPlace& place,
+                    StreamView stream);
+  static Bytes file_bytes(const FlatLayout& layout, const Offload& offload);
+  static Bytes buffer_bytes(const FlatLayout& layout, const Offload& offload);
+
+  /// Begins to read a shard, when a buffer is to spare.
+  void expect(int segment);
+  /// The buffer that the shard is being read into: wait() before use.
+  [[nodiscard]] TensorView take(int segment);
+  void wait(int segment) { swap_.wait(record(segment)); }
+  /// A buffer for new values.
+  [[nodiscard]] TensorView replace(int segment);
+  /// After take() or replace(). A shard that has changed is written.
+  void release(int segment, bool changed);
+
+ private:
+  [[nodiscard]] int record(int segment) const;
+  [[nodiscard]] offload::FileRange whole(int segment) const;
+  [[nodiscard]] TensorView view(int segment, std::span<std::byte> memory) const;
+
+  const FlatLayout& layout_;
+  std::vector<int> records_;  ///< per segment; -1: its home is elsewhere
+  offload::RecordSwap swap_;
+};
+
+}  // namespace dstrain::zero
