@@ -12,10 +12,11 @@ namespace dstrain {
 namespace {
 
 constexpr Bytes huge_page = 2 * mebibyte;
+constexpr Bytes page = 4096;
 constexpr Bytes cache_line = 64;
 
 Bytes alignment_of(Bytes bytes) {
-  return bytes >= huge_page ? huge_page : cache_line;
+  return bytes >= huge_page ? huge_page : bytes >= page ? page : cache_line;
 }
 
 }  // namespace
