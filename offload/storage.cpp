@@ -54,7 +54,7 @@ const char* storage_warning(StorageKind kind) noexcept {
     case StorageKind::local:
       return "";
     case StorageKind::rotating:
-      return "lies on a rotating disk: offloading needs an SSD";
+      return "lies on a disk that rotates, says the system: offloading needs an SSD";
     case StorageKind::network:
       return "lies on a network file system: offloading needs a disk of this machine";
     case StorageKind::memory:

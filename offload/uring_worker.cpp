@@ -78,6 +78,9 @@ void UringWorker::start_blocks() {
     free_.pop_back();
     slots_[slot] = *block;
     start(slot);
+    // The disk works while the next block is hashed.
+    const bool more = block->direction == Direction::write && !free_.empty();
+    if (options_.single_submit || more) ::io_uring_submit(ring_.get());
   }
 }
 
@@ -96,7 +99,6 @@ void UringWorker::start(std::size_t slot) {
                : ::io_uring_prep_write_fixed(entry, block.fd, memory, size, offset, buffer);
   }
   ::io_uring_sqe_set_data64(entry, slot);
-  if (options_.single_submit) ::io_uring_submit(ring_.get());
 }
 
 void UringWorker::submit_and_wait() {
@@ -106,21 +108,21 @@ void UringWorker::submit_and_wait() {
   DSTRAIN_CHECK(passing, "io_uring_enter: error {}", -result);
 }
 
+/// One at a time: its room is filled before the next one is checked, so that the disk has work.
 void UringWorker::reap() {
   io_uring_cqe* entry = nullptr;
-  while (::io_uring_peek_cqe(ring_.get(), &entry) == 0) {
-    const std::uint64_t data = ::io_uring_cqe_get_data64(entry);
-    const std::int64_t result = entry->res;
-    ::io_uring_cqe_seen(ring_.get(), entry);
-    if (data == woken) {
-      eventfd_t ignored = 0;
-      ::eventfd_read(wake_fd_.get(), &ignored);
-      wait_for_wake();
-    } else if (queue_.settle(slots_[data], result)) {
-      start(data);
-    } else {
-      free_.push_back(data);
-    }
+  if (::io_uring_peek_cqe(ring_.get(), &entry) != 0) return;
+  const std::uint64_t data = ::io_uring_cqe_get_data64(entry);
+  const std::int64_t result = entry->res;
+  ::io_uring_cqe_seen(ring_.get(), entry);
+  if (data == woken) {
+    eventfd_t ignored = 0;
+    ::eventfd_read(wake_fd_.get(), &ignored);
+    wait_for_wake();
+  } else if (queue_.settle(slots_[data], result)) {
+    start(data);
+  } else {
+    free_.push_back(data);
   }
 }
 

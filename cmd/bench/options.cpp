@@ -21,6 +21,8 @@ struct Typed {
   std::string overrides;
   std::vector<std::string> sizes{"64KiB", "1MiB", "16MiB", "64MiB"};
   std::string bytes = "1GiB";
+  std::string io_size = "512MiB";
+  std::vector<std::string> block_sizes{"256KiB", "1MiB", "4MiB"};
 };
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* summary, Options& options) {
@@ -29,6 +31,23 @@ CLI::App* add_command(CLI::App& app, const char* name, const char* summary, Opti
       ->check(CLI::Range(1, 10'000));
   command->add_flag("--json", options.json, "one JSON object instead of a table");
   return command;
+}
+
+void declare_io(CLI::App& app, Typed& typed) {
+  Options& options = typed.options;
+  CLI::App* const io = add_command(
+      app, "io", "reading and writing a file as offload to NVMe does, beside fio (runs: 3)",
+      options);
+  io->add_option("--path", options.directory, "on the disk to be measured, as nvme_path (.)")
+      ->check(CLI::ExistingDirectory);
+  io->add_option("--io_size", typed.io_size, "of the file, and of each run (512MiB)");
+  io->add_option("--block_sizes", typed.block_sizes, "(256KiB,1MiB,4MiB)")->delimiter(',');
+  io->add_option("--queue_depths", options.queue_depths, "(8,32)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096));
+  io->add_option("--threads", options.io_threads, "intra_op_parallelism (1,2)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 256));
 }
 
 void declare(CLI::App& app, Typed& typed) {
@@ -59,15 +78,30 @@ void declare(CLI::App& app, Typed& typed) {
   checkpoint->add_option("--bytes", typed.bytes, "of the shard (1GiB)");
   checkpoint->add_option("--directory", options.directory, "on the disk to be measured (.)")
       ->check(CLI::ExistingDirectory);
+  declare_io(app, typed);
+}
+
+Bytes read_size(std::string_view option, const std::string& text) {
+  const Result<Bytes> size = parse_bytes(text);
+  if (!size.ok()) fail(ErrorCode::usage, "bench {}: {}", option, size.error());
+  return size.value();
+}
+
+/// Whole pages, at least one.
+Bytes read_pages(std::string_view option, const std::string& text) {
+  constexpr Bytes page = 4096;
+  const Bytes size = read_size(option, text);
+  if (size == 0 || size % page != 0) {
+    fail(ErrorCode::usage, "bench {} {}: must be a multiple of {}", option, text, page);
+  }
+  return size;
 }
 
 std::vector<Bytes> read_sizes(const std::vector<std::string>& texts, int world_size) {
   std::vector<Bytes> sizes;
   for (const std::string& text : texts) {
-    const Result<Bytes> size = parse_bytes(text);
-    if (!size.ok()) fail(ErrorCode::usage, "bench comm: --sizes: {}", size.error());
     const Bytes unit = size_of(DType::f32) * world_size;
-    sizes.push_back(size.value() / unit * unit);
+    sizes.push_back(read_size("comm: --sizes", text) / unit * unit);
     if (sizes.back() == 0) {
       fail(ErrorCode::usage, "bench comm: --sizes: {} is less than a float for each of {} ranks",
            text, world_size);
@@ -77,11 +111,20 @@ std::vector<Bytes> read_sizes(const std::vector<std::string>& texts, int world_s
 }
 
 Bytes read_shard_bytes(const std::string& text) {
-  const Result<Bytes> size = parse_bytes(text);
-  if (!size.ok()) fail(ErrorCode::usage, "bench checkpoint: --bytes: {}", size.error());
-  const Bytes whole = size.value() / size_of(DType::f32) * size_of(DType::f32);
+  const Bytes size = read_size("checkpoint: --bytes", text);
+  const Bytes whole = size / size_of(DType::f32) * size_of(DType::f32);
   if (whole == 0) fail(ErrorCode::usage, "bench checkpoint: --bytes {}: less than a float", text);
   return whole;
+}
+
+void read_io(const CLI::App& app, Typed& typed) {
+  Options& options = typed.options;
+  options.bytes = read_pages("io: --io_size", typed.io_size);
+  for (const std::string& text : typed.block_sizes) {
+    options.block_sizes.push_back(read_pages("io: --block_sizes", text));
+  }
+  constexpr int usual_runs = 3;
+  if (app.get_subcommand("io")->get_option("--runs")->empty()) options.runs = usual_runs;
 }
 
 void check_world(const Options& options, int world_size) {
@@ -91,18 +134,19 @@ void check_world(const Options& options, int world_size) {
          "bench comm measures between ranks, and there is one: dstrain --num_gpus 2 bench comm");
   }
   if (world_size > 1) {
-    fail(ErrorCode::usage, "bench gemm, adam and checkpoint run on one rank; leave --num_gpus out");
+    fail(ErrorCode::usage,
+         "bench gemm, adam, checkpoint and io run on one rank; leave --num_gpus out");
   }
 }
 
 /// CLI11 would only say that something is missing.
 void check_command(std::span<const std::string> arguments) {
-  constexpr std::array<std::string_view, 4> commands{"gemm", "comm", "adam", "checkpoint"};
+  constexpr std::array<std::string_view, 5> commands{"gemm", "comm", "adam", "checkpoint", "io"};
   const std::string word = arguments.empty() ? "" : arguments.front();
   if (std::ranges::find(commands, word) != commands.end()) return;
   const std::string likely = config::suggest(word, commands);
   fail(ErrorCode::usage, "bench {}: {}; see dstrain bench --help", word,
-       likely.empty() ? "say what: gemm, comm, adam, checkpoint or launch"
+       likely.empty() ? "say what: gemm, comm, adam, checkpoint, io or launch"
                       : fmt::format("did you mean {}?", likely));
 }
 
@@ -123,10 +167,15 @@ Options parse_options(std::span<const std::string> arguments, int world_size) {
   options.what = app.got_subcommand("gemm")   ? Options::What::gemm
                  : app.got_subcommand("comm") ? Options::What::comm
                  : app.got_subcommand("adam") ? Options::What::adam
+                 : app.got_subcommand("io")   ? Options::What::io
                                               : Options::What::checkpoint;
   check_world(options, world_size);
   options.sizes = read_sizes(typed.sizes, world_size);
-  options.bytes = read_shard_bytes(typed.bytes);
+  if (options.what == Options::What::io) {
+    read_io(app, typed);
+  } else {
+    options.bytes = read_shard_bytes(typed.bytes);
+  }
   options.model = model::load_gpt2_config(options.model_name);
   model::apply_overrides(options.model, typed.overrides);
   model::check(options.model);

@@ -11,7 +11,7 @@ namespace dstrain::bench {
 
 /// What `dstrain bench` is asked for.
 struct Options {
-  enum class What { gemm, comm, adam, checkpoint };
+  enum class What { gemm, comm, adam, checkpoint, io };
   What what = What::gemm;
   bool json = false;
   int runs = 20;  ///< timed, after one more to warm up
@@ -23,9 +23,13 @@ struct Options {
   bool cpu_time = false;  ///< of comm and adam: time on the processor, not by the clock
   // adam
   std::int64_t numel = std::int64_t{1} << 25;
-  // checkpoint
+  // checkpoint and io
   Bytes bytes = gibibyte;
   std::string directory = ".";
+  // io
+  std::vector<Bytes> block_sizes;
+  std::vector<int> queue_depths{8, 32};
+  std::vector<int> io_threads{1, 2};
   // comm
   std::vector<Bytes> sizes;  ///< of `whole`, each divisible by the bytes of a float per rank
 };

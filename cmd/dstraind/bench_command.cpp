@@ -4,6 +4,7 @@
 #include "cmd/bench/checkpoint_bench.h"
 #include "cmd/bench/comm_bench.h"
 #include "cmd/bench/gemm_bench.h"
+#include "cmd/bench/io_bench.h"
 #include "cmd/dstraind/commands.h"
 #include "runtime/base/parallel_for.h"
 
@@ -25,6 +26,9 @@ int bench_command(std::span<const std::string> arguments) {
       break;
     case bench::Options::What::checkpoint:
       fmt::print("{}", bench::run_checkpoint(options));
+      break;
+    case bench::Options::What::io:
+      fmt::print("{}", bench::run_io(options, worker.io));
       break;
   }
   return status::done;

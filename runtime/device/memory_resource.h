@@ -33,7 +33,8 @@ class MemoryResource {
   virtual void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept = 0;
 };
 
-/// Ordinary memory of the host; on the CPU device it is the device's memory too.
+/// Ordinary memory of the host; on the CPU device it is the device's memory too. From 4 KiB on it
+/// begins on a page, as direct I/O wants it, from 2 MiB on on a huge one.
 class HostMemory final : public MemoryResource {
  public:
   std::byte* allocate(Bytes bytes, StreamView stream) override;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/launch_process.h"
+#include "tests/support/temp_dir.h"
 
 using namespace dstrain;
 using Catch::Matchers::Contains;
@@ -139,7 +140,7 @@ TEST_CASE("Bench: mistakes cost no rank", "[e2e][bench]") {
     std::string message;
   };
   const auto row = GENERATE(
-      Row{{"bench"}, "say what: gemm, comm, adam, checkpoint or launch"},
+      Row{{"bench"}, "say what: gemm, comm, adam, checkpoint, io or launch"},
       Row{{"bench", "everything"}, "bench everything: say what"},
       Row{{"bench", "gem"}, "did you mean gemm?"}, Row{{"bench", "gemm", "--runs", "0"}, "--runs"},
       Row{{"bench", "gemm", "--numel", "5"}, "--numel"},
@@ -147,6 +148,11 @@ TEST_CASE("Bench: mistakes cost no rank", "[e2e][bench]") {
       Row{{"bench", "gemm", "--config_overrides", "n_head=5"}, "n_head"},
       Row{{"bench", "adam", "--numel", "-1"}, "--numel"},
       Row{{"bench", "launch", "--hosts", "0"}, "--hosts"},
+      Row{{"bench", "io", "--path", "/nowhere"}, "--path"},
+      Row{{"bench", "io", "--io_size", "5000"}, "--io_size 5000: must be a multiple of 4096"},
+      Row{{"bench", "io", "--block_sizes", "4KiB,0"}, "--block_sizes 0: must be a multiple"},
+      Row{{"bench", "io", "--queue_depths", "0"}, "--queue_depths"},
+      Row{{"bench", "io", "--threads", "257"}, "--threads"},
       Row{{"--num_gpus", "2", "bench", "launch"}, "takes no launch options"},
       Row{{"--num_gpus", "2", "bench", "adam"}, "leave --num_gpus out"},
       Row{{"bench", "comm"}, "dstrain --num_gpus 2 bench comm"},
@@ -159,10 +165,11 @@ TEST_CASE("Bench: mistakes cost no rank", "[e2e][bench]") {
   CHECK(launch.out().empty());
 }
 
-TEST_CASE("Bench: help tells the options of all three", "[e2e][bench]") {
+TEST_CASE("Bench: help tells the options of all", "[e2e][bench]") {
   Launch launch({"bench", "--help"});
   CHECK(launch.wait() == 0);
-  for (const char* text : {"gemm", "comm", "adam", "--runs", "--json", "--sizes", "--numel"}) {
+  for (const char* text :
+       {"gemm", "comm", "adam", "io", "--runs", "--json", "--sizes", "--numel", "--io_size"}) {
     CHECK_THAT(launch.out(), Contains(text));
   }
 }
@@ -176,6 +183,47 @@ TEST_CASE("Bench: checkpoint sets saving and loading beside plain files", "[e2e]
     CHECK(is_summary(row["plain_seconds"]));
     CHECK(all_positive(row, {"/bytes_per_second", "/plain_bytes_per_second", "/of_plain"}));
   }
+}
+
+TEST_CASE("Bench: io measures each setting and gives the best", "[e2e][bench]") {
+  const test::TempDir directory;
+  const nlohmann::json json = run_json({"bench", "io", "--path", directory.path().string(),
+                                        "--runs", "1", "--io_size", "1MiB", "--block_sizes",
+                                        "64KiB,256KiB", "--queue_depths", "4", "--threads", "1,2"});
+  CHECK(json["bytes"] == 1 << 20);
+  CHECK(json["direct"].is_boolean());
+  std::set<std::string> rows;
+  for (const nlohmann::json& row : json["results"]) {
+    CHECK(is_summary(row["seconds"]));
+    CHECK(all_positive(row, {"/bytes_per_second"}));
+    if (row.contains("of_fio")) {
+      CHECK(is_summary(row["fio_seconds"]));
+      CHECK(all_positive(row, {"/fio_bytes_per_second", "/of_fio"}));
+    }
+    rows.insert(fmt::format("{} {} {} {}", row["traffic"].get<std::string>(),
+                            row["block_size"].get<int>(), row["queue_depth"].get<int>(),
+                            row["threads"].get<int>()));
+  }
+  CHECK(rows.size() == 3 * 2 * 2);
+  CHECK(rows.count("mixed 65536 4 2") == 1);
+  CHECK(all_positive(json["aio"], {"/block_size", "/queue_depth", "/intra_op_parallelism"}));
+  CHECK(std::filesystem::is_empty(directory.path()));
+}
+
+TEST_CASE("Bench: io prints a section that a configuration can have", "[e2e][bench]") {
+  Launch launch({"bench", "io", "--runs", "1", "--io_size", "256KiB", "--block_sizes", "64KiB",
+                 "--queue_depths", "2", "--threads", "1"});
+  CHECK(launch.wait() == 0);
+  for (const char* text : {"A swap file of 256 KiB", "fio", "mixed"}) {
+    CHECK_THAT(launch.out(), Contains(text));
+  }
+  const std::size_t begin = launch.out().find("\"aio\": ");
+  REQUIRE(begin != std::string::npos);
+  const nlohmann::json section =
+      nlohmann::json::parse(fmt::format("{{{}}}", launch.out().substr(begin)));
+  CHECK(section["aio"]["block_size"] == 65536);
+  CHECK(section["aio"]["queue_depth"] == 2);
+  CHECK(section["aio"]["intra_op_parallelism"] == 1);
 }
 
 TEST_CASE("Bench: launch sets the time until ranks have met beside plain starts", "[e2e][bench]") {

@@ -129,6 +129,7 @@ TEST_CASE("SwapFile: SIGKILL amid writing leaves nothing", "[offload][swap_file]
   const IoKind kind = GENERATE(IoKind::threads, IoKind::uring);
   const test::TempDir directory;
   const Bytes size = 8 * mebibyte;
+  std::ignore = test::make_io(kind, {});  // or skips
   const std::string told = test::in_child([&]() -> std::string {
     SwapFile file(directory.path(), size);
     const auto io = test::make_io(kind, {.block_size = 64 * kibibyte});
