@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <fstream>
+#include <system_error>
 
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -25,9 +26,15 @@ constexpr std::array<std::uint32_t, 13> network_types{
     0x01161970,  // GFS2
 };
 
-/// A partition's queue is its disk's. Without a block device (btrfs, overlays) nothing is known.
+/// A partition's queue is its disk's. Without a block device (btrfs, overlays) nothing is known, nor
+/// of a virtual machine's disks, which call themselves rotating whatever they lie on.
 bool rotates(dev_t device) {
   const std::string folder = fmt::format("/sys/dev/block/{}:{}", major(device), minor(device));
+  std::error_code ignored;
+  const std::string place = std::filesystem::canonical(folder, ignored).string();
+  if (place.find("/virtio") != std::string::npos || place.find("/vbd-") != std::string::npos) {
+    return false;
+  }
   for (const char* const queue : {"/queue/rotational", "/../queue/rotational"}) {
     int value = 0;
     if (std::ifstream(folder + queue) >> value) return value == 1;

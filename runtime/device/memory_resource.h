@@ -22,8 +22,7 @@ inline constexpr std::array<const char*, 5> memory_category_names{
 using CategoryBytes = std::array<Bytes, memory_category_names.size()>;
 using TierBytes = std::array<CategoryBytes, memory_tier_names.size()>;
 
-/// Hands out memory of one tier. Addresses are aligned to 64 bytes, those of
-/// ordinary host memory to a page from that size on. Thread-safe.
+/// Hands out memory of one tier. Addresses are aligned to 64 bytes. Thread-safe.
 class MemoryResource {
  public:
   virtual ~MemoryResource() = default;
