@@ -61,7 +61,8 @@ MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
   add(device, MemoryCategory::optimizer, ResidentStates::bytes(runs, false));
   add(offload.optimizer, MemoryCategory::optimizer, ResidentStates::bytes(runs, true));
 
-  add(device, MemoryCategory::activations, input.activations);
+  add(device, MemoryCategory::activations, input.activations.device);
+  add(MemoryTier::host, MemoryCategory::activations, input.activations.host);
   add(MemoryTier::host, MemoryCategory::buffers,
       engine::StagedShard(saved_states(input.optimizer_states, layout.dtype()),
                           saved_slices(layout, 0))

@@ -55,6 +55,7 @@ class Resolver {
   OffloadSettings resolve_offload(std::string_view section,
                                   std::string_view deprecated,
                                   int lowest_stage);
+  void resolve_activations();
   void resolve_model();
   void resolve_checkpoint();
   void resolve_rest();

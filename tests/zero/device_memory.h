@@ -19,6 +19,7 @@ struct DeviceMemory {
   TrackedMemory host_parameters{host, host_ledger, {MemoryCategory::parameters}};
   TrackedMemory host_gradients{host, host_ledger, {MemoryCategory::gradients}};
   TrackedMemory host_optimizer{host, host_ledger, {MemoryCategory::optimizer}};
+  TrackedMemory host_activations{host, host_ledger, {MemoryCategory::activations}};
 
   zero::ShardedStore::Memory of_store() {
     return {parameters, gradients, buffers, host_parameters, host_gradients};

@@ -22,6 +22,7 @@ struct TrainingCase {
   std::int64_t persistence_threshold = 200;
   std::int64_t reduce_bucket_numel = 0;
   engine::FrameMode mode = engine::FrameMode::training;
+  std::int64_t layers = 2;
   double clipping = 1.0;
   double learning_rate = 1e-2;
   float dropout = 0;
@@ -39,7 +40,9 @@ struct TrainingResult {
   std::vector<Bytes> peak;     ///< of rank 0 on the device, by MemoryCategory
   std::vector<Bytes> planned;
   Bytes host_peak = 0;
-  Bytes host_planned = 0;  ///< without what a save takes
+  Bytes host_planned = 0;               ///< without what a save takes
+  Bytes host_activations = 0;           ///< the peak of these alone
+  std::vector<double> held_out_losses;  ///< before and after the steps
 };
 
 /// Runs the case and returns what rank 0 saw.
