@@ -37,11 +37,13 @@ TEST_CASE("Host checkpointing: changes no bit", "[zero][checkpointing]") {
   settings.world = GENERATE(1, 2, 3);
   settings.stage = GENERATE(0, 2, 3);
   settings.dtype = GENERATE(DType::f32, DType::bf16);
-  settings.accumulation = GENERATE(1, 2);
-  settings.dropout = settings.accumulation == 1 ? 0.0F : 0.2F;
-  CAPTURE(settings.world, settings.stage, settings.accumulation, settings.dropout);
+  settings.accumulation = 2;
+  settings.dropout = 0.2F;
+  settings.evaluates = true;
+  CAPTURE(settings.world, settings.stage);
   const TrainingResult reference = run_training(settings);
   check_same_bits(run_on_host(settings), reference);
+  if (settings.world != 2) return;
   settings.overlap = {.enabled = true, .prefetch_numel = 1'000'000};
   check_same_bits(run_on_host(settings), reference);
 }

@@ -73,13 +73,13 @@ class Rank {
 
   TrainingResult run() {
     TrainingResult result;
-    result.held_out_losses.push_back(held_out_loss());
+    if (settings_.evaluates) result.held_out_losses.push_back(held_out_loss());
     for (int step = 1; step <= settings_.steps; ++step) {
       const engine::StepResult outcome = take_step(step);
       result.losses.push_back(outcome.loss);
       result.norms.push_back(outcome.gradient_norm);
     }
-    result.held_out_losses.push_back(held_out_loss());
+    if (settings_.evaluates) result.held_out_losses.push_back(held_out_loss());
     collect_weights(result);
     const zero::MemoryPlan plan = zero::plan_memory(
         layout_, {.stage = settings_.stage,

@@ -27,6 +27,7 @@ struct TrainingCase {
   double learning_rate = 1e-2;
   float dropout = 0;
   int steps = 3;
+  bool evaluates = false;  ///< before and after the steps
   zero::Overlap overlap{};
   zero::Offload offload{};
   /// Called before each collective of a rank, on the thread that runs it; may throw.
@@ -42,7 +43,7 @@ struct TrainingResult {
   Bytes host_peak = 0;
   Bytes host_planned = 0;               ///< without what a save takes
   Bytes host_activations = 0;           ///< the peak of these alone
-  std::vector<double> held_out_losses;  ///< before and after the steps
+  std::vector<double> held_out_losses;  ///< empty unless the case evaluates
 };
 
 /// Runs the case and returns what rank 0 saw.
