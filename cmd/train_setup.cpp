@@ -70,11 +70,16 @@ zero::MemoryPlan plan_memory(const TrainSetup& setup) {
                       .activations = engine::Engine::activation_bytes(setup.model, setup.engine)});
 }
 
+engine::FrameMode frame_mode(const config::TrainSettings& settings) {
+  if (!settings.gradient_checkpointing) return engine::FrameMode::training;
+  return settings.cpu_checkpointing ? engine::FrameMode::host_checkpointing
+                                    : engine::FrameMode::checkpointing;
+}
+
 void plan(TrainSetup& setup, TrainPlace place) {
   const config::TrainSettings& settings = setup.settings;
   setup.engine = {.shape = {settings.micro_batch_size, settings.data.block_size},
-                  .mode = settings.gradient_checkpointing ? engine::FrameMode::checkpointing
-                                                          : engine::FrameMode::training,
+                  .mode = frame_mode(settings),
                   .gradient_clipping = settings.gradient_clipping,
                   .seed = settings.seed};
   setup.layout = std::make_unique<zero::FlatLayout>(

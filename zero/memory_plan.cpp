@@ -70,7 +70,8 @@ MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
   add(swapped, MemoryCategory::gradients, SwappedStates::gradient_bytes(runs));
   add(offload.staging, MemoryCategory::buffers, SwappedStates::buffer_bytes(runs, offload));
 
-  add(device, MemoryCategory::activations, input.activations);
+  add(device, MemoryCategory::activations, input.activations.device);
+  add(MemoryTier::host, MemoryCategory::activations, input.activations.host);
   plan.save_copy = engine::StagedShard(saved_states(input.optimizer_states, layout.dtype()),
                                        saved_slices(layout, 0))
                        .bytes();

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/device/memory_resource.h"
+#include "runtime/engine/frame.h"
 #include "zero/flat_layout.h"
 #include "zero/offload.h"
 #include "zero/overlap.h"
@@ -35,7 +36,7 @@ struct MemoryPlanInput {
   Offload offload{};
   /// Of the optimizer itself, floats per parameter.
   std::vector<std::string_view> optimizer_states{"exp_avg", "exp_avg_sq"};
-  Bytes activations = 0;  ///< Engine::activation_bytes()
+  engine::FrameBytes activations{};  ///< Engine::activation_bytes()
 };
 
 MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input);

@@ -27,7 +27,7 @@ int generate_command(std::span<const std::string> arguments) {
                            stream);
   store.load({*setup.parameters}, stream);
   const std::vector<std::int32_t> tokens =
-      engine::generate({setup.model, store, *communicator, matmuls, memory},
+      engine::generate({setup.model, store, *communicator, matmuls, memory, memory},
                        data::encode_bytes(setup.prompt), setup.sampling, stream);
   fmt::print("{}{}\n", setup.prompt, data::decode_bytes(tokens));
   return status::done;

@@ -72,7 +72,7 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker)
           setup_.store,
           streams_),
       engine_({setup_.model, store_, communicator_, matmuls_, memory_.device.activations,
-               timeline_.get()},
+               memory_.host.activations, timeline_.get()},
               setup_.engine,
               streams_),
       node_(split_nodes(setup_, worker, communicator_, streams_.communication)) {

@@ -23,6 +23,7 @@ Resolved Resolver::run() {
   resolve_schedule();
   resolve_zero();
   resolve_offload();
+  resolve_activations();
   resolve_model();
   resolve_checkpoint();
   resolve_aio();
@@ -154,6 +155,17 @@ void Resolver::resolve_zero() {
   }
 }
 
+void Resolver::resolve_activations() {
+  constexpr std::string_view on_host = "activation_checkpointing.cpu_checkpointing";
+  TrainSettings& settings = result_.settings;
+  settings.gradient_checkpointing = options_.gradient_checkpointing.value;
+  settings.cpu_checkpointing = pick(on_host, false);
+  if (settings.cpu_checkpointing && !settings.gradient_checkpointing) {
+    problems_.add(config_.position(on_host), on_host,
+                  "needs --gradient_checkpointing: it moves what that keeps");
+  }
+}
+
 void Resolver::resolve_model() {
   ModelSettings& model = result_.settings.model;
   model.directory = options_.model_name_or_path.value;
@@ -212,7 +224,6 @@ void Resolver::resolve_rest() {
   settings.max_steps = std::max<std::int64_t>(0, options_.max_steps.value);
   settings.num_train_epochs = options_.num_train_epochs.value;
   settings.seed = static_cast<std::uint64_t>(options_.seed.value);
-  settings.gradient_checkpointing = options_.gradient_checkpointing.value;
   settings.steps_per_print = config_.integer("steps_per_print").value_or(0);
   const bool given = config_.integer("steps_per_print").has_value();
   decided_json("steps_per_print", given ? fmt::format("{}", settings.steps_per_print) : "null",

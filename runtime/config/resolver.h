@@ -56,6 +56,7 @@ class Resolver {
                                   std::string_view deprecated,
                                   int lowest_stage);
   void resolve_disk(const std::string& in, const std::string& named, OffloadSettings& offload);
+  void resolve_activations();
   void resolve_model();
   void resolve_checkpoint();
   void resolve_aio();

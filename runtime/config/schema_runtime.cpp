@@ -22,8 +22,7 @@ constexpr std::array keys{
              boolean,
              "false",
              "contiguous activation checkpoints"),
-    off_only(
-        "activation_checkpointing.cpu_checkpointing", boolean, "false", "offload of activations"),
+    implemented("activation_checkpointing.cpu_checkpointing", boolean, "false"),
     hint("activation_checkpointing.synchronize_checkpoint_boundary",
          boolean,
          "false",

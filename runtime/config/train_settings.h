@@ -136,6 +136,7 @@ struct TrainSettings {
   DType dtype = DType::f32;      ///< f32, or bf16: weights and activations, over f32 masters
   std::uint64_t seed = 42;
   bool gradient_checkpointing = false;
+  bool cpu_checkpointing = false;     ///< what gradient checkpointing keeps lies in host memory
   std::int64_t steps_per_print = 0;   ///< of the progress line; 0: as logging_steps
   std::string ds_config_text;         ///< the configuration as given, for the record
   std::vector<std::string> warnings;  ///< one line each, to be logged once

@@ -37,21 +37,27 @@ struct Engine::Context {
   TensorView logits{};
 };
 
-Bytes Engine::activation_bytes(const model::Model& model, const Options& options) {
-  return std::max(Frame::bytes(model, {options.shape, FrameMode::inference}),
-                  Frame::bytes(model, {options.shape, options.mode}));
+FrameBytes Engine::activation_bytes(const model::Model& model, const Options& options) {
+  const FrameBytes inference = Frame::bytes(model, {options.shape, FrameMode::inference});
+  const FrameBytes bytes = Frame::bytes(model, {options.shape, options.mode});
+  return {std::max(inference.device, bytes.device), bytes.host};
 }
 
 Engine::Engine(Parts parts, Options options, Streams streams)
     : parts_(parts),
       options_(options),
       streams_(streams),
-      memory_(activation_bytes(parts.model, options), parts.activations, streams.compute),
-      inference_(parts.model, {options.shape, FrameMode::inference}, memory_.bytes()),
+      memory_(activation_bytes(parts.model, options).device, parts.activations, streams.compute),
+      host_memory_(
+          activation_bytes(parts.model, options).host, parts.host_activations, streams.compute),
+      inference_(parts.model, {options.shape, FrameMode::inference}, {memory_.bytes()}),
       inference_units_(units_of(inference_)) {
-  if (options.mode != FrameMode::inference) {
-    training_.emplace(parts.model, Frame::Options{options.shape, options.mode}, memory_.bytes());
-    training_units_ = units_of(*training_);
+  if (options.mode == FrameMode::inference) return;
+  training_.emplace(parts.model, Frame::Options{options.shape, options.mode},
+                    Frame::Blocks{memory_.bytes(), host_memory_.bytes()});
+  training_units_ = units_of(*training_);
+  if (options.mode == FrameMode::host_checkpointing) {
+    copies_.emplace(streams.compute, parts.timeline);
   }
 }
 
@@ -97,7 +103,12 @@ void Engine::run_call(const FrameCall& call, const Context& context) {
 }
 
 void Engine::run(const Frame& frame, const Context& context) {
-  for (const FrameCall& call : frame.calls()) run_call(call, context);
+  FrameCopies* const copies = context.training && copies_ ? &*copies_ : nullptr;
+  for (const FrameCall& call : frame.calls()) {
+    if (copies != nullptr) copies->begin(call);
+    run_call(call, context);
+    if (copies != nullptr) copies->end(call);
+  }
 }
 
 std::int64_t Engine::count_labels(std::span<const MicroBatch> batches) {

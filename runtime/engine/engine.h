@@ -7,6 +7,7 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/device/buffer.h"
 #include "runtime/engine/frame.h"
+#include "runtime/engine/frame_copies.h"
 #include "runtime/engine/parameter_store.h"
 #include "runtime/model/model.h"
 #include "runtime/profile/timeline.h"
@@ -44,17 +45,18 @@ class Engine {
     comm::Communicator& communicator;
     ops::Matmuls& matmuls;
     MemoryResource& activations;
+    MemoryResource& host_activations;       ///< for FrameMode::host_checkpointing
     profile::Timeline* timeline = nullptr;  ///< null: nothing is recorded
   };
   struct Options {
     model::BatchShape shape;
-    /// FrameMode::training or checkpointing; inference: the engine takes no steps.
+    /// FrameMode::inference: the engine takes no steps.
     FrameMode mode = FrameMode::inference;
     double gradient_clipping = 0;  ///< largest global norm; 0: none
     std::uint64_t seed = 0;        ///< of dropout
   };
   /// The activation memory that such an engine takes.
-  static Bytes activation_bytes(const model::Model& model, const Options& options);
+  static FrameBytes activation_bytes(const model::Model& model, const Options& options);
 
   /// All of `parts` must outlive the engine.
   Engine(Parts parts, Options options, Streams streams);
@@ -83,10 +85,12 @@ class Engine {
   Options options_;
   Streams streams_;
   Buffer memory_;  ///< of both frames: only one is in use at a time
+  Buffer host_memory_;
   Frame inference_;
   std::optional<Frame> training_;
   std::vector<int> inference_units_;  ///< in the order of the frame's calls
   std::vector<int> training_units_;
+  std::optional<FrameCopies> copies_;  ///< of the training frame; uses the memory: goes first
 };
 
 }  // namespace dstrain::engine

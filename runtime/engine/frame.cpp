@@ -5,14 +5,14 @@
 namespace dstrain::engine {
 namespace {
 
-/// Turns a plan's interval indices into spans and views of one block.
+/// Turns a plan's interval indices into spans and views of the blocks.
 class Binder {
  public:
   Binder(const model::Model& model,
          const FramePlan& plan,
          model::BatchShape shape,
-         std::span<std::byte> block)
-      : model_(model), plan_(plan), shape_(shape), block_(block) {}
+         Frame::Blocks blocks)
+      : model_(model), plan_(plan), shape_(shape), blocks_(blocks) {}
 
   FrameCall bind(const FramePlan::Call& planned) const {
     const model::UnitSpec& spec = model_.units[static_cast<std::size_t>(planned.unit)]->spec();
@@ -33,15 +33,26 @@ class Binder {
     call.recompute = planned.pass == Pass::backward && !planned.outputs.empty();
     call.saved = bytes(planned.saved);
     call.workspace = bytes(planned.workspace);
+    for (const FramePlan::Copy& copy : planned.fetches) {
+      call.fetches.push_back({host_bytes(copy.host), bytes(copy.device)});
+    }
+    for (const FramePlan::Copy& copy : planned.stores) {
+      call.stores.push_back({bytes(copy.device), host_bytes(copy.host)});
+    }
     return call;
   }
 
  private:
   [[nodiscard]] std::span<std::byte> bytes(int index) const {
     if (index < 0) return {};
-    const Interval& interval = plan_.intervals[static_cast<std::size_t>(index)];
-    return block_.subspan(static_cast<std::size_t>(interval.offset),
-                          static_cast<std::size_t>(interval.bytes));
+    return part(blocks_.device, plan_.intervals[static_cast<std::size_t>(index)]);
+  }
+  [[nodiscard]] std::span<std::byte> host_bytes(int index) const {
+    return part(blocks_.host, plan_.host_intervals[static_cast<std::size_t>(index)]);
+  }
+  static std::span<std::byte> part(std::span<std::byte> block, const Interval& interval) {
+    return block.subspan(static_cast<std::size_t>(interval.offset),
+                         static_cast<std::size_t>(interval.bytes));
   }
   [[nodiscard]] TensorView view(int index, const model::ActivationSpec& activation) const {
     return {bytes(index).data(),
@@ -52,20 +63,25 @@ class Binder {
   const model::Model& model_;
   const FramePlan& plan_;
   model::BatchShape shape_;
-  std::span<std::byte> block_;
+  Frame::Blocks blocks_;
 };
+
+void check_room(Bytes bytes, std::span<std::byte> block) {
+  DSTRAIN_CHECK(bytes <= static_cast<Bytes>(block.size()), "{} bytes in a block of {}", bytes,
+                block.size());
+}
 
 }  // namespace
 
-Bytes Frame::bytes(const model::Model& model, Options options) {
+FrameBytes Frame::bytes(const model::Model& model, Options options) {
   return plan_frame(model, options).bytes;
 }
 
-Frame::Frame(const model::Model& model, Options options, std::span<std::byte> block) {
+Frame::Frame(const model::Model& model, Options options, Blocks blocks) {
   const FramePlan plan = plan_frame(model, options);
-  DSTRAIN_CHECK(plan.bytes <= static_cast<Bytes>(block.size()), "{} bytes in a block of {}",
-                plan.bytes, block.size());
-  const Binder binder(model, plan, options.shape, block);
+  check_room(plan.bytes.device, blocks.device);
+  check_room(plan.bytes.host, blocks.host);
+  const Binder binder(model, plan, options.shape, blocks);
   for (const FramePlan::Call& call : plan.calls) calls_.push_back(binder.bind(call));
 }
 

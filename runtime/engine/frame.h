@@ -10,10 +10,24 @@ namespace dstrain::engine {
 enum class FrameMode {
   training,       ///< forward and backward; what a unit saves is kept in between
   checkpointing,  ///< likewise, but backward runs the unit's forward again instead
-  inference,      ///< forward only
+  /// Likewise, and activations that are not used for a while lie in host memory meanwhile.
+  host_checkpointing,
+  inference,  ///< forward only
 };
 
 enum class Pass { forward, backward };
+
+/// Bytes of a frame in each tier.
+struct FrameBytes {
+  Bytes device = 0;
+  Bytes host = 0;
+};
+
+/// An activation on its way between device and host.
+struct FrameCopy {
+  std::span<const std::byte> source;
+  std::span<std::byte> target;
+};
 
 /// One entry of the recorded schedule, with the memory that the call gets. Spans and views are
 /// fixed for the life of the frame.
@@ -27,10 +41,13 @@ struct FrameCall {
   std::vector<model::GradientTarget> input_gradients{};
   std::span<std::byte> saved{};
   std::span<std::byte> workspace{};
+  std::vector<FrameCopy> fetches{};  ///< to the device while this call runs, for the next one
+  std::vector<FrameCopy> stores{};   ///< to the host after this call, before the next but one
 };
 
 /// The memory of one micro-batch in flight: activations, their gradients, what units save, and
-/// work space, each for just as long as the schedule needs it, in one block laid out before step 0.
+/// work space, each for just as long as the schedule needs it, in one block of the device, and one
+/// of the host for FrameMode::host_checkpointing, laid out before step 0.
 ///
 /// The schedule of training is forward of units 0 ... U-2, then backward of U-1 ... 0: the last
 /// unit computes the loss and its gradients in one go.
@@ -40,10 +57,14 @@ class Frame {
     model::BatchShape shape;
     FrameMode mode = FrameMode::training;
   };
-  /// Lies in `block`, which holds bytes() and outlives the frame.
-  Frame(const model::Model& model, Options options, std::span<std::byte> block);
+  struct Blocks {
+    std::span<std::byte> device;
+    std::span<std::byte> host{};
+  };
+  /// Lies in `blocks`, which hold bytes() and outlive the frame.
+  Frame(const model::Model& model, Options options, Blocks blocks);
 
-  static Bytes bytes(const model::Model& model, Options options);
+  static FrameBytes bytes(const model::Model& model, Options options);
 
   [[nodiscard]] std::span<const FrameCall> calls() const { return calls_; }
 

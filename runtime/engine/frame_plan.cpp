@@ -11,6 +11,7 @@ namespace {
 struct Flow {
   int value = -1;
   int gradient = -1;
+  int host = -1;  ///< the value's copy, among the host's intervals
 };
 
 class Planner {
@@ -25,7 +26,7 @@ class Planner {
       for (int unit = 0; unit + 1 < units; ++unit) add_forward(unit);
       for (int unit = units - 1; unit >= 0; --unit) add_backward(unit);
     }
-    plan_.bytes = place_intervals(plan_.intervals);
+    plan_.bytes = {place_intervals(plan_.intervals), place_intervals(plan_.host_intervals)};
     return std::move(plan_);
   }
 
@@ -49,6 +50,31 @@ class Planner {
     DSTRAIN_CHECK(found != flows_.end(), "activation {} is read before it is written", name);
     return found->second;
   }
+  /// The value of an activation for the call that is being added.
+  int use(Flow& flow) {
+    if (options_.mode == FrameMode::host_checkpointing) spend_pause_on_host(flow);
+    return touch(flow.value);
+  }
+  /// Lets a value be on the host since its last use, if that frees its place for a call at least:
+  /// it leaves while the call after its writer runs and comes while the one before this does.
+  void spend_pause_on_host(Flow& flow) {
+    Interval& value = plan_.intervals[static_cast<std::size_t>(flow.value)];
+    const bool stored = flow.host >= 0;
+    const int last = stored ? value.last : std::max(value.last, value.first + 1);
+    const int arrival = now() - 1;
+    if (arrival - last < 2) return;
+    if (!stored) {
+      value.last = last;
+      flow.host = static_cast<int>(plan_.host_intervals.size());
+      plan_.host_intervals.push_back({value.bytes, value.first, arrival});
+      call_at(value.first).stores.push_back({flow.value, flow.host});
+    }
+    plan_.host_intervals[static_cast<std::size_t>(flow.host)].last = arrival;
+    plan_.intervals.push_back({value.bytes, arrival, now()});
+    flow.value = static_cast<int>(plan_.intervals.size()) - 1;
+    call_at(arrival).fetches.push_back({flow.value, flow.host});
+  }
+  FramePlan::Call& call_at(int time) { return plan_.calls[static_cast<std::size_t>(time)]; }
   int work_space(Bytes bytes) { return bytes > 0 ? add_interval(bytes) : -1; }
 
   void add_forward(int unit) {
@@ -56,7 +82,7 @@ class Planner {
     const model::UnitMemory memory = module.memory(options_.shape);
     FramePlan::Call call{.unit = unit, .pass = Pass::forward};
     for (const std::string& name : module.spec().reads) {
-      call.inputs.push_back(touch(flow_of(name).value));
+      call.inputs.push_back(use(flow_of(name)));
     }
     for (const model::ActivationSpec& activation : module.spec().writes) {
       const int value = add_activation(activation);
@@ -75,11 +101,11 @@ class Planner {
     const model::Unit& module = *model_.units[static_cast<std::size_t>(unit)];
     const model::UnitMemory memory = module.memory(options_.shape);
     const bool last_unit = unit + 1 == static_cast<int>(model_.units.size());
-    const bool recompute = options_.mode == FrameMode::checkpointing && !last_unit;
+    const bool recompute = options_.mode != FrameMode::training && !last_unit;
     FramePlan::Call call{.unit = unit, .pass = Pass::backward};
     for (const std::string& name : module.spec().reads) {
       Flow& flow = flow_of(name);
-      call.inputs.push_back(touch(flow.value));
+      call.inputs.push_back(use(flow));
       const bool accumulates = flow.gradient >= 0;
       if (!accumulates) flow.gradient = add_interval(interval_bytes(flow.value));
       call.input_gradients.push_back(touch(flow.gradient));
@@ -89,7 +115,7 @@ class Planner {
       Flow& flow = flow_of(activation.name);
       DSTRAIN_CHECK(flow.gradient >= 0, "activation {} has no reader", activation.name);
       call.output_gradients.push_back(touch(flow.gradient));
-      if (recompute) call.outputs.push_back(touch(flow.value));
+      if (recompute) call.outputs.push_back(use(flow));
     }
     if (recompute) {
       call.saved = work_space(memory.saved);

@@ -10,6 +10,10 @@ namespace dstrain::engine {
 
 /// Which memory each call of a frame's schedule uses, as indices into `intervals`.
 struct FramePlan {
+  struct Copy {
+    int device = 0;
+    int host = 0;  ///< index into `host_intervals`
+  };
   struct Call {
     int unit = 0;
     Pass pass = Pass::forward;
@@ -20,11 +24,14 @@ struct FramePlan {
     std::vector<bool> input_gradient_accumulates{};
     int saved = -1;  ///< -1: none
     int workspace = -1;
+    std::vector<Copy> fetches{};  ///< as in FrameCall
+    std::vector<Copy> stores{};
   };
   std::vector<Interval> intervals;
+  std::vector<Interval> host_intervals;
   std::vector<Call> calls;
   std::map<std::string, model::ActivationSpec> activations;
-  Bytes bytes = 0;
+  FrameBytes bytes;
 };
 
 /// Records the schedule and places its memory. Checks that activations flow: each is written once

@@ -21,6 +21,7 @@ struct DeviceMemory {
   TrackedMemory host_gradients{host, host_ledger, {MemoryCategory::gradients}};
   TrackedMemory host_optimizer{host, host_ledger, {MemoryCategory::optimizer}};
   TrackedMemory host_buffers{host, host_ledger, {MemoryCategory::buffers}};
+  TrackedMemory host_activations{host, host_ledger, {MemoryCategory::activations}};
 
   zero::ShardedStore::Memory of_store() {
     return {parameters, gradients, buffers, host_parameters, host_gradients};

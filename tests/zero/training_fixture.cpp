@@ -18,12 +18,12 @@ namespace {
 
 constexpr std::int64_t block_size = 10;
 
-model::Gpt2Config toy_config(float dropout) {
+model::Gpt2Config toy_config(float dropout, std::int64_t layers) {
   model::Gpt2Config config;
   config.vocab_size = 37;  // odd sizes, so that shards are uneven
   config.n_positions = block_size;
   config.n_embd = 20;
-  config.n_layer = 2;
+  config.n_layer = layers;
   config.n_head = 2;
   config.n_inner = 52;
   config.initializer_range = 0.3F;
@@ -51,7 +51,7 @@ class Rank {
                       [this](const std::string& operation) {
                         if (settings_.watch) settings_.watch(communicator_.rank(), operation);
                       }),
-        model_(model::make_gpt2(toy_config(settings.dropout), settings.dtype)),
+        model_(model::make_gpt2(toy_config(settings.dropout, settings.layers), settings.dtype)),
         layout_(model_, {settings.world, settings.persistence_threshold}),
         micro_batch_(settings.global_batch / settings.world / settings.accumulation),
         options_{.shape = {micro_batch_, block_size},
@@ -68,18 +68,22 @@ class Rank {
         store_({layout_, communicator_, store_memory(), &optimizer_, &states_},
                {settings.stage, settings.reduce_bucket_numel, settings.overlap, settings.offload},
                streams_),
-        engine_(
-            {model_, store_, communicator_, matmuls_, memory_.activations}, options_, streams_) {
+        engine_({model_, store_, communicator_, matmuls_, memory_.activations,
+                 memory_.host_activations},
+                options_,
+                streams_) {
     store_.load({model::RandomSource(1, model_.parameters())}, stream_);
   }
 
   TrainingResult run() {
     TrainingResult result;
+    if (settings_.evaluates) result.held_out_losses.push_back(held_out_loss());
     for (int step = 1; step <= settings_.steps; ++step) {
       const engine::StepResult outcome = take_step(step);
       result.losses.push_back(outcome.loss);
       result.norms.push_back(outcome.gradient_norm);
     }
+    if (settings_.evaluates) result.held_out_losses.push_back(held_out_loss());
     collect_weights(result);
     const zero::MemoryPlan plan = zero::plan_memory(
         layout_, {.stage = settings_.stage,
@@ -95,6 +99,7 @@ class Rank {
     result.disk_planned = plan.total(MemoryTier::nvme);
     result.host_peak = memory_.host_ledger.peak();
     result.host_planned = plan.total(MemoryTier::host) - plan.save_copy;
+    result.host_activations = memory_.host_ledger.peak(MemoryCategory::activations);
     return result;
   }
 
@@ -130,6 +135,13 @@ class Rank {
                          std::span(labels).subspan(a * rows, rows), first[a]});
     }
     return engine_.train_step({step, settings_.learning_rate, batches});
+  }
+
+  /// Of one micro-batch on this rank.
+  double held_out_loss() {
+    const auto rows = static_cast<std::size_t>(micro_batch_ * block_size);
+    const std::vector<std::int32_t> tokens(rows, 7);
+    return engine_.evaluate({tokens, tokens, 0}).sum;
   }
 
   void collect_weights(TrainingResult& result) {

@@ -22,10 +22,12 @@ struct TrainingCase {
   std::int64_t persistence_threshold = 200;
   std::int64_t reduce_bucket_numel = 0;
   engine::FrameMode mode = engine::FrameMode::training;
+  std::int64_t layers = 2;
   double clipping = 1.0;
   double learning_rate = 1e-2;
   float dropout = 0;
   int steps = 3;
+  bool evaluates = false;  ///< before and after the steps
   zero::Overlap overlap{};
   zero::Offload offload{};
   std::string nvme_path{};
@@ -42,7 +44,9 @@ struct TrainingResult {
   Bytes disk_peak = 0;
   Bytes disk_planned = 0;
   Bytes host_peak = 0;
-  Bytes host_planned = 0;  ///< without what a save takes
+  Bytes host_planned = 0;               ///< without what a save takes
+  Bytes host_activations = 0;           ///< the peak of these alone
+  std::vector<double> held_out_losses;  ///< empty unless the case evaluates
 };
 
 /// Runs the case and returns what rank 0 saw.

@@ -1,0 +1,33 @@
+#include <catch2/catch.hpp>
+
+#include "runtime/config/resolve.h"
+#include "tests/config/support.h"
+
+using namespace dstrain::config;
+using dstrain::test::message_of;
+
+namespace {
+
+TrainSettings settings_of(const std::string& section, const std::vector<std::string>& flags) {
+  const DsConfig config = DsConfig::parse(
+      R"({"activation_checkpointing": )" + section + R"(, "train_batch_size": 2})", "ds.json");
+  return resolve_config(read_train_flags(flags), config, {}).settings;
+}
+
+}  // namespace
+
+TEST_CASE("Resolve: checkpointed activations on the host", "[config][resolve]") {
+  const std::vector<std::string> flags{"--gradient_checkpointing"};
+  CHECK_FALSE(settings_of("{}", flags).cpu_checkpointing);
+  CHECK_FALSE(settings_of(R"({"cpu_checkpointing": false})", {}).cpu_checkpointing);
+  const TrainSettings settings = settings_of(R"({"cpu_checkpointing": true})", flags);
+  CHECK(settings.cpu_checkpointing);
+  CHECK(settings.gradient_checkpointing);
+}
+
+TEST_CASE("Resolve: what is not checkpointed does not go to the host", "[config][resolve]") {
+  CHECK(message_of([] { settings_of(R"({"cpu_checkpointing": true})", {}); }) ==
+        "ds.json:1:52: activation_checkpointing.cpu_checkpointing: needs --gradient_checkpointing: "
+        "it "
+        "moves what that keeps");
+}
