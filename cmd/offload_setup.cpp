@@ -25,6 +25,10 @@ zero::Offload offload_of(const config::ZeroSettings& settings) {
           .parameters = tier_of(settings.offload_param)};
 }
 
+const char* offload_device(MemoryTier tier) {
+  return tier == MemoryTier::device ? "none" : tier == MemoryTier::nvme ? "nvme" : "cpu";
+}
+
 zero::Offload unpin(const zero::Offload& offload,
                     const config::ZeroSettings& settings,
                     std::vector<std::string>& warnings) {

@@ -16,4 +16,7 @@ zero::Offload unpin(const zero::Offload& offload,
                     const config::ZeroSettings& settings,
                     std::vector<std::string>& warnings);
 
+/// What a configuration calls the device of a tier: none, cpu or nvme.
+const char* offload_device(MemoryTier tier);
+
 }  // namespace dstrain::cmd
