@@ -57,6 +57,10 @@ std::string describe_raise(const config::OffloadSettings& parameters,
                      parameters.buffer_numel, largest);
 }
 
+const char* offload_device(MemoryTier tier) {
+  return tier == MemoryTier::device ? "none" : tier == MemoryTier::nvme ? "nvme" : "cpu";
+}
+
 zero::Offload unpin(const zero::Offload& offload,
                     const config::ZeroSettings& settings,
                     std::vector<std::string>& warnings) {

@@ -22,4 +22,7 @@ zero::Offload unpin(const zero::Offload& offload,
 std::string describe_raise(const config::OffloadSettings& parameters,
                            const zero::FlatLayout& layout);
 
+/// What a configuration calls the device of a tier: none, cpu or nvme.
+const char* offload_device(MemoryTier tier);
+
 }  // namespace dstrain::cmd

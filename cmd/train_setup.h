@@ -4,32 +4,24 @@
 #include <span>
 #include <string>
 
+#include "cmd/memory_setup.h"
 #include "runtime/config/train_settings.h"
 #include "runtime/data/token_stream.h"
-#include "runtime/engine/engine.h"
 #include "runtime/engine/trainer_state.h"
 #include "runtime/model/model.h"
 #include "runtime/model/parameter_source.h"
-#include "zero/flat_layout.h"
-#include "zero/memory_plan.h"
-#include "zero/sharded_store.h"
 
 namespace dstrain::cmd {
 
 /// All that a training run decides before any rank starts: every mistake in flags, configuration,
 /// model directory and data is found while making it.
-struct TrainSetup {
+struct TrainSetup : MemorySetup {
   config::TrainSettings settings;
   model::Model model;
   engine::TrainerState state;  ///< of this run, before its first step
   std::unique_ptr<model::ParameterSource> initial_parameters;  ///< null: a checkpoint has them
   std::unique_ptr<data::TokenStream> training_tokens;
   std::unique_ptr<data::TokenStream> validation_tokens;  ///< null: no evaluation
-  std::unique_ptr<zero::FlatLayout> layout;
-  zero::ShardedStore::Options store;
-  engine::Engine::Options engine;
-  zero::MemoryPlan plan;
-  Bytes formula = 0;  ///< what the ZeRO paper's formula gives for the plan's model states
 };
 
 struct TrainPlace {

@@ -26,8 +26,8 @@ constexpr std::array<std::uint32_t, 13> network_types{
     0x01161970,  // GFS2
 };
 
-/// A partition's queue is its disk's. Without a block device (btrfs, overlays) nothing is known, nor
-/// of a virtual machine's disks, which call themselves rotating whatever they lie on.
+/// A partition's queue is its disk's. Without a block device (btrfs, overlays) nothing is known,
+/// nor of a virtual machine's disks, which call themselves rotating whatever they lie on.
 bool rotates(dev_t device) {
   const std::string folder = fmt::format("/sys/dev/block/{}:{}", major(device), minor(device));
   std::error_code ignored;

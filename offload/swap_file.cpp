@@ -1,13 +1,10 @@
 #include "offload/swap_file.h"
 
 #include <array>
-#include <cerrno>
-#include <cstdlib>
 
 #include <fcntl.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
+#include "offload/nameless_file.h"
 #include "runtime/base/check.h"
 
 namespace dstrain::offload {
@@ -15,38 +12,9 @@ namespace {
 
 constexpr auto piece = static_cast<std::size_t>(io_alignment);
 
-/// File systems without nameless files get a name for a moment.
-UniqueFd open_nameless(const std::filesystem::path& directory) {
-  UniqueFd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (fd || (errno != EOPNOTSUPP && errno != EISDIR)) return fd;
-  std::string path = (directory / "dstrain-swap-XXXXXX").string();
-  fd = UniqueFd(::mkostemp(path.data(), O_CLOEXEC));
-  if (fd) ::unlink(path.c_str());
-  return fd;
-}
-
 bool go_past_cache(int fd) {
   const int flags = ::fcntl(fd, F_GETFL);
   return flags >= 0 && ::fcntl(fd, F_SETFL, flags | O_DIRECT) == 0;
-}
-
-/// Where the file system cannot take space in advance the file is only made as long.
-int take_space(int fd, Bytes bytes) {
-  int error = 0;
-  do {
-    error = ::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
-  } while (error == EINTR);
-  if (error != EOPNOTSUPP && error != ENOSYS) return error;
-  return ::ftruncate(fd, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
-}
-
-[[noreturn]] void refuse_space(int error, const std::filesystem::path& directory, Bytes bytes) {
-  struct statvfs space {};
-  ::statvfs(directory.c_str(), &space);
-  const auto free = static_cast<Bytes>(space.f_bavail * space.f_frsize);
-  fail_errno(error,
-             fmt::format("swap file in {}: {} bytes ({}) are wanted, {} ({}) are free there",
-                         directory.string(), bytes, format_bytes(bytes), free, format_bytes(free)));
 }
 
 std::size_t piece_index(Bytes offset) {
@@ -58,12 +26,8 @@ std::size_t piece_index(Bytes offset) {
 SwapFile::SwapFile(const std::filesystem::path& directory, Bytes bytes)
     : name_("swap file in " + directory.string()), bytes_(bytes) {
   DSTRAIN_CHECK(bytes > 0 && bytes % io_alignment == 0, "{} bytes", bytes);
-  fd_ = open_nameless(directory);
-  if (!fd_) fail_errno(errno, name_);
+  fd_ = make_nameless_file(directory, bytes);
   direct_ = go_past_cache(fd_.get());
-  if (const int error = take_space(fd_.get(), bytes); error != 0) {
-    refuse_space(error, directory, bytes);
-  }
   constexpr std::array<std::byte, piece> zeros{};
   checksums_.assign(piece_index(bytes), checksum_of(zeros));
 }

@@ -28,8 +28,7 @@ struct FileRange {
 /// Movable; threads may note and verify different ranges at once.
 class SwapFile {
  public:
-  /// Takes all the space now. Throws Error{io} that names the directory when it is missing, cannot
-  /// be written to, or has too little room; with both sizes in the last case.
+  /// Takes all the space now; see make_nameless_file() for what may be wrong.
   SwapFile(const std::filesystem::path& directory, Bytes bytes);
 
   /// For messages: "swap file in DIRECTORY".

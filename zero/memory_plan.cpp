@@ -75,7 +75,8 @@ MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
   plan.save_copy = engine::StagedShard(saved_states(input.optimizer_states, layout.dtype()),
                                        saved_slices(layout, 0))
                        .bytes();
-  add(MemoryTier::host, MemoryCategory::buffers, plan.save_copy);
+  add(offload.optimizer == swapped ? swapped : MemoryTier::host, MemoryCategory::buffers,
+      plan.save_copy);
   return plan;
 }
 
@@ -108,8 +109,8 @@ std::string describe(const MemoryPlan& plan, Bytes formula) {
     text += ")";
   }
   return text + fmt::format(
-                    ", of the host {} from the first save on. Model states {}, the formula gives "
-                    "{}",
+                    "; {} of the buffers from the first save on. Model states {}, the formula "
+                    "gives {}",
                     format_bytes(plan.save_copy), format_bytes(plan.model_states()),
                     format_bytes(formula));
 }

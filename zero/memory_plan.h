@@ -16,8 +16,8 @@ namespace dstrain::zero {
 /// step 0, but for `save_copy`.
 struct MemoryPlan {
   TierBytes bytes{};
-  /// Of the host's buffers: the copy that a save writes, from the first one on, which may be one on
-  /// request.
+  /// The copy that a save writes, from the first one on, which may be one on request: of the host's
+  /// buffers, or of the disk's when the states lie there.
   Bytes save_copy = 0;
 
   [[nodiscard]] Bytes of(MemoryTier tier, MemoryCategory category) const {

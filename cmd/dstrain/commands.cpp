@@ -11,7 +11,7 @@ namespace {
 
 using Kind = CommandInfo::Kind;
 
-constexpr std::array<CommandInfo, 12> commands{{
+constexpr std::array<CommandInfo, 13> commands{{
     {"train", Kind::daemon, "train a model; options: dstrain train --help", nullptr},
     {"generate", Kind::daemon, "write text with a trained model", nullptr},
     {"bench", Kind::daemon,
@@ -25,12 +25,14 @@ constexpr std::array<CommandInfo, 12> commands{{
     {"config", Kind::tool, "check or show a configuration file", config_command},
     {"estimate", Kind::tool, "memory of a model's states, by DeepSpeed's formulas",
      estimate_command},
+    {"plan", Kind::tool, "what fits into given memory, fastest first, with the configuration",
+     plan_command},
     {"agent", Kind::tool, "", agent_command},
     {"meet", Kind::tool, "", meet_command},
 }};
 
 /// Refused with the reason rather than looked up as programs: those are started as ./NAME.
-constexpr std::array<std::string_view, 4> unbuilt{"plan", "evaluate", "tokenize", "doctor"};
+constexpr std::array<std::string_view, 3> unbuilt{"evaluate", "tokenize", "doctor"};
 
 }  // namespace
 

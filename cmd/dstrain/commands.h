@@ -21,6 +21,9 @@ int config_command(std::span<const std::string> arguments);
 /// `dstrain estimate ...`: DeepSpeed's memory estimator.
 int estimate_command(std::span<const std::string> arguments);
 
+/// `dstrain plan ...`: stages and offloads that fit into given memory.
+int plan_command(std::span<const std::string> arguments);
+
 /// `dstrain status [JOB] [--json]`, `dstrain save JOB`, `dstrain stop JOB`: a running job.
 int status_command(std::span<const std::string> arguments);
 int save_command(std::span<const std::string> arguments);

@@ -32,12 +32,16 @@ RankDisks::RankDisks(const TrainSetup& setup, const WorkerEnv& worker, RankMemor
   io_ = std::move(made.io);
   const config::ZeroSettings& zero = setup.settings.zero;
   if (worker.rank == 0 && states) warn_of_disk(zero.offload_optimizer.nvme_path);
-  if (worker.rank == 0 && shards && zero.offload_param.nvme_path != zero.offload_optimizer.nvme_path)
+  if (worker.rank == 0 && shards &&
+      zero.offload_param.nvme_path != zero.offload_optimizer.nvme_path)
     warn_of_disk(zero.offload_param.nvme_path);
   MemoryResource& buffers = memory.of(offload.staging).staging;
   MemoryLedger& ledger = memory.ledger(MemoryTier::nvme);
   if (states) {
-    optimizer_.emplace(zero::DiskPlace{*io_, zero.offload_optimizer.nvme_path, buffers, ledger});
+    const std::string& directory = zero.offload_optimizer.nvme_path;
+    optimizer_.emplace(zero::DiskPlace{*io_, directory, buffers, ledger});
+    mapped_.emplace(directory);
+    staging_.emplace(*mapped_, ledger, TrackedMemory::Options{MemoryCategory::buffers});
   }
   if (shards) {
     parameters_.emplace(zero::DiskPlace{*io_, zero.offload_param.nvme_path, buffers, ledger});

@@ -5,6 +5,7 @@
 #include "cmd/dstraind/rank_memory.h"
 #include "cmd/train_setup.h"
 #include "offload/file_io.h"
+#include "offload/mapped_memory.h"
 #include "runtime/base/worker_env.h"
 #include "zero/disk_place.h"
 
@@ -17,6 +18,8 @@ class RankDisks {
   RankDisks(const TrainSetup& setup, const WorkerEnv& worker, RankMemory& memory);
   [[nodiscard]] const zero::DiskPlace* optimizer() const { return get(optimizer_); }
   [[nodiscard]] const zero::DiskPlace* parameters() const { return get(parameters_); }
+  /// For the copy that a save writes, when the states lie on a disk; else null.
+  [[nodiscard]] MemoryResource* staging() { return staging_ ? &*staging_ : nullptr; }
 
  private:
   static const zero::DiskPlace* get(const std::optional<zero::DiskPlace>& place) {
@@ -25,6 +28,8 @@ class RankDisks {
   std::unique_ptr<offload::AsyncFileIo> io_;
   std::optional<zero::DiskPlace> optimizer_;
   std::optional<zero::DiskPlace> parameters_;
+  std::optional<offload::MappedMemory> mapped_;
+  std::optional<TrackedMemory> staging_;
 };
 
 }  // namespace dstrain::cmd

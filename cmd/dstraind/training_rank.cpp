@@ -79,7 +79,8 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker)
   const std::int64_t saved_step = load();
   checkpointer_ = std::make_unique<engine::Checkpointer>(
       engine::Checkpointer::Parts{setup_.model, store_, communicator_,
-                                  node_ ? *node_ : communicator_, memory_.host.staging, say},
+                                  node_ ? *node_ : communicator_,
+                                  disks_.staging() ? *disks_.staging() : memory_.host.staging, say},
       checkpoint_options(saved_step), streams_);
 }
 

@@ -113,7 +113,7 @@ void Checkpointer::stage() {
     const auto bad = staged_.copy(parts_.store, parts_.staging, streams_.compute);
     if (bad) task_.fail(fmt::format("{} holds a value that is not finite", *bad));
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::out_of_memory) throw;
+    if (error.code() != ErrorCode::out_of_memory && error.code() != ErrorCode::io) throw;
     task_.fail(error.what());
   }
 }

@@ -96,9 +96,11 @@ class Rank {
       result.planned.push_back(plan.of(static_cast<MemoryCategory>(i)));
     }
     result.disk_peak = memory_.disk_ledger.peak();
-    result.disk_planned = plan.total(MemoryTier::nvme);
+    result.disk_planned =
+        plan.total(MemoryTier::nvme) - plan.of(MemoryTier::nvme, MemoryCategory::buffers);
     result.host_peak = memory_.host_ledger.peak();
-    result.host_planned = plan.total(MemoryTier::host) - plan.save_copy;
+    result.host_planned = plan.total(MemoryTier::host) -
+                          (settings_.offload.optimizer == MemoryTier::nvme ? 0 : plan.save_copy);
     result.host_activations = memory_.host_ledger.peak(MemoryCategory::activations);
     return result;
   }

@@ -1,0 +1,101 @@
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "cmd/dstrain/commands.h"
+#include "cmd/dstrain/plan_report.h"
+#include "cmd/plan_setup.h"
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/base/worker_env.h"
+
+namespace dstrain::cmd {
+namespace {
+
+struct Options {
+  int gpus_per_node = 1;
+  int nodes = 1;
+  std::string device_memory;
+  std::string host_memory;
+  std::string nvme;
+  bool json = false;
+};
+
+void declare(CLI::App& app, Options& options) {
+  constexpr int machines_max = 30'000;
+  const CLI::Range machines(1, machines_max);
+  app.add_option("--num_gpus,--num-gpus", options.gpus_per_node, "ranks of a node (1)")
+      ->check(machines);
+  app.add_option("--num_nodes", options.nodes, "(1)")->check(machines);
+  app.add_option("--device_memory", options.device_memory, "of a rank, for example 2GiB")
+      ->required();
+  app.add_option("--host_memory", options.host_memory, "of a node, for all its ranks")->required();
+  app.add_option("--nvme", options.nvme, "of a node, for all its ranks (none)");
+  app.add_flag("--json", options.json, "a list of objects, fastest first");
+  app.allow_extras();
+  app.footer(
+      "\nThe model, the micro batch, the block size and the precision are given as to "
+      "`dstrain train`;\nits other options are read and change nothing. "
+      "--gradient_checkpointing asks for\nonly such choices. On CPUs the device's memory is the "
+      "host's too: share it out between the two.\nStatus 1 when nothing fits.");
+}
+
+Bytes bytes_of(const char* option, const std::string& text) {
+  if (text.empty()) return 0;
+  const Result<Bytes> bytes = parse_bytes(text);
+  if (!bytes.ok()) fail(ErrorCode::usage, "plan: {}: {}", option, bytes.error());
+  return bytes.value();
+}
+
+zero::PlanBudget budget_of(const Options& options) {
+  return {.device = bytes_of("--device_memory", options.device_memory),
+          .host = bytes_of("--host_memory", options.host_memory),
+          .nvme = bytes_of("--nvme", options.nvme),
+          .ranks_per_node = options.gpus_per_node};
+}
+
+[[noreturn]] void fail_to_fit(const PlanSetup& setup,
+                              const std::vector<zero::PlanRow>& rows,
+                              const zero::PlanBudget& budget) {
+  const zero::PlanRow& closest = zero::closest_row(rows, budget);
+  fail(ErrorCode::out_of_memory,
+       "plan: nothing fits. The closest needs {} more{}:\n{}\n"
+       "Give more memory or more ranks, or a smaller micro batch (it is {}) or block size ({})",
+       zero::describe(zero::plan_miss(closest.memory, budget)),
+       closest.choice.checkpointing ? ", with --gradient_checkpointing" : "",
+       setup.ds_config(closest.choice), setup.settings().micro_batch_size,
+       setup.settings().data.block_size);
+}
+
+}  // namespace
+
+int plan_command(std::span<const std::string> arguments) {
+  Options options;
+  CLI::App app{
+      "Which ZeRO stage and offload fit into the memory there is, fastest first, and the "
+      "configuration.",
+      "dstrain plan"};
+  declare(app, options);
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    return fmt::print("{}", app.help()), status::done;
+  } catch (const CLI::ParseError& error) {
+    fail(ErrorCode::usage, "plan: {}; see dstrain plan --help", error.what());
+  }
+  const zero::PlanBudget budget = budget_of(options);
+  const PlanSetup setup(config::read_train_flags(app.remaining()),
+                        options.gpus_per_node * options.nodes);
+  std::vector<MemoryTier> tiers{MemoryTier::device, MemoryTier::host};
+  if (budget.nvme > 0) tiers.push_back(MemoryTier::nvme);
+  const std::vector<zero::PlanRow> rows = setup.rows(tiers);
+  const std::vector<zero::PlanRow> fit = zero::rows_that_fit(rows, budget);
+  if (fit.empty()) fail_to_fit(setup, rows, budget);
+  if (options.json) {
+    fmt::print("{}\n", plan_json(setup, fit));
+  } else {
+    fmt::print("{}", plan_table(setup, fit));
+  }
+  return status::done;
+}
+
+}  // namespace dstrain::cmd

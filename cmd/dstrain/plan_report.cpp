@@ -1,0 +1,102 @@
+#include "cmd/dstrain/plan_report.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cmd/offload_setup.h"
+
+namespace dstrain::cmd {
+namespace {
+
+constexpr const char* checkpointing_option = "--gradient_checkpointing";
+
+/// A size in a column: 123 MiB, nothing for 0.
+std::string cell(Bytes bytes) {
+  return bytes == 0 ? "" : format_bytes(bytes);
+}
+
+std::string heading() {
+  std::string line = fmt::format("{:>3} {:>6}  {:<5} {:<9} {:<5} {:<13} {:<4}  {:<6}", "", "time",
+                                 "stage", "optimizer", "param", "checkpointing", "lean", "memory");
+  for (const char* category : memory_category_names) line += fmt::format(" {:>11}", category);
+  return line + fmt::format(" {:>11}\n", "in all");
+}
+
+std::string tier_cells(const zero::MemoryPlan& memory, MemoryTier tier) {
+  std::string line = fmt::format("{:<6}", memory_tier_names.at(static_cast<std::size_t>(tier)));
+  for (const Bytes bytes : memory.bytes.at(static_cast<std::size_t>(tier))) {
+    line += fmt::format(" {:>11}", cell(bytes));
+  }
+  return line + fmt::format(" {:>11}\n", format_bytes(memory.total(tier)));
+}
+
+/// A choice's lines: one for each tier that it uses.
+std::string row_lines(const zero::PlanRow& row, std::size_t place, double fastest) {
+  const zero::PlanChoice& choice = row.choice;
+  std::string text =
+      fmt::format("{:>3} {:>6.3f}  {:<5} {:<9} {:<5} {:<13} {:<4}  ", place, row.cost / fastest,
+                  choice.stage, offload_device(choice.optimizer), offload_device(choice.parameters),
+                  choice.checkpointing ? "yes" : "-", choice.lean ? "yes" : "-");
+  const std::string indent(text.size(), ' ');
+  text += tier_cells(row.memory, MemoryTier::device);
+  for (const MemoryTier tier : {MemoryTier::host, MemoryTier::pinned, MemoryTier::nvme}) {
+    if (row.memory.total(tier) > 0) text += indent + tier_cells(row.memory, tier);
+  }
+  return text;
+}
+
+nlohmann::ordered_json memory_json(const zero::MemoryPlan& memory) {
+  nlohmann::ordered_json json;
+  for (std::size_t tier = 0; tier < memory_tier_names.size(); ++tier) {
+    for (std::size_t i = 0; i < memory_category_names.size(); ++i) {
+      json[memory_tier_names.at(tier)][memory_category_names.at(i)] = memory.bytes.at(tier).at(i);
+    }
+  }
+  return json;
+}
+
+nlohmann::ordered_json total_json(const zero::MemoryPlan& memory) {
+  nlohmann::ordered_json json;
+  for (std::size_t tier = 0; tier < memory_tier_names.size(); ++tier) {
+    json[memory_tier_names.at(tier)] = memory.total(static_cast<MemoryTier>(tier));
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string plan_table(const PlanSetup& setup, const std::vector<zero::PlanRow>& rows) {
+  std::string text = heading();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    text += row_lines(rows[i], i + 1, rows.front().cost);
+  }
+  text +=
+      "\ntime: predicted, of a step, to the fastest. Memory: of a rank; buffers of the host are "
+      "what a\nsave takes. lean: stage 3 without persistent parameters and overlap.\n\n"
+      "The configuration of the first";
+  if (rows.front().choice.checkpointing) {
+    text += fmt::format(", which also needs {} on the command line", checkpointing_option);
+  }
+  return text + fmt::format(":\n{}\n", setup.ds_config(rows.front().choice));
+}
+
+std::string plan_json(const PlanSetup& setup, const std::vector<zero::PlanRow>& rows) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const zero::PlanRow& row : rows) {
+    nlohmann::ordered_json one;
+    one["stage"] = row.choice.stage;
+    one["offload_optimizer"] = offload_device(row.choice.optimizer);
+    one["offload_param"] = offload_device(row.choice.parameters);
+    one["gradient_checkpointing"] = row.choice.checkpointing;
+    one["relative_step_time"] = row.cost / rows.front().cost;
+    one["memory"] = memory_json(row.memory);
+    one["total"] = total_json(row.memory);
+    one["ds_config"] = nlohmann::ordered_json::parse(setup.ds_config(row.choice));
+    one["training_options"] = nlohmann::ordered_json::array();
+    if (row.choice.checkpointing) one["training_options"].push_back(checkpointing_option);
+    list.push_back(one);
+  }
+  return list.dump(2);
+}
+
+}  // namespace dstrain::cmd

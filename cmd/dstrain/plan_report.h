@@ -1,0 +1,18 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "cmd/plan_setup.h"
+
+namespace dstrain::cmd {
+
+/// What `dstrain plan` prints: the rows, which must not be empty, with bytes of a rank by tier and
+/// category, and the configuration of the first. Times are relative to the first's.
+std::string plan_table(const PlanSetup& setup, const std::vector<zero::PlanRow>& rows);
+
+/// The same as a list of objects, each with its configuration:
+/// {stage, offload_optimizer, offload_param, gradient_checkpointing, relative_step_time,
+///  memory: {TIER: {CATEGORY: bytes}}, total: {TIER: bytes}, ds_config, training_options}.
+std::string plan_json(const PlanSetup& setup, const std::vector<zero::PlanRow>& rows);
+
+}  // namespace dstrain::cmd

@@ -1,0 +1,78 @@
+#include "cmd/memory_setup.h"
+
+#include <algorithm>
+
+#include "cmd/offload_setup.h"
+#include "runtime/device/locked_memory.h"
+#include "runtime/optim/adamw.h"
+
+namespace dstrain::cmd {
+namespace {
+
+zero::MemoryPlan plan_memory(const MemorySetup& setup,
+                             const config::TrainSettings& settings,
+                             const model::Model& model) {
+  const optim::AdamW optimizer(settings.optimizer);
+  const std::span<const std::string_view> states = optimizer.state_names();
+  return zero::plan_memory(*setup.layout,
+                           {.stage = setup.store.stage,
+                            .reduce_bucket_numel = setup.store.reduce_bucket_numel,
+                            .overlap = setup.store.overlap,
+                            .offload = setup.store.offload,
+                            .optimizer_states = {states.begin(), states.end()},
+                            .activations = engine::Engine::activation_bytes(model, setup.engine)});
+}
+
+zero::ShardedStore::Options store_options(const config::ZeroSettings& settings, int world) {
+  const zero::Offload offload = offload_of(settings);
+  return {.stage = settings.stage,
+          .reduce_bucket_numel = settings.reduce_bucket_numel,
+          .overlap = {.enabled = settings.overlap &&
+                                 (world > 1 || offload.parameters != MemoryTier::device),
+                      .prefetch_numel = settings.prefetch_numel,
+                      .live_numel = settings.live_numel,
+                      .reuse_numel = settings.reuse_numel},
+          .offload = offload};
+}
+
+engine::FrameMode frame_mode(const config::TrainSettings& settings) {
+  if (!settings.gradient_checkpointing) return engine::FrameMode::training;
+  return settings.cpu_checkpointing ? engine::FrameMode::host_checkpointing
+                                    : engine::FrameMode::checkpointing;
+}
+
+}  // namespace
+
+MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& model, int world) {
+  MemorySetup setup;
+  setup.engine = {.shape = {settings.micro_batch_size, settings.data.block_size},
+                  .mode = frame_mode(settings),
+                  .gradient_clipping = settings.gradient_clipping,
+                  .seed = settings.seed};
+  setup.layout = std::make_unique<zero::FlatLayout>(
+      model, zero::FlatLayout::Options{world, settings.zero.persistence_threshold_numel,
+                                       settings.zero.persistence_total_numel});
+  setup.store = store_options(settings.zero, world);
+  setup.plan = plan_memory(setup, settings, model);
+  if (setup.plan.total(MemoryTier::pinned) > LockedMemory::allowed()) {
+    setup.store.offload = unpin(setup.store.offload, settings.zero, settings.warnings);
+    setup.plan = plan_memory(setup, settings, model);
+  }
+  const std::string raise = describe_raise(settings.zero.offload_param, *setup.layout);
+  if (!raise.empty()) settings.warnings.push_back(raise);
+  setup.formula =
+      zero::formula_bytes({setup.layout->numel(), model.dtype, settings.zero.stage, world});
+  return setup;
+}
+
+std::int64_t block_size(const config::DataSettings& data, const model::Model& model) {
+  constexpr std::int64_t default_block_size = 1024;
+  if (data.block_size == 0) return std::min(default_block_size, model.positions);
+  if (data.block_size > model.positions) {
+    fail(ErrorCode::usage, "--block_size {} is longer than the model's {} positions",
+         data.block_size, model.positions);
+  }
+  return data.block_size;
+}
+
+}  // namespace dstrain::cmd

@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "runtime/config/train_settings.h"
+#include "runtime/engine/engine.h"
+#include "runtime/model/model.h"
+#include "zero/flat_layout.h"
+#include "zero/memory_plan.h"
+#include "zero/sharded_store.h"
+
+namespace dstrain::cmd {
+
+/// How the ranks of a training run hold its states and activations, and the memory that takes.
+struct MemorySetup {
+  std::unique_ptr<zero::FlatLayout> layout;
+  zero::ShardedStore::Options store;
+  engine::Engine::Options engine;
+  zero::MemoryPlan plan;
+  Bytes formula = 0;  ///< what the ZeRO paper's formula gives for the plan's model states
+};
+
+/// Of a run of resolved settings on `world` ranks. Where host memory should be locked and may not
+/// be, it is not, and settings.warnings says so to those who asked for it.
+MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& model, int world);
+
+/// The run's tokens per sequence: --block_size, else min(1024, the model's positions), as run_clm.
+/// Throws Error{usage} for more than the positions.
+std::int64_t block_size(const config::DataSettings& data, const model::Model& model);
+
+}  // namespace dstrain::cmd

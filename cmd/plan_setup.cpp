@@ -1,0 +1,77 @@
+#include "cmd/plan_setup.h"
+
+#include <nlohmann/json.hpp>
+
+#include "cmd/memory_setup.h"
+#include "cmd/model_loading.h"
+#include "cmd/offload_setup.h"
+#include "runtime/config/resolve.h"
+#include "runtime/model/gpt2.h"
+#include "zero/step_cost.h"
+
+namespace dstrain::cmd {
+namespace {
+
+nlohmann::ordered_json zero_section(const zero::PlanChoice& choice) {
+  nlohmann::ordered_json zero{{"stage", choice.stage}};
+  const auto offload = [&zero](const char* section, MemoryTier tier) {
+    if (tier != MemoryTier::device) zero[section]["device"] = offload_device(tier);
+    if (tier == MemoryTier::nvme) zero[section]["nvme_path"] = "/local_nvme";  // as in DeepSpeed's
+  };
+  offload("offload_optimizer", choice.optimizer);
+  offload("offload_param", choice.parameters);
+  if (choice.lean) {
+    zero["overlap_comm"] = false;
+    zero["stage3_param_persistence_threshold"] = 0;
+  }
+  return zero;
+}
+
+}  // namespace
+
+PlanSetup::PlanSetup(config::TrainOptions options, int world)
+    : options_(std::move(options)), world_(world) {
+  if (options_.deepspeed.typed() || options_.deepspeed_config.typed()) {
+    fail(ErrorCode::usage, "plan: {}: the configuration is what plan finds; leave it out",
+         options_.deepspeed.typed() ? "--deepspeed" : "--deepspeed_config");
+  }
+  settings_ = config::resolve(options_, {.world_size = world});
+  model_ = model::make_gpt2(model_config(settings_.model), settings_.dtype);
+  settings_.data.block_size = block_size(settings_.data, model_);
+}
+
+std::string PlanSetup::ds_config(const zero::PlanChoice& choice) const {
+  nlohmann::ordered_json config{{"train_micro_batch_size_per_gpu", settings_.micro_batch_size},
+                                {"gradient_accumulation_steps", settings_.accumulation_steps}};
+  if (settings_.dtype == DType::bf16) config["bf16"] = {{"enabled", true}};
+  config["zero_optimization"] = zero_section(choice);
+  return config.dump(2);
+}
+
+zero::PlanRow PlanSetup::row(const zero::PlanChoice& choice) const {
+  const config::Context context{.world_size = world_, .hidden = model_.hidden};
+  const config::DsConfig config = config::DsConfig::parse(ds_config(choice), "plan");
+  config::TrainSettings settings = config::resolve_config(options_, config, context).settings;
+  settings.data.block_size = settings_.data.block_size;
+  settings.gradient_checkpointing = choice.checkpointing;
+  const MemorySetup memory = set_up_memory(settings, model_, world_);
+  const zero::StepWork work = zero::step_work(
+      *memory.layout, {.store = memory.store,
+                       .flops_per_token = model_.flops_per_token(settings.data.block_size),
+                       .tokens = settings.micro_batch_size * settings.data.block_size,
+                       .micro_steps = settings.accumulation_steps,
+                       .checkpointing = choice.checkpointing});
+  return {choice, memory.plan, zero::step_cost(work)};
+}
+
+std::vector<zero::PlanRow> PlanSetup::rows(std::span<const MemoryTier> tiers) const {
+  const config::Flag<bool>& checkpointing = options_.gradient_checkpointing;
+  std::vector<zero::PlanRow> rows;
+  for (const zero::PlanChoice& choice : zero::plan_choices(tiers)) {
+    if (checkpointing.typed() && choice.checkpointing != checkpointing.value) continue;
+    rows.push_back(row(choice));
+  }
+  return rows;
+}
+
+}  // namespace dstrain::cmd

@@ -1,0 +1,37 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runtime/config/train_options.h"
+#include "runtime/config/train_settings.h"
+#include "runtime/model/model.h"
+#include "zero/plan_search.h"
+
+namespace dstrain::cmd {
+
+/// A training run of which stage, offload and, unless it was typed, checkpointing are open. A
+/// choice becomes a configuration, which goes through what a run's goes through: so its memory plan
+/// is the run's, and only what a run accepts is offered.
+class PlanSetup {
+ public:
+  /// Throws Error{usage, config, input}: also for options that name a configuration.
+  PlanSetup(config::TrainOptions options, int world);
+
+  /// Every choice among `tiers` with what it takes.
+  [[nodiscard]] std::vector<zero::PlanRow> rows(std::span<const MemoryTier> tiers) const;
+  /// The configuration that asks for a choice, indented JSON.
+  [[nodiscard]] std::string ds_config(const zero::PlanChoice& choice) const;
+
+  [[nodiscard]] const config::TrainSettings& settings() const { return settings_; }
+  [[nodiscard]] const model::Model& model() const { return model_; }
+
+ private:
+  [[nodiscard]] zero::PlanRow row(const zero::PlanChoice& choice) const;
+
+  config::TrainOptions options_;
+  int world_;
+  config::TrainSettings settings_;  ///< of what is not open
+  model::Model model_;
+};
+
+}  // namespace dstrain::cmd

@@ -1,0 +1,93 @@
+#include "zero/step_cost.h"
+
+#include <catch2/catch.hpp>
+
+#include "runtime/model/gpt2.h"
+
+using namespace dstrain;
+using zero::StepWork;
+
+namespace {
+
+constexpr MemoryTier device = MemoryTier::device;
+constexpr MemoryTier host = MemoryTier::host;
+constexpr MemoryTier nvme = MemoryTier::nvme;
+
+struct Case {
+  DType dtype = DType::f32;
+  int world = 4;
+  int stage = 0;
+  zero::Offload offload{};
+  std::int64_t micro_steps = 1;
+  bool checkpointing = false;
+};
+
+/// Counts per element of all parameters, none of them persistent.
+struct PerElement {
+  double sent;
+  double updated;
+  double copied;
+  double swapped;
+};
+
+zero::StepWork work_of(const Case& settings) {
+  const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), settings.dtype);
+  const zero::FlatLayout layout(model, {settings.world, 0});
+  return zero::step_work(layout, {.store = {.stage = settings.stage, .offload = settings.offload},
+                                  .flops_per_token = 6e8,
+                                  .tokens = 1000,
+                                  .micro_steps = settings.micro_steps,
+                                  .checkpointing = settings.checkpointing});
+}
+
+void check(const Case& settings, const PerElement& expected) {
+  CAPTURE(static_cast<int>(settings.dtype), settings.stage, settings.micro_steps);
+  constexpr double psi = 124'439'808;
+  const StepWork work = work_of(settings);
+  const auto per_element = [](Bytes bytes) {
+    return static_cast<double>(bytes) / psi;
+  };
+  CHECK(per_element(work.sent) == Approx(expected.sent).epsilon(0.001));
+  CHECK(per_element(work.updated) == Approx(expected.updated).epsilon(0.001));
+  CHECK(per_element(work.copied) == Approx(expected.copied).epsilon(0.001));
+  CHECK(per_element(work.swapped) == Approx(expected.swapped).epsilon(0.001));
+}
+
+}  // namespace
+
+TEST_CASE("StepCost: collectives move what the stages say", "[zero][plan]") {
+  constexpr double share = 3.0 / 4;  // a rank sends (N - 1) / N of what is gathered or reduced
+  check({.stage = 0}, {share * 2 * 4, 28, 0, 0});
+  check({.stage = 1}, {share * 2 * 4, 7, 0, 0});
+  check({.stage = 2}, {share * 2 * 4, 7, 0, 0});
+  check({.stage = 3}, {share * 3 * 4, 7, 0, 0});
+  check({.stage = 1, .micro_steps = 5}, {share * 2 * 4, 7, 0, 0});
+  check({.stage = 2, .micro_steps = 5}, {share * 6 * 4, 7, 0, 0});
+  check({.stage = 3, .micro_steps = 5}, {share * 15 * 4, 7, 0, 0});
+  check({.dtype = DType::bf16, .stage = 3}, {share * (4 + 2 * 2), 7.5, 0, 0});
+  check({.world = 1, .stage = 3}, {0, 28, 0, 0});
+}
+
+TEST_CASE("StepCost: what is offloaded is copied", "[zero][plan]") {
+  constexpr double sent_2 = 6;
+  constexpr double sent_3 = 9;
+  check({.stage = 2, .offload = {.optimizer = host}}, {sent_2, 7, (4 + 4) / 4.0, 0});
+  check({.stage = 3, .offload = {.parameters = host}}, {sent_3, 7, (2 + 1) * 4 / 4.0, 0});
+  check({.stage = 3, .offload = {.optimizer = host, .parameters = host}},
+        {sent_3, 7, (4 + 2 * 4) / 4.0, 0});
+  check({.stage = 3, .offload = {.optimizer = nvme, .parameters = device}},
+        {sent_3, 7, (4 + 4) / 4.0, 2 * (12 + 4) / 4.0});
+}
+
+TEST_CASE("StepCost: more work takes longer", "[zero][plan]") {
+  const auto cost = [](const Case& settings) {
+    return zero::step_cost(work_of(settings));
+  };
+  CHECK(work_of({.checkpointing = true}).flops == Approx(8e11));
+  CHECK(cost({.checkpointing = true}) > cost({}));
+  CHECK(cost({.stage = 3}) > cost({.stage = 2}));
+  CHECK(cost({.stage = 2, .micro_steps = 2}) > cost({.stage = 1, .micro_steps = 2}));
+  CHECK(cost({.stage = 2, .offload = {.optimizer = host}}) > cost({.stage = 2}));
+  CHECK(cost({.stage = 2, .offload = {.optimizer = nvme}}) >
+        cost({.stage = 2, .offload = {.optimizer = host}}));
+}

@@ -1,0 +1,118 @@
+#include "zero/step_cost.h"
+
+#include "zero/stage_policy.h"
+#include "zero/state_runs.h"
+
+namespace dstrain::zero {
+namespace {
+
+// What a rank reaches with two cores of the Xeon of docs/benchmarks.md, in units per second.
+constexpr double flop_rate = 280e9;      // "fp32, one rank with two threads": 268 to 280 GFLOP/s
+constexpr double update_rate = 50e9;     // AdamW: 28 bytes of 33.5 M parameters in 17 to 19 ms
+constexpr double copy_rate = 15e9;       // the copy beside `bench comm`: 12.4 to 18.5 GB/s
+constexpr double swap_rate = 2e9;        // saving and loading beside fio: 1.9 to 2.2 GB/s
+constexpr double collective_rate = 6e9;  // two ranks send half of 0.6 (reduce_scatter) and of 0.95
+                                         // (all_gather) times the copy
+
+constexpr Bytes adam_bytes = 28;  // per element: four floats read, three written
+constexpr Bytes adam_states = 3;  // floats that are swapped: two moments and the master
+
+/// Bytes sent by each of `world` ranks in one pass over `bytes`: a gather or a reduce-scatter.
+Bytes sent_once(Bytes bytes, std::int64_t world) {
+  return bytes / world * (world - 1);
+}
+
+/// What one segment adds to a step's work.
+class SegmentWork {
+ public:
+  SegmentWork(const FlatLayout& layout,
+              const StepWorkInput& input,
+              const Segment& segment,
+              MemoryTier optimizer,
+              MemoryTier parameters)
+      : policy_(stage_policy(input.store.stage)),
+        segment_(segment),
+        optimizer_(optimizer),
+        parameters_(parameters),
+        world_(layout.world()),
+        parameter_bytes_(size_of(layout.dtype())),
+        passes_(input.micro_steps) {}
+
+  void add_to(StepWork& work) const {
+    work.sent += sent_once(segment_.numel * reduced_bytes(), world_) +
+                 sent_once(segment_.numel * parameter_bytes_ * gathers(), world_);
+    work.updated += updated_numel() * (adam_bytes + (parameter_bytes_ == 4 ? 0 : parameter_bytes_));
+    work.copied += segment_.shard_numel * (optimizer_copies() + parameter_copies());
+    work.swapped += segment_.shard_numel * swaps();
+  }
+
+ private:
+  [[nodiscard]] bool gathered_on_use() const {
+    return policy_.shard_parameters && !segment_.persistent;
+  }
+  [[nodiscard]] std::int64_t updated_numel() const {
+    return policy_.shard_optimizer ? segment_.shard_numel : segment_.numel;
+  }
+  /// Bytes per element that reductions move: an all-reduce moves all twice.
+  [[nodiscard]] Bytes reduced_bytes() const {
+    const std::int64_t times = policy_.shard_gradients ? passes_ : policy_.shard_optimizer ? 1 : 2;
+    return times * size_of(DType::f32);
+  }
+  [[nodiscard]] std::int64_t gathers() const {
+    if (gathered_on_use()) return 2 * passes_;
+    return policy_.shard_optimizer ? 1 : 0;
+  }
+  /// Bytes per element of the shard: gradients go to the host, new parameters come back.
+  [[nodiscard]] Bytes optimizer_copies() const {
+    if (optimizer_ == MemoryTier::device) return 0;
+    const std::int64_t times = policy_.shard_gradients ? passes_ : 1;
+    return times * size_of(DType::f32) + (parameters_ == MemoryTier::device ? parameter_bytes_ : 0);
+  }
+  /// Likewise: each gather begins with a copy; what the device has updated goes back.
+  [[nodiscard]] Bytes parameter_copies() const {
+    if (parameters_ == MemoryTier::device) return 0;
+    return (gathers() + (optimizer_ == MemoryTier::device ? 1 : 0)) * parameter_bytes_;
+  }
+  [[nodiscard]] Bytes swaps() const {
+    Bytes bytes = 0;
+    if (optimizer_ == MemoryTier::nvme) {  // states and master; gradients of each pass
+      bytes += 2 * (adam_states + passes_) * size_of(DType::f32);
+    }
+    if (parameters_ == MemoryTier::nvme) bytes += (gathers() + 1) * parameter_bytes_;
+    return bytes;
+  }
+
+  const StagePolicy& policy_;
+  const Segment& segment_;
+  MemoryTier optimizer_;
+  MemoryTier parameters_;
+  std::int64_t world_;
+  Bytes parameter_bytes_;
+  std::int64_t passes_;
+};
+
+}  // namespace
+
+StepWork step_work(const FlatLayout& layout, const StepWorkInput& input) {
+  constexpr double checkpointed = 4.0 / 3;  // forward, forward again and backward, which is two
+  StepWork work{.flops = input.flops_per_token *
+                         static_cast<double>(input.tokens * input.micro_steps) *
+                         (input.checkpointing ? checkpointed : 1)};
+  const std::vector<MemoryTier> optimizer = optimizer_homes(layout, input.store.offload);
+  const std::vector<MemoryTier> parameters = parameter_homes(layout, input.store.offload);
+  for (std::size_t i = 0; i < optimizer.size(); ++i) {
+    SegmentWork(layout, input, layout.segments()[i], optimizer[i], parameters[i]).add_to(work);
+  }
+  return work;
+}
+
+double step_cost(const StepWork& work) {
+  const auto seconds = [](Bytes bytes, double rate) {
+    return static_cast<double>(bytes) / rate;
+  };
+  return work.flops / flop_rate + seconds(work.sent, collective_rate) +
+         seconds(work.updated, update_rate) + seconds(work.copied, copy_rate) +
+         seconds(work.swapped, swap_rate);
+}
+
+}  // namespace dstrain::zero
