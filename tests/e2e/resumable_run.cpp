@@ -18,6 +18,7 @@ json ResumableRun::config() const {
       {"bf16", {{"enabled", bf16}}},
       {"zero_optimization", {{"stage", stage}, {"stage3_param_persistence_threshold", 300}}}};
   if (micro_batch > 0) config["train_micro_batch_size_per_gpu"] = micro_batch;
+  config["zero_optimization"].update(zero);
   return config;
 }
 
@@ -40,6 +41,19 @@ std::vector<std::string> ResumableRun::arguments(int max_steps) const {
       checkpointed_activations ? "1" : "0"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
+}
+
+std::vector<std::string> ResumableRun::endless(const std::filesystem::path& output,
+                                               const std::vector<std::string>& extra) const {
+  const std::string file = output.string() + ".json";
+  std::ofstream(file) << config().dump();
+  std::vector<std::string> command{"--num_gpus",   fmt::format("{}", ranks), "train",
+                                   "--output_dir", output.string(),          "--deepspeed",
+                                   file,           "--logging_steps",        "1"};
+  for (const std::string& word : arguments(1'000'000)) command.push_back(word);
+  command.insert(command.end(), {"--save_steps", "0"});
+  command.insert(command.end(), extra.begin(), extra.end());
+  return command;
 }
 
 TrainRun ResumableRun::train(const std::filesystem::path& output,

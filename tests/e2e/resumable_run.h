@@ -17,11 +17,16 @@ struct ResumableRun {
   bool bf16 = false;
   int micro_batch = 0;  ///< of a batch of 12; 0: no accumulation
   bool checkpointed_activations = false;
+  nlohmann::json zero = nlohmann::json::object();  ///< more of zero_optimization
   std::vector<std::string> more{};
   std::vector<launcher::EnvVar> environment{};
 
   [[nodiscard]] nlohmann::json config() const;
   [[nodiscard]] std::vector<std::string> arguments(int max_steps) const;
+  /// The command of a run without an end and, unless `extra` says so, without checkpoints. Writes
+  /// its configuration beside `output`.
+  [[nodiscard]] std::vector<std::string> endless(const std::filesystem::path& output,
+                                                 const std::vector<std::string>& extra = {}) const;
   /// Trains up to `max_steps` in `output`, with checkpoints.
   [[nodiscard]] TrainRun train(const std::filesystem::path& output,
                                int max_steps,

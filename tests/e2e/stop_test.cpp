@@ -17,27 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A run without an end and, unless the arguments say so, without checkpoints.
-std::vector<std::string> endless(const ResumableRun& run,
-                                 const fs::path& output,
-                                 const std::vector<std::string>& more = {}) {
-  std::vector<std::string> command{"--num_gpus",
-                                   fmt::format("{}", run.ranks),
-                                   "train",
-                                   "--output_dir",
-                                   output.string(),
-                                   "--logging_steps",
-                                   "1"};
-  const fs::path config = output.string() + ".json";
-  std::ofstream(config) << run.config().dump();
-  command.insert(command.end(), {"--deepspeed", config.string()});
-  for (const std::string& word : run.arguments(1'000'000)) command.push_back(word);
-  command.insert(command.end(), {"--save_steps", "0"});
-  command.insert(command.end(), more.begin(), more.end());
-  return command;
-}
-
-/// The ranks' processes.
 std::vector<pid_t> ranks_of(const test::Launch& launch) {
   std::vector<pid_t> ranks;
   for (const pid_t pid : launch.processes()) {
@@ -58,7 +37,7 @@ TEST_CASE("Stop: a run that is asked to saves and goes on alike", "[e2e][stop]")
   const ResumableRun run{.ranks = 2, .stage = signal % 4, .bf16 = to_rank};
   std::int64_t step = 0;
   {
-    test::Launch launch(endless(run, output),
+    test::Launch launch(run.endless(output),
                         {.env = {}, .directory = test::golden_folder.string()});
     REQUIRE(launch.wait_for_output("step 3/"));
     if (to_rank) {
@@ -93,7 +72,7 @@ TEST_CASE("Stop: a run that went on and is stopped at once has what it began wit
   const fs::path output = folder.path() / "out";
   const ResumableRun run{.ranks = 2, .stage = 3};
   REQUIRE(run.train(output, 2).status == 0);
-  test::Launch launch(endless(run, output, {"--resume_from_checkpoint", "latest"}),
+  test::Launch launch(run.endless(output, {"--resume_from_checkpoint", "latest"}),
                       {.env = {}, .directory = test::golden_folder.string()});
   REQUIRE(test::eventually([&] { return ranks_of(launch).size() == 2; }));
   REQUIRE(launch.wait_for_output("step 3/"));

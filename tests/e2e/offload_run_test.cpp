@@ -1,0 +1,122 @@
+// Whole runs that offload: the results of a run that does not, and nothing left behind.
+#include <csignal>
+#include <filesystem>
+
+#include <catch2/catch.hpp>
+
+#include "tests/e2e/resumable_run.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using Catch::Contains;
+using nlohmann::json;
+using test::ResumableRun;
+using test::TrainRun;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+json cpu() {
+  return {{"device", "cpu"}};
+}
+
+/// Through few and small buffers, so that all of them are waited for.
+json nvme(const fs::path& directory) {
+  return {{"device", "nvme"}, {"nvme_path", directory.string()}, {"buffer_count", 2}};
+}
+
+json shards_on(const fs::path& directory) {
+  json section = nvme(directory);
+  section["max_in_cpu"] = 0;
+  return section;
+}
+
+std::vector<json> offloads(const fs::path& disk) {
+  return {{{"offload_optimizer", cpu()}},
+          {{"offload_optimizer", {{"device", "cpu"}, {"ratio", 0.4}, {"pin_memory", false}}}},
+          {{"offload_optimizer", cpu()}, {"offload_param", cpu()}},
+          {{"offload_optimizer", nvme(disk)}, {"sub_group_size", 1000}},
+          {{"offload_optimizer", nvme(disk)}, {"offload_param", cpu()}},
+          {{"offload_optimizer", nvme(disk)}, {"offload_param", shards_on(disk)}}};
+}
+
+std::string model_of(const fs::path& output) {
+  return test::read_bytes(output / "model.safetensors");
+}
+
+}  // namespace
+
+TEST_CASE("OffloadRun: results are those of a run without", "[e2e][offload]") {
+  const bool bf16 = GENERATE(false, true);
+  const int ranks = GENERATE(1, 2);
+  const test::TempDir folder;
+  const fs::path disk = folder.path() / "disk";
+  fs::create_directory(disk);
+  ResumableRun run{.ranks = ranks, .stage = 3, .bf16 = bf16, .micro_batch = 2};
+  const TrainRun reference = run.train(folder.path() / "plain", 4);
+  REQUIRE(reference.status == 0);
+  int number = 0;
+  for (const json& zero : offloads(disk)) {
+    run.zero = zero;
+    const fs::path output = folder.path() / std::to_string(++number);
+    const TrainRun offloaded = run.train(output, 4, {"--save_steps", "3"});
+    CAPTURE(bf16, ranks, zero.dump(), offloaded.err);
+    REQUIRE(offloaded.status == 0);
+    CHECK(results_of(offloaded) == results_of(reference));
+    CHECK(model_of(output) == model_of(folder.path() / "plain"));
+    const json& metrics = offloaded.metrics.back();
+    const json& planned = metrics.at("planned_memory");
+    CHECK(metrics.at("memory").at("device") == planned.at("device"));
+    // The copy for a save is a little larger or smaller on another rank than on the first.
+    CHECK(metrics.at("memory").at("nvme").get<double>() ==
+          Approx(planned.at("nvme").get<double>()).epsilon(0.01));
+  }
+  CHECK(fs::is_empty(disk));
+}
+
+TEST_CASE("OffloadRun: a run goes on with another offload", "[e2e][offload]") {
+  const bool bf16 = GENERATE(false, true);
+  const test::TempDir folder;
+  const fs::path disk = folder.path() / "disk";
+  fs::create_directory(disk);
+  ResumableRun run{.ranks = 2, .stage = 3, .bf16 = bf16};
+  const TrainRun reference = run.train(folder.path() / "whole", 6);
+  const std::vector<json> all = offloads(disk);
+  const fs::path output = folder.path() / "cut";
+  for (std::size_t part = 0; part < 3; ++part) {
+    run.zero = all[(2 * part + 3) % all.size()];
+    const int until = 2 * static_cast<int>(part + 1);
+    const TrainRun cut = part == 0 ? run.train(output, until) : run.resume(output, until);
+    CAPTURE(bf16, part, cut.err);
+    REQUIRE(cut.status == 0);
+    if (until == 6) CHECK(results_of(cut) == results_of(reference));
+  }
+  CHECK(model_of(output) == model_of(folder.path() / "whole"));
+}
+
+TEST_CASE("OffloadRun: nothing is left of a run that is killed", "[e2e][offload]") {
+  const test::TempDir folder;
+  const fs::path disk = folder.path() / "disk";
+  fs::create_directory(disk);
+  ResumableRun run{.ranks = 2, .stage = 3};
+  run.zero = {{"offload_optimizer", nvme(disk)}, {"offload_param", shards_on(disk)}};
+  test::Launch launch(run.endless(folder.path() / "out"),
+                      {.env = {}, .directory = test::golden_folder.string()});
+  REQUIRE(launch.wait_for_output("step 3/"));
+  launch.signal(SIGKILL);
+  CHECK(test::eventually([&] { return launch.processes().empty(); }));
+  CHECK(fs::is_empty(disk));
+}
+
+TEST_CASE("OffloadRun: a disk that cannot be used is told before the first step",
+          "[e2e][offload]") {
+  const test::TempDir folder;
+  ResumableRun run{.ranks = 1, .stage = 3};
+  const fs::path missing = folder.path() / "missing";
+  run.zero = {{"offload_optimizer", nvme(missing)}};
+  const TrainRun refused = run.train(folder.path() / "out", 2);
+  CHECK(refused.status == 1);
+  CHECK_THAT(refused.err, Contains(missing.string()) && Contains("No such file"));
+  CHECK(refused.out.find("step 1/") == std::string::npos);
+}
