@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trains a GPT of 2.8 billion parameters in 2 GiB of device memory, its states on a disk.
 #
-#   examples/infinity/train.sh DIRECTORY [STEPS]     DIRECTORY: on a fast disk, with 55 GB free
+#   examples/infinity/train.sh DIRECTORY [STEPS]     DIRECTORY: on a fast disk, with 50 GiB free
 #
 # Needs the release build. The model is written to out/infinity; checkpoints are not.
 set -euo pipefail
@@ -9,11 +9,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 disk=${1:?"usage: $0 DIRECTORY [STEPS]"} steps=${2:-3}
 mkdir -p out/infinity
-sed "s|/local_nvme|$(realpath "$disk")|" examples/infinity/ds_config.json >out/infinity/ds_config.json
+config=out/infinity/ds_config.json
+sed "s|/local_nvme|$(realpath "$disk")|" examples/infinity/ds_config.json >"$config"
 seq 1 400000 >out/infinity/text.txt
 
 build/release/bin/dstrain --num_gpus 1 --device_memory 2GiB train \
-  --deepspeed out/infinity/ds_config.json \
+  --deepspeed "$config" \
   --config_name gpt2 --config_overrides n_embd=2560,n_layer=34,n_head=32 \
   --gradient_checkpointing --block_size 512 \
   --train_file out/infinity/text.txt --max_steps "$steps" --save_steps 0 \
