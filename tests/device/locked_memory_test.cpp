@@ -1,0 +1,37 @@
+#include "runtime/device/locked_memory.h"
+
+#include <fstream>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/device/buffer.h"
+
+using namespace dstrain;
+
+namespace {
+
+/// Of this process, in bytes.
+Bytes locked_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmLck:")) return std::stoll(line.substr(6)) * kibibyte;
+  }
+  return -1;
+}
+
+}  // namespace
+
+TEST_CASE("LockedMemory: is locked as long as it lives", "[device][memory]") {
+  constexpr Bytes bytes = 4 * mebibyte;
+  if (LockedMemory::allowed() < bytes) return;
+  HostMemory host;
+  LockedMemory locked(host);
+  Stream stream(Stream::Mode::inline_on_caller);
+  const Bytes before = locked_bytes();
+  {
+    const Buffer buffer(bytes, locked, stream);
+    CHECK(locked_bytes() == before + bytes);
+  }
+  CHECK(locked_bytes() == before);
+}

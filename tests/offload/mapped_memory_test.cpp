@@ -1,0 +1,31 @@
+#include "offload/mapped_memory.h"
+
+#include <algorithm>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/base/error.h"
+#include "runtime/device/buffer.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+
+TEST_CASE("MappedMemory: keeps what is written and leaves nothing", "[offload]") {
+  const test::TempDir folder;
+  offload::MappedMemory memory(folder.path());
+  Stream stream(Stream::Mode::inline_on_caller);
+  const Buffer first(3 * mebibyte + 64, memory, stream);
+  const Buffer second(100, memory, stream);
+  CHECK(std::ranges::count(first.bytes(), std::byte{0}) == 3 * mebibyte + 64);
+  std::ranges::fill(first.bytes(), std::byte{7});
+  std::ranges::fill(second.bytes(), std::byte{9});
+  CHECK(std::ranges::count(first.bytes(), std::byte{7}) == 3 * mebibyte + 64);
+  CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("MappedMemory: a directory that cannot be used is named", "[offload]") {
+  const test::TempDir folder;
+  offload::MappedMemory memory(folder.path() / "missing");
+  Stream stream(Stream::Mode::inline_on_caller);
+  CHECK_THROWS_WITH(memory.allocate(4096, stream), Catch::Contains("missing"));
+}
