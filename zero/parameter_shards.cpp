@@ -184,11 +184,12 @@ void ParameterShards::gather(int segment, StreamView stream) {
 void ParameterShards::read_ahead() {
   if (swap_ == nullptr) return;
   int left = options_.offload.parameter_buffers - 1;
-  for (std::int64_t skipped = 0; left > 0; ++skipped) {
+  for (std::int64_t skipped = 0;; ++skipped) {
     const int unit = schedule_.upcoming(skipped);
     if (unit == UnitSchedule::unknown) return;
     for (const int index : gathered_[static_cast<std::size_t>(unit)]) {
-      if (!swapped(index) || slots_->holds(index) || left-- <= 0) continue;
+      if (!swapped(index) || slots_->holds(index)) continue;
+      if (left-- == 0) return;
       swap_->expect(index);
     }
   }

@@ -23,13 +23,6 @@ TrainingResult run_on_host(TrainingCase settings) {
   return run_training(settings);
 }
 
-void check_same_bits(const TrainingResult& a, const TrainingResult& b) {
-  CHECK(a.losses == b.losses);
-  CHECK(a.norms == b.norms);
-  CHECK(a.held_out_losses == b.held_out_losses);
-  CHECK((a.weights == b.weights));
-}
-
 }  // namespace
 
 TEST_CASE("Host checkpointing: changes no bit", "[zero][checkpointing]") {

@@ -7,6 +7,7 @@
 #include "zero/state_runs.h"
 
 using namespace dstrain;
+using dstrain::test::check_same_bits;
 using dstrain::test::run_training;
 using dstrain::test::TrainingCase;
 using dstrain::test::TrainingResult;
@@ -16,12 +17,6 @@ namespace {
 constexpr MemoryTier host = MemoryTier::host;
 constexpr MemoryTier device = MemoryTier::device;
 constexpr MemoryTier nvme = MemoryTier::nvme;
-
-void check_same_bits(const TrainingResult& a, const TrainingResult& b) {
-  CHECK(a.losses == b.losses);
-  CHECK(a.norms == b.norms);
-  CHECK((a.weights == b.weights));
-}
 
 std::size_t place(MemoryCategory category) {
   return static_cast<std::size_t>(category);

@@ -16,12 +16,6 @@ namespace {
 
 constexpr zero::Overlap full_overlap{.enabled = true, .prefetch_numel = 1'000'000};
 
-void check_same_bits(const TrainingResult& a, const TrainingResult& b) {
-  CHECK(a.losses == b.losses);
-  CHECK(a.norms == b.norms);
-  CHECK((a.weights == b.weights));
-}
-
 /// The collectives of each rank of a run, in the order in which they ran.
 std::map<int, std::vector<std::string>> collectives_of(TrainingCase settings) {
   std::mutex mutex;

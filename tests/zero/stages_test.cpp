@@ -7,6 +7,7 @@
 
 using dstrain::DType;
 using dstrain::engine::FrameMode;
+using dstrain::test::check_same_bits;
 using dstrain::test::run_training;
 using dstrain::test::TrainingCase;
 using dstrain::test::TrainingResult;
@@ -16,12 +17,6 @@ namespace {
 // Relative, of bf16 against fp32: about three times what is measured, 1.3e-3 and 7.4e-3.
 constexpr double bf16_loss_tolerance = 0.004;
 constexpr double bf16_norm_tolerance = 0.02;
-
-void check_same_bits(const TrainingResult& a, const TrainingResult& b) {
-  CHECK(a.losses == b.losses);
-  CHECK(a.norms == b.norms);
-  CHECK((a.weights == b.weights));
-}
 
 double worst_relative(const std::vector<double>& a, const std::vector<double>& b) {
   REQUIRE(a.size() == b.size());

@@ -1,5 +1,7 @@
 #include "tests/zero/training_fixture.h"
 
+#include <catch2/catch.hpp>
+
 #include "offload/make_file_io.h"
 #include "runtime/base/philox.h"
 #include "runtime/comm/thread/thread_group.h"
@@ -190,6 +192,13 @@ TrainingResult run_training(const TrainingCase& settings) {
       },
       [&] { group.front()->abort(); });
   return result;
+}
+
+void check_same_bits(const TrainingResult& a, const TrainingResult& b) {
+  CHECK(a.losses == b.losses);
+  CHECK(a.norms == b.norms);
+  CHECK(a.held_out_losses == b.held_out_losses);
+  CHECK((a.weights == b.weights));
 }
 
 }  // namespace dstrain::test

@@ -52,4 +52,7 @@ struct TrainingResult {
 /// Runs the case and returns what rank 0 saw.
 TrainingResult run_training(const TrainingCase& settings);
 
+/// Of losses, norms and weights.
+void check_same_bits(const TrainingResult& a, const TrainingResult& b);
+
 }  // namespace dstrain::test
