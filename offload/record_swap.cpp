@@ -145,9 +145,9 @@ void RecordSwap::release(int record, FileRange written) {
   const std::lock_guard lock(mutex_);
   Slot* const slot = find(record);
   DSTRAIN_CHECK(slot != nullptr && slot->state == State::taken, "record {}", record);
-  settle(*slot);  // nobody may have waited, after a failure
+  released_.notify_one();  // also when it fails here: the buffer is free
+  settle(*slot);           // nobody may have waited, after a failure
   slot->turn = ++turn_;
-  released_.notify_one();
   if (written.begin == written.end) return;
   slot->state = State::writing;
   const Bytes offset = offsets_[static_cast<std::size_t>(record)];

@@ -1,8 +1,13 @@
 #include "offload/record_swap.h"
 
+#include <atomic>
+#include <future>
+#include <thread>
+
 #include <catch2/catch.hpp>
 
 #include "tests/offload/io_support.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -39,6 +44,22 @@ struct Fixture {
   HostMemory memory;
   Stream stream{Stream::Mode::inline_on_caller};
   RecordSwap swap;
+};
+
+/// A disk that can only be written.
+class FailingReads final : public offload::AsyncFileIo {
+ public:
+  offload::Ticket read(offload::SwapFile& /*file*/, Bytes, std::span<std::byte>) override {
+    return {1};
+  }
+  offload::Ticket write(offload::SwapFile& /*file*/, Bytes, std::span<const std::byte>) override {
+    return {2};
+  }
+  void wait(offload::Ticket ticket) override {
+    if (ticket.id == 1) fail(ErrorCode::io, "no read");
+  }
+  bool register_memory(std::span<std::byte> /*memory*/) override { return false; }
+  [[nodiscard]] const char* name() const noexcept override { return "failing reads"; }
 };
 
 }  // namespace
@@ -81,5 +102,26 @@ TEST_CASE("RecordSwap: what was expected in vain gives way", "[offload][swap]") 
   records.swap.expect(1, records.whole(1));
   for (int record = 5; record >= 0; --record) {
     CHECK(records.holds(record, records.whole(record), static_cast<std::uint64_t>(record)));
+  }
+}
+
+TEST_CASE("RecordSwap: a buffer whose read has failed goes to who waits for one",
+          "[offload][swap]") {
+  const test::TempDir folder;
+  FailingReads io;
+  HostMemory memory;
+  Stream stream{Stream::Mode::inline_on_caller};
+  RecordSwap swap(io, folder.path(), {page, page}, {.buffers = 1}, memory, stream);
+  for (int round = 0; round < 200; ++round) {
+    std::ignore = swap.take(0, {0, page});
+    std::atomic<bool> begun = false;
+    auto waiter = std::async(std::launch::async, [&] {
+      begun = true;
+      std::ignore = swap.take(1, {});
+    });
+    while (!begun) std::this_thread::yield();
+    CHECK(test::error_of([&] { swap.release(0, {}); }) == "no read");
+    waiter.get();
+    swap.release(1, {});
   }
 }
