@@ -114,6 +114,8 @@ bool RequestQueue::settle(Block& block, std::int64_t result) {
   // What was transferred goes on from where the next one may begin.
   const auto size = static_cast<std::size_t>(result / io_alignment * io_alignment);
   DSTRAIN_CHECK(size <= block.memory.size(), "{} of {} bytes", size, block.memory.size());
+  // Ended within a piece: once more, for the system to say why.
+  if (size == 0 && result > 0 && !std::exchange(block.stuck, true)) return true;
   if (size == 0) {
     const bool reads = block.direction == Direction::read;
     finish(block, request.place(block.offset, block.memory.size(),
@@ -127,6 +129,7 @@ bool RequestQueue::settle(Block& block, std::int64_t result) {
       return false;
     }
   }
+  block.stuck = false;
   block.offset += static_cast<Bytes>(size);
   block.memory = block.memory.subspan(size);
   if (!block.memory.empty()) return true;

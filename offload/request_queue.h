@@ -24,6 +24,7 @@ struct Block {
   int fd = -1;
   Bytes offset = 0;
   std::span<std::byte> memory;
+  bool stuck = false;  ///< the last operation ended within the first piece
 };
 
 /// What callers ask for and what the threads of an AsyncFileIo work on; checksums included. The

@@ -64,6 +64,20 @@ TEST_CASE("RequestQueue: a short result goes on from where it stopped", "[offloa
   here.queue.wait(ticket);
 }
 
+TEST_CASE("RequestQueue: a result within a piece is tried once more", "[offload][queue]") {
+  Workplace here;
+  const Ticket ticket = here.queue.add(Direction::write, here.file, 0, here.memory.part(0, 8192));
+  Block block = here.queue.take().value();
+  CHECK(here.queue.settle(block, 512));
+  CHECK(block.offset == 0);
+  CHECK(here.queue.settle(block, 4096 + 512));
+  CHECK(here.queue.settle(block, 512));
+  CHECK(block.offset == 4096);
+  CHECK_FALSE(here.queue.settle(block, 512));
+  CHECK(error_of([&] { here.queue.wait(ticket); }) ==
+        here.name + ": write 4096 bytes at 4096: nothing more was written");
+}
+
 TEST_CASE("RequestQueue: a failure names the place and drops the rest", "[offload][queue]") {
   struct Row {
     Direction direction;
@@ -74,7 +88,7 @@ TEST_CASE("RequestQueue: a failure names the place and drops the rest", "[offloa
       Row{Direction::read, -EIO, ": read 16384 bytes at 16384: Input/output error"},
       Row{Direction::write, -ENOSPC, ": write 16384 bytes at 16384: No space left on device"},
       Row{Direction::read, 0, ": read 16384 bytes at 16384: the file ends before"},
-      Row{Direction::write, 100, ": write 16384 bytes at 16384: nothing more was written"});
+      Row{Direction::write, 0, ": write 16384 bytes at 16384: nothing more was written"});
   Workplace here;
   const Ticket ticket = here.queue.add(row.direction, here.file, 0, here.memory.all());
   const Ticket next = here.queue.add(Direction::read, here.file, 0, here.memory.part(0, 4096));
