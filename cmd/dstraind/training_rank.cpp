@@ -1,6 +1,7 @@
 #include "cmd/dstraind/training_rank.h"
 
 #include <cstdio>
+#include <exception>
 
 #include <fmt/core.h>
 
@@ -171,8 +172,9 @@ engine::Trainer::Outcome TrainingRank::train() {
 
 void TrainingRank::save() {
   const std::filesystem::path directory = setup_.settings.output.directory;
-  engine::save_model(setup_.model, store_, worker_.rank == 0 ? &directory : nullptr,
-                     streams_.compute);
+  const std::exception_ptr failure = engine::save_model(
+      setup_.model, store_, worker_.rank == 0 ? &directory : nullptr, streams_.compute);
+  if (failure) std::rethrow_exception(failure);
   communicator_.barrier(streams_.communication);
   if (!timeline_) return;
   // Not through the recorded communicator: its spans are being read.

@@ -1,6 +1,7 @@
 #include "runtime/engine/checkpointer.h"
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <system_error>
 
@@ -97,9 +98,11 @@ void Checkpointer::make_directory() {
 /// Every rank helps to gather, also one that has failed by now.
 void Checkpointer::save_whole_model() {
   const bool writes = commits() && !path_.empty();
+  const std::exception_ptr failure =
+      save_model(parts_.model, parts_.store, writes ? &path_ : nullptr, streams_.compute);
+  if (!writes) return;
   try {
-    save_model(parts_.model, parts_.store, writes ? &path_ : nullptr, streams_.compute);
-    if (!writes) return;
+    if (failure) std::rethrow_exception(failure);
     for (const char* const name : {"config.json", "model.safetensors"}) {
       files_.push_back(checkpoint::record_file(path_, name));
     }
@@ -108,14 +111,16 @@ void Checkpointer::save_whole_model() {
   }
 }
 
+/// Without room for the copy this save is given up; states that cannot be read end the run.
 void Checkpointer::stage() {
   try {
-    const auto bad = staged_.copy(parts_.store, parts_.staging, streams_.compute);
-    if (bad) task_.fail(fmt::format("{} holds a value that is not finite", *bad));
+    staged_.reserve(parts_.staging, streams_.compute);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::out_of_memory && error.code() != ErrorCode::io) throw;
-    task_.fail(error.what());
+    return task_.fail(error.what());
   }
+  const auto bad = staged_.copy(parts_.store, streams_.compute);
+  if (bad) task_.fail(fmt::format("{} holds a value that is not finite", *bad));
 }
 
 void Checkpointer::write_shard() {

@@ -20,9 +20,9 @@ class Output {
   void write(const model::ParameterSpec& spec, TensorView values) {
     attempt([&] { file_->write(spec, values); });
   }
-  void finish() {
+  std::exception_ptr finish() {
     attempt([&] { file_->finish(); });
-    if (failure_) std::rethrow_exception(failure_);
+    return failure_;
   }
 
  private:
@@ -42,10 +42,10 @@ class Output {
 
 }  // namespace
 
-void save_model(const model::Model& model,
-                ParameterStore& store,
-                const std::filesystem::path* directory,
-                StreamView stream) {
+std::exception_ptr save_model(const model::Model& model,
+                              ParameterStore& store,
+                              const std::filesystem::path* directory,
+                              StreamView stream) {
   std::optional<Output> output;
   if (directory != nullptr) output.emplace(model, *directory);
   for (std::size_t unit = 0; unit < model.units.size(); ++unit) {
@@ -55,7 +55,7 @@ void save_model(const model::Model& model,
     for (std::size_t i = 0; output && i < specs.size(); ++i) output->write(specs[i], views[i]);
     store.release(static_cast<int>(unit), stream);
   }
-  if (output) output->finish();
+  return output ? output->finish() : nullptr;
 }
 
 }  // namespace dstrain::engine

@@ -70,10 +70,11 @@ TensorView StagedShard::view(const Place& place) const {
   return {memory_.bytes().data() + place.offset, place.dtype, {place.numel}};
 }
 
-std::optional<std::string> StagedShard::copy(ParameterStore& store,
-                                             MemoryResource& memory,
-                                             StreamView stream) {
+void StagedShard::reserve(MemoryResource& memory, StreamView stream) {
   if (memory_.bytes().data() == nullptr) memory_ = Buffer(bytes_, memory, stream);
+}
+
+std::optional<std::string> StagedShard::copy(ParameterStore& store, StreamView stream) {
   std::optional<std::string> bad;
   store.visit_saved(
       [&](SavedPlace saved, TensorView values) {

@@ -14,17 +14,19 @@ namespace dstrain::engine {
 /// The states with the files of a rank that hold them.
 std::vector<checkpoint::StateRecord> state_records(std::span<const SavedState> states);
 
-/// A copy of what a rank saves, so that training may go on while it is written. The memory is taken
-/// at the first copy and kept: its size is that of the rank's files.
+/// A copy of what a rank saves, so that training may go on while it is written. Its size is that of
+/// the rank's files.
 class StagedShard {
  public:
   /// What ParameterStore says of the states and of this rank's slices.
   StagedShard(std::span<const SavedState> states, std::span<const ParameterSlice> slices);
 
   [[nodiscard]] Bytes bytes() const { return bytes_; }
-  /// Copies the values as they are now. Returns the name of a tensor that holds a NaN or an
-  /// infinity, if one does. Synchronises. Throws Error{out_of_memory}.
-  std::optional<std::string> copy(ParameterStore& store, MemoryResource& memory, StreamView stream);
+  /// Takes the memory for the copy, which is kept, unless it has some. Throws what `memory` does.
+  void reserve(MemoryResource& memory, StreamView stream);
+  /// Copies the values as they are now into what was reserved. Returns the name of a tensor that
+  /// holds a NaN or an infinity, if one does. Synchronises.
+  std::optional<std::string> copy(ParameterStore& store, StreamView stream);
   /// What goes into the files of this name ("optim_states"), as copied last.
   [[nodiscard]] std::vector<checkpoint::ShardTensor> tensors(std::string_view file) const;
 
