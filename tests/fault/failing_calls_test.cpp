@@ -54,6 +54,7 @@ std::vector<Fault> faults_of(const std::map<std::string, int>& calls) {
   const std::map<std::string, std::vector<std::string>> ways{
       {"open", {std::to_string(EMFILE), "kill"}},
       {"write", {std::to_string(ENOSPC), std::to_string(EIO), "short", "kill"}},
+      {"read", {std::to_string(EIO), "short", "kill"}},
       {"fsync", {std::to_string(EIO), "kill"}},
       {"rename", {std::to_string(EIO), "kill"}},
       {"mkdir", {std::to_string(ENOSPC), "kill"}},

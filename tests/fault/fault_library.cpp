@@ -3,6 +3,7 @@
 //
 //   DSTRAIN_FAULT=write:3:28   the third write fails with errno 28; "short": it writes half;
 //                              "kill": the process dies before it
+//   DSTRAIN_FAULT_FILES=PART   of files with this in their paths, in place of "checkpoint-"
 //   DSTRAIN_FAULT_RANK=1       only on that rank
 //   DSTRAIN_FAULT_LOG=FILE     appends the name of each call, by rank: "1 write"
 #include <atomic>
@@ -58,14 +59,15 @@ bool is_rank() {
   return is;
 }
 
-bool in_checkpoint(const char* path) {
-  return path != nullptr && std::strstr(path, "checkpoint-") != nullptr;
+bool is_meant(const char* path) {
+  static const char* const files = std::getenv("DSTRAIN_FAULT_FILES");
+  return path != nullptr && std::strstr(path, files != nullptr ? files : "checkpoint-") != nullptr;
 }
 
-bool in_checkpoint(int fd) {
+bool is_meant(int fd) {
   char path[4096] = {};
   const std::string link = "/proc/self/fd/" + std::to_string(fd);
-  return ::readlink(link.c_str(), path, sizeof(path) - 1) > 0 && in_checkpoint(path);
+  return ::readlink(link.c_str(), path, sizeof(path) - 1) > 0 && is_meant(path);
 }
 
 void write_down(const char* call) {
@@ -97,23 +99,29 @@ Outcome outcome(const char* call) {
 /// -1 or what `real` returns.
 template <class Path, class Real>
 int guarded(const char* call, Path path, Real&& real) {
-  if (is_rank() && in_checkpoint(path) && outcome(call) != Outcome::real) return -1;
+  if (is_rank() && is_meant(path) && outcome(call) != Outcome::real) return -1;
   return real();
 }
 
+/// Half of a transfer; whole blocks of what may be I/O past the cache.
+std::size_t half(std::size_t size) {
+  constexpr std::size_t block = 4096;
+  return size % block == 0 ? (size / block + 1) / 2 * block : (size + 1) / 2;
+}
+
 template <class Real>
-ssize_t guarded_write(int fd, std::size_t size, Real&& real) {
-  if (is_rank() && in_checkpoint(fd)) {
-    const Outcome now = outcome("write");
+ssize_t guarded_transfer(const char* call, int fd, std::size_t size, Real&& real) {
+  if (is_rank() && is_meant(fd)) {
+    const Outcome now = outcome(call);
     if (now == Outcome::failed) return -1;
-    if (now == Outcome::cut) return real((size + 1) / 2);
+    if (now == Outcome::cut) return real(half(size));
   }
   return real(size);
 }
 
 template <class Real>
 int guarded_reserve(int fd, Real&& real) {
-  if (is_rank() && in_checkpoint(fd) && outcome("reserve") != Outcome::real) return errno;
+  if (is_rank() && is_meant(fd) && outcome("reserve") != Outcome::real) return errno;
   return real();
 }
 
@@ -137,17 +145,26 @@ DSTRAIN_OPEN(open)
 DSTRAIN_OPEN(open64)
 
 ssize_t write(int fd, const void* from, std::size_t size) {
-  return guarded_write(fd, size,
-                       [=](std::size_t n) { return next(&::write, "write")(fd, from, n); });
+  return guarded_transfer("write", fd, size,
+                          [=](std::size_t n) { return next(&::write, "write")(fd, from, n); });
 }
 
-#define DSTRAIN_PWRITE(name)                                                                      \
-  ssize_t name(int fd, const void* from, std::size_t size, off_t at) {                            \
-    return guarded_write(fd, size,                                                                \
-                         [=](std::size_t n) { return next(&::pwrite, #name)(fd, from, n, at); }); \
+#define DSTRAIN_PWRITE(name)                                           \
+  ssize_t name(int fd, const void* from, std::size_t size, off_t at) { \
+    return guarded_transfer("write", fd, size, [=](std::size_t n) {    \
+      return next(&::pwrite, #name)(fd, from, n, at);                  \
+    });                                                                \
   }
 DSTRAIN_PWRITE(pwrite)
 DSTRAIN_PWRITE(pwrite64)
+
+#define DSTRAIN_PREAD(name)                                                                       \
+  ssize_t name(int fd, void* into, std::size_t size, off_t at) {                                  \
+    return guarded_transfer(                                                                      \
+        "read", fd, size, [=](std::size_t n) { return next(&::pread, #name)(fd, into, n, at); }); \
+  }
+DSTRAIN_PREAD(pread)
+DSTRAIN_PREAD(pread64)
 
 int fsync(int fd) {
   return guarded("fsync", fd, [=] { return next(&::fsync, "fsync")(fd); });
@@ -163,6 +180,14 @@ int fdatasync(int fd) {
   }
 DSTRAIN_RESERVE(posix_fallocate)
 DSTRAIN_RESERVE(posix_fallocate64)
+
+#define DSTRAIN_FALLOCATE(name)                                                        \
+  int name(int fd, int mode, off_t offset, off_t size) {                               \
+    return guarded("reserve", fd,                                                      \
+                   [=] { return next(&::fallocate, #name)(fd, mode, offset, size); }); \
+  }
+DSTRAIN_FALLOCATE(fallocate)
+DSTRAIN_FALLOCATE(fallocate64)
 
 int mkdir(const char* path, mode_t mode) {
   return guarded("mkdir", path, [=] { return next(&::mkdir, "mkdir")(path, mode); });

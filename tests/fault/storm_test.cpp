@@ -9,9 +9,8 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "launcher/children.h"
-#include "tests/e2e/resumable_run.h"
 #include "tests/fault/saved_steps.h"
+#include "tests/fault/swapping_run.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -36,22 +35,11 @@ Words command(int ranks, bool trains, const std::filesystem::path& output) {
   return words;
 }
 
-/// The process of a rank; 0: it does not run its program yet.
-pid_t pid_of(const Launch& launch, int rank, const std::string& program) {
-  for (const pid_t pid : launch.processes()) {
-    const bool is_rank = launcher::has_environment_entry(pid, fmt::format("RANK={}", rank).c_str());
-    if (is_rank && test::read_bytes(fmt::format("/proc/{}/comm", pid)) == program + "\n") {
-      return pid;
-    }
-  }
-  return 0;
-}
-
 enum class Victim { launcher, agent, rank };
 
 /// Kills; what the launcher must say then.
 void strike(Launch& launch, Victim victim, int rank, const std::string& program) {
-  const pid_t pid = victim == Victim::rank    ? pid_of(launch, rank, program)
+  const pid_t pid = victim == Victim::rank    ? test::rank_pid(launch, rank, program)
                     : victim == Victim::agent ? launch.agent_pid()
                                               : 0;
   if (pid == 0) {  // or there is no other yet

@@ -1,0 +1,92 @@
+// What a rank has swapped out is changed behind its back.
+#include <csignal>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "runtime/base/error.h"
+#include "runtime/base/fd_io.h"
+#include "runtime/base/unique_fd.h"
+#include "tests/fault/swapping_run.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using Catch::Contains;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The swap files of a process, the larger first: states, then parameters.
+std::vector<fs::path> swap_files(pid_t pid, const fs::path& disk) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(fmt::format("/proc/{}/fd", pid))) {
+    std::error_code ignored;
+    if (fs::read_symlink(entry, ignored).string().starts_with(disk.string() + "/")) {
+      files.push_back(entry);
+    }
+  }
+  std::ranges::sort(files, std::greater(),
+                    [](const fs::path& file) { return fs::file_size(file); });
+  return files;
+}
+
+/// One bit of each page.
+void damage(const fs::path& file) {
+  const UniqueFd fd(::open(file.c_str(), O_RDWR | O_CLOEXEC));
+  REQUIRE(fd);
+  for (std::uint64_t at = 77; at < fs::file_size(file); at += 4096) {
+    std::byte byte{};
+    read_fully_at(fd.get(), at, {&byte, 1}, file.string());
+    byte ^= std::byte{4};
+    write_fully_at(fd.get(), at, {&byte, 1}, file.string());
+  }
+  REQUIRE(::fsync(fd.get()) == 0);
+}
+
+/// Stops the process, with all of its threads, while `body` runs.
+template <class Body>
+void while_stopped(pid_t pid, Body&& body) {
+  ::kill(pid, SIGSTOP);
+  REQUIRE(test::eventually([pid] {
+    for (const auto& task : fs::directory_iterator(fmt::format("/proc/{}/task", pid))) {
+      const std::string stat = test::read_bytes(task.path() / "stat");
+      if (stat.find(") T ") == stat.npos) return false;
+    }
+    return true;
+  }));
+  body();
+  ::kill(pid, SIGCONT);
+}
+
+}  // namespace
+
+TEST_CASE("SwapDamage: what was changed on the disk ends the job", "[fault][offload]") {
+  const auto [file, io, rank] =
+      GENERATE(table<std::size_t, const char*, int>({{0, "threads", 0}, {1, "auto", 1}}));
+  const test::TempDir folder;
+  const fs::path disk = fs::canonical(folder.path()) / "disk";
+  fs::create_directory(disk);
+  const test::ResumableRun run = test::swapping_run(disk);
+  test::Launch launch(run.endless(folder.path() / "out"),
+                      {.env = {{"OMP_NUM_THREADS", "1"}, {"DSTRAIN_IO", io}},
+                       .directory = test::golden_folder.string()});
+  REQUIRE(launch.wait_for_output("step 3/"));
+  const pid_t pid = test::rank_pid(launch, rank);
+  REQUIRE(pid != 0);
+  while_stopped(pid, [&, file = file] {
+    const std::vector<fs::path> files = swap_files(pid, disk);
+    REQUIRE(files.size() == 2);
+    damage(files[file]);
+  });
+  CHECK(launch.wait() == 1);
+  CHECK_THAT(launch.err(),
+             Contains(fmt::format("[rank {}]: dstrain: error: swap file in {}: bytes ", rank,
+                                  disk.string())) &&
+                 Contains("are not what was written there"));
+  CHECK(launch.nothing_left());
+  CHECK(fs::is_empty(disk));
+}

@@ -1,0 +1,87 @@
+// A disk that is too small: file systems of a few MiB, which only the child sees that mounts them.
+#include <csignal>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "tests/fault/swapping_run.h"
+#include "tests/offload/io_support.h"
+#include "tests/support/skip.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using Catch::Contains;
+using nlohmann::json;
+using test::ResumableRun;
+using test::TrainRun;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Trains with a disk of this size; ends the test as skipped where none can be mounted. The
+/// metrics lie in `output`.
+json train_on(const std::string& size, const fs::path& disk, const fs::path& output) {
+  fs::create_directory(disk);
+  const std::string told = test::in_child([&] {
+    const std::string refused = test::mount_for_me("tmpfs", disk.string(), "size=" + size);
+    if (!refused.empty()) return refused;
+    const TrainRun run = test::swapping_run(disk).train(output, 3, {"--save_steps", "2"});
+    return json{{"status", run.status}, {"out", run.out}, {"err", run.err}}.dump();
+  });
+  if (told.starts_with("skip")) test::skip(told);
+  INFO(told);
+  REQUIRE(told.starts_with("{"));
+  return json::parse(told);
+}
+
+}  // namespace
+
+TEST_CASE("SwapSpace: a disk without room is refused before the first step", "[fault][offload]") {
+  const test::TempDir folder;
+  const fs::path disk = folder.path() / "disk";
+  const json run = train_on("1m", disk, folder.path() / "out");
+  CHECK(run.at("status") == 1);
+  CHECK_THAT(run.at("err").get<std::string>(),
+             Contains("error: swap file in " + disk.string() + ": ") && Contains(" are wanted, ") &&
+                 Contains(" are free there: No space left on device"));
+  CHECK(run.at("out").get<std::string>().find("step 1/") == std::string::npos);
+}
+
+TEST_CASE("SwapSpace: without room for its copy a save is given up and training goes on",
+          "[fault][offload]") {
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  const json run = train_on("1600k", folder.path() / "disk", output);
+  const std::string err = run.at("err");
+  CAPTURE(err);
+  CHECK(run.at("status") == 0);
+  CHECK(test::count_in(err, "warning: ") == 3);  // of the disk, and one for each save
+  CHECK_THAT(err, Contains("lies in memory: offloading to it saves none") &&
+                      Contains("checkpoint-2 is not saved: swap file in ") &&
+                      Contains(" are wanted, "));
+  CHECK_FALSE(fs::exists(output / "checkpoint-2"));
+  const TrainRun reference = test::plain_run().train(folder.path() / "plain", 3);
+  CHECK(test::results_in(output) == results_of(reference));
+}
+
+TEST_CASE("SwapSpace: the space of a rank that is killed is free again", "[fault][offload]") {
+  const test::TempDir folder;
+  const fs::path disk = folder.path() / "disk";
+  fs::create_directory(disk);
+  const std::string told = test::in_child([&]() -> std::string {
+    const std::string refused = test::mount_for_me("tmpfs", disk.string(), "size=8m");
+    if (!refused.empty()) return refused;
+    const auto before = fs::space(disk).available;
+    test::Launch launch(test::swapping_run(disk).endless(folder.path() / "out"),
+                        {.env = {}, .directory = test::golden_folder.string()});
+    if (!launch.wait_for_output("step 2/")) return "no step: " + launch.err();
+    const bool taken = fs::space(disk).available < before;
+    ::kill(test::rank_pid(launch, 1), SIGKILL);
+    const int status = launch.wait();
+    launch.nothing_left();
+    return fmt::format("{} {} {}", taken, status, fs::space(disk).available == before);
+  });
+  if (told.starts_with("skip")) test::skip(told);
+  CHECK(told == "true 137 true");
+}
