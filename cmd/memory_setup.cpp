@@ -9,6 +9,9 @@
 namespace dstrain::cmd {
 namespace {
 
+/// Whole pages are locked: so much more than the buffers have.
+constexpr Bytes begun_pages = 64 * kibibyte;
+
 zero::MemoryPlan plan_memory(const MemorySetup& setup,
                              const config::TrainSettings& settings,
                              const model::Model& model) {
@@ -54,7 +57,8 @@ MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& m
                                        settings.zero.persistence_total_numel});
   setup.store = store_options(settings.zero, world);
   setup.plan = plan_memory(setup, settings, model);
-  if (setup.plan.total(MemoryTier::pinned) > LockedMemory::allowed()) {
+  const Bytes pinned = setup.plan.total(MemoryTier::pinned);
+  if (pinned > 0 && pinned + begun_pages > LockedMemory::allowed()) {
     setup.store.offload = unpin(setup.store.offload, settings.zero, settings.warnings);
     setup.plan = plan_memory(setup, settings, model);
   }

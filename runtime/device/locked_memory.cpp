@@ -11,7 +11,8 @@ namespace dstrain {
 
 std::byte* LockedMemory::allocate(Bytes bytes, StreamView stream) {
   std::byte* const address = upstream_.allocate(bytes, stream);
-  if (::mlock(address, static_cast<std::size_t>(bytes)) == 0) return address;
+  // Even nothing would lock a page.
+  if (bytes == 0 || ::mlock(address, static_cast<std::size_t>(bytes)) == 0) return address;
   const int error = errno;
   upstream_.deallocate(address, bytes, stream);
   fail(ErrorCode::out_of_memory,
