@@ -20,6 +20,7 @@ nlohmann::ordered_json zero_section(const zero::PlanChoice& choice) {
   };
   offload("offload_optimizer", choice.optimizer);
   offload("offload_param", choice.parameters);
+  if (choice.parameters == MemoryTier::nvme) zero["offload_param"]["max_in_cpu"] = 0;  // all of it
   if (choice.lean) {
     zero["overlap_comm"] = false;
     zero["stage3_param_persistence_threshold"] = 0;
