@@ -20,8 +20,8 @@ class RecordSwap {
     int buffers = 4;
     bool write_behind = true;  ///< release() does not wait for the disk
   };
-  /// `sizes`: bytes of each record, multiples of io_alignment. The file is made in `directory`;
-  /// see SwapFile for what may be wrong with it.
+  /// `sizes`: bytes of each record, multiples of io_alignment; one of none is never used. The file
+  /// is made in `directory`; see SwapFile for what may be wrong with it.
   RecordSwap(AsyncFileIo& io,
              const std::filesystem::path& directory,
              std::vector<Bytes> sizes,

@@ -13,19 +13,10 @@ std::vector<Bytes> record_sizes(const FlatLayout& layout, const Offload& offload
   const std::vector<MemoryTier> homes = parameter_homes(layout, offload);
   std::vector<Bytes> sizes;
   for (std::size_t index = 0; index < homes.size(); ++index) {
-    if (homes[index] != MemoryTier::nvme) continue;
-    sizes.push_back(record_bytes(layout, layout.segments()[index]));
+    const bool here = homes[index] == MemoryTier::nvme;
+    sizes.push_back(here ? record_bytes(layout, layout.segments()[index]) : 0);
   }
   return sizes;
-}
-
-std::vector<int> records_of(const FlatLayout& layout, const Offload& offload) {
-  std::vector<int> records;
-  int next = 0;
-  for (const MemoryTier home : parameter_homes(layout, offload)) {
-    records.push_back(home == MemoryTier::nvme ? next++ : -1);
-  }
-  return records;
 }
 
 }  // namespace
@@ -44,7 +35,6 @@ SwappedParameters::SwappedParameters(const FlatLayout& layout,
                                      const DiskPlace& place,
                                      StreamView stream)
     : layout_(layout),
-      records_(records_of(layout, offload)),
       swap_(place.io,
             place.directory,
             record_sizes(layout, offload),
@@ -52,10 +42,6 @@ SwappedParameters::SwappedParameters(const FlatLayout& layout,
             place.buffers,
             stream) {
   place.ledger.add(MemoryCategory::parameters, file_bytes(layout, offload));
-}
-
-int SwappedParameters::record(int segment) const {
-  return records_[static_cast<std::size_t>(segment)];
 }
 
 offload::FileRange SwappedParameters::whole(int segment) const {
@@ -67,19 +53,19 @@ TensorView SwappedParameters::view(int segment, std::span<std::byte> memory) con
 }
 
 void SwappedParameters::expect(int segment) {
-  swap_.expect(record(segment), whole(segment));
+  swap_.expect(segment, whole(segment));
 }
 
 TensorView SwappedParameters::take(int segment) {
-  return view(segment, swap_.take(record(segment), whole(segment)));
+  return view(segment, swap_.take(segment, whole(segment)));
 }
 
 TensorView SwappedParameters::replace(int segment) {
-  return view(segment, swap_.take(record(segment), {}));
+  return view(segment, swap_.take(segment, {}));
 }
 
 void SwappedParameters::release(int segment, bool changed) {
-  swap_.release(record(segment), changed ? whole(segment) : offload::FileRange{});
+  swap_.release(segment, changed ? whole(segment) : offload::FileRange{});
 }
 
 }  // namespace dstrain::zero

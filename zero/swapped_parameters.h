@@ -24,20 +24,18 @@ class SwappedParameters {
   void expect(int segment);
   /// The buffer that the shard is being read into: wait() before use.
   [[nodiscard]] TensorView take(int segment);
-  void wait(int segment) { swap_.wait(record(segment)); }
+  void wait(int segment) { swap_.wait(segment); }
   /// A buffer for new values.
   [[nodiscard]] TensorView replace(int segment);
   /// After take() or replace(). A shard that has changed is written.
   void release(int segment, bool changed);
 
  private:
-  [[nodiscard]] int record(int segment) const;
   [[nodiscard]] offload::FileRange whole(int segment) const;
   [[nodiscard]] TensorView view(int segment, std::span<std::byte> memory) const;
 
   const FlatLayout& layout_;
-  std::vector<int> records_;  ///< per segment; -1: its home is elsewhere
-  offload::RecordSwap swap_;
+  offload::RecordSwap swap_;  ///< a record per segment
 };
 
 }  // namespace dstrain::zero

@@ -22,16 +22,9 @@ Bytes record_end(const StateRun& run) {
 std::vector<Bytes> record_sizes(std::span<const StateRun> runs) {
   std::vector<Bytes> sizes;
   for (const StateRun& run : runs) {
-    if (run.home == MemoryTier::nvme) sizes.push_back(record_end(run));
+    sizes.push_back(run.home == MemoryTier::nvme ? record_end(run) : 0);
   }
   return sizes;
-}
-
-std::vector<int> records_of(std::span<const StateRun> runs) {
-  std::vector<int> records;
-  int next = 0;
-  for (const StateRun& run : runs) records.push_back(run.home == MemoryTier::nvme ? next++ : -1);
-  return records;
 }
 
 std::span<float> floats(std::span<std::byte> record, Bytes begin, std::int64_t numel) {
@@ -59,7 +52,6 @@ SwappedStates::SwappedStates(std::span<const StateRun> runs,
                              const DiskPlace& place,
                              StreamView stream)
     : runs_(runs.begin(), runs.end()),
-      records_(records_of(runs)),
       read_ahead_(offload.read_ahead && offload.optimizer_buffers > 1),
       swap_(place.io,
             place.directory,
@@ -78,13 +70,13 @@ FileRange SwappedStates::read_range(int run, StateUse use) const {
 
 engine::StateLease SwappedStates::acquire(int run, StateUse use, StreamView /*stream*/) {
   const auto index = static_cast<std::size_t>(run);
-  const std::span<std::byte> record = swap_.take(records_[index], read_range(run, use));
+  const std::span<std::byte> record = swap_.take(run, read_range(run, use));
   for (std::size_t next = index + 1; read_ahead_ && next < runs_.size(); ++next) {
-    if (records_[next] < 0) continue;
-    swap_.expect(records_[next], read_range(static_cast<int>(next), use));
+    if (runs_[next].home != MemoryTier::nvme) continue;
+    swap_.expect(static_cast<int>(next), read_range(static_cast<int>(next), use));
     break;
   }
-  swap_.wait(records_[index]);
+  swap_.wait(run);
   const StateRun& place = runs_[index];
   states_.clear();
   for (std::int64_t state = 0; state < place.states; ++state) {
@@ -98,8 +90,7 @@ void SwappedStates::release(int run, StateUse use, StreamView stream) {
   stream.synchronize();
   const StateRun& place = runs_[static_cast<std::size_t>(run)];
   const FileRange all{gradients_end(place), record_end(place)};
-  swap_.release(records_[static_cast<std::size_t>(run)],
-                use == StateUse::inspect ? FileRange{} : all);
+  swap_.release(run, use == StateUse::inspect ? FileRange{} : all);
 }
 
 void SwappedStates::begin(engine::MicroStep micro_step) {
@@ -118,10 +109,8 @@ void SwappedStates::put(int segment, std::span<const float> gradients) {
 
 void SwappedStates::put_run(int run, std::span<const float> gradients) {
   const StateRun& place = runs_[static_cast<std::size_t>(run)];
-  const int record = records_[static_cast<std::size_t>(run)];
   const FileRange range{0, gradients_end(place)};
-  const std::span<std::byte> memory =
-      swap_.acquire(record, micro_step_.first() ? FileRange{} : range);
+  const std::span<std::byte> memory = swap_.acquire(run, micro_step_.first() ? FileRange{} : range);
   const std::span<float> sum = floats(memory, 0, place.numel);
   if (micro_step_.first()) {
     copy_to(sum, gradients);
@@ -129,7 +118,7 @@ void SwappedStates::put_run(int run, std::span<const float> gradients) {
     add_to(sum, gradients);
   }
   if (micro_step_.last()) optim::add_squares(sum, squares_);
-  swap_.release(record, range);
+  swap_.release(run, range);
 }
 
 }  // namespace dstrain::zero

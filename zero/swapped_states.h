@@ -35,9 +35,8 @@ class SwappedStates final : public engine::StateStore, public GradientSink {
   void put_run(int run, std::span<const float> gradients);
 
   std::vector<StateRun> runs_;
-  std::vector<int> records_;  ///< per run; -1: its home is elsewhere
   bool read_ahead_;
-  offload::RecordSwap swap_;
+  offload::RecordSwap swap_;              ///< a record per run
   std::vector<std::span<float>> states_;  ///< of the run in use
   engine::MicroStep micro_step_;
   optim::ExactSum squares_;
