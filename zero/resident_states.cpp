@@ -1,7 +1,4 @@
 #include "zero/resident_states.h"
-
-#include <algorithm>
-
 #include "runtime/tensor/dtype.h"
 
 namespace dstrain::zero {
@@ -29,8 +26,6 @@ ResidentStates::ResidentStates(std::span<const StateRun> runs, Memory memory, St
       offloaded_(host_bytes(runs), memory.offloaded, stream) {
   std::span<float> here = memory_.as<float>();
   std::span<float> elsewhere = offloaded_.as<float>();
-  std::ranges::fill(here, 0.0F);
-  std::ranges::fill(elsewhere, 0.0F);
   for (const StateRun& run : runs) {
     std::vector<std::span<float>>& states = runs_.emplace_back();
     if (run.home == MemoryTier::nvme) continue;

@@ -66,8 +66,12 @@ void ShardedStore::load_run(int index, const engine::StateSources& sources, Stre
   } else {
     parameters_.load_shard(run.segment, sources.parameters);
   }
-  for (std::size_t state = 0; state < sources.optimizer.size(); ++state) {
-    load_state(run, *sources.optimizer[state], view_of(states[state]));
+  for (std::size_t state = 0; state < parts_.optimizer->state_names().size(); ++state) {
+    if (sources.optimizer.empty()) {
+      std::ranges::fill(states[state], 0.0F);
+    } else {
+      load_state(run, *sources.optimizer[state], view_of(states[state]));
+    }
   }
   parts_.states->release(index, StateUse::replace, stream);
 }

@@ -65,6 +65,7 @@ SwappedStates::SwappedStates(std::span<const StateRun> runs,
 
 FileRange SwappedStates::read_range(int run, StateUse use) const {
   const StateRun& place = runs_[static_cast<std::size_t>(run)];
+  if (use == StateUse::replace) return {};
   return {use == StateUse::update ? 0 : gradients_end(place), record_end(place)};
 }
 

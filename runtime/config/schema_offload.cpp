@@ -28,7 +28,7 @@ constexpr std::array keys{
     hint("zero_optimization.offload_optimizer.fast_init",
          boolean,
          "false",
-         "states that are still zero take no time to read"),
+         "the first states are never read from the disk"),
     implemented("zero_optimization.offload_optimizer.ratio", number, "1.0").range(0, 1),
     off_only("zero_optimization.offload_optimizer.super_offload", boolean, "false", "SuperOffload"),
     hint("zero_optimization.offload_optimizer.cpuadam_cores_perc",

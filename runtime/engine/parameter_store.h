@@ -23,7 +23,7 @@ struct MicroStep {
 /// Where the values of all parameters come from, and those of the optimizer's states.
 struct StateSources {
   const model::ParameterSource& parameters;  ///< in f32, as the optimizer updates them
-  /// In the order of Optimizer::state_names(); empty: the states stay, zero at the start.
+  /// In the order of Optimizer::state_names(); empty: zero, as at the start of training.
   std::span<const model::ParameterSource* const> optimizer{};
 };
 

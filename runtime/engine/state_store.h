@@ -9,7 +9,7 @@ namespace dstrain::engine {
 /// What an optimizer's states are wanted for.
 enum class StateUse : std::uint8_t {
   inspect,  ///< they stay as they are
-  replace,  ///< they get new values from elsewhere
+  replace,  ///< all of them get new values from elsewhere: what they hold now means nothing
   update,   ///< a step: the gradients come too, if they lie with the states
 };
 
@@ -24,8 +24,8 @@ struct StateLease {
 class StateStore {
  public:
   virtual ~StateStore() = default;
-  /// The states of `run` where they can be worked on, valid until release(); zero before the first
-  /// use. Runs are best used in order.
+  /// The states of `run` where they can be worked on, valid until release(). Each is replaced
+  /// before any other use. Runs are best used in order.
   virtual StateLease acquire(int run, StateUse use, StreamView stream) = 0;
   virtual void release(int run, StateUse use, StreamView stream) = 0;
 };
