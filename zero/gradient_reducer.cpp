@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/base/parallel_for.h"
+#include "runtime/ops/chunks.h"
 
 namespace dstrain::zero {
 
@@ -40,30 +40,18 @@ void fill_targets(const FlatLayout& layout,
   }
 }
 
-namespace {
-
-constexpr std::int64_t chunk = 1 << 16;
-
-template <class Body>
-void for_chunks(std::span<float> target, std::span<const float> values, const Body& body) {
-  const auto numel = static_cast<std::int64_t>(target.size());
-  parallel_for((numel + chunk - 1) / chunk, [&](std::int64_t i) {
-    body(target.data() + i * chunk, values.data() + i * chunk, std::min(chunk, numel - i * chunk));
-  });
-}
-
-}  // namespace
-
 void copy_to(std::span<float> target, std::span<const float> values) {
-  for_chunks(target, values, [](float* to, const float* from, std::int64_t count) {
-    std::copy_n(from, count, to);
-  });
+  ops::for_chunks(std::ssize(target), ops::elementwise_chunk,
+                  [to = target.data(), from = values.data()](std::int64_t begin, std::int64_t end) {
+                    std::copy(from + begin, from + end, to + begin);
+                  });
 }
 
 void add_to(std::span<float> sum, std::span<const float> values) {
-  for_chunks(sum, values, [](float* to, const float* from, std::int64_t count) {
-    for (std::int64_t k = 0; k < count; ++k) to[k] += from[k];
-  });
+  ops::for_chunks(std::ssize(sum), ops::elementwise_chunk,
+                  [to = sum.data(), from = values.data()](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t i = begin; i < end; ++i) to[i] += from[i];
+                  });
 }
 
 void zero_padding(const FlatLayout& layout, const Segment& segment, std::span<float> values) {
