@@ -69,8 +69,7 @@ ParameterShards::ParameterShards(const FlatLayout& layout,
       communication_(communication),
       homes_(parameter_homes(layout, options.offload)),
       memory_(kept_bytes(layout, options, false), memory.parameters, stream),
-      offloaded_(kept_bytes(layout, options, true), memory.offloaded, stream),
-      swap_(memory.swap) {
+      offloaded_(kept_bytes(layout, options, true), memory.offloaded, stream) {
   std::byte* here = memory_.bytes().data();
   std::byte* elsewhere = offloaded_.bytes().data();
   for (std::size_t index = 0; index < homes_.size(); ++index) {
@@ -83,8 +82,10 @@ ParameterShards::ParameterShards(const FlatLayout& layout,
     segments_.emplace_back(next, layout.dtype(), Shape{kept_numel(segment, options.policy)});
     next += segments_.back().bytes();
   }
-  DSTRAIN_CHECK(swap_ != nullptr || std::ranges::count(homes_, MemoryTier::nvme) == 0,
-                "nowhere to swap to");
+  if (std::ranges::count(homes_, MemoryTier::nvme) > 0) {
+    DSTRAIN_CHECK(memory.disk != nullptr, "nowhere to swap to");
+    swap_.emplace(layout, options.offload, *memory.disk, stream);
+  }
   if (gathers(layout, options)) {
     slots_ = std::make_unique<GatherSlots>(layout, options.overlap, communication, memory.buffers,
                                            stream);
@@ -182,7 +183,7 @@ void ParameterShards::gather(int segment, StreamView stream) {
 
 /// Begins to read from disk what the next units need, one buffer being left.
 void ParameterShards::read_ahead() {
-  if (swap_ == nullptr) return;
+  if (!swap_) return;
   int left = options_.offload.parameter_buffers - 1;
   for (std::int64_t skipped = 0;; ++skipped) {
     const int unit = schedule_.upcoming(skipped);

@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,9 +24,9 @@ class ParameterShards {
  public:
   struct Memory {
     MemoryResource& parameters;
-    MemoryResource& offloaded;          ///< shards in host memory
-    MemoryResource& buffers;            ///< for gathered segments
-    SwappedParameters* swap = nullptr;  ///< shards on a disk
+    MemoryResource& offloaded;        ///< shards in host memory
+    MemoryResource& buffers;          ///< for gathered segments
+    const DiskPlace* disk = nullptr;  ///< shards on a disk
   };
   struct Options {
     StagePolicy policy;
@@ -80,8 +81,8 @@ class ParameterShards {
   std::vector<MemoryTier> homes_;  ///< per segment
   Buffer memory_;
   Buffer offloaded_;
-  SwappedParameters* swap_;
-  int held_ = -1;  ///< the swapped segment that is in use outside a slot
+  std::optional<SwappedParameters> swap_;  ///< none when no shard is on a disk
+  int held_ = -1;                          ///< the swapped segment that is in use outside a slot
   TensorView held_values_;
   std::unique_ptr<GatherSlots> slots_;          ///< null when nothing is gathered
   std::vector<TensorView> segments_;            ///< what is kept, flat

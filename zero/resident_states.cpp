@@ -1,4 +1,5 @@
 #include "zero/resident_states.h"
+
 #include "runtime/tensor/dtype.h"
 
 namespace dstrain::zero {

@@ -55,6 +55,8 @@ ShardedGradients::ShardedGradients(const FlatLayout& layout,
       shared_reduced_(layout.segments().size()),
       pending_(layout),
       written_(layout.parameters().size(), false) {
+  DSTRAIN_CHECK(options.sink != nullptr || std::ranges::count(options.homes, MemoryTier::nvme) == 0,
+                "nothing takes the gradients to the disk");
   std::span<float> shared = bucket_memory_.as<float>();
   for (Bucket& bucket : buckets_) {
     bucket.memory = shared.first(static_cast<std::size_t>(bucket_capacity_));

@@ -57,7 +57,7 @@ ShardedStore::ShardedStore(Parts parts, Options options, Streams streams)
                   {stage_policy(options.stage), options.overlap, options.offload},
                   communication_,
                   {parts.memory.parameters, parts.memory.offloaded_parameters, parts.memory.buffers,
-                   parts.memory.parameter_swap},
+                   parts.memory.parameter_disk},
                   streams.compute),
       gradients_(make_reducer(parts, options, gradient_homes_, communication_, streams.compute)) {
   DSTRAIN_CHECK(options.overlap.enabled || !streams.overlap(), "two streams without overlap");
@@ -141,6 +141,7 @@ TensorView ShardedStore::hold(const StateRun& run, bool replaced) {
 }
 
 std::span<const float> ShardedStore::gradients_of(const StateRun& run) const {
+  DSTRAIN_CHECK(run.home != MemoryTier::nvme, "segment {}'s gradients are on a disk", run.segment);
   return gradients_->updated(run.segment)
       .subspan(static_cast<std::size_t>(run.offset), static_cast<std::size_t>(run.numel));
 }

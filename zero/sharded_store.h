@@ -42,8 +42,8 @@ class ShardedStore final : public engine::ParameterStore {
     MemoryResource& buffers;
     MemoryResource& offloaded_parameters;
     MemoryResource& offloaded_gradients;
-    SwappedParameters* parameter_swap = nullptr;  ///< for shards on a disk
-    GradientSink* gradient_sink = nullptr;        ///< for gradients on a disk
+    const DiskPlace* parameter_disk = nullptr;  ///< for shards on a disk
+    GradientSink* gradient_sink = nullptr;      ///< for gradients on a disk
   };
   /// All must outlive the store. Without an optimizer the store only serves parameters: it has no
   /// gradients and takes no steps.

@@ -89,15 +89,13 @@ zero::ShardedStore::Memory TrainingRank::store_memory() {
   const zero::Offload& offload = setup_.store.offload;
   const bool to_disk = offload.parameters == MemoryTier::nvme;
   const MemoryTier shards = to_disk ? offload.staging : offload.parameters;
-  zero::ShardedStore::Memory memory{memory_.device.parameters, memory_.device.gradients,
-                                    memory_.device.buffers, memory_.of(shards).parameters,
-                                    memory_.of(offload.optimizer).gradients};
-  if (zero::SwappedParameters::file_bytes(*setup_.layout, offload) > 0) {
-    parameter_swap_.emplace(*setup_.layout, offload, *disks_.parameters(), compute_);
-    memory.parameter_swap = &*parameter_swap_;
-  }
-  memory.gradient_sink = states_.gradient_sink();
-  return memory;
+  return {memory_.device.parameters,
+          memory_.device.gradients,
+          memory_.device.buffers,
+          memory_.of(shards).parameters,
+          memory_.of(offload.optimizer).gradients,
+          disks_.parameters(),
+          states_.gradient_sink()};
 }
 
 std::int64_t TrainingRank::load() {

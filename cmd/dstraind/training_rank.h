@@ -52,7 +52,6 @@ class TrainingRank {
   optim::AdamW optimizer_;
   RankDisks disks_;
   zero::RankStates states_;
-  std::optional<zero::SwappedParameters> parameter_swap_;
   zero::ShardedStore store_;
   engine::Engine engine_;
   std::unique_ptr<comm::Communicator> node_;  ///< of the ranks of a node, when its disk is its own

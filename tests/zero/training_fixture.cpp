@@ -110,10 +110,7 @@ class Rank {
  private:
   zero::ShardedStore::Memory store_memory() {
     zero::ShardedStore::Memory memory = memory_.of_store();
-    if (zero::SwappedParameters::file_bytes(layout_, settings_.offload) > 0) {
-      parameter_swap_.emplace(layout_, settings_.offload, disk_, stream_);
-      memory.parameter_swap = &*parameter_swap_;
-    }
+    memory.parameter_disk = &disk_;
     memory.gradient_sink = states_.gradient_sink();
     return memory;
   }
@@ -173,7 +170,6 @@ class Rank {
   std::unique_ptr<offload::AsyncFileIo> io_ = offload::make_file_io({}, IoKind::automatic).io;
   zero::DiskPlace disk_;
   zero::RankStates states_;
-  std::optional<zero::SwappedParameters> parameter_swap_;
   zero::ShardedStore store_;
   engine::Engine engine_;
 };
