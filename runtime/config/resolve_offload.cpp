@@ -13,28 +13,6 @@ OffloadSettings::Device device_named(std::string_view name) {
 
 }  // namespace
 
-void Resolver::resolve_disk(const std::string& in,
-                            const std::string& named,
-                            OffloadSettings& offload) {
-  offload.nvme_path = config_.text_of(in + "nvme_path").value_or("");
-  if (offload.nvme_path.empty()) {
-    problems_.add(config_.position(named), named,
-                  "needs nvme_path beside it, a directory on a fast disk");
-  } else {
-    pick(in + "nvme_path", "");
-  }
-  if (in.ends_with("offload_param.")) {
-    offload.buffer_count = static_cast<int>(pick(in + "buffer_count", -1, 5));
-    offload.buffer_numel = pick(in + "buffer_size", -1, 100'000'000);
-    offload.in_cpu_numel = pick(in + "max_in_cpu", -1, 1'000'000'000);
-    return;
-  }
-  offload.buffer_count = static_cast<int>(pick(in + "buffer_count", -1, 4));
-  // DeepSpeed's default is to wait for the disk; no result depends on it.
-  offload.pipeline_read = pick(in + "pipeline_read", true);
-  offload.pipeline_write = pick(in + "pipeline_write", true);
-}
-
 OffloadSettings Resolver::resolve_offload(std::string_view section,
                                           std::string_view deprecated,
                                           int lowest_stage) {
@@ -53,7 +31,13 @@ OffloadSettings Resolver::resolve_offload(std::string_view section,
                   fmt::format("needs stage {}, and the stage is {}",
                               lowest_stage == 3 ? "3" : "1, 2 or 3", stage));
   }
-  if (offload.device == OffloadSettings::Device::nvme) resolve_disk(in, named, offload);
+  if (offload.device == OffloadSettings::Device::nvme) {
+    offload.nvme_path = pick(in + "nvme_path", "");
+    if (offload.nvme_path.empty()) {
+      problems_.add(config_.position(named), named,
+                    "needs nvme_path beside it, a directory on a fast disk");
+    }
+  }
   return offload;
 }
 
@@ -61,6 +45,8 @@ void Resolver::resolve_offload() {
   ZeroSettings& zero = result_.settings.zero;
   zero.offload_optimizer = resolve_offload("offload_optimizer", "cpu_offload", 1);
   zero.offload_param = resolve_offload("offload_param", "cpu_offload_param", 3);
+  if (zero.offload_optimizer.device == OffloadSettings::Device::nvme) resolve_swapped_optimizer();
+  if (zero.offload_param.device == OffloadSettings::Device::nvme) resolve_swapped_parameters();
   constexpr std::string_view old_pin = "zero_optimization.cpu_offload_use_pin_memory";
   if (const std::optional<bool> pin = config_.boolean(old_pin)) {
     zero.offload_optimizer.pin_memory = *pin;
@@ -73,6 +59,23 @@ void Resolver::resolve_offload() {
     problems_.add(config_.position(ratio), ratio,
                   fmt::format("below 1 needs stage 3, and the stage is {}", zero.stage));
   }
+}
+
+void Resolver::resolve_swapped_optimizer() {
+  OffloadSettings& offload = result_.settings.zero.offload_optimizer;
+  const std::string in = "zero_optimization.offload_optimizer.";
+  offload.buffer_count = static_cast<int>(pick(in + "buffer_count", -1, 4));
+  // DeepSpeed's default is to wait for the disk; no result depends on it.
+  offload.pipeline_read = pick(in + "pipeline_read", true);
+  offload.pipeline_write = pick(in + "pipeline_write", true);
+}
+
+void Resolver::resolve_swapped_parameters() {
+  OffloadSettings& offload = result_.settings.zero.offload_param;
+  const std::string in = "zero_optimization.offload_param.";
+  offload.buffer_count = static_cast<int>(pick(in + "buffer_count", -1, 5));
+  offload.buffer_numel = pick(in + "buffer_size", -1, 100'000'000);
+  offload.in_cpu_numel = pick(in + "max_in_cpu", -1, 1'000'000'000);
 }
 
 }  // namespace dstrain::config

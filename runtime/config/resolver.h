@@ -55,7 +55,8 @@ class Resolver {
   OffloadSettings resolve_offload(std::string_view section,
                                   std::string_view deprecated,
                                   int lowest_stage);
-  void resolve_disk(const std::string& in, const std::string& named, OffloadSettings& offload);
+  void resolve_swapped_optimizer();
+  void resolve_swapped_parameters();
   void resolve_activations();
   void resolve_model();
   void resolve_checkpoint();
