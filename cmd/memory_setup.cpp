@@ -62,7 +62,8 @@ MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& m
     setup.store.offload = unpin(setup.store.offload, settings.zero, settings.warnings);
     setup.plan = plan_memory(setup, settings, model);
   }
-  const std::string raise = describe_raise(settings.zero.offload_param, *setup.layout);
+  const std::string raise =
+      describe_raise(settings.zero.offload_param, setup.store.offload, *setup.layout);
   if (!raise.empty()) settings.warnings.push_back(raise);
   setup.formula =
       zero::formula_bytes({setup.layout->numel(), model.dtype, settings.zero.stage, world});

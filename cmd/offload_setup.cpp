@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "runtime/device/locked_memory.h"
+#include "zero/state_runs.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -14,6 +15,11 @@ MemoryTier tier_of(const config::OffloadSettings& settings) {
   if (settings.device == Device::none) return MemoryTier::device;
   if (settings.device == Device::nvme) return MemoryTier::nvme;
   return settings.pin_memory ? MemoryTier::pinned : MemoryTier::host;
+}
+
+/// Of what swaps; what does not has none, and nothing against it.
+bool pins_buffers(const config::OffloadSettings& settings) {
+  return tier_of(settings) != MemoryTier::nvme || settings.pin_memory;
 }
 
 void unpin(MemoryTier& tier) {
@@ -35,22 +41,23 @@ zero::Offload offload_of(const config::ZeroSettings& settings) {
   offload.write_behind = optimizer.pipeline_write;
   if (offload.optimizer == MemoryTier::nvme) {
     offload.optimizer_buffers = optimizer.buffer_count;
-    offload.staging = optimizer.pin_memory ? MemoryTier::pinned : MemoryTier::host;
   }
   if (offload.parameters == MemoryTier::nvme) {
     offload.parameter_buffers = parameters.buffer_count;
     offload.parameters_in_host = parameters.in_cpu_numel;
-    offload.staging = parameters.pin_memory ? MemoryTier::pinned : MemoryTier::host;
   }
+  if (pins_buffers(optimizer) && pins_buffers(parameters)) offload.staging = MemoryTier::pinned;
   return offload;
 }
 
 std::string describe_raise(const config::OffloadSettings& parameters,
+                           const zero::Offload& offload,
                            const zero::FlatLayout& layout) {
-  if (tier_of(parameters) != MemoryTier::nvme) return "";
+  const std::vector<MemoryTier> homes = zero::parameter_homes(layout, offload);
   std::int64_t largest = 0;
-  for (const zero::Segment& segment : layout.segments()) {
-    if (!segment.persistent) largest = std::max(largest, segment.shard_numel);
+  for (std::size_t i = 0; i < homes.size(); ++i) {
+    if (homes[i] != MemoryTier::nvme) continue;
+    largest = std::max(largest, layout.segments()[i].shard_numel);
   }
   if (largest <= parameters.buffer_numel) return "";
   return fmt::format("offload_param.buffer_size: {} is raised to {} elements, the largest share",

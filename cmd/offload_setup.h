@@ -20,6 +20,7 @@ zero::Offload unpin(const zero::Offload& offload,
 /// Says that buffers for parameters are larger than asked for, as one unit's share must fit; empty
 /// when they are not.
 std::string describe_raise(const config::OffloadSettings& parameters,
+                           const zero::Offload& offload,
                            const zero::FlatLayout& layout);
 
 /// What a configuration calls the device of a tier: none, cpu or nvme.

@@ -109,6 +109,20 @@ TEST_CASE("OffloadRun: nothing is left of a run that is killed", "[e2e][offload]
   CHECK(fs::is_empty(disk));
 }
 
+TEST_CASE("OffloadRun: buffers that are raised are told of where there are some",
+          "[e2e][offload]") {
+  const test::TempDir folder;
+  const bool swaps = GENERATE(false, true);
+  ResumableRun run{.ranks = 1, .stage = 3};
+  json shards = shards_on(folder.path());
+  shards["buffer_size"] = 100;
+  if (!swaps) shards["max_in_cpu"] = 1'000'000;  // all of them
+  run.zero = {{"offload_param", shards}};
+  const TrainRun told = run.train(folder.path() / "out", 1);
+  CHECK(told.status == 0);
+  CHECK((told.err.find("buffer_size: 100 is raised to") != std::string::npos) == swaps);
+}
+
 TEST_CASE("OffloadRun: a disk that cannot be used is told before the first step",
           "[e2e][offload]") {
   const test::TempDir folder;
