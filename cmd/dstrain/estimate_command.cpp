@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cmd/dstrain/commands.h"
+#include "cmd/dstrain/tool_options.h"
 #include "cmd/model_loading.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
@@ -90,13 +91,7 @@ int estimate_command(std::span<const std::string> arguments) {
   CLI::App app{"DeepSpeed's estimate of what parameters, gradients and optimizer states take.",
                "dstrain estimate"};
   declare(app, options);
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::CallForHelp&) {
-    return fmt::print("{}", app.help()), status::done;
-  } catch (const CLI::ParseError& error) {
-    fail(ErrorCode::usage, "estimate: {}; see dstrain estimate --help", error.what());
-  }
+  if (!parse_tool_options(app, arguments)) return status::done;
   const zero::EstimateInput sizes = sizes_of(options);
   if (options.json) {
     fmt::print("{}\n", to_json(zero::estimate(sizes, options.stage), options.stage));

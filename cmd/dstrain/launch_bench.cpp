@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cmd/bench/summary.h"
+#include "cmd/dstrain/tool_options.h"
 #include "launcher/job_env.h"
 #include "launcher/launch.h"
 #include "launcher/process.h"
@@ -53,15 +54,7 @@ std::optional<Settings> parse(std::span<const std::string> arguments) {
       ->check(CLI::Range(1, 1024));
   app.add_option("--runs", settings.runs, "of each (5)")->check(CLI::Range(1, 1000));
   app.add_flag("--json", settings.json, "one JSON object instead of a table");
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-  try {
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return std::nullopt;
-  } catch (const CLI::ParseError& error) {
-    fail(ErrorCode::usage, "bench launch: {}", error.what());
-  }
+  if (!parse_tool_options(app, arguments)) return std::nullopt;
   return settings;
 }
 

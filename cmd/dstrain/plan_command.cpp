@@ -3,9 +3,9 @@
 
 #include "cmd/dstrain/commands.h"
 #include "cmd/dstrain/plan_report.h"
+#include "cmd/dstrain/tool_options.h"
 #include "cmd/plan_setup.h"
 #include "runtime/base/error.h"
-#include "runtime/base/log.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::cmd {
@@ -75,13 +75,7 @@ int plan_command(std::span<const std::string> arguments) {
       "configuration.",
       "dstrain plan"};
   declare(app, options);
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::CallForHelp&) {
-    return fmt::print("{}", app.help()), status::done;
-  } catch (const CLI::ParseError& error) {
-    fail(ErrorCode::usage, "plan: {}; see dstrain plan --help", error.what());
-  }
+  if (!parse_tool_options(app, arguments)) return status::done;
   const zero::PlanBudget budget = budget_of(options);
   const PlanSetup setup(config::read_train_flags(app.remaining()),
                         options.gpus_per_node * options.nodes);
