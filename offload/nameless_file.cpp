@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/fd_io.h"
 
 namespace dstrain::offload {
 namespace {
@@ -20,16 +21,6 @@ UniqueFd open_nameless(const std::filesystem::path& directory) {
   fd = UniqueFd(::mkostemp(path.data(), O_CLOEXEC));
   if (fd) ::unlink(path.c_str());
   return fd;
-}
-
-/// Where the file system cannot take space in advance the file is only made as long.
-int take_space(int fd, Bytes bytes) {
-  int error = 0;
-  do {
-    error = ::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
-  } while (error == EINTR);
-  if (error != EOPNOTSUPP && error != ENOSYS) return error;
-  return ::ftruncate(fd, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
 }
 
 [[noreturn]] void refuse_space(int error, const std::filesystem::path& directory, Bytes bytes) {
@@ -46,9 +37,10 @@ int take_space(int fd, Bytes bytes) {
 UniqueFd make_nameless_file(const std::filesystem::path& directory, Bytes bytes) {
   UniqueFd fd = open_nameless(directory);
   if (!fd) fail_errno(errno, "swap file in " + directory.string());
-  if (const int error = take_space(fd.get(), bytes); error != 0) {
-    refuse_space(error, directory, bytes);
-  }
+  int error = take_space(fd.get(), bytes);
+  // By writing, then: the space must be there when memory is mapped to it.
+  if (error == EOPNOTSUPP) error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
+  if (error != 0) refuse_space(error, directory, bytes);
   return fd;
 }
 

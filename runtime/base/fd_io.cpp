@@ -59,13 +59,18 @@ Bytes regular_bytes(int fd, const std::string& name) {
   return info.st_size;
 }
 
-void reserve_space(int fd, Bytes bytes, const std::string& name) {
-  if (bytes == 0) return;
+int take_space(int fd, Bytes bytes) noexcept {
+  if (bytes == 0) return 0;
   int error = 0;
   do {
     error = ::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
   } while (error == EINTR);
-  if (error != 0 && error != EOPNOTSUPP && error != ENOSYS) {
+  return error == ENOSYS ? EOPNOTSUPP : error;
+}
+
+void reserve_space(int fd, Bytes bytes, const std::string& name) {
+  const int error = take_space(fd, bytes);
+  if (error != 0 && error != EOPNOTSUPP) {
     fail_errno(error, fmt::format("reserve {} for {}", format_bytes(bytes), name));
   }
 }

@@ -27,8 +27,11 @@ std::size_t read_fully_at(int fd,
 /// The size of an open file. Throws Error{input} when it is no regular one.
 Bytes regular_bytes(int fd, const std::string& name);
 
-/// Takes the space for a file of this size now, so that a full disk is found before anything is
-/// written. Where the file system cannot, the writes themselves will find it.
+/// Takes the space for a file of this size now. Returns an errno, or 0; EOPNOTSUPP where the file
+/// system cannot.
+int take_space(int fd, Bytes bytes) noexcept;
+/// The same, so that a full disk is found before anything is written. Where the file system cannot,
+/// the writes themselves will find it.
 void reserve_space(int fd, Bytes bytes, const std::string& name);
 
 void flush_file(int fd, const std::string& name);

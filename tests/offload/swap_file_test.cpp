@@ -141,3 +141,17 @@ TEST_CASE("SwapFile: SIGKILL amid writing leaves nothing", "[offload][swap_file]
   CHECK(told == "killed by 9");
   CHECK(fs::is_empty(directory.path()));
 }
+
+TEST_CASE("SwapFile: a file system that cannot reserve space is written to",
+          "[offload][swap_file]") {
+  const test::TempDir directory;
+  const std::string told = on_mount("ramfs", directory.path(), "", [&] {
+    const SwapFile file(directory.path(), 3 * mebibyte);
+    struct stat info {};
+    ::fstat(file.fd(), &info);
+    char last = 1;
+    const bool reads = ::pread(file.fd(), &last, 1, info.st_size - 1) == 1 && last == 0;
+    return std::to_string(info.st_size) + (reads ? " zeros" : " unreadable");
+  });
+  CHECK(told == "3145728 zeros");
+}
