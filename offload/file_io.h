@@ -47,9 +47,12 @@ class AsyncFileIo {
   /// is not what was written.
   virtual void wait(Ticket ticket) = 0;
 
-  /// Prepares memory that is read into and written from again and again; it must outlive this
-  /// object. Says whether that has an effect: where it has none, all works as without.
+  /// Prepares memory that is read into and written from again and again, until unregister_memory()
+  /// or this object's end; it must be there until then. Says whether that has an effect: where it
+  /// has none, all works as without.
   virtual bool register_memory(std::span<std::byte> memory) = 0;
+  /// What was registered as `memory` may go. No request uses it.
+  virtual void unregister_memory(std::span<std::byte> memory) noexcept = 0;
 
   /// "io_uring" or "threads".
   [[nodiscard]] virtual const char* name() const noexcept = 0;

@@ -9,6 +9,10 @@ namespace {
 constexpr unsigned buffers_max = 1024;
 constexpr auto part_max = static_cast<std::size_t>(gibibyte);  // the kernel's limit for one
 
+bool contains(std::span<const std::byte> outer, std::span<const std::byte> inner) {
+  return outer.data() <= inner.data() && inner.data() + inner.size() <= outer.data() + outer.size();
+}
+
 }  // namespace
 
 FixedBuffers::FixedBuffers(Ring& ring)
@@ -35,13 +39,20 @@ bool FixedBuffers::add_part(std::span<std::byte> memory) {
   return true;
 }
 
+void FixedBuffers::remove(std::span<std::byte> memory) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (unsigned number = 0; number < buffers_.size(); ++number) {
+    if (buffers_[number].empty() || !contains(memory, buffers_[number])) continue;
+    const iovec nothing{};
+    ::io_uring_register_buffers_update_tag(ring_.get(), number, &nothing, nullptr, 1);
+    buffers_[number] = {};
+  }
+}
+
 int FixedBuffers::find(std::span<const std::byte> memory) const {
   const std::lock_guard lock(mutex_);
-  const auto holds = [&](std::span<const std::byte> buffer) {
-    return buffer.data() <= memory.data() &&
-           memory.data() + memory.size() <= buffer.data() + buffer.size();
-  };
-  const auto found = std::ranges::find_if(buffers_, holds);
+  const auto found = std::ranges::find_if(
+      buffers_, [&](std::span<const std::byte> buffer) { return contains(buffer, memory); });
   return found == buffers_.end() ? -1 : static_cast<int>(found - buffers_.begin());
 }
 

@@ -50,6 +50,7 @@ RecordSwap::~RecordSwap() {
     } catch (const Error&) {  // nobody is left to tell
     }
   }
+  io_.unregister_memory(memory_.bytes());
 }
 
 RecordSwap::Slot* RecordSwap::find(int record) {

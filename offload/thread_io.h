@@ -18,6 +18,7 @@ class ThreadIo final : public QueuedFileIo {
   ~ThreadIo() override;
 
   bool register_memory(std::span<std::byte> /*memory*/) override { return false; }
+  void unregister_memory(std::span<std::byte> /*memory*/) noexcept override {}
   [[nodiscard]] const char* name() const noexcept override { return "threads"; }
 
  private:

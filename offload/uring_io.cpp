@@ -22,6 +22,9 @@ class UringIo final : public QueuedFileIo {
     for (const auto& worker : workers_) all = worker->register_memory(memory) && all;
     return all;
   }
+  void unregister_memory(std::span<std::byte> memory) noexcept override {
+    for (const auto& worker : workers_) worker->unregister_memory(memory);
+  }
   [[nodiscard]] const char* name() const noexcept override { return "io_uring"; }
 
  private:

@@ -32,6 +32,8 @@ class FixedBuffers {
   explicit FixedBuffers(Ring& ring);
   /// Whether the kernel took it. Any thread may call.
   bool add(std::span<std::byte> memory);
+  /// What lies in `memory` is no buffer any more. Likewise.
+  void remove(std::span<std::byte> memory) noexcept;
   /// The number of the buffer that holds all of `memory`; -1: none.
   [[nodiscard]] int find(std::span<const std::byte> memory) const;
 
@@ -41,7 +43,7 @@ class FixedBuffers {
   Ring& ring_;
   bool possible_;
   mutable std::mutex mutex_;
-  std::vector<std::span<std::byte>> buffers_;
+  std::vector<std::span<std::byte>> buffers_;  ///< by number; empty: removed
 };
 
 /// One thread with a ring: takes blocks, has the kernel transfer them, settles them. It sleeps in
@@ -59,6 +61,7 @@ class UringWorker {
   /// There are new blocks, or the queue was closed. Any thread may call.
   void wake() noexcept;
   bool register_memory(std::span<std::byte> memory) { return buffers_.add(memory); }
+  void unregister_memory(std::span<std::byte> memory) noexcept { buffers_.remove(memory); }
 
  private:
   void run();

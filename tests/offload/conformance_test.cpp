@@ -3,6 +3,8 @@
 #include <random>
 #include <thread>
 
+#include <sys/mman.h>
+
 #include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
@@ -74,6 +76,32 @@ TEST_CASE("AsyncFileIo: how operations are submitted changes no result", "[offlo
   std::ranges::fill(memory.part(0, mebibyte), std::byte{});
   io->wait(io->read(file, 0, memory.part(0, mebibyte)));
   CHECK(test::is_filled(memory.part(0, mebibyte), 3));
+}
+
+TEST_CASE("AsyncFileIo: memory that was registered may be other memory later",
+          "[offload][conformance]") {
+  const IoKind kind = GENERATE(IoKind::threads, IoKind::uring);
+  const auto io = make_io(kind, {.block_size = 64 * kibibyte, .queue_depth = 4, .threads = 2});
+  const test::TempDir directory;
+  constexpr auto size = static_cast<std::size_t>(mebibyte);
+  SwapFile file(directory.path(), mebibyte);
+  const auto map = [](void* at, int more) {
+    return ::mmap(at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | more, -1, 0);
+  };
+  void* const address = map(nullptr, 0);
+  REQUIRE(address != MAP_FAILED);
+  const std::span memory(static_cast<std::byte*>(address), size);
+  test::fill(memory, 1);
+  io->register_memory(memory);
+  io->wait(io->write(file, 0, memory));
+  io->unregister_memory(memory);
+  REQUIRE(map(address, MAP_FIXED) == address);  // fresh pages at the same place
+  test::fill(memory, 2);
+  io->wait(io->write(file, 0, memory));
+  const AlignedBytes back(mebibyte);
+  io->wait(io->read(file, 0, back.all()));
+  CHECK(test::is_filled(back.all(), 2));
+  ::munmap(address, size);
 }
 
 TEST_CASE("AsyncFileIo: many requests are under way and end in any order",

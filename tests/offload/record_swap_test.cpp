@@ -59,6 +59,7 @@ class FailingReads final : public offload::AsyncFileIo {
     if (ticket.id == 1) fail(ErrorCode::io, "no read");
   }
   bool register_memory(std::span<std::byte> /*memory*/) override { return false; }
+  void unregister_memory(std::span<std::byte> /*memory*/) noexcept override {}
   [[nodiscard]] const char* name() const noexcept override { return "failing reads"; }
 };
 
