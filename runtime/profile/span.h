@@ -15,7 +15,7 @@ inline constexpr std::array<std::string_view, lane_count> lane_names{"compute", 
 
 enum class Activity : std::uint8_t {
   step,  ///< encloses the others of the compute lane; detail: its number
-  wait,  ///< for communication or data; encloses nothing
+  wait,  ///< for communication or data, or to be lent a tile; encloses other waits at most
   // Work of the compute lane; detail: the unit, or the segment of norm and update.
   forward,
   recompute,

@@ -20,17 +20,38 @@ std::string describe(const StepTimes& sum, std::int64_t count) {
                      sum.compute * scale, sum.communication * scale, sum.exposed * scale);
 }
 
+namespace {
+
+/// Seconds of `span` in which one of `communication`, which is in order, was under way.
+double overlap(const Span& span, std::span<const Span> communication) {
+  double seconds = 0;
+  for (const Span& other : communication) {
+    if (other.begin >= span.end) break;
+    seconds += std::max(0.0, std::min(span.end, other.end) - std::max(span.begin, other.begin));
+  }
+  return seconds;
+}
+
+}  // namespace
+
 StepTimes add_up(std::span<const Span> compute, std::span<const Span> communication) {
   StepTimes times;
   double hidden = 0;
-  std::size_t next = 0;  // the first communication that may still overlap
-  for (const Span& work : compute) {
+  auto later = communication;  // what may still overlap
+  const auto add = [&](const Span& span, double sign) {
+    times.compute += sign * span.seconds();
+    hidden += sign * overlap(span, later);
+  };
+  for (std::size_t i = 0; i < compute.size(); ++i) {
+    const Span& work = compute[i];
     if (!is_work(work.activity)) continue;
-    times.compute += work.seconds();
-    while (next < communication.size() && communication[next].end <= work.begin) ++next;
-    for (std::size_t i = next; i < communication.size() && communication[i].begin < work.end; ++i) {
-      hidden +=
-          std::min(work.end, communication[i].end) - std::max(work.begin, communication[i].begin);
+    while (!later.empty() && later.front().end <= work.begin) later = later.subspan(1);
+    add(work, 1);
+    double end = work.end;  // of what is left of the work, from its end backwards
+    for (std::size_t j = i; j-- > 0 && compute[j].begin >= work.begin;) {
+      if (compute[j].activity != Activity::wait || compute[j].end > end) continue;
+      add(compute[j], -1);
+      end = compute[j].begin;
     }
   }
   for (const Span& span : communication) times.communication += span.seconds();

@@ -22,8 +22,8 @@ struct StepTimes {
 /// "compute 812 ms, communication 95 ms (31 ms exposed)": `sum` divided by `count`.
 std::string describe(const StepTimes& sum, std::int64_t count);
 
-/// Adds up a step. Spans of one lane are in order of time; work and communication are not nested
-/// within their kind. Spans of `compute` that are no work count for nothing.
+/// Adds up a step. Spans of one lane are in order of their ends; work and communication are not
+/// nested within their kind. Of `compute` work counts, without the waits that it encloses.
 StepTimes add_up(std::span<const Span> compute, std::span<const Span> communication);
 
 }  // namespace dstrain::profile

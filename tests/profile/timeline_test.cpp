@@ -47,6 +47,17 @@ TEST_CASE("StepTimes: without overlap all communication is exposed", "[profile]"
   CHECK(times.exposed == 3);
 }
 
+TEST_CASE("StepTimes: waiting within work is no work", "[profile]") {
+  const StepTimes times = add_up(
+      std::vector<Span>{span(Activity::wait, -1, 0), span(Activity::wait, 1, 2),
+                        span(Activity::wait, 4, 4.5), span(Activity::wait, 4, 6),
+                        span(Activity::forward, 0, 8), span(Activity::wait, 8, 9)},
+      std::vector<Span>{span(Activity::all_gather, -2, 1.5), span(Activity::all_gather, 3, 7)});
+  CHECK(times.compute == 5);
+  CHECK(times.communication == 7.5);
+  CHECK(times.exposed == 4.5);
+}
+
 TEST_CASE("Timeline: a step is added up from its own spans", "[profile]") {
   test::HandClock clock;
   Timeline timeline(clock);
