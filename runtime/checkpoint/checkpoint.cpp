@@ -35,9 +35,23 @@ struct Checkpoint::Impl {
     std::uint64_t data_offset = 0;
   };
 
+  /// A tensor of the manifest, and where its slices lie in the tensors of the ranks' files.
+  struct Tensor {
+    explicit Tensor(const TensorRecord& described) : record(described) {
+      for (const Slice& slice : record.slices) {
+        std::int64_t& held = numel[slice.rank];
+        before.push_back(held);
+        held += slice.end - slice.begin;
+      }
+    }
+    const TensorRecord& record;
+    std::vector<std::int64_t> before;   ///< per slice: elements of its rank's earlier ones
+    std::map<int, std::int64_t> numel;  ///< by rank
+  };
+
   explicit Impl(std::filesystem::path directory) : files(std::move(directory)) {
     for (const TensorRecord& tensor : files.manifest().tensors) {
-      tensors.emplace(tensor.name, &tensor);
+      tensors.emplace(tensor.name, tensor);
     }
   }
 
@@ -49,12 +63,12 @@ struct Checkpoint::Impl {
     return *found;
   }
 
-  [[nodiscard]] const TensorRecord& tensor(std::string_view name) const {
+  [[nodiscard]] const Tensor& tensor(std::string_view name) const {
     const auto found = tensors.find(name);
     if (found == tensors.end()) {
       fail(ErrorCode::input, "{}: has no parameter '{}'", files.path().string(), name);
     }
-    return *found->second;
+    return found->second;
   }
 
   const Shard& shard(const FileRecord& file) {
@@ -92,33 +106,35 @@ struct Checkpoint::Impl {
     return shard;
   }
 
-  /// Elements [begin, begin + values.size()) of one rank's slice.
+  /// Elements [begin, begin + values.size()) of one slice.
   void read_slice(const StateRecord& state,
-                  const TensorRecord& tensor,
-                  const Slice& slice,
+                  const Tensor& tensor,
+                  std::size_t index,
                   std::int64_t begin,
                   std::span<float> values) {
+    const Slice& slice = tensor.record.slices[index];
     const FileRecord& file = files.record(files.manifest().shard_path(state, slice.rank));
-    const Shard& place = shard(file);
-    const std::string name = state.name + "." + tensor.name;
-    const auto entry = place.entries.find(name);
+    const Shard& contents = shard(file);
+    const std::int64_t numel = tensor.numel.at(slice.rank);
+    const std::string name = state.name + "." + tensor.record.name;
+    const auto entry = contents.entries.find(name);
     const char* const dtype = state.dtype == DType::bf16 ? "BF16" : "F32";
-    if (entry == place.entries.end() || entry->second.dtype != dtype ||
-        entry->second.shape != std::vector{slice.end - slice.begin}) {
+    if (entry == contents.entries.end() || entry->second.dtype != dtype ||
+        entry->second.shape != std::vector{numel}) {
       fail(ErrorCode::input, "{}: has no tensor '{}' of {} {}, which the manifest puts there",
-           files.name_of(file.path), name, slice.end - slice.begin, dtype);
+           files.name_of(file.path), name, numel, dtype);
     }
     const auto element = static_cast<std::size_t>(size_of(state.dtype));
     const std::span<std::byte> target = std::as_writable_bytes(values);
     files.read(file,
-               place.data_offset + entry->second.begin +
-                   static_cast<std::uint64_t>(begin - slice.begin) * element,
+               contents.data_offset + entry->second.begin +
+                   static_cast<std::uint64_t>(tensor.before[index] + begin - slice.begin) * element,
                target.last(values.size() * element));
     if (state.dtype == DType::bf16) widen_in_place(values);
   }
 
   CheckpointFiles files;
-  std::unordered_map<std::string_view, const TensorRecord*> tensors;
+  std::unordered_map<std::string_view, Tensor> tensors;
   std::mutex shards_mutex;
   std::map<std::string, Shard> shards;  ///< that were read from; nodes stay where they are
 };
@@ -160,14 +176,16 @@ void Checkpoint::read(std::string_view state,
                       std::int64_t begin,
                       std::span<float> values) const {
   const StateRecord& wanted = impl_->state(state);
-  const TensorRecord& tensor = impl_->tensor(parameter);
+  const Impl::Tensor& tensor = impl_->tensor(parameter);
+  const Shape& shape = tensor.record.shape;
   const auto count = static_cast<std::int64_t>(values.size());
-  DSTRAIN_CHECK(begin >= 0 && begin <= tensor.shape.numel() - count, "{}+{} of {} {}", begin, count,
-                parameter, to_string(tensor.shape));
-  const auto first = std::ranges::upper_bound(tensor.slices, begin, {}, &Slice::end);
-  for (auto slice = first; !values.empty(); ++slice) {
-    const auto size = std::min(values.size(), static_cast<std::size_t>(slice->end - begin));
-    impl_->read_slice(wanted, tensor, *slice, begin, values.first(size));
+  DSTRAIN_CHECK(begin >= 0 && begin <= shape.numel() - count, "{}+{} of {} {}", begin, count,
+                parameter, to_string(shape));
+  const std::vector<Slice>& slices = tensor.record.slices;
+  const auto first = std::ranges::upper_bound(slices, begin, {}, &Slice::end);
+  for (auto index = static_cast<std::size_t>(first - slices.begin()); !values.empty(); ++index) {
+    const auto size = std::min(values.size(), static_cast<std::size_t>(slices[index].end - begin));
+    impl_->read_slice(wanted, tensor, index, begin, values.first(size));
     values = values.subspan(size);
     begin += static_cast<std::int64_t>(size);
   }

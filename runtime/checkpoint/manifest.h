@@ -25,8 +25,9 @@ struct StateRecord {
   std::string file;  ///< which of a rank's files holds it: "optim_states" or "model_states"
 };
 
-/// Elements [begin, end) of a parameter, row-major, that one rank's files hold. In them the slice
-/// is a tensor of one dimension named STATE + "." + PARAMETER.
+/// Elements [begin, end) of a parameter, row-major, that one rank's files hold. In them a rank's
+/// slices of a parameter are, one after another, a tensor of one dimension named STATE + "." +
+/// PARAMETER.
 struct Slice {
   int rank = 0;
   std::int64_t begin = 0;

@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <iterator>
-#include <map>
+#include <set>
 #include <string_view>
 #include <unordered_set>
 
@@ -49,7 +49,7 @@ std::string check_states(const std::vector<StateRecord>& states) {
   return {};
 }
 
-/// Slices must tile the tensor, with no more than one of a rank.
+/// Slices must tile the tensor.
 class TensorRules {
  public:
   explicit TensorRules(int world_size) : world_size_(world_size) {}
@@ -65,7 +65,6 @@ class TensorRules {
         return fmt::format("the tensor {} has the shape {}", tensor.name, to_string(tensor.shape));
       }
     }
-    ++number_;
     std::int64_t next = 0;
     for (const Slice& slice : tensor.slices) {
       const std::string problem = check(slice, next);
@@ -77,9 +76,8 @@ class TensorRules {
                        numel);
   }
 
-  /// The last tensor, from 1, that a rank has a slice of. However many ranks a manifest claims, no
-  /// others are kept.
-  [[nodiscard]] const std::map<int, std::size_t>& owned() const { return owned_; }
+  /// The ranks that have slices. However many a manifest claims, no others are kept.
+  [[nodiscard]] const std::set<int>& owners() const { return owners_; }
 
  private:
   std::string check(const Slice& slice, std::int64_t next) {
@@ -90,16 +88,13 @@ class TensorRules {
       return fmt::format("a slice is [{}, {}), but the next element is {}", slice.begin, slice.end,
                          next);
     }
-    std::size_t& owned = owned_[slice.rank];
-    if (owned == number_) return fmt::format("rank {} has two slices", slice.rank);
-    owned = number_;
+    owners_.insert(slice.rank);
     return {};
   }
 
   int world_size_;
   std::unordered_set<std::string_view> names_;
-  std::size_t number_ = 0;  ///< of the tensor, from 1
-  std::map<int, std::size_t> owned_;
+  std::set<int> owners_;
 };
 
 std::string check_file(const FileRecord& file) {
@@ -142,7 +137,7 @@ std::string broken_rule(const Manifest& manifest) {
   for (const TensorRecord& tensor : manifest.tensors) {
     if (std::string problem = tensors.check(tensor); !problem.empty()) return problem;
   }
-  for (const auto& [rank, last] : tensors.owned()) {
+  for (const int rank : tensors.owners()) {
     for (const StateRecord& state : manifest.states) {
       const std::string shard = manifest.shard_path(state, rank);
       if (!std::ranges::binary_search(manifest.files, shard, {}, &FileRecord::path)) {

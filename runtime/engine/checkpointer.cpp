@@ -196,6 +196,7 @@ checkpoint::Manifest Checkpointer::describe() const {
     }
   }
   for (const model::ParameterSpec& spec : parts_.model.parameters()) {
+    std::ranges::sort(slices[spec.name], {}, &checkpoint::Slice::begin);
     manifest.tensors.push_back({spec.name, spec.shape, std::move(slices[spec.name])});
   }
   return manifest;

@@ -57,17 +57,28 @@ StagedShard::StagedShard(std::span<const SavedState> states,
                          std::span<const ParameterSlice> slices) {
   for (const checkpoint::StateRecord& state : state_records(states)) {
     std::vector<Place>& places = places_.emplace_back();
+    const std::string* last = nullptr;
     for (const ParameterSlice& slice : slices) {
-      const std::int64_t numel = slice.end - slice.begin;
-      places.push_back(
-          {state.name + "." + slice.parameter, state.file, state.dtype, numel, bytes_});
-      bytes_ += round_up(numel * size_of(state.dtype), alignment);
+      if (last == nullptr || *last != slice.parameter) add_tensor(state, slice.parameter);
+      last = &slice.parameter;
+      Tensor& tensor = tensors_.back();
+      places.push_back({tensors_.size() - 1, tensor.numel});
+      tensor.numel += slice.end - slice.begin;
+      bytes_ = tensor.offset + tensor.numel * size_of(tensor.dtype);
     }
   }
+  bytes_ = round_up(bytes_, alignment);
 }
 
-TensorView StagedShard::view(const Place& place) const {
-  return {memory_.bytes().data() + place.offset, place.dtype, {place.numel}};
+void StagedShard::add_tensor(const checkpoint::StateRecord& state, const std::string& parameter) {
+  tensors_.push_back({.name = state.name + "." + parameter,
+                      .file = state.file,
+                      .dtype = state.dtype,
+                      .offset = round_up(bytes_, alignment)});
+}
+
+TensorView StagedShard::view(const Tensor& tensor) const {
+  return {memory_.bytes().data() + tensor.offset, tensor.dtype, {tensor.numel}};
 }
 
 void StagedShard::reserve(MemoryResource& memory, StreamView stream) {
@@ -79,8 +90,9 @@ std::optional<std::string> StagedShard::copy(ParameterStore& store, StreamView s
   store.visit_saved(
       [&](SavedPlace saved, TensorView values) {
         const Place& place = places_[saved.state][saved.slice];
-        const TensorView copy = view(place).part(saved.begin, values.shape());
-        if (!copy_values(values, copy) && !bad) bad = place.name;
+        const Tensor& tensor = tensors_[place.tensor];
+        const TensorView copy = view(tensor).part(place.begin + saved.begin, values.shape());
+        if (!copy_values(values, copy) && !bad) bad = tensor.name;
       },
       stream);
   return bad;
@@ -88,10 +100,8 @@ std::optional<std::string> StagedShard::copy(ParameterStore& store, StreamView s
 
 std::vector<checkpoint::ShardTensor> StagedShard::tensors(std::string_view file) const {
   std::vector<checkpoint::ShardTensor> tensors;
-  for (const std::vector<Place>& places : places_) {
-    for (const Place& place : places) {
-      if (place.file == file) tensors.push_back({place.name, view(place)});
-    }
+  for (const Tensor& tensor : tensors_) {
+    if (tensor.file == file) tensors.push_back({tensor.name, view(tensor)});
   }
   return tensors;
 }

@@ -31,15 +31,22 @@ class StagedShard {
   [[nodiscard]] std::vector<checkpoint::ShardTensor> tensors(std::string_view file) const;
 
  private:
-  struct Place {
+  /// A state of a parameter: the rank's slices of it, one after another.
+  struct Tensor {
     std::string name;
     std::string file;
     DType dtype = DType::f32;
     std::int64_t numel = 0;
     Bytes offset = 0;
   };
-  [[nodiscard]] TensorView view(const Place& place) const;
+  struct Place {
+    std::size_t tensor = 0;  ///< index into tensors_
+    std::int64_t begin = 0;  ///< first element in it
+  };
+  void add_tensor(const checkpoint::StateRecord& state, const std::string& parameter);
+  [[nodiscard]] TensorView view(const Tensor& tensor) const;
 
+  std::vector<Tensor> tensors_;
   std::vector<std::vector<Place>> places_;  ///< [state][slice]
   Bytes bytes_ = 0;
   Buffer memory_;
