@@ -37,7 +37,8 @@ PlanSetup::PlanSetup(config::TrainOptions options, int world)
          options_.deepspeed.typed() ? "--deepspeed" : "--deepspeed_config");
   }
   settings_ = config::resolve(options_, {.world_size = world});
-  model_ = model::make_gpt2(model_config(settings_.model), settings_.dtype);
+  model_ =
+      model::make_gpt2(model_config(settings_.model), settings_.dtype, settings_.model.in_splits);
   settings_.data.block_size = block_size(settings_.data, model_);
 }
 

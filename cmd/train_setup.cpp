@@ -51,7 +51,8 @@ void check_budget(const MemorySetup& memory, Bytes device_memory) {
   if (device_memory == 0 || memory.plan.total() <= device_memory) return;
   fail(ErrorCode::out_of_memory,
        "the run needs {} of device memory per rank and --device_memory allows {} ({}); use a "
-       "higher ZeRO stage, more ranks, offload, a smaller micro batch or --gradient_checkpointing",
+       "higher ZeRO stage, more ranks, offload, a smaller micro batch, --gradient_checkpointing or "
+       "--tiled_linear_in_splits",
        format_bytes(memory.plan.total()), format_bytes(device_memory),
        zero::describe(memory.plan, memory.formula));
 }
@@ -63,7 +64,8 @@ TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace pl
   TrainSetup setup;
   // Once without anything known, to learn which model and data are meant; then with both.
   setup.settings = config::resolve(options, {});
-  setup.model = model::make_gpt2(model_config(setup.settings.model), setup.settings.dtype);
+  setup.model = model::make_gpt2(model_config(setup.settings.model), setup.settings.dtype,
+                                 setup.settings.model.in_splits);
   open_data(setup, setup.settings.data);
   const config::DataSettings data = setup.settings.data;
   setup.settings = config::resolve(

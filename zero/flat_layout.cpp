@@ -15,75 +15,130 @@ constexpr std::size_t segment_class_count = 3;
 
 }  // namespace
 
-FlatLayout::FlatLayout(const model::Model& model, Options options)
-    : options_(options), dtype_(model.dtype) {
-  place_parameters(model);
-  resolve_uses(model);
-}
-
-void FlatLayout::place_parameters(const model::Model& model) {
-  std::set<std::string> borrowed;
-  for (const auto& unit : model.units) {
-    borrowed.insert(unit->spec().borrowed.begin(), unit->spec().borrowed.end());
+/// Lays a model out part by part.
+class FlatLayout::Builder {
+ public:
+  Builder(const model::Model& model, FlatLayout& layout) : model_(model), layout_(layout) {
+    for (const auto& unit : model.units) {
+      borrowed_.insert(unit->spec().borrowed.begin(), unit->spec().borrowed.end());
+    }
   }
-  std::int64_t persistent_numel = 0;
-  const auto class_of = [&](const model::ParameterSpec& spec) {
-    if (borrowed.contains(spec.name)) return SegmentClass::shared;
+
+  void run() {
+    for (const model::Part& part : model_.parts()) {
+      if (part.is_tile()) {
+        add_tile(part);
+      } else {
+        add_unit(spec_of(part));
+      }
+    }
+    int index = 0;
+    for (const model::Part& part : model_.parts()) {
+      if (!part.is_tile()) add_borrowed(spec_of(part), index);
+      resolve_segments(index++);
+    }
+  }
+
+ private:
+  [[nodiscard]] const model::UnitSpec& spec_of(const model::Part& part) const {
+    return model_.units[static_cast<std::size_t>(part.unit)]->spec();
+  }
+
+  SegmentClass class_of(const model::ParameterSpec& spec) {
+    if (borrowed_.contains(spec.name)) return SegmentClass::shared;
     const std::int64_t numel = spec.shape.numel();
-    if (numel >= options_.persistence_threshold_numel ||
-        persistent_numel + numel > options_.persistence_total_numel) {
+    const Options& options = layout_.options_;
+    if (numel >= options.persistence_threshold_numel ||
+        persistent_numel_ + numel > options.persistence_total_numel) {
       return SegmentClass::sharded;
     }
-    persistent_numel += numel;
+    persistent_numel_ += numel;
     return SegmentClass::persistent;
-  };
-  for (int unit = 0; unit < static_cast<int>(model.units.size()); ++unit) {
+  }
+
+  void add_unit(const model::UnitSpec& spec) {
     std::array<Segment, segment_class_count> by_class;
-    for (const auto& spec : model.units[static_cast<std::size_t>(unit)]->spec().parameters) {
-      const SegmentClass kind = class_of(spec);
+    std::vector<int>& owned = layout_.part_parameters_.emplace_back();
+    for (std::size_t i = 0; i < spec.parameters.size(); ++i) {
+      const model::ParameterSpec& parameter = spec.parameters[i];
+      const int index = std::ranges::count(spec.tiles, i, &model::ParameterTile::parameter) > 0
+                            ? in_tiles
+                            : static_cast<int>(layout_.parameters_.size());
+      DSTRAIN_CHECK(index_of_.emplace(parameter.name, index).second, "two parameters are named {}",
+                    parameter.name);
+      owned.push_back(index);
+      layout_.numel_ += parameter.shape.numel();
+      if (index == in_tiles) continue;
+      const SegmentClass kind = class_of(parameter);
       Segment& segment = by_class.at(static_cast<std::size_t>(kind));
-      segment.unit = unit;
       segment.shared = kind == SegmentClass::shared;
       segment.persistent = kind == SegmentClass::persistent;
-      segment.parameters.push_back(static_cast<int>(parameters_.size()));
-      parameters_.push_back({spec, unit, static_cast<int>(kind), segment.numel});
-      segment.numel += round_up(spec.shape.numel(), layout_alignment);
-      numel_ += spec.shape.numel();
+      place(parameter, {0, parameter.shape}, segment);
     }
-    for (Segment& segment : by_class) {
-      if (segment.parameters.empty()) continue;
-      const Partition partition(segment.numel, {options_.world, layout_alignment});
-      segment.numel = partition.padded_numel();
-      segment.shard_numel = partition.shard_numel();
-      for (const int parameter : segment.parameters) {
-        parameters_[static_cast<std::size_t>(parameter)].segment =
-            static_cast<int>(segments_.size());
-      }
-      segments_.push_back(std::move(segment));
-    }
+    for (Segment& segment : by_class) finish(std::move(segment));
   }
-}
 
-void FlatLayout::resolve_uses(const model::Model& model) {
-  std::map<std::string, int> index_of;
-  for (int i = 0; i < static_cast<int>(parameters_.size()); ++i) {
-    const std::string& name = parameters_[static_cast<std::size_t>(i)].spec.name;
-    DSTRAIN_CHECK(index_of.emplace(name, i).second, "two parameters are named {}", name);
+  void add_tile(const model::Part& part) {
+    const model::UnitSpec& spec = spec_of(part);
+    const model::ParameterTile& tile = spec.tiles[static_cast<std::size_t>(part.tile)];
+    const model::ParameterSpec& parameter = spec.parameters[tile.parameter];
+    DSTRAIN_CHECK(!borrowed_.contains(parameter.name), "{} is borrowed, but in tiles",
+                  parameter.name);
+    const std::int64_t columns = parameter.shape.numel() / parameter.shape[0];
+    layout_.part_parameters_.push_back({static_cast<int>(layout_.parameters_.size())});
+    Segment segment;
+    segment.tile = true;
+    place(parameter, {tile.first_row * columns, {tile.rows, columns}}, segment);
+    finish(std::move(segment));
   }
-  for (const auto& unit : model.units) {
-    std::vector<int> used;
-    for (const auto& spec : unit->spec().parameters) used.push_back(index_of.at(spec.name));
-    for (const std::string& name : unit->spec().borrowed) used.push_back(index_of.at(name));
-    std::vector<int> segments;
-    for (const int parameter : used) {
-      const int segment = parameters_[static_cast<std::size_t>(parameter)].segment;
-      if (std::find(segments.begin(), segments.end(), segment) == segments.end()) {
-        segments.push_back(segment);
-      }
+
+  struct Piece {
+    std::int64_t begin = 0;
+    Shape shape;
+  };
+  void place(const model::ParameterSpec& parameter, const Piece& piece, Segment& segment) {
+    segment.parameters.push_back(static_cast<int>(layout_.parameters_.size()));
+    layout_.parameters_.push_back({parameter, piece.begin, piece.shape, 0, segment.numel});
+    segment.numel += round_up(piece.shape.numel(), layout_alignment);
+  }
+
+  void finish(Segment segment) {
+    if (segment.parameters.empty()) return;
+    const Partition partition(segment.numel, {layout_.options_.world, layout_alignment});
+    segment.numel = partition.padded_numel();
+    segment.shard_numel = partition.shard_numel();
+    for (const int parameter : segment.parameters) {
+      layout_.parameters_[static_cast<std::size_t>(parameter)].segment =
+          static_cast<int>(layout_.segments_.size());
     }
-    unit_parameters_.push_back(std::move(used));
-    unit_segments_.push_back(std::move(segments));
+    layout_.segments_.push_back(std::move(segment));
   }
+
+  void add_borrowed(const model::UnitSpec& spec, int part) {
+    for (const std::string& name : spec.borrowed) {
+      layout_.part_parameters_[static_cast<std::size_t>(part)].push_back(index_of_.at(name));
+    }
+  }
+
+  void resolve_segments(int part) {
+    std::vector<int>& segments = layout_.part_segments_.emplace_back();
+    for (const int parameter : layout_.part_parameters(part)) {
+      if (parameter == in_tiles) continue;
+      const int segment = layout_.parameter(parameter).segment;
+      if (std::ranges::find(segments, segment) == segments.end()) segments.push_back(segment);
+    }
+  }
+
+  const model::Model& model_;
+  FlatLayout& layout_;
+  std::set<std::string> borrowed_;
+  std::map<std::string, int> index_of_;  ///< of parameters
+  std::int64_t persistent_numel_ = 0;
+};
+
+FlatLayout::FlatLayout(const model::Model& model, Options options)
+    : options_(options), dtype_(model.dtype) {
+  Builder(model, *this).run();
 }
 
 }  // namespace dstrain::zero

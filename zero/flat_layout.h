@@ -12,19 +12,20 @@ namespace dstrain::zero {
 /// the gradient norm's blocks are never cut, rows are aligned to cache lines.
 inline constexpr std::int64_t layout_alignment = 64;
 
-/// One parameter's place.
+/// The place of a parameter, or of a tile of one.
 struct Placement {
-  model::ParameterSpec spec;
-  int unit = 0;             ///< the owner
-  int segment = 0;          ///< index into FlatLayout::segments()
-  std::int64_t offset = 0;  ///< first element within the segment
+  model::ParameterSpec spec;  ///< of the whole parameter
+  std::int64_t begin = 0;     ///< its first element that lies here
+  Shape shape;                ///< of what lies here
+  int segment = 0;            ///< index into FlatLayout::segments()
+  std::int64_t offset = 0;    ///< first element within the segment
 };
 
 /// A flat run of parameters that is padded, gathered, reduced, updated and saved as one.
 struct Segment {
-  int unit = 0;                 ///< the owner of its parameters
   bool shared = false;          ///< other units borrow its parameters
   bool persistent = false;      ///< stays whole on every rank in stage 3
+  bool tile = false;            ///< of a tile: in use beside its unit's other segments
   std::vector<int> parameters;  ///< in order of offset
   std::int64_t numel = 0;       ///< padded: world times shard_numel
   std::int64_t shard_numel = 0;
@@ -33,7 +34,7 @@ struct Segment {
 /// Where every parameter lies: the same for all stages, so that sums run in the same order.
 ///
 /// A unit's parameters fall into at most three segments by class: sharded (large, used by this
-/// unit alone), persistent (small), and shared with other units.
+/// unit alone), persistent (small), and shared with other units. Each tile is a segment.
 class FlatLayout {
  public:
   struct Options {
@@ -51,14 +52,22 @@ class FlatLayout {
   [[nodiscard]] const Segment& segment(int index) const {
     return segments_.at(static_cast<std::size_t>(index));
   }
-  [[nodiscard]] int units() const { return static_cast<int>(unit_parameters_.size()); }
-  /// Indices of the parameters that a unit owns, then of those it borrows: UnitCall's order.
-  [[nodiscard]] const std::vector<int>& unit_parameters(int unit) const {
-    return unit_parameters_.at(static_cast<std::size_t>(unit));
+  /// How many Model::parts() there are.
+  [[nodiscard]] int parts() const { return static_cast<int>(part_parameters_.size()); }
+  /// Indices of what a part has: of a unit's own, the parameters that it owns (or in_tiles), then
+  /// those it borrows, which is UnitCall's order.
+  [[nodiscard]] const std::vector<int>& part_parameters(int part) const {
+    return part_parameters_.at(static_cast<std::size_t>(part));
   }
-  /// Indices of the segments those parameters lie in, each once.
-  [[nodiscard]] const std::vector<int>& unit_segments(int unit) const {
-    return unit_segments_.at(static_cast<std::size_t>(unit));
+  static constexpr int in_tiles = -1;
+  /// Whether the part is a tile.
+  [[nodiscard]] bool is_tile(int part) const {
+    const std::vector<int>& segments = part_segments(part);
+    return !segments.empty() && segment(segments.front()).tile;
+  }
+  /// Indices of the segments those lie in, each once.
+  [[nodiscard]] const std::vector<int>& part_segments(int part) const {
+    return part_segments_.at(static_cast<std::size_t>(part));
   }
   /// The type of the parameters that units see.
   [[nodiscard]] DType dtype() const { return dtype_; }
@@ -67,15 +76,14 @@ class FlatLayout {
   [[nodiscard]] std::int64_t numel() const { return numel_; }
 
  private:
-  void place_parameters(const model::Model& model);
-  void resolve_uses(const model::Model& model);
+  class Builder;
 
   Options options_;
   DType dtype_;
   std::vector<Placement> parameters_;
   std::vector<Segment> segments_;
-  std::vector<std::vector<int>> unit_parameters_;
-  std::vector<std::vector<int>> unit_segments_;
+  std::vector<std::vector<int>> part_parameters_;
+  std::vector<std::vector<int>> part_segments_;
   std::int64_t numel_ = 0;
 };
 

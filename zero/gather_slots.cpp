@@ -1,21 +1,22 @@
 #include "zero/gather_slots.h"
 
 #include <algorithm>
+#include <array>
 
 namespace dstrain::zero {
 namespace {
 
-/// The slots for segments that one unit alone uses.
+/// The slots for segments that one unit alone uses, in turns: for its tiles, or for the others.
 struct CommonSlots {
   std::int64_t numel = 0;  ///< of each
   int count = 1;
 };
 
-CommonSlots common_slots(const FlatLayout& layout, const Overlap& overlap) {
+CommonSlots common_slots(const FlatLayout& layout, const Overlap& overlap, bool tiles) {
   CommonSlots common;
   int segments = 0;
   for (const Segment& segment : layout.segments()) {
-    if (segment.persistent || segment.shared) continue;
+    if (segment.persistent || segment.shared || segment.tile != tiles) continue;
     common.numel = std::max(common.numel, segment.numel);
     ++segments;
   }
@@ -28,8 +29,11 @@ CommonSlots common_slots(const FlatLayout& layout, const Overlap& overlap) {
 }  // namespace
 
 Bytes GatherSlots::bytes(const FlatLayout& layout, const Overlap& overlap) {
-  const CommonSlots common = common_slots(layout, overlap);
-  std::int64_t numel = common.count * common.numel;
+  std::int64_t numel = 0;
+  for (const bool tiles : {false, true}) {
+    const CommonSlots common = common_slots(layout, overlap, tiles);
+    numel += common.count * common.numel;
+  }
   for (const Segment& segment : layout.segments()) {
     if (!segment.persistent && segment.shared) numel += segment.numel;
   }
@@ -44,23 +48,27 @@ GatherSlots::GatherSlots(const FlatLayout& layout,
     : layout_(layout),
       communication_(communication),
       memory_(bytes(layout, overlap), memory, stream) {
-  const CommonSlots common = common_slots(layout, overlap);
   std::int64_t next = 0;
   const auto add_slot = [&](std::int64_t numel) {
     slots_.push_back({.offset = next});
     next += numel;
+    return static_cast<int>(slots_.size()) - 1;
   };
-  for (int i = 0; i < common.count; ++i) add_slot(common.numel);
-  int unshared = 0;
+  std::array<std::vector<int>, 2> turns;  // slots for the segments of units, and for tiles
+  for (const bool tiles : {false, true}) {
+    const CommonSlots common = common_slots(layout, overlap, tiles);
+    for (int i = 0; i < common.count; ++i) turns.at(tiles).push_back(add_slot(common.numel));
+  }
   for (const Segment& segment : layout.segments()) {
     if (segment.persistent) {
       slot_index_.push_back(-1);
     } else if (segment.shared) {
-      slot_index_.push_back(static_cast<int>(slots_.size()));
-      add_slot(segment.numel);
+      slot_index_.push_back(add_slot(segment.numel));
     } else {
-      // In turns: units that follow each other, in either direction, have different slots.
-      slot_index_.push_back(unshared++ % common.count);
+      // Units and tiles that follow each other, in either direction, have different slots.
+      std::vector<int>& turn = turns.at(segment.tile);
+      slot_index_.push_back(turn.front());
+      std::ranges::rotate(turn, turn.begin() + 1);
     }
   }
 }

@@ -8,36 +8,39 @@ namespace dstrain::zero {
 
 PendingUses::PendingUses(const FlatLayout& layout)
     : layout_(layout), users_(layout.segments().size(), 0) {
-  for (int unit = 0; unit < layout.units(); ++unit) {
-    for (const int segment : layout.unit_segments(unit)) {
+  for (int part = 0; part < layout.parts(); ++part) {
+    for (const int segment : layout.part_segments(part)) {
       ++users_[static_cast<std::size_t>(segment)];
     }
   }
   pending_ = users_;
 }
 
-std::span<const int> PendingUses::complete(int unit) {
+std::span<const int> PendingUses::complete(int part) {
   completed_.clear();
-  for (const int segment : layout_.unit_segments(unit)) {
+  for (const int segment : layout_.part_segments(part)) {
     if (--pending_[static_cast<std::size_t>(segment)] == 0) completed_.push_back(segment);
   }
   return completed_;
 }
 
-void fill_targets(const FlatLayout& layout,
-                  int unit,
-                  std::span<const std::span<float>> segments,
-                  std::vector<bool>& written,
-                  std::vector<model::GradientTarget>& targets) {
+std::span<const model::GradientTarget> GradientTargets::of(
+    int part, std::span<const std::span<float>> segments) {
+  std::vector<model::GradientTarget>& targets = layout_.is_tile(part) ? tile_ : unit_;
   targets.clear();
-  for (const int parameter : layout.unit_parameters(unit)) {
-    const Placement& place = layout.parameter(parameter);
+  for (const int parameter : layout_.part_parameters(part)) {
+    if (parameter == FlatLayout::in_tiles) {
+      targets.emplace_back();
+      continue;
+    }
+    const Placement& place = layout_.parameter(parameter);
     const std::span<float> segment = segments[static_cast<std::size_t>(place.segment)];
     const auto index = static_cast<std::size_t>(parameter);
-    targets.push_back({{segment.subspan(static_cast<std::size_t>(place.offset)), place.spec.shape},
-                       written[index]});
-    written[index] = true;
+    targets.push_back(
+        {{segment.subspan(static_cast<std::size_t>(place.offset)), place.shape}, written_[index]});
+    written_[index] = true;
   }
+  return targets;
 }
 
 void copy_to(std::span<float> target, std::span<const float> values) {
@@ -62,7 +65,7 @@ void zero_padding(const FlatLayout& layout, const Segment& segment, std::span<fl
   for (const int parameter : segment.parameters) {
     const Placement& place = layout.parameter(parameter);
     zero_until(place.offset);
-    used = place.offset + place.spec.shape.numel();
+    used = place.offset + place.shape.numel();
   }
   zero_until(segment.numel);
 }

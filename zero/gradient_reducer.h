@@ -13,10 +13,10 @@ class GradientReducer {
  public:
   virtual ~GradientReducer() = default;
   virtual void begin(engine::MicroStep micro_step) = 0;
-  /// Where the backward of `unit` puts the gradients of the parameters it uses.
-  virtual std::span<const model::GradientTarget> targets(int unit, StreamView stream) = 0;
-  /// The backward of `unit` is done.
-  virtual void reduce(int unit, StreamView stream) = 0;
+  /// Where the backward of `part` puts the gradients of the parameters it uses.
+  virtual std::span<const model::GradientTarget> targets(int part, StreamView stream) = 0;
+  /// The backward of `part` is done.
+  virtual void reduce(int part, StreamView stream) = 0;
   /// This rank's shard of the summed gradients of a segment; empty when a GradientSink has it.
   [[nodiscard]] virtual std::span<float> own(int segment) const = 0;
   /// The summed gradients for what ParameterShards::hold() gives.
@@ -28,8 +28,8 @@ class PendingUses {
  public:
   explicit PendingUses(const FlatLayout& layout);
   void reset() { pending_ = users_; }
-  /// The backward of `unit` is done: returns the segments that are complete now.
-  std::span<const int> complete(int unit);
+  /// The backward of `part` is done: returns the segments that are complete now.
+  std::span<const int> complete(int part);
 
  private:
   const FlatLayout& layout_;
@@ -38,13 +38,24 @@ class PendingUses {
   std::vector<int> completed_;
 };
 
-/// The targets of the parameters that `unit` uses, in `segments` (per segment: its whole
-/// gradients). A parameter that is `written` is added to; all are written after that.
-void fill_targets(const FlatLayout& layout,
-                  int unit,
-                  std::span<const std::span<float>> segments,
-                  std::vector<bool>& written,
-                  std::vector<model::GradientTarget>& targets);
+/// Where gradients go, for a unit and for one of its tiles at a time.
+class GradientTargets {
+ public:
+  explicit GradientTargets(const FlatLayout& layout)
+      : layout_(layout), written_(layout.parameters().size(), false) {}
+  /// Nothing holds gradients any more.
+  void reset() { written_.assign(written_.size(), false); }
+  /// Those of what `part` has, in `segments` (per segment: its whole gradients); empty ones for
+  /// what is in tiles. What holds gradients is added to; all of it does after that. Until the next
+  /// unit or tile.
+  std::span<const model::GradientTarget> of(int part, std::span<const std::span<float>> segments);
+
+ private:
+  const FlatLayout& layout_;
+  std::vector<bool> written_;  ///< per parameter
+  std::vector<model::GradientTarget> unit_;
+  std::vector<model::GradientTarget> tile_;
+};
 
 /// Element by element, on the compute threads.
 void copy_to(std::span<float> target, std::span<const float> values);

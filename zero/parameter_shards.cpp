@@ -90,22 +90,26 @@ ParameterShards::ParameterShards(const FlatLayout& layout,
     slots_ = std::make_unique<GatherSlots>(layout, options.overlap, communication, memory.buffers,
                                            stream);
   }
-  view_units();
+  view_parts();
 }
 
-void ParameterShards::view_units() {
-  for (int unit = 0; unit < layout_.units(); ++unit) {
+void ParameterShards::view_parts() {
+  for (int part = 0; part < layout_.parts(); ++part) {
     std::vector<TensorView> views;
-    for (const int parameter : layout_.unit_parameters(unit)) {
+    for (const int parameter : layout_.part_parameters(part)) {
+      if (parameter == FlatLayout::in_tiles) {
+        views.emplace_back();
+        continue;
+      }
       const Placement& place = layout_.parameter(parameter);
       const TensorView values = whole(layout_.segment(place.segment))
                                     ? segments_[static_cast<std::size_t>(place.segment)]
                                     : slots_->view(place.segment);
-      views.push_back(values.part(place.offset, place.spec.shape));
+      views.push_back(values.part(place.offset, place.shape));
     }
     views_.push_back(std::move(views));
     std::vector<int>& gathered = gathered_.emplace_back();
-    for (const int index : layout_.unit_segments(unit)) {
+    for (const int index : layout_.part_segments(part)) {
       if (!whole(layout_.segment(index))) gathered.push_back(index);
     }
   }
@@ -181,14 +185,14 @@ void ParameterShards::gather(int segment, StreamView stream) {
   communication.launch_always([this, segment] { swap_->release(segment, false); });
 }
 
-/// Begins to read from disk what the next units need, one buffer being left.
+/// Begins to read from disk what the next parts need, one buffer being left.
 void ParameterShards::read_ahead() {
   if (!swap_) return;
   int left = options_.offload.parameter_buffers - 1;
   for (std::int64_t skipped = 0;; ++skipped) {
-    const int unit = schedule_.upcoming(skipped);
-    if (unit == UnitSchedule::unknown) return;
-    for (const int index : gathered_[static_cast<std::size_t>(unit)]) {
+    const int part = schedule_.upcoming(skipped);
+    if (part == PartSchedule::unknown) return;
+    for (const int index : gathered_[static_cast<std::size_t>(part)]) {
       if (!swapped(index) || slots_->holds(index)) continue;
       if (left-- == 0) return;
       swap_->expect(index);
@@ -196,25 +200,26 @@ void ParameterShards::read_ahead() {
   }
 }
 
-std::span<const TensorView> ParameterShards::acquire(int unit, StreamView stream) {
-  schedule_.advance(unit);
-  const std::vector<int>& gathered = gathered_[static_cast<std::size_t>(unit)];
+std::span<const TensorView> ParameterShards::acquire(int part, StreamView stream) {
+  schedule_.advance(part);
+  const std::vector<int>& gathered = gathered_[static_cast<std::size_t>(part)];
   for (const int index : gathered) gather(index, stream);
-  prefetch(unit, stream);
+  in_use_.insert(in_use_.end(), gathered.begin(), gathered.end());
+  prefetch(stream);
   read_ahead();
   for (const int index : gathered) slots_->wait(index, stream);
-  return views_[static_cast<std::size_t>(unit)];
+  return views_[static_cast<std::size_t>(part)];
 }
 
-/// Begins to gather what the unit after `current` needs, within the limits.
-void ParameterShards::prefetch(int current, StreamView stream) {
+/// Begins to gather what the next part needs, within the limits.
+void ParameterShards::prefetch(StreamView stream) {
   const int next = schedule_.upcoming(0);
-  if (!options_.overlap.enabled || next == UnitSchedule::unknown) return;
+  if (!options_.overlap.enabled || next == PartSchedule::unknown) return;
   std::int64_t ahead_numel = 0;
   for (const int index : gathered_[static_cast<std::size_t>(next)]) {
     if (slots_->holds(index)) continue;
     if (ahead_numel >= options_.overlap.prefetch_numel) return;
-    if (slots_->displaces_any(index, gathered_[static_cast<std::size_t>(current)]) ||
+    if (slots_->displaces_any(index, in_use_) ||
         slots_->live_numel_with(index) > options_.overlap.live_numel) {
       continue;
     }
@@ -223,8 +228,9 @@ void ParameterShards::prefetch(int current, StreamView stream) {
   }
 }
 
-void ParameterShards::release(int unit) {
-  for (const int index : gathered_[static_cast<std::size_t>(unit)]) {
+void ParameterShards::release(int part) {
+  for (const int index : gathered_[static_cast<std::size_t>(part)]) {
+    std::erase(in_use_, index);
     if (!reused_soon(index)) slots_->drop(index);
   }
 }
@@ -234,12 +240,12 @@ void ParameterShards::release(int unit) {
 bool ParameterShards::reused_soon(int segment) const {
   std::int64_t distance_numel = 0;
   for (std::int64_t skipped = 0; distance_numel <= options_.overlap.reuse_numel; ++skipped) {
-    const int unit = schedule_.upcoming(skipped);
-    if (unit == UnitSchedule::unknown) return true;
-    for (const int index : gathered_[static_cast<std::size_t>(unit)]) {
+    const int part = schedule_.upcoming(skipped);
+    if (part == PartSchedule::unknown) return true;
+    for (const int index : gathered_[static_cast<std::size_t>(part)]) {
       if (index == segment) return true;
     }
-    for (const int index : gathered_[static_cast<std::size_t>(unit)]) {
+    for (const int index : gathered_[static_cast<std::size_t>(part)]) {
       distance_numel += layout_.segment(index).numel;
     }
   }

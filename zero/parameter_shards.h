@@ -11,10 +11,10 @@
 #include "zero/gather_slots.h"
 #include "zero/offload.h"
 #include "zero/overlap.h"
+#include "zero/part_schedule.h"
 #include "zero/stage_policy.h"
 #include "zero/state_runs.h"
 #include "zero/swapped_parameters.h"
-#include "zero/unit_schedule.h"
 
 namespace dstrain::zero {
 
@@ -49,11 +49,11 @@ class ParameterShards {
   void load_shard(int segment, const model::ParameterSource& source);
   /// All of what hold() gave is loaded: gathers what is kept whole.
   void loaded(int segment, StreamView stream);
-  void expect(std::span<const int> units, std::int64_t rounds) { schedule_.expect(units, rounds); }
-  /// The whole parameters of a unit. Gathers the segments that are not here, and begins to gather
-  /// those of the next unit.
-  std::span<const TensorView> acquire(int unit, StreamView stream);
-  void release(int unit);
+  void expect(std::span<const int> parts, std::int64_t rounds) { schedule_.expect(parts, rounds); }
+  /// The whole parameters of a part. Gathers the segments that are not here, and begins to gather
+  /// those of the next part.
+  std::span<const TensorView> acquire(int part, StreamView stream);
+  void release(int part);
   /// What this rank updates of a segment: its shard, or all of it when every rank updates all. Its
   /// values are to be read, or all replaced. Until let_go(), loaded() or publish().
   TensorView hold(int segment, bool replaced);
@@ -68,16 +68,16 @@ class ParameterShards {
   [[nodiscard]] TensorView own_shard(int segment) const;
   void gather(int segment, StreamView stream);
   void gather_whole(int segment, StreamView stream);
-  void prefetch(int current, StreamView stream);
+  void prefetch(StreamView stream);
   void read_ahead();
   void write_back(int segment);
   [[nodiscard]] bool reused_soon(int segment) const;
-  void view_units();
+  void view_parts();
 
   const FlatLayout& layout_;
   Options options_;
   Communication communication_;
-  UnitSchedule schedule_;
+  PartSchedule schedule_;
   std::vector<MemoryTier> homes_;  ///< per segment
   Buffer memory_;
   Buffer offloaded_;
@@ -86,8 +86,9 @@ class ParameterShards {
   TensorView held_values_;
   std::unique_ptr<GatherSlots> slots_;          ///< null when nothing is gathered
   std::vector<TensorView> segments_;            ///< what is kept, flat
-  std::vector<std::vector<TensorView>> views_;  ///< per unit
-  std::vector<std::vector<int>> gathered_;      ///< per unit: its segments that are gathered
+  std::vector<std::vector<TensorView>> views_;  ///< per part
+  std::vector<std::vector<int>> gathered_;      ///< per part: its segments that are gathered
+  std::vector<int> in_use_;                     ///< of these, by parts that are acquired
 };
 
 }  // namespace dstrain::zero

@@ -10,10 +10,10 @@ std::vector<ShardSlice> shard_slices(const FlatLayout& layout, int segment, int 
   for (const int parameter : whole.parameters) {
     const Placement& place = layout.parameter(parameter);
     const ElementRange range{std::max(begin, place.offset),
-                             std::min(end, place.offset + place.spec.shape.numel())};
+                             std::min(end, place.offset + place.shape.numel())};
     if (range.count() <= 0) continue;
-    slices.push_back(
-        {parameter, {range.begin - place.offset, range.end - place.offset}, range.begin - begin});
+    const std::int64_t first = place.begin + range.begin - place.offset;
+    slices.push_back({parameter, {first, first + range.count()}, range.begin - begin});
   }
   return slices;
 }

@@ -5,21 +5,23 @@
 namespace dstrain::zero {
 namespace {
 
-/// Elements of a unit's own segments that pass through the bucket.
-std::int64_t bucket_share(const FlatLayout& layout, int unit) {
+/// Elements of a part's own segments that pass through a bucket.
+std::int64_t bucket_share(const FlatLayout& layout, int part) {
   std::int64_t numel = 0;
-  for (const int index : layout.unit_segments(unit)) {
+  for (const int index : layout.part_segments(part)) {
     if (!layout.segment(index).shared) numel += layout.segment(index).numel;
   }
   return numel;
 }
 
-std::int64_t capacity(const FlatLayout& layout, std::int64_t bucket_numel) {
+/// Elements of a bucket for the own parts of units, or for tiles.
+std::int64_t capacity(const FlatLayout& layout, std::int64_t bucket_numel, bool tiles) {
   std::int64_t largest = 0;
   std::int64_t total = 0;
-  for (int unit = 0; unit < layout.units(); ++unit) {
-    largest = std::max(largest, bucket_share(layout, unit));
-    total += bucket_share(layout, unit);
+  for (int part = 0; part < layout.parts(); ++part) {
+    if (layout.is_tile(part) != tiles) continue;
+    largest = std::max(largest, bucket_share(layout, part));
+    total += bucket_share(layout, part);
   }
   return std::max(largest, std::min(bucket_numel, total));
 }
@@ -30,12 +32,16 @@ std::int64_t shared_numel(const FlatLayout& layout) {
   return numel;
 }
 
+std::int64_t bucket_count(const ShardedGradients::Options& options) {
+  return options.overlap ? 2 : 1;
+}
+
 }  // namespace
 
 Bytes ShardedGradients::bucket_bytes(const FlatLayout& layout, Options options) {
-  const std::int64_t buckets = options.overlap ? 2 : 1;
-  return (buckets * capacity(layout, options.bucket_numel) + shared_numel(layout)) *
-         size_of(DType::f32);
+  const std::int64_t capacities =
+      capacity(layout, options.bucket_numel, false) + capacity(layout, options.bucket_numel, true);
+  return (bucket_count(options) * capacities + shared_numel(layout)) * size_of(DType::f32);
 }
 
 ShardedGradients::ShardedGradients(const FlatLayout& layout,
@@ -49,87 +55,100 @@ ShardedGradients::ShardedGradients(const FlatLayout& layout,
       shards_(layout, {options.homes, false}, memory.gradients, stream),
       offloaded_(layout, {options.homes, true}, memory.offloaded, stream),
       bucket_memory_(bucket_bytes(layout, options), memory.buffers, stream),
-      bucket_capacity_(capacity(layout, options.bucket_numel)),
+      units_{.capacity = capacity(layout, options.bucket_numel, false)},
+      tiles_{.capacity = capacity(layout, options.bucket_numel, true)},
       whole_(layout.segments().size()),
-      buckets_(options.overlap ? 2 : 1),
       shared_reduced_(layout.segments().size()),
       pending_(layout),
-      written_(layout.parameters().size(), false) {
+      targets_(layout) {
   DSTRAIN_CHECK(options.sink != nullptr || std::ranges::count(options.homes, MemoryTier::nvme) == 0,
                 "nothing takes the gradients to the disk");
-  std::span<float> shared = bucket_memory_.as<float>();
-  for (Bucket& bucket : buckets_) {
-    bucket.memory = shared.first(static_cast<std::size_t>(bucket_capacity_));
-    shared = shared.subspan(static_cast<std::size_t>(bucket_capacity_));
+  cut_buckets();
+}
+
+void ShardedGradients::cut_buckets() {
+  std::span<float> rest = bucket_memory_.as<float>();
+  const auto cut = [&rest](std::int64_t numel) {
+    const std::span<float> front = rest.first(static_cast<std::size_t>(numel));
+    rest = rest.subspan(front.size());
+    return front;
+  };
+  for (Turns* const turns : {&units_, &tiles_}) {
+    for (std::int64_t i = 0; i < bucket_count(options_); ++i) {
+      turns->buckets.emplace_back().memory = cut(turns->capacity);
+    }
   }
-  for (std::size_t index = 0; index < layout.segments().size(); ++index) {
-    const Segment& segment = layout.segments()[index];
-    if (!segment.shared) continue;
-    whole_[index] = shared.first(static_cast<std::size_t>(segment.numel));
-    shared = shared.subspan(static_cast<std::size_t>(segment.numel));
+  for (std::size_t index = 0; index < layout_.segments().size(); ++index) {
+    const Segment& segment = layout_.segments()[index];
+    if (segment.shared) whole_[index] = cut(segment.numel);
   }
 }
 
 void ShardedGradients::begin(engine::MicroStep micro_step) {
   micro_step_ = micro_step;
   pending_.reset();
-  units_left_ = layout_.units();
-  std::fill(written_.begin(), written_.end(), false);
+  parts_left_ = layout_.parts();
+  targets_.reset();
   if (GradientSink* const sink = options_.sink) {
     communication_.stream().launch([sink, micro_step] { sink->begin(micro_step); });
   }
 }
 
-void ShardedGradients::place(int unit, StreamView stream) {
-  if (buckets_[filling_].used + bucket_share(layout_, unit) > bucket_capacity_) flush(stream);
-  for (const int index : layout_.unit_segments(unit)) {
+void ShardedGradients::place(int part, StreamView stream) {
+  Turns& turns = turns_of(part);
+  if (turns.current().used + bucket_share(layout_, part) > turns.capacity) flush(turns, stream);
+  for (const int index : layout_.part_segments(part)) {
     const Segment& segment = layout_.segment(index);
     std::span<float>& whole = whole_[static_cast<std::size_t>(index)];
     if (segment.shared) {
       communication_.wait(shared_reduced_[static_cast<std::size_t>(index)], stream);
     } else {
-      whole = place_in_bucket(segment.numel, stream);
+      whole = place_in_bucket(turns.current(), segment.numel, stream);
     }
     stream.launch([this, &segment, values = whole] { zero_padding(layout_, segment, values); });
   }
 }
 
-std::span<float> ShardedGradients::place_in_bucket(std::int64_t numel, StreamView stream) {
-  Bucket& bucket = buckets_[filling_];
+std::span<float> ShardedGradients::place_in_bucket(Bucket& bucket,
+                                                   std::int64_t numel,
+                                                   StreamView stream) {
   communication_.wait(bucket.emptied, stream);
   const auto offset = static_cast<std::size_t>(bucket.used);
   bucket.used += numel;
   return bucket.memory.subspan(offset, static_cast<std::size_t>(numel));
 }
 
-std::span<const model::GradientTarget> ShardedGradients::targets(int unit, StreamView stream) {
-  place(unit, stream);
-  fill_targets(layout_, unit, whole_, written_, targets_);
-  return targets_;
+std::span<const model::GradientTarget> ShardedGradients::targets(int part, StreamView stream) {
+  place(part, stream);
+  return targets_.of(part, whole_);
 }
 
-void ShardedGradients::reduce(int unit, StreamView stream) {
-  for (const int index : pending_.complete(unit)) {
+void ShardedGradients::reduce(int part, StreamView stream) {
+  Turns& turns = turns_of(part);
+  for (const int index : pending_.complete(part)) {
     if (layout_.segment(index).shared) {
       communication_.follow(stream);
       reduce_segment(index);
       shared_reduced_[static_cast<std::size_t>(index)] = communication_.now();
     } else {
-      buckets_[filling_].complete.push_back(index);
+      turns.current().complete.push_back(index);
     }
   }
-  --units_left_;
-  if (units_left_ == 0 || options_.bucket_numel == 0) flush(stream);
+  --parts_left_;
+  if (options_.bucket_numel == 0) flush(turns, stream);
+  if (parts_left_ > 0) return;
+  flush(units_, stream);
+  flush(tiles_, stream);
 }
 
-void ShardedGradients::flush(StreamView stream) {
-  Bucket& bucket = buckets_[filling_];
+void ShardedGradients::flush(Turns& turns, StreamView stream) {
+  Bucket& bucket = turns.current();
   communication_.follow(stream);
   for (const int index : bucket.complete) reduce_segment(index);
   bucket.emptied = communication_.now();
   bucket.complete.clear();
   bucket.used = 0;
-  filling_ = (filling_ + 1) % buckets_.size();
+  turns.filling = (turns.filling + 1) % turns.buckets.size();
 }
 
 void ShardedGradients::reduce_segment(int index) {

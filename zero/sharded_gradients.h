@@ -12,11 +12,12 @@ namespace dstrain::zero {
 /// Stages 2 and 3: a rank keeps its shard of the gradients. The backward of a unit writes into a
 /// bucket; the bucket is reduced over the ranks, into the shards, when it is full or the backward
 /// ends. When communication overlaps there are two: one is reduced while the next units fill the
-/// other. Shared segments wait outside the buckets until the last unit that uses them is done.
+/// other. Tiles, which come and go while their unit's bucket is being written, have buckets of
+/// their own. Shared segments wait outside the buckets until the last unit that uses them is done.
 class ShardedGradients final : public GradientReducer {
  public:
   struct Options {
-    /// Elements that a bucket holds back; at least the largest unit's. 0: one unit at a time.
+    /// Elements that a bucket holds back; at least the largest part's. 0: one part at a time.
     std::int64_t bucket_numel = 0;
     bool overlap = false;                 ///< two buckets
     std::span<const MemoryTier> homes{};  ///< of the shards, per segment
@@ -35,8 +36,8 @@ class ShardedGradients final : public GradientReducer {
   static Bytes bucket_bytes(const FlatLayout& layout, Options options);
 
   void begin(engine::MicroStep micro_step) override;
-  std::span<const model::GradientTarget> targets(int unit, StreamView stream) override;
-  void reduce(int unit, StreamView stream) override;
+  std::span<const model::GradientTarget> targets(int part, StreamView stream) override;
+  void reduce(int part, StreamView stream) override;
   [[nodiscard]] std::span<float> own(int segment) const override;
   [[nodiscard]] std::span<float> updated(int segment) const override { return own(segment); }
 
@@ -47,10 +48,19 @@ class ShardedGradients final : public GradientReducer {
     std::vector<int> complete;     ///< segments in it that wait to be reduced
     Communication::Point emptied;  ///< set while it is being reduced
   };
-  void place(int unit, StreamView stream);
-  std::span<float> place_in_bucket(std::int64_t numel, StreamView stream);
+  /// The buckets that are filled in turns.
+  struct Turns {
+    std::int64_t capacity = 0;  ///< elements of each
+    std::vector<Bucket> buckets{};
+    std::size_t filling = 0;  ///< index of the bucket being filled
+    Bucket& current() { return buckets[filling]; }
+  };
+  Turns& turns_of(int part) { return layout_.is_tile(part) ? tiles_ : units_; }
+  void cut_buckets();
+  void place(int part, StreamView stream);
+  std::span<float> place_in_bucket(Bucket& bucket, std::int64_t numel, StreamView stream);
   void reduce_segment(int index);
-  void flush(StreamView stream);
+  void flush(Turns& turns, StreamView stream);
 
   const FlatLayout& layout_;
   Options options_;
@@ -58,16 +68,14 @@ class ShardedGradients final : public GradientReducer {
   GradientShards shards_;
   GradientShards offloaded_;
   Buffer bucket_memory_;
-  std::int64_t bucket_capacity_;
+  Turns units_;
+  Turns tiles_;
   std::vector<std::span<float>> whole_;  ///< per segment, while its gradients are being written
-  std::vector<Bucket> buckets_;
-  std::size_t filling_ = 0;                           ///< index of the bucket being filled
   std::vector<Communication::Point> shared_reduced_;  ///< per segment
   engine::MicroStep micro_step_;
   PendingUses pending_;
-  int units_left_ = 0;
-  std::vector<bool> written_;  ///< per parameter, in this micro step
-  std::vector<model::GradientTarget> targets_;
+  int parts_left_ = 0;
+  GradientTargets targets_;
 };
 
 }  // namespace dstrain::zero

@@ -63,32 +63,32 @@ ShardedStore::ShardedStore(Parts parts, Options options, Streams streams)
   DSTRAIN_CHECK(options.overlap.enabled || !streams.overlap(), "two streams without overlap");
 }
 
-void ShardedStore::expect(std::span<const int> units, std::int64_t rounds) {
-  parameters_.expect(units, rounds);
+void ShardedStore::expect(std::span<const int> parts, std::int64_t rounds) {
+  parameters_.expect(parts, rounds);
 }
 
-std::span<const TensorView> ShardedStore::acquire(int unit, StreamView stream) {
-  DSTRAIN_CHECK(leased_ == -1, "unit {} is still in use", leased_);
-  leased_ = unit;
-  return parameters_.acquire(unit, stream);
+std::span<const TensorView> ShardedStore::acquire(int part, StreamView stream) {
+  DSTRAIN_CHECK(lease(part) == nothing, "part {} is still in use", lease(part));
+  lease(part) = part;
+  return parameters_.acquire(part, stream);
 }
 
-void ShardedStore::release(int unit, StreamView /*stream*/) {
-  DSTRAIN_CHECK(leased_ == unit, "unit {} is in use, not {}", leased_, unit);
-  parameters_.release(unit);
-  leased_ = -1;
+void ShardedStore::release(int part, StreamView /*stream*/) {
+  DSTRAIN_CHECK(lease(part) == part, "part {} is in use, not {}", lease(part), part);
+  parameters_.release(part);
+  lease(part) = nothing;
 }
 
 void ShardedStore::begin(engine::MicroStep micro_step) {
   gradients_->begin(micro_step);
 }
 
-std::span<const model::GradientTarget> ShardedStore::gradients(int unit, StreamView stream) {
-  return gradients_->targets(unit, stream);
+std::span<const model::GradientTarget> ShardedStore::gradients(int part, StreamView stream) {
+  return gradients_->targets(part, stream);
 }
 
-void ShardedStore::reduce(int unit, StreamView stream) {
-  gradients_->reduce(unit, stream);
+void ShardedStore::reduce(int part, StreamView stream) {
+  gradients_->reduce(part, stream);
 }
 
 double ShardedStore::gradient_norm(StreamView stream) {

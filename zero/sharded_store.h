@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -68,12 +69,12 @@ class ShardedStore final : public engine::ParameterStore {
   [[nodiscard]] std::vector<engine::SavedState> saved_states() const override;
   [[nodiscard]] std::vector<engine::ParameterSlice> saved_slices(int rank) const override;
   void visit_saved(engine::SavedVisitor visit, StreamView stream) override;
-  void expect(std::span<const int> units, std::int64_t rounds) override;
-  std::span<const TensorView> acquire(int unit, StreamView stream) override;
-  void release(int unit, StreamView stream) override;
+  void expect(std::span<const int> parts, std::int64_t rounds) override;
+  std::span<const TensorView> acquire(int part, StreamView stream) override;
+  void release(int part, StreamView stream) override;
   void begin(engine::MicroStep micro_step) override;
-  std::span<const model::GradientTarget> gradients(int unit, StreamView stream) override;
-  void reduce(int unit, StreamView stream) override;
+  std::span<const model::GradientTarget> gradients(int part, StreamView stream) override;
+  void reduce(int part, StreamView stream) override;
   double gradient_norm(StreamView stream) override;
   void step(const optim::StepScalars& scalars, StreamView stream) override;
 
@@ -86,6 +87,7 @@ class ShardedStore final : public engine::ParameterStore {
   TensorView hold(const StateRun& run, bool replaced);
   [[nodiscard]] std::span<const float> gradients_of(const StateRun& run) const;
   [[nodiscard]] bool completes_segment(std::size_t run) const;
+  int& lease(int part) { return leased_.at(parts_.layout.is_tile(part) ? 1 : 0); }
 
   Parts parts_;
   Communication communication_;
@@ -93,7 +95,8 @@ class ShardedStore final : public engine::ParameterStore {
   std::vector<MemoryTier> gradient_homes_;  ///< per segment
   ParameterShards parameters_;
   std::unique_ptr<GradientReducer> gradients_;
-  int leased_ = -1;  ///< the unit whose parameters are in use
+  static constexpr int nothing = -1;
+  std::array<int, 2> leased_{nothing, nothing};  ///< the unit's part and the tile that are in use
 };
 
 }  // namespace dstrain::zero

@@ -22,7 +22,7 @@ WholeGradients::WholeGradients(const FlatLayout& layout,
       memory_(bytes(layout), memory.gradients, stream),
       offloaded_(layout, {homes, true}, memory.offloaded, stream),
       pending_(layout),
-      written_(layout.parameters().size(), false) {
+      targets_(layout) {
   std::span<float> rest = memory_.as<float>();
   for (const Segment& segment : layout.segments()) {
     const auto numel = static_cast<std::size_t>(segment.numel);
@@ -34,23 +34,22 @@ WholeGradients::WholeGradients(const FlatLayout& layout,
 void WholeGradients::begin(engine::MicroStep micro_step) {
   micro_step_ = micro_step;
   pending_.reset();
-  if (micro_step.first()) std::fill(written_.begin(), written_.end(), false);
+  if (micro_step.first()) targets_.reset();
 }
 
-std::span<const model::GradientTarget> WholeGradients::targets(int unit, StreamView stream) {
+std::span<const model::GradientTarget> WholeGradients::targets(int part, StreamView stream) {
   if (micro_step_.first()) {
-    for (const int index : layout_.unit_segments(unit)) {
+    for (const int index : layout_.part_segments(part)) {
       stream.launch([this, index] {
         zero_padding(layout_, layout_.segment(index), segments_[static_cast<std::size_t>(index)]);
       });
     }
   }
-  fill_targets(layout_, unit, segments_, written_, targets_);
-  return targets_;
+  return targets_.of(part, segments_);
 }
 
-void WholeGradients::reduce(int unit, StreamView stream) {
-  const std::span<const int> complete = pending_.complete(unit);
+void WholeGradients::reduce(int part, StreamView stream) {
+  const std::span<const int> complete = pending_.complete(part);
   if (!micro_step_.last()) return;
   communication_.follow(stream);
   comm::Communicator& communicator = communication_.communicator();

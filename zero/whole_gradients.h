@@ -29,8 +29,8 @@ class WholeGradients final : public GradientReducer {
   static Bytes bytes(const FlatLayout& layout);
 
   void begin(engine::MicroStep micro_step) override;
-  std::span<const model::GradientTarget> targets(int unit, StreamView stream) override;
-  void reduce(int unit, StreamView stream) override;
+  std::span<const model::GradientTarget> targets(int part, StreamView stream) override;
+  void reduce(int part, StreamView stream) override;
   [[nodiscard]] std::span<float> own(int segment) const override;
   [[nodiscard]] std::span<float> updated(int segment) const override;
 
@@ -43,8 +43,7 @@ class WholeGradients final : public GradientReducer {
   std::vector<std::span<float>> segments_;
   engine::MicroStep micro_step_;
   PendingUses pending_;
-  std::vector<bool> written_;  ///< per parameter, in this step
-  std::vector<model::GradientTarget> targets_;
+  GradientTargets targets_;
 };
 
 }  // namespace dstrain::zero

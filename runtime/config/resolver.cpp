@@ -170,6 +170,7 @@ void Resolver::resolve_model() {
   ModelSettings& model = result_.settings.model;
   model.directory = options_.model_name_or_path.value;
   model.config = options_.config_name.value;
+  model.in_splits = options_.tiled_linear_in_splits.value;
   const struct {
     const Flag<std::int64_t>& flag;
     std::string_view name;

@@ -46,6 +46,7 @@ struct TrainOptions {
 
   Flag<bool> bf16, fp16, tf32;
   Flag<bool> gradient_checkpointing;
+  Flag<std::int64_t> tiled_linear_in_splits{1, {}};
 
   Flag<std::string> output_dir;
   Flag<bool> overwrite_output_dir;

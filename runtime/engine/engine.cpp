@@ -19,11 +19,48 @@ std::int64_t counted_labels(std::span<const MicroBatch> batches) {
   return count;
 }
 
-std::vector<int> units_of(const Frame& frame) {
-  std::vector<int> units;
-  for (const FrameCall& call : frame.calls()) units.push_back(call.unit);
-  return units;
+/// Per unit, the index of its own part.
+std::vector<int> first_parts(const model::Model& model) {
+  std::vector<int> first;
+  int index = 0;
+  for (const model::Part& part : model.parts()) {
+    if (!part.is_tile()) first.push_back(index);
+    ++index;
+  }
+  return first;
 }
+
+/// The tiles of a unit, which are the parts after `own`.
+class StoredTiles final : public model::TileLender {
+ public:
+  StoredTiles(const Engine::Parts& parts, int own, StreamView stream)
+      : store_(parts.store), timeline_(parts.timeline), own_(own), stream_(stream) {}
+  TensorView acquire(std::size_t tile) override {
+    const profile::Recording waiting = wait();
+    return store_.acquire(part_of(tile), stream_).front();
+  }
+  void release(std::size_t tile) override { store_.release(part_of(tile), stream_); }
+  model::GradientTarget gradients(std::size_t tile) override {
+    const profile::Recording waiting = wait();
+    return store_.gradients(part_of(tile), stream_).front();
+  }
+  void reduce(std::size_t tile) override {
+    const profile::Recording waiting = wait();
+    store_.reduce(part_of(tile), stream_);
+  }
+
+ private:
+  /// What the store does for a tile is none of the unit's work.
+  [[nodiscard]] profile::Recording wait() const {
+    return {timeline_, profile::Lane::compute, profile::Activity::wait};
+  }
+  [[nodiscard]] int part_of(std::size_t tile) const { return own_ + 1 + static_cast<int>(tile); }
+
+  ParameterStore& store_;
+  profile::Timeline* timeline_;
+  int own_;
+  StreamView stream_;
+};
 
 }  // namespace
 
@@ -51,14 +88,32 @@ Engine::Engine(Parts parts, Options options, Streams streams)
       host_memory_(
           activation_bytes(parts.model, options).host, parts.host_activations, streams.compute),
       inference_(parts.model, {options.shape, FrameMode::inference}, {memory_.bytes()}),
-      inference_units_(units_of(inference_)) {
+      first_part_(first_parts(parts.model)),
+      inference_parts_(parts_of(inference_)) {
   if (options.mode == FrameMode::inference) return;
   training_.emplace(parts.model, Frame::Options{options.shape, options.mode},
                     Frame::Blocks{memory_.bytes(), host_memory_.bytes()});
-  training_units_ = units_of(*training_);
+  training_parts_ = parts_of(*training_);
   if (options.mode == FrameMode::host_checkpointing) {
     copies_.emplace(streams.compute, parts.timeline);
   }
+}
+
+std::vector<int> Engine::parts_of(const Frame& frame) const {
+  std::vector<int> parts;
+  for (const FrameCall& call : frame.calls()) {
+    const auto unit = static_cast<std::size_t>(call.unit);
+    const int own = first_part_[unit];
+    const auto tiles = static_cast<int>(parts_.model.units[unit]->spec().tiles.size());
+    parts.push_back(own);
+    if (call.pass == Pass::forward || call.recompute) {
+      for (int tile = 1; tile <= tiles; ++tile) parts.push_back(own + tile);
+    }
+    if (call.pass == Pass::backward) {
+      for (int tile = tiles; tile > 0; --tile) parts.push_back(own + tile);
+    }
+  }
+  return parts;
 }
 
 model::UnitCall Engine::unit_call(const FrameCall& call, const Context& context) const {
@@ -83,9 +138,12 @@ model::UnitCall Engine::unit_call(const FrameCall& call, const Context& context)
 
 void Engine::run_call(const FrameCall& call, const Context& context) {
   const model::Unit& unit = *parts_.model.units[static_cast<std::size_t>(call.unit)];
+  const int part = first_part_[static_cast<std::size_t>(call.unit)];
   const StreamView stream = streams_.compute;
+  StoredTiles tiles(parts_, part, stream);
   model::UnitCall arguments = unit_call(call, context);
-  arguments.parameters = parts_.store.acquire(call.unit, stream);
+  arguments.parameters = parts_.store.acquire(part, stream);
+  arguments.tiles = &tiles;
   if (call.pass == Pass::forward || call.recompute) {
     const profile::Recording recording(
         parts_.timeline, profile::Lane::compute,
@@ -93,13 +151,13 @@ void Engine::run_call(const FrameCall& call, const Context& context) {
     unit.forward(arguments, stream);
   }
   if (call.pass == Pass::backward) {
-    arguments.parameter_gradients = parts_.store.gradients(call.unit, stream);
+    arguments.parameter_gradients = parts_.store.gradients(part, stream);
     const profile::Recording recording(parts_.timeline, profile::Lane::compute,
                                        profile::Activity::backward, call.unit);
     unit.backward(arguments, stream);
   }
-  parts_.store.release(call.unit, stream);
-  if (call.pass == Pass::backward) parts_.store.reduce(call.unit, stream);
+  parts_.store.release(part, stream);
+  if (call.pass == Pass::backward) parts_.store.reduce(part, stream);
 }
 
 void Engine::run(const Frame& frame, const Context& context) {
@@ -127,7 +185,7 @@ StepResult Engine::train_step(const StepInput& input) {
 
   model::LossSum own_loss;
   MicroStep micro_step{0, static_cast<std::int64_t>(input.micro_batches.size())};
-  parts_.store.expect(training_units_, micro_step.count);
+  parts_.store.expect(training_parts_, micro_step.count);
   for (; micro_step.index < micro_step.count; ++micro_step.index) {
     parts_.store.begin(micro_step);
     run(training_.value(),
@@ -160,14 +218,14 @@ StepResult Engine::train_step(const StepInput& input) {
 
 model::LossSum Engine::evaluate(const MicroBatch& batch) {
   model::LossSum loss;
-  parts_.store.expect(inference_units_, 1);
+  parts_.store.expect(inference_parts_, 1);
   run(inference_, {.batch = batch, .loss = &loss});
   streams_.compute.synchronize();
   return loss;
 }
 
 void Engine::next_token_logits(std::span<const std::int32_t> tokens, TensorView logits) {
-  parts_.store.expect(inference_units_, 1);
+  parts_.store.expect(inference_parts_, 1);
   run(inference_, {.batch = {tokens, {}, 0}, .logits = logits});
   streams_.compute.synchronize();
 }

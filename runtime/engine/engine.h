@@ -79,6 +79,7 @@ class Engine {
   void run(const Frame& frame, const Context& context);
   void run_call(const FrameCall& call, const Context& context);
   [[nodiscard]] model::UnitCall unit_call(const FrameCall& call, const Context& context) const;
+  [[nodiscard]] std::vector<int> parts_of(const Frame& frame) const;
   [[nodiscard]] std::int64_t count_labels(std::span<const MicroBatch> batches);
 
   Parts parts_;
@@ -88,8 +89,9 @@ class Engine {
   Buffer host_memory_;
   Frame inference_;
   std::optional<Frame> training_;
-  std::vector<int> inference_units_;  ///< in the order of the frame's calls
-  std::vector<int> training_units_;
+  std::vector<int> first_part_;       ///< per unit: its own
+  std::vector<int> inference_parts_;  ///< in the order in which they are acquired
+  std::vector<int> training_parts_;
   std::optional<FrameCopies> copies_;  ///< of the training frame; uses the memory: goes first
 };
 

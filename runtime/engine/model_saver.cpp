@@ -48,12 +48,19 @@ std::exception_ptr save_model(const model::Model& model,
                               StreamView stream) {
   std::optional<Output> output;
   if (directory != nullptr) output.emplace(model, *directory);
-  for (std::size_t unit = 0; unit < model.units.size(); ++unit) {
-    const auto& specs = model.units[unit]->spec().parameters;
-    const std::span<const TensorView> views = store.acquire(static_cast<int>(unit), stream);
+  int index = 0;
+  for (const model::Part& part : model.parts()) {
+    const model::UnitSpec& unit = model.units[static_cast<std::size_t>(part.unit)]->spec();
+    const std::span<const TensorView> views = store.acquire(index, stream);
     stream.synchronize();
-    for (std::size_t i = 0; output && i < specs.size(); ++i) output->write(specs[i], views[i]);
-    store.release(static_cast<int>(unit), stream);
+    if (output && part.is_tile()) {
+      const auto tile = static_cast<std::size_t>(part.tile);
+      output->write(unit.parameters[unit.tiles[tile].parameter], views.front());
+    }
+    for (std::size_t i = 0; output && !part.is_tile() && i < unit.parameters.size(); ++i) {
+      if (!views[i].empty()) output->write(unit.parameters[i], views[i]);
+    }
+    store.release(index++, stream);
   }
   return output ? output->finish() : nullptr;
 }

@@ -51,7 +51,8 @@ using SavedVisitor = FunctionRef<void(SavedPlace place, TensorView values)>;
 
 /// Holds the parameters, their gradients and the optimizer's states, in whatever way they are
 /// split over ranks and tiers. The engine asks for a unit's parameters before it runs the unit and
-/// hands its gradients over after; every rank makes the same calls in the same order. Stage 0 is
+/// hands its gradients over after, and the unit likewise for its tiles, one at a time: `part` is an
+/// index into Model::parts(). Every rank makes the same calls in the same order. Stage 0 is
 /// one more implementation. `stream` is the one that computes: work goes to it, or to streams
 /// ordered with it.
 class ParameterStore {
@@ -62,29 +63,31 @@ class ParameterStore {
   /// Collective.
   virtual void load(const StateSources& sources, StreamView stream) = 0;
 
-  /// What a checkpoint of this store consists of. The slices of all ranks tile every parameter, one
-  /// of a rank at most in each, and are shared out evenly, however much a rank holds.
+  /// What a checkpoint of this store consists of. The slices of all ranks tile every parameter, and
+  /// are shared out evenly, however much a rank holds; those of a rank in a parameter, or in each
+  /// tile of it, follow each other in order.
   [[nodiscard]] virtual std::vector<SavedState> saved_states() const = 0;
   [[nodiscard]] virtual std::vector<ParameterSlice> saved_slices(int rank) const = 0;
   /// Shows the values of this rank's slices, as they are between steps. Synchronises.
   virtual void visit_saved(SavedVisitor visit, StreamView stream) = 0;
 
-  /// Which units will be acquired next: `units` in order, `rounds` times over. Lets the store fetch
-  /// ahead; replaces what was expected before, as does an acquire() of another unit. The same on
-  /// every rank. `units` must stay until then.
-  virtual void expect(std::span<const int> units, std::int64_t rounds) = 0;
+  /// Which parts will be acquired next: `parts` in order, `rounds` times over. Lets the store fetch
+  /// ahead; replaces what was expected before, as does an acquire() of another part. The same on
+  /// every rank. `parts` must stay until then.
+  virtual void expect(std::span<const int> parts, std::int64_t rounds) = 0;
 
-  /// The whole parameters that `unit` uses, owned then borrowed, in the model's dtype and the
-  /// shapes of their specs, valid until release(). The addresses of a unit are the same each time.
-  virtual std::span<const TensorView> acquire(int unit, StreamView stream) = 0;
-  virtual void release(int unit, StreamView stream) = 0;
+  /// The whole parameters that `part` uses, owned then borrowed (empty views of those in tiles), in
+  /// the model's dtype and the shapes of their specs, or the tile; valid until release(). The
+  /// addresses of a part are the same each time.
+  virtual std::span<const TensorView> acquire(int part, StreamView stream) = 0;
+  virtual void release(int part, StreamView stream) = 0;
 
   /// Called before the units of a micro step.
   virtual void begin(MicroStep micro_step) = 0;
-  /// Where the backward of `unit` puts its parameter gradients, owned then borrowed.
-  virtual std::span<const model::GradientTarget> gradients(int unit, StreamView stream) = 0;
-  /// The backward of `unit` is done. What is complete by now may be summed over the ranks.
-  virtual void reduce(int unit, StreamView stream) = 0;
+  /// Where the backward of `part` puts its parameter gradients, owned then borrowed.
+  virtual std::span<const model::GradientTarget> gradients(int part, StreamView stream) = 0;
+  /// The backward of `part` is done. What is complete by now may be summed over the ranks.
+  virtual void reduce(int part, StreamView stream) = 0;
 
   /// The L2 norm of the gradients of all parameters, once the last micro step is done.
   /// Synchronises; the same on every rank.

@@ -7,14 +7,14 @@
 
 namespace dstrain::model {
 
-Model make_gpt2(const Gpt2Config& config, DType dtype) {
+Model make_gpt2(const Gpt2Config& config, DType dtype, std::int64_t in_splits) {
   DSTRAIN_CHECK(dtype == DType::f32 || dtype == DType::bf16, "dtype {}", static_cast<int>(dtype));
   Model model;
   model.name = "gpt2";
   model.dtype = dtype;
   model.units.push_back(std::make_unique<Gpt2Embedding>(config, dtype));
   for (std::int64_t layer = 0; layer < config.n_layer; ++layer) {
-    model.units.push_back(std::make_unique<Gpt2Block>(config, layer, dtype));
+    model.units.push_back(std::make_unique<Gpt2Block>(config, layer, dtype, in_splits));
   }
   model.units.push_back(std::make_unique<Gpt2Head>(config, dtype));
   model.vocabulary = config.vocab_size;

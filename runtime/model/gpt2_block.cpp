@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "runtime/model/gpt2_block_dropout.h"
-#include "runtime/model/gpt2_block_linear.h"
 #include "runtime/model/gpt2_block_parts.h"
+#include "runtime/model/linear.h"
 #include "runtime/ops/attention.h"
 #include "runtime/ops/dropout.h"
 #include "runtime/ops/gelu.h"
@@ -12,6 +12,12 @@
 
 namespace dstrain::model {
 namespace {
+
+/// What of a block its calls have in common.
+struct Description {
+  const Gpt2Config& config;
+  const UnitSpec& spec;
+};
 
 ops::LayerNormArgs norm_1(const UnitCall& call, const Gpt2BlockSaved& saved, TensorView output) {
   return {.input = call.inputs[0],
@@ -32,56 +38,56 @@ ops::LayerNormArgs norm_2(const UnitCall& call, const Gpt2BlockSaved& saved, Ten
 }
 
 /// residual = input + branch of attention.
-void attention_forward(const Gpt2Config& config,
+void attention_forward(const Description& block,
                        const UnitCall& call,
                        const Gpt2BlockSaved& saved,
                        const Gpt2BlockForwardSpace& space,
                        StreamView stream) {
   ops::LayerNormArgs norm = norm_1(call, saved, space.normed);
-  norm.eps = config.layer_norm_epsilon;
+  norm.eps = block.config.layer_norm_epsilon;
   ops::layer_norm_forward(norm, stream);
-  linear_forward(
-      {space.normed, call.parameters[c_attn_weight], call.parameters[c_attn_bias], saved.qkv},
-      {*call.matmuls, space.products}, stream);
+  linear_forward({space.normed, weight_of(call, block.spec, c_attn_weight),
+                  call.parameters[c_attn_bias], saved.qkv},
+                 {*call.matmuls, space.products}, stream);
   ops::attention_forward(
       {.qkv = saved.qkv,
        .output = saved.attention,
        .logsumexp = saved.logsumexp,
        .workspace = space.keys,
-       .dropout = dropout_site(call.dropout, Gpt2DropoutPlace::attention, config.attn_pdrop)},
+       .dropout = dropout_site(call.dropout, Gpt2DropoutPlace::attention, block.config.attn_pdrop)},
       stream);
-  linear_forward({saved.attention, call.parameters[attn_c_proj_weight],
+  linear_forward({saved.attention, weight_of(call, block.spec, attn_c_proj_weight),
                   call.parameters[attn_c_proj_bias], saved.residual},
                  {*call.matmuls, space.products}, stream);
-  ops::dropout(
-      {.input = saved.residual,
-       .residual = call.inputs[0],
-       .output = saved.residual,
-       .site = dropout_site(call.dropout, Gpt2DropoutPlace::attention_branch, config.resid_pdrop)},
-      stream);
+  ops::dropout({.input = saved.residual,
+                .residual = call.inputs[0],
+                .output = saved.residual,
+                .site = dropout_site(call.dropout, Gpt2DropoutPlace::attention_branch,
+                                     block.config.resid_pdrop)},
+               stream);
 }
 
 /// output = residual + branch of the MLP.
-void mlp_forward(const Gpt2Config& config,
+void mlp_forward(const Description& block,
                  const UnitCall& call,
                  const Gpt2BlockSaved& saved,
                  const Gpt2BlockForwardSpace& space,
                  StreamView stream) {
   ops::LayerNormArgs norm = norm_2(call, saved, space.normed);
-  norm.eps = config.layer_norm_epsilon;
+  norm.eps = block.config.layer_norm_epsilon;
   ops::layer_norm_forward(norm, stream);
-  linear_forward(
-      {space.normed, call.parameters[c_fc_weight], call.parameters[c_fc_bias], saved.inner},
-      {*call.matmuls, space.products}, stream);
+  linear_forward({space.normed, weight_of(call, block.spec, c_fc_weight),
+                  call.parameters[c_fc_bias], saved.inner},
+                 {*call.matmuls, space.products}, stream);
   ops::gelu_forward(saved.inner, space.active, stream);
-  linear_forward({space.active, call.parameters[mlp_c_proj_weight],
+  linear_forward({space.active, weight_of(call, block.spec, mlp_c_proj_weight),
                   call.parameters[mlp_c_proj_bias], call.outputs[0]},
                  {*call.matmuls, space.products}, stream);
   ops::dropout(
       {.input = call.outputs[0],
        .residual = saved.residual,
        .output = call.outputs[0],
-       .site = dropout_site(call.dropout, Gpt2DropoutPlace::mlp_branch, config.resid_pdrop)},
+       .site = dropout_site(call.dropout, Gpt2DropoutPlace::mlp_branch, block.config.resid_pdrop)},
       stream);
 }
 
@@ -96,7 +102,7 @@ TensorView branch_gradient(const Gpt2BlockBackwardSpace& space,
 }
 
 /// Leaves the gradient of the residual after attention in space.residual.
-void mlp_backward(const Gpt2Config& config,
+void mlp_backward(const Description& block,
                   const UnitCall& call,
                   const Gpt2BlockSaved& saved,
                   const Gpt2BlockBackwardSpace& space,
@@ -106,18 +112,19 @@ void mlp_backward(const Gpt2Config& config,
   const TensorView output_gradient = call.output_gradients[0];
   const TensorView branch = branch_gradient(
       space, output_gradient,
-      dropout_site(call.dropout, Gpt2DropoutPlace::mlp_branch, config.resid_pdrop), stream);
-  linear_backward_input({branch, call.parameters[mlp_c_proj_weight], space.inner}, products,
-                        stream);
+      dropout_site(call.dropout, Gpt2DropoutPlace::mlp_branch, block.config.resid_pdrop), stream);
+  linear_backward_input({branch, weight_of(call, block.spec, mlp_c_proj_weight), space.inner},
+                        products, stream);
   ops::gelu_backward(saved.inner, space.inner, space.active, stream);
-  linear_backward_parameters(
-      {space.active, branch, targets[mlp_c_proj_weight], targets[mlp_c_proj_bias]}, products,
-      stream);
-  ops::layer_norm_recompute(norm_2(call, saved, space.normed), stream);
-  linear_backward_parameters({space.normed, space.inner, targets[c_fc_weight], targets[c_fc_bias]},
+  linear_backward_parameters({space.active, branch, weight_of(call, block.spec, mlp_c_proj_weight),
+                              targets[mlp_c_proj_weight], targets[mlp_c_proj_bias]},
                              products, stream);
-  linear_backward_input({space.inner, call.parameters[c_fc_weight], space.normed}, products,
-                        stream);
+  ops::layer_norm_recompute(norm_2(call, saved, space.normed), stream);
+  linear_backward_parameters({space.normed, space.inner, weight_of(call, block.spec, c_fc_weight),
+                              targets[c_fc_weight], targets[c_fc_bias]},
+                             products, stream);
+  linear_backward_input({space.inner, weight_of(call, block.spec, c_fc_weight), space.normed},
+                        products, stream);
   ops::layer_norm_backward({.input = saved.residual,
                             .weight = call.parameters[ln_2_weight],
                             .mean = saved.mean_2,
@@ -133,7 +140,7 @@ void mlp_backward(const Gpt2Config& config,
 }
 
 /// From space.residual to the gradient of the block's input.
-void attention_backward(const Gpt2Config& config,
+void attention_backward(const Description& block,
                         const UnitCall& call,
                         const Gpt2BlockSaved& saved,
                         const Gpt2BlockBackwardSpace& space,
@@ -142,12 +149,14 @@ void attention_backward(const Gpt2Config& config,
   const auto targets = call.parameter_gradients;
   const TensorView branch = branch_gradient(
       space, space.residual,
-      dropout_site(call.dropout, Gpt2DropoutPlace::attention_branch, config.resid_pdrop), stream);
-  linear_backward_parameters(
-      {saved.attention, branch, targets[attn_c_proj_weight], targets[attn_c_proj_bias]}, products,
+      dropout_site(call.dropout, Gpt2DropoutPlace::attention_branch, block.config.resid_pdrop),
       stream);
-  linear_backward_input({branch, call.parameters[attn_c_proj_weight], space.normed}, products,
-                        stream);
+  linear_backward_parameters(
+      {saved.attention, branch, weight_of(call, block.spec, attn_c_proj_weight),
+       targets[attn_c_proj_weight], targets[attn_c_proj_bias]},
+      products, stream);
+  linear_backward_input({branch, weight_of(call, block.spec, attn_c_proj_weight), space.normed},
+                        products, stream);
   ops::attention_backward(
       {.qkv = saved.qkv,
        .output = saved.attention,
@@ -155,13 +164,14 @@ void attention_backward(const Gpt2Config& config,
        .output_gradient = space.normed,
        .qkv_gradient = space.qkv,
        .workspace = space.attention,
-       .dropout = dropout_site(call.dropout, Gpt2DropoutPlace::attention, config.attn_pdrop)},
+       .dropout = dropout_site(call.dropout, Gpt2DropoutPlace::attention, block.config.attn_pdrop)},
       stream);
   ops::layer_norm_recompute(norm_1(call, saved, space.normed), stream);
-  linear_backward_parameters(
-      {space.normed, space.qkv, targets[c_attn_weight], targets[c_attn_bias]}, products, stream);
-  linear_backward_input({space.qkv, call.parameters[c_attn_weight], space.normed}, products,
-                        stream);
+  linear_backward_parameters({space.normed, space.qkv, weight_of(call, block.spec, c_attn_weight),
+                              targets[c_attn_weight], targets[c_attn_bias]},
+                             products, stream);
+  linear_backward_input({space.qkv, weight_of(call, block.spec, c_attn_weight), space.normed},
+                        products, stream);
   const GradientTarget& input = call.input_gradients[0];
   ops::layer_norm_backward({.input = call.inputs[0],
                             .weight = call.parameters[ln_1_weight],
@@ -178,7 +188,10 @@ void attention_backward(const Gpt2Config& config,
                            stream);
 }
 
-UnitSpec make_spec(const Gpt2Config& config, std::int64_t layer, DType dtype) {
+UnitSpec make_spec(const Gpt2Config& config,
+                   std::int64_t layer,
+                   DType dtype,
+                   std::int64_t in_splits) {
   const std::int64_t channels = config.n_embd;
   const std::int64_t inner = config.n_inner;
   const float narrower = std::sqrt(2.0F * static_cast<float>(config.n_layer));
@@ -203,6 +216,12 @@ UnitSpec make_spec(const Gpt2Config& config, std::int64_t layer, DType dtype) {
   add("mlp.c_fc.bias", {inner}, zeros);
   add("mlp.c_proj.weight", {inner, channels}, narrow);
   add("mlp.c_proj.bias", {channels}, zeros);
+  for (const Gpt2BlockParameter weight :
+       {c_attn_weight, attn_c_proj_weight, c_fc_weight, mlp_c_proj_weight}) {
+    if (in_splits == 1) break;
+    const auto tiles = split_rows(weight, spec.parameters[weight].shape[0], in_splits);
+    spec.tiles.insert(spec.tiles.end(), tiles.begin(), tiles.end());
+  }
   spec.reads = {fmt::format("hidden{}", layer)};
   spec.writes = {{fmt::format("hidden{}", layer + 1), channels, dtype}};
   return spec;
@@ -210,11 +229,21 @@ UnitSpec make_spec(const Gpt2Config& config, std::int64_t layer, DType dtype) {
 
 }  // namespace
 
-Gpt2Block::Gpt2Block(const Gpt2Config& config, std::int64_t layer, DType dtype)
-    : config_(config), dtype_(dtype), spec_(make_spec(config, layer, dtype)) {}
+Gpt2Block::Gpt2Block(const Gpt2Config& config,
+                     std::int64_t layer,
+                     DType dtype,
+                     std::int64_t in_splits)
+    : config_(config),
+      dtype_(dtype),
+      in_splits_(in_splits),
+      spec_(make_spec(config, layer, dtype, in_splits)) {}
+
+Gpt2BlockSizes Gpt2Block::sizes_of(BatchShape shape) const {
+  return {config_, shape, dtype_, in_splits_};
+}
 
 UnitMemory Gpt2Block::memory(BatchShape shape) const {
-  const Gpt2BlockSizes sizes(config_, shape, dtype_);
+  const Gpt2BlockSizes sizes = sizes_of(shape);
   Arena saved;
   Arena forward;
   Arena backward;
@@ -225,23 +254,23 @@ UnitMemory Gpt2Block::memory(BatchShape shape) const {
 }
 
 void Gpt2Block::forward(const UnitCall& call, StreamView stream) const {
-  const Gpt2BlockSizes sizes(config_, call.shape, dtype_);
+  const Gpt2BlockSizes sizes = sizes_of(call.shape);
   Arena saved_arena(call.saved);
   Arena workspace(call.workspace);
   const Gpt2BlockSaved saved(saved_arena, sizes);
   const Gpt2BlockForwardSpace space(workspace, sizes);
-  attention_forward(config_, call, saved, space, stream);
-  mlp_forward(config_, call, saved, space, stream);
+  attention_forward({config_, spec_}, call, saved, space, stream);
+  mlp_forward({config_, spec_}, call, saved, space, stream);
 }
 
 void Gpt2Block::backward(const UnitCall& call, StreamView stream) const {
-  const Gpt2BlockSizes sizes(config_, call.shape, dtype_);
+  const Gpt2BlockSizes sizes = sizes_of(call.shape);
   Arena saved_arena(call.saved);
   Arena workspace(call.workspace);
   const Gpt2BlockSaved saved(saved_arena, sizes);
   const Gpt2BlockBackwardSpace space(workspace, sizes);
-  mlp_backward(config_, call, saved, space, stream);
-  attention_backward(config_, call, saved, space, stream);
+  mlp_backward({config_, spec_}, call, saved, space, stream);
+  attention_backward({config_, spec_}, call, saved, space, stream);
 }
 
 }  // namespace dstrain::model

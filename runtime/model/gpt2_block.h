@@ -1,4 +1,5 @@
 #pragma once
+#include "runtime/model/gpt2_block_parts.h"
 #include "runtime/model/gpt2_config.h"
 #include "runtime/model/unit.h"
 
@@ -13,18 +14,23 @@ namespace dstrain::model {
 ///   backward workspace   2 C + max(2 F, 3 C + A), and C more with resid_pdrop
 /// where A is what attention needs: up to 2 C and 3 C, f32 (ops/attention.h);
 /// and, besides, the panels of the largest product: C max(3 C, F), or F 2048 with many rows.
+/// With `in_splits` > 1 each of the four weights is in that many tiles of rows at most, and the
+/// workspace of products is that of a tile, F / in_splits of its columns and, in bf16, an f32 sum.
 /// The outputs of norms and GELU are computed again in backward: cheap, and bit-equal.
 class Gpt2Block final : public Unit {
  public:
-  Gpt2Block(const Gpt2Config& config, std::int64_t layer, DType dtype);
+  Gpt2Block(const Gpt2Config& config, std::int64_t layer, DType dtype, std::int64_t in_splits = 1);
   [[nodiscard]] const UnitSpec& spec() const override { return spec_; }
   [[nodiscard]] UnitMemory memory(BatchShape shape) const override;
   void forward(const UnitCall& call, StreamView stream) const override;
   void backward(const UnitCall& call, StreamView stream) const override;
 
  private:
+  [[nodiscard]] Gpt2BlockSizes sizes_of(BatchShape shape) const;
+
   Gpt2Config config_;
   DType dtype_;
+  std::int64_t in_splits_;
   UnitSpec spec_;
 };
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/model/gpt2_block_linear.h"
+#include "runtime/model/linear.h"
 #include "runtime/ops/attention.h"
 
 namespace dstrain::model {
@@ -33,21 +33,25 @@ void cut_inner(Arena& arena, const Gpt2BlockSizes& sizes, Gpt2BlockBackwardSpace
 
 std::span<std::byte> take_products(Arena& arena, const Gpt2BlockSizes& sizes) {
   const auto need = [&sizes](std::int64_t inputs, std::int64_t outputs) {
-    return linear_workspace({sizes.rows(), inputs, outputs}, sizes.dtype);
+    return linear_workspace({sizes.rows(), inputs, outputs, sizes.in_splits}, sizes.dtype);
   };
   const std::int64_t channels = sizes.channels;
   return take_overlay(arena, std::max({need(channels, 3 * channels), need(channels, channels),
                                        need(channels, sizes.inner), need(sizes.inner, channels)}));
 }
 
-Gpt2BlockSizes::Gpt2BlockSizes(const Gpt2Config& config, BatchShape shape, DType type)
+Gpt2BlockSizes::Gpt2BlockSizes(const Gpt2Config& config,
+                               BatchShape shape,
+                               DType type,
+                               std::int64_t splits)
     : sequences(shape.sequences),
       tokens(shape.tokens),
       channels(config.n_embd),
       inner(config.n_inner),
       heads(config.n_head),
       drops_branches(config.resid_pdrop > 0),
-      dtype(type) {}
+      dtype(type),
+      in_splits(splits) {}
 
 Gpt2BlockSaved::Gpt2BlockSaved(Arena& arena, const Gpt2BlockSizes& sizes)
     : mean_1(arena.take({sizes.rows()})),

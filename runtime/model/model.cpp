@@ -16,6 +16,16 @@ std::int64_t Model::parameter_count() const {
   return count;
 }
 
+std::vector<Part> Model::parts() const {
+  std::vector<Part> parts;
+  for (int unit = 0; unit < static_cast<int>(units.size()); ++unit) {
+    parts.push_back({unit});
+    const auto tiles = static_cast<int>(units[static_cast<std::size_t>(unit)]->spec().tiles.size());
+    for (int tile = 0; tile < tiles; ++tile) parts.push_back({unit, tile});
+  }
+  return parts;
+}
+
 double Model::flops_per_token(std::int64_t sequence_length) const {
   return 6.0 * static_cast<double>(parameter_count()) +
          6.0 * static_cast<double>(layers * hidden * sequence_length);

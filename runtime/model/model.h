@@ -7,6 +7,14 @@
 
 namespace dstrain::model {
 
+/// What is gathered, released and reduced as one: a unit's parameters without its tiles, or a tile.
+struct Part {
+  static constexpr int no_tile = -1;
+  int unit = 0;
+  int tile = no_tile;  ///< index into UnitSpec::tiles
+  [[nodiscard]] bool is_tile() const { return tile != no_tile; }
+};
+
 /// A model: units in the order in which forward runs them (a chain or any acyclic flow of named
 /// activations), and what the trainer must know of it.
 struct Model {
@@ -22,6 +30,8 @@ struct Model {
   /// Every unit's own parameters, in the order of the units.
   [[nodiscard]] std::vector<ParameterSpec> parameters() const;
   [[nodiscard]] std::int64_t parameter_count() const;
+  /// Unit by unit: the unit's own part, then its tiles in order.
+  [[nodiscard]] std::vector<Part> parts() const;
   /// FLOP per trained token, forward and backward: 6 N + 6 L C T (causal attention counted as half
   /// the square), as llm.c counts.
   [[nodiscard]] double flops_per_token(std::int64_t sequence_length) const;

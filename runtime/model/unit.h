@@ -26,12 +26,22 @@ struct ActivationSpec {
   DType dtype = DType::f32;
 };
 
+/// Rows of a parameter (R, C) that a unit takes by themselves.
+struct ParameterTile {
+  std::size_t parameter = 0;  ///< index into UnitSpec::parameters
+  std::int64_t first_row = 0;
+  std::int64_t rows = 0;
+};
+
 /// What a unit owns, borrows, reads and writes. The order of the names is the order of the views
 /// in UnitCall.
 struct UnitSpec {
   std::string name;
   std::vector<ParameterSpec> parameters;  ///< owned
   std::vector<std::string> borrowed;      ///< parameters that other units own
+  /// Of owned parameters that are too large to be whole at any time, from the first row of each to
+  /// its last, in the order in which forward takes them; backward takes them in the reverse order.
+  std::vector<ParameterTile> tiles;
   std::vector<std::string> reads;
   std::vector<ActivationSpec> writes;
   bool computes_loss = false;  ///< the last unit: see Unit::backward
@@ -49,6 +59,18 @@ struct UnitMemory {
 struct GradientTarget {
   TensorView values;
   bool accumulate = false;
+};
+
+/// Lends a unit the tiles of its parameters one at a time; see UnitSpec::tiles.
+class TileLender {
+ public:
+  virtual ~TileLender() = default;
+  /// The values (rows, C) of a tile, until release().
+  virtual TensorView acquire(std::size_t tile) = 0;
+  virtual void release(std::size_t tile) = 0;
+  /// Where backward puts the gradients (rows, C) of a tile, until reduce().
+  virtual GradientTarget gradients(std::size_t tile) = 0;
+  virtual void reduce(std::size_t tile) = 0;
 };
 
 /// Where the random numbers of a call come from; equal for a sample on any number of ranks.
@@ -73,7 +95,8 @@ struct UnitCall {
   std::span<const std::int32_t> tokens;  ///< (B, T) token ids
   std::span<const std::int32_t> labels;  ///< (B, T), already shifted; -100 does not count
   float label_weight = 0;  ///< 1 / counted labels of the global batch: scale of the loss gradient
-  std::span<const TensorView> parameters;  ///< owned, then borrowed
+  std::span<const TensorView> parameters;  ///< owned, then borrowed; of those in tiles empty ones
+  TileLender* tiles = nullptr;             ///< not null when the unit has tiles
   std::span<const TensorView> inputs;      ///< activations read
   std::span<const TensorView> outputs;     ///< activations written; values of forward
   std::span<std::byte> saved;              ///< UnitMemory::saved bytes, 64-byte aligned
@@ -92,10 +115,10 @@ struct UnitCall {
                             ///< written here, and no loss is computed
 };
 
-/// The smallest thing gathered, released, recomputed or assigned to a pipeline stage: the
-/// embedding, one transformer block, the head. Knows nothing of ranks, stages or tiers, and keeps
-/// nothing between calls, so one unit may serve several micro-batches at once. All work goes to
-/// `stream`.
+/// The smallest thing recomputed or assigned to a pipeline stage, and, but for its tiles, gathered
+/// and released: the embedding, one transformer block, the head. Knows nothing of ranks, stages or
+/// tiers, and keeps nothing between calls, so one unit may serve several micro-batches at once. All
+/// work goes to `stream`.
 class Unit {
  public:
   virtual ~Unit() = default;

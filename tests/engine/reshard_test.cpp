@@ -28,7 +28,13 @@ struct Place {
   int stage = 0;
   DType dtype = DType::f32;
   zero::Offload offload{};
+  std::int64_t in_splits = 1;
 };
+
+/// Tiles that do not fall on those of another number of ranks.
+std::int64_t splits_at(int world) {
+  return world % 2 == 0 ? 5 : 1 + world / 2 * 2;
+}
 
 /// What a stage can offload, or nothing.
 zero::Offload offload_at(int stage, bool wanted) {
@@ -47,7 +53,7 @@ void load_and_save(const Place& place, const fs::path& output, std::int64_t step
       [&](int rank) {
         comm::Communicator& communicator = *group[static_cast<std::size_t>(rank)];
         Stream stream(Stream::Mode::inline_on_caller);
-        const model::Model model = test::toy_gpt2(place.dtype);
+        const model::Model model = test::toy_gpt2(place.dtype, place.in_splits);
         test::DeviceMemory memory;
         const zero::FlatLayout layout(model,
                                       {.world = place.world, .persistence_threshold_numel = 100});
@@ -97,7 +103,7 @@ void draw(zero::ShardedStore& store, const model::Model& model, Streams streams)
 
 }  // namespace
 
-TEST_CASE("Reshard: N ranks to M and stage to stage and offload keep every tensor",
+TEST_CASE("Reshard: N ranks to M and stage and offload and tiles to others keep tensors",
           "[engine][checkpoint]") {
   const int before = GENERATE(1, 2, 3, 4);
   const int stage = GENERATE(0, 1, 2, 3);
@@ -105,7 +111,7 @@ TEST_CASE("Reshard: N ranks to M and stage to stage and offload keep every tenso
   CAPTURE(before, stage, dtype);
   const test::TempDir folder;
   load_and_save(
-      {before, stage, dtype, offload_at(stage, before != 2)}, folder.path(), 1,
+      {before, stage, dtype, offload_at(stage, before != 2), splits_at(before)}, folder.path(), 1,
       [](auto& store, auto&, const auto& model, Streams streams) { draw(store, model, streams); });
   const auto saved = tensors_of(folder.path() / "checkpoint-1");
   const model::Model model = test::toy_gpt2(dtype);
@@ -118,7 +124,8 @@ TEST_CASE("Reshard: N ranks to M and stage to stage and offload keep every tenso
   }
   for (const int after : {1, 2, 3, 4}) {
     const int next_stage = (stage + before + after) % 4;
-    const Place place{after, next_stage, dtype, offload_at(next_stage, after % 2 == 0)};
+    const Place place{after, next_stage, dtype, offload_at(next_stage, after % 2 == 0),
+                      splits_at(after)};
     CAPTURE(after, place.stage);
     const std::int64_t step = 1 + after;
     load_and_save(place, folder.path(), step,

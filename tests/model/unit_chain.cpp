@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
 
 namespace dstrain::test {
 namespace {
@@ -24,10 +25,63 @@ std::span<std::byte> aligned_bytes(std::vector<float>& values) {
 
 }  // namespace
 
+/// Lends the tiles of a unit, and checks that it takes them in order and one at a time.
+class UnitChain::Tiles final : public model::TileLender {
+ public:
+  Tiles(UnitChain& chain, const model::UnitSpec& spec) : chain_(chain), spec_(spec) {}
+
+  /// What forward, then backward must have taken.
+  [[nodiscard]] bool all_taken() const { return lent_ == none && next_ == 0; }
+
+  TensorView acquire(std::size_t tile) override {
+    DSTRAIN_CHECK(lent_ == none, "tile {} is still lent", lent_);
+    DSTRAIN_CHECK(tile == (next_ < count() ? next_ : 2 * count() - 1 - next_), "tile {}", tile);
+    next_ = (next_ + 1) % (2 * count());
+    lent_ = tile;
+    return rows(tile, chain_.parameter_view(name(tile)));
+  }
+  void release(std::size_t tile) override {
+    DSTRAIN_CHECK(lent_ == tile, "tile {} is lent, not {}", lent_, tile);
+    lent_ = none;
+  }
+  model::GradientTarget gradients(std::size_t tile) override {
+    DSTRAIN_CHECK(written_ == none, "the gradients of tile {} are being written", written_);
+    written_ = tile;
+    const model::GradientTarget whole = chain_.gradient_target(name(tile));
+    return {rows(tile, whole.values), accumulate.value_or(whole.accumulate)};
+  }
+  void reduce(std::size_t tile) override {
+    DSTRAIN_CHECK(written_ == tile, "tile {} is being written, not {}", written_, tile);
+    written_ = none;
+  }
+
+  /// Goes on where the forward of this unit has ended.
+  void begin_backward() { next_ = count(); }
+  std::optional<bool> accumulate{};  ///< what gradients() says; else whether they hold something
+
+ private:
+  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+  [[nodiscard]] std::size_t count() const { return spec_.tiles.size(); }
+  [[nodiscard]] const std::string& name(std::size_t tile) const {
+    return spec_.parameters[spec_.tiles[tile].parameter].name;
+  }
+  [[nodiscard]] TensorView rows(std::size_t tile, const TensorView& whole) const {
+    const std::int64_t columns = whole.shape()[1];
+    return whole.part(spec_.tiles[tile].first_row * columns, {spec_.tiles[tile].rows, columns});
+  }
+
+  UnitChain& chain_;
+  const model::UnitSpec& spec_;
+  std::size_t next_ = 0;  ///< of forward's tiles, then of backward's
+  std::size_t lent_ = none;
+  std::size_t written_ = none;
+};
+
 /// Views of one call; they must live as long as the call.
 struct UnitChain::Views {
   std::vector<TensorView> parameters, inputs, outputs, output_gradients;
   std::vector<model::GradientTarget> parameter_gradients, input_gradients;
+  std::unique_ptr<Tiles> tiles;
 };
 
 UnitChain::UnitChain(const model::Model& model, model::BatchShape shape)
@@ -72,6 +126,10 @@ TensorView UnitChain::parameter_view(const std::string& name) {
   return {rounded, shapes_[name]};
 }
 
+model::GradientTarget UnitChain::gradient_target(const std::string& name) {
+  return {{gradients[name], shapes_[name]}, written_[name]};
+}
+
 TensorView UnitChain::activation_view(std::vector<float>& memory,
                                       const model::ActivationSpec& activation) {
   return {memory.data(), activation.dtype,
@@ -85,8 +143,13 @@ model::UnitCall UnitChain::call_of(std::size_t unit, Views& views) {
   names.insert(names.end(), spec.borrowed.begin(), spec.borrowed.end());
   for (const std::string& name : names) {
     views.parameters.push_back(parameter_view(name));
-    views.parameter_gradients.push_back({{gradients[name], shapes_[name]}, written_[name]});
+    views.parameter_gradients.push_back(gradient_target(name));
   }
+  for (const model::ParameterTile& tile : spec.tiles) {
+    views.parameters[tile.parameter] = {};
+    views.parameter_gradients[tile.parameter] = {};
+  }
+  views.tiles = std::make_unique<Tiles>(*this, spec);
   for (const std::string& name : spec.reads) {
     const model::ActivationSpec& activation = activation_specs_[name];
     views.inputs.push_back(activation_view(activations[name], activation));
@@ -111,6 +174,7 @@ model::UnitCall UnitChain::call_of(std::size_t unit, Views& views) {
   call.dropout = dropout;
   call.dropout.unit = static_cast<std::uint32_t>(unit);
   call.matmuls = &matmuls_;
+  call.tiles = views.tiles.get();
   call.parameter_gradients = views.parameter_gradients;
   call.output_gradients = views.output_gradients;
   call.input_gradients = views.input_gradients;
@@ -138,7 +202,10 @@ model::LossSum UnitChain::backward(float label_weight) {
   written_.clear();
   for (std::size_t unit = model_.units.size(); unit-- > 0;) {
     Views views;
-    model_.units[unit]->backward(call_of(unit, views), stream_);
+    const model::UnitCall call = call_of(unit, views);
+    views.tiles->begin_backward();
+    model_.units[unit]->backward(call, stream_);
+    DSTRAIN_CHECK(views.tiles->all_taken(), "unit {} has left tiles", unit);
     const model::UnitSpec& spec = model_.units[unit]->spec();
     for (const auto& parameter : spec.parameters) written_[parameter.name] = true;
     for (const std::string& name : spec.borrowed) written_[name] = true;
@@ -152,6 +219,8 @@ void UnitChain::backward_unit(std::size_t unit, bool accumulate) {
   model::UnitCall call = call_of(unit, views);
   for (auto& target : views.parameter_gradients) target.accumulate = accumulate;
   for (auto& target : views.input_gradients) target.accumulate = accumulate;
+  views.tiles->accumulate = accumulate;
+  views.tiles->begin_backward();
   model_.units[unit]->backward(call, stream_);
 }
 

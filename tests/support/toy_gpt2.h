@@ -4,7 +4,7 @@
 namespace dstrain::test {
 
 /// A GPT-2 small enough to look at: odd vocabulary, so that shards are uneven.
-inline model::Model toy_gpt2(DType dtype = DType::f32) {
+inline model::Model toy_gpt2(DType dtype = DType::f32, std::int64_t in_splits = 1) {
   model::Gpt2Config config;
   config.vocab_size = 101;
   config.n_positions = 16;
@@ -12,7 +12,7 @@ inline model::Model toy_gpt2(DType dtype = DType::f32) {
   config.n_layer = 6;
   config.n_head = 2;
   config.n_inner = 96;
-  return model::make_gpt2(config, dtype);
+  return model::make_gpt2(config, dtype, in_splits);
 }
 
 }  // namespace dstrain::test

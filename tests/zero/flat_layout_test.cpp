@@ -1,5 +1,6 @@
 #include "zero/flat_layout.h"
 
+#include <map>
 #include <set>
 
 #include <catch2/catch.hpp>
@@ -39,7 +40,6 @@ TEST_CASE("FlatLayout: segments hold one class each", "[zero][layout]") {
   for (const zero::Segment& segment : layout.segments()) {
     for (const int index : segment.parameters) {
       const zero::Placement& place = layout.parameter(index);
-      CHECK(place.unit == segment.unit);
       CHECK(segment.shared == (place.spec.name == "wte.weight"));
       if (!segment.shared) CHECK(segment.persistent == (place.spec.shape.numel() < 600));
     }
@@ -49,11 +49,35 @@ TEST_CASE("FlatLayout: segments hold one class each", "[zero][layout]") {
 TEST_CASE("FlatLayout: borrowed parameters are found at their owner", "[zero][layout]") {
   const model::Model model = test::toy_gpt2();
   const zero::FlatLayout layout(model, {2, 0});
-  const int head = layout.units() - 1;
-  const int borrowed = layout.unit_parameters(head).back();
+  const int head = layout.parts() - 1;
+  const int borrowed = layout.part_parameters(head).back();
   CHECK(layout.parameter(borrowed).spec.name == "wte.weight");
-  CHECK(layout.parameter(borrowed).unit == 0);
-  CHECK(layout.unit_segments(head).back() == layout.parameter(borrowed).segment);
+  CHECK(layout.part_parameters(0).front() == borrowed);
+  CHECK(layout.part_segments(head).back() == layout.parameter(borrowed).segment);
+}
+
+TEST_CASE("FlatLayout: tiles have segments of their own and tile their parameters",
+          "[zero][layout]") {
+  const std::int64_t splits = GENERATE(2, 5, 1000);
+  const model::Model model = test::toy_gpt2(DType::f32, splits);
+  const zero::FlatLayout layout(model, {3, 200});
+  REQUIRE(layout.parts() == static_cast<int>(model.parts().size()));
+  std::map<std::string, std::int64_t> placed;
+  std::int64_t tiles = 0;
+  for (const zero::Placement& place : layout.parameters()) {
+    CHECK(place.begin == placed[place.spec.name]);
+    placed[place.spec.name] += place.shape.numel();
+    const zero::Segment& segment = layout.segment(place.segment);
+    CHECK(segment.tile == (place.shape != place.spec.shape));
+    if (!segment.tile) continue;
+    ++tiles;
+    CHECK(segment.parameters.size() == 1);
+    CHECK_FALSE((segment.persistent || segment.shared));
+  }
+  for (const model::ParameterSpec& spec : model.parameters()) {
+    CHECK(placed.at(spec.name) == spec.shape.numel());
+  }
+  CHECK(tiles == 6 * (splits == 1000 ? 3 * 24 + 96 : 4 * splits));
 }
 
 TEST_CASE("FlatLayout: persistent parameters stop at their total", "[zero][layout]") {

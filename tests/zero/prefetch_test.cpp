@@ -135,7 +135,11 @@ TEST_CASE("Prefetch: live elements stay within their limit", "[zero][prefetch]")
   std::int64_t two_blocks_and_embedding = 0;
   for (const zero::Segment& segment : layout.segments()) {
     if (segment.shared) two_blocks_and_embedding += segment.numel;
-    if (segment.unit == 1 || segment.unit == 2) two_blocks_and_embedding += segment.numel;
+  }
+  for (const int block : {1, 2}) {
+    for (const int index : layout.part_segments(block)) {
+      two_blocks_and_embedding += layout.segment(index).numel;
+    }
   }
   const std::int64_t missing = GENERATE(0, 1);
   zero::Overlap overlap = no_limits;

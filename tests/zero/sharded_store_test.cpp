@@ -86,7 +86,7 @@ class Rank {
  private:
   void run_backward(int step, engine::MicroStep micro) {
     store_.begin(micro);
-    for (int unit = layout_.units() - 1; unit >= 0; --unit) {
+    for (int unit = layout_.parts() - 1; unit >= 0; --unit) {
       const std::int64_t place =
           ((step * micro.count + micro.index) * 100 + unit) * 10 + communicator_.rank();
       write_gradients(store_.gradients(unit, stream_), static_cast<std::uint64_t>(100 * place));

@@ -53,7 +53,8 @@ class Rank {
                       [this](const std::string& operation) {
                         if (settings_.watch) settings_.watch(communicator_.rank(), operation);
                       }),
-        model_(model::make_gpt2(toy_config(settings.dropout, settings.layers), settings.dtype)),
+        model_(model::make_gpt2(
+            toy_config(settings.dropout, settings.layers), settings.dtype, settings.in_splits)),
         layout_(model_, {settings.world, settings.persistence_threshold}),
         micro_batch_(settings.global_batch / settings.world / settings.accumulation),
         options_{.shape = {micro_batch_, block_size},
@@ -146,12 +147,15 @@ class Rank {
   }
 
   void collect_weights(TrainingResult& result) {
-    for (std::size_t unit = 0; unit < model_.units.size(); ++unit) {
-      const auto views = store_.acquire(static_cast<int>(unit), stream_);
-      for (std::size_t i = 0; i < model_.units[unit]->spec().parameters.size(); ++i) {
-        append_floats(views[i], result.weights);
+    int index = 0;
+    for (const model::Part& part : model_.parts()) {
+      const model::UnitSpec& unit = model_.units[static_cast<std::size_t>(part.unit)]->spec();
+      const auto views = store_.acquire(index, stream_);
+      const std::size_t owned = part.is_tile() ? 1 : unit.parameters.size();
+      for (const TensorView& values : views.first(owned)) {
+        if (!values.empty()) append_floats(values, result.weights);
       }
-      store_.release(static_cast<int>(unit), stream_);
+      store_.release(index++, stream_);
     }
   }
 

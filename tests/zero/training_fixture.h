@@ -26,6 +26,7 @@ struct TrainingCase {
   double clipping = 1.0;
   double learning_rate = 1e-2;
   float dropout = 0;
+  std::int64_t in_splits = 1;  ///< tiles of each weight of a block
   int steps = 3;
   bool evaluates = false;  ///< before and after the steps
   zero::Overlap overlap{};
@@ -38,7 +39,7 @@ struct TrainingCase {
 struct TrainingResult {
   std::vector<double> losses;
   std::vector<double> norms;
-  std::vector<float> weights;  ///< all parameters in the model's order
+  std::vector<float> weights;  ///< all parameters in the order of Model::parts()
   std::vector<Bytes> peak;     ///< of rank 0 on the device, by MemoryCategory
   std::vector<Bytes> planned;
   Bytes disk_peak = 0;

@@ -9,18 +9,36 @@ struct Products {
   std::span<std::byte> workspace;  ///< at least linear_workspace() of each of them
 };
 
+/// A weight (K, N): whole, or in tiles of rows, as in DeepSpeed's TiledLinear with in_splits: the
+/// output is the sum of what the tiles make of their columns of the input.
+struct LinearWeight {
+  TensorView whole{};  ///< empty when in tiles
+  std::span<const ParameterTile> tiles{};
+  std::size_t first_tile = 0;  ///< the index of tiles[0] for the lender
+  TileLender* lender = nullptr;
+};
+/// The weight that is `parameter` of a unit in a call.
+LinearWeight weight_of(const UnitCall& call, const UnitSpec& spec, std::size_t parameter);
+
+/// Tiles of equal numbers of rows, `splits` at most and the last perhaps shorter, for a parameter
+/// with `rows` rows.
+std::vector<ParameterTile> split_rows(std::size_t parameter,
+                                      std::int64_t rows,
+                                      std::int64_t splits);
+
 /// Bytes of workspace for the forward and backward of a linear layer.
 struct LinearSizes {
   std::int64_t rows = 0;
   std::int64_t inputs = 0;
   std::int64_t outputs = 0;
+  std::int64_t in_splits = 1;
 };
 Bytes linear_workspace(const LinearSizes& sizes, DType dtype);
 
 /// output (..., N) = input (..., K) weight (K, N) + bias (N): Hugging Face's Conv1D.
 struct LinearArgs {
   TensorView input;
-  TensorView weight;
+  LinearWeight weight;
   TensorView bias;
   TensorView output;
 };
@@ -30,8 +48,9 @@ void linear_forward(const LinearArgs& args, const Products& products, StreamView
 struct LinearParameterGradients {
   TensorView input;
   TensorView output_gradient;
-  GradientTarget weight;
-  GradientTarget bias;
+  LinearWeight weight;
+  GradientTarget weight_gradient;  ///< not used when the weight is in tiles
+  GradientTarget bias_gradient;
 };
 void linear_backward_parameters(const LinearParameterGradients& args,
                                 const Products& products,
@@ -40,7 +59,7 @@ void linear_backward_parameters(const LinearParameterGradients& args,
 /// input_gradient (..., K) = output_gradient (..., N) weight (K, N) transposed.
 struct LinearInputGradient {
   TensorView output_gradient;
-  TensorView weight;
+  LinearWeight weight;
   TensorView input_gradient;
 };
 void linear_backward_input(const LinearInputGradient& args,
