@@ -52,6 +52,7 @@ class FlatLayout {
   [[nodiscard]] const Segment& segment(int index) const {
     return segments_.at(static_cast<std::size_t>(index));
   }
+  static constexpr int in_tiles = -1;  ///< instead of the index of a parameter
   /// How many Model::parts() there are.
   [[nodiscard]] int parts() const { return static_cast<int>(part_parameters_.size()); }
   /// Indices of what a part has: of a unit's own, the parameters that it owns (or in_tiles), then
@@ -59,7 +60,6 @@ class FlatLayout {
   [[nodiscard]] const std::vector<int>& part_parameters(int part) const {
     return part_parameters_.at(static_cast<std::size_t>(part));
   }
-  static constexpr int in_tiles = -1;
   /// Whether the part is a tile.
   [[nodiscard]] bool is_tile(int part) const {
     const std::vector<int>& segments = part_segments(part);

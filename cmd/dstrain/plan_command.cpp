@@ -59,7 +59,8 @@ zero::PlanBudget budget_of(const Options& options) {
   const zero::PlanRow& closest = zero::closest_row(rows, budget);
   fail(ErrorCode::out_of_memory,
        "plan: nothing fits. The closest needs {} more{}:\n{}\n"
-       "Give more memory or more ranks, or a smaller micro batch (it is {}) or block size ({})",
+       "Give more memory or more ranks, a smaller micro batch (it is {}) or block size ({}), or "
+       "--tiled_linear_in_splits",
        zero::describe(zero::plan_miss(closest.memory, budget)),
        closest.choice.checkpointing ? ", with --gradient_checkpointing" : "",
        setup.ds_config(closest.choice), setup.settings().micro_batch_size,
