@@ -25,10 +25,10 @@ struct [[nodiscard]] Ticket {
 
 /// Reads and writes swap files while the caller computes. Threads of its own cut requests into
 /// blocks, keep as many of them in flight as the options say, checksum what they write and check
-/// what they have read; they sleep when there is nothing to do. Requests begin in the order in
-/// which they are made and may end in any. Those that are under way together must not overlap in
-/// the file or in memory unless all of them read: wait() stands between a write and a read of it.
-/// Files and memory must outlive their requests. Thread-safe.
+/// what they have read; they sleep when there is nothing to do. Reads begin in the order in
+/// which they are made, as do writes, and all may end in any. Those that are under way together
+/// must not overlap in the file or in memory unless all of them read: wait() stands between a write
+/// and a read of it. Files and memory must outlive their requests. Thread-safe.
 class AsyncFileIo {
  public:
   AsyncFileIo() = default;
@@ -42,6 +42,8 @@ class AsyncFileIo {
   /// Address, offset and size are multiples of io_alignment, within the file.
   virtual Ticket read(SwapFile& file, Bytes offset, std::span<std::byte> into) = 0;
   virtual Ticket write(SwapFile& file, Bytes offset, std::span<const std::byte> from) = 0;
+  /// Whether wait() would not block.
+  [[nodiscard]] virtual bool done(Ticket ticket) const = 0;
   /// Blocks until the request is done; then none of its memory is in use. Throws Error{io} that
   /// names the file and the place when the system refused a part, the file ended, or what was read
   /// is not what was written.

@@ -6,12 +6,12 @@
 
 namespace dstrain::offload {
 
-MadeFileIo make_file_io(const AioOptions& options, IoKind kind) {
-  if (kind == IoKind::threads) return {std::make_unique<ThreadIo>(options), {}};
-  Result<std::unique_ptr<AsyncFileIo>> uring = make_uring_io(options);
+MadeFileIo make_file_io(const AioOptions& options, IoKind kind, profile::Timeline* timeline) {
+  if (kind == IoKind::threads) return {std::make_unique<ThreadIo>(options, timeline), {}};
+  Result<std::unique_ptr<AsyncFileIo>> uring = make_uring_io(options, timeline);
   if (uring.ok()) return {std::move(uring.value()), {}};
   if (kind == IoKind::uring) fail(ErrorCode::io, "{}=uring: {}", env::io, uring.error());
-  return {std::make_unique<ThreadIo>(options), uring.error()};
+  return {std::make_unique<ThreadIo>(options, timeline), uring.error()};
 }
 
 }  // namespace dstrain::offload

@@ -4,6 +4,7 @@
 
 #include "offload/file_io.h"
 #include "runtime/base/worker_env.h"
+#include "runtime/profile/timeline.h"
 
 namespace dstrain::offload {
 
@@ -13,7 +14,10 @@ struct MadeFileIo {
 };
 
 /// io_uring, or threads where the system has none; or what is asked for (DSTRAIN_IO), which throws
-/// Error{io} where it cannot be had.
-MadeFileIo make_file_io(const AioOptions& options, IoKind kind);
+/// Error{io} where it cannot be had. When it reads and writes is told to the timeline, unless it is
+/// null; that must outlive it.
+MadeFileIo make_file_io(const AioOptions& options,
+                        IoKind kind,
+                        profile::Timeline* timeline = nullptr);
 
 }  // namespace dstrain::offload

@@ -7,7 +7,8 @@
 
 namespace dstrain::offload {
 
-QueuedFileIo::QueuedFileIo(const AioOptions& options) : queue_(options.block_size) {
+QueuedFileIo::QueuedFileIo(const AioOptions& options, profile::Timeline* timeline)
+    : queue_(options.block_size, timeline) {
   DSTRAIN_CHECK(options.queue_depth > 0 && options.threads > 0, "queue depth {}, {} threads",
                 options.queue_depth, options.threads);
 }

@@ -8,10 +8,11 @@ class QueuedFileIo : public AsyncFileIo {
  public:
   Ticket read(SwapFile& file, Bytes offset, std::span<std::byte> into) final;
   Ticket write(SwapFile& file, Bytes offset, std::span<const std::byte> from) final;
+  [[nodiscard]] bool done(Ticket ticket) const final { return queue_.done(ticket); }
   void wait(Ticket ticket) final { queue_.wait(ticket); }
 
  protected:
-  explicit QueuedFileIo(const AioOptions& options);
+  QueuedFileIo(const AioOptions& options, profile::Timeline* timeline);
   RequestQueue queue_;
 
  private:

@@ -81,6 +81,14 @@ RecordSwap::Slot* RecordSwap::free_slot() {
   return slot;
 }
 
+/// A slot that is free already.
+RecordSwap::Slot* RecordSwap::slot_at_hand() {
+  for (Slot& slot : slots_) {
+    if (slot.state == State::writing && io_.done(slot.ticket.value())) settle(slot);
+  }
+  return oldest(State::free);
+}
+
 void RecordSwap::read(Slot& slot, int record, FileRange range, State state) {
   const auto index = static_cast<std::size_t>(record);
   DSTRAIN_CHECK(0 <= range.begin && range.begin <= range.end && range.end <= sizes_.at(index),
@@ -99,6 +107,12 @@ void RecordSwap::expect(int record, FileRange range) {
   const std::lock_guard lock(mutex_);
   if (find(record) != nullptr) return;
   if (Slot* const slot = free_slot()) read(*slot, record, range, State::expected);
+}
+
+void RecordSwap::expect_if_free(int record, FileRange range) {
+  const std::lock_guard lock(mutex_);
+  if (find(record) != nullptr) return;
+  if (Slot* const slot = slot_at_hand()) read(*slot, record, range, State::expected);
 }
 
 std::span<std::byte> RecordSwap::take(int record, FileRange range) {

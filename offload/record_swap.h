@@ -38,8 +38,10 @@ class RecordSwap {
   static Bytes file_bytes(std::span<const Bytes> sizes);
   static Bytes buffer_bytes(std::span<const Bytes> sizes, int buffers);
 
-  /// Begins to read a range of a record, when a buffer is to spare.
+  /// Begins to read a range of a record, when a buffer is to spare or will be after a write.
   void expect(int record, FileRange range);
+  /// Likewise, without waiting for a write.
+  void expect_if_free(int record, FileRange range);
   /// A buffer for the record, at whose place in it `range` is being read: see wait(). Waits for a
   /// buffer when all are in use.
   std::span<std::byte> take(int record, FileRange range);
@@ -62,6 +64,7 @@ class RecordSwap {
   [[nodiscard]] Slot* find(int record);
   [[nodiscard]] Slot* oldest(State state);
   Slot* free_slot();
+  Slot* slot_at_hand();
   void settle(Slot& slot);
   void read(Slot& slot, int record, FileRange range, State state);
 

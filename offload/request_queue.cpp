@@ -35,13 +35,22 @@ std::string check_read(const Request& request, Bytes offset, std::span<const std
                      range->begin, range->end - 1);
 }
 
+profile::Lane lane_of(Direction direction) {
+  return direction == Direction::read ? profile::Lane::disk_reads : profile::Lane::disk_writes;
+}
+
+profile::Activity activity_of(Direction direction) {
+  return direction == Direction::read ? profile::Activity::read : profile::Activity::write;
+}
+
 void check_aligned(std::int64_t value, const char* what) {
   DSTRAIN_CHECK(value % io_alignment == 0, "{} {} is no multiple of {}", what, value, io_alignment);
 }
 
 }  // namespace
 
-RequestQueue::RequestQueue(Bytes block_size) : block_size_(block_size) {
+RequestQueue::RequestQueue(Bytes block_size, profile::Timeline* timeline)
+    : block_size_(block_size), timeline_(timeline) {
   DSTRAIN_CHECK(block_size > 0, "block size {}", block_size);
   check_aligned(block_size, "block size");
 }
@@ -61,10 +70,16 @@ Ticket RequestQueue::add(Direction direction,
                 file.bytes());
   const std::lock_guard lock(mutex_);
   auto request = std::make_unique<Request>(Request{direction, file, offset, memory, 0, 0, {}});
-  if (size > 0) waiting_.push_back(request.get());
+  if (size > 0) line_of(direction).waiting.push_back(request.get());
   requests_.emplace(++last_id_, std::move(request));
   wanted_.notify_all();
   return {last_id_};
+}
+
+bool RequestQueue::done(Ticket ticket) const {
+  const std::lock_guard lock(mutex_);
+  const auto entry = requests_.find(ticket.id);
+  return entry == requests_.end() || entry->second->done();
 }
 
 void RequestQueue::wait(Ticket ticket) {
@@ -77,9 +92,18 @@ void RequestQueue::wait(Ticket ticket) {
   if (!failure.empty()) fail(ErrorCode::io, "{}", failure);
 }
 
-std::optional<Block> RequestQueue::take(std::unique_lock<std::mutex> lock) {
-  if (waiting_.empty()) return std::nullopt;
-  Request& request = *waiting_.front();
+RequestQueue::Line* RequestQueue::next_line() {
+  Line* next = nullptr;
+  for (Line& line : lines_) {
+    if (line.waiting.empty()) continue;
+    if (next == nullptr || line.under_way < next->under_way) next = &line;
+  }
+  return next;
+}
+
+std::optional<Block> RequestQueue::take_from(Line* line) {
+  if (line == nullptr) return std::nullopt;
+  Request& request = *line->waiting.front();
   const std::size_t size =
       std::min(static_cast<std::size_t>(block_size_), request.memory.size() - request.taken);
   const Block block{&request, request.direction, request.file.fd(),
@@ -87,20 +111,25 @@ std::optional<Block> RequestQueue::take(std::unique_lock<std::mutex> lock) {
                     request.memory.subspan(request.taken, size)};
   request.taken += size;
   ++request.in_flight;
-  if (request.taken == request.memory.size()) waiting_.pop_front();
-  lock.unlock();
-  if (block.direction == Direction::write) request.file.note(block.offset, block.memory);
+  ++line->under_way;
+  if (timeline_ != nullptr) {
+    timeline_->begin(lane_of(block.direction), activity_of(block.direction),
+                     static_cast<Bytes>(size));
+  }
+  if (request.taken == request.memory.size()) line->waiting.pop_front();
   return block;
 }
 
 std::optional<Block> RequestQueue::take() {
-  return take(std::unique_lock(mutex_));
+  const std::lock_guard lock(mutex_);
+  return take_from(next_line());
 }
 
 std::optional<Block> RequestQueue::wait_and_take() {
   std::unique_lock lock(mutex_);
-  wanted_.wait(lock, [this] { return closed_ || !waiting_.empty(); });
-  return take(std::move(lock));
+  Line* line = nullptr;
+  wanted_.wait(lock, [&] { return (line = next_line()) != nullptr || closed_; });
+  return take_from(line);
 }
 
 bool RequestQueue::settle(Block& block, std::int64_t result) {
@@ -122,7 +151,9 @@ bool RequestQueue::settle(Block& block, std::int64_t result) {
                                 reads ? "the file ends before" : "nothing more was written"));
     return false;
   }
-  if (block.direction == Direction::read) {
+  if (block.direction == Direction::write) {
+    request.file.note(block.offset, block.memory.first(size));
+  } else {
     const std::string failure = check_read(request, block.offset, block.memory.first(size));
     if (!failure.empty()) {
       finish(block, failure);
@@ -141,11 +172,13 @@ void RequestQueue::finish(const Block& block, const std::string& failure) {
   const std::lock_guard lock(mutex_);
   Request& request = *block.request;
   --request.in_flight;
+  --line_of(request.direction).under_way;
+  if (timeline_ != nullptr) timeline_->end(lane_of(request.direction));
   if (!failure.empty()) {
     if (request.failure.empty()) request.failure = failure;
     if (request.taken < request.memory.size()) {  // the rest is in vain
       request.taken = request.memory.size();
-      std::erase(waiting_, &request);
+      std::erase(line_of(request.direction).waiting, &request);
     }
   }
   if (request.done()) finished_.notify_all();
@@ -154,7 +187,7 @@ void RequestQueue::finish(const Block& block, const std::string& failure) {
 void RequestQueue::close() {
   const std::lock_guard lock(mutex_);
   closed_ = true;
-  waiting_.clear();
+  for (Line& line : lines_) line.waiting.clear();
   wanted_.notify_all();
 }
 

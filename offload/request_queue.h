@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -10,6 +11,7 @@
 #include <string>
 
 #include "offload/file_io.h"
+#include "runtime/profile/timeline.h"
 
 namespace dstrain::offload {
 
@@ -29,11 +31,13 @@ struct Block {
 
 /// What callers ask for and what the threads of an AsyncFileIo work on; checksums included. The
 /// threads take blocks, make the system calls, and settle the blocks with what these returned.
-/// Thread-safe.
+/// Reads and writes wait in lines of their own, and the next block is of the one that has fewer
+/// under way: a disk may do both at once, and neither waits for the other. Thread-safe.
 class RequestQueue {
  public:
-  /// `block_size` is a multiple of io_alignment.
-  explicit RequestQueue(Bytes block_size);
+  /// `block_size` is a multiple of io_alignment. When blocks are under way is told to the timeline,
+  /// unless it is null: from before they are handed out until they are settled.
+  explicit RequestQueue(Bytes block_size, profile::Timeline* timeline = nullptr);
   RequestQueue(const RequestQueue&) = delete;
   RequestQueue& operator=(const RequestQueue&) = delete;
   RequestQueue(RequestQueue&&) = delete;
@@ -41,6 +45,7 @@ class RequestQueue {
   ~RequestQueue();
 
   Ticket add(Direction direction, SwapFile& file, Bytes offset, std::span<std::byte> memory);
+  [[nodiscard]] bool done(Ticket ticket) const;
   void wait(Ticket ticket);
 
   /// The next block, ready to be transferred; none when no request has one.
@@ -56,15 +61,22 @@ class RequestQueue {
   [[nodiscard]] bool closed() const;
 
  private:
-  std::optional<Block> take(std::unique_lock<std::mutex> lock);
+  struct Line {
+    std::deque<Request*> waiting;  ///< have blocks that nobody took, in order
+    int under_way = 0;             ///< blocks
+  };
+  Line& line_of(Direction direction) { return lines_[static_cast<std::size_t>(direction)]; }
+  Line* next_line();
+  std::optional<Block> take_from(Line* line);
   void finish(const Block& block, const std::string& failure);
 
   const Bytes block_size_;
+  profile::Timeline* const timeline_;
   mutable std::mutex mutex_;
   std::condition_variable wanted_;    // there are blocks, or the queue is closed
   std::condition_variable finished_;  // a request is done
   std::map<std::uint64_t, std::unique_ptr<Request>> requests_;
-  std::deque<Request*> waiting_;  // have blocks that nobody took, in order
+  std::array<Line, 2> lines_;  // by direction
   std::uint64_t last_id_ = 0;
   bool closed_ = false;
 };

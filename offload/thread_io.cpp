@@ -23,7 +23,8 @@ std::int64_t transfer(const Block& block) {
 
 }  // namespace
 
-ThreadIo::ThreadIo(const AioOptions& options) : QueuedFileIo(options) {
+ThreadIo::ThreadIo(const AioOptions& options, profile::Timeline* timeline)
+    : QueuedFileIo(options, timeline) {
   const std::int64_t wanted = std::int64_t{options.threads} * options.queue_depth;
   const auto count = static_cast<int>(std::min<std::int64_t>(wanted, threads_max));
   try {

@@ -10,7 +10,7 @@ namespace dstrain::offload {
 /// in flight, but no more than 64. Works everywhere.
 class ThreadIo final : public QueuedFileIo {
  public:
-  explicit ThreadIo(const AioOptions& options);
+  explicit ThreadIo(const AioOptions& options, profile::Timeline* timeline = nullptr);
   ThreadIo(const ThreadIo&) = delete;
   ThreadIo& operator=(const ThreadIo&) = delete;
   ThreadIo(ThreadIo&&) = delete;

@@ -11,7 +11,8 @@ namespace {
 
 class UringIo final : public QueuedFileIo {
  public:
-  explicit UringIo(const AioOptions& options) : QueuedFileIo(options) {
+  UringIo(const AioOptions& options, profile::Timeline* timeline)
+      : QueuedFileIo(options, timeline) {
     for (int i = 0; i < options.threads; ++i) {
       workers_.push_back(std::make_unique<UringWorker>(queue_, options));
     }
@@ -46,11 +47,12 @@ int refusal() {
 
 }  // namespace
 
-Result<std::unique_ptr<AsyncFileIo>> make_uring_io(const AioOptions& options) {
+Result<std::unique_ptr<AsyncFileIo>> make_uring_io(const AioOptions& options,
+                                                   profile::Timeline* timeline) {
   if (const int error = refusal(); error != 0) {
     return Failure{"io_uring is refused: " + std::generic_category().message(error)};
   }
-  return std::unique_ptr<AsyncFileIo>(std::make_unique<UringIo>(options));
+  return std::unique_ptr<AsyncFileIo>(std::make_unique<UringIo>(options, timeline));
 }
 
 }  // namespace dstrain::offload

@@ -51,9 +51,11 @@ void UringWorker::run() {
   wait_for_wake();
   while (true) {
     start_blocks();
-    if (free_.size() == slots_.size() && queue_.closed()) return;
-    submit_and_wait();
-    reap();
+    if (ended_.empty() && free_.size() == slots_.size() && queue_.closed()) return;
+    submit_and_wait(ended_.empty() ? 1 : 0);
+    // What has ended makes room first, and is hashed while the disk works on what takes its place:
+    // some disks end many operations together.
+    if (!reap()) settle_one();
   }
 }
 
@@ -72,16 +74,22 @@ void UringWorker::wait_for_wake() {
 void UringWorker::start_blocks() {
   if (!options_.overlap_events && free_.size() < slots_.size()) return;
   while (!free_.empty()) {
-    const std::optional<Block> block = queue_.take();
+    const std::optional<Block> block = next_block();
     if (!block) return;
     const std::size_t slot = free_.back();
     free_.pop_back();
     slots_[slot] = *block;
     start(slot);
-    // The disk works while the next block is hashed.
-    const bool more = block->direction == Direction::write && !free_.empty();
-    if (options_.single_submit || more) ::io_uring_submit(ring_.get());
+    if (options_.single_submit) ::io_uring_submit(ring_.get());
   }
+}
+
+/// What is left of one that stopped short comes first.
+std::optional<Block> UringWorker::next_block() {
+  if (again_.empty()) return queue_.take();
+  const Block block = again_.back();
+  again_.pop_back();
+  return block;
 }
 
 void UringWorker::start(std::size_t slot) {
@@ -101,17 +109,17 @@ void UringWorker::start(std::size_t slot) {
   ::io_uring_sqe_set_data64(entry, slot);
 }
 
-void UringWorker::submit_and_wait() {
-  const int result = ::io_uring_submit_and_wait(ring_.get(), 1);
+void UringWorker::submit_and_wait(unsigned results) {
+  const int result = ::io_uring_submit_and_wait(ring_.get(), results);
   // Interrupted, or the kernel wants to be rid of results first: both come round again.
   const bool passing = result >= 0 || result == -EINTR || result == -EAGAIN || result == -EBUSY;
   DSTRAIN_CHECK(passing, "io_uring_enter: error {}", -result);
 }
 
-/// One at a time: its room is filled before the next one is checked, so that the disk has work.
-void UringWorker::reap() {
+/// One at a time, so that its room is filled at once. Says whether there was one.
+bool UringWorker::reap() {
   io_uring_cqe* entry = nullptr;
-  if (::io_uring_peek_cqe(ring_.get(), &entry) != 0) return;
+  if (::io_uring_peek_cqe(ring_.get(), &entry) != 0) return false;
   const std::uint64_t data = ::io_uring_cqe_get_data64(entry);
   const std::int64_t result = entry->res;
   ::io_uring_cqe_seen(ring_.get(), entry);
@@ -119,11 +127,18 @@ void UringWorker::reap() {
     eventfd_t ignored = 0;
     ::eventfd_read(wake_fd_.get(), &ignored);
     wait_for_wake();
-  } else if (queue_.settle(slots_[data], result)) {
-    start(data);
   } else {
+    ended_.push_back({slots_[data], result});
     free_.push_back(data);
   }
+  return true;
+}
+
+void UringWorker::settle_one() {
+  if (ended_.empty()) return;
+  auto [block, result] = ended_.front();
+  ended_.pop_front();
+  if (queue_.settle(block, result)) again_.push_back(block);
 }
 
 }  // namespace dstrain::offload

@@ -1,4 +1,5 @@
 #pragma once
+#include <deque>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -68,8 +69,10 @@ class UringWorker {
   void wait_for_wake();
   void start_blocks();
   void start(std::size_t slot);
-  void submit_and_wait();
-  void reap();
+  std::optional<Block> next_block();
+  void submit_and_wait(unsigned results);
+  bool reap();
+  void settle_one();
   io_uring_sqe* next_entry();
 
   RequestQueue& queue_;
@@ -79,6 +82,12 @@ class UringWorker {
   UniqueFd wake_fd_;
   std::vector<Block> slots_;       ///< what is in flight, by the operation's user_data
   std::vector<std::size_t> free_;  ///< slots
+  struct Ended {
+    Block block;
+    std::int64_t result;
+  };
+  std::deque<Ended> ended_;   ///< to be settled, in order
+  std::vector<Block> again_;  ///< what is left of blocks that were
   std::thread thread_;
 };
 

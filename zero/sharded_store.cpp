@@ -109,6 +109,7 @@ double ShardedStore::gradient_norm(StreamView stream) {
 }
 
 void ShardedStore::step(const optim::StepScalars& scalars, StreamView stream) {
+  const Recording recording(parts_.timeline, Lane::compute, Activity::optimizer_step);
   for (std::size_t run = 0; run < runs_.size(); ++run) {
     update(static_cast<int>(run), scalars, stream);
     if (completes_segment(run)) parameters_.publish(runs_[run].segment, stream);
@@ -118,10 +119,28 @@ void ShardedStore::step(const optim::StepScalars& scalars, StreamView stream) {
 
 void ShardedStore::update(int index, const optim::StepScalars& scalars, StreamView stream) {
   const StateRun& run = runs_[static_cast<std::size_t>(index)];
-  const Recording recording(parts_.timeline, Lane::compute, Activity::update, run.segment);
-  const auto [states, with_states] =
-      parts_.states->acquire(index, engine::StateUse::update, stream);
-  const TensorView parameters = hold(run, true);
+  profile::Timeline* const waits = run.home == MemoryTier::nvme ? parts_.timeline : nullptr;
+  engine::StateLease lease;
+  TensorView parameters;
+  {
+    const Recording waiting(waits, Lane::compute, Activity::wait);
+    lease = parts_.states->acquire(index, engine::StateUse::update, stream);
+    parameters = hold(run, true);
+  }
+  {
+    const Recording recording(parts_.timeline, Lane::compute, Activity::update, run.segment);
+    apply(run, lease, parameters, scalars, stream);
+  }
+  const Recording waiting(waits, Lane::compute, Activity::wait);
+  parts_.states->release(index, engine::StateUse::update, stream);
+}
+
+void ShardedStore::apply(const StateRun& run,
+                         const engine::StateLease& lease,
+                         TensorView parameters,
+                         const optim::StepScalars& scalars,
+                         StreamView stream) {
+  const auto& [states, with_states] = lease;
   optim::OptimizerShard shard{.parameters = run.master ? states.back() : parameters.as<float>(),
                               .gradients = with_states.empty() ? gradients_of(run) : with_states,
                               .states = states.first(parts_.optimizer->state_names().size())};
@@ -132,7 +151,6 @@ void ShardedStore::update(int index, const optim::StepScalars& scalars, StreamVi
       ops::convert(from, parameters);
     });
   }
-  parts_.states->release(index, engine::StateUse::update, stream);
 }
 
 /// The parameters, as units see them, that the run updates.

@@ -84,6 +84,11 @@ class ShardedStore final : public engine::ParameterStore {
                                        std::span<const std::span<float>> states);
   void load_state(const StateRun& run, const model::ParameterSource& source, TensorView values);
   void update(int run, const optim::StepScalars& scalars, StreamView stream);
+  void apply(const StateRun& run,
+             const engine::StateLease& lease,
+             TensorView parameters,
+             const optim::StepScalars& scalars,
+             StreamView stream);
   TensorView hold(const StateRun& run, bool replaced);
   [[nodiscard]] std::span<const float> gradients_of(const StateRun& run) const;
   [[nodiscard]] bool completes_segment(std::size_t run) const;

@@ -69,16 +69,24 @@ FileRange SwappedStates::read_range(int run, StateUse use) const {
   return {use == StateUse::update ? 0 : gradients_end(place), record_end(place)};
 }
 
-engine::StateLease SwappedStates::acquire(int run, StateUse use, StreamView /*stream*/) {
-  const auto index = static_cast<std::size_t>(run);
-  const std::span<std::byte> record = swap_.take(run, read_range(run, use));
-  for (std::size_t next = index + 1; read_ahead_ && next < runs_.size(); ++next) {
-    if (runs_[next].home != MemoryTier::nvme) continue;
-    swap_.expect(static_cast<int>(next), read_range(static_cast<int>(next), use));
-    break;
+/// The one to read ahead of use of `run`.
+std::optional<int> SwappedStates::next_run(int run) const {
+  if (!read_ahead_) return std::nullopt;
+  for (auto next = static_cast<std::size_t>(run) + 1; next < runs_.size(); ++next) {
+    if (runs_[next].home == MemoryTier::nvme) return static_cast<int>(next);
   }
+  return std::nullopt;
+}
+
+engine::StateLease SwappedStates::acquire(int run, StateUse use, StreamView /*stream*/) {
+  const std::span<std::byte> record = swap_.take(run, read_range(run, use));
+  const std::optional<int> next = next_run(run);
+  if (next) swap_.expect(*next, read_range(*next, use));
   swap_.wait(run);
-  const StateRun& place = runs_[index];
+  // The next may be a small one, that is read long before this one is updated.
+  const std::optional<int> second = next ? next_run(*next) : std::nullopt;
+  if (second) swap_.expect_if_free(*second, read_range(*second, use));
+  const StateRun& place = runs_[static_cast<std::size_t>(run)];
   states_.clear();
   for (std::int64_t state = 0; state < place.states; ++state) {
     const Bytes begin = gradients_end(place) + state * place.numel * size_of(DType::f32);

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,6 +33,7 @@ class SwappedStates final : public engine::StateStore, public GradientSink {
 
  private:
   [[nodiscard]] offload::FileRange read_range(int run, engine::StateUse use) const;
+  [[nodiscard]] std::optional<int> next_run(int run) const;
   void put_run(int run, std::span<const float> gradients);
 
   std::vector<StateRun> runs_;

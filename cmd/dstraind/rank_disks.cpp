@@ -16,7 +16,10 @@ void warn_of_disk(const std::string& directory) {
 
 }  // namespace
 
-RankDisks::RankDisks(const TrainSetup& setup, const WorkerEnv& worker, RankMemory& memory) {
+RankDisks::RankDisks(const TrainSetup& setup,
+                     const WorkerEnv& worker,
+                     RankMemory& memory,
+                     profile::Timeline* timeline) {
   const zero::Offload& offload = setup.store.offload;
   const bool states = offload.optimizer == MemoryTier::nvme;
   const bool shards = offload.parameters == MemoryTier::nvme;
@@ -27,7 +30,7 @@ RankDisks::RankDisks(const TrainSetup& setup, const WorkerEnv& worker, RankMemor
                                                     .threads = aio.threads,
                                                     .single_submit = aio.single_submit,
                                                     .overlap_events = aio.overlap_events},
-                                                   worker.io);
+                                                   worker.io, timeline);
   if (worker.rank == 0 && !made.fallback.empty()) log_warning(made.fallback);
   io_ = std::move(made.io);
   const config::ZeroSettings& zero = setup.settings.zero;

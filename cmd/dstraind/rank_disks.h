@@ -15,7 +15,10 @@ namespace dstrain::cmd {
 class RankDisks {
  public:
   /// All must outlive it. Throws Error{io} where the I/O that is asked for cannot be had.
-  RankDisks(const TrainSetup& setup, const WorkerEnv& worker, RankMemory& memory);
+  RankDisks(const TrainSetup& setup,
+            const WorkerEnv& worker,
+            RankMemory& memory,
+            profile::Timeline* timeline);
   [[nodiscard]] const zero::DiskPlace* optimizer() const { return get(optimizer_); }
   [[nodiscard]] const zero::DiskPlace* parameters() const { return get(parameters_); }
   /// For the copy that a save writes, when the states lie on a disk; else null.

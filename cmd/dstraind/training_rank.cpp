@@ -60,7 +60,7 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker)
       recorded_(record(*world_.communicator, timeline_.get())),
       communicator_(recorded_ ? *recorded_ : *world_.communicator),
       optimizer_(setup_.settings.optimizer),
-      disks_(setup_, worker, memory_),
+      disks_(setup_, worker, memory_, timeline_.get()),
       states_(zero::state_runs(
                   *setup_.layout,
                   {setup_.store.stage, std::ssize(optimizer_.state_names()), setup_.store.offload}),

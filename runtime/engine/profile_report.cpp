@@ -22,9 +22,8 @@ struct Header {
 RankProfile own_profile(const profile::Timeline& timeline) {
   RankProfile own;
   for (std::size_t lane = 0; lane < profile::lane_count; ++lane) {
-    const auto& spans = timeline.lane(static_cast<profile::Lane>(lane));
-    own.lanes.at(lane) = spans.kept();
-    own.spans_lost += spans.first_kept();
+    own.lanes.at(lane) = timeline.spans(static_cast<profile::Lane>(lane));
+    own.spans_lost += timeline.spans_lost(static_cast<profile::Lane>(lane));
   }
   own.steps = timeline.steps().kept();
   own.total = timeline.total();

@@ -20,7 +20,8 @@ bool is_of_unit(Activity activity) {
 
 /// What the detail of a span counts; empty: nothing to show.
 std::string_view detail_name(Activity activity) {
-  if (activity >= Activity::all_gather && activity <= Activity::receive) return "bytes";
+  const bool disk = activity == Activity::read || activity == Activity::write;
+  if (disk || (activity >= Activity::all_gather && activity <= Activity::receive)) return "bytes";
   if (activity == Activity::norm || activity == Activity::update) return "segment";
   return {};
 }
@@ -29,7 +30,14 @@ nlohmann::ordered_json sums(const StepTimes& times) {
   return {{"seconds", times.seconds},
           {"compute_seconds", times.compute},
           {"communication_seconds", times.communication},
-          {"exposed_communication_seconds", times.exposed}};
+          {"exposed_communication_seconds", times.exposed},
+          {"disk_read_seconds", times.reading},
+          {"disk_write_seconds", times.writing},
+          {"optimizer_step",
+           {{"seconds", times.optimizer.seconds},
+            {"update_seconds", times.optimizer.update},
+            {"disk_read_seconds", times.optimizer.reading},
+            {"disk_write_seconds", times.optimizer.writing}}}};
 }
 
 std::string metadata_of(int rank, const RankProfile& profile) {

@@ -6,16 +6,17 @@
 
 namespace dstrain::profile {
 
-/// The threads of a rank whose work is recorded: one writes each lane. Without overlap one thread
-/// writes both compute and communication.
-enum class Lane : std::uint8_t { compute, communication, data };
-inline constexpr std::size_t lane_count = 3;
-inline constexpr std::array<std::string_view, lane_count> lane_names{"compute", "communication",
-                                                                     "data"};
+/// What goes on beside each other in a rank. Spans of a lane that are not nested do not overlap;
+/// without overlap one thread fills both compute and communication.
+enum class Lane : std::uint8_t { compute, communication, data, disk_reads, disk_writes };
+inline constexpr std::size_t lane_count = 5;
+inline constexpr std::array<std::string_view, lane_count> lane_names{
+    "compute", "communication", "data", "disk reads", "disk writes"};
 
 enum class Activity : std::uint8_t {
-  step,  ///< encloses the others of the compute lane; detail: its number
-  wait,  ///< for communication or data, or to be lent a tile; encloses other waits at most
+  step,            ///< encloses the others of the compute lane; detail: its number
+  optimizer_step,  ///< encloses the updates, waits and collectives between them included
+  wait,            ///< for communication, data, a disk or a tile; encloses other waits at most
   // Work of the compute lane; detail: the unit, or the segment of norm and update.
   forward,
   recompute,
@@ -32,11 +33,15 @@ enum class Activity : std::uint8_t {
   barrier,
   // Of the data lane; detail: the step.
   load,
+  // Of a disk's lanes, as long as one block or more is under way; detail: bytes of those that
+  // began.
+  read,
+  write,
 };
-inline constexpr std::array<std::string_view, 15> activity_names{
-    "step",      "wait",   "forward",    "recompute",      "backward",
-    "norm",      "update", "all_gather", "reduce_scatter", "all_reduce",
-    "broadcast", "send",   "receive",    "barrier",        "load"};
+inline constexpr std::array<std::string_view, 18> activity_names{
+    "step", "optimizer_step", "wait",       "forward",        "recompute",  "backward",
+    "norm", "update",         "all_gather", "reduce_scatter", "all_reduce", "broadcast",
+    "send", "receive",        "barrier",    "load",           "read",       "write"};
 
 constexpr std::string_view name_of(Activity activity) {
   return activity_names.at(static_cast<std::size_t>(activity));

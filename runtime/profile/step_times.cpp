@@ -6,18 +6,35 @@
 
 namespace dstrain::profile {
 
+OptimizerTimes& OptimizerTimes::operator+=(const OptimizerTimes& other) {
+  seconds += other.seconds;
+  update += other.update;
+  reading += other.reading;
+  writing += other.writing;
+  return *this;
+}
+
 StepTimes& StepTimes::operator+=(const StepTimes& other) {
   seconds += other.seconds;
   compute += other.compute;
   communication += other.communication;
   exposed += other.exposed;
+  reading += other.reading;
+  writing += other.writing;
+  optimizer += other.optimizer;
   return *this;
 }
 
 std::string describe(const StepTimes& sum, std::int64_t count) {
   const double scale = 1e3 / static_cast<double>(count);
-  return fmt::format("compute {:.0f} ms, communication {:.0f} ms ({:.0f} ms exposed)",
-                     sum.compute * scale, sum.communication * scale, sum.exposed * scale);
+  std::string text = fmt::format(
+      "compute {:.0f} ms, communication {:.0f} ms ({:.0f} ms exposed), optimizer step {:.0f} ms",
+      sum.compute * scale, sum.communication * scale, sum.exposed * scale,
+      sum.optimizer.seconds * scale);
+  if (sum.reading == 0 && sum.writing == 0) return text;
+  return text + fmt::format(" (update {:.0f} ms, disk reads {:.0f} ms, writes {:.0f} ms)",
+                            sum.optimizer.update * scale, sum.optimizer.reading * scale,
+                            sum.optimizer.writing * scale);
 }
 
 namespace {
@@ -56,6 +73,28 @@ StepTimes add_up(std::span<const Span> compute, std::span<const Span> communicat
   }
   for (const Span& span : communication) times.communication += span.seconds();
   times.exposed = std::max(0.0, times.communication - hidden);
+  return times;
+}
+
+double seconds_within(const Span& whole, std::span<const Span> spans) {
+  double seconds = 0;
+  for (const Span& span : spans) {
+    seconds += std::max(0.0, std::min(whole.end, span.end) - std::max(whole.begin, span.begin));
+  }
+  return seconds;
+}
+
+OptimizerTimes add_up_optimizer(std::span<const Span> compute,
+                                std::span<const Span> reads,
+                                std::span<const Span> writes) {
+  OptimizerTimes times;
+  for (const Span& span : compute) {
+    if (span.activity == Activity::update) times.update += span.seconds();
+    if (span.activity != Activity::optimizer_step) continue;
+    times.seconds += span.seconds();
+    times.reading += seconds_within(span, reads);
+    times.writing += seconds_within(span, writes);
+  }
   return times;
 }
 

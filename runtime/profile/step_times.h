@@ -7,6 +7,16 @@
 
 namespace dstrain::profile {
 
+/// Where the time of an optimizer step went, in seconds.
+struct OptimizerTimes {
+  double seconds = 0;  ///< of all of it
+  double update = 0;   ///< updating parameters and states; waits for a disk not included
+  double reading = 0;  ///< while a disk was being read
+  double writing = 0;  ///< likewise
+
+  OptimizerTimes& operator+=(const OptimizerTimes& other);
+};
+
 /// Where the time of one rank's step went, in seconds.
 struct StepTimes {
   std::int64_t step = 0;
@@ -15,15 +25,27 @@ struct StepTimes {
   double communication = 0;  ///< in collectives, waiting for other ranks there included
   /// Communication during which this rank computed nothing: what overlap could still hide.
   double exposed = 0;
+  double reading = 0;  ///< while a disk was being read, for whatever
+  double writing = 0;  ///< likewise
+  OptimizerTimes optimizer{};
 
   StepTimes& operator+=(const StepTimes& other);
 };
 
-/// "compute 812 ms, communication 95 ms (31 ms exposed)": `sum` divided by `count`.
+/// "compute 812 ms, communication 95 ms (31 ms exposed), optimizer step 950 ms (update 90 ms, disk
+/// reads 910 ms, writes 700 ms)": `sum` divided by `count`; nothing of disks where none is used.
 std::string describe(const StepTimes& sum, std::int64_t count);
 
 /// Adds up a step. Spans of one lane are in order of their ends; work and communication are not
 /// nested within their kind. Of `compute` work counts, without the waits that it encloses.
 StepTimes add_up(std::span<const Span> compute, std::span<const Span> communication);
+
+/// Adds up the optimizer's part of a step; spans of a disk may reach beyond it.
+OptimizerTimes add_up_optimizer(std::span<const Span> compute,
+                                std::span<const Span> reads,
+                                std::span<const Span> writes);
+
+/// Seconds of `whole` in which one of `spans`, which do not overlap, was going on.
+double seconds_within(const Span& whole, std::span<const Span> spans);
 
 }  // namespace dstrain::profile

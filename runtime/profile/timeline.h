@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "runtime/base/clock.h"
@@ -10,7 +11,7 @@
 namespace dstrain::profile {
 
 /// What one rank did when: the last spans of each lane and the sums of each step, in memory taken
-/// at once. Each lane is written by one thread; the other members are for the computing thread,
+/// at once. Any thread may record; restart() and the members of steps are for the computing thread,
 /// begin_step() and end_step() while no communication is under way. The clock must outlive it.
 class Timeline {
  public:
@@ -23,31 +24,49 @@ class Timeline {
   /// that their times compare.
   void restart();
   [[nodiscard]] double now() const { return clock_.now_seconds() - origin_; }
-  void record(Lane lane, const Span& span) { lanes_[static_cast<std::size_t>(lane)].push(span); }
+  void record(Lane lane, const Span& span);
+
+  /// For a lane of operations of which several may be under way at once: what lies between the
+  /// begin() of one while there is no other and the end() that leaves none is one span, and its
+  /// detail the sum of theirs.
+  void begin(Lane lane, Activity activity, std::int64_t detail);
+  void end(Lane lane);
 
   void begin_step(std::int64_t step);
   /// Adds the step up and records it as a span around all of it.
   void end_step();
 
-  [[nodiscard]] const Ring<Span>& lane(Lane lane) const {
-    return lanes_[static_cast<std::size_t>(lane)];
-  }
+  /// What is there of a lane, oldest first.
+  [[nodiscard]] std::vector<Span> spans(Lane lane) const;
+  /// How many older ones are not.
+  [[nodiscard]] std::int64_t spans_lost(Lane lane) const;
   [[nodiscard]] const Ring<StepTimes>& steps() const { return steps_; }
   /// The sum of all steps so far; `step` is their number.
   [[nodiscard]] const StepTimes& total() const { return total_; }
 
  private:
+  struct LaneSpans {
+    explicit LaneSpans(std::size_t capacity) : kept(capacity) { of_step.reserve(capacity + 1); }
+    Ring<Span> kept;
+    int under_way = 0;            ///< operations between begin() and end()
+    Span open{};                  ///< of these
+    std::int64_t step_begin = 0;  ///< number of the step's first span
+    std::vector<Span> of_step;    ///< room for add_up()
+  };
+  LaneSpans& of(Lane lane) { return lanes_[static_cast<std::size_t>(lane)]; }
+  [[nodiscard]] const LaneSpans& of(Lane lane) const {
+    return lanes_[static_cast<std::size_t>(lane)];
+  }
+  std::span<const Span> step_spans(Lane lane);
+
   const Clock& clock_;
   double origin_;
-  std::array<Ring<Span>, lane_count> lanes_;
+  mutable std::mutex mutex_;  // of the lanes
+  std::vector<LaneSpans> lanes_;
   Ring<StepTimes> steps_;
   StepTimes total_;
   std::int64_t step_ = 0;
   double step_begin_ = 0;
-  std::int64_t compute_begin_ = 0;  ///< number of the step's first span
-  std::int64_t communication_begin_ = 0;
-  std::vector<Span> compute_;  ///< room for add_up()
-  std::vector<Span> communication_;
 };
 
 /// Records what happens from its making to its end; nothing when `timeline` is null.

@@ -92,6 +92,7 @@ TEST_CASE("profile: the timeline of all ranks", "[e2e][profile]") {
     const Spans& compute = threads.at({rank, 0});
     CHECK(count(compute, "step") == steps);
     CHECK(count(compute, "backward") > count(compute, "forward"));  // the head has no forward
+    CHECK(count(compute, "optimizer_step") == steps);
     CHECK(count(compute, "norm") > 0);
     CHECK(count(compute, "update") > 0);
     CHECK(count(threads.at({rank, 1}), stage == 0 ? "all_reduce" : "reduce_scatter") > 0);
@@ -108,6 +109,38 @@ TEST_CASE("profile: the timeline of all ranks", "[e2e][profile]") {
       CHECK(step.at("compute_seconds") > 0);
       CHECK(step.at("compute_seconds") < step.at("seconds"));
       if (!overlap) CHECK(exposed == Approx(communication));
+    }
+  }
+}
+
+TEST_CASE("profile: what a disk does is beside what it does it for", "[e2e][profile]") {
+  const test::TempDir folder;
+  const auto path = folder.path() / "profile.json";
+  const bool overlap = GENERATE(false, true);
+  json config = ds_config(3, overlap);
+  config["zero_optimization"]["offload_optimizer"] = {{"device", "nvme"},
+                                                      {"nvme_path", folder.path().string()}};
+  const test::TrainRun run = test::run_train(2, config, folder.path() / "out", golden_run(path));
+  CAPTURE(overlap, run.err, run.out);
+  REQUIRE(run.status == 0);
+  CHECK(run.out.find("disk reads ") != std::string::npos);
+  const json trace = test::read_json(path);
+  for (auto& [thread, spans] : spans_by_thread(trace)) CHECK(nested(spans));
+  auto threads = spans_by_thread(trace);
+  for (int rank = 0; rank < 2; ++rank) {
+    CHECK(count(threads.at({rank, 3}), "read") >= steps);
+    CHECK(count(threads.at({rank, 4}), "write") >= steps);
+    const json& sums = trace.at("metadata").at("ranks").at(static_cast<std::size_t>(rank));
+    for (const json& step : sums.at("per_step")) {
+      const json& optimizer = step.at("optimizer_step");
+      const double seconds = optimizer.at("seconds");
+      const double reading = optimizer.at("disk_read_seconds");
+      CHECK(reading > 0);
+      CHECK(reading <= seconds);
+      CHECK(reading <= step.at("disk_read_seconds"));
+      CHECK(step.at("disk_write_seconds") > 0);
+      CHECK(optimizer.at("update_seconds") > 0);
+      CHECK(seconds < step.at("seconds"));
     }
   }
 }

@@ -79,7 +79,7 @@ TEST_CASE("SwapDamage: what was changed on the disk ends the job", "[fault][offl
   REQUIRE(pid != 0);
   // What is damaged between its last use and the update is written over unread: then once more.
   int status = -1;
-  for (int tries = 0; tries < 5 && status == -1; ++tries) {
+  for (int tries = 0; tries < 30 && status == -1; ++tries) {
     while_stopped(pid, [&, file = file] {
       const std::vector<fs::path> files = swap_files(pid, disk);
       REQUIRE(files.size() == 2);

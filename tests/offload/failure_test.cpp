@@ -78,8 +78,8 @@ TEST_CASE("AsyncFileIo: a file that lost its end is an error", "[offload][failur
   const IoKind kind = GENERATE(IoKind::threads, IoKind::uring);
   const auto io = make_io(kind, {.block_size = 16 * kibibyte, .queue_depth = 1});
   const test::TempDir directory;
-  SwapFile file(directory.path(), 64 * kibibyte);
-  const AlignedBytes memory(64 * kibibyte);
+  SwapFile file(directory.path(), 32 * kibibyte);
+  const AlignedBytes memory(32 * kibibyte);
   REQUIRE(::ftruncate(from_outside(file).get(), 24 * kibibyte) == 0);
   CHECK(error_of([&] { io->wait(io->read(file, 0, memory.all())); }) ==
         file.name() + ": read 8192 bytes at 24576: the file ends before");

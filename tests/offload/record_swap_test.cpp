@@ -46,21 +46,27 @@ struct Fixture {
   RecordSwap swap;
 };
 
-/// A disk that can only be written.
-class FailingReads final : public offload::AsyncFileIo {
+/// A disk that moves nothing.
+class FakeDisk final : public offload::AsyncFileIo {
  public:
+  bool reads_fail = false;
+  bool done_already = true;
+  int reads = 0;
+
   offload::Ticket read(offload::SwapFile& /*file*/, Bytes, std::span<std::byte>) override {
+    ++reads;
     return {1};
   }
   offload::Ticket write(offload::SwapFile& /*file*/, Bytes, std::span<const std::byte>) override {
     return {2};
   }
   void wait(offload::Ticket ticket) override {
-    if (ticket.id == 1) fail(ErrorCode::io, "no read");
+    if (reads_fail && ticket.id == 1) fail(ErrorCode::io, "no read");
   }
+  [[nodiscard]] bool done(offload::Ticket /*ticket*/) const override { return done_already; }
   bool register_memory(std::span<std::byte> /*memory*/) override { return false; }
   void unregister_memory(std::span<std::byte> /*memory*/) noexcept override {}
-  [[nodiscard]] const char* name() const noexcept override { return "failing reads"; }
+  [[nodiscard]] const char* name() const noexcept override { return "fake"; }
 };
 
 }  // namespace
@@ -106,10 +112,33 @@ TEST_CASE("RecordSwap: what was expected in vain gives way", "[offload][swap]") 
   }
 }
 
+TEST_CASE("RecordSwap: a read that is not urgent waits for no write", "[offload][swap]") {
+  const test::TempDir folder;
+  FakeDisk io;
+  HostMemory memory;
+  Stream stream{Stream::Mode::inline_on_caller};
+  RecordSwap swap(io, folder.path(), {page, page, page}, {.buffers = 2}, memory, stream);
+  std::ignore = swap.take(0, {});
+  std::ignore = swap.take(1, {});
+  swap.expect_if_free(2, {0, page});
+  CHECK(io.reads == 0);
+  io.done_already = false;
+  swap.release(0, {0, page});
+  swap.expect_if_free(2, {0, page});
+  CHECK(io.reads == 0);
+  io.done_already = true;
+  swap.expect_if_free(2, {0, page});
+  CHECK(io.reads == 1);
+  swap.expect_if_free(2, {0, page});
+  CHECK(io.reads == 1);
+  swap.release(1, {});
+}
+
 TEST_CASE("RecordSwap: a buffer whose read has failed goes to who waits for one",
           "[offload][swap]") {
   const test::TempDir folder;
-  FailingReads io;
+  FakeDisk io;
+  io.reads_fail = true;
   HostMemory memory;
   Stream stream{Stream::Mode::inline_on_caller};
   RecordSwap swap(io, folder.path(), {page, page}, {.buffers = 1}, memory, stream);

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/offload/io_support.h"
+#include "tests/profile/hand_clock.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 
@@ -29,7 +30,7 @@ TEST_CASE("RequestQueue: requests are cut into blocks in order", "[offload][queu
   Workplace here;
   const Ticket first =
       here.queue.add(Direction::write, here.file, 4096, here.memory.part(0, 20 * kibibyte));
-  const Ticket second = here.queue.add(Direction::read, here.file, 32 * kibibyte,
+  const Ticket second = here.queue.add(Direction::write, here.file, 32 * kibibyte,
                                        here.memory.part(32 * kibibyte, 4096));
   std::vector<Block> blocks;
   while (const std::optional<Block> block = here.queue.take()) blocks.push_back(*block);
@@ -39,7 +40,7 @@ TEST_CASE("RequestQueue: requests are cut into blocks in order", "[offload][queu
   CHECK(blocks[1].offset == 20 * kibibyte);
   CHECK(blocks[1].memory.data() == here.memory.all().data() + 16 * kibibyte);
   CHECK(blocks[1].memory.size() == 4 * kibibyte);
-  CHECK(blocks[2].direction == Direction::read);
+  CHECK(blocks[2].offset == 32 * kibibyte);
   for (Block& block : blocks) {
     CHECK_FALSE(here.queue.settle(block, static_cast<std::int64_t>(block.memory.size())));
   }
@@ -47,11 +48,57 @@ TEST_CASE("RequestQueue: requests are cut into blocks in order", "[offload][queu
   here.queue.wait(first);
 }
 
+TEST_CASE("RequestQueue: reads and writes do not wait for each other", "[offload][queue]") {
+  Workplace here;
+  const Ticket write =
+      here.queue.add(Direction::write, here.file, 0, here.memory.part(0, 48 * kibibyte));
+  Block first = here.queue.take().value();
+  const Ticket read = here.queue.add(Direction::read, here.file, 48 * kibibyte,
+                                     here.memory.part(48 * kibibyte, 16 * kibibyte));
+  Block second = here.queue.take().value();
+  CHECK(first.direction == Direction::write);
+  CHECK(second.direction == Direction::read);
+  std::ignore = here.queue.settle(second, 16 * kibibyte);
+  here.queue.wait(read);
+  while (std::optional<Block> rest = here.queue.take()) {
+    CHECK(rest->direction == Direction::write);
+    std::ignore = here.queue.settle(*rest, 16 * kibibyte);
+  }
+  std::ignore = here.queue.settle(first, 16 * kibibyte);
+  here.queue.wait(write);
+}
+
+TEST_CASE("RequestQueue: what blocks are under way is in the timeline", "[offload][queue]") {
+  test::HandClock clock;
+  clock.now = 0;
+  profile::Timeline timeline(clock);
+  Workplace here;
+  RequestQueue queue(16 * kibibyte, &timeline);
+  const Ticket ticket =
+      queue.add(Direction::write, here.file, 0, here.memory.part(0, 32 * kibibyte));
+  Block first = queue.take().value();
+  clock.now = 1;
+  Block second = queue.take().value();
+  CHECK(queue.settle(first, 4096));  // not yet all of it
+  clock.now = 2;
+  CHECK_FALSE(queue.settle(first, 12 * kibibyte));
+  clock.now = 3;
+  CHECK_FALSE(queue.settle(second, -EIO));
+  CHECK(error_of([&] { queue.wait(ticket); }) != "");
+  const std::vector<profile::Span> writes = timeline.spans(profile::Lane::disk_writes);
+  REQUIRE(writes.size() == 1);
+  CHECK(writes[0].begin == 0);
+  CHECK(writes[0].end == 3);
+  CHECK(writes[0].detail == 32 * kibibyte);
+  CHECK(timeline.spans(profile::Lane::disk_reads).empty());
+}
+
 TEST_CASE("RequestQueue: a short result goes on from where it stopped", "[offload][queue]") {
   Workplace here;
   const auto direction = GENERATE(Direction::read, Direction::write);
   const Ticket ticket = here.queue.add(direction, here.file, 0, here.memory.part(0, 16 * kibibyte));
   Block block = here.queue.take().value();
+  CHECK_FALSE(here.queue.done(ticket));
   CHECK(here.queue.settle(block, -EINTR));
   CHECK(here.queue.settle(block, -EAGAIN));
   CHECK(block.offset == 0);
@@ -61,6 +108,7 @@ TEST_CASE("RequestQueue: a short result goes on from where it stopped", "[offloa
   CHECK(block.offset == 8192);
   CHECK(block.memory.data() == here.memory.all().data() + 8192);
   CHECK_FALSE(here.queue.settle(block, 8192));
+  CHECK(here.queue.done(ticket));
   here.queue.wait(ticket);
 }
 
@@ -91,7 +139,7 @@ TEST_CASE("RequestQueue: a failure names the place and drops the rest", "[offloa
       Row{Direction::write, 0, ": write 16384 bytes at 16384: nothing more was written"});
   Workplace here;
   const Ticket ticket = here.queue.add(row.direction, here.file, 0, here.memory.all());
-  const Ticket next = here.queue.add(Direction::read, here.file, 0, here.memory.part(0, 4096));
+  const Ticket next = here.queue.add(row.direction, here.file, 0, here.memory.part(0, 4096));
   Block first = here.queue.take().value();
   Block second = here.queue.take().value();
   CHECK_FALSE(here.queue.settle(second, row.result));

@@ -25,7 +25,8 @@ TEST_CASE("ChromeTrace: ranks are processes and lanes are threads", "[profile]")
   RankProfile profile;
   profile.lanes[0] = {{1, 1.5, 1, Activity::backward}, {0, 2, 3, Activity::step}};
   profile.lanes[1] = {{0.5, 0.75, 4096, Activity::all_gather}};
-  profile.steps = {{3, 2, 0.5, 0.25, 0.125}};
+  profile.lanes[4] = {{0.5, 1, 8192, Activity::write}};
+  profile.steps = {{3, 2, 0.5, 0.25, 0.125, 0, 0.5, {1, 0.75, 0, 0.5}}};
   profile.total = {1, 2, 0.5, 0.25, 0.125};
   trace.add_rank(0, profile);
   trace.add_rank(1, profile);
@@ -38,21 +39,29 @@ TEST_CASE("ChromeTrace: ranks are processes and lanes are threads", "[profile]")
     if (event.at("ph") == "X" && event.at("pid") == 1) spans.push_back(event);
     if (event.at("ph") == "M") names.push_back(event.at("args").at("name"));
   }
-  CHECK(names == std::vector<std::string>{"rank 0", "compute", "communication", "data", "rank 1",
-                                          "compute", "communication", "data"});
-  REQUIRE(spans.size() == 3);
+  CHECK(names == std::vector<std::string>{"rank 0", "compute", "communication", "data",
+                                          "disk reads", "disk writes", "rank 1", "compute",
+                                          "communication", "data", "disk reads", "disk writes"});
+  REQUIRE(spans.size() == 4);
   CHECK(spans[0].at("name") == "backward block \"0\"");
   CHECK(spans[0].at("ts") == 1e6);
   CHECK(spans[0].at("dur") == 5e5);
   CHECK(spans[1].at("name") == "step 3");
   CHECK(spans[2].at("tid") == 1);
   CHECK(spans[2].at("args").at("bytes") == 4096);
+  CHECK(spans[3].at("name") == "write");
+  CHECK(spans[3].at("tid") == 4);
+  CHECK(spans[3].at("args").at("bytes") == 8192);
   const auto& rank = json.at("metadata").at("ranks").at(1);
   CHECK(rank.at("rank") == 1);
   CHECK(rank.at("steps") == 1);
   CHECK(rank.at("exposed_communication_seconds") == 0.125);
   CHECK(rank.at("per_step").at(0).at("step") == 3);
-  CHECK(rank.at("per_step").at(0).at("communication_seconds") == 0.25);
+  const auto& step = rank.at("per_step").at(0);
+  CHECK(step.at("communication_seconds") == 0.25);
+  CHECK(step.at("disk_write_seconds") == 0.5);
+  CHECK(step.at("optimizer_step").at("seconds") == 1);
+  CHECK(step.at("optimizer_step").at("update_seconds") == 0.75);
 }
 
 TEST_CASE("ChromeTrace: a timeline without spans is still a trace", "[profile]") {

@@ -58,6 +58,72 @@ TEST_CASE("StepTimes: waiting within work is no work", "[profile]") {
   CHECK(times.exposed == 4.5);
 }
 
+TEST_CASE("StepTimes: an optimizer step has its own share of what a disk did", "[profile]") {
+  const OptimizerTimes times = add_up_optimizer(
+      std::vector<Span>{span(Activity::backward, 0, 4), span(Activity::wait, 4, 6),
+                        span(Activity::update, 6, 8), span(Activity::optimizer_step, 4, 10),
+                        span(Activity::step, 0, 10)},
+      std::vector<Span>{span(Activity::read, 1, 2), span(Activity::read, 3, 6)},
+      std::vector<Span>{span(Activity::write, 5, 7), span(Activity::write, 9, 12)});
+  CHECK(times.seconds == 6);
+  CHECK(times.update == 2);
+  CHECK(times.reading == 2);
+  CHECK(times.writing == 3);
+}
+
+TEST_CASE("StepTimes: disks are told of where there are some", "[profile]") {
+  StepTimes times{.compute = 2, .optimizer = {.seconds = 1, .update = 0.5}};
+  CHECK(describe(times, 2) ==
+        "compute 1000 ms, communication 0 ms (0 ms exposed), optimizer step 500 ms");
+  times.reading = times.optimizer.reading = 0.75;
+  CHECK(describe(times, 1) ==
+        "compute 2000 ms, communication 0 ms (0 ms exposed), optimizer step 1000 ms (update 500 "
+        "ms, disk reads 750 ms, writes 0 ms)");
+}
+
+TEST_CASE("Timeline: operations that overlap are one span", "[profile]") {
+  test::HandClock clock;
+  Timeline timeline(clock);
+  timeline.begin(Lane::disk_reads, Activity::read, 1);
+  clock.now += 1;
+  timeline.begin(Lane::disk_reads, Activity::read, 2);
+  clock.now += 1;
+  timeline.end(Lane::disk_reads);
+  clock.now += 1;
+  timeline.end(Lane::disk_reads);
+  clock.now += 1;
+  timeline.begin(Lane::disk_reads, Activity::read, 4);
+  timeline.end(Lane::disk_reads);
+  const std::vector<Span> spans = timeline.spans(Lane::disk_reads);
+  REQUIRE(spans.size() == 2);
+  CHECK(spans[0].begin == 0);
+  CHECK(spans[0].end == 3);
+  CHECK(spans[0].detail == 3);
+  CHECK(spans[1].begin == 4);
+  CHECK(spans[1].detail == 4);
+}
+
+TEST_CASE("Timeline: a step has its part of a write that goes on", "[profile]") {
+  test::HandClock clock;
+  Timeline timeline(clock);
+  timeline.begin(Lane::disk_writes, Activity::write, 1);
+  clock.now += 1;
+  timeline.restart();
+  clock.now += 1;
+  for (int step = 1; step <= 2; ++step) {
+    timeline.begin_step(step);
+    clock.now += 2;
+    if (step == 2) timeline.end(Lane::disk_writes);
+    clock.now += 1;
+    timeline.end_step();
+  }
+  const std::vector<StepTimes> steps = timeline.steps().kept();
+  CHECK(steps[0].writing == 3);
+  CHECK(steps[1].writing == 2);
+  CHECK(timeline.spans(Lane::disk_writes).at(0).begin == 0);
+  CHECK(timeline.spans(Lane::disk_writes).at(0).end == 6);
+}
+
 TEST_CASE("Timeline: a step is added up from its own spans", "[profile]") {
   test::HandClock clock;
   Timeline timeline(clock);
@@ -73,7 +139,7 @@ TEST_CASE("Timeline: a step is added up from its own spans", "[profile]") {
     clock.now += 0.5;
     timeline.end_step();
   }
-  const std::vector<Span> spans = timeline.lane(Lane::compute).kept();
+  const std::vector<Span> spans = timeline.spans(Lane::compute);
   REQUIRE(spans.size() == 4);
   CHECK(spans[0].begin == 0);
   CHECK(spans[0].end == 1);
@@ -94,11 +160,11 @@ TEST_CASE("Timeline: keeps the last spans", "[profile]") {
   test::HandClock clock;
   Timeline timeline(clock, 4);
   for (int i = 0; i < 10; ++i) timeline.record(Lane::data, {0, 0, i, Activity::load});
-  const std::vector<Span> spans = timeline.lane(Lane::data).kept();
+  const std::vector<Span> spans = timeline.spans(Lane::data);
   REQUIRE(spans.size() == 4);
   CHECK(spans.front().detail == 6);
   CHECK(spans.back().detail == 9);
-  CHECK(timeline.lane(Lane::data).first_kept() == 6);
+  CHECK(timeline.spans_lost(Lane::data) == 6);
 }
 
 TEST_CASE("Timeline: nothing is recorded without one", "[profile]") {
