@@ -117,12 +117,12 @@ void mlp_backward(const Description& block,
                         products, stream);
   ops::gelu_backward(saved.inner, space.inner, space.active, stream);
   linear_backward_parameters({space.active, branch, weight_of(call, block.spec, mlp_c_proj_weight),
-                              targets[mlp_c_proj_weight], targets[mlp_c_proj_bias]},
+                              targets[mlp_c_proj_bias]},
                              products, stream);
   ops::layer_norm_recompute(norm_2(call, saved, space.normed), stream);
-  linear_backward_parameters({space.normed, space.inner, weight_of(call, block.spec, c_fc_weight),
-                              targets[c_fc_weight], targets[c_fc_bias]},
-                             products, stream);
+  linear_backward_parameters(
+      {space.normed, space.inner, weight_of(call, block.spec, c_fc_weight), targets[c_fc_bias]},
+      products, stream);
   linear_backward_input({space.inner, weight_of(call, block.spec, c_fc_weight), space.normed},
                         products, stream);
   ops::layer_norm_backward({.input = saved.residual,
@@ -153,7 +153,7 @@ void attention_backward(const Description& block,
       stream);
   linear_backward_parameters(
       {saved.attention, branch, weight_of(call, block.spec, attn_c_proj_weight),
-       targets[attn_c_proj_weight], targets[attn_c_proj_bias]},
+       targets[attn_c_proj_bias]},
       products, stream);
   linear_backward_input({branch, weight_of(call, block.spec, attn_c_proj_weight), space.normed},
                         products, stream);
@@ -167,9 +167,9 @@ void attention_backward(const Description& block,
        .dropout = dropout_site(call.dropout, Gpt2DropoutPlace::attention, block.config.attn_pdrop)},
       stream);
   ops::layer_norm_recompute(norm_1(call, saved, space.normed), stream);
-  linear_backward_parameters({space.normed, space.qkv, weight_of(call, block.spec, c_attn_weight),
-                              targets[c_attn_weight], targets[c_attn_bias]},
-                             products, stream);
+  linear_backward_parameters(
+      {space.normed, space.qkv, weight_of(call, block.spec, c_attn_weight), targets[c_attn_bias]},
+      products, stream);
   linear_backward_input({space.qkv, weight_of(call, block.spec, c_attn_weight), space.normed},
                         products, stream);
   const GradientTarget& input = call.input_gradients[0];

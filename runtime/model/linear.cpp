@@ -1,20 +1,165 @@
 #include "runtime/model/linear.h"
 
 #include <algorithm>
+#include <optional>
 
-#include "runtime/model/linear_products.h"
-#include "runtime/model/tiled_linear.h"
 #include "runtime/ops/bias_gradient.h"
+#include "runtime/ops/checks.h"
+#include "runtime/ops/convert.h"
+#include "runtime/ops/copy_rows.h"
+#include "runtime/tensor/arena.h"
 
 namespace dstrain::model {
+namespace {
+
+TensorView as_matrix(const TensorView& view) {
+  return view.reshaped({ops::rows_of(view), ops::columns_of(view)});
+}
+
+/// Rows of each tile but the last.
+std::int64_t tile_rows(std::int64_t rows, std::int64_t splits) {
+  return (rows + splits - 1) / splits;
+}
+
+/// How the workspace of a layer in tiles is cut.
+struct TileSpace {
+  TileSpace(Arena& arena, const LinearSizes& sizes, DType dtype)
+      : columns(arena.take({sizes.rows, tile_rows(sizes.inputs, sizes.in_splits)}, dtype)) {
+    if (dtype != DType::f32) sum = arena.take({sizes.rows, sizes.outputs});
+  }
+  TensorView columns;  ///< of an input or its gradient that belong to a tile, dense
+  TensorView sum{};    ///< (rows, N); empty when outputs are f32
+};
+
+/// One call over the pieces of a weight: its tiles, or all of it. `input` and `output` are values
+/// in forward; in backward `output` is a gradient.
+class Call {
+ public:
+  Call(const LinearWeight& weight,
+       TensorView input,
+       TensorView output,
+       const Products& products,
+       StreamView stream)
+      : weight_(weight),
+        input_(as_matrix(input)),
+        output_(as_matrix(output)),
+        products_(products),
+        stream_(stream) {
+    if (!tiled()) return;
+    Arena arena(products.workspace);
+    space_.emplace(arena,
+                   LinearSizes{input_.shape()[0], input_.shape()[1], output_.shape()[1],
+                               std::ssize(weight.tiles)},
+                   output.dtype());
+    products_.workspace = products.workspace.subspan(static_cast<std::size_t>(arena.used()));
+  }
+
+  void forward(TensorView bias) const {
+    const bool rounds = tiled() && !space_->sum.empty();
+    const TensorView sum = rounds ? space_->sum : output_;
+    for (std::size_t i = 0; i < pieces(); ++i) {
+      run({.a = columns(i),
+           .b = acquire(i),
+           .out = sum,
+           .bias = i == 0 ? bias : TensorView{},
+           .accumulate = i > 0});
+      release(i);
+    }
+    if (rounds) stream_.launch([sum, output = output_] { ops::convert(sum, output); });
+  }
+
+  void backward_weight() const {
+    for (std::size_t i = pieces(); i-- > 0;) {
+      const GradientTarget target = tiled() ? weight_.lender->gradients(lent(i)) : weight_.gradient;
+      run({.a = columns(i),
+           .b = output_,
+           .out = target.values,
+           .a_transposed = true,
+           .accumulate = target.accumulate});
+      if (tiled()) weight_.lender->reduce(lent(i));
+    }
+  }
+
+  /// Writes the gradient of the input over it.
+  void backward_input() const {
+    for (std::size_t i = pieces(); i-- > 0;) {
+      const TensorView gradient = tiled() ? room(i) : input_;
+      run({.a = output_, .b = acquire(i), .out = gradient, .b_transposed = true});
+      release(i);
+      if (tiled()) ops::copy_rows(gradient, columns_of_input(i), stream_);
+    }
+  }
+
+ private:
+  [[nodiscard]] bool tiled() const { return !weight_.tiles.empty(); }
+  [[nodiscard]] std::size_t pieces() const { return tiled() ? weight_.tiles.size() : 1; }
+  [[nodiscard]] std::size_t lent(std::size_t tile) const { return weight_.first_tile + tile; }
+  [[nodiscard]] TensorView acquire(std::size_t piece) const {
+    return tiled() ? weight_.lender->acquire(lent(piece)) : weight_.whole;
+  }
+  void release(std::size_t piece) const {
+    if (tiled()) weight_.lender->release(lent(piece));
+  }
+
+  [[nodiscard]] TensorView columns_of_input(std::size_t tile) const {
+    return ops::columns(input_, weight_.tiles[tile].first_row, weight_.tiles[tile].rows);
+  }
+  /// Dense, (rows, rows of the tile).
+  [[nodiscard]] TensorView room(std::size_t tile) const {
+    return space_->columns.part(0, {input_.shape()[0], weight_.tiles[tile].rows});
+  }
+  /// Of the input, dense: what a piece of the weight multiplies.
+  [[nodiscard]] TensorView columns(std::size_t piece) const {
+    if (!tiled()) return input_;
+    ops::copy_rows(columns_of_input(piece), room(piece), stream_);
+    return room(piece);
+  }
+
+  void run(ops::MatmulArgs product) const {
+    product.workspace = products_.workspace;
+    products_.matmuls.run(product, stream_);
+  }
+
+  LinearWeight weight_;
+  TensorView input_;
+  TensorView output_;
+  Products products_;
+  StreamView stream_;
+  std::optional<TileSpace> space_;
+};
+
+/// What the products of one piece of a weight need; `sum`: where forward writes.
+Bytes products_workspace(const LinearSizes& sizes, DType dtype, DType sum) {
+  const auto view = [](DType type, Shape shape) {
+    return TensorView(nullptr, type, shape);
+  };
+  const TensorView input = view(dtype, {sizes.rows, sizes.inputs});
+  const TensorView output = view(dtype, {sizes.rows, sizes.outputs});
+  const TensorView weight = view(dtype, {sizes.inputs, sizes.outputs});
+  return std::max(
+      {ops::matmul_workspace({.a = input,
+                              .b = weight,
+                              .out = view(sum, output.shape()),
+                              .bias = view(dtype, {sizes.outputs})}),
+       ops::matmul_workspace({.a = input,
+                              .b = output,
+                              .out = view(DType::f32, weight.shape()),
+                              .a_transposed = true,
+                              .accumulate = true}),
+       ops::matmul_workspace({.a = output, .b = weight, .out = input, .b_transposed = true})});
+}
+
+}  // namespace
 
 LinearWeight weight_of(const UnitCall& call, const UnitSpec& spec, std::size_t parameter) {
-  LinearWeight weight{.whole = call.parameters[parameter], .lender = call.tiles};
   const auto tiles = std::ranges::equal_range(spec.tiles, parameter, {}, &ParameterTile::parameter);
-  weight.tiles = {tiles.begin(), tiles.end()};
-  DSTRAIN_CHECK(weight.tiles.empty() || call.tiles != nullptr, "nobody lends the tiles of {}",
+  DSTRAIN_CHECK(tiles.empty() || call.tiles != nullptr, "nobody lends the tiles of {}",
                 spec.parameters[parameter].name);
-  weight.first_tile = static_cast<std::size_t>(tiles.begin() - spec.tiles.begin());
+  LinearWeight weight{.whole = call.parameters[parameter],
+                      .tiles = {tiles.begin(), tiles.end()},
+                      .first_tile = static_cast<std::size_t>(tiles.begin() - spec.tiles.begin()),
+                      .lender = call.tiles};
+  if (!call.parameter_gradients.empty()) weight.gradient = call.parameter_gradients[parameter];
   return weight;
 }
 
@@ -30,35 +175,35 @@ std::vector<ParameterTile> split_rows(std::size_t parameter,
 }
 
 Bytes linear_workspace(const LinearSizes& sizes, DType dtype) {
-  if (sizes.in_splits > 1) return tiled_workspace(sizes, dtype);
-  return products_workspace(sizes, dtype, dtype);
+  if (sizes.in_splits == 1) return products_workspace(sizes, dtype, dtype);
+  Arena arena;
+  TileSpace(arena, sizes, dtype);
+  Bytes products = 0;
+  for (const ParameterTile& tile : split_rows(0, sizes.inputs, sizes.in_splits)) {
+    const LinearSizes piece{sizes.rows, tile.rows, sizes.outputs};
+    products = std::max(products, products_workspace(piece, dtype, DType::f32));
+  }
+  return arena.used() + products;
 }
 
 void linear_forward(const LinearArgs& args, const Products& products, StreamView stream) {
-  if (!args.weight.tiles.empty()) return tiled_forward(args, products, stream);
-  run(output_product({args.input, args.weight.whole, args.output, args.bias}), products, stream);
+  Call(args.weight, args.input, args.output, products, stream).forward(args.bias);
 }
 
 void linear_backward_parameters(const LinearParameterGradients& args,
                                 const Products& products,
                                 StreamView stream) {
-  if (!args.weight.tiles.empty()) {
-    tiled_backward_weight(args, products, stream);
-  } else {
-    run(weight_product({args.input, args.output_gradient, args.weight_gradient}), products, stream);
-  }
+  Call(args.weight, args.input, args.output_gradient, products, stream).backward_weight();
   ops::bias_gradient({.output_gradient = args.output_gradient,
-                      .gradient = args.bias_gradient.values,
-                      .accumulate = args.bias_gradient.accumulate},
+                      .gradient = args.bias.values,
+                      .accumulate = args.bias.accumulate},
                      stream);
 }
 
 void linear_backward_input(const LinearInputGradient& args,
                            const Products& products,
                            StreamView stream) {
-  if (!args.weight.tiles.empty()) return tiled_backward_input(args, products, stream);
-  run(input_product({args.output_gradient, args.weight.whole, args.input_gradient}), products,
-      stream);
+  Call(args.weight, args.input_gradient, args.output_gradient, products, stream).backward_input();
 }
 
 }  // namespace dstrain::model

@@ -9,10 +9,12 @@ struct Products {
   std::span<std::byte> workspace;  ///< at least linear_workspace() of each of them
 };
 
-/// A weight (K, N): whole, or in tiles of rows, as in DeepSpeed's TiledLinear with in_splits: the
-/// output is the sum of what the tiles make of their columns of the input.
+/// A weight (K, N): whole, or in tiles of rows, as in DeepSpeed's TiledLinear with in_splits. Then
+/// the output is the sum of what the tiles make of their columns of the input, added in f32; they
+/// are taken in order in forward, the last one first in backward.
 struct LinearWeight {
-  TensorView whole{};  ///< empty when in tiles
+  TensorView whole{};         ///< empty when in tiles
+  GradientTarget gradient{};  ///< likewise
   std::span<const ParameterTile> tiles{};
   std::size_t first_tile = 0;  ///< the index of tiles[0] for the lender
   TileLender* lender = nullptr;
@@ -26,7 +28,8 @@ std::vector<ParameterTile> split_rows(std::size_t parameter,
                                       std::int64_t rows,
                                       std::int64_t splits);
 
-/// Bytes of workspace for the forward and backward of a linear layer.
+/// Bytes of workspace for the forward and backward of a linear layer: what its products need and,
+/// in tiles, the columns of the input that belong to one, and an f32 sum when outputs are rounded.
 struct LinearSizes {
   std::int64_t rows = 0;
   std::int64_t inputs = 0;
@@ -49,8 +52,7 @@ struct LinearParameterGradients {
   TensorView input;
   TensorView output_gradient;
   LinearWeight weight;
-  GradientTarget weight_gradient;  ///< not used when the weight is in tiles
-  GradientTarget bias_gradient;
+  GradientTarget bias;
 };
 void linear_backward_parameters(const LinearParameterGradients& args,
                                 const Products& products,

@@ -12,14 +12,14 @@ namespace dstrain::ops {
 /// out (M, N) = a (M, K) b (K, N) [+ bias (N)] [+ out]. All dense; each f32 or bf16, mixed at will;
 /// sums are f32.
 struct MatmulArgs {
-  TensorView a;     ///< (M, K), or (K, M) when a_transposed
-  TensorView b;     ///< (K, N), or (N, K) when b_transposed
-  TensorView out;   ///< (M, N)
-  TensorView bias;  ///< (N), or empty
+  TensorView a;       ///< (M, K), or (K, M) when a_transposed
+  TensorView b;       ///< (K, N), or (N, K) when b_transposed
+  TensorView out;     ///< (M, N)
+  TensorView bias{};  ///< (N), or empty
   bool a_transposed = false;
   bool b_transposed = false;
-  bool accumulate = false;         ///< add to `out`, which is f32, instead of overwriting it
-  std::span<std::byte> workspace;  ///< at least matmul_workspace() bytes, 64-byte aligned
+  bool accumulate = false;           ///< add to `out`, which is f32, instead of overwriting it
+  std::span<std::byte> workspace{};  ///< at least matmul_workspace() bytes, 64-byte aligned
 };
 
 /// Bytes of workspace that a product needs, on any CPU; only shapes, dtypes and flags count.
