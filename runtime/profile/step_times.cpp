@@ -37,19 +37,14 @@ std::string describe(const StepTimes& sum, std::int64_t count) {
                             sum.optimizer.writing * scale);
 }
 
-namespace {
-
-/// Seconds of `span` in which one of `communication`, which is in order, was under way.
-double overlap(const Span& span, std::span<const Span> communication) {
+double seconds_within(const Span& whole, std::span<const Span> spans) {
   double seconds = 0;
-  for (const Span& other : communication) {
-    if (other.begin >= span.end) break;
-    seconds += std::max(0.0, std::min(span.end, other.end) - std::max(span.begin, other.begin));
+  for (const Span& span : spans) {
+    if (span.begin >= whole.end) break;
+    seconds += std::max(0.0, std::min(whole.end, span.end) - std::max(whole.begin, span.begin));
   }
   return seconds;
 }
-
-}  // namespace
 
 StepTimes add_up(std::span<const Span> compute, std::span<const Span> communication) {
   StepTimes times;
@@ -57,7 +52,7 @@ StepTimes add_up(std::span<const Span> compute, std::span<const Span> communicat
   auto later = communication;  // what may still overlap
   const auto add = [&](const Span& span, double sign) {
     times.compute += sign * span.seconds();
-    hidden += sign * overlap(span, later);
+    hidden += sign * seconds_within(span, later);
   };
   for (std::size_t i = 0; i < compute.size(); ++i) {
     const Span& work = compute[i];
@@ -74,14 +69,6 @@ StepTimes add_up(std::span<const Span> compute, std::span<const Span> communicat
   for (const Span& span : communication) times.communication += span.seconds();
   times.exposed = std::max(0.0, times.communication - hidden);
   return times;
-}
-
-double seconds_within(const Span& whole, std::span<const Span> spans) {
-  double seconds = 0;
-  for (const Span& span : spans) {
-    seconds += std::max(0.0, std::min(whole.end, span.end) - std::max(whole.begin, span.begin));
-  }
-  return seconds;
 }
 
 OptimizerTimes add_up_optimizer(std::span<const Span> compute,

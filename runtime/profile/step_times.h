@@ -45,7 +45,7 @@ OptimizerTimes add_up_optimizer(std::span<const Span> compute,
                                 std::span<const Span> reads,
                                 std::span<const Span> writes);
 
-/// Seconds of `whole` in which one of `spans`, which do not overlap, was going on.
+/// Seconds of `whole` in which one of `spans`, which are in order and do not overlap, was going on.
 double seconds_within(const Span& whole, std::span<const Span> spans);
 
 }  // namespace dstrain::profile
