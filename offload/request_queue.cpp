@@ -101,7 +101,8 @@ RequestQueue::Line* RequestQueue::next_line() {
   return next;
 }
 
-std::optional<Block> RequestQueue::take_from(Line* line) {
+std::optional<Block> RequestQueue::take(std::unique_lock<std::mutex> lock) {
+  Line* const line = next_line();
   if (line == nullptr) return std::nullopt;
   Request& request = *line->waiting.front();
   const std::size_t size =
@@ -117,19 +118,19 @@ std::optional<Block> RequestQueue::take_from(Line* line) {
                      static_cast<Bytes>(size));
   }
   if (request.taken == request.memory.size()) line->waiting.pop_front();
+  lock.unlock();
+  if (block.direction == Direction::write) request.file.note(block.offset, block.memory);
   return block;
 }
 
 std::optional<Block> RequestQueue::take() {
-  const std::lock_guard lock(mutex_);
-  return take_from(next_line());
+  return take(std::unique_lock(mutex_));
 }
 
 std::optional<Block> RequestQueue::wait_and_take() {
   std::unique_lock lock(mutex_);
-  Line* line = nullptr;
-  wanted_.wait(lock, [&] { return (line = next_line()) != nullptr || closed_; });
-  return take_from(line);
+  wanted_.wait(lock, [this] { return closed_ || next_line() != nullptr; });
+  return take(std::move(lock));
 }
 
 bool RequestQueue::settle(Block& block, std::int64_t result) {
@@ -151,9 +152,7 @@ bool RequestQueue::settle(Block& block, std::int64_t result) {
                                 reads ? "the file ends before" : "nothing more was written"));
     return false;
   }
-  if (block.direction == Direction::write) {
-    request.file.note(block.offset, block.memory.first(size));
-  } else {
+  if (block.direction == Direction::read) {
     const std::string failure = check_read(request, block.offset, block.memory.first(size));
     if (!failure.empty()) {
       finish(block, failure);

@@ -67,7 +67,7 @@ class RequestQueue {
   };
   Line& line_of(Direction direction) { return lines_[static_cast<std::size_t>(direction)]; }
   Line* next_line();
-  std::optional<Block> take_from(Line* line);
+  std::optional<Block> take(std::unique_lock<std::mutex> lock);
   void finish(const Block& block, const std::string& failure);
 
   const Bytes block_size_;

@@ -38,7 +38,7 @@ class SwapFile {
   /// Whether I/O goes past the page cache; some file systems cannot.
   [[nodiscard]] bool direct() const noexcept { return direct_; }
 
-  /// Keeps the checksums of what was written. Both take whole pieces.
+  /// Keeps the checksums of what is about to be written. Both take whole pieces.
   void note(Bytes offset, std::span<const std::byte> written) noexcept;
   /// The first run of pieces that were read and are not what was written last.
   [[nodiscard]] std::optional<FileRange> damage(Bytes offset,

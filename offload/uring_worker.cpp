@@ -53,7 +53,7 @@ void UringWorker::run() {
     start_blocks();
     if (ended_.empty() && free_.size() == slots_.size() && queue_.closed()) return;
     submit_and_wait(ended_.empty() ? 1 : 0);
-    // What has ended makes room first, and is hashed while the disk works on what takes its place:
+    // What has ended makes room first, and is checked while the disk works on what takes its place:
     // some disks end many operations together.
     if (!reap()) settle_one();
   }
@@ -80,7 +80,9 @@ void UringWorker::start_blocks() {
     free_.pop_back();
     slots_[slot] = *block;
     start(slot);
-    if (options_.single_submit) ::io_uring_submit(ring_.get());
+    // The disk works while the next block is hashed.
+    const bool more = block->direction == Direction::write && !free_.empty();
+    if (options_.single_submit || more) ::io_uring_submit(ring_.get());
   }
 }
 

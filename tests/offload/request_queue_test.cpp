@@ -93,6 +93,21 @@ TEST_CASE("RequestQueue: what blocks are under way is in the timeline", "[offloa
   CHECK(timeline.spans(profile::Lane::disk_reads).empty());
 }
 
+TEST_CASE("RequestQueue: memory that changes while it is written is found", "[offload][queue]") {
+  Workplace here;
+  const std::span<std::byte> memory = here.memory.part(0, 8192);
+  const Ticket write = here.queue.add(Direction::write, here.file, 0, memory);
+  Block block = here.queue.take().value();
+  memory[5000] ^= std::byte{1};  // the system gets to it only now
+  CHECK_FALSE(here.queue.settle(block, 8192));
+  here.queue.wait(write);
+  const Ticket read = here.queue.add(Direction::read, here.file, 0, memory);
+  block = here.queue.take().value();
+  CHECK_FALSE(here.queue.settle(block, 8192));
+  CHECK(error_of([&] { here.queue.wait(read); }) ==
+        here.name + ": bytes 4096 to 8191 are not what was written there");
+}
+
 TEST_CASE("RequestQueue: a short result goes on from where it stopped", "[offload][queue]") {
   Workplace here;
   const auto direction = GENERATE(Direction::read, Direction::write);
