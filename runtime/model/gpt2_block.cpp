@@ -116,15 +116,13 @@ void mlp_backward(const Description& block,
   linear_backward_input({branch, weight_of(call, block.spec, mlp_c_proj_weight), space.inner},
                         products, stream);
   ops::gelu_backward(saved.inner, space.inner, space.active, stream);
-  linear_backward_parameters({space.active, branch, weight_of(call, block.spec, mlp_c_proj_weight),
-                              targets[mlp_c_proj_bias]},
-                             products, stream);
+  linear_backward({space.active, branch, weight_of(call, block.spec, mlp_c_proj_weight),
+                   targets[mlp_c_proj_bias]},
+                  products, stream);
   ops::layer_norm_recompute(norm_2(call, saved, space.normed), stream);
-  linear_backward_parameters(
-      {space.normed, space.inner, weight_of(call, block.spec, c_fc_weight), targets[c_fc_bias]},
-      products, stream);
-  linear_backward_input({space.inner, weight_of(call, block.spec, c_fc_weight), space.normed},
-                        products, stream);
+  linear_backward({space.normed, space.inner, weight_of(call, block.spec, c_fc_weight),
+                   targets[c_fc_bias], true},
+                  products, stream);
   ops::layer_norm_backward({.input = saved.residual,
                             .weight = call.parameters[ln_2_weight],
                             .mean = saved.mean_2,
@@ -151,12 +149,11 @@ void attention_backward(const Description& block,
       space, space.residual,
       dropout_site(call.dropout, Gpt2DropoutPlace::attention_branch, block.config.resid_pdrop),
       stream);
-  linear_backward_parameters(
-      {saved.attention, branch, weight_of(call, block.spec, attn_c_proj_weight),
-       targets[attn_c_proj_bias]},
-      products, stream);
   linear_backward_input({branch, weight_of(call, block.spec, attn_c_proj_weight), space.normed},
                         products, stream);
+  linear_backward({saved.attention, branch, weight_of(call, block.spec, attn_c_proj_weight),
+                   targets[attn_c_proj_bias]},
+                  products, stream);
   ops::attention_backward(
       {.qkv = saved.qkv,
        .output = saved.attention,
@@ -167,11 +164,9 @@ void attention_backward(const Description& block,
        .dropout = dropout_site(call.dropout, Gpt2DropoutPlace::attention, block.config.attn_pdrop)},
       stream);
   ops::layer_norm_recompute(norm_1(call, saved, space.normed), stream);
-  linear_backward_parameters(
-      {space.normed, space.qkv, weight_of(call, block.spec, c_attn_weight), targets[c_attn_bias]},
-      products, stream);
-  linear_backward_input({space.qkv, weight_of(call, block.spec, c_attn_weight), space.normed},
-                        products, stream);
+  linear_backward({space.normed, space.qkv, weight_of(call, block.spec, c_attn_weight),
+                   targets[c_attn_bias], true},
+                  products, stream);
   const GradientTarget& input = call.input_gradients[0];
   ops::layer_norm_backward({.input = call.inputs[0],
                             .weight = call.parameters[ln_1_weight],

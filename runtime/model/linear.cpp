@@ -68,25 +68,16 @@ class Call {
     if (rounds) stream_.launch([sum, output = output_] { ops::convert(sum, output); });
   }
 
-  void backward_weight() const {
+  struct Wanted {
+    bool weight = false;
+    bool input = false;  ///< written over the input
+  };
+  /// The gradients. A tile is not used any more when that of its weight is handed over.
+  void backward(Wanted wanted) const {
     for (std::size_t i = pieces(); i-- > 0;) {
-      const GradientTarget target = tiled() ? weight_.lender->gradients(lent(i)) : weight_.gradient;
-      run({.a = columns(i),
-           .b = output_,
-           .out = target.values,
-           .a_transposed = true,
-           .accumulate = target.accumulate});
-      if (tiled()) weight_.lender->reduce(lent(i));
-    }
-  }
-
-  /// Writes the gradient of the input over it.
-  void backward_input() const {
-    for (std::size_t i = pieces(); i-- > 0;) {
-      const TensorView gradient = tiled() ? room(i) : input_;
-      run({.a = output_, .b = acquire(i), .out = gradient, .b_transposed = true});
-      release(i);
-      if (tiled()) ops::copy_rows(gradient, columns_of_input(i), stream_);
+      if (wanted.weight) weight_gradient(i);
+      if (wanted.input) input_gradient(i);
+      if (wanted.weight && tiled()) weight_.lender->reduce(lent(i));
     }
   }
 
@@ -113,6 +104,23 @@ class Call {
     if (!tiled()) return input_;
     ops::copy_rows(columns_of_input(piece), room(piece), stream_);
     return room(piece);
+  }
+
+  void weight_gradient(std::size_t piece) const {
+    const GradientTarget target =
+        tiled() ? weight_.lender->gradients(lent(piece)) : weight_.gradient;
+    run({.a = columns(piece),
+         .b = output_,
+         .out = target.values,
+         .a_transposed = true,
+         .accumulate = target.accumulate});
+  }
+
+  void input_gradient(std::size_t piece) const {
+    const TensorView gradient = tiled() ? room(piece) : input_;
+    run({.a = output_, .b = acquire(piece), .out = gradient, .b_transposed = true});
+    release(piece);
+    if (tiled()) ops::copy_rows(gradient, columns_of_input(piece), stream_);
   }
 
   void run(ops::MatmulArgs product) const {
@@ -190,10 +198,9 @@ void linear_forward(const LinearArgs& args, const Products& products, StreamView
   Call(args.weight, args.input, args.output, products, stream).forward(args.bias);
 }
 
-void linear_backward_parameters(const LinearParameterGradients& args,
-                                const Products& products,
-                                StreamView stream) {
-  Call(args.weight, args.input, args.output_gradient, products, stream).backward_weight();
+void linear_backward(const LinearBackwardArgs& args, const Products& products, StreamView stream) {
+  Call(args.weight, args.input, args.output_gradient, products, stream)
+      .backward({.weight = true, .input = args.over_input});
   ops::bias_gradient({.output_gradient = args.output_gradient,
                       .gradient = args.bias.values,
                       .accumulate = args.bias.accumulate},
@@ -203,7 +210,8 @@ void linear_backward_parameters(const LinearParameterGradients& args,
 void linear_backward_input(const LinearInputGradient& args,
                            const Products& products,
                            StreamView stream) {
-  Call(args.weight, args.input_gradient, args.output_gradient, products, stream).backward_input();
+  Call(args.weight, args.input_gradient, args.output_gradient, products, stream)
+      .backward({.input = true});
 }
 
 }  // namespace dstrain::model

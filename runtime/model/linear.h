@@ -47,18 +47,19 @@ struct LinearArgs {
 };
 void linear_forward(const LinearArgs& args, const Products& products, StreamView stream);
 
-/// Gradients of weight and bias from input (..., K) and output_gradient (..., N).
-struct LinearParameterGradients {
+/// Gradients of weight and bias from input (..., K) and output_gradient (..., N). The weight must
+/// not be used after that. With `over_input` the gradient of the input takes its place.
+struct LinearBackwardArgs {
   TensorView input;
   TensorView output_gradient;
   LinearWeight weight;
   GradientTarget bias;
+  bool over_input = false;
 };
-void linear_backward_parameters(const LinearParameterGradients& args,
-                                const Products& products,
-                                StreamView stream);
+void linear_backward(const LinearBackwardArgs& args, const Products& products, StreamView stream);
 
-/// input_gradient (..., K) = output_gradient (..., N) weight (K, N) transposed.
+/// input_gradient (..., K) = output_gradient (..., N) weight (K, N) transposed, where the input is
+/// needed later.
 struct LinearInputGradient {
   TensorView output_gradient;
   LinearWeight weight;

@@ -68,7 +68,8 @@ class TileLender {
   /// The values (rows, C) of a tile, until release().
   virtual TensorView acquire(std::size_t tile) = 0;
   virtual void release(std::size_t tile) = 0;
-  /// Where backward puts the gradients (rows, C) of a tile, until reduce().
+  /// Where backward puts the gradients (rows, C) of a tile, until reduce(): then the tile may get
+  /// new values, and is not used again in that call.
   virtual GradientTarget gradients(std::size_t tile) = 0;
   virtual void reduce(std::size_t tile) = 0;
 };
