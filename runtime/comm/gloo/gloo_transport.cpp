@@ -130,21 +130,30 @@ GlooTransport::GlooTransport(Store& store, GlooOptions options, Device device)
   GlooStore rendezvous(store_, {"gloo/" + options_.name + "/", Deadline::after(seconds)});
   const auto context = std::make_shared<gloo::rendezvous::Context>(options_.rank, options_.size);
   context->setTimeout(connect_timeout(seconds));
+  context_ = context;
   try {
     context->connectFullMesh(rendezvous, device_);
+    wait_until_all_connected(store_, options_, seconds);
+    open_lines();
   } catch (const gloo::Exception& error) {
+    context->closeConnections();  // see the destructor
     fail(ErrorCode::comm,
          "gloo: rank {} cannot connect to the other ranks from {}: {}: is there a firewall between "
          "the nodes?",
          options_.rank, options_.address, words_of(error));
   }
-  wait_until_all_connected(store_, options_, seconds);
-  context_ = context;
   if (size() == 1) return;
+  listener_ = std::thread([this] { listen(); });
+  watcher_ = std::thread([this] { watch(); });
+}
+
+/// On which alarms come, and the end of a connection.
+void GlooTransport::open_lines() {
   std::vector<int> others;
   for (int peer = 0; peer < size(); ++peer) {
     if (peer != rank()) others.push_back(peer);
   }
+  if (others.empty()) return;
   ear_ = context_->createUnboundBuffer(&heard_, sizeof(heard_));
   ear_->recv(others, alarm_slot);
   lines_.resize(static_cast<std::size_t>(size()));
@@ -153,8 +162,6 @@ GlooTransport::GlooTransport(Store& store, GlooOptions options, Device device)
     line = context_->createUnboundBuffer(&never_heard_, sizeof(never_heard_));
     line->recv(peer, line_slot);
   }
-  listener_ = std::thread([this] { listen(); });
-  watcher_ = std::thread([this] { watch(); });
 }
 
 GlooTransport::~GlooTransport() {

@@ -46,6 +46,7 @@ class GlooTransport final : public Transport {
                              int peer,
                              Deadline deadline);
   Message start(int peer, Channel channel, Direction direction, void* memory, Bytes bytes);
+  void open_lines();
   void listen();
   void watch();
   [[nodiscard]] bool connection_ended(int peer);
