@@ -156,16 +156,21 @@ std::span<std::byte> RecordSwap::acquire(int record, FileRange range) {
   return memory;
 }
 
-void RecordSwap::release(int record, FileRange written) {
+void RecordSwap::release(int record, FileRange written, int to) {
   const std::lock_guard lock(mutex_);
   Slot* const slot = find(record);
   DSTRAIN_CHECK(slot != nullptr && slot->state == State::taken, "record {}", record);
+  if (Slot* const replaced = to == record ? nullptr : find(to)) {
+    DSTRAIN_CHECK(replaced->state == State::writing, "record {} is in use", to);
+    settle(*replaced);
+  }
   released_.notify_one();  // also when it fails here: the buffer is free
   settle(*slot);           // nobody may have waited, after a failure
   slot->turn = ++turn_;
   if (written.begin == written.end) return;
   slot->state = State::writing;
-  const Bytes offset = offsets_[static_cast<std::size_t>(record)];
+  slot->record = to;
+  const Bytes offset = offsets_[static_cast<std::size_t>(to)];
   slot->ticket =
       io_.write(file_, offset + written.begin,
                 slot->memory.subspan(static_cast<std::size_t>(written.begin),

@@ -49,7 +49,10 @@ class RecordSwap {
   void wait(int record);
   std::span<std::byte> acquire(int record, FileRange range);
   /// The buffer is free again once `written` of it is in the file; nothing is, when it is empty.
-  void release(int record, FileRange written);
+  void release(int record, FileRange written) { release(record, written, record); }
+  /// The same, but written to another record of the same size, which nobody uses; the file's copy
+  /// of this one stays as it is.
+  void release(int record, FileRange written, int to);
 
  private:
   enum class State : std::uint8_t { free, expected, taken, writing };

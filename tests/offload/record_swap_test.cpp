@@ -85,6 +85,25 @@ TEST_CASE("RecordSwap: a record's parts are written and read apart", "[offload][
   }
 }
 
+TEST_CASE("RecordSwap: a record goes to the place of another and stays in its own",
+          "[offload][swap]") {
+  Fixture records({.buffers = GENERATE(1, 2, 4), .write_behind = GENERATE(true, false)});
+  constexpr int from = 0;
+  constexpr int to = 4;  // as large
+  for (std::uint64_t round = 1; round < 4; ++round) {
+    records.write(from, records.whole(from), round);
+    records.write(to, records.whole(to), 100);
+    const auto memory = records.swap.acquire(from, records.whole(from));
+    test::fill(records.part(from, memory, {0, page}), 10 * round);
+    records.swap.release(from, {0, page}, to);
+    CHECK(records.holds(from, records.whole(from), round));
+    CHECK(records.holds(to, {0, page}, 10 * round));
+    const auto rest = records.swap.acquire(to, {page, 2 * page});
+    CHECK_FALSE(test::is_filled(records.part(to, rest, {page, 2 * page}), 10 * round));
+    records.swap.release(to, {});
+  }
+}
+
 TEST_CASE("RecordSwap: what is expected is what comes", "[offload][swap]") {
   Fixture records({.buffers = GENERATE(1, 2, 3)});
   for (int round = 0; round < 5; ++round) {
