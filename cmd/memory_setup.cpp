@@ -26,15 +26,17 @@ zero::MemoryPlan plan_memory(const MemorySetup& setup,
                             .activations = engine::Engine::activation_bytes(model, setup.engine)});
 }
 
-zero::ShardedStore::Options store_options(const config::ZeroSettings& settings, int world) {
+zero::ShardedStore::Options store_options(const config::TrainSettings& settings, int world) {
+  const config::ZeroSettings& sharding = settings.zero;
   const zero::Offload offload = offload_of(settings);
-  return {.stage = settings.stage,
-          .reduce_bucket_numel = settings.reduce_bucket_numel,
-          .overlap = {.enabled = settings.overlap &&
-                                 (world > 1 || offload.parameters != MemoryTier::device),
-                      .prefetch_numel = settings.prefetch_numel,
-                      .live_numel = settings.live_numel,
-                      .reuse_numel = settings.reuse_numel},
+  const bool communicates =
+      world > 1 || offload.parameters != MemoryTier::device || zero::updates_early(offload);
+  return {.stage = sharding.stage,
+          .reduce_bucket_numel = sharding.reduce_bucket_numel,
+          .overlap = {.enabled = sharding.overlap && communicates,
+                      .prefetch_numel = sharding.prefetch_numel,
+                      .live_numel = sharding.live_numel,
+                      .reuse_numel = sharding.reuse_numel},
           .offload = offload};
 }
 
@@ -55,7 +57,7 @@ MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& m
   setup.layout = std::make_unique<zero::FlatLayout>(
       model, zero::FlatLayout::Options{world, settings.zero.persistence_threshold_numel,
                                        settings.zero.persistence_total_numel});
-  setup.store = store_options(settings.zero, world);
+  setup.store = store_options(settings, world);
   setup.plan = plan_memory(setup, settings, model);
   const Bytes pinned = setup.plan.total(MemoryTier::pinned);
   if (pinned > 0 && pinned + begun_pages > LockedMemory::allowed()) {

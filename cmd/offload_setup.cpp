@@ -26,21 +26,32 @@ void unpin(MemoryTier& tier) {
   if (tier == MemoryTier::pinned) tier = MemoryTier::host;
 }
 
+void update_early(zero::Offload& offload, const config::TrainSettings& settings) {
+  if (settings.gradient_clipping > 0) {
+    offload.early = zero::EarlyUpdate::revocable;
+    offload.optimizer_buffers = std::max(offload.optimizer_buffers, 2);
+  } else {
+    offload.early = zero::EarlyUpdate::irrevocable;
+    offload.keeps_gradients = settings.accumulation_steps > 1;
+  }
+}
+
 }  // namespace
 
-zero::Offload offload_of(const config::ZeroSettings& settings) {
-  const config::OffloadSettings& optimizer = settings.offload_optimizer;
-  const config::OffloadSettings& parameters = settings.offload_param;
+zero::Offload offload_of(const config::TrainSettings& settings) {
+  const config::OffloadSettings& optimizer = settings.zero.offload_optimizer;
+  const config::OffloadSettings& parameters = settings.zero.offload_param;
   zero::Offload offload{.optimizer = tier_of(optimizer),
                         .optimizer_ratio = optimizer.ratio,
                         .parameters = tier_of(parameters)};
   offload.run_numel =
-      std::clamp<std::int64_t>(round_up(settings.sub_group_numel, zero::layout_alignment),
+      std::clamp<std::int64_t>(round_up(settings.zero.sub_group_numel, zero::layout_alignment),
                                zero::layout_alignment, offload.run_numel);
   offload.read_ahead = optimizer.pipeline_read;
   offload.write_behind = optimizer.pipeline_write;
   if (offload.optimizer == MemoryTier::nvme) {
     offload.optimizer_buffers = optimizer.buffer_count;
+    if (optimizer.updates_early) update_early(offload, settings);
   }
   if (offload.parameters == MemoryTier::nvme) {
     offload.parameter_buffers = parameters.buffer_count;

@@ -10,7 +10,7 @@ namespace dstrain::cmd {
 
 /// Where a run's states live, as its configuration says. Host memory is pinned where that is asked
 /// for; see unpin().
-zero::Offload offload_of(const config::ZeroSettings& settings);
+zero::Offload offload_of(const config::TrainSettings& settings);
 
 /// The same without pinned memory, and what to tell those who asked for it by name.
 zero::Offload unpin(const zero::Offload& offload,

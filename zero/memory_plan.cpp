@@ -66,8 +66,8 @@ MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
   for (const MemoryTier tier : {device, MemoryTier::host, MemoryTier::pinned}) {
     add(tier, MemoryCategory::optimizer, ResidentStates::bytes(runs, tier));
   }
-  add(swapped, MemoryCategory::optimizer, SwappedStates::state_bytes(runs));
-  add(swapped, MemoryCategory::gradients, SwappedStates::gradient_bytes(runs));
+  add(swapped, MemoryCategory::optimizer, SwappedStates::state_bytes(runs, offload));
+  add(swapped, MemoryCategory::gradients, SwappedStates::gradient_bytes(runs, offload));
   add(offload.staging, MemoryCategory::buffers, SwappedStates::buffer_bytes(runs, offload));
 
   add(device, MemoryCategory::activations, input.activations.device);

@@ -5,6 +5,19 @@
 
 namespace dstrain::zero {
 
+/// Whether what lies on a disk is updated as soon as its gradients are summed, beside the rest of
+/// backward, instead of when the norm of all is known.
+enum class EarlyUpdate : std::uint8_t {
+  off,
+  irrevocable,  ///< nothing can take it back: gradients are not clipped
+  revocable,    ///< the old states are kept until then, in a second place on the disk
+};
+
+/// Of the disk, for what is updated.
+constexpr int records_per_run(EarlyUpdate early) {
+  return early == EarlyUpdate::revocable ? 2 : 1;
+}
+
 /// Where a rank keeps what its device does not compute with just then. Whatever is not on the
 /// device is offloaded: it comes and goes by copies, and no result depends on it.
 struct Offload {
@@ -23,9 +36,15 @@ struct Offload {
   int optimizer_buffers = 4;                       ///< of one run's gradients and states
   bool read_ahead = true;                          ///< the next run's, while one is updated
   bool write_behind = true;                        ///< the last run's, likewise
-  int parameter_buffers = 5;                       ///< of one segment's shard
+  EarlyUpdate early = EarlyUpdate::off;            ///< revocable: two buffers or more
+  bool keeps_gradients = true;  ///< beside the states; not if irrevocable, in one micro step
+  int parameter_buffers = 5;    ///< of one segment's shard
   std::int64_t parameters_in_host = 0;  ///< so many elements of the shards stay in `staging`
 };
+
+constexpr bool updates_early(const Offload& offload) {
+  return offload.early != EarlyUpdate::off;
+}
 
 constexpr bool on_host(MemoryTier tier) {
   return tier == MemoryTier::host || tier == MemoryTier::pinned;

@@ -69,7 +69,8 @@ ParameterShards::ParameterShards(const FlatLayout& layout,
       communication_(communication),
       homes_(parameter_homes(layout, options.offload)),
       memory_(kept_bytes(layout, options, false), memory.parameters, stream),
-      offloaded_(kept_bytes(layout, options, true), memory.offloaded, stream) {
+      offloaded_(kept_bytes(layout, options, true), memory.offloaded, stream),
+      held_(homes_.size()) {
   std::byte* here = memory_.bytes().data();
   std::byte* elsewhere = offloaded_.bytes().data();
   for (std::size_t index = 0; index < homes_.size(); ++index) {
@@ -133,20 +134,17 @@ TensorView ParameterShards::hold(int segment, bool replaced) {
     return options_.policy.shard_optimizer ? own_shard(segment)
                                            : segments_[static_cast<std::size_t>(segment)];
   }
-  if (held_ == segment) return held_values_;
-  DSTRAIN_CHECK(held_ == -1, "segment {} is still in use", held_);
-  held_ = segment;
-  held_values_ = replaced ? swap_->replace(segment) : swap_->take(segment);
+  TensorView& held = held_[static_cast<std::size_t>(segment)];
+  if (!held.empty()) return held;
+  held = replaced ? swap_->replace(segment) : swap_->take(segment);
   swap_->wait(segment);
-  return held_values_;
+  return held;
 }
 
-void ParameterShards::let_go(int segment) {
-  if (held_ == segment) swap_->release(std::exchange(held_, -1), false);
-}
-
-void ParameterShards::write_back(int segment) {
-  if (held_ == segment) swap_->release(std::exchange(held_, -1), true);
+void ParameterShards::end_hold(int segment, bool changed) {
+  TensorView& held = held_[static_cast<std::size_t>(segment)];
+  if (!held.empty()) swap_->release(segment, changed);
+  held = {};
 }
 
 void ParameterShards::load_shard(int index, const model::ParameterSource& source) {
@@ -179,22 +177,21 @@ void ParameterShards::gather(int segment, StreamView stream) {
   if (!swapped(segment)) return slots_->gather(segment, own_shard(segment), stream);
   communication_.follow(stream);
   const TensorView shard = swap_->take(segment);
-  const StreamView communication = communication_.stream();
-  communication.launch([this, segment] { swap_->wait(segment); });
-  slots_->gather(segment, shard, stream);
-  communication.launch_always([this, segment] { swap_->release(segment, false); });
+  communication_.stream().launch([this, segment] { swap_->wait(segment); });
+  slots_->gather(segment, shard, stream, [this, segment] { swap_->release(segment, false); });
 }
 
-/// Begins to read from disk what the next parts need, one buffer being left.
+/// Begins to read from disk what the next parts need. One buffer is left for a gather, and one for
+/// what is updated early.
 void ParameterShards::read_ahead() {
   if (!swap_) return;
-  int left = options_.offload.parameter_buffers - 1;
+  int left = options_.offload.parameter_buffers - (updates_early(options_.offload) ? 2 : 1);
   for (std::int64_t skipped = 0;; ++skipped) {
     const int part = schedule_.upcoming(skipped);
     if (part == PartSchedule::unknown) return;
     for (const int index : gathered_[static_cast<std::size_t>(part)]) {
       if (!swapped(index) || slots_->holds(index)) continue;
-      if (left-- == 0) return;
+      if (left-- <= 0) return;
       swap_->expect(index);
     }
   }

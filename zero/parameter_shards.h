@@ -57,8 +57,13 @@ class ParameterShards {
   /// What this rank updates of a segment: its shard, or all of it when every rank updates all. Its
   /// values are to be read, or all replaced. Until let_go(), loaded() or publish().
   TensorView hold(int segment, bool replaced);
+  TensorView hold(const StateRun& run, bool replaced) {
+    return hold(run.segment, replaced).part(run.offset, {run.numel});
+  }
   /// It has not changed.
-  void let_go(int segment);
+  void let_go(int segment) { end_hold(segment, false); }
+  /// All of it is new, and will be published: what lies on a disk goes there.
+  void write_back(int segment) { end_hold(segment, true); }
   /// All of it is new: begins to make every copy on this rank new.
   void publish(int segment, StreamView stream);
 
@@ -70,7 +75,7 @@ class ParameterShards {
   void gather_whole(int segment, StreamView stream);
   void prefetch(StreamView stream);
   void read_ahead();
-  void write_back(int segment);
+  void end_hold(int segment, bool changed);
   [[nodiscard]] bool reused_soon(int segment) const;
   void view_parts();
 
@@ -82,10 +87,9 @@ class ParameterShards {
   Buffer memory_;
   Buffer offloaded_;
   std::optional<SwappedParameters> swap_;  ///< none when no shard is on a disk
-  int held_ = -1;                          ///< the swapped segment that is in use outside a slot
-  TensorView held_values_;
-  std::unique_ptr<GatherSlots> slots_;          ///< null when nothing is gathered
-  std::vector<TensorView> segments_;            ///< what is kept, flat
+  std::vector<TensorView> held_;           ///< per segment: when swapped and in use outside a slot
+  std::unique_ptr<GatherSlots> slots_;     ///< null when nothing is gathered
+  std::vector<TensorView> segments_;       ///< what is kept, flat
   std::vector<std::vector<TensorView>> views_;  ///< per part
   std::vector<std::vector<int>> gathered_;      ///< per part: its segments that are gathered
   std::vector<int> in_use_;                     ///< of these, by parts that are acquired

@@ -23,8 +23,8 @@ class RankStates final : public engine::StateStore {
   void release(int run, engine::StateUse use, StreamView stream) override {
     home(run).release(run, use, stream);
   }
-  /// For gradients that lie with the states; null when there are none.
-  [[nodiscard]] GradientSink* gradient_sink() { return swapped_ ? &*swapped_ : nullptr; }
+  /// Those on a disk; null when there are none.
+  [[nodiscard]] SwappedStates* swapped() { return swapped_ ? &*swapped_ : nullptr; }
 
  private:
   [[nodiscard]] engine::StateStore& home(int run);

@@ -62,7 +62,7 @@ void ShardedStore::load_run(int index, const engine::StateSources& sources, Stre
   if (run.master) {
     const TensorView master = view_of(states.back());
     load_state(run, sources.parameters, master);
-    ops::convert(master, hold(run, true));
+    ops::convert(master, parameters_.hold(run, true));
   } else {
     parameters_.load_shard(run.segment, sources.parameters);
   }
@@ -123,7 +123,7 @@ void ShardedStore::visit_saved(engine::SavedVisitor visit, StreamView stream) {
 /// This rank's part of a run, in the order of saved_states().
 std::vector<TensorView> ShardedStore::saved_values(const StateRun& run,
                                                    std::span<const std::span<float>> states) {
-  const TensorView parameters = hold(run, false);
+  const TensorView parameters = parameters_.hold(run, false);
   std::vector<TensorView> values{run.master ? view_of(states.back()) : parameters};
   for (std::size_t i = 0; i < parts_.optimizer->state_names().size(); ++i) {
     values.push_back(view_of(states[i]));

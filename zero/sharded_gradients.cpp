@@ -164,14 +164,16 @@ void ShardedGradients::reduce_segment(int index) {
   const std::span<float> sum =
       whole.subspan(static_cast<std::size_t>(communication_.rank() * shard_numel),
                     static_cast<std::size_t>(shard_numel));
-  communicator.reduce_scatter(source, {sum, {shard_numel}}, communication_.stream());
-  communication_.stream().launch([shard, sum, index, sink = options_.sink] {
-    if (shard.empty()) {
-      sink->put(index, sum);
-    } else {
-      add_to(shard, sum);
-    }
-  });
+  GradientSink* const sink = shard.empty() ? options_.sink : nullptr;
+  if (sink != nullptr) sink->announce(index, micro_step_);
+  const StreamView stream = communication_.stream();
+  communicator.reduce_scatter(source, {sum, {shard_numel}}, stream);
+  if (sink == nullptr) {
+    stream.launch([shard, sum] { add_to(shard, sum); });
+  } else {
+    stream.launch([sink, index, sum] { sink->put(index, sum); });
+    stream.launch_always([sink, index] { sink->finish(index); });
+  }
 }
 
 std::span<float> ShardedGradients::own(int segment) const {

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "runtime/comm/gather_values.h"
-#include "runtime/ops/convert.h"
 #include "runtime/optim/gradient_norm.h"
+#include "zero/run_update.h"
 #include "zero/sharded_gradients.h"
 #include "zero/whole_gradients.h"
 
@@ -18,6 +18,7 @@ using profile::Recording;
 std::unique_ptr<GradientReducer> make_reducer(const ShardedStore::Parts& parts,
                                               const ShardedStore::Options& options,
                                               std::span<const MemoryTier> homes,
+                                              GradientSink* sink,
                                               Communication communication,
                                               StreamView stream) {
   if (parts.optimizer == nullptr) return nullptr;
@@ -27,7 +28,7 @@ std::unique_ptr<GradientReducer> make_reducer(const ShardedStore::Parts& parts,
     return std::make_unique<ShardedGradients>(
         parts.layout,
         ShardedGradients::Options{options.reduce_bucket_numel, options.overlap.enabled, homes,
-                                  memory.gradient_sink},
+                                  sink},
         communication,
         ShardedGradients::Memory{memory.gradients, memory.offloaded_gradients, memory.buffers},
         stream);
@@ -37,6 +38,17 @@ std::unique_ptr<GradientReducer> make_reducer(const ShardedStore::Parts& parts,
   return std::make_unique<WholeGradients>(
       parts.layout, result, homes, communication,
       WholeGradients::Memory{memory.gradients, memory.offloaded_gradients}, stream);
+}
+
+std::unique_ptr<EarlyUpdates> make_early(const ShardedStore::Parts& parts,
+                                         const ShardedStore::Options& options,
+                                         std::span<const StateRun> runs,
+                                         ParameterShards& parameters) {
+  SwappedStates* const states = parts.memory.swapped_states;
+  if (states == nullptr) return nullptr;
+  return std::make_unique<EarlyUpdates>(
+      EarlyUpdates::Parts{*states, parameters, *parts.optimizer, parts.timeline}, runs,
+      options.offload.early);
 }
 
 std::vector<StateRun> make_runs(const ShardedStore::Parts& parts,
@@ -59,7 +71,9 @@ ShardedStore::ShardedStore(Parts parts, Options options, Streams streams)
                   {parts.memory.parameters, parts.memory.offloaded_parameters, parts.memory.buffers,
                    parts.memory.parameter_disk},
                   streams.compute),
-      gradients_(make_reducer(parts, options, gradient_homes_, communication_, streams.compute)) {
+      early_(make_early(parts, options, runs_, parameters_)),
+      gradients_(make_reducer(
+          parts, options, gradient_homes_, early_.get(), communication_, streams.compute)) {
   DSTRAIN_CHECK(options.overlap.enabled || !streams.overlap(), "two streams without overlap");
 }
 
@@ -77,6 +91,10 @@ void ShardedStore::release(int part, StreamView /*stream*/) {
   DSTRAIN_CHECK(lease(part) == part, "part {} is in use, not {}", lease(part), part);
   parameters_.release(part);
   lease(part) = nothing;
+}
+
+void ShardedStore::begin_step(const optim::StepScalars& foreseen) {
+  if (early_) early_->begin_step(foreseen);
 }
 
 void ShardedStore::begin(engine::MicroStep micro_step) {
@@ -99,7 +117,7 @@ double ShardedStore::gradient_norm(StreamView stream) {
     const Recording recording(parts_.timeline, Lane::compute, Activity::norm, index);
     optim::add_squares(gradients_->own(index), own);
   }
-  if (parts_.memory.gradient_sink != nullptr) own.add(parts_.memory.gradient_sink->squares());
+  if (early_) own.add(early_->squares());
   optim::ExactSum total;
   for (const optim::ExactSum& part :
        comm::gather_values(own, parts_.communicator, communication_.stream())) {
@@ -110,8 +128,10 @@ double ShardedStore::gradient_norm(StreamView stream) {
 
 void ShardedStore::step(const optim::StepScalars& scalars, StreamView stream) {
   const Recording recording(parts_.timeline, Lane::compute, Activity::optimizer_step);
+  const bool swapped_done = early_ && early_->end_step(scalars);
   for (std::size_t run = 0; run < runs_.size(); ++run) {
-    update(static_cast<int>(run), scalars, stream);
+    const bool done = swapped_done && runs_[run].home == MemoryTier::nvme;
+    if (!done) update(static_cast<int>(run), scalars, stream);
     if (completes_segment(run)) parameters_.publish(runs_[run].segment, stream);
   }
   communication_.synchronize();
@@ -125,41 +145,18 @@ void ShardedStore::update(int index, const optim::StepScalars& scalars, StreamVi
   {
     const Recording waiting(waits, Lane::compute, Activity::wait);
     lease = parts_.states->acquire(index, engine::StateUse::update, stream);
-    parameters = hold(run, true);
+    parameters = parameters_.hold(run, true);
+    if (run.home != MemoryTier::nvme) lease.gradients = gradients_of(run);
   }
   {
     const Recording recording(parts_.timeline, Lane::compute, Activity::update, run.segment);
-    apply(run, lease, parameters, scalars, stream);
+    update_run(run, lease, parameters, *parts_.optimizer, scalars, stream);
   }
   const Recording waiting(waits, Lane::compute, Activity::wait);
   parts_.states->release(index, engine::StateUse::update, stream);
 }
 
-void ShardedStore::apply(const StateRun& run,
-                         const engine::StateLease& lease,
-                         TensorView parameters,
-                         const optim::StepScalars& scalars,
-                         StreamView stream) {
-  const auto& [states, with_states] = lease;
-  optim::OptimizerShard shard{.parameters = run.master ? states.back() : parameters.as<float>(),
-                              .gradients = with_states.empty() ? gradients_of(run) : with_states,
-                              .states = states.first(parts_.optimizer->state_names().size())};
-  if (parameters.dtype() == DType::bf16) shard.working = parameters.as<BFloat16>();
-  parts_.optimizer->step(shard, scalars, stream);
-  if (run.master && parameters.dtype() == DType::f32) {
-    stream.launch([from = TensorView(states.back(), {run.numel}), parameters] {
-      ops::convert(from, parameters);
-    });
-  }
-}
-
-/// The parameters, as units see them, that the run updates.
-TensorView ShardedStore::hold(const StateRun& run, bool replaced) {
-  return parameters_.hold(run.segment, replaced).part(run.offset, {run.numel});
-}
-
 std::span<const float> ShardedStore::gradients_of(const StateRun& run) const {
-  DSTRAIN_CHECK(run.home != MemoryTier::nvme, "segment {}'s gradients are on a disk", run.segment);
   return gradients_->updated(run.segment)
       .subspan(static_cast<std::size_t>(run.offset), static_cast<std::size_t>(run.numel));
 }

@@ -8,8 +8,8 @@
 #include "runtime/engine/parameter_store.h"
 #include "runtime/engine/state_store.h"
 #include "zero/communication.h"
+#include "zero/early_updates.h"
 #include "zero/gradient_reducer.h"
-#include "zero/gradient_sink.h"
 #include "zero/overlap.h"
 #include "zero/parameter_shards.h"
 
@@ -44,7 +44,7 @@ class ShardedStore final : public engine::ParameterStore {
     MemoryResource& offloaded_parameters;
     MemoryResource& offloaded_gradients;
     const DiskPlace* parameter_disk = nullptr;  ///< for shards on a disk
-    GradientSink* gradient_sink = nullptr;      ///< for gradients on a disk
+    SwappedStates* swapped_states = nullptr;    ///< for gradients on a disk
   };
   /// All must outlive the store. Without an optimizer the store only serves parameters: it has no
   /// gradients and takes no steps.
@@ -72,6 +72,7 @@ class ShardedStore final : public engine::ParameterStore {
   void expect(std::span<const int> parts, std::int64_t rounds) override;
   std::span<const TensorView> acquire(int part, StreamView stream) override;
   void release(int part, StreamView stream) override;
+  void begin_step(const optim::StepScalars& foreseen) override;
   void begin(engine::MicroStep micro_step) override;
   std::span<const model::GradientTarget> gradients(int part, StreamView stream) override;
   void reduce(int part, StreamView stream) override;
@@ -84,12 +85,6 @@ class ShardedStore final : public engine::ParameterStore {
                                        std::span<const std::span<float>> states);
   void load_state(const StateRun& run, const model::ParameterSource& source, TensorView values);
   void update(int run, const optim::StepScalars& scalars, StreamView stream);
-  void apply(const StateRun& run,
-             const engine::StateLease& lease,
-             TensorView parameters,
-             const optim::StepScalars& scalars,
-             StreamView stream);
-  TensorView hold(const StateRun& run, bool replaced);
   [[nodiscard]] std::span<const float> gradients_of(const StateRun& run) const;
   [[nodiscard]] bool completes_segment(std::size_t run) const;
   int& lease(int part) { return leased_.at(parts_.layout.is_tile(part) ? 1 : 0); }
@@ -99,6 +94,7 @@ class ShardedStore final : public engine::ParameterStore {
   std::vector<StateRun> runs_;
   std::vector<MemoryTier> gradient_homes_;  ///< per segment
   ParameterShards parameters_;
+  std::unique_ptr<EarlyUpdates> early_;  ///< null: nothing lies on a disk
   std::unique_ptr<GradientReducer> gradients_;
   static constexpr int nothing = -1;
   std::array<int, 2> leased_{nothing, nothing};  ///< the unit's part and the tile that are in use

@@ -54,6 +54,7 @@ std::vector<StateRun> state_runs(const FlatLayout& layout, const StateRunOptions
     StateRun run{.segment = static_cast<int>(index), .home = homes[index]};
     run.master = layout.dtype() != DType::f32 || !same_place(run.home, parameters[index]);
     run.states = options.optimizer_states + (run.master ? 1 : 0);
+    run.gradients = run.home == MemoryTier::nvme && options.offload.keeps_gradients;
     const std::int64_t most = run.home == MemoryTier::nvme ? options.offload.run_numel : numel;
     for (; run.offset < numel; run.offset += run.numel) {
       run.numel = std::min(most, numel - run.offset);

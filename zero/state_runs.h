@@ -16,6 +16,7 @@ struct StateRun {
       0;                ///< floats per element: the optimizer's, then the master, if there is one
   bool master = false;  ///< the parameters that units see are copies of an f32 master
   MemoryTier home = MemoryTier::device;
+  bool gradients = false;  ///< a place for the summed gradients is beside the states
 };
 
 struct StateRunOptions {

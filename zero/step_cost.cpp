@@ -1,5 +1,7 @@
 #include "zero/step_cost.h"
 
+#include <algorithm>
+
 #include "zero/stage_policy.h"
 #include "zero/state_runs.h"
 
@@ -14,8 +16,9 @@ constexpr double swap_rate = 2e9;        // saving and loading beside fio: 1.9 t
 constexpr double collective_rate = 6e9;  // two ranks send half of 0.6 (reduce_scatter) and of 0.95
                                          // (all_gather) times the copy
 
-constexpr Bytes adam_bytes = 28;  // per element: four floats read, three written
-constexpr Bytes adam_states = 3;  // floats that are swapped: two moments and the master
+constexpr double backward_share = 2.0 / 3;  // of the FLOP of a step
+constexpr Bytes adam_bytes = 28;            // per element: four floats read, three written
+constexpr Bytes adam_states = 3;            // floats that are swapped: two moments and the master
 
 /// Bytes sent by each of `world` ranks in one pass over `bytes`: a gather or a reduce-scatter.
 Bytes sent_once(Bytes bytes, std::int64_t world) {
@@ -36,14 +39,17 @@ class SegmentWork {
         parameters_(parameters),
         world_(layout.world()),
         parameter_bytes_(size_of(layout.dtype())),
-        passes_(input.micro_steps) {}
+        passes_(input.micro_steps),
+        early_(input.store.offload.early),
+        beside_backward_(input.store.overlap.enabled && early_ != EarlyUpdate::off) {}
 
   void add_to(StepWork& work) const {
     work.sent += sent_once(segment_.numel * reduced_bytes(), world_) +
                  sent_once(segment_.numel * parameter_bytes_ * gathers(), world_);
     work.updated += updated_numel() * (adam_bytes + (parameter_bytes_ == 4 ? 0 : parameter_bytes_));
     work.copied += segment_.shard_numel * (optimizer_copies() + parameter_copies());
-    work.swapped += segment_.shard_numel * swaps();
+    work.swapped += segment_.shard_numel * (optimizer_swaps() + parameter_swaps());
+    if (beside_backward_) work.swapped_beside += segment_.shard_numel * optimizer_swaps();
   }
 
  private:
@@ -73,13 +79,17 @@ class SegmentWork {
     if (parameters_ == MemoryTier::device) return 0;
     return (gathers() + (optimizer_ == MemoryTier::device ? 1 : 0)) * parameter_bytes_;
   }
-  [[nodiscard]] Bytes swaps() const {
-    Bytes bytes = 0;
-    if (optimizer_ == MemoryTier::nvme) {  // states and master; gradients of each pass
-      bytes += 2 * (adam_states + passes_) * size_of(DType::f32);
-    }
-    if (parameters_ == MemoryTier::nvme) bytes += (gathers() + 1) * parameter_bytes_;
-    return bytes;
+  /// States and master, read and written; the gradients of each pass, but for those of the last
+  /// when they are used at once, and then not read when they are kept nevertheless.
+  [[nodiscard]] Bytes optimizer_swaps() const {
+    if (optimizer_ != MemoryTier::nvme) return 0;
+    const std::int64_t gradients = 2 * passes_ - (early_ == EarlyUpdate::irrevocable ? 2
+                                                  : early_ == EarlyUpdate::revocable ? 1
+                                                                                     : 0);
+    return (2 * adam_states + gradients) * size_of(DType::f32);
+  }
+  [[nodiscard]] Bytes parameter_swaps() const {
+    return parameters_ == MemoryTier::nvme ? (gathers() + 1) * parameter_bytes_ : 0;
   }
 
   const StagePolicy& policy_;
@@ -89,6 +99,8 @@ class SegmentWork {
   std::int64_t world_;
   Bytes parameter_bytes_;
   std::int64_t passes_;
+  EarlyUpdate early_;
+  bool beside_backward_;
 };
 
 }  // namespace
@@ -110,9 +122,11 @@ double step_cost(const StepWork& work) {
   const auto seconds = [](Bytes bytes, double rate) {
     return static_cast<double>(bytes) / rate;
   };
+  const double hidden =
+      std::min(seconds(work.swapped_beside, swap_rate), backward_share * work.flops / flop_rate);
   return work.flops / flop_rate + seconds(work.sent, collective_rate) +
          seconds(work.updated, update_rate) + seconds(work.copied, copy_rate) +
-         seconds(work.swapped, swap_rate);
+         seconds(work.swapped, swap_rate) - hidden;
 }
 
 }  // namespace dstrain::zero

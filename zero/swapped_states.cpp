@@ -1,5 +1,7 @@
 #include "zero/swapped_states.h"
 
+#include <utility>
+
 #include "runtime/optim/gradient_norm.h"
 #include "zero/gradient_reducer.h"
 
@@ -9,125 +11,186 @@ namespace {
 using engine::StateUse;
 using offload::FileRange;
 
-// A record: the gradients, then the states, each part in whole pieces of the file.
-Bytes gradients_end(const StateRun& run) {
-  return round_up(run.numel * size_of(DType::f32), offload::io_alignment);
-}
-
-Bytes record_end(const StateRun& run) {
-  return gradients_end(run) +
-         round_up(run.states * run.numel * size_of(DType::f32), offload::io_alignment);
-}
-
-std::vector<Bytes> record_sizes(std::span<const StateRun> runs) {
+/// A record for each run, then the second ones.
+std::vector<Bytes> record_sizes(std::span<const StateRun> runs, EarlyUpdate early) {
   std::vector<Bytes> sizes;
-  for (const StateRun& run : runs) {
-    sizes.push_back(run.home == MemoryTier::nvme ? record_end(run) : 0);
+  for (int place = 0; place < records_per_run(early); ++place) {
+    for (const StateRun& run : runs) {
+      sizes.push_back(run.home == MemoryTier::nvme ? StateRecord(run).bytes() : 0);
+    }
   }
   return sizes;
 }
 
-std::span<float> floats(std::span<std::byte> record, Bytes begin, std::int64_t numel) {
-  return {reinterpret_cast<float*>(record.data() + begin), static_cast<std::size_t>(numel)};
-}
-
 }  // namespace
 
-Bytes SwappedStates::gradient_bytes(std::span<const StateRun> runs) {
+Bytes SwappedStates::gradient_bytes(std::span<const StateRun> runs, const Offload& offload) {
   Bytes bytes = 0;
-  for (const StateRun& run : runs) bytes += run.home == MemoryTier::nvme ? gradients_end(run) : 0;
-  return bytes;
+  for (const StateRun& run : runs) bytes += StateRecord(run).gradient_bytes();
+  return bytes * records_per_run(offload.early);
 }
 
-Bytes SwappedStates::state_bytes(std::span<const StateRun> runs) {
-  return offload::RecordSwap::file_bytes(record_sizes(runs)) - gradient_bytes(runs);
+Bytes SwappedStates::state_bytes(std::span<const StateRun> runs, const Offload& offload) {
+  return offload::RecordSwap::file_bytes(record_sizes(runs, offload.early)) -
+         gradient_bytes(runs, offload);
 }
 
 Bytes SwappedStates::buffer_bytes(std::span<const StateRun> runs, const Offload& offload) {
-  return offload::RecordSwap::buffer_bytes(record_sizes(runs), offload.optimizer_buffers);
+  return offload::RecordSwap::buffer_bytes(record_sizes(runs, offload.early),
+                                           offload.optimizer_buffers);
 }
 
 SwappedStates::SwappedStates(std::span<const StateRun> runs,
                              const Offload& offload,
                              const DiskPlace& place,
                              StreamView stream)
-    : runs_(runs.begin(), runs.end()),
-      read_ahead_(offload.read_ahead && offload.optimizer_buffers > 1),
+    : read_ahead_(offload.read_ahead && offload.optimizer_buffers > 1),
       swap_(place.io,
             place.directory,
-            record_sizes(runs),
+            record_sizes(runs, offload.early),
             {offload.optimizer_buffers, offload.write_behind},
             place.buffers,
-            stream) {
-  place.ledger.add(MemoryCategory::gradients, gradient_bytes(runs));
-  place.ledger.add(MemoryCategory::optimizer, state_bytes(runs));
-}
-
-FileRange SwappedStates::read_range(int run, StateUse use) const {
-  const StateRun& place = runs_[static_cast<std::size_t>(run)];
-  if (use == StateUse::replace) return {};
-  return {use == StateUse::update ? 0 : gradients_end(place), record_end(place)};
-}
-
-/// The one to read ahead of use of `run`.
-std::optional<int> SwappedStates::next_run(int run) const {
-  if (!read_ahead_) return std::nullopt;
-  for (auto next = static_cast<std::size_t>(run) + 1; next < runs_.size(); ++next) {
-    if (runs_[next].home == MemoryTier::nvme) return static_cast<int>(next);
+            stream),
+      by_number_(runs.size()),
+      by_put_(runs.size()) {
+  const int count = static_cast<int>(runs.size());
+  std::optional<int> next;
+  for (int run = count; run-- > 0;) {
+    by_number_[static_cast<std::size_t>(run)] = next;
+    if (runs[static_cast<std::size_t>(run)].home == MemoryTier::nvme) next = run;
   }
-  return std::nullopt;
+  for (int run = 0; run < count; ++run) {
+    const int second = offload.early == EarlyUpdate::revocable ? run + count : run;
+    const StateRun& of = runs[static_cast<std::size_t>(run)];
+    runs_.push_back({of, StateRecord(of), run, second});
+  }
+  place.ledger.add(MemoryCategory::gradients, gradient_bytes(runs, offload));
+  place.ledger.add(MemoryCategory::optimizer, state_bytes(runs, offload));
 }
 
-engine::StateLease SwappedStates::acquire(int run, StateUse use, StreamView /*stream*/) {
-  const std::span<std::byte> record = swap_.take(run, read_range(run, use));
-  const std::optional<int> next = next_run(run);
-  if (next) swap_.expect(*next, read_range(*next, use));
-  swap_.wait(run);
+void SwappedStates::expect(std::optional<int> run, RecordParts parts) {
+  if (run) swap_.expect(run_of(*run).record, run_of(*run).layout.range(parts));
+}
+
+/// The buffer of a run, with `parts` of it read, while the next ones are being read.
+std::span<std::byte> SwappedStates::fetch(int number, RecordParts parts, const Order& order) {
+  const Run& run = run_of(number);
+  const std::span<std::byte> memory = swap_.take(run.record, run.layout.range(parts));
+  const auto after = [&](std::optional<int> each) {
+    return each && read_ahead_ ? order[static_cast<std::size_t>(*each)] : std::nullopt;
+  };
+  const std::optional<int> next = after(number);
+  expect(next, parts);
+  swap_.wait(run.record);
   // The next may be a small one, that is read long before this one is updated.
-  const std::optional<int> second = next ? next_run(*next) : std::nullopt;
-  if (second) swap_.expect_if_free(*second, read_range(*second, use));
-  const StateRun& place = runs_[static_cast<std::size_t>(run)];
-  states_.clear();
-  for (std::int64_t state = 0; state < place.states; ++state) {
-    const Bytes begin = gradients_end(place) + state * place.numel * size_of(DType::f32);
-    states_.push_back(floats(record, begin, place.numel));
+  if (const std::optional<int> second = after(next)) {
+    swap_.expect_if_free(run_of(*second).record, run_of(*second).layout.range(parts));
   }
-  return {states_, floats(record, 0, place.numel)};
+  return memory;
 }
 
-void SwappedStates::release(int run, StateUse use, StreamView stream) {
+engine::StateLease SwappedStates::lease(const Run& run,
+                                        std::span<std::byte> record,
+                                        std::span<const float> gradients) {
+  run.layout.cut_states(record, states_);
+  return {states_, gradients};
+}
+
+engine::StateLease SwappedStates::acquire(int number, StateUse use, StreamView /*stream*/) {
+  const Run& run = run_of(number);
+  if (run.early) {  // what was done is done again: the gradients went with the new states
+    DSTRAIN_CHECK(use == StateUse::update && run.new_record != run.record,
+                  "run {} was updated early", number);
+    const std::span<std::byte> put =
+        swap_.acquire(run.new_record, run.layout.range({.gradients = true}));
+    const std::span<std::byte> old = fetch(number, {.states = true}, by_number_);
+    return lease(run, old, run.layout.gradients(put));
+  }
+  const RecordParts parts{.gradients = use == StateUse::update, .states = use != StateUse::replace};
+  const std::span<std::byte> record = fetch(number, parts, by_number_);
+  return lease(run, record, run.layout.gradients(record));
+}
+
+void SwappedStates::release(int number, StateUse use, StreamView stream) {
   stream.synchronize();
-  const StateRun& place = runs_[static_cast<std::size_t>(run)];
-  const FileRange all{gradients_end(place), record_end(place)};
-  swap_.release(run, use == StateUse::inspect ? FileRange{} : all);
+  Run& run = run_of(number);
+  swap_.release(run.record, run.layout.range({.states = use != StateUse::inspect}));
+  if (std::exchange(run.early, false)) swap_.release(run.new_record, {});
 }
 
-void SwappedStates::begin(engine::MicroStep micro_step) {
+void SwappedStates::begin(engine::MicroStep micro_step, bool early) {
   micro_step_ = micro_step;
+  early_ = early;
+  last_put_.reset();
   if (micro_step.first()) squares_ = {};
-}
-
-void SwappedStates::put(int segment, std::span<const float> gradients) {
-  for (std::size_t run = 0; run < runs_.size(); ++run) {
-    const StateRun& place = runs_[run];
-    if (place.segment != segment) continue;
-    put_run(static_cast<int>(run), gradients.subspan(static_cast<std::size_t>(place.offset),
-                                                     static_cast<std::size_t>(place.numel)));
+  if (updates_early() && read_ahead_) {
+    expect(first_put_, {.gradients = !micro_step.first(), .states = true});
   }
 }
 
-void SwappedStates::put_run(int run, std::span<const float> gradients) {
-  const StateRun& place = runs_[static_cast<std::size_t>(run)];
-  const FileRange range{0, gradients_end(place)};
-  const std::span<std::byte> memory = swap_.acquire(run, micro_step_.first() ? FileRange{} : range);
-  const std::span<float> sum = floats(memory, 0, place.numel);
+/// Learns the order of the puts, which is that of every micro step.
+void SwappedStates::note_put(int run) {
+  (last_put_ ? by_put_[static_cast<std::size_t>(*last_put_)] : first_put_) = run;
+  last_put_ = run;
+}
+
+void SwappedStates::put(int segment, std::span<const float> gradients, Update update) {
+  for (std::size_t index = 0; index < runs_.size(); ++index) {
+    const StateRun& place = runs_[index].place;
+    if (place.segment != segment) continue;
+    const int run = static_cast<int>(index);
+    note_put(run);
+    const auto part = gradients.subspan(static_cast<std::size_t>(place.offset),
+                                        static_cast<std::size_t>(place.numel));
+    if (updates_early()) {
+      update_run(run, part, update);
+    } else {
+      add_run(run, part);
+    }
+  }
+}
+
+void SwappedStates::add_run(int number, std::span<const float> gradients) {
+  const Run& run = run_of(number);
+  const FileRange whole = run.layout.range({.gradients = true});
+  const std::span<std::byte> memory =
+      swap_.acquire(run.record, micro_step_.first() ? FileRange{} : whole);
+  const std::span<float> sum = run.layout.gradients(memory);
+  DSTRAIN_CHECK(sum.size() == gradients.size(), "run {}'s gradients have no place", number);
   if (micro_step_.first()) {
     copy_to(sum, gradients);
   } else {
     add_to(sum, gradients);
   }
   if (micro_step_.last()) optim::add_squares(sum, squares_);
-  swap_.release(run, range);
+  swap_.release(run.record, whole);
+}
+
+void SwappedStates::update_run(int number, std::span<const float> gradients, Update update) {
+  Run& run = run_of(number);
+  const bool revocable = run.new_record != run.record;
+  const std::span<std::byte> record =
+      fetch(number, {.gradients = !micro_step_.first(), .states = true}, by_put_);
+  const std::span<float> kept = run.layout.gradients(record);
+  std::span<const float> sum = kept;
+  if (!micro_step_.first()) {
+    add_to(kept, gradients);
+  } else if (revocable) {
+    copy_to(kept, gradients);
+  } else {
+    sum = gradients;
+  }
+  optim::add_squares(sum, squares_);
+  update(number, lease(run, record, sum));
+  run.early = true;
+  swap_.release(run.record, run.layout.range({.gradients = revocable, .states = true}),
+                run.new_record);
+}
+
+void SwappedStates::accept() {
+  for (Run& run : runs_) {
+    if (std::exchange(run.early, false)) std::swap(run.record, run.new_record);
+  }
 }
 
 }  // namespace dstrain::zero

@@ -4,43 +4,79 @@
 #include <vector>
 
 #include "offload/record_swap.h"
+#include "runtime/base/function_ref.h"
+#include "runtime/engine/parameter_store.h"
 #include "runtime/engine/state_store.h"
 #include "runtime/optim/exact_sum.h"
 #include "zero/disk_place.h"
-#include "zero/gradient_sink.h"
+#include "zero/state_record.h"
 #include "zero/state_runs.h"
 
 namespace dstrain::zero {
 
 /// Optimizer states that lie on a disk, each run with its gradients in one record: gradients are
 /// written as they are summed; a step reads a run with the next one behind it, and writes back the
-/// states alone. All must outlive it.
-class SwappedStates final : public engine::StateStore, public GradientSink {
+/// states alone. A run may also be updated while its gradients are put: then the new states wait
+/// for accept() (EarlyUpdate::revocable: in a second record, beside the old ones), or for a step
+/// that updates the old ones again. All must outlive it. One thread at a time.
+class SwappedStates final : public engine::StateStore {
  public:
+  /// Updates the states of a run, by its number.
+  using Update = FunctionRef<void(int run, const engine::StateLease& lease)>;
+
   SwappedStates(std::span<const StateRun> runs,
                 const Offload& offload,
                 const DiskPlace& place,
                 StreamView stream);
-  static Bytes gradient_bytes(std::span<const StateRun> runs);
-  static Bytes state_bytes(std::span<const StateRun> runs);
+  static Bytes gradient_bytes(std::span<const StateRun> runs, const Offload& offload);
+  static Bytes state_bytes(std::span<const StateRun> runs, const Offload& offload);
   static Bytes buffer_bytes(std::span<const StateRun> runs, const Offload& offload);
 
   engine::StateLease acquire(int run, engine::StateUse use, StreamView stream) override;
   void release(int run, engine::StateUse use, StreamView stream) override;
-  void begin(engine::MicroStep micro_step) override;
-  void put(int segment, std::span<const float> gradients) override;
-  [[nodiscard]] const optim::ExactSum& squares() const override { return squares_; }
+
+  /// What is put from now on belongs to this micro step. `early`: in the last one put() updates.
+  void begin(engine::MicroStep micro_step, bool early);
+  /// Takes this rank's shard of a segment's gradients, summed over the ranks, and adds it to what
+  /// the micro steps before have put there. The values may change once this returns. Throws
+  /// Error{io}.
+  void put(int segment, std::span<const float> gradients, Update update);
+  /// Of all that was put, once the last micro step is done.
+  [[nodiscard]] const optim::ExactSum& squares() const { return squares_; }
+  /// What was updated early counts.
+  void accept();
 
  private:
-  [[nodiscard]] offload::FileRange read_range(int run, engine::StateUse use) const;
-  [[nodiscard]] std::optional<int> next_run(int run) const;
-  void put_run(int run, std::span<const float> gradients);
+  /// Per run the next one; none after the last.
+  using Order = std::vector<std::optional<int>>;
+  struct Run {
+    StateRun place;
+    StateRecord layout;
+    int record = 0;      ///< that holds it
+    int new_record = 0;  ///< that an early update writes: another one, if that can be revoked
+    bool early = false;  ///< was updated so, and not accepted
+  };
+  Run& run_of(int run) { return runs_[static_cast<std::size_t>(run)]; }
+  [[nodiscard]] bool updates_early() const { return early_ && micro_step_.last(); }
+  std::span<std::byte> fetch(int run, RecordParts parts, const Order& order);
+  void expect(std::optional<int> run, RecordParts parts);
+  engine::StateLease lease(const Run& run,
+                           std::span<std::byte> record,
+                           std::span<const float> gradients);
+  void note_put(int run);
+  void add_run(int run, std::span<const float> gradients);
+  void update_run(int run, std::span<const float> gradients, Update update);
 
-  std::vector<StateRun> runs_;
+  std::vector<Run> runs_;
   bool read_ahead_;
-  offload::RecordSwap swap_;              ///< a record per run
+  offload::RecordSwap swap_;
   std::vector<std::span<float>> states_;  ///< of the run in use
+  Order by_number_;
+  Order by_put_;  ///< as learnt from the micro steps so far
+  std::optional<int> first_put_;
+  std::optional<int> last_put_;
   engine::MicroStep micro_step_;
+  bool early_ = false;
   optim::ExactSum squares_;
 };
 

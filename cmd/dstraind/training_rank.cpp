@@ -95,7 +95,7 @@ zero::ShardedStore::Memory TrainingRank::store_memory() {
           memory_.of(shards).parameters,
           memory_.of(offload.optimizer).gradients,
           disks_.parameters(),
-          states_.gradient_sink()};
+          states_.swapped()};
 }
 
 std::int64_t TrainingRank::load() {

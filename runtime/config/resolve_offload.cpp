@@ -6,6 +6,8 @@
 namespace dstrain::config {
 namespace {
 
+constexpr std::string_view super_offload = "zero_optimization.offload_optimizer.super_offload";
+
 OffloadSettings::Device device_named(std::string_view name) {
   if (name == "cpu") return OffloadSettings::Device::cpu;
   return name == "nvme" ? OffloadSettings::Device::nvme : OffloadSettings::Device::none;
@@ -45,7 +47,13 @@ void Resolver::resolve_offload() {
   ZeroSettings& zero = result_.settings.zero;
   zero.offload_optimizer = resolve_offload("offload_optimizer", "cpu_offload", 1);
   zero.offload_param = resolve_offload("offload_param", "cpu_offload_param", 3);
-  if (zero.offload_optimizer.device == OffloadSettings::Device::nvme) resolve_swapped_optimizer();
+  if (zero.offload_optimizer.device == OffloadSettings::Device::nvme) {
+    resolve_swapped_optimizer();
+  } else if (config_.boolean(super_offload).value_or(false)) {
+    problems_.warn(config_.position(super_offload), super_offload,
+                   "only states on a disk are updated before the norm of the gradients is known: "
+                   "in memory nothing would be gained");
+  }
   if (zero.offload_param.device == OffloadSettings::Device::nvme) resolve_swapped_parameters();
   constexpr std::string_view old_pin = "zero_optimization.cpu_offload_use_pin_memory";
   if (const std::optional<bool> pin = config_.boolean(old_pin)) {
@@ -68,6 +76,8 @@ void Resolver::resolve_swapped_optimizer() {
   // DeepSpeed's default is to wait for the disk; no result depends on it.
   offload.pipeline_read = pick(in + "pipeline_read", true);
   offload.pipeline_write = pick(in + "pipeline_write", true);
+  // Where nothing is clipped it costs nothing.
+  offload.updates_early = pick(super_offload, result_.settings.gradient_clipping == 0);
 }
 
 void Resolver::resolve_swapped_parameters() {

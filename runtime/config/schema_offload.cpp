@@ -30,7 +30,7 @@ constexpr std::array keys{
          "false",
          "the first states are never read from the disk"),
     implemented("zero_optimization.offload_optimizer.ratio", number, "1.0").range(0, 1),
-    off_only("zero_optimization.offload_optimizer.super_offload", boolean, "false", "SuperOffload"),
+    implemented("zero_optimization.offload_optimizer.super_offload", boolean, "false"),
     hint("zero_optimization.offload_optimizer.cpuadam_cores_perc",
          number,
          "0.8",

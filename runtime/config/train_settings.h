@@ -49,6 +49,7 @@ struct OffloadSettings {
   int buffer_count = 0;
   bool pipeline_read = true;      ///< while the optimizer works
   bool pipeline_write = true;     ///< likewise
+  bool updates_early = false;     ///< beside backward, before the gradients' norm is known
   std::int64_t buffer_numel = 0;  ///< elements of a buffer for parameters
   std::int64_t in_cpu_numel = 0;  ///< elements of the parameters that stay in host memory
 };

@@ -186,6 +186,7 @@ StepResult Engine::train_step(const StepInput& input) {
   model::LossSum own_loss;
   MicroStep micro_step{0, static_cast<std::int64_t>(input.micro_batches.size())};
   parts_.store.expect(training_parts_, micro_step.count);
+  parts_.store.begin_step({input.step, input.learning_rate});
   for (; micro_step.index < micro_step.count; ++micro_step.index) {
     parts_.store.begin(micro_step);
     run(training_.value(),

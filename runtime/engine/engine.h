@@ -62,8 +62,9 @@ class Engine {
   Engine(Parts parts, Options options, Streams streams);
 
   /// Forward and backward of all micro batches, the sum over ranks, clipping, the update. Throws
-  /// Error{diverged} on every rank, with the parameters untouched, when the loss or the gradients
-  /// are not finite. Collective.
+  /// Error{diverged} on every rank when the loss or the gradients are not finite. The parameters
+  /// are untouched then, unless the store updates before it knows: no other step may follow.
+  /// Collective.
   StepResult train_step(const StepInput& input);
 
   /// The loss of one micro batch on this rank, without gradients. Collective, as parameters may

@@ -82,11 +82,15 @@ class ParameterStore {
   virtual std::span<const TensorView> acquire(int part, StreamView stream) = 0;
   virtual void release(int part, StreamView stream) = 0;
 
+  /// Called before the micro steps of a step: what step() will be given unless gradients have to be
+  /// clipped. Lets the store update what it need not keep until then.
+  virtual void begin_step(const optim::StepScalars& foreseen) = 0;
   /// Called before the units of a micro step.
   virtual void begin(MicroStep micro_step) = 0;
   /// Where the backward of `part` puts its parameter gradients, owned then borrowed.
   virtual std::span<const model::GradientTarget> gradients(int part, StreamView stream) = 0;
-  /// The backward of `part` is done. What is complete by now may be summed over the ranks.
+  /// The backward of `part` is done. What is complete by now may be summed over the ranks and, in
+  /// the last micro step, get new values: it is not acquired again before step().
   virtual void reduce(int part, StreamView stream) = 0;
 
   /// The L2 norm of the gradients of all parameters, once the last micro step is done.

@@ -13,6 +13,7 @@ struct StepScalars {
   std::int64_t step = 1;  ///< number of this update, from 1
   double learning_rate = 0;
   double gradient_scale = 1;  ///< multiplied onto every gradient first: clipping, loss scale
+  friend bool operator==(const StepScalars&, const StepScalars&) = default;
 };
 
 /// A flat run of parameters that this rank updates, f32, with what belongs to it, element by

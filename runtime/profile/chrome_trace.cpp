@@ -33,6 +33,7 @@ nlohmann::ordered_json sums(const StepTimes& times) {
           {"exposed_communication_seconds", times.exposed},
           {"disk_read_seconds", times.reading},
           {"disk_write_seconds", times.writing},
+          {"early_update_seconds", times.early_updates},
           {"optimizer_step",
            {{"seconds", times.optimizer.seconds},
             {"update_seconds", times.optimizer.update},

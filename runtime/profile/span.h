@@ -8,16 +8,24 @@ namespace dstrain::profile {
 
 /// What goes on beside each other in a rank. Spans of a lane that are not nested do not overlap;
 /// without overlap one thread fills both compute and communication.
-enum class Lane : std::uint8_t { compute, communication, data, disk_reads, disk_writes };
-inline constexpr std::size_t lane_count = 5;
+enum class Lane : std::uint8_t {
+  compute,
+  communication,
+  data,
+  disk_reads,
+  disk_writes,
+  early_updates,  ///< those that do not wait for the norm, beside backward
+};
+inline constexpr std::size_t lane_count = 6;
 inline constexpr std::array<std::string_view, lane_count> lane_names{
-    "compute", "communication", "data", "disk reads", "disk writes"};
+    "compute", "communication", "data", "disk reads", "disk writes", "early updates"};
 
 enum class Activity : std::uint8_t {
   step,            ///< encloses the others of the compute lane; detail: its number
   optimizer_step,  ///< encloses the updates, waits and collectives between them included
   wait,            ///< for communication, data, a disk or a tile; encloses other waits at most
-  // Work of the compute lane; detail: the unit, or the segment of norm and update.
+  // Work of the compute lane, and updates of the early ones; detail: the unit, or the segment of
+  // norm and update.
   forward,
   recompute,
   backward,

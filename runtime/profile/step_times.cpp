@@ -21,6 +21,7 @@ StepTimes& StepTimes::operator+=(const StepTimes& other) {
   exposed += other.exposed;
   reading += other.reading;
   writing += other.writing;
+  early_updates += other.early_updates;
   optimizer += other.optimizer;
   return *this;
 }
@@ -32,9 +33,14 @@ std::string describe(const StepTimes& sum, std::int64_t count) {
       sum.compute * scale, sum.communication * scale, sum.exposed * scale,
       sum.optimizer.seconds * scale);
   if (sum.reading == 0 && sum.writing == 0) return text;
-  return text + fmt::format(" (update {:.0f} ms, disk reads {:.0f} ms, writes {:.0f} ms)",
-                            sum.optimizer.update * scale, sum.optimizer.reading * scale,
-                            sum.optimizer.writing * scale);
+  text += fmt::format(" (update {:.0f} ms, disk reads {:.0f} ms, writes {:.0f} ms)",
+                      sum.optimizer.update * scale, sum.optimizer.reading * scale,
+                      sum.optimizer.writing * scale);
+  if (sum.early_updates == 0) return text;
+  return text + fmt::format(
+                    ", early updates {:.0f} ms (disk reads {:.0f} ms, writes {:.0f} ms of "
+                    "the whole step)",
+                    sum.early_updates * scale, sum.reading * scale, sum.writing * scale);
 }
 
 double seconds_within(const Span& whole, std::span<const Span> spans) {

@@ -72,6 +72,7 @@ void Timeline::end_step() {
   times.seconds = whole.seconds();
   times.reading = seconds_within(whole, reads);
   times.writing = seconds_within(whole, writes);
+  times.early_updates = seconds_within(whole, step_spans(Lane::early_updates));
   times.optimizer = add_up_optimizer(compute, reads, writes);
   of(Lane::compute).kept.push(whole);
   steps_.push(times);

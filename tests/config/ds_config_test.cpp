@@ -99,9 +99,6 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
       {R"({"bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "bf16"}})",
        R"(ds.json:1:64: data_types.grad_accum_dtype: "bf16": 16-bit gradients is not )"
        R"(implemented; leave it out or set it to null or "fp32")"},
-      {R"({"zero_optimization": {"offload_optimizer": {"super_offload": true}}})",
-       "ds.json:1:63: zero_optimization.offload_optimizer.super_offload: true: SuperOffload is not "
-       "implemented; leave it out or set it to false"},
       {R"({"communication_data_type": "bfp16"})",
        R"(ds.json:1:29: communication_data_type: "bfp16": communication in 16 bits is not )"
        R"(implemented; leave it out or set it to null or "fp32")"},

@@ -10,11 +10,14 @@ using Device = OffloadSettings::Device;
 
 namespace {
 
-ZeroSettings zero_of(const std::string& section) {
+TrainSettings settings_of(const std::string& section, const std::string& rest = "") {
   const DsConfig config = DsConfig::parse(
-      R"({"zero_optimization": )" + section + R"(, "train_batch_size": 2})", "ds.json");
-  return resolve_config(read_train_flags({}), config, {.world_size = 2, .hidden = 64})
-      .settings.zero;
+      R"({"zero_optimization": )" + section + R"(, "train_batch_size": 2)" + rest + "}", "ds.json");
+  return resolve_config(read_train_flags({}), config, {.world_size = 2, .hidden = 64}).settings;
+}
+
+ZeroSettings zero_of(const std::string& section) {
+  return settings_of(section).zero;
 }
 
 std::string error_of(const std::string& section) {
@@ -52,6 +55,27 @@ TEST_CASE("Resolve: offload to a disk", "[config][offload]") {
   CHECK(zero.offload_param.buffer_count == 3);
   CHECK(zero.offload_param.buffer_numel == 100'000'000);
   CHECK(zero.offload_param.in_cpu_numel == 0);
+}
+
+TEST_CASE("Resolve: SuperOffload is on by itself where nothing is clipped", "[config][offload]") {
+  const auto updates_early = [](const std::string& key, const std::string& clipping) {
+    const std::string section =
+        R"({"stage": 3, "offload_optimizer": {"device": "nvme",)" + key + R"("nvme_path": "/a"}})";
+    return settings_of(section, R"(, "gradient_clipping": )" + clipping)
+        .zero.offload_optimizer.updates_early;
+  };
+  CHECK(updates_early("", "0"));
+  CHECK_FALSE(updates_early("", "1.0"));
+  CHECK_FALSE(updates_early(R"("super_offload": false,)", "0"));
+  CHECK(updates_early(R"("super_offload": true,)", "1.0"));
+}
+
+TEST_CASE("Resolve: SuperOffload of states in memory gains nothing", "[config][offload]") {
+  const TrainSettings settings =
+      settings_of(R"({"stage": 2, "offload_optimizer": {"device": "cpu", "super_offload": true}})");
+  CHECK_FALSE(settings.zero.offload_optimizer.updates_early);
+  REQUIRE(settings.warnings.size() == 1);
+  CHECK(contains(settings.warnings.front(), "super_offload: only states on a disk"));
 }
 
 TEST_CASE("Resolve: nothing is offloaded unless a device is named", "[config][offload]") {

@@ -26,6 +26,12 @@ json nvme(const fs::path& directory) {
   return {{"device", "nvme"}, {"nvme_path", directory.string()}, {"buffer_count", 2}};
 }
 
+json early_on(const fs::path& directory) {
+  json section = nvme(directory);
+  section["super_offload"] = true;
+  return section;
+}
+
 json shards_on(const fs::path& directory) {
   json section = nvme(directory);
   section["max_in_cpu"] = 0;
@@ -38,7 +44,9 @@ std::vector<json> offloads(const fs::path& disk) {
           {{"offload_optimizer", cpu()}, {"offload_param", cpu()}},
           {{"offload_optimizer", nvme(disk)}, {"sub_group_size", 1000}},
           {{"offload_optimizer", nvme(disk)}, {"offload_param", cpu()}},
-          {{"offload_optimizer", nvme(disk)}, {"offload_param", shards_on(disk)}}};
+          {{"offload_optimizer", nvme(disk)}, {"offload_param", shards_on(disk)}},
+          {{"offload_optimizer", early_on(disk)}, {"offload_param", cpu()}},
+          {{"offload_optimizer", early_on(disk)}, {"offload_param", shards_on(disk)}}};
 }
 
 std::string model_of(const fs::path& output) {
@@ -72,6 +80,34 @@ TEST_CASE("OffloadRun: results are those of a run without", "[e2e][offload]") {
     CHECK(metrics.at("memory").at("nvme").get<double>() ==
           Approx(planned.at("nvme").get<double>()).epsilon(0.01));
   }
+  CHECK(fs::is_empty(disk));
+}
+
+TEST_CASE("OffloadRun: nothing shows of updates before the norm is known", "[e2e][offload]") {
+  const bool bf16 = GENERATE(false, true);
+  const int ranks = GENERATE(1, 2);
+  const double clipping = GENERATE(0.0, 100.0);  // none is clipped; with a limit that may happen
+  const test::TempDir folder;
+  const fs::path disk = folder.path() / "disk";
+  fs::create_directory(disk);
+  ResumableRun run{.ranks = ranks, .stage = 3, .bf16 = bf16, .clipping = clipping};
+  const TrainRun reference = run.train(folder.path() / "plain", 6);
+  const fs::path output = folder.path() / "early";
+  const fs::path profile = folder.path() / "profile.json";
+  run.more = {"--profile", profile.string()};
+  run.zero = {{"offload_optimizer", early_on(disk)}, {"sub_group_size", 1000}};
+  const TrainRun begun = run.train(output, 3);
+  CAPTURE(bf16, ranks, clipping, begun.err);
+  REQUIRE(begun.status == 0);
+  const json sums = test::read_json(profile).at("metadata").at("ranks").at(0);
+  CHECK(sums.at("early_update_seconds") > 0);
+  CHECK_THAT(begun.out, Contains("early updates "));
+  run.zero["offload_param"] = shards_on(disk);
+  const TrainRun ended = run.resume(output, 6);
+  CAPTURE(ended.err);
+  REQUIRE(ended.status == 0);
+  CHECK(results_of(ended) == results_of(reference));
+  CHECK(model_of(output) == model_of(folder.path() / "plain"));
   CHECK(fs::is_empty(disk));
 }
 

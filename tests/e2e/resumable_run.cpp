@@ -14,7 +14,7 @@ json ResumableRun::config() const {
       {"optimizer", {{"type", "AdamW"}, {"params", {{"lr", 2e-3}, {"weight_decay", 0.1}}}}},
       {"scheduler",
        {{"type", "WarmupLR"}, {"params", {{"warmup_max_lr", 2e-3}, {"warmup_num_steps", 8}}}}},
-      {"gradient_clipping", 0.5},
+      {"gradient_clipping", clipping},
       {"bf16", {{"enabled", bf16}}},
       {"zero_optimization", {{"stage", stage}, {"stage3_param_persistence_threshold", 300}}}};
   if (micro_batch > 0) config["train_micro_batch_size_per_gpu"] = micro_batch;

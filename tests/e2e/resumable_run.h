@@ -16,6 +16,7 @@ struct ResumableRun {
   int stage = 0;
   bool bf16 = false;
   int micro_batch = 0;  ///< of a batch of 12; 0: no accumulation
+  double clipping = 0.5;
   bool checkpointed_activations = false;
   nlohmann::json zero = nlohmann::json::object();  ///< more of zero_optimization
   std::vector<std::string> more{};

@@ -35,8 +35,10 @@ struct Fault {
 };
 
 /// Each save also gathers the whole model.
-ResumableRun with_library(const fs::path& disk, std::vector<launcher::EnvVar> variables) {
-  ResumableRun run = test::swapping_run(disk);
+ResumableRun with_library(const fs::path& disk,
+                          bool early,
+                          std::vector<launcher::EnvVar> variables) {
+  ResumableRun run = test::swapping_run(disk, early);
   run.zero["stage3_gather_16bit_weights_on_model_save"] = true;
   variables.push_back({"LD_PRELOAD", DSTRAIN_FAULT_LIBRARY});
   variables.push_back({"DSTRAIN_FAULT_FILES", disk.string()});
@@ -45,9 +47,9 @@ ResumableRun with_library(const fs::path& disk, std::vector<launcher::EnvVar> va
   return run;
 }
 
-std::map<std::string, int> count_calls(const fs::path& folder, const fs::path& disk) {
+std::map<std::string, int> count_calls(const fs::path& folder, const fs::path& disk, bool early) {
   const fs::path log = folder / "calls";
-  const ResumableRun run = with_library(disk, {{"DSTRAIN_FAULT_LOG", log.string()}});
+  const ResumableRun run = with_library(disk, early, {{"DSTRAIN_FAULT_LOG", log.string()}});
   REQUIRE(run.train(folder / "counted", steps, saving).status == 0);
   std::map<std::string, int> calls;
   std::ifstream lines(log);
@@ -75,11 +77,12 @@ std::vector<Fault> spread_faults(const std::map<std::string, int>& calls,
   return faults;
 }
 
-TrainRun run_with(const Fault& fault, const fs::path& output, const fs::path& disk) {
+TrainRun run_with(const Fault& fault, bool early, const fs::path& output, const fs::path& disk) {
   const std::string way = fault.error == 0 ? "short" : std::to_string(fault.error);
   ResumableRun run =
-      with_library(disk, {{"DSTRAIN_FAULT", fmt::format("{}:{}:{}", fault.call, fault.number, way)},
-                          {"DSTRAIN_FAULT_RANK", std::to_string(fault.rank)}});
+      with_library(disk, early,
+                   {{"DSTRAIN_FAULT", fmt::format("{}:{}:{}", fault.call, fault.number, way)},
+                    {"DSTRAIN_FAULT_RANK", std::to_string(fault.rank)}});
   run.zero["overlap_comm"] = fault.overlap;
   return run.train(output, steps, saving);
 }
@@ -103,6 +106,7 @@ void check_end(const Fault& fault, const TrainRun& run, const fs::path& disk) {
 }  // namespace
 
 TEST_CASE("SwapFaults: a call that fails ends the job and a resume goes on", "[fault][offload]") {
+  const bool early = GENERATE(false, true);
   const test::TempDir folder;
   const fs::path disk = folder.path() / "disk";
   fs::create_directory(disk);
@@ -110,11 +114,11 @@ TEST_CASE("SwapFaults: a call that fails ends the job and a resume goes on", "[f
   const std::vector<int> errors{EIO, ENOSPC};
   int ended = 0;
   int round = 0;
-  for (const Fault& fault : spread_faults(count_calls(folder.path(), disk), errors,
-                                          test::count_from("DSTRAIN_SWAP_FAULTS", 3))) {
-    CAPTURE(fault.call, fault.number, fault.error, fault.rank, fault.overlap);
+  for (const Fault& fault : spread_faults(count_calls(folder.path(), disk, early), errors,
+                                          test::count_from("DSTRAIN_SWAP_FAULTS", 2))) {
+    CAPTURE(early, fault.call, fault.number, fault.error, fault.rank, fault.overlap);
     const fs::path output = folder.path() / std::to_string(++round);
-    const TrainRun run = run_with(fault, output, disk);
+    const TrainRun run = run_with(fault, early, output, disk);
     CAPTURE(run.out, run.err);
     CHECK(fs::is_empty(disk));
     check_checkpoints(run, output);
@@ -134,17 +138,18 @@ TEST_CASE("SwapFaults: a call that fails ends the job and a resume goes on", "[f
 }
 
 TEST_CASE("SwapFaults: a call that stops short changes nothing", "[fault][offload]") {
+  const bool early = GENERATE(false, true);
   const test::TempDir folder;
   const fs::path disk = folder.path() / "disk";
   fs::create_directory(disk);
   const TrainRun reference = test::plain_run().train(folder.path() / "plain", steps);
   const std::vector<int> no_error{0};
   int round = 0;
-  for (const Fault& fault : spread_faults(count_calls(folder.path(), disk), no_error,
-                                          test::count_from("DSTRAIN_SWAP_FAULTS", 4))) {
-    CAPTURE(fault.call, fault.number, fault.rank, fault.overlap);
+  for (const Fault& fault : spread_faults(count_calls(folder.path(), disk, early), no_error,
+                                          test::count_from("DSTRAIN_SWAP_FAULTS", 2))) {
+    CAPTURE(early, fault.call, fault.number, fault.rank, fault.overlap);
     const fs::path output = folder.path() / std::to_string(++round);
-    const TrainRun run = run_with(fault, output, disk);
+    const TrainRun run = run_with(fault, early, output, disk);
     CAPTURE(run.err);
     REQUIRE(run.status == 0);
     CHECK(results_of(run) == results_of(reference));

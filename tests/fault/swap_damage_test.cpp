@@ -70,12 +70,12 @@ int steps_in(const fs::path& output) {
 }  // namespace
 
 TEST_CASE("SwapDamage: what was changed on the disk ends the job", "[fault][offload]") {
-  const auto [file, io, rank] =
-      GENERATE(table<std::size_t, const char*, int>({{0, "threads", 0}, {1, "auto", 1}}));
+  const auto [file, io, rank, early] = GENERATE(table<std::size_t, const char*, int, bool>(
+      {{0, "threads", 0, false}, {1, "auto", 1, false}, {0, "auto", 1, true}}));
   const test::TempDir folder;
   const fs::path disk = fs::canonical(folder.path()) / "disk";
   fs::create_directory(disk);
-  const test::ResumableRun run = test::swapping_run(disk);
+  const test::ResumableRun run = test::swapping_run(disk, early);
   const fs::path output = folder.path() / "out";
   test::Launch launch(run.endless(output), {.env = {{"OMP_NUM_THREADS", "1"}, {"DSTRAIN_IO", io}},
                                             .directory = test::golden_folder.string()});

@@ -33,11 +33,11 @@ TEST_CASE("SwapKills: nothing is left of a rank that is killed and the run goes 
   const fs::path output = folder.path() / "out";
   const fs::path disk = folder.path() / "disk";
   fs::create_directory(disk);
-  const test::ResumableRun run = test::swapping_run(disk);
   const unsigned seed = 20'261'123;
   std::mt19937 random(seed);
   for (int round = 0; round < test::count_from("DSTRAIN_SWAP_KILLS", 6); ++round) {
     CAPTURE(seed, round);
+    const test::ResumableRun run = test::swapping_run(disk, round % 2 == 1);
     test::Launch launch(run.endless(output, saving(round > 0)),
                         {.env = run.environment, .directory = test::golden_folder.string()});
     REQUIRE(launch.wait_for_output("saved ", 1 + static_cast<int>(random() % 2)));
@@ -55,7 +55,7 @@ TEST_CASE("SwapKills: nothing is left of a rank that is killed and the run goes 
   }
   const std::int64_t newest = test::whole_steps(output).front();
   const int until = static_cast<int>(newest) + 2;
-  const test::TrainRun rest = run.resume(output, until);
+  const test::TrainRun rest = test::swapping_run(disk).resume(output, until);
   CAPTURE(newest, rest.err);
   REQUIRE(rest.status == 0);
   const test::TrainRun reference = test::plain_run().train(folder.path() / "plain", until);

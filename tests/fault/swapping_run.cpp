@@ -9,14 +9,19 @@ namespace dstrain::test {
 using nlohmann::json;
 
 ResumableRun plain_run() {
-  return {.ranks = 2, .stage = 3, .micro_batch = 3, .environment = {{"OMP_NUM_THREADS", "1"}}};
+  return {.ranks = 2,
+          .stage = 3,
+          .micro_batch = 3,
+          .clipping = 100,
+          .environment = {{"OMP_NUM_THREADS", "1"}}};
 }
 
-ResumableRun swapping_run(const std::filesystem::path& disk) {
+ResumableRun swapping_run(const std::filesystem::path& disk, bool early) {
   ResumableRun run = plain_run();
   const json nvme{{"device", "nvme"}, {"nvme_path", disk.string()}, {"buffer_count", 2}};
   run.zero = {{"offload_optimizer", nvme}, {"offload_param", nvme}, {"sub_group_size", 4000}};
   run.zero["offload_param"]["max_in_cpu"] = 0;
+  run.zero["offload_optimizer"]["super_offload"] = early;
   return run;
 }
 

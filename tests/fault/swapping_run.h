@@ -7,8 +7,9 @@
 namespace dstrain::test {
 
 /// Two ranks that sum gradients over micro batches and keep optimizer states and all shards in
-/// `disk`, through few and small buffers.
-ResumableRun swapping_run(const std::filesystem::path& disk);
+/// `disk`, through few and small buffers. `early`: from the second step on they are updated beside
+/// backward.
+ResumableRun swapping_run(const std::filesystem::path& disk, bool early = false);
 /// The same run that swaps nothing.
 ResumableRun plain_run();
 

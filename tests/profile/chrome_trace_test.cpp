@@ -26,7 +26,8 @@ TEST_CASE("ChromeTrace: ranks are processes and lanes are threads", "[profile]")
   profile.lanes[0] = {{1, 1.5, 1, Activity::backward}, {0, 2, 3, Activity::step}};
   profile.lanes[1] = {{0.5, 0.75, 4096, Activity::all_gather}};
   profile.lanes[4] = {{0.5, 1, 8192, Activity::write}};
-  profile.steps = {{3, 2, 0.5, 0.25, 0.125, 0, 0.5, {1, 0.75, 0, 0.5}}};
+  profile.lanes[5] = {{0.25, 1, 7, Activity::update}};
+  profile.steps = {{3, 2, 0.5, 0.25, 0.125, 0, 0.5, 0.375, {1, 0.75, 0, 0.5}}};
   profile.total = {1, 2, 0.5, 0.25, 0.125};
   trace.add_rank(0, profile);
   trace.add_rank(1, profile);
@@ -39,10 +40,15 @@ TEST_CASE("ChromeTrace: ranks are processes and lanes are threads", "[profile]")
     if (event.at("ph") == "X" && event.at("pid") == 1) spans.push_back(event);
     if (event.at("ph") == "M") names.push_back(event.at("args").at("name"));
   }
-  CHECK(names == std::vector<std::string>{"rank 0", "compute", "communication", "data",
-                                          "disk reads", "disk writes", "rank 1", "compute",
-                                          "communication", "data", "disk reads", "disk writes"});
-  REQUIRE(spans.size() == 4);
+  const std::vector<std::string> lanes{"compute",    "communication", "data",
+                                       "disk reads", "disk writes",   "early updates"};
+  std::vector<std::string> expected;
+  for (const char* rank : {"rank 0", "rank 1"}) {
+    expected.emplace_back(rank);
+    expected.insert(expected.end(), lanes.begin(), lanes.end());
+  }
+  CHECK(names == expected);
+  REQUIRE(spans.size() == 5);
   CHECK(spans[0].at("name") == "backward block \"0\"");
   CHECK(spans[0].at("ts") == 1e6);
   CHECK(spans[0].at("dur") == 5e5);
@@ -52,6 +58,8 @@ TEST_CASE("ChromeTrace: ranks are processes and lanes are threads", "[profile]")
   CHECK(spans[3].at("name") == "write");
   CHECK(spans[3].at("tid") == 4);
   CHECK(spans[3].at("args").at("bytes") == 8192);
+  CHECK(spans[4].at("tid") == 5);
+  CHECK(spans[4].at("args").at("segment") == 7);
   const auto& rank = json.at("metadata").at("ranks").at(1);
   CHECK(rank.at("rank") == 1);
   CHECK(rank.at("steps") == 1);
@@ -60,6 +68,7 @@ TEST_CASE("ChromeTrace: ranks are processes and lanes are threads", "[profile]")
   const auto& step = rank.at("per_step").at(0);
   CHECK(step.at("communication_seconds") == 0.25);
   CHECK(step.at("disk_write_seconds") == 0.5);
+  CHECK(step.at("early_update_seconds") == 0.375);
   CHECK(step.at("optimizer_step").at("seconds") == 1);
   CHECK(step.at("optimizer_step").at("update_seconds") == 0.75);
 }

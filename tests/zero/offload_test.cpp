@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/model/gpt2.h"
+#include "runtime/optim/gradient_norm.h"
 #include "tests/support/temp_dir.h"
 #include "tests/zero/training_fixture.h"
 #include "zero/state_runs.h"
@@ -80,6 +81,79 @@ TEST_CASE("Offload: to a disk changes no bit", "[zero][offload]") {
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
+namespace {
+
+constexpr int early_steps = 9;
+
+/// Steps that are begun early as the last one was not clipped: those that are accepted, and those
+/// that are not.
+std::pair<int, int> early_outcomes(std::span<const double> norms, double clipping) {
+  int accepted = 0;
+  int revoked = 0;
+  for (std::size_t step = 1; step < norms.size(); ++step) {
+    if (optim::clip_scale(norms[step - 1], clipping) != 1) continue;
+    ++(optim::clip_scale(norms[step], clipping) == 1 ? accepted : revoked);
+  }
+  return {accepted, revoked};
+}
+
+/// Runs with a limit of the norm with which both happen.
+TrainingResult run_with_both(TrainingCase& settings) {
+  settings.clipping = 0;
+  for (const double norm : run_training(settings).norms) {
+    settings.clipping = norm * 1.01;
+    TrainingResult result = run_training(settings);
+    const auto [accepted, revoked] = early_outcomes(result.norms, settings.clipping);
+    if (accepted > 0 && revoked > 0) return result;
+  }
+  FAIL("no limit lies between the norms");
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("Offload: early updates change no bit", "[zero][offload][early]") {
+  struct Pipeline {
+    std::int64_t run_numel;
+    int buffers;
+    bool overlap;
+    std::int64_t accumulation;
+    std::int64_t in_splits;
+  };
+  const Pipeline pipeline = GENERATE(Pipeline{1024, 2, false, 1, 2}, Pipeline{512, 2, true, 2, 1},
+                                     Pipeline{1'000'000, 4, true, 1, 1});
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const int world = GENERATE(1, 3);
+  const test::TempDir folder;
+  TrainingCase settings{.world = world,
+                        .stage = 3,
+                        .dtype = dtype,
+                        .accumulation = pipeline.accumulation,
+                        .learning_rate = 5e-2,  // so that the norm goes up and down
+                        .in_splits = pipeline.in_splits,
+                        .steps = early_steps,
+                        .evaluates = true};
+  settings.nvme_path = folder.path().string();
+  for (const bool clips : {false, true}) {
+    settings.offload = {};
+    settings.overlap = {};
+    settings.clipping = 0;
+    const TrainingResult reference = clips ? run_with_both(settings) : run_training(settings);
+    settings.overlap = {.enabled = pipeline.overlap, .prefetch_numel = 1'000'000};
+    for (zero::Offload offload : {zero::Offload{nvme, 1, device}, zero::Offload{nvme, 0.5, host},
+                                  zero::Offload{nvme, 1, nvme}}) {
+      CAPTURE(world, clips, pipeline.buffers, static_cast<int>(offload.parameters));
+      offload.run_numel = pipeline.run_numel;
+      offload.optimizer_buffers = offload.parameter_buffers = pipeline.buffers;
+      offload.keeps_gradients = clips || pipeline.accumulation > 1;
+      offload.early = clips ? zero::EarlyUpdate::revocable : zero::EarlyUpdate::irrevocable;
+      settings.offload = offload;
+      check_same_bits(run_training(settings), reference);
+    }
+  }
+  CHECK(std::filesystem::is_empty(folder.path()));
+}
+
 TEST_CASE("Offload: memory of each tier is the plan's", "[zero][offload][memory]") {
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   const int world = GENERATE(1, 3);
@@ -121,6 +195,12 @@ TEST_CASE("Offload: memory beside a disk is the plan's", "[zero][offload][memory
   settings.offload = {nvme, GENERATE(0.4, 1.0), nvme};
   settings.offload.run_numel = 256;
   settings.offload.parameters_in_host = GENERATE(0, 2000);
+  settings.offload.early = GENERATE(zero::EarlyUpdate::off, zero::EarlyUpdate::irrevocable,
+                                    zero::EarlyUpdate::revocable);
+  if (settings.offload.early == zero::EarlyUpdate::irrevocable) {
+    settings.offload.keeps_gradients = false;
+    settings.clipping = 0;
+  }
   const TrainingResult result = run_training(settings);
   CHECK(result.peak == result.planned);
   CHECK(result.host_peak == result.host_planned);

@@ -68,6 +68,7 @@ class Rank {
   StoreResult run() {
     StoreResult result;
     for (int step = 1; step <= settings_.steps; ++step) {
+      store_.begin_step({step, 1e-2});
       for (engine::MicroStep micro{0, 2}; micro.index < micro.count; ++micro.index) {
         run_backward(step, micro);
       }

@@ -1,5 +1,7 @@
 #include "zero/step_cost.h"
 
+#include <tuple>
+
 #include <catch2/catch.hpp>
 
 #include "runtime/model/gpt2.h"
@@ -20,6 +22,7 @@ struct Case {
   zero::Offload offload{};
   std::int64_t micro_steps = 1;
   bool checkpointing = false;
+  bool overlaps = false;
 };
 
 /// Counts per element of all parameters, none of them persistent.
@@ -33,7 +36,9 @@ struct PerElement {
 zero::StepWork work_of(const Case& settings) {
   const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), settings.dtype);
   const zero::FlatLayout layout(model, {settings.world, 0});
-  return zero::step_work(layout, {.store = {.stage = settings.stage, .offload = settings.offload},
+  return zero::step_work(layout, {.store = {.stage = settings.stage,
+                                            .overlap = {.enabled = settings.overlaps},
+                                            .offload = settings.offload},
                                   .flops_per_token = 6e8,
                                   .tokens = 1000,
                                   .micro_steps = settings.micro_steps,
@@ -77,6 +82,25 @@ TEST_CASE("StepCost: what is offloaded is copied", "[zero][plan]") {
         {sent_3, 7, (4 + 2 * 4) / 4.0, 0});
   check({.stage = 3, .offload = {.optimizer = nvme, .parameters = device}},
         {sent_3, 7, (4 + 4) / 4.0, 2 * (12 + 4) / 4.0});
+}
+
+TEST_CASE("StepCost: early updates move fewer bytes and beside backward", "[zero][plan]") {
+  const auto work = [](zero::EarlyUpdate early, std::int64_t micro_steps) {
+    return work_of({.stage = 3,
+                    .offload = {.optimizer = nvme, .early = early},
+                    .micro_steps = micro_steps,
+                    .overlaps = true});
+  };
+  constexpr double share = 124'439'808 / 4.0;
+  using enum zero::EarlyUpdate;
+  for (const auto& [early, micro_steps, bytes] :
+       {std::tuple{irrevocable, 1, 24}, {irrevocable, 3, 40}, {revocable, 1, 28}}) {
+    const StepWork done = work(early, micro_steps);
+    CHECK(static_cast<double>(done.swapped) / share == Approx(bytes).epsilon(0.001));
+    CHECK(done.swapped_beside == done.swapped);
+    CHECK(zero::step_cost(done) < zero::step_cost(work(off, micro_steps)));
+  }
+  CHECK(work(off, 1).swapped_beside == 0);
 }
 
 TEST_CASE("StepCost: more work takes longer", "[zero][plan]") {

@@ -112,7 +112,7 @@ class Rank {
   zero::ShardedStore::Memory store_memory() {
     zero::ShardedStore::Memory memory = memory_.of_store();
     memory.parameter_disk = &disk_;
-    memory.gradient_sink = states_.gradient_sink();
+    memory.swapped_states = states_.swapped();
     return memory;
   }
 

@@ -1,0 +1,41 @@
+#include "zero/state_record.h"
+
+#include "runtime/tensor/dtype.h"
+
+namespace dstrain::zero {
+namespace {
+
+Bytes pieces(std::int64_t floats) {
+  return round_up(floats * size_of(DType::f32), offload::io_alignment);
+}
+
+std::span<float> floats(std::span<std::byte> record, Bytes begin, std::int64_t numel) {
+  return {reinterpret_cast<float*>(record.data() + begin), static_cast<std::size_t>(numel)};
+}
+
+}  // namespace
+
+StateRecord::StateRecord(const StateRun& run)
+    : numel_(run.numel),
+      states_(run.states),
+      middle_(run.gradients ? pieces(run.numel) : 0),
+      end_(middle_ + pieces(run.states * run.numel)) {}
+
+offload::FileRange StateRecord::range(RecordParts parts) const {
+  if (!parts.states) return {0, parts.gradients ? middle_ : 0};
+  return {parts.gradients ? 0 : middle_, end_};
+}
+
+std::span<float> StateRecord::gradients(std::span<std::byte> record) const {
+  return floats(record, 0, middle_ > 0 ? numel_ : 0);
+}
+
+void StateRecord::cut_states(std::span<std::byte> record,
+                             std::vector<std::span<float>>& states) const {
+  states.clear();
+  for (std::int64_t state = 0; state < states_; ++state) {
+    states.push_back(floats(record, middle_ + state * numel_ * size_of(DType::f32), numel_));
+  }
+}
+
+}  // namespace dstrain::zero

@@ -1,0 +1,35 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "offload/file_io.h"
+#include "zero/state_runs.h"
+
+namespace dstrain::zero {
+
+/// Which parts of a record are meant.
+struct RecordParts {
+  bool gradients = false;
+  bool states = false;
+};
+
+/// How a run lies in a record of a swap file: the summed gradients, if they have a place, then the
+/// states, each part in whole pieces of the file.
+class StateRecord {
+ public:
+  explicit StateRecord(const StateRun& run);
+  [[nodiscard]] Bytes bytes() const { return end_; }
+  [[nodiscard]] Bytes gradient_bytes() const { return middle_; }
+  /// In bytes of the record.
+  [[nodiscard]] offload::FileRange range(RecordParts parts) const;
+  [[nodiscard]] std::span<float> gradients(std::span<std::byte> record) const;
+  void cut_states(std::span<std::byte> record, std::vector<std::span<float>>& states) const;
+
+ private:
+  std::int64_t numel_;
+  std::int64_t states_;
+  Bytes middle_;  ///< where the states begin
+  Bytes end_;
+};
+
+}  // namespace dstrain::zero
