@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trains a GPT of 2.8 billion parameters in 2 GiB of device memory, its states on a disk.
 #
-#   examples/infinity/train.sh DIRECTORY [STEPS]     DIRECTORY: on a fast disk, with 50 GiB free
+#   examples/infinity/train.sh DIRECTORY [STEPS]     DIRECTORY: on a fast disk, with 45 GiB free
 #
 # Needs the release build. The model is written to out/infinity; checkpoints are not.
 set -euo pipefail

@@ -111,6 +111,28 @@ TEST_CASE("OffloadRun: nothing shows of updates before the norm is known", "[e2e
   CHECK(fs::is_empty(disk));
 }
 
+TEST_CASE("OffloadRun: a step that is not finite ends a run that had begun to take it",
+          "[e2e][offload]") {
+  const test::TempDir folder;
+  const fs::path disk = folder.path() / "disk";
+  fs::create_directory(disk);
+  ResumableRun run{.ranks = 2, .stage = 3, .clipping = 0};
+  run.zero = {{"offload_optimizer", early_on(disk)}};
+  json config = run.config();
+  config.erase("scheduler");
+  config["optimizer"]["params"]["lr"] = 1e30;
+  const fs::path output = folder.path() / "out";
+  std::vector<std::string> arguments = run.arguments(9);
+  arguments.insert(arguments.end(), {"--save_steps", "1"});
+  const TrainRun ended = test::run_train(2, config, output, arguments);
+  CAPTURE(ended.err);
+  CHECK(ended.status == 1);
+  CHECK_THAT(ended.err, Contains("step 2: the loss is ") && Contains("the step was not taken"));
+  CHECK(fs::exists(output / "checkpoint-1/manifest.json"));
+  CHECK_FALSE(fs::exists(output / "checkpoint-2"));
+  CHECK(fs::is_empty(disk));
+}
+
 TEST_CASE("OffloadRun: a run goes on with another offload", "[e2e][offload]") {
   const bool bf16 = GENERATE(false, true);
   const test::TempDir folder;
