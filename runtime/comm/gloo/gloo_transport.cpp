@@ -73,9 +73,9 @@ class BlockedSignals {
   sigset_t before_{};
 };
 
-/// A rank is connected before others are; if it left at once, they would find it closed.
-void wait_until_all_connected(Store& store, const GlooOptions& options, double seconds) {
-  const std::string prefix = "gloo/" + options.name + "/connected";
+/// A rank is ready before others are; if it left at once, they would find it closed.
+void wait_until_all_ready(Store& store, const GlooOptions& options, double seconds) {
+  const std::string prefix = "gloo/" + options.name + "/ready";
   if (store.add(prefix + "/count", 1) == options.size) store.set(prefix, "");
   store.get(prefix, seconds);
 }
@@ -133,14 +133,17 @@ GlooTransport::GlooTransport(Store& store, GlooOptions options, Device device)
   context_ = context;
   try {
     context->connectFullMesh(rendezvous, device_);
-    wait_until_all_connected(store_, options_, seconds);
     open_lines();
+    wait_until_all_ready(store_, options_, seconds);
   } catch (const gloo::Exception& error) {
-    context->closeConnections();  // see the destructor
+    context->closeConnections();  // as in the destructor
     fail(ErrorCode::comm,
          "gloo: rank {} cannot connect to the other ranks from {}: {}: is there a firewall between "
          "the nodes?",
          options_.rank, options_.address, words_of(error));
+  } catch (...) {
+    context->closeConnections();
+    throw;
   }
   if (size() == 1) return;
   listener_ = std::thread([this] { listen(); });
