@@ -160,12 +160,12 @@ void RecordSwap::release(int record, FileRange written, int to) {
   const std::lock_guard lock(mutex_);
   Slot* const slot = find(record);
   DSTRAIN_CHECK(slot != nullptr && slot->state == State::taken, "record {}", record);
-  if (Slot* const replaced = to == record ? nullptr : find(to)) {
+  released_.notify_one();  // also when it fails here: the buffer is free
+  settle(*slot);           // nobody may have waited, after a failure
+  if (Slot* const replaced = find(to)) {
     DSTRAIN_CHECK(replaced->state == State::writing, "record {} is in use", to);
     settle(*replaced);
   }
-  released_.notify_one();  // also when it fails here: the buffer is free
-  settle(*slot);           // nobody may have waited, after a failure
   slot->turn = ++turn_;
   if (written.begin == written.end) return;
   slot->state = State::writing;
