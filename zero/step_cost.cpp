@@ -79,14 +79,14 @@ class SegmentWork {
     if (parameters_ == MemoryTier::device) return 0;
     return (gathers() + (optimizer_ == MemoryTier::device ? 1 : 0)) * parameter_bytes_;
   }
-  /// States and master, read and written; the gradients of each pass, but for those of the last
-  /// when they are used at once, and then not read when they are kept nevertheless.
+  /// States and master, read and written, and the gradients of each pass. Those of the last one are
+  /// not read when they are used at once, and only written to be able to do it again.
   [[nodiscard]] Bytes optimizer_swaps() const {
     if (optimizer_ != MemoryTier::nvme) return 0;
-    const std::int64_t gradients = 2 * passes_ - (early_ == EarlyUpdate::irrevocable ? 2
-                                                  : early_ == EarlyUpdate::revocable ? 1
-                                                                                     : 0);
-    return (2 * adam_states + gradients) * size_of(DType::f32);
+    std::int64_t floats = 2 * (adam_states + passes_);
+    if (early_ != EarlyUpdate::off) --floats;
+    if (early_ == EarlyUpdate::irrevocable) --floats;
+    return floats * size_of(DType::f32);
   }
   [[nodiscard]] Bytes parameter_swaps() const {
     return parameters_ == MemoryTier::nvme ? (gathers() + 1) * parameter_bytes_ : 0;
