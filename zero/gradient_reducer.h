@@ -17,7 +17,7 @@ class GradientReducer {
   virtual std::span<const model::GradientTarget> targets(int part, StreamView stream) = 0;
   /// The backward of `part` is done.
   virtual void reduce(int part, StreamView stream) = 0;
-  /// This rank's shard of the summed gradients of a segment; empty when a GradientSink has it.
+  /// This rank's shard of the summed gradients of a segment; empty when it lies on a disk.
   [[nodiscard]] virtual std::span<float> own(int segment) const = 0;
   /// The summed gradients for what ParameterShards::hold() gives.
   [[nodiscard]] virtual std::span<float> updated(int segment) const = 0;

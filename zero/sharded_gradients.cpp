@@ -61,8 +61,9 @@ ShardedGradients::ShardedGradients(const FlatLayout& layout,
       shared_reduced_(layout.segments().size()),
       pending_(layout),
       targets_(layout) {
-  DSTRAIN_CHECK(options.sink != nullptr || std::ranges::count(options.homes, MemoryTier::nvme) == 0,
-                "nothing takes the gradients to the disk");
+  DSTRAIN_CHECK(
+      options.swapped != nullptr || std::ranges::count(options.homes, MemoryTier::nvme) == 0,
+      "nothing takes the gradients to the disk");
   cut_buckets();
 }
 
@@ -89,8 +90,8 @@ void ShardedGradients::begin(engine::MicroStep micro_step) {
   pending_.reset();
   parts_left_ = layout_.parts();
   targets_.reset();
-  if (GradientSink* const sink = options_.sink) {
-    communication_.stream().launch([sink, micro_step] { sink->begin(micro_step); });
+  if (SwappedGradients* const swapped = options_.swapped) {
+    communication_.stream().launch([swapped, micro_step] { swapped->begin(micro_step); });
   }
 }
 
@@ -164,15 +165,15 @@ void ShardedGradients::reduce_segment(int index) {
   const std::span<float> sum =
       whole.subspan(static_cast<std::size_t>(communication_.rank() * shard_numel),
                     static_cast<std::size_t>(shard_numel));
-  GradientSink* const sink = shard.empty() ? options_.sink : nullptr;
-  if (sink != nullptr) sink->announce(index, micro_step_);
+  SwappedGradients* const swapped = shard.empty() ? options_.swapped : nullptr;
+  if (swapped != nullptr) swapped->announce(index, micro_step_);
   const StreamView stream = communication_.stream();
   communicator.reduce_scatter(source, {sum, {shard_numel}}, stream);
-  if (sink == nullptr) {
+  if (swapped == nullptr) {
     stream.launch([shard, sum] { add_to(shard, sum); });
   } else {
-    stream.launch([sink, index, sum] { sink->put(index, sum); });
-    stream.launch_always([sink, index] { sink->finish(index); });
+    stream.launch([swapped, index, sum] { swapped->put(index, sum); });
+    stream.launch_always([swapped, index] { swapped->finish(index); });
   }
 }
 

@@ -5,7 +5,7 @@
 #include "zero/communication.h"
 #include "zero/gradient_reducer.h"
 #include "zero/gradient_shards.h"
-#include "zero/gradient_sink.h"
+#include "zero/swapped_gradients.h"
 
 namespace dstrain::zero {
 
@@ -21,7 +21,7 @@ class ShardedGradients final : public GradientReducer {
     std::int64_t bucket_numel = 0;
     bool overlap = false;                 ///< two buckets
     std::span<const MemoryTier> homes{};  ///< of the shards, per segment
-    GradientSink* sink = nullptr;         ///< for those on a disk
+    SwappedGradients* swapped = nullptr;  ///< for those on a disk
   };
   struct Memory {
     MemoryResource& gradients;  ///< the shards

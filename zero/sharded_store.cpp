@@ -18,7 +18,7 @@ using profile::Recording;
 std::unique_ptr<GradientReducer> make_reducer(const ShardedStore::Parts& parts,
                                               const ShardedStore::Options& options,
                                               std::span<const MemoryTier> homes,
-                                              GradientSink* sink,
+                                              SwappedGradients* swapped,
                                               Communication communication,
                                               StreamView stream) {
   if (parts.optimizer == nullptr) return nullptr;
@@ -28,7 +28,7 @@ std::unique_ptr<GradientReducer> make_reducer(const ShardedStore::Parts& parts,
     return std::make_unique<ShardedGradients>(
         parts.layout,
         ShardedGradients::Options{options.reduce_bucket_numel, options.overlap.enabled, homes,
-                                  sink},
+                                  swapped},
         communication,
         ShardedGradients::Memory{memory.gradients, memory.offloaded_gradients, memory.buffers},
         stream);
@@ -40,14 +40,13 @@ std::unique_ptr<GradientReducer> make_reducer(const ShardedStore::Parts& parts,
       WholeGradients::Memory{memory.gradients, memory.offloaded_gradients}, stream);
 }
 
-std::unique_ptr<EarlyUpdates> make_early(const ShardedStore::Parts& parts,
-                                         const ShardedStore::Options& options,
-                                         std::span<const StateRun> runs,
-                                         ParameterShards& parameters) {
+std::unique_ptr<SwappedGradients> make_swapped_gradients(const ShardedStore::Parts& parts,
+                                                         const ShardedStore::Options& options,
+                                                         ParameterShards& parameters) {
   SwappedStates* const states = parts.memory.swapped_states;
   if (states == nullptr) return nullptr;
-  return std::make_unique<EarlyUpdates>(
-      EarlyUpdates::Parts{*states, parameters, *parts.optimizer, parts.timeline}, runs,
+  return std::make_unique<SwappedGradients>(
+      SwappedGradients::Parts{*states, parameters, *parts.optimizer, parts.timeline},
       options.offload.early);
 }
 
@@ -71,9 +70,9 @@ ShardedStore::ShardedStore(Parts parts, Options options, Streams streams)
                   {parts.memory.parameters, parts.memory.offloaded_parameters, parts.memory.buffers,
                    parts.memory.parameter_disk},
                   streams.compute),
-      early_(make_early(parts, options, runs_, parameters_)),
+      swapped_(make_swapped_gradients(parts, options, parameters_)),
       gradients_(make_reducer(
-          parts, options, gradient_homes_, early_.get(), communication_, streams.compute)) {
+          parts, options, gradient_homes_, swapped_.get(), communication_, streams.compute)) {
   DSTRAIN_CHECK(options.overlap.enabled || !streams.overlap(), "two streams without overlap");
 }
 
@@ -94,7 +93,7 @@ void ShardedStore::release(int part, StreamView /*stream*/) {
 }
 
 void ShardedStore::begin_step(const optim::StepScalars& foreseen) {
-  if (early_) early_->begin_step(foreseen);
+  if (swapped_) swapped_->begin_step(foreseen);
 }
 
 void ShardedStore::begin(engine::MicroStep micro_step) {
@@ -117,7 +116,7 @@ double ShardedStore::gradient_norm(StreamView stream) {
     const Recording recording(parts_.timeline, Lane::compute, Activity::norm, index);
     optim::add_squares(gradients_->own(index), own);
   }
-  if (early_) own.add(early_->squares());
+  if (swapped_) own.add(swapped_->squares());
   optim::ExactSum total;
   for (const optim::ExactSum& part :
        comm::gather_values(own, parts_.communicator, communication_.stream())) {
@@ -128,7 +127,7 @@ double ShardedStore::gradient_norm(StreamView stream) {
 
 void ShardedStore::step(const optim::StepScalars& scalars, StreamView stream) {
   const Recording recording(parts_.timeline, Lane::compute, Activity::optimizer_step);
-  const bool swapped_done = early_ && early_->end_step(scalars);
+  const bool swapped_done = swapped_ && swapped_->end_step(scalars);
   for (std::size_t run = 0; run < runs_.size(); ++run) {
     const bool done = swapped_done && runs_[run].home == MemoryTier::nvme;
     if (!done) update(static_cast<int>(run), scalars, stream);

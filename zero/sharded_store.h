@@ -8,10 +8,10 @@
 #include "runtime/engine/parameter_store.h"
 #include "runtime/engine/state_store.h"
 #include "zero/communication.h"
-#include "zero/early_updates.h"
 #include "zero/gradient_reducer.h"
 #include "zero/overlap.h"
 #include "zero/parameter_shards.h"
+#include "zero/swapped_gradients.h"
 
 namespace dstrain::zero {
 
@@ -94,7 +94,7 @@ class ShardedStore final : public engine::ParameterStore {
   std::vector<StateRun> runs_;
   std::vector<MemoryTier> gradient_homes_;  ///< per segment
   ParameterShards parameters_;
-  std::unique_ptr<EarlyUpdates> early_;  ///< null: nothing lies on a disk
+  std::unique_ptr<SwappedGradients> swapped_;  ///< null: nothing lies on a disk
   std::unique_ptr<GradientReducer> gradients_;
   static constexpr int nothing = -1;
   std::array<int, 2> leased_{nothing, nothing};  ///< the unit's part and the tile that are in use

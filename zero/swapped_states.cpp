@@ -54,36 +54,25 @@ SwappedStates::SwappedStates(std::span<const StateRun> runs,
       by_number_(runs.size()),
       by_put_(runs.size()) {
   const int count = static_cast<int>(runs.size());
-  std::optional<int> next;
-  for (int run = count; run-- > 0;) {
-    by_number_[static_cast<std::size_t>(run)] = next;
-    if (runs[static_cast<std::size_t>(run)].home == MemoryTier::nvme) next = run;
-  }
-  for (int run = 0; run < count; ++run) {
-    const int second = offload.early == EarlyUpdate::revocable ? run + count : run;
-    const StateRun& of = runs[static_cast<std::size_t>(run)];
-    runs_.push_back({of, StateRecord(of), run, second});
+  for (const StateRun& run : runs) {
+    const int number = static_cast<int>(runs_.size());
+    const int second = offload.early == EarlyUpdate::revocable ? number + count : number;
+    runs_.push_back({run, StateRecord(run), number, second});
+    if (run.home == MemoryTier::nvme) by_number_.note(number);
   }
   place.ledger.add(MemoryCategory::gradients, gradient_bytes(runs, offload));
   place.ledger.add(MemoryCategory::optimizer, state_bytes(runs, offload));
 }
 
-void SwappedStates::expect(std::optional<int> run, RecordParts parts) {
-  if (run) swap_.expect(run_of(*run).record, run_of(*run).layout.range(parts));
-}
-
 /// The buffer of a run, with `parts` of it read, while the next ones are being read.
-std::span<std::byte> SwappedStates::fetch(int number, RecordParts parts, const Order& order) {
+std::span<std::byte> SwappedStates::fetch(int number, RecordParts parts, const RunOrder& order) {
   const Run& run = run_of(number);
   const std::span<std::byte> memory = swap_.take(run.record, run.layout.range(parts));
-  const auto after = [&](std::optional<int> each) {
-    return each && read_ahead_ ? order[static_cast<std::size_t>(*each)] : std::nullopt;
-  };
-  const std::optional<int> next = after(number);
-  expect(next, parts);
+  const std::optional<int> next = read_ahead_ ? order.next(number) : std::nullopt;
+  if (next) swap_.expect(run_of(*next).record, run_of(*next).layout.range(parts));
   swap_.wait(run.record);
   // The next may be a small one, that is read long before this one is updated.
-  if (const std::optional<int> second = after(next)) {
+  if (const std::optional<int> second = next ? order.next(*next) : std::nullopt) {
     swap_.expect_if_free(run_of(*second).record, run_of(*second).layout.range(parts));
   }
   return memory;
@@ -121,17 +110,11 @@ void SwappedStates::release(int number, StateUse use, StreamView stream) {
 void SwappedStates::begin(engine::MicroStep micro_step, bool early) {
   micro_step_ = micro_step;
   early_ = early;
-  last_put_.reset();
+  by_put_.restart();
   if (micro_step.first()) squares_ = {};
-  if (updates_early() && read_ahead_) {
-    expect(first_put_, {.gradients = !micro_step.first(), .states = true});
-  }
-}
-
-/// Learns the order of the puts, which is that of every micro step.
-void SwappedStates::note_put(int run) {
-  (last_put_ ? by_put_[static_cast<std::size_t>(*last_put_)] : first_put_) = run;
-  last_put_ = run;
+  if (!updates_early() || !read_ahead_ || !by_put_.first()) return;
+  const Run& run = run_of(*by_put_.first());
+  swap_.expect(run.record, run.layout.range({.gradients = !micro_step.first(), .states = true}));
 }
 
 void SwappedStates::put(int segment, std::span<const float> gradients, Update update) {
@@ -139,7 +122,7 @@ void SwappedStates::put(int segment, std::span<const float> gradients, Update up
     const StateRun& place = runs_[index].place;
     if (place.segment != segment) continue;
     const int run = static_cast<int>(index);
-    note_put(run);
+    by_put_.note(run);
     const auto part = gradients.subspan(static_cast<std::size_t>(place.offset),
                                         static_cast<std::size_t>(place.numel));
     if (updates_early()) {
@@ -181,7 +164,7 @@ void SwappedStates::update_run(int number, std::span<const float> gradients, Upd
     sum = gradients;
   }
   optim::add_squares(sum, squares_);
-  update(number, lease(run, record, sum));
+  update(run.place, lease(run, record, sum));
   run.early = true;
   swap_.release(run.record, run.layout.range({.gradients = revocable, .states = true}),
                 run.new_record);

@@ -1,5 +1,4 @@
 #pragma once
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "runtime/engine/state_store.h"
 #include "runtime/optim/exact_sum.h"
 #include "zero/disk_place.h"
+#include "zero/run_order.h"
 #include "zero/state_record.h"
 #include "zero/state_runs.h"
 
@@ -21,8 +21,8 @@ namespace dstrain::zero {
 /// that updates the old ones again. All must outlive it. One thread at a time.
 class SwappedStates final : public engine::StateStore {
  public:
-  /// Updates the states of a run, by its number.
-  using Update = FunctionRef<void(int run, const engine::StateLease& lease)>;
+  /// Updates the states of a run.
+  using Update = FunctionRef<void(const StateRun& run, const engine::StateLease& lease)>;
 
   SwappedStates(std::span<const StateRun> runs,
                 const Offload& offload,
@@ -47,8 +47,6 @@ class SwappedStates final : public engine::StateStore {
   void accept();
 
  private:
-  /// Per run the next one; none after the last.
-  using Order = std::vector<std::optional<int>>;
   struct Run {
     StateRun place;
     StateRecord layout;
@@ -58,12 +56,10 @@ class SwappedStates final : public engine::StateStore {
   };
   Run& run_of(int run) { return runs_[static_cast<std::size_t>(run)]; }
   [[nodiscard]] bool updates_early() const { return early_ && micro_step_.last(); }
-  std::span<std::byte> fetch(int run, RecordParts parts, const Order& order);
-  void expect(std::optional<int> run, RecordParts parts);
+  std::span<std::byte> fetch(int run, RecordParts parts, const RunOrder& order);
   engine::StateLease lease(const Run& run,
                            std::span<std::byte> record,
                            std::span<const float> gradients);
-  void note_put(int run);
   void add_run(int run, std::span<const float> gradients);
   void update_run(int run, std::span<const float> gradients, Update update);
 
@@ -71,10 +67,8 @@ class SwappedStates final : public engine::StateStore {
   bool read_ahead_;
   offload::RecordSwap swap_;
   std::vector<std::span<float>> states_;  ///< of the run in use
-  Order by_number_;
-  Order by_put_;  ///< as learnt from the micro steps so far
-  std::optional<int> first_put_;
-  std::optional<int> last_put_;
+  RunOrder by_number_;
+  RunOrder by_put_;
   engine::MicroStep micro_step_;
   bool early_ = false;
   optim::ExactSum squares_;

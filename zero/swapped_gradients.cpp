@@ -1,4 +1,4 @@
-#include "zero/early_updates.h"
+#include "zero/swapped_gradients.h"
 
 #include <utility>
 
@@ -7,24 +7,24 @@
 
 namespace dstrain::zero {
 
-void EarlyUpdates::begin_step(const optim::StepScalars& foreseen) {
+void SwappedGradients::begin_step(const optim::StepScalars& foreseen) {
   DSTRAIN_CHECK(!early_, "step {} was begun early and not taken", foreseen_.step);
   foreseen_ = foreseen;
   early_ = mode_ == EarlyUpdate::irrevocable || (mode_ == EarlyUpdate::revocable && !clipped_);
 }
 
-bool EarlyUpdates::end_step(const optim::StepScalars& scalars) {
+bool SwappedGradients::end_step(const optim::StepScalars& scalars) {
   clipped_ = scalars.gradient_scale != 1;
   if (!std::exchange(early_, false) || scalars != foreseen_) return false;
   parts_.states.accept();
   return true;
 }
 
-void EarlyUpdates::begin(engine::MicroStep micro_step) {
+void SwappedGradients::begin(engine::MicroStep micro_step) {
   parts_.states.begin(micro_step, early_);
 }
 
-void EarlyUpdates::announce(int segment, engine::MicroStep micro_step) {
+void SwappedGradients::announce(int segment, engine::MicroStep micro_step) {
   if (!early_ || !micro_step.last()) return;
   // Waits for a buffer in the program's order, as gathers do: they need the same ones.
   const profile::Recording waiting(parts_.timeline, profile::Lane::compute,
@@ -32,20 +32,20 @@ void EarlyUpdates::announce(int segment, engine::MicroStep micro_step) {
   parts_.parameters.hold(segment, true);
 }
 
-void EarlyUpdates::put(int segment, std::span<const float> gradients) {
-  parts_.states.put(segment, gradients, [this](int run, const engine::StateLease& lease) {
-    update(runs_[static_cast<std::size_t>(run)], lease);
-  });
+void SwappedGradients::put(int segment, std::span<const float> gradients) {
+  parts_.states.put(
+      segment, gradients,
+      [this](const StateRun& run, const engine::StateLease& lease) { update(run, lease); });
   if (early_) parts_.parameters.write_back(segment);
 }
 
-void EarlyUpdates::update(const StateRun& run, const engine::StateLease& lease) {
+void SwappedGradients::update(const StateRun& run, const engine::StateLease& lease) {
   const profile::Recording recording(parts_.timeline, profile::Lane::early_updates,
                                      profile::Activity::update, run.segment);
   update_run(run, lease, parts_.parameters.hold(run, true), parts_.optimizer, foreseen_, inline_);
 }
 
-void EarlyUpdates::finish(int segment) {
+void SwappedGradients::finish(int segment) {
   parts_.parameters.let_go(segment);
 }
 
