@@ -18,8 +18,8 @@
 namespace dstrain::launcher {
 namespace {
 
-constexpr int end_poll_milliseconds = 5;
-constexpr int end_polls_max = 1200;  // six seconds: twice the relay's own patience
+constexpr int relay_poll_milliseconds = 5;
+constexpr int relay_polls_max = 1200;  // six seconds: twice the relay's own patience
 
 class RelayedLink final : public AgentLink {
  public:
@@ -61,8 +61,8 @@ Relay::~Relay() {
   ends_.clear();
   news_.reset();
   for (int polls = 0; waitpid(pid_, nullptr, WNOHANG) == 0; ++polls) {
-    if (polls == end_polls_max) kill(pid_, SIGKILL);
-    poll(nullptr, 0, end_poll_milliseconds);
+    if (polls == relay_polls_max) kill(pid_, SIGKILL);
+    poll(nullptr, 0, relay_poll_milliseconds);
   }
 }
 

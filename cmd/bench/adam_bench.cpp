@@ -46,7 +46,7 @@ class Tensors {
 };
 
 /// One of two rows: with the working copy or without.
-struct Row {
+struct AdamRow {
   const char* name;
   bool with_working;
   Bytes bytes_per_parameter;
@@ -54,7 +54,7 @@ struct Row {
   std::vector<double> move;
 };
 
-std::vector<Row> measure(const Options& options) {
+std::vector<AdamRow> measure_adam(const Options& options) {
   if (options.cpu_time && compute_threads() > 1) {
     fail(ErrorCode::usage, "bench adam: --cpu_time counts one thread: set OMP_NUM_THREADS=1");
   }
@@ -63,9 +63,9 @@ std::vector<Row> measure(const Options& options) {
   const Tensors updated(options.numel, stream);
   const Tensors moved(options.numel, stream);
   const ops::AdamWScalars scalars = ops::adamw_scalars({.weight_decay = 0.1, .step = 10});
-  std::vector<Row> rows{{"fp32", false, 28, {}, {}}, {"fp32 with bf16 copy", true, 30, {}, {}}};
+  std::vector<AdamRow> rows{{"fp32", false, 28, {}, {}}, {"fp32 with bf16 copy", true, 30, {}, {}}};
   for (int run = 0; run <= options.runs; ++run) {
-    for (Row& row : rows) {
+    for (AdamRow& row : rows) {
       const double step =
           time_of(*clock, [&] { ops::adamw(updated.range(row.with_working), scalars, stream); });
       const double move = time_of(*clock, [&] { move_like_adamw(moved.range(row.with_working)); });
@@ -77,11 +77,11 @@ std::vector<Row> measure(const Options& options) {
   return rows;
 }
 
-std::string as_json(const Options& options, const std::vector<Row>& rows) {
+std::string as_json(const Options& options, const std::vector<AdamRow>& rows) {
   nlohmann::json json{
       {"bench", "adam"},        {"machine", describe_machine()}, {"threads", compute_threads()},
       {"numel", options.numel}, {"runs", options.runs},          {"cpu_time", options.cpu_time}};
-  for (const Row& row : rows) {
+  for (const AdamRow& row : rows) {
     const Summary step = summarize(row.step);
     const Summary move = summarize(row.move);
     const auto bytes = static_cast<double>(row.bytes_per_parameter * options.numel);
@@ -96,7 +96,7 @@ std::string as_json(const Options& options, const std::vector<Row>& rows) {
   return json.dump();
 }
 
-std::string as_table(const Options& options, const std::vector<Row>& rows) {
+std::string as_table(const Options& options, const std::vector<AdamRow>& rows) {
   std::string text = fmt::format(
       "AdamW over {} parameters beside a loop that moves the same bytes: medians of {} runs,\n"
       "{} threads, {}\n\n{:<22}{:>10}{:>12}{:>9}{:>12}{:>9}{:>9}\n",
@@ -104,7 +104,7 @@ std::string as_table(const Options& options, const std::vector<Row>& rows) {
       "moving", "", "");
   text += fmt::format("{:<22}{:>10}{:>12}{:>9}{:>12}{:>9}{:>9}\n", "states", "parameter",
                       "step, ms", "GB/s", "them, ms", "GB/s", "ratio");
-  for (const Row& row : rows) {
+  for (const AdamRow& row : rows) {
     const double step = summarize(row.step).median;
     const double move = summarize(row.move).median;
     const double gigabytes = static_cast<double>(row.bytes_per_parameter * options.numel) / 1e9;
@@ -118,7 +118,7 @@ std::string as_table(const Options& options, const std::vector<Row>& rows) {
 }  // namespace
 
 std::string run_adam(const Options& options) {
-  const std::vector<Row> rows = measure(options);
+  const std::vector<AdamRow> rows = measure_adam(options);
   return options.json ? as_json(options, rows) + "\n" : as_table(options, rows);
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string parameter = "p";
+const std::string parameter_name = "p";
 
 /// A folder of its own, gone at the end.
 class Workplace {
@@ -49,8 +49,8 @@ void save(const fs::path& output, std::int64_t step, TensorView values) {
   checkpoint::Manifest manifest;
   manifest.step = step;
   manifest.states = {{"fp32", DType::f32, "optim_states"}};
-  manifest.tensors = {{parameter, values.shape(), {{0, 0, values.numel()}}}};
-  const std::vector<checkpoint::ShardTensor> tensors{{"fp32." + parameter, values}};
+  manifest.tensors = {{parameter_name, values.shape(), {{0, 0, values.numel()}}}};
+  const std::vector<checkpoint::ShardTensor> tensors{{"fp32." + parameter_name, values}};
   checkpoint::PendingCheckpoint pending(output, step);
   manifest.files.push_back(checkpoint::write_shard(
       pending.path(), manifest.shard_path(manifest.states.front(), 0), tensors));
@@ -62,7 +62,7 @@ struct Times {
   std::vector<double> save, write, load, read;
 };
 
-Times measure(const Options& options) {
+Times measure_files(const Options& options) {
   const Workplace workplace(options.directory);
   const SteadyClock clock;
   Stream stream(Stream::Mode::inline_on_caller);
@@ -89,7 +89,7 @@ Times measure(const Options& options) {
       if (file.is_regular_file()) forget_pages(file.path());
     }
     const auto load_all = [&] {
-      checkpoint::Checkpoint(saved).read("fp32", parameter, 0, values);
+      checkpoint::Checkpoint(saved).read("fp32", parameter_name, 0, values);
     };
     in_turns([&] { read = time_of(clock, [&] { read_plainly(plain, bytes); }); },
              [&] { load = time_of(clock, load_all); });
@@ -104,13 +104,13 @@ Times measure(const Options& options) {
   return times;
 }
 
-struct Row {
+struct FileRow {
   const char* name;
   const std::vector<double>& seconds;
   const std::vector<double>& plain;
 };
 
-nlohmann::json as_json(const Row& row, Bytes bytes) {
+nlohmann::json as_json(const FileRow& row, Bytes bytes) {
   const Summary ours = summarize(row.seconds);
   const Summary plain = summarize(row.plain);
   return {{"name", row.name},
@@ -121,7 +121,7 @@ nlohmann::json as_json(const Row& row, Bytes bytes) {
           {"of_plain", median_ratio(row.plain, row.seconds)}};
 }
 
-std::string as_line(const Row& row, Bytes bytes) {
+std::string as_line(const FileRow& row, Bytes bytes) {
   const double megabytes = static_cast<double>(bytes) / 1e6;
   return fmt::format("{:<22}{:>12.0f}{:>12.0f}{:>9.2f}\n", row.name,
                      megabytes / summarize(row.seconds).median,
@@ -131,21 +131,22 @@ std::string as_line(const Row& row, Bytes bytes) {
 }  // namespace
 
 std::string run_checkpoint(const Options& options) {
-  const Times times = measure(options);
-  const std::vector<Row> rows{{"save", times.save, times.write}, {"load", times.load, times.read}};
+  const Times times = measure_files(options);
+  const std::vector<FileRow> rows{{"save", times.save, times.write},
+                                  {"load", times.load, times.read}};
   if (options.json) {
     nlohmann::json json{{"bench", "checkpoint"},
                         {"machine", describe_machine()},
                         {"bytes", options.bytes},
                         {"runs", options.runs}};
-    for (const Row& row : rows) json["results"].push_back(as_json(row, options.bytes));
+    for (const FileRow& row : rows) json["results"].push_back(as_json(row, options.bytes));
     return json.dump() + "\n";
   }
   std::string text = fmt::format(
       "A rank's shard of {} in {}: MB/s, medians of {} runs, {}\n\n{:<22}{:>12}{:>12}{:>9}\n",
       format_bytes(options.bytes), options.directory, options.runs, describe_machine(), "",
       "checkpoint", "plain file", "ratio");
-  for (const Row& row : rows) text += as_line(row, options.bytes);
+  for (const FileRow& row : rows) text += as_line(row, options.bytes);
   return text;
 }
 

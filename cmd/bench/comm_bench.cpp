@@ -71,7 +71,7 @@ class Backends {
 };
 
 /// One row of the table. Times run by run, of the slowest rank.
-struct Row {
+struct CollectiveRow {
   std::string backend;
   std::string memory;  ///< "segment": the communicator's own; "host"
   std::size_t collective = 0;
@@ -130,7 +130,7 @@ void measure_size(const Backend& backend,
                   Bytes bytes,
                   const Options& options,
                   Copying& copying,
-                  std::vector<Row>& rows) {
+                  std::vector<CollectiveRow>& rows) {
   Stream stream(Stream::Mode::inline_on_caller);
   Stopwatch stopwatch(backend.communicator, options);
   const CollectiveBuffers buffers(backend.communicator, memory, bytes, stream);
@@ -149,11 +149,11 @@ void measure_size(const Backend& backend,
   }
 }
 
-std::vector<Row> measure(const Options& options,
-                         std::span<const Backend> backends,
-                         Copying& copying) {
+std::vector<CollectiveRow> measure_collectives(const Options& options,
+                                               std::span<const Backend> backends,
+                                               Copying& copying) {
   HostMemory host;
-  std::vector<Row> rows;
+  std::vector<CollectiveRow> rows;
   for (const Backend& backend : backends) {
     MemoryResource& own = backend.communicator.memory();
     const bool has_own = dynamic_cast<HostMemory*>(&own) == nullptr;
@@ -167,7 +167,7 @@ std::vector<Row> measure(const Options& options,
 
 /// A row beside its ceilings.
 struct Rates {
-  Rates(const Row& row, Bytes copied, int ranks) : seconds(summarize(row.seconds)) {
+  Rates(const CollectiveRow& row, Bytes copied, int ranks) : seconds(summarize(row.seconds)) {
     const auto bytes = static_cast<double>(row.bytes);
     rate = bytes / seconds.median;
     copy_rate = static_cast<double>(copied) / summarize(row.copy_seconds).median;
@@ -184,11 +184,11 @@ struct Rates {
 std::string as_json(const Options& options,
                     const WorkerEnv& worker,
                     const Copying& copying,
-                    const std::vector<Row>& rows) {
+                    const std::vector<CollectiveRow>& rows) {
   nlohmann::json json{
       {"bench", "comm"},      {"machine", describe_machine()}, {"world_size", worker.world_size},
       {"runs", options.runs}, {"cpu_time", options.cpu_time},  {"bytes_copied", copying.bytes()}};
-  for (const Row& row : rows) {
+  for (const CollectiveRow& row : rows) {
     const Rates rates(row, copying.bytes(), worker.world_size);
     json["results"].push_back({{"backend", row.backend},
                                {"memory", row.memory},
@@ -207,7 +207,7 @@ std::string as_json(const Options& options,
 std::string as_table(const Options& options,
                      const WorkerEnv& worker,
                      const Copying& copying,
-                     const std::vector<Row>& rows) {
+                     const std::vector<CollectiveRow>& rows) {
   std::string text = fmt::format(
       "Collectives between {} ranks: medians of {} runs, {}\n"
       "GB/s: bytes of the whole buffer; copy: copied by all ranks at once past the caches in the\n"
@@ -216,7 +216,7 @@ std::string as_table(const Options& options,
       "{:<13}{:<9}{:<25}{:>10}{:>12}{:>10}{:>8}{:>8}{:>9}{:>10}\n",
       worker.world_size, options.runs, describe_machine(), "backend", "memory", "collective",
       "bytes", "median, us", "p95, us", "GB/s", "copy", "of copy", "of bound");
-  for (const Row& row : rows) {
+  for (const CollectiveRow& row : rows) {
     const Rates rates(row, copying.bytes(), worker.world_size);
     text +=
         fmt::format("{:<13}{:<9}{:<25}{:>10}{:>12.1f}{:>10.1f}{:>8.2f}{:>8.1f}{:>9.2f}{:>10.2f}\n",
@@ -235,7 +235,7 @@ std::string run_comm(const Options& options, const WorkerEnv& worker) {
   Copying copying(std::ranges::max(options.sizes), worker.world_size, stream);
   Stopwatch warm_up(backends.list().front().communicator, options);
   copying.run(warm_up);
-  const std::vector<Row> rows = measure(options, backends.list(), copying);
+  const std::vector<CollectiveRow> rows = measure_collectives(options, backends.list(), copying);
   if (worker.rank != 0) return {};
   return options.json ? as_json(options, worker, copying, rows) + "\n"
                       : as_table(options, worker, copying, rows);

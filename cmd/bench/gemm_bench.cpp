@@ -85,7 +85,7 @@ struct Result {
   Peaks peaks;
 };
 
-Result measure(const Options& options) {
+Result measure_products(const Options& options) {
   const SteadyClock clock;
   Stream stream(Stream::Mode::inline_on_caller);
   HostMemory memory;
@@ -194,7 +194,7 @@ std::string as_table(const Options& options, const Result& result) {
 }  // namespace
 
 std::string run_gemm(const Options& options) {
-  const Result result = measure(options);
+  const Result result = measure_products(options);
   return options.json ? as_json(options, result) + "\n" : as_table(options, result);
 }
 

@@ -24,7 +24,7 @@ const char* name_of(Traffic traffic) {
 }
 
 /// One setting with one traffic; seconds of each run.
-struct Row {
+struct TrafficRow {
   FileTraffic what;
   std::vector<double> ours;
   std::vector<double> fio;  ///< empty without it
@@ -35,7 +35,7 @@ struct Results {
   std::string fallback;
   bool direct = false;
   std::string warning;
-  std::vector<Row> rows;  ///< the traffics of a setting follow each other
+  std::vector<TrafficRow> rows;  ///< the traffics of a setting follow each other
 };
 
 /// Every second block is read, the others are written: as the states of an optimizer are.
@@ -100,8 +100,8 @@ class Bench {
     }
   }
 
-  Row time_traffic(offload::AsyncFileIo& io, const FileTraffic& what) {
-    Row row{what, {}, {}};
+  TrafficRow time_traffic(offload::AsyncFileIo& io, const FileTraffic& what) {
+    TrafficRow row{what, {}, {}};
     for (int run = 0; run <= options_.runs; ++run) {
       const double ours = time_of(clock_, [&] { transfer(io, file_, buffer_.bytes(), what); });
       if (run == 0) continue;
@@ -132,7 +132,7 @@ class Bench {
 };
 
 /// The setting that reads, writes and does both in the least time.
-const FileTraffic& best_of(const std::vector<Row>& rows) {
+const FileTraffic& best_of(const std::vector<TrafficRow>& rows) {
   std::size_t best = 0;
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t at = 0; at < rows.size(); at += traffics.size()) {
@@ -161,7 +161,7 @@ std::string as_json(const Options& options, const Results& results) {
                       {"engine", results.engine},
                       {"direct", results.direct},
                       {"aio", aio_section(best_of(results.rows))}};
-  for (const Row& row : results.rows) {
+  for (const TrafficRow& row : results.rows) {
     const Summary ours = summarize(row.ours);
     nlohmann::json entry{{"traffic", name_of(row.what.traffic)},
                          {"block_size", row.what.block_size},
@@ -180,7 +180,7 @@ std::string as_json(const Options& options, const Results& results) {
   return json.dump() + "\n";
 }
 
-std::string as_line(const Row& row) {
+std::string as_line(const TrafficRow& row) {
   const double megabytes = static_cast<double>(row.what.bytes) / 1e6;
   std::string line = fmt::format("{:<10}{:>12}{:>8}{:>10}{:>12.0f}", name_of(row.what.traffic),
                                  format_bytes(row.what.block_size), row.what.queue_depth,
@@ -201,7 +201,7 @@ std::string as_table(const Options& options, const Results& results) {
   }
   text += fmt::format("\n{:<10}{:>12}{:>8}{:>10}{:>12}{:>12}{:>9}\n", "", "block", "depth",
                       "threads", "dstrain", "fio", "ratio");
-  for (const Row& row : results.rows) text += as_line(row);
+  for (const TrafficRow& row : results.rows) text += as_line(row);
   return text + fmt::format("\nThe fastest, for ds_config.json:\n\"aio\": {}\n",
                             aio_section(best_of(results.rows)).dump(2));
 }

@@ -18,7 +18,6 @@
 namespace dstrain::checkpoint {
 namespace {
 
-constexpr auto chunk_size = static_cast<std::size_t>(chunk_bytes);
 constexpr std::size_t piece_size = 2 * chunk_size;  ///< is still in the cache when it is hashed
 constexpr std::size_t alignment = 4096;             ///< of direct reads
 constexpr int threads_max = 4;

@@ -9,12 +9,6 @@
 #include "runtime/checkpoint/manifest_file.h"
 
 namespace dstrain::checkpoint {
-namespace {
-
-constexpr auto chunk_size = static_cast<std::size_t>(chunk_bytes);
-
-}  // namespace
-
 CheckpointFiles::CheckpointFiles(std::filesystem::path directory)
     : path_(std::move(directory)),
       root_(open_directory(path_)),

@@ -12,6 +12,7 @@ namespace dstrain::checkpoint {
 
 /// A file is checked in pieces of this size, the last one shorter.
 inline constexpr Bytes chunk_bytes = mebibyte;
+inline constexpr auto chunk_size = static_cast<std::size_t>(chunk_bytes);
 
 using dstrain::Checksum;
 using dstrain::checksum_of;

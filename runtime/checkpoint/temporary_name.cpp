@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view mark = ".tmp-";
 constexpr int attempts_max = 1000;
 
-bool is_plain(char c) {
+bool is_host_character(char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' ||
          c == '-';
 }
@@ -28,7 +28,7 @@ std::string host_name() {
   ::gethostname(name.data(), name.size() - 1);
   std::string host(name.data());
   std::ranges::replace_if(
-      host, [](char c) { return !is_plain(c); }, '_');
+      host, [](char c) { return !is_host_character(c); }, '_');
   return host;
 }
 

@@ -6,8 +6,12 @@
 #include <type_traits>
 
 #include "runtime/base/units.h"
+#include "runtime/tensor/dtype.h"
 
 namespace dstrain::comm {
+
+/// Bytes of an element of a sum: sums are taken in f32.
+inline constexpr Bytes float_bytes = size_of(DType::f32);
 
 /// The bytes of a message of plain data. A type with padding is refused: what lies there is
 /// unknown.

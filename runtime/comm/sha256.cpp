@@ -8,7 +8,7 @@ namespace dstrain::comm {
 namespace {
 
 constexpr std::size_t block_bytes = 64;
-using State = std::array<std::uint32_t, 8>;
+using HashState = std::array<std::uint32_t, 8>;
 
 constexpr std::array<std::uint32_t, 64> round_constants{
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -37,7 +37,7 @@ std::array<std::uint32_t, 64> schedule(std::span<const std::uint8_t> block) {
   return words;
 }
 
-void absorb(State& state, std::span<const std::uint8_t> block) {
+void absorb(HashState& state, std::span<const std::uint8_t> block) {
   const std::array<std::uint32_t, 64> words = schedule(block);
   auto [a, b, c, d, e, f, g, h] = state;
   for (std::size_t i = 0; i < 64; ++i) {
@@ -54,7 +54,7 @@ void absorb(State& state, std::span<const std::uint8_t> block) {
     b = a;
     a = t1 + t2;
   }
-  const State change{a, b, c, d, e, f, g, h};
+  const HashState change{a, b, c, d, e, f, g, h};
   for (std::size_t i = 0; i < state.size(); ++i) state[i] += change[i];
 }
 
@@ -68,8 +68,8 @@ Digest sha256(std::span<const std::uint8_t> message) {
   for (int shift = 56; shift >= 0; shift -= 8) {
     padded.push_back(static_cast<std::uint8_t>(bits >> shift));
   }
-  State state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-              0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  HashState state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                  0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   const std::span<const std::uint8_t> all(padded);
   for (std::size_t at = 0; at < all.size(); at += block_bytes) {
     absorb(state, all.subspan(at, block_bytes));

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace checkpoint;
 
-constexpr std::int64_t numel = 6'000'001;  // 23 MiB: read by several threads
+constexpr std::int64_t large_numel = 6'000'001;  // 23 MiB: read by several threads
 
 void evict(const fs::path& file) {
   const UniqueFd fd(::open(file.c_str(), O_RDONLY));
@@ -39,14 +39,14 @@ void flip(const fs::path& file, std::streamoff offset) {
 
 TEST_CASE("Checkpoint: a large range is read from the cache or past it alike", "[checkpoint]") {
   const TempDir output;
-  SavedModel model = random_model(1, 1, {numel});
+  SavedModel model = random_model(1, 1, {large_numel});
   model.bf16 = true;
   const fs::path directory = save(output.path(), model);
   const Checkpoint opened(directory);
   for (const bool cached : {true, false}) {
     for (const StateRecord& state : opened.manifest().states) {
       if (!cached) evict(directory / opened.manifest().shard_path(state, 0));
-      std::vector<float> read(static_cast<std::size_t>(numel));
+      std::vector<float> read(static_cast<std::size_t>(large_numel));
       opened.read(state.name, "h.0.weight", 0, read);
       CAPTURE(cached, state.name);
       CHECK((read == values_of(model, state.name, "h.0.weight")));
@@ -56,7 +56,7 @@ TEST_CASE("Checkpoint: a large range is read from the cache or past it alike", "
 
 TEST_CASE("Checkpoint: of several damaged chunks the first is named", "[checkpoint]") {
   const TempDir output;
-  const fs::path directory = save(output.path(), random_model(1, 1, {numel}));
+  const fs::path directory = save(output.path(), random_model(1, 1, {large_numel}));
   const Checkpoint opened(directory);
   const fs::path shard = directory / opened.manifest().shard_path(opened.manifest().states[0], 0);
   for (const std::int64_t chunk : {30, 17, 16, 9}) {

@@ -1,7 +1,14 @@
 #pragma once
+#include <stdexcept>
+
 #include "tests/comm/groups.h"
 
 namespace dstrain::test {
+
+/// A check within a rank, where assertions of Catch2 are not safe.
+inline void require(bool holds, const char* what) {
+  if (!holds) throw std::runtime_error(what);
+}
 
 /// What every Communicator keeps to; called in a test case per implementation. `sizes` are the
 /// sizes of world that it can have.

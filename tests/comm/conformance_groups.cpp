@@ -12,10 +12,6 @@ namespace {
 using Catch::Matchers::Contains;
 using comm::Communicator;
 
-void require(bool holds, const char* what) {
-  if (!holds) throw std::runtime_error(what);
-}
-
 /// Tensors in the memory of a subgroup and of its parent, in collectives of both.
 void check_memory_of_split(Communicator& parent, Communicator& child) {
   constexpr std::int64_t numel = 20'000;

@@ -21,10 +21,6 @@ std::vector<std::int64_t> shard_numels(int world, std::size_t placement, Stream:
   return numels;
 }
 
-void require(bool holds, const char* what) {
-  if (!holds) throw std::runtime_error(what);
-}
-
 /// A communicator, its stream, and where the tensors lie.
 struct Bench {
   Communicator& c;

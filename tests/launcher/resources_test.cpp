@@ -12,7 +12,7 @@ using launcher::Machine;
 
 namespace {
 
-using HostSlots = std::vector<launcher::HostSlots>;
+using AllSlots = std::vector<launcher::HostSlots>;
 
 const Machine cpu_box{"box", 4, 0, std::nullopt};
 const Machine gpu_box{"box", 64, 4, std::nullopt};
@@ -22,9 +22,9 @@ LaunchOptions typed(std::vector<std::string> words) {
   return launcher::parse_command_line(words).options;
 }
 
-HostSlots hosts(const std::vector<std::string>& words,
-                const Machine& machine,
-                const std::optional<std::vector<HostEntry>>& hostfile = std::nullopt) {
+AllSlots hosts(const std::vector<std::string>& words,
+               const Machine& machine,
+               const std::optional<std::vector<HostEntry>>& hostfile = std::nullopt) {
   return launcher::resolve_resources(typed(words), machine, hostfile).plan.hosts();
 }
 
@@ -43,35 +43,35 @@ std::string error_of(const std::vector<std::string>& words,
 }  // namespace
 
 TEST_CASE("Resources: slots of this machine without a hostfile", "[launcher]") {
-  CHECK(hosts({}, cpu_box) == HostSlots{{"localhost", {0}}});
-  CHECK(hosts({"--num_gpus", "2"}, cpu_box) == HostSlots{{"localhost", {0, 1}}});
-  CHECK(hosts({"-i", "localhost:1,3"}, cpu_box) == HostSlots{{"localhost", {1, 3}}});
-  CHECK(hosts({"-i", "localhost"}, cpu_box) == HostSlots{{"localhost", {0, 1, 2, 3}}});
-  CHECK(hosts({"-e", "localhost:1"}, cpu_box) == HostSlots{{"localhost", {0, 2, 3}}});
-  CHECK(hosts({}, gpu_box) == HostSlots{{"localhost", {0, 1, 2, 3}}});
-  CHECK(hosts({"--device", "cpu"}, gpu_box) == HostSlots{{"localhost", {0}}});
-  CHECK(hosts({"--num_nodes", "1"}, gpu_box) == HostSlots{{"localhost", {0, 1, 2, 3}}});
+  CHECK(hosts({}, cpu_box) == AllSlots{{"localhost", {0}}});
+  CHECK(hosts({"--num_gpus", "2"}, cpu_box) == AllSlots{{"localhost", {0, 1}}});
+  CHECK(hosts({"-i", "localhost:1,3"}, cpu_box) == AllSlots{{"localhost", {1, 3}}});
+  CHECK(hosts({"-i", "localhost"}, cpu_box) == AllSlots{{"localhost", {0, 1, 2, 3}}});
+  CHECK(hosts({"-e", "localhost:1"}, cpu_box) == AllSlots{{"localhost", {0, 2, 3}}});
+  CHECK(hosts({}, gpu_box) == AllSlots{{"localhost", {0, 1, 2, 3}}});
+  CHECK(hosts({"--device", "cpu"}, gpu_box) == AllSlots{{"localhost", {0}}});
+  CHECK(hosts({"--num_nodes", "1"}, gpu_box) == AllSlots{{"localhost", {0, 1, 2, 3}}});
 }
 
 TEST_CASE("Resources: CUDA_VISIBLE_DEVICES chooses unless options do", "[launcher]") {
   Machine machine = gpu_box;
   machine.visible_gpus = "4,5";
-  CHECK(hosts({}, machine) == HostSlots{{"localhost", {4, 5}}});
+  CHECK(hosts({}, machine) == AllSlots{{"localhost", {4, 5}}});
   const auto chosen = launcher::resolve_resources(typed({"-i", "localhost:0"}), machine, {});
-  CHECK(chosen.plan.hosts() == HostSlots{{"localhost", {0}}});
+  CHECK(chosen.plan.hosts() == AllSlots{{"localhost", {0}}});
   CHECK(chosen.warnings.size() == 1);
   machine.visible_gpus = "";
-  CHECK(hosts({}, machine) == HostSlots{{"localhost", {0}}});
+  CHECK(hosts({}, machine) == AllSlots{{"localhost", {0}}});
 }
 
 TEST_CASE("Resources: a hostfile of this machine", "[launcher]") {
   const std::vector<HostEntry> file{{"localhost", 3}};
-  CHECK(hosts({}, cpu_box, file) == HostSlots{{"localhost", {0, 1, 2}}});
-  CHECK(hosts({"--num_gpus", "2"}, cpu_box, file) == HostSlots{{"localhost", {0, 1}}});
-  CHECK(hosts({"-i", "localhost:0,2"}, cpu_box, file) == HostSlots{{"localhost", {0, 2}}});
+  CHECK(hosts({}, cpu_box, file) == AllSlots{{"localhost", {0, 1, 2}}});
+  CHECK(hosts({"--num_gpus", "2"}, cpu_box, file) == AllSlots{{"localhost", {0, 1}}});
+  CHECK(hosts({"-i", "localhost:0,2"}, cpu_box, file) == AllSlots{{"localhost", {0, 2}}});
   const std::vector<HostEntry> mixed{{"box", 2}, {"worker-1", 2}};
-  CHECK(hosts({"--num_nodes", "1"}, cpu_box, mixed) == HostSlots{{"box", {0, 1}}});
-  CHECK(hosts({"-e", "worker-1"}, cpu_box, mixed) == HostSlots{{"box", {0, 1}}});
+  CHECK(hosts({"--num_nodes", "1"}, cpu_box, mixed) == AllSlots{{"box", {0, 1}}});
+  CHECK(hosts({"-e", "worker-1"}, cpu_box, mixed) == AllSlots{{"box", {0, 1}}});
 }
 
 TEST_CASE("Resources: contradictions and absent things are refused", "[launcher]") {

@@ -12,13 +12,13 @@
 namespace dstrain {
 namespace {
 
-struct Case {
+struct AttentionCase {
   std::int64_t sequences, tokens, heads, head_size;
 };
 
 /// Tensors of one case.
 struct Attention {
-  explicit Attention(const Case& sizes, DType dtype = DType::f32, float scale = 1)
+  explicit Attention(const AttentionCase& sizes, DType dtype = DType::f32, float scale = 1)
       : s(sizes),
         channels(sizes.heads * sizes.head_size),
         rows(sizes.sequences * sizes.tokens),
@@ -61,7 +61,7 @@ struct Attention {
             static_cast<std::size_t>(channels), static_cast<std::size_t>(s.heads)};
   }
 
-  Case s;
+  AttentionCase s;
   std::int64_t channels, rows;
   test::TypedValues qkv, output;
   std::vector<float> logsumexp;
@@ -69,7 +69,7 @@ struct Attention {
 };
 
 /// The multiplier of one probability, from the definition of groups and words.
-reference::Dropper dropper(const ops::DropoutSite& site, const Case& s) {
+reference::Dropper dropper(const ops::DropoutSite& site, const AttentionCase& s) {
   return [=](std::size_t b, std::size_t h, std::size_t i, std::size_t j) {
     const std::size_t tiles = (static_cast<std::size_t>(s.tokens) + 63) / 64;
     const std::size_t group = (h * static_cast<std::size_t>(s.tokens) + i) * tiles + j / 64;
@@ -88,10 +88,11 @@ test::Tolerance output_tolerance(DType dtype) {
 }
 
 TEST_CASE("Attention: forward agrees with the naive one", "[ops][attention]") {
-  const Case sizes =
-      GENERATE(Case{1, 1, 1, 1}, Case{2, 7, 3, 5}, Case{2, 63, 2, 8}, Case{1, 64, 1, 24},
-               Case{1, 65, 2, 16}, Case{2, 200, 2, 40}, Case{1, 129, 1, 128}, Case{1, 300, 1, 64},
-               Case{1, 100, 2, 33}, Case{1, 90, 1, 300}, Case{1, 128, 3, 80}, Case{35, 9, 2, 4});
+  const AttentionCase sizes = GENERATE(
+      AttentionCase{1, 1, 1, 1}, AttentionCase{2, 7, 3, 5}, AttentionCase{2, 63, 2, 8},
+      AttentionCase{1, 64, 1, 24}, AttentionCase{1, 65, 2, 16}, AttentionCase{2, 200, 2, 40},
+      AttentionCase{1, 129, 1, 128}, AttentionCase{1, 300, 1, 64}, AttentionCase{1, 100, 2, 33},
+      AttentionCase{1, 90, 1, 300}, AttentionCase{1, 128, 3, 80}, AttentionCase{35, 9, 2, 4});
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   CAPTURE(sizes.tokens, sizes.head_size);
   Attention attention(sizes, dtype);
@@ -108,8 +109,9 @@ TEST_CASE("Attention: large scores neither overflow nor vanish", "[ops][attentio
 }
 
 TEST_CASE("Attention: backward agrees with central differences", "[ops][attention]") {
-  const Case sizes = GENERATE(Case{1, 1, 1, 2}, Case{2, 5, 2, 3}, Case{1, 17, 2, 8},
-                              Case{1, 66, 1, 5}, Case{1, 130, 1, 16}, Case{1, 70, 1, 100});
+  const AttentionCase sizes = GENERATE(AttentionCase{1, 1, 1, 2}, AttentionCase{2, 5, 2, 3},
+                                       AttentionCase{1, 17, 2, 8}, AttentionCase{1, 66, 1, 5},
+                                       AttentionCase{1, 130, 1, 16}, AttentionCase{1, 70, 1, 100});
   const float rate = GENERATE(0.0F, 0.25F);
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   CAPTURE(sizes.tokens, sizes.head_size, rate);

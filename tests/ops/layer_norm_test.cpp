@@ -13,13 +13,13 @@ namespace {
 
 constexpr float eps = 1e-5F;
 
-struct Case {
+struct LayerNormCase {
   std::int64_t rows, columns;
 };
 
 /// Tensors of one case.
 struct Norm {
-  Norm(Case sizes, DType dtype)
+  Norm(LayerNormCase sizes, DType dtype)
       : rows(sizes.rows),
         columns(sizes.columns),
         input(test::random_values(rows * columns, 1), dtype),
@@ -60,8 +60,9 @@ struct Norm {
   std::vector<float> bias_gradient = test::random_values(columns, 7);
 };
 
-Case cases() {
-  return GENERATE(Case{1, 1}, Case{3, 5}, Case{17, 32}, Case{2, 100}, Case{130, 67});
+LayerNormCase cases() {
+  return GENERATE(LayerNormCase{1, 1}, LayerNormCase{3, 5}, LayerNormCase{17, 32},
+                  LayerNormCase{2, 100}, LayerNormCase{130, 67});
 }
 
 TEST_CASE("Layer norm: forward agrees with double and recompute with forward",
@@ -81,7 +82,8 @@ TEST_CASE("Layer norm: forward agrees with double and recompute with forward",
 }
 
 TEST_CASE("Layer norm: backward agrees with central differences", "[ops][layer_norm]") {
-  const Case sizes = GENERATE(Case{3, 5}, Case{5, 32}, Case{70, 19});
+  const LayerNormCase sizes =
+      GENERATE(LayerNormCase{3, 5}, LayerNormCase{5, 32}, LayerNormCase{70, 19});
   const bool accumulate = GENERATE(false, true);
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   Norm norm(sizes, dtype);

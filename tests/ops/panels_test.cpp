@@ -9,7 +9,7 @@
 namespace dstrain {
 namespace {
 
-struct Sizes {
+struct PanelSizes {
   std::int64_t rows, columns;
 };
 
@@ -33,22 +33,23 @@ float element(const std::vector<std::byte>& memory, DType dtype, std::int64_t i)
   return to_float(reinterpret_cast<const BFloat16*>(memory.data())[i]);
 }
 
-struct Case {
-  Sizes sizes;
+struct PanelCase {
+  PanelSizes sizes;
   DType from;
   DType to;
   bool transposed;
 };
 
-Case any_case() {
-  return {GENERATE(Sizes{1, 1}, Sizes{16, 64}, Sizes{17, 65}, Sizes{100, 130}, Sizes{33, 31}),
+PanelCase any_case() {
+  return {GENERATE(PanelSizes{1, 1}, PanelSizes{16, 64}, PanelSizes{17, 65}, PanelSizes{100, 130},
+                   PanelSizes{33, 31}),
           GENERATE(DType::f32, DType::bf16), GENERATE(DType::f32, DType::bf16),
           GENERATE(false, true)};
 }
 
 /// A matrix as it is stored, and its values.
 struct Stored {
-  explicit Stored(const Case& of)
+  explicit Stored(const PanelCase& of)
       : wide(held(test::random_values(of.sizes.rows * of.sizes.columns, 7), of.from)),
         narrow(rounded(wide)) {
     const Shape shape = of.transposed ? Shape{of.sizes.columns, of.sizes.rows}
@@ -67,7 +68,7 @@ struct Stored {
 };
 
 TEST_CASE("Panels: each element has its place and padding is zero", "[ops][panels]") {
-  const Case of = any_case();
+  const PanelCase of = any_case();
   const auto [rows, columns] = of.sizes;
   CAPTURE(rows, columns, of.from, of.to, of.transposed);
   const Stored stored(of);
@@ -90,7 +91,7 @@ TEST_CASE("Panels: each element has its place and padding is zero", "[ops][panel
 }
 
 TEST_CASE("Panels: a range of rows is copied dense", "[ops][panels]") {
-  const Case of = any_case();
+  const PanelCase of = any_case();
   const auto [rows, columns] = of.sizes;
   const ops::RowRange range{rows / 3, rows - rows / 3};
   CAPTURE(rows, columns, of.from, of.to, of.transposed);

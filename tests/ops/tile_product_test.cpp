@@ -15,12 +15,12 @@ double at(const std::vector<float>& values, std::int64_t index) {
   return static_cast<double>(values[static_cast<std::size_t>(index)]);
 }
 
-struct Sizes {
+struct TileSizes {
   std::int64_t m, n, k;
 };
 
 /// The product of random operands by the kernel and by three loops over what it is to multiply.
-void check_product(Sizes sizes, bool transposed, ops::Into into, bool rounds) {
+void check_product(TileSizes sizes, bool transposed, ops::Into into, bool rounds) {
   const auto [m, n, k] = sizes;
   CAPTURE(m, n, k, transposed, static_cast<int>(into), rounds);
   std::vector<float> a = test::random_values(stride * stride, 1);

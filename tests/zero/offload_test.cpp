@@ -4,20 +4,20 @@
 #include "runtime/model/gpt2.h"
 #include "runtime/optim/gradient_norm.h"
 #include "tests/support/temp_dir.h"
+#include "tests/zero/memory_tiers.h"
 #include "tests/zero/training_fixture.h"
 #include "zero/state_runs.h"
 
 using namespace dstrain;
 using dstrain::test::check_same_bits;
+using dstrain::test::device;
+using dstrain::test::host;
+using dstrain::test::nvme;
 using dstrain::test::run_training;
 using dstrain::test::TrainingCase;
 using dstrain::test::TrainingResult;
 
 namespace {
-
-constexpr MemoryTier host = MemoryTier::host;
-constexpr MemoryTier device = MemoryTier::device;
-constexpr MemoryTier nvme = MemoryTier::nvme;
 
 std::size_t place(MemoryCategory category) {
   return static_cast<std::size_t>(category);

@@ -5,17 +5,18 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/model/gpt2.h"
+#include "tests/zero/memory_tiers.h"
 
 using namespace dstrain;
+using dstrain::test::device;
+using dstrain::test::host;
+using dstrain::test::nvme;
 using zero::PlanBudget;
 using zero::PlanChoice;
 using zero::PlanRow;
 
 namespace {
 
-constexpr MemoryTier device = MemoryTier::device;
-constexpr MemoryTier host = MemoryTier::host;
-constexpr MemoryTier nvme = MemoryTier::nvme;
 constexpr int world = 4;
 constexpr int ranks_per_node = 2;
 

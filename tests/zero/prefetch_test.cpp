@@ -24,12 +24,12 @@ constexpr int last_block = 6;
 constexpr int head = 7;
 
 /// One rank that serves parameters in stage 3, every parameter sharded.
-class Rank {
+class PrefetchRank {
  public:
-  Rank(comm::Communicator& communicator,
-       const zero::Overlap& overlap,
-       Stream::Mode mode,
-       test::WatchedCommunicator::Watch watch)
+  PrefetchRank(comm::Communicator& communicator,
+               const zero::Overlap& overlap,
+               Stream::Mode mode,
+               test::WatchedCommunicator::Watch watch)
       : communication_(mode),
         communicator_(communicator, std::move(watch)),
         store_({layout_, communicator_, memory_.of_store()},
@@ -62,8 +62,9 @@ Log gathers_of(const std::vector<int>& units, const zero::Overlap& overlap) {
       [&](int rank) {
         std::vector<std::string> now;
         // Inline, so that all an acquire() launches has run when it returns.
-        Rank runner(*group[static_cast<std::size_t>(rank)], overlap, Stream::Mode::inline_on_caller,
-                    [&](const std::string& operation) { now.push_back(operation); });
+        PrefetchRank runner(*group[static_cast<std::size_t>(rank)], overlap,
+                            Stream::Mode::inline_on_caller,
+                            [&](const std::string& operation) { now.push_back(operation); });
         runner.store().expect(units, 1);
         for (const int unit : units) {
           now.clear();
@@ -166,8 +167,8 @@ TEST_CASE("Prefetch: what is used again too late is dropped", "[zero][prefetch]"
 TEST_CASE("Prefetch: a unit nobody expected is gathered too", "[zero][prefetch]") {
   auto group = comm::make_thread_group(2);
   test::run_ranks(2, [&](int rank) {
-    Rank runner(*group[static_cast<std::size_t>(rank)], no_limits, Stream::Mode::worker_thread,
-                [](const std::string&) {});
+    PrefetchRank runner(*group[static_cast<std::size_t>(rank)], no_limits,
+                        Stream::Mode::worker_thread, [](const std::string&) {});
     const std::vector<int> expected{0, 1, 2};
     runner.store().expect(expected, 2);
     for (const int unit : {0, 5, 1, 2, 0}) {
@@ -186,11 +187,12 @@ TEST_CASE("Prefetch: a failure comes out of the next acquire", "[zero][prefetch]
         2,
         [&](int rank) {
           int gathers = 0;
-          Rank runner(*group[static_cast<std::size_t>(rank)], no_limits,
-                      Stream::Mode::worker_thread, [&](const std::string&) {
-                        // The segments of the embedding, then of two blocks.
-                        if (rank == 0 && ++gathers == 4) fail(ErrorCode::comm, "rank 1 is gone");
-                      });
+          PrefetchRank runner(*group[static_cast<std::size_t>(rank)], no_limits,
+                              Stream::Mode::worker_thread, [&](const std::string&) {
+                                // The segments of the embedding, then of two blocks.
+                                if (rank == 0 && ++gathers == 4)
+                                  fail(ErrorCode::comm, "rank 1 is gone");
+                              });
           const std::vector<int> units = forward_units();
           runner.store().expect(units, 1);
           for (const int unit : units) {
@@ -208,8 +210,8 @@ TEST_CASE("Prefetch: a failure comes out of the next acquire", "[zero][prefetch]
 TEST_CASE("Prefetch: a store may go while a unit is on its way", "[zero][prefetch][fault]") {
   auto group = comm::make_thread_group(2);
   test::run_ranks(2, [&](int rank) {
-    Rank runner(*group[static_cast<std::size_t>(rank)], no_limits, Stream::Mode::worker_thread,
-                [](const std::string&) {});
+    PrefetchRank runner(*group[static_cast<std::size_t>(rank)], no_limits,
+                        Stream::Mode::worker_thread, [](const std::string&) {});
     const std::vector<int> units = forward_units();
     runner.store().expect(units, 1);
     runner.store().acquire(0, runner.compute());

@@ -47,9 +47,9 @@ void write_gradients(std::span<const model::GradientTarget> targets, std::uint64
 }
 
 /// One rank with a store and no engine.
-class Rank {
+class StoreRank {
  public:
-  Rank(const StoreCase& settings, comm::Communicator& communicator)
+  StoreRank(const StoreCase& settings, comm::Communicator& communicator)
       : settings_(settings),
         communicator_(communicator),
         model_(test::toy_gpt2(settings.dtype)),
@@ -122,7 +122,7 @@ StoreResult run_store(const StoreCase& settings) {
   test::run_ranks(
       settings.world,
       [&](int rank) {
-        Rank runner(settings, *group[static_cast<std::size_t>(rank)]);
+        StoreRank runner(settings, *group[static_cast<std::size_t>(rank)]);
         StoreResult own = runner.run();
         if (rank == 0) result = std::move(own);
       },

@@ -5,15 +5,15 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/model/gpt2.h"
+#include "tests/zero/memory_tiers.h"
 
 using namespace dstrain;
+using dstrain::test::device;
+using dstrain::test::host;
+using dstrain::test::nvme;
 using zero::StepWork;
 
 namespace {
-
-constexpr MemoryTier device = MemoryTier::device;
-constexpr MemoryTier host = MemoryTier::host;
-constexpr MemoryTier nvme = MemoryTier::nvme;
 
 struct Case {
   DType dtype = DType::f32;

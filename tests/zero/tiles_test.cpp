@@ -4,11 +4,14 @@
 #include <catch2/catch.hpp>
 
 #include "tests/support/temp_dir.h"
+#include "tests/zero/memory_tiers.h"
 #include "tests/zero/training_fixture.h"
 
 using namespace dstrain;
 using dstrain::engine::FrameMode;
 using dstrain::test::check_same_bits;
+using dstrain::test::host;
+using dstrain::test::nvme;
 using dstrain::test::run_training;
 using dstrain::test::TrainingCase;
 using dstrain::test::TrainingResult;
@@ -51,8 +54,6 @@ TEST_CASE("Tiles: with accumulation and offload stage 3 equals 2", "[zero][tiles
   settings.nvme_path = folder.path().string();
   const TrainingResult reference = run_training(settings);
   settings.stage = 3;
-  constexpr MemoryTier host = MemoryTier::host;
-  constexpr MemoryTier nvme = MemoryTier::nvme;
   for (zero::Offload offload : {zero::Offload{host, 0.6, host}, zero::Offload{nvme, 1, nvme}}) {
     for (const bool overlap : {false, true}) {
       CAPTURE(settings.world, overlap, static_cast<int>(offload.optimizer));

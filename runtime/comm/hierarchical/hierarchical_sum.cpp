@@ -10,8 +10,6 @@ namespace {
 /// Floats of a chunk: large enough for the network, small enough that all nodes soon have one.
 constexpr std::int64_t chunk_numel = 262'144;
 
-constexpr Bytes float_bytes = size_of(DType::f32);
-
 /// A range of the elements of a chunk.
 struct Range {
   std::int64_t begin = 0;

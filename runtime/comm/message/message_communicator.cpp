@@ -12,7 +12,7 @@ namespace dstrain::comm {
 namespace {
 
 /// Floats of all ranks together below which an all_reduce is one step.
-constexpr std::int64_t small_numel = 65'536;
+constexpr std::int64_t one_step_numel = 65'536;
 /// Bytes below which the root of a broadcast sends to everyone itself.
 constexpr Bytes small_broadcast_bytes = 64 * kibibyte;
 /// Floats of all others that a reduce_scatter stages, in two rounds.
@@ -26,8 +26,6 @@ float* floats(const TensorView& view) {
 std::byte* bytes_at(float* values) {
   return reinterpret_cast<std::byte*>(values);
 }
-
-constexpr Bytes float_bytes = size_of(DType::f32);
 
 }  // namespace
 
@@ -68,7 +66,7 @@ void MessageCommunicator::run_all_reduce(const Call& call, TensorView values) {
     peers_.agree(call);
     float* const own = floats(values);
     const std::int64_t numel = values.numel();
-    const std::int64_t part = numel * size() <= small_numel ? 0 : numel / size();
+    const std::int64_t part = numel * size() <= one_step_numel ? 0 : numel / size();
     if (part > 0) {
       reduce(own, own + rank() * part, part);
       gather(bytes_at(own), part * float_bytes);

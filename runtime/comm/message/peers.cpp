@@ -11,7 +11,6 @@
 namespace dstrain::comm {
 namespace {
 
-using Channel = Transport::Channel;
 using State = PendingMessage::State;
 
 /// How long a rank that leaves waits until its last word is on its way.
@@ -49,8 +48,9 @@ Peers::~Peers() {
 
 void Peers::await_notice(int peer, std::uint32_t number) {
   Peer& other = peers_[static_cast<std::size_t>(peer)];
-  other.awaited[number % 2] = transport_->receive(peer, Channel::control, &other.inbox[number % 2],
-                                                  static_cast<Bytes>(sizeof(Notice)));
+  other.awaited[number % 2] =
+      transport_->receive(peer, Transport::Channel::control, &other.inbox[number % 2],
+                          static_cast<Bytes>(sizeof(Notice)));
 }
 
 State Peers::look_at_notice(int peer, std::uint32_t number, Deadline deadline) {
@@ -67,7 +67,7 @@ void Peers::tell(int peer, const Notice& notice) {
   const std::uint32_t slot = other.told % 2;
   if (other.sent[slot]) wait(*other.sent[slot], peer);
   other.outbox[slot] = notice;
-  other.sent[slot] = transport_->send(peer, Channel::control, &other.outbox[slot],
+  other.sent[slot] = transport_->send(peer, Transport::Channel::control, &other.outbox[slot],
                                       static_cast<Bytes>(sizeof(Notice)));
   ++other.told;
 }
@@ -82,7 +82,7 @@ void Peers::say_goodbye(const Notice& notice) noexcept {
       const Deadline deadline = Deadline::after(goodbye_seconds / 10);
       if (other.sent[slot] && other.sent[slot]->wait(deadline) != State::done) continue;
       other.outbox[slot] = notice;
-      other.sent[slot] = transport_->send(peer, Channel::control, &other.outbox[slot],
+      other.sent[slot] = transport_->send(peer, Transport::Channel::control, &other.outbox[slot],
                                           static_cast<Bytes>(sizeof(Notice)));
       ++other.told;
     } catch (const std::exception&) {
@@ -141,12 +141,12 @@ void Peers::expect(const Call& receive) {
 
 void Peers::send(Batch& batch, int peer, const void* from, Bytes bytes) {
   if (bytes == 0) return;
-  batch.started_.push_back({peer, transport_->send(peer, Channel::data, from, bytes)});
+  batch.started_.push_back({peer, transport_->send(peer, Transport::Channel::data, from, bytes)});
 }
 
 void Peers::receive(Batch& batch, int peer, void* to, Bytes bytes) {
   if (bytes == 0) return;
-  batch.started_.push_back({peer, transport_->receive(peer, Channel::data, to, bytes)});
+  batch.started_.push_back({peer, transport_->receive(peer, Transport::Channel::data, to, bytes)});
 }
 
 void Peers::finish(Batch& batch) {

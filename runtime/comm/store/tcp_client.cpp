@@ -13,7 +13,7 @@ namespace dstrain::comm {
 namespace {
 
 /// How long a server may take over one handshake. A server that drops us is tried again.
-constexpr double handshake_seconds = 10;
+constexpr double handshake_seconds_max = 10;
 constexpr double retry_seconds_min = 0.01;
 constexpr double retry_seconds_max = 0.25;
 
@@ -50,8 +50,8 @@ UniqueFd connect_to_store(const Endpoint& endpoint, const std::string& token, De
   double retry_seconds = retry_seconds_min;
   while (true) {
     Result<UniqueFd> socket = connect_tcp(endpoint, deadline);
-    if (socket.ok() &&
-        shake_hands(socket.value().get(), endpoint, token, deadline.at_most(handshake_seconds))) {
+    if (socket.ok() && shake_hands(socket.value().get(), endpoint, token,
+                                   deadline.at_most(handshake_seconds_max))) {
       return std::move(socket.value());
     }
     if (deadline.passed()) {
