@@ -2,7 +2,7 @@
 # Installs the Debian packages that the build needs and this machine lacks, then configures and
 # builds.
 #
-#   .ci/setup.sh [--preset NAME] [TARGET...]     default: preset release, all targets
+#   .ci/setup.sh [--preset NAME] [TARGET...]     default: preset release, everything with its tests
 #   .ci/setup.sh --unpack PACKAGE FOLDER         only unpacks a package's files into FOLDER
 #
 # Needs a Debian 12 with its package sources set up, and root or sudo when a package is missing.
@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages=(
-  g++ cmake ninja-build ccache
+  g++ cmake ninja-build  # ccache is used where it is; one build of a fresh machine gains nothing
   nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
   libxxhash-dev                  # checksums of checkpoints and swap files
   libdnnl-dev ocl-icd-opencl-dev # oneDNN's CMake package asks for OpenCL
@@ -19,8 +19,11 @@ packages=(
   libssh-dev                     # likewise, to launch on other hosts
   liburing-dev                   # likewise, for files that memory is offloaded to
   libhwloc-dev                   # likewise, for ranks that are bound to cores
-  catch2 iproute2                # tests; iproute2 for nodes that network namespaces stand in for
-  openssh-client libwrap0 zsh    # tests that launch over SSH; see tests/run.sh for the server
+)
+test_packages=(
+  catch2
+  iproute2                       # nodes that network namespaces stand in for
+  openssh-client libwrap0 zsh    # launching over SSH; see tests/run.sh for the server
 )
 
 say() { printf '== %s\n' "$*"; }
@@ -98,6 +101,7 @@ if [ "${1:-}" = --preset ]; then
   shift 2
 fi
 
+[ $# -gt 0 ] || packages+=("${test_packages[@]}")
 install_missing
 say "configuring (preset $preset)"
 cmake --preset "$preset" >/dev/null
