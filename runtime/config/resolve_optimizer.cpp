@@ -6,15 +6,6 @@
 #include "runtime/config/resolver.h"
 
 namespace dstrain::config {
-namespace {
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
-}  // namespace
 
 /// Without an optimizer section the options decide, with their defaults; with one DeepSpeed's
 /// defaults stand behind it.
@@ -27,7 +18,7 @@ void Resolver::resolve_optimizer() {
   decided_json("optimizer.type", fmt::format("\"{}\"", type), section ? "file" : "default");
 
   const bool by_mode = config_.boolean(in + "adam_w_mode").value_or(true);
-  adam.decoupled_decay = by_mode || lower(type) == "adamw";
+  adam.decoupled_decay = by_mode || type == "AdamW";
   if (adam.decoupled_decay != by_mode) {
     problems_.warn(config_.position(in + "adam_w_mode"), in + "adam_w_mode",
                    "has no effect: type AdamW always decouples the weight decay");
@@ -142,7 +133,7 @@ void Resolver::resolve_warmup_lr() {
                          : "default");
 
   const std::optional<std::string> shape = config_.text_of(in + "warmup_type");
-  schedule.warmup_linear = shape && lower(*shape) == "linear";
+  schedule.warmup_linear = shape == "linear";
   decided_json(in + "warmup_type", schedule.warmup_linear ? "\"linear\"" : "\"log\"",
                shape ? "file" : "default");
 }

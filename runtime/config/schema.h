@@ -25,8 +25,10 @@ struct Key {
   std::string_view fallback = {};  ///< DeepSpeed's default; empty: none
   KeyStatus status = KeyStatus::inert;
   std::string_view note = {};
-  std::string_view off = {};      ///< "none|null": values that leave the feature off
-  std::string_view choices = {};  ///< "log|linear": the only texts there are; empty: any
+  std::string_view off = {};       ///< "none|null": values that leave the feature off
+  std::string_view choices = {};   ///< "log|linear": the only texts there are; empty: any
+  std::string_view synonyms = {};  ///< "float32:fp32": words that DeepSpeed takes for a choice
+  bool any_case = false;           ///< DeepSpeed too matches the texts without case
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
   bool automatic = false;  ///< "auto" has a meaning
@@ -43,6 +45,16 @@ struct Key {
   constexpr Key one_of(std::string_view texts) const {
     Key key = *this;
     key.choices = texts;
+    return key;
+  }
+  constexpr Key synonymous(std::string_view pairs) const {
+    Key key = *this;
+    key.synonyms = pairs;
+    return key;
+  }
+  constexpr Key in_any_case() const {
+    Key key = *this;
+    key.any_case = true;
     return key;
   }
   constexpr Key or_auto() const {

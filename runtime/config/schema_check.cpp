@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "runtime/config/choice.h"
 #include "runtime/config/suggest.h"
 #include "runtime/config/type_check.h"
 #include "runtime/config/value_check.h"
@@ -109,11 +110,12 @@ class Checker {
       stage_from_boolean(member, written);
       return;
     }
-    check_value(key, member.value, written, problems_);
-    const bool leads_on = key.type == KeyType::section && member.value.is(Kind::object);
-    if (leads_on) walk(member.value, path, written, key.open);
     JsonValue kept = member.value;
     kept.members.clear();
+    resolve_word(key, kept, written, problems_);
+    check_value(key, kept, written, problems_);
+    const bool leads_on = key.type == KeyType::section && member.value.is(Kind::object);
+    if (leads_on) walk(member.value, path, written, key.open);
     values_.emplace(path, std::move(kept));
   }
 

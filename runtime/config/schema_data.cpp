@@ -19,12 +19,13 @@ constexpr std::array keys{
     inert("data_efficiency.data_sampling.curriculum_learning", any, ""),
     inert("data_efficiency.data_sampling.dynamic_batching", section, "").or_more(),
     inert("data_efficiency.data_sampling.dynamic_batching.enabled", boolean, "false"),
-    inert("data_efficiency.data_sampling.dynamic_batching.lr_scaling_method", text, "linear"),
+    inert("data_efficiency.data_sampling.dynamic_batching.lr_scaling_method", text, "linear")
+        .one_of("linear|sqrt|none"),
     inert("data_efficiency.data_sampling.dynamic_batching.min_batch_size", integer, "1"),
     inert("data_efficiency.data_sampling.dynamic_batching.max_batch_size", integer, "null"),
-    inert("data_efficiency.data_sampling.dynamic_batching.sequence_picking_order",
-          text,
-          "dataloader"),
+    inert(
+        "data_efficiency.data_sampling.dynamic_batching.sequence_picking_order", text, "dataloader")
+        .one_of("random|seqlen|dataloader"),
     inert("data_efficiency.data_routing", section, ""),
     inert("data_efficiency.data_routing.enabled", boolean, "false"),
     inert("data_efficiency.data_routing.random_ltd", any, ""),

@@ -10,7 +10,7 @@ using enum KeyType;
 // Parameters of all types together; types.cpp says which type has which.
 constexpr std::array keys{
     group("optimizer"),
-    implemented("optimizer.type", text, ""),
+    implemented("optimizer.type", text, "").in_any_case(),
     off_only("optimizer.legacy_fusion", boolean, "false", "the legacy fusion"),
     group("optimizer.params"),
     implemented("optimizer.params.lr", number, "1e-3").at_least(0).or_auto(),

@@ -34,7 +34,8 @@ constexpr std::array keys{
     group("checkpoint"),
     implemented("checkpoint.use_node_local_storage", boolean, "false"),
     hint("checkpoint.tag_validation", text, "Warn", "one rank makes the tag, for all of them")
-        .one_of("Ignore|Warn|Fail"),
+        .one_of("Ignore|Warn|Fail")
+        .in_any_case(),
     hint("checkpoint.load_universal",
          boolean,
          "false",
@@ -46,12 +47,14 @@ constexpr std::array keys{
     hint("checkpoint.parallel_write", section, "", own_writer),
     inert("checkpoint.parallel_write.pipeline_stage", boolean, "false"),
     hint("checkpoint.writer", section, "", own_writer),
-    inert("checkpoint.writer.type", text, "FAST").one_of("MOCK|PYTHON|FAST"),
+    inert("checkpoint.writer.type", text, "FAST").one_of("MOCK|PYTHON|FAST").in_any_case(),
     inert("checkpoint.writer.decoupled", boolean, "false"),
     inert("checkpoint.writer.io_buffer_size", integer, "67108864"),
     inert("checkpoint.writer.io_buffer_double", boolean, "true"),
     inert("checkpoint.writer.show_statistics", boolean, "false"),
-    inert("checkpoint.writer.data_parallel", text, "null").one_of("REPLICA|SOCKET|MACHINE"),
+    inert("checkpoint.writer.data_parallel", text, "null")
+        .one_of("REPLICA|SOCKET|MACHINE")
+        .in_any_case(),
     inert("checkpoint.writer.io_multiplier", integer, "1"),
     off_only("datastates_ckpt", section, "null", "the DataStates checkpoint engine").or_more(),
     group("nebula"),

@@ -7,6 +7,11 @@ namespace {
 
 using enum KeyType;
 
+constexpr std::string_view dtypes = "fp32|fp16|bf16";
+constexpr std::string_view dtype_synonyms =
+    "float32:fp32|float:fp32|torch.float32:fp32|float16:fp16|half:fp16|torch.float16:fp16|"
+    "bfloat16:bf16|torch.bfloat16:bf16";
+
 constexpr std::array keys{
     implemented("train_batch_size", integer, "").or_auto(),
     implemented("train_micro_batch_size_per_gpu", integer, "").or_auto(),
@@ -16,10 +21,15 @@ constexpr std::array keys{
     off_only("managed_gradient_accumulation", boolean, "true", "an update at every micro step"),
     off_only("dump_state", boolean, "false", "dumping the engine's state"),
     off_only("communication_data_type", text, "null|fp32", "communication in 16 bits")
-        .one_of("fp32|fp16|bf16|bfp16"),
-    inert("seq_parallel_communication_data_type", text, "fp32").one_of("fp32|fp16|bf16"),
+        .one_of("fp32|fp16|bf16|bfp16")
+        .in_any_case(),
+    inert("seq_parallel_communication_data_type", text, "fp32")
+        .one_of("fp32|fp16|bf16")
+        .in_any_case(),
     off_only("sequence_parallel_size", integer, "1", "sequence parallelism"),
-    off_only("gradient_allreduce_op", text, "mean", "summed gradients").one_of("mean|sum"),
+    off_only("gradient_allreduce_op", text, "mean", "summed gradients")
+        .one_of("mean|sum")
+        .in_any_case(),
     off_only("prescale_gradients", boolean, "false", "scaling gradients before they are reduced"),
     off_only("gradient_predivide_factor", number, "1.0", "dividing gradients in two parts"),
     off_only("sparse_gradients", boolean, "false", "sparse gradients"),
@@ -49,11 +59,14 @@ constexpr std::array keys{
     hint("timers.throughput.synchronized", boolean, "true", "throughput is always measured"),
     group("data_types"),
     off_only("data_types.grad_accum_dtype", text, "null|fp32", "16-bit gradients")
-        .one_of("fp32|fp16|bf16"),
+        .one_of(dtypes)
+        .synonymous(dtype_synonyms),
     off_only("data_types.param_dtype", text, "null|fp32", "16 bits by this key, not bf16.enabled,")
-        .one_of("fp32|fp16|bf16"),
+        .one_of(dtypes)
+        .synonymous(dtype_synonyms),
     off_only("data_types.buffer_dtype", text, "null|fp32", "16-bit buffers")
-        .one_of("fp32|fp16|bf16"),
+        .one_of(dtypes)
+        .synonymous(dtype_synonyms),
     unread("seed", "DeepSpeed never reads it; use --seed"),
 };
 

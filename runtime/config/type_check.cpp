@@ -24,14 +24,11 @@ struct Family {
   std::string_view section;
   std::span<const NativeType> natives;
   std::span<const std::string_view> from_torch;
-  bool any_case = false;
 };
 
 const NativeType* find_type(const Family& family, const std::string& name) {
-  const auto same = [&](const NativeType& type) {
-    return family.any_case ? lower(type.name) == lower(name) : type.name == name;
-  };
-  const auto found = std::find_if(family.natives.begin(), family.natives.end(), same);
+  const auto found = std::find_if(family.natives.begin(), family.natives.end(),
+                                  [&](const NativeType& type) { return type.name == name; });
   return found == family.natives.end() ? nullptr : &*found;
 }
 
@@ -130,8 +127,8 @@ void check_torch_adam(const CheckedValues& values, Problems& problems) {
 }  // namespace
 
 void check_types(const CheckedValues& values, Problems& problems) {
-  check_family({"optimizer", optimizer_types(), torch_optimizers(), true}, values, problems);
-  check_family({"scheduler", scheduler_types(), torch_schedulers(), false}, values, problems);
+  check_family({"optimizer", optimizer_types(), torch_optimizers()}, values, problems);
+  check_family({"scheduler", scheduler_types(), torch_schedulers()}, values, problems);
   check_betas(values, problems);
   check_torch_adam(values, problems);
 }

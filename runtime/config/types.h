@@ -11,9 +11,7 @@ struct NativeType {
   std::string_view params;  ///< "lr|betas|eps"
 };
 
-/// DeepSpeed compares the names of optimizers without case: adam, Adam and ADAM are one.
 std::span<const NativeType> optimizer_types();
-/// ... and those of schedulers with it.
 std::span<const NativeType> scheduler_types();
 
 /// Names of torch.optim and torch.optim.lr_scheduler, which DeepSpeed takes too and dstrain does

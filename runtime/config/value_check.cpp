@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -166,27 +167,29 @@ void check_status(const Key& key,
                            to_text(value), key.note, off_list(key)));
 }
 
-bool same_text(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
-    return std::tolower(static_cast<unsigned char>(x)) ==
-           std::tolower(static_cast<unsigned char>(y));
-  });
+/// The number that a choice writes; none when it is a word.
+std::optional<double> number_in(std::string_view choice) {
+  double number = 0;
+  const char* const end = choice.data() + choice.size();
+  const auto [stopped, error] = std::from_chars(choice.data(), end, number);
+  return error == std::errc{} && stopped == end ? std::optional(number) : std::nullopt;
+}
+
+bool is_choice(const JsonValue& value, std::string_view choice) {
+  if (choice == "null") return value.is(Kind::null);
+  if (choice == "true" || choice == "false") {
+    return value.is(Kind::boolean) && value.boolean == (choice == "true");
+  }
+  const std::optional<double> number = number_in(choice);
+  return number ? value.is(Kind::number) && value.number == *number : value.is_text(choice);
 }
 
 }  // namespace
 
 bool is_one_of(const JsonValue& value, std::string_view choices) {
-  for (const std::string_view choice : split_choices(choices)) {
-    if (value.is(Kind::string) && same_text(value.text, choice)) return true;
-    if (value.is(Kind::null) && choice == "null") return true;
-    if (value.is(Kind::boolean) && choice == (value.boolean ? "true" : "false")) return true;
-    double number = 0;
-    const auto [stopped, error] =
-        std::from_chars(choice.data(), choice.data() + choice.size(), number);
-    const bool numeric = error == std::errc{} && stopped == choice.data() + choice.size();
-    if (value.is(Kind::number) && numeric && number == value.number) return true;
-  }
-  return false;
+  const std::vector<std::string_view> all = split_choices(choices);
+  return std::any_of(all.begin(), all.end(),
+                     [&](std::string_view choice) { return is_choice(value, choice); });
 }
 
 void check_value(const Key& key,

@@ -7,7 +7,8 @@
 
 namespace dstrain::config {
 
-/// Checks the type, range and status of one value; `path` is as the file spells it.
+/// Checks the type, range and status of one value, whose word is resolved; `path` is as the file
+/// spells it.
 void check_value(const Key& key,
                  const JsonValue& value,
                  const std::string& path,

@@ -109,7 +109,7 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
        "ds.json:1:22: sparse_attention: an object: sparse attention is not implemented; leave "
        "it out or set it to false or null"},
       {R"({"gradient_allreduce_op": "SUM"})",
-       R"(ds.json:1:27: gradient_allreduce_op: "SUM": summed gradients is not implemented; )"
+       R"(ds.json:1:27: gradient_allreduce_op: "sum": summed gradients is not implemented; )"
        R"(leave it out or set it to "mean")"},
       // Optimizer and scheduler.
       {R"({"optimizer": {"params": {"lr": 1}}})",
@@ -136,8 +136,8 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
       {R"({"optimizer": {"type": "Adam", "params": {"torch_adam": true,"bias_correction": true}}})",
        "ds.json:1:81: optimizer.params.bias_correction: torch's Adam has no such parameter; leave "
        "out torch_adam"},
-      {R"({"scheduler": {"type": "warmuplr"}})",
-       R"(ds.json:1:24: scheduler.type: unknown type "warmuplr"; did you mean "WarmupLR"?)"},
+      {R"({"scheduler": {"type": "WarmLR"}})",
+       R"(ds.json:1:24: scheduler.type: unknown type "WarmLR"; did you mean "WarmupLR"?)"},
       {R"({"scheduler": {"type": "OneCycle"}})",
        R"(ds.json:1:24: scheduler.type: "OneCycle" is not implemented; use WarmupLR)"},
       {R"({"scheduler": {"type": "WarmupLR", "params": {"total_num_steps": 5}}})",
