@@ -62,8 +62,8 @@ void check_budget(const MemorySetup& memory, Bytes device_memory) {
 TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace place) {
   const config::TrainOptions options = config::parse_train_options(arguments);
   TrainSetup setup;
-  // Once without anything known, to learn which model and data are meant; then with both.
-  setup.settings = config::resolve(options, {});
+  // Once without model and data, to learn which are meant; then with both.
+  setup.settings = config::resolve(options, {.world_size = place.world_size, .train_samples = -1});
   setup.model = model::make_gpt2(model_config(setup.settings.model), setup.settings.dtype,
                                  setup.settings.model.in_splits);
   open_data(setup, setup.settings.data);

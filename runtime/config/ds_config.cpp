@@ -7,14 +7,14 @@
 namespace dstrain::config {
 
 DsConfig DsConfig::parse(std::string text, const std::string& file) {
-  Problems problems(file);
-  const JsonValue root = read_json(text, problems);
   DsConfig config;
-  config.values_ = check_against_schema(root, problems);
-  problems.throw_if_any();
+  config.problems_ = Problems(file);
+  const JsonValue root = read_json(text, config.problems_);
+  CheckedConfig checked = check_against_schema(root, config.problems_);
+  config.values_ = std::move(checked.values);
+  config.faulty_ = std::move(checked.faulty);
   config.file_ = file;
   config.text_ = std::move(text);
-  config.warnings_ = problems.warnings();
   return config;
 }
 
@@ -54,6 +54,14 @@ std::optional<std::string> DsConfig::text_of(std::string_view path) const {
   const bool given = value != nullptr && value->is(JsonValue::Kind::string);
   if (!given || value->is_text("auto")) return std::nullopt;
   return value->text;
+}
+
+bool DsConfig::is_faulty(std::string_view path) const {
+  for (std::size_t end = path.size(); end != std::string_view::npos; end = path.rfind('.', end)) {
+    path = path.substr(0, end);
+    if (faulty_.find(path) != faulty_.end()) return true;
+  }
+  return false;
 }
 
 Position DsConfig::position(std::string_view path) const {

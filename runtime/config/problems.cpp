@@ -1,7 +1,6 @@
 #include "runtime/config/problems.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "runtime/base/error.h"
 
@@ -22,10 +21,14 @@ void Problems::warn(Position where, std::string_view path, std::string_view mess
   warnings_.push_back(entry(where, path, message));
 }
 
+bool Problems::any_at(Position where) const {
+  return std::any_of(problems_.begin(), problems_.end(),
+                     [&](const Entry& entry) { return entry.where == where; });
+}
+
 std::vector<std::string> Problems::in_order(std::vector<Entry> entries) {
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return std::tie(a.where.line, a.where.column) < std::tie(b.where.line, b.where.column);
-  });
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const Entry& a, const Entry& b) { return a.where < b.where; });
   std::vector<std::string> lines;
   for (Entry& entry : entries) lines.push_back(std::move(entry.line));
   return lines;

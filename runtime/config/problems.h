@@ -1,4 +1,5 @@
 #pragma once
+#include <compare>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@ namespace dstrain::config {
 struct Position {
   int line = 1;
   int column = 1;
+  friend auto operator<=>(const Position&, const Position&) = default;
 };
 
 /// Gathers everything that is wrong with one file, so that the user sees all of it at once.
@@ -19,6 +21,8 @@ class Problems {
   void add(Position where, std::string_view path, std::string_view message);
   void warn(Position where, std::string_view path, std::string_view message);
   [[nodiscard]] bool empty() const { return problems_.empty(); }
+  /// Whether something is wrong at exactly this place.
+  [[nodiscard]] bool any_at(Position where) const;
   [[nodiscard]] const std::string& file() const { return file_; }
   /// One line each, in the order of the file.
   [[nodiscard]] std::vector<std::string> warnings() const;

@@ -14,7 +14,7 @@ namespace dstrain::config {
 struct Context {
   std::int64_t world_size = 0;
   std::int64_t hidden = 0;         ///< the model's width
-  std::int64_t train_samples = 0;  ///< of one epoch
+  std::int64_t train_samples = 0;  ///< of one epoch; -1: not counted yet, they will be known
 };
 
 /// One effective value: the configuration's key, the value as JSON, and where it came from:
@@ -31,8 +31,8 @@ struct Resolved {
 };
 
 /// Joins options and configuration: defaults, "auto" by the rules of Hugging Face's Trainer, the
-/// batch sizes. Throws Error{config} with every problem; a value given in both places that
-/// disagrees is named with both.
+/// batch sizes. Throws Error{config} with every problem, those of the configuration included; a
+/// value given in both places that disagrees is named with both.
 Resolved resolve_config(const TrainOptions& options,
                         const DsConfig& config,
                         const Context& context);

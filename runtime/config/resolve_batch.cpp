@@ -31,6 +31,9 @@ void Resolver::resolve_batch() {
   check_agreement(train_key, in_file(train_key), options_.global_batch_size);
   check_agreement(micro_key, in_file(micro_key), options_.per_device_train_batch_size);
   check_agreement(steps_key, in_file(steps_key), options_.gradient_accumulation_steps);
+  for (const std::string_view key : {train_key, micro_key, steps_key}) {
+    if (config_.is_faulty(key)) return;
+  }
   Size train = size_of(in_file(train_key), options_.global_batch_size);
   Size micro = size_of(in_file(micro_key), options_.per_device_train_batch_size);
   Size steps = size_of(in_file(steps_key), options_.gradient_accumulation_steps);

@@ -26,16 +26,15 @@ OffloadSettings Resolver::resolve_offload(std::string_view section,
                           .pin_memory_given = config_.has(in + "pin_memory")};
   if (offload.device == OffloadSettings::Device::none) return offload;
   const std::string& named = old ? flag : in + "device";
-  const int stage = result_.settings.zero.stage;
   if (offload.device == OffloadSettings::Device::nvme) lowest_stage = 3;
-  if (stage < lowest_stage) {
+  if (lacks_stage(lowest_stage)) {
     problems_.add(config_.position(named), named,
                   fmt::format("needs stage {}, and the stage is {}",
-                              lowest_stage == 3 ? "3" : "1, 2 or 3", stage));
+                              lowest_stage == 3 ? "3" : "1, 2 or 3", result_.settings.zero.stage));
   }
   if (offload.device == OffloadSettings::Device::nvme) {
     offload.nvme_path = pick(in + "nvme_path", "");
-    if (offload.nvme_path.empty()) {
+    if (offload.nvme_path.empty() && !config_.is_faulty(in + "nvme_path")) {
       problems_.add(config_.position(named), named,
                     "needs nvme_path beside it, a directory on a fast disk");
     }
@@ -63,7 +62,7 @@ void Resolver::resolve_offload() {
   zero.sub_group_numel = pick("zero_optimization.sub_group_size", -1, zero.sub_group_numel);
   constexpr std::string_view ratio = "zero_optimization.offload_optimizer.ratio";
   zero.offload_optimizer.ratio = pick(ratio, 1.0);
-  if (zero.offload_optimizer.ratio < 1 && zero.stage < 3) {
+  if (zero.offload_optimizer.ratio < 1 && lacks_stage(3)) {
     problems_.add(config_.position(ratio), ratio,
                   fmt::format("below 1 needs stage 3, and the stage is {}", zero.stage));
   }

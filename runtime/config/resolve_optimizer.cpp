@@ -64,7 +64,8 @@ std::int64_t Resolver::warmup_steps() {
     return options_.warmup_steps.value;
   }
   const std::int64_t steps = training_steps();
-  if (steps == 0 && context_.world_size > 0) {
+  const bool expected = result_.settings.train_batch_size > 0 && context_.train_samples >= 0;
+  if (steps == 0 && expected && context_.world_size > 0) {
     problems_.add({}, "--warmup_ratio",
                   context_.train_samples > 0
                       ? "the data has not one whole batch; give --max_steps"
@@ -81,6 +82,7 @@ void Resolver::resolve_schedule() {
   const std::string& warmup_flag = options_.warmup_steps.value > 0 ? options_.warmup_steps.typed_as
                                                                    : options_.warmup_ratio.typed_as;
   const bool warmup = options_.warmup_steps.value > 0 || options_.warmup_ratio.value > 0;
+  if (config_.is_faulty("scheduler.type")) return;
   if (config_.has("scheduler")) {
     if (type.typed() && type.value == "constant") {
       disagree("scheduler.type", config_.text_of("scheduler.type").value_or(""), type.typed_as,

@@ -10,10 +10,7 @@
 namespace dstrain::config {
 
 Resolver::Resolver(const TrainOptions& options, const DsConfig& config, const Context& context)
-    : options_(options),
-      config_(config),
-      context_(context),
-      problems_(config.file().empty() ? "command line" : config.file()) {}
+    : options_(options), config_(config), context_(context), problems_(config.problems()) {}
 
 Resolved Resolver::run() {
   resolve_batch();
@@ -30,8 +27,7 @@ Resolved Resolver::run() {
   resolve_rest();
   problems_.throw_if_any();
   result_.settings.ds_config_text = config_.text();
-  result_.settings.warnings = config_.warnings();
-  for (const std::string& line : problems_.warnings()) result_.settings.warnings.push_back(line);
+  result_.settings.warnings = problems_.warnings();
   return std::move(result_);
 }
 
@@ -122,8 +118,12 @@ void Resolver::resolve_precision() {
   }
 }
 
+bool Resolver::lacks_stage(int lowest) const {
+  return result_.settings.zero.stage < lowest && !config_.is_faulty("zero_optimization.stage");
+}
+
 void Resolver::warn_stage(std::string_view path, int lowest_stage, std::string_view meaning) {
-  if (result_.settings.zero.stage >= lowest_stage || !config_.has(path)) return;
+  if (!lacks_stage(lowest_stage) || !config_.has(path)) return;
   problems_.warn(
       config_.position(path), path,
       fmt::format("has no effect at stage {}: {}", result_.settings.zero.stage, meaning));

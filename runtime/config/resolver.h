@@ -50,6 +50,8 @@ class Resolver {
   void resolve_schedule();
   void resolve_warmup_lr();
   void resolve_zero();
+  /// The stage is lower, as far as the file tells it.
+  [[nodiscard]] bool lacks_stage(int lowest) const;
   void warn_stage(std::string_view path, int lowest_stage, std::string_view meaning);
   void resolve_offload();
   OffloadSettings resolve_offload(std::string_view section,

@@ -37,18 +37,28 @@ std::string quoted_home(std::string_view home) {
   return home.empty() ? std::string("at the top level") : fmt::format("in \"{}\"", home);
 }
 
-/// What the user may have meant by an unknown key.
-std::string advice(std::string_view section, std::string_view key) {
+/// What the user may have meant by an unknown key: what to say, and the paths.
+struct Advice {
+  std::string text;
+  std::vector<std::string> meant;
+};
+
+Advice advice(std::string_view section, std::string_view key) {
   const std::vector<std::string_view> siblings = names_in(section);
   std::string likely = suggest(key, siblings);
   if (likely.empty()) likely = only_completion(key, siblings);
-  if (!likely.empty()) return fmt::format("did you mean \"{}\"?", likely);
-
+  if (!likely.empty()) {
+    return {fmt::format("did you mean \"{}\"?", likely), {joined(section, likely)}};
+  }
   std::vector<std::string> homes;
-  for (const std::string_view home : homes_of(key)) homes.push_back(quoted_home(home));
+  std::vector<std::string> meant;
+  for (const std::string_view home : homes_of(key)) {
+    homes.push_back(quoted_home(home));
+    meant.push_back(joined(home, key));
+  }
   constexpr std::size_t too_many = 4;
   if (!homes.empty() && homes.size() < too_many) {
-    return fmt::format("this key belongs {}", fmt::join(homes, " or "));
+    return {fmt::format("this key belongs {}", fmt::join(homes, " or ")), std::move(meant)};
   }
   std::vector<std::string_view> elsewhere;
   for (const Key& known : all_keys())
@@ -56,21 +66,23 @@ std::string advice(std::string_view section, std::string_view key) {
   const std::string distant = suggest(key, elsewhere);
   const std::vector<std::string_view> owners = homes_of(distant);
   if (owners.size() == 1) {
-    return fmt::format("did you mean \"{}\" {}?", distant, quoted_home(owners.front()));
+    return {fmt::format("did you mean \"{}\" {}?", distant, quoted_home(owners.front())),
+            {joined(owners.front(), distant)}};
   }
-  return "DeepSpeed has no such key here";
+  return {"DeepSpeed has no such key here", {}};
 }
 
 class Checker {
  public:
   explicit Checker(Problems& problems) : problems_(problems) {}
 
-  CheckedValues check(const JsonValue& root) {
+  CheckedConfig check(const JsonValue& root) {
     walk(root, "", "", false);
     check_replaced();
     check_types(values_, problems_);
     check_precision();
-    return std::move(values_);
+    drop_faulty();
+    return {std::move(values_), std::move(faulty_)};
   }
 
  private:
@@ -141,8 +153,12 @@ class Checker {
       problems_.warn(member.position, written, "is not checked: the keys of this section vary");
       return;
     }
-    problems_.add(member.position, written,
-                  fmt::format("unknown key; {}", advice(section, member.key)));
+    const Advice meant = advice(section, member.key);
+    problems_.add(member.position, written, fmt::format("unknown key; {}", meant.text));
+    for (const std::string& path : meant.meant) {
+      const Alias* const alias = find_alias(path);
+      faulty_.emplace(alias == nullptr ? path : alias->canonical);
+    }
   }
 
   void check_replaced() {
@@ -166,14 +182,24 @@ class Checker {
                   "bf16 and fp16 cannot be enabled together");
   }
 
+  /// What is wrong has been told; nobody shall draw conclusions from it.
+  void drop_faulty() {
+    for (auto at = values_.begin(); at != values_.end();) {
+      const bool faulty = problems_.any_at(at->second.position);
+      if (faulty) faulty_.insert(at->first);
+      at = faulty ? values_.erase(at) : std::next(at);
+    }
+  }
+
   Problems& problems_;
   CheckedValues values_;
+  std::set<std::string, std::less<>> faulty_;
   std::map<std::string, std::string> spellings_;  // canonical path -> as first written
 };
 
 }  // namespace
 
-CheckedValues check_against_schema(const JsonValue& root, Problems& problems) {
+CheckedConfig check_against_schema(const JsonValue& root, Problems& problems) {
   return Checker(problems).check(root);
 }
 

@@ -12,7 +12,7 @@ using dstrain::test::message_of;
 namespace {
 
 std::string error_of(const std::string& text) {
-  return message_of([&] { DsConfig::parse(text, "ds.json"); });
+  return message_of([&] { DsConfig::parse(text, "ds.json").problems().throw_if_any(); });
 }
 
 }  // namespace

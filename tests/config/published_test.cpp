@@ -77,7 +77,7 @@ TEST_CASE("Published: configurations of tutorials are understood", "[config][pub
   for (const Row& row : rows) {
     CAPTURE(row.name);
     const fs::path file = folder / (row.name + ".json");
-    const std::string error = message_of([&] { DsConfig::load(file); });
+    const std::string error = message_of([&] { DsConfig::load(file).problems().throw_if_any(); });
     CAPTURE(error);
     if (row.not_built.empty()) {
       CHECK(error == "no error");

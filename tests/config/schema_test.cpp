@@ -66,6 +66,7 @@ std::string enabling(const Key& key) {
 std::string outcome(const std::string& text) {
   return message_of([&] {
     const DsConfig config = DsConfig::parse(text, "f");
+    config.problems().throw_if_any();
     if (!config.warnings().empty()) {
       dstrain::fail(dstrain::ErrorCode::config, "warning {}", config.warnings().back());
     }

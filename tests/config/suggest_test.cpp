@@ -102,8 +102,9 @@ std::string nested(std::string_view section, std::string_view key) {
 TEST_CASE("Suggest: finds what a misspelt key means", "[config][suggest]") {
   std::size_t right = 0;
   for (const Typo& typo : typos) {
-    const std::string error =
-        message_of([&] { DsConfig::parse(nested(typo.section, typo.wrong), "ds.json"); });
+    const std::string error = message_of([&] {
+      DsConfig::parse(nested(typo.section, typo.wrong), "ds.json").problems().throw_if_any();
+    });
     if (contains(error, fmt::format("did you mean \"{}\"?", typo.right))) {
       ++right;
     } else {
