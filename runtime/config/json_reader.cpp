@@ -16,14 +16,28 @@ class Reader {
 
   JsonValue document() {
     scanner_.skip_blanks();
-    if (scanner_.peek() != '{') scanner_.unexpected("{ and a JSON object");
-    JsonValue root = value(1);
-    scanner_.skip_blanks();
-    if (!scanner_.at_end()) scanner_.unexpected("nothing after the closing }");
+    const char c = scanner_.peek();
+    if (c == '{') {
+      JsonValue root = value(1);
+      scanner_.skip_blanks();
+      if (!scanner_.at_end()) scanner_.unexpected("nothing after the closing }");
+      return root;
+    }
+    if (c != '"' && !begins_word(c)) scanner_.unexpected("{ and a JSON object");
+    JsonValue root;
+    root.kind = JsonValue::Kind::object;
+    root.position = scanner_.position();
+    members(root, 1, Braces::absent);
     return root;
   }
 
  private:
+  enum class Braces { present, absent };
+
+  static bool begins_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  }
+
   JsonValue value(int depth) {
     if (depth > json_depth_max) {
       scanner_.stop(scanner_.position(), fmt::format("nested more than {} deep", json_depth_max));
@@ -33,9 +47,16 @@ class Reader {
     if (c == '[') return array(depth);
     if (c == '"') return string();
     if (c == '-' || (c >= '0' && c <= '9')) return scanner_.number();
-    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return scanner_.word();
-    if (c == '\'') scanner_.stop(scanner_.position(), "strings need double quotes");
+    if (begins_word(c)) return scanner_.word();
+    if (c == '\'') refuse_quote();
     scanner_.unexpected("a value");
+  }
+
+  [[noreturn]] void refuse_quote() {
+    const bool block = scanner_.peek(1) == '\'' && scanner_.peek(2) == '\'';
+    scanner_.stop(scanner_.position(),
+                  block ? "HJSON's \'\'\' strings are not supported; use double quotes"
+                        : "strings need double quotes");
   }
 
   JsonValue string() {
@@ -54,11 +75,20 @@ class Reader {
     scanner_.skip_blanks();
     while (!scanner_.pass(']')) {
       value.elements.push_back(this->value(depth + 1));
-      scanner_.skip_blanks();
-      if (!scanner_.pass(',') && scanner_.peek() != ']') scanner_.unexpected(", or ]");
-      scanner_.skip_blanks();
+      pass_comma(']');
     }
     return value;
+  }
+
+  /// What separates two values: a comma, or the end of a line.
+  void pass_comma(char closing) {
+    const bool line_ended = scanner_.skip_blanks();
+    if (scanner_.pass(',')) {
+      scanner_.skip_blanks();
+    } else if (scanner_.peek() != closing && (!line_ended || scanner_.at_end())) {
+      scanner_.unexpected(closing == '\0' ? "a comma or the end of the line"
+                                          : fmt::format(", or {}", closing));
+    }
   }
 
   JsonValue object(int depth) {
@@ -67,8 +97,13 @@ class Reader {
     value.position = scanner_.position();
     scanner_.pass('{');
     scanner_.skip_blanks();
+    members(value, depth, Braces::present);
+    return value;
+  }
+
+  void members(JsonValue& value, int depth, Braces braces) {
     std::map<std::string, Position> seen;
-    while (!scanner_.pass('}')) {
+    while (braces == Braces::present ? !scanner_.pass('}') : !scanner_.at_end()) {
       JsonMember read = member(depth);
       const auto [first, fresh] = seen.emplace(read.key, read.position);
       if (fresh) {
@@ -78,18 +113,17 @@ class Reader {
                       fmt::format("duplicate key \"{}\", first given at {}:{}", read.key,
                                   first->second.line, first->second.column));
       }
-      scanner_.skip_blanks();
-      if (!scanner_.pass(',') && scanner_.peek() != '}') scanner_.unexpected(", or }");
-      scanner_.skip_blanks();
+      pass_comma(braces == Braces::present ? '}' : '\0');
     }
-    return value;
   }
 
   JsonMember member(int depth) {
     JsonMember read;
     read.position = scanner_.position();
-    if (scanner_.peek() != '"') scanner_.unexpected("a key in double quotes");
-    read.key = scanner_.string();
+    const char c = scanner_.peek();
+    if (c == '\'') refuse_quote();
+    if (c != '"' && !begins_word(c)) scanner_.unexpected("a key in double quotes");
+    read.key = c == '"' ? scanner_.string() : scanner_.bare_key();
     scanner_.skip_blanks();
     if (!scanner_.pass(':')) scanner_.unexpected(fmt::format(": after \"{}\"", read.key));
     scanner_.skip_blanks();

@@ -1,11 +1,14 @@
 #include "runtime/config/json_scanner.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace dstrain::config {
 namespace {
@@ -75,7 +78,24 @@ std::string_view advice(std::string_view word) {
   for (const auto& [wrong, remedy] : table) {
     if (word == wrong) return remedy;
   }
-  return "words need double quotes";
+  return "words need double quotes; HJSON's strings without them are not supported";
+}
+
+/// The names in `text` that stand in double quotes before a colon, each once.
+std::vector<std::string_view> keys_in(std::string_view text) {
+  std::vector<std::string_view> keys;
+  for (std::size_t quote = text.find('"'); quote != std::string_view::npos;
+       quote = text.find('"', quote + 1)) {
+    const std::string_view rest = text.substr(quote + 1);
+    const auto* const end = std::find_if_not(rest.begin(), rest.end(), is_word_character);
+    const std::string_view name = rest.substr(0, static_cast<std::size_t>(end - rest.begin()));
+    const std::string_view after = rest.substr(name.size());
+    if (name.empty() || !after.starts_with('"')) continue;
+    const std::size_t sign = after.find_first_not_of(" \t", 1);
+    if (sign == std::string_view::npos || after[sign] != ':') continue;
+    if (std::find(keys.begin(), keys.end(), name) == keys.end()) keys.push_back(name);
+  }
+  return keys;
 }
 
 }  // namespace
@@ -124,8 +144,22 @@ void JsonScanner::unexpected(std::string_view expected) const {
   stop(position_, fmt::format("expected {}, got {}", expected, text_.substr(at_, length)));
 }
 
-void JsonScanner::skip_line() {
+void JsonScanner::skip_line_comment() {
+  const Position start = position_;
+  const bool behind_something = last_content_line_ == start.line;
+  const std::size_t begin = at_;
   while (!at_end() && peek() != '\n') next();
+  if (!behind_something) return;
+  std::vector<std::string_view> hidden = keys_in(text_.substr(begin, at_ - begin));
+  if (hidden.empty()) return;
+  constexpr std::size_t named = 3;
+  const std::size_t more = hidden.size() - std::min(named, hidden.size());
+  hidden.resize(hidden.size() - more);
+  problems_.warn(
+      start, "",
+      fmt::format("this comment runs to the end of its line and hides \"{}\"{}; if that "
+                  "is not meant, break the line before",
+                  fmt::join(hidden, "\", \""), more > 0 ? fmt::format(" and {} more", more) : ""));
 }
 
 void JsonScanner::skip_block() {
@@ -140,19 +174,34 @@ void JsonScanner::skip_block() {
   next();
 }
 
-void JsonScanner::skip_blanks() {
+bool JsonScanner::skip_blanks() {
+  const int line = position_.line;
   while (!at_end()) {
     const char c = peek();
     if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
       next();
     } else if (c == '#' || (c == '/' && peek(1) == '/')) {
-      skip_line();
+      skip_line_comment();
     } else if (c == '/' && peek(1) == '*') {
       skip_block();
     } else {
-      return;
+      last_content_line_ = position_.line;
+      break;
     }
   }
+  return position_.line > line;
+}
+
+std::string JsonScanner::bare_key() {
+  const Position place = position_;
+  const std::size_t start = at_;
+  while (is_word_character(peek())) next();
+  const std::string_view word = text_.substr(start, at_ - start);
+  if (const std::size_t sign = text_.find_first_not_of(" \t", at_);
+      sign != std::string_view::npos && text_[sign] == '=') {
+    stop(place, "this is Python; a configuration is JSON, from { to }, with true, false, null");
+  }
+  return std::string(word);
 }
 
 void JsonScanner::copy_character(std::string& into) {

@@ -8,7 +8,8 @@
 namespace dstrain::config {
 
 /// Walks over a JSON text: characters with their positions, blanks, strings, numbers, words.
-/// Every method throws through stop() at a text that is no JSON.
+/// Every method throws through stop() at a text that is no JSON. A comment that hides keys behind
+/// something on its line gets a warning.
 class JsonScanner {
  public:
   /// Keeps views of both.
@@ -19,8 +20,10 @@ class JsonScanner {
   [[nodiscard]] char peek(std::size_t ahead = 0) const;
   /// Whether the next character is `wanted`, which is then passed.
   bool pass(char wanted);
-  /// Passes white space and comments.
-  void skip_blanks();
+  /// Passes white space and comments; whether a line ended among them.
+  bool skip_blanks();
+  /// A key without quotes, as HJSON has it: letters, digits, _ and -.
+  std::string bare_key();
   /// What stands inside the double quotes, escapes resolved; the text must be UTF-8.
   std::string string();
   JsonValue number();
@@ -32,7 +35,7 @@ class JsonScanner {
 
  private:
   char next();
-  void skip_line();
+  void skip_line_comment();
   void skip_block();
   void escape(std::string& into);
   unsigned code_unit();
@@ -42,6 +45,7 @@ class JsonScanner {
   Problems& problems_;
   std::size_t at_ = 0;
   Position position_;
+  int last_content_line_ = 0;  ///< where something other than blanks and comments was passed
 };
 
 }  // namespace dstrain::config

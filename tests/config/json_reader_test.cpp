@@ -1,6 +1,7 @@
 #include "runtime/config/json_reader.h"
 
 #include <random>
+#include <regex>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
@@ -68,6 +69,53 @@ TEST_CASE("JsonReader: comments and trailing commas and a byte order mark", "[co
   CHECK(root.members[2].value.text == "http://x#y/*z*/");
 }
 
+TEST_CASE("JsonReader: what HJSON leaves out", "[config][json]") {
+  const nlohmann::json expected = {
+      {"stage", 2}, {"on", true}, {"list", {1, 2}}, {"in", {{"x", 1}}}};
+  for (const char* text : {
+           "{stage: 2, on: true, list: [1, 2], in: {x: 1}}",
+           "stage: 2\non: true\nlist: [\n1\n2\n]\nin: {\nx: 1\n}\n",
+           "\"stage\": 2, \"on\": true # comment\n\"list\": [1, 2],\n\"in\": {\"x\": 1},\n",
+           "// braces absent\n\"stage\": 2 /* a line ends here\n */ \"on\": true\r\nlist: [1,\n2]\n"
+           "in: {\"x\": 1,\n}",
+       }) {
+    CAPTURE(text);
+    CHECK(as_nlohmann(read(text)) == expected);
+  }
+  CHECK(error_of("a: 1\n\"a\": 2") == "ds.json:2:1: duplicate key \"a\", first given at 1:1");
+}
+
+TEST_CASE("JsonReader: a comment that hides keys is told", "[config][json]") {
+  const auto warnings = [](const std::string& text) {
+    Problems problems("ds.json");
+    read_json(text, problems);
+    return problems.warnings();
+  };
+  struct Row {
+    std::string text, hidden;
+  };
+  const Row row = GENERATE(values<Row>({
+      {"{\"a\": 1, // size\"b\": 2,\n}",
+       "1:10: this comment runs to the end of its line and hides "
+       "\"b\"; if that is not meant, break the line before"},
+      {"{ # \"b\" : {\n}",
+       "1:3: this comment runs to the end of its line and hides \"b\"; if that "
+       "is not meant, break the line before"},
+      {"{\"a\":\n1 // \"x\", \"b\": 2, \"c\": 3, \"b\": 2, \"d\": [], \"e\": 1, \"f\": 0\n}",
+       "2:3: this comment runs to the end of its line and hides \"b\", \"c\", \"d\" and 2 more; if "
+       "that is not meant, break the line before"},
+      {"{\"a\": 1, // the \"b\" of c: 2\n}", ""},
+      {"{\"a\": 1,\n  // \"b\": 2,\n/* x */ // \"b\": 2\n}", ""},
+      {"{\"a\": 1 /* \"b\": 2 */}", ""},
+      {"// \"b\": 1\n{}", ""},
+      {"{\"a\": \"// \\\"b\\\": 2\"}", ""},
+  }));
+  CAPTURE(row.text);
+  const std::vector<std::string> told = warnings(row.text);
+  REQUIRE(told.size() == (row.hidden.empty() ? 0 : 1));
+  if (!row.hidden.empty()) CHECK(told[0] == "ds.json:" + row.hidden);
+}
+
 TEST_CASE("JsonReader: positions count lines and characters", "[config][json]") {
   const JsonValue root = read("{\n  \"über\": true, \"b\": {\"c\": null}}");
   CHECK(root.members[0].position.line == 2);
@@ -97,17 +145,28 @@ TEST_CASE("JsonReader: errors name the place", "[config][json]") {
       {"", "ds.json:1:1: expected { and a JSON object, but the file ends"},
       {"[1]", "ds.json:1:1: expected { and a JSON object, got ["},
       {"{", "ds.json:1:2: expected a key in double quotes, but the file ends"},
-      {"{\n \"a\": 1\n \"b\": 2}", "ds.json:3:2: expected , or }, got \""},
+      {"{\"a\": 1 \"b\": 2}", "ds.json:1:9: expected , or }, got \""},
+      {"{\"a\": [1 2]}", "ds.json:1:10: expected , or ], got 2"},
+      {"{\"a\": 1\n", "ds.json:2:1: expected , or }, but the file ends"},
+      {"\"a\": 1 b: 2", "ds.json:1:8: expected a comma or the end of the line, got b"},
+      {"\"a\": 1}", "ds.json:1:7: expected a comma or the end of the line, got }"},
+      {"ds_config = {\"a\": True}",
+       "ds.json:1:1: this is Python; a configuration is JSON, from { to }, with true, false, null"},
+      {"{'a': 1}", "ds.json:1:2: strings need double quotes"},
+      {"{\"a\":\n'''x'''}",
+       "ds.json:2:1: HJSON's ''' strings are not supported; use double quotes"},
       {"{\"a\" 1}", "ds.json:1:6: expected : after \"a\", got 1"},
       {"{\"a\": }", "ds.json:1:7: expected a value, got }"},
-      {"{a: 1}", "ds.json:1:2: expected a key in double quotes, got a"},
+      {"{1: 1}", "ds.json:1:2: expected a key in double quotes, got 1"},
       {"{,}", "ds.json:1:2: expected a key in double quotes, got ,"},
       {"{\"a\": 1,,}", "ds.json:1:9: expected a key in double quotes, got ,"},
       {"{\"a\": 1} x", "ds.json:1:10: expected nothing after the closing }, got x"},
       {"{\"a\": True}", "ds.json:1:7: True: that is Python; write true"},
       {"{\"a\": None}", "ds.json:1:7: None: that is Python; write null"},
       {"{\"a\": NaN}", "ds.json:1:7: NaN: JSON has no NaN"},
-      {"{\"a\": cpu}", "ds.json:1:7: cpu: words need double quotes"},
+      {"{\"a\": cpu}",
+       "ds.json:1:7: cpu: words need double quotes; HJSON's strings without them are not "
+       "supported"},
       {"{\"a\": 'x'}", "ds.json:1:7: strings need double quotes"},
       {"{\"a\": 01}", "ds.json:1:7: a number has no leading zeros"},
       {"{\"a\": 1.}", "ds.json:1:9: expected a digit after the point, got }"},
@@ -167,8 +226,10 @@ TEST_CASE("JsonReader: agrees with another reader on damaged texts", "[config][j
         text.erase(at, 1);
       }
     }
-    // Leave out what only this reader accepts or refuses: comments, trailing commas, duplicates.
+    // Leave out what only this reader accepts or refuses: trailing commas, HJSON, duplicates.
     const bool ours_alone =
+        text.front() != '{' || text.find('\n') != std::string::npos ||
+        std::regex_search(text, std::regex("[{,] *[A-Za-z_]")) ||
         text.find(",}") != std::string::npos || text.find(", }") != std::string::npos ||
         text.find(",]") != std::string::npos || text.find(", ]") != std::string::npos;
     const nlohmann::json expected = nlohmann::json::parse(text, nullptr, false);

@@ -52,56 +52,6 @@ const std::string automatic = R"({
 
 }  // namespace
 
-TEST_CASE("Resolve: mistakes of the schema do not hide others", "[config][resolve]") {
-  CHECK(error_of(R"({
-  "train_batch_size": 10, "train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 2,
-  "steps_per_prnt": 5,
-  "fp16": {"enabled": true},
-  "zero_optimization": {"stage": 1, "offload_param": {"device": "cpu"}, "cycle": 1},
-  "aio": {"block_size": 5000}
-})") == "ds.json:2:23: Check batch related parameters. train_batch_size is not equal to "
-        "train_micro_batch_size_per_gpu * gradient_accumulation_steps * world size: 10 != 3 * 2 * "
-        "2\n"
-        "ds.json:3:3: steps_per_prnt: unknown key; did you mean \"steps_per_print\"?\n"
-        "ds.json:4:23: fp16.enabled: true: fp16 training is not implemented; leave it out or set "
-        "it to false\n"
-        "ds.json:5:65: zero_optimization.offload_param.device: needs stage 3, and the stage is 1\n"
-        "ds.json:5:73: zero_optimization.cycle: unknown key; DeepSpeed has no such key here\n"
-        "ds.json:6:25: aio.block_size: must be a multiple of 4096, got 5000");
-}
-
-TEST_CASE("Resolve: a wrong value has no mistakes in its wake", "[config][resolve]") {
-  struct Row {
-    std::string text, message;
-  };
-  const Row row = GENERATE(values<Row>({
-      {R"({"train_batch_size": "8", "train_micro_batch_size_per_gpu": 3})",
-       R"(ds.json:1:22: train_batch_size: expected a whole number, got "8"; without the quotes: 8)"},
-      {R"({"train_batchsize": 8})",
-       R"(ds.json:1:2: train_batchsize: unknown key; did you mean "train_batch_size"?)"},
-      {R"({"train_batch_size": 2, "zero_optimization": {"stage": 4,
-          "offload_optimizer": {"device": "cpu", "ratio": 0.5}}})",
-       "ds.json:1:56: zero_optimization.stage: must be between 0 and 3, got 4"},
-      {R"({"train_batch_size": 2, "stage": 3,
-          "zero_optimization": {"offload_param": {"device": "cpu"}}})",
-       R"(ds.json:1:25: stage: unknown key; this key belongs in "zero_optimization")"},
-      {R"({"train_batch_size": 2, "zero_optimization": {"stage": 3,
-          "offload_param": {"device": "nvme", "nvme_path": 1}}})",
-       "ds.json:2:60: zero_optimization.offload_param.nvme_path: expected a string, got 1"},
-      {R"({"train_batch_size": 2, "optimizer": {"type": "Adam", "params": {"betas": [0.9]}}})",
-       "ds.json:1:75: optimizer.params.betas: must be two numbers in [0, 1)"},
-      {R"({"train_batch_size": 2, "scheduler": {"type": "NoLR", "params": {}}})",
-       R"(ds.json:1:47: scheduler.type: unknown type "NoLR"; use WarmupLR)"},
-      {R"({"train_batch_size": 2, "bf16": {"enabled": true}, "data_types": {"param_dtype": "fp23"}})",
-       R"(ds.json:1:82: data_types.param_dtype: must be one of "fp32", "fp16", "bf16", got "fp23"; )"
-       R"(did you mean "fp32"?)"},
-      {R"({"train_batch_size": 2, "zero_optimization": 3})",
-       "ds.json:1:46: zero_optimization: expected an object, got 3"},
-  }));
-  CAPTURE(row.text);
-  CHECK(error_of(row.text, {"--learning_rate", "1e-3"}) == row.message);
-}
-
 TEST_CASE("Resolve: without configuration the defaults are those of Hugging Face",
           "[config][resolve]") {
   const TrainSettings settings = settings_of("");

@@ -1,0 +1,125 @@
+// `dstrain config check` on the configurations that people find in tutorials, as they are printed
+// there: tests/config/published.
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "tests/e2e/launch_process.h"
+
+namespace fs = std::filesystem;
+using dstrain::test::Launch;
+
+namespace {
+
+const fs::path published = fs::path(DSTRAIN_SOURCE_DIR) / "tests/config/published";
+
+struct Check {
+  int status = -1;
+  std::string out;
+  std::string err;
+};
+
+Check check(const fs::path& file, const std::vector<std::string>& options = {}) {
+  std::vector<std::string> command{"config", "check", file.string()};
+  command.insert(command.end(), options.begin(), options.end());
+  Launch launch(command);
+  const int status = launch.wait();
+  return {status, launch.out(), launch.err()};
+}
+
+std::size_t line_count(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+/// What is printed for a file: warnings when it is accepted, or every line of its refusal.
+struct Row {
+  std::string name;
+  std::vector<std::string> warnings;
+  std::vector<std::string> errors;
+};
+
+const std::string no_fp16 = "fp16.enabled: true: fp16 training is not implemented; leave it out";
+
+const std::vector<Row> rows = {
+    {"accumulation_auto", {}, {}},
+    {"accumulation_manual", {}, {}},
+    {"adamw_auto", {}, {}},
+    {"adamw_manual", {}, {}},
+    {"amp_auto", {}, {}},
+    {"amp_on",
+     {},
+     {"3:20: amp.enabled: true: automatic mixed precision (apex) is not implemented"}},
+    {"batch_auto", {}, {}},
+    {"batch_manual", {}, {}},
+    {"bf16_auto", {}, {}},
+    {"bf16_on", {}, {}},
+    {"clipping_auto", {}, {}},
+    {"clipping_manual", {}, {}},
+    {"communication_fp32", {}, {}},
+    {"everything_commented",
+     {},
+     {no_fp16, "offload_param.device: needs stage 3, and the stage is 2",
+      "tensorboard.enabled: true: the TensorBoard monitor"}},
+    {"force_cpu_optimizer", {"zero_force_ds_cpu_optimizer: has no effect"}, {}},
+    {"fp16_auto", {}, {}},
+    {"fp16_off", {}, {}},
+    {"fp16_on", {}, {no_fp16}},
+    {"fp16_unclosed", {}, {":8:1: expected , or }, but the file ends"}},
+    {"gather_on_save", {}, {}},
+    {"gather_section", {}, {}},
+    {"inference_offload", {}, {}},
+    {"megatron_missing_comma", {"contiguous_gradients: has no effect"}, {}},
+    {"megatron_zero1", {"reduce_bucket_size: has no effect at stage 1"}, {}},
+    {"megatron_zero2", {"allgather_bucket_size: has no effect"}, {}},
+    {"megatron_zero3_offload", {}, {}},
+    {"node_local_storage", {}, {}},
+    {"one_line_commented",
+     {":2:26: this comment runs to the end of its line and hides "
+      "\"train_micro_batch_size_per_gpu\", \"gradient_accumulation_steps\", \"optimizer\" and 51 "
+      "more"},
+     {}},
+    {"python_assignment", {}, {":1:1: this is Python; a configuration is JSON"}},
+    {"python_inference", {}, {":3:20: False: that is Python; write false"}},
+    {"python_inference_unclosed", {}, {":1:1: this is Python; a configuration is JSON"}},
+    {"round_robin", {"round_robin_gradients: has no effect"}, {}},
+    {"untested_optimizer", {"zero_allow_untested_optimizer: has no effect"}, {}},
+    {"warmup_auto", {}, {}},
+    {"warmup_decay", {}, {"scheduler.type: \"WarmupDecayLR\" is not implemented"}},
+    {"warmup_manual", {}, {}},
+    {"zero0", {}, {}},
+    {"zero1", {}, {}},
+    {"zero2_auto", {}, {}},
+    {"zero2_full_auto", {}, {}},
+    {"zero2_manual", {}, {no_fp16}},
+    {"zero2_one_gpu", {}, {}},
+    {"zero2_section", {}, {}},
+    {"zero3_auto", {}, {}},
+    {"zero3_manual", {}, {no_fp16}},
+    {"zero3_nvme",
+     {"zero_optimization.aio: has no effect: DeepSpeed reads aio at the top level"},
+     {}},
+    {"zero3_section", {}, {}},
+};
+
+}  // namespace
+
+TEST_CASE("ConfigCheck: configurations of tutorials as printed", "[e2e][config]") {
+  std::set<std::string> tabled;
+  for (const Row& row : rows) {
+    tabled.insert(row.name);
+    const Check run = check(published / (row.name + ".json"));
+    CAPTURE(row.name, run.out, run.err);
+    CHECK(run.status == (row.errors.empty() ? 0 : 2));
+    CHECK((run.out.find(row.name + ".json: ok\n") != std::string::npos) == row.errors.empty());
+    for (const std::string& words : row.warnings) CHECK_THAT(run.out, Catch::Contains(words));
+    for (const std::string& words : row.errors) CHECK_THAT(run.err, Catch::Contains(words));
+    CHECK(line_count(run.err) == row.errors.size());
+  }
+  std::set<std::string> there;
+  for (const auto& entry : fs::directory_iterator(published)) there.insert(entry.path().stem());
+  CHECK(there == tabled);
+}
