@@ -53,8 +53,12 @@ StoredWeights open_as(const std::string& directory,
 
 }  // namespace
 
+bool names_model(const config::ModelSettings& settings) {
+  return !settings.directory.empty() || !settings.config.empty();
+}
+
 model::Gpt2Config model_config(const config::ModelSettings& settings) {
-  if (settings.directory.empty() && settings.config.empty()) {
+  if (!names_model(settings)) {
     fail(ErrorCode::usage,
          "no model: give --model_name_or_path DIR, or --config_name gpt2 for random weights");
   }

@@ -13,6 +13,9 @@ namespace dstrain::cmd {
 // A model directory is Hugging Face's or, when it holds a manifest.json, a checkpoint of dstrain:
 // then all that is read is checked against its checksums, and the optimizer's states are left.
 
+/// Whether the options name a model.
+bool names_model(const config::ModelSettings& settings);
+
 /// The sizes that --model_name_or_path, --config_name and --config_overrides ask for. Throws
 /// Error{usage} or Error{input}.
 model::Gpt2Config model_config(const config::ModelSettings& settings);

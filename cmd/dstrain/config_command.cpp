@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cmd/dstrain/commands.h"
+#include "cmd/model_loading.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/config/report.h"
@@ -19,7 +20,8 @@ constexpr std::string_view usage =
     "    --num_gpus: the batch sizes must fit N ranks, not just some number of them.\n"
     "dstrain config show FILE [--num_gpus N] [training options]\n"
     "    Prints what the configuration and the options amount to, and where each value comes\n"
-    "    from: the file, a flag, a default, or derived from others. One rank unless --num_gpus.\n";
+    "    from: the file, a flag, a default, or derived from others. One rank unless --num_gpus;\n"
+    "    \"auto\" sizes are those of the model that --model_name_or_path or --config_name names.\n";
 
 struct Request {
   std::string action;
@@ -74,16 +76,20 @@ void check(const Request& request, const config::DsConfig& config) {
   const config::Context context{.world_size = request.num_gpus.value_or(0)};
   config::TrainOptions options;
   options.gradient_checkpointing.value = true;  // a run may say so, and parts of a file need it
-  const config::Resolved resolved = config::resolve_config(options, config, context);
-  for (const std::string& line : resolved.settings.warnings) fmt::print("warning: {}\n", line);
+  const config::TrainSettings settings = config::resolve_config(options, config, context).settings;
+  for (const std::string& line : settings.warnings) fmt::print("warning: {}\n", line);
   fmt::print("{}: ok\n", request.file);
 }
 
 void show(const Request& request, const config::DsConfig& config) {
   const config::TrainOptions options = config::read_train_flags(request.flags);
-  const config::Context context{.world_size = request.num_gpus.value_or(1),
-                                .hidden = options.hidden_size.value};
-  fmt::print("{}\n", config::report_json(config::resolve_config(options, config, context)));
+  config::Context context{.world_size = request.num_gpus.value_or(1)};
+  config::Resolved resolved = config::resolve_config(options, config, context);
+  if (names_model(resolved.settings.model)) {
+    context.hidden = model_config(resolved.settings.model).n_embd;
+    resolved = config::resolve_config(options, config, context);
+  }
+  fmt::print("{}\n", config::report_json(resolved));
 }
 
 }  // namespace

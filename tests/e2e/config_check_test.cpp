@@ -2,13 +2,16 @@
 // there: tests/config/published.
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "tests/e2e/launch_process.h"
+#include "tests/support/temp_dir.h"
 
 namespace fs = std::filesystem;
 using dstrain::test::Launch;
@@ -122,4 +125,34 @@ TEST_CASE("ConfigCheck: configurations of tutorials as printed", "[e2e][config]"
   std::set<std::string> there;
   for (const auto& entry : fs::directory_iterator(published)) there.insert(entry.path().stem());
   CHECK(there == tabled);
+}
+
+TEST_CASE("ConfigCheck: mistakes of all kinds at once", "[e2e][config]") {
+  const dstrain::test::TempDir folder;
+  const fs::path file = folder.path() / "ds.json";
+  std::ofstream(file) << R"({"train_batch_size": 10, "train_micro_batch_size_per_gpu": 2,
+  "gradient_acumulation": 1, "zero_optimization": {"offload_optimizer": {"device": "CPU"}}})";
+  const Check run = check(file, {"--num_gpus", "3"});
+  CHECK(run.status == 2);
+  CHECK_THAT(run.err, Catch::Contains("gradient_acumulation: unknown key") &&
+                          Catch::Contains("offload_optimizer.device: needs stage 1, 2 or 3"));
+}
+
+TEST_CASE("ConfigShow: auto sizes are those of the model", "[e2e][config]") {
+  const std::string file = (published / "zero3_auto.json").string();
+  const auto reduce_bucket_size = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"config", "show", file});
+    Launch launch(options);
+    REQUIRE(launch.wait() == 0);
+    const auto report = nlohmann::json::parse(launch.out());
+    return report.at("effective").at("zero_optimization").at("reduce_bucket_size").get<int>();
+  };
+  CHECK(reduce_bucket_size({}) == 0);
+  CHECK(reduce_bucket_size({"--config_name", "gpt2"}) == 768 * 768);
+  CHECK(reduce_bucket_size({"--config_name", "gpt2", "--config_overrides", "n_embd=96"}) ==
+        96 * 96);
+  CHECK(reduce_bucket_size({"--hidden-size", "48"}) == 48 * 48);
+  const dstrain::test::TempDir model;
+  std::ofstream(model.path() / "config.json") << R"({"model_type": "gpt2", "n_embd": 60})";
+  CHECK(reduce_bucket_size({"--model_name_or_path", model.path().string()}) == 60 * 60);
 }
