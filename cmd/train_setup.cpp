@@ -1,6 +1,9 @@
 #include "cmd/train_setup.h"
 
+#include <fmt/ranges.h>
+
 #include "cmd/model_loading.h"
+#include "cmd/offload_disks.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/train_options.h"
 #include "runtime/data/batch_loader.h"
@@ -47,9 +50,14 @@ std::unique_ptr<model::ParameterSource> open_parameters(const TrainSetup& setup)
   return std::make_unique<model::RandomSource>(setup.settings.seed, specs);
 }
 
+void check_disks(const config::ZeroSettings& settings) {
+  const std::vector<std::string> problems = unusable_disks(settings);
+  if (!problems.empty()) fail(ErrorCode::config, "{}", fmt::join(problems, "\n"));
+}
+
 void check_budget(const MemorySetup& memory, Bytes device_memory) {
   if (device_memory == 0 || memory.plan.total() <= device_memory) return;
-  fail(ErrorCode::out_of_memory,
+  fail(ErrorCode::config,
        "the run needs {} of device memory per rank and --device_memory allows {} ({}); use a "
        "higher ZeRO stage, more ranks, offload, a smaller micro batch, --gradient_checkpointing or "
        "--tiled_linear_in_splits",
@@ -74,6 +82,7 @@ TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace pl
                 .train_samples = data::sample_count(*setup.training_tokens, data.block_size)});
   setup.settings.data = data;
   check_batch(setup);
+  check_disks(setup.settings.zero);
   setup.state = engine::describe_run(setup.settings, setup.model, place.world_size,
                                      data::sample_count(*setup.training_tokens, data.block_size));
   if (setup.settings.checkpoint.resume_from.empty()) {

@@ -6,6 +6,7 @@
 
 #include "cmd/dstrain/commands.h"
 #include "cmd/model_loading.h"
+#include "cmd/offload_disks.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/config/report.h"
@@ -78,6 +79,8 @@ void check(const Request& request, const config::DsConfig& config) {
   options.gradient_checkpointing.value = true;  // a run may say so, and parts of a file need it
   const config::TrainSettings settings = config::resolve_config(options, config, context).settings;
   for (const std::string& line : settings.warnings) fmt::print("warning: {}\n", line);
+  // The ranks may run on other machines.
+  for (const std::string& line : unusable_disks(settings.zero)) fmt::print("warning: {}\n", line);
   fmt::print("{}: ok\n", request.file);
 }
 

@@ -127,6 +127,31 @@ TEST_CASE("ConfigCheck: configurations of tutorials as printed", "[e2e][config]"
   CHECK(there == tabled);
 }
 
+TEST_CASE("ConfigCheck: a directory to offload to is asked for and looked at", "[e2e][config]") {
+  const dstrain::test::TempDir folder;
+  const auto check_with = [&](const std::string& more) {
+    const fs::path file = folder.path() / "ds.json";
+    std::ofstream(file) << R"({"zero_optimization": {"stage": 3, "offload_param": {
+  "device": "nvme")" << more
+                        << "}}}";
+    return check(file);
+  };
+  const Check without = check_with("");
+  CHECK(without.status == 2);
+  CHECK_THAT(without.err, Catch::Contains(":2:13: zero_optimization.offload_param.device: needs "
+                                          "nvme_path beside it, a directory on a fast disk"));
+  const auto path = [](const fs::path& directory) {
+    return ", \"nvme_path\": \"" + directory.string() + "\"";
+  };
+  const Check missing = check_with(path(folder.path() / "missing"));
+  CHECK(missing.status == 0);
+  CHECK_THAT(missing.out, Catch::Contains("warning: zero_optimization.offload_param.nvme_path: ") &&
+                              Catch::Contains("missing: there is no such directory; make it"));
+  const Check file = check_with(path(folder.path() / "ds.json"));
+  CHECK_THAT(file.out, Catch::Contains("ds.json: is no directory; make it"));
+  CHECK_THAT(check_with(path(folder.path())).out, !Catch::Contains("nvme_path"));
+}
+
 TEST_CASE("ConfigCheck: mistakes of all kinds at once", "[e2e][config]") {
   const dstrain::test::TempDir folder;
   const fs::path file = folder.path() / "ds.json";

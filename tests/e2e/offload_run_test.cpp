@@ -181,14 +181,20 @@ TEST_CASE("OffloadRun: buffers that are raised are told of where there are some"
   CHECK((told.err.find("buffer_size: 100 is raised to") != std::string::npos) == swaps);
 }
 
-TEST_CASE("OffloadRun: a disk that cannot be used is told before the first step",
+TEST_CASE("OffloadRun: a disk that cannot be used is told before any rank starts",
           "[e2e][offload]") {
+  const auto [section, dry_run] =
+      GENERATE(table<std::string, bool>({{"offload_optimizer", false}, {"offload_param", true}}));
   const test::TempDir folder;
-  ResumableRun run{.ranks = 1, .stage = 3};
+  ResumableRun run{.ranks = 2, .stage = 3};
   const fs::path missing = folder.path() / "missing";
-  run.zero = {{"offload_optimizer", nvme(missing)}};
-  const TrainRun refused = run.train(folder.path() / "out", 2);
-  CHECK(refused.status == 1);
-  CHECK_THAT(refused.err, Contains(missing.string()) && Contains("No such file"));
-  CHECK(refused.out.find("step 1/") == std::string::npos);
+  run.zero = {{section, nvme(missing)}};
+  std::vector<std::string> command = run.endless(folder.path() / "out");
+  if (dry_run) command.insert(command.begin(), "--dry_run");
+  test::Launch refused(command, {.env = {}, .directory = test::golden_folder.string()});
+  CHECK(refused.wait() == 2);
+  CHECK(refused.out().empty());
+  CHECK_THAT(refused.err(), Contains("zero_optimization." + section + ".nvme_path: " +
+                                     missing.string() + ": there is no such directory; make it"));
+  CHECK_FALSE(fs::exists(folder.path() / "out"));
 }
