@@ -26,6 +26,9 @@ constexpr std::array keys{
     inert(
         "data_efficiency.data_sampling.dynamic_batching.sequence_picking_order", text, "dataloader")
         .one_of("random|seqlen|dataloader"),
+    inert("data_efficiency.data_sampling.dynamic_batching.metrics_path", text, ""),
+    inert("data_efficiency.data_sampling.dynamic_batching.max_tokens", integer, ""),
+    inert("data_efficiency.data_sampling.dynamic_batching.verbose", boolean, "false"),
     inert("data_efficiency.data_routing", section, ""),
     inert("data_efficiency.data_routing.enabled", boolean, "false"),
     inert("data_efficiency.data_routing.random_ltd", any, ""),

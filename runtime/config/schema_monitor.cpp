@@ -73,6 +73,8 @@ constexpr std::array keys{
     inert("autotuning.num_tuning_micro_batch_sizes", integer, "3"),
     inert("autotuning.mp_size", integer, "1"),
     inert("autotuning.arg_mappings", any, "null"),
+    inert("autotuning.metric_path", text, "null"),
+    inert("autotuning.model_info_path", text, "null"),
     inert("autotuning.model_info", section, ""),
     inert("autotuning.model_info.profile", boolean, "false"),
     inert("autotuning.model_info.num_params", integer, "null"),

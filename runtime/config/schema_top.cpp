@@ -51,6 +51,7 @@ constexpr std::array keys{
          boolean,
          "false",
          "samples that do not fill a batch at the end of an epoch are always dropped"),
+    hint("disable_python_gc", boolean, "false", "there is no Python"),
     hint("log_level", text, "null", "use dstrain's launch option --log_level"),
     off_only("use_data_before_expert_parallelism", boolean, "false", "experts"),
     group("timers"),
@@ -67,6 +68,8 @@ constexpr std::array keys{
     off_only("data_types.buffer_dtype", text, "null|fp32", "16-bit buffers")
         .one_of(dtypes)
         .synonymous(dtype_synonyms),
+    hint("data_types.keep_in_fp32_modules", list, "", "the built-in models have no buffers")
+        .or_auto(),
     unread("seed", "DeepSpeed never reads it; use --seed"),
 };
 
@@ -76,6 +79,8 @@ constexpr std::string_view not_threads =
 constexpr std::array alias_table{
     Alias{"bfloat16", "bf16", ""},
     Alias{"bfp16", "bf16", "DeepSpeed does not know this spelling; read as bf16"},
+    Alias{"tensor_parallel.tp", "tensor_parallel.tensor_parallel", ""},
+    Alias{"tensor_parallel.kernel_inject", "tensor_parallel.replace_with_kernel_inject", ""},
     Alias{"aio.thread_count", "aio.intra_op_parallelism", not_threads},
     Alias{"aio.num_threads", "aio.intra_op_parallelism", not_threads},
     Alias{"zero_optimization.stage3_gather_fp16_weights_on_model_save",

@@ -1,6 +1,7 @@
 #include "runtime/config/schema.h"
 
 #include <algorithm>
+#include <fstream>
 #include <set>
 
 #include <catch2/catch.hpp>
@@ -171,22 +172,13 @@ TEST_CASE("Schema: paths are unique and their sections exist", "[config][schema]
   }
 }
 
-TEST_CASE("Schema: every top-level key of DeepSpeed is known", "[config][schema]") {
-  const std::string_view names =
-      "train_batch_size|train_micro_batch_size_per_gpu|gradient_accumulation_steps|"
-      "managed_gradient_accumulation|steps_per_print|dump_state|disable_allgather|"
-      "communication_data_type|seq_parallel_communication_data_type|sequence_parallel_size|"
-      "prescale_gradients|gradient_predivide_factor|gradient_allreduce_op|sparse_gradients|"
-      "zero_optimization|allgather_size|zero_allow_untested_optimizer|zero_force_ds_cpu_optimizer|"
-      "activation_checkpointing|comms_logger|tensorboard|wandb|csv_monitor|comet|"
-      "gradient_clipping|fp16|bf16|amp|torch_autocast|data_types|compression_training|"
-      "quantize_training|weight_quantization|graph_harvesting|optimizer|scheduler|flops_profiler|"
-      "wall_clock_breakdown|memory_breakdown|autotuning|use_data_before_expert_parallelism|"
-      "hybrid_engine|sparse_attention|pipeline|progressive_layer_drop|curriculum_learning|"
-      "data_efficiency|checkpoint|aio|dataloader_drop_last|log_level|nebula|datastates_ckpt|"
-      "compile|timers|tensor_parallel|expert_parallel|elasticity|vocabulary_size|eigenvalue";
-  for (const std::string_view name : split_choices(names)) {
+TEST_CASE("Schema: every key of DeepSpeed is known", "[config][schema]") {
+  std::ifstream names(DSTRAIN_SOURCE_DIR "/tests/config/deepspeed_keys.txt");  // 0.19.6 to 0.19.8
+  int count = 0;
+  for (std::string name; std::getline(names, name); ++count) {
     CAPTURE(name);
-    CHECK(find_key(name) != nullptr);
+    const Alias* const alias = find_alias(name);
+    CHECK(find_key(alias == nullptr ? std::string_view(name) : alias->canonical) != nullptr);
   }
+  CHECK(count > 250);
 }
