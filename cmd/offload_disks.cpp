@@ -2,8 +2,10 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <map>
 #include <system_error>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -20,23 +22,70 @@ std::string why_unusable(const std::string& directory) {
   return "cannot be written to: " + std::generic_category().message(errno);
 }
 
+/// A directory that ranks swap to, and what they put there when they start.
+struct SwapDirectory {
+  std::string name;  ///< key and path, for messages
+  std::string path;
+  std::vector<MemoryCategory> contents;
+};
+
+std::vector<SwapDirectory> swap_directories(const config::ZeroSettings& settings) {
+  std::vector<SwapDirectory> directories;
+  const auto add = [&](const char* section, const config::OffloadSettings& offload,
+                       std::vector<MemoryCategory> contents) {
+    if (offload.device != config::OffloadSettings::Device::nvme) return;
+    directories.push_back(
+        {fmt::format("zero_optimization.{}.nvme_path: {}", section, offload.nvme_path),
+         offload.nvme_path, std::move(contents)});
+  };
+  add("offload_optimizer", settings.offload_optimizer,
+      {MemoryCategory::optimizer, MemoryCategory::gradients});
+  add("offload_param", settings.offload_param, {MemoryCategory::parameters});
+  return directories;
+}
+
 }  // namespace
 
 std::vector<std::string> unusable_disks(const config::ZeroSettings& settings) {
-  const struct {
-    const char* section;
-    const config::OffloadSettings& offload;
-  } parts[] = {{"offload_optimizer", settings.offload_optimizer},
-               {"offload_param", settings.offload_param}};
   std::vector<std::string> lines;
-  for (const auto& [section, offload] : parts) {
-    if (offload.device != config::OffloadSettings::Device::nvme) continue;
-    const std::string reason = why_unusable(offload.nvme_path);
+  for (const SwapDirectory& directory : swap_directories(settings)) {
+    const std::string reason = why_unusable(directory.path);
     if (reason.empty()) continue;
     lines.push_back(
-        fmt::format("zero_optimization.{}.nvme_path: {}: {}; make it on every machine that runs "
-                    "ranks, or name a directory on another disk",
-                    section, offload.nvme_path, reason));
+        fmt::format("{}: {}; make it on every machine that runs ranks, or name a "
+                    "directory on another disk",
+                    directory.name, reason));
+  }
+  return lines;
+}
+
+std::vector<std::string> full_disks(const config::ZeroSettings& settings,
+                                    const zero::MemoryPlan& plan,
+                                    int ranks) {
+  struct Need {
+    std::string name;  ///< of the directories on it
+    std::filesystem::path path;
+    Bytes bytes = 0;
+  };
+  std::map<dev_t, Need> disks;
+  for (const SwapDirectory& directory : swap_directories(settings)) {
+    struct stat info {};
+    if (::stat(directory.path.c_str(), &info) != 0) continue;
+    Need& need = disks[info.st_dev];
+    need.name += (need.name.empty() ? "" : " and ") + directory.name;
+    need.path = directory.path;
+    for (const MemoryCategory category : directory.contents) {
+      need.bytes += ranks * plan.of(MemoryTier::nvme, category);
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& [device, need] : disks) {
+    const auto free = static_cast<Bytes>(std::filesystem::space(need.path).available);
+    if (need.bytes <= free) continue;
+    lines.push_back(
+        fmt::format("{}: {} rank(s) of this machine want {} there, and {} are free; make "
+                    "room, or name a directory on another disk",
+                    need.name, ranks, format_bytes(need.bytes), format_bytes(free)));
   }
   return lines;
 }

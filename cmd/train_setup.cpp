@@ -50,8 +50,7 @@ std::unique_ptr<model::ParameterSource> open_parameters(const TrainSetup& setup)
   return std::make_unique<model::RandomSource>(setup.settings.seed, specs);
 }
 
-void check_disks(const config::ZeroSettings& settings) {
-  const std::vector<std::string> problems = unusable_disks(settings);
+void refuse(const std::vector<std::string>& problems) {
   if (!problems.empty()) fail(ErrorCode::config, "{}", fmt::join(problems, "\n"));
 }
 
@@ -82,7 +81,7 @@ TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace pl
                 .train_samples = data::sample_count(*setup.training_tokens, data.block_size)});
   setup.settings.data = data;
   check_batch(setup);
-  check_disks(setup.settings.zero);
+  refuse(unusable_disks(setup.settings.zero));
   setup.state = engine::describe_run(setup.settings, setup.model, place.world_size,
                                      data::sample_count(*setup.training_tokens, data.block_size));
   if (setup.settings.checkpoint.resume_from.empty()) {
@@ -91,6 +90,7 @@ TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace pl
   MemorySetup& memory = setup;
   memory = set_up_memory(setup.settings, setup.model, place.world_size);
   check_budget(memory, place.device_memory);
+  refuse(full_disks(setup.settings.zero, memory.plan, place.ranks_here));
   return setup;
 }
 

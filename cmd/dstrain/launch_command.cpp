@@ -60,6 +60,17 @@ bool files_are_here(const launcher::Resources& resources) {
   return std::find(remote.begin(), remote.end(), false) != remote.end();
 }
 
+int ranks_here(const launcher::Resources& resources) {
+  const std::vector<launcher::HostSlots>& hosts = resources.plan.hosts();
+  std::size_t ranks = 0;
+  for (std::size_t host = 0; host < hosts.size(); ++host) {
+    const bool here = resources.node_rank ? static_cast<std::size_t>(*resources.node_rank) == host
+                                          : !resources.remote[host];
+    if (here) ranks += hosts[host].slots.size();
+  }
+  return static_cast<int>(ranks);
+}
+
 /// Where the ranks would meet, as far as that is known before any host is reached.
 std::string expected_address(const launcher::LaunchJob& job) {
   if (!job.master_addr.empty()) return job.master_addr;
@@ -85,7 +96,9 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   if (daemon != nullptr) warn_without_token(resources);
   const bool checks = daemon != nullptr && files_are_here(resources);
   if (checks) {
-    check_command(line.command, {resources.plan.world_size(), options.device_memory_bytes});
+    check_command(line.command, {.world_size = resources.plan.world_size(),
+                                 .device_memory = options.device_memory_bytes,
+                                 .ranks_here = ranks_here(resources)});
   }
   RestartPolicy policy{.fruitless_max = options.max_restarts, .output_directory = {}};
   if (daemon != nullptr) policy.output_directory = output_directory(line.command);

@@ -37,15 +37,15 @@ json train_on(const std::string& size, const fs::path& disk, const fs::path& out
 
 }  // namespace
 
-TEST_CASE("SwapSpace: a disk without room is refused before the first step", "[fault][offload]") {
+TEST_CASE("SwapSpace: a disk without room is refused before any rank starts", "[fault][offload]") {
   const test::TempDir folder;
   const fs::path disk = folder.path() / "disk";
   const json run = train_on("1m", disk, folder.path() / "out");
-  CHECK(run.at("status") == 1);
+  CHECK(run.at("status") == 2);
   CHECK_THAT(run.at("err").get<std::string>(),
-             Contains("error: swap file in " + disk.string() + ": ") && Contains(" are wanted, ") &&
-                 Contains(" are free there: No space left on device"));
-  CHECK(run.at("out").get<std::string>().find("step 1/") == std::string::npos);
+             Contains("nvme_path: " + disk.string() + ": 2 rank(s) of this machine want 1.") &&
+                 Contains(" MiB there, and 1.00 MiB are free; make room"));
+  CHECK(run.at("out") == "");
 }
 
 TEST_CASE("SwapSpace: without room for its copy a save is given up and training goes on",
