@@ -52,8 +52,7 @@ std::vector<std::string> unusable_disks(const config::ZeroSettings& settings) {
     const std::string reason = why_unusable(directory.path);
     if (reason.empty()) continue;
     lines.push_back(
-        fmt::format("{}: {}; make it on every machine that runs ranks, or name a "
-                    "directory on another disk",
+        fmt::format("{}: {}; give one that every machine with ranks has and may write to",
                     directory.name, reason));
   }
   return lines;

@@ -145,10 +145,12 @@ TEST_CASE("ConfigCheck: a directory to offload to is asked for and looked at", "
   };
   const Check missing = check_with(path(folder.path() / "missing"));
   CHECK(missing.status == 0);
-  CHECK_THAT(missing.out, Catch::Contains("warning: zero_optimization.offload_param.nvme_path: ") &&
-                              Catch::Contains("missing: there is no such directory; make it"));
+  CHECK_THAT(
+      missing.out,
+      Catch::Contains("warning: zero_optimization.offload_param.nvme_path: ") &&
+          Catch::Contains("missing: there is no such directory; give one that every machine"));
   const Check file = check_with(path(folder.path() / "ds.json"));
-  CHECK_THAT(file.out, Catch::Contains("ds.json: is no directory; make it"));
+  CHECK_THAT(file.out, Catch::Contains("ds.json: is no directory; give one that every machine"));
   CHECK_THAT(check_with(path(folder.path())).out, !Catch::Contains("nvme_path"));
 }
 

@@ -194,7 +194,8 @@ TEST_CASE("OffloadRun: a disk that cannot be used is told before any rank starts
   test::Launch refused(command, {.env = {}, .directory = test::golden_folder.string()});
   CHECK(refused.wait() == 2);
   CHECK(refused.out().empty());
-  CHECK_THAT(refused.err(), Contains("zero_optimization." + section + ".nvme_path: " +
-                                     missing.string() + ": there is no such directory; make it"));
+  CHECK_THAT(refused.err(),
+             Contains("zero_optimization." + section + ".nvme_path: " + missing.string() +
+                      ": there is no such directory; give one that every machine"));
   CHECK_FALSE(fs::exists(folder.path() / "out"));
 }
