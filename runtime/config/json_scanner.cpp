@@ -133,7 +133,14 @@ void JsonScanner::stop(Position where, std::string_view message) const {
 }
 
 void JsonScanner::unexpected(std::string_view expected) const {
-  if (at_end()) stop(position_, fmt::format("expected {}, but the file ends", expected));
+  if (at_end()) {
+    stop(position_,
+         fmt::format("expected {}, but the file ends{}", expected,
+                     hiding_comment_
+                         ? fmt::format("; the comment at {}:{} hides the rest of its line",
+                                       hiding_comment_->line, hiding_comment_->column)
+                         : ""));
+  }
   const std::size_t length = utf8_length(text_.substr(at_));
   const char c = peek();
   const bool printable = length > 0 && static_cast<unsigned char>(c) >= 0x20 && c != '\x7F';
@@ -152,6 +159,7 @@ void JsonScanner::skip_line_comment() {
   if (!behind_something) return;
   std::vector<std::string_view> hidden = keys_in(text_.substr(begin, at_ - begin));
   if (hidden.empty()) return;
+  if (!hiding_comment_) hiding_comment_ = start;
   constexpr std::size_t named = 3;
   const std::size_t more = hidden.size() - std::min(named, hidden.size());
   hidden.resize(hidden.size() - more);

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -45,6 +46,7 @@ class JsonScanner {
   Problems& problems_;
   std::size_t at_ = 0;
   Position position_;
+  std::optional<Position> hiding_comment_;  ///< the first one that hides keys
   int last_content_line_ = 0;  ///< where something other than blanks and comments was passed
 };
 

@@ -155,6 +155,10 @@ TEST_CASE("JsonReader: errors name the place", "[config][json]") {
       {"{'a': 1}", "ds.json:1:2: strings need double quotes"},
       {"{\"a\":\n'''x'''}",
        "ds.json:2:1: HJSON's ''' strings are not supported; use double quotes"},
+      {"{\"a\": 1, // size \"b\": 2}",
+       "ds.json:1:25: expected a key in double quotes, but the file ends; the comment at 1:10 "
+       "hides "
+       "the rest of its line"},
       {"{\"a\" 1}", "ds.json:1:6: expected : after \"a\", got 1"},
       {"{\"a\": }", "ds.json:1:7: expected a value, got }"},
       {"{1: 1}", "ds.json:1:2: expected a key in double quotes, got 1"},
