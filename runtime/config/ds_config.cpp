@@ -57,6 +57,7 @@ std::optional<std::string> DsConfig::text_of(std::string_view path) const {
 }
 
 bool DsConfig::is_faulty(std::string_view path) const {
+  if (has(path)) return false;
   for (std::size_t end = path.size(); end != std::string_view::npos; end = path.rfind('.', end)) {
     path = path.substr(0, end);
     if (faulty_.find(path) != faulty_.end()) return true;

@@ -36,6 +36,13 @@ TEST_CASE("Resolve: mistakes of the schema do not hide others", "[config][resolv
         "ds.json:6:25: aio.block_size: must be a multiple of 4096, got 5000");
 }
 
+TEST_CASE("Resolve: a key that is likely meant counts where it is given", "[config][resolve]") {
+  CHECK(mistakes_in(R"({"train_batch_size": 2,
+  "zero_optimization": {"stge": 2, "stage": 1, "offload_param": {"device": "cpu"}}})") ==
+        "ds.json:2:25: zero_optimization.stge: unknown key; did you mean \"stage\"?\n"
+        "ds.json:2:76: zero_optimization.offload_param.device: needs stage 3, and the stage is 1");
+}
+
 TEST_CASE("Resolve: a wrong value has no mistakes in its wake", "[config][resolve]") {
   struct Row {
     std::string text, message;
