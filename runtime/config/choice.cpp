@@ -12,9 +12,7 @@ namespace dstrain::config {
 namespace {
 
 bool same_word(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
+  return lower_case(a) == lower_case(b);
 }
 
 std::vector<std::string_view> type_names(std::span<const NativeType> types) {
@@ -46,6 +44,12 @@ bool known_to_deepspeed(const Key& key, std::string_view word) {
 }
 
 }  // namespace
+
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
 
 std::vector<std::string_view> words_of(const Key& key) {
   if (key.path == "optimizer.type") return type_names(optimizer_types());

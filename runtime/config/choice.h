@@ -12,6 +12,9 @@ namespace dstrain::config {
 // without case, so that "CPU" and "cpu" are one choice. Whoever comes after compares with the
 // canonical word.
 
+/// ASCII letters in lower case.
+std::string lower_case(std::string_view text);
+
 /// The words that a key may have, as they are written canonically; empty: any text.
 std::vector<std::string_view> words_of(const Key& key);
 

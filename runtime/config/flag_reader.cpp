@@ -7,17 +7,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "runtime/config/choice.h"
 #include "runtime/config/schema.h"
 
 namespace dstrain::config {
 namespace {
 
 using Lines = std::vector<std::string>;
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
 
 class FlagReader {
  public:
@@ -71,7 +67,7 @@ class FlagReader {
              Flag<bool>& flag,
              const std::string& typed_as,
              const std::string& text) {
-    const std::string word = lower(text);
+    const std::string word = lower_case(text);
     const auto is = [&](std::initializer_list<std::string_view> words) {
       return std::find(words.begin(), words.end(), word) != words.end();
     };

@@ -7,7 +7,7 @@ namespace {
 
 using enum KeyType;
 
-constexpr std::array keys{
+constexpr std::array data_table{
     group("data_efficiency"),
     off_only("data_efficiency.enabled", boolean, "false", "data efficiency"),
     inert("data_efficiency.seed", integer, "1234"),
@@ -49,7 +49,7 @@ constexpr std::array keys{
 }  // namespace
 
 std::span<const Key> data_keys() {
-  return keys;
+  return data_table;
 }
 
 }  // namespace dstrain::config

@@ -7,7 +7,7 @@ namespace {
 
 using enum KeyType;
 
-constexpr std::array keys{
+constexpr std::array monitor_table{
     group("tensorboard"),
     off_only("tensorboard.enabled", boolean, "false", "the TensorBoard monitor"),
     inert("tensorboard.output_path", text, ""),
@@ -85,7 +85,7 @@ constexpr std::array keys{
 }  // namespace
 
 std::span<const Key> monitor_keys() {
-  return keys;
+  return monitor_table;
 }
 
 }  // namespace dstrain::config

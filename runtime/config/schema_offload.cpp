@@ -7,7 +7,7 @@ namespace {
 
 using enum KeyType;
 
-constexpr std::array keys{
+constexpr std::array offload_table{
     implemented("zero_optimization.cpu_offload", boolean, "null"),
     implemented("zero_optimization.cpu_offload_param", boolean, "null"),
     implemented("zero_optimization.cpu_offload_use_pin_memory", boolean, "null"),
@@ -41,7 +41,7 @@ constexpr std::array keys{
 }  // namespace
 
 std::span<const Key> offload_keys() {
-  return keys;
+  return offload_table;
 }
 
 }  // namespace dstrain::config

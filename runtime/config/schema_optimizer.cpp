@@ -8,7 +8,7 @@ namespace {
 using enum KeyType;
 
 // Parameters of all types together; types.cpp says which type has which.
-constexpr std::array keys{
+constexpr std::array optimizer_table{
     group("optimizer"),
     implemented("optimizer.type", text, "").in_any_case(),
     off_only("optimizer.legacy_fusion", boolean, "false", "the legacy fusion"),
@@ -76,7 +76,7 @@ constexpr std::array keys{
 }  // namespace
 
 std::span<const Key> optimizer_keys() {
-  return keys;
+  return optimizer_table;
 }
 
 }  // namespace dstrain::config

@@ -7,7 +7,7 @@ namespace {
 
 using enum KeyType;
 
-constexpr std::array keys{
+constexpr std::array precision_table{
     group("fp16"),
     off_only("fp16.enabled", boolean, "false", "fp16 training").or_auto(),
     inert("fp16.auto_cast", boolean, "false"),
@@ -80,7 +80,7 @@ constexpr std::array keys{
 }  // namespace
 
 std::span<const Key> precision_keys() {
-  return keys;
+  return precision_table;
 }
 
 }  // namespace dstrain::config

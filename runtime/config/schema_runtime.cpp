@@ -11,7 +11,7 @@ constexpr std::string_view use_flag = "use --gradient_checkpointing";
 constexpr std::string_view own_writer =
     "every rank writes its own shard, on a thread beside training";
 
-constexpr std::array keys{
+constexpr std::array runtime_table{
     group("activation_checkpointing"),
     off_only("activation_checkpointing.partition_activations",
              boolean,
@@ -193,7 +193,7 @@ constexpr std::array keys{
 }  // namespace
 
 std::span<const Key> runtime_keys() {
-  return keys;
+  return runtime_table;
 }
 
 }  // namespace dstrain::config

@@ -12,7 +12,7 @@ constexpr std::string_view dtype_synonyms =
     "float32:fp32|float:fp32|torch.float32:fp32|float16:fp16|half:fp16|torch.float16:fp16|"
     "bfloat16:bf16|torch.bfloat16:bf16";
 
-constexpr std::array keys{
+constexpr std::array top_table{
     implemented("train_batch_size", integer, "").or_auto(),
     implemented("train_micro_batch_size_per_gpu", integer, "").or_auto(),
     implemented("gradient_accumulation_steps", integer, "").or_auto(),
@@ -115,7 +115,7 @@ constexpr std::array replacement_table{
 }  // namespace
 
 std::span<const Key> top_level_keys() {
-  return keys;
+  return top_table;
 }
 std::span<const Alias> aliases() {
   return alias_table;

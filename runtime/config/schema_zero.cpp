@@ -11,7 +11,7 @@ constexpr std::string_view as_recorded =
     "dstrain gathers and frees each unit in the recorded order of the step";
 constexpr std::string_view any_ranks = "any checkpoint loads on any number of ranks, at any stage";
 
-constexpr std::array keys{
+constexpr std::array zero_table{
     group("zero_optimization"),
     implemented("zero_optimization.stage", integer, "0").range(0, 3),
     implemented("zero_optimization.reduce_bucket_size", integer, "5e8").at_least(0),
@@ -120,7 +120,7 @@ constexpr std::array keys{
 }  // namespace
 
 std::span<const Key> zero_keys() {
-  return keys;
+  return zero_table;
 }
 
 }  // namespace dstrain::config

@@ -4,20 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "runtime/config/choice.h"
 #include "runtime/config/schema.h"
 #include "runtime/config/suggest.h"
 #include "runtime/config/types.h"
 
 namespace dstrain::config {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return result;
-}
 
 /// What optimizers and schedulers have in common.
 struct Family {
@@ -47,7 +40,7 @@ std::string why_not(const Family& family, const std::string& name) {
   if (type != nullptr || torch) {
     return fmt::format("\"{}\" is not implemented; use {}", name, built_names(family));
   }
-  if (lower(name).find("cpu") != std::string::npos) {
+  if (lower_case(name).find("cpu") != std::string::npos) {
     return fmt::format("unknown type \"{}\"; use {}, where it runs is chosen elsewhere", name,
                        built_names(family));
   }
