@@ -9,8 +9,10 @@
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/checkpoint_weights.h"
+#include "runtime/config/missing_directory.h"
 #include "runtime/model/hf_import.h"
 #include "runtime/model/hf_index.h"
+#include "runtime/model/other_formats.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -26,10 +28,15 @@ void require_any(const fs::path& directory, std::initializer_list<std::string_vi
   };
   if (std::ranges::any_of(files, there)) return;
   if (!fs::is_directory(directory, ignored)) {
-    fail(ErrorCode::input, "--model_name_or_path {}: no such directory", directory.string());
+    fail(ErrorCode::input, "--model_name_or_path {}",
+         config::missing_directory(directory.string()));
   }
   const std::vector<checkpoint::Found> found = checkpoint::list_checkpoints(directory);
-  if (found.empty()) return;
+  if (found.empty()) {
+    const std::string other = model::explain_other_format(directory);
+    if (!other.empty()) fail(ErrorCode::input, "--model_name_or_path {}", other);
+    return;
+  }
   fail(ErrorCode::input,
        "--model_name_or_path {}: holds no {}, but checkpoints; to start from the weights of the "
        "newest, give {}",

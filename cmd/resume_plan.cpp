@@ -4,7 +4,9 @@
 
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/config/missing_directory.h"
 #include "runtime/engine/run_check.h"
+#include "runtime/model/other_formats.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -15,6 +17,20 @@ std::vector<checkpoint::Found> list(const fs::path& directory) {
   std::error_code ignored;
   if (!fs::is_directory(directory, ignored)) return {};
   return checkpoint::list_checkpoints(directory);
+}
+
+/// What is asked for may be another program's, or be nowhere.
+void refuse_other_format(const config::TrainSettings& settings) {
+  const std::string& from = settings.checkpoint.resume_from;
+  if (from.empty()) return;
+  const fs::path directory = from == "latest" ? settings.output.directory : from;
+  std::error_code ignored;
+  if (from != "latest" && !fs::is_directory(directory, ignored)) {
+    fail(ErrorCode::input, "--resume_from_checkpoint {}", config::missing_directory(from));
+  }
+  if (checkpoint::has_manifest(directory) || !list(directory).empty()) return;
+  const std::string other = model::explain_other_format(directory);
+  if (!other.empty()) fail(ErrorCode::input, "--resume_from_checkpoint {}", other);
 }
 
 /// Checkpoints in the output directory that this run does not go on from, or that are later than
@@ -63,6 +79,7 @@ engine::ResumePlan plan_resume(const config::TrainSettings& settings) {
 }
 
 void check_resume(const TrainSetup& setup) {
+  refuse_other_format(setup.settings);
   const engine::ResumePlan plan = plan_resume(setup.settings);
   if (plan.names.empty()) return check_output(setup, plan, 0);
   std::string found;
@@ -74,7 +91,9 @@ void check_resume(const TrainSetup& setup) {
       return check_output(setup, plan, checkpoint.manifest().step);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::input) throw;
-      found += fmt::format("\n  {}", error.what());
+      const std::string other =
+          checkpoint::has_manifest(path) ? "" : model::explain_other_format(path);
+      found += fmt::format("\n  {}", other.empty() ? error.what() : other);
     }
   }
   fail(ErrorCode::input, "--resume_from_checkpoint {}: there is no whole checkpoint:{}",

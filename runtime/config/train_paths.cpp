@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "runtime/base/error.h"
+#include "runtime/config/missing_directory.h"
 #include "runtime/config/train_options.h"
 
 namespace dstrain::config {
@@ -47,7 +48,7 @@ void check_data(const Flag<std::string>& flag, std::vector<std::string>& problem
 void check_model(const Flag<std::string>& flag, std::vector<std::string>& problems) {
   std::error_code ignored;
   if (!flag.typed() || fs::is_directory(flag.value, ignored)) return;
-  problems.push_back(fmt::format("{} {}: no such directory", flag.typed_as, flag.value));
+  problems.push_back(fmt::format("{} {}", flag.typed_as, missing_directory(flag.value)));
 }
 
 void check_output(const TrainOptions& options, std::vector<std::string>& problems) {

@@ -15,6 +15,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/open_beneath.h"
 #include "runtime/model/hf_index.h"
+#include "runtime/model/other_formats.h"
 
 namespace dstrain::model {
 namespace {
@@ -85,16 +86,8 @@ std::vector<safetensors::File> open_shards(int directory, const std::filesystem:
 }
 
 [[noreturn]] void fail_without_weights(const std::filesystem::path& root) {
-  for (const auto& item : std::filesystem::directory_iterator(root)) {
-    const std::string name = item.path().filename().string();
-    if (name.starts_with("pytorch_model") && name.find(".bin") != std::string::npos) {
-      fail(ErrorCode::input,
-           "{}: pickled weights are never read, as they can run code; convert them where you trust "
-           "them:\n  python3 -c \"from transformers import AutoModelForCausalLM as M; "
-           "M.from_pretrained('{}').save_pretrained('{}-safetensors')\"",
-           item.path().string(), root.string(), root.string());
-    }
-  }
+  const std::string other = explain_other_format(root);
+  if (!other.empty()) fail(ErrorCode::input, "{}", other);
   fail(ErrorCode::input,
        "{}: holds neither model.safetensors nor model.safetensors.index.json; "
        "a Hugging Face model directory is needed",

@@ -233,6 +233,20 @@ TEST_CASE("HfWeights: a directory without safetensors is explained", "[model][hf
   CHECK_THAT(import_error(directory),
              Catch::StartsWith("DIR/pytorch_model.bin: pickled weights are never read") &&
                  Catch::Contains("save_pretrained"));
+  fs::remove(directory.path() / "pytorch_model.bin");
+  for (const std::string tag : {"", "global_step4"}) {
+    fs::create_directories(directory.path() / tag);
+    write_file(directory.path() / tag / "zero_pp_rank_0_mp_rank_00_optim_states.pt", "\x80\x02");
+    write_file(directory.path() / tag / "mp_rank_00_model_states.pt", "\x80\x02");
+    CHECK_THAT(import_error(directory),
+               Catch::StartsWith("DIR: is a checkpoint of DeepSpeed in pickled files "
+                                 "(zero_pp_rank_0_mp_rank_00_optim_states.pt)") &&
+                   Catch::Contains("load_state_dict_from_zero_checkpoint") &&
+                   Catch::Contains("--model_name_or_path DIR-safetensors"));
+    fs::remove(directory.path() / tag / "zero_pp_rank_0_mp_rank_00_optim_states.pt");
+    CHECK_THAT(import_error(directory), Catch::Contains("torch.load('DIR/"));
+    fs::remove(directory.path() / tag / "mp_rank_00_model_states.pt");
+  }
   CHECK_THAT(error_of([&] { HfWeights((directory.path() / "no").string(), specs); }),
              Catch::EndsWith("/no: missing"));
 }

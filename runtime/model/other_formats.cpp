@@ -1,0 +1,136 @@
+#include "runtime/model/other_formats.h"
+
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "runtime/model/hf_index.h"
+
+namespace dstrain::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> entries_of(const fs::path& directory) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    entries.push_back(entry->path());
+  }
+  return entries;
+}
+
+bool has_safetensors(const fs::path& directory) {
+  std::error_code ignored;
+  return fs::exists(directory / "model.safetensors", ignored) ||
+         fs::exists(directory / hf_index_file, ignored);
+}
+
+/// What DeepSpeed has saved: "mp_rank_00_model_states.pt", and the shards of ZeRO.
+struct DeepSpeedFiles {
+  fs::path model;  ///< of the first rank; empty: none
+  fs::path zero;   ///< any shard; empty: none
+};
+
+void find_deepspeed(const fs::path& folder, DeepSpeedFiles& found) {
+  for (const fs::path& path : entries_of(folder)) {
+    const std::string name = path.filename().string();
+    if (name.ends_with("_optim_states.pt")) found.zero = path;
+    if (name == "mp_rank_00_model_states.pt") found.model = path;
+    if (name.starts_with("zero_pp_rank_") && name.ends_with("_model_states.pt")) found.zero = path;
+  }
+}
+
+DeepSpeedFiles deepspeed_files(const fs::path& directory) {
+  DeepSpeedFiles found;
+  find_deepspeed(directory, found);
+  for (const fs::path& path : entries_of(directory)) {
+    if (path.filename().string().starts_with("global_step")) find_deepspeed(path, found);
+  }
+  return found;
+}
+
+std::string from_weights(const fs::path& directory) {
+  return fmt::format("to start from its weights, give --model_name_or_path {}", directory.string());
+}
+
+std::string explain_deepspeed(const fs::path& directory, const DeepSpeedFiles& files) {
+  const fs::path& any = files.zero.empty() ? files.model : files.zero;
+  const fs::path root =
+      any.parent_path() == directory && directory.filename().string().starts_with("global_step")
+          ? directory.parent_path()
+          : directory;
+  const std::string what = fmt::format(
+      "{}: is a checkpoint of DeepSpeed in pickled files ({}), which are never read, as they can "
+      "run "
+      "code",
+      directory.string(), any.filename().string());
+  if (has_safetensors(root)) return what + "; " + from_weights(root);
+  const std::string from = root.empty() ? "." : root.string();
+  const std::string model = fmt::format("M.from_config(AutoConfig.from_pretrained('{}'))", from);
+  const std::string load =
+      files.zero.empty() ? fmt::format(
+                               "import torch; m = {}; m.load_state_dict(torch.load('{}', "
+                               "weights_only=False)['module'])",
+                               model, files.model.string())
+                         : fmt::format(
+                               "from deepspeed.utils.zero_to_fp32 import "
+                               "load_state_dict_from_zero_checkpoint as load; m = load({}, '{}')",
+                               model, from);
+  return fmt::format(
+      "{}; convert its weights where you trust them, with the model's config.json in {}:\n"
+      "  python3 -c \"from transformers import AutoConfig, AutoModelForCausalLM as M; {}; "
+      "m.save_pretrained('{}-safetensors', safe_serialization=True)\"\n"
+      "and give --model_name_or_path {}-safetensors; its optimizer states cannot be taken over",
+      what, from, load, from, from);
+}
+
+/// A path that ends with the directory's name: "ds/", "." and ".." do not.
+fs::path named(const fs::path& path) {
+  const fs::path plain = path.has_filename() ? path : path.parent_path();
+  if (plain.filename() != "." && plain.filename() != "..") return plain;
+  std::error_code ignored;
+  return fs::canonical(plain, ignored);
+}
+
+std::string explain_pickled(const fs::path& directory, const fs::path& file) {
+  return fmt::format(
+      "{}: pickled weights are never read, as they can run code; convert them where you trust "
+      "them:\n  python3 -c \"from transformers import AutoModelForCausalLM as M; "
+      "M.from_pretrained('{}').save_pretrained('{}-safetensors', safe_serialization=True)\"\n"
+      "and give --model_name_or_path {}-safetensors",
+      file.string(), directory.string(), directory.string(), directory.string());
+}
+
+}  // namespace
+
+std::string explain_other_format(const fs::path& given) {
+  const fs::path directory = named(given);
+  const DeepSpeedFiles deepspeed = deepspeed_files(directory);
+  if (!deepspeed.zero.empty() || !deepspeed.model.empty()) {
+    return explain_deepspeed(directory, deepspeed);
+  }
+  const bool safe = has_safetensors(directory);
+  std::error_code ignored;
+  if (safe && fs::exists(directory / "optimizer.pt", ignored)) {
+    return fmt::format(
+        "{}: is a checkpoint of Hugging Face's Trainer, whose optimizer states are pickled and "
+        "never "
+        "read, as a pickle can run code; {}",
+        directory.string(), from_weights(directory));
+  }
+  if (safe) return {};
+  for (const fs::path& path : entries_of(directory)) {
+    const std::string name = path.filename().string();
+    if (name.starts_with("pytorch_model") && name.find(".bin") != std::string::npos &&
+        fs::is_regular_file(path, ignored)) {
+      return explain_pickled(directory, path);
+    }
+  }
+  return {};
+}
+
+}  // namespace dstrain::model

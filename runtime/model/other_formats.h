@@ -1,0 +1,12 @@
+#pragma once
+#include <filesystem>
+#include <string>
+
+namespace dstrain::model {
+
+/// What a directory is that holds no model in safetensors and no checkpoint of dstrain, and what to
+/// do about it: a checkpoint of DeepSpeed or of Hugging Face's Trainer, or a model in pickled
+/// files, none of which is ever read, as a pickle can run code. Empty when it is none of these.
+std::string explain_other_format(const std::filesystem::path& directory);
+
+}  // namespace dstrain::model
