@@ -34,20 +34,23 @@ struct Examined {
   std::optional<std::int64_t> step;  ///< as its name says, else its manifest
   std::optional<Bytes> bytes;        ///< of all files; unknown when the manifest cannot be read
   std::optional<int> world_size;
-  std::vector<std::string> problems;
+  checkpoint::Judgement judgement;
 };
+
+/// Throws Error{input} for a directory that is missing, or another program's checkpoint or model.
+void require_own_format(const std::filesystem::path& directory);
 
 /// Looks into `directory` when it is a checkpoint, else into all of those in it, newest first.
 /// Throws Error{input} when there is none.
 std::vector<Examined> examine(const std::filesystem::path& directory, checkpoint::Depth depth);
 
-/// `sound`: the word for one without problems.
+/// `sound`: the word for what is intact, as far as it was looked into.
 std::string to_json(std::span<const Examined> checkpoints, const char* sound);
 
 /// A line for each, under a heading.
 std::string to_table(std::span<const Examined> checkpoints, const char* sound);
 
-/// 0, or that of Error{input} when there is a problem.
-int status_of(std::span<const Examined> checkpoints);
+/// Each changed, missing or foreign file, a line with the place.
+std::vector<std::string> problems_of(const Examined& one);
 
 }  // namespace dstrain::cmd

@@ -1,6 +1,8 @@
-#include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -22,6 +24,7 @@ struct Request {
   std::string output;
   std::string dtype = "fp32";
   std::string max_shard_size = "5GB";
+  std::string tag{};  ///< "global_step12"; empty: the newest
 };
 
 Request parse(std::span<const std::string> arguments) {
@@ -31,6 +34,8 @@ Request parse(std::span<const std::string> arguments) {
   app.add_option("OUT", request.output)->required();
   app.add_option("--dtype", request.dtype)->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   app.add_option("--max_shard_size", request.max_shard_size);
+  app.add_option("-t,--tag", request.tag);
+  app.add_flag("--safe_serialization,--exclude_frozen_parameters");
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {
     app.parse(reversed);
@@ -51,25 +56,67 @@ model::HfExportOptions options_of(const Request& request) {
   return options;
 }
 
-/// The checkpoint that DIR means.
-fs::path chosen(const fs::path& source) {
-  if (checkpoint::has_manifest(source)) return source;
-  for (const checkpoint::Found& found : checkpoint::list_checkpoints(source)) {
-    const std::vector<std::string> damage = checkpoint::verify(found.path);
-    if (damage.empty()) return found.path;
-    fmt::print(stderr, "warning: {} is passed over: {}\n", found.path.string(), damage.front());
-  }
-  fail(ErrorCode::input, "{}: holds no checkpoint that verifies", source.string());
+/// The step that a DeepSpeed tag means.
+std::int64_t step_of_tag(const std::string& tag) {
+  constexpr std::string_view prefix = "global_step";
+  const auto step = tag.starts_with(prefix)
+                        ? checkpoint::step_of("checkpoint-" + tag.substr(prefix.size()))
+                        : std::nullopt;
+  if (!step) fail(ErrorCode::usage, "--tag {}: expected global_stepN", tag);
+  return *step;
 }
 
-/// An extra file in it would spoil the checkpoint.
-void check_outside(const fs::path& output, const fs::path& checkpoint) {
-  const fs::path inner = fs::weakly_canonical(output);
-  const fs::path outer = fs::weakly_canonical(checkpoint);
-  if (std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end()) {
-    fail(ErrorCode::usage, "{} lies in the checkpoint {}; export to another directory",
-         output.string(), checkpoint.string());
+/// The checkpoint that DIR means; `source` is one, or holds some.
+fs::path chosen(const fs::path& source, const std::string& tag) {
+  require_own_format(source);
+  const auto step = tag.empty() ? std::nullopt : std::optional(step_of_tag(tag));
+  if (checkpoint::has_manifest(source)) {
+    if (step && checkpoint::Checkpoint(source).manifest().step != *step) {
+      fail(ErrorCode::input, "--tag {}: {} is of another step", tag, source.string());
+    }
+    return source;
   }
+  for (const checkpoint::Found& found : checkpoint::list_checkpoints(source)) {
+    if (step && found.step != *step) continue;
+    const checkpoint::Judgement judgement = checkpoint::judge(found.path);
+    if (judgement.intact()) return found.path;
+    fmt::print(stderr, "warning: {} is passed over: {}\n", found.path.string(),
+               judgement.damage.front());
+  }
+  fail(ErrorCode::input, "{}: holds no checkpoint whose data are whole{}", source.string(),
+       step ? fmt::format(" of step {}", *step) : "");
+}
+
+/// The checkpoint that a path is or lies in, the path itself being there or not; empty: none.
+fs::path enclosing_checkpoint(const fs::path& resolved) {
+  for (fs::path folder = resolved; folder.has_relative_path(); folder = folder.parent_path()) {
+    if (checkpoint::has_manifest(folder)) return folder;
+  }
+  return {};
+}
+
+/// Where the model goes: OUT, or a directory beside the checkpoint that OUT lies in, as a file more
+/// would spoil that.
+fs::path output_of(const Request& request) {
+  fs::path wanted = request.output;
+  if (!wanted.has_filename()) wanted = wanted.parent_path();  // "hf/"
+  std::error_code error;
+  // Only a path from the root is resolved when nothing of it is there.
+  const fs::path from_root = fs::absolute(wanted, error);
+  const fs::path resolved = error ? wanted : fs::weakly_canonical(from_root, error);
+  if (error) fail(ErrorCode::usage, "OUT \"{}\": {}", request.output, error.message());
+  const fs::path checkpoint = enclosing_checkpoint(resolved);
+  if (checkpoint.empty()) {
+    if (!checkpoint::step_of(resolved.filename().string())) return request.output;
+    fail(ErrorCode::usage, "{}: would be taken for a checkpoint; choose another name",
+         request.output);
+  }
+  fs::path beside = fmt::format("{}-{}", checkpoint.string(), request.dtype);
+  fmt::print(stderr,
+             "warning: {} lies in the checkpoint {}, to which nothing may be added; the model goes "
+             "to {}\n",
+             request.output, checkpoint.string(), beside.string());
+  return beside;
 }
 
 }  // namespace
@@ -77,13 +124,14 @@ void check_outside(const fs::path& output, const fs::path& checkpoint) {
 int checkpoint_export(std::span<const std::string> arguments) {
   const Request request = parse(arguments);
   const model::HfExportOptions options = options_of(request);
-  const fs::path source = chosen(request.source);
-  check_outside(request.output, source);
-  const checkpoint::Checkpoint opened(source);
-  const checkpoint::Exported exported =
-      checkpoint::export_checkpoint(opened, request.output, options);
-  fmt::print("{}: {} parameters of {} in {}, {} file{}\n", request.output, exported.parameters,
-             source.string(), request.dtype, exported.files, exported.files == 1 ? "" : "s");
+  const checkpoint::Checkpoint opened(chosen(request.source, request.tag));
+  const fs::path output = output_of(request);
+  const checkpoint::Exported exported = checkpoint::export_checkpoint(opened, output, options);
+  fmt::print(
+      "{}: {} parameters of {} in {}, {} file{}: a Hugging Face directory with safetensors, not a "
+      "pickle\n",
+      output.string(), exported.parameters, opened.path().string(), request.dtype, exported.files,
+      exported.files == 1 ? "" : "s");
   return status::done;
 }
 

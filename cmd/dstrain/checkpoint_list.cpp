@@ -1,7 +1,10 @@
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "cmd/dstrain/checkpoint_commands.h"
 #include "runtime/base/error.h"
+#include "runtime/base/worker_env.h"
 
 namespace dstrain::cmd {
 
@@ -12,7 +15,9 @@ int checkpoint_list(std::span<const std::string> arguments) {
   constexpr const char* sound = "complete";
   const std::vector<Examined> all = examine(request.directory, checkpoint::Depth::names);
   fmt::print("{}", request.json ? to_json(all, sound) + "\n" : to_table(all, sound));
-  return status_of(all);
+  const bool intact =
+      std::ranges::all_of(all, [](const Examined& one) { return one.judgement.intact(); });
+  return intact ? status::done : exit_status(ErrorCode::input);
 }
 
 }  // namespace dstrain::cmd

@@ -10,6 +10,7 @@ namespace dstrain::cmd {
 int checkpoint_prune(std::span<const std::string> arguments) {
   const CheckpointRequest request = parse_checkpoint_request(arguments);
   if (!request.keep) fail(ErrorCode::usage, "checkpoint prune: needs --keep N");
+  require_own_format(request.directory);
   const auto removed = checkpoint::prune(request.directory, *request.keep);
   if (request.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -19,7 +20,7 @@ int checkpoint_prune(std::span<const std::string> arguments) {
   }
   for (const auto& path : removed) fmt::print("removed {}\n", path.string());
   if (removed.empty()) {
-    fmt::print("nothing removed: there are no more than {} that verify\n", *request.keep);
+    fmt::print("nothing removed: there are no more than {} whose data are whole\n", *request.keep);
   }
   return status::done;
 }

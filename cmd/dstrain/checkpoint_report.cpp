@@ -8,6 +8,8 @@
 #include "runtime/base/open_beneath.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/checkpoint/manifest_file.h"
+#include "runtime/config/missing_directory.h"
+#include "runtime/model/other_formats.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -16,7 +18,7 @@ namespace fs = std::filesystem;
 
 Examined examine_one(const fs::path& path, checkpoint::Depth depth) {
   Examined one{path, checkpoint::step_of(path.filename().string()), {}, {}, {}};
-  one.problems = checkpoint::verify(path, depth);
+  one.judgement = checkpoint::judge(path, depth);
   try {
     const UniqueFd directory = open_directory(path);
     const checkpoint::Manifest manifest = checkpoint::read_manifest(directory.get(), path);
@@ -28,6 +30,18 @@ Examined examine_one(const fs::path& path, checkpoint::Depth depth) {
   } catch (const Error&) {  // is among the problems
   }
   return one;
+}
+
+const char* word_of(const Examined& one, const char* sound) {
+  if (!one.judgement.intact()) return "damaged";
+  return one.judgement.whole() ? sound : "foreign files";
+}
+
+std::string state_of(const Examined& one, const char* sound) {
+  const checkpoint::Judgement& judgement = one.judgement;
+  if (!judgement.intact()) return "damaged: " + judgement.damage.front();
+  if (judgement.whole()) return sound;
+  return fmt::format("{}, with foreign files: {}", sound, checkpoint::listed(judgement.foreign));
 }
 
 template <class Value>
@@ -62,12 +76,21 @@ CheckpointRequest parse_checkpoint_request(std::span<const std::string> argument
   return request;
 }
 
+void require_own_format(const fs::path& directory) {
+  std::error_code ignored;
+  if (!fs::is_directory(directory, ignored)) {
+    fail(ErrorCode::input, "{}", config::missing_directory(directory.string()));
+  }
+  if (checkpoint::has_manifest(directory)) return;
+  if (!checkpoint::list_checkpoints(directory).empty()) return;
+  const std::string other = model::explain_other_format(directory);
+  if (!other.empty()) fail(ErrorCode::input, "{}", other);
+}
+
 std::vector<Examined> examine(const fs::path& directory, checkpoint::Depth depth) {
   const fs::path plain = directory.has_filename() ? directory : directory.parent_path();
-  if (checkpoint::is_checkpoint(plain)) {
-    if (!fs::is_directory(plain)) fail(ErrorCode::input, "{}: no such directory", plain.string());
-    return {examine_one(plain, depth)};
-  }
+  require_own_format(plain);
+  if (checkpoint::is_checkpoint(plain)) return {examine_one(plain, depth)};
   std::vector<Examined> all;
   for (const checkpoint::Found& found : checkpoint::list_checkpoints(plain)) {
     all.push_back(examine_one(found.path, depth));
@@ -83,8 +106,9 @@ std::string to_json(std::span<const Examined> checkpoints, const char* sound) {
                     {"path", one.path.string()},
                     {"bytes", or_null(one.bytes)},
                     {"world_size", or_null(one.world_size)},
-                    {"state", one.problems.empty() ? sound : "damaged"},
-                    {"problems", one.problems}});
+                    {"state", word_of(one, sound)},
+                    {"problems", problems_of(one)},
+                    {"foreign_files", one.judgement.foreign}});
   }
   // Names of files may be no UTF-8.
   return list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -93,18 +117,20 @@ std::string to_json(std::span<const Examined> checkpoints, const char* sound) {
 std::string to_table(std::span<const Examined> checkpoints, const char* sound) {
   std::string text = fmt::format("{:>10}  {:>10}  {:>5}  {}\n", "step", "size", "ranks", "state");
   for (const Examined& one : checkpoints) {
-    text += fmt::format("{:>10}  {:>10}  {:>5}  {}\n", one.step ? fmt::to_string(*one.step) : "?",
-                        one.bytes ? format_bytes(*one.bytes) : "?",
-                        one.world_size ? fmt::to_string(*one.world_size) : "?",
-                        one.problems.empty() ? sound : "damaged: " + one.problems.front());
+    text +=
+        fmt::format("{:>10}  {:>10}  {:>5}  {}\n", one.step ? fmt::to_string(*one.step) : "?",
+                    one.bytes ? format_bytes(*one.bytes) : "?",
+                    one.world_size ? fmt::to_string(*one.world_size) : "?", state_of(one, sound));
   }
   return text;
 }
 
-int status_of(std::span<const Examined> checkpoints) {
-  const bool sound =
-      std::ranges::all_of(checkpoints, [](const Examined& one) { return one.problems.empty(); });
-  return sound ? status::done : exit_status(ErrorCode::input);
+std::vector<std::string> problems_of(const Examined& one) {
+  std::vector<std::string> problems = one.judgement.damage;
+  for (const std::string& file : one.judgement.foreign) {
+    problems.push_back(fmt::format("{}: not in the manifest", (one.path / file).string()));
+  }
+  return problems;
 }
 
 }  // namespace dstrain::cmd

@@ -1,7 +1,10 @@
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "cmd/dstrain/checkpoint_commands.h"
 #include "runtime/base/error.h"
+#include "runtime/base/worker_env.h"
 
 namespace dstrain::cmd {
 
@@ -10,15 +13,17 @@ int checkpoint_verify(std::span<const std::string> arguments) {
   if (request.keep) fail(ErrorCode::usage, "checkpoint verify: --keep goes with prune");
   constexpr const char* sound = "whole";
   const std::vector<Examined> all = examine(request.directory, checkpoint::Depth::contents);
-  if (request.json) {
-    fmt::print("{}\n", to_json(all, sound));
-    return status_of(all);
-  }
-  fmt::print("{}", to_table(all, sound));
+  fmt::print("{}", request.json ? to_json(all, sound) + "\n" : to_table(all, sound));
   for (const Examined& one : all) {
-    for (std::size_t i = 1; i < one.problems.size(); ++i) fmt::print("{}\n", one.problems[i]);
+    if (request.json) break;
+    const std::vector<std::string> problems = problems_of(one);
+    // The table has the first damage.
+    const std::size_t told = one.judgement.intact() ? 0 : 1;
+    for (std::size_t i = told; i < problems.size(); ++i) fmt::print("{}\n", problems[i]);
   }
-  return status_of(all);
+  const bool whole =
+      std::ranges::all_of(all, [](const Examined& one) { return one.judgement.whole(); });
+  return whole ? status::done : exit_status(ErrorCode::input);
 }
 
 }  // namespace dstrain::cmd

@@ -12,12 +12,12 @@
 namespace dstrain::cmd {
 namespace {
 
-/// The step of the newest checkpoint that looks whole.
+/// The step of the newest checkpoint that looks intact.
 std::optional<std::int64_t> newest_checkpoint(const std::filesystem::path& output) {
   std::error_code ignored;
   if (output.empty() || !std::filesystem::is_directory(output, ignored)) return std::nullopt;
   for (const checkpoint::Found& found : checkpoint::list_checkpoints(output)) {
-    if (checkpoint::verify(found.path, checkpoint::Depth::names).empty()) return found.step;
+    if (checkpoint::judge(found.path, checkpoint::Depth::names).intact()) return found.step;
   }
   return std::nullopt;
 }

@@ -57,26 +57,33 @@ std::vector<Found> list_checkpoints(const fs::path& output) {
   return found;
 }
 
-std::vector<std::string> verify(const fs::path& directory,
-                                Depth depth,
-                                std::span<const std::string> elsewhere) {
+Judgement judge(const fs::path& directory, Depth depth, std::span<const std::string> elsewhere) {
+  Judgement judgement;
   try {
     const UniqueFd root = open_directory(directory);
     const Manifest manifest = read_manifest(root.get(), directory);
-    std::vector<std::string> problems = find_extras(directory, manifest);
+    judgement.foreign = find_foreign(directory, manifest);
     for (const FileRecord& file : manifest.files) {
       if (std::ranges::find(elsewhere, file.path) != elsewhere.end()) continue;
       try {
         const CheckedFile checked(root.get(), file, (directory / file.path).string());
         if (depth == Depth::contents) checked.verify();
       } catch (const Error& error) {
-        problems.emplace_back(error.what());
+        judgement.damage.emplace_back(error.what());
       }
     }
-    return problems;
   } catch (const Error& error) {
-    return {error.what()};
+    judgement.damage.emplace_back(error.what());
   }
+  return judgement;
+}
+
+std::string listed(std::span<const std::string> foreign) {
+  constexpr std::size_t listed_max = 5;
+  const auto first = foreign.first(std::min(foreign.size(), listed_max));
+  const std::size_t more = foreign.size() - first.size();
+  return fmt::format("{}{}", fmt::join(first, ", "),
+                     more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
 std::vector<fs::path> prune(const fs::path& output,
@@ -85,15 +92,15 @@ std::vector<fs::path> prune(const fs::path& output,
   DSTRAIN_CHECK(keep >= 1, "keep {}", keep);
   const std::vector<Found> found = list_checkpoints(output);
   std::vector<Found> superfluous;
-  std::int64_t whole = 0;
+  std::int64_t intact = 0;
   for (const Found& one : found) {
     const bool known = std::ranges::find(known_whole, one.step) != known_whole.end();
     const bool kept =
-        whole < keep && verify(one.path, known ? Depth::names : Depth::contents).empty();
-    if (kept) ++whole;
+        intact < keep && judge(one.path, known ? Depth::names : Depth::contents).intact();
+    if (kept) ++intact;
     if (!kept) superfluous.push_back(one);
   }
-  if (whole < keep) return {};
+  if (intact < keep) return {};
   std::vector<fs::path> removed;
   for (const Found& one : superfluous) {
     const fs::path aside = move_aside(output, one.path, one.step);

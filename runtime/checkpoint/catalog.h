@@ -37,14 +37,28 @@ enum class Depth {
   contents  ///< every byte
 };
 
-/// What is wrong with a checkpoint: each changed, missing or extra file, a line with the place;
-/// nothing when it verifies. `elsewhere`: files that need not be there.
-std::vector<std::string> verify(const std::filesystem::path& directory,
-                                Depth depth = Depth::contents,
-                                std::span<const std::string> elsewhere = {});
+/// The one judgement of a checkpoint, by which it is listed, verified, pruned and resumed from.
+struct Judgement {
+  std::vector<std::string> damage;  ///< each file that is changed or missing, a line with the place
+  std::vector<std::string> foreign;  ///< what lies there and is not the checkpoint's, see there
 
-/// Removes all but the `keep` newest that verify; what is damaged goes too once `keep` whole ones
-/// are there. Never removes the newest one that verifies: `keep` is at least 1. A directory is
+  /// Its data are as they were written: what lies beside them makes them no worse.
+  [[nodiscard]] bool intact() const { return damage.empty(); }
+  /// Intact, and there is nothing else.
+  [[nodiscard]] bool whole() const { return damage.empty() && foreign.empty(); }
+};
+
+/// `elsewhere`: files that need not be there.
+Judgement judge(const std::filesystem::path& directory,
+                Depth depth = Depth::contents,
+                std::span<const std::string> elsewhere = {});
+
+/// "a, b, c and 4 more": foreign files for a message.
+std::string listed(std::span<const std::string> foreign);
+
+/// Removes all but the `keep` newest that are intact, foreign files beside them or not; what is
+/// damaged goes too once `keep` of them are there. Never removes the newest one: `keep` is at least
+/// 1. A directory is
 /// renamed before it is removed, so that no half of one is taken for whole. Returns what it
 /// removed. Reads all of those that it keeps, but for the steps `known_whole`, which the caller has
 /// written or read itself. Throws Error{io}.

@@ -4,7 +4,7 @@
 #include <set>
 #include <system_error>
 
-#include <fmt/format.h>
+#include "runtime/base/error.h"
 
 namespace dstrain::checkpoint {
 namespace {
@@ -25,8 +25,8 @@ std::set<std::string> directories_of(const Manifest& manifest) {
 
 }  // namespace
 
-std::vector<std::string> find_extras(const fs::path& directory, const Manifest& manifest) {
-  std::vector<std::string> extras;
+std::vector<std::string> find_foreign(const fs::path& directory, const Manifest& manifest) {
+  std::vector<std::string> foreign;
   const std::set<std::string> directories = directories_of(manifest);
   std::error_code error;
   fs::recursive_directory_iterator entry(directory, error);
@@ -35,16 +35,15 @@ std::vector<std::string> find_extras(const fs::path& directory, const Manifest& 
     if (entry->symlink_status(error).type() == fs::file_type::directory) {
       if (directories.contains(path)) continue;
       entry.disable_recursion_pending();
-      extras.push_back(
-          fmt::format("{}: a directory that is not in the manifest", entry->path().string()));
+      foreign.push_back(path + "/");
     } else if (path != manifest_name &&
                !std::ranges::binary_search(manifest.files, path, {}, &FileRecord::path)) {
-      extras.push_back(fmt::format("{}: not in the manifest", entry->path().string()));
+      foreign.push_back(path);
     }
   }
-  if (error) extras.push_back(fmt::format("{}: {}", directory.string(), error.message()));
-  std::ranges::sort(extras);
-  return extras;
+  if (error) fail(ErrorCode::input, "{}: {}", directory.string(), error.message());
+  std::ranges::sort(foreign);
+  return foreign;
 }
 
 }  // namespace dstrain::checkpoint

@@ -78,8 +78,12 @@ void PendingCheckpoint::commit(const Manifest& manifest, std::span<const std::st
                 path_.string());
   write_text(path_, manifest_name, to_text(manifest));
   flush_directories(path_, manifest);
-  const std::vector<std::string> problems = verify(path_, Depth::names, elsewhere);
-  if (!problems.empty()) fail(ErrorCode::io, "{}", fmt::join(problems, "\n"));
+  const Judgement found = judge(path_, Depth::names, elsewhere);
+  if (!found.intact()) fail(ErrorCode::io, "{}", fmt::join(found.damage, "\n"));
+  if (!found.whole()) {
+    fail(ErrorCode::io, "{}: another process has put files there: {}", path_.string(),
+         listed(found.foreign));
+  }
   const fs::path target = output_ / directory_name(step_);
   fs::path replaced;
   if (::rename(path_.c_str(), target.c_str()) != 0) {

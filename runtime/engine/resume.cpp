@@ -8,6 +8,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/checkpoint/catalog.h"
 #include "runtime/comm/gather_texts.h"
 #include "runtime/engine/run_check.h"
 
@@ -142,6 +143,16 @@ std::string load(const std::filesystem::path& path,
   return agree(damage, parts.communicator, streams.communication);
 }
 
+/// They do not touch the data, but whoever put them there may not know where they lie.
+void warn_of_foreign_files(const std::filesystem::path& path) {
+  const auto foreign = checkpoint::judge(path, checkpoint::Depth::names).foreign;
+  if (foreign.empty()) return;
+  log_warning(
+      fmt::format("{} is whole, but holds foreign files: {}; move them away, or they go with it "
+                  "when it is removed",
+                  path.string(), checkpoint::listed(foreign)));
+}
+
 }  // namespace
 
 Resumed resume(const ResumePlan& plan,
@@ -153,9 +164,13 @@ Resumed resume(const ResumePlan& plan,
     const std::filesystem::path path = plan.directory / name;
     Resumed resumed{{}, path};
     found = load(path, plan.files, run, parts, streams, resumed.state);
-    if (found.empty()) return resumed;
+    const bool speaks = parts.communicator.rank() == 0;
+    if (found.empty()) {
+      if (speaks) warn_of_foreign_files(path);
+      return resumed;
+    }
     if (!plan.fall_back) break;
-    if (parts.communicator.rank() == 0) {
+    if (speaks) {
       log_warning(fmt::format("{} is damaged and not used: {}", path.string(), found));
     }
   }

@@ -32,9 +32,9 @@ struct ResumeParts {
 
 /// Loads parameters and optimizer states from the first checkpoint, by rank 0's names, that every
 /// rank finds whole in its directory: each reads its own slices and shares in checking the files
-/// that nobody reads. What is damaged is told in one line by rank 0. `run` is what the run is now:
-/// see read_run(). Collective. Throws Error{input} on every rank when nothing whole is left,
-/// Error{config} for a run that cannot go on from there.
+/// that nobody reads. What is damaged is told in one line by rank 0, as are foreign files in the
+/// one that is taken. `run` is what the run is now: see read_run(). Collective. Throws Error{input}
+/// on every rank when nothing whole is left, Error{config} for a run that cannot go on from there.
 Resumed resume(const ResumePlan& plan,
                const TrainerState& run,
                const ResumeParts& parts,

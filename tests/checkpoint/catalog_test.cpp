@@ -79,6 +79,22 @@ TEST_CASE("Prune: nothing goes while too few are whole", "[checkpoint]") {
   CHECK(steps_in(output.path()) == Steps{3, 2, 1});
 }
 
+TEST_CASE("Prune: a file beside the data makes no checkpoint worse", "[checkpoint]") {
+  const TempDir output;
+  for (const std::int64_t step : {1, 2, 3}) save_step(output.path(), step);
+  std::ofstream(output.path() / "checkpoint-3" / "pytorch_model.bin") << "foreign";
+  fs::create_directory(output.path() / "checkpoint-2" / "model");
+  SECTION("read") {
+    prune(output.path(), 1);
+  }
+  SECTION("known") {
+    prune(output.path(), 1, Steps{3});
+  }
+  CHECK(steps_in(output.path()) == Steps{3});
+  CHECK(judge(output.path() / "checkpoint-3").foreign ==
+        std::vector<std::string>{"pytorch_model.bin"});
+}
+
 TEST_CASE("Prune: what is known whole is not read but must be there", "[checkpoint]") {
   const TempDir output;
   for (const std::int64_t step : {1, 2, 3}) save_step(output.path(), step);

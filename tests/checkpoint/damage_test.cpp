@@ -100,7 +100,7 @@ TEST_CASE("Checkpoint: every flipped bit and truncation is found and placed", "[
     const std::string expected = file.string() + ": " + (manifest ? "damaged: its " : place);
     write_bytes(file, bad);
     CAPTURE(round, file.string(), place);
-    const std::vector<std::string> problems = verify(directory);
+    const std::vector<std::string> problems = judge(directory).damage;
     REQUIRE(problems.size() == 1);
     CHECK_THAT(problems.front(), Catch::StartsWith(expected));
     if (file.extension() == ".safetensors" || manifest) {
@@ -108,44 +108,50 @@ TEST_CASE("Checkpoint: every flipped bit and truncation is found and placed", "[
     }
     write_bytes(file, good);
   }
-  CHECK(verify(directory).empty());
+  CHECK(judge(directory).whole());
 }
 
 TEST_CASE("Checkpoint: extra and missing and moved files are found", "[checkpoint]") {
   const TempDir output;
   const fs::path directory = save(output.path(), small_model());
   const std::string root = directory.string() + "/";
-  const auto problems = [&] {
-    return verify(directory, Depth::names);
+  const auto damage = [&] {
+    return judge(directory, Depth::names).damage;
+  };
+  const auto foreign = [&] {
+    return judge(directory, Depth::names).foreign;
   };
   using Lines = std::vector<std::string>;
 
   write_bytes(directory / "global_step12/notes", "");
-  CHECK(problems() == Lines{root + "global_step12/notes: not in the manifest"});
+  CHECK(foreign() == Lines{"global_step12/notes"});
+  CHECK(damage().empty());
   fs::remove(directory / "global_step12/notes");
 
   fs::create_directories(directory / "more/and_more");
-  CHECK(problems() == Lines{root + "more: a directory that is not in the manifest"});
+  CHECK(foreign() == Lines{"more/"});
+  CHECK(judge(directory).intact());
+  CHECK_FALSE(judge(directory).whole());
   fs::remove_all(directory / "more");
 
   fs::rename(directory / "config.json", directory / "config.old");
-  CHECK(problems() ==
-        Lines{root + "config.old: not in the manifest", root + "config.json: missing"});
+  CHECK(foreign() == Lines{"config.old"});
+  CHECK(damage() == Lines{root + "config.json: missing"});
   CHECK(load_problem(directory) == root + "config.json: missing");
 
   fs::create_symlink("config.old", directory / "config.json");
-  CHECK(problems().back() ==
+  CHECK(damage().back() ==
         root + "config.json: a symbolic link, which is not followed; copy what it stands for");
   fs::remove(directory / "config.json");
   fs::create_directory(directory / "config.json");
-  CHECK(problems().back() == root + "config.json: not a regular file");
+  CHECK(damage().back() == root + "config.json: not a regular file");
   fs::remove(directory / "config.json");
   fs::rename(directory / "config.old", directory / "config.json");
 
   write_bytes(directory / "latest", "global_step122");
-  CHECK(problems() == Lines{root + "latest: too long: has 14 bytes, 13 expected"});
+  CHECK(damage() == Lines{root + "latest: too long: has 14 bytes, 13 expected"});
   write_bytes(directory / "latest", "global_step12");
-  CHECK(verify(directory).empty());
+  CHECK(judge(directory).whole());
 }
 
 TEST_CASE("Checkpoint: every damaged file is named and not only the first", "[checkpoint]") {
@@ -154,7 +160,8 @@ TEST_CASE("Checkpoint: every damaged file is named and not only the first", "[ch
   write_bytes(directory / "latest", "global_step13");
   fs::remove(directory / "config.json");
   write_bytes(directory / "more", "");
-  CHECK(verify(directory).size() == 3);
+  CHECK(judge(directory).damage.size() == 2);
+  CHECK(judge(directory).foreign.size() == 1);
 }
 
 TEST_CASE("Checkpoint: files swapped between ranks are found", "[checkpoint]") {
@@ -168,8 +175,8 @@ TEST_CASE("Checkpoint: files swapped between ranks are found", "[checkpoint]") {
   fs::rename(shards / first, shards / "x");
   fs::rename(shards / second, shards / first);
   fs::rename(shards / "x", shards / second);
-  CHECK(verify(directory, Depth::names).empty());
-  CHECK(verify(directory).size() == 2);
+  CHECK(judge(directory, Depth::names).whole());
+  CHECK(judge(directory).damage.size() == 2);
   CHECK_THAT(load_problem(directory), Catch::Contains("damaged at byte 0 (chunk of"));
 }
 
@@ -177,9 +184,9 @@ TEST_CASE("Checkpoint: a directory of another step is no checkpoint of this one"
   const TempDir output;
   const fs::path directory = save(output.path(), small_model());
   fs::rename(directory, output.path() / "checkpoint-13");
-  CHECK_THAT(verify(output.path() / "checkpoint-13").at(0), Catch::Contains("is of step 12"));
+  CHECK_THAT(judge(output.path() / "checkpoint-13").damage.at(0), Catch::Contains("is of step 12"));
   fs::rename(output.path() / "checkpoint-13", output.path() / "best");
-  CHECK(verify(output.path() / "best").empty());
+  CHECK(judge(output.path() / "best").whole());
 }
 
 }  // namespace dstrain::test

@@ -66,6 +66,38 @@ TEST_CASE("Checkpoint tools: list looks at names and verify at bytes", "[e2e]") 
   CHECK_THAT(table.out, Catch::Contains("damaged: " + directory + "/checkpoint-3/latest: missing"));
 }
 
+TEST_CASE("Checkpoint tools: damage and foreign files are two words", "[e2e]") {
+  const TempDir output;
+  save_three(output.path());
+  const std::string directory = output.path().string();
+  std::ofstream(output.path() / "checkpoint-3" / "pytorch_model.bin") << "foreign";
+  fs::create_directory(output.path() / "checkpoint-2" / "model");
+
+  const Outcome verified = checkpoint_tool({"verify", directory, "--json"});
+  CHECK(verified.status == 2);
+  const auto rows = nlohmann::json::parse(verified.out);
+  CHECK(rows[0]["state"] == "foreign files");
+  CHECK(rows[0]["foreign_files"] == nlohmann::json::array({"pytorch_model.bin"}));
+  CHECK(rows[0]["problems"][0] ==
+        directory + "/checkpoint-3/pytorch_model.bin: not in the manifest");
+  CHECK(rows[1]["state"] == "damaged");
+  CHECK(rows[1]["foreign_files"] == nlohmann::json::array({"model/"}));
+  CHECK(rows[2]["state"] == "whole");
+
+  const Outcome one = checkpoint_tool({"verify", directory + "/checkpoint-3"});
+  CHECK(one.status == 2);
+  CHECK_THAT(one.out, Catch::Contains("whole, with foreign files: pytorch_model.bin\n") &&
+                          Catch::Contains("checkpoint-3/pytorch_model.bin: not in the manifest"));
+  const Outcome list = checkpoint_tool({"list", directory});
+  CHECK(list.status == 0);
+  CHECK_THAT(list.out, Catch::Contains("complete, with foreign files: pytorch_model.bin\n") &&
+                           Catch::Contains("complete, with foreign files: model/\n"));
+
+  CHECK(checkpoint_tool({"prune", directory, "--keep", "1"}).status == 0);
+  CHECK(fs::exists(output.path() / "checkpoint-3"));
+  CHECK_FALSE(fs::exists(output.path() / "checkpoint-1"));
+}
+
 TEST_CASE("Checkpoint tools: prune keeps what verifies", "[e2e]") {
   const TempDir output;
   save_three(output.path());
@@ -87,7 +119,7 @@ TEST_CASE("Checkpoint tools: what cannot be done is said", "[e2e]") {
     const char* message;
   };
   const std::vector<Row> rows{{{"list", directory}, "holds no checkpoint"},
-                              {{"verify", directory + "/missing"}, "No such file or directory"},
+                              {{"verify", directory + "/missing"}, "no such directory"},
                               {{"verify", directory + "/checkpoint-1"}, "no such directory"},
                               {{"prune", directory}, "needs --keep N"},
                               {{"prune", directory, "--keep", "0"}, "expected a number"},

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 std::vector<std::int64_t> steps_in(const fs::path& output) {
   std::vector<std::int64_t> steps;
   for (const checkpoint::Found& found : checkpoint::list_checkpoints(output)) {
-    CHECK(checkpoint::verify(found.path) == std::vector<std::string>());
+    CHECK(checkpoint::judge(found.path).whole());
     steps.push_back(found.step);
   }
   return steps;
@@ -158,6 +158,25 @@ TEST_CASE("Checkpoint: damage is told and the one before is used", "[e2e][checkp
                  Contains(row.told) &&
                  Contains("going on from " + output.string() + "/checkpoint-2, after step 2"));
   CHECK(test::results_of(rest) == test::results_of(whole));
+}
+
+TEST_CASE("Checkpoint: foreign files in the newest are told and it is kept", "[e2e][checkpoint]") {
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  const ResumableRun run{.stage = 1};
+  REQUIRE(run.train(output, 4, {"--save_steps", "2"}).status == 0);
+  std::ofstream(output / "checkpoint-4" / "pytorch_model.bin") << "foreign";
+  const test::TrainRun rest = run.resume(output, 6, {"--save_total_limit", "2"});
+  CAPTURE(rest.err);
+  REQUIRE(rest.status == 0);
+  CHECK_THAT(rest.err,
+             Contains("going on from " + output.string() + "/checkpoint-4, after step 4"));
+  const std::string told = "checkpoint-4 is whole, but holds foreign files: pytorch_model.bin;";
+  REQUIRE_THAT(rest.err, Contains(told));
+  CHECK(rest.err.find(told) == rest.err.rfind(told));
+  CHECK(fs::exists(output / "checkpoint-4/pytorch_model.bin"));
+  CHECK(fs::exists(output / "checkpoint-6"));
+  CHECK_FALSE(fs::exists(output / "checkpoint-2"));
 }
 
 TEST_CASE("Checkpoint: when all are damaged nothing is begun anew", "[e2e][checkpoint]") {

@@ -1,5 +1,6 @@
 // dstrain checkpoint export, as a person types it.
 #include <fstream>
+#include <tuple>
 
 #include <catch2/catch.hpp>
 
@@ -21,8 +22,8 @@ struct Outcome {
   std::string err;
 };
 
-Outcome run(std::vector<std::string> arguments) {
-  test::Launch launch(std::move(arguments));
+Outcome run(std::vector<std::string> arguments, const fs::path& directory = {}) {
+  test::Launch launch(std::move(arguments), {.env = {}, .directory = directory.string()});
   Outcome outcome{launch.wait(), {}, {}};
   outcome.out = launch.out();
   outcome.err = launch.err();
@@ -60,8 +61,10 @@ TEST_CASE("export: the newest checkpoint that verifies is taken", "[e2e]") {
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.status == 0);
   CHECK(holds_weights_of(output, 2));
-  CHECK(outcome.out == fmt::format("{}: {} parameters of {} in fp32, 1 file\n", output,
-                                   test::toy_gpt2().parameter_count(), newest.string()));
+  CHECK(outcome.out ==
+        fmt::format("{}: {} parameters of {} in fp32, 1 file: a Hugging Face directory with "
+                    "safetensors, not a pickle\n",
+                    output, test::toy_gpt2().parameter_count(), newest.string()));
 
   std::ofstream(newest / "config.json", std::ios::app) << ' ';
   outcome = run({"zero_to_fp32", run_directory, output, "--max_shard_size", "40KB"});
@@ -75,6 +78,62 @@ TEST_CASE("export: the newest checkpoint that verifies is taken", "[e2e]") {
   CHECK(outcome.status == 2);
   CHECK_THAT(outcome.err, Catch::Contains("config.json"));
   CHECK(holds_weights_of(output, 1));
+}
+
+TEST_CASE("export: into a checkpoint becomes beside it", "[e2e]") {
+  const test::TempDir folder;
+  const fs::path runs = fs::canonical(folder.path());
+  save(runs / "o", 3);
+  const fs::path saved = save(runs / "o", 4);
+  fs::create_directory_symlink(saved, runs / "link");
+  struct Row {
+    std::string directory;
+    std::vector<std::string> command;
+    std::string beside;
+  };
+  const auto row = GENERATE(
+      Row{"o/checkpoint-4", {"zero_to_fp32", ".", "pytorch_model.bin"}, "checkpoint-4-fp32"},
+      Row{"o/checkpoint-4", {"zero_to_fp32", ".", "."}, "checkpoint-4-fp32"},
+      Row{"o/checkpoint-4/global_step4",
+          {"checkpoint", "export", "..", "hf/"},
+          "checkpoint-4-fp32"},
+      Row{".", {"checkpoint", "export", "o", "link/hf", "--dtype=bf16"}, "checkpoint-4-bf16"},
+      Row{".", {"zero_to_fp32", "o", "none/../o/checkpoint-3/hf"}, "checkpoint-3-fp32"});
+  const fs::path beside = runs / "o" / row.beside;
+  CAPTURE(row.directory, row.command);
+  const Outcome outcome = run(row.command, runs / row.directory);
+  CAPTURE(outcome.out, outcome.err);
+  CHECK(outcome.status == 0);
+  CHECK_THAT(outcome.out, Catch::StartsWith(beside.string() + ": ") &&
+                              Catch::EndsWith("with safetensors, not a pickle\n"));
+  CHECK_THAT(outcome.err, Catch::Contains("to which nothing may be added"));
+  CHECK(fs::exists(beside / "model.safetensors"));
+  CHECK(holds_weights_of(beside, 4) == row.beside.ends_with("fp32"));
+  const Outcome verified = run({"checkpoint", "verify", (runs / "o").string(), "--json"});
+  CHECK(verified.status == 0);
+  CHECK(verified.out.find("-fp32") == std::string::npos);
+}
+
+TEST_CASE("export: a tag chooses the checkpoint as in DeepSpeed", "[e2e]") {
+  const test::TempDir folder;
+  const std::string runs = folder.path() / "o";
+  const fs::path old = save(runs, 3);
+  save(runs, 4);
+  const std::string output = folder.path() / "hf";
+  Outcome outcome = run({"zero_to_fp32", runs, output, "-t", "global_step3", "--safe_serialization",
+                         "--exclude_frozen_parameters"});
+  CAPTURE(outcome.err);
+  CHECK(outcome.status == 0);
+  CHECK(holds_weights_of(output, 3));
+  CHECK(run({"zero_to_fp32", old.string(), output, "--tag", "global_step3"}).status == 0);
+  for (const auto& [source, tag, message] :
+       {std::tuple(runs, "global_step5", "no checkpoint whose data are whole of step 5"),
+        std::tuple(old.string(), "global_step4", "is of another step"),
+        std::tuple(runs, "step4", "expected global_stepN")}) {
+    outcome = run({"zero_to_fp32", source, output, "--tag", tag});
+    CHECK(outcome.status == 2);
+    CHECK_THAT(outcome.err, Catch::Contains(message));
+  }
 }
 
 TEST_CASE("export: what cannot be done is told", "[e2e]") {
@@ -91,9 +150,10 @@ TEST_CASE("export: what cannot be done is told", "[e2e]") {
       {{one, output, "--dtype", "fp8"}, "--dtype"},
       {{one, output, "--max_shard_size", "5 lemons"}, "\"5 lemons\" is not a size"},
       {{one, output, "--max_shard_size", "0"}, "a file must hold something"},
-      {{one, (saved / "hf").string()}, "lies in the checkpoint"},
-      {{one, one}, "lies in the checkpoint"},
-      {{folder.path().string(), output}, "holds no checkpoint that verifies"},
+      {{one, ""}, "OUT"},
+      {{one, (folder.path() / "checkpoint-5").string()}, "would be taken for a checkpoint"},
+      {{one, output, "--debug"}, "--debug"},
+      {{folder.path().string(), output}, "holds no checkpoint whose data are whole"},
       {{output, output}, output},
   };
   for (const Row& row : rows) {

@@ -106,7 +106,7 @@ TEST_CASE("Job: a training is looked at and saved and stopped", "[e2e][job]") {
   const auto saved = session.run({"save", id});
   CHECK(saved.status == 0);
   CHECK_THAT(saved.out, Catch::Matchers::StartsWith(output + "/checkpoint-"));
-  CHECK(checkpoint::verify(saved.out.substr(0, saved.out.size() - 1)).empty());
+  CHECK(checkpoint::judge(saved.out.substr(0, saved.out.size() - 1)).whole());
   const auto text = session.run({"status", id});
   CHECK_THAT(text.out, Contains("last checkpoint " + saved.out.substr(0, saved.out.size() - 1)));
   CHECK_THAT(session.run({"status"}).out, Contains(id));
@@ -134,7 +134,7 @@ TEST_CASE("Job: many who ask for checkpoints all get one", "[e2e][job]") {
   }
   CHECK(session.run({"stop", session.output().string()}).status == 0);
   for (const auto& found : checkpoint::list_checkpoints(session.output())) {
-    CHECK(checkpoint::verify(found.path).empty());
+    CHECK(checkpoint::judge(found.path).whole());
   }
 }
 
