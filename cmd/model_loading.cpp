@@ -76,6 +76,11 @@ model::Gpt2Config model_config(const config::ModelSettings& settings) {
   return sizes;
 }
 
+std::vector<model::CompanionFile> stored_companions(const std::string& directory) {
+  if (!checkpoint::has_manifest(directory)) return model::read_companions(directory);
+  return checkpoint::companions_of(checkpoint::Checkpoint(directory));
+}
+
 StoredWeights open_weights(const std::string& directory,
                            std::span<const model::ParameterSpec> parameters) {
   if (checkpoint::has_manifest(directory)) {

@@ -2,9 +2,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "runtime/config/train_settings.h"
 #include "runtime/model/gpt2_config.h"
+#include "runtime/model/hf_companions.h"
 #include "runtime/model/parameter_source.h"
 #include "runtime/tensor/dtype.h"
 
@@ -19,6 +21,9 @@ bool names_model(const config::ModelSettings& settings);
 /// The sizes that --model_name_or_path, --config_name and --config_overrides ask for. Throws
 /// Error{usage} or Error{input}.
 model::Gpt2Config model_config(const config::ModelSettings& settings);
+
+/// What goes wherever the model of --model_name_or_path goes. Throws Error{input}.
+std::vector<model::CompanionFile> stored_companions(const std::string& directory);
 
 struct StoredWeights {
   std::unique_ptr<model::ParameterSource> parameters;

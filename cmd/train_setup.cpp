@@ -71,8 +71,10 @@ TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace pl
   TrainSetup setup;
   // Once without model and data, to learn which are meant; then with both.
   setup.settings = config::resolve(options, {.world_size = place.world_size, .train_samples = -1});
-  setup.model = model::make_gpt2(model_config(setup.settings.model), setup.settings.dtype,
-                                 setup.settings.model.in_splits);
+  const model::Gpt2Config sizes = model_config(setup.settings.model);
+  setup.model = model::make_gpt2(sizes, setup.settings.dtype, setup.settings.model.in_splits);
+  const std::string& directory = setup.settings.model.directory;
+  if (!directory.empty()) setup.model.companions = stored_companions(directory);
   open_data(setup, setup.settings.data);
   const config::DataSettings data = setup.settings.data;
   setup.settings = config::resolve(

@@ -17,6 +17,20 @@ const StateRecord& weights_of(const Checkpoint& checkpoint) {
        checkpoint.path().string());
 }
 
+std::vector<model::CompanionFile> companions_of(const Checkpoint& checkpoint) {
+  std::vector<model::CompanionFile> files;
+  for (const FileRecord& file : checkpoint.manifest().files) {
+    if (!model::is_companion(file.path)) continue;
+    if (file.bytes > model::companion_bytes_max) {
+      fail(ErrorCode::input, "{}: {} is more than the {} allowed for such a file",
+           (checkpoint.path() / file.path).string(), format_bytes(file.bytes),
+           format_bytes(model::companion_bytes_max));
+    }
+    files.push_back({file.path, checkpoint.read_text(file.path)});
+  }
+  return files;
+}
+
 CheckpointWeights::CheckpointWeights(std::filesystem::path directory,
                                      std::span<const model::ParameterSpec> parameters)
     : checkpoint_(std::move(directory)),

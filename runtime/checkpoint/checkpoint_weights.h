@@ -1,8 +1,10 @@
 #pragma once
 #include <filesystem>
 #include <span>
+#include <vector>
 
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/model/hf_companions.h"
 #include "runtime/tensor/dtype.h"
 
 namespace dstrain::checkpoint {
@@ -10,6 +12,9 @@ namespace dstrain::checkpoint {
 /// The state that a model is made from: the fp32 weights, or, where there are none, those that the
 /// model computed with. Throws Error{input} when there are neither.
 const StateRecord& weights_of(const Checkpoint& checkpoint);
+
+/// What goes wherever the model goes, each file against its checksums. Throws Error{input}.
+std::vector<model::CompanionFile> companions_of(const Checkpoint& checkpoint);
 
 /// The weights of a checkpoint, without the rest of it, as a source of parameters: any range, each
 /// chunk that is read against its checksum.

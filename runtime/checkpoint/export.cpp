@@ -78,6 +78,8 @@ Exported export_checkpoint(const Checkpoint& checkpoint,
                            model::HfExportOptions options) {
   std::vector<model::ParameterSpec> parameters = parameters_of(checkpoint.manifest());
   const CheckpointState source(checkpoint, weights_of(checkpoint).name, parameters);
+  const std::vector<model::CompanionFile> companions = companions_of(checkpoint);
+  options.companions = companions;
   model::HfExport target(output, checkpoint.read_text("config.json"), parameters, options);
   Exported exported{0, target.files()};
   Piece piece(options.dtype);

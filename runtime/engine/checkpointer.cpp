@@ -103,7 +103,9 @@ void Checkpointer::save_whole_model() {
   if (!writes) return;
   try {
     if (failure) std::rethrow_exception(failure);
-    for (const char* const name : {"config.json", "model.safetensors"}) {
+    std::vector<std::string> names{"config.json", "model.safetensors"};
+    for (const auto& file : parts_.model.companions) names.push_back(file.name);
+    for (const std::string& name : names) {
       files_.push_back(checkpoint::record_file(path_, name));
     }
   } catch (const Error& error) {
@@ -172,11 +174,12 @@ void Checkpointer::commit(const std::vector<std::string>& all,
     if (!own.contains(path)) elsewhere.push_back(path);
   }
   const std::string tag = fmt::format("global_step{}", step_);
-  const std::pair<const char*, const std::string&> texts[] = {
+  std::vector<std::pair<std::string, std::string_view>> texts{
       {"trainer_state.json", state_text_},
       {"ds_config.json", options_.ds_config},
-      {"config.json", parts_.model.config_json},
-      {"latest", tag}};
+      {"config.json", parts_.model.config_json}};
+  for (const auto& file : parts_.model.companions) texts.emplace_back(file.name, file.bytes);
+  texts.emplace_back("latest", tag);
   for (const auto& [name, text] : texts) {
     if (!files.contains(name)) files.emplace(name, checkpoint::write_text(path_, name, text));
   }

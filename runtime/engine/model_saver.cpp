@@ -14,7 +14,7 @@ class Output {
   Output(const model::Model& model, const std::filesystem::path& directory) {
     attempt([&] {
       file_.emplace(directory, model.config_json, model.parameters(),
-                    model::HfExportOptions{.dtype = model.dtype});
+                    model::HfExportOptions{.dtype = model.dtype, .companions = model.companions});
     });
   }
   void write(const model::ParameterSpec& spec, TensorView values) {

@@ -3,10 +3,9 @@
 #include <vector>
 
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
-#include "runtime/model/json_text.h"
+#include "runtime/model/gpt2_config.h"
 
 namespace dstrain::engine {
 namespace {
@@ -30,19 +29,12 @@ void compare(
       fmt::format("{} is {} in the checkpoint and {} now: {}", name, saved, now, remedy));
 }
 
-/// What may change: rates of dropout, the type in which weights are stored, how they were drawn.
-bool may_change(const std::string& key) {
-  return key.ends_with("_pdrop") || key == "torch_dtype" || key == "initializer_range";
-}
-
-void compare_models(Lines& lines, const nlohmann::json& saved, const nlohmann::json& now) {
-  for (const auto& [key, value] : now.items()) {
-    const nlohmann::json before = saved.contains(key) ? saved.at(key) : nlohmann::json();
-    if (before == value || may_change(key)) continue;
+void compare_models(Lines& lines, const model::Gpt2Config& saved, const model::Gpt2Config& now) {
+  for (const model::ConfigDifference& difference : model::differences(saved, now)) {
     lines.push_back(
         fmt::format("the model's {} is {} in the checkpoint and {} now: give the model "
                     "of the checkpoint",
-                    key, before.dump(), value.dump()));
+                    difference.key, difference.before, difference.after));
   }
 }
 
@@ -58,8 +50,8 @@ TrainerState read_run(const checkpoint::Checkpoint& checkpoint,
       parse_trainer_state(checkpoint.read_text("trainer_state.json"), place("trainer_state.json"));
   Lines lines;
   compare_models(
-      lines, model::parse_json_object(checkpoint.read_text("config.json"), place("config.json")),
-      model::parse_json_object(model.config_json, "config.json"));
+      lines, model::parse_gpt2_config(checkpoint.read_text("config.json"), place("config.json")),
+      model::parse_gpt2_config(model.config_json, "config.json"));
   compare(lines, "train_batch_size", saved.train_batch_size, run.train_batch_size,
           batch_remedy(saved, run));
   compare(lines, "block_size", saved.block_size, run.block_size,

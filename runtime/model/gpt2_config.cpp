@@ -124,6 +124,18 @@ void apply_overrides(Gpt2Config& config, std::string_view overrides) {
   if (inner_follows) config.n_inner = 4 * config.n_embd;
 }
 
+std::vector<ConfigDifference> differences(const Gpt2Config& before, const Gpt2Config& after) {
+  std::vector<ConfigDifference> found;
+  const auto compare = [&](std::string_view key, auto left, auto right) {
+    if (left != right) found.push_back({key, fmt::to_string(left), fmt::to_string(right)});
+  };
+  for (const SizeField& field : size_fields) {
+    compare(field.name, before.*field.member, after.*field.member);
+  }
+  compare("layer_norm_epsilon", before.layer_norm_epsilon, after.layer_norm_epsilon);
+  return found;
+}
+
 void check(const Gpt2Config& config) {
   std::vector<std::string> problems = range_problems(config);
   if (problems.empty() && config.n_embd % config.n_head != 0) {

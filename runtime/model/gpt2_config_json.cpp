@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <optional>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -12,6 +14,10 @@ namespace dstrain::model {
 namespace {
 
 using Json = nlohmann::json;
+using Document = nlohmann::ordered_json;
+
+constexpr const char* tokenizer_key = "dstrain_tokenizer";
+constexpr std::int64_t end_of_text = 50256;  ///< GPT-2's, and Hugging Face's when not given
 
 /// What a key must say for the numbers to be those that are built; absent means `built`.
 struct FixedOption {
@@ -85,20 +91,83 @@ double shortest(float value) {
   return Json::parse(fmt::format("{}", value)).get<double>();
 }
 
+Document size_value(const Gpt2Config& config, const SizeField& field) {
+  const bool follows = field.member == &Gpt2Config::n_inner && config.n_inner == 4 * config.n_embd;
+  return follows ? Document() : Document(config.*field.member);
+}
+
+/// Of a model without a source.
+Document new_document(const Gpt2Config& config) {
+  Document document{{"architectures", {"GPT2LMHeadModel"}},
+                    {"model_type", "gpt2"},
+                    {"activation_function", "gelu_new"},
+                    {"tie_word_embeddings", true},
+                    {"torch_dtype", nullptr}};
+  for (const SizeField& field : size_fields) document[field.name] = size_value(config, field);
+  document["n_ctx"] = config.n_positions;
+  for (const RateField& field : rate_fields) {
+    document[field.name] = shortest(config.*field.member);
+  }
+  const bool has_end_of_text = config.vocab_size > end_of_text;
+  for (const char* const key : {"bos_token_id", "eos_token_id"}) {
+    document[key] = has_end_of_text ? Document(end_of_text) : Document();
+  }
+  return document;
+}
+
+/// Ids of special tokens that the vocabulary no longer holds.
+void drop_lost_ids(Document& document, std::int64_t vocabulary) {
+  for (const char* const key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+    const bool defaults = std::string_view(key) != "pad_token_id";
+    const Document id = document.contains(key) ? document[key]
+                        : defaults             ? Document(end_of_text)
+                                               : Document();
+    const auto lost = [&](const Document& one) {
+      return one.is_number() && one.get<double>() >= static_cast<double>(vocabulary);
+    };
+    const bool any = id.is_array() ? std::any_of(id.begin(), id.end(), lost) : lost(id);
+    if (any) document[key] = nullptr;
+  }
+}
+
+/// The source with what is another in `config`.
+Document changed_document(const Gpt2Config& config) {
+  auto document = Document::parse(config.source);
+  const Gpt2Config before = parse_gpt2_config(config.source, "config.json");
+  document["architectures"] = {"GPT2LMHeadModel"};
+  for (const SizeField& field : size_fields) {
+    const bool kept = document.contains(field.name) &&
+                      (before.*field.member == config.*field.member) &&
+                      (!document[field.name].is_null() || size_value(config, field).is_null());
+    if (!kept) document[field.name] = size_value(config, field);
+    if (!field.alias.empty()) document.erase(std::string(field.alias));
+  }
+  if (document.contains("n_ctx") && before.n_positions != config.n_positions) {
+    document["n_ctx"] = config.n_positions;
+  }
+  for (const RateField& field : rate_fields) {
+    const bool kept = document.contains(field.name) && !document[field.name].is_null() &&
+                      before.*field.member == config.*field.member;
+    if (!kept) document[field.name] = shortest(config.*field.member);
+  }
+  if (before.vocab_size != config.vocab_size) drop_lost_ids(document, config.vocab_size);
+  return document;
+}
+
 }  // namespace
 
 Gpt2Config parse_gpt2_config(const std::string& text, const std::string& path) {
   const Json document = parse_json_object(text, path);
   check_kind(document, path);
   Gpt2Config config;
+  config.source = text;
+  config.byte_tokens = document.value(tokenizer_key, Json()) == "byte";
   bool inner_given = false;
   for (const SizeField& field : size_fields) {
     const auto value = read_size(document, field.name, field.alias, path);
     if (value) config.*field.member = *value;
     if (field.member == &Gpt2Config::n_inner) inner_given = value.has_value();
   }
-  const auto context = read_size(document, "n_ctx", "n_positions", path);
-  if (context) config.n_positions = *context;
   for (const RateField& field : rate_fields) {
     const Json* const value = find(document, field.name);
     if (value != nullptr && !value->is_number()) {
@@ -116,23 +185,9 @@ Gpt2Config parse_gpt2_config(const std::string& text, const std::string& path) {
 }
 
 std::string to_json(const Gpt2Config& config, DType dtype) {
-  nlohmann::ordered_json document{{"architectures", {"GPT2LMHeadModel"}},
-                                  {"model_type", "gpt2"},
-                                  {"activation_function", "gelu_new"},
-                                  {"tie_word_embeddings", true},
-                                  {"torch_dtype", torch_dtype_name(dtype)}};
-  for (const SizeField& field : size_fields) document[field.name] = config.*field.member;
-  if (config.n_inner == 4 * config.n_embd) document["n_inner"] = nullptr;
-  document["n_ctx"] = config.n_positions;
-  for (const RateField& field : rate_fields) {
-    document[field.name] = shortest(config.*field.member);
-  }
-  // GPT-2's own <|endoftext|> does not exist in a smaller vocabulary.
-  const bool has_end_of_text = config.vocab_size == 50257;
-  for (const char* const key : {"bos_token_id", "eos_token_id"}) {
-    document[key] = has_end_of_text ? nlohmann::ordered_json(50256) : nullptr;
-  }
-  return document.dump(2) + "\n";
+  Document document = config.source.empty() ? new_document(config) : changed_document(config);
+  if (config.byte_tokens) document[tokenizer_key] = "byte";
+  return with_torch_dtype(document.dump(), dtype);
 }
 
 }  // namespace dstrain::model

@@ -43,8 +43,7 @@ bool is_missing(const std::filesystem::path& path) {
 }
 
 safetensors::File open_file(int directory, const std::string& name, const std::string& path) {
-  const std::string cached = cache_target(directory, name);
-  return {open_beneath(directory, cached.empty() ? name : cached, path), path};
+  return {open_hf_file(directory, name, path), path};
 }
 
 /// Every tensor of the shard is where the index has it, and none that it has there is missing.
@@ -95,6 +94,11 @@ std::vector<safetensors::File> open_shards(int directory, const std::filesystem:
 }
 
 }  // namespace
+
+UniqueFd open_hf_file(int directory, const std::string& name, const std::string& path) {
+  const std::string cached = cache_target(directory, name);
+  return open_beneath(directory, cached.empty() ? name : cached, path);
+}
 
 std::vector<safetensors::File> open_hf_directory(const std::string& directory) {
   const std::filesystem::path root(directory);

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/unique_fd.h"
 #include "runtime/safetensors/file.h"
 
 namespace dstrain::model {
@@ -12,5 +13,8 @@ namespace dstrain::model {
 /// Face's own download cache (to ../../blobs/HASH). Pickle (`pytorch_model.bin`) is never read.
 /// Throws Error{input} naming the file, and the remedy where there is one.
 std::vector<safetensors::File> open_hf_directory(const std::string& directory);
+
+/// Opens one file of such a directory; links as above. `path` is for messages. Throws Error{input}.
+UniqueFd open_hf_file(int directory, const std::string& name, const std::string& path);
 
 }  // namespace dstrain::model

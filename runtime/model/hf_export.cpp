@@ -9,13 +9,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
 #include "runtime/base/file.h"
 #include "runtime/model/hf_names.h"
-#include "runtime/model/json_text.h"
 
 namespace dstrain::model {
 namespace {
@@ -41,13 +38,6 @@ UniqueFd locked(const std::filesystem::path& directory) {
     fail(ErrorCode::io, "{}: another process is writing a model there", directory.string());
   }
   return fd;
-}
-
-std::string with_torch_dtype(std::string_view config_json, DType dtype) {
-  parse_json_object(config_json, config_file);
-  auto document = nlohmann::ordered_json::parse(config_json);
-  document["torch_dtype"] = torch_dtype_name(dtype);
-  return document.dump(2) + "\n";
 }
 
 std::string tensor_name(const ParameterSpec& spec) {
@@ -140,7 +130,8 @@ HfExport::HfExport(const std::filesystem::path& directory,
                    HfExportOptions options)
     : directory_(created(directory)),
       lock_(locked(directory_)),
-      config_json_(with_torch_dtype(config_json, options.dtype)) {
+      config_json_(with_torch_dtype(config_json, options.dtype)),
+      companions_(options.companions) {
   remove_files(directory_, is_temporary);
   const std::vector<TensorInfo> tensors = tensors_of(parameters, options.dtype);
   const auto shards = cut(tensors, options.shard_bytes_max);
@@ -170,6 +161,9 @@ void HfExport::finish() {
     write_text_file(directory_ / hf_index_file, hf_index_text(file_of_, data_bytes_));
     flush_directory(directory_);
     remove_file(directory_ / single_file);
+  }
+  for (const CompanionFile& file : companions_) {
+    write_text_file(directory_ / file.name, file.bytes);
   }
   write_text_file(directory_ / config_file, config_json_);
   remove_files(directory_, [&](const std::string& name) {

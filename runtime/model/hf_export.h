@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/base/unique_fd.h"
+#include "runtime/model/hf_companions.h"
 #include "runtime/model/hf_index.h"
 #include "runtime/model/parameter.h"
 #include "runtime/safetensors/writer.h"
@@ -18,6 +19,8 @@ struct HfExportOptions {
   /// Of the tensors in one file. A model that takes more gets shards and an index; a tensor that
   /// takes more has a shard for itself.
   Bytes shard_bytes_max = std::numeric_limits<Bytes>::max();
+  std::span<const CompanionFile>
+      companions{};  ///< written beside them; they must outlive the export
 };
 
 /// Writes a model as Hugging Face's GPT2LMHeadModel saves it: config.json and model.safetensors,
@@ -29,7 +32,8 @@ struct HfExportOptions {
 /// makes way for shards, with its removal, as readers prefer it to an index. So that shards lie
 /// beside those of an earlier export until then, they get one digit more where names are taken.
 /// A config.json of another content goes before, so that it never lies beside the new weights; the
-/// new one follows, and what is left of the earlier export, or of one that was killed, goes.
+/// companions and the new one follow, and what is left of the earlier export, or of one that was
+/// killed, goes.
 class HfExport {
  public:
   /// Creates `directory` when it is missing. Throws Error{io}; a full disk is found here, and
@@ -53,6 +57,7 @@ class HfExport {
   std::filesystem::path directory_;
   UniqueFd lock_;
   std::string config_json_;
+  std::span<const CompanionFile> companions_;
   Bytes data_bytes_ = 0;
   ShardMap file_of_;                                                     ///< of each tensor
   std::map<std::string, std::unique_ptr<safetensors::Writer>> writers_;  ///< by file

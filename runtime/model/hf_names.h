@@ -1,4 +1,5 @@
 #pragma once
+#include <string>
 #include <string_view>
 
 #include "runtime/base/check.h"
@@ -22,5 +23,9 @@ constexpr std::string_view torch_dtype_name(DType dtype) {
       DSTRAIN_CHECK(false, "no weights have dtype {}", static_cast<int>(dtype));
   }
 }
+
+/// The text of a config.json with the dtype of its weights: torch_dtype, and dtype, which newer
+/// ones have, where it is there. Throws Error{input}.
+std::string with_torch_dtype(std::string_view config_json, DType dtype);
 
 }  // namespace dstrain::model

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/model/hf_companions.h"
 #include "runtime/model/unit.h"
 
 namespace dstrain::model {
@@ -26,6 +27,7 @@ struct Model {
   std::int64_t hidden = 0;                   ///< C; "auto" sizes in a configuration use it
   std::int64_t layers = 0;                   ///< L
   std::string config_json;                   ///< the Hugging Face config.json to export
+  std::vector<CompanionFile> companions;     ///< to export beside it
 
   /// Every unit's own parameters, in the order of the units.
   [[nodiscard]] std::vector<ParameterSpec> parameters() const;

@@ -63,7 +63,7 @@ TEST_CASE("Gpt2Config: absent keys have the defaults of Hugging Face", "[model][
 TEST_CASE("Gpt2Config: keys and their aliases are read", "[model][config]") {
   const Gpt2Config config = model::parse_gpt2_config(
       R"({"model_type": "gpt2", "n_embd": 64, "n_inner": null, "num_hidden_layers": 3,
-          "n_ctx": 128, "n_head": 4, "vocab_size": 300, "resid_pdrop": 0, "attn_pdrop": 0.25,
+          "n_positions": 128, "n_head": 4, "vocab_size": 300, "resid_pdrop": 0, "attn_pdrop": 0.25,
           "activation_function": "gelu_pytorch_tanh", "summary_type": "cls_index"})",
       "c");
   CHECK(config.n_embd == 64);
@@ -106,7 +106,6 @@ TEST_CASE("Gpt2Config: bad values are refused with their key", "[model][config]"
   CHECK(parse_error(R"("attn_pdrop":1)") == "model sizes: attn_pdrop must be in [0, 1), got 1");
   CHECK(parse_error(R"("attn_pdrop":"0")") == "attn_pdrop must be a number, got \"0\"");
   CHECK(parse_error(R"("n_embd":64,"hidden_size":32)") == "n_embd is 64, but hidden_size is 32");
-  CHECK(parse_error(R"("n_ctx":64,"n_positions":32)") == "n_ctx is 64, but n_positions is 32");
   CHECK(parse_error(R"("n_embd":64,"n_embd":64)") == "the key 'n_embd' appears twice");
   CHECK(parse_error(R"("x":{"y":1,"z":{"y":1},"y":2})") == "the key 'y' appears twice");
   CHECK(parse_error(R"("x":)" + std::string(100'000, '[')) == "nested deeper than 32");
@@ -170,6 +169,85 @@ TEST_CASE("Gpt2Config: what is written is read back", "[model][config]") {
                        Catch::Contains("\"eos_token_id\": null"));
   CHECK_THAT(model::to_json({}),
              Catch::Contains("\"n_inner\": null") && Catch::Contains("\"eos_token_id\": 50256"));
+}
+
+TEST_CASE("Gpt2Config: n_ctx is ignored as in transformers", "[model][config]") {
+  const Gpt2Config config =
+      model::parse_gpt2_config(R"({"model_type":"gpt2","n_ctx":64,"n_positions":32})", "c");
+  CHECK(config.n_positions == 32);
+  CHECK(nlohmann::json::parse(model::to_json(config))["n_ctx"] == 64);
+  CHECK(model::parse_gpt2_config(R"({"model_type":"gpt2","n_ctx":64})", "c").n_positions == 1024);
+}
+
+TEST_CASE("Gpt2Config: what training does not change is written as read", "[model][config]") {
+  const std::string source = R"({"model_type":"gpt2","architectures":["GPT2LMHeadModel"],
+      "vocab_size":300,"bos_token_id":1,"eos_token_id":[2,299],"pad_token_id":0,
+      "task_specific_params":{"text-generation":{"do_sample":true,"max_length":50}},
+      "n_embd":64,"n_head":4,"n_inner":256,"n_layer":2,"n_positions":32,"initializer_range":0.02,
+      "activation_function":"gelu_pytorch_tanh","layer_norm_epsilon":1e-05,"embd_pdrop":0.1,
+      "attn_pdrop":0.1,"resid_pdrop":0.1,"transformers_version":"4.57.0","dtype":"float16",
+      "torch_dtype":"float16","own_key":[1,null,2.5]})";
+  const auto read = nlohmann::ordered_json::parse(source);
+  const auto written = nlohmann::ordered_json::parse(
+      model::to_json(model::parse_gpt2_config(source, "c"), DType::bf16));
+  auto expected = read;
+  expected["dtype"] = "bfloat16";
+  expected["torch_dtype"] = "bfloat16";
+  CHECK(written.dump(2) == expected.dump(2));
+
+  Gpt2Config config = model::parse_gpt2_config(source, "c");
+  model::apply_overrides(config, "vocab_size=256,n_embd=32,n_layer=3,n_positions=16,attn_pdrop=0");
+  const auto changed = nlohmann::ordered_json::parse(model::to_json(config));
+  expected = read;
+  for (const char* const key : {"torch_dtype", "dtype"}) expected[key] = "float32";
+  expected["vocab_size"] = 256;
+  expected["eos_token_id"] = nullptr;  // 299 is no more
+  expected["n_embd"] = 32;
+  expected["n_inner"] = nullptr;
+  expected["n_layer"] = 3;
+  expected["n_positions"] = 16;
+  expected["attn_pdrop"] = 0.0;
+  CHECK(changed.dump(2) == expected.dump(2));
+}
+
+TEST_CASE("Gpt2Config: ids of special tokens fit the vocabulary", "[model][config]") {
+  const auto ids = [](Gpt2Config config, const std::string& overrides) {
+    model::apply_overrides(config, overrides);
+    const auto json = nlohmann::json::parse(model::to_json(config));
+    return std::pair(json.value("bos_token_id", nlohmann::json("absent")),
+                     json.value("eos_token_id", nlohmann::json("absent")));
+  };
+  const nlohmann::json none;
+  const Gpt2Config preset = model::gpt2_preset("gpt2");
+  CHECK(ids(preset, "") == std::pair(nlohmann::json(50256), nlohmann::json(50256)));
+  CHECK(ids(preset, "vocab_size=50304") == std::pair(nlohmann::json(50256), nlohmann::json(50256)));
+  CHECK(ids(preset, "vocab_size=256") == std::pair(none, none));
+  const std::string source = R"({"model_type":"gpt2","eos_token_id":7})";
+  const Gpt2Config read = model::parse_gpt2_config(source, "c");
+  CHECK(ids(read, "") == std::pair(nlohmann::json("absent"), nlohmann::json(7)));
+  CHECK(ids(read, "vocab_size=256") == std::pair(none, nlohmann::json(7)));
+}
+
+TEST_CASE("Gpt2Config: a model of bytes is known again", "[model][config]") {
+  Gpt2Config config = model::gpt2_preset("gpt2");
+  CHECK_FALSE(model::parse_gpt2_config(model::to_json(config), "c").byte_tokens);
+  config.byte_tokens = true;
+  CHECK(model::parse_gpt2_config(model::to_json(config), "c").byte_tokens);
+}
+
+TEST_CASE("Gpt2Config: two models differ by sizes and the epsilon", "[model][config]") {
+  const Gpt2Config before = model::gpt2_preset("gpt2");
+  Gpt2Config after = before;
+  model::apply_overrides(after, "embd_pdrop=0.5,initializer_range=1");
+  after.source = R"({"model_type":"gpt2","own_key":1})";
+  CHECK(model::differences(before, after).empty());
+  model::apply_overrides(after, "n_layer=3,layer_norm_epsilon=0.5");
+  const auto found = model::differences(before, after);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].key == "n_layer");
+  CHECK(found[0].before == "12");
+  CHECK(found[0].after == "3");
+  CHECK(found[1].key == "layer_norm_epsilon");
 }
 
 TEST_CASE("Gpt2Config: a name is a preset or a file or a directory", "[model][config]") {

@@ -63,6 +63,37 @@ TEST_CASE("HfExport: bf16 values keep their bits", "[model][hf]") {
   CHECK(weights.dtype() == DType::bf16);
 }
 
+TEST_CASE("HfExport: what goes with a model is written beside it", "[model][hf]") {
+  const TempDir directory;
+  write_file(directory.path() / "tokenizer.json", "of an older model");
+  const std::vector<model::CompanionFile> companions{{"generation_config.json", "{\"x\":1}"},
+                                                     {"tokenizer.json", std::string("\0\xff", 2)}};
+  {
+    std::vector<float> wte(6);
+    std::vector<float> bias(2);
+    model::HfExport writer(directory.path(), "{}", specs, {.companions = companions});
+    writer.write(specs[0], flat(wte));
+    writer.write(specs[1], flat(bias));
+    CHECK(read_text_file(directory.path() / "tokenizer.json", 100) == "of an older model");
+    writer.finish();
+  }
+  const auto found = model::read_companions(directory.path().string());
+  REQUIRE(found.size() == 2);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CHECK(found[i].name == companions[i].name);
+    CHECK(found[i].bytes == companions[i].bytes);
+  }
+}
+
+TEST_CASE("HfExport: companions lead to no file elsewhere", "[model][hf]") {
+  const TempDir directory;
+  const TempDir elsewhere;
+  write_file(elsewhere.path() / "secret", "secret");
+  std::filesystem::create_symlink(elsewhere.path() / "secret", directory.path() / "merges.txt");
+  CHECK_THAT(error_of([&] { model::read_companions(directory.path().string()); }),
+             Catch::Contains("merges.txt: a symbolic link, which is not followed"));
+}
+
 TEST_CASE("HfExport: an unfinished export leaves the old model", "[model][hf]") {
   const TempDir directory;
   write_file(directory.path() / "config.json", "old");

@@ -1,0 +1,61 @@
+#include "runtime/model/hf_companions.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <span>
+
+#include "runtime/base/error.h"
+#include "runtime/base/fd_io.h"
+#include "runtime/base/open_beneath.h"
+#include "runtime/model/hf_directory.h"
+
+namespace dstrain::model {
+namespace {
+
+constexpr std::array<std::string_view, 13> companion_names{
+    "added_tokens.json",
+    "chat_template.jinja",
+    "chat_template.json",
+    "generation_config.json",
+    "merges.txt",
+    "sentencepiece.bpe.model",
+    "special_tokens_map.json",
+    "spiece.model",
+    "tokenizer.json",
+    "tokenizer.model",
+    "tokenizer_config.json",
+    "vocab.json",
+    "vocab.txt",
+};
+
+}  // namespace
+
+bool is_companion(std::string_view name) {
+  return std::ranges::find(companion_names, name) != companion_names.end();
+}
+
+std::vector<CompanionFile> read_companions(const std::string& directory) {
+  const std::filesystem::path root(directory);
+  const UniqueFd root_fd = open_directory(root);
+  std::vector<CompanionFile> files;
+  for (const std::string_view name : companion_names) {
+    const std::string path = (root / name).string();
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) continue;
+    CompanionFile file{std::string(name), {}};
+    const UniqueFd fd = open_hf_file(root_fd.get(), file.name, path);
+    const Bytes bytes = regular_bytes(fd.get(), path);
+    if (bytes > companion_bytes_max) {
+      fail(ErrorCode::input, "{}: {} is more than the {} allowed for such a file", path,
+           format_bytes(bytes), format_bytes(companion_bytes_max));
+    }
+    file.bytes.resize(static_cast<std::size_t>(bytes));
+    file.bytes.resize(
+        read_fully_at(fd.get(), 0, std::as_writable_bytes(std::span(file.bytes)), path));
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+}  // namespace dstrain::model

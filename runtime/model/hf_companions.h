@@ -1,0 +1,26 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/units.h"
+
+namespace dstrain::model {
+
+/// A file that goes wherever its model goes, byte for byte: generation_config.json, or one of the
+/// tokenizer's.
+struct CompanionFile {
+  std::string name;  ///< a plain file name
+  std::string bytes;
+};
+
+inline constexpr Bytes companion_bytes_max = 64 * mebibyte;
+
+/// Whether a file of this name is one.
+bool is_companion(std::string_view name);
+
+/// Those of a Hugging Face directory; links as in open_hf_directory(). Throws Error{input} for one
+/// that cannot be read or is larger than companion_bytes_max.
+std::vector<CompanionFile> read_companions(const std::string& directory);
+
+}  // namespace dstrain::model

@@ -1,0 +1,17 @@
+#include "runtime/model/hf_names.h"
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/model/json_text.h"
+
+namespace dstrain::model {
+
+std::string with_torch_dtype(std::string_view config_json, DType dtype) {
+  parse_json_object(config_json, "config.json");
+  auto document = nlohmann::ordered_json::parse(config_json);
+  document["torch_dtype"] = torch_dtype_name(dtype);
+  if (document.contains("dtype")) document["dtype"] = torch_dtype_name(dtype);
+  return document.dump(2) + "\n";
+}
+
+}  // namespace dstrain::model
