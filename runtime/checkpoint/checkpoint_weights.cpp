@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/base/units.h"
+#include "runtime/model/finite_values.h"
 
 namespace dstrain::checkpoint {
 
@@ -40,6 +42,17 @@ void CheckpointWeights::read(const model::ParameterSpec& spec,
                              std::int64_t begin,
                              std::span<float> values) const {
   state_.read(spec, begin, values);
+  const std::int64_t bad = model::find_not_finite(begin, values);
+  if (bad < 0) return;
+  const Manifest& manifest = checkpoint_.manifest();
+  const StateRecord& state = weights_of(checkpoint_);
+  const auto tensor = std::ranges::find(manifest.tensors, spec.name, &TensorRecord::name);
+  const auto slice = std::ranges::upper_bound(tensor->slices, bad, {}, &Slice::end);
+  fail(ErrorCode::input,
+       "{}: '{}.{}' holds {} at {}: weights must be finite; give a checkpoint that is sound",
+       (checkpoint_.path() / manifest.shard_path(state, slice->rank)).string(), state.name,
+       spec.name, values[static_cast<std::size_t>(bad - begin)],
+       model::index_text(spec.shape, bad));
 }
 
 }  // namespace dstrain::checkpoint

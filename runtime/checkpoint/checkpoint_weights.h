@@ -26,6 +26,7 @@ class CheckpointWeights final : public model::ParameterSource {
 
   /// In which they are stored.
   [[nodiscard]] DType dtype() const { return weights_of(checkpoint_).dtype; }
+  /// Throws Error{input} for a NaN or an infinity, with its file, parameter and index.
   void read(const model::ParameterSpec& spec,
             std::int64_t begin,
             std::span<float> values) const override;

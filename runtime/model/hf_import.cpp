@@ -7,6 +7,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/error.h"
+#include "runtime/model/finite_values.h"
 #include "runtime/model/hf_directory.h"
 #include "runtime/model/hf_names.h"
 
@@ -110,7 +111,14 @@ DType HfWeights::dtype() const {
 void HfWeights::read(const ParameterSpec& spec, std::int64_t begin, std::span<float> values) const {
   const auto found = places_.find(spec.name);
   DSTRAIN_CHECK(found != places_.end(), "{} was not among the parameters", spec.name);
-  files_[found->second.file].read(entry(found->second), begin, values);
+  const safetensors::File& file = files_[found->second.file];
+  file.read(entry(found->second), begin, values);
+  if (const std::int64_t bad = find_not_finite(begin, values); bad >= 0) {
+    fail(ErrorCode::input,
+         "{}: tensor '{}' holds {} at {}: weights must be finite; give a model that is whole",
+         file.name(), entry(found->second).name, values[static_cast<std::size_t>(bad - begin)],
+         index_text(spec.shape, bad));
+  }
   if (spec.name == embedding && places_.contains(head)) check_head(begin, values);
 }
 

@@ -25,7 +25,7 @@ class HfWeights final : public ParameterSource {
   /// bf16 when all parameters are stored so, else f32: the smaller type that loses nothing.
   [[nodiscard]] DType dtype() const;
   /// Reads no more than the range; of wte.weight also that of an lm_head.weight, and throws
-  /// Error{input} when they differ.
+  /// Error{input} when they differ, or for a NaN or an infinity, with its file, tensor and index.
   void read(const ParameterSpec& spec, std::int64_t begin, std::span<float> values) const override;
 
  private:

@@ -1,10 +1,12 @@
 #include "runtime/checkpoint/export.h"
 
 #include <fstream>
+#include <limits>
 
 #include <catch2/catch.hpp>
 
 #include "runtime/base/file.h"
+#include "runtime/checkpoint/checkpoint_weights.h"
 #include "runtime/model/hf_import.h"
 #include "runtime/model/random_source.h"
 #include "runtime/safetensors/float_formats.h"
@@ -99,6 +101,16 @@ TEST_CASE("Export: a value beyond the type is named and the old model stays", "[
   CHECK(std::distance(fs::directory_iterator(output), {}) == 2);
   export_checkpoint(Checkpoint(saved), output, {DType::bf16});
   CHECK(read_whole(model::HfWeights(output.string(), two), two[1])[3] == 65'536);
+}
+
+TEST_CASE("CheckpointWeights: a value that is not finite is named", "[checkpoint]") {
+  const TempDir folder;
+  const fs::path saved = write_two(folder, std::numeric_limits<float>::infinity());
+  const checkpoint::CheckpointWeights weights(saved, two);
+  CHECK(error_of([&] { read_whole(weights, two[1]); }) ==
+        (saved / "global_step1/zero_pp_rank_1_mp_rank_00_optim_states.safetensors").string() +
+            ": 'fp32.b' holds inf at [3]: weights must be finite; give a checkpoint that is sound");
+  CHECK(read_whole(weights, two[0]) == std::vector<float>(4, 0.5F));
 }
 
 TEST_CASE("Export: damage is found and the old model stays", "[checkpoint]") {

@@ -1,5 +1,6 @@
 #include "runtime/model/hf_import.h"
 
+#include <limits>
 #include <numeric>
 
 #include <catch2/catch.hpp>
@@ -124,6 +125,24 @@ TEST_CASE("HfWeights: a range is read and little else", "[model][hf]") {
   weights.read(large[0], count / 2, slice);
   CHECK(bytes_read() - before < static_cast<std::int64_t>(count + 16 * kibibyte));
   CHECK(slice == std::vector<float>(slice.size(), 2));
+}
+
+TEST_CASE("HfWeights: a value that is not finite is named with its place", "[model][hf]") {
+  const TempDir directory;
+  const auto path = directory.path() / "model.safetensors";
+  const float bad = GENERATE(std::numeric_limits<float>::quiet_NaN(),
+                             -std::numeric_limits<float>::infinity());
+  Tensor spoilt = renamed(wte, "transformer.wte.weight");
+  spoilt.values[3] = bad;
+  write_file(path, file_of({spoilt, bias}));
+  const HfWeights weights(directory.path().string(), specs);
+  std::vector<float> values(4);
+  CHECK(error_of([&] { weights.read(specs[0], 2, values); }) ==
+        fmt::format("{}: tensor 'transformer.wte.weight' holds {} at [1, 1]: weights must be "
+                    "finite; give a model that is whole",
+                    path.string(), bad));
+  weights.read(specs[0], 0, std::span(values).first(3));
+  CHECK(values[2] == wte.values[2]);
 }
 
 TEST_CASE("HfWeights: files that do not hold the model are refused", "[model][hf]") {
