@@ -61,7 +61,9 @@ std::string generate_help() {
 GenerateSetup set_up_generation(std::span<const std::string> arguments, int world_size) {
   Options options = parse(arguments);
   if (world_size > 1) fail(ErrorCode::usage, "generate runs on one rank; leave --num_gpus out");
-  GenerateSetup setup{std::move(options.prompt), options.sampling, {}, {}};
+  GenerateSetup setup;
+  setup.prompt = std::move(options.prompt);
+  setup.sampling = options.sampling;
   const model::Gpt2Config sizes = model_config({.directory = options.directory});
   StoredWeights weights = open_weights(options.directory, model::make_gpt2(sizes).parameters());
   setup.model = model::make_gpt2(sizes, weights.dtype);
@@ -69,6 +71,7 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments, int worl
     fail(ErrorCode::input, "{}: a vocabulary of {} does not hold the byte tokenizer's 256 ids",
          options.directory, setup.model.vocabulary);
   }
+  setup.byte_tokens = sizes.byte_tokens || sizes.vocab_size == data::byte_vocabulary;
   setup.parameters = std::move(weights.parameters);
   return setup;
 }

@@ -16,6 +16,7 @@ struct GenerateSetup {
   std::string prompt;
   engine::SamplingOptions sampling;
   model::Model model;
+  bool byte_tokens = false;  ///< the model is known to be of bytes
   std::unique_ptr<model::ParameterSource> parameters;
 };
 

@@ -7,6 +7,7 @@
 #include "runtime/config/resolve.h"
 #include "runtime/config/train_options.h"
 #include "runtime/data/batch_loader.h"
+#include "runtime/data/tokenizer.h"
 #include "runtime/model/gpt2.h"
 #include "runtime/model/random_source.h"
 
@@ -32,6 +33,33 @@ void open_data(TrainSetup& setup, config::DataSettings data) {
     setup.validation_tokens = open_tokens(data.validation_file, data, setup.model.vocabulary);
   }
   setup.settings.data = std::move(data);
+}
+
+/// Text is read as bytes. That is what the user means who types so, or has a vocabulary of bytes; a
+/// model that was trained on other tokens would forget all that it knows of them.
+void settle_bytes(TrainSetup& setup, model::Gpt2Config sizes) {
+  const bool text = setup.training_tokens->is_text() ||
+                    (setup.validation_tokens && setup.validation_tokens->is_text());
+  if (!text || sizes.vocab_size == data::byte_vocabulary) return;
+  config::TrainSettings& settings = setup.settings;
+  const std::string& file =
+      setup.training_tokens->is_text() ? settings.data.train_file : settings.data.validation_file;
+  if (!settings.data.tokenizer_given && !sizes.byte_tokens) {
+    if (!settings.model.directory.empty()) {
+      fail(ErrorCode::usage,
+           "{}: is text, and the model in {} has a vocabulary of {}, not of 256 bytes: no other "
+           "tokenizer than byte is implemented; give a file of the model's own tokens (llm.c's "
+           ".bin), or add --tokenizer byte to train it on the bytes of the text as ids 0 to 255",
+           file, settings.model.directory, sizes.vocab_size);
+    }
+    setup.notes.push_back(
+        fmt::format("{}: each byte of the text is a token, of which the model's vocabulary of {} "
+                    "uses 256 (--tokenizer byte)",
+                    file, sizes.vocab_size));
+  }
+  if (!setup.training_tokens->is_text()) return;
+  sizes.byte_tokens = true;
+  setup.model.config_json = model::to_json(sizes, setup.model.dtype);
 }
 
 void check_batch(const TrainSetup& setup) {
@@ -76,6 +104,7 @@ TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace pl
   const std::string& directory = setup.settings.model.directory;
   if (!directory.empty()) setup.model.companions = stored_companions(directory);
   open_data(setup, setup.settings.data);
+  settle_bytes(setup, sizes);
   const config::DataSettings data = setup.settings.data;
   setup.settings = config::resolve(
       options, {.world_size = place.world_size,

@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cmd/memory_setup.h"
 #include "runtime/config/train_settings.h"
@@ -18,7 +19,8 @@ namespace dstrain::cmd {
 struct TrainSetup : MemorySetup {
   config::TrainSettings settings;
   model::Model model;
-  engine::TrainerState state;  ///< of this run, before its first step
+  std::vector<std::string> notes;  ///< what was decided without being asked for, a line each
+  engine::TrainerState state;      ///< of this run, before its first step
   std::unique_ptr<model::ParameterSource> initial_parameters;  ///< null: a checkpoint has them
   std::unique_ptr<data::TokenStream> training_tokens;
   std::unique_ptr<data::TokenStream> validation_tokens;  ///< null: no evaluation

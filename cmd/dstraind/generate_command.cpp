@@ -14,7 +14,7 @@ namespace dstrain::cmd {
 int generate_command(std::span<const std::string> arguments) {
   flush_denormals_in_compute_threads();
   const GenerateSetup setup = set_up_generation(arguments, read_worker_env().world_size);
-  if (setup.model.vocabulary > data::byte_vocabulary) {
+  if (!setup.byte_tokens) {
     log_warning(
         "the prompt is read as bytes: only a model trained with --tokenizer byte answers in text");
   }

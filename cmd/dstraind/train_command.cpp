@@ -16,6 +16,7 @@ namespace {
 
 void announce(const TrainSetup& setup, const WorkerEnv& worker) {
   for (const std::string& warning : setup.settings.warnings) log_warning(warning);
+  for (const std::string& note : setup.notes) log_info(note);
   log_info(fmt::format(
       "{}: {} parameters, {}, {} rank(s), ZeRO stage {}, {} sequences of {} tokens "
       "per step",

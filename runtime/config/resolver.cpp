@@ -215,6 +215,7 @@ void Resolver::resolve_rest() {
   settings.data = {.train_file = options_.train_file.value,
                    .validation_file = options_.validation_file.value,
                    .tokenizer = options_.tokenizer.value,
+                   .tokenizer_given = options_.tokenizer.typed(),
                    .block_size = options_.block_size.value,
                    .shuffle = !options_.no_shuffle.value};
   settings.output = {.directory = options_.output_dir.value,

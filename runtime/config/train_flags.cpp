@@ -56,7 +56,7 @@ const std::array rows{
             .name = "tokenizer",
             .target = &O::tokenizer,
             .value = "byte",
-            .help = "how text becomes tokens (byte; no other is implemented)",
+            .help = "bytes of text as tokens; to be typed for a model of others",
             .only = "byte"},
     FlagRow{"Data", "no_shuffle", &O::no_shuffle, "", "take the samples in the order of the file"},
 

@@ -88,7 +88,8 @@ struct DataSettings {
   std::string train_file;
   std::string validation_file;
   std::string tokenizer = "byte";
-  std::int64_t block_size = 0;  ///< T; 0: min(1024, the model's positions), as run_clm
+  bool tokenizer_given = false;  ///< by the user: else text is refused where it may not be bytes
+  std::int64_t block_size = 0;   ///< T; 0: min(1024, the model's positions), as run_clm
   bool shuffle = true;
 };
 

@@ -23,6 +23,8 @@ class TokenStream {
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::int64_t size() const { return count_; }
+  /// Whether the tokens are the bytes of text, rather than ids from a token file.
+  [[nodiscard]] bool is_text() const { return token_bytes_ == 1; }
 
   /// Writes tokens [begin, begin + tokens.size()). Throws Error{input} naming the file and position
   /// of an id that is not below the vocabulary.
