@@ -120,13 +120,8 @@ def batch_of(tokens, step):
     return rows[:, :-1], rows[:, 1:]
 
 
-def rate_at(config, step):
-    """The rate of update `step` (from 0). DeepSpeed's schedulers advance after the update."""
-    top = config["optimizer"]["params"]["lr"]
-    if "scheduler" not in config:
-        return top
-    warmup = config["scheduler"]["params"]
-    low, high, length = (warmup[k] for k in ("warmup_min_lr", "warmup_max_lr", "warmup_num_steps"))
+def warmup(params, step):
+    low, high, length = (params[k] for k in ("warmup_min_lr", "warmup_max_lr", "warmup_num_steps"))
     done = step - 1
     if done < 0:
         return low
@@ -134,9 +129,33 @@ def rate_at(config, step):
     return low + (high - low) * part
 
 
+def one_cycle(params, step):
+    """Rate and first beta: up and down between their ends, then both decay."""
+    low, high = params["cycle_min_lr"], params["cycle_max_lr"]
+    least, most = params["cycle_min_mom"], params["cycle_max_mom"]
+    first, second = params["cycle_first_step_size"], params["cycle_second_step_size"]
+    if step > first + second:
+        decay = (step - first - second) / params["decay_step_size"]
+        return (low / (1 + params["decay_lr_rate"] * decay),
+                most * (1 + params["decay_mom_rate"] * decay))
+    part = step / first if step <= first else (first + second - step) / second
+    # At the start DeepSpeed has the momentum of the top.
+    return low + (high - low) * part, least if step == 0 else most - (most - least) * part
+
+
+def rate_and_betas(config, step):
+    """Of update `step` (from 0). DeepSpeed's schedulers advance after the update."""
+    adam = config["optimizer"]["params"]
+    if "scheduler" not in config:
+        return adam["lr"], *adam["betas"]
+    params = config["scheduler"]["params"]
+    if config["scheduler"]["type"] == "WarmupLR":
+        return warmup(params, step), *adam["betas"]
+    return *one_cycle(params, step), 0.99
+
+
 def train(config, parameters, tokens, dtype, precision=None):
     adam = config["optimizer"]["params"]
-    beta1, beta2 = adam["betas"]
     p = {k: torch.from_numpy(v.copy()).to(dtype).requires_grad_() for k, v in parameters.items()}
     m = {k: torch.zeros_like(v) for k, v in p.items()}
     v2 = {k: torch.zeros_like(v) for k, v in p.items()}
@@ -153,7 +172,7 @@ def train(config, parameters, tokens, dtype, precision=None):
         norm = math.sqrt(sum(v.grad.double().square().sum().item() for v in p.values()))
         clip = config.get("gradient_clipping", 0)
         scale = min(1.0, clip / (norm + 1e-6)) if clip else 1.0
-        rate = rate_at(config, step)
+        rate, beta1, beta2 = rate_and_betas(config, step)
         records.append({"step": step + 1, "loss": total / labels.numel(), "grad_norm": norm,
                         "learning_rate": rate})
         with torch.no_grad():
@@ -177,10 +196,15 @@ def case(name, decay=0.0, **more):
 
 WARMUP = {"type": "WarmupLR", "params": {"warmup_min_lr": 1e-4, "warmup_max_lr": 2e-3,
                                          "warmup_num_steps": 8, "warmup_type": "log"}}
+ONE_CYCLE = {"type": "OneCycle", "params": {
+    "cycle_min_lr": 2e-4, "cycle_max_lr": 3e-3, "cycle_first_step_size": 6,
+    "cycle_second_step_size": 8, "cycle_min_mom": 0.7, "cycle_max_mom": 0.9, "decay_step_size": 2,
+    "decay_lr_rate": 0.5, "decay_mom_rate": 0.01}}
 CASES = [case("plain"), case("accumulation", train_micro_batch_size_per_gpu=2),
          case("weight_decay", decay=0.1), case("clipping", gradient_clipping=0.5),
          case("everything", decay=0.1, gradient_clipping=0.5, scheduler=WARMUP,
-              train_micro_batch_size_per_gpu=2)]
+              train_micro_batch_size_per_gpu=2),
+         case("one_cycle", scheduler=ONE_CYCLE)]
 
 
 def write_safetensors(path, tensors):
