@@ -110,6 +110,12 @@ std::int64_t TrainingRank::load() {
   if (worker_.rank == 0) {
     log_info(fmt::format("going on from {}, after step {}", resumed.checkpoint.string(),
                          resumed.state.global_step));
+    if (!engine::same_schedule(resumed.state, setup_.state)) {
+      log_warning(
+          fmt::format("the learning rate follows this run's schedule, {}, from here on; the "
+                      "checkpoint's was {}",
+                      setup_.state.scheduler, resumed.state.scheduler));
+    }
   }
   std::error_code ignored;
   const std::filesystem::path own = std::filesystem::path(setup_.settings.output.directory) /

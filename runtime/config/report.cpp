@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/config/schedule_json.h"
+
 namespace dstrain::config {
 namespace {
 
@@ -26,6 +28,7 @@ std::string report_json(const Resolved& resolved) {
   }
   const Json report = {{"effective", std::move(effective)},
                        {"origin", std::move(origin)},
+                       {"schedule", Json::parse(schedule_json(resolved.settings.schedule))},
                        {"warnings", resolved.settings.warnings}};
   return report.dump(2, ' ', false, Json::error_handler_t::replace);
 }

@@ -232,14 +232,6 @@ void Resolver::resolve_rest() {
                given ? "file" : "default");
 }
 
-std::int64_t Resolver::training_steps() const {
-  if (options_.max_steps.value > 0) return options_.max_steps.value;
-  const std::int64_t batch = result_.settings.train_batch_size;
-  if (batch <= 0 || context_.train_samples <= 0) return 0;
-  const auto per_epoch = static_cast<double>(context_.train_samples / batch);
-  return static_cast<std::int64_t>(std::ceil(options_.num_train_epochs.value * per_epoch));
-}
-
 Resolved resolve_config(const TrainOptions& options,
                         const DsConfig& config,
                         const Context& context) {

@@ -48,7 +48,24 @@ class Resolver {
   void resolve_clipping();
   void resolve_precision();
   void resolve_schedule();
-  void resolve_warmup_lr();
+  void resolve_deepspeed_schedule();
+  /// Without a default the warmup ends at the optimizer's rate.
+  WarmupLr resolve_warmup_lr(std::optional<double> default_max_lr);
+  WarmupDecayLr resolve_warmup_decay_lr();
+  WarmupCosineLr resolve_warmup_cosine_lr();
+  LrRangeTest resolve_lr_range_test();
+  OneCycle resolve_one_cycle();
+  std::int64_t resolve_warmup_num_steps();
+  std::int64_t resolve_total_num_steps(std::int64_t warmup_num_steps);
+  WarmupType resolve_warmup_type();
+  void warn_overruled(std::string_view type);
+  HuggingFaceSchedule hugging_face_schedule();
+  /// --warmup_steps or --warmup_ratio, whichever counts.
+  [[nodiscard]] const Flag<double>& warmup_flag() const;
+  /// The steps they amount to; nothing when they are a part of a number that is not known.
+  [[nodiscard]] std::optional<std::int64_t> warmup_steps() const;
+  /// Nothing when they depend on data that are not known.
+  [[nodiscard]] std::optional<std::int64_t> training_steps() const;
   void resolve_zero();
   /// The stage is lower, as far as the file tells it.
   [[nodiscard]] bool lacks_stage(int lowest) const;
@@ -64,9 +81,6 @@ class Resolver {
   void resolve_checkpoint();
   void resolve_aio();
   void resolve_rest();
-  /// Of --warmup_steps, or of --warmup_ratio of all steps.
-  std::int64_t warmup_steps();
-  std::int64_t training_steps() const;
 
   const TrainOptions& options_;
   const DsConfig& config_;

@@ -7,6 +7,8 @@ namespace {
 
 using enum KeyType;
 
+constexpr double momentum_max = 0.9999999999;  // it is less than 1
+
 // Parameters of all types together; types.cpp says which type has which.
 constexpr std::array optimizer_table{
     group("optimizer"),
@@ -51,26 +53,28 @@ constexpr std::array optimizer_table{
     implemented("scheduler.params.warmup_max_lr", number, "null").at_least(0).or_auto(),
     implemented("scheduler.params.warmup_num_steps", integer, "1000").at_least(1).or_auto(),
     implemented("scheduler.params.warmup_type", text, "log").one_of("log|linear"),
-    inert("scheduler.params.total_num_steps", integer, "").or_auto(),
-    inert("scheduler.params.warmup_min_ratio", number, "0"),
-    inert("scheduler.params.cos_min_ratio", number, "1e-4"),
-    inert("scheduler.params.lr_range_test_min_lr", number, "1e-3"),
-    inert("scheduler.params.lr_range_test_step_size", integer, "2000"),
-    inert("scheduler.params.lr_range_test_step_rate", number, "1.0"),
-    inert("scheduler.params.lr_range_test_staircase", boolean, "false"),
-    inert("scheduler.params.cycle_min_lr", number, ""),
-    inert("scheduler.params.cycle_max_lr", number, ""),
-    inert("scheduler.params.decay_lr_rate", number, "0"),
-    inert("scheduler.params.cycle_first_step_size", integer, "2000"),
-    inert("scheduler.params.cycle_second_step_size", integer, "null"),
-    inert("scheduler.params.cycle_first_stair_count", integer, "0"),
-    inert("scheduler.params.cycle_second_stair_count", integer, "null"),
-    inert("scheduler.params.decay_step_size", integer, "0"),
-    inert("scheduler.params.cycle_momentum", boolean, "true"),
-    inert("scheduler.params.cycle_min_mom", number, "0.8"),
-    inert("scheduler.params.cycle_max_mom", number, "0.9"),
-    inert("scheduler.params.decay_mom_rate", number, "0"),
-    unread("scheduler.params.last_batch_iteration", "a schedule starts where its run starts"),
+    implemented("scheduler.params.total_num_steps", integer, "").at_least(1).or_auto(),
+    implemented("scheduler.params.warmup_min_ratio", number, "0").at_least(0),
+    implemented("scheduler.params.cos_min_ratio", number, "1e-4").at_least(0),
+    implemented("scheduler.params.lr_range_test_min_lr", number, "1e-3").at_least(0),
+    implemented("scheduler.params.lr_range_test_step_size", integer, "2000").at_least(1),
+    implemented("scheduler.params.lr_range_test_step_rate", number, "1.0").at_least(0),
+    implemented("scheduler.params.lr_range_test_staircase", boolean, "false"),
+    implemented("scheduler.params.cycle_min_lr", number, "").at_least(0),
+    implemented("scheduler.params.cycle_max_lr", number, "").at_least(0),
+    implemented("scheduler.params.decay_lr_rate", number, "0").at_least(0),
+    implemented("scheduler.params.cycle_first_step_size", integer, "2000").at_least(1),
+    implemented("scheduler.params.cycle_second_step_size", integer, "null").at_least(0),
+    implemented("scheduler.params.cycle_first_stair_count", integer, "0").at_least(0),
+    implemented("scheduler.params.cycle_second_stair_count", integer, "null").at_least(0),
+    implemented("scheduler.params.decay_step_size", integer, "0").at_least(0),
+    implemented("scheduler.params.cycle_momentum", boolean, "true"),
+    implemented("scheduler.params.cycle_min_mom", number, "0.8").range(0, momentum_max),
+    implemented("scheduler.params.cycle_max_mom", number, "0.9").range(0, momentum_max),
+    implemented("scheduler.params.decay_mom_rate", number, "0").at_least(0),
+    implemented("scheduler.params.last_batch_iteration", integer, "-1").at_least(-1),
+    unread("scheduler.last_batch_iteration", "DeepSpeed reads it in \"params\""),
+    unread("last_batch_iteration", "DeepSpeed reads it in the scheduler's \"params\""),
 };
 
 }  // namespace

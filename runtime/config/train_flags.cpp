@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "runtime/config/schedule_settings.h"
+
 namespace dstrain::config {
 namespace {
 
@@ -135,19 +137,19 @@ const std::array rows{
             .name = "lr_scheduler_type",
             .target = &O::lr_scheduler_type,
             .value = "TYPE",
-            .help = "constant (default), or constant_with_warmup: first up from 0",
-            .only = "constant|constant_with_warmup"},
+            .help = "constant (default), linear, cosine ..., see below",
+            .only = HuggingFaceSchedule::names},
     FlagRow{.group = "Schedule",
             .name = "warmup_steps",
             .target = &O::warmup_steps,
             .value = "N",
-            .help = "steps of the warmup (0)",
+            .help = "steps of the warmup, or below 1 a part of all steps (0)",
             .minimum = 0},
     FlagRow{.group = "Schedule",
             .name = "warmup_ratio",
             .target = &O::warmup_ratio,
             .value = "X",
-            .help = "the same as a part of all steps (0)",
+            .help = "the warmup as a part of all steps (0)",
             .minimum = 0,
             .maximum = 1},
     FlagRow{.group = "Schedule",

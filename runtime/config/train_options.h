@@ -40,7 +40,7 @@ struct TrainOptions {
   Flag<double> adam_epsilon{1e-8, {}};
   Flag<double> max_grad_norm{1.0, {}};
   Flag<std::string> lr_scheduler_type{"constant", {}};
-  Flag<std::int64_t> warmup_steps;
+  Flag<double> warmup_steps;  ///< below 1: a part of all steps
   Flag<double> warmup_ratio;
   Flag<std::int64_t> seed{42, {}};
 

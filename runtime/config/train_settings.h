@@ -1,10 +1,12 @@
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "runtime/base/units.h"
+#include "runtime/config/schedule_settings.h"
 #include "runtime/tensor/dtype.h"
 
 namespace dstrain::config {
@@ -18,22 +20,6 @@ struct AdamSettings {
   double weight_decay = 0;
   bool decoupled_decay = true;  ///< AdamW; false: L2 added to the gradient
   bool bias_correction = true;
-};
-
-/// The learning-rate schedule.
-struct ScheduleSettings {
-  enum class Kind {
-    constant,
-    warmup_lr,  ///< DeepSpeed's WarmupLR
-    /// Hugging Face's: update s (from 1) has the rate warmup_max_lr * min(1, (s - 1) / W) with
-    /// W = warmup_num_steps, at least 1.
-    constant_with_warmup,
-  };
-  Kind kind = Kind::constant;
-  double warmup_min_lr = 0;
-  double warmup_max_lr = 0;
-  std::int64_t warmup_num_steps = 1000;
-  bool warmup_linear = false;  ///< false: logarithmic, DeepSpeed's default
 };
 
 /// Where a part of the training state lives between uses: the sections offload_optimizer and
@@ -144,5 +130,14 @@ struct TrainSettings {
   std::string ds_config_text;         ///< the configuration as given, for the record
   std::vector<std::string> warnings;  ///< one line each, to be logged once
 };
+
+/// Optimizer steps of a run: `max_steps`, or if that is not positive those of its epochs.
+inline std::int64_t training_steps(std::int64_t max_steps,
+                                   double num_train_epochs,
+                                   std::int64_t steps_per_epoch) {
+  if (max_steps > 0) return max_steps;
+  return static_cast<std::int64_t>(
+      std::ceil(num_train_epochs * static_cast<double>(steps_per_epoch)));
+}
 
 }  // namespace dstrain::config

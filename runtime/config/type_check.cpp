@@ -79,6 +79,23 @@ void check_params(const Family& family,
   }
 }
 
+void check_required(const Family& family,
+                    const NativeType& type,
+                    const CheckedValues& values,
+                    Problems& problems) {
+  const std::string section = fmt::format("{}.params", family.section);
+  const auto params = values.find(section);
+  const auto given = params == values.end() ? values.find(family.section) : params;
+  for (const std::string_view param : split_choices(type.required)) {
+    const std::string path = fmt::format("{}.{}", section, param);
+    if (values.find(path) != values.end()) continue;
+    const bool automatic = find_key(path)->automatic;
+    problems.add(given->second.position, path,
+                 fmt::format("is missing; {} needs it: give a number{}", type.name,
+                             automatic ? ", or \"auto\" for that of the run" : ""));
+  }
+}
+
 void check_family(const Family& family, const CheckedValues& values, Problems& problems) {
   const auto section = values.find(family.section);
   if (section == values.end() || !section->second.is(JsonValue::Kind::object)) return;
@@ -94,7 +111,9 @@ void check_family(const Family& family, const CheckedValues& values, Problems& p
   if (type == nullptr || !type->built) {
     problems.add(given->second.position, path, why_not(family, given->second.text));
   }
-  if (type != nullptr) check_params(family, *type, values, problems);
+  if (type == nullptr) return;
+  check_params(family, *type, values, problems);
+  check_required(family, *type, values, problems);
 }
 
 void check_betas(const CheckedValues& values, Problems& problems) {

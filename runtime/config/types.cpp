@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "runtime/config/schedule_settings.h"
+
 namespace dstrain::config {
 namespace {
 
@@ -30,18 +32,25 @@ constexpr std::array optimizers{
 };
 
 constexpr std::array schedulers{
-    NativeType{"WarmupLR", true, "warmup_min_lr|warmup_max_lr|warmup_num_steps|warmup_type"},
-    NativeType{"WarmupDecayLR", false,
-               "warmup_min_lr|warmup_max_lr|warmup_num_steps|warmup_type|total_num_steps"},
-    NativeType{"WarmupCosineLR", false,
-               "warmup_num_steps|warmup_type|total_num_steps|warmup_min_ratio|cos_min_ratio"},
-    NativeType{"LRRangeTest", false,
+    NativeType{WarmupLr::name, true,
+               "warmup_min_lr|warmup_max_lr|warmup_num_steps|warmup_type|last_batch_iteration"},
+    NativeType{WarmupDecayLr::name, true,
+               "warmup_min_lr|warmup_max_lr|warmup_num_steps|warmup_type|total_num_steps|"
+               "last_batch_iteration",
+               "total_num_steps"},
+    NativeType{WarmupCosineLr::name, true,
+               "warmup_num_steps|warmup_type|total_num_steps|warmup_min_ratio|cos_min_ratio|"
+               "last_batch_iteration",
+               "total_num_steps"},
+    NativeType{LrRangeTest::name, true,
                "lr_range_test_min_lr|lr_range_test_step_size|lr_range_test_step_rate|"
-               "lr_range_test_staircase"},
-    NativeType{"OneCycle", false,
+               "lr_range_test_staircase|last_batch_iteration"},
+    NativeType{OneCycle::name, true,
                "cycle_min_lr|cycle_max_lr|decay_lr_rate|cycle_first_step_size|"
                "cycle_second_step_size|cycle_first_stair_count|cycle_second_stair_count|"
-               "decay_step_size|cycle_momentum|cycle_min_mom|cycle_max_mom|decay_mom_rate"},
+               "decay_step_size|cycle_momentum|cycle_min_mom|cycle_max_mom|decay_mom_rate|"
+               "last_batch_iteration",
+               "cycle_min_lr|cycle_max_lr"},
 };
 
 constexpr std::array<std::string_view, 12> torch_optimizer_names{

@@ -8,7 +8,8 @@ namespace dstrain::config {
 struct NativeType {
   std::string_view name;  ///< as DeepSpeed writes it
   bool built = false;
-  std::string_view params;  ///< "lr|betas|eps"
+  std::string_view params;         ///< "lr|betas|eps"
+  std::string_view required = {};  ///< those without a default
 };
 
 std::span<const NativeType> optimizer_types();

@@ -186,7 +186,8 @@ StepResult Engine::train_step(const StepInput& input) {
   model::LossSum own_loss;
   MicroStep micro_step{0, static_cast<std::int64_t>(input.micro_batches.size())};
   parts_.store.expect(training_parts_, micro_step.count);
-  parts_.store.begin_step({input.step, input.learning_rate});
+  parts_.store.begin_step(
+      {.step = input.step, .learning_rate = input.learning_rate, .betas = input.betas});
   for (; micro_step.index < micro_step.count; ++micro_step.index) {
     parts_.store.begin(micro_step);
     run(training_.value(),
@@ -210,9 +211,12 @@ StepResult Engine::train_step(const StepInput& input) {
          "learning rate, lengthen the warmup or clip gradients",
          input.step, result.loss, result.gradient_norm);
   }
-  parts_.store.step({input.step, input.learning_rate,
-                     optim::clip_scale(result.gradient_norm, options_.gradient_clipping)},
-                    streams_.compute);
+  parts_.store.step(
+      {.step = input.step,
+       .learning_rate = input.learning_rate,
+       .gradient_scale = optim::clip_scale(result.gradient_norm, options_.gradient_clipping),
+       .betas = input.betas},
+      streams_.compute);
   streams_.compute.synchronize();
   return result;
 }

@@ -26,6 +26,7 @@ struct StepInput {
   std::int64_t step = 1;  ///< number of the step, from 1
   double learning_rate = 0;
   std::span<const MicroBatch> micro_batches;  ///< this rank's, as many on every rank
+  std::optional<optim::Betas> betas{};        ///< of this step; nothing: the optimizer's own
 };
 
 struct StepResult {

@@ -12,12 +12,6 @@
 namespace dstrain::engine {
 namespace {
 
-std::int64_t count_steps(const config::TrainSettings& settings, std::int64_t steps_per_epoch) {
-  if (settings.max_steps > 0) return settings.max_steps;
-  return static_cast<std::int64_t>(
-      std::ceil(settings.num_train_epochs * static_cast<double>(steps_per_epoch)));
-}
-
 bool due(std::int64_t step, std::int64_t every) {
   return every > 0 && step % every == 0;
 }
@@ -55,7 +49,9 @@ Trainer::Trainer(Parts parts, Streams streams)
     : parts_(std::move(parts)),
       streams_(streams),
       first_step_(parts_.state.global_step + 1),
-      total_steps_(count_steps(parts_.settings, parts_.training_data.steps_per_epoch())),
+      total_steps_(config::training_steps(parts_.settings.max_steps,
+                                          parts_.settings.num_train_epochs,
+                                          parts_.training_data.steps_per_epoch())),
       micro_batch_tokens_(static_cast<std::size_t>(parts_.settings.micro_batch_size *
                                                    parts_.settings.data.block_size)),
       micro_batches_(static_cast<std::size_t>(parts_.settings.accumulation_steps)),
@@ -138,7 +134,11 @@ StepResult Trainer::take_step(std::int64_t step,
                                        profile::Activity::wait);
     loaded = &batches.take(step - 1);
   }
-  return parts_.engine.train_step({step, learning_rate, micro_batches(*loaded)});
+  return parts_.engine.train_step(
+      {.step = step,
+       .learning_rate = learning_rate,
+       .micro_batches = micro_batches(*loaded),
+       .betas = optim::scheduled_betas(parts_.settings.schedule, step)});
 }
 
 Trainer::Outcome Trainer::run() {
@@ -168,8 +168,7 @@ Trainer::Outcome Trainer::take_steps() {
     const Decision decision = vote();
     if (save_requests_.due(decision.save_request, step - 1)) begin_save(step - 1);
     if (decision.stop) return stop(step - 1);
-    const double rate =
-        optim::learning_rate(settings.schedule, settings.optimizer.learning_rate, step);
+    const double rate = optim::learning_rate(settings.schedule, step);
     const double begun_at_seconds = parts_.clock.now_seconds();
     const StepResult result = take_step(step, rate, batches);
     tell_progress(step, result.loss, begun_at_seconds);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/config/schedule_json.h"
 #include "runtime/model/json_text.h"
 
 namespace dstrain::engine {
@@ -14,19 +15,6 @@ constexpr std::int64_t version = 1;
 
 using Json = nlohmann::ordered_json;
 
-const char* name_of(config::ScheduleSettings::Kind kind) {
-  using Kind = config::ScheduleSettings::Kind;
-  switch (kind) {
-    case Kind::constant:
-      return "constant";
-    case Kind::warmup_lr:
-      return "WarmupLR";
-    case Kind::constant_with_warmup:
-      return "constant_with_warmup";
-  }
-  return "";
-}
-
 Json optimizer_json(const config::AdamSettings& adam) {
   return {{"type", adam.decoupled_decay ? "AdamW" : "Adam"},
           {"lr", adam.learning_rate},
@@ -34,16 +22,6 @@ Json optimizer_json(const config::AdamSettings& adam) {
           {"eps", adam.epsilon},
           {"weight_decay", adam.weight_decay},
           {"bias_correction", adam.bias_correction}};
-}
-
-Json scheduler_json(const config::ScheduleSettings& schedule) {
-  Json json{{"type", name_of(schedule.kind)}};
-  if (schedule.kind == config::ScheduleSettings::Kind::constant) return json;
-  json["warmup_min_lr"] = schedule.warmup_min_lr;
-  json["warmup_max_lr"] = schedule.warmup_max_lr;
-  json["warmup_num_steps"] = schedule.warmup_num_steps;
-  json["warmup_type"] = schedule.warmup_linear ? "linear" : "log";
-  return json;
 }
 
 }  // namespace
@@ -61,9 +39,9 @@ TrainerState describe_run(const config::TrainSettings& settings,
   state.train_file_bytes =
       static_cast<std::int64_t>(std::filesystem::file_size(settings.data.train_file));
   state.samples = samples;
+  state.scheduler = config::schedule_json(settings.schedule);
   state.description =
       Json{{"optimizer", optimizer_json(settings.optimizer)},
-           {"scheduler", scheduler_json(settings.schedule)},
            {"model", {{"name", model.name}, {"parameters", model.parameter_count()}}},
            {"dtype", model.dtype == DType::bf16 ? "bf16" : "fp32"},
            {"world_size", world_size},
@@ -71,6 +49,12 @@ TrainerState describe_run(const config::TrainSettings& settings,
           .dump();
   state.micro_step_samples = settings.micro_batch_size * world_size;
   return state;
+}
+
+bool same_schedule(const TrainerState& one, const TrainerState& other) {
+  const nlohmann::json first = nlohmann::json::parse(one.scheduler);
+  const nlohmann::json second = nlohmann::json::parse(other.scheduler);
+  return first.empty() || second.empty() || first == second;
 }
 
 std::string to_text(const TrainerState& state) {
@@ -89,6 +73,7 @@ std::string to_text(const TrainerState& state) {
             {"rng", {{"generator", "philox4x32-10"}, {"seed", state.seed}}}};
   json.update(Json::parse(state.description));
   json["optimizer"]["step"] = state.global_step;
+  json["scheduler"] = Json::parse(state.scheduler);
   json["client_state"] = Json::parse(state.client_state);
   return json.dump(2) + "\n";
 }
@@ -113,6 +98,7 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     data.at("samples").get_to(state.samples);
     data.at("shuffle").get_to(state.shuffle);
     json.at("rng").at("seed").get_to(state.seed);
+    if (json.contains("scheduler")) state.scheduler = json.at("scheduler").dump();
     if (json.contains("client_state")) state.client_state = json.at("client_state").dump();
     return state;
   } catch (const nlohmann::json::exception& error) {

@@ -21,7 +21,8 @@ struct TrainerState {
   std::string train_file;
   std::int64_t train_file_bytes = 0;
   std::int64_t samples = 0;         ///< of one epoch
-  std::string description = "{}";   ///< JSON: optimizer, scheduler, model, dtype; for the record
+  std::string description = "{}";   ///< JSON: optimizer, model, dtype; for the record
+  std::string scheduler = "{}";     ///< JSON: the schedule of the learning rate
   std::string client_state = "{}";  ///< JSON of a library's user, kept as it is
 
   /// Samples of a micro step over all ranks, to say how a batch size comes about. Not saved.
@@ -33,6 +34,9 @@ TrainerState describe_run(const config::TrainSettings& settings,
                           const model::Model& model,
                           int world_size,
                           std::int64_t samples);
+
+/// Whether both runs have one schedule of the learning rate, or a state does not say.
+bool same_schedule(const TrainerState& one, const TrainerState& other);
 
 /// trainer_state.json: a JSON object with a version.
 std::string to_text(const TrainerState& state);

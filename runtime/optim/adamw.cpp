@@ -12,10 +12,11 @@ std::span<const std::string_view> AdamW::state_names() const {
 }
 
 void AdamW::step(const OptimizerShard& shard, const StepScalars& scalars, StreamView stream) const {
+  const Betas betas = scalars.betas.value_or(Betas{settings_.beta1, settings_.beta2});
   ops::adamw({shard.parameters, shard.gradients, shard.states[0], shard.states[1], shard.working},
              ops::adamw_scalars({.learning_rate = scalars.learning_rate,
-                                 .beta1 = settings_.beta1,
-                                 .beta2 = settings_.beta2,
+                                 .beta1 = betas.beta1,
+                                 .beta2 = betas.beta2,
                                  .eps = settings_.epsilon,
                                  .weight_decay = settings_.weight_decay,
                                  .decoupled = settings_.decoupled_decay,

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -8,11 +9,19 @@
 
 namespace dstrain::optim {
 
+/// The decays of Adam's moments.
+struct Betas {
+  double beta1 = 0;
+  double beta2 = 0;
+  friend bool operator==(const Betas&, const Betas&) = default;
+};
+
 /// What changes from step to step.
 struct StepScalars {
   std::int64_t step = 1;  ///< number of this update, from 1
   double learning_rate = 0;
-  double gradient_scale = 1;  ///< multiplied onto every gradient first: clipping, loss scale
+  double gradient_scale = 1;     ///< multiplied onto every gradient first: clipping, loss scale
+  std::optional<Betas> betas{};  ///< of this step; nothing: the optimizer's own
   friend bool operator==(const StepScalars&, const StepScalars&) = default;
 };
 

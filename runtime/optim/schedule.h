@@ -1,17 +1,20 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 
-#include "runtime/config/train_settings.h"
+#include "runtime/config/schedule_settings.h"
+#include "runtime/optim/optimizer.h"
 
 namespace dstrain::optim {
 
-/// The learning rate of update `step` (from 1).
+/// The learning rate of update `step` (from 1), a function of the step alone.
 ///
-/// warmup_lr, as DeepSpeed's WarmupLR: the scheduler advances after the update, so update 1 runs at
-/// the minimum and update s at the rate of scheduler step i = s - 2, which goes from min to max
-/// over N = max(2, warmup_num_steps): the share of the way is log(i + 1) / log(N), or i / N when
-/// linear. constant_with_warmup, as Hugging Face's: max * min(1, (s - 1) / max(1,
-/// warmup_num_steps)).
-double learning_rate(const config::ScheduleSettings& schedule, double base_rate, std::int64_t step);
+/// DeepSpeed's schedules advance after an update: update 1 has their initial rate, update s their
+/// rate at iteration last_batch_iteration + s - 1. Hugging Face's are a factor of the optimizer's
+/// rate at s - 1. Both in the order of operations of their originals, to the last digit.
+double learning_rate(const config::ScheduleSettings& schedule, std::int64_t step);
+
+/// Adam's betas of update `step` where the schedule sets them (OneCycle); else nothing.
+std::optional<Betas> scheduled_betas(const config::ScheduleSettings& schedule, std::int64_t step);
 
 }  // namespace dstrain::optim

@@ -138,8 +138,9 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
        "out torch_adam"},
       {R"({"scheduler": {"type": "WarmLR"}})",
        R"(ds.json:1:24: scheduler.type: unknown type "WarmLR"; did you mean "WarmupLR"?)"},
-      {R"({"scheduler": {"type": "OneCycle"}})",
-       R"(ds.json:1:24: scheduler.type: "OneCycle" is not implemented; use WarmupLR)"},
+      {R"({"scheduler": {"type": "StepLR"}})",
+       R"(ds.json:1:24: scheduler.type: "StepLR" is not implemented; use WarmupLR or )"
+       "WarmupDecayLR or WarmupCosineLR or LRRangeTest or OneCycle"},
       {R"({"scheduler": {"type": "WarmupLR", "params": {"total_num_steps": 5}}})",
        "ds.json:1:66: scheduler.params.total_num_steps: WarmupLR has no such parameter; "
        "WarmupDecayLR, WarmupCosineLR has"},

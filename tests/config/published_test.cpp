@@ -14,7 +14,8 @@ TEST_CASE("Published: spellings that DeepSpeed ignores get a warning each", "[co
   "zero_optimization": {"stage3_max_act_size": 1e9, "aio": {"thread_count": 1}},
   "activation_checkpointing": {"enabled": true},
   "pipeline": {"micro_batch_size": 0},
-  "scheduler": {"type": "WarmupLR", "params": {"last_batch_iteration": -1}}
+  "scheduler": {"type": "WarmupLR", "last_batch_iteration": -1},
+  "last_batch_iteration": -1
 })",
                                           "ds.json");
   const std::vector<std::string> places = {"ds.json:2:11: seed: ",
@@ -23,7 +24,8 @@ TEST_CASE("Published: spellings that DeepSpeed ignores get a warning each", "[co
                                            "ds.json:4:60: zero_optimization.aio: ",
                                            "ds.json:5:43: activation_checkpointing.enabled: ",
                                            "ds.json:6:36: pipeline.micro_batch_size: ",
-                                           "ds.json:7:72: scheduler.params.last_batch_iteration: "};
+                                           "ds.json:7:61: scheduler.last_batch_iteration: ",
+                                           "ds.json:8:27: last_batch_iteration: "};
   REQUIRE(config.warnings().size() == places.size());
   for (std::size_t i = 0; i < places.size(); ++i) {
     CAPTURE(config.warnings()[i]);

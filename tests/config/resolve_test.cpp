@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/config/report.h"
+#include "runtime/config/schedule_json.h"
 #include "tests/config/support.h"
 
 using namespace dstrain::config;
@@ -68,7 +69,8 @@ TEST_CASE("Resolve: without configuration the defaults are those of Hugging Face
   CHECK(settings.num_train_epochs == 3);
   CHECK(settings.max_steps == 0);
   CHECK(settings.seed == 42);
-  CHECK(settings.schedule.kind == ScheduleSettings::Kind::constant);
+  CHECK(schedule_json(settings.schedule) == R"({"type":"constant"})");
+  CHECK(settings.schedule.learning_rate == 5e-5);
   CHECK(settings.zero.stage == 0);
   CHECK(settings.zero.reduce_bucket_numel == 0);
   CHECK(settings.zero.persistence_threshold_numel == 100'000);
@@ -83,8 +85,9 @@ TEST_CASE("Resolve: auto takes the options and their defaults", "[config][resolv
     CHECK(settings.train_batch_size == 16);
     CHECK(settings.micro_batch_size == 8);
     CHECK(settings.optimizer.learning_rate == 5e-5);
-    CHECK(settings.schedule.warmup_max_lr == 5e-5);
-    CHECK(settings.schedule.warmup_num_steps == 2);
+    const auto warmup = std::get<WarmupLr>(settings.schedule.kind);
+    CHECK(warmup.warmup_max_lr == 5e-5);
+    CHECK(warmup.warmup_num_steps == 2);
     CHECK(settings.zero.reduce_bucket_numel == 64 * 64);
     CHECK(settings.zero.persistence_threshold_numel == 640);
   }
@@ -102,11 +105,11 @@ TEST_CASE("Resolve: auto takes the options and their defaults", "[config][resolv
     CHECK(settings.optimizer.epsilon == 1e-6);
     CHECK(settings.optimizer.weight_decay == 0.1);
     CHECK(settings.gradient_clipping == 0.5);
-    CHECK(settings.schedule.kind == ScheduleSettings::Kind::warmup_lr);
-    CHECK(settings.schedule.warmup_min_lr == 0);
-    CHECK(settings.schedule.warmup_max_lr == 1e-3);
-    CHECK(settings.schedule.warmup_num_steps == 7);
-    CHECK_FALSE(settings.schedule.warmup_linear);
+    const auto warmup = std::get<WarmupLr>(settings.schedule.kind);
+    CHECK(warmup.warmup_min_lr == 0);
+    CHECK(warmup.warmup_max_lr == 1e-3);
+    CHECK(warmup.warmup_num_steps == 7);
+    CHECK(warmup.warmup_type == WarmupType::log);
   }
   SECTION("the model's width is not known yet") {
     const TrainSettings settings = settings_of(automatic, {}, {.world_size = 1});
@@ -251,7 +254,8 @@ TEST_CASE("Resolve: a value in both places that disagrees is named with both",
        "warmup_num_steps: is 10 here, but --warmup_ratio is 0.5 (50 steps)"},
       {warm + "{}}}",
        {"--lr_scheduler_type", "constant"},
-       "scheduler.type: is WarmupLR here, but --lr_scheduler_type is constant"},
+       "scheduler.type: is WarmupLR here, but --lr_scheduler_type is constant on the command line; "
+       "give one of them"},
   }));
   CAPTURE(row.text, row.flags);
   const std::string error = error_of(row.text, row.flags);
@@ -265,55 +269,6 @@ TEST_CASE("Resolve: equal values in both places agree", "[config][resolve]") {
                      "optimizer": {"type": "Adam", "params": {"lr": 1e-4, "betas": [0.9, 0.95]}}})",
                  {"--batch-size", "4", "--max_grad_norm", "1.0", "--lr", "0.0001", "--adam_beta2",
                   "0.95"}) == "no error");
-}
-
-TEST_CASE("Resolve: schedules", "[config][resolve]") {
-  using Kind = ScheduleSettings::Kind;
-  SECTION("Hugging Face's warmup") {
-    const Arguments flags = {"--lr_scheduler_type", "constant_with_warmup", "--lr", "0.5"};
-    Arguments steps = flags;
-    steps.insert(steps.end(), {"--warmup_steps", "1"});
-    const ScheduleSettings schedule = settings_of("", steps).schedule;
-    CHECK(schedule.kind == Kind::constant_with_warmup);
-    CHECK(schedule.warmup_max_lr == 0.5);
-    CHECK(schedule.warmup_num_steps == 1);
-    Arguments ratio = flags;
-    ratio.insert(ratio.end(), {"--warmup_ratio", "0.26", "--max_steps", "10"});
-    CHECK(settings_of("", ratio).schedule.warmup_num_steps == 3);
-  }
-  SECTION("a part of the epochs") {
-    const Arguments flags = {"--lr_scheduler_type", "constant_with_warmup", "--warmup_ratio",
-                             "0.5"};
-    // 100 samples in batches of 16: 6 steps an epoch, 18 in all.
-    const TrainSettings settings = settings_of("", flags, {2, 64, 100});
-    CHECK(settings.schedule.warmup_num_steps == 9);
-    CHECK(contains(message_of([&] {
-                     settings_of("", flags, {2, 64, 10});
-                   }),
-                   "not one whole batch"));
-    CHECK(contains(error_of("", flags), "--warmup_ratio: the number of all steps is not known"));
-  }
-  SECTION("a warmup that nothing uses is told") {
-    const TrainSettings settings = settings_of("", {"--warmup_steps", "10"});
-    CHECK(settings.schedule.kind == Kind::constant);
-    REQUIRE(settings.warnings.size() == 1);
-    CHECK(contains(settings.warnings[0], "--warmup_steps: has no effect: the rate is constant"));
-  }
-  SECTION("WarmupLR") {
-    const std::string head = R"({"train_batch_size": 4, "scheduler": {"type": "WarmupLR")";
-    const ScheduleSettings plain = settings_of(head + "}}").schedule;
-    CHECK(plain.kind == Kind::warmup_lr);
-    CHECK(plain.warmup_num_steps == 1000);
-    CHECK(plain.warmup_max_lr == 5e-5);
-    const ScheduleSettings full =
-        settings_of(head + R"(, "params": {"warmup_min_lr": 0.1, "warmup_max_lr": 0.2,
-                               "warmup_num_steps": 1, "warmup_type": "linear"}}})")
-            .schedule;
-    CHECK(full.warmup_min_lr == 0.1);
-    CHECK(full.warmup_max_lr == 0.2);
-    CHECK(full.warmup_num_steps == 2);
-    CHECK(full.warmup_linear);
-  }
 }
 
 TEST_CASE("Resolve: keys without meaning at a stage are told", "[config][resolve]") {

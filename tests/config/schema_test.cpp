@@ -134,9 +134,12 @@ TEST_CASE("Schema: parameters of types are all known and all owned", "[config][s
         owned.insert(param);
         const Key* const key = find_key(fmt::format("{}.params.{}", section, param));
         REQUIRE(key != nullptr);
-        const std::string text =
-            fmt::format(R"({{"{}": {{"type": "{}", "params": {{"{}": {}}}}}}})", section, type.name,
-                        param, harmless(*key));
+        std::string params = fmt::format(R"("{}": {})", param, harmless(*key));
+        for (const std::string_view other : split_choices(type.required)) {
+          if (other != param) params += fmt::format(R"(, "{}": 1)", other);
+        }
+        const std::string text = fmt::format(R"({{"{}": {{"type": "{}", "params": {{{}}}}}}})",
+                                             section, type.name, params);
         CHECK(contains(outcome(text), type.built ? "no error" : "is not implemented"));
       }
     }

@@ -112,9 +112,9 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
       {{"--save_total_limit", "x"}, "--save_total_limit: expected a whole number, got \"x\""},
       {{"--report_to", "tensorboard,csv"},
        "--report_to tensorboard,csv: not implemented; leave it out or set it to none"},
-      {{"--lr_scheduler_type", "cosine"},
-       "--lr_scheduler_type cosine: not implemented; leave it out or set it to constant or "
-       "constant_with_warmup"},
+      {{"--lr_scheduler_type", "greedy"},
+       "--lr_scheduler_type greedy: not implemented; leave it out or set it to constant or "
+       "constant_with_warmup or linear or cosine or polynomial or inverse_sqrt"},
       {{"--tokenizer", "dir"}, "--tokenizer dir: not implemented; leave it out or set it to byte"},
       {{"--model-parallel-size", "2"},
        "--model_parallel_size 2: not implemented; leave it out or set it to 1"},

@@ -91,7 +91,7 @@ const std::vector<Row> rows = {
     {"round_robin", {"round_robin_gradients: has no effect"}, {}},
     {"untested_optimizer", {"zero_allow_untested_optimizer: has no effect"}, {}},
     {"warmup_auto", {}, {}},
-    {"warmup_decay", {}, {"scheduler.type: \"WarmupDecayLR\" is not implemented"}},
+    {"warmup_decay", {}, {}},
     {"warmup_manual", {}, {}},
     {"zero0", {}, {}},
     {"zero1", {}, {}},

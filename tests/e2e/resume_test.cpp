@@ -146,6 +146,30 @@ TEST_CASE("Resume: a run whose steps are all taken ends well", "[e2e][resume]") 
   CHECK(results_of(again) == results_of(first));
 }
 
+TEST_CASE("Resume: a schedule of another length is followed and told", "[e2e][resume]") {
+  const test::TempDir folder;
+  const std::filesystem::path output = folder.path() / "out";
+  const auto train = [&](const char* steps, std::vector<std::string> more) {
+    more.insert(more.end(), {"--model_name_or_path", "model", "--train_file", "tokens.bin",
+                             "--block_size", "32", "--lr", "0.001", "--lr_scheduler_type", "linear",
+                             "--save_steps", "3", "--max_steps", steps});
+    return test::run_train(1, nlohmann::json(), output, more);
+  };
+  const std::string told =
+      R"(this run's schedule, {"type":"linear","warmup_steps":0,"total_steps":8}, from here on)";
+  REQUIRE(train("4", {}).status == 0);
+  const test::TrainRun longer = train("8", {"--resume_from_checkpoint", "latest"});
+  REQUIRE(longer.status == 0);
+  CHECK_THAT(longer.err, Contains(told));
+  CHECK(longer.metrics[3].at("learning_rate") == 0.001 * (1.0 / 4));
+  CHECK(longer.metrics[4].at("learning_rate") == 0.001 * (4.0 / 8));
+  std::filesystem::remove_all(output / "checkpoint-8");
+  const test::TrainRun same = train("8", {"--resume_from_checkpoint", "latest"});
+  REQUIRE(same.status == 0);
+  CHECK_THAT(same.err, !Contains("this run's schedule"));
+  CHECK(results_of(same) == results_of(longer));
+}
+
 TEST_CASE("Resume: what cannot go on is refused before a rank starts", "[e2e][resume]") {
   const test::TempDir folder;
   const std::filesystem::path output = folder.path() / "out";

@@ -91,6 +91,52 @@ TEST_CASE("train: the model that comes out goes back in", "[e2e][train]") {
          test::read_bytes(folder.path() / "second/model.safetensors")));
 }
 
+TEST_CASE("train: schedules count the steps of the data", "[e2e][train]") {
+  // 130 samples in batches of 13, of which 4 are the warmup.
+  const std::vector<std::string> arguments{"--model_name_or_path",
+                                           "model",
+                                           "--train_file",
+                                           "tokens.bin",
+                                           "--lr",
+                                           "0.001",
+                                           "--block_size",
+                                           "32",
+                                           "--num_train_epochs",
+                                           "1",
+                                           "--warmup_steps",
+                                           "0.31"};
+  const json decay{{"type", "WarmupDecayLR"},
+                   {"params",
+                    {{"total_num_steps", "auto"},
+                     {"warmup_num_steps", "auto"},
+                     {"warmup_max_lr", "auto"},
+                     {"warmup_type", "linear"}}}};
+  const auto sixths = [](int count) {
+    return 0.001 * (count / 6.0);
+  };
+  struct Row {
+    json config;
+    std::vector<double> rates;
+  };
+  const Row row = GENERATE_COPY(values<Row>(
+      {{{{"train_batch_size", 13}},
+        {0, 0.00025, 0.0005, 0.00075, 0.001, sixths(5), sixths(4), sixths(3), sixths(2),
+         sixths(1)}},
+       {{{"train_batch_size", 13}, {"scheduler", decay}},
+        {0, 0, 0.00025, 0.0005, 0.00075, 0.001, sixths(5), sixths(4), sixths(3), sixths(2)}}}));
+  const test::TempDir folder;
+  const test::TrainRun run = test::run_train(1, row.config, folder.path() / "out", arguments);
+  CAPTURE(row.config.dump(), run.err);
+  REQUIRE(run.status == 0);
+  REQUIRE(run.metrics.size() == row.rates.size());
+  for (std::size_t i = 0; i < row.rates.size(); ++i) {
+    CHECK(run.metrics[i].at("learning_rate").get<double>() == Approx(row.rates[i]).epsilon(1e-14));
+  }
+  const bool by_default = !row.config.contains("scheduler");
+  CHECK((run.err.find("the schedule is Hugging Face's default, linear") != std::string::npos) ==
+        by_default);
+}
+
 TEST_CASE("train: mistakes end with status 2 before a rank starts", "[e2e][train]") {
   struct Row {
     std::vector<std::string> arguments;

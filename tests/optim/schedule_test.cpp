@@ -1,46 +1,76 @@
 #include "runtime/optim/schedule.h"
 
-#include <vector>
+#include <cmath>
+#include <fstream>
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
-using dstrain::config::ScheduleSettings;
-using dstrain::optim::learning_rate;
+#include "runtime/config/resolve.h"
+
+using namespace dstrain;
+using nlohmann::json;
+
+namespace {
+
+config::ScheduleSettings schedule_of(const json& golden) {
+  const bool file = golden.contains("ds_config");
+  const config::DsConfig ds_config =
+      file ? config::DsConfig::parse(golden.at("ds_config").dump(), "ds.json") : config::DsConfig();
+  const auto arguments = golden.at("arguments").get<std::vector<std::string>>();
+  const config::TrainOptions options = config::read_train_flags(arguments);
+  return config::resolve_config(options, ds_config, {.world_size = 1}).settings.schedule;
+}
+
+/// 0 is 0; else to the last digit, give or take what a mathematical library rounds.
+bool same(double value, double truth) {
+  constexpr double tolerance = 1e-15;
+  return std::abs(value - truth) <= tolerance * std::abs(truth);
+}
+
+std::vector<json> golden_schedules() {
+  std::ifstream file(std::string(DSTRAIN_SOURCE_DIR) + "/tests/golden/schedules.json");
+  return json::parse(file).get<std::vector<json>>();
+}
+
+}  // namespace
+
+TEST_CASE("learning_rate: every step is that of DeepSpeed or Hugging Face", "[optim][schedule]") {
+  const std::vector<json> cases = golden_schedules();
+  REQUIRE(cases.size() == 156);
+  for (const json& golden : cases) {
+    CAPTURE(golden.value("ds_config", json()).dump(), golden.at("arguments").dump());
+    const config::ScheduleSettings schedule = schedule_of(golden);
+    const auto rates = golden.at("rates").get<std::vector<double>>();
+    for (std::size_t i = 0; i < rates.size(); ++i) {
+      const double rate = optim::learning_rate(schedule, static_cast<std::int64_t>(i) + 1);
+      CAPTURE(i, rate, rates[i]);
+      CHECK(same(rate, rates[i]));
+    }
+  }
+}
+
+TEST_CASE("scheduled_betas: every step is that of DeepSpeed", "[optim][schedule]") {
+  const optim::Betas own{0.85, 0.98};  // the optimizer's, in every golden case
+  int cycled = 0;
+  for (const json& golden : golden_schedules()) {
+    CAPTURE(golden.value("ds_config", json()).dump());
+    const config::ScheduleSettings schedule = schedule_of(golden);
+    if (golden.contains("betas")) ++cycled;
+    for (std::int64_t step = 1; step <= std::ssize(golden.at("rates")); ++step) {
+      const optim::Betas found = optim::scheduled_betas(schedule, step).value_or(own);
+      const auto at = static_cast<std::size_t>(step - 1);
+      const json truth = golden.contains("betas") ? golden.at("betas")[at] : json{0.85, 0.98};
+      CAPTURE(step, found.beta1, truth.dump());
+      CHECK(same(found.beta1, truth[0].get<double>()));
+      CHECK(found.beta2 == truth[1].get<double>());
+    }
+  }
+  CHECK(cycled == 14);
+}
 
 TEST_CASE("learning_rate: constant without a schedule", "[optim][schedule]") {
-  CHECK(learning_rate({}, 0.25, 1) == 0.25);
-  CHECK(learning_rate({}, 0.25, 1000) == 0.25);
-}
-
-TEST_CASE("learning_rate: WarmupLR follows DeepSpeed", "[optim][schedule]") {
-  // The initial rate, then the rate after each scheduler step, as DeepSpeed 0.19.6 gives them.
-  struct Row {
-    bool linear;
-    std::int64_t steps;
-    double min;
-    double max;
-    std::vector<double> rates;
-  };
-  const auto row =
-      GENERATE(Row{false, 5, 0.1, 0.2, {.1, .1, .143067656, .168260619, .186135312, .2, .2}},
-               Row{true, 5, 0.1, 0.2, {.1, .1, .12, .14, .16, .18, .2, .2}},
-               Row{false, 1, 0, 1, {0, 0, 1, 1, 1}});
-  const ScheduleSettings schedule{ScheduleSettings::Kind::warmup_lr, row.min, row.max, row.steps,
-                                  row.linear};
-  for (std::size_t i = 0; i < row.rates.size(); ++i) {
-    CAPTURE(row.linear, row.steps, i);
-    CHECK(learning_rate(schedule, 0.5, static_cast<std::int64_t>(i) + 1) ==
-          Approx(row.rates[i]).epsilon(1e-8));
-  }
-}
-
-TEST_CASE("learning_rate: constant_with_warmup follows Hugging Face", "[optim][schedule]") {
-  // get_constant_schedule_with_warmup(optimizer, 4): lr 1 at each update.
-  ScheduleSettings schedule{ScheduleSettings::Kind::constant_with_warmup, 0, 1, 4};
-  const std::vector<double> rates{0, 0.25, 0.5, 0.75, 1, 1};
-  for (std::size_t i = 0; i < rates.size(); ++i) {
-    CHECK(learning_rate(schedule, 1, static_cast<std::int64_t>(i) + 1) == rates[i]);
-  }
-  schedule.warmup_num_steps = 0;
-  CHECK(learning_rate(schedule, 1, 2) == 1);
+  const config::ScheduleSettings schedule{.learning_rate = 0.25};
+  CHECK(optim::learning_rate(schedule, 1) == 0.25);
+  CHECK(optim::learning_rate(schedule, 1000) == 0.25);
 }

@@ -1,0 +1,278 @@
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/config/report.h"
+#include "runtime/config/schedule_json.h"
+#include "tests/config/support.h"
+
+using namespace dstrain::config;
+using dstrain::test::contains;
+using dstrain::test::message_of;
+using Arguments = std::vector<std::string>;
+
+namespace {
+
+Resolved resolved(const std::string& text, const Arguments& flags, const Context& context) {
+  const DsConfig config = text.empty() ? DsConfig() : DsConfig::parse(text, "ds.json");
+  return resolve_config(read_train_flags(flags), config, context);
+}
+
+TrainSettings settings_of(const std::string& text,
+                          const Arguments& flags = {},
+                          const Context& context = {.world_size = 2}) {
+  return resolved(text, flags, context).settings;
+}
+
+std::string schedule_of(const std::string& text,
+                        const Arguments& flags = {},
+                        const Context& context = {.world_size = 2}) {
+  return schedule_json(settings_of(text, flags, context).schedule);
+}
+
+std::string error_of(const std::string& text, const Arguments& flags = {}) {
+  return message_of([&] { settings_of(text, flags); });
+}
+
+/// The only warning.
+std::string warning_of(const std::string& text, const Arguments& flags = {}) {
+  const std::vector<std::string> warnings = settings_of(text, flags).warnings;
+  REQUIRE(warnings.size() == 1);
+  return warnings.front();
+}
+
+std::string with_scheduler(const std::string& type, const std::string& params) {
+  return fmt::format(
+      R"({{"train_batch_size": 4, "scheduler": {{"type": "{}", "params": {{{}}}}}}})", type,
+      params);
+}
+
+/// 100 samples in batches of 16: 6 steps an epoch, 18 in all.
+constexpr Context known_data{.world_size = 2, .train_samples = 100};
+
+}  // namespace
+
+TEST_CASE("Schedule: an option or a warmup alone is Hugging Face's", "[config][schedule]") {
+  struct Row {
+    Arguments flags;
+    std::string schedule;
+  };
+  const Row row = GENERATE(values<Row>({
+      {{}, R"({"type":"constant"})"},
+      {{"--lr_scheduler_type", "constant"}, R"({"type":"constant"})"},
+      {{"--lr_scheduler_type", "linear"}, R"({"type":"linear","warmup_steps":0,"total_steps":10})"},
+      {{"--lr_scheduler_type", "inverse_sqrt", "--warmup_steps", "3"},
+       R"({"type":"inverse_sqrt","warmup_steps":3})"},
+      {{"--warmup_steps", "4"}, R"({"type":"linear","warmup_steps":4,"total_steps":10})"},
+      {{"--warmup_steps", "0"}, R"({"type":"linear","warmup_steps":0,"total_steps":10})"},
+      {{"--warmup_steps", "0.26"}, R"({"type":"linear","warmup_steps":3,"total_steps":10})"},
+      {{"--warmup_ratio", "0.26"}, R"({"type":"linear","warmup_steps":3,"total_steps":10})"},
+      {{"--warmup_ratio", "1"}, R"({"type":"linear","warmup_steps":10,"total_steps":10})"},
+      {{"--warmup_steps", "1"}, R"({"type":"linear","warmup_steps":1,"total_steps":10})"},
+      {{"--warmup_ratio", "0.5", "--warmup_steps", "2"},
+       R"({"type":"linear","warmup_steps":2,"total_steps":10})"},
+      {{"--lr_scheduler_type", "constant_with_warmup", "--warmup_ratio", "0.26"},
+       R"({"type":"constant_with_warmup","warmup_steps":3})"},
+  }));
+  CAPTURE(row.flags);
+  Arguments flags = row.flags;
+  flags.insert(flags.end(), {"--max_steps", "10"});
+  CHECK(schedule_of("", flags) == row.schedule);
+}
+
+TEST_CASE("Schedule: the epochs of the data give its length", "[config][schedule]") {
+  CHECK(schedule_of("", {"--lr_scheduler_type", "cosine", "--warmup_ratio", "0.5"}, known_data) ==
+        R"({"type":"cosine","warmup_steps":9,"total_steps":18})");
+  const std::string decay = with_scheduler("WarmupDecayLR", R"("total_num_steps": "auto",
+      "warmup_num_steps": "auto", "warmup_max_lr": "auto")");
+  const Arguments flags = {"--warmup_steps", "0.1", "--num_train_epochs", "0.5"};
+  CHECK(contains(schedule_of(decay, flags, known_data),
+                 R"("warmup_num_steps":2,"warmup_type":"log","total_num_steps":13)"));
+}
+
+TEST_CASE("Schedule: what is meant or has no effect is told in one line", "[config][schedule]") {
+  struct Row {
+    std::string text;
+    Arguments flags;
+    std::string warning;
+  };
+  const std::string cycle = R"("cycle_min_lr": 0, "cycle_max_lr": 1)";
+  const Row row = GENERATE_COPY(values<Row>({
+      {"",
+       {"--warmup_steps", "10"},
+       "--warmup_steps: the schedule is Hugging Face's default, linear"},
+      {"", {"--warmup_ratio", "0.1"}, "--warmup_ratio: the schedule is Hugging Face's default"},
+      {"",
+       {"--warmup_steps", "10", "--lr_scheduler_type", "constant"},
+       "--warmup_steps: has no effect: --lr_scheduler_type is constant"},
+      {"",
+       {"--warmup_steps", "9", "--warmup_ratio", "0.1", "--lr_scheduler_type", "linear"},
+       "--warmup_ratio: has no effect: --warmup_steps counts"},
+      {with_scheduler("LRRangeTest", ""), {"--lr", "1"}, "--lr: has no effect: LRRangeTest sets"},
+      {with_scheduler("OneCycle", cycle),
+       {"--warmup_steps", "1"},
+       "--warmup_steps: has no effect: OneCycle sets the rate"},
+      {with_scheduler("OneCycle", cycle),
+       {"--adam_beta2", "0.9"},
+       "cycle_momentum: sets Adam's betas"},
+      {with_scheduler("WarmupDecayLR", R"("total_num_steps": 2000)"),
+       {},
+       "scheduler.params.warmup_max_lr: is not given: the rate rises to DeepSpeed's default, "
+       "0.001"},
+      {with_scheduler("WarmupCosineLR", R"("total_num_steps": 2000)"),
+       {"--max_steps", "5"},
+       "scheduler.params.total_num_steps: is 2000, but the run has 5 steps"},
+      {with_scheduler("WarmupCosineLR", R"("total_num_steps": 5)"),
+       {},
+       "scheduler.params.total_num_steps: is 5, less than the 1000 of warmup_num_steps"},
+  }));
+  CAPTURE(row.text, row.flags);
+  const std::string warning = warning_of(row.text, row.flags);
+  CAPTURE(warning);
+  CHECK(contains(warning, row.warning));
+}
+
+TEST_CASE("Schedule: the parameters of DeepSpeed and their defaults", "[config][schedule]") {
+  struct Row {
+    std::string type;
+    std::string params;
+    std::string schedule;
+  };
+  const Row row = GENERATE(values<Row>({
+      {"WarmupLR", "",
+       R"("warmup_min_lr":0.0,"warmup_max_lr":5e-05,"warmup_num_steps":1000,"warmup_type":"log"})"},
+      {"WarmupLR", R"("warmup_num_steps": 1, "warmup_type": "linear", "warmup_max_lr": 2)",
+       R"("warmup_min_lr":0.0,"warmup_max_lr":2.0,"warmup_num_steps":2,"warmup_type":"linear"})"},
+      {"WarmupLR", R"("last_batch_iteration": 3)",
+       R"("warmup_type":"log","last_batch_iteration":3})"},
+      {"WarmupDecayLR", R"("total_num_steps": 9)",
+       R"("warmup_max_lr":0.001,"warmup_num_steps":1000,"warmup_type":"log","total_num_steps":9})"},
+      {"WarmupDecayLR", R"("total_num_steps": 9, "warmup_max_lr": "auto")",
+       R"("warmup_max_lr":5e-05)"},
+      {"WarmupCosineLR", R"("total_num_steps": 9)",
+       R"("total_num_steps":9,"warmup_min_ratio":0.0,"warmup_num_steps":1000,)"
+       R"("cos_min_ratio":0.0001)"},
+      {"LRRangeTest", "",
+       R"("lr_range_test_min_lr":0.001,"lr_range_test_step_size":2000,)"
+       R"("lr_range_test_step_rate":1.0,"lr_range_test_staircase":false})"},
+      {"OneCycle", R"("cycle_min_lr": 0.1, "cycle_max_lr": 0.5)",
+       R"("cycle_min_lr":0.1,"cycle_max_lr":0.5,"decay_lr_rate":0.0,"cycle_first_step_size":2000,)"
+       R"("cycle_second_step_size":2000,"cycle_first_stair_count":0,"cycle_second_stair_count":0,)"
+       R"("decay_step_size":0,"cycle_momentum":true,"cycle_min_mom":0.8,"cycle_max_mom":0.9,)"
+       R"("decay_mom_rate":0.0})"},
+      {"OneCycle",
+       R"("cycle_min_lr": 0, "cycle_max_lr": 1, "cycle_first_step_size": 5,
+          "cycle_second_stair_count": null, "cycle_first_stair_count": 3, "cycle_momentum": false)",
+       R"("cycle_second_step_size":5,"cycle_first_stair_count":3,"cycle_second_stair_count":3,)"
+       R"("decay_step_size":0,"cycle_momentum":false})"},
+  }));
+  CAPTURE(row.type, row.params);
+  const std::string schedule = schedule_of(with_scheduler(row.type, row.params));
+  CAPTURE(schedule);
+  CHECK(contains(schedule, fmt::format(R"({{"type":"{}",)", row.type)));
+  CHECK(contains(schedule, row.schedule));
+}
+
+TEST_CASE("Schedule: a scheduler that cannot be is refused by its key", "[config][schedule]") {
+  struct Row {
+    std::string type;
+    std::string params;
+    std::string message;
+  };
+  const Row row = GENERATE(values<Row>({
+      {"WarmupDecayLR", "",
+       "ds.json:1:74: scheduler.params.total_num_steps: is missing; WarmupDecayLR needs it: give a "
+       "number, or \"auto\" for that of the run"},
+      {"WarmupCosineLR", "",
+       "scheduler.params.total_num_steps: is missing; WarmupCosineLR needs it"},
+      {"OneCycle", R"("cycle_min_lr": 1)",
+       "scheduler.params.cycle_max_lr: is missing; OneCycle needs it: give a number"},
+      {"WarmupLR", R"("warmup_num_steps": 0)", "warmup_num_steps: must be at least 1, got 0"},
+      {"WarmupLR", R"("last_batch_iteration": -2)", "must be at least -1, got -2"},
+      {"LRRangeTest", R"("lr_range_test_step_size": 0)", "step_size: must be at least 1, got 0"},
+      {"OneCycle", R"("cycle_min_lr": 0, "cycle_max_lr": 1, "cycle_max_mom": 1)",
+       "cycle_max_mom: must be between 0 and"},
+      {"WarmupCosineLR", R"("total_num_steps": 5, "warmup_max_lr": 1)",
+       "warmup_max_lr: WarmupCosineLR has no such parameter; WarmupLR, WarmupDecayLR has"},
+  }));
+  CAPTURE(row.type, row.params);
+  const std::string error = error_of(with_scheduler(row.type, row.params));
+  CAPTURE(error);
+  CHECK(contains(error, row.message));
+}
+
+TEST_CASE("Schedule: a momentum that grows to 1 within the run is refused", "[config][schedule]") {
+  const std::string cycle = with_scheduler("OneCycle", R"("cycle_min_lr": 0, "cycle_max_lr": 1,
+      "cycle_first_step_size": 5, "decay_step_size": 1, "decay_mom_rate": 0.1)");
+  // After 10 steps of the cycle 0.9 (1 + 0.1 k): 1.08 at k = 2, which update 13 has.
+  CHECK(error_of(cycle, {"--max_steps", "12"}) == "no error");
+  CHECK(contains(error_of(cycle, {"--max_steps", "13"}), "decay_mom_rate: lets the momentum grow"));
+}
+
+TEST_CASE("Schedule: the option agrees with the scheduler it stands for", "[config][schedule]") {
+  const auto error = [](const std::string& type, const std::string& option) {
+    return error_of(with_scheduler(type, type == "WarmupLR" ? "" : R"("total_num_steps": 5000)"),
+                    {"--lr_scheduler_type", option});
+  };
+  CHECK(error("WarmupLR", "constant_with_warmup") == "no error");
+  CHECK(error("WarmupDecayLR", "linear") == "no error");
+  CHECK(contains(error("WarmupLR", "linear"),
+                 "scheduler.type: is WarmupLR here, but --lr_scheduler_type is linear"));
+  CHECK(contains(error("WarmupCosineLR", "cosine"), "give one of them"));
+}
+
+TEST_CASE("Schedule: options that cannot be are refused", "[config][schedule]") {
+  CHECK(
+      contains(error_of("", {"--warmup_steps", "2.5"}),
+               "--warmup_steps: must be a whole number, or below 1 a part of all steps, got 2.5"));
+  CHECK(contains(error_of("", {"--lr_scheduler_type", "polynomial", "--lr", "1e-7"}),
+                 "polynomial ends at the rate 1e-07; the rate 1e-07 must be more"));
+  for (const std::string name : {"cosine_with_restarts", "cosine_with_min_lr",
+                                 "reduce_lr_on_plateau", "warmup_stable_decay"}) {
+    CHECK(contains(error_of("", {"--lr_scheduler_type", name}),
+                   "--lr_scheduler_type " + name + ": not implemented; leave it out or set it to"));
+  }
+}
+
+TEST_CASE("Schedule: what depends on the data stays auto where they are not known",
+          "[config][schedule]") {
+  const std::string text =
+      with_scheduler("WarmupDecayLR", R"("total_num_steps": "auto", "warmup_num_steps": "auto",
+                          "warmup_max_lr": "auto")");
+  const auto effective = [&](const Arguments& flags) {
+    return nlohmann::json::parse(
+        report_json(resolved(text, flags, {.world_size = 2})))["effective"]["scheduler"]["params"];
+  };
+  CHECK(effective({"--warmup_ratio", "0.1"})["warmup_num_steps"] == "auto");
+  CHECK(effective({"--warmup_ratio", "0.1"})["total_num_steps"] == "auto");
+  CHECK(effective({"--warmup_ratio", "0.1", "--max_steps", "50"})["warmup_num_steps"] == 5);
+  CHECK(effective({"--max_steps", "50"})["total_num_steps"] == 50);
+  CHECK(contains(schedule_of(text, {"--warmup_ratio", "0.1"}),
+                 R"("warmup_num_steps":"auto","warmup_type":"log","total_num_steps":"auto"})"));
+  CHECK(schedule_of("", {"--warmup_ratio", "0.1"}) ==
+        R"({"type":"linear","warmup_steps":"auto","total_steps":"auto"})");
+}
+
+TEST_CASE("Schedule: the end of the warmup knows its origin", "[config][schedule]") {
+  const auto origin = [](const std::string& type, const std::string& params) {
+    const std::string text = with_scheduler(type, params);
+    return nlohmann::json::parse(report_json(
+        resolved(text, {}, {.world_size = 2})))["origin"]["scheduler.params.warmup_max_lr"];
+  };
+  CHECK(origin("WarmupLR", "") == "derived");
+  CHECK(origin("WarmupLR", R"("warmup_max_lr": 1)") == "file");
+  CHECK(origin("WarmupDecayLR", R"("total_num_steps": 1)") == "default");
+  CHECK(origin("WarmupDecayLR", R"("total_num_steps": 1, "warmup_max_lr": "auto")") == "derived");
+}
+
+TEST_CASE("Schedule: what the report shows means the same", "[config][schedule]") {
+  const std::string text = with_scheduler("OneCycle", R"("cycle_min_lr": 1e-4, "cycle_max_lr": 1e-3,
+      "cycle_first_stair_count": 2, "last_batch_iteration": 4)");
+  const auto report = nlohmann::json::parse(report_json(resolved(text, {}, {.world_size = 2})));
+  CHECK(report["schedule"]["type"] == "OneCycle");
+  CHECK(report["origin"]["scheduler.params.cycle_first_stair_count"] == "file");
+  CHECK(schedule_of(report["effective"].dump()) == schedule_of(text));
+  const Arguments cosine = {"--lr_scheduler_type", "cosine", "--max_steps", "7"};
+  const auto options = nlohmann::json::parse(report_json(resolved("{}", cosine, {})));
+  CHECK(options["schedule"]["total_steps"] == 7);
+}
