@@ -80,17 +80,17 @@ double rate_of(const Clock& clock, double (*loop)(std::int64_t)) {
   return flops / seconds;
 }
 
-struct Result {
+struct Products {
   std::vector<Measured> shapes;
   Peaks peaks;
 };
 
-Result measure_products(const Options& options) {
+Products measure_products(const Options& options) {
   const SteadyClock clock;
   Stream stream(Stream::Mode::inline_on_caller);
   HostMemory memory;
   ops::Matmuls matmuls;
-  Result result;
+  Products result;
   std::vector<std::array<Product, 2>> products;
   for (GemmShape& shape : gemm_shapes(options.model, options.sequences * options.tokens)) {
     products.push_back(
@@ -120,7 +120,7 @@ struct Step {
   std::array<double, 2> seconds{};
 };
 
-Step add_up(const Result& result) {
+Step add_up(const Products& result) {
   Step step;
   for (const Measured& measured : result.shapes) {
     step.flops += measured.shape.flops() * measured.shape.times;
@@ -131,7 +131,7 @@ Step add_up(const Result& result) {
   return step;
 }
 
-std::string as_json(const Options& options, const Result& result) {
+std::string as_json(const Options& options, const Products& result) {
   nlohmann::json json{{"bench", "gemm"},
                       {"machine", describe_machine()},
                       {"threads", compute_threads()},
@@ -164,7 +164,7 @@ std::string as_json(const Options& options, const Result& result) {
   return json.dump();
 }
 
-std::string as_table(const Options& options, const Result& result) {
+std::string as_table(const Options& options, const Products& result) {
   const double fma = result.peaks.fma;
   std::string text = fmt::format(
       "Matrix products of a training step of {}, {} x {} tokens: GFLOP/s, medians of {} runs,\n"
@@ -194,7 +194,7 @@ std::string as_table(const Options& options, const Result& result) {
 }  // namespace
 
 std::string run_gemm(const Options& options) {
-  const Result result = measure_products(options);
+  const Products result = measure_products(options);
   return options.json ? as_json(options, result) + "\n" : as_table(options, result);
 }
 

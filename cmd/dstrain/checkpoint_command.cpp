@@ -12,7 +12,7 @@
 namespace dstrain::cmd {
 namespace {
 
-constexpr std::string_view usage =
+constexpr std::string_view checkpoint_usage =
     "dstrain checkpoint list DIR [--json]\n"
     "    The checkpoints of an output directory, newest first: step, size, ranks that wrote it,\n"
     "    and whether its manifest is whole and every file there in its size. Reads no contents.\n"
@@ -39,32 +39,33 @@ constexpr std::string_view usage =
     "    frozen, so that --exclude_frozen_parameters leaves nothing out.\n"
     "Exit status 2 when a checkpoint is damaged or there is none.\n";
 
-struct Action {
+struct CheckpointAction {
   std::string_view name;
   int (*run)(std::span<const std::string> arguments);
 };
 
-constexpr std::array<Action, 4> actions{{{"list", checkpoint_list},
-                                         {"verify", checkpoint_verify},
-                                         {"prune", checkpoint_prune},
-                                         {"export", checkpoint_export}}};
+constexpr std::array<CheckpointAction, 4> checkpoint_actions{{{"list", checkpoint_list},
+                                                              {"verify", checkpoint_verify},
+                                                              {"prune", checkpoint_prune},
+                                                              {"export", checkpoint_export}}};
 
 }  // namespace
 
 int checkpoint_command(std::span<const std::string> arguments) {
   for (const std::string& argument : arguments) {
-    if (argument == "--help" || argument == "-h") return fmt::print("{}", usage), status::done;
+    if (argument == "--help" || argument == "-h")
+      return fmt::print("{}", checkpoint_usage), status::done;
   }
   const std::string wanted = arguments.empty() ? "" : arguments.front();
-  const auto* const found = std::ranges::find(actions, wanted, &Action::name);
-  if (found != actions.end()) return found->run(arguments.subspan(1));
+  const auto* const found = std::ranges::find(checkpoint_actions, wanted, &CheckpointAction::name);
+  if (found != checkpoint_actions.end()) return found->run(arguments.subspan(1));
   std::vector<std::string_view> names;
-  for (const Action& action : actions) names.push_back(action.name);
+  for (const CheckpointAction& action : checkpoint_actions) names.push_back(action.name);
   const std::string likely = config::suggest(wanted, names);
   fail(ErrorCode::usage, "checkpoint {}: no such action; {}\n{}", wanted,
        likely.empty() ? fmt::format("there are {}", fmt::join(names, ", "))
                       : fmt::format("did you mean {}?", likely),
-       usage);
+       checkpoint_usage);
 }
 
 int zero_to_fp32_command(std::span<const std::string> arguments) {

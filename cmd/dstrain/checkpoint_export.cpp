@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Request {
+struct ExportRequest {
   std::string source;
   std::string output;
   std::string dtype = "fp32";
@@ -27,8 +27,8 @@ struct Request {
   std::string tag{};  ///< "global_step12"; empty: the newest
 };
 
-Request parse(std::span<const std::string> arguments) {
-  Request request;
+ExportRequest parse_export_request(std::span<const std::string> arguments) {
+  ExportRequest request;
   CLI::App app;
   app.add_option("DIR", request.source)->required();
   app.add_option("OUT", request.output)->required();
@@ -45,7 +45,7 @@ Request parse(std::span<const std::string> arguments) {
   return request;
 }
 
-model::HfExportOptions options_of(const Request& request) {
+model::HfExportOptions options_of(const ExportRequest& request) {
   model::HfExportOptions options;
   if (request.dtype == "bf16") options.dtype = DType::bf16;
   if (request.dtype == "fp16") options.dtype = DType::f16;
@@ -97,7 +97,7 @@ fs::path enclosing_checkpoint(const fs::path& resolved) {
 
 /// Where the model goes: OUT, or a directory beside the checkpoint that OUT lies in, as a file more
 /// would spoil that.
-fs::path output_of(const Request& request) {
+fs::path output_of(const ExportRequest& request) {
   fs::path wanted = request.output;
   if (!wanted.has_filename()) wanted = wanted.parent_path();  // "hf/"
   std::error_code error;
@@ -122,7 +122,7 @@ fs::path output_of(const Request& request) {
 }  // namespace
 
 int checkpoint_export(std::span<const std::string> arguments) {
-  const Request request = parse(arguments);
+  const ExportRequest request = parse_export_request(arguments);
   const model::HfExportOptions options = options_of(request);
   const checkpoint::Checkpoint opened(chosen(request.source, request.tag));
   const fs::path output = output_of(request);

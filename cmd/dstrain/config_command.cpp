@@ -15,7 +15,7 @@
 namespace dstrain::cmd {
 namespace {
 
-constexpr std::string_view usage =
+constexpr std::string_view config_usage =
     "dstrain config check FILE [--num_gpus N]\n"
     "    Reports every problem of a DeepSpeed configuration at once; status 2 when there are any.\n"
     "    --num_gpus: the batch sizes must fit N ranks, not just some number of them.\n"
@@ -24,7 +24,7 @@ constexpr std::string_view usage =
     "    from: the file, a flag, a default, or derived from others. One rank unless --num_gpus;\n"
     "    \"auto\" sizes are those of the model that --model_name_or_path or --config_name names.\n";
 
-struct Request {
+struct ConfigRequest {
   std::string action;
   std::string file;
   std::optional<std::int64_t> num_gpus;
@@ -40,15 +40,15 @@ std::int64_t rank_count(const std::string& text) {
   fail(ErrorCode::usage, "--num_gpus: expected a number of ranks, got \"{}\"", text);
 }
 
-Request parse(std::span<const std::string> arguments) {
-  Request request;
+ConfigRequest parse_config_request(std::span<const std::string> arguments) {
+  ConfigRequest request;
   request.action = arguments.empty() ? "" : arguments.front();
   if (request.action != "check" && request.action != "show") {
     constexpr std::string_view actions[] = {"check", "show"};
     const std::string likely = config::suggest(request.action, actions);
     fail(ErrorCode::usage, "config {}: no such action; {}\n{}", request.action,
          likely.empty() ? "there are check and show" : fmt::format("did you mean {}?", likely),
-         usage);
+         config_usage);
   }
   for (std::size_t i = 1; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
@@ -73,7 +73,7 @@ Request parse(std::span<const std::string> arguments) {
   return request;
 }
 
-void check(const Request& request, const config::DsConfig& config) {
+void check(const ConfigRequest& request, const config::DsConfig& config) {
   const config::Context context{.world_size = request.num_gpus.value_or(0)};
   config::TrainOptions options;
   options.gradient_checkpointing.value = true;  // a run may say so, and parts of a file need it
@@ -84,7 +84,7 @@ void check(const Request& request, const config::DsConfig& config) {
   fmt::print("{}: ok\n", request.file);
 }
 
-void show(const Request& request, const config::DsConfig& config) {
+void show(const ConfigRequest& request, const config::DsConfig& config) {
   const config::TrainOptions options = config::read_train_flags(request.flags);
   config::Context context{.world_size = request.num_gpus.value_or(1)};
   config::Resolved resolved = config::resolve_config(options, config, context);
@@ -99,10 +99,11 @@ void show(const Request& request, const config::DsConfig& config) {
 
 int config_command(std::span<const std::string> arguments) {
   for (const std::string& argument : arguments) {
-    if (argument == "--help" || argument == "-h") return fmt::print("{}", usage), status::done;
+    if (argument == "--help" || argument == "-h")
+      return fmt::print("{}", config_usage), status::done;
   }
   try {
-    const Request request = parse(arguments);
+    const ConfigRequest request = parse_config_request(arguments);
     const config::DsConfig config = config::DsConfig::load(request.file);
     request.action == "check" ? check(request, config) : show(request, config);
   } catch (const Error& error) {

@@ -45,7 +45,7 @@ struct Row {
   std::vector<double> plain;  ///< to start two processes a host plainly, and see them end
 };
 
-std::optional<Settings> parse(std::span<const std::string> arguments) {
+std::optional<Settings> parse_settings(std::span<const std::string> arguments) {
   Settings settings;
   CLI::App app{"How long a launch takes, from the launcher's start until all ranks have met.",
                "dstrain bench launch"};
@@ -158,7 +158,7 @@ std::string as_json(const std::vector<Row>& rows, int runs) {
 }  // namespace
 
 int launch_bench_command(std::span<const std::string> arguments) {
-  const std::optional<Settings> settings = parse(arguments);
+  const std::optional<Settings> settings = parse_settings(arguments);
   if (!settings) return status::done;
   const auto notes = std::filesystem::temp_directory_path() /
                      fmt::format("dstrain-bench-{}", launcher::random_hex(8));

@@ -70,7 +70,7 @@ std::vector<std::string> spellable(const Key& key) {
   return words;
 }
 
-TrainSettings settings_of(std::string_view path, const std::string& word) {
+TrainSettings settings_with(std::string_view path, const std::string& word) {
   const DsConfig config = DsConfig::parse(around(path, word).dump(), "ds.json");
   return resolve_config(read_train_flags({}), config, {.world_size = 2}).settings;
 }
@@ -123,14 +123,18 @@ TEST_CASE("Choice: a feature that words turn off has a list of them", "[config][
 TEST_CASE("Choice: what is written in capitals is acted on", "[config][choice]") {
   const std::string_view in = "zero_optimization.offload_optimizer.device";
   const auto device = [&](const std::string& word) {
-    return settings_of(in, word).zero.offload_optimizer.device;
+    return settings_with(in, word).zero.offload_optimizer.device;
   };
   CHECK(device("CPU") == OffloadSettings::Device::cpu);
   CHECK(device("Cpu") == OffloadSettings::Device::cpu);
   CHECK(device("NVME") == OffloadSettings::Device::nvme);
   CHECK(device("NONE") == OffloadSettings::Device::none);
-  CHECK(settings_of("scheduler.params.warmup_type", "Linear").schedule.warmup_linear);
-  CHECK_FALSE(settings_of("scheduler.params.warmup_type", "LOG").schedule.warmup_linear);
+  const auto warmup = [&](const std::string& word) {
+    return std::get<WarmupLr>(settings_with("scheduler.params.warmup_type", word).schedule.kind)
+        .warmup_type;
+  };
+  CHECK(warmup("Linear") == WarmupType::linear);
+  CHECK(warmup("LOG") == WarmupType::log);
 }
 
 TEST_CASE("Choice: a spelling that is not DeepSpeed's is told", "[config][choice]") {

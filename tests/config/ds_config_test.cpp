@@ -11,7 +11,7 @@ using dstrain::test::message_of;
 
 namespace {
 
-std::string error_of(const std::string& text) {
+std::string config_error(const std::string& text) {
   return message_of([&] { DsConfig::parse(text, "ds.json").problems().throw_if_any(); });
 }
 
@@ -157,11 +157,11 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
        "zero_optimization.offload_optimizer, which replaces it"},
   }));
   CAPTURE(row.text);
-  CHECK(error_of(row.text) == row.message);
+  CHECK(config_error(row.text) == row.message);
 }
 
 TEST_CASE("DsConfig: all problems at once in the order of the file", "[config][ds_config]") {
-  const std::string error = error_of(R"({
+  const std::string error = config_error(R"({
   "zero_optimization": {"stge": 3, "stage": 9},
   "fp16": {"enabled": true},
   "bf16": {"enabled": true},

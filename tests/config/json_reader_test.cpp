@@ -24,7 +24,7 @@ JsonValue read(const std::string& text) {
   return root;
 }
 
-std::string error_of(const std::string& text) {
+std::string json_error(const std::string& text) {
   return message_of([&] { read(text); });
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("JsonReader: what HJSON leaves out", "[config][json]") {
     CAPTURE(text);
     CHECK(as_nlohmann(read(text)) == expected);
   }
-  CHECK(error_of("a: 1\n\"a\": 2") == "ds.json:2:1: duplicate key \"a\", first given at 1:1");
+  CHECK(json_error("a: 1\n\"a\": 2") == "ds.json:2:1: duplicate key \"a\", first given at 1:1");
 }
 
 TEST_CASE("JsonReader: a comment that hides keys is told", "[config][json]") {
@@ -188,11 +188,12 @@ TEST_CASE("JsonReader: errors name the place", "[config][json]") {
       {"{\"a\": 1, \"b\": 2, \"a\": 3}", "ds.json:1:18: duplicate key \"a\", first given at 1:2"},
   }));
   CAPTURE(row.text);
-  CHECK(error_of(row.text) == row.message);
+  CHECK(json_error(row.text) == row.message);
 }
 
 TEST_CASE("JsonReader: all duplicates at every level are told", "[config][json]") {
-  const std::string error = error_of("{\"a\": {\"x\": 1,\n\"x\": 2},\n\"a\": 1,\n\"\\u0061\": 2}");
+  const std::string error =
+      json_error("{\"a\": {\"x\": 1,\n\"x\": 2},\n\"a\": 1,\n\"\\u0061\": 2}");
   CHECK(error ==
         "ds.json:2:1: duplicate key \"x\", first given at 1:8\n"
         "ds.json:3:1: duplicate key \"a\", first given at 1:2\n"
@@ -205,9 +206,9 @@ TEST_CASE("JsonReader: bombs are refused quickly", "[config][json]") {
     return fmt::format("{{\"a\": {}{}}}", std::string(depth, '['), std::string(depth, ']'));
   };
   CHECK_NOTHROW(read(nested(levels)));
-  CHECK(contains(error_of(nested(levels + 1)), "nested more than 32 deep"));
-  CHECK(contains(error_of(fmt::format("{{\"a\": {:[<500000}", "")), "nested more than 32 deep"));
-  CHECK(contains(error_of(fmt::format("{{{:1048576}}}", "")), "larger than 1.00 MiB"));
+  CHECK(contains(json_error(nested(levels + 1)), "nested more than 32 deep"));
+  CHECK(contains(json_error(fmt::format("{{\"a\": {:[<500000}", "")), "nested more than 32 deep"));
+  CHECK(contains(json_error(fmt::format("{{{:1048576}}}", "")), "larger than 1.00 MiB"));
 
   std::string many = "{";
   for (int i = 0; i < 60'000; ++i) many += fmt::format("\"{}\":0,", i);
@@ -237,7 +238,7 @@ TEST_CASE("JsonReader: agrees with another reader on damaged texts", "[config][j
         text.find(",}") != std::string::npos || text.find(", }") != std::string::npos ||
         text.find(",]") != std::string::npos || text.find(", ]") != std::string::npos;
     const nlohmann::json expected = nlohmann::json::parse(text, nullptr, false);
-    const std::string error = error_of(text);
+    const std::string error = json_error(text);
     if (ours_alone || contains(error, "duplicate key")) continue;
     CAPTURE(seed, text, error);
     REQUIRE((error == "no error") == (!expected.is_discarded() && expected.is_object()));

@@ -8,7 +8,8 @@ using dstrain::test::message_of;
 
 namespace {
 
-TrainSettings settings_of(const std::string& section, const std::vector<std::string>& flags) {
+TrainSettings activation_settings(const std::string& section,
+                                  const std::vector<std::string>& flags) {
   const DsConfig config = DsConfig::parse(
       R"({"activation_checkpointing": )" + section + R"(, "train_batch_size": 2})", "ds.json");
   return resolve_config(read_train_flags(flags), config, {}).settings;
@@ -18,15 +19,15 @@ TrainSettings settings_of(const std::string& section, const std::vector<std::str
 
 TEST_CASE("Resolve: checkpointed activations on the host", "[config][resolve]") {
   const std::vector<std::string> flags{"--gradient_checkpointing"};
-  CHECK_FALSE(settings_of("{}", flags).cpu_checkpointing);
-  CHECK_FALSE(settings_of(R"({"cpu_checkpointing": false})", {}).cpu_checkpointing);
-  const TrainSettings settings = settings_of(R"({"cpu_checkpointing": true})", flags);
+  CHECK_FALSE(activation_settings("{}", flags).cpu_checkpointing);
+  CHECK_FALSE(activation_settings(R"({"cpu_checkpointing": false})", {}).cpu_checkpointing);
+  const TrainSettings settings = activation_settings(R"({"cpu_checkpointing": true})", flags);
   CHECK(settings.cpu_checkpointing);
   CHECK(settings.gradient_checkpointing);
 }
 
 TEST_CASE("Resolve: what is not checkpointed does not go to the host", "[config][resolve]") {
-  CHECK(message_of([] { settings_of(R"({"cpu_checkpointing": true})", {}); }) ==
+  CHECK(message_of([] { activation_settings(R"({"cpu_checkpointing": true})", {}); }) ==
         "ds.json:1:52: activation_checkpointing.cpu_checkpointing: needs --gradient_checkpointing: "
         "it "
         "moves what that keeps");

@@ -9,19 +9,19 @@ using dstrain::test::message_of;
 
 namespace {
 
-TrainSettings settings_of(const std::string& aio) {
+TrainSettings aio_settings(const std::string& aio) {
   const DsConfig config = DsConfig::parse(R"({"train_batch_size": 2, "aio": )" + aio + "}", "c");
   return resolve_config(read_train_flags({}), config, {.world_size = 2}).settings;
 }
 
-std::string error_of(const std::string& aio) {
-  return message_of([&] { settings_of(aio); });
+std::string aio_error(const std::string& aio) {
+  return message_of([&] { aio_settings(aio); });
 }
 
 }  // namespace
 
 TEST_CASE("Resolve: the aio section has DeepSpeed's defaults", "[config][aio]") {
-  const TrainSettings settings = settings_of("{}");
+  const TrainSettings settings = aio_settings("{}");
   CHECK(settings.aio.block_size == 1 << 20);
   CHECK(settings.aio.queue_depth == 8);
   CHECK(settings.aio.threads == 1);
@@ -31,7 +31,7 @@ TEST_CASE("Resolve: the aio section has DeepSpeed's defaults", "[config][aio]") 
 }
 
 TEST_CASE("Resolve: every key of the aio section is read", "[config][aio]") {
-  const TrainSettings settings = settings_of(R"({"block_size": 262144, "queue_depth": 32,
+  const TrainSettings settings = aio_settings(R"({"block_size": 262144, "queue_depth": 32,
       "intra_op_parallelism": 4, "single_submit": true, "overlap_events": false,
       "use_gds": false})");
   CHECK(settings.aio.block_size == 262144);
@@ -44,7 +44,7 @@ TEST_CASE("Resolve: every key of the aio section is read", "[config][aio]") {
 
 TEST_CASE("Resolve: old names of intra_op_parallelism get one warning", "[config][aio]") {
   const std::string name = GENERATE("thread_count", "num_threads");
-  const TrainSettings settings = settings_of("{\"" + name + "\": 3}");
+  const TrainSettings settings = aio_settings("{\"" + name + "\": 3}");
   CHECK(settings.aio.threads == 3);
   REQUIRE(settings.warnings.size() == 1);
   CHECK(contains(settings.warnings[0],
@@ -52,12 +52,12 @@ TEST_CASE("Resolve: old names of intra_op_parallelism get one warning", "[config
 }
 
 TEST_CASE("Resolve: what cannot be in the aio section is refused", "[config][aio]") {
-  CHECK(contains(error_of(R"({"block_size": 5000})"),
+  CHECK(contains(aio_error(R"({"block_size": 5000})"),
                  "aio.block_size: must be a multiple of 4096, got 5000"));
-  CHECK(contains(error_of(R"({"block_size": 512})"), "aio.block_size: must be"));
-  CHECK(contains(error_of(R"({"queue_depth": 0})"), "aio.queue_depth: must be"));
-  CHECK(contains(error_of(R"({"use_gds": true})"),
+  CHECK(contains(aio_error(R"({"block_size": 512})"), "aio.block_size: must be"));
+  CHECK(contains(aio_error(R"({"queue_depth": 0})"), "aio.queue_depth: must be"));
+  CHECK(contains(aio_error(R"({"use_gds": true})"),
                  "aio.use_gds: true: GPUDirect Storage (it needs CUDA) is not implemented"));
-  CHECK(contains(error_of(R"({"thread_count": 1, "intra_op_parallelism": 1})"),
+  CHECK(contains(aio_error(R"({"thread_count": 1, "intra_op_parallelism": 1})"),
                  "is another name of"));
 }

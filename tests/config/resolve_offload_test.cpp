@@ -10,17 +10,17 @@ using Device = OffloadSettings::Device;
 
 namespace {
 
-TrainSettings settings_of(const std::string& section, const std::string& rest = "") {
+TrainSettings offload_settings(const std::string& section, const std::string& rest = "") {
   const DsConfig config = DsConfig::parse(
       R"({"zero_optimization": )" + section + R"(, "train_batch_size": 2)" + rest + "}", "ds.json");
   return resolve_config(read_train_flags({}), config, {.world_size = 2, .hidden = 64}).settings;
 }
 
 ZeroSettings zero_of(const std::string& section) {
-  return settings_of(section).zero;
+  return offload_settings(section).zero;
 }
 
-std::string error_of(const std::string& section) {
+std::string offload_error(const std::string& section) {
   return message_of([&] { zero_of(section); });
 }
 
@@ -61,7 +61,7 @@ TEST_CASE("Resolve: SuperOffload is on by itself where nothing is clipped", "[co
   const auto updates_early = [](const std::string& key, const std::string& clipping) {
     const std::string section =
         R"({"stage": 3, "offload_optimizer": {"device": "nvme",)" + key + R"("nvme_path": "/a"}})";
-    return settings_of(section, R"(, "gradient_clipping": )" + clipping)
+    return offload_settings(section, R"(, "gradient_clipping": )" + clipping)
         .zero.offload_optimizer.updates_early;
   };
   CHECK(updates_early("", "0"));
@@ -71,8 +71,8 @@ TEST_CASE("Resolve: SuperOffload is on by itself where nothing is clipped", "[co
 }
 
 TEST_CASE("Resolve: SuperOffload of states in memory gains nothing", "[config][offload]") {
-  const TrainSettings settings =
-      settings_of(R"({"stage": 2, "offload_optimizer": {"device": "cpu", "super_offload": true}})");
+  const TrainSettings settings = offload_settings(
+      R"({"stage": 2, "offload_optimizer": {"device": "cpu", "super_offload": true}})");
   CHECK_FALSE(settings.zero.offload_optimizer.updates_early);
   REQUIRE(settings.warnings.size() == 1);
   CHECK(contains(settings.warnings.front(), "super_offload: only states on a disk"));
@@ -122,5 +122,5 @@ TEST_CASE("Resolve: offload needs a stage that shards", "[config][offload]") {
        "ds.json:1:39: zero_optimization.cpu_offload: needs stage 1, 2 or 3, and the stage is 0"},
   }));
   CAPTURE(row.section);
-  CHECK(error_of(row.section) == row.message);
+  CHECK(offload_error(row.section) == row.message);
 }

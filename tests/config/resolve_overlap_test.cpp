@@ -6,7 +6,7 @@ using namespace dstrain::config;
 
 namespace {
 
-Resolved resolved(const std::string& zero_section) {
+Resolved resolved_overlap(const std::string& zero_section) {
   const std::string text =
       R"({"train_batch_size": 4, "zero_optimization": {)" + zero_section + "}}";
   return resolve_config({}, DsConfig::parse(text, "ds.json"), {.world_size = 2, .hidden = 100});
@@ -16,7 +16,7 @@ Resolved resolved(const std::string& zero_section) {
 
 TEST_CASE("Resolve: communication overlaps as in DeepSpeed", "[config][resolve]") {
   const auto zero_of = [](const std::string& section) {
-    return resolved(section).settings.zero;
+    return resolved_overlap(section).settings.zero;
   };
   CHECK_FALSE(zero_of(R"("stage": 2)").overlap);
   CHECK(zero_of(R"("stage": 2, "overlap_comm": true)").overlap);
@@ -35,7 +35,7 @@ TEST_CASE("Resolve: communication overlaps as in DeepSpeed", "[config][resolve]"
 }
 
 TEST_CASE("Resolve: limits of gathering have no effect below stage 3", "[config][resolve]") {
-  const Resolved result = resolved(R"("stage": 2, "stage3_max_live_parameters": 7)");
+  const Resolved result = resolved_overlap(R"("stage": 2, "stage3_max_live_parameters": 7)");
   REQUIRE(result.settings.warnings.size() == 1);
   CHECK(result.settings.warnings[0].find("has no effect at stage 2") != std::string::npos);
 }

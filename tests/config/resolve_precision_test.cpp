@@ -2,31 +2,15 @@
 #include <fmt/format.h>
 
 #include "runtime/config/resolve.h"
-#include "tests/config/support.h"
+#include "tests/config/resolved.h"
 
 using namespace dstrain::config;
 using dstrain::DType;
+using dstrain::test::Arguments;
+using dstrain::test::error_of;
 using dstrain::test::message_of;
-using Arguments = std::vector<std::string>;
-
-namespace {
-
-Resolved resolved(const std::string& text, const Arguments& flags) {
-  return resolve_config(read_train_flags(flags), DsConfig::parse(text, "ds.json"), {});
-}
-
-std::string error_of(const std::string& text, const Arguments& flags) {
-  return message_of([&] { resolved(text, flags); });
-}
-
-std::string origin_of(const Resolved& result, std::string_view path) {
-  for (const EffectiveValue& value : result.effective) {
-    if (value.path == path) return value.json + " " + value.origin;
-  }
-  return {};
-}
-
-}  // namespace
+using dstrain::test::origin_of;
+using dstrain::test::resolved;
 
 TEST_CASE("Resolve: bf16 from the file or the option", "[config][resolve]") {
   struct Row {

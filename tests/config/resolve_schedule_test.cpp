@@ -4,34 +4,22 @@
 
 #include "runtime/config/report.h"
 #include "runtime/config/schedule_json.h"
-#include "tests/config/support.h"
+#include "tests/config/resolved.h"
 
 using namespace dstrain::config;
+using dstrain::test::Arguments;
 using dstrain::test::contains;
+using dstrain::test::error_of;
 using dstrain::test::message_of;
-using Arguments = std::vector<std::string>;
+using dstrain::test::resolved;
+using dstrain::test::settings_of;
 
 namespace {
-
-Resolved resolved(const std::string& text, const Arguments& flags, const Context& context) {
-  const DsConfig config = text.empty() ? DsConfig() : DsConfig::parse(text, "ds.json");
-  return resolve_config(read_train_flags(flags), config, context);
-}
-
-TrainSettings settings_of(const std::string& text,
-                          const Arguments& flags = {},
-                          const Context& context = {.world_size = 2}) {
-  return resolved(text, flags, context).settings;
-}
 
 std::string schedule_of(const std::string& text,
                         const Arguments& flags = {},
                         const Context& context = {.world_size = 2}) {
   return schedule_json(settings_of(text, flags, context).schedule);
-}
-
-std::string error_of(const std::string& text, const Arguments& flags = {}) {
-  return message_of([&] { settings_of(text, flags); });
 }
 
 /// The only warning.

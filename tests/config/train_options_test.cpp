@@ -15,7 +15,7 @@ using Arguments = std::vector<std::string>;
 
 namespace {
 
-std::string error_of(const Arguments& arguments) {
+std::string options_error(const Arguments& arguments) {
   return message_of([&] { read_train_flags(arguments); });
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("TrainOptions: a boolean before another option", "[config][options]") 
 
 TEST_CASE("TrainOptions: the last of a repeated option counts", "[config][options]") {
   CHECK(read_train_flags(Arguments{"--max_steps", "3", "--max-steps", "4"}).max_steps.value == 4);
-  CHECK(error_of({"--batch-size", "1", "--micro-batch-size", "2"}) ==
+  CHECK(options_error({"--batch-size", "1", "--micro-batch-size", "2"}) ==
         "--batch_size 1 and --micro_batch_size 2 are the same option; keep one");
 }
 
@@ -120,14 +120,14 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
        "--model_parallel_size 2: not implemented; leave it out or set it to 1"},
   }));
   CAPTURE(row.arguments);
-  CHECK(error_of(row.arguments) == row.message);
+  CHECK(options_error(row.arguments) == row.message);
 }
 
 TEST_CASE("TrainOptions: an option without its value", "[config][options]") {
-  CHECK(contains(error_of({"--lr"}), "--lr"));
-  CHECK(contains(error_of({"--train_file", "--lr", "1"}), "--train_file: needs a value"));
-  CHECK(contains(error_of({"--train_file="}), "--train_file"));
-  CHECK(contains(error_of({"--train_file", ""}), "--train_file: needs a value"));
+  CHECK(contains(options_error({"--lr"}), "--lr"));
+  CHECK(contains(options_error({"--train_file", "--lr", "1"}), "--train_file: needs a value"));
+  CHECK(contains(options_error({"--train_file="}), "--train_file"));
+  CHECK(contains(options_error({"--train_file", ""}), "--train_file: needs a value"));
 }
 
 TEST_CASE("TrainOptions: what a run needs is asked for at once", "[config][options]") {

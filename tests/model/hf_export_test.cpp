@@ -14,7 +14,8 @@
 namespace dstrain::test {
 namespace {
 
-const std::vector<model::ParameterSpec> specs{{"wte.weight", {3, 2}, {}}, {"ln_f.bias", {2}, {}}};
+const std::vector<model::ParameterSpec> export_specs{{"wte.weight", {3, 2}, {}},
+                                                     {"ln_f.bias", {2}, {}}};
 
 }  // namespace
 
@@ -22,20 +23,20 @@ TEST_CASE("HfExport: what is exported can be imported", "[model][hf]") {
   const TempDir directory;
   const auto output = directory.path() / "a" / "model";
   const std::string config = model::to_json(model::gpt2_preset("gpt2"));
-  model::HfExport writer(output, config, specs, {});
+  model::HfExport writer(output, config, export_specs, {});
   std::vector<float> wte{1, 2, 3, 4, 5, 6};
   std::vector<float> bias{7, 8};
-  writer.write(specs[0], flat(wte).part(0, {3}));
-  writer.write(specs[1], flat(bias));
-  writer.write(specs[0], flat(wte).part(3, {3}));
+  writer.write(export_specs[0], flat(wte).part(0, {3}));
+  writer.write(export_specs[1], flat(bias));
+  writer.write(export_specs[0], flat(wte).part(3, {3}));
   CHECK_FALSE(std::filesystem::exists(output / "config.json"));
   writer.finish();
   CHECK(read_text_file(output / "config.json", mebibyte) == config);
   const auto file = open_safetensors(output / "model.safetensors");
   CHECK(file.entries().at(1).name == "transformer.wte.weight");
-  const model::HfWeights weights(output.string(), specs);
+  const model::HfWeights weights(output.string(), export_specs);
   std::vector<float> values(6);
-  weights.read(specs[0], 0, values);
+  weights.read(export_specs[0], 0, values);
   CHECK(values == wte);
   CHECK(weights.dtype() == DType::f32);
 }
@@ -47,18 +48,18 @@ TEST_CASE("HfExport: bf16 values keep their bits", "[model][hf]") {
   std::vector<BFloat16> wte_16(wte.size());
   std::vector<BFloat16> bias(2, to_bfloat16(3));
   std::transform(wte.begin(), wte.end(), wte_16.begin(), to_bfloat16);
-  model::HfExport writer(directory.path(), config, specs, {DType::bf16});
-  writer.write(specs[1], flat(bias));
-  writer.write(specs[0], flat(wte_16));
+  model::HfExport writer(directory.path(), config, export_specs, {DType::bf16});
+  writer.write(export_specs[1], flat(bias));
+  writer.write(export_specs[0], flat(wte_16));
   writer.finish();
   CHECK_THAT(read_text_file(directory.path() / "config.json", mebibyte),
              Catch::Contains("\"torch_dtype\": \"bfloat16\""));
   const auto file = open_safetensors(directory.path() / "model.safetensors");
   CHECK(file.entries().at(0).dtype == "BF16");
   CHECK(file.entries().at(1).end == 16);
-  const model::HfWeights weights(directory.path().string(), specs);
+  const model::HfWeights weights(directory.path().string(), export_specs);
   std::vector<float> values(6);
-  weights.read(specs[0], 0, values);
+  weights.read(export_specs[0], 0, values);
   CHECK(values == wte);
   CHECK(weights.dtype() == DType::bf16);
 }
@@ -71,9 +72,9 @@ TEST_CASE("HfExport: what goes with a model is written beside it", "[model][hf]"
   {
     std::vector<float> wte(6);
     std::vector<float> bias(2);
-    model::HfExport writer(directory.path(), "{}", specs, {.companions = companions});
-    writer.write(specs[0], flat(wte));
-    writer.write(specs[1], flat(bias));
+    model::HfExport writer(directory.path(), "{}", export_specs, {.companions = companions});
+    writer.write(export_specs[0], flat(wte));
+    writer.write(export_specs[1], flat(bias));
     CHECK(read_text_file(directory.path() / "tokenizer.json", 100) == "of an older model");
     writer.finish();
   }
@@ -99,9 +100,9 @@ TEST_CASE("HfExport: an unfinished export leaves the old model", "[model][hf]") 
   write_file(directory.path() / "config.json", "old");
   write_file(directory.path() / "model.safetensors", "old");
   {
-    model::HfExport writer(directory.path(), "{}", specs, {});
+    model::HfExport writer(directory.path(), "{}", export_specs, {});
     std::vector<float> bias{7, 8};
-    writer.write(specs[1], flat(bias));
+    writer.write(export_specs[1], flat(bias));
   }
   CHECK(read_text_file(directory.path() / "config.json", 10) == "old");
   CHECK(read_text_file(directory.path() / "model.safetensors", 10) == "old");
@@ -110,23 +111,23 @@ TEST_CASE("HfExport: an unfinished export leaves the old model", "[model][hf]") 
 TEST_CASE("HfExport: f16 tensors are named so", "[model][hf]") {
   const TempDir directory;
   std::vector<std::uint16_t> bits{0x3C00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600};
-  model::HfExport writer(directory.path(), "{}", specs, {DType::f16});
-  writer.write(specs[0], {bits.data(), DType::f16, {6}});
-  writer.write(specs[1], {bits.data(), DType::f16, {2}});
+  model::HfExport writer(directory.path(), "{}", export_specs, {DType::f16});
+  writer.write(export_specs[0], {bits.data(), DType::f16, {6}});
+  writer.write(export_specs[1], {bits.data(), DType::f16, {2}});
   writer.finish();
   CHECK(read_text_file(directory.path() / "config.json", mebibyte) ==
         "{\n  \"torch_dtype\": \"float16\"\n}\n");
   CHECK(safetensors_faults(directory.path() / "model.safetensors").empty());
-  const model::HfWeights weights(directory.path().string(), specs);
+  const model::HfWeights weights(directory.path().string(), export_specs);
   std::vector<float> values(6);
-  weights.read(specs[0], 0, values);
+  weights.read(export_specs[0], 0, values);
   CHECK(values == std::vector<float>{1, 2, 3, 4, 5, 6});
 }
 
 TEST_CASE("HfExport: a directory that another process writes is left alone", "[model][hf]") {
   const TempDir directory;
-  const model::HfExport first(directory.path(), "{}", specs, {});
-  CHECK_THAT(error_of([&] { model::HfExport(directory.path(), "{}", specs, {}); }),
+  const model::HfExport first(directory.path(), "{}", export_specs, {});
+  CHECK_THAT(error_of([&] { model::HfExport(directory.path(), "{}", export_specs, {}); }),
              Catch::Contains("another process is writing a model there"));
 }
 
@@ -134,7 +135,7 @@ TEST_CASE("HfExport: a directory that cannot be made is named", "[model][hf]") {
   const TempDir directory;
   write_file(directory.path() / "file", "");
   const auto output = directory.path() / "file" / "model";
-  CHECK_THAT(error_of([&] { model::HfExport(output, "{}", specs, {}); }),
+  CHECK_THAT(error_of([&] { model::HfExport(output, "{}", export_specs, {}); }),
              Catch::Contains("create directory " + output.string()));
 }
 

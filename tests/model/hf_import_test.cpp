@@ -130,8 +130,8 @@ TEST_CASE("HfWeights: a range is read and little else", "[model][hf]") {
 TEST_CASE("HfWeights: a value that is not finite is named with its place", "[model][hf]") {
   const TempDir directory;
   const auto path = directory.path() / "model.safetensors";
-  const float bad = GENERATE(std::numeric_limits<float>::quiet_NaN(),
-                             -std::numeric_limits<float>::infinity());
+  const float bad =
+      GENERATE(std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity());
   Tensor spoilt = renamed(wte, "transformer.wte.weight");
   spoilt.values[3] = bad;
   write_file(path, file_of({spoilt, bias}));

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using Names = std::set<std::string>;
 
 /// 24, 8, 8 and 8 bytes, in the order of their names.
-const std::vector<model::ParameterSpec> specs{
+const std::vector<model::ParameterSpec> shard_specs{
     {"a", {3, 2}, {}}, {"b", {2}, {}}, {"c", {1, 2}, {}}, {"d", {2}, {}}};
 constexpr Bytes one_file = 1000;
 constexpr Bytes two_files = 32;
@@ -31,9 +31,9 @@ void export_constant(const fs::path& directory,
                      float value,
                      Bytes shard_bytes_max,
                      const std::string& config = "{}") {
-  model::HfExport writer(directory, config, specs,
+  model::HfExport writer(directory, config, shard_specs,
                          {.dtype = DType::f32, .shard_bytes_max = shard_bytes_max});
-  for (const auto& spec : specs) {
+  for (const auto& spec : shard_specs) {
     std::vector<float> values(static_cast<std::size_t>(spec.shape.numel()), value);
     writer.write(spec, flat(values));
   }
@@ -45,8 +45,8 @@ void export_constant(const fs::path& directory,
 float found_constant(const fs::path& directory) {
   std::set<float> found;
   try {
-    const model::HfWeights weights(directory.string(), specs);
-    for (const auto& spec : specs) {
+    const model::HfWeights weights(directory.string(), shard_specs);
+    for (const auto& spec : shard_specs) {
       std::vector<float> values(static_cast<std::size_t>(spec.shape.numel()));
       weights.read(spec, 0, values);
       found.insert(values.begin(), values.end());

@@ -10,14 +10,14 @@ namespace {
 
 using Kind = model::ParameterInit::Kind;
 
-const std::vector<model::ParameterSpec> specs{{"w", {300, 200}, {Kind::normal, 0.02F}},
-                                              {"v", {300, 200}, {Kind::normal, 0.02F}},
-                                              {"one", {5}, {Kind::ones, 0}},
-                                              {"zero", {5}, {Kind::zeros, 0}}};
+const std::vector<model::ParameterSpec> random_specs{{"w", {300, 200}, {Kind::normal, 0.02F}},
+                                                     {"v", {300, 200}, {Kind::normal, 0.02F}},
+                                                     {"one", {5}, {Kind::ones, 0}},
+                                                     {"zero", {5}, {Kind::zeros, 0}}};
 
 std::vector<float> draw(std::uint64_t seed, std::size_t index) {
-  std::vector<float> values(static_cast<std::size_t>(specs[index].shape.numel()), -1);
-  model::RandomSource(seed, specs).read(specs[index], 0, values);
+  std::vector<float> values(static_cast<std::size_t>(random_specs[index].shape.numel()), -1);
+  model::RandomSource(seed, random_specs).read(random_specs[index], 0, values);
   return values;
 }
 
@@ -25,12 +25,12 @@ std::vector<float> draw(std::uint64_t seed, std::size_t index) {
 
 TEST_CASE("RandomSource: any range is the range of the whole", "[model][random]") {
   const std::vector<float> whole = draw(1, 0);
-  const model::RandomSource source(1, specs);
+  const model::RandomSource source(1, random_specs);
   for (const auto& [begin, count] : std::vector<std::pair<int, int>>{
            {0, 1}, {59'999, 1}, {1, 16'384}, {16'383, 2}, {7, 50'000}, {60'000, 0}}) {
     CAPTURE(begin, count);
     std::vector<float> part(static_cast<std::size_t>(count));
-    source.read(specs[0], begin, part);
+    source.read(random_specs[0], begin, part);
     CHECK(std::equal(part.begin(), part.end(), whole.begin() + begin));
   }
 }
