@@ -56,7 +56,8 @@ int run_with_restarts(launcher::LaunchJob job, const RestartPolicy& policy) {
     const launcher::LaunchResult result = launcher::run_job(job);
     if (policy.fruitless_max == 0 || !is_worth_another(result, restart > 1)) return result.status;
     const auto saved = newest_checkpoint(policy.output_directory);
-    if (saved <= before && ++fruitless > policy.fruitless_max) {
+    fruitless = saved > before ? 0 : fruitless + 1;
+    if (fruitless > policy.fruitless_max) {
       log_error(fmt::format("--max_restarts {}: so many were without a new checkpoint; giving up",
                             policy.fruitless_max));
       return result.status;

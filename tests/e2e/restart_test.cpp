@@ -104,3 +104,37 @@ TEST_CASE("Restarts: training goes on from its newest checkpoint", "[e2e]") {
   CHECK(test::results_of(cut) == test::results_of(whole));
   CHECK(launch.nothing_left());
 }
+
+TEST_CASE("Restarts: a new checkpoint gives back those without one", "[e2e]") {
+  const test::TempDir folder;
+  const std::filesystem::path output = folder.path() / "out";
+  // The ranks of the first and the third time end before they train.
+  const std::filesystem::path script = folder.path() / "script";
+  write_text_file(script, "case ${DSTRAIN_RESTART_COUNT-0} in 0|2) exit 9 ;; esac\n");
+  const test::ResumableRun run{.ranks = 2, .more = {"--save_steps", "20"}};
+  write_text_file(folder.path() / "config.json", run.config().dump());
+  Words words{"--num_gpus",
+              "2",
+              "--max_restarts",
+              "1",
+              "--venv_script",
+              script.string(),
+              "train",
+              "--output_dir",
+              output.string(),
+              "--deepspeed",
+              (folder.path() / "config.json").string()};
+  for (const std::string& word : run.arguments(200)) words.push_back(word);
+  Launch launch(words, {.env = {}, .directory = test::golden_folder.string()});
+  REQUIRE(eventually([&] { return std::filesystem::exists(output / "checkpoint-20"); }));
+  const pid_t rank = some_rank(launch);
+  REQUIRE(rank != 0);
+  kill(rank, SIGKILL);
+  CHECK(launch.wait() == 0);
+  CAPTURE(launch.err());
+  CHECK_THAT(launch.err(),
+             Contains("restart 1, from the start (1 of 1 without a new checkpoint)") &&
+                 Contains("restart 2, from checkpoint-") &&
+                 Contains("(0 of 1 without a new checkpoint)") &&
+                 Contains("restart 3, from checkpoint-"));
+}
