@@ -1,32 +1,37 @@
 #include "runtime/base/socket.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <system_error>
+#include <vector>
 
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 namespace dstrain {
 namespace {
 
-struct AddressListDeleter {
-  void operator()(addrinfo* list) const noexcept { ::freeaddrinfo(list); }
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  [[nodiscard]] int family() const { return storage.ss_family; }
 };
-using AddressList = std::unique_ptr<addrinfo, AddressListDeleter>;
 
 std::string text_of(int errno_value) {
   return std::generic_category().message(errno_value);
 }
 
 /// Not AI_ADDRCONFIG: it hides 127.0.0.1 where loopback is the only network.
-Result<AddressList> resolve(const Endpoint& endpoint) {
+Result<std::vector<Address>> look_up(const Endpoint& endpoint) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -38,12 +43,26 @@ Result<AddressList> resolve(const Endpoint& endpoint) {
     return Failure{
         fmt::format("cannot resolve host \"{}\": {}", endpoint.host, ::gai_strerror(status))};
   }
-  return AddressList(found);
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(found, ::freeaddrinfo);
+  std::vector<Address> addresses;
+  for (const addrinfo* at = list.get(); at != nullptr; at = at->ai_next) {
+    std::memcpy(&addresses.emplace_back().storage, at->ai_addr, at->ai_addrlen);
+    addresses.back().length = at->ai_addrlen;
+  }
+  return addresses;
 }
 
-UniqueFd open_socket(const addrinfo& address) {
-  return UniqueFd(
-      ::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol));
+/// localhost is the loopback by definition (RFC 6761), whatever a resolver knows, or takes its time
+/// to find out.
+Result<std::vector<Address>> resolve(const Endpoint& endpoint) {
+  if (::strcasecmp(endpoint.host.c_str(), "localhost") != 0) return look_up(endpoint);
+  std::vector<Address> loopback = look_up({"127.0.0.1", endpoint.port}).value();
+  loopback.push_back(look_up({"::1", endpoint.port}).value().front());
+  return loopback;
+}
+
+UniqueFd open_socket(const Address& address) {
+  return UniqueFd(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 /// Whether the kernel joined a socket to itself: while nobody listens on a port of the ephemeral
@@ -59,8 +78,8 @@ bool is_joined_to_itself(int socket) {
 }
 
 /// 0, or why there is no connection.
-int connect_socket(int socket, const addrinfo& address, Deadline deadline) {
-  if (::connect(socket, address.ai_addr, address.ai_addrlen) == 0) return 0;
+int connect_socket(int socket, const Address& address, Deadline deadline) {
+  if (::connect(socket, address.get(), address.length) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
   if (!wait_until_ready(socket, POLLOUT, deadline)) return ETIMEDOUT;
   int error = 0;
@@ -69,15 +88,15 @@ int connect_socket(int socket, const addrinfo& address, Deadline deadline) {
   return error;
 }
 
-bool is_loopback_address(const sockaddr& address) {
-  if (address.sa_family == AF_INET) {
+bool is_loopback_address(const Address& address) {
+  if (address.family() == AF_INET) {
     sockaddr_in v4{};
-    std::memcpy(&v4, &address, sizeof(v4));
+    std::memcpy(&v4, &address.storage, sizeof(v4));
     return (ntohl(v4.sin_addr.s_addr) >> 24) == 127;
   }
-  if (address.sa_family != AF_INET6) return false;
+  if (address.family() != AF_INET6) return false;
   sockaddr_in6 v6{};
-  std::memcpy(&v6, &address, sizeof(v6));
+  std::memcpy(&v6, &address.storage, sizeof(v6));
   return std::memcmp(&v6.sin6_addr, &in6addr_loopback, sizeof(in6addr_loopback)) == 0;
 }
 
@@ -92,21 +111,18 @@ std::string to_string(const Endpoint& endpoint) {
 bool is_loopback(const std::string& host) {
   const auto addresses = resolve({host, 0});
   if (!addresses.ok()) return false;
-  for (const addrinfo* at = addresses.value().get(); at != nullptr; at = at->ai_next) {
-    if (!is_loopback_address(*at->ai_addr)) return false;
-  }
-  return true;
+  return std::ranges::all_of(addresses.value(), is_loopback_address);
 }
 
 Result<UniqueFd> listen_tcp(const Endpoint& endpoint) {
   const auto addresses = resolve(endpoint);
   if (!addresses.ok()) return Failure{addresses.error()};
   int error = EADDRNOTAVAIL;
-  for (const addrinfo* at = addresses.value().get(); at != nullptr; at = at->ai_next) {
-    UniqueFd socket = open_socket(*at);
+  for (const Address& address : addresses.value()) {
+    UniqueFd socket = open_socket(address);
     const int on = 1;
     if (socket) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (socket && ::bind(socket.get(), at->ai_addr, at->ai_addrlen) == 0 &&
+    if (socket && ::bind(socket.get(), address.get(), address.length) == 0 &&
         ::listen(socket.get(), SOMAXCONN) == 0) {
       return socket;
     }
@@ -133,9 +149,9 @@ Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline deadline) {
   const auto addresses = resolve(endpoint);
   if (!addresses.ok()) return Failure{addresses.error()};
   int error = EADDRNOTAVAIL;
-  for (const addrinfo* at = addresses.value().get(); at != nullptr; at = at->ai_next) {
-    UniqueFd socket = open_socket(*at);
-    error = socket ? connect_socket(socket.get(), *at, deadline) : errno;
+  for (const Address& address : addresses.value()) {
+    UniqueFd socket = open_socket(address);
+    error = socket ? connect_socket(socket.get(), address, deadline) : errno;
     if (error == 0 && is_joined_to_itself(socket.get())) error = ECONNREFUSED;
     if (error != 0) continue;
     const int on = 1;
@@ -149,14 +165,14 @@ Result<std::string> local_address_towards(const Endpoint& endpoint) {
   const auto addresses = resolve(endpoint);
   if (!addresses.ok()) return Failure{addresses.error()};
   int error = EADDRNOTAVAIL;
-  for (const addrinfo* at = addresses.value().get(); at != nullptr; at = at->ai_next) {
+  for (const Address& there : addresses.value()) {
     // To connect a datagram socket only looks up the route.
-    const UniqueFd socket(::socket(at->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const UniqueFd socket(::socket(there.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_storage own{};
     socklen_t length = sizeof(own);
     std::array<char, NI_MAXHOST> text{};
     auto* const address = reinterpret_cast<sockaddr*>(&own);
-    if (socket && ::connect(socket.get(), at->ai_addr, at->ai_addrlen) == 0 &&
+    if (socket && ::connect(socket.get(), there.get(), there.length) == 0 &&
         ::getsockname(socket.get(), address, &length) == 0 &&
         ::getnameinfo(address, length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) == 0) {
       return std::string(text.data());

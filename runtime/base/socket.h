@@ -13,7 +13,8 @@
 
 namespace dstrain {
 
-/// A host (name, IPv4 or IPv6 address) and a TCP port.
+/// A host (name, IPv4 or IPv6 address) and a TCP port. localhost is the loopback, and no resolver
+/// is asked about it.
 struct Endpoint {
   std::string host;
   int port = 0;

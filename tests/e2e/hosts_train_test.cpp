@@ -1,9 +1,13 @@
 // Training on several hosts that a program in place of ssh reaches.
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/fake_hosts.h"
 #include "tests/e2e/train_run.h"
+#include "tests/support/rank_process.h"
+#include "tests/support/skip.h"
 
 using namespace dstrain;
 using nlohmann::json;
@@ -24,4 +28,22 @@ TEST_CASE("Hosts: training gives the losses of one machine", "[e2e][golden]") {
   for (std::size_t step = 0; step < local.metrics.size(); ++step) {
     CHECK(spread.metrics[step].at("loss") == local.metrics[step].at("loss"));
   }
+}
+
+TEST_CASE("Hosts: localhost is the loopback for a resolver that does not know it", "[e2e]") {
+  if (::geteuid() != 0) test::skip("only root may hide /etc/hosts");
+  const test::FakeHosts hosts("localhost slots=2\n");
+  const char* const communicator = GENERATE("shm", "gloo");
+  // No name server either: an answer of one would hide what is missing.
+  const std::string hide =
+      "mount --bind /dev/null /etc/hosts && mount --bind /dev/null /etc/resolv.conf && exec \"$@\"";
+  test::Launch launch({"-H", (hosts.folder() / "hosts").string(), "--master_addr", "localhost",
+                       "--master_port", std::to_string(test::free_port()), "--timeout", "20",
+                       "bench", "comm", "--sizes", "64KiB", "--runs", "1"},
+                      {.env = {{"DSTRAIN_COMM", communicator}},
+                       .directory = {},
+                       .wrapper = {"unshare", "--mount", "sh", "-c", hide, "sh"}});
+  const int status = launch.wait();
+  CAPTURE(communicator, launch.err());
+  CHECK(status == 0);
 }

@@ -14,6 +14,7 @@
 #include "launcher/children.h"
 #include "launcher/job_env.h"
 #include "launcher/process.h"
+#include "launcher/program_path.h"
 #include "launcher/supervisor.h"
 #include "runtime/base/error.h"
 
@@ -64,11 +65,9 @@ Launch::Launch(std::vector<std::string> arguments, const Options& options)
   Pipe out = make_pipe();
   Pipe err = make_pipe();
   launcher::ProcessSpec spec;
-  spec.program = options.close_stdout ? "/bin/sh" : DSTRAIN_PROGRAM;
-  spec.argv = {"dstrain"};
-  if (options.close_stdout) {
-    spec.argv = {"sh", "-c", "exec \"$@\" >&-", "sh", DSTRAIN_PROGRAM};
-  }
+  spec.argv = options.wrapper;
+  spec.argv.emplace_back(DSTRAIN_PROGRAM);
+  spec.program = launcher::program_path(spec.argv.front());
   spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
   spec.env = options.env;
   spec.env.push_back({marker_name, marker_});

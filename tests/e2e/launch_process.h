@@ -19,8 +19,8 @@ class Launch {
  public:
   struct Options {
     std::vector<launcher::EnvVar> env;
-    std::string directory;      ///< empty: ours
-    bool close_stdout = false;  ///< start with stdout closed
+    std::string directory;               ///< empty: ours
+    std::vector<std::string> wrapper{};  ///< a program and arguments that come before dstrain's
   };
   explicit Launch(std::vector<std::string> arguments) : Launch(std::move(arguments), Options()) {}
   Launch(std::vector<std::string> arguments, const Options& options);

@@ -275,7 +275,7 @@ TEST_CASE("Launch: a reader that leaves does not end the job", "[e2e]") {
 
 TEST_CASE("Launch: closed standard output is no output", "[e2e]") {
   Launch::Options options;
-  options.close_stdout = true;
+  options.wrapper = {"sh", "-c", "exec \"$@\" >&-", "sh"};
   Launch launch(shell(2, "echo lost; echo kept >&2; exit 5"), options);
   CHECK(launch.wait() == 5);
   CHECK(launch.out().empty());
