@@ -79,12 +79,12 @@ void JobNews::child_ended(pid_t pid, int wait_status) {
   for (const auto& agent : to_.agents) {
     if (agent->child_ended(pid, wait_status)) return;
     if (agent->task().remote) continue;
-    // A rank that the dead agent left to us. SIGKILL is how the agent's death ends its ranks; any
-    // other end was the rank's own.
+    // A rank that the dead agent left to us. SIGKILL is how the agent's death ends its ranks, or
+    // SIGPIPE while they write to it; any other end was the rank's own.
     const auto found = std::find_if(agent->pids.begin(), agent->pids.end(),
                                     [pid](const auto& entry) { return entry.second == pid; });
-    const bool killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
-    if (found != agent->pids.end() && !killed) {
+    const int signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
+    if (found != agent->pids.end() && signal != SIGKILL && signal != SIGPIPE) {
       rank_ended({found->first, wait_status, OomVerdict::none});
     }
   }

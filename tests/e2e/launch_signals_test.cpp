@@ -55,6 +55,21 @@ TEST_CASE("Signals: nothing survives the death of the agent", "[e2e]") {
   CHECK(launch.nothing_left());
 }
 
+TEST_CASE("Signals: a killed agent is named while ranks write to it", "[e2e]") {
+  // Its pipes close before the ranks are ended: they may meet SIGPIPE first.
+  for (int round = 0; round < 10; ++round) {
+    CAPTURE(round);
+    Launch launch(shell(2, "echo ready; exec yes"));
+    REQUIRE(launch.wait_for_output("ready", 2));
+    const pid_t agent = launch.agent_pid();
+    kill(agent, SIGKILL);
+    CHECK(launch.wait() == 1);
+    CHECK(launch.err().find(fmt::format("(pid {}) was killed by SIGKILL", agent)) !=
+          std::string::npos);
+    CHECK(launch.nothing_left());
+  }
+}
+
 TEST_CASE("Signals: a failed rank takes the others with it", "[e2e]") {
   Launch launch(shell(3, deaf.substr(0, deaf.find("echo ready")) +
                              "echo ready $RANK $$.; while :; do sleep 0.05; done"));
