@@ -35,7 +35,8 @@ void JobDesk::heard(const RankMessage& message) {
   if (const auto progress = decode_progress(message.text)) {
     status_.ranks.at(message.rank).progress = progress;
     status_.saved_step = std::max(status_.saved_step, progress->saved_step);
-  } else if (const auto answer = decode_save_answer(message.text); answer && message.rank == 0) {
+  } else if (const auto answer = decode_save_answer(message.text);
+             answer && message.rank == status_.ranks.begin()->first) {
     if (!answer->checkpoint.empty()) status_.saved_step = answer->step;
     server_.answer_save(*answer);
   }

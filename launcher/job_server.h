@@ -33,13 +33,13 @@ class JobServer {
   /// What clients want of the job.
   struct Wishes {
     bool stop = false;
-    std::uint32_t save_request = 0;  ///< to be passed on to rank 0; 0: none
+    std::uint32_t save_request = 0;  ///< to be passed on to the first rank; 0: none
   };
   /// Takes back what add_polls() added, polled.
   Wishes serve(std::span<const pollfd> fds, double now_seconds);
   /// The number of the last request for a checkpoint; 0: none.
   [[nodiscard]] std::uint32_t newest_save_request() const { return save_requests_; }
-  /// Rank 0 has answered.
+  /// The first rank has answered.
   void answer_save(const SaveAnswer& answer);
   /// The job has ended: tells all who wait.
   void close(int exit_status);

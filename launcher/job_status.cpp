@@ -68,8 +68,7 @@ void add_progress(const JobStatus& status, Json& json) {
 }  // namespace
 
 std::optional<Progress> JobStatus::progress() const {
-  const auto first = ranks.find(0);
-  return first == ranks.end() ? std::nullopt : first->second.progress;
+  return ranks.empty() ? std::nullopt : ranks.begin()->second.progress;
 }
 
 std::string status_json(const JobStatus& status, double now_seconds) {

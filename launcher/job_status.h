@@ -30,7 +30,7 @@ struct JobStatus {
   std::int64_t saved_step = 0;  ///< of the last checkpoint that was heard of; 0: none
   std::map<int, RankStatus> ranks;
 
-  /// Of rank 0; none before its first step.
+  /// Of the first rank here; none before its first step.
   [[nodiscard]] std::optional<Progress> progress() const;
 };
 

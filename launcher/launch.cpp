@@ -95,7 +95,8 @@ void Launch::stop(int signal) {
 
 void Launch::pass_on_save_request(std::uint32_t number) {
   if (number == 0 || meeting_) return;  // start_ranks() will
-  agents_.front().send(ToAgent::tell, encode_rank_message({0, encode_save_request(number)}));
+  HostAgent& agent = agents_.front();
+  agent.send(ToAgent::tell, encode_rank_message({agent.first_rank(), encode_save_request(number)}));
 }
 
 void Launch::serve(std::span<const pollfd> fds) {

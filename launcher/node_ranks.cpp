@@ -19,6 +19,7 @@ constexpr std::size_t drain_bytes_max = 1U << 20;
 
 void NodeRanks::start(JobSpec job, const sigset_t& signal_mask) {
   has_children_ = true;
+  if (job.tells_progress) news_.look_at_first();
   std::vector<CoreBinding> bindings;
   try {
     const std::string warning = fit_job_to_node(job);

@@ -12,7 +12,7 @@
 /// it passes a shell or a command line.
 namespace dstrain::launcher {
 
-inline constexpr std::uint32_t protocol_version = 2;
+inline constexpr std::uint32_t protocol_version = 3;
 
 /// The agent's first bytes. What came before was printed by whatever started the agent.
 inline constexpr std::string_view agent_preamble{
@@ -87,6 +87,7 @@ struct JobSpec {
   std::vector<std::string> log_files;  ///< one per rank, or none at all
   std::vector<int> slots;              ///< of this node, one per rank
   bool use_gpus = true;                ///< slots are GPUs where the node has some
+  bool tells_progress = false;         ///< its first rank is the one that is looked at
   bool bind_cores = false;             ///< each rank to cores of its own
   std::vector<int> core_list;          ///< of these; empty: of all
   bool oversubscribe = false;          ///< more ranks than devices or cores are meant

@@ -16,7 +16,7 @@ void RankNews::pass_on() {
   for (AgentRank& rank : ranks_) {
     rank.channel().receive();
     const bool progress =
-        rank.rank() == 0 && rank.channel().has_progress() && now >= next_progress_;
+        is_looked_at(rank) && rank.channel().has_progress() && now >= next_progress_;
     if (progress) next_progress_ = now + progress_seconds;
     send(rank, progress ? RankChannel::Which::all : RankChannel::Which::answers);
   }
@@ -35,7 +35,7 @@ void RankNews::tell(std::string_view payload) {
 }
 
 std::optional<double> RankNews::deadline() const {
-  const bool held = !ranks_.empty() && ranks_.front().rank() == 0 && ranks_.front().running() &&
+  const bool held = looks_ && !ranks_.empty() && ranks_.front().running() &&
                     ranks_.front().channel().has_progress();
   return held ? std::optional(next_progress_) : std::nullopt;
 }

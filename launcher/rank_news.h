@@ -12,14 +12,16 @@
 namespace dstrain::launcher {
 
 /// What the ranks of an agent say on their control sockets, on its way to the launcher: answers at
-/// once, and how far rank 0 is as often as anyone could look. Of the other ranks that is of
-/// interest when they end.
+/// once, and how far the rank is that is looked at as often as anyone could look. Of the other
+/// ranks that is of interest when they end.
 class RankNews {
  public:
   /// Borrows all.
   RankNews(std::vector<AgentRank>& ranks, AgentVoice& voice, const Clock& clock)
       : ranks_(ranks), voice_(voice), clock_(clock) {}
 
+  /// The first rank is looked at.
+  void look_at_first() { looks_ = true; }
   void add_polls(std::vector<pollfd>& fds) const;
   /// Takes what has arrived, and sends on what is due.
   void pass_on();
@@ -31,10 +33,14 @@ class RankNews {
 
  private:
   void send(AgentRank& rank, RankChannel::Which which);
+  [[nodiscard]] bool is_looked_at(const AgentRank& rank) const {
+    return looks_ && &rank == &ranks_.front();
+  }
 
   std::vector<AgentRank>& ranks_;
   AgentVoice& voice_;
   const Clock& clock_;
+  bool looks_ = false;
   double next_progress_ = 0;
 };
 

@@ -1,18 +1,21 @@
 #include "runtime/engine/save_requests.h"
 
+#include <algorithm>
+
 namespace dstrain::engine {
 
-bool SaveRequests::due(std::uint32_t newest, std::int64_t step) {
+bool SaveRequests::due(std::span<const std::uint32_t> votes, std::int64_t step) {
   const std::int64_t saving = checkpointer_.saving_step();
-  if (newest <= taken_ || step == 0 || (saving != 0 && saving != step)) return false;
-  taken_ = newest;
+  const bool asked = !std::ranges::equal(votes, granted_);
+  if (!asked || step == 0 || (saving != 0 && saving != step)) return false;
+  std::ranges::copy(votes, granted_.begin());
   step_ = step;
   return saving != step && checkpointer_.saved_step() != step;
 }
 
 void SaveRequests::answer() {
-  if (answered_ == taken_ || rank_ != 0) return;
-  SaveAnswer answer{.request = taken_, .step = step_, .checkpoint = {}, .failure = {}};
+  if (answered_ == own_granted_) return;
+  SaveAnswer answer{.request = own_granted_, .step = step_, .checkpoint = {}, .failure = {}};
   if (checkpointer_.saved_step() >= step_) {
     answer.step = checkpointer_.saved_step();
     answer.checkpoint = std::filesystem::absolute(checkpointer_.path_of(answer.step)).string();
@@ -21,7 +24,7 @@ void SaveRequests::answer() {
   } else {
     return;
   }
-  if (control_.tell(answer)) answered_ = taken_;
+  if (control_.tell(answer)) answered_ = own_granted_;
 }
 
 }  // namespace dstrain::engine

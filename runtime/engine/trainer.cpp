@@ -55,7 +55,9 @@ Trainer::Trainer(Parts parts, Streams streams)
       micro_batch_tokens_(static_cast<std::size_t>(parts_.settings.micro_batch_size *
                                                    parts_.settings.data.block_size)),
       micro_batches_(static_cast<std::size_t>(parts_.settings.accumulation_steps)),
-      save_requests_(parts_.control, parts_.checkpointer, parts_.communicator.rank()) {}
+      save_requests_(parts_.control,
+                     parts_.checkpointer,
+                     {parts_.communicator.rank(), parts_.communicator.size()}) {}
 
 Trainer::Decision Trainer::vote() {
   const std::vector<Vote> votes = comm::gather_values(
@@ -65,8 +67,9 @@ Trainer::Decision Trainer::vote() {
   std::ranges::transform(votes, std::back_inserter(saves), &Vote::save);
   parts_.checkpointer.advance(saves);
   save_requests_.answer();
-  return {std::ranges::any_of(votes, &Vote::stop),
-          std::ranges::max(votes, {}, &Vote::save_request).save_request};
+  Decision decision{std::ranges::any_of(votes, &Vote::stop), {}};
+  std::ranges::transform(votes, std::back_inserter(decision.save_requests), &Vote::save_request);
+  return decision;
 }
 
 double Trainer::epoch_after(std::int64_t step) const {
@@ -166,7 +169,7 @@ Trainer::Outcome Trainer::take_steps() {
   for (std::int64_t step = first_step_; step <= total_steps_; ++step) {
     if (parts_.timeline != nullptr) parts_.timeline->begin_step(step);
     const Decision decision = vote();
-    if (save_requests_.due(decision.save_request, step - 1)) begin_save(step - 1);
+    if (save_requests_.due(decision.save_requests, step - 1)) begin_save(step - 1);
     if (decision.stop) return stop(step - 1);
     const double rate = optim::learning_rate(settings.schedule, step);
     const double begun_at_seconds = parts_.clock.now_seconds();

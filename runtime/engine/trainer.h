@@ -52,7 +52,7 @@ class Trainer {
   Outcome take_steps();
   struct Decision {
     bool stop = false;
-    std::uint32_t save_request = 0;  ///< the newest that any rank has heard of
+    std::vector<std::uint32_t> save_requests;  ///< the newest that each rank has heard of
   };
   /// Tells the other ranks how this one is, and hears what they were asked for.
   [[nodiscard]] Decision vote();

@@ -1,4 +1,5 @@
 // dstrain status, save and stop, on jobs that run.
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -118,6 +119,47 @@ TEST_CASE("Job: a training is looked at and saved and stopped", "[e2e][job]") {
   CHECK(launch->nothing_left());
   CHECK(checkpoint::list_checkpoints(session.output()).size() == 2);
   CHECK(fs::is_empty(session.sockets()));
+}
+
+TEST_CASE("Job: a launcher without rank 0 shows steps and saves", "[e2e][job]") {
+  const std::array<Session, 2> sessions;
+  const std::string output = sessions[0].output().string();
+  const std::string port = std::to_string(test::free_port());
+  std::vector<std::unique_ptr<Launch>> launches;
+  for (int node = 0; node < 2; ++node) {
+    Words words{"--no_ssh",           "--num_nodes",   "2",  "--node_rank",
+                std::to_string(node), "--num_gpus",    "2",  "--master_addr",
+                "127.0.0.1",          "--master_port", port, "train",
+                "--output_dir",       output};
+    for (const std::string& word : test::ResumableRun().arguments(1'000'000)) words.push_back(word);
+    words.insert(words.end(), {"--per_device_train_batch_size", "3", "--save_steps", "0"});
+    Launch::Options options = sessions.at(static_cast<std::size_t>(node)).options();
+    options.env.push_back({"DSTRAIN_TOKEN", "shared"});
+    launches.push_back(std::make_unique<Launch>(words, options));
+  }
+  REQUIRE(launches[0]->wait_for_output("step 1/"));
+  const auto status = [](const Session& session) {
+    return json::parse(session.run({"status", job_of(session), "--json"}).out);
+  };
+  for (const Session& session : sessions) {
+    CHECK(test::eventually([&] { return status(session).at("step").is_number(); }));
+    const auto first = status(session).at("step").get<std::int64_t>();
+    CHECK(test::eventually([&] { return status(session).at("step") > first; }));
+    CHECK(status(session).at("loss").is_number());
+  }
+  // Each launcher counts its requests from 1.
+  for (const std::size_t asked : {1U, 0U, 1U, 1U}) {
+    const Session& session = sessions.at(asked);
+    const auto saved = session.run({"save", job_of(session)});
+    CAPTURE(asked, saved.err);
+    REQUIRE(saved.status == 0);
+    const std::string path = saved.out.substr(0, saved.out.size() - 1);
+    CHECK_THAT(path, Catch::Matchers::StartsWith(output + "/checkpoint-"));
+    CHECK(checkpoint::verify(path).empty());
+    CHECK(test::eventually([&] { return status(session).at("last_checkpoint") == path; }));
+  }
+  CHECK(sessions[1].run({"stop", job_of(sessions[1])}).status == 0);
+  for (const auto& launch : launches) CHECK(launch->wait() == 75);
 }
 
 TEST_CASE("Job: many who ask for checkpoints all get one", "[e2e][job]") {

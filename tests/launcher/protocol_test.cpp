@@ -19,6 +19,7 @@ JobSpec sample_job() {
   job.log_files = {"a", "b"};
   job.slots = {4, 7};
   job.venv_script = "/venv/bin/activate";
+  job.tells_progress = true;
   job.use_gpus = false;
   job.oversubscribe = true;
   job.output_window_bytes = 77;
@@ -70,6 +71,7 @@ TEST_CASE("Protocol: a job arrives byte for byte", "[launcher]") {
   CHECK(back.slots == job.slots);
   CHECK(back.venv_script == job.venv_script);
   CHECK(back.command.daemon);
+  CHECK(back.tells_progress);
   CHECK_FALSE(back.use_gpus);
   CHECK(back.oversubscribe);
   CHECK(back.output_window_bytes == 77);
