@@ -120,8 +120,9 @@ std::int64_t TrainingRank::load() {
   std::error_code ignored;
   const std::filesystem::path own = std::filesystem::path(setup_.settings.output.directory) /
                                     checkpoint::directory_name(resumed.state.global_step);
-  return std::filesystem::equivalent(resumed.checkpoint, own, ignored) ? resumed.state.global_step
-                                                                       : 0;
+  if (!std::filesystem::equivalent(resumed.checkpoint, own, ignored)) return 0;
+  setup_.state.logged_step = resumed.state.logged_step;
+  return resumed.state.global_step;
 }
 
 engine::Checkpointer::Options TrainingRank::checkpoint_options(std::int64_t saved_step) const {
@@ -145,7 +146,10 @@ engine::Trainer::Outcome TrainingRank::train() {
   if (setup_.validation_tokens) validation.emplace(*setup_.validation_tokens, place);
   std::optional<monitor::MetricsFile> metrics;
   if (worker_.rank == 0) {
-    metrics.emplace(settings.output.directory + "/metrics.jsonl", setup_.state.global_step);
+    const std::string path = settings.output.directory + "/metrics.jsonl";
+    metrics.emplace(path,
+                    monitor::MetricsPlace{setup_.state.global_step, setup_.state.logged_step});
+    if (!metrics->missing().empty()) log_warning(path + ": " + metrics->missing());
   }
   if (timeline_) {
     world_.communicator->barrier(streams_.communication);

@@ -65,6 +65,7 @@ Trainer::Decision Trainer::vote() {
       parts_.communicator, streams_.communication);
   std::vector<Checkpointer::Progress> saves;
   std::ranges::transform(votes, std::back_inserter(saves), &Vote::save);
+  flush_metrics();  // before a checkpoint is committed that counts their steps
   parts_.checkpointer.advance(saves);
   save_requests_.answer();
   Decision decision{std::ranges::any_of(votes, &Vote::stop), {}};
@@ -80,6 +81,7 @@ void Trainer::begin_save(std::int64_t step) {
   parts_.state.global_step = step;
   parts_.state.max_steps = total_steps_;
   parts_.state.epoch = epoch_after(step);
+  flush_metrics();
   parts_.checkpointer.begin(parts_.state);
 }
 
@@ -95,6 +97,7 @@ Trainer::Outcome Trainer::stop(std::int64_t step) {
            checkpointer.failure());
     }
   }
+  finish_metrics();
   return {step, true};
 }
 
@@ -152,6 +155,7 @@ Trainer::Outcome Trainer::run() {
   } catch (const Error& error) {
     // All ranks are here then, and a save of better times may be under way.
     if (error.code() == ErrorCode::diverged) parts_.checkpointer.finish();
+    finish_metrics();
     throw;
   }
 }
@@ -184,6 +188,7 @@ Trainer::Outcome Trainer::take_steps() {
   }
   parts_.checkpointer.finish();
   save_requests_.answer();
+  finish_metrics();
   return {std::max(total_steps_, parts_.state.global_step), false};
 }
 
@@ -235,6 +240,7 @@ void Trainer::report(std::int64_t step, double learning_rate, const StepResult& 
                            ? edge || due(step, parts_.settings.steps_per_print)
                            : logged || step == first_step_;
   if (!logged && !printed) return;
+  if (logged) parts_.state.logged_step = step;
   monitor::StepMetrics metrics = measure(step);
   metrics.loss = result.loss;
   metrics.learning_rate = learning_rate;
@@ -260,6 +266,24 @@ void Trainer::report(std::int64_t step, double learning_rate, const StepResult& 
 template <class Metrics>
 void Trainer::write(const Metrics& metrics) {
   parts_.metrics->write(metrics);
+  tell_metrics_failure();
+}
+
+void Trainer::flush_metrics() {
+  if (!metrics_wait_) return;
+  parts_.metrics->flush();
+  tell_metrics_failure();
+}
+
+/// The last chance.
+void Trainer::finish_metrics() {
+  flush_metrics();
+  if (!metrics_wait_) return;
+  log_error(fmt::format("{}; the lines from step {} on are lost", parts_.metrics->failure(),
+                        parts_.metrics->waiting_step()));
+}
+
+void Trainer::tell_metrics_failure() {
   const std::string& failure = parts_.metrics->failure();
   if (!failure.empty() && !metrics_wait_) {
     log_warning(failure + "; the lines are kept and written when there is room");

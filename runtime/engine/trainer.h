@@ -70,6 +70,9 @@ class Trainer {
   [[nodiscard]] monitor::StepMetrics measure(std::int64_t step);
   template <class Metrics>
   void write(const Metrics& metrics);
+  void flush_metrics();
+  void tell_metrics_failure();
+  void finish_metrics();
 
   Parts parts_;
   Streams streams_;

@@ -61,6 +61,7 @@ std::string to_text(const TrainerState& state) {
   Json json{{"version", version},
             {"global_step", state.global_step},
             {"max_steps", state.max_steps},
+            {"logged_step", state.logged_step},
             {"epoch", state.epoch},
             {"consumed_samples", state.global_step * state.train_batch_size},
             {"train_batch_size", state.train_batch_size},
@@ -99,6 +100,7 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     data.at("shuffle").get_to(state.shuffle);
     json.at("rng").at("seed").get_to(state.seed);
     if (json.contains("scheduler")) state.scheduler = json.at("scheduler").dump();
+    state.logged_step = json.value("logged_step", std::int64_t{0});
     if (json.contains("client_state")) state.client_state = json.at("client_state").dump();
     return state;
   } catch (const nlohmann::json::exception& error) {

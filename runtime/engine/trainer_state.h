@@ -13,7 +13,8 @@ namespace dstrain::engine {
 struct TrainerState {
   std::int64_t global_step = 0;  ///< optimizer steps taken
   std::int64_t max_steps = 0;
-  double epoch = 0;  ///< share of the training samples consumed so far
+  std::int64_t logged_step = 0;  ///< the last one that metrics.jsonl tells of; 0: not known
+  double epoch = 0;              ///< share of the training samples consumed so far
   std::int64_t train_batch_size = 0;
   std::int64_t block_size = 0;
   std::uint64_t seed = 0;

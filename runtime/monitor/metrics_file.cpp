@@ -4,6 +4,7 @@
 #include <cmath>
 #include <sstream>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -32,28 +33,81 @@ std::array<Bytes, memory_tier_names.size()> totals(const TierBytes& bytes) {
   return sums;
 }
 
-/// The lines of a file up to a step. What is no whole line, or no object with a step, is left out.
-std::string lines_until(const std::filesystem::path& path, std::int64_t last_step) {
-  constexpr Bytes file_bytes_max = 16 * 1024 * mebibyte;
-  std::istringstream lines(read_text_file(path, file_bytes_max));
-  std::string kept;
+constexpr std::size_t waiting_bytes_max = 16U << 20;
+
+std::string gap_line(std::int64_t after_step, std::int64_t step) {
+  return nlohmann::ordered_json{{"step", step}, {"missing_after_step", after_step}}.dump();
+}
+
+/// What of a file stays when a run goes on.
+struct KeptLines {
+  std::string text;
+  std::int64_t step = 0;  ///< of the last line
+  std::int64_t unreadable = 0;
+};
+
+/// The lines up to a step. The last one may have been cut with the process that wrote it; another
+/// that is no object with a step is left out, and a line says so.
+KeptLines lines_until(const std::string& text, std::int64_t last_step) {
+  std::istringstream lines(text);
+  KeptLines kept;
+  std::int64_t unreadable = 0;
   for (std::string line; std::getline(lines, line);) {
     const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
-    if (json["step"].get<std::int64_t>() <= last_step) kept += line + "\n";
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) {
+      ++unreadable;
+      continue;
+    }
+    const auto step = json["step"].get<std::int64_t>();
+    if (step > last_step) continue;
+    if (unreadable > 0) {
+      const nlohmann::ordered_json gap{{"step", kept.step}, {"unreadable_lines", unreadable}};
+      kept.text += gap.dump() + "\n";
+      kept.unreadable += std::exchange(unreadable, 0);
+    }
+    kept.text += line + "\n";
+    kept.step = step;
   }
   return kept;
 }
 
+/// Needs no room on the disk where lines only go from the end.
+void replace_text(const std::filesystem::path& path,
+                  const std::string& before,
+                  const std::string& text) {
+  if (!before.starts_with(text)) return write_text_file(path, text);
+  if (::truncate(path.c_str(), static_cast<off_t>(text.size())) != 0) {
+    fail_errno(errno, "cut " + path.string());
+  }
+}
+
 }  // namespace
 
-MetricsFile::MetricsFile(std::filesystem::path path, std::int64_t last_step)
-    : path_(std::move(path)) {
-  const bool goes_on = last_step > 0 && std::filesystem::exists(path_);
-  if (goes_on) write_text_file(path_, lines_until(path_, last_step));
+MetricsFile::MetricsFile(std::filesystem::path path, MetricsPlace place) : path_(std::move(path)) {
+  const bool goes_on = place.last_step > 0;
   const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (goes_on ? 0 : O_TRUNC);
+  if (goes_on) go_on(place);
   fd_ = UniqueFd(::open(path_.c_str(), flags, 0644));
   if (!fd_) fail_errno(errno, "create " + path_.string());
+  flush();
+}
+
+void MetricsFile::go_on(MetricsPlace place) {
+  constexpr Bytes file_bytes_max = 16 * 1024 * mebibyte;
+  KeptLines kept;
+  if (std::filesystem::exists(path_)) {
+    const std::string before = read_text_file(path_, file_bytes_max);
+    kept = lines_until(before, place.last_step);
+    replace_text(path_, before, kept.text);
+  }
+  if (kept.unreadable > 0) {
+    missing_ = fmt::format("{} lines that cannot be read are left out", kept.unreadable);
+  }
+  if (kept.step >= place.logged_step) return;
+  missing_ += fmt::format(
+      "{}the lines of steps {} to {} are missing: they were not written before the checkpoint was",
+      missing_.empty() ? "" : "; ", kept.step + 1, place.logged_step);
+  keep_line(place.logged_step, gap_line(kept.step, place.logged_step));
 }
 
 void MetricsFile::write(const StepMetrics& metrics) {
@@ -73,27 +127,53 @@ void MetricsFile::write(const StepMetrics& metrics) {
       {"device_memory", named(memory_category_names, metrics.device_categories)},
       {"planned_memory", named(memory_tier_names, totals(metrics.planned))},
       {"planned_device_memory", named(memory_category_names, metrics.planned.front())}};
-  write_line(line.dump());
+  write_line(metrics.step, line.dump());
 }
 
 void MetricsFile::write(const EvalMetrics& metrics) {
   const nlohmann::ordered_json line{
       {"step", metrics.step}, {"eval_loss", metrics.loss}, {"perplexity", std::exp(metrics.loss)}};
-  write_line(line.dump());
+  write_line(metrics.step, line.dump());
 }
 
-void MetricsFile::write_line(const std::string& line) {
-  unwritten_ += line + "\n";
+void MetricsFile::write_line(std::int64_t step, std::string line) {
+  keep_line(step, std::move(line));
+  flush();
+}
+
+void MetricsFile::keep_line(std::int64_t step, std::string line) {
+  line += '\n';
+  waiting_bytes_ += line.size();
+  waiting_.push_back({step, step, std::move(line)});
+  while (waiting_bytes_ > waiting_bytes_max && waiting_.size() > 3) drop_oldest();
+}
+
+/// Puts one line that says that they are missing in the place of the two oldest, or of the second
+/// and third where the first is in the file in part.
+void MetricsFile::drop_oldest() {
+  const auto first = waiting_.begin() + (waiting_.front().begun ? 1 : 0);
+  const auto second = first + 1;
+  waiting_bytes_ -= first->text.size() + second->text.size();
+  *second = {first->first_step, second->step, gap_line(first->first_step - 1, second->step) + "\n"};
+  waiting_bytes_ += second->text.size();
+  waiting_.erase(first);
+}
+
+void MetricsFile::flush() {
   failure_.clear();
-  while (!unwritten_.empty()) {
-    const ssize_t written = ::write(fd_.get(), unwritten_.data(), unwritten_.size());
+  while (!waiting_.empty()) {
+    Line& line = waiting_.front();
+    const ssize_t written = ::write(fd_.get(), line.text.data(), line.text.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
       failure_ =
           fmt::format("write {}: {}", path_.string(), std::generic_category().message(errno));
       return;
     }
-    unwritten_.erase(0, static_cast<std::size_t>(written));
+    line.text.erase(0, static_cast<std::size_t>(written));
+    line.begun = true;
+    waiting_bytes_ -= static_cast<std::size_t>(written);
+    if (line.text.empty()) waiting_.pop_front();
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <string>
 
@@ -33,26 +34,50 @@ struct EvalMetrics {
   double loss = 0;  ///< mean per token, natural log
 };
 
+/// Where a run goes on.
+struct MetricsPlace {
+  std::int64_t last_step = 0;    ///< lines of later ones go; 0: all do
+  std::int64_t logged_step = 0;  ///< the last one that a line was made of; 0: not known
+};
+
 /// OUTPUT_DIR/metrics.jsonl: one JSON object per line, handed to the system line by line. Numbers
-/// round-trip.
+/// round-trip. Where lines are missing a line says so: {"step": S, "missing_after_step": R} for
+/// those of the steps after R up to S, {"step": S, "unreadable_lines": N} for N after those of S.
 class MetricsFile {
  public:
-  /// Keeps the lines of a file that is there up to `last_step`; 0: starts an empty one. Throws
-  /// Error{io}.
-  explicit MetricsFile(std::filesystem::path path, std::int64_t last_step = 0);
+  /// Keeps what a file that is there has up to the place. Throws Error{io}.
+  explicit MetricsFile(std::filesystem::path path, MetricsPlace place = {});
   void write(const StepMetrics& metrics);
   void write(const EvalMetrics& metrics);
+  /// Tries again to write what could not be written.
+  void flush();
 
-  /// Why lines could not be written; they are kept, and tried again with the next. Empty when all
-  /// are in the file.
+  /// Why lines could not be written; they are kept, some 15,000 of them, and tried again with the
+  /// next. Empty when all are in the file.
   [[nodiscard]] const std::string& failure() const { return failure_; }
+  /// While there is a failure: the first step whose lines are not in the file.
+  [[nodiscard]] std::int64_t waiting_step() const { return waiting_.front().first_step; }
+  /// What was found missing in the file that was there, for people; empty: nothing.
+  [[nodiscard]] const std::string& missing() const { return missing_; }
 
  private:
-  void write_line(const std::string& line);
+  struct Line {
+    std::int64_t first_step;  ///< this line's, or those that it says are missing
+    std::int64_t step;
+    std::string text;
+    bool begun = false;  ///< its beginning is in the file
+  };
+  void go_on(MetricsPlace place);
+  void write_line(std::int64_t step, std::string line);
+  void keep_line(std::int64_t step, std::string line);
+  void drop_oldest();
+
   std::filesystem::path path_;
   UniqueFd fd_;
-  std::string unwritten_;
+  std::deque<Line> waiting_;
+  std::size_t waiting_bytes_ = 0;
   std::string failure_;
+  std::string missing_;
 };
 
 }  // namespace dstrain::monitor

@@ -2,7 +2,7 @@
 // fail, and writes down which calls there are.
 //
 //   DSTRAIN_FAULT=write:3:28   the third write fails with errno 28; "short": it writes half;
-//                              "kill": the process dies before it
+//                              "kill": the process dies before it; write:3+:28: and all after it
 //   DSTRAIN_FAULT_FILES=PART   of files with this in their paths, in place of "checkpoint-"
 //   DSTRAIN_FAULT_RANK=1       only on that rank
 //   DSTRAIN_FAULT_LOG=FILE     appends the name of each call, by rank: "1 write"
@@ -26,6 +26,7 @@ namespace {
 struct Fault {
   std::string call;
   long number = 0;  ///< from 1; 0: none
+  bool stays = false;
   std::string what;
 };
 
@@ -39,6 +40,7 @@ const Fault& fault() {
     const std::size_t second = all.find(':', first + 1);
     read.call = all.substr(0, first);
     read.number = std::atol(all.c_str() + first + 1);
+    read.stays = all[second - 1] == '+';
     read.what = all.substr(second + 1);
     return read;
   }();
@@ -87,9 +89,10 @@ enum class Outcome { real, failed, cut };
 Outcome outcome(const char* call) {
   static std::atomic<long> calls{0};
   write_down(call);
-  if (fault().number == 0 || fault().call != call || ++calls != fault().number) {
-    return Outcome::real;
-  }
+  if (fault().number == 0 || fault().call != call) return Outcome::real;
+  const long number = ++calls;
+  const bool meant = fault().stays ? number >= fault().number : number == fault().number;
+  if (!meant) return Outcome::real;
   if (fault().what == "kill") ::raise(SIGKILL);
   if (fault().what == "short") return Outcome::cut;
   errno = std::atoi(fault().what.c_str());

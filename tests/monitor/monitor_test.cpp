@@ -1,4 +1,7 @@
+#include <csignal>
 #include <fstream>
+
+#include <sys/resource.h>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -43,6 +46,141 @@ TEST_CASE("MetricsFile: numbers come back as they were", "[monitor]") {
   const auto evaluated = nlohmann::json::parse(line);
   CHECK(evaluated.at("eval_loss") == 0.5);
   CHECK(evaluated.at("perplexity").get<double>() == Approx(1.6487212707));
+}
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+Lines lines_of(const std::filesystem::path& path) {
+  Lines lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+monitor::StepMetrics row(std::int64_t step) {
+  monitor::StepMetrics metrics;
+  metrics.step = step;
+  return metrics;
+}
+
+std::string number(std::int64_t step) {
+  return "{\"step\":" + std::to_string(step) + "}";
+}
+
+/// Files of this process end at so many bytes, for a scope: a full disk.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    handler_ = ::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit = before_;
+    limit.rlim_cur = bytes;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+  FileLimit(FileLimit&&) = delete;
+  FileLimit& operator=(FileLimit&&) = delete;
+  ~FileLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("MetricsFile: a run that goes on tells which lines are missing", "[monitor]") {
+  const test::TempDir folder;
+  const auto path = folder.path() / "metrics.jsonl";
+  struct Row {
+    std::string before;
+    monitor::MetricsPlace place;
+    Lines after;
+    std::string missing;
+  };
+  const std::string three = number(1) + "\n" + number(2) + "\n" + number(3) + "\n";
+  const auto row = GENERATE_COPY(values<Row>({
+      {three, {3, 3}, {number(1), number(2), number(3)}, ""},
+      {three, {2, 2}, {number(1), number(2)}, ""},
+      {three, {3, 0}, {number(1), number(2), number(3)}, ""},
+      {three, {0, 0}, {}, ""},
+      {three,
+       {9, 7},
+       {number(1), number(2), number(3), R"({"step":7,"missing_after_step":3})"},
+       "the lines of steps 4 to 7 are missing"},
+      {three + R"({"step":4,"lo)",
+       {5, 4},
+       {number(1), number(2), number(3), R"({"step":4,"missing_after_step":3})"},
+       "the lines of steps 4 to 4 are missing"},
+      {three + R"({"step":4,"lo)", {3, 3}, {number(1), number(2), number(3)}, ""},
+      {number(1) + "\n{\"st\x15p\":2}\n" + number(3) + "\n",
+       {3, 3},
+       {number(1), R"({"step":1,"unreadable_lines":1})", number(3)},
+       "1 lines that cannot be read"},
+      {"", {5, 5}, {R"({"step":5,"missing_after_step":0})"}, "steps 1 to 5 are missing"},
+  }));
+  std::ofstream(path) << row.before;
+  {
+    const monitor::MetricsFile file(path, row.place);
+    CAPTURE(row.before, row.place.last_step);
+    CHECK(lines_of(path) == row.after);
+    CHECK_THAT(file.missing(), Catch::Contains(row.missing));
+    CHECK(file.missing().empty() == row.missing.empty());
+  }
+  // What was told once is not told again.
+  const monitor::MetricsFile again(path, row.place);
+  CHECK(lines_of(path) == row.after);
+  CHECK(again.missing().empty());
+}
+
+TEST_CASE("MetricsFile: lines wait for room and none is lost", "[monitor]") {
+  const test::TempDir folder;
+  const auto path = folder.path() / "metrics.jsonl";
+  monitor::MetricsFile file(path);
+  file.write(row(1));
+  {
+    const FileLimit limit(std::filesystem::file_size(path) + 10);  // a line is cut in its middle
+    for (int step = 2; step <= 9; ++step) file.write(row(step));
+    CHECK_THAT(file.failure(), Catch::Contains("File too large"));
+    CHECK(file.waiting_step() == 2);
+  }
+  file.flush();
+  CHECK(file.failure().empty());
+  const Lines lines = lines_of(path);
+  REQUIRE(lines.size() == 9);
+  for (int step = 1; step <= 9; ++step) {
+    CHECK(nlohmann::json::parse(lines.at(static_cast<std::size_t>(step - 1))).at("step") == step);
+  }
+}
+
+TEST_CASE("MetricsFile: of too many lines that wait the oldest give way to one", "[monitor]") {
+  const test::TempDir folder;
+  const auto path = folder.path() / "metrics.jsonl";
+  const bool cut = GENERATE(false, true);
+  const int steps = 40'000;
+  monitor::MetricsFile file(path);
+  file.write(row(1));
+  {
+    const FileLimit limit(std::filesystem::file_size(path) + (cut ? 10 : 0));
+    for (int step = 2; step <= steps; ++step) file.write(row(step));
+  }
+  file.flush();
+  const Lines lines = lines_of(path);
+  const std::size_t at = cut ? 2 : 1;
+  const auto gap = nlohmann::json::parse(lines.at(at));
+  CHECK(gap.at("missing_after_step") == at);
+  const auto next = gap.at("step").get<std::int64_t>() + 1;
+  CHECK(next < steps);
+  REQUIRE(lines.size() == at + 1 + static_cast<std::size_t>(steps - next + 1));
+  CHECK(nlohmann::json::parse(lines.at(at + 1)).at("step") == next);
+  CHECK(nlohmann::json::parse(lines.back()).at("step") == steps);
+  CHECK(std::filesystem::file_size(path) < 18'000'000);
 }
 
 TEST_CASE("MetricsFile: a folder that is not there is an error", "[monitor]") {
