@@ -16,6 +16,7 @@
 #include "launcher/rank_log.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/parallel_start.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::cmd {
@@ -27,9 +28,11 @@ using launcher::LaunchOptions;
 void check_allocation(const LaunchOptions& options) {
   const char* const nodes = std::getenv("SLURM_JOB_NUM_NODES");
   if (options.launcher != "auto" || nodes == nullptr || std::atoi(nodes) <= 1) return;
+  if (options.no_ssh) return;  // each node has a launcher of its own
   fail(ErrorCode::usage,
-       "this is a slurm allocation of {} nodes, and launching through slurm is not supported; "
-       "--launcher local uses this node alone",
+       "this is a slurm allocation of {} nodes, and launching through slurm is not built: "
+       "--launcher local uses this node alone, --launcher ssh with a hostfile the others too, and "
+       "--no_ssh --node_rank R starts one node's ranks from a launcher on each",
        nodes);
 }
 
@@ -89,6 +92,7 @@ std::string describe(const launcher::LaunchJob& job, const launcher::Resources& 
 int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon) {
   const LaunchOptions& options = line.options;
   if (daemon != nullptr && print_help(line.command)) return status::done;
+  if (!options.no_ssh) check_started_alone();
   check_allocation(options);
   const launcher::Resources resources = launcher::resolve_resources(
       options, launcher::this_machine(), launcher::find_hostfile(options));

@@ -6,6 +6,8 @@
 #include <limits>
 #include <string_view>
 
+#include "runtime/base/parallel_start.h"
+
 namespace dstrain {
 namespace {
 
@@ -100,6 +102,7 @@ WorkerEnv read_worker_env() {
     fail(ErrorCode::usage, "{} is set and {} is not: a rank needs both",
          has_rank ? env::rank : env::world_size, has_rank ? env::world_size : env::rank);
   }
+  if (!has_rank) check_started_alone();
   return worker;
 }
 

@@ -79,7 +79,8 @@ struct WorkerEnv {
 };
 
 /// Reads the variables above. Throws Error{usage} that names a variable that is no number or out
-/// of range, or a set that does not fit together.
+/// of range, or a set that does not fit together, or when the process has no RANK and is one of
+/// several tasks.
 WorkerEnv read_worker_env();
 
 }  // namespace dstrain

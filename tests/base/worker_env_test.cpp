@@ -32,11 +32,28 @@ class RankEnvironment {
   }
 
  private:
-  static constexpr std::array names{env::rank,        env::local_rank,  env::world_size,
-                                    env::master_addr, env::master_port, env::local_world_size,
-                                    env::token,       env::timeout,     env::device_memory,
-                                    env::cross_rank,  env::comm,        "OMPI_COMM_WORLD_SIZE",
-                                    "PMI_SIZE",       env::io};
+  static constexpr std::array names{env::rank,
+                                    env::local_rank,
+                                    env::world_size,
+                                    env::master_addr,
+                                    env::master_port,
+                                    env::local_world_size,
+                                    env::token,
+                                    env::timeout,
+                                    env::device_memory,
+                                    env::cross_rank,
+                                    env::comm,
+                                    "OMPI_COMM_WORLD_SIZE",
+                                    "PMI_SIZE",
+                                    env::io,
+                                    "OMPI_COMM_WORLD_RANK",
+                                    "MV2_COMM_WORLD_SIZE",
+                                    "PMI_RANK",
+                                    "MPI_LOCALNRANKS",
+                                    "SLURM_STEP_NUM_TASKS",
+                                    "SLURM_PROCID",
+                                    "SLURM_NTASKS",
+                                    "PMIX_RANK"};
   Variables before_;
 };
 
@@ -145,6 +162,37 @@ TEST_CASE("WorkerEnv: kinds of errors have the statuses that users rely on", "[b
                                                                 {ErrorCode::comm, 1},
                                                                 {ErrorCode::internal, 1}}));
   CHECK(exit_status(code) == expected);
+}
+
+TEST_CASE("WorkerEnv: one of several tasks without a rank is refused", "[base][worker_env]") {
+  const auto [variables, evidence] = GENERATE(table<Variables, std::string>(
+      {{{{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}, {"PMIX_RANK", "0"}},
+        "OMPI_COMM_WORLD_SIZE=2: mpirun"},
+       {{{"MV2_COMM_WORLD_SIZE", "4"}}, "MV2_COMM_WORLD_SIZE=4: mpirun"},
+       {{{"PMI_SIZE", "3"}, {"PMI_RANK", "1"}}, "PMI_SIZE=3: mpirun"},
+       {{{"MPI_LOCALNRANKS", "2"}}, "MPI_LOCALNRANKS=2: mpirun"},
+       {{{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "0"}}, "SLURM_STEP_NUM_TASKS=2: srun"},
+       {{{"SLURM_NTASKS", "2"}, {"SLURM_PROCID", "1"}}, "SLURM_PROCID=1: srun"},
+       {{{"PMIX_RANK", "0"}}, "PMIX_RANK=0: mpirun"}}));
+  const RankEnvironment environment(variables);
+  CHECK_THROWS_WITH(read_worker_env(), Catch::Contains(evidence) &&
+                                           Catch::Contains("dstrain --num_gpus N") &&
+                                           Catch::Contains("WORLD_SIZE"));
+  // With an identity of ours each is a rank of one job.
+  for (const auto& [name, value] : Variables{{"RANK", "0"}, {"WORLD_SIZE", "2"}}) {
+    ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  CHECK(read_worker_env().world_size == 2);
+}
+
+TEST_CASE("WorkerEnv: a single task or an allocation is not several", "[base][worker_env]") {
+  const RankEnvironment environment(GENERATE(
+      Variables{{"OMPI_COMM_WORLD_SIZE", "1"}, {"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}},
+      Variables{{"PMI_SIZE", "1"}, {"PMI_RANK", "0"}},
+      Variables{{"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}},
+      Variables{{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}},
+      Variables{{"SLURM_NTASKS", "8"}}));
+  CHECK(read_worker_env().world_size == 1);
 }
 
 TEST_CASE("WorkerEnv: a rank needs its number and the world's size", "[base][worker_env]") {

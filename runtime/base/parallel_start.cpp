@@ -1,0 +1,64 @@
+#include "runtime/base/parallel_start.h"
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/error.h"
+
+namespace dstrain {
+namespace {
+
+/// What a starter sets for each of its tasks.
+struct TaskVariable {
+  const char* name;
+  const char* starter;
+};
+
+/// How many tasks there are. MPI's come first: tasks that mpirun starts on other nodes of an
+/// allocation also have the variables of the srun that started its daemons there.
+constexpr std::array<TaskVariable, 5> sizes{{{"OMPI_COMM_WORLD_SIZE", "mpirun"},
+                                             {"MV2_COMM_WORLD_SIZE", "mpirun"},
+                                             {"PMI_SIZE", "mpirun"},
+                                             {"MPI_LOCALNRANKS", "mpirun"},
+                                             {"SLURM_STEP_NUM_TASKS", "srun"}}};
+
+std::optional<int> number_of(const char* name) {
+  const char* const typed = std::getenv(name);
+  const std::string_view text = typed == nullptr ? "" : typed;
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+[[noreturn]] void refuse(const TaskVariable& variable, int value, const std::string& tasks) {
+  fail(
+      ErrorCode::usage,
+      "{}={}: {} has started this process as one of {} tasks, which dstrain cannot join to one "
+      "job yet: each would run alone. Start dstrain once, outside {} (dstrain --num_gpus N ..., or "
+      "-H HOSTFILE), or once per node with --no_ssh --node_rank R; or give every task RANK, "
+      "WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT",
+      variable.name, value, variable.starter, tasks, variable.starter);
+}
+
+}  // namespace
+
+void check_started_alone() {
+  for (const TaskVariable& variable : sizes) {
+    const std::optional<int> tasks = number_of(variable.name);
+    if (!tasks) continue;
+    if (*tasks > 1) refuse(variable, *tasks, std::to_string(*tasks));
+    return;
+  }
+  // A batch script has SLURM_PROCID=0 without being a task.
+  const std::optional<int> slurm = number_of("SLURM_PROCID");
+  if (slurm && *slurm > 0) refuse({"SLURM_PROCID", "srun"}, *slurm, "several");
+  const std::optional<int> pmix = number_of("PMIX_RANK");
+  if (pmix) refuse({"PMIX_RANK", "mpirun"}, *pmix, "several");
+}
+
+}  // namespace dstrain

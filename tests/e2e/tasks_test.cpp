@@ -1,0 +1,104 @@
+// Several copies of a command that mpirun or srun starts, each of which might take itself for all.
+#include <filesystem>
+
+#include <catch2/catch.hpp>
+
+#include "tests/e2e/resumable_run.h"
+#include "tests/support/skip.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using Catch::Matchers::Contains;
+using test::Launch;
+using Words = std::vector<std::string>;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string dstraind = fs::path(DSTRAIN_PROGRAM).parent_path() / "dstraind";
+
+Words train(const fs::path& output) {
+  const test::ResumableRun run;
+  Words words{"train", "--output_dir", output.string()};
+  for (const std::string& word : run.arguments(2)) words.push_back(word);
+  words.insert(words.end(), {"--save_steps", "0"});
+  return words;
+}
+
+/// `dstrain WORDS`, or `dstraind WORDS` where the wrapper ends with it: what follows its first word
+/// is then no more than the name that dstrain was called by.
+Launch::Options mpirun(const std::string& tasks, Words rest = {}) {
+  const std::string program = "/usr/bin/mpirun.openmpi";
+  if (!fs::exists(program)) test::skip("needs openmpi-bin");
+  Words words{program, "-np", tasks, "--oversubscribe", "--bind-to", "none"};
+  words.insert(words.end(), rest.begin(), rest.end());
+  return {.env = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                  {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+                  {"OMP_NUM_THREADS", "1"}},
+          .directory = test::golden_folder.string(),
+          .wrapper = words};
+}
+
+/// Starts the dstraind in place of dstrain.
+const Words as_daemon{"sh", "-c", "shift; exec \"$0\" \"$@\"", dstraind};
+
+}  // namespace
+
+TEST_CASE("Tasks: copies that mpirun starts are refused before anything is written",
+          "[e2e][tasks]") {
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  const Words wrapper = GENERATE(Words{}, as_daemon);
+  Launch launch(train(output), mpirun("2", wrapper));
+  const int status = launch.wait();
+  CAPTURE(launch.err());
+  CHECK(status == 2);
+  CHECK_THAT(launch.err(),
+             Contains("OMPI_COMM_WORLD_SIZE=2: mpirun has started this process as one "
+                      "of 2 tasks"));
+  CHECK_FALSE(fs::exists(output));
+}
+
+TEST_CASE("Tasks: a single copy under mpirun is a job", "[e2e][tasks]") {
+  const test::TempDir folder;
+  const Words wrapper = GENERATE(Words{}, as_daemon);
+  Launch launch(train(folder.path() / "out"), mpirun("1", wrapper));
+  const int status = launch.wait();
+  CAPTURE(launch.err());
+  CHECK(status == 0);
+}
+
+TEST_CASE("Tasks: copies that get a rank each are one job", "[e2e][tasks]") {
+  const test::TempDir folder;
+  const std::string identify =
+      "shift; export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 "
+      "LOCAL_RANK=$OMPI_COMM_WORLD_RANK MASTER_PORT=29877; exec \"$0\" \"$@\"";
+  Launch launch(train(folder.path() / "out"), mpirun("2", {"sh", "-c", identify, dstraind}));
+  const int status = launch.wait();
+  CAPTURE(launch.err());
+  CHECK(status == 0);
+  CHECK(test::read_metrics(folder.path() / "out").size() == 2);
+}
+
+TEST_CASE("Tasks: an allocation and a launcher per node are no copies", "[e2e][tasks]") {
+  Launch::Options batch{.env = {{"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}}, .directory = {}};
+  Launch script({"--num_gpus", "2", "sh", "-c", "exit 0"}, batch);
+  CHECK(script.wait() == 0);
+  const Launch::Options step{
+      .env = {{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "1"}, {"SLURM_JOB_NUM_NODES", "2"}},
+      .directory = {}};
+  Launch refused({"--launcher", "local", "sh", "-c", "exit 0"}, step);
+  CHECK(refused.wait() == 2);
+  CHECK_THAT(refused.err(), Contains("SLURM_STEP_NUM_TASKS=2"));
+  for (const char* launcher : {"auto", "local"}) {
+    Launch node({"--launcher", launcher, "--no_ssh", "--num_nodes", "2", "--node_rank", "1",
+                 "--master_addr", "127.0.0.1", "sh", "-c", "exit 0"},
+                step);
+    CHECK(node.wait() == 0);
+  }
+  const Launch::Options nodes{.env = {{"SLURM_JOB_NUM_NODES", "2"}}, .directory = {}};
+  Launch through({"sh", "-c", "exit 0"}, nodes);
+  CHECK(through.wait() == 2);
+  CHECK_THAT(through.err(), Contains("--launcher local") && Contains("--no_ssh"));
+}
