@@ -44,7 +44,7 @@ unigram_entropy() {
 }
 
 train() {
-  "$dstrain" --num_gpus 2 train \
+  "$dstrain" --device cpu --num_gpus 2 train \
     --deepspeed examples/quickstart/ds_config.json \
     --config_name gpt2 \
     --config_overrides n_layer=4,n_embd=192,n_head=3,n_positions=128,vocab_size=256 \

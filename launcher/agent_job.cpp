@@ -20,7 +20,7 @@ constexpr const char* source_and_become = "script=$1; shift; . \"$script\" && ex
 
 /// The ranks' GPUs, when slots are GPUs here.
 void assign_gpus(JobSpec& job, const Machine& machine) {
-  if (!job.use_gpus || !has_usable_gpus(machine)) return;
+  if (!job.use_gpus || usable_gpus(machine) == 0) return;
   if (!machine.visible_gpus && !job.oversubscribe) check_gpu_slots(job.slots, machine.gpus);
   const std::string devices = fmt::format("{}", fmt::join(job.slots, ","));
   for (RankSpec& rank : job.ranks) rank.env.push_back({"CUDA_VISIBLE_DEVICES", devices});
@@ -64,7 +64,7 @@ std::string fit_job_to_node(JobSpec& job) {
   }
   if (!job.venv_script.empty()) source_first(job);
   const auto ranks = static_cast<int>(job.ranks.size());
-  const bool gpus = job.use_gpus && has_usable_gpus(machine);
+  const bool gpus = job.use_gpus && usable_gpus(machine) > 0;
   if (gpus || job.oversubscribe || ranks <= machine.cores) return "";
   return fmt::format("{} CPU ranks share {} cores; --oversubscribe says that this is meant", ranks,
                      machine.cores);

@@ -4,11 +4,14 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "launcher/machine.h"
+
 namespace dstrain::launcher {
 
 void AgentVoice::hello(std::string_view version) {
   Hello hello;
   hello.version = version;
+  hello.gpus = usable_gpus(this_machine());
   // sshd sets it: client address, client port, server address, server port.
   const char* const connection = std::getenv("SSH_CONNECTION");
   std::istringstream words(connection != nullptr ? connection : "");

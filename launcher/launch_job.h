@@ -22,8 +22,9 @@ struct LaunchJob {
   double silence_seconds = 30;  ///< see Relay::Settings
   OpenRemote open;              ///< called in the relay, for each remote host
   std::string log_level = "info";
-  bool bare_output = false;  ///< see LogMux::Prefixes
-  std::string program;       ///< see JobStatus
+  bool refuses_gpus = false;  ///< on other hosts: slots are CPU ranks, which nobody has said
+  bool bare_output = false;   ///< see LogMux::Prefixes
+  std::string program;        ///< see JobStatus
   std::string output_directory;
 };
 

@@ -13,6 +13,7 @@
 #include <climits>
 
 #include "runtime/base/error.h"
+#include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -49,8 +50,10 @@ std::string cpu_quota() {
 }
 
 int count_gpu_files() {
+  const char* const typed = std::getenv(env::gpu_directory);
+  const std::string directory = typed != nullptr ? typed : "/dev";
   int gpus = 0;
-  while (access(fmt::format("/dev/nvidia{}", gpus).c_str(), F_OK) == 0) ++gpus;
+  while (access(fmt::format("{}/nvidia{}", directory, gpus).c_str(), F_OK) == 0) ++gpus;
   return gpus;
 }
 
@@ -68,8 +71,9 @@ std::optional<int> cores_of_quota(std::string_view cpu_max) {
   return static_cast<int>(std::min<long long>(cores, INT_MAX));
 }
 
-bool has_usable_gpus(const Machine& machine) {
-  return machine.gpus > 0 && !(machine.visible_gpus && machine.visible_gpus->empty());
+int usable_gpus(const Machine& machine) {
+  const bool hidden = machine.visible_gpus && machine.visible_gpus->empty();
+  return hidden ? 0 : machine.gpus;
 }
 
 void check_gpu_slots(const std::vector<int>& slots, int gpus) {
@@ -77,6 +81,12 @@ void check_gpu_slots(const std::vector<int>& slots, int gpus) {
   fail(ErrorCode::usage,
        "slot {}: {} devices are present (--oversubscribe runs more ranks than devices)",
        slots.back(), gpus);
+}
+
+std::string unusable_gpus(std::string_view place, int gpus) {
+  return fmt::format(
+      "{} has {}, and this dstrain is built without CUDA; --device cpu makes slots CPU ranks",
+      place, gpus == 1 ? "a GPU" : fmt::format("{} GPUs", gpus));
 }
 
 int usable_cores() {

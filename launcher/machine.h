@@ -14,14 +14,18 @@ struct Machine {
   std::optional<std::string> visible_gpus;  ///< CUDA_VISIBLE_DEVICES of the user, when set
 };
 
-/// Asks the kernel; links no driver: GPUs are counted by their device files.
+/// Asks the kernel; links no driver: GPUs are counted by their device files, nvidia0 and on, in
+/// /dev or where DSTRAIN_GPU_DIRECTORY says.
 Machine this_machine();
 
-/// Whether it has GPUs that CUDA_VISIBLE_DEVICES does not hide.
-bool has_usable_gpus(const Machine& machine);
+/// How many GPUs it has; 0 when CUDA_VISIBLE_DEVICES hides them all.
+int usable_gpus(const Machine& machine);
 
 /// Throws Error{usage} when one of `slots`, ascending, is no GPU of a machine that has `gpus`.
 void check_gpu_slots(const std::vector<int>& slots, int gpus);
+
+/// Why slots of `place`, which has `gpus`, cannot be its GPUs: "w1 has 4 GPUs, which ...".
+std::string unusable_gpus(std::string_view place, int gpus);
 
 /// Cores this process may use: its affinity, and no more than the control group's quota allows.
 int usable_cores();

@@ -1,5 +1,6 @@
 #include "launcher/meeting.h"
 
+#include "launcher/machine.h"
 #include "launcher/master_address.h"
 #include "runtime/base/error.h"
 
@@ -49,10 +50,19 @@ void Meeting::collect_failures() {
   }
 }
 
+/// The launcher has looked at its own machine.
+void Meeting::refuse_gpus() const {
+  for (const auto& agent : agents_) {
+    if (!agent->task().remote || agent->hello.gpus == 0) continue;
+    fail(ErrorCode::usage, "{}", unusable_gpus("host " + agent->name(), agent->hello.gpus));
+  }
+}
+
 Meeting::Progress Meeting::advance(double now) {
   if (agents_.any(State::meeting) && now <= deadline_) return Progress::waiting;
   collect_failures();
   if (!failures_.empty()) return Progress::failed;
+  if (job_.refuses_gpus) refuse_gpus();
   if (port_ > 0) return Progress::done;
   if (agents_.front().first_rank() != 0) {  // another launcher's agent has rank 0
     port_ = job_.master_port.port;

@@ -18,7 +18,7 @@ class Meeting {
 
   /// Throws Error{remote} when the agent is none that we can work with.
   void take(HostAgent& agent, const Frame& frame);
-  /// Looks how far all are.
+  /// Looks how far all are. Throws Error{usage} for what the hosts must not be.
   Progress advance(double now);
 
   [[nodiscard]] double deadline() const { return deadline_; }
@@ -32,6 +32,7 @@ class Meeting {
   void take_hello(HostAgent& agent, const Frame& frame);
   void take_port(const Frame& frame);
   void collect_failures();
+  void refuse_gpus() const;
 
   const LaunchJob& job_;
   const HostAgents& agents_;

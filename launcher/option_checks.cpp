@@ -47,7 +47,7 @@ void check_launcher_and_device(const LaunchOptions& options) {
          options.launcher);
   }
   if (options.device == "cuda") {
-    fail(ErrorCode::usage, "--device cuda: not supported; cpu and auto are");
+    fail(ErrorCode::usage, "--device cuda: this dstrain is built without CUDA; use cpu or auto");
   }
 }
 

@@ -45,6 +45,7 @@ std::string encode_hello(const Hello& hello) {
   out.string(hello.version);
   out.string(hello.own_address);
   out.string(hello.peer_address);
+  out.i32(hello.gpus);
   return out.take();
 }
 
@@ -56,6 +57,7 @@ Hello decode_hello(std::string_view payload) {
   hello.version = in.string();
   hello.own_address = in.string();
   hello.peer_address = in.string();
+  hello.gpus = in.i32();
   in.finish();
   return hello;
 }
@@ -95,9 +97,9 @@ std::string encode_job(const JobSpec& job) {
   put_strings(out, job.log_files);
   out.count(job.slots.size());
   for (const int slot : job.slots) out.i32(slot);
+  out.u8(job.tells_progress ? 1 : 0);
   out.u8(job.use_gpus ? 1 : 0);
   out.u8(job.oversubscribe ? 1 : 0);
-  out.u8(job.tells_progress ? 1 : 0);
   out.u8(job.bind_cores ? 1 : 0);
   out.count(job.core_list.size());
   for (const int core : job.core_list) out.i32(core);
@@ -125,9 +127,9 @@ JobSpec decode_job(std::string_view payload) {
   job.log_files = get_strings(in);
   job.slots.resize(in.count(4));
   for (int& slot : job.slots) slot = in.i32();
+  job.tells_progress = in.u8() != 0;
   job.use_gpus = in.u8() != 0;
   job.oversubscribe = in.u8() != 0;
-  job.tells_progress = in.u8() != 0;
   job.bind_cores = in.u8() != 0;
   job.core_list.resize(in.count(4));
   for (int& core : job.core_list) core = in.i32();

@@ -51,6 +51,7 @@ struct Hello {
   std::string version;       ///< of dstrain
   std::string own_address;   ///< at which it was reached, in digits; empty: not known
   std::string peer_address;  ///< from which it was reached
+  int gpus = 0;              ///< that programs may use there
 };
 
 std::string encode_hello(const Hello& hello);

@@ -84,10 +84,10 @@ std::vector<HostSlots> like_nodes(const HostSlots& this_node, int count) {
 
 std::vector<HostSlots> find_hosts(const LaunchOptions& options,
                                   const Machine& machine,
+                                  bool gpus,
                                   const std::optional<std::vector<HostEntry>>& hostfile,
                                   std::vector<std::string>& warnings) {
   if (hostfile) return hosts_of_file(options, *hostfile);
-  const bool gpus = options.device != "cpu" && has_usable_gpus(machine);
   std::vector<HostSlots> here = hosts_of_machine(options, machine, gpus, warnings);
   const int nodes = options.num_nodes.value_or(1);
   if (options.no_ssh && !here.empty()) return like_nodes(here.front(), nodes);
@@ -123,17 +123,30 @@ std::vector<bool> find_remote(const LaunchOptions& options,
   return remote;
 }
 
-/// What is not this machine's own an agent there looks at.
-void check_capacity(const LaunchOptions& options,
-                    const Machine& machine,
-                    const Resources& resources) {
-  if (options.device == "cpu" || !has_usable_gpus(machine) || machine.visible_gpus) return;
-  if (options.oversubscribe) return;
-  for (std::size_t node = 0; node < resources.remote.size(); ++node) {
-    const bool here = resources.node_rank ? static_cast<int>(node) == *resources.node_rank
-                                          : !resources.remote[node];
-    if (here) check_gpu_slots(resources.plan.hosts()[node].slots, machine.gpus);
-  }
+/// The slots of this machine; null: it has no part in the job.
+const std::vector<int>* slots_here(const Resources& resources) {
+  const std::vector<HostSlots>& hosts = resources.plan.hosts();
+  const auto& remote = resources.remote;
+  const auto own = std::find(remote.begin(), remote.end(), false) - remote.begin();
+  const auto node = static_cast<std::size_t>(resources.node_rank.value_or(static_cast<int>(own)));
+  return node < hosts.size() ? &hosts[node].slots : nullptr;
+}
+
+/// How the user named slots; empty: not at all.
+std::string typed_slots(const LaunchOptions& options, bool hostfile) {
+  if (options.num_gpus) return fmt::format("--num_gpus {}", *options.num_gpus);
+  if (!options.include.empty()) return "--include " + options.include;
+  if (!options.exclude.empty()) return "--exclude " + options.exclude;
+  return hostfile ? "hostfile " + options.hostfile.value_or(default_hostfile) : "";
+}
+
+/// GPUs of this machine that the ranks cannot use.
+void check_idle_gpus(const std::string& typed, int gpus, std::vector<std::string>& warnings) {
+  if (!typed.empty()) fail(ErrorCode::usage, "{}: {}", typed, unusable_gpus("this machine", gpus));
+  warnings.push_back(
+      fmt::format("the {} GPUs of this machine are not used: this dstrain is built without CUDA, "
+                  "and one CPU rank runs (--device cpu says that this is meant)",
+                  gpus));
 }
 
 /// --no_ssh: checks that the node is one of the plan's.
@@ -154,10 +167,13 @@ std::optional<std::vector<HostEntry>> find_hostfile(const LaunchOptions& options
 
 Resources resolve_resources(const LaunchOptions& options,
                             const Machine& machine,
-                            const std::optional<std::vector<HostEntry>>& hostfile) {
+                            const std::optional<std::vector<HostEntry>>& hostfile,
+                            RankDevice rank_device) {
   check_conflicts(options);
   std::vector<std::string> warnings;
-  HostPlan plan(find_hosts(options, machine, hostfile, warnings));
+  const bool has_gpus = options.device != "cpu" && usable_gpus(machine) > 0;
+  const bool gpus = has_gpus && rank_device == RankDevice::any;
+  HostPlan plan(find_hosts(options, machine, gpus, hostfile, warnings));
   Resources resources{std::move(plan), {}, options.node_rank, std::move(warnings)};
   const std::vector<HostSlots>& hosts = resources.plan.hosts();
   if (resources.node_rank) {
@@ -166,7 +182,13 @@ Resources resolve_resources(const LaunchOptions& options,
   } else {
     resources.remote = find_remote(options, hosts, machine);
   }
-  check_capacity(options, machine, resources);
+  const std::vector<int>* const own = slots_here(resources);
+  if (own == nullptr || !has_gpus) return resources;
+  if (!gpus) {
+    check_idle_gpus(typed_slots(options, hostfile.has_value()), machine.gpus, resources.warnings);
+  } else if (!machine.visible_gpus && !options.oversubscribe) {
+    check_gpu_slots(*own, machine.gpus);
+  }
   return resources;
 }
 

@@ -95,7 +95,8 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   if (!options.no_ssh) check_started_alone();
   check_allocation(options);
   const launcher::Resources resources = launcher::resolve_resources(
-      options, launcher::this_machine(), launcher::find_hostfile(options));
+      options, launcher::this_machine(), launcher::find_hostfile(options),
+      daemon != nullptr ? launcher::RankDevice::cpu_only : launcher::RankDevice::any);
   for (const std::string& warning : resources.warnings) log_warning(warning);
   if (daemon != nullptr) warn_without_token(resources);
   const bool checks = daemon != nullptr && files_are_here(resources);

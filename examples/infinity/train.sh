@@ -13,7 +13,7 @@ config=out/infinity/ds_config.json
 sed "s|/local_nvme|$(realpath "$disk")|" examples/infinity/ds_config.json >"$config"
 seq 1 400000 >out/infinity/text.txt
 
-build/release/bin/dstrain --num_gpus 1 --device_memory 2GiB train \
+build/release/bin/dstrain --device cpu --num_gpus 1 --device_memory 2GiB train \
   --deepspeed "$config" \
   --config_name gpt2 --config_overrides n_embd=2560,n_layer=34,n_head=32 \
   --gradient_checkpointing --block_size 512 \

@@ -28,8 +28,9 @@ row() {
   for part in $offload; do sections+=", \"offload_$part\": {\"device\": \"cpu\"}"; done
   printf '{"zero_optimization": {"stage": %d%s}}' "$stage" "$sections" >"$work/ds_config.json"
   rm -rf "$work/out"
-  psi=$(build/release/bin/dstrain --num_gpus "$ranks" train --deepspeed "$work/ds_config.json" \
-    --config_name gpt2 ${overrides:+--config_overrides "$overrides"} --block_size 64 \
+  psi=$(build/release/bin/dstrain --device cpu --num_gpus "$ranks" train \
+    --deepspeed "$work/ds_config.json" --config_name gpt2 \
+    ${overrides:+--config_overrides "$overrides"} --block_size 64 \
     --per_device_train_batch_size "$micro" --train_file "$work/text.txt" --max_steps 2 \
     --logging_steps 1 --save_steps 1 --save_total_limit 1 --output_dir "$work/out" "${flags[@]}" \
     2>&1 >/dev/null | sed -n 's/.*gpt2: \([0-9]*\) parameters.*/\1/p')

@@ -25,8 +25,9 @@ trap 'rm -rf "$work"' EXIT
 golden=tests/golden
 
 train() {
-  "$build/bin/dstrain" -q --num_gpus 2 train --train_file "$golden/tokens.bin" --block_size 32 \
-    --no_shuffle --per_device_train_batch_size 6 --learning_rate 1e-3 --logging_steps 1 "$@"
+  "$build/bin/dstrain" -q --device cpu --num_gpus 2 train --train_file "$golden/tokens.bin" \
+    --block_size 32 --no_shuffle --per_device_train_batch_size 6 --learning_rate 1e-3 \
+    --logging_steps 1 "$@"
 }
 check() {
   HF_HUB_OFFLINE=1 "$venv/bin/python" tests/interop/check_transformers.py "$@"

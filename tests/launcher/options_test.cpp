@@ -123,7 +123,7 @@ TEST_CASE("Options: mistakes are named", "[launcher]") {
       {"--device_memory|0|p", "--device_memory: must be more than 0"},
       {"--log_level|loud|p", "--log_level: \"loud\" is not one of debug, info"},
       {"--device|gpu|p", "--device: \"gpu\" is not one of auto, cuda, cpu"},
-      {"--device|cuda|p", "--device cuda: not supported;"},
+      {"--device|cuda|p", "--device cuda: this dstrain is built without CUDA"},
       {"--launcher|locl|p", "did you mean local?"},
       {"--module|--no_python|p", "exclude each other"},
       {"--max_restarts|-1|p", "--max_restarts: must be 0.."},

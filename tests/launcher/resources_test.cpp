@@ -22,10 +22,17 @@ LaunchOptions typed(std::vector<std::string> words) {
   return launcher::parse_command_line(words).options;
 }
 
+launcher::Resources resolve(const LaunchOptions& options,
+                            const Machine& machine,
+                            const std::optional<std::vector<HostEntry>>& hostfile,
+                            launcher::RankDevice device = launcher::RankDevice::any) {
+  return launcher::resolve_resources(options, machine, hostfile, device);
+}
+
 AllSlots hosts(const std::vector<std::string>& words,
                const Machine& machine,
                const std::optional<std::vector<HostEntry>>& hostfile = std::nullopt) {
-  return launcher::resolve_resources(typed(words), machine, hostfile).plan.hosts();
+  return resolve(typed(words), machine, hostfile).plan.hosts();
 }
 
 std::string error_of(const std::vector<std::string>& words,
@@ -57,7 +64,7 @@ TEST_CASE("Resources: CUDA_VISIBLE_DEVICES chooses unless options do", "[launche
   Machine machine = gpu_box;
   machine.visible_gpus = "4,5";
   CHECK(hosts({}, machine) == AllSlots{{"localhost", {4, 5}}});
-  const auto chosen = launcher::resolve_resources(typed({"-i", "localhost:0"}), machine, {});
+  const auto chosen = resolve(typed({"-i", "localhost:0"}), machine, {});
   CHECK(chosen.plan.hosts() == AllSlots{{"localhost", {0}}});
   CHECK(chosen.warnings.size() == 1);
   machine.visible_gpus = "";
@@ -96,16 +103,53 @@ TEST_CASE("Resources: contradictions and absent things are refused", "[launcher]
              Contains("are the same machine"));
 }
 
+TEST_CASE("Resources: ranks that cannot use GPUs do not take their slots", "[launcher]") {
+  using Catch::Contains;
+  using Words = std::vector<std::string>;
+  const auto on_cpus = [](const Words& words, const Machine& machine, const auto& hostfile) {
+    return resolve(typed(words), machine, hostfile, launcher::RankDevice::cpu_only);
+  };
+  const std::optional<std::vector<HostEntry>> none;
+  const std::optional<std::vector<HostEntry>> own{{{"localhost", 2}}};
+  const std::optional<std::vector<HostEntry>> others{{{"w0", 2}}};
+  const std::string reason = "this machine has 4 GPUs, and this dstrain is built without CUDA";
+  const auto [words, what] = GENERATE(table<Words, std::string>(
+      {{{"--num_gpus", "2"}, "--num_gpus 2: "},
+       {{"--num_gpus", "2", "--device", "auto"}, "--num_gpus 2: "},
+       {{"-i", "localhost:0"}, "--include localhost:0: "},
+       {{"-e", "localhost:0"}, "--exclude localhost:0: "},
+       {{"--no_ssh", "--node_rank", "0", "--num_gpus", "2"}, "--num_gpus 2: "}}));
+  CHECK_THROWS_WITH(on_cpus(words, gpu_box, none),
+                    Contains(what + reason) && Contains("--device cpu"));
+  Words meant = words;
+  meant.insert(meant.end(), {"--device", "cpu"});
+  CHECK(on_cpus(meant, gpu_box, none).warnings.empty());
+  CHECK(on_cpus(words, cpu_box, none).warnings.empty());
+  CHECK_THROWS_WITH(on_cpus({}, gpu_box, own), Contains("hostfile /job/hostfile: " + reason));
+  CHECK_THROWS_WITH(on_cpus({"-H", "f"}, gpu_box, own), Contains("hostfile f: " + reason));
+  // Its GPUs are of no matter where it has no part in the job.
+  CHECK(on_cpus({}, gpu_box, others).warnings.empty());
+
+  Machine machine = gpu_box;
+  machine.visible_gpus = GENERATE(std::nullopt, std::optional<std::string>("1,2"));
+  const auto idle = on_cpus({}, machine, none);
+  CHECK(idle.plan.hosts() == AllSlots{{"localhost", {0}}});
+  REQUIRE(idle.warnings.size() == 1);
+  CHECK_THAT(idle.warnings.front(), Contains("4 GPUs of this machine are not used"));
+  machine.visible_gpus = "";
+  CHECK(on_cpus({"--num_gpus", "2"}, machine, none).warnings.empty());
+}
+
 TEST_CASE("Resources: other hosts are reached over the network", "[launcher]") {
   const std::vector<HostEntry> file{{"w0", 2}, {"box", 1}, {"::2", 3}};
-  const auto found = launcher::resolve_resources(typed({}), gpu_box, file);
+  const auto found = resolve(typed({}), gpu_box, file);
   CHECK(found.plan.world_size() == 6);
   CHECK(found.remote == std::vector<bool>{true, false, true});
   CHECK(found.launcher() == "ssh");
-  const auto forced = launcher::resolve_resources(typed({"--force_multi"}), cpu_box,
-                                                  std::vector<HostEntry>{{"box", 1}});
+  const auto forced =
+      resolve(typed({"--force_multi"}), cpu_box, std::vector<HostEntry>{{"box", 1}});
   CHECK(forced.remote == std::vector<bool>{true});
-  CHECK(launcher::resolve_resources(typed({}), cpu_box, {}).launcher() == "local");
+  CHECK(resolve(typed({}), cpu_box, {}).launcher() == "local");
   // GPUs of this machine say nothing of another's.
   CHECK(error_of({}, gpu_box, std::vector<HostEntry>{{"w0", 9}}).empty());
   CHECK_THAT(error_of({}, gpu_box, std::vector<HostEntry>{{"w0", 9}, {"box", 5}}),
@@ -113,15 +157,14 @@ TEST_CASE("Resources: other hosts are reached over the network", "[launcher]") {
 }
 
 TEST_CASE("Resources: without ssh each node starts its own ranks", "[launcher]") {
-  const auto alike = launcher::resolve_resources(
+  const auto alike = resolve(
       typed({"--no_ssh", "--num_nodes", "3", "--node_rank", "2", "--num_gpus", "2"}), cpu_box, {});
   CHECK(alike.node_rank == 2);
   CHECK(alike.plan.world_size() == 6);
   CHECK(alike.plan.hosts()[1] == launcher::HostSlots{"node1", {0, 1}});
   CHECK(alike.launcher() == "local");
   const std::vector<HostEntry> file{{"w0", 2}, {"w1", 1}};
-  const auto named =
-      launcher::resolve_resources(typed({"--no_ssh", "--node_rank", "1"}), cpu_box, file);
+  const auto named = resolve(typed({"--no_ssh", "--node_rank", "1"}), cpu_box, file);
   CHECK(named.plan.world_size() == 3);
   CHECK_THAT(error_of({"--no_ssh", "--node_rank", "2"}, cpu_box, file),
              Catch::Contains("there are 2 nodes"));

@@ -256,8 +256,9 @@ TEST_CASE("SshLaunch: training over two hosts gives the losses of one machine", 
   const TrainRun local =
       run_train(2, golden.at("ds_config"), folder.path() / "local", golden.at("arguments"));
   nodes.enter(0);
-  const TrainRun spread = run_train({"-H", folder.path() / "hosts"}, golden.at("ds_config"),
-                                    folder.path() / "spread", golden.at("arguments"));
+  const TrainRun spread =
+      run_train({"--device", "cpu", "-H", folder.path() / "hosts"}, golden.at("ds_config"),
+                folder.path() / "spread", golden.at("arguments"));
   CAPTURE(local.err, spread.err);
   REQUIRE(local.status == 0);
   REQUIRE(spread.status == 0);

@@ -1,0 +1,110 @@
+// Machines with GPUs, which dstraind cannot use.
+#include <filesystem>
+#include <fstream>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "tests/e2e/fake_hosts.h"
+#include "tests/e2e/resumable_run.h"
+
+using namespace dstrain;
+using Catch::Matchers::Contains;
+using test::Launch;
+using Words = std::vector<std::string>;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void make_gpus(const fs::path& folder, int count) {
+  for (int gpu = 0; gpu < count; ++gpu) {
+    std::ofstream(folder / fmt::format("nvidia{}", gpu)) << "";
+  }
+}
+
+/// A machine with two GPUs.
+Launch::Options two_gpus(const fs::path& folder) {
+  make_gpus(folder, 2);
+  return {.env = {{"DSTRAIN_GPU_DIRECTORY", folder.string()}},
+          .directory = test::golden_folder.string()};
+}
+
+Words train(const fs::path& output) {
+  const test::ResumableRun run;
+  Words words{"train", "--output_dir", output.string()};
+  for (const std::string& word : run.arguments(2)) words.push_back(word);
+  words.insert(words.end(), {"--save_steps", "0"});
+  return words;
+}
+
+Words operator+(Words first, const Words& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+}  // namespace
+
+TEST_CASE("GPUs: slots that the ranks cannot use are refused", "[e2e][gpus]") {
+  const test::TempDir folder;
+  const Launch::Options options = two_gpus(folder.path());
+  const fs::path output = folder.path() / "out";
+  std::ofstream(folder.path() / "hosts") << "localhost slots=2\n";
+  const std::vector<Words> places{{"--num_gpus", "2"},
+                                  {"--include", "localhost:1"},
+                                  {"--exclude", "localhost:1"},
+                                  {"-H", (folder.path() / "hosts").string()}};
+  const std::vector<Words> commands{
+      train(output), {"generate", "--prompt", "a"}, {"bench", "comm"}};
+  for (const Words& place : places) {
+    for (const Words& command : commands) {
+      Launch launch(place + command, options);
+      CHECK(launch.wait() == 2);
+      CHECK_THAT(launch.err(), Contains("2 GPUs") && Contains("without CUDA") &&
+                                   Contains("--device cpu") && Contains(place.back()));
+      CHECK_FALSE(fs::exists(output));
+    }
+  }
+}
+
+TEST_CASE("GPUs: without typed slots one rank runs and says that they idle", "[e2e][gpus]") {
+  const test::TempDir folder;
+  Launch launch(train(folder.path() / "out"), two_gpus(folder.path()));
+  CHECK(launch.wait() == 0);
+  CHECK_THAT(launch.err(),
+             Contains("the 2 GPUs of this machine are not used: this dstrain is built "
+                      "without CUDA") &&
+                 Contains("1 rank on localhost"));
+}
+
+TEST_CASE("GPUs: slots that are said to be CPU ranks are", "[e2e][gpus]") {
+  const test::TempDir folder;
+  Launch launch(Words{"--device", "cpu", "--num_gpus", "2"} + train(folder.path() / "out"),
+                two_gpus(folder.path()));
+  CHECK(launch.wait() == 0);
+  CHECK_THAT(launch.err(), !Contains("GPU"));
+}
+
+TEST_CASE("GPUs: other programs have them", "[e2e][gpus]") {
+  const test::TempDir folder;
+  Launch launch({"--num_gpus", "2", "sh", "-c", "echo uses $CUDA_VISIBLE_DEVICES"},
+                two_gpus(folder.path()));
+  CHECK(launch.wait() == 0);
+  CHECK_THAT(launch.out(), Contains("[rank 0]: uses 0,1\n") && Contains("[rank 1]: uses 0,1\n"));
+}
+
+TEST_CASE("GPUs: another host with some is named and nothing runs", "[e2e][gpus]") {
+  const test::FakeHosts hosts("plain slots=1\ngpus1 slots=1\n");
+  make_gpus(hosts.folder(), 3);
+  const fs::path output = hosts.folder() / "out";
+  const Launch::Options options{.env = {}, .directory = test::golden_folder.string()};
+  Launch refused(hosts.words({}) + train(output), options);
+  CHECK(refused.wait() == 2);
+  CHECK_THAT(refused.err(), Contains("host gpus1 has 3 GPUs") && Contains("--device cpu"));
+  CHECK_FALSE(fs::exists(output));
+  CHECK(refused.nothing_left());
+  Launch meant(hosts.words({"--device", "cpu"}) + train(output), options);
+  CHECK(meant.wait() == 0);
+  Launch program(hosts.shell("exit 0"), options);
+  CHECK(program.wait() == 0);
+}
