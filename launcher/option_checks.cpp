@@ -36,16 +36,18 @@ void check_choice(std::string_view name,
 }
 
 void check_launcher_and_device(const LaunchOptions& options) {
-  constexpr std::array<std::string_view, 6> launchers{"auto",    "local", "ssh",
-                                                      "openmpi", "mpich", "slurm"};
+  constexpr std::array<std::string_view, 3> launchers{"auto", "local", "ssh"};
+  constexpr std::array<std::string_view, 6> unbuilt{"pdsh",  "openmpi", "mpich",
+                                                    "slurm", "mvapich", "impi"};
   constexpr std::array<std::string_view, 3> devices{"auto", "cuda", "cpu"};
-  check_choice("--launcher", options.launcher, launchers);
-  check_choice("--device", options.device.value_or("auto"), devices);
-  if (options.launcher != "auto" && options.launcher != "local" && options.launcher != "ssh") {
+  if (std::find(unbuilt.begin(), unbuilt.end(), options.launcher) != unbuilt.end()) {
     fail(ErrorCode::usage,
-         "--launcher {}: not supported; ssh runs on all hosts, local on this machine",
+         "--launcher {}: not built; there are auto, local and ssh, which itself reaches all hosts "
+         "of the hostfile at once. Without SSH: --no_ssh --node_rank R, once on each node",
          options.launcher);
   }
+  check_choice("--launcher", options.launcher, launchers);
+  check_choice("--device", options.device.value_or("auto"), devices);
   if (options.device == "cuda") {
     fail(ErrorCode::usage, "--device cuda: this dstrain is built without CUDA; use cpu or auto");
   }

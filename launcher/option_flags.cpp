@@ -112,7 +112,7 @@ void add_job(CLI::App& app, CommandLine& line, RawOptions& raw) {
 
 void add_missing(CLI::App& app, const Missing& missing) {
   const auto refuse = [&missing](const auto&) {
-    fail(ErrorCode::usage, "{}: {} is not supported; leave the option out", missing.name,
+    fail(ErrorCode::usage, "{}: {} is not built; leave the option out", missing.name,
          missing.feature);
   };
   if (missing.takes_value) {

@@ -22,6 +22,7 @@ class Parser {
   }
 
   void parse(std::span<const std::string> arguments);
+  [[nodiscard]] std::size_t words_at_front(std::span<const std::string> words) const;
   [[nodiscard]] std::string help() const {
     return CLI::Formatter().make_groups(&app_, CLI::AppFormatMode::Normal);
   }
@@ -52,6 +53,24 @@ const CLI::Option& Parser::known(const std::string& name) {
   fail(ErrorCode::usage, "unknown launch option {}; did you mean {}?", name, near);
 }
 
+/// "--num-gpus=2" -> "--num_gpus", "-n2" -> "-n".
+std::string option_name(const std::string& word) {
+  if (!word.starts_with("--")) return word.substr(0, 2);
+  std::string name = word.substr(0, word.find('='));
+  std::replace(name.begin() + 2, name.end(), '-', '_');
+  return name;
+}
+
+std::size_t Parser::words_at_front(std::span<const std::string> words) const {
+  if (words.empty() || !words.front().starts_with('-')) return 0;
+  const std::string name = option_name(words.front());
+  const CLI::Option* const option = app_.get_option_no_throw(name);
+  if (option == nullptr) return 0;
+  const bool takes_next = option->get_items_expected_min() > 0 && words.size() > 1 &&
+                          words.front().find('=') == std::string::npos;
+  return takes_next ? 2 : 1;
+}
+
 /// Moves the launch options to `launch`, with names in one spelling; returns where the rest begins.
 std::size_t Parser::split(std::span<const std::string> arguments,
                           std::vector<std::string>& launch) {
@@ -63,8 +82,7 @@ std::size_t Parser::split(std::span<const std::string> arguments,
     ++at;
     const bool is_long = word.starts_with("--");
     const std::size_t equals = is_long ? word.find('=') : word.npos;
-    std::string name = is_long ? word.substr(0, equals) : word.substr(0, 2);
-    if (is_long) std::replace(name.begin() + 2, name.end(), '-', '_');
+    const std::string name = option_name(word);
     const bool takes_value = known(name).get_items_expected_min() > 0;
     const bool joined = is_long ? equals != word.npos : word.size() > 2;
     launch.push_back(name);
@@ -99,6 +117,11 @@ CommandLine parse_command_line(std::span<const std::string> arguments) {
   CommandLine line;
   Parser(line).parse(arguments);
   return line;
+}
+
+std::size_t launch_option_words(std::span<const std::string> words) {
+  CommandLine line;
+  return Parser(line).words_at_front(words);
 }
 
 std::string launch_options_help() {

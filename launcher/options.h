@@ -61,6 +61,9 @@ struct CommandLine {
 /// whose feature is not supported.
 CommandLine parse_command_line(std::span<const std::string> arguments);
 
+/// How many of `words` a launch option at their front takes, its value included; 0: there is none.
+std::size_t launch_option_words(std::span<const std::string> words);
+
 /// One paragraph per option, for --help.
 std::string launch_options_help();
 

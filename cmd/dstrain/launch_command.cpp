@@ -100,13 +100,18 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   for (const std::string& warning : resources.warnings) log_warning(warning);
   if (daemon != nullptr) warn_without_token(resources);
   const bool checks = daemon != nullptr && files_are_here(resources);
-  if (checks) {
-    check_command(line.command, {.world_size = resources.plan.world_size(),
-                                 .device_memory = options.device_memory_bytes,
-                                 .ranks_here = ranks_here(resources)});
-  }
   RestartPolicy policy{.fruitless_max = options.max_restarts, .output_directory = {}};
-  if (daemon != nullptr) policy.output_directory = output_directory(line.command);
+  try {
+    if (checks) {
+      check_command(line.command, {.world_size = resources.plan.world_size(),
+                                   .device_memory = options.device_memory_bytes,
+                                   .ranks_here = ranks_here(resources)});
+    }
+    if (daemon != nullptr) policy.output_directory = output_directory(line.command);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::usage) refuse_launch_options(line.command);
+    throw;
+  }
   // Only rank 0 prints what was measured, as one table or one JSON object.
   const bool measures = daemon != nullptr && daemon->name == "bench";
   launcher::LaunchJob job = make_launch_job(options, resolve_command(line, daemon), resources,

@@ -1,19 +1,26 @@
 #include "cmd/dstrain/preflight.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "cmd/bench/options.h"
 #include "cmd/generate_setup.h"
 #include "cmd/resume_plan.h"
+#include "launcher/options.h"
+#include "runtime/base/error.h"
+#include "runtime/config/schema.h"
+#include "runtime/config/train_flags.h"
 #include "runtime/config/train_options.h"
 
 namespace dstrain::cmd {
 
 bool print_help(std::span<const std::string> command) {
-  if (std::find(command.begin(), command.end(), "--help") == command.end()) return false;
+  constexpr std::array<std::string_view, 2> names{"--help", "-h"};
+  if (std::ranges::find_first_of(command, names) == command.end()) return false;
   fmt::print("{}", command.front() == "train"   ? config::help_text()
                    : command.front() == "bench" ? bench::help()
                                                 : generate_help());
@@ -21,6 +28,16 @@ bool print_help(std::span<const std::string> command) {
 }
 
 namespace {
+
+bool is_train_option(const std::string& word) {
+  std::string name = word.substr(0, word.find('='));
+  name.erase(0, name.find_first_not_of('-'));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return std::ranges::any_of(config::train_flags(), [&](const config::FlagRow& row) {
+    const auto aliases = config::split_choices(row.aliases);
+    return row.name == name || std::ranges::find(aliases, name) != aliases.end();
+  });
+}
 
 /// Reads the start of the tokens, where an id that the model does not know shows itself; the rest
 /// is checked when it is trained on.
@@ -53,6 +70,16 @@ void check_command(std::span<const std::string> command, TrainPlace place) {
   check_tokens(*setup.training_tokens);
   if (setup.validation_tokens) check_tokens(*setup.validation_tokens);
   config::prepare_output_directory(options);
+}
+
+void refuse_launch_options(std::span<const std::string> command) {
+  for (std::size_t at = 1; at < command.size(); ++at) {
+    const std::size_t words = launcher::launch_option_words(command.subspan(at));
+    if (words == 0 || (command.front() == "train" && is_train_option(command[at]))) continue;
+    fail(ErrorCode::usage,
+         "{} is a launch option: it stands before the command, as in dstrain {} {} ...",
+         command[at], fmt::join(command.subspan(at, words), " "), command.front());
+  }
 }
 
 std::filesystem::path output_directory(std::span<const std::string> command) {
