@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -51,10 +52,15 @@ std::string cpu_quota() {
 
 int count_gpu_files() {
   const char* const typed = std::getenv(env::gpu_directory);
-  const std::string directory = typed != nullptr ? typed : "/dev";
-  int gpus = 0;
-  while (access(fmt::format("{}/nvidia{}", directory, gpus).c_str(), F_OK) == 0) ++gpus;
-  return gpus;
+  std::error_code absent;
+  const std::filesystem::directory_iterator files(typed != nullptr ? typed : "/dev", absent);
+  // Not from 0 on: a container may have some of a machine's GPUs, by their own numbers.
+  return static_cast<int>(std::count_if(begin(files), end(files), [](const auto& file) {
+    const std::string name = file.path().filename().string();
+    constexpr std::string_view prefix = "nvidia";
+    return name.starts_with(prefix) && name.size() > prefix.size() &&
+           name.find_first_not_of("0123456789", prefix.size()) == name.npos;
+  }));
 }
 
 }  // namespace

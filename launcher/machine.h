@@ -14,8 +14,8 @@ struct Machine {
   std::optional<std::string> visible_gpus;  ///< CUDA_VISIBLE_DEVICES of the user, when set
 };
 
-/// Asks the kernel; links no driver: GPUs are counted by their device files, nvidia0 and on, in
-/// /dev or where DSTRAIN_GPU_DIRECTORY says.
+/// Asks the kernel; links no driver: GPUs are counted by their device files, nvidia0 and the
+/// like, in /dev or where DSTRAIN_GPU_DIRECTORY says.
 Machine this_machine();
 
 /// How many GPUs it has; 0 when CUDA_VISIBLE_DEVICES hides them all.

@@ -144,7 +144,7 @@ std::string typed_slots(const LaunchOptions& options, bool hostfile) {
 void check_idle_gpus(const std::string& typed, int gpus, std::vector<std::string>& warnings) {
   if (!typed.empty()) fail(ErrorCode::usage, "{}: {}", typed, unusable_gpus("this machine", gpus));
   warnings.push_back(
-      fmt::format("the {} GPUs of this machine are not used: this dstrain is built without CUDA, "
+      fmt::format("the GPUs of this machine ({}) are not used: this dstrain is built without CUDA, "
                   "and one CPU rank runs (--device cpu says that this is meant)",
                   gpus));
 }

@@ -20,13 +20,13 @@ struct TaskVariable {
 
 /// How many tasks there are. MPI's come first: tasks that mpirun starts on other nodes of an
 /// allocation also have the variables of the srun that started its daemons there.
-constexpr std::array<TaskVariable, 5> sizes{{{"OMPI_COMM_WORLD_SIZE", "mpirun"},
-                                             {"MV2_COMM_WORLD_SIZE", "mpirun"},
-                                             {"PMI_SIZE", "mpirun"},
-                                             {"MPI_LOCALNRANKS", "mpirun"},
-                                             {"SLURM_STEP_NUM_TASKS", "srun"}}};
+constexpr std::array<TaskVariable, 5> size_variables{{{"OMPI_COMM_WORLD_SIZE", "mpirun"},
+                                                      {"MV2_COMM_WORLD_SIZE", "mpirun"},
+                                                      {"PMI_SIZE", "mpirun or srun"},
+                                                      {"MPI_LOCALNRANKS", "mpirun"},
+                                                      {"SLURM_STEP_NUM_TASKS", "srun"}}};
 
-std::optional<int> number_of(const char* name) {
+std::optional<int> variable_number(const char* name) {
   const char* const typed = std::getenv(name);
   const std::string_view text = typed == nullptr ? "" : typed;
   int number = 0;
@@ -35,7 +35,7 @@ std::optional<int> number_of(const char* name) {
   return number;
 }
 
-[[noreturn]] void refuse(const TaskVariable& variable, int value, const std::string& tasks) {
+[[noreturn]] void refuse_task(const TaskVariable& variable, int value, const std::string& tasks) {
   fail(
       ErrorCode::usage,
       "{}={}: {} has started this process as one of {} tasks, which dstrain cannot join to one "
@@ -48,17 +48,17 @@ std::optional<int> number_of(const char* name) {
 }  // namespace
 
 void check_started_alone() {
-  for (const TaskVariable& variable : sizes) {
-    const std::optional<int> tasks = number_of(variable.name);
+  for (const TaskVariable& variable : size_variables) {
+    const std::optional<int> tasks = variable_number(variable.name);
     if (!tasks) continue;
-    if (*tasks > 1) refuse(variable, *tasks, std::to_string(*tasks));
+    if (*tasks > 1) refuse_task(variable, *tasks, std::to_string(*tasks));
     return;
   }
   // A batch script has SLURM_PROCID=0 without being a task.
-  const std::optional<int> slurm = number_of("SLURM_PROCID");
-  if (slurm && *slurm > 0) refuse({"SLURM_PROCID", "srun"}, *slurm, "several");
-  const std::optional<int> pmix = number_of("PMIX_RANK");
-  if (pmix) refuse({"PMIX_RANK", "mpirun"}, *pmix, "several");
+  const std::optional<int> slurm = variable_number("SLURM_PROCID");
+  if (slurm && *slurm > 0) refuse_task({"SLURM_PROCID", "srun"}, *slurm, "several");
+  const std::optional<int> pmix = variable_number("PMIX_RANK");
+  if (pmix) refuse_task({"PMIX_RANK", "mpirun or srun"}, *pmix, "several");
 }
 
 }  // namespace dstrain

@@ -3,7 +3,6 @@
 #include <fstream>
 
 #include <catch2/catch.hpp>
-#include <fmt/format.h>
 
 #include "tests/e2e/fake_hosts.h"
 #include "tests/e2e/resumable_run.h"
@@ -17,15 +16,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void make_gpus(const fs::path& folder, int count) {
-  for (int gpu = 0; gpu < count; ++gpu) {
-    std::ofstream(folder / fmt::format("nvidia{}", gpu)) << "";
-  }
-}
-
-/// A machine with two GPUs.
+/// A machine with two GPUs, which need not be its first ones.
 Launch::Options two_gpus(const fs::path& folder) {
-  make_gpus(folder, 2);
+  for (const char* name : {"nvidia1", "nvidia12", "nvidiactl", "nvidia-uvm", "nvidia"}) {
+    std::ofstream(folder / name) << "";
+  }
   return {.env = {{"DSTRAIN_GPU_DIRECTORY", folder.string()}},
           .directory = test::golden_folder.string()};
 }
@@ -72,7 +67,7 @@ TEST_CASE("GPUs: without typed slots one rank runs and says that they idle", "[e
   Launch launch(train(folder.path() / "out"), two_gpus(folder.path()));
   CHECK(launch.wait() == 0);
   CHECK_THAT(launch.err(),
-             Contains("the 2 GPUs of this machine are not used: this dstrain is built "
+             Contains("the GPUs of this machine (2) are not used: this dstrain is built "
                       "without CUDA") &&
                  Contains("1 rank on localhost"));
 }
@@ -95,7 +90,9 @@ TEST_CASE("GPUs: other programs have them", "[e2e][gpus]") {
 
 TEST_CASE("GPUs: another host with some is named and nothing runs", "[e2e][gpus]") {
   const test::FakeHosts hosts("plain slots=1\ngpus1 slots=1\n");
-  make_gpus(hosts.folder(), 3);
+  for (const char* name : {"nvidia0", "nvidia1", "nvidia2"}) {
+    std::ofstream(hosts.folder() / name) << "";
+  }
   const fs::path output = hosts.folder() / "out";
   const Launch::Options options{.env = {}, .directory = test::golden_folder.string()};
   Launch refused(hosts.words({}) + train(output), options);

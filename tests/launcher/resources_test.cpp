@@ -135,7 +135,7 @@ TEST_CASE("Resources: ranks that cannot use GPUs do not take their slots", "[lau
   const auto idle = on_cpus({}, machine, none);
   CHECK(idle.plan.hosts() == AllSlots{{"localhost", {0}}});
   REQUIRE(idle.warnings.size() == 1);
-  CHECK_THAT(idle.warnings.front(), Contains("4 GPUs of this machine are not used"));
+  CHECK_THAT(idle.warnings.front(), Contains("the GPUs of this machine (4) are not used"));
   machine.visible_gpus = "";
   CHECK(on_cpus({"--num_gpus", "2"}, machine, none).warnings.empty());
 }
