@@ -144,12 +144,11 @@ engine::Trainer::Outcome TrainingRank::train() {
                                     .seed = settings.seed});
   std::optional<data::EvaluationLoader> validation;
   if (setup_.validation_tokens) validation.emplace(*setup_.validation_tokens, place);
-  std::optional<monitor::MetricsFile> metrics;
   if (worker_.rank == 0) {
     const std::string path = settings.output.directory + "/metrics.jsonl";
-    metrics.emplace(path,
-                    monitor::MetricsPlace{setup_.state.global_step, setup_.state.logged_step});
-    if (!metrics->missing().empty()) log_warning(path + ": " + metrics->missing());
+    metrics_.emplace(path,
+                     monitor::MetricsPlace{setup_.state.global_step, setup_.state.logged_step});
+    if (!metrics_->missing().empty()) log_warning(path + ": " + metrics_->missing());
   }
   if (timeline_) {
     world_.communicator->barrier(streams_.communication);
@@ -167,7 +166,7 @@ engine::Trainer::Outcome TrainingRank::train() {
                            .control = control_,
                            .state = setup_.state,
                            .validation_data = validation ? &*validation : nullptr,
-                           .metrics = metrics ? &*metrics : nullptr,
+                           .metrics = metrics_ ? &*metrics_ : nullptr,
                            .timeline = timeline_.get(),
                            .say = say,
                            .stop_requested =

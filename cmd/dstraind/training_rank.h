@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 
 #include "cmd/dstraind/rank_disks.h"
 #include "cmd/dstraind/rank_memory.h"
@@ -56,6 +57,7 @@ class TrainingRank {
   engine::Engine engine_;
   std::unique_ptr<comm::Communicator> node_;  ///< of the ranks of a node, when its disk is its own
   std::unique_ptr<engine::Checkpointer> checkpointer_;
+  std::optional<monitor::MetricsFile> metrics_;  ///< of rank 0, from the start of training on
 };
 
 }  // namespace dstrain::cmd

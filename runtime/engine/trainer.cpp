@@ -97,7 +97,6 @@ Trainer::Outcome Trainer::stop(std::int64_t step) {
            checkpointer.failure());
     }
   }
-  finish_metrics();
   return {step, true};
 }
 
@@ -155,7 +154,6 @@ Trainer::Outcome Trainer::run() {
   } catch (const Error& error) {
     // All ranks are here then, and a save of better times may be under way.
     if (error.code() == ErrorCode::diverged) parts_.checkpointer.finish();
-    finish_metrics();
     throw;
   }
 }
@@ -188,7 +186,6 @@ Trainer::Outcome Trainer::take_steps() {
   }
   parts_.checkpointer.finish();
   save_requests_.answer();
-  finish_metrics();
   return {std::max(total_steps_, parts_.state.global_step), false};
 }
 
@@ -273,14 +270,6 @@ void Trainer::flush_metrics() {
   if (!metrics_wait_) return;
   parts_.metrics->flush();
   tell_metrics_failure();
-}
-
-/// The last chance.
-void Trainer::finish_metrics() {
-  flush_metrics();
-  if (!metrics_wait_) return;
-  log_error(fmt::format("{}; the lines from step {} on are lost", parts_.metrics->failure(),
-                        parts_.metrics->waiting_step()));
 }
 
 void Trainer::tell_metrics_failure() {

@@ -72,7 +72,6 @@ class Trainer {
   void write(const Metrics& metrics);
   void flush_metrics();
   void tell_metrics_failure();
-  void finish_metrics();
 
   Parts parts_;
   Streams streams_;

@@ -13,6 +13,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
+#include "runtime/base/log.h"
 
 namespace dstrain::monitor {
 namespace {
@@ -71,16 +72,6 @@ KeptLines lines_until(const std::string& text, std::int64_t last_step) {
   return kept;
 }
 
-/// Needs no room on the disk where lines only go from the end.
-void replace_text(const std::filesystem::path& path,
-                  const std::string& before,
-                  const std::string& text) {
-  if (!before.starts_with(text)) return write_text_file(path, text);
-  if (::truncate(path.c_str(), static_cast<off_t>(text.size())) != 0) {
-    fail_errno(errno, "cut " + path.string());
-  }
-}
-
 }  // namespace
 
 MetricsFile::MetricsFile(std::filesystem::path path, MetricsPlace place) : path_(std::move(path)) {
@@ -92,13 +83,20 @@ MetricsFile::MetricsFile(std::filesystem::path path, MetricsPlace place) : path_
   flush();
 }
 
+MetricsFile::~MetricsFile() {
+  flush();
+  if (failure_.empty()) return;
+  log_error(
+      fmt::format("{}; the lines from step {} on are lost", failure_, waiting_.front().first_step));
+}
+
 void MetricsFile::go_on(MetricsPlace place) {
   constexpr Bytes file_bytes_max = 16 * 1024 * mebibyte;
   KeptLines kept;
   if (std::filesystem::exists(path_)) {
     const std::string before = read_text_file(path_, file_bytes_max);
     kept = lines_until(before, place.last_step);
-    replace_text(path_, before, kept.text);
+    if (kept.text != before) write_text_file(path_, kept.text);
   }
   if (kept.unreadable > 0) {
     missing_ = fmt::format("{} lines that cannot be read are left out", kept.unreadable);
@@ -145,35 +143,49 @@ void MetricsFile::keep_line(std::int64_t step, std::string line) {
   line += '\n';
   waiting_bytes_ += line.size();
   waiting_.push_back({step, step, std::move(line)});
-  while (waiting_bytes_ > waiting_bytes_max && waiting_.size() > 3) drop_oldest();
+  while (waiting_bytes_ > waiting_bytes_max && waiting_.size() > 1) drop_oldest();
 }
 
-/// Puts one line that says that they are missing in the place of the two oldest, or of the second
-/// and third where the first is in the file in part.
+/// Puts one line that says that they are missing in the place of the two oldest.
 void MetricsFile::drop_oldest() {
-  const auto first = waiting_.begin() + (waiting_.front().begun ? 1 : 0);
-  const auto second = first + 1;
-  waiting_bytes_ -= first->text.size() + second->text.size();
-  *second = {first->first_step, second->step, gap_line(first->first_step - 1, second->step) + "\n"};
-  waiting_bytes_ += second->text.size();
-  waiting_.erase(first);
+  const Line first = std::move(waiting_.front());
+  waiting_.pop_front();
+  Line& second = waiting_.front();
+  waiting_bytes_ -= first.text.size() + second.text.size();
+  second = {first.first_step, second.step, gap_line(first.first_step - 1, second.step) + "\n"};
+  waiting_bytes_ += second.text.size();
+}
+
+/// The whole line or, with errno, nothing of it.
+bool MetricsFile::append(const std::string& text) {
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t written = ::write(fd_.get(), text.data() + done, text.size() - done);
+    if (written >= 0) {
+      done += static_cast<std::size_t>(written);
+    } else if (errno != EINTR) {
+      break;
+    }
+  }
+  if (done == text.size()) return true;
+  const int error = errno;
+  const off_t end = ::lseek(fd_.get(), 0, SEEK_END);
+  // A rest that stays is found as a line that cannot be read.
+  if (done > 0) static_cast<void>(!::ftruncate(fd_.get(), end - static_cast<off_t>(done)));
+  errno = error;
+  return false;
 }
 
 void MetricsFile::flush() {
   failure_.clear();
   while (!waiting_.empty()) {
-    Line& line = waiting_.front();
-    const ssize_t written = ::write(fd_.get(), line.text.data(), line.text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
+    if (!append(waiting_.front().text)) {
       failure_ =
           fmt::format("write {}: {}", path_.string(), std::generic_category().message(errno));
       return;
     }
-    line.text.erase(0, static_cast<std::size_t>(written));
-    line.begun = true;
-    waiting_bytes_ -= static_cast<std::size_t>(written);
-    if (line.text.empty()) waiting_.pop_front();
+    waiting_bytes_ -= waiting_.front().text.size();
+    waiting_.pop_front();
   }
 }
 

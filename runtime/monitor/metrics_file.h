@@ -47,6 +47,12 @@ class MetricsFile {
  public:
   /// Keeps what a file that is there has up to the place. Throws Error{io}.
   explicit MetricsFile(std::filesystem::path path, MetricsPlace place = {});
+  MetricsFile(const MetricsFile&) = delete;
+  MetricsFile& operator=(const MetricsFile&) = delete;
+  MetricsFile(MetricsFile&&) = delete;
+  MetricsFile& operator=(MetricsFile&&) = delete;
+  /// Tries for the last time to write what waits, and says what is lost.
+  ~MetricsFile();
   void write(const StepMetrics& metrics);
   void write(const EvalMetrics& metrics);
   /// Tries again to write what could not be written.
@@ -55,8 +61,6 @@ class MetricsFile {
   /// Why lines could not be written; they are kept, some 15,000 of them, and tried again with the
   /// next. Empty when all are in the file.
   [[nodiscard]] const std::string& failure() const { return failure_; }
-  /// While there is a failure: the first step whose lines are not in the file.
-  [[nodiscard]] std::int64_t waiting_step() const { return waiting_.front().first_step; }
   /// What was found missing in the file that was there, for people; empty: nothing.
   [[nodiscard]] const std::string& missing() const { return missing_; }
 
@@ -65,12 +69,12 @@ class MetricsFile {
     std::int64_t first_step;  ///< this line's, or those that it says are missing
     std::int64_t step;
     std::string text;
-    bool begun = false;  ///< its beginning is in the file
   };
   void go_on(MetricsPlace place);
   void write_line(std::int64_t step, std::string line);
   void keep_line(std::int64_t step, std::string line);
   void drop_oldest();
+  bool append(const std::string& text);
 
   std::filesystem::path path_;
   UniqueFd fd_;
