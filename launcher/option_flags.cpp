@@ -48,7 +48,7 @@ void add_placement(CLI::App& app, LaunchOptions& o, RawOptions& raw) {
   group.option("-e,--exclude", o.exclude, "the same grammar: everything but these");
   group.option("--num_nodes", raw.num_nodes, "the first N hosts of the hostfile");
   group.option("--num_gpus,--num_accelerators", raw.num_gpus,
-               "slots 0..N-1 of every node; a slot is a CPU rank where there is no GPU");
+               "slots 0..N-1 of every node: GPUs where there are some, else CPU ranks");
   group.option("--master_addr", o.master_addr,
                "where rank 0 listens (default: the address that the other hosts reach it by)");
   group.option("--master_port", o.master_port, "default 29500, or the next free port");
@@ -69,7 +69,8 @@ void add_placement(CLI::App& app, LaunchOptions& o, RawOptions& raw) {
       "--no_ssh", o.no_ssh,
       "start this node's ranks only; the same command runs on every node, with its --node_rank");
   group.option("--node_rank", raw.node_rank, "with --no_ssh: which of the nodes this is, from 0");
-  group.option("--device", o.device, "auto or cpu");
+  group.option("--device", o.device,
+               "auto or cpu; cpu says that slots are CPU ranks, as train needs it where GPUs are");
   group.option("--device_memory", raw.device_memory, "budget per rank, for example 2GiB");
   group.flag("--oversubscribe", o.oversubscribe, "more ranks than devices or cores");
   group.flag(
