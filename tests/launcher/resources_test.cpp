@@ -13,6 +13,7 @@ using launcher::Machine;
 namespace {
 
 using AllSlots = std::vector<launcher::HostSlots>;
+using Words = std::vector<std::string>;
 
 const Machine cpu_box{"box", 4, 0, std::nullopt};
 const Machine gpu_box{"box", 64, 4, std::nullopt};
@@ -105,7 +106,6 @@ TEST_CASE("Resources: contradictions and absent things are refused", "[launcher]
 
 TEST_CASE("Resources: ranks that cannot use GPUs do not take their slots", "[launcher]") {
   using Catch::Contains;
-  using Words = std::vector<std::string>;
   const auto on_cpus = [](const Words& words, const Machine& machine, const auto& hostfile) {
     return resolve(typed(words), machine, hostfile, launcher::RankDevice::cpu_only);
   };
