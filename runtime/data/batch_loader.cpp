@@ -19,8 +19,15 @@ std::int64_t count_or_fail(const TokenStream& tokens, std::int64_t block_size) {
 }
 
 OrderOptions with_samples(OrderOptions order, std::int64_t samples) {
-  order.samples = samples;
+  order.samples = order.samples > 0 ? std::min(order.samples, samples) : samples;
   return order;
+}
+
+SampleRange within(const TokenStream& tokens, std::int64_t block_size, SampleRange range) {
+  const std::int64_t left = count_or_fail(tokens, block_size) - range.first;
+  range.count = std::min(range.count, left);
+  DSTRAIN_CHECK(range.first >= 0 && range.count > 0, "samples {}+{}", range.first, range.count);
+  return range;
 }
 
 std::span<std::int32_t> row(std::span<std::int32_t> values, std::int64_t index, std::int64_t size) {
@@ -71,12 +78,14 @@ std::int64_t BatchLoader::fill(std::int64_t step,
   return first;
 }
 
-EvaluationLoader::EvaluationLoader(const TokenStream& tokens, const LoaderPlace& place)
-    : tokens_(tokens), place_(place), samples_(count_or_fail(tokens, place.block_size)) {}
+EvaluationLoader::EvaluationLoader(const TokenStream& tokens,
+                                   const LoaderPlace& place,
+                                   SampleRange range)
+    : tokens_(tokens), place_(place), range_(within(tokens, place.block_size, range)) {}
 
 std::int64_t EvaluationLoader::batches() const {
   const std::int64_t each = place_.world * place_.micro_batch;
-  return (samples_ + each - 1) / each;
+  return (range_.count + each - 1) / each;
 }
 
 void EvaluationLoader::fill(std::int64_t batch,
@@ -89,9 +98,10 @@ void EvaluationLoader::fill(std::int64_t batch,
   for (std::int64_t i = 0; i < place_.micro_batch; ++i) {
     const auto inputs = row(tokens, i, block);
     const auto targets = row(labels, i, block);
-    if (first + i < samples_) {
-      tokens_.read((first + i) * block, inputs);
-      tokens_.read((first + i) * block + 1, targets);
+    if (first + i < range_.count) {
+      const std::int64_t sample = range_.first + first + i;
+      tokens_.read(sample * block, inputs);
+      tokens_.read(sample * block + 1, targets);
     } else {
       std::fill(inputs.begin(), inputs.end(), 0);
       std::fill(targets.begin(), targets.end(), ignored_label);

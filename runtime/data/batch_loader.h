@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "runtime/base/label.h"
@@ -11,6 +12,13 @@ namespace dstrain::data {
 /// Sample k of a stream is tokens [kT, kT + T]: T inputs and, one further on, their T labels. A
 /// tail that is too short is no sample.
 std::int64_t sample_count(const TokenStream& tokens, std::int64_t block_size);
+
+/// The samples of a stream that are used: `count` of them, or as many as there are, from `first`
+/// on.
+struct SampleRange {
+  std::int64_t first = 0;
+  std::int64_t count = std::numeric_limits<std::int64_t>::max();
+};
 
 /// Who loads, and how much at a time.
 struct LoaderPlace {
@@ -26,7 +34,8 @@ struct LoaderPlace {
 /// several threads; `tokens` must outlive it.
 class BatchLoader {
  public:
-  /// Throws Error{input} when the data does not hold one global batch.
+  /// Of the first order.samples samples, or as many as there are if that is 0. Throws Error{input}
+  /// when the data does not hold one global batch.
   BatchLoader(const TokenStream& tokens, const LoaderPlace& place, const OrderOptions& order);
 
   [[nodiscard]] std::int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
@@ -45,13 +54,13 @@ class BatchLoader {
   SampleOrder order_;
 };
 
-/// Walks all samples of a stream once, in order: batch b holds samples [bNB, (b+1)NB), of which
+/// Walks samples of a stream once, in order: batch b holds samples [bNB, (b+1)NB), of which
 /// rank r has the r-th run of B. Where samples run out, labels are `ignored_label`; every rank has
 /// the same number of batches. `tokens` must outlive it.
 class EvaluationLoader {
  public:
-  /// Throws Error{input} when the stream does not hold one sample.
-  EvaluationLoader(const TokenStream& tokens, const LoaderPlace& place);
+  /// Throws Error{input} when the range does not hold one sample.
+  EvaluationLoader(const TokenStream& tokens, const LoaderPlace& place, SampleRange range = {});
 
   [[nodiscard]] std::int64_t batches() const;
   void fill(std::int64_t batch,
@@ -61,7 +70,7 @@ class EvaluationLoader {
  private:
   const TokenStream& tokens_;
   LoaderPlace place_;
-  std::int64_t samples_;
+  SampleRange range_;
 };
 
 }  // namespace dstrain::data

@@ -4,7 +4,7 @@
 namespace dstrain::data {
 
 struct OrderOptions {
-  std::int64_t samples = 0;       ///< in the data
+  std::int64_t samples = 0;       ///< of an epoch
   std::int64_t global_batch = 0;  ///< G: samples per optimizer step
   bool shuffle = true;            ///< false: file order
   std::uint64_t seed = 0;

@@ -149,6 +149,40 @@ TEST_CASE("EvaluationLoader: every sample comes once and the rest is padding", "
   CHECK(rows - 7 < world * sequences);
 }
 
+TEST_CASE("EvaluationLoader: a range of the samples", "[data][loader]") {
+  const Counting counting(3 * 7 + 3);
+  const auto starts_of = [&](data::SampleRange range) {
+    const data::EvaluationLoader loader(counting.stream, {.block_size = block, .micro_batch = 2},
+                                        range);
+    Ids starts;
+    for (std::int64_t b = 0; b < loader.batches(); ++b) {
+      Batch batch = empty_batch(2);
+      loader.fill(b, batch.tokens, batch.labels);
+      for (std::size_t i = 0; i < batch.tokens.size(); i += block) {
+        if (batch.labels[i] != dstrain::ignored_label) starts.push_back(batch.tokens[i]);
+      }
+    }
+    return starts;
+  };
+  CHECK(starts_of({0, 3}) == Ids{0, 3, 6});
+  CHECK(starts_of({4, 2}) == Ids{12, 15});
+  CHECK(starts_of({5, 100}) == Ids{15, 18});
+}
+
+TEST_CASE("BatchLoader: fewer samples make a shorter epoch", "[data][loader]") {
+  const Counting counting(3 * 40 + 1);
+  const data::LoaderPlace place{.block_size = block, .micro_batch = 4};
+  const data::BatchLoader all(counting.stream, place, {.global_batch = 4, .seed = 5});
+  const data::BatchLoader some(counting.stream, place,
+                               {.samples = 13, .global_batch = 4, .seed = 5});
+  CHECK(all.steps_per_epoch() == 10);
+  REQUIRE(some.steps_per_epoch() == 3);
+  for (std::int64_t step = 0; step < 9; ++step) {
+    const Batch batch = load(some, 4, step, 0);
+    CHECK(*std::max_element(batch.tokens.begin(), batch.tokens.end()) < 3 * 13);
+  }
+}
+
 TEST_CASE("EvaluationLoader: a stream without a sample is refused", "[data][loader]") {
   const Counting counting(3);
   CHECK_THAT(error_of([&] {
