@@ -88,12 +88,19 @@ std::string listed(std::span<const std::string> foreign) {
 
 std::vector<fs::path> prune(const fs::path& output,
                             std::int64_t keep,
-                            std::span<const std::int64_t> known_whole) {
+                            std::span<const std::int64_t> known_whole,
+                            std::string_view guarded) {
   DSTRAIN_CHECK(keep >= 1, "keep {}", keep);
   const std::vector<Found> found = list_checkpoints(output);
+  const auto is_guarded = [&](const Found& one) {
+    return one.path.filename() == guarded;
+  };
+  const bool guards = std::ranges::any_of(found, is_guarded);
+  if (guards && !is_guarded(found.front())) keep = std::max<std::int64_t>(keep, 2);
   std::vector<Found> superfluous;
-  std::int64_t intact = 0;
+  std::int64_t intact = guards ? 1 : 0;
   for (const Found& one : found) {
+    if (is_guarded(one)) continue;
     const bool known = std::ranges::find(known_whole, one.step) != known_whole.end();
     const bool kept =
         intact < keep && judge(one.path, known ? Depth::names : Depth::contents).intact();

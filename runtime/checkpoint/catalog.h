@@ -61,9 +61,11 @@ std::string listed(std::span<const std::string> foreign);
 /// 1. A directory is
 /// renamed before it is removed, so that no half of one is taken for whole. Returns what it
 /// removed. Reads all of those that it keeps, but for the steps `known_whole`, which the caller has
-/// written or read itself. Throws Error{io}.
+/// written or read itself. `guarded`: the name of one that always stays, as one of the `keep`; but
+/// the newest other one stays, too. Throws Error{io}.
 std::vector<std::filesystem::path> prune(const std::filesystem::path& output,
                                          std::int64_t keep,
-                                         std::span<const std::int64_t> known_whole = {});
+                                         std::span<const std::int64_t> known_whole = {},
+                                         std::string_view guarded = {});
 
 }  // namespace dstrain::checkpoint

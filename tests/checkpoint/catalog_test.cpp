@@ -105,4 +105,23 @@ TEST_CASE("Prune: what is known whole is not read but must be there", "[checkpoi
   CHECK(steps_in(output.path()) == Steps{3});
 }
 
+TEST_CASE("Prune: one that is guarded stays and so does the newest other one", "[checkpoint]") {
+  struct Row {
+    std::int64_t keep;
+    std::string guarded;
+    Steps left;
+  };
+  const Row row = GENERATE(values<Row>({{1, "checkpoint-1", {4, 1}},
+                                        {1, "checkpoint-4", {4}},
+                                        {2, "checkpoint-1", {4, 1}},
+                                        {3, "checkpoint-1", {4, 3, 1}},
+                                        {3, "checkpoint-3", {4, 3, 2}},
+                                        {2, "checkpoint-9", {4, 3}}}));
+  CAPTURE(row.keep, row.guarded);
+  const TempDir output;
+  for (const std::int64_t step : {1, 2, 3, 4}) save_step(output.path(), step);
+  prune(output.path(), row.keep, {}, row.guarded);
+  CHECK(steps_in(output.path()) == row.left);
+}
+
 }  // namespace dstrain::test
