@@ -31,52 +31,72 @@ Bytes MemoryPlan::model_states() const {
   return sum;
 }
 
-MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
+namespace {
+
+/// What a rank keeps of the parameters, and what serves them whole.
+void add_parameters(MemoryPlan& plan, const FlatLayout& layout, const MemoryPlanInput& input) {
+  const Offload& offload = input.offload;
+  constexpr MemoryTier device = MemoryTier::device;
+  constexpr MemoryTier swapped = MemoryTier::nvme;
+  const ParameterShards::Options parameters{stage_policy(input.stage), input.overlap, offload};
+  plan.add(device, MemoryCategory::parameters,
+           ParameterShards::kept_bytes(layout, parameters, false));
+  plan.add(offload.parameters == swapped ? offload.staging : offload.parameters,
+           MemoryCategory::parameters, ParameterShards::kept_bytes(layout, parameters, true));
+  plan.add(swapped, MemoryCategory::parameters, SwappedParameters::file_bytes(layout, offload));
+  plan.add(offload.staging, MemoryCategory::buffers,
+           SwappedParameters::buffer_bytes(layout, offload));
+  if (ParameterShards::gathers(layout, parameters)) {
+    plan.add(device, MemoryCategory::buffers, GatherSlots::bytes(layout, input.overlap));
+  }
+}
+
+/// Gradients and the optimizer's states.
+void add_update(MemoryPlan& plan, const FlatLayout& layout, const MemoryPlanInput& input) {
   const StagePolicy policy = stage_policy(input.stage);
   const Offload& offload = input.offload;
-  MemoryPlan plan;
-  const auto add = [&plan](MemoryTier tier, MemoryCategory category, Bytes bytes) {
-    plan.bytes.at(static_cast<std::size_t>(tier)).at(static_cast<std::size_t>(category)) += bytes;
-  };
   constexpr MemoryTier device = MemoryTier::device;
-
-  const ParameterShards::Options parameters{policy, input.overlap, offload};
-  add(device, MemoryCategory::parameters, ParameterShards::kept_bytes(layout, parameters, false));
-  const MemoryTier swapped = MemoryTier::nvme;
-  add(offload.parameters == swapped ? offload.staging : offload.parameters,
-      MemoryCategory::parameters, ParameterShards::kept_bytes(layout, parameters, true));
-  add(swapped, MemoryCategory::parameters, SwappedParameters::file_bytes(layout, offload));
-  add(offload.staging, MemoryCategory::buffers, SwappedParameters::buffer_bytes(layout, offload));
-  if (ParameterShards::gathers(layout, parameters)) {
-    add(device, MemoryCategory::buffers, GatherSlots::bytes(layout, input.overlap));
-  }
-
+  constexpr MemoryTier swapped = MemoryTier::nvme;
   const std::vector<MemoryTier> homes = optimizer_homes(layout, offload);
-  add(device, MemoryCategory::gradients,
-      policy.shard_gradients ? GradientShards::bytes(layout, {homes, false})
-                             : WholeGradients::bytes(layout));
-  add(offload.optimizer, MemoryCategory::gradients, GradientShards::bytes(layout, {homes, true}));
+  plan.add(device, MemoryCategory::gradients,
+           policy.shard_gradients ? GradientShards::bytes(layout, {homes, false})
+                                  : WholeGradients::bytes(layout));
+  plan.add(offload.optimizer, MemoryCategory::gradients,
+           GradientShards::bytes(layout, {homes, true}));
   if (policy.shard_gradients) {
-    add(device, MemoryCategory::buffers,
+    plan.add(
+        device, MemoryCategory::buffers,
         ShardedGradients::bucket_bytes(layout, {input.reduce_bucket_numel, input.overlap.enabled}));
   }
-
   const std::vector<StateRun> runs =
       state_runs(layout, {input.stage, std::ssize(input.optimizer_states), offload});
   for (const MemoryTier tier : {device, MemoryTier::host, MemoryTier::pinned}) {
-    add(tier, MemoryCategory::optimizer, ResidentStates::bytes(runs, tier));
+    plan.add(tier, MemoryCategory::optimizer, ResidentStates::bytes(runs, tier));
   }
-  add(swapped, MemoryCategory::optimizer, SwappedStates::state_bytes(runs, offload));
-  add(swapped, MemoryCategory::gradients, SwappedStates::gradient_bytes(runs, offload));
-  add(offload.staging, MemoryCategory::buffers, SwappedStates::buffer_bytes(runs, offload));
+  plan.add(swapped, MemoryCategory::optimizer, SwappedStates::state_bytes(runs, offload));
+  plan.add(swapped, MemoryCategory::gradients, SwappedStates::gradient_bytes(runs, offload));
+  plan.add(offload.staging, MemoryCategory::buffers, SwappedStates::buffer_bytes(runs, offload));
+}
 
-  add(device, MemoryCategory::activations, input.activations.device);
-  add(MemoryTier::host, MemoryCategory::activations, input.activations.host);
+/// The copy that a save writes.
+void add_save(MemoryPlan& plan, const FlatLayout& layout, const MemoryPlanInput& input) {
   plan.save_copy = engine::StagedShard(saved_states(input.optimizer_states, layout.dtype()),
                                        saved_slices(layout, 0))
                        .bytes();
-  add(offload.optimizer == swapped ? swapped : MemoryTier::host, MemoryCategory::buffers,
-      plan.save_copy);
+  const bool to_disk = input.offload.optimizer == MemoryTier::nvme;
+  plan.add(to_disk ? MemoryTier::nvme : MemoryTier::host, MemoryCategory::buffers, plan.save_copy);
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
+  MemoryPlan plan;
+  add_parameters(plan, layout, input);
+  plan.add(MemoryTier::device, MemoryCategory::activations, input.activations.device);
+  plan.add(MemoryTier::host, MemoryCategory::activations, input.activations.host);
+  if (!input.trains) return plan;
+  add_update(plan, layout, input);
+  add_save(plan, layout, input);
   return plan;
 }
 
@@ -108,6 +128,7 @@ std::string describe(const MemoryPlan& plan, Bytes formula) {
     }
     text += ")";
   }
+  if (plan.save_copy == 0) return text;
   return text + fmt::format(
                     "; {} of the buffers from the first save on. Model states {}, the formula "
                     "gives {}",

@@ -23,6 +23,9 @@ struct MemoryPlan {
   [[nodiscard]] Bytes of(MemoryTier tier, MemoryCategory category) const {
     return bytes.at(static_cast<std::size_t>(tier)).at(static_cast<std::size_t>(category));
   }
+  void add(MemoryTier tier, MemoryCategory category, Bytes more) {
+    bytes.at(static_cast<std::size_t>(tier)).at(static_cast<std::size_t>(category)) += more;
+  }
   [[nodiscard]] Bytes of(MemoryCategory category) const { return of(MemoryTier::device, category); }
   [[nodiscard]] Bytes total(MemoryTier tier = MemoryTier::device) const;
   /// Parameters, gradients and optimizer states on all tiers: what the ZeRO stage divides.
@@ -36,6 +39,7 @@ struct MemoryPlanInput {
   Offload offload{};
   /// Of the optimizer itself, floats per parameter.
   std::vector<std::string_view> optimizer_states{"exp_avg", "exp_avg_sq"};
+  bool trains = true;  ///< false: the parameters are only served, and nothing is saved
   engine::FrameBytes activations{};  ///< Engine::activation_bytes()
 };
 

@@ -66,6 +66,7 @@ class StoredTiles final : public model::TileLender {
 
 /// What the calls of one micro-batch have in common.
 struct Engine::Context {
+  model::BatchShape shape;
   MicroBatch batch;
   float label_weight = 0;
   std::uint32_t step = 0;
@@ -75,7 +76,9 @@ struct Engine::Context {
 };
 
 FrameBytes Engine::activation_bytes(const model::Model& model, const Options& options) {
-  const FrameBytes inference = Frame::bytes(model, {options.shape, FrameMode::inference});
+  const model::BatchShape shape = options.inference_shape.value_or(options.shape);
+  const FrameBytes inference = Frame::bytes(model, {shape, FrameMode::inference});
+  if (options.mode == FrameMode::inference) return inference;
   const FrameBytes bytes = Frame::bytes(model, {options.shape, options.mode});
   return {std::max(inference.device, bytes.device), bytes.host};
 }
@@ -83,11 +86,12 @@ FrameBytes Engine::activation_bytes(const model::Model& model, const Options& op
 Engine::Engine(Parts parts, Options options, Streams streams)
     : parts_(parts),
       options_(options),
+      inference_shape_(options.inference_shape.value_or(options.shape)),
       streams_(streams),
       memory_(activation_bytes(parts.model, options).device, parts.activations, streams.compute),
       host_memory_(
           activation_bytes(parts.model, options).host, parts.host_activations, streams.compute),
-      inference_(parts.model, {options.shape, FrameMode::inference}, {memory_.bytes()}),
+      inference_(parts.model, {inference_shape_, FrameMode::inference}, {memory_.bytes()}),
       first_part_(first_parts(parts.model)),
       inference_parts_(parts_of(inference_)) {
   if (options.mode == FrameMode::inference) return;
@@ -118,7 +122,7 @@ std::vector<int> Engine::parts_of(const Frame& frame) const {
 
 model::UnitCall Engine::unit_call(const FrameCall& call, const Context& context) const {
   model::UnitCall unit;
-  unit.shape = options_.shape;
+  unit.shape = context.shape;
   unit.tokens = context.batch.tokens;
   unit.labels = context.batch.labels;
   unit.label_weight = context.label_weight;
@@ -191,7 +195,8 @@ StepResult Engine::train_step(const StepInput& input) {
   for (; micro_step.index < micro_step.count; ++micro_step.index) {
     parts_.store.begin(micro_step);
     run(training_.value(),
-        {.batch = input.micro_batches[static_cast<std::size_t>(micro_step.index)],
+        {.shape = options_.shape,
+         .batch = input.micro_batches[static_cast<std::size_t>(micro_step.index)],
          .label_weight = 1.0F / static_cast<float>(labels),
          .step = static_cast<std::uint32_t>(input.step),
          .training = true,
@@ -224,14 +229,14 @@ StepResult Engine::train_step(const StepInput& input) {
 model::LossSum Engine::evaluate(const MicroBatch& batch) {
   model::LossSum loss;
   parts_.store.expect(inference_parts_, 1);
-  run(inference_, {.batch = batch, .loss = &loss});
+  run(inference_, {.shape = inference_shape_, .batch = batch, .loss = &loss});
   streams_.compute.synchronize();
   return loss;
 }
 
 void Engine::next_token_logits(std::span<const std::int32_t> tokens, TensorView logits) {
   parts_.store.expect(inference_parts_, 1);
-  run(inference_, {.batch = {tokens, {}, 0}, .logits = logits});
+  run(inference_, {.shape = inference_shape_, .batch = {tokens, {}, 0}, .logits = logits});
   streams_.compute.synchronize();
 }
 

@@ -51,6 +51,8 @@ class Engine {
   };
   struct Options {
     model::BatchShape shape;
+    /// Of evaluation and of what takes no steps; none: `shape`.
+    std::optional<model::BatchShape> inference_shape{};
     /// FrameMode::inference: the engine takes no steps.
     FrameMode mode = FrameMode::inference;
     double gradient_clipping = 0;  ///< largest global norm; 0: none
@@ -86,6 +88,7 @@ class Engine {
 
   Parts parts_;
   Options options_;
+  model::BatchShape inference_shape_;
   Streams streams_;
   Buffer memory_;  ///< of both frames: only one is in use at a time
   Buffer host_memory_;
