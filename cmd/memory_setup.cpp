@@ -23,12 +23,17 @@ zero::MemoryPlan plan_memory(const MemorySetup& setup,
                             .overlap = setup.store.overlap,
                             .offload = setup.store.offload,
                             .optimizer_states = {states.begin(), states.end()},
+                            .trains = settings.trains,
                             .activations = engine::Engine::activation_bytes(model, setup.engine)});
 }
 
 zero::ShardedStore::Options store_options(const config::TrainSettings& settings, int world) {
   const config::ZeroSettings& sharding = settings.zero;
-  const zero::Offload offload = offload_of(settings);
+  zero::Offload offload = offload_of(settings);
+  if (!settings.trains) {  // there is nothing to update
+    offload.optimizer = MemoryTier::device;
+    offload.early = zero::EarlyUpdate::off;
+  }
   const bool communicates =
       world > 1 || offload.parameters != MemoryTier::device || zero::updates_early(offload);
   return {.stage = sharding.stage,
@@ -41,6 +46,7 @@ zero::ShardedStore::Options store_options(const config::TrainSettings& settings,
 }
 
 engine::FrameMode frame_mode(const config::TrainSettings& settings) {
+  if (!settings.trains) return engine::FrameMode::inference;
   if (!settings.gradient_checkpointing) return engine::FrameMode::training;
   return settings.cpu_checkpointing ? engine::FrameMode::host_checkpointing
                                     : engine::FrameMode::checkpointing;
@@ -51,6 +57,7 @@ engine::FrameMode frame_mode(const config::TrainSettings& settings) {
 MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& model, int world) {
   MemorySetup setup;
   setup.engine = {.shape = {settings.micro_batch_size, settings.data.block_size},
+                  .inference_shape = {{settings.evaluation.batch_size, settings.data.block_size}},
                   .mode = frame_mode(settings),
                   .gradient_clipping = settings.gradient_clipping,
                   .seed = settings.seed};

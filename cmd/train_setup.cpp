@@ -1,12 +1,14 @@
 #include "cmd/train_setup.h"
 
+#include <algorithm>
+
 #include <fmt/ranges.h>
 
 #include "cmd/model_loading.h"
 #include "cmd/offload_disks.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/train_options.h"
-#include "runtime/data/batch_loader.h"
+#include "runtime/data/sample_split.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/model/gpt2.h"
 #include "runtime/model/random_source.h"
@@ -26,24 +28,55 @@ std::unique_ptr<data::TokenStream> open_tokens(const std::string& path,
   return tokens;
 }
 
+/// At most `most` samples, if that is not 0.
+std::int64_t at_most(std::int64_t samples, std::int64_t most) {
+  return most > 0 ? std::min(samples, most) : samples;
+}
+
+/// Cuts the training data in two, and says so. A part may have no sample.
+void split_data(TrainSetup& setup, const config::DataSettings& data) {
+  const std::int64_t all = setup.training_samples;
+  const auto [training, validation] = data::split_samples(all, data.split);
+  setup.training_samples = training.count;
+  if (setup.settings.evaluation.enabled && validation.count > 0) {
+    setup.validation_tokens = open_tokens(data.train_file, data, setup.model.vocabulary);
+    setup.validation_samples = validation;
+  }
+  setup.notes.push_back(fmt::format(
+      "--split: of {} samples of {} tokens the first {} are trained on, the next {} held out, the "
+      "rest is not used; Megatron splits documents, and here the file is one stream",
+      all, data.block_size, training.count, validation.count));
+}
+
 void open_data(TrainSetup& setup, config::DataSettings data) {
   data.block_size = block_size(data, setup.model);
-  setup.training_tokens = open_tokens(data.train_file, data, setup.model.vocabulary);
-  if (!data.validation_file.empty()) {
-    setup.validation_tokens = open_tokens(data.validation_file, data, setup.model.vocabulary);
+  if (setup.settings.trains || !data.split.empty()) {
+    setup.training_tokens = open_tokens(data.train_file, data, setup.model.vocabulary);
+    setup.training_samples = data::sample_count(*setup.training_tokens, data.block_size);
   }
+  if (!data.split.empty()) {
+    split_data(setup, data);
+  } else if (setup.settings.evaluation.enabled) {
+    setup.validation_tokens = open_tokens(data.validation_file, data, setup.model.vocabulary);
+    setup.validation_samples.count = data::sample_count(*setup.validation_tokens, data.block_size);
+  }
+  setup.training_samples = at_most(setup.training_samples, data.max_train_samples);
+  setup.validation_samples.count = at_most(setup.validation_samples.count, data.max_eval_samples);
   setup.settings.data = std::move(data);
 }
 
 /// Text is read as bytes. That is what the user means who types so, or has a vocabulary of bytes; a
 /// model that was trained on other tokens would forget all that it knows of them.
 void settle_bytes(TrainSetup& setup, model::Gpt2Config sizes) {
-  const bool text = setup.training_tokens->is_text() ||
-                    (setup.validation_tokens && setup.validation_tokens->is_text());
+  const auto is_text = [](const std::unique_ptr<data::TokenStream>& tokens) {
+    return tokens && tokens->is_text();
+  };
+  const bool trains_on_text = is_text(setup.training_tokens);
+  const bool text = trains_on_text || is_text(setup.validation_tokens);
   if (!text || sizes.vocab_size == data::byte_vocabulary) return;
   config::TrainSettings& settings = setup.settings;
   const std::string& file =
-      setup.training_tokens->is_text() ? settings.data.train_file : settings.data.validation_file;
+      (trains_on_text ? setup.training_tokens : setup.validation_tokens)->path();
   if (!settings.data.tokenizer_given && !sizes.byte_tokens) {
     if (!settings.model.directory.empty()) {
       fail(ErrorCode::usage,
@@ -57,17 +90,20 @@ void settle_bytes(TrainSetup& setup, model::Gpt2Config sizes) {
                     "uses 256 (--tokenizer byte)",
                     file, sizes.vocab_size));
   }
-  if (!setup.training_tokens->is_text()) return;
+  if (!trains_on_text) return;
   sizes.byte_tokens = true;
   setup.model.config_json = model::to_json(sizes, setup.model.dtype);
 }
 
-void check_batch(const TrainSetup& setup) {
+void check_data(const TrainSetup& setup) {
   const config::DataSettings& data = setup.settings.data;
-  const std::int64_t samples = data::sample_count(*setup.training_tokens, data.block_size);
-  if (samples < setup.settings.train_batch_size) {
+  const bool evaluates_only = !setup.settings.trains;
+  if (evaluates_only && !setup.validation_tokens) {
+    fail(ErrorCode::input, "{}: --split leaves no sample to evaluate", data.train_file);
+  }
+  if (!evaluates_only && setup.training_samples < setup.settings.train_batch_size) {
     fail(ErrorCode::input, "{}: {} samples of {} tokens do not fill one batch of {}",
-         data.train_file, samples, data.block_size, setup.settings.train_batch_size);
+         data.train_file, setup.training_samples, data.block_size, setup.settings.train_batch_size);
   }
 }
 
@@ -106,15 +142,16 @@ TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace pl
   open_data(setup, setup.settings.data);
   settle_bytes(setup, sizes);
   const config::DataSettings data = setup.settings.data;
-  setup.settings = config::resolve(
-      options, {.world_size = place.world_size,
-                .hidden = setup.model.hidden,
-                .train_samples = data::sample_count(*setup.training_tokens, data.block_size)});
+  setup.settings = config::resolve(options, {.world_size = place.world_size,
+                                             .hidden = setup.model.hidden,
+                                             .train_samples = setup.training_samples});
   setup.settings.data = data;
-  check_batch(setup);
+  check_data(setup);
   refuse(unusable_disks(setup.settings.zero));
-  setup.state = engine::describe_run(setup.settings, setup.model, place.world_size,
-                                     data::sample_count(*setup.training_tokens, data.block_size));
+  if (setup.settings.trains) {
+    setup.state =
+        engine::describe_run(setup.settings, setup.model, place.world_size, setup.training_samples);
+  }
   if (setup.settings.checkpoint.resume_from.empty()) {
     setup.initial_parameters = open_parameters(setup);
   }

@@ -7,6 +7,7 @@
 
 #include "cmd/memory_setup.h"
 #include "runtime/config/train_settings.h"
+#include "runtime/data/batch_loader.h"
 #include "runtime/data/token_stream.h"
 #include "runtime/engine/trainer_state.h"
 #include "runtime/model/model.h"
@@ -22,8 +23,10 @@ struct TrainSetup : MemorySetup {
   std::vector<std::string> notes;  ///< what was decided without being asked for, a line each
   engine::TrainerState state;      ///< of this run, before its first step
   std::unique_ptr<model::ParameterSource> initial_parameters;  ///< null: a checkpoint has them
-  std::unique_ptr<data::TokenStream> training_tokens;
-  std::unique_ptr<data::TokenStream> validation_tokens;  ///< null: no evaluation
+  std::unique_ptr<data::TokenStream> training_tokens;          ///< null: no training
+  std::unique_ptr<data::TokenStream> validation_tokens;        ///< null: no evaluation
+  std::int64_t training_samples = 0;                           ///< of an epoch: the first ones
+  data::SampleRange validation_samples;
 };
 
 struct TrainPlace {

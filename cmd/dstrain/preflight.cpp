@@ -66,8 +66,8 @@ void check_command(std::span<const std::string> command, TrainPlace place) {
   const config::TrainOptions options = config::parse_train_options(arguments);
   config::check_train_paths(options);
   const TrainSetup setup = set_up_training(arguments, place);
-  check_resume(setup);
-  check_tokens(*setup.training_tokens);
+  if (setup.settings.trains) check_resume(setup);
+  if (setup.training_tokens) check_tokens(*setup.training_tokens);
   if (setup.validation_tokens) check_tokens(*setup.validation_tokens);
   config::prepare_output_directory(options);
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cmd/dstraind/commands.h"
+#include "cmd/dstraind/evaluate_model.h"
 #include "cmd/dstraind/stop_signal.h"
 #include "cmd/dstraind/training_rank.h"
 #include "cmd/resume_plan.h"
@@ -15,14 +16,19 @@ namespace dstrain::cmd {
 namespace {
 
 void announce(const TrainSetup& setup, const WorkerEnv& worker) {
-  for (const std::string& warning : setup.settings.warnings) log_warning(warning);
+  const config::TrainSettings& settings = setup.settings;
+  for (const std::string& warning : settings.warnings) log_warning(warning);
   for (const std::string& note : setup.notes) log_info(note);
-  log_info(fmt::format(
-      "{}: {} parameters, {}, {} rank(s), ZeRO stage {}, {} sequences of {} tokens "
-      "per step",
-      setup.model.name, setup.layout->numel(),
-      setup.model.dtype == DType::bf16 ? "bf16 over fp32 masters" : "fp32", worker.world_size,
-      setup.settings.zero.stage, setup.settings.train_batch_size, setup.settings.data.block_size));
+  const std::int64_t batch = settings.trains ? settings.train_batch_size
+                                             : settings.evaluation.batch_size * worker.world_size;
+  log_info(
+      fmt::format("{}: {} parameters, {}, {} rank(s), ZeRO stage {}, {} sequences of {} tokens {}",
+                  setup.model.name, setup.layout->numel(),
+                  setup.model.dtype != DType::bf16 ? "fp32"
+                  : settings.trains                ? "bf16 over fp32 masters"
+                                                   : "bf16",
+                  worker.world_size, settings.zero.stage, batch, settings.data.block_size,
+                  settings.trains ? "per step" : "at a time"));
   log_info(zero::describe(setup.plan, setup.formula));
 }
 
@@ -44,10 +50,11 @@ int train_command(std::span<const std::string> arguments) {
   if (looks) config::check_train_paths(options);
   TrainSetup setup = set_up_training(arguments, {worker.world_size, worker.device_memory_bytes});
   if (looks) {
-    check_resume(setup);
+    if (setup.settings.trains) check_resume(setup);
     config::prepare_output_directory(options);
   }
   if (worker.rank == 0) announce(setup, worker);
+  if (!setup.settings.trains) return evaluate_model(std::move(setup), worker);
   TrainingRank rank(std::move(setup), worker);
   catch_stop_signals();  // until here there is nothing to save
   const engine::Trainer::Outcome outcome = rank.train();
@@ -55,7 +62,7 @@ int train_command(std::span<const std::string> arguments) {
     if (worker.rank == 0) tell_stop(outcome.steps, rank.checkpoint_of(outcome.steps));
     return status::stopped_with_checkpoint;
   }
-  rank.save();
+  rank.save(outcome);
   if (!outcome.stopped) return status::done;
   if (worker.rank == 0) log_warning("stopped on request before the first step");
   // Another rank may have been asked, and only that one: then as if by the launcher.

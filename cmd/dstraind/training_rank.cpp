@@ -107,6 +107,7 @@ std::int64_t TrainingRank::load() {
                                                  {setup_.model, store_, communicator_}, streams_);
   setup_.state.global_step = resumed.state.global_step;
   setup_.state.client_state = resumed.state.client_state;
+  setup_.state.best = find_best(resumed);
   if (worker_.rank == 0) {
     log_info(fmt::format("going on from {}, after step {}", resumed.checkpoint.string(),
                          resumed.state.global_step));
@@ -125,6 +126,56 @@ std::int64_t TrainingRank::load() {
   return resumed.state.global_step;
 }
 
+/// The best checkpoint so far, from this run's output directory; nothing if rank 0 does not see it.
+std::optional<engine::BestCheckpoint> TrainingRank::find_best(const engine::Resumed& resumed) {
+  std::optional<engine::BestCheckpoint> best = resumed.state.best;
+  if (!best) return best;
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path beside = resumed.checkpoint.parent_path();
+  const fs::path path = beside / best->directory;
+  const int here = fs::is_directory(path, ignored) ? 1 : 0;
+  const bool seen = comm::gather_values(here, communicator_, streams_.communication).front() != 0;
+  if (!fs::equivalent(beside, setup_.settings.output.directory, ignored)) {
+    best->directory = fs::absolute(path);
+  }
+  if (seen) return best;
+  if (worker_.rank == 0) {
+    log_warning(fmt::format("{}, the best checkpoint so far, is gone", path.string()));
+  }
+  return std::nullopt;
+}
+
+/// Of this run, at its end.
+void TrainingRank::load_checkpoint(const std::filesystem::path& path) {
+  using Files = checkpoint::Checkpoint::Files;
+  const Files files = setup_.settings.checkpoint.node_local ? Files::own : Files::all;
+  try {
+    engine::resume({path.parent_path(), {path.filename().string()}, false, files}, setup_.state,
+                   {setup_.model, store_, communicator_}, streams_);
+  } catch (const Error& error) {
+    fail(error.code(), "--load_best_model_at_end: {}; no model is written to {}", error.what(),
+         setup_.settings.output.directory);
+  }
+}
+
+/// --load_best_model_at_end.
+void TrainingRank::load_best(const engine::Trainer::Outcome& outcome) {
+  if (!outcome.best) {
+    if (worker_.rank == 0) {
+      log_warning("--load_best_model_at_end: no checkpoint was evaluated; the model is the last");
+    }
+    return;
+  }
+  const std::filesystem::path path =
+      std::filesystem::path(setup_.settings.output.directory) / outcome.best->directory;
+  if (outcome.best->step != outcome.steps) load_checkpoint(path);
+  if (worker_.rank == 0) {
+    say(fmt::format("the model is that of {} | held-out loss {:.4f}", path.string(),
+                    outcome.best->metric));
+  }
+}
+
 engine::Checkpointer::Options TrainingRank::checkpoint_options(std::int64_t saved_step) const {
   const config::TrainSettings& settings = setup_.settings;
   return {.output = settings.output.directory,
@@ -139,11 +190,16 @@ engine::Trainer::Outcome TrainingRank::train() {
   const data::LoaderPlace place{settings.data.block_size, settings.micro_batch_size, worker_.rank,
                                 worker_.world_size};
   const data::BatchLoader training(*setup_.training_tokens, place,
-                                   {.global_batch = settings.train_batch_size,
+                                   {.samples = setup_.training_samples,
+                                    .global_batch = settings.train_batch_size,
                                     .shuffle = settings.data.shuffle,
-                                    .seed = settings.seed});
+                                    .seed = settings.data.seed});
   std::optional<data::EvaluationLoader> validation;
-  if (setup_.validation_tokens) validation.emplace(*setup_.validation_tokens, place);
+  if (setup_.validation_tokens) {
+    data::LoaderPlace evaluated = place;
+    evaluated.micro_batch = settings.evaluation.batch_size;
+    validation.emplace(*setup_.validation_tokens, evaluated, setup_.validation_samples);
+  }
   if (worker_.rank == 0) {
     const std::string path = settings.output.directory + "/metrics.jsonl";
     metrics_.emplace(path,
@@ -177,7 +233,8 @@ engine::Trainer::Outcome TrainingRank::train() {
   return trainer.run();
 }
 
-void TrainingRank::save() {
+void TrainingRank::save(const engine::Trainer::Outcome& outcome) {
+  if (setup_.settings.evaluation.loads_best && !outcome.stopped) load_best(outcome);
   const std::filesystem::path directory = setup_.settings.output.directory;
   const std::exception_ptr failure = engine::save_model(
       setup_.model, store_, worker_.rank == 0 ? &directory : nullptr, streams_.compute);

@@ -10,6 +10,7 @@
 #include "runtime/comm/make_communicator.h"
 #include "runtime/engine/checkpointer.h"
 #include "runtime/engine/recorded_communicator.h"
+#include "runtime/engine/resume.h"
 #include "runtime/engine/trainer.h"
 #include "runtime/optim/adamw.h"
 #include "zero/rank_states.h"
@@ -24,8 +25,9 @@ class TrainingRank {
   TrainingRank(TrainSetup setup, const WorkerEnv& worker);
 
   engine::Trainer::Outcome train();
-  /// Writes the model to the output directory, then the profile if there is one.
-  void save();
+  /// Writes the model to the output directory, the best one if that is asked for, then the profile
+  /// if there is one.
+  void save(const engine::Trainer::Outcome& outcome);
   /// OUTPUT_DIR/checkpoint-N.
   [[nodiscard]] std::filesystem::path checkpoint_of(std::int64_t step) const {
     return checkpointer_->path_of(step);
@@ -34,6 +36,9 @@ class TrainingRank {
  private:
   /// Returns the step of the checkpoint in the output directory that was loaded; 0: of none there.
   std::int64_t load();
+  [[nodiscard]] std::optional<engine::BestCheckpoint> find_best(const engine::Resumed& resumed);
+  void load_best(const engine::Trainer::Outcome& outcome);
+  void load_checkpoint(const std::filesystem::path& path);
   zero::ShardedStore::Memory store_memory();
   [[nodiscard]] engine::Checkpointer::Options checkpoint_options(std::int64_t saved_step) const;
 

@@ -3,17 +3,36 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "runtime/config/choice.h"
 #include "runtime/config/schema.h"
+#include "runtime/config/suggest.h"
 
 namespace dstrain::config {
 namespace {
 
 using Lines = std::vector<std::string>;
+
+bool is_number(std::string_view text, double& number) {
+  const char* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, number);
+  return !text.empty() && error == std::errc{} && stopped == end && std::isfinite(number);
+}
+
+/// Nothing for a word that is neither.
+std::optional<bool> parse_boolean(const std::string& text) {
+  const std::string word = lower_case(text);
+  const auto is = [&](std::initializer_list<std::string_view> words) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  if (is({"", "1", "true", "t", "yes", "y"})) return true;
+  if (is({"0", "false", "f", "no", "n"})) return false;
+  return std::nullopt;
+}
 
 class FlagReader {
  public:
@@ -25,11 +44,47 @@ class FlagReader {
       problems_.push_back(fmt::format("{}: needs a value", typed_as));
       return;
     }
-    std::visit([&](auto target) { store(row, options_.*target, typed_as, text); }, row.target);
-    if (problems_.size() == before) check_built(row, typed_as, text);
+    const std::string word = canonical(row, typed_as, text);
+    if (problems_.size() > before) return;
+    std::visit([&](auto target) { store(row, target, typed_as, word); }, row.target);
+    if (problems_.size() == before) report(row, typed_as, word);
   }
 
  private:
+  /// The word of row.choices that `text` spells.
+  std::string canonical(const FlagRow& row, const std::string& typed_as, const std::string& text) {
+    if (row.choices.empty()) return text;
+    const auto choices = split_choices(row.choices);
+    for (const std::string_view choice : choices) {
+      if (lower(text) == choice) return std::string(choice);
+    }
+    const std::string likely = suggest(text, choices);
+    problems_.push_back(
+        row.others_unbuilt
+            ? fmt::format("{} {}: not implemented; leave it out or set it to {}", typed_as, text,
+                          fmt::join(choices, " or "))
+            : fmt::format("{}: must be {}, got \"{}\"{}", typed_as, fmt::join(choices, " or "),
+                          text, likely.empty() ? "" : fmt::format("; did you mean {}?", likely)));
+    return {};
+  }
+
+  template <class T>
+  void store(const FlagRow& row,
+             Flag<T> TrainOptions::*target,
+             const std::string& typed_as,
+             const std::string& text) {
+    store(row, options_.*target, typed_as, text);
+  }
+
+  /// Nobody reads the value.
+  void store(const FlagRow& row,
+             std::monostate /*target*/,
+             const std::string& typed_as,
+             const std::string& text) {
+    Flag<bool> ignored;
+    if (row.boolean()) store(row, ignored, typed_as, text);
+  }
+
   void store(const FlagRow& row,
              Flag<std::string>& flag,
              const std::string& typed_as,
@@ -60,34 +115,57 @@ class FlagReader {
              const std::string& text) {
     double number = 0;
     if (!parse_number(typed_as, text, "a number", number)) return;
-    if (in_range(row, number, typed_as, text)) flag = {number, typed_as};
+    if (row.whole_from_one && number >= 1 && number != std::trunc(number)) {
+      problems_.push_back(fmt::format(
+          "{}: must be a whole number, or below 1 a part of all steps, got {}", typed_as, text));
+    } else if (in_range(row, number, typed_as, text)) {
+      flag = {number, typed_as};
+    }
   }
 
   void store(const FlagRow& /*row*/,
              Flag<bool>& flag,
              const std::string& typed_as,
              const std::string& text) {
-    const std::string word = lower_case(text);
-    const auto is = [&](std::initializer_list<std::string_view> words) {
-      return std::find(words.begin(), words.end(), word) != words.end();
-    };
-    if (is({"", "1", "true", "t", "yes", "y"})) {
-      flag = {true, typed_as};
-    } else if (is({"0", "false", "f", "no", "n"})) {
-      flag = {false, typed_as};
+    const std::optional<bool> value = parse_boolean(text);
+    if (value) {
+      flag = {*value, typed_as};
     } else {
       problems_.push_back(fmt::format("{}: expected true or false, got \"{}\"", typed_as, text));
     }
+  }
+
+  /// Whether `text` is one of the values for which nothing need be said.
+  static bool asks_for_nothing(const FlagRow& row, const std::string& text) {
+    if (text.empty() && !row.boolean()) return true;
+    double number = 0;
+    double other = 0;
+    for (const std::string_view off : split_choices(row.off)) {
+      if (lower(text) == lower(std::string(off))) return true;
+      if (row.boolean() && parse_boolean(text) == (off == "true")) return true;
+      if (is_number(text, number) && is_number(off, other) && number == other) return true;
+    }
+    return false;
+  }
+
+  /// Says why an option does nothing, or is refused.
+  void report(const FlagRow& row, const std::string& typed_as, const std::string& text) {
+    if (row.status == FlagStatus::implemented || asks_for_nothing(row, text)) return;
+    if (row.status == FlagStatus::hint) {
+      options_.warnings.push_back(fmt::format("{}: has no effect: {}", typed_as, row.help));
+      return;
+    }
+    const bool bare = text.empty() || typed_as.starts_with("--no_");
+    problems_.push_back(fmt::format("{}{}{}: {}{}{}", typed_as, bare ? "" : " ", bare ? "" : text,
+                                    row.help, row.off.empty() ? "" : "; leave it out or set it to ",
+                                    fmt::join(split_choices(row.off), " or ")));
   }
 
   bool parse_number(const std::string& typed_as,
                     const std::string& text,
                     std::string_view wanted,
                     double& number) {
-    const char* const end = text.data() + text.size();
-    const auto [stopped, error] = std::from_chars(text.data(), end, number);
-    if (!text.empty() && error == std::errc{} && stopped == end && std::isfinite(number))
-      return true;
+    if (is_number(text, number)) return true;
     problems_.push_back(fmt::format("{}: expected {}, got \"{}\"", typed_as, wanted, text));
     return false;
   }
@@ -103,19 +181,6 @@ class FlagReader {
             : fmt::format("between {} and {}", row.minimum, std::round(row.maximum));
     problems_.push_back(fmt::format("{}: must be {}, got {}", typed_as, range, text));
     return false;
-  }
-
-  void check_built(const FlagRow& row, const std::string& typed_as, const std::string& text) {
-    if (row.only.empty()) return;
-    const auto allowed = split_choices(row.only);
-    if (std::holds_alternative<Flag<bool> TrainOptions::*>(row.target)) {
-      if (!(options_.*std::get<Flag<bool> TrainOptions::*>(row.target)).value) return;
-    } else if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) {
-      return;
-    }
-    problems_.push_back(fmt::format("{}{}{}: not implemented; leave it out or set it to {}",
-                                    typed_as, text.empty() ? "" : " ", text,
-                                    fmt::join(allowed, " or ")));
   }
 
   TrainOptions& options_;

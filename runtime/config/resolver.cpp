@@ -22,12 +22,15 @@ Resolved Resolver::run() {
   resolve_offload();
   resolve_activations();
   resolve_model();
+  resolve_data();
+  resolve_evaluation();
   resolve_checkpoint();
   resolve_aio();
   resolve_rest();
   problems_.throw_if_any();
   result_.settings.ds_config_text = config_.text();
-  result_.settings.warnings = problems_.warnings();
+  result_.settings.warnings = options_.warnings;
+  for (const std::string& line : problems_.warnings()) result_.settings.warnings.push_back(line);
   return std::move(result_);
 }
 
@@ -135,7 +138,8 @@ void Resolver::resolve_zero() {
   const std::int64_t squared = hidden > 0 ? hidden * hidden : -1;
   const std::int64_t tenfold = hidden > 0 ? 10 * hidden : -1;
   const std::string in = "zero_optimization.";
-  zero.stage = static_cast<int>(pick(in + "stage", -1, 0));
+  zero.stage = static_cast<int>(
+      choose(in + "stage", config_.integer(in + "stage"), options_.zero_stage, std::int64_t{0}));
   zero.reduce_bucket_numel = pick(in + "reduce_bucket_size", squared, 0);
   zero.persistence_threshold_numel =
       pick(in + "stage3_param_persistence_threshold", tenfold, zero.persistence_threshold_numel);
@@ -192,15 +196,23 @@ void Resolver::resolve_model() {
   if (!more.empty()) model.overrides += (model.overrides.empty() ? "" : ",") + more;
 }
 
+/// A number of steps; of a part of all steps, at least one.
+Cadence Resolver::cadence(const std::string& strategy, double steps) const {
+  if (strategy == "epoch") return {Cadence::Unit::epochs};
+  if (strategy != "steps" || steps == 0) return {};
+  if (steps < 1) steps = std::ceil(steps * static_cast<double>(training_steps().value_or(0)));
+  return {Cadence::Unit::steps, std::max<std::int64_t>(1, static_cast<std::int64_t>(steps))};
+}
+
 void Resolver::resolve_checkpoint() {
-  const std::string& from = options_.resume_from_checkpoint.value;
+  const std::string from = resume_source(options_);
+  const std::string& strategy = options_.save_strategy.value;
   result_.settings.checkpoint = {
-      .save_steps = options_.save_steps.value,
+      .cadence = cadence(strategy, options_.save_steps.value),
+      .only_better = strategy == "best",
       .save_total_limit = options_.save_total_limit.value,
-      .resume_from = !resumes(options_) ? ""
-                     : from == "true"   ? "latest"
-                                        : from,
-      .node_local = pick("checkpoint.use_node_local_storage", false),
+      .resume_from = from == "true" ? "latest" : from,
+      .node_local = pick("checkpoint.use_node_local_storage", options_.save_on_each_node, false),
       .whole_model = pick("zero_optimization.stage3_gather_16bit_weights_on_model_save", false)};
   if (result_.settings.checkpoint.node_local && options_.save_total_limit.value > 0) {
     problems_.add(config_.position("checkpoint.use_node_local_storage"),
@@ -210,19 +222,43 @@ void Resolver::resolve_checkpoint() {
   }
 }
 
+void Resolver::resolve_evaluation() {
+  const std::int64_t typed = options_.per_device_eval_batch_size.value;
+  result_.settings.evaluation = {
+      .enabled = evaluates(options_),
+      .cadence = cadence(eval_strategy(options_), eval_steps(options_)),
+      .batch_size = typed > 0 && evaluates(options_) ? typed : result_.settings.micro_batch_size,
+      .tracks_best = tracks_best(options_),
+      .greater_is_better = options_.greater_is_better.value,
+      .loads_best = options_.load_best_model_at_end.value};
+}
+
+void Resolver::resolve_data() {
+  const Flag<std::int64_t>& seed = options_.data_seed.typed() ? options_.data_seed : options_.seed;
+  result_.settings.data = {.train_file = options_.train_file.value,
+                           .validation_file = options_.validation_file.value,
+                           .split = split_weights(options_.split.value),
+                           .max_train_samples = options_.max_train_samples.value,
+                           .max_eval_samples = options_.max_eval_samples.value,
+                           .tokenizer = options_.tokenizer.value,
+                           .tokenizer_given = options_.tokenizer.typed(),
+                           .block_size = options_.block_size.value,
+                           .shuffle = !options_.no_shuffle.value,
+                           .seed = static_cast<std::uint64_t>(seed.value)};
+}
+
 void Resolver::resolve_rest() {
   TrainSettings& settings = result_.settings;
-  settings.data = {.train_file = options_.train_file.value,
-                   .validation_file = options_.validation_file.value,
-                   .tokenizer = options_.tokenizer.value,
-                   .tokenizer_given = options_.tokenizer.typed(),
-                   .block_size = options_.block_size.value,
-                   .shuffle = !options_.no_shuffle.value};
-  settings.output = {.directory = options_.output_dir.value,
-                     .overwrite = options_.overwrite_output_dir.value,
-                     .logging_steps = options_.logging_steps.value,
-                     .eval_steps = options_.eval_steps.value,
-                     .profile = options_.profile.value};
+  settings.trains = trains(options_);
+  if (options_.optim.typed() && !settings.optimizer.decoupled_decay) {
+    disagree("optimizer.params.adam_w_mode", "false", options_.optim.typed_as,
+             options_.optim.value);
+  }
+  settings.output = {
+      .directory = options_.output_dir.value,
+      .overwrite = options_.overwrite_output_dir.value,
+      .logging = cadence(options_.logging_strategy.value, options_.logging_steps.value),
+      .profile = options_.profile.value};
   settings.max_steps = std::max<std::int64_t>(0, options_.max_steps.value);
   settings.num_train_epochs = options_.num_train_epochs.value;
   settings.seed = static_cast<std::uint64_t>(options_.seed.value);

@@ -78,7 +78,10 @@ class Resolver {
   void resolve_swapped_parameters();
   void resolve_activations();
   void resolve_model();
+  void resolve_data();
+  void resolve_evaluation();
   void resolve_checkpoint();
+  [[nodiscard]] Cadence cadence(const std::string& strategy, double steps) const;
   void resolve_aio();
   void resolve_rest();
 

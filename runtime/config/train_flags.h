@@ -3,31 +3,54 @@
 #include <span>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "runtime/config/train_options.h"
 
 namespace dstrain::config {
 
-using FlagTarget = std::variant<Flag<std::string> TrainOptions::*,
+/// What dstrain does with an option.
+enum class FlagStatus {
+  implemented,
+  hint,     ///< accepted without effect: one warning, which says why
+  refused,  ///< an error, which says why
+};
+
+/// Where the value of an option goes; nowhere for those without effect.
+using FlagTarget = std::variant<std::monostate,
+                                Flag<std::string> TrainOptions::*,
                                 Flag<std::int64_t> TrainOptions::*,
                                 Flag<double> TrainOptions::*,
                                 Flag<bool> TrainOptions::*>;
 
 /// One option of `train`.
 struct FlagRow {
-  std::string_view group;
-  std::string_view name;  ///< without dashes, words joined by underscores
-  FlagTarget target;
-  std::string_view value;  ///< what stands for the value in the help; empty for booleans
-  std::string_view help;
+  std::string_view group = {};
+  std::string_view name = {};  ///< without dashes, words joined by underscores
+  FlagTarget target = {};
+  std::string_view value = {};    ///< what stands for the value in the help; empty for booleans
+  std::string_view help = {};     ///< what it does; else, why it does nothing or is refused
   std::string_view aliases = {};  ///< "batch_size|micro_batch_size"
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
-  std::string_view only = {};  ///< "none|false": the values that are built; empty: all
+  /// "no|steps|epoch": the words it takes, in any case; they are stored as they stand here.
+  std::string_view choices = {};
+  bool others_unbuilt = false;  ///< other words have a meaning elsewhere
   bool value_optional = false;
+  bool whole_from_one = false;  ///< a number of steps, or below 1 a part of all
+  FlagStatus status = FlagStatus::implemented;
+  /// "auto|-1": of what is not implemented, the values that ask for nothing.
+  std::string_view off = {};
+  bool negatable = false;  ///< --no_NAME says false
+
+  [[nodiscard]] bool boolean() const { return value.empty(); }
 };
 
-/// All options of `train`, in the order of the help.
-std::span<const FlagRow> train_flags();
+/// Those that do something, in the order of the help.
+std::span<const FlagRow> implemented_flags();
+/// Those of Hugging Face's and Megatron's commands that do nothing here, or are refused.
+std::span<const FlagRow> foreign_flags();
+/// All of them.
+const std::vector<FlagRow>& train_flags();
 
 }  // namespace dstrain::config

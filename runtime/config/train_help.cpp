@@ -34,12 +34,29 @@ std::string spelled(const FlagRow& row) {
   return text;
 }
 
+/// All names of a status, in lines.
+std::string name_list(FlagStatus status) {
+  constexpr std::size_t width = 98;
+  std::string text;
+  std::size_t column = width;
+  for (const FlagRow& row : foreign_flags()) {
+    if (row.status != status) continue;
+    if (column + row.name.size() + 3 > width) {
+      text += text.empty() ? " " : "\n ";
+      column = 1;
+    }
+    text += fmt::format(" --{}", row.name);
+    column += row.name.size() + 3;
+  }
+  return text + "\n";
+}
+
 }  // namespace
 
 std::string help_text() {
   std::string text(head);
   std::string_view group;
-  for (const FlagRow& row : train_flags()) {
+  for (const FlagRow& row : implemented_flags()) {
     if (row.group != group) text += fmt::format("\n{}\n", row.group);
     group = row.group;
     constexpr std::size_t column = 34;
@@ -48,6 +65,10 @@ std::string help_text() {
     const std::string gap = pad.empty() ? fmt::format("\n  {:{}}", "", column) : pad;
     text += fmt::format("  {}{} {}\n", names, gap, row.help);
   }
+  text += "\nAccepted from other programs' commands without effect; a warning says why\n";
+  text += name_list(FlagStatus::hint);
+  text += "\nRefused with the reason, unless their value turns them off\n";
+  text += name_list(FlagStatus::refused);
   text += tail;
   return text;
 }

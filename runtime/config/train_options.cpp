@@ -56,6 +56,10 @@ void report_unknown(const std::vector<std::string>& extras, Lines& problems) {
   }
 }
 
+std::string negation(const FlagRow& row) {
+  return fmt::format("--no_{}", row.name);
+}
+
 /// A parser that knows every option under one name each, aliases apart.
 void declare(CLI::App& app) {
   app.set_help_flag();
@@ -69,6 +73,7 @@ void declare(CLI::App& app) {
     };
     add(row.name);
     for (const std::string_view alias : split_choices(row.aliases)) add(alias);
+    if (row.negatable) app.add_flag(negation(row));
   }
 }
 
@@ -85,6 +90,18 @@ void check_spellings(const CLI::App& app, const FlagRow& row, Lines& problems) {
   problems.push_back(fmt::format("{} {} and {} {} are the same option; keep one",
                                  typed[0]->get_name(), typed[0]->results().back(),
                                  typed[1]->get_name(), typed[1]->results().back()));
+}
+
+void read_negation(const CLI::App& app,
+                   const FlagRow& row,
+                   TrainOptions& options,
+                   Lines& problems) {
+  const std::string name = negation(row);
+  if (app.get_option(name)->count() == 0) return;
+  const CLI::Option& positive = *app.get_option(fmt::format("--{}", row.name));
+  if (positive.count() == 0) return read_flag(row, name, "false", options, problems);
+  problems.push_back(
+      fmt::format("{} and {} are the same option; keep one", positive.get_name(), name));
 }
 
 TrainOptions read_flags(std::span<const std::string> arguments, Lines& problems) {
@@ -108,8 +125,11 @@ TrainOptions read_flags(std::span<const std::string> arguments, Lines& problems)
       if (option->count() == 0) continue;
       read_flag(row, option->get_name(), option->results().back(), options, problems);
     }
+    if (row.negatable) read_negation(app, row, options, problems);
   }
   report_unknown(app.remaining(), problems);
+  for (std::string& problem : strategy_problems(options)) problems.push_back(std::move(problem));
+  for (std::string& line : strategy_warnings(options)) options.warnings.push_back(std::move(line));
   return options;
 }
 
@@ -163,16 +183,11 @@ TrainOptions parse_train_options(std::span<const std::string> arguments) {
   Lines problems;
   TrainOptions options = read_flags(arguments, problems);
   if (!options.output_dir.typed()) problems.emplace_back("--output_dir DIR is required");
-  if (!options.train_file.typed()) problems.emplace_back("--train_file FILE is required");
+  check_data_options(options, problems);
   require_model(options, problems);
   check_configuration(options, problems);
   raise(problems);
   return options;
-}
-
-bool resumes(const TrainOptions& options) {
-  const Flag<std::string>& flag = options.resume_from_checkpoint;
-  return flag.typed() && flag.value != "false";
 }
 
 std::string ds_config_file(const TrainOptions& options) {

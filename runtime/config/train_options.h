@@ -24,7 +24,9 @@ struct TrainOptions {
 
   Flag<std::string> train_file;
   Flag<std::string> validation_file;
-  Flag<std::int64_t> block_size;  ///< 0: min(1024, the model's positions)
+  Flag<std::string> split;                                 ///< "949,50,1": parts of train_file
+  Flag<std::int64_t> max_train_samples, max_eval_samples;  ///< 0: all
+  Flag<std::int64_t> block_size;                           ///< 0: min(1024, the model's positions)
   Flag<std::string> tokenizer{"byte", {}};
   Flag<bool> no_shuffle;
 
@@ -38,29 +40,43 @@ struct TrainOptions {
   Flag<double> adam_beta1{0.9, {}};
   Flag<double> adam_beta2{0.999, {}};
   Flag<double> adam_epsilon{1e-8, {}};
+  Flag<std::string> optim{"adamw_torch", {}};
   Flag<double> max_grad_norm{1.0, {}};
   Flag<std::string> lr_scheduler_type{"constant", {}};
   Flag<double> warmup_steps;  ///< below 1: a part of all steps
   Flag<double> warmup_ratio;
   Flag<std::int64_t> seed{42, {}};
+  Flag<std::int64_t> data_seed;
 
-  Flag<bool> bf16, fp16, tf32;
+  Flag<bool> do_train, do_eval;
+  Flag<std::string> eval_strategy{"no", {}};
+  Flag<double> eval_steps;
+  Flag<std::int64_t> per_device_eval_batch_size;  ///< 0: as in training
+  Flag<bool> load_best_model_at_end;
+  Flag<std::string> metric_for_best_model{"loss", {}};
+  Flag<bool> greater_is_better;
+
+  Flag<bool> bf16;
   Flag<bool> gradient_checkpointing;
   Flag<std::int64_t> tiled_linear_in_splits{1, {}};
+  Flag<std::int64_t> zero_stage;
 
   Flag<std::string> output_dir;
   Flag<bool> overwrite_output_dir;
-  Flag<std::int64_t> logging_steps{10, {}};
-  Flag<std::int64_t> eval_steps;
-  Flag<std::int64_t> save_steps{500, {}};
+  Flag<std::string> logging_strategy{"steps", {}};
+  Flag<double> logging_steps{10, {}};
+  Flag<std::string> save_strategy{"steps", {}};
+  Flag<double> save_steps{500, {}};
   Flag<std::int64_t> save_total_limit;
+  Flag<bool> save_on_each_node;
   Flag<std::string> resume_from_checkpoint;  ///< a directory, latest, true or false
-  Flag<std::string> report_to{"none", {}};
+  Flag<std::string> load;                    ///< the same, if it holds a checkpoint
   Flag<std::string> profile;
 
   Flag<std::string> deepspeed;  ///< a file, or "" when only the bare --deepspeed was typed
   Flag<std::string> deepspeed_config;
-  Flag<std::int64_t> model_parallel_size{1, {}};
+
+  std::vector<std::string> warnings;  ///< one line for each typed option without effect
 };
 
 /// Reads the arguments after `train`. Throws Error{usage} with every problem, one line each:
@@ -71,10 +87,42 @@ TrainOptions parse_train_options(std::span<const std::string> arguments);
 /// The same without asking for the required ones; for tools that look at a configuration.
 TrainOptions read_train_flags(std::span<const std::string> arguments);
 
+/// Whether the run takes steps: not if --do_eval was typed without --do_train.
+bool trains(const TrainOptions& options);
+
+/// Whether the checkpoint with the best held-out loss is known.
+bool tracks_best(const TrainOptions& options);
+
+/// When held-out data is evaluated besides the end: "no", "steps" or "epoch". --eval_steps alone
+/// means steps.
+std::string eval_strategy(const TrainOptions& options);
+
+/// Whether there is held-out data, and whether it is evaluated.
+bool has_held_out_data(const TrainOptions& options);
+bool evaluates(const TrainOptions& options);
+
+/// The steps between evaluations under eval_strategy "steps": --eval_steps, else --logging_steps.
+double eval_steps(const TrainOptions& options);
+
+/// What is wrong with the options on evaluation, logging and saving as they go together, by
+/// Hugging Face's rules; one line each.
+std::vector<std::string> strategy_problems(const TrainOptions& options);
+/// What of them has no effect, or another one than it seems; one line each.
+std::vector<std::string> strategy_warnings(const TrainOptions& options);
+
+/// Whether the data is there that a run with these options needs; what is wrong goes to `problems`,
+/// what has no effect to options.warnings.
+void check_data_options(TrainOptions& options, std::vector<std::string>& problems);
+
+/// The three weights that "949,50,1" means, missing ones 0; empty if it means none.
+std::vector<double> split_weights(const std::string& text);
+
 /// The configuration file; empty without one.
 std::string ds_config_file(const TrainOptions& options);
 
-/// Whether the run goes on from a checkpoint.
+/// Where the run goes on from: --resume_from_checkpoint, else --load if a checkpoint is there;
+/// empty: from the start.
+std::string resume_source(const TrainOptions& options);
 bool resumes(const TrainOptions& options);
 
 /// Looks at the files the options name: data, model and configuration exist, and the output

@@ -51,14 +51,32 @@ void check_model(const Flag<std::string>& flag, std::vector<std::string>& proble
   problems.push_back(fmt::format("{} {}", flag.typed_as, missing_directory(flag.value)));
 }
 
+bool is_checkpoint_name(std::string_view name) {
+  constexpr std::string_view prefix = "checkpoint-";
+  return name.starts_with(prefix) && name.size() > prefix.size() &&
+         name.find_first_not_of("0123456789", prefix.size()) == std::string_view::npos;
+}
+
+/// Whether a directory is a checkpoint, or holds one; by names.
+bool has_checkpoint(const fs::path& directory) {
+  std::error_code error;
+  if (!fs::is_directory(directory, error)) return false;
+  if (is_checkpoint_name(directory.filename().string())) return true;
+  for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    if (is_checkpoint_name(entry->path().filename().string())) return true;
+  }
+  return false;
+}
+
 void check_output(const TrainOptions& options, std::vector<std::string>& problems) {
   const fs::path directory = options.output_dir.value;
   std::error_code ignored;
   if (!fs::exists(directory, ignored)) return;
   if (!fs::is_directory(directory, ignored)) {
     problems.push_back(fmt::format("--output_dir {}: is no directory", directory.string()));
-  } else if (!fs::is_empty(directory, ignored) && !options.overwrite_output_dir.value &&
-             !resumes(options)) {
+  } else if (trains(options) && !fs::is_empty(directory, ignored) &&
+             !options.overwrite_output_dir.value && !resumes(options)) {
     problems.push_back(
         fmt::format("--output_dir {}: is not empty; choose another, or add --overwrite_output_dir",
                     directory.string()));
@@ -87,6 +105,17 @@ void check_profile(const Flag<std::string>& flag) {
 }
 
 }  // namespace
+
+std::string resume_source(const TrainOptions& options) {
+  const Flag<std::string>& resume = options.resume_from_checkpoint;
+  if (!trains(options)) return {};
+  if (resume.typed()) return resume.value == "false" ? "" : resume.value;
+  return options.load.typed() && has_checkpoint(options.load.value) ? options.load.value : "";
+}
+
+bool resumes(const TrainOptions& options) {
+  return !resume_source(options).empty();
+}
 
 void check_train_paths(const TrainOptions& options) {
   std::vector<std::string> problems;

@@ -71,24 +71,47 @@ struct ModelSettings {
 };
 
 struct DataSettings {
-  std::string train_file;
-  std::string validation_file;
+  std::string train_file;       ///< empty: the run does not train
+  std::string validation_file;  ///< empty: nothing is evaluated, or a part of train_file
+  std::vector<double> split;    ///< three weights of parts of train_file; empty: it is not split
+  std::int64_t max_train_samples = 0;  ///< 0: all there are
+  std::int64_t max_eval_samples = 0;
   std::string tokenizer = "byte";
   bool tokenizer_given = false;  ///< by the user: else text is refused where it may not be bytes
   std::int64_t block_size = 0;   ///< T; 0: min(1024, the model's positions), as run_clm
   bool shuffle = true;
+  std::uint64_t seed = 42;  ///< of shuffling
+};
+
+/// How often something happens in training.
+struct Cadence {
+  enum class Unit { never, steps, epochs };
+  Unit unit = Unit::never;
+  std::int64_t steps = 0;  ///< for Unit::steps, at least 1
 };
 
 struct OutputSettings {
   std::string directory;
   bool overwrite = false;
-  std::int64_t logging_steps = 1;
-  std::int64_t eval_steps = 0;  ///< 0: only at the end
-  std::string profile;          ///< file for the timeline; empty: nothing is recorded
+  Cadence logging;      ///< besides the first and the last step
+  std::string profile;  ///< file for the timeline; empty: nothing is recorded
+};
+
+/// Of held-out data.
+struct EvaluationSettings {
+  bool enabled = true;          ///< when there is such data
+  Cadence cadence;              ///< besides the end
+  std::int64_t batch_size = 0;  ///< sequences per rank at a time
+  /// The checkpoint with the lowest loss, or the highest, is known and never removed ...
+  bool tracks_best = false;
+  bool greater_is_better = false;
+  bool loads_best = false;  ///< ... and it is the model that comes out.
 };
 
 struct CheckpointSettings {
-  std::int64_t save_steps = 500;      ///< 0: only when asked to stop
+  /// Under Unit::steps also after the last step; never: only when asked to stop.
+  Cadence cadence;
+  bool only_better = false;           ///< after each evaluation that is the best so far
   std::int64_t save_total_limit = 0;  ///< 0: all are kept
   /// Where to go on from: a checkpoint, a directory that holds some, or "latest" in the output
   /// directory. Empty: from the start.
@@ -114,8 +137,10 @@ struct TrainSettings {
   ScheduleSettings schedule;
   ZeroSettings zero;
   OutputSettings output;
+  EvaluationSettings evaluation;
   CheckpointSettings checkpoint;
   AioSettings aio;
+  bool trains = true;                 ///< false: evaluates the model and is done
   std::int64_t train_batch_size = 0;  ///< sequences per optimizer step over all ranks
   std::int64_t micro_batch_size = 0;  ///< sequences per rank and micro step
   std::int64_t accumulation_steps = 1;

@@ -72,6 +72,7 @@ void Checkpointer::begin(const TrainerState& state) {
   finish();
   step_ = state.global_step;
   state_text_ = to_text(state);
+  best_ = state.best ? state.best->directory : "";
   files_.clear();
   failure_.clear();
   make_directory();
@@ -211,7 +212,7 @@ void Checkpointer::acknowledge() {
   if (speaks()) parts_.say(fmt::format("saved {}", path_of(step_).string()));
   phase_ = options_.total_limit > 0 ? Phase::pruning : Phase::none;
   if (phase_ == Phase::none || !commits()) return;
-  task_.start([this] { checkpoint::prune(options_.output, options_.total_limit, whole_); });
+  task_.start([this] { checkpoint::prune(options_.output, options_.total_limit, whole_, best_); });
 }
 
 void Checkpointer::give_up() {

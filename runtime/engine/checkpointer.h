@@ -94,6 +94,7 @@ class Checkpointer {
   // Of the save under way.
   std::int64_t step_ = 0;
   std::string state_text_;
+  std::string best_;  ///< the name of the checkpoint that is not pruned; empty: there is none
   std::filesystem::path path_;  ///< where this rank writes; empty: there is no directory
   std::unique_ptr<checkpoint::PendingCheckpoint> pending_;  ///< where this rank commits
   std::vector<checkpoint::FileRecord> files_;               ///< that this rank has written

@@ -59,12 +59,20 @@ TrainerState read_run(const checkpoint::Checkpoint& checkpoint,
   compare(lines, "seed", saved.seed, run.seed, fmt::format("set --seed {}", saved.seed));
   compare(lines, "shuffling", saved.shuffle, run.shuffle,
           saved.shuffle ? "leave out --no_shuffle" : "set --no_shuffle");
+  if (saved.seed == run.seed && saved.shuffle && run.shuffle) {
+    compare(lines, "the seed of shuffling", saved.data_seed, run.data_seed,
+            fmt::format("set --data_seed {}", saved.data_seed));
+  }
   const std::string same_data =
       fmt::format("give the data that the run began with ({})", saved.train_file);
   compare(lines, "the training data's size in bytes", saved.train_file_bytes, run.train_file_bytes,
           same_data);
   if (saved.block_size == run.block_size) {
-    compare(lines, "the number of samples", saved.samples, run.samples, same_data);
+    compare(
+        lines, "the number of samples", saved.samples, run.samples,
+        saved.train_file_bytes == run.train_file_bytes
+            ? fmt::format("set --max_train_samples {}, or the --split of the run", saved.samples)
+            : same_data);
   }
   if (lines.empty()) return saved;
   fail(ErrorCode::config, "{}: this run cannot go on from there:\n  {}", checkpoint.path().string(),

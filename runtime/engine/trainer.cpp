@@ -6,13 +6,14 @@
 
 #include "runtime/base/log.h"
 #include "runtime/comm/gather_values.h"
+#include "runtime/engine/evaluation.h"
 #include "runtime/monitor/progress.h"
 #include "runtime/optim/schedule.h"
 
 namespace dstrain::engine {
 namespace {
 
-bool due(std::int64_t step, std::int64_t every) {
+bool is_nth(std::int64_t step, std::int64_t every) {
   return every > 0 && step % every == 0;
 }
 
@@ -57,7 +58,8 @@ Trainer::Trainer(Parts parts, Streams streams)
       micro_batches_(static_cast<std::size_t>(parts_.settings.accumulation_steps)),
       save_requests_(parts_.control,
                      parts_.checkpointer,
-                     {parts_.communicator.rank(), parts_.communicator.size()}) {}
+                     {parts_.communicator.rank(), parts_.communicator.size()}),
+      best_(parts_.settings.evaluation, parts_.state.best) {}
 
 Trainer::Decision Trainer::vote() {
   const std::vector<Vote> votes = comm::gather_values(
@@ -77,7 +79,38 @@ double Trainer::epoch_after(std::int64_t step) const {
   return static_cast<double>(step) / static_cast<double>(parts_.training_data.steps_per_epoch());
 }
 
+bool Trainer::due(const config::Cadence& cadence, std::int64_t step) const {
+  switch (cadence.unit) {
+    case config::Cadence::Unit::never:
+      return false;
+    case config::Cadence::Unit::steps:
+      return is_nth(step, cadence.steps);
+    case config::Cadence::Unit::epochs:
+      return is_nth(step, parts_.training_data.steps_per_epoch()) || step == total_steps_;
+  }
+  return false;
+}
+
+bool Trainer::saves_after(std::int64_t step) {
+  const config::CheckpointSettings& settings = parts_.settings.checkpoint;
+  if (settings.only_better) {
+    if (best_.improves(step)) end_save();  // which may have been as good
+    return best_.improves(step);
+  }
+  const bool last = step == total_steps_ && settings.cadence.unit == config::Cadence::Unit::steps;
+  return last || due(settings.cadence, step);
+}
+
+/// Waits for the save under way. Only what is whole can be the best.
+void Trainer::end_save() {
+  parts_.checkpointer.finish();
+  best_.saved(parts_.checkpointer.saved_step());
+}
+
 void Trainer::begin_save(std::int64_t step) {
+  end_save();
+  best_.saving(step);
+  parts_.state.best = best_.including(step);
   parts_.state.global_step = step;
   parts_.state.max_steps = total_steps_;
   parts_.state.epoch = epoch_after(step);
@@ -87,11 +120,11 @@ void Trainer::begin_save(std::int64_t step) {
 
 Trainer::Outcome Trainer::stop(std::int64_t step) {
   Checkpointer& checkpointer = parts_.checkpointer;
-  checkpointer.finish();
+  end_save();
   save_requests_.answer();
   if (step > 0 && checkpointer.saved_step() != step) {
     begin_save(step);
-    checkpointer.finish();
+    end_save();
     if (checkpointer.saved_step() != step) {
       fail(ErrorCode::io, "stopped on request after step {}, which could not be saved: {}", step,
            checkpointer.failure());
@@ -160,7 +193,6 @@ Trainer::Outcome Trainer::run() {
 
 Trainer::Outcome Trainer::take_steps() {
   const config::TrainSettings& settings = parts_.settings;
-  const std::int64_t save_steps = settings.checkpoint.save_steps;
   if (first_step_ > total_steps_ && parts_.metrics != nullptr) {
     parts_.say(fmt::format("step {} of {} is taken already: there is nothing left to train",
                            first_step_ - 1, total_steps_));
@@ -179,14 +211,13 @@ Trainer::Outcome Trainer::take_steps() {
     tell_progress(step, result.loss, begun_at_seconds);
     if (parts_.timeline != nullptr) parts_.timeline->end_step();
     report(step, rate, result);
-    const bool last = step == total_steps_;
-    if (due(step, save_steps) || (last && save_steps > 0)) begin_save(step);
-    // What is said of a step is in metrics.jsonl before its checkpoint is committed, by a vote.
-    if (last || due(step, settings.output.eval_steps)) evaluate(step);
+    // First, as the checkpoint of a step says whether it is the best.
+    if (step == total_steps_ || due(settings.evaluation.cadence, step)) evaluate(step);
+    if (saves_after(step)) begin_save(step);
   }
-  parts_.checkpointer.finish();
+  end_save();
   save_requests_.answer();
-  return {std::max(total_steps_, parts_.state.global_step), false};
+  return {std::max(total_steps_, parts_.state.global_step), false, best_.best()};
 }
 
 void Trainer::tell_progress(std::int64_t step, double loss, double begun_at_seconds) {
@@ -232,9 +263,9 @@ monitor::StepMetrics Trainer::measure(std::int64_t step) {
 
 void Trainer::report(std::int64_t step, double learning_rate, const StepResult& result) {
   const bool edge = step == 1 || step == total_steps_;
-  const bool logged = edge || due(step, parts_.settings.output.logging_steps);
+  const bool logged = edge || due(parts_.settings.output.logging, step);
   const bool printed = parts_.settings.steps_per_print > 0
-                           ? edge || due(step, parts_.settings.steps_per_print)
+                           ? edge || is_nth(step, parts_.settings.steps_per_print)
                            : logged || step == first_step_;
   if (!logged && !printed) return;
   if (logged) parts_.state.logged_step = step;
@@ -295,30 +326,18 @@ std::string Trainer::describe_times() {
 void Trainer::evaluate(std::int64_t step) {
   if (parts_.validation_data == nullptr) return;
   const double begin = parts_.clock.now_seconds();
-  std::vector<std::int32_t> tokens(micro_batch_tokens_);
-  std::vector<std::int32_t> labels(micro_batch_tokens_);
-  model::LossSum own;
-  for (std::int64_t batch = 0; batch < parts_.validation_data->batches(); ++batch) {
-    parts_.validation_data->fill(batch, tokens, labels);
-    const model::LossSum loss = parts_.engine.evaluate({tokens, labels, 0});
-    own.sum += loss.sum;
-    own.labels += loss.labels;
-  }
-  model::LossSum total;
-  for (const model::LossSum& rank :
-       comm::gather_values(own, parts_.communicator, streams_.communication)) {
-    total.sum += rank.sum;
-    total.labels += rank.labels;
-  }
+  const config::TrainSettings& settings = parts_.settings;
+  const double loss = engine::evaluate(parts_.engine, *parts_.validation_data,
+                                       {settings.evaluation.batch_size, settings.data.block_size},
+                                       parts_.communicator, streams_.communication);
+  best_.evaluated(step, loss);
   // Evaluation is not training time.
   const double spent = parts_.clock.now_seconds() - begin;
   reported_at_seconds_ += spent;
   started_at_seconds_ += spent;
   if (parts_.metrics == nullptr) return;
-  const monitor::EvalMetrics metrics{step, total.sum / static_cast<double>(total.labels)};
-  write(metrics);
-  parts_.say(fmt::format("step {}/{} | held-out loss {:.4f} | perplexity {:.3f}", step,
-                         total_steps_, metrics.loss, std::exp(metrics.loss)));
+  write(monitor::EvalMetrics{step, loss});
+  parts_.say(fmt::format("step {}/{} | {}", step, total_steps_, monitor::describe_held_out(loss)));
 }
 
 }  // namespace dstrain::engine

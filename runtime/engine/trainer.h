@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "runtime/config/train_settings.h"
 #include "runtime/data/batch_loader.h"
 #include "runtime/data/batch_prefetcher.h"
+#include "runtime/engine/best_checkpoint.h"
 #include "runtime/engine/checkpointer.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/save_requests.h"
@@ -43,6 +45,7 @@ class Trainer {
   struct Outcome {
     std::int64_t steps = 0;  ///< taken, those before a resume included
     bool stopped = false;    ///< before the end, because a rank was asked to
+    std::optional<BestCheckpoint> best{};
   };
   /// Trains to the end, or to where a rank is asked to stop; then what there is to save is saved.
   /// Throws Error{io} when that is not possible. Collective.
@@ -58,6 +61,9 @@ class Trainer {
   [[nodiscard]] Decision vote();
   Outcome stop(std::int64_t step);
   void begin_save(std::int64_t step);
+  void end_save();
+  [[nodiscard]] bool due(const config::Cadence& cadence, std::int64_t step) const;
+  [[nodiscard]] bool saves_after(std::int64_t step);
   [[nodiscard]] double epoch_after(std::int64_t step) const;
   [[nodiscard]] data::StepBatches empty_batches() const;
   void load(std::int64_t step, data::StepBatches& batches) const;
@@ -80,6 +86,7 @@ class Trainer {
   std::size_t micro_batch_tokens_ = 0;  ///< B T
   std::vector<MicroBatch> micro_batches_;
   SaveRequests save_requests_;
+  BestTracker best_;
   double step_seconds_ = 0;  ///< of the last steps, the older the less
   std::int64_t reported_step_ = 0;
   double reported_at_seconds_ = 0;

@@ -24,6 +24,22 @@ Json optimizer_json(const config::AdamSettings& adam) {
           {"bias_correction", adam.bias_correction}};
 }
 
+/// Hugging Face's names.
+void add_best(Json& json, const std::optional<BestCheckpoint>& best) {
+  json["best_metric"] = best ? Json(best->metric) : Json();
+  json["best_model_checkpoint"] = best ? Json(best->directory) : Json();
+  json["best_global_step"] = best ? Json(best->step) : Json();
+}
+
+std::optional<BestCheckpoint> read_best(const nlohmann::json& json) {
+  if (!json.contains("best_metric") || json.at("best_metric").is_null()) return std::nullopt;
+  BestCheckpoint best;
+  json.at("best_metric").get_to(best.metric);
+  json.at("best_model_checkpoint").get_to(best.directory);
+  json.at("best_global_step").get_to(best.step);
+  return best;
+}
+
 }  // namespace
 
 TrainerState describe_run(const config::TrainSettings& settings,
@@ -35,6 +51,7 @@ TrainerState describe_run(const config::TrainSettings& settings,
   state.block_size = settings.data.block_size;
   state.seed = settings.seed;
   state.shuffle = settings.data.shuffle;
+  state.data_seed = settings.data.seed;
   state.train_file = std::filesystem::path(settings.data.train_file).filename();
   state.train_file_bytes =
       static_cast<std::int64_t>(std::filesystem::file_size(settings.data.train_file));
@@ -70,11 +87,13 @@ std::string to_text(const TrainerState& state) {
              {{"train_file", state.train_file},
               {"bytes", state.train_file_bytes},
               {"samples", state.samples},
-              {"shuffle", state.shuffle}}},
+              {"shuffle", state.shuffle},
+              {"seed", state.data_seed}}},
             {"rng", {{"generator", "philox4x32-10"}, {"seed", state.seed}}}};
   json.update(Json::parse(state.description));
   json["optimizer"]["step"] = state.global_step;
   json["scheduler"] = Json::parse(state.scheduler);
+  add_best(json, state.best);
   json["client_state"] = Json::parse(state.client_state);
   return json.dump(2) + "\n";
 }
@@ -101,6 +120,8 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     json.at("rng").at("seed").get_to(state.seed);
     if (json.contains("scheduler")) state.scheduler = json.at("scheduler").dump();
     state.logged_step = json.value("logged_step", std::int64_t{0});
+    state.data_seed = data.value("seed", state.seed);
+    state.best = read_best(json);
     if (json.contains("client_state")) state.client_state = json.at("client_state").dump();
     return state;
   } catch (const nlohmann::json::exception& error) {

@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "runtime/config/train_settings.h"
+#include "runtime/engine/best_checkpoint.h"
 #include "runtime/model/model.h"
 
 namespace dstrain::engine {
@@ -19,9 +21,11 @@ struct TrainerState {
   std::int64_t block_size = 0;
   std::uint64_t seed = 0;
   bool shuffle = true;
+  std::uint64_t data_seed = 0;  ///< of shuffling
   std::string train_file;
   std::int64_t train_file_bytes = 0;
-  std::int64_t samples = 0;         ///< of one epoch
+  std::int64_t samples = 0;  ///< of one epoch
+  std::optional<BestCheckpoint> best{};
   std::string description = "{}";   ///< JSON: optimizer, model, dtype; for the record
   std::string scheduler = "{}";     ///< JSON: the schedule of the learning rate
   std::string client_state = "{}";  ///< JSON of a library's user, kept as it is

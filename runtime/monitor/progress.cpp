@@ -26,4 +26,8 @@ std::string progress_line(const Progress& progress) {
                      format_duration(progress.seconds_left));
 }
 
+std::string describe_held_out(double loss) {
+  return fmt::format("held-out loss {:.4f} | perplexity {:.3f}", loss, std::exp(loss));
+}
+
 }  // namespace dstrain::monitor

@@ -18,4 +18,7 @@ struct Progress {
 /// "step 120/400 | loss 2.3180 | lr 6.00e-04 | norm 0.810 | 31,204 tokens/s | ETA 1m12s".
 std::string progress_line(const Progress& progress);
 
+/// "held-out loss 2.3180 | perplexity 10.155".
+std::string describe_held_out(double loss);
+
 }  // namespace dstrain::monitor

@@ -107,7 +107,38 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
        "--per_device_train_batch_size: must be at least 1, got 0"},
       {{"--no_shuffle=maybe"}, "--no_shuffle: expected true or false, got \"maybe\""},
       {{"--bf16", "fp32"}, "--bf16: expected true or false, got \"fp32\""},
-      {{"--fp16", "true"}, "--fp16 true: not implemented; leave it out or set it to false"},
+      {{"--fp16", "true"},
+       "--fp16 true: fp16 is not implemented, --bf16 is; leave it out or set it to false"},
+      {{"--fp16_backend", "amp"},
+       "--fp16_backend amp: fp16 is not implemented, --bf16 is; leave it out or set it to auto"},
+      {{"--fp16_backend", "apx"},
+       "--fp16_backend: must be auto or amp or apex, got \"apx\"; did you mean apex?"},
+      {{"--eval_strategy", "setps"},
+       "--eval_strategy: must be no or steps or epoch, got \"setps\"; did you mean steps?"},
+      {{"--eval_steps", "2.5"},
+       "--eval_steps: must be a whole number, or below 1 a part of all steps, got 2.5"},
+      {{"--no_save_safetensors"},
+       "--no_save_safetensors: pickle is not written; leave it out or set it to true"},
+      {{"--tf32", "1", "--no_tf32"},
+       "--tf32 1: not implemented; leave it out or set it to false\n--tf32 and --no_tf32 are the "
+       "same "
+       "option; keep one"},
+      {{"--dataset_config", "ro-en"},
+       "--dataset_config ro-en: data sets are not downloaded; give --train_file FILE"},
+      {{"--optim", "adafactor"},
+       "--optim adafactor: not implemented; leave it out or set it to adamw_torch or "
+       "adamw_torch_fused or adamw_hf or adamw_apex_fused"},
+      {{"--metric_for_best_model", "accuracy"},
+       "--metric_for_best_model accuracy: not implemented; leave it out or set it to loss or "
+       "eval_loss"},
+      {{"--save", "a", "--output_dir", "b"},
+       "--output_dir b and --save a are the same option; keep one"},
+      {{"--logging_steps", "0"},
+       "--logging_steps: must not be 0; --logging_strategy no logs the first and the last step "
+       "alone"},
+      {{"--do_train", "false"}, "--do_train false without --do_eval: there is nothing to do"},
+      {{"--split", "0,0,0"},
+       "--split 0,0,0: expected up to three weights, \"949,50,1\", that are not all 0"},
       {{"--save_steps", "-1"}, "--save_steps: must be at least 0, got -1"},
       {{"--save_total_limit", "x"}, "--save_total_limit: expected a whole number, got \"x\""},
       {{"--report_to", "tensorboard,csv"},
@@ -117,7 +148,8 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
        "constant_with_warmup or linear or cosine or polynomial or inverse_sqrt"},
       {{"--tokenizer", "dir"}, "--tokenizer dir: not implemented; leave it out or set it to byte"},
       {{"--model-parallel-size", "2"},
-       "--model_parallel_size 2: not implemented; leave it out or set it to 1"},
+       "--model_parallel_size 2: ZeRO over ranks is the one parallelism; leave it out or set it to "
+       "1"},
   }));
   CAPTURE(row.arguments);
   CHECK(options_error(row.arguments) == row.message);

@@ -1,0 +1,72 @@
+#include "cmd/dstraind/evaluate_model.h"
+
+#include <cstdio>
+#include <limits>
+
+#include <fmt/core.h>
+
+#include "cmd/dstraind/rank_disks.h"
+#include "cmd/dstraind/rank_memory.h"
+#include "runtime/comm/make_communicator.h"
+#include "runtime/engine/evaluation.h"
+#include "runtime/monitor/metrics_file.h"
+#include "runtime/monitor/progress.h"
+#include "zero/sharded_store.h"
+
+namespace dstrain::cmd {
+namespace {
+
+zero::ShardedStore::Memory served_from(RankMemory& memory,
+                                       const zero::Offload& offload,
+                                       const RankDisks& disks) {
+  const bool to_disk = offload.parameters == MemoryTier::nvme;
+  return {memory.device.parameters,
+          memory.device.gradients,
+          memory.device.buffers,
+          memory.of(to_disk ? offload.staging : offload.parameters).parameters,
+          memory.host.gradients,
+          disks.parameters()};
+}
+
+/// Step 0: no step was taken. Lines of a training run in this directory stay.
+void report(double loss, const std::string& directory) {
+  constexpr auto all = std::numeric_limits<std::int64_t>::max();
+  monitor::MetricsFile metrics(directory + "/metrics.jsonl", all);
+  metrics.write(monitor::EvalMetrics{0, loss});
+  if (!metrics.failure().empty()) fail(ErrorCode::io, "{}", metrics.failure());
+  fmt::print("{}\n", monitor::describe_held_out(loss));
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int evaluate_model(TrainSetup setup, const WorkerEnv& worker) {
+  const config::TrainSettings& settings = setup.settings;
+  Stream compute(Stream::Mode::inline_on_caller);
+  Stream communication(setup.store.overlap.enabled ? Stream::Mode::worker_thread
+                                                   : Stream::Mode::inline_on_caller);
+  const Streams streams =
+      setup.store.overlap.enabled ? Streams(compute, communication) : Streams(compute);
+  const comm::World world = comm::join_world(worker);
+  RankMemory memory(worker.device_memory_bytes, world.communicator->memory());
+  ops::Matmuls matmuls;
+  const RankDisks disks(setup, worker, memory, nullptr);
+  zero::ShardedStore store(
+      {*setup.layout, *world.communicator, served_from(memory, setup.store.offload, disks)},
+      setup.store, streams);
+  engine::Engine engine({setup.model, store, *world.communicator, matmuls,
+                         memory.device.activations, memory.host.activations},
+                        setup.engine, streams);
+  store.load({*setup.initial_parameters}, streams.compute);
+  const model::BatchShape shape{settings.evaluation.batch_size, settings.data.block_size};
+  const data::EvaluationLoader loader(
+      *setup.validation_tokens, {shape.tokens, shape.sequences, worker.rank, worker.world_size},
+      setup.validation_samples);
+  const double loss =
+      engine::evaluate(engine, loader, shape, *world.communicator, streams.communication);
+  if (worker.rank == 0) report(loss, settings.output.directory);
+  world.communicator->barrier(streams.communication);
+  return status::done;
+}
+
+}  // namespace dstrain::cmd

@@ -1,0 +1,16 @@
+#pragma once
+#include "runtime/comm/communicator.h"
+#include "runtime/data/batch_loader.h"
+#include "runtime/engine/engine.h"
+
+namespace dstrain::engine {
+
+/// The mean loss, natural log, over the labels of all batches of all ranks; the same on every rank.
+/// `shape`: of a batch. Collective.
+double evaluate(Engine& engine,
+                const data::EvaluationLoader& data,
+                model::BatchShape shape,
+                comm::Communicator& communicator,
+                StreamView communication);
+
+}  // namespace dstrain::engine
