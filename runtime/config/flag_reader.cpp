@@ -155,7 +155,8 @@ class FlagReader {
       options_.warnings.push_back(fmt::format("{}: has no effect: {}", typed_as, row.help));
       return;
     }
-    const bool bare = text.empty() || typed_as.starts_with("--no_");
+    const bool negated = typed_as == fmt::format("--no_{}", row.name);
+    const bool bare = text.empty() || negated;
     problems_.push_back(fmt::format("{}{}{}: {}{}{}", typed_as, bare ? "" : " ", bare ? "" : text,
                                     row.help, row.off.empty() ? "" : "; leave it out or set it to ",
                                     fmt::join(split_choices(row.off), " or ")));

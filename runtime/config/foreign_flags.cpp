@@ -142,6 +142,8 @@ const std::array hugging_face{
     refused_flag("eval_on_start", no_value, reason::unbuilt),
     refused_flag("eval_delay", "N", reason::unbuilt, "0"),
     hint_flag("eval_accumulation_steps", "N", "no predictions are kept, only their loss"),
+    hint_flag("use_legacy_prediction_loop", no_value, "there is one way of evaluating"),
+    hint_flag("ray_scope", "WHEN", "there is no search for parameters"),
     hint_flag("prediction_loss_only", no_value, "the loss is all that is computed", "true"),
     hint_flag("batch_eval_metrics", no_value, "the loss is all that is computed"),
     hint_flag("eval_do_concat_batches", no_value, "the loss is all that is computed", "true"),
@@ -178,6 +180,7 @@ const std::array hugging_face{
     hint_flag("torchdynamo", "NAME", reason::compiled),
     hint_flag("jit_mode_eval", no_value, reason::compiled),
     hint_flag("use_liger_kernel", no_value, reason::compiled),
+    hint_flag("liger_kernel_config", "JSON", reason::compiled),
     hint_flag("torch_empty_cache_steps", "N", "all memory is taken before the first step"),
     negatable(
         hint_flag("skip_memory_metrics", no_value, "memory is always in metrics.jsonl", "true")),
@@ -185,6 +188,7 @@ const std::array hugging_face{
     // Output.
     hint_flag("run_name", "NAME", "the launcher names a job; see dstrain status"),
     hint_flag("project", "NAME", reason::quiet),
+    hint_flag("trackio_space_id", "NAME", reason::quiet),
     hint_flag(
         "disable_tqdm", no_value, "there is no tqdm; steps_per_print sets the progress lines"),
     hint_flag("logging_dir", "DIR", reason::quiet),
@@ -254,6 +258,10 @@ const std::array megatron{
     hint_flag("num_workers", "N", reason::mapped),
     hint_flag(
         "resume_dataloader", no_value, "a resumed run takes the samples that it has not taken"),
+    refused_flag("no_load_optim",
+                 no_value,
+                 "give the weights alone as --model_name_or_path DIR/checkpoint-N"),
+    hint_flag("no_load_rng", no_value, "random numbers are functions of the seed and the step"),
     hint_flag("eval_iters", "N", "all held-out data is evaluated, or --max_eval_samples of it"),
     refused_flag("lr_decay_style", "STYLE", reason::decay, "constant"),
     refused_flag("lr_decay_iters", "N", reason::decay),
