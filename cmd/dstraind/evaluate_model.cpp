@@ -31,7 +31,7 @@ zero::ShardedStore::Memory served_from(RankMemory& memory,
 /// Step 0: no step was taken. Lines of a training run in this directory stay.
 void report(double loss, const std::string& directory) {
   constexpr auto all = std::numeric_limits<std::int64_t>::max();
-  monitor::MetricsFile metrics(directory + "/metrics.jsonl", all);
+  monitor::MetricsFile metrics(directory + "/metrics.jsonl", {.last_step = all, .logged_step = 0});
   metrics.write(monitor::EvalMetrics{0, loss});
   if (!metrics.failure().empty()) fail(ErrorCode::io, "{}", metrics.failure());
   fmt::print("{}\n", monitor::describe_held_out(loss));

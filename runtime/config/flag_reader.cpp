@@ -56,7 +56,7 @@ class FlagReader {
     if (row.choices.empty()) return text;
     const auto choices = split_choices(row.choices);
     for (const std::string_view choice : choices) {
-      if (lower(text) == choice) return std::string(choice);
+      if (lower_case(text) == choice) return std::string(choice);
     }
     const std::string likely = suggest(text, choices);
     problems_.push_back(
@@ -141,7 +141,7 @@ class FlagReader {
     double number = 0;
     double other = 0;
     for (const std::string_view off : split_choices(row.off)) {
-      if (lower(text) == lower(std::string(off))) return true;
+      if (lower_case(text) == lower_case(off)) return true;
       if (row.boolean() && parse_boolean(text) == (off == "true")) return true;
       if (is_number(text, number) && is_number(off, other) && number == other) return true;
     }

@@ -12,17 +12,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Outcome {
-  int status = 0;
-  std::string out;
-  std::string err;
-};
-
 Outcome checkpoint_tool(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "checkpoint");
-  Launch launch(std::move(arguments));
-  const int status = launch.wait();
-  return {status, launch.out(), launch.err()};
+  return run_command(std::move(arguments));
 }
 
 /// Steps 1, 2 and 3, of which 2 has a changed byte.

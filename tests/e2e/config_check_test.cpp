@@ -14,24 +14,17 @@
 #include "tests/support/temp_dir.h"
 
 namespace fs = std::filesystem;
-using dstrain::test::Launch;
+using dstrain::test::Outcome;
+using dstrain::test::run_command;
 
 namespace {
 
 const fs::path published = fs::path(DSTRAIN_SOURCE_DIR) / "tests/config/published";
 
-struct Check {
-  int status = -1;
-  std::string out;
-  std::string err;
-};
-
-Check check(const fs::path& file, const std::vector<std::string>& options = {}) {
+Outcome check(const fs::path& file, const std::vector<std::string>& options = {}) {
   std::vector<std::string> command{"config", "check", file.string()};
   command.insert(command.end(), options.begin(), options.end());
-  Launch launch(command);
-  const int status = launch.wait();
-  return {status, launch.out(), launch.err()};
+  return run_command(command);
 }
 
 std::size_t line_count(const std::string& text) {
@@ -114,7 +107,7 @@ TEST_CASE("ConfigCheck: configurations of tutorials as printed", "[e2e][config]"
   std::set<std::string> tabled;
   for (const Row& row : rows) {
     tabled.insert(row.name);
-    const Check run = check(published / (row.name + ".json"));
+    const Outcome run = check(published / (row.name + ".json"));
     CAPTURE(row.name, run.out, run.err);
     CHECK(run.status == (row.errors.empty() ? 0 : 2));
     CHECK((run.out.find(row.name + ".json: ok\n") != std::string::npos) == row.errors.empty());
@@ -136,20 +129,20 @@ TEST_CASE("ConfigCheck: a directory to offload to is asked for and looked at", "
                         << "}}}";
     return check(file);
   };
-  const Check without = check_with("");
+  const Outcome without = check_with("");
   CHECK(without.status == 2);
   CHECK_THAT(without.err, Catch::Contains(":2:13: zero_optimization.offload_param.device: needs "
                                           "nvme_path beside it, a directory on a fast disk"));
   const auto path = [](const fs::path& directory) {
     return ", \"nvme_path\": \"" + directory.string() + "\"";
   };
-  const Check missing = check_with(path(folder.path() / "missing"));
+  const Outcome missing = check_with(path(folder.path() / "missing"));
   CHECK(missing.status == 0);
   CHECK_THAT(
       missing.out,
       Catch::Contains("warning: zero_optimization.offload_param.nvme_path: ") &&
           Catch::Contains("missing: there is no such directory; give one that every machine"));
-  const Check file = check_with(path(folder.path() / "ds.json"));
+  const Outcome file = check_with(path(folder.path() / "ds.json"));
   CHECK_THAT(file.out, Catch::Contains("ds.json: is no directory; give one that every machine"));
   CHECK_THAT(check_with(path(folder.path())).out, !Catch::Contains("nvme_path"));
 }
@@ -159,7 +152,7 @@ TEST_CASE("ConfigCheck: mistakes of all kinds at once", "[e2e][config]") {
   const fs::path file = folder.path() / "ds.json";
   std::ofstream(file) << R"({"train_batch_size": 10, "train_micro_batch_size_per_gpu": 2,
   "gradient_acumulation": 1, "zero_optimization": {"offload_optimizer": {"device": "CPU"}}})";
-  const Check run = check(file, {"--num_gpus", "3"});
+  const Outcome run = check(file, {"--num_gpus", "3"});
   CHECK(run.status == 2);
   CHECK_THAT(run.err, Catch::Contains("gradient_acumulation: unknown key") &&
                           Catch::Contains("offload_optimizer.device: needs stage 1, 2 or 3"));
@@ -169,9 +162,9 @@ TEST_CASE("ConfigShow: auto sizes are those of the model", "[e2e][config]") {
   const std::string file = (published / "zero3_auto.json").string();
   const auto reduce_bucket_size = [&](std::vector<std::string> options) {
     options.insert(options.begin(), {"config", "show", file});
-    Launch launch(options);
-    REQUIRE(launch.wait() == 0);
-    const auto report = nlohmann::json::parse(launch.out());
+    const Outcome shown = run_command(options);
+    REQUIRE(shown.status == 0);
+    const auto report = nlohmann::json::parse(shown.out);
     return report.at("effective").at("zero_optimization").at("reduce_bucket_size").get<int>();
   };
   CHECK(reduce_bucket_size({}) == 0);

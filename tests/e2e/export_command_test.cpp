@@ -12,23 +12,11 @@
 #include "tests/support/toy_gpt2.h"
 
 using namespace dstrain;
+using test::Outcome;
+using test::run_command;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct Outcome {
-  int status = -1;
-  std::string out;
-  std::string err;
-};
-
-Outcome run(std::vector<std::string> arguments, const fs::path& directory = {}) {
-  test::Launch launch(std::move(arguments), {.env = {}, .directory = directory.string()});
-  Outcome outcome{launch.wait(), {}, {}};
-  outcome.out = launch.out();
-  outcome.err = launch.err();
-  return outcome;
-}
 
 /// A checkpoint of toy weights drawn from the step.
 fs::path save(const fs::path& output, std::uint64_t step) {
@@ -57,7 +45,7 @@ TEST_CASE("export: the newest checkpoint that verifies is taken", "[e2e]") {
   const std::string output = folder.path() / "hf";
   save(run_directory, 1);
   const fs::path newest = save(run_directory, 2);
-  Outcome outcome = run({"checkpoint", "export", run_directory, output});
+  Outcome outcome = run_command({"checkpoint", "export", run_directory, output});
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.status == 0);
   CHECK(holds_weights_of(output, 2));
@@ -67,14 +55,14 @@ TEST_CASE("export: the newest checkpoint that verifies is taken", "[e2e]") {
                     output, test::toy_gpt2().parameter_count(), newest.string()));
 
   std::ofstream(newest / "config.json", std::ios::app) << ' ';
-  outcome = run({"zero_to_fp32", run_directory, output, "--max_shard_size", "40KB"});
+  outcome = run_command({"zero_to_fp32", run_directory, output, "--max_shard_size", "40KB"});
   CHECK(outcome.status == 0);
   CHECK_THAT(outcome.err, Catch::Contains("warning: " + newest.string() + " is passed over: "));
   CHECK(holds_weights_of(output, 1));
   CHECK(fs::exists(fs::path(output) / "model.safetensors.index.json"));
   CHECK_FALSE(fs::exists(fs::path(output) / "model.safetensors"));
 
-  outcome = run({"checkpoint", "export", newest.string(), output});
+  outcome = run_command({"checkpoint", "export", newest.string(), output});
   CHECK(outcome.status == 2);
   CHECK_THAT(outcome.err, Catch::Contains("config.json"));
   CHECK(holds_weights_of(output, 1));
@@ -101,7 +89,7 @@ TEST_CASE("export: into a checkpoint becomes beside it", "[e2e]") {
       Row{".", {"zero_to_fp32", "o", "none/../o/checkpoint-3/hf"}, "checkpoint-3-fp32"});
   const fs::path beside = runs / "o" / row.beside;
   CAPTURE(row.directory, row.command);
-  const Outcome outcome = run(row.command, runs / row.directory);
+  const Outcome outcome = run_command(row.command, {.env = {}, .directory = runs / row.directory});
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.status == 0);
   CHECK_THAT(outcome.out, Catch::StartsWith(beside.string() + ": ") &&
@@ -109,7 +97,7 @@ TEST_CASE("export: into a checkpoint becomes beside it", "[e2e]") {
   CHECK_THAT(outcome.err, Catch::Contains("to which nothing may be added"));
   CHECK(fs::exists(beside / "model.safetensors"));
   CHECK(holds_weights_of(beside, 4) == row.beside.ends_with("fp32"));
-  const Outcome verified = run({"checkpoint", "verify", (runs / "o").string(), "--json"});
+  const Outcome verified = run_command({"checkpoint", "verify", (runs / "o").string(), "--json"});
   CHECK(verified.status == 0);
   CHECK(verified.out.find("-fp32") == std::string::npos);
 }
@@ -120,17 +108,17 @@ TEST_CASE("export: a tag chooses the checkpoint as in DeepSpeed", "[e2e]") {
   const fs::path old = save(runs, 3);
   save(runs, 4);
   const std::string output = folder.path() / "hf";
-  Outcome outcome = run({"zero_to_fp32", runs, output, "-t", "global_step3", "--safe_serialization",
-                         "--exclude_frozen_parameters"});
+  Outcome outcome = run_command({"zero_to_fp32", runs, output, "-t", "global_step3",
+                                 "--safe_serialization", "--exclude_frozen_parameters"});
   CAPTURE(outcome.err);
   CHECK(outcome.status == 0);
   CHECK(holds_weights_of(output, 3));
-  CHECK(run({"zero_to_fp32", old.string(), output, "--tag", "global_step3"}).status == 0);
+  CHECK(run_command({"zero_to_fp32", old.string(), output, "--tag", "global_step3"}).status == 0);
   for (const auto& [source, tag, message] :
        {std::tuple(runs, "global_step5", "no checkpoint whose data are whole of step 5"),
         std::tuple(old.string(), "global_step4", "is of another step"),
         std::tuple(runs, "step4", "expected global_stepN")}) {
-    outcome = run({"zero_to_fp32", source, output, "--tag", tag});
+    outcome = run_command({"zero_to_fp32", source, output, "--tag", tag});
     CHECK(outcome.status == 2);
     CHECK_THAT(outcome.err, Catch::Contains(message));
   }
@@ -159,7 +147,7 @@ TEST_CASE("export: what cannot be done is told", "[e2e]") {
   for (const Row& row : rows) {
     std::vector<std::string> command{"checkpoint", "export"};
     command.insert(command.end(), row.arguments.begin(), row.arguments.end());
-    const Outcome outcome = run(command);
+    const Outcome outcome = run_command(command);
     CAPTURE(outcome.err);
     CHECK(outcome.status == 2);
     CHECK_THAT(outcome.err, Catch::Contains(row.message));

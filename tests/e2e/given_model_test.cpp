@@ -20,20 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
+using test::Outcome;
+using test::run_command;
 
 void write_bytes(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
-}
-
-struct Outcome {
-  int status = -1;
-  std::string err;
-};
-
-Outcome dstrain_command(Words arguments) {
-  test::Launch launch(std::move(arguments));
-  const int status = launch.wait();
-  return {status, launch.err()};
 }
 
 Words joined(Words words, const Words& more) {
@@ -128,10 +119,10 @@ TEST_CASE("Model: what lies beside it and in its configuration travels with it",
   train(model, output,
         {"--max_steps", "3", "--save_steps", "1", "--resume_from_checkpoint", "latest"});
   check_travelled(output / "checkpoint-3", model, dtype);
-  CHECK(dstrain_command({"checkpoint", "verify", output.string()}).status == 0);
+  CHECK(run_command({"checkpoint", "verify", output.string()}).status == 0);
 
   const std::string exported = folder.path() / "exported";
-  CHECK(dstrain_command({"checkpoint", "export", output.string(), exported}).status == 0);
+  CHECK(run_command({"checkpoint", "export", output.string(), exported}).status == 0);
   check_travelled(exported, model, "float32");
   train(output / "checkpoint-3", folder.path() / "next", {"--max_steps", "1"});
   check_travelled(folder.path() / "next", model, dtype);
@@ -168,8 +159,8 @@ TEST_CASE("Model: text under a vocabulary of other tokens is refused", "[e2e][mo
   CHECK(train("again", {"--model_name_or_path", of_bytes}).status == 0);
   const Words generate{"generate",         "--prompt", "the",
                        "--max_new_tokens", "1",        "--model_name_or_path"};
-  CHECK_THAT(dstrain_command(joined(generate, {model.string()})).err, Contains("read as bytes"));
-  CHECK_THAT(dstrain_command(joined(generate, {of_bytes})).err, !Contains("read as bytes"));
+  CHECK_THAT(run_command(joined(generate, {model.string()})).err, Contains("read as bytes"));
+  CHECK_THAT(run_command(joined(generate, {of_bytes})).err, !Contains("read as bytes"));
 }
 
 TEST_CASE("Model: random weights over text say once that tokens are bytes", "[e2e][model]") {
@@ -206,8 +197,8 @@ TEST_CASE("Model: weights that are not finite are named before the first step", 
   const TrainRun run =
       run_train(2, {{"zero_optimization", {{"stage", 3}}}}, output,
                 joined(on_tokens, {"--model_name_or_path", model.string(), "--max_steps", "2"}));
-  const Outcome said = dstrain_command({"generate", "--prompt", "a", "--max_new_tokens", "1",
-                                        "--model_name_or_path", model.string()});
+  const Outcome said = run_command({"generate", "--prompt", "a", "--max_new_tokens", "1",
+                                    "--model_name_or_path", model.string()});
   CAPTURE(run.err);
   CHECK(run.status == 2);
   CHECK_THAT(run.err, Contains((model / "model.safetensors").string() + ": tensor '") &&
@@ -245,7 +236,7 @@ TEST_CASE("Model: what other programs write is named with what to do", "[e2e][mo
   const Words list{"checkpoint", "list"};
   const auto check = [&](const Words& command, const std::string& path, const Words& messages,
                          const Words& rest = {}) {
-    const Outcome outcome = dstrain_command(joined(joined(command, {path}), rest));
+    const Outcome outcome = run_command(joined(joined(command, {path}), rest));
     CAPTURE(path, outcome.err, command.front());
     CHECK(outcome.status == 2);
     for (const std::string& message : messages) CHECK_THAT(outcome.err, Contains(message));

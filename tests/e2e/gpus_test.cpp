@@ -11,6 +11,7 @@ using namespace dstrain;
 using Catch::Matchers::Contains;
 using test::Launch;
 using Words = std::vector<std::string>;
+using test::train_command;
 
 namespace {
 
@@ -23,14 +24,6 @@ Launch::Options two_gpus(const fs::path& folder) {
   }
   return {.env = {{"DSTRAIN_GPU_DIRECTORY", folder.string()}},
           .directory = test::golden_folder.string()};
-}
-
-Words train(const fs::path& output) {
-  const test::ResumableRun run;
-  Words words{"train", "--output_dir", output.string()};
-  for (const std::string& word : run.arguments(2)) words.push_back(word);
-  words.insert(words.end(), {"--save_steps", "0"});
-  return words;
 }
 
 Words operator+(Words first, const Words& second) {
@@ -50,7 +43,7 @@ TEST_CASE("GPUs: slots that the ranks cannot use are refused", "[e2e][gpus]") {
                                   {"--exclude", "localhost:1"},
                                   {"-H", (folder.path() / "hosts").string()}};
   const std::vector<Words> commands{
-      train(output), {"generate", "--prompt", "a"}, {"bench", "comm"}};
+      train_command(output), {"generate", "--prompt", "a"}, {"bench", "comm"}};
   for (const Words& place : places) {
     for (const Words& command : commands) {
       Launch launch(place + command, options);
@@ -64,7 +57,7 @@ TEST_CASE("GPUs: slots that the ranks cannot use are refused", "[e2e][gpus]") {
 
 TEST_CASE("GPUs: without typed slots one rank runs and says that they idle", "[e2e][gpus]") {
   const test::TempDir folder;
-  Launch launch(train(folder.path() / "out"), two_gpus(folder.path()));
+  Launch launch(train_command(folder.path() / "out"), two_gpus(folder.path()));
   CHECK(launch.wait() == 0);
   CHECK_THAT(launch.err(),
              Contains("the GPUs of this machine (2) are not used: this dstrain is built "
@@ -74,7 +67,7 @@ TEST_CASE("GPUs: without typed slots one rank runs and says that they idle", "[e
 
 TEST_CASE("GPUs: slots that are said to be CPU ranks are", "[e2e][gpus]") {
   const test::TempDir folder;
-  Launch launch(Words{"--device", "cpu", "--num_gpus", "2"} + train(folder.path() / "out"),
+  Launch launch(Words{"--device", "cpu", "--num_gpus", "2"} + train_command(folder.path() / "out"),
                 two_gpus(folder.path()));
   CHECK(launch.wait() == 0);
   CHECK_THAT(launch.err(), !Contains("GPU"));
@@ -95,12 +88,12 @@ TEST_CASE("GPUs: another host with some is named and nothing runs", "[e2e][gpus]
   }
   const fs::path output = hosts.folder() / "out";
   const Launch::Options options{.env = {}, .directory = test::golden_folder.string()};
-  Launch refused(hosts.words({}) + train(output), options);
+  Launch refused(hosts.words({}) + train_command(output), options);
   CHECK(refused.wait() == 2);
   CHECK_THAT(refused.err(), Contains("host gpus1 has 3 GPUs") && Contains("--device cpu"));
   CHECK_FALSE(fs::exists(output));
   CHECK(refused.nothing_left());
-  Launch meant(hosts.words({"--device", "cpu"}) + train(output), options);
+  Launch meant(hosts.words({"--device", "cpu"}) + train_command(output), options);
   CHECK(meant.wait() == 0);
   Launch program(hosts.shell("exit 0"), options);
   CHECK(program.wait() == 0);

@@ -17,9 +17,11 @@ using test::Launch;
 
 namespace {
 
-const std::string family = "sleep 1001 & setsid sleep 1002 & (setsid sleep 1003 &) & ";
-const std::string obedient = "trap 'exit 75' TERM; " + family + "while :; do sleep 0.05; done";
-const std::string deaf = "trap '' TERM INT HUP; " + family + "while :; do sleep 0.05; done";
+const std::string storm_family = "sleep 1001 & setsid sleep 1002 & (setsid sleep 1003 &) & ";
+const std::string storm_obedient =
+    "trap 'exit 75' TERM; " + storm_family + "while :; do sleep 0.05; done";
+const std::string storm_deaf =
+    "trap '' TERM INT HUP; " + storm_family + "while :; do sleep 0.05; done";
 
 int storm_rounds() {
   const char* const typed = std::getenv("DSTRAIN_STORM");
@@ -34,7 +36,7 @@ TEST_CASE("Hosts: a storm of kills leaves no orphan", "[e2e]") {
   const test::FakeHosts hosts("n0 slots=2\nlocalhost slots=1\nn1 slots=1\n");
   for (int round = 0; round < storm_rounds(); ++round) {
     CAPTURE(seed, round);
-    Launch launch(hosts.shell(random() % 2 == 0 ? obedient : deaf));
+    Launch launch(hosts.shell(random() % 2 == 0 ? storm_obedient : storm_deaf));
     // A moment anywhere from the launcher's first instruction to ranks with all their children.
     poll(nullptr, 0, static_cast<int>(random() % 100));
     const auto all = launch.processes();

@@ -35,15 +35,8 @@ class Session {
     return {.env = {{"XDG_RUNTIME_DIR", folder_.path().string()}, {"OMP_NUM_THREADS", "1"}},
             .directory = test::golden_folder.string()};
   }
-  struct Outcome {
-    int status;
-    std::string out;
-    std::string err;
-  };
-  [[nodiscard]] Outcome run(Words words) const {
-    Launch launch(std::move(words), options());
-    const int status = launch.wait();
-    return {status, launch.out(), launch.err()};
+  [[nodiscard]] test::Outcome run(Words words) const {
+    return test::run_command(std::move(words), options());
   }
   /// An endless training; returns once it has taken a step.
   [[nodiscard]] std::unique_ptr<Launch> train(Words more = {}) const {
@@ -155,7 +148,7 @@ TEST_CASE("Job: a launcher without rank 0 shows steps and saves", "[e2e][job]") 
     REQUIRE(saved.status == 0);
     const std::string path = saved.out.substr(0, saved.out.size() - 1);
     CHECK_THAT(path, Catch::Matchers::StartsWith(output + "/checkpoint-"));
-    CHECK(checkpoint::verify(path).empty());
+    CHECK(checkpoint::judge(path).whole());
     CHECK(test::eventually([&] { return status(session).at("last_checkpoint") == path; }));
   }
   CHECK(sessions[1].run({"stop", job_of(sessions[1])}).status == 0);

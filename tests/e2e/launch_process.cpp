@@ -152,4 +152,14 @@ bool Launch::nothing_left() const {
   return eventually([this] { return processes().empty(); }, 30);
 }
 
+std::vector<std::string> shell_command(int ranks, const std::string& script) {
+  return {"-q", "--num_gpus", std::to_string(ranks), "sh", "-c", script};
+}
+
+Outcome run_command(std::vector<std::string> arguments, const Launch::Options& options) {
+  Launch launch(std::move(arguments), options);
+  const int status = launch.wait();
+  return {status, launch.out(), launch.err()};
+}
+
 }  // namespace dstrain::test

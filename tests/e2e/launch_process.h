@@ -62,4 +62,17 @@ class Launch {
   int status_ = -1;
 };
 
+/// A launch of so many ranks, each of which runs a shell's script.
+std::vector<std::string> shell_command(int ranks, const std::string& script);
+
+/// What a command said, and its status as a shell shows it.
+struct Outcome {
+  int status = -1;
+  std::string out;
+  std::string err;
+};
+
+/// Runs dstrain to its end.
+Outcome run_command(std::vector<std::string> arguments, const Launch::Options& options = {});
+
 }  // namespace dstrain::test

@@ -14,12 +14,9 @@ using namespace dstrain;
 using test::eventually;
 using test::Launch;
 using Words = std::vector<std::string>;
+using test::shell_command;
 
 namespace {
-
-Words shell(int ranks, const std::string& script) {
-  return {"-q", "--num_gpus", std::to_string(ranks), "sh", "-c", script};
-}
 
 /// Ranks with children of every kind: in the group, in a session of their own, orphaned twice.
 const std::string family =
@@ -35,7 +32,7 @@ const std::string deaf =
 
 TEST_CASE("Signals: nothing survives the death of the launcher", "[e2e]") {
   const std::string script = GENERATE(obedient, deaf);
-  Launch launch(shell(3, script));
+  Launch launch(shell_command(3, script));
   REQUIRE(launch.wait_for_output("ready", 3));
   CHECK(launch.processes().size() > 10);
   launch.signal(SIGKILL);
@@ -47,7 +44,7 @@ TEST_CASE("Signals: nothing survives the death of the agent", "[e2e]") {
   const int number = GENERATE(SIGKILL, SIGTERM, SIGSEGV);
   const std::string script = GENERATE(obedient, deaf);
   CAPTURE(number);
-  Launch launch(shell(3, script));
+  Launch launch(shell_command(3, script));
   REQUIRE(launch.wait_for_output("ready", 3));
   kill(launch.agent_pid(), number);
   CHECK(launch.wait() != 0);
@@ -59,7 +56,7 @@ TEST_CASE("Signals: a killed agent is named while ranks write to it", "[e2e]") {
   // Its pipes close before the ranks are ended: they may meet SIGPIPE first.
   for (int round = 0; round < 10; ++round) {
     CAPTURE(round);
-    Launch launch(shell(2, "echo ready; exec yes"));
+    Launch launch(shell_command(2, "echo ready; exec yes"));
     REQUIRE(launch.wait_for_output("ready", 2));
     const pid_t agent = launch.agent_pid();
     kill(agent, SIGKILL);
@@ -71,8 +68,8 @@ TEST_CASE("Signals: a killed agent is named while ranks write to it", "[e2e]") {
 }
 
 TEST_CASE("Signals: a failed rank takes the others with it", "[e2e]") {
-  Launch launch(shell(3, deaf.substr(0, deaf.find("echo ready")) +
-                             "echo ready $RANK $$.; while :; do sleep 0.05; done"));
+  Launch launch(shell_command(3, deaf.substr(0, deaf.find("echo ready")) +
+                                     "echo ready $RANK $$.; while :; do sleep 0.05; done"));
   REQUIRE(launch.wait_for_output("ready", 3));
   const std::size_t at = launch.out().find("ready 1 ") + 8;
   kill(std::atoi(launch.out().c_str() + at), SIGKILL);
@@ -84,13 +81,13 @@ TEST_CASE("Signals: a failed rank takes the others with it", "[e2e]") {
 TEST_CASE("Signals: asked once the ranks may save", "[e2e]") {
   const int number = GENERATE(SIGINT, SIGTERM, SIGHUP);
   CAPTURE(number);
-  Launch saves(shell(2, obedient));
+  Launch saves(shell_command(2, obedient));
   REQUIRE(saves.wait_for_output("ready", 2));
   saves.signal(number);
   CHECK(saves.wait() == 75);
   CHECK(saves.nothing_left());
 
-  Launch does_not(shell(2, "echo ready; exec sleep 1000"));
+  Launch does_not(shell_command(2, "echo ready; exec sleep 1000"));
   REQUIRE(does_not.wait_for_output("ready", 2));
   does_not.signal(number);
   CHECK(does_not.wait() == 128 + number);
@@ -98,7 +95,7 @@ TEST_CASE("Signals: asked once the ranks may save", "[e2e]") {
 }
 
 TEST_CASE("Signals: after the grace the deaf are killed", "[e2e]") {
-  Words words = shell(2, deaf);
+  Words words = shell_command(2, deaf);
   words.insert(words.begin(), {"--grace", "0.2"});
   Launch launch(words);
   REQUIRE(launch.wait_for_output("ready", 2));
@@ -108,7 +105,7 @@ TEST_CASE("Signals: after the grace the deaf are killed", "[e2e]") {
 }
 
 TEST_CASE("Signals: asked twice the deaf are killed soon", "[e2e]") {
-  Launch launch(shell(2, deaf));
+  Launch launch(shell_command(2, deaf));
   REQUIRE(launch.wait_for_output("ready", 2));
   launch.signal(SIGINT);
   // The second counts only when the first was taken: two pending signals are one to the kernel.
@@ -120,7 +117,7 @@ TEST_CASE("Signals: asked twice the deaf are killed soon", "[e2e]") {
 }
 
 TEST_CASE("Signals: stopped ranks end too", "[e2e]") {
-  Launch launch(shell(2, "echo ready; kill -STOP $$; sleep 1000"));
+  Launch launch(shell_command(2, "echo ready; kill -STOP $$; sleep 1000"));
   REQUIRE(launch.wait_for_output("ready", 2));
   launch.signal(SIGINT);
   CHECK(launch.wait() == 130);
@@ -128,7 +125,7 @@ TEST_CASE("Signals: stopped ranks end too", "[e2e]") {
 }
 
 TEST_CASE("Signals: a stopped agent is given up", "[e2e]") {
-  Launch launch(shell(2, deaf));
+  Launch launch(shell_command(2, deaf));
   REQUIRE(launch.wait_for_output("ready", 2));
   kill(launch.agent_pid(), SIGSTOP);
   REQUIRE(eventually([&] {
@@ -139,7 +136,7 @@ TEST_CASE("Signals: a stopped agent is given up", "[e2e]") {
 }
 
 TEST_CASE("Signals: output that nobody reads holds up no stop", "[e2e]") {
-  Launch launch(shell(2, "echo ready; exec yes"));
+  Launch launch(shell_command(2, "echo ready; exec yes"));
   REQUIRE(launch.wait_for_output("ready", 1));
   REQUIRE(eventually([&] {
     launch.signal(SIGINT);
@@ -149,9 +146,10 @@ TEST_CASE("Signals: output that nobody reads holds up no stop", "[e2e]") {
 }
 
 TEST_CASE("Signals: a crash is seen while nobody reads", "[e2e]") {
-  Launch launch(shell(2,
-                      "if [ $RANK = 0 ]; then echo ready; exec yes; fi; read x < /dev/zero & "
-                      "sleep 0.5; exit 7"));
+  Launch launch(
+      shell_command(2,
+                    "if [ $RANK = 0 ]; then echo ready; exec yes; fi; read x < /dev/zero & "
+                    "sleep 0.5; exit 7"));
   REQUIRE(launch.wait_for_output("ready", 1));
   // The other rank is stopped although the launcher's own output is stuck.
   CHECK(eventually([&] { return launch.processes().size() <= 1; }));
@@ -194,7 +192,7 @@ TEST_CASE("Signals: a storm of kills leaves no orphan", "[e2e]") {
   for (int round = 0; round < rounds; ++round) {
     CAPTURE(seed, round);
     const int ranks = 1 + static_cast<int>(random() % 4);
-    Launch launch(shell(ranks, random() % 2 == 0 ? obedient : deaf));
+    Launch launch(shell_command(ranks, random() % 2 == 0 ? obedient : deaf));
     // A moment anywhere from the launcher's first instruction to ranks with all their children.
     poll(nullptr, 0, static_cast<int>(random() % 80));
     const auto victim = random() % 3;

@@ -15,12 +15,9 @@
 using namespace dstrain;
 using test::Launch;
 using Words = std::vector<std::string>;
+using test::shell_command;
 
 namespace {
-
-Words shell(int ranks, const std::string& script) {
-  return {"-q", "--num_gpus", std::to_string(ranks), "sh", "-c", script};
-}
 
 Words lines_of(const std::string& text) {
   Words lines;
@@ -112,13 +109,13 @@ TEST_CASE("Launch: Python programs get their local rank first", "[e2e]") {
 }
 
 TEST_CASE("Launch: prefixes and streams", "[e2e]") {
-  Launch two(shell(2, "printf 'out\\npartial'; printf 'bar 1\\rbar 2\\r' >&2"));
+  Launch two(shell_command(2, "printf 'out\\npartial'; printf 'bar 1\\rbar 2\\r' >&2"));
   CHECK(two.wait() == 0);
   for (const char* line : {"[rank 0]: out\n", "[rank 1]: partial\n"}) {
     CHECK(two.out().find(line) != std::string::npos);
   }
   CHECK(two.err().find("[rank 1]: bar 1\n") != std::string::npos);
-  Launch one(shell(1, "printf 'bar 1\\rbar 2\\r'; printf 'no end' >&2"));
+  Launch one(shell_command(1, "printf 'bar 1\\rbar 2\\r'; printf 'no end' >&2"));
   CHECK(one.wait() == 0);
   CHECK(one.out() == "bar 1\rbar 2\r");
   CHECK(one.err() == "no end");
@@ -140,7 +137,7 @@ TEST_CASE("Launch: the first failing rank gives the status", "[e2e]") {
       {1, "exit 4", 4},
   }));
   CAPTURE(row.script);
-  Launch launch(shell(row.ranks, row.script));
+  Launch launch(shell_command(row.ranks, row.script));
   CHECK(launch.wait() == row.status);
   CHECK(launch.nothing_left());
 }
@@ -221,9 +218,9 @@ TEST_CASE("Launch: dry run starts nothing and tells all", "[e2e]") {
 }
 
 TEST_CASE("Launch: two jobs together have two ports", "[e2e]") {
-  Launch first(shell(1, "echo port $MASTER_PORT; exec sleep 1000"));
+  Launch first(shell_command(1, "echo port $MASTER_PORT; exec sleep 1000"));
   REQUIRE(first.wait_for_output("port"));
-  Launch second(shell(1, "echo port $MASTER_PORT"));
+  Launch second(shell_command(1, "echo port $MASTER_PORT"));
   CHECK(second.wait() == 0);
   CHECK(first.out() != second.out());
 }
@@ -231,7 +228,7 @@ TEST_CASE("Launch: two jobs together have two ports", "[e2e]") {
 TEST_CASE("Launch: nothing of a flood is lost or torn", "[e2e]") {
   constexpr int ranks = 8;
   constexpr int lines = 20'000;
-  Launch launch(shell(ranks, fmt::format("seq 1 {}", lines)));
+  Launch launch(shell_command(ranks, fmt::format("seq 1 {}", lines)));
   CHECK(launch.wait() == 0);
   std::map<std::string, int> next;
   int wrong = 0;
@@ -249,7 +246,7 @@ TEST_CASE("Launch: nothing of a flood is lost or torn", "[e2e]") {
 }
 
 TEST_CASE("Launch: a line without an end stays in order", "[e2e]") {
-  Launch launch(shell(2, "head -c 1000000 /dev/zero | tr '\\0' $RANK"));
+  Launch launch(shell_command(2, "head -c 1000000 /dev/zero | tr '\\0' $RANK"));
   CHECK(launch.wait() == 0);
   std::map<char, std::size_t> bytes;
   for (const std::string& line : lines_of(launch.out())) {
@@ -266,7 +263,7 @@ TEST_CASE("Launch: a line without an end stays in order", "[e2e]") {
 TEST_CASE("Launch: a reader that leaves does not end the job", "[e2e]") {
   const test::TempDir directory;
   const std::string done = (directory.path() / "done").string();
-  Launch launch(shell(2, "seq 1 200000; test $RANK = 1 || echo done > " + done));
+  Launch launch(shell_command(2, "seq 1 200000; test $RANK = 1 || echo done > " + done));
   REQUIRE(launch.wait_for_output("[rank 0]: 1\n"));
   launch.stop_reading_stdout();
   CHECK(launch.wait() == 0);
@@ -276,7 +273,7 @@ TEST_CASE("Launch: a reader that leaves does not end the job", "[e2e]") {
 TEST_CASE("Launch: closed standard output is no output", "[e2e]") {
   Launch::Options options;
   options.wrapper = {"sh", "-c", "exec \"$@\" >&-", "sh"};
-  Launch launch(shell(2, "echo lost; echo kept >&2; exit 5"), options);
+  Launch launch(shell_command(2, "echo lost; echo kept >&2; exit 5"), options);
   CHECK(launch.wait() == 5);
   CHECK(launch.out().empty());
   CHECK(launch.err().find("]: kept\n") != std::string::npos);

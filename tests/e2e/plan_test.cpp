@@ -12,6 +12,8 @@ using nlohmann::json;
 namespace {
 
 using Words = std::vector<std::string>;
+using test::Outcome;
+using test::run_command;
 
 const Words model{"--config_name",
                   "gpt2",
@@ -27,20 +29,8 @@ Words joined(Words words, const Words& more) {
   return words;
 }
 
-struct Outcome {
-  int status;
-  std::string out;
-  std::string err;
-};
-
-Outcome run(const Words& arguments) {
-  test::Launch launch(arguments);
-  const int status = launch.wait();
-  return {status, launch.out(), launch.err()};
-}
-
 Outcome plan(const std::string& device, const std::string& host, const Words& more) {
-  return run(joined({"plan", "--device_memory", device, "--host_memory", host}, more));
+  return run_command(joined({"plan", "--device_memory", device, "--host_memory", host}, more));
 }
 
 std::string write_text(const std::filesystem::path& folder) {
@@ -93,7 +83,7 @@ TEST_CASE("plan: the configuration that is printed can be pasted", "[e2e][plan]"
   REQUIRE(planned.status == 0);
   const std::string file = (folder.path() / "ds.json").string();
   std::ofstream(file) << planned.out.substr(planned.out.find("\n{"));
-  CHECK(run({"config", "check", file, "--num_gpus", "2"}).out == file + ": ok\n");
+  CHECK(run_command({"config", "check", file, "--num_gpus", "2"}).out == file + ": ok\n");
 }
 
 TEST_CASE("plan: less device memory brings offload and the lean stage 3 last", "[e2e][plan]") {
@@ -153,7 +143,7 @@ TEST_CASE("plan: mistakes end with status 2", "[e2e][plan]") {
       {joined({"--num_gpus", "2"}, joined(budget, model)), "launch options"}};
   for (const Row& row : rows) {
     CAPTURE(row.arguments);
-    const Outcome planned = run(row.arguments);
+    const Outcome planned = run_command(row.arguments);
     CHECK(planned.status == 2);
     CHECK(planned.err.find(row.named) != std::string::npos);
   }

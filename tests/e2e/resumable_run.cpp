@@ -71,6 +71,12 @@ TrainRun ResumableRun::resume(const std::filesystem::path& output,
   return train(output, max_steps, std::move(extra));
 }
 
+std::vector<std::string> train_command(const std::filesystem::path& output) {
+  std::vector<std::string> words{"train", "--output_dir", output.string(), "--save_steps", "0"};
+  for (std::string& word : ResumableRun().arguments(2)) words.push_back(std::move(word));
+  return words;
+}
+
 std::vector<std::string> results_of(const TrainRun& run) {
   std::vector<std::string> results;
   for (const json& line : run.metrics) {

@@ -37,6 +37,9 @@ struct ResumableRun {
                                 std::vector<std::string> extra = {}) const;
 };
 
+/// The command of a run of two steps that leaves no checkpoint.
+std::vector<std::string> train_command(const std::filesystem::path& output);
+
 /// What of the metrics depends on nothing but the run: step, epoch, loss, rate, norm and tokens of
 /// each line, as they are written.
 std::vector<std::string> results_of(const TrainRun& run);

@@ -11,20 +11,13 @@ using namespace dstrain;
 using Catch::Matchers::Contains;
 using test::Launch;
 using Words = std::vector<std::string>;
+using test::train_command;
 
 namespace {
 
 namespace fs = std::filesystem;
 
 const std::string dstraind = fs::path(DSTRAIN_PROGRAM).parent_path() / "dstraind";
-
-Words train(const fs::path& output) {
-  const test::ResumableRun run;
-  Words words{"train", "--output_dir", output.string()};
-  for (const std::string& word : run.arguments(2)) words.push_back(word);
-  words.insert(words.end(), {"--save_steps", "0"});
-  return words;
-}
 
 /// `dstrain WORDS`, or `dstraind WORDS` where the wrapper ends with it: what follows its first word
 /// is then no more than the name that dstrain was called by.
@@ -50,7 +43,7 @@ TEST_CASE("Tasks: copies that mpirun starts are refused before anything is writt
   const test::TempDir folder;
   const fs::path output = folder.path() / "out";
   const Words wrapper = GENERATE(Words{}, as_daemon);
-  Launch launch(train(output), mpirun("2", wrapper));
+  Launch launch(train_command(output), mpirun("2", wrapper));
   const int status = launch.wait();
   CAPTURE(launch.err());
   CHECK(status == 2);
@@ -63,7 +56,7 @@ TEST_CASE("Tasks: copies that mpirun starts are refused before anything is writt
 TEST_CASE("Tasks: a single copy under mpirun is a job", "[e2e][tasks]") {
   const test::TempDir folder;
   const Words wrapper = GENERATE(Words{}, as_daemon);
-  Launch launch(train(folder.path() / "out"), mpirun("1", wrapper));
+  Launch launch(train_command(folder.path() / "out"), mpirun("1", wrapper));
   const int status = launch.wait();
   CAPTURE(launch.err());
   CHECK(status == 0);
@@ -74,7 +67,8 @@ TEST_CASE("Tasks: copies that get a rank each are one job", "[e2e][tasks]") {
   const std::string identify =
       "shift; export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 "
       "LOCAL_RANK=$OMPI_COMM_WORLD_RANK MASTER_PORT=29877; exec \"$0\" \"$@\"";
-  Launch launch(train(folder.path() / "out"), mpirun("2", {"sh", "-c", identify, dstraind}));
+  Launch launch(train_command(folder.path() / "out"),
+                mpirun("2", {"sh", "-c", identify, dstraind}));
   const int status = launch.wait();
   CAPTURE(launch.err());
   CHECK(status == 0);

@@ -9,24 +9,14 @@
 
 using namespace dstrain;
 using Catch::Matchers::Contains;
+using test::Outcome;
 using test::results_of;
 using test::ResumableRun;
+using test::run_command;
 
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Outcome {
-  int status = -1;
-  std::string out;
-  std::string err;
-};
-
-Outcome dstrain_command(std::vector<std::string> arguments) {
-  test::Launch launch(std::move(arguments));
-  const int status = launch.wait();
-  return {status, launch.out(), launch.err()};
-}
 
 /// A run of as many ranks as `like` has, at its stage and in its precision, from the model in
 /// `directory`.
@@ -39,8 +29,8 @@ test::TrainRun train_from(const fs::path& directory,
 }
 
 Outcome generate_from(const fs::path& directory) {
-  return dstrain_command({"generate", "--model_name_or_path", directory.string(), "--prompt",
-                          "ab ab", "--max_new_tokens", "20", "--do_sample"});
+  return run_command({"generate", "--model_name_or_path", directory.string(), "--prompt", "ab ab",
+                      "--max_new_tokens", "20", "--do_sample"});
 }
 
 /// The output directory of a run that has saved its third step.
@@ -68,9 +58,8 @@ TEST_CASE("Weights: a checkpoint starts the run that its export does", "[e2e][ch
   const test::TempDir folder;
   const fs::path checkpoint = trained(folder.path(), row.before) / "checkpoint-3";
   const fs::path exported = folder.path() / "exported";
-  REQUIRE(
-      dstrain_command({"checkpoint", "export", checkpoint.string(), exported.string()}).status ==
-      0);
+  REQUIRE(run_command({"checkpoint", "export", checkpoint.string(), exported.string()}).status ==
+          0);
   const test::TrainRun expected = train_from(exported, row.after, folder.path() / "from_export");
   const test::TrainRun run = train_from(checkpoint, row.after, folder.path() / "from_checkpoint");
   CAPTURE(run.err);

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int steps = 4;
+constexpr int fault_steps = 4;
 constexpr int save_steps = 2;
 
 struct Fault {
@@ -43,7 +43,7 @@ ResumableRun with_library(std::vector<launcher::EnvVar> variables) {
 std::map<std::string, int> count_calls(const fs::path& folder) {
   const fs::path log = folder / "calls";
   const ResumableRun run = with_library({{"DSTRAIN_FAULT_LOG", log.string()}});
-  REQUIRE(run.train(folder / "counted", steps).status == 0);
+  REQUIRE(run.train(folder / "counted", fault_steps).status == 0);
   std::map<std::string, int> calls;
   std::ifstream lines(log);
   for (std::string line; std::getline(lines, line);) ++calls[line];
@@ -75,7 +75,7 @@ void check_fault(const Fault& fault, const fs::path& output) {
   ResumableRun run = with_library(
       {{"DSTRAIN_FAULT", fmt::format("{}:{}:{}", fault.call, fault.number, fault.what)},
        {"DSTRAIN_FAULT_RANK", std::to_string(fault.rank)}});
-  const test::TrainRun result = run.train(output, steps);
+  const test::TrainRun result = run.train(output, fault_steps);
   CAPTURE(result.out, result.err);
   const std::vector<std::int64_t> acknowledged = test::acknowledged_steps(result.out);
   const std::vector<std::int64_t> whole = test::whole_steps(output);
@@ -86,18 +86,18 @@ void check_fault(const Fault& fault, const fs::path& output) {
     CHECK(result.status == 128 + 9);
   } else {
     CHECK(result.status == 0);
-    CHECK(result.metrics.size() == steps);
+    CHECK(result.metrics.size() == fault_steps);
     CHECK(fs::exists(output / "model.safetensors"));
   }
   run.environment = {{"OMP_NUM_THREADS", "1"}};
-  const test::TrainRun rest = run.resume(output, steps + 1);
+  const test::TrainRun rest = run.resume(output, fault_steps + 1);
   CAPTURE(rest.err);
   if (whole.empty()) {
     CHECK(rest.status == 2);
   } else {
     REQUIRE(rest.status == 0);
-    CHECK(rest.metrics.size() == steps + 1);
-    CHECK(test::whole_steps(output).front() == steps + 1);
+    CHECK(rest.metrics.size() == fault_steps + 1);
+    CHECK(test::whole_steps(output).front() == fault_steps + 1);
   }
 }
 

@@ -23,10 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int steps = 4;
+constexpr int swap_steps = 4;
 const std::vector<std::string> saving{"--save_steps", "2"};
 
-struct Fault {
+struct SwapFault {
   std::string call;
   int number;
   int error;  ///< 0: the call stops short
@@ -50,7 +50,7 @@ ResumableRun with_library(const fs::path& disk,
 std::map<std::string, int> count_calls(const fs::path& folder, const fs::path& disk, bool early) {
   const fs::path log = folder / "calls";
   const ResumableRun run = with_library(disk, early, {{"DSTRAIN_FAULT_LOG", log.string()}});
-  REQUIRE(run.train(folder / "counted", steps, saving).status == 0);
+  REQUIRE(run.train(folder / "counted", swap_steps, saving).status == 0);
   std::map<std::string, int> calls;
   std::ifstream lines(log);
   for (std::string line; std::getline(lines, line);) calls[line.substr(2)] += line[0] == '0';
@@ -58,11 +58,11 @@ std::map<std::string, int> count_calls(const fs::path& folder, const fs::path& d
 }
 
 /// The moments are spread over a run, `count` for each call and way to fail.
-std::vector<Fault> spread_faults(const std::map<std::string, int>& calls,
-                                 std::span<const int> errors,
-                                 int count) {
+std::vector<SwapFault> spread_faults(const std::map<std::string, int>& calls,
+                                     std::span<const int> errors,
+                                     int count) {
   std::mt19937 random(11);
-  std::vector<Fault> faults;
+  std::vector<SwapFault> faults;
   for (const std::string call : {"read", "write"}) {
     const int all = calls.at(call);
     REQUIRE(all > 100);
@@ -77,14 +77,17 @@ std::vector<Fault> spread_faults(const std::map<std::string, int>& calls,
   return faults;
 }
 
-TrainRun run_with(const Fault& fault, bool early, const fs::path& output, const fs::path& disk) {
+TrainRun run_with(const SwapFault& fault,
+                  bool early,
+                  const fs::path& output,
+                  const fs::path& disk) {
   const std::string way = fault.error == 0 ? "short" : std::to_string(fault.error);
   ResumableRun run =
       with_library(disk, early,
                    {{"DSTRAIN_FAULT", fmt::format("{}:{}:{}", fault.call, fault.number, way)},
                     {"DSTRAIN_FAULT_RANK", std::to_string(fault.rank)}});
   run.zero["overlap_comm"] = fault.overlap;
-  return run.train(output, steps, saving);
+  return run.train(output, swap_steps, saving);
 }
 
 /// Of a run that may have ended early.
@@ -95,7 +98,7 @@ void check_checkpoints(const TrainRun& run, const fs::path& output) {
   }
 }
 
-void check_end(const Fault& fault, const TrainRun& run, const fs::path& disk) {
+void check_end(const SwapFault& fault, const TrainRun& run, const fs::path& disk) {
   CHECK(run.status == 1);
   CHECK_THAT(run.err, Contains(fmt::format("[rank {}]: dstrain: error: swap file in {}: {} ",
                                            fault.rank, disk.string(), fault.call)) &&
@@ -110,12 +113,12 @@ TEST_CASE("SwapFaults: a call that fails ends the job and a resume goes on", "[f
   const test::TempDir folder;
   const fs::path disk = folder.path() / "disk";
   fs::create_directory(disk);
-  const TrainRun reference = test::plain_run().train(folder.path() / "plain", steps);
+  const TrainRun reference = test::plain_run().train(folder.path() / "plain", swap_steps);
   const std::vector<int> errors{EIO, ENOSPC};
   int ended = 0;
   int round = 0;
-  for (const Fault& fault : spread_faults(count_calls(folder.path(), disk, early), errors,
-                                          test::count_from("DSTRAIN_SWAP_FAULTS", 2))) {
+  for (const SwapFault& fault : spread_faults(count_calls(folder.path(), disk, early), errors,
+                                              test::count_from("DSTRAIN_SWAP_FAULTS", 2))) {
     CAPTURE(early, fault.call, fault.number, fault.error, fault.rank, fault.overlap);
     const fs::path output = folder.path() / std::to_string(++round);
     const TrainRun run = run_with(fault, early, output, disk);
@@ -130,7 +133,7 @@ TEST_CASE("SwapFaults: a call that fails ends the job and a resume goes on", "[f
     ++ended;
     check_end(fault, run, disk);
     if (test::whole_steps(output).empty()) continue;
-    const TrainRun rest = test::swapping_run(disk).resume(output, steps);
+    const TrainRun rest = test::swapping_run(disk).resume(output, swap_steps);
     CHECK(rest.status == 0);
     CHECK(results_of(rest) == results_of(reference));
   }
@@ -142,11 +145,11 @@ TEST_CASE("SwapFaults: a call that stops short changes nothing", "[fault][offloa
   const test::TempDir folder;
   const fs::path disk = folder.path() / "disk";
   fs::create_directory(disk);
-  const TrainRun reference = test::plain_run().train(folder.path() / "plain", steps);
+  const TrainRun reference = test::plain_run().train(folder.path() / "plain", swap_steps);
   const std::vector<int> no_error{0};
   int round = 0;
-  for (const Fault& fault : spread_faults(count_calls(folder.path(), disk, early), no_error,
-                                          test::count_from("DSTRAIN_SWAP_FAULTS", 2))) {
+  for (const SwapFault& fault : spread_faults(count_calls(folder.path(), disk, early), no_error,
+                                              test::count_from("DSTRAIN_SWAP_FAULTS", 2))) {
     CAPTURE(early, fault.call, fault.number, fault.rank, fault.overlap);
     const fs::path output = folder.path() / std::to_string(++round);
     const TrainRun run = run_with(fault, early, output, disk);
