@@ -35,15 +35,7 @@ Peers::~Peers() {
   // culprit is named and not those who missed it.
   if (failed_ || std::uncaught_exceptions() > 0 || transport_->alarm_raised_by() >= 0) return;
   say_goodbye({Notice::left, rank(), {}});
-  const Deadline deadline = Deadline::after(goodbye_seconds);
-  for (Peer& peer : peers_) {
-    const Message& last_word = peer.sent[(peer.told + 1) % 2];
-    try {
-      while (last_word && !deadline.passed() && last_word->wait(deadline) == State::pending) {
-      }
-    } catch (const std::exception&) {  // the peer has gone first
-    }
-  }
+  wait_for_goodbye();
 }
 
 void Peers::await_notice(int peer, std::uint32_t number) {
@@ -87,6 +79,19 @@ void Peers::say_goodbye(const Notice& notice) noexcept {
       ++other.told;
     } catch (const std::exception&) {
       other.sent[slot].reset();
+    }
+  }
+}
+
+/// Until it is on its way to all who are still there.
+void Peers::wait_for_goodbye() noexcept {
+  const Deadline deadline = Deadline::after(goodbye_seconds);
+  for (Peer& peer : peers_) {
+    const Message& last_word = peer.sent[(peer.told + 1) % 2];
+    try {
+      while (last_word && !deadline.passed() && last_word->wait(deadline) == State::pending) {
+      }
+    } catch (const std::exception&) {  // the peer has gone first
     }
   }
 }
@@ -206,10 +211,12 @@ void Peers::look_for_culprit(double seconds) {
   } while (!deadline.passed());
 }
 
-/// The others hear of it too: they may wait for this rank, which fails now.
+/// The others hear of it too: they may wait for this rank, which fails now. Before its messages
+/// under way are given up, behind which the goodbye may be queued.
 void Peers::fail_gone(int peer, const std::string& how) {
   failed_ = true;
   say_goodbye({Notice::gone, peer, {}});
+  wait_for_goodbye();
   fail(ErrorCode::comm, "{}: rank {} is gone{}", doing(), peer, how);
 }
 

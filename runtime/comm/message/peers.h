@@ -82,6 +82,7 @@ class Peers {
   PendingMessage::State look_at_notice(int peer, std::uint32_t number, Deadline deadline);
   void tell(int peer, const Notice& notice);
   void say_goodbye(const Notice& notice) noexcept;
+  void wait_for_goodbye() noexcept;
   Call next_call(int peer);
   template <class Look>
   void wait(Look&& look, int peer);
