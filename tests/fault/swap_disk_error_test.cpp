@@ -58,7 +58,9 @@ TEST_CASE("SwapDiskError: a disk that cannot be read ends the job", "[fault][off
   const json run = json::parse(told);
   CHECK(run.at("status") == 1);
   CHECK(run.at("clean") == true);
+  // A write that comes first makes the file long again: what lies before it then reads as zeros.
+  const std::string swap_file = "dstrain: error: swap file in " + disk.string() + ": ";
   CHECK_THAT(run.at("err").get<std::string>(),
-             Contains("dstrain: error: swap file in " + disk.string() + ": read ") &&
-                 Contains(": Input/output error"));
+             (Contains(swap_file + "read ") && Contains(": Input/output error")) ||
+                 (Contains(swap_file) && Contains("are not what was written there")));
 }
