@@ -78,7 +78,8 @@ std::optional<int> cores_of_quota(std::string_view cpu_max) {
 }
 
 int usable_gpus(const Machine& machine) {
-  const bool hidden = machine.visible_gpus && machine.visible_gpus->empty();
+  const bool hidden =
+      machine.visible_gpus && (machine.visible_gpus->empty() || *machine.visible_gpus == "-1");
   return hidden ? 0 : machine.gpus;
 }
 

@@ -20,10 +20,13 @@ struct TaskVariable {
 
 /// How many tasks there are. MPI's come first: tasks that mpirun starts on other nodes of an
 /// allocation also have the variables of the srun that started its daemons there.
-constexpr std::array<TaskVariable, 5> size_variables{{{"OMPI_COMM_WORLD_SIZE", "mpirun"},
+constexpr std::array<TaskVariable, 8> size_variables{{{"OMPI_COMM_WORLD_SIZE", "mpirun"},
                                                       {"MV2_COMM_WORLD_SIZE", "mpirun"},
                                                       {"PMI_SIZE", "mpirun or srun"},
                                                       {"MPI_LOCALNRANKS", "mpirun"},
+                                                      {"PALS_SIZE", "mpiexec"},
+                                                      {"JSM_NAMESPACE_SIZE", "jsrun"},
+                                                      {"FLUX_JOB_SIZE", "flux run"},
                                                       {"SLURM_STEP_NUM_TASKS", "srun"}}};
 
 std::optional<int> variable_number(const char* name) {
@@ -48,6 +51,13 @@ std::optional<int> variable_number(const char* name) {
 }  // namespace
 
 void check_started_alone() {
+  const std::optional<int> world = variable_number("WORLD_SIZE");
+  if (std::getenv("TORCHELASTIC_RUN_ID") != nullptr && world && *world > 1) {
+    fail(ErrorCode::usage,
+         "WORLD_SIZE={}: torchrun has started this process as one of {} ranks, and dstrain starts "
+         "ranks itself: start it once, outside torchrun",
+         *world, *world);
+  }
   for (const TaskVariable& variable : size_variables) {
     const std::optional<int> tasks = variable_number(variable.name);
     if (!tasks) continue;
