@@ -51,7 +51,7 @@ class DsConfig {
   std::string text_;
   std::map<std::string, JsonValue, std::less<>> values_;
   std::set<std::string, std::less<>> faulty_;
-  Problems problems_{"command line"};
+  Problems problems_{""};
 };
 
 }  // namespace dstrain::config

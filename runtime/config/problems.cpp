@@ -9,8 +9,9 @@ namespace dstrain::config {
 Problems::Entry Problems::entry(Position where,
                                 std::string_view path,
                                 std::string_view message) const {
-  return {where, fmt::format("{}:{}:{}: {}{}{}", file_, where.line, where.column, path,
-                             path.empty() ? "" : ": ", message)};
+  const std::string subject = path.empty() ? std::string() : fmt::format("{}: ", path);
+  if (file_.empty()) return {where, subject + std::string(message)};
+  return {where, fmt::format("{}:{}:{}: {}{}", file_, where.line, where.column, subject, message)};
 }
 
 void Problems::add(Position where, std::string_view path, std::string_view message) {

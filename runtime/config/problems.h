@@ -16,6 +16,7 @@ struct Position {
 /// Gathers everything that is wrong with one file, so that the user sees all of it at once.
 class Problems {
  public:
+  /// `file`: empty when the options are looked at alone, which have no lines.
   explicit Problems(std::string file) : file_(std::move(file)) {}
   /// "FILE:line:column: PATH: message"; an empty path is left out.
   void add(Position where, std::string_view path, std::string_view message);

@@ -24,7 +24,10 @@ OffloadSettings Resolver::resolve_offload(std::string_view section,
   OffloadSettings offload{.device = device_named(pick(in + "device", old ? "cpu" : "none")),
                           .pin_memory = pick(in + "pin_memory", true),
                           .pin_memory_given = config_.has(in + "pin_memory")};
-  if (offload.device == OffloadSettings::Device::none) return offload;
+  if (offload.device == OffloadSettings::Device::none) {
+    warn_idle_offload(in, config_.has(in + "device"));
+    return offload;
+  }
   const std::string& named = old ? flag : in + "device";
   if (offload.device == OffloadSettings::Device::nvme) lowest_stage = 3;
   if (lacks_stage(lowest_stage)) {
@@ -40,6 +43,18 @@ OffloadSettings Resolver::resolve_offload(std::string_view section,
     }
   }
   return offload;
+}
+
+/// What is said of a place that is not taken.
+void Resolver::warn_idle_offload(const std::string& in, bool has_device) {
+  for (const char* key : {"nvme_path", "buffer_count", "buffer_size", "max_in_cpu", "ratio",
+                          "pipeline_read", "pipeline_write"}) {
+    if (!config_.has(in + key) || config_.is_auto(in + key)) continue;
+    problems_.warn(config_.position(in + key), in + key,
+                   has_device ? "has no effect: the device is none"
+                              : "has no effect without device beside it: \"cpu\" or \"nvme\"");
+    return;
+  }
 }
 
 void Resolver::resolve_offload() {

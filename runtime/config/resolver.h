@@ -74,6 +74,7 @@ class Resolver {
   OffloadSettings resolve_offload(std::string_view section,
                                   std::string_view deprecated,
                                   int lowest_stage);
+  void warn_idle_offload(const std::string& in, bool has_device);
   void resolve_swapped_optimizer();
   void resolve_swapped_parameters();
   void resolve_activations();

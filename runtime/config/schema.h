@@ -69,8 +69,12 @@ struct Key {
   }
 };
 
-constexpr Key group(std::string_view path) {
-  return {.path = path, .type = KeyType::section, .status = KeyStatus::implemented};
+/// `fallback`: "null" for a section that may be null, as good as absent.
+constexpr Key group(std::string_view path, std::string_view fallback = {}) {
+  return {.path = path,
+          .type = KeyType::section,
+          .fallback = fallback,
+          .status = KeyStatus::implemented};
 }
 constexpr Key implemented(std::string_view path, KeyType type, std::string_view fallback) {
   return {.path = path, .type = type, .fallback = fallback, .status = KeyStatus::implemented};

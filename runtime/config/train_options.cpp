@@ -112,6 +112,9 @@ TrainOptions read_flags(std::span<const std::string> arguments, Lines& problems)
   std::reverse(reversed.begin(), reversed.end());
   try {
     app.parse(reversed);
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string what = error.what();
+    fail(ErrorCode::usage, "{}: needs a value", what.substr(0, what.find(':')));
   } catch (const CLI::ParseError& error) {
     fail(ErrorCode::usage, "{}", error.what());
   }

@@ -57,6 +57,24 @@ TEST_CASE("Resolve: offload to a disk", "[config][offload]") {
   CHECK(zero.offload_param.in_cpu_numel == 0);
 }
 
+TEST_CASE("Resolve: a place without a device is told to have no effect", "[config][offload]") {
+  const auto [section, warning] = GENERATE(table<std::string, std::string>(
+      {{R"({"stage": 3, "offload_optimizer": {"nvme_path": "/a", "pin_memory": true}})",
+        "offload_optimizer.nvme_path: has no effect without device beside it"},
+       {R"({"stage": 3, "offload_param": {"device": "none", "buffer_count": 3}})",
+        "offload_param.buffer_count: has no effect: the device is none"}}));
+  const std::vector<std::string> warnings = offload_settings(section).warnings;
+  REQUIRE(warnings.size() == 1);
+  CHECK(contains(warnings.front(), warning));
+}
+
+TEST_CASE("Resolve: a section for offload may be null", "[config][offload]") {
+  const TrainSettings settings =
+      offload_settings(R"({"stage": 3, "offload_optimizer": null, "offload_param": null})");
+  CHECK(settings.zero.offload_optimizer.device == Device::none);
+  CHECK(settings.warnings.empty());
+}
+
 TEST_CASE("Resolve: SuperOffload is on by itself where nothing is clipped", "[config][offload]") {
   const auto updates_early = [](const std::string& key, const std::string& clipping) {
     const std::string section =
