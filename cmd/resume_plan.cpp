@@ -38,10 +38,6 @@ void refuse_other_format(const config::TrainSettings& settings) {
 void check_output(const TrainSetup& setup, const engine::ResumePlan& plan, std::int64_t step) {
   const fs::path output = setup.settings.output.directory;
   std::error_code ignored;
-  if (checkpoint::has_manifest(output)) {
-    fail(ErrorCode::usage, "--output_dir {}: is a checkpoint; choose another directory",
-         output.string());
-  }
   const bool own = fs::equivalent(plan.directory, output, ignored);
   if (own && plan.fall_back) return;
   for (const checkpoint::Found& found : list(output)) {
@@ -54,6 +50,13 @@ void check_output(const TrainSetup& setup, const engine::ResumePlan& plan, std::
 }
 
 }  // namespace
+
+void refuse_output_in_checkpoint(const config::TrainSettings& settings) {
+  const fs::path around = checkpoint::enclosing_checkpoint(settings.output.directory);
+  if (around.empty()) return;
+  fail(ErrorCode::usage, "--output_dir {}: {} is a checkpoint; choose another directory",
+       settings.output.directory, around.string());
+}
 
 engine::ResumePlan plan_resume(const config::TrainSettings& settings) {
   const std::string& from = settings.checkpoint.resume_from;

@@ -4,6 +4,10 @@
 
 namespace dstrain::cmd {
 
+/// Throws Error{usage} when --output_dir is or lies in a checkpoint, with which it would be
+/// removed.
+void refuse_output_in_checkpoint(const config::TrainSettings& settings);
+
 /// The checkpoints that --resume_from_checkpoint means, the newest first; none when it was not
 /// given. Throws Error{input} when there is nothing to go on from.
 engine::ResumePlan plan_resume(const config::TrainSettings& settings);

@@ -1,6 +1,7 @@
 #include "cmd/train_setup.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/ranges.h>
 
@@ -90,16 +91,35 @@ void settle_bytes(TrainSetup& setup, model::Gpt2Config sizes) {
                     "uses 256 (--tokenizer byte)",
                     file, sizes.vocab_size));
   }
+  const auto is_tokenizer = [](const model::CompanionFile& companion) {
+    return companion.name.starts_with("tokenizer") || companion.name.starts_with("vocab");
+  };
+  if (std::ranges::any_of(setup.model.companions, is_tokenizer)) {
+    setup.notes.push_back(
+        fmt::format("{}: its tokenizer's files go out with the model, which learns bytes",
+                    settings.model.directory));
+  }
   if (!trains_on_text) return;
   sizes.byte_tokens = true;
   setup.model.config_json = model::to_json(sizes, setup.model.dtype);
 }
 
-void check_data(const TrainSetup& setup) {
+/// The held-out data, to know it again.
+std::string describe_held_out(const TrainSetup& setup) {
+  if (!setup.validation_tokens) return {};
+  const auto& [first, count] = setup.validation_samples;
+  const std::filesystem::path path = setup.validation_tokens->path();
+  return fmt::format("{} ({} bytes, samples {} to {})", path.filename().string(),
+                     std::filesystem::file_size(path), first, first + count);
+}
+
+/// `needs_held_out`: the option that cannot do without.
+void check_data(const TrainSetup& setup, const std::string& needs_held_out) {
   const config::DataSettings& data = setup.settings.data;
   const bool evaluates_only = !setup.settings.trains;
-  if (evaluates_only && !setup.validation_tokens) {
-    fail(ErrorCode::input, "{}: --split leaves no sample to evaluate", data.train_file);
+  if (!needs_held_out.empty() && !setup.validation_tokens) {
+    fail(ErrorCode::input, "{}: --split leaves no sample to evaluate, as {} asks for",
+         data.train_file, needs_held_out);
   }
   if (!evaluates_only && setup.training_samples < setup.settings.train_batch_size) {
     fail(ErrorCode::input, "{}: {} samples of {} tokens do not fill one batch of {}",
@@ -146,11 +166,12 @@ TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace pl
                                              .hidden = setup.model.hidden,
                                              .train_samples = setup.training_samples});
   setup.settings.data = data;
-  check_data(setup);
+  check_data(setup, config::what_needs_held_out(options));
   refuse(unusable_disks(setup.settings.zero));
   if (setup.settings.trains) {
     setup.state =
         engine::describe_run(setup.settings, setup.model, place.world_size, setup.training_samples);
+    setup.state.held_out = describe_held_out(setup);
   }
   if (setup.settings.checkpoint.resume_from.empty()) {
     setup.initial_parameters = open_parameters(setup);

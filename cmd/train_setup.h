@@ -33,6 +33,7 @@ struct TrainPlace {
   int world_size = 1;
   Bytes device_memory = 0;  ///< budget per rank; 0: none
   int ranks_here = 0;       ///< that shall start on this machine; 0: they have begun to
+  bool starts = true;       ///< false: nothing is to be written, and warnings are told at once
 };
 
 /// `arguments`: what follows `train`. Throws Error{usage, config, input}, or Error{out_of_memory}

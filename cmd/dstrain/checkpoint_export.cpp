@@ -87,35 +87,24 @@ fs::path chosen(const fs::path& source, const std::string& tag) {
        step ? fmt::format(" of step {}", *step) : "");
 }
 
-/// The checkpoint that a path is or lies in, the path itself being there or not; empty: none.
-fs::path enclosing_checkpoint(const fs::path& resolved) {
-  for (fs::path folder = resolved; folder.has_relative_path(); folder = folder.parent_path()) {
-    if (checkpoint::has_manifest(folder)) return folder;
-  }
-  return {};
-}
-
-/// Where the model goes: OUT, or a directory beside the checkpoint that OUT lies in, as a file more
-/// would spoil that.
-fs::path output_of(const ExportRequest& request) {
+/// Where the model goes: OUT, or a directory beside `source` when OUT lies in a checkpoint, as a
+/// file more would spoil that.
+fs::path output_of(const ExportRequest& request, const fs::path& source) {
+  if (request.output.empty()) fail(ErrorCode::usage, "OUT is empty: a directory is needed");
   fs::path wanted = request.output;
   if (!wanted.has_filename()) wanted = wanted.parent_path();  // "hf/"
-  std::error_code error;
-  // Only a path from the root is resolved when nothing of it is there.
-  const fs::path from_root = fs::absolute(wanted, error);
-  const fs::path resolved = error ? wanted : fs::weakly_canonical(from_root, error);
-  if (error) fail(ErrorCode::usage, "OUT \"{}\": {}", request.output, error.message());
-  const fs::path checkpoint = enclosing_checkpoint(resolved);
-  if (checkpoint.empty()) {
-    if (!checkpoint::step_of(resolved.filename().string())) return request.output;
+  const fs::path around = checkpoint::enclosing_checkpoint(wanted);
+  if (around.empty()) {
+    if (!checkpoint::step_of(wanted.filename().string())) return request.output;
     fail(ErrorCode::usage, "{}: would be taken for a checkpoint; choose another name",
          request.output);
   }
-  fs::path beside = fmt::format("{}-{}", checkpoint.string(), request.dtype);
+  const fs::path own = checkpoint::enclosing_checkpoint(source);
+  fs::path beside = fmt::format("{}-{}", own.string(), request.dtype);
   fmt::print(stderr,
              "warning: {} lies in the checkpoint {}, to which nothing may be added; the model goes "
              "to {}\n",
-             request.output, checkpoint.string(), beside.string());
+             request.output, around.string(), beside.string());
   return beside;
 }
 
@@ -125,7 +114,7 @@ int checkpoint_export(std::span<const std::string> arguments) {
   const ExportRequest request = parse_export_request(arguments);
   const model::HfExportOptions options = options_of(request);
   const checkpoint::Checkpoint opened(chosen(request.source, request.tag));
-  const fs::path output = output_of(request);
+  const fs::path output = output_of(request, opened.path());
   const checkpoint::Exported exported = checkpoint::export_checkpoint(opened, output, options);
   fmt::print(
       "{}: {} parameters of {} in {}, {} file{}: a Hugging Face directory with safetensors, not a "

@@ -1,28 +1,62 @@
+#include <algorithm>
+
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "cmd/dstrain/checkpoint_commands.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/engine/trainer_state.h"
 
 namespace dstrain::cmd {
+namespace {
+
+/// The best checkpoint, as the newest intact one names it; empty when that says nothing.
+std::string best_of(const std::filesystem::path& directory) {
+  for (const checkpoint::Found& found : checkpoint::list_checkpoints(directory)) {
+    if (!checkpoint::judge(found.path, checkpoint::Depth::names).intact()) continue;
+    try {
+      const std::string file = "trainer_state.json";
+      const auto state = engine::parse_trainer_state(
+          checkpoint::Checkpoint(found.path).read_text(file), (found.path / file).string());
+      return state.best ? state.best->directory : "";
+    } catch (const Error&) {  // a state of another version
+      return {};
+    }
+  }
+  return {};
+}
+
+/// How many are there whose data are whole.
+std::ptrdiff_t count_intact(const std::filesystem::path& directory) {
+  return std::ranges::count_if(checkpoint::list_checkpoints(directory), [](const auto& found) {
+    return checkpoint::judge(found.path).intact();
+  });
+}
+
+}  // namespace
 
 int checkpoint_prune(std::span<const std::string> arguments) {
   const CheckpointRequest request = parse_checkpoint_request(arguments);
   if (!request.keep) fail(ErrorCode::usage, "checkpoint prune: needs --keep N");
   require_own_format(request.directory);
-  const auto removed = checkpoint::prune(request.directory, *request.keep);
+  const std::string best = best_of(request.directory);
+  const auto removed = checkpoint::prune(request.directory, *request.keep, {}, best);
   if (request.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const auto& path : removed) list.push_back(path.string());
+    for (const checkpoint::Pruned& one : removed) list.push_back(one.path.string());
     fmt::print("{}\n", nlohmann::ordered_json{{"removed", list}}.dump(2));
     return status::done;
   }
-  for (const auto& path : removed) fmt::print("removed {}\n", path.string());
-  if (removed.empty()) {
-    fmt::print("nothing removed: there are no more than {} whose data are whole\n", *request.keep);
+  for (const checkpoint::Pruned& one : removed) {
+    fmt::print("removed {}{}\n", one.path.string(),
+               one.damage.empty() ? "" : ", which was damaged: " + one.damage.front());
   }
-  return status::done;
+  if (!removed.empty()) return status::done;
+  const std::ptrdiff_t intact = count_intact(request.directory);
+  fmt::print("nothing removed: there are {} whose data are whole\n", intact);
+  return intact > 0 ? status::done : exit_status(ErrorCode::input);
 }
 
 }  // namespace dstrain::cmd

@@ -105,7 +105,8 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
     if (checks) {
       check_command(line.command, {.world_size = resources.plan.world_size(),
                                    .device_memory = options.device_memory_bytes,
-                                   .ranks_here = ranks_here(resources)});
+                                   .ranks_here = ranks_here(resources),
+                                   .starts = !options.dry_run});
     }
     if (daemon != nullptr) policy.output_directory = output_directory(line.command);
   } catch (const Error& error) {

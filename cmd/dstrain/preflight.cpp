@@ -12,6 +12,7 @@
 #include "cmd/resume_plan.h"
 #include "launcher/options.h"
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
 #include "runtime/config/schema.h"
 #include "runtime/config/train_flags.h"
 #include "runtime/config/train_options.h"
@@ -66,10 +67,12 @@ void check_command(std::span<const std::string> command, TrainPlace place) {
   const config::TrainOptions options = config::parse_train_options(arguments);
   config::check_train_paths(options);
   const TrainSetup setup = set_up_training(arguments, place);
+  refuse_output_in_checkpoint(setup.settings);
   if (setup.settings.trains) check_resume(setup);
   if (setup.training_tokens) check_tokens(*setup.training_tokens);
   if (setup.validation_tokens) check_tokens(*setup.validation_tokens);
-  config::prepare_output_directory(options);
+  if (place.starts) return config::prepare_output_directory(options);
+  for (const std::string& warning : setup.settings.warnings) log_warning(warning);
 }
 
 void refuse_launch_options(std::span<const std::string> command) {

@@ -50,6 +50,7 @@ int train_command(std::span<const std::string> arguments) {
   if (looks) config::check_train_paths(options);
   TrainSetup setup = set_up_training(arguments, {worker.world_size, worker.device_memory_bytes});
   if (looks) {
+    refuse_output_in_checkpoint(setup.settings);
     if (setup.settings.trains) check_resume(setup);
     config::prepare_output_directory(options);
   }

@@ -111,6 +111,12 @@ std::int64_t TrainingRank::load() {
   if (worker_.rank == 0) {
     log_info(fmt::format("going on from {}, after step {}", resumed.checkpoint.string(),
                          resumed.state.global_step));
+    if (resumed.state.train_file != setup_.state.train_file) {
+      log_warning(
+          fmt::format("the training data is {} now and was {} in the checkpoint, of as many "
+                      "bytes: it should hold the same",
+                      setup_.state.train_file, resumed.state.train_file));
+    }
     if (!engine::same_schedule(resumed.state, setup_.state)) {
       log_warning(
           fmt::format("the learning rate follows this run's schedule, {}, from here on; the "
@@ -126,10 +132,21 @@ std::int64_t TrainingRank::load() {
   return resumed.state.global_step;
 }
 
-/// The best checkpoint so far, from this run's output directory; nothing if rank 0 does not see it.
+/// The best checkpoint so far, from this run's output directory; nothing if rank 0 does not see it
+/// or it was evaluated on other data.
 std::optional<engine::BestCheckpoint> TrainingRank::find_best(const engine::Resumed& resumed) {
   std::optional<engine::BestCheckpoint> best = resumed.state.best;
+  if (setup_.state.held_out.empty()) setup_.state.held_out = resumed.state.held_out;
   if (!best) return best;
+  if (setup_.state.held_out != resumed.state.held_out) {
+    if (worker_.rank == 0) {
+      log_warning(
+          fmt::format("losses on {} cannot be compared with those on {}: the best checkpoint "
+                      "so far, {}, is forgotten",
+                      setup_.state.held_out, resumed.state.held_out, best->directory));
+    }
+    return std::nullopt;
+  }
   namespace fs = std::filesystem;
   std::error_code ignored;
   const fs::path beside = resumed.checkpoint.parent_path();
@@ -140,7 +157,7 @@ std::optional<engine::BestCheckpoint> TrainingRank::find_best(const engine::Resu
     best->directory = fs::absolute(path);
   }
   if (seen) return best;
-  if (worker_.rank == 0) {
+  if (worker_.rank == 0 && setup_.settings.evaluation.tracks_best) {
     log_warning(fmt::format("{}, the best checkpoint so far, is gone", path.string()));
   }
   return std::nullopt;
@@ -163,7 +180,9 @@ void TrainingRank::load_checkpoint(const std::filesystem::path& path) {
 void TrainingRank::load_best(const engine::Trainer::Outcome& outcome) {
   if (!outcome.best) {
     if (worker_.rank == 0) {
-      log_warning("--load_best_model_at_end: no checkpoint was evaluated; the model is the last");
+      log_warning(
+          "--load_best_model_at_end: no checkpoint was evaluated since the best one is looked for; "
+          "the model is the last");
     }
     return;
   }
@@ -181,6 +200,7 @@ engine::Checkpointer::Options TrainingRank::checkpoint_options(std::int64_t save
   return {.output = settings.output.directory,
           .ds_config = settings.ds_config_text.empty() ? "{}\n" : settings.ds_config_text,
           .total_limit = settings.checkpoint.save_total_limit,
+          .keeps_best = settings.evaluation.tracks_best,
           .whole_model = settings.checkpoint.whole_model,
           .saved_step = saved_step};
 }

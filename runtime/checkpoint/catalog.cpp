@@ -86,10 +86,21 @@ std::string listed(std::span<const std::string> foreign) {
                      more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
-std::vector<fs::path> prune(const fs::path& output,
-                            std::int64_t keep,
-                            std::span<const std::int64_t> known_whole,
-                            std::string_view guarded) {
+fs::path enclosing_checkpoint(const fs::path& path) {
+  std::error_code error;
+  const fs::path from_root = fs::absolute(path, error);
+  const fs::path resolved = error ? path : fs::weakly_canonical(from_root, error);
+  if (error) fail(ErrorCode::usage, "\"{}\": {}", path.string(), error.message());
+  for (fs::path folder = resolved; folder.has_relative_path(); folder = folder.parent_path()) {
+    if (has_manifest(folder)) return folder;
+  }
+  return {};
+}
+
+std::vector<Pruned> prune(const fs::path& output,
+                          std::int64_t keep,
+                          std::span<const std::int64_t> known_whole,
+                          std::string_view guarded) {
   DSTRAIN_CHECK(keep >= 1, "keep {}", keep);
   const std::vector<Found> found = list_checkpoints(output);
   const auto is_guarded = [&](const Found& one) {
@@ -97,26 +108,27 @@ std::vector<fs::path> prune(const fs::path& output,
   };
   const bool guards = std::ranges::any_of(found, is_guarded);
   if (guards && !is_guarded(found.front())) keep = std::max<std::int64_t>(keep, 2);
-  std::vector<Found> superfluous;
+  std::vector<Pruned> superfluous;
   std::int64_t intact = guards ? 1 : 0;
   for (const Found& one : found) {
-    if (is_guarded(one)) continue;
+    if (is_guarded(one) || !has_manifest(one.path)) continue;
     const bool known = std::ranges::find(known_whole, one.step) != known_whole.end();
-    const bool kept =
-        intact < keep && judge(one.path, known ? Depth::names : Depth::contents).intact();
-    if (kept) ++intact;
-    if (!kept) superfluous.push_back(one);
+    Judgement judgement;
+    if (intact < keep) judgement = judge(one.path, known ? Depth::names : Depth::contents);
+    if (intact < keep && judgement.intact()) {
+      ++intact;
+      continue;
+    }
+    superfluous.push_back({one.step, one.path, judgement.damage});
   }
   if (intact < keep) return {};
-  std::vector<fs::path> removed;
-  for (const Found& one : superfluous) {
+  for (const Pruned& one : superfluous) {
     const fs::path aside = move_aside(output, one.path, one.step);
     flush_directory(output);
     std::error_code left_for_the_next_sweep;
     fs::remove_all(aside, left_for_the_next_sweep);
-    removed.push_back(one.path);
   }
-  return removed;
+  return superfluous;
 }
 
 }  // namespace dstrain::checkpoint

@@ -56,16 +56,26 @@ Judgement judge(const std::filesystem::path& directory,
 /// "a, b, c and 4 more": foreign files for a message.
 std::string listed(std::span<const std::string> foreign);
 
+/// The checkpoint that a path is or lies in, the path itself being there or not; empty: none.
+/// Throws Error{usage} for what is no path.
+std::filesystem::path enclosing_checkpoint(const std::filesystem::path& path);
+
+/// A checkpoint that is gone.
+struct Pruned {
+  std::int64_t step = 0;
+  std::filesystem::path path;
+  std::vector<std::string> damage;  ///< why it did not count; empty: there were newer ones
+};
+
 /// Removes all but the `keep` newest that are intact, foreign files beside them or not; what is
-/// damaged goes too once `keep` of them are there. Never removes the newest one: `keep` is at least
-/// 1. A directory is
-/// renamed before it is removed, so that no half of one is taken for whole. Returns what it
-/// removed. Reads all of those that it keeps, but for the steps `known_whole`, which the caller has
-/// written or read itself. `guarded`: the name of one that always stays, as one of the `keep`; but
-/// the newest other one stays, too. Throws Error{io}.
-std::vector<std::filesystem::path> prune(const std::filesystem::path& output,
-                                         std::int64_t keep,
-                                         std::span<const std::int64_t> known_whole = {},
-                                         std::string_view guarded = {});
+/// damaged goes too once `keep` of them are there. Never removes the newest one (`keep` is at least
+/// 1), nor what has no manifest: another program's. A directory is renamed before it is removed, so
+/// that no half of one is taken for whole. Reads all of those that it keeps, but for the steps
+/// `known_whole`, which the caller has written or read itself. `guarded`: the name of one that
+/// always stays, as one of the `keep`; but the newest other one stays, too. Throws Error{io}.
+std::vector<Pruned> prune(const std::filesystem::path& output,
+                          std::int64_t keep,
+                          std::span<const std::int64_t> known_whole = {},
+                          std::string_view guarded = {});
 
 }  // namespace dstrain::checkpoint

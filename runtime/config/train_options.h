@@ -97,6 +97,9 @@ bool tracks_best(const TrainOptions& options);
 /// means steps.
 std::string eval_strategy(const TrainOptions& options);
 
+/// The option that cannot do without held-out data; empty: none was typed.
+std::string what_needs_held_out(const TrainOptions& options);
+
 /// Whether there is held-out data, and whether it is evaluated.
 bool has_held_out_data(const TrainOptions& options);
 bool evaluates(const TrainOptions& options);

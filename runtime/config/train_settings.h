@@ -102,8 +102,7 @@ struct EvaluationSettings {
   bool enabled = true;          ///< when there is such data
   Cadence cadence;              ///< besides the end
   std::int64_t batch_size = 0;  ///< sequences per rank at a time
-  /// The checkpoint with the lowest loss, or the highest, is known and never removed ...
-  bool tracks_best = false;
+  bool tracks_best = false;     ///< the checkpoint with the lowest loss, or the highest, stays ...
   bool greater_is_better = false;
   bool loads_best = false;  ///< ... and it is the model that comes out.
 };

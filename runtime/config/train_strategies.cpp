@@ -43,15 +43,14 @@ void check_best_model(const TrainOptions& options, Lines& problems) {
   }
 }
 
-/// The option that cannot do without held-out data; empty: none was typed.
+}  // namespace
+
 std::string what_needs_held_out(const TrainOptions& options) {
   if (options.do_eval.value) return options.do_eval.typed_as;
   if (options.eval_strategy.value != "no") return options.eval_strategy.typed_as;
   if (options.load_best_model_at_end.value) return options.load_best_model_at_end.typed_as;
   return options.save_strategy.value == "best" ? options.save_strategy.typed_as : "";
 }
-
-}  // namespace
 
 bool tracks_best(const TrainOptions& options) {
   return options.load_best_model_at_end.value || options.metric_for_best_model.typed() ||

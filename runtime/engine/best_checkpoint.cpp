@@ -8,7 +8,7 @@ namespace dstrain::engine {
 
 BestTracker::BestTracker(const config::EvaluationSettings& settings,
                          std::optional<BestCheckpoint> so_far)
-    : tracks_(settings.tracks_best),
+    : tracks_(settings.enabled),
       greater_is_better_(settings.greater_is_better),
       best_(std::move(so_far)) {}
 

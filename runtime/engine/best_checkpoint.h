@@ -15,7 +15,7 @@ struct BestCheckpoint {
 };
 
 /// Finds it, among the checkpoints of steps after which held-out data was evaluated. The same on
-/// every rank. Where nothing is tracked it keeps what it began with.
+/// every rank. Where nothing is evaluated it keeps what it began with.
 class BestTracker {
  public:
   BestTracker(const config::EvaluationSettings& settings, std::optional<BestCheckpoint> so_far);

@@ -72,7 +72,7 @@ void Checkpointer::begin(const TrainerState& state) {
   finish();
   step_ = state.global_step;
   state_text_ = to_text(state);
-  best_ = state.best ? state.best->directory : "";
+  best_ = options_.keeps_best && state.best ? state.best->directory : "";
   files_.clear();
   failure_.clear();
   make_directory();

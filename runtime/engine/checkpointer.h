@@ -40,6 +40,7 @@ class Checkpointer {
     std::filesystem::path output;
     std::string ds_config;         ///< the text of ds_config.json
     std::int64_t total_limit = 0;  ///< 0: all are kept
+    bool keeps_best = false;       ///< the best one does not count, and stays
     bool whole_model = false;      ///< a checkpoint also holds the model as one file
     std::int64_t saved_step = 0;   ///< of the checkpoint in `output` that the run began with
   };

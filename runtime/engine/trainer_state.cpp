@@ -94,6 +94,7 @@ std::string to_text(const TrainerState& state) {
   json["optimizer"]["step"] = state.global_step;
   json["scheduler"] = Json::parse(state.scheduler);
   add_best(json, state.best);
+  json["held_out_data"] = state.held_out;
   json["client_state"] = Json::parse(state.client_state);
   return json.dump(2) + "\n";
 }
@@ -122,6 +123,7 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     state.logged_step = json.value("logged_step", std::int64_t{0});
     state.data_seed = data.value("seed", state.seed);
     state.best = read_best(json);
+    state.held_out = json.value("held_out_data", "");
     if (json.contains("client_state")) state.client_state = json.at("client_state").dump();
     return state;
   } catch (const nlohmann::json::exception& error) {

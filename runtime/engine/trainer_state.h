@@ -26,6 +26,7 @@ struct TrainerState {
   std::int64_t train_file_bytes = 0;
   std::int64_t samples = 0;  ///< of one epoch
   std::optional<BestCheckpoint> best{};
+  std::string held_out{};           ///< on which it was evaluated: file, bytes and samples
   std::string description = "{}";   ///< JSON: optimizer, model, dtype; for the record
   std::string scheduler = "{}";     ///< JSON: the schedule of the learning rate
   std::string client_state = "{}";  ///< JSON of a library's user, kept as it is

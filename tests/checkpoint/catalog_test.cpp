@@ -52,8 +52,11 @@ TEST_CASE("Prune: the newest that verify stay", "[checkpoint]") {
   const TempDir output;
   for (const std::int64_t step : {1, 2, 10, 20}) save_step(output.path(), step);
   CHECK(prune(output.path(), 4).empty());
-  CHECK(prune(output.path(), 2) ==
-        std::vector{output.path() / "checkpoint-2", output.path() / "checkpoint-1"});
+  const std::vector<Pruned> removed = prune(output.path(), 2);
+  REQUIRE(removed.size() == 2);
+  CHECK(removed.front().path == output.path() / "checkpoint-2");
+  CHECK(removed.back().path == output.path() / "checkpoint-1");
+  CHECK(removed.front().damage.empty());
   CHECK(steps_in(output.path()) == Steps{20, 10});
   CHECK(std::distance(fs::directory_iterator(output.path()), {}) == 2);
 }
@@ -64,8 +67,23 @@ TEST_CASE("Prune: newer damaged ones never push out the newest whole one", "[che
   damage(output.path() / "checkpoint-4");
   damage(output.path() / "checkpoint-5");
   damage(output.path() / "checkpoint-2");
-  prune(output.path(), 1);
+  const std::vector<Pruned> removed = prune(output.path(), 1);
   CHECK(steps_in(output.path()) == Steps{3});
+  REQUIRE(removed.size() == 4);
+  CHECK_FALSE(removed.front().damage.empty());
+  CHECK(removed.back().damage.empty());
+}
+
+TEST_CASE("Prune: what another program left there stays", "[checkpoint]") {
+  const TempDir output;
+  for (const std::int64_t step : {1, 2, 3}) save_step(output.path(), step);
+  for (const char* name : {"checkpoint-2", "checkpoint-9"}) {
+    fs::remove_all(output.path() / name);
+    fs::create_directory(output.path() / name);
+    std::ofstream(output.path() / name / "pytorch_model.bin") << "weights";
+  }
+  REQUIRE(prune(output.path(), 1).size() == 1);
+  CHECK(steps_in(output.path()) == Steps{9, 3, 2});
 }
 
 TEST_CASE("Prune: nothing goes while too few are whole", "[checkpoint]") {

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "runtime/checkpoint/catalog.h"
+#include "tests/e2e/launch_process.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
@@ -47,6 +48,31 @@ fs::path shard_of(const fs::path& checkpoint, int rank, const std::string& kind)
 }
 
 }  // namespace
+
+TEST_CASE("Checkpoint: a run does not go into one", "[e2e]") {
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  REQUIRE(ResumableRun().train(output, 2).status == 0);
+  const fs::path inside = output / "checkpoint-2" / "more" / "out";
+  const test::Outcome refused = test::run_command(
+      test::train_command(inside), {.env = {}, .directory = test::golden_folder.string()});
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, Contains("checkpoint-2 is a checkpoint; choose another"));
+  CHECK_FALSE(fs::exists(inside.parent_path()));
+}
+
+TEST_CASE("Checkpoint: looking at a run makes nothing", "[e2e]") {
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "deep" / "out";
+  std::vector<std::string> command = test::train_command(output);
+  command.insert(command.begin(), "--dry_run");
+  command.insert(command.end(), {"--run_name", "x"});
+  const test::Outcome shown =
+      test::run_command(command, {.env = {}, .directory = test::golden_folder.string()});
+  CHECK(shown.status == 0);
+  CHECK_THAT(shown.err, Contains("--run_name"));
+  CHECK_FALSE(fs::exists(output.parent_path()));
+}
 
 TEST_CASE("Checkpoint: a run saves when it is due and at the end", "[e2e][checkpoint]") {
   const bool bf16 = GENERATE(false, true);

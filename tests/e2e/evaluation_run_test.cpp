@@ -163,6 +163,34 @@ TEST_CASE("Evaluation: the best checkpoint is kept and comes out", "[e2e][evalua
          test::read_bytes(whole / "model.safetensors")));
 }
 
+TEST_CASE("Evaluation: the best of a run that did not ask for it counts on the same data",
+          "[e2e][evaluation]") {
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  const std::vector<std::string> often{"--eval_steps", "2", "--save_steps", "2"};
+  const TrainRun first = wild.train(output, 4, often);
+  CAPTURE(first.err);
+  REQUIRE(first.status == 0);
+  const HeldOut best = best_of(held_out(first));
+  std::vector<std::string> asks = often;
+  asks.emplace_back("--load_best_model_at_end");
+  SECTION("on the same") {
+    const TrainRun second = wild.resume(output, 4, asks);  // nothing is left to train
+    CAPTURE(second.err, second.out);
+    REQUIRE(second.status == 0);
+    CHECK(second.out.find(fmt::format("checkpoint-{} | held-out", best.step)) != std::string::npos);
+    CHECK(second.err.find("evaluated") == std::string::npos);
+  }
+  SECTION("on other") {
+    asks.insert(asks.end(), {"--max_eval_samples", "1"});
+    const TrainRun second = wild.resume(output, 6, asks);
+    CAPTURE(second.err);
+    REQUIRE(second.status == 0);
+    CHECK(second.err.find("is forgotten") != std::string::npos);
+    CHECK(state_of(output, 6).at("best_global_step") == 6);
+  }
+}
+
 TEST_CASE("Evaluation: a best checkpoint elsewhere comes out and a damaged one is named",
           "[e2e][evaluation]") {
   const test::TempDir folder;

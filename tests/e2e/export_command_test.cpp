@@ -86,7 +86,7 @@ TEST_CASE("export: into a checkpoint becomes beside it", "[e2e]") {
           {"checkpoint", "export", "..", "hf/"},
           "checkpoint-4-fp32"},
       Row{".", {"checkpoint", "export", "o", "link/hf", "--dtype=bf16"}, "checkpoint-4-bf16"},
-      Row{".", {"zero_to_fp32", "o", "none/../o/checkpoint-3/hf"}, "checkpoint-3-fp32"});
+      Row{".", {"zero_to_fp32", "o", "none/../o/checkpoint-3/hf"}, "checkpoint-4-fp32"});
   const fs::path beside = runs / "o" / row.beside;
   CAPTURE(row.directory, row.command);
   const Outcome outcome = run_command(row.command, {.env = {}, .directory = runs / row.directory});
