@@ -36,7 +36,7 @@ PlanSetup::PlanSetup(config::TrainOptions options, int world)
     fail(ErrorCode::usage, "plan: {}: the configuration is what plan finds; leave it out",
          options_.deepspeed.typed() ? "--deepspeed" : "--deepspeed_config");
   }
-  settings_ = config::resolve(options_, {.world_size = world});
+  settings_ = config::resolve(options_, {.world_size = world}).settings;
   model_ =
       model::make_gpt2(model_config(settings_.model), settings_.dtype, settings_.model.in_splits);
   settings_.data.block_size = block_size(settings_.data, model_);

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "cmd/model_loading.h"
 #include "cmd/offload_disks.h"
@@ -113,6 +114,19 @@ std::string describe_held_out(const TrainSetup& setup) {
                      std::filesystem::file_size(path), first, first + count);
 }
 
+std::vector<std::string> describe_alike(const TrainSetup& setup,
+                                        std::vector<std::string> lines,
+                                        const std::vector<config::EffectiveValue>& effective) {
+  for (const config::EffectiveValue& value : effective) {
+    if (!value.path.ends_with("nvme_path")) lines.push_back(value.path + " " + value.json);
+  }
+  lines.push_back("the model " + nlohmann::json::parse(setup.model.config_json).dump());
+  lines.push_back(fmt::format("training data of {} bytes with {} samples",
+                              setup.state.train_file_bytes, setup.training_samples));
+  lines.push_back("held-out data " + describe_held_out(setup));
+  return lines;
+}
+
 /// `needs_held_out`: the option that cannot do without.
 void check_data(const TrainSetup& setup, const std::string& needs_held_out) {
   const config::DataSettings& data = setup.settings.data;
@@ -154,7 +168,8 @@ TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace pl
   const config::TrainOptions options = config::parse_train_options(arguments);
   TrainSetup setup;
   // Once without model and data, to learn which are meant; then with both.
-  setup.settings = config::resolve(options, {.world_size = place.world_size, .train_samples = -1});
+  setup.settings =
+      config::resolve(options, {.world_size = place.world_size, .train_samples = -1}).settings;
   const model::Gpt2Config sizes = model_config(setup.settings.model);
   setup.model = model::make_gpt2(sizes, setup.settings.dtype, setup.settings.model.in_splits);
   const std::string& directory = setup.settings.model.directory;
@@ -162,9 +177,10 @@ TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace pl
   open_data(setup, setup.settings.data);
   settle_bytes(setup, sizes);
   const config::DataSettings data = setup.settings.data;
-  setup.settings = config::resolve(options, {.world_size = place.world_size,
-                                             .hidden = setup.model.hidden,
-                                             .train_samples = setup.training_samples});
+  config::Resolved resolved = config::resolve(options, {.world_size = place.world_size,
+                                                        .hidden = setup.model.hidden,
+                                                        .train_samples = setup.training_samples});
+  setup.settings = std::move(resolved.settings);
   setup.settings.data = data;
   check_data(setup, config::what_needs_held_out(options));
   refuse(unusable_disks(setup.settings.zero));
@@ -173,6 +189,7 @@ TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace pl
         engine::describe_run(setup.settings, setup.model, place.world_size, setup.training_samples);
     setup.state.held_out = describe_held_out(setup);
   }
+  setup.alike = describe_alike(setup, config::option_values(options), resolved.effective);
   if (setup.settings.checkpoint.resume_from.empty()) {
     setup.initial_parameters = open_parameters(setup);
   }

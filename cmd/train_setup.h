@@ -27,6 +27,8 @@ struct TrainSetup : MemorySetup {
   std::unique_ptr<data::TokenStream> validation_tokens;        ///< null: no evaluation
   std::int64_t training_samples = 0;                           ///< of an epoch: the first ones
   data::SampleRange validation_samples;
+  /// What every rank of a run must have alike, a line each: options, configuration, model, data.
+  std::vector<std::string> alike;
 };
 
 struct TrainPlace {

@@ -2,13 +2,16 @@
 
 #include <cstdio>
 #include <exception>
+#include <sstream>
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "cmd/dstraind/stop_signal.h"
 #include "cmd/resume_plan.h"
+#include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/checkpoint/catalog.h"
+#include "runtime/comm/gather_texts.h"
 #include "runtime/comm/gather_values.h"
 #include "runtime/comm/hierarchical/node_map.h"
 #include "runtime/engine/model_saver.h"
@@ -45,6 +48,32 @@ std::unique_ptr<engine::RecordedCommunicator> record(comm::Communicator& communi
   return std::make_unique<engine::RecordedCommunicator>(communicator, *timeline);
 }
 
+/// Ranks that are started on each node by themselves may have been given different options.
+void check_alike(const std::vector<std::string>& own,
+                 comm::Communicator& communicator,
+                 StreamView stream) {
+  const std::vector<std::string> all =
+      comm::gather_texts(fmt::format("{}", fmt::join(own, "\n")), communicator, stream);
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    std::istringstream first(all[0]);
+    std::istringstream other(all[rank]);
+    std::string one;
+    std::string two;
+    while (std::getline(first, one) && std::getline(other, two) && one == two) continue;
+    fail(ErrorCode::config,
+         "rank 0 has {}, rank {} has {}: all ranks of a run need the same options, configuration, "
+         "model and data",
+         one, rank, two);
+  }
+}
+
+comm::World join_alike(const TrainSetup& setup, const WorkerEnv& worker, StreamView stream) {
+  comm::World world = comm::join_world(worker);
+  check_alike(setup.alike, *world.communicator, stream);
+  return world;
+}
+
 }  // namespace
 
 TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker)
@@ -54,7 +83,7 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker)
                                                   : Stream::Mode::inline_on_caller),
       streams_(setup_.store.overlap.enabled ? Streams(compute_, communication_)
                                             : Streams(compute_)),
-      world_(comm::join_world(worker)),
+      world_(join_alike(setup_, worker, compute_)),
       memory_(worker.device_memory_bytes, world_.communicator->memory()),
       timeline_(make_timeline(setup_, clock_)),
       recorded_(record(*world_.communicator, timeline_.get())),

@@ -38,6 +38,6 @@ Resolved resolve_config(const TrainOptions& options,
                         const Context& context);
 
 /// The same from the file the options name.
-TrainSettings resolve(const TrainOptions& options, const Context& context);
+Resolved resolve(const TrainOptions& options, const Context& context);
 
 }  // namespace dstrain::config

@@ -274,10 +274,10 @@ Resolved resolve_config(const TrainOptions& options,
   return Resolver(options, config, context).run();
 }
 
-TrainSettings resolve(const TrainOptions& options, const Context& context) {
+Resolved resolve(const TrainOptions& options, const Context& context) {
   const std::string file = ds_config_file(options);
   const DsConfig config = file.empty() ? DsConfig() : DsConfig::load(file);
-  return resolve_config(options, config, context).settings;
+  return resolve_config(options, config, context);
 }
 
 }  // namespace dstrain::config

@@ -1,6 +1,7 @@
 #include "runtime/config/train_options.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -196,6 +197,22 @@ TrainOptions parse_train_options(std::span<const std::string> arguments) {
 std::string ds_config_file(const TrainOptions& options) {
   return options.deepspeed_config.typed() ? options.deepspeed_config.value
                                           : options.deepspeed.value;
+}
+
+std::vector<std::string> option_values(const TrainOptions& options) {
+  std::vector<std::string> values;
+  for (const FlagRow& row : implemented_flags()) {
+    const bool path = row.value.find("DIR") != std::string_view::npos ||
+                      row.value.find("FILE") != std::string_view::npos || row.name == "config_name";
+    if (path) continue;
+    const auto add = [&](auto target) {
+      if constexpr (!std::is_same_v<decltype(target), std::monostate>) {
+        values.push_back(fmt::format("--{} {}", row.name, (options.*target).value));
+      }
+    };
+    std::visit(add, row.target);
+  }
+  return values;
 }
 
 }  // namespace dstrain::config

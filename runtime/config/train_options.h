@@ -87,6 +87,9 @@ TrainOptions parse_train_options(std::span<const std::string> arguments);
 /// The same without asking for the required ones; for tools that look at a configuration.
 TrainOptions read_train_flags(std::span<const std::string> arguments);
 
+/// The value of each option, "--seed 42", but for paths, which may be others on other nodes.
+std::vector<std::string> option_values(const TrainOptions& options);
+
 /// Whether the run takes steps: not if --do_eval was typed without --do_train.
 bool trains(const TrainOptions& options);
 

@@ -155,6 +155,37 @@ TEST_CASE("Job: a launcher without rank 0 shows steps and saves", "[e2e][job]") 
   for (const auto& launch : launches) CHECK(launch->wait() == 75);
 }
 
+TEST_CASE("Job: launchers with different options are told the first one", "[e2e][job]") {
+  const auto [option, value, told] = GENERATE(table<std::string, std::string, std::string>(
+      {{"--seed", "7", "rank 0 has --seed 42, rank 1 has --seed 7: "},
+       {"--logging_steps", "3", "rank 1 has --logging_steps 3: "},
+       {"--config_overrides", "n_layer=1", "rank 1 has --config_overrides n_layer=1: "},
+       {"--per_device_train_batch_size", "3", "rank 1 has --per_device_train_batch_size 3: "}}));
+  CAPTURE(option);
+  const test::TempDir folder;
+  const std::string port = std::to_string(test::free_port());
+  std::vector<std::unique_ptr<Launch>> launches;
+  for (int node = 0; node < 2; ++node) {
+    Words words{"--no_ssh",           "--num_nodes",        "2",  "--node_rank",
+                std::to_string(node), "--num_gpus",         "1",  "--master_addr",
+                "127.0.0.1",          "--master_port",      port, "train",
+                "--output_dir",       folder.path() / "out"};
+    for (const std::string& word : test::ResumableRun().arguments(5)) words.push_back(word);
+    if (node == 1) {
+      words.push_back(option);
+      words.push_back(value);
+    }
+    Launch::Options options{.env = {{"DSTRAIN_TOKEN", "shared"}},
+                            .directory = test::golden_folder.string()};
+    launches.push_back(std::make_unique<Launch>(words, options));
+  }
+  for (const auto& launch : launches) {
+    CHECK(launch->wait() == 2);
+    CAPTURE(launch->err());
+    CHECK(launch->err().find(told) != std::string::npos);
+  }
+}
+
 TEST_CASE("Job: many who ask for checkpoints all get one", "[e2e][job]") {
   const Session session;
   const auto launch = session.train({"--save_steps", "7", "--save_total_limit", "3"});
