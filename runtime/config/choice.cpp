@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <span>
 
 #include <fmt/format.h>
 
@@ -51,6 +50,12 @@ std::string lower_case(std::string_view text) {
   return result;
 }
 
+std::string_view spelled_word(std::string_view word, std::span<const std::string_view> words) {
+  const auto found = std::find_if(words.begin(), words.end(),
+                                  [&](std::string_view known) { return same_word(word, known); });
+  return found == words.end() ? std::string_view{} : *found;
+}
+
 std::vector<std::string_view> words_of(const Key& key) {
   if (key.path == "optimizer.type") return type_names(optimizer_types());
   if (key.path == "scheduler.type") return type_names(scheduler_types());
@@ -60,9 +65,8 @@ std::vector<std::string_view> words_of(const Key& key) {
 std::string_view canonical_word(const Key& key, std::string_view word) {
   const std::vector<std::string_view> words = words_of(key);
   if (words.empty() && key.type == KeyType::text) return {};  // a name or a path
-  for (const std::string_view known : words) {
-    if (same_word(word, known)) return known;
-  }
+  const std::string_view known = spelled_word(word, words);
+  if (!known.empty()) return known;
   for (const Synonym& synonym : synonyms_of(key)) {
     if (same_word(word, synonym.word)) return synonym.choice;
   }

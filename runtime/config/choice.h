@@ -1,4 +1,5 @@
 #pragma once
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,9 @@ namespace dstrain::config {
 
 /// ASCII letters in lower case.
 std::string lower_case(std::string_view text);
+
+/// The one of `words` that `word` spells, in any case; empty when it spells none.
+std::string_view spelled_word(std::string_view word, std::span<const std::string_view> words);
 
 /// The words that a key may have, as they are written canonically; empty: any text.
 std::vector<std::string_view> words_of(const Key& key);

@@ -55,9 +55,8 @@ class FlagReader {
   std::string canonical(const FlagRow& row, const std::string& typed_as, const std::string& text) {
     if (row.choices.empty()) return text;
     const auto choices = split_choices(row.choices);
-    for (const std::string_view choice : choices) {
-      if (lower_case(text) == choice) return std::string(choice);
-    }
+    const std::string_view choice = spelled_word(text, choices);
+    if (!choice.empty()) return std::string(choice);
     const std::string likely = suggest(text, choices);
     problems_.push_back(
         row.others_unbuilt

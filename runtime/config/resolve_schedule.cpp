@@ -30,11 +30,6 @@ void Resolver::resolve_schedule() {
   ScheduleSettings& schedule = result_.settings.schedule;
   schedule.learning_rate = result_.settings.optimizer.learning_rate;
   const Flag<double>& steps = options_.warmup_steps;
-  if (steps.value >= 1 && steps.value != std::trunc(steps.value)) {
-    problems_.add(
-        {}, steps.typed_as,
-        fmt::format("must be a whole number, or below 1 a part of all steps, got {}", steps.value));
-  }
   if (steps.value > 0 && options_.warmup_ratio.value > 0) {
     problems_.warn({}, options_.warmup_ratio.typed_as,
                    fmt::format("has no effect: {} counts", steps.typed_as));

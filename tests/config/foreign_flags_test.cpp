@@ -5,20 +5,12 @@
 
 #include "runtime/config/schema.h"
 #include "runtime/config/train_flags.h"
-#include "tests/config/support.h"
+#include "tests/config/resolved.h"
 
 using namespace dstrain::config;
+using dstrain::test::Arguments;
 using dstrain::test::contains;
-using dstrain::test::message_of;
-using Arguments = std::vector<std::string>;
-
-namespace {
-
-std::string error_of(const Arguments& arguments) {
-  return message_of([&] { read_train_flags(arguments); });
-}
-
-}  // namespace
+using dstrain::test::options_error;
 
 TEST_CASE("TrainOptions: every foreign option does what its status says", "[config][options]") {
   for (const FlagRow& row : foreign_flags()) {
@@ -37,7 +29,7 @@ TEST_CASE("TrainOptions: every foreign option does what its status says", "[conf
     }
     if (std::find(quiet.begin(), quiet.end(), asks) != quiet.end()) continue;
     if (row.status == FlagStatus::refused) {
-      CHECK(contains(error_of({name, asks}), fmt::format("{} {}: {}", name, asks, row.help)));
+      CHECK(contains(options_error({name, asks}), fmt::format("{} {}: {}", name, asks, row.help)));
     } else {
       CHECK(read_train_flags(Arguments{name, asks}).warnings ==
             Arguments{fmt::format("{}: has no effect: {}", name, row.help)});

@@ -12,7 +12,7 @@ using Unit = Cadence::Unit;
 namespace {
 
 /// Of an epoch of 100 steps.
-TrainSettings settings_of(const Arguments& flags, const std::string& file = "") {
+TrainSettings evaluated_settings(const Arguments& flags, const std::string& file = "") {
   const DsConfig config = file.empty() ? DsConfig() : DsConfig::parse(file, "ds.json");
   Arguments all{"--num_train_epochs", "2"};
   all.insert(all.end(), flags.begin(), flags.end());
@@ -42,29 +42,32 @@ TEST_CASE("Resolve: when a run evaluates", "[config][resolve]") {
       {{"--eval_strategy", "no", "--eval_steps", "7"}, {}},
   }));
   CAPTURE(row.flags);
-  CHECK((settings_of(row.flags).evaluation.cadence == row.cadence));
+  CHECK((evaluated_settings(row.flags).evaluation.cadence == row.cadence));
 }
 
 TEST_CASE("Resolve: when a run saves and logs", "[config][resolve]") {
-  CHECK((settings_of({}).checkpoint.cadence == Cadence{Unit::steps, 500}));
-  CHECK((settings_of({"--save_strategy", "no"}).checkpoint.cadence == Cadence{}));
-  CHECK((settings_of({"--save_steps", "0"}).checkpoint.cadence == Cadence{}));
-  CHECK((settings_of({"--save_interval", "0.1"}).checkpoint.cadence == Cadence{Unit::steps, 20}));
-  CHECK((settings_of({"--save_strategy", "epoch"}).checkpoint.cadence == Cadence{Unit::epochs}));
-  CHECK(settings_of({"--save_strategy", "best"}).checkpoint.only_better);
-  CHECK(settings_of({"--save_strategy", "best"}).evaluation.tracks_best);
-  CHECK((settings_of({}).output.logging == Cadence{Unit::steps, 10}));
-  CHECK((settings_of({"--log-interval", "1"}).output.logging == Cadence{Unit::steps, 1}));
-  CHECK((settings_of({"--logging_strategy", "epoch"}).output.logging == Cadence{Unit::epochs}));
-  CHECK((settings_of({"--logging_strategy", "no"}).output.logging == Cadence{}));
+  CHECK((evaluated_settings({}).checkpoint.cadence == Cadence{Unit::steps, 500}));
+  CHECK((evaluated_settings({"--save_strategy", "no"}).checkpoint.cadence == Cadence{}));
+  CHECK((evaluated_settings({"--save_steps", "0"}).checkpoint.cadence == Cadence{}));
+  CHECK((evaluated_settings({"--save_interval", "0.1"}).checkpoint.cadence ==
+         Cadence{Unit::steps, 20}));
+  CHECK((evaluated_settings({"--save_strategy", "epoch"}).checkpoint.cadence ==
+         Cadence{Unit::epochs}));
+  CHECK(evaluated_settings({"--save_strategy", "best"}).checkpoint.only_better);
+  CHECK(evaluated_settings({"--save_strategy", "best"}).evaluation.tracks_best);
+  CHECK((evaluated_settings({}).output.logging == Cadence{Unit::steps, 10}));
+  CHECK((evaluated_settings({"--log-interval", "1"}).output.logging == Cadence{Unit::steps, 1}));
+  CHECK((evaluated_settings({"--logging_strategy", "epoch"}).output.logging ==
+         Cadence{Unit::epochs}));
+  CHECK((evaluated_settings({"--logging_strategy", "no"}).output.logging == Cadence{}));
 }
 
 TEST_CASE("Resolve: batches of evaluation are those of training unless given",
           "[config][resolve]") {
-  CHECK(settings_of({"--batch-size", "3"}).evaluation.batch_size == 3);
+  CHECK(evaluated_settings({"--batch-size", "3"}).evaluation.batch_size == 3);
   const Arguments typed{"--per_device_eval_batch_size", "5"};
-  CHECK(settings_of(typed).evaluation.batch_size == 8);  // nothing is evaluated
-  CHECK(settings_of({"--per_device_eval_batch_size", "5", "--validation_file", "v"})
+  CHECK(evaluated_settings(typed).evaluation.batch_size == 8);  // nothing is evaluated
+  CHECK(evaluated_settings({"--per_device_eval_batch_size", "5", "--validation_file", "v"})
             .evaluation.batch_size == 5);
 }
 
@@ -72,28 +75,28 @@ TEST_CASE("Resolve: the stage and each node's disk from options", "[config][reso
   const std::string stage2 = R"({"train_batch_size": 8, "zero_optimization": {"stage": 2}})";
   const std::string shared =
       R"({"train_batch_size": 8, "checkpoint": {"use_node_local_storage": false}})";
-  CHECK(settings_of({"--zero-stage", "3"}).zero.stage == 3);
-  CHECK(settings_of({"--zero-stage", "2"}, stage2).zero.stage == 2);
-  CHECK(settings_of({"--zero-stage", "1"}, R"({"train_batch_size": 8})").zero.stage == 1);
+  CHECK(evaluated_settings({"--zero-stage", "3"}).zero.stage == 3);
+  CHECK(evaluated_settings({"--zero-stage", "2"}, stage2).zero.stage == 2);
+  CHECK(evaluated_settings({"--zero-stage", "1"}, R"({"train_batch_size": 8})").zero.stage == 1);
   CHECK(contains(message_of([&] {
-                   settings_of({"--zero-stage", "1"}, stage2);
+                   evaluated_settings({"--zero-stage", "1"}, stage2);
                  }),
                  "zero_optimization.stage: is 2 here, but --zero_stage is 1 on the command line"));
-  CHECK(settings_of({"--save_on_each_node"}).checkpoint.node_local);
+  CHECK(evaluated_settings({"--save_on_each_node"}).checkpoint.node_local);
   CHECK(contains(
-      message_of([&] { settings_of({"--save_on_each_node"}, shared); }),
+      message_of([&] { evaluated_settings({"--save_on_each_node"}, shared); }),
       "checkpoint.use_node_local_storage: is false here, but --save_on_each_node is true"));
 }
 
 TEST_CASE("Resolve: shuffling has the seed of the run or its own", "[config][resolve]") {
-  CHECK(settings_of({}).data.seed == 42);
-  CHECK(settings_of({"--seed", "7"}).data.seed == 7);
-  CHECK(settings_of({"--seed", "7", "--data_seed", "0"}).data.seed == 0);
-  CHECK(settings_of({"--data_seed", "9"}).seed == 42);
+  CHECK(evaluated_settings({}).data.seed == 42);
+  CHECK(evaluated_settings({"--seed", "7"}).data.seed == 7);
+  CHECK(evaluated_settings({"--seed", "7", "--data_seed", "0"}).data.seed == 0);
+  CHECK(evaluated_settings({"--data_seed", "9"}).seed == 42);
 }
 
 TEST_CASE("Resolve: Megatron's names", "[config][resolve]") {
-  const TrainSettings settings = settings_of(
+  const TrainSettings settings = evaluated_settings(
       {"--train-data", "t", "--valid-data", "v", "--clip-grad", "0.5", "--save", "o",
        "--deepspeed_activation_checkpointing", "--tile-factor", "4", "--adam-beta1", "0.8",
        "--adam-eps", "1e-6", "--eval-interval", "5", "--lr-decay-style", "constant"});
@@ -107,6 +110,6 @@ TEST_CASE("Resolve: Megatron's names", "[config][resolve]") {
   CHECK(settings.optimizer.epsilon == 1e-6);
   CHECK((settings.evaluation.cadence == Cadence{Unit::steps, 5}));
   CHECK(settings.warnings.empty());
-  CHECK(settings_of({"--split", "949,50,1"}).data.split == std::vector<double>{949, 50, 1});
-  CHECK(settings_of({"--distributed-backend", "nccl"}).warnings.size() == 1);
+  CHECK(evaluated_settings({"--split", "949,50,1"}).data.split == std::vector<double>{949, 50, 1});
+  CHECK(evaluated_settings({"--distributed-backend", "nccl"}).warnings.size() == 1);
 }

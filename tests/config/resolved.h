@@ -30,6 +30,11 @@ inline std::string error_of(const std::string& text, const Arguments& flags = {}
   return message_of([&] { settings_of(text, flags); });
 }
 
+/// What is wrong with training options alone.
+inline std::string options_error(const Arguments& arguments) {
+  return message_of([&] { config::read_train_flags(arguments); });
+}
+
 /// "5 file": an effective value and where it comes from; empty when there is none.
 inline std::string origin_of(const config::Resolved& result, std::string_view path) {
   for (const config::EffectiveValue& value : result.effective) {

@@ -4,20 +4,17 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/config/support.h"
+#include "tests/config/resolved.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain::config;
+using dstrain::test::Arguments;
 using dstrain::test::contains;
 using dstrain::test::message_of;
+using dstrain::test::options_error;
 using dstrain::test::TempDir;
-using Arguments = std::vector<std::string>;
 
 namespace {
-
-std::string options_error(const Arguments& arguments) {
-  return message_of([&] { read_train_flags(arguments); });
-}
 
 void touch(const std::filesystem::path& path) {
   std::ofstream(path) << "x";

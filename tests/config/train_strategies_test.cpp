@@ -3,22 +3,15 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/config/train_options.h"
-#include "tests/config/support.h"
+#include "tests/config/resolved.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain::config;
+using dstrain::test::Arguments;
 using dstrain::test::contains;
 using dstrain::test::message_of;
+using dstrain::test::options_error;
 using dstrain::test::TempDir;
-using Arguments = std::vector<std::string>;
-
-namespace {
-
-std::string error_of(const Arguments& arguments) {
-  return message_of([&] { read_train_flags(arguments); });
-}
-
-}  // namespace
 
 TEST_CASE("TrainOptions: what trains and what evaluates", "[config][options]") {
   struct Row {
@@ -71,7 +64,7 @@ TEST_CASE("TrainOptions: the best model needs checkpoints that are evaluated",
   CAPTURE(row.arguments);
   Arguments all = row.arguments;
   all.emplace_back("--load_best_model_at_end");
-  const std::string error = error_of(all);
+  const std::string error = options_error(all);
   CAPTURE(error);
   CHECK((row.problem.empty() ? error == "no error" : contains(error, row.problem)));
 }
