@@ -19,7 +19,6 @@
 namespace dstrain::launcher {
 namespace {
 
-constexpr int sweep_poll_milliseconds = 5;
 constexpr int sweeps_max = 12'000;  // a minute: a process stuck in the kernel does not die
 
 /// Waits for the agent, which alone keeps the connection; returns its wait status. A stopped agent

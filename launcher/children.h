@@ -5,6 +5,9 @@
 
 namespace dstrain::launcher {
 
+/// Between two looks at children that are being killed.
+inline constexpr int sweep_poll_milliseconds = 5;
+
 /// Makes orphaned descendants children of this process instead of init's. Throws Error{io}.
 void become_subreaper();
 

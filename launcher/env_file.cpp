@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "launcher/words.h"
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
 
@@ -10,12 +11,6 @@ namespace dstrain::launcher {
 namespace {
 
 constexpr Bytes env_file_bytes_max = mebibyte;
-
-std::string_view trim(std::string_view text) {
-  constexpr std::string_view blanks = " \t\r";
-  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
-  return text.substr(0, text.find_last_not_of(blanks) + 1);
-}
 
 bool starts_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';

@@ -14,7 +14,6 @@ namespace dstrain::launcher {
 namespace {
 
 constexpr double sweep_seconds_max = 10;
-constexpr int sweep_poll_milliseconds = 5;
 
 }  // namespace
 

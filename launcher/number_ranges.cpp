@@ -5,13 +5,10 @@
 #include <optional>
 #include <string>
 
+#include "launcher/words.h"
+
 namespace dstrain::launcher {
 namespace {
-
-std::string_view trim(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  return text.substr(0, text.find_last_not_of(" \t") + 1);
-}
 
 std::optional<int> parse_number(std::string_view word) {
   int number = 0;

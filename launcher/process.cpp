@@ -77,8 +77,8 @@ Prepared prepare(const ProcessSpec& spec) {
   return prepared;
 }
 
-[[noreturn]] void give_up(int report_fd, Stage stage) {
-  const ChildFailure failure{stage, errno};
+[[noreturn]] void give_up(int report_fd, Stage reached) {
+  const ChildFailure failure{reached, errno};
   // Nothing can be done about a failing write: the parent then sees the exit status.
   if (write(report_fd, &failure, sizeof failure) < 0) _exit(126);
   _exit(127);

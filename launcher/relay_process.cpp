@@ -21,7 +21,6 @@
 namespace dstrain::launcher {
 namespace {
 
-constexpr int sweep_poll_milliseconds = 5;
 constexpr double client_patience_seconds = 3;  // for clients to end by themselves
 
 /// Closes every descriptor above the standard ones that is not in `kept`.

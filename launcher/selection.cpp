@@ -6,6 +6,7 @@
 #include "launcher/host_name.h"
 #include "launcher/hostfile.h"
 #include "launcher/number_ranges.h"
+#include "launcher/words.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::launcher {
@@ -14,12 +15,6 @@ namespace {
 constexpr std::string_view grammar = "write NODE[:SLOT,SLOT...][@NODE...]";
 
 using SlotsByHost = std::map<std::string, std::vector<int>, std::less<>>;
-
-std::string_view trim(std::string_view text) {
-  const auto first = std::min(text.find_first_not_of(" \t"), text.size());
-  text.remove_prefix(first);
-  return text.substr(0, text.find_last_not_of(" \t") + 1);
-}
 
 /// Calls `each` for every part of `text` between separators, empty parts included.
 template <class F>

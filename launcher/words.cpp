@@ -1,8 +1,15 @@
 #include "launcher/words.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace dstrain::launcher {
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r";
+  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+  return text.substr(0, text.find_last_not_of(blanks) + 1);
+}
 
 Result<std::vector<std::string>> split_words(std::string_view text) {
   std::vector<std::string> words;

@@ -13,14 +13,14 @@
 namespace dstrain::cmd {
 namespace {
 
-struct Options {
+struct EstimateOptions {
   zero::EstimateInput sizes;
   config::ModelSettings model;
   int stage = 3;
   bool json = false;
 };
 
-void declare(CLI::App& app, Options& options) {
+void declare_estimate(CLI::App& app, EstimateOptions& options) {
   constexpr std::int64_t params_max = 1'000'000'000'000'000;
   constexpr int machines_max = 1'000'000;
   const CLI::Range count(std::int64_t{1}, params_max);
@@ -40,7 +40,7 @@ void declare(CLI::App& app, Options& options) {
 }
 
 /// The sizes that were typed, or those of the model.
-zero::EstimateInput sizes_of(const Options& options) {
+zero::EstimateInput sizes_of(const EstimateOptions& options) {
   const bool typed = options.sizes.total_params > 0 || options.sizes.largest_layer_params > 0;
   const bool named = !options.model.directory.empty() || !options.model.config.empty();
   if (typed == named) {
@@ -87,10 +87,10 @@ std::string to_json(const std::vector<zero::Estimate>& rows, int stage) {
 }  // namespace
 
 int estimate_command(std::span<const std::string> arguments) {
-  Options options;
+  EstimateOptions options;
   CLI::App app{"DeepSpeed's estimate of what parameters, gradients and optimizer states take.",
                "dstrain estimate"};
-  declare(app, options);
+  declare_estimate(app, options);
   if (!parse_tool_options(app, arguments)) return status::done;
   const zero::EstimateInput sizes = sizes_of(options);
   if (options.json) {

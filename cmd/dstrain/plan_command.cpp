@@ -11,7 +11,7 @@
 namespace dstrain::cmd {
 namespace {
 
-struct Options {
+struct PlanOptions {
   int gpus_per_node = 1;
   int nodes = 1;
   std::string device_memory;
@@ -20,7 +20,7 @@ struct Options {
   bool json = false;
 };
 
-void declare(CLI::App& app, Options& options) {
+void declare_plan(CLI::App& app, PlanOptions& options) {
   constexpr int machines_max = 30'000;
   const CLI::Range machines(1, machines_max);
   app.add_option("--num_gpus,--num-gpus", options.gpus_per_node, "ranks of a node (1)")
@@ -46,7 +46,7 @@ Bytes bytes_of(const char* option, const std::string& text) {
   return bytes.value();
 }
 
-zero::PlanBudget budget_of(const Options& options) {
+zero::PlanBudget budget_of(const PlanOptions& options) {
   return {.device = bytes_of("--device_memory", options.device_memory),
           .host = bytes_of("--host_memory", options.host_memory),
           .nvme = bytes_of("--nvme", options.nvme),
@@ -70,12 +70,12 @@ zero::PlanBudget budget_of(const Options& options) {
 }  // namespace
 
 int plan_command(std::span<const std::string> arguments) {
-  Options options;
+  PlanOptions options;
   CLI::App app{
       "Which ZeRO stage and offload fit into the memory there is, fastest first, and the "
       "configuration.",
       "dstrain plan"};
-  declare(app, options);
+  declare_plan(app, options);
   if (!parse_tool_options(app, arguments)) return status::done;
   const zero::PlanBudget budget = budget_of(options);
   const PlanSetup setup(config::read_train_flags(app.remaining()),

@@ -7,7 +7,7 @@
 namespace dstrain::comm {
 namespace {
 
-constexpr std::size_t block_bytes = 64;
+constexpr std::size_t hash_block_bytes = 64;
 using HashState = std::array<std::uint32_t, 8>;
 
 constexpr std::array<std::uint32_t, 64> round_constants{
@@ -63,7 +63,7 @@ void absorb(HashState& state, std::span<const std::uint8_t> block) {
 Digest sha256(std::span<const std::uint8_t> message) {
   std::vector<std::uint8_t> padded(message.begin(), message.end());
   padded.push_back(0x80);
-  while (padded.size() % block_bytes != block_bytes - 8) padded.push_back(0);
+  while (padded.size() % hash_block_bytes != hash_block_bytes - 8) padded.push_back(0);
   const std::uint64_t bits = std::uint64_t{message.size()} * 8;
   for (int shift = 56; shift >= 0; shift -= 8) {
     padded.push_back(static_cast<std::uint8_t>(bits >> shift));
@@ -71,8 +71,8 @@ Digest sha256(std::span<const std::uint8_t> message) {
   HashState state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   const std::span<const std::uint8_t> all(padded);
-  for (std::size_t at = 0; at < all.size(); at += block_bytes) {
-    absorb(state, all.subspan(at, block_bytes));
+  for (std::size_t at = 0; at < all.size(); at += hash_block_bytes) {
+    absorb(state, all.subspan(at, hash_block_bytes));
   }
   Digest digest{};
   for (std::size_t i = 0; i < digest.size(); ++i) {
@@ -82,8 +82,8 @@ Digest sha256(std::span<const std::uint8_t> message) {
 }
 
 Digest hmac_sha256(std::span<const std::uint8_t> key, std::span<const std::uint8_t> message) {
-  std::array<std::uint8_t, block_bytes> padded{};
-  if (key.size() > block_bytes) {
+  std::array<std::uint8_t, hash_block_bytes> padded{};
+  if (key.size() > hash_block_bytes) {
     std::ranges::copy(sha256(key), padded.begin());
   } else {
     std::ranges::copy(key, padded.begin());

@@ -8,7 +8,7 @@
 namespace dstrain::engine {
 namespace {
 
-constexpr Bytes alignment = 64;
+constexpr Bytes shard_alignment = 64;
 
 /// Copies `values` and says whether all are finite: no exponent of ones only.
 template <class Bits>
@@ -67,14 +67,14 @@ StagedShard::StagedShard(std::span<const SavedState> states,
       bytes_ = tensor.offset + tensor.numel * size_of(tensor.dtype);
     }
   }
-  bytes_ = round_up(bytes_, alignment);
+  bytes_ = round_up(bytes_, shard_alignment);
 }
 
 void StagedShard::add_tensor(const checkpoint::StateRecord& state, const std::string& parameter) {
   tensors_.push_back({.name = state.name + "." + parameter,
                       .file = state.file,
                       .dtype = state.dtype,
-                      .offset = round_up(bytes_, alignment)});
+                      .offset = round_up(bytes_, shard_alignment)});
 }
 
 TensorView StagedShard::view(const Tensor& tensor) const {

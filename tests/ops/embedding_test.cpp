@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t vocabulary = 7;  // fewer than tokens: rows repeat
 constexpr std::int64_t positions = 12;
-constexpr std::int64_t sequences = 3;
+constexpr std::int64_t embedded_sequences = 3;
 constexpr std::int64_t length = 9;
 
 TEST_CASE("Embedding: token row plus position row", "[ops][embedding]") {
@@ -19,13 +19,13 @@ TEST_CASE("Embedding: token row plus position row", "[ops][embedding]") {
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   test::TypedValues table(test::random_values(vocabulary * columns, 1), dtype);
   test::TypedValues places(test::random_values(positions * columns, 2), dtype);
-  const auto tokens = test::random_tokens(sequences * length, 3, vocabulary);
-  test::TypedValues output(test::random_values(sequences * length * columns, 3), dtype);
+  const auto tokens = test::random_tokens(embedded_sequences * length, 3, vocabulary);
+  test::TypedValues output(test::random_values(embedded_sequences * length * columns, 3), dtype);
   Stream stream(Stream::Mode::inline_on_caller);
   ops::embedding_forward({.tokens = tokens,
                           .token_table = table.view({vocabulary, columns}),
                           .position_table = places.view({positions, columns}),
-                          .output = output.view({sequences, length, columns})},
+                          .output = output.view({embedded_sequences, length, columns})},
                          stream);
   std::vector<float> expected;
   for (std::size_t row = 0; row < tokens.size(); ++row) {
@@ -43,8 +43,8 @@ TEST_CASE("Embedding: token row plus position row", "[ops][embedding]") {
 TEST_CASE("Embedding: backward adds rows of repeated tokens", "[ops][embedding]") {
   const std::int64_t columns = GENERATE(1, 5, 130);
   const bool accumulate = GENERATE(false, true);
-  const auto tokens = test::random_tokens(sequences * length, 3, vocabulary);
-  test::TypedValues gradient(test::random_values(sequences * length * columns, 4),
+  const auto tokens = test::random_tokens(embedded_sequences * length, 3, vocabulary);
+  test::TypedValues gradient(test::random_values(embedded_sequences * length * columns, 4),
                              GENERATE(DType::f32, DType::bf16));
   const std::vector<double> terms = gradient.read_double();
   std::vector<float> table = test::random_values(vocabulary * columns, 5);
@@ -63,7 +63,7 @@ TEST_CASE("Embedding: backward adds rows of repeated tokens", "[ops][embedding]"
   }
   Stream stream(Stream::Mode::inline_on_caller);
   ops::embedding_backward({.tokens = tokens,
-                           .output_gradient = gradient.view({sequences, length, columns}),
+                           .output_gradient = gradient.view({embedded_sequences, length, columns}),
                            .token_gradient = {table, {vocabulary, columns}},
                            .position_gradient = {places, {positions, columns}},
                            .accumulate_token = accumulate,

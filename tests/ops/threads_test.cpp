@@ -18,17 +18,19 @@
 namespace dstrain {
 namespace {
 
-constexpr std::int64_t sequences = 3;
+constexpr std::int64_t thread_sequences = 3;
 constexpr std::int64_t tokens = 77;
 constexpr std::int64_t heads = 3;
 constexpr std::int64_t channels = 60;
-constexpr std::int64_t rows = sequences * tokens;
+constexpr std::int64_t rows = thread_sequences * tokens;
 
 /// Tensors of random values by name; all of them are the result of a run.
 class Tensors {
  public:
   explicit Tensors(DType dtype) : dtype_(dtype) {}
-  TensorView activation(std::int64_t columns) { return take(dtype_, {sequences, tokens, columns}); }
+  TensorView activation(std::int64_t columns) {
+    return take(dtype_, {thread_sequences, tokens, columns});
+  }
   TensorView vector(std::int64_t numel) { return take(dtype_, {numel}); }
   TensorView f32(Shape shape) { return take(DType::f32, shape); }
   [[nodiscard]] std::vector<float> all() const {
@@ -51,11 +53,11 @@ class Tensors {
 };
 
 void run_attention(Tensors& t, StreamView stream) {
-  const ops::AttentionSizes sizes{sequences, tokens, heads, channels};
+  const ops::AttentionSizes sizes{thread_sequences, tokens, heads, channels};
   const ops::DropoutSite site{.rate = 0.1F, .seed = 5, .step = 1, .first_sample = 2};
   const TensorView qkv = t.activation(3 * channels);
   const TensorView output = t.activation(channels);
-  const TensorView logsumexp = t.f32({sequences, heads, tokens});
+  const TensorView logsumexp = t.f32({thread_sequences, heads, tokens});
   std::vector<float> forward(static_cast<std::size_t>(ops::attention_forward_workspace(sizes)));
   std::vector<float> backward(static_cast<std::size_t>(ops::attention_backward_workspace(sizes)));
   ops::attention_forward({.qkv = qkv,
