@@ -1,8 +1,8 @@
 #include <unistd.h>
 
 #include "cmd/dstrain/commands.h"
-#include "launcher/agent.h"
-#include "launcher/agent_guard.h"
+#include "launcher/agent/agent.h"
+#include "launcher/agent/agent_guard.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::cmd {

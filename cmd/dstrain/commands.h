@@ -2,11 +2,11 @@
 #include <span>
 #include <string>
 
-#include "launcher/options.h"
+#include "launcher/plan/options.h"
 
 namespace dstrain::cmd {
 
-/// `dstrain agent`: see launcher/agent.h.
+/// `dstrain agent`: see launcher/agent/agent.h.
 int agent_command(std::span<const std::string> arguments);
 
 /// `dstrain checkpoint list|verify|prune|export DIR ...`.

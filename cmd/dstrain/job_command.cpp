@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cmd/dstrain/commands.h"
-#include "launcher/job_client.h"
+#include "launcher/job/job_client.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
 

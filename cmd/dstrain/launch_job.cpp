@@ -6,7 +6,7 @@
 #include <ctime>
 #include <filesystem>
 
-#include "launcher/rank_log.h"
+#include "launcher/agent/rank_log.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
 
@@ -19,7 +19,7 @@ using launcher::LaunchJob;
 using launcher::LaunchOptions;
 using launcher::Resources;
 
-constexpr double patience_seconds = 30;  // for a host to answer, and for one to fall silent
+constexpr double default_silence_seconds = 30;  // for a host to answer, and for one to fall silent
 constexpr std::size_t output_windows = 16U << 20;  // of all agents together
 constexpr std::size_t output_window_min = 64U << 10;
 constexpr std::size_t output_window_max = 1U << 20;
@@ -91,7 +91,7 @@ void meet_without_ssh(const LaunchOptions& options, const Resources& resources, 
 
 double silence_seconds() {
   const char* const text = std::getenv(env::silence);
-  if (text == nullptr) return patience_seconds;
+  if (text == nullptr) return default_silence_seconds;
   const double seconds = std::atof(text);
   if (seconds >= 0.1 && seconds <= 86'400) return seconds;
   fail(ErrorCode::usage, "environment variable {}: must be 0.1..86400 seconds, got \"{}\"",
@@ -134,10 +134,10 @@ LaunchJob make_launch_job(const LaunchOptions& options,
                      options.master_port.has_value()};
   if (resources.node_rank) meet_without_ssh(options, resources, job);
   const double limit = options.timeout_seconds.value_or(600);
-  job.connect_seconds = options.copy_binary ? limit : std::min(patience_seconds, limit);
+  job.connect_seconds = options.copy_binary ? limit : std::min(default_silence_seconds, limit);
   if (resources.launcher() == "ssh") {
     // What a connection says of itself comes before it is given up.
-    const double connect = std::min(patience_seconds, limit) * 2 / 3;
+    const double connect = std::min(default_silence_seconds, limit) * 2 / 3;
     job.open = launcher::choose_remote_link(options, {job.id, job.version, connect});
   }
   job.silence_seconds = silence_seconds();

@@ -1,8 +1,8 @@
 #pragma once
-#include "launcher/command.h"
-#include "launcher/job_env.h"
-#include "launcher/launch.h"
-#include "launcher/resources.h"
+#include "launcher/job/launch.h"
+#include "launcher/plan/command.h"
+#include "launcher/plan/job_env.h"
+#include "launcher/plan/resources.h"
 
 namespace dstrain::cmd {
 

@@ -7,7 +7,7 @@
 
 #include "cmd/dstrain/commands.h"
 #include "cmd/dstrain/launch_bench.h"
-#include "launcher/signals.h"
+#include "launcher/process/signals.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/worker_env.h"

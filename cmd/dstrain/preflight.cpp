@@ -10,7 +10,7 @@
 #include "cmd/bench/options.h"
 #include "cmd/generate_setup.h"
 #include "cmd/resume_plan.h"
-#include "launcher/options.h"
+#include "launcher/plan/options.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/config/schema.h"

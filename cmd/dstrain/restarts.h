@@ -1,7 +1,7 @@
 #pragma once
 #include <filesystem>
 
-#include "launcher/launch.h"
+#include "launcher/job/launch.h"
 
 namespace dstrain::cmd {
 

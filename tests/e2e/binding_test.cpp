@@ -5,8 +5,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "launcher/core_binding.h"
-#include "launcher/machine.h"
+#include "launcher/plan/core_binding.h"
+#include "launcher/plan/machine.h"
 #include "tests/e2e/launch_process.h"
 #include "tests/support/error_of.h"
 #include "tests/support/skip.h"

@@ -11,11 +11,11 @@
 #include <poll.h>
 #include <sys/wait.h>
 
-#include "launcher/children.h"
-#include "launcher/job_env.h"
-#include "launcher/process.h"
-#include "launcher/program_path.h"
-#include "launcher/supervisor.h"
+#include "launcher/job/supervisor.h"
+#include "launcher/plan/job_env.h"
+#include "launcher/process/children.h"
+#include "launcher/process/process.h"
+#include "launcher/process/program_path.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::test {

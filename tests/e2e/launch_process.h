@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "launcher/env_file.h"
+#include "launcher/plan/env_file.h"
 #include "runtime/base/unique_fd.h"
 
 namespace dstrain::test {

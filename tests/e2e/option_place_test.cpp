@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "launcher/options.h"
+#include "launcher/plan/options.h"
 #include "runtime/config/schema.h"
 #include "runtime/config/train_flags.h"
 #include "tests/e2e/launch_process.h"

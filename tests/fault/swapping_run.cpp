@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "launcher/children.h"
+#include "launcher/process/children.h"
 
 namespace dstrain::test {
 

@@ -3,10 +3,10 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "launcher/dry_run.h"
-#include "launcher/env_file.h"
-#include "launcher/job_env.h"
-#include "launcher/port.h"
+#include "launcher/plan/dry_run.h"
+#include "launcher/plan/env_file.h"
+#include "launcher/plan/job_env.h"
+#include "launcher/plan/port.h"
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
 #include "tests/support/temp_dir.h"

@@ -1,10 +1,10 @@
-#include "launcher/hostfile.h"
+#include "launcher/plan/hostfile.h"
 
 #include <string>
 
 #include <catch2/catch.hpp>
 
-#include "launcher/host_name.h"
+#include "launcher/plan/host_name.h"
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
 #include "tests/support/temp_dir.h"

@@ -1,4 +1,4 @@
-#include "launcher/line_splitter.h"
+#include "launcher/process/line_splitter.h"
 
 #include <algorithm>
 #include <string>

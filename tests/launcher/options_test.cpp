@@ -1,4 +1,4 @@
-#include "launcher/options.h"
+#include "launcher/plan/options.h"
 
 #include <sstream>
 

@@ -1,8 +1,8 @@
-#include "launcher/protocol.h"
+#include "launcher/protocol/protocol.h"
 
 #include <catch2/catch.hpp>
 
-#include "launcher/preamble.h"
+#include "launcher/protocol/preamble.h"
 #include "runtime/base/error.h"
 
 using namespace dstrain;

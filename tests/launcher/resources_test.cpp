@@ -1,8 +1,8 @@
-#include "launcher/resources.h"
+#include "launcher/plan/resources.h"
 
 #include <catch2/catch.hpp>
 
-#include "launcher/job_env.h"
+#include "launcher/plan/job_env.h"
 #include "runtime/base/error.h"
 
 using namespace dstrain;

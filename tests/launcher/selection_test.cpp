@@ -1,4 +1,4 @@
-#include "launcher/selection.h"
+#include "launcher/plan/selection.h"
 
 #include <array>
 

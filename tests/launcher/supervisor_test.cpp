@@ -1,10 +1,10 @@
-#include "launcher/supervisor.h"
+#include "launcher/job/supervisor.h"
 
 #include <csignal>
 
 #include <catch2/catch.hpp>
 
-#include "launcher/failure_report.h"
+#include "launcher/job/failure_report.h"
 
 using namespace dstrain::launcher;
 
@@ -113,7 +113,7 @@ TEST_CASE("Supervisor: a lost host stops the others", "[launcher]") {
 }
 
 TEST_CASE("Supervisor: what a rank says of its peer is not the cause", "[launcher]") {
-  // Rank 0 saw its peer go and ended with 1 before the news of the peer arrived.
+  // Rank 0 saw its peer go and ended with 1 before the peer's end was told.
   Supervisor killed({2, 1, 30});
   killed.rank_exited(end_of(0, exited(1)), 0);
   killed.rank_exited(end_of(1, SIGSEGV), 0.1);

@@ -2,7 +2,7 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/ssh/ssh_link.h"
+#include "launcher/hosts/ssh/ssh_link.h"
 #include "tests/net/ssh_server.h"
 
 namespace dstrain::test {

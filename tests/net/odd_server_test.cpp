@@ -53,10 +53,10 @@ class OddServer {
   std::jthread thread_;
 };
 
-LinkEnd knock(const OddServer& server, double patience_seconds) {
+LinkEnd knock(const OddServer& server, double timeout_seconds) {
   SshTarget odd = target("127.0.0.1", "cat");
   odd.port = server.port();
-  odd.connect_timeout_seconds = patience_seconds;
+  odd.connect_timeout_seconds = timeout_seconds;
   return run(odd);
 }
 

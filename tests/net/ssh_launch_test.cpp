@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "launcher/children.h"
+#include "launcher/process/children.h"
 #include "runtime/comm/gloo/gloo_communicator.h"
 #include "tests/e2e/train_run.h"
 #include "tests/net/link_end.h"

@@ -1,0 +1,199 @@
+#include "launcher/agent/agent.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include <poll.h>
+
+#include "launcher/agent/agent_sender.h"
+#include "launcher/agent/job_end.h"
+#include "launcher/agent/node_ranks.h"
+#include "launcher/plan/port.h"
+#include "launcher/process/children.h"
+#include "launcher/process/signals.h"
+#include "launcher/protocol/frame_pipe.h"
+#include "launcher/protocol/heart_beat.h"
+#include "launcher/protocol/protocol.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/base/worker_env.h"
+
+namespace dstrain::launcher {
+namespace {
+
+constexpr int sweep_milliseconds = 10;  // between two looks for new orphans while killing
+/// SIGUSR1 is for the ranks alone; the others mean that whoever started the agent wants it gone.
+constexpr std::array<int, 5> watched_signals{SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGUSR1};
+
+class Agent {
+ public:
+  Agent() { become_subreaper(); }
+  int run(std::string_view version);
+
+ private:
+  void handle(const Frame& frame);
+  void start_job(std::string_view payload);
+  void pass_on_signal(int number);
+  void reserve(const PortRequest& request);
+  void poll_once();
+  void receive();
+  void take_signals();
+  void keep_beating();
+  bool finish();
+  int die();
+  [[nodiscard]] int poll_milliseconds() const;
+
+  SteadyClock clock_;
+  SignalSource signals_{watched_signals};
+  FramePipe launcher_{{STDIN_FILENO, STDOUT_FILENO}};
+  AgentSender sender_{launcher_};
+  HeartBeat beats_;
+  NodeRanks ranks_{sender_, clock_};
+  JobEnd end_{ranks_, sender_};
+  ReservedPort port_;
+  bool launcher_gone_ = false;
+};
+
+void Agent::reserve(const PortRequest& request) {
+  try {
+    port_ = request.exactly ? reserve_port(request.port) : reserve_free_port(request.port);
+    sender_.port(port_.port);
+  } catch (const Error& error) {
+    sender_.no_port(error.what());
+  }
+}
+
+void Agent::start_job(std::string_view payload) {
+  JobSpec job = decode_job(payload);
+  if (end_.has_job()) fail(ErrorCode::remote, "agent protocol: a second job");
+  end_.job_begins();
+  sender_.set_window(job.output_window_bytes);
+  ranks_.start(std::move(job), signals_.previous_mask());
+}
+
+void Agent::pass_on_signal(int number) {
+  if (number == SIGKILL) return end_.kill_all(clock_.now_seconds());
+  ranks_.signal(number);
+}
+
+void Agent::handle(const Frame& frame) {
+  WireReader in(frame.payload);
+  switch (static_cast<ToAgent>(frame.type)) {
+    case ToAgent::job:
+      return start_job(frame.payload);
+    case ToAgent::ack:
+      return sender_.acknowledged(in.u32());
+    case ToAgent::signal:
+      return pass_on_signal(in.i32());
+    case ToAgent::tell:
+      return ranks_.tell(frame.payload);
+    case ToAgent::port:
+      return reserve(decode_port_request(frame.payload));
+    case ToAgent::beat:
+      return beats_.agree_on(in.u32() / 1000.0);
+  }
+  fail(ErrorCode::remote, "agent protocol: unknown frame type {}", frame.type);
+}
+
+void Agent::receive() {
+  beats_.heard(clock_.now_seconds());
+  launcher_gone_ |= !launcher_.receive();
+  while (const auto frame = launcher_.next()) handle(*frame);
+}
+
+void Agent::take_signals() {
+  while (const auto signal = signals_.next()) {
+    if (signal->number == SIGCHLD) {
+      if (signal->pid > 0) ranks_.reap(signal->pid);
+    } else if (signal->number != SIGUSR1) {
+      launcher_gone_ = true;
+    }
+  }
+}
+
+/// Beats in its turn, and takes a launcher that fell silent for gone.
+void Agent::keep_beating() {
+  const double now = clock_.now_seconds();
+  launcher_gone_ |= beats_.is_silent(now);
+  if (beats_.take_turn(now)) sender_.beat();
+}
+
+int Agent::poll_milliseconds() const {
+  if (end_.kills()) return sweep_milliseconds;
+  double next = std::numeric_limits<double>::infinity();
+  for (const auto& deadline : {end_.deadline(), beats_.deadline(), ranks_.deadline()}) {
+    next = std::min(next, deadline.value_or(next));
+  }
+  if (std::isinf(next)) return -1;
+  return std::max(0, static_cast<int>((next - clock_.now_seconds()) * 1000) + 1);
+}
+
+void Agent::poll_once() {
+  std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0},
+                          {launcher_.read_fd(), POLLIN, 0},
+                          {launcher_.pending_bytes() > 0 ? launcher_.write_fd() : -1, POLLOUT, 0}};
+  const std::size_t ranks_at = fds.size();
+  ranks_.add_polls(fds);
+  if (poll(fds.data(), fds.size(), poll_milliseconds()) < 0 && errno != EINTR) {
+    fail_errno(errno, "poll");
+  }
+  if (fds[0].revents != 0) take_signals();
+  ranks_.reap(-1);
+  if (fds[1].revents != 0) receive();
+  ranks_.read(std::span(fds).subspan(ranks_at));
+  launcher_gone_ |= !launcher_.flush();
+}
+
+/// Sends the rest; false when the launcher has gone meanwhile.
+bool Agent::finish() {
+  ranks_.finish();
+  sender_.finished();
+  while (launcher_.flush() && launcher_.pending_bytes() > 0) {
+    pollfd one{launcher_.write_fd(), POLLOUT, 0};
+    if (poll(&one, 1, -1) < 0 && errno != EINTR) return false;
+  }
+  return launcher_.pending_bytes() == 0;
+}
+
+/// The launcher is gone: nobody is left to ask or to tell.
+int Agent::die() {
+  end_.kill_all(clock_.now_seconds());
+  for (ranks_.reap(-1); ranks_.has_children(); ranks_.reap(-1)) {
+    if (end_.is_hopeless(clock_.now_seconds())) break;
+    end_.advance(clock_.now_seconds());
+    pollfd one{signals_.fd(), POLLIN, 0};
+    if (poll(&one, 1, sweep_milliseconds) > 0) take_signals();
+  }
+  return status::failed;
+}
+
+int Agent::run(std::string_view version) {
+  sender_.hello(version);
+  try {
+    for (;;) {
+      poll_once();
+      keep_beating();
+      if (launcher_gone_) return die();
+      end_.advance(clock_.now_seconds());
+      if (end_.reached(clock_.now_seconds())) break;
+    }
+  } catch (...) {
+    die();
+    throw;
+  }
+  return finish() ? status::done : die();
+}
+
+}  // namespace
+
+int run_agent(std::string_view version) {
+  ignore_broken_pipes();
+  return Agent().run(version);
+}
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,42 @@
+#pragma once
+#include <string_view>
+
+#include <sys/types.h>
+
+#include "launcher/protocol/frame_pipe.h"
+#include "launcher/protocol/protocol.h"
+
+namespace dstrain::launcher {
+
+/// What an agent says to its launcher: a function for each FromAgent, which queues the frame. Knows
+/// how much of the ranks' output may still go ahead of the launcher's acknowledgements.
+class AgentSender {
+ public:
+  /// Borrows the pipe.
+  explicit AgentSender(FramePipe& launcher) : launcher_(launcher) {}
+
+  /// First of all: the preamble, dstrain's version, and the addresses of the connection.
+  void hello(std::string_view version);
+  void beat() { launcher_.send(FromAgent::beat, ""); }
+  void note(std::string_view text);
+  void port(int port);
+  void no_port(std::string_view reason);
+  void started(int rank, pid_t pid);
+  void refused(int rank, std::string_view reason);
+  void told(const RankMessage& message);
+  void output(const Output& output);
+  void exited(const Exit& exit) { launcher_.send(FromAgent::exited, encode_exit(exit)); }
+  void finished() { launcher_.send(FromAgent::finished, ""); }
+
+  /// Bytes of output that may go ahead; none before the job says so.
+  void set_window(std::size_t bytes) { window_bytes_ = bytes; }
+  void acknowledged(std::size_t bytes);
+  [[nodiscard]] bool may_output() const { return unacknowledged_bytes_ < window_bytes_; }
+
+ private:
+  FramePipe& launcher_;
+  std::size_t window_bytes_ = 0;
+  std::size_t unacknowledged_bytes_ = 0;
+};
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,123 @@
+#include "launcher/agent/node_ranks.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include "launcher/agent/agent_job.h"
+#include "launcher/plan/machine.h"
+#include "runtime/base/error.h"
+
+namespace dstrain::launcher {
+namespace {
+
+constexpr std::size_t drain_bytes_max = 1U << 20;
+
+}  // namespace
+
+void NodeRanks::start(JobSpec job, const sigset_t& signal_mask) {
+  has_children_ = true;
+  if (job.tells_progress) messages_.look_at_first();
+  std::vector<CoreBinding> bindings;
+  try {
+    const std::string warning = fit_job_to_node(job);
+    if (!warning.empty()) sender_.note(warning);
+    bindings = bind_ranks(job);
+  } catch (const Error& error) {
+    return sender_.refused(job.ranks.front().rank, error.what());
+  }
+  start_ranks(job, bindings, signal_mask);
+}
+
+void NodeRanks::start_ranks(const JobSpec& job,
+                            const std::vector<CoreBinding>& bindings,
+                            const sigset_t& signal_mask) {
+  const UniqueFd null_fd(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null_fd) fail_errno(errno, "open /dev/null");
+  const AgentRank::Context context{job, usable_cores(), bindings, null_fd.get(), signal_mask};
+  for (std::size_t i = 0; i < job.ranks.size(); ++i) {
+    try {
+      ranks_.push_back(AgentRank::start(context, i));
+    } catch (const Error& error) {
+      return sender_.refused(job.ranks[i].rank, error.what());
+    }
+    sender_.started(job.ranks[i].rank, ranks_.back().pid());
+  }
+}
+
+void NodeRanks::signal(int number) const {
+  for (const AgentRank& rank : ranks_) rank.signal(number);
+}
+
+bool NodeRanks::any_runs() const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [](const AgentRank& r) { return r.running(); });
+}
+
+void NodeRanks::read_rank(AgentRank& rank, OutputStream stream, std::size_t bytes_max) {
+  rank.read_output(stream, bytes_max, [&](OutputStream from, std::string_view bytes) {
+    sender_.output({rank.rank(), from, bytes});
+  });
+  if (!rank.take_log_failure()) return;
+  sender_.note(fmt::format("the log file of rank {} cannot be written any more", rank.rank()));
+}
+
+/// A pipe holds no more than this at once.
+void NodeRanks::drain(AgentRank& rank) {
+  read_rank(rank, OutputStream::out, drain_bytes_max);
+  read_rank(rank, OutputStream::err, drain_bytes_max);
+}
+
+void NodeRanks::add_polls(std::vector<pollfd>& fds) {
+  polled_ranks_ = sender_.may_output() ? ranks_.size() : 0;
+  for (std::size_t i = 0; i < polled_ranks_; ++i) {
+    fds.push_back({ranks_[i].fd(OutputStream::out), POLLIN, 0});
+    fds.push_back({ranks_[i].fd(OutputStream::err), POLLIN, 0});
+  }
+  messages_.add_polls(fds);
+}
+
+void NodeRanks::read(std::span<const pollfd> fds) {
+  // A rank started just now has no entry yet.
+  for (std::size_t i = 0; i < polled_ranks_; ++i) {
+    for (const OutputStream stream : {OutputStream::out, OutputStream::err}) {
+      const pollfd& polled = fds[2 * i + static_cast<std::size_t>(stream)];
+      if (polled.revents != 0) read_rank(ranks_[i], stream, 1);
+    }
+  }
+  messages_.pass_on();
+}
+
+void NodeRanks::finish() {
+  for (AgentRank& rank : ranks_) {
+    drain(rank);
+    rank.finish_log();
+  }
+}
+
+void NodeRanks::rank_ended(AgentRank& rank, int wait_status) {
+  rank.mark_ended();
+  drain(rank);  // what it wrote belongs before its end
+  messages_.rank_ended(rank);
+  const bool killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
+  const OomVerdict oom = killed ? oom_.verdict() : OomVerdict::none;
+  sender_.exited({rank.rank(), wait_status, oom});
+}
+
+void NodeRanks::reap(pid_t which) {
+  for (;;) {
+    int wait_status = 0;
+    const pid_t pid = waitpid(which, &wait_status, WNOHANG);
+    if (pid < 0 && errno == EINTR) continue;
+    if (which < 0 && pid <= 0) has_children_ = pid == 0;
+    if (pid <= 0) return;
+    const auto rank = std::find_if(ranks_.begin(), ranks_.end(), [pid](const AgentRank& r) {
+      return r.running() && r.pid() == pid;
+    });
+    if (rank != ranks_.end()) rank_ended(*rank, wait_status);
+    if (which > 0) return;
+  }
+}
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,66 @@
+#pragma once
+#include <csignal>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include "launcher/agent/agent_rank.h"
+#include "launcher/agent/agent_sender.h"
+#include "launcher/agent/oom_watch.h"
+#include "launcher/agent/rank_messages.h"
+#include "launcher/plan/core_binding.h"
+
+namespace dstrain::launcher {
+
+/// All ranks of an agent: starts them, passes on what they write and say, and reaps them with
+/// whatever else is the agent's child.
+class NodeRanks {
+ public:
+  /// Borrows both.
+  NodeRanks(AgentSender& sender, const Clock& clock)
+      : sender_(sender), messages_(ranks_, sender, clock) {}
+  NodeRanks(const NodeRanks&) = delete;
+  NodeRanks& operator=(const NodeRanks&) = delete;
+
+  /// Says of each rank that it was started; of the first that cannot be, and so is the last, why.
+  void start(JobSpec job, const sigset_t& signal_mask);
+  /// To each rank that runs.
+  void signal(int number) const;
+  [[nodiscard]] bool any_runs() const;
+
+  void add_polls(std::vector<pollfd>& fds);
+  /// Takes back what add_polls() added, polled.
+  void read(std::span<const pollfd> fds);
+  /// When read() is due, whatever arrives; none while nothing is held back.
+  [[nodiscard]] std::optional<double> deadline() const { return messages_.deadline(); }
+  /// ToAgent::tell.
+  void tell(std::string_view payload) { messages_.tell(payload); }
+  /// The job has ended: reads what is left, and completes the log files.
+  void finish();
+
+  /// Reaps this child when it has ended, be it a rank or not; -1: all that have.
+  void reap(pid_t which);
+  /// Whether there was any when all were last looked at; there may be as soon as there is a job.
+  [[nodiscard]] bool has_children() const { return has_children_; }
+
+ private:
+  void start_ranks(const JobSpec& job,
+                   const std::vector<CoreBinding>& bindings,
+                   const sigset_t& signal_mask);
+  void read_rank(AgentRank& rank, OutputStream stream, std::size_t bytes_max);
+  void drain(AgentRank& rank);
+  void rank_ended(AgentRank& rank, int wait_status);
+
+  AgentSender& sender_;
+  OomWatch oom_;
+  std::vector<AgentRank> ranks_;
+  RankMessages messages_;
+  std::size_t polled_ranks_ = 0;
+  bool has_children_ = false;
+};
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,47 @@
+#pragma once
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <poll.h>
+
+#include "launcher/agent/agent_rank.h"
+#include "launcher/agent/agent_sender.h"
+#include "runtime/base/clock.h"
+
+namespace dstrain::launcher {
+
+/// What the ranks of an agent say on their control sockets, on its way to the launcher: answers at
+/// once, and how far the rank is that is looked at as often as anyone could look. Of the other
+/// ranks that is of interest when they end.
+class RankMessages {
+ public:
+  /// Borrows all.
+  RankMessages(std::vector<AgentRank>& ranks, AgentSender& sender, const Clock& clock)
+      : ranks_(ranks), sender_(sender), clock_(clock) {}
+
+  /// The first rank is looked at.
+  void look_at_first() { looks_ = true; }
+  void add_polls(std::vector<pollfd>& fds) const;
+  /// Takes what has arrived, and sends on what is due.
+  void pass_on();
+  void rank_ended(AgentRank& rank);
+  /// ToAgent::tell.
+  void tell(std::string_view payload);
+  /// When pass_on() is due, whatever arrives; none while nothing is held back.
+  [[nodiscard]] std::optional<double> deadline() const;
+
+ private:
+  void send(AgentRank& rank, RankChannel::Which which);
+  [[nodiscard]] bool is_looked_at(const AgentRank& rank) const {
+    return looks_ && &rank == &ranks_.front();
+  }
+
+  std::vector<AgentRank>& ranks_;
+  AgentSender& sender_;
+  const Clock& clock_;
+  bool looks_ = false;
+  double next_progress_ = 0;
+};
+
+}  // namespace dstrain::launcher

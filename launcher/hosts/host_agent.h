@@ -1,0 +1,80 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include "launcher/hosts/agent_link.h"
+#include "launcher/protocol/frame_pipe.h"
+#include "launcher/protocol/protocol.h"
+#include "runtime/base/function_ref.h"
+
+namespace dstrain::launcher {
+
+/// What one host has to do.
+struct HostTask {
+  std::string host;     ///< as the user calls it
+  bool remote = false;  ///< reached over the network
+  JobSpec spec;         ///< its ranks follow each other
+};
+
+/// The launcher's side of one agent: the link, the frames on it, and how far the host has come.
+class HostAgent {
+ public:
+  enum class State {
+    connecting,  ///< has not said hello
+    ready,       ///< has
+    working,     ///< got its job
+    finished,    ///< said that all is done; the end of its stream is near
+    ended        ///< nothing more will come
+  };
+  using OnFrame = FunctionRef<void(const Frame&)>;
+  static constexpr std::size_t poll_count = 2;
+
+  /// Borrows the task.
+  HostAgent(const HostTask& task, std::unique_ptr<AgentLink> link);
+
+  [[nodiscard]] const HostTask& task() const { return task_; }
+  [[nodiscard]] const std::string& name() const { return task_.host; }
+  [[nodiscard]] int first_rank() const { return task_.spec.ranks.front().rank; }
+  [[nodiscard]] int ranks() const { return static_cast<int>(task_.spec.ranks.size()); }
+  /// Throws Error{remote} unless the rank is one of its own.
+  int check_rank(int rank) const;
+
+  void add_polls(std::vector<pollfd>& fds) const;
+  /// Takes them back, polled. False at the end of the stream; throws Error{remote} for what no
+  /// agent of ours sends.
+  bool receive(std::span<const pollfd> fds, OnFrame on_frame);
+  template <class Type>
+  void send(Type type, std::string_view payload) {
+    pipe_.send(type, payload);
+  }
+  void flush();
+  /// Lets it send as much output as was passed on.
+  void acknowledge();
+
+  /// Once receive() returned false: why, in one line.
+  std::string end_reason();
+  void abandon() { link_->abandon(); }
+  bool child_ended(pid_t pid, int wait_status) { return link_->child_ended(pid, wait_status); }
+  /// What was printed before the agent spoke, in one line.
+  [[nodiscard]] std::string noise() const;
+
+  State state = State::connecting;
+  Hello hello;
+  std::map<int, pid_t> pids;  ///< of the ranks that were started
+  std::size_t owed_acks = 0;  ///< bytes of output
+  double finish_deadline = 0;
+  std::string failure;  ///< why the host did not come up, or was lost
+
+ private:
+  const HostTask& task_;
+  std::unique_ptr<AgentLink> link_;
+  FramePipe pipe_;
+};
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,57 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "launcher/hosts/host_agent.h"
+#include "launcher/hosts/relay.h"
+#include "launcher/hosts/remote_link.h"
+#include "launcher/job/supervisor.h"
+
+namespace dstrain::launcher {
+
+/// The agents of a job, in the order of its hosts, with the relay that holds the remote ones.
+class HostAgents {
+ public:
+  struct Settings {
+    const std::string& job_id;
+    const std::vector<HostTask>& tasks;  ///< borrowed
+    const OpenRemote& open;
+    double silence_seconds;
+    const sigset_t& signal_mask;  ///< of the processes that are started
+  };
+  HostAgents() = default;
+  HostAgents(const HostAgents&) = delete;
+  HostAgents& operator=(const HostAgents&) = delete;
+  ~HostAgents() { close(); }
+
+  /// Starts agents here and connecting to the others. Throws Error{remote}.
+  void start(const Settings& settings);
+  /// Closes all links and waits, briefly, for what was started here.
+  void close();
+  /// 0: none.
+  [[nodiscard]] pid_t relay_pid() const { return relay_ ? relay_->pid() : 0; }
+
+  [[nodiscard]] auto begin() const { return agents_.begin(); }
+  [[nodiscard]] auto end() const { return agents_.end(); }
+  [[nodiscard]] std::size_t size() const { return agents_.size(); }
+  [[nodiscard]] HostAgent& front() const { return *agents_.front(); }
+  [[nodiscard]] HostAgent& of_rank(int rank) const;
+  [[nodiscard]] bool any(HostAgent::State state) const;
+  /// Whether anything may still come from one of them.
+  [[nodiscard]] bool any_open() const;
+
+  /// Gives each host its job, whose rank 0 will listen there.
+  void start_ranks(const std::string& address, int port) const;
+  /// Passes on what the supervisor wants.
+  void obey(Order order) const;
+  void abandon() const;
+
+ private:
+  void send_signal(int number) const;
+
+  std::optional<Relay> relay_;
+  std::vector<std::unique_ptr<HostAgent>> agents_;
+};
+
+}  // namespace dstrain::launcher

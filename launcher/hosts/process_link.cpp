@@ -1,0 +1,137 @@
+#include "launcher/hosts/process_link.h"
+
+#include <array>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+
+#include "launcher/agent/agent.h"
+#include "launcher/hosts/remote_command.h"
+#include "launcher/job/failure_report.h"
+#include "launcher/process/fd_pair.h"
+#include "launcher/process/last_line.h"
+#include "launcher/process/process.h"
+#include "launcher/process/program_path.h"
+#include "launcher/protocol/frame_pipe.h"
+#include "runtime/base/error.h"
+#include "runtime/base/worker_env.h"
+
+namespace dstrain::launcher {
+namespace {
+
+constexpr std::size_t notes_bytes_max = 4096;
+constexpr int end_polls_max = 400;  // of 5 ms: two seconds
+constexpr int end_poll_milliseconds = 5;
+
+}  // namespace
+
+ProcessLink::ProcessLink(const Settings& settings)
+    : name_(settings.argv.front()), wait_at_end_(settings.wait_at_end) {
+  PipeEnds input = make_pipe();
+  PipeEnds output = make_pipe();
+  PipeEnds notes;
+  if (settings.keep_notes) {
+    notes = make_pipe();
+    make_non_blocking(notes.read.get());
+  }
+  ProcessSpec spec;
+  spec.program = settings.program;
+  spec.argv = settings.argv;
+  spec.env = settings.env;
+  spec.stdin_fd = input.read.get();
+  spec.stdout_fd = output.write.get();
+  spec.stderr_fd = notes.write.get();
+  spec.new_session = true;
+  spec.signal_mask = settings.signal_mask;
+  const Result<pid_t> pid = start_process(spec);
+  if (!pid.ok()) fail(ErrorCode::remote, "cannot start {}: {}", name_, pid.error());
+  pid_ = pid.value();
+  to_child_ = std::move(input.write);
+  from_child_ = std::move(output.read);
+  notes_ = std::move(notes.read);
+}
+
+ProcessLink::~ProcessLink() {
+  to_child_.reset();
+  from_child_.reset();
+  if (wait_at_end_) wait_for_child();
+}
+
+void ProcessLink::read_notes() {
+  std::array<char, 4096> buffer;
+  while (notes_) {
+    const ssize_t got = read(notes_.get(), buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return;
+    if (got <= 0) return notes_.reset();
+    last_notes_.append(buffer.data(), static_cast<std::size_t>(got));
+    if (last_notes_.size() > notes_bytes_max) {
+      last_notes_.erase(0, last_notes_.size() - notes_bytes_max);
+    }
+  }
+}
+
+bool ProcessLink::child_ended(pid_t pid, int wait_status) {
+  if (pid != pid_) return false;
+  wait_status_ = wait_status;
+  return true;
+}
+
+void ProcessLink::wait_for_child() {
+  for (int polls = 0; !wait_status_; ++polls) {
+    int wait_status = 0;
+    const pid_t pid = waitpid(pid_, &wait_status, WNOHANG);
+    if (pid == pid_) {
+      wait_status_ = wait_status;
+    } else if (pid < 0 && errno != EINTR) {
+      return;
+    } else if (polls == end_polls_max) {
+      kill(pid_, SIGKILL);
+    } else {
+      poll(nullptr, 0, end_poll_milliseconds);
+    }
+  }
+}
+
+std::string ProcessLink::end_reason() {
+  wait_for_child();
+  read_notes();
+  const std::string end =
+      wait_status_ ? describe_end({0, *wait_status_, OomVerdict::none}) : "has gone";
+  const std::string note = last_line(last_notes_);
+  return fmt::format("{} (pid {}) {}{}{}", name_, pid_, end, note.empty() ? "" : ": ", note);
+}
+
+void ProcessLink::abandon() {
+  if (!wait_status_) kill(pid_, SIGKILL);
+}
+
+std::unique_ptr<AgentLink> start_local_agent(const std::string& job_id,
+                                             const sigset_t& signal_mask) {
+  return std::make_unique<ProcessLink>(
+      ProcessLink::Settings{.program = own_path(),
+                            .argv = {"dstrain", "agent", std::string(watched_agent)},
+                            .env = {{env::job, job_id}},
+                            .wait_at_end = true,
+                            .signal_mask = signal_mask});
+}
+
+std::unique_ptr<AgentLink> start_client(const std::vector<std::string>& words,
+                                        const std::string& host,
+                                        const std::string& job_id,
+                                        const sigset_t& signal_mask) {
+  std::vector<std::string> argv = words;
+  argv.push_back(host);
+  argv.push_back(remote_command(own_path()));
+  // A connection of our own is none of the agent's.
+  return std::make_unique<ProcessLink>(
+      ProcessLink::Settings{.program = program_path(words.front()),
+                            .argv = std::move(argv),
+                            .env = {{env::job, job_id}, {"SSH_CONNECTION", ""}},
+                            .keep_notes = true,
+                            .signal_mask = signal_mask});
+}
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,67 @@
+#pragma once
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "launcher/hosts/agent_link.h"
+#include "launcher/plan/env_file.h"
+#include "runtime/base/unique_fd.h"
+
+namespace dstrain::launcher {
+
+/// A link whose other end is a child process: the agent itself, or a program that reaches it. The
+/// child has a session of its own: a Ctrl-C of the terminal is not for it.
+class ProcessLink final : public AgentLink {
+ public:
+  struct Settings {
+    std::string program;  ///< path
+    std::vector<std::string> argv;
+    std::vector<EnvVar> env;      ///< over ours
+    bool keep_notes = false;      ///< its stderr is kept for end_reason(); else it is ours
+    bool wait_at_end = false;     ///< the destructor waits for the child, briefly
+    const sigset_t& signal_mask;  ///< the child's
+  };
+  /// Throws Error{remote} when it cannot be started.
+  explicit ProcessLink(const Settings& settings);
+  ProcessLink(const ProcessLink&) = delete;
+  ProcessLink& operator=(const ProcessLink&) = delete;
+  ~ProcessLink() override;
+
+  [[nodiscard]] int read_fd() const override { return from_child_.get(); }
+  [[nodiscard]] int write_fd() const override { return to_child_.get(); }
+  [[nodiscard]] int notes_fd() const override { return notes_.get(); }
+  void read_notes() override;
+  bool child_ended(pid_t pid, int wait_status) override;
+  /// Waits for the child, briefly; one that does not end is killed.
+  std::string end_reason() override;
+  void abandon() override;
+
+ private:
+  void wait_for_child();
+
+  std::string name_;
+  bool wait_at_end_;
+  UniqueFd to_child_;
+  UniqueFd from_child_;
+  UniqueFd notes_;
+  std::string last_notes_;
+  pid_t pid_ = 0;
+  std::optional<int> wait_status_;
+};
+
+/// `dstrain agent` on this machine. `job_id` marks it as the job's.
+std::unique_ptr<AgentLink> start_local_agent(const std::string& job_id,
+                                             const sigset_t& signal_mask);
+
+/// `WORDS... HOST REMOTE_COMMAND`: a client that runs commands on hosts as ssh does. Throws
+/// Error{remote} when the program is not there.
+std::unique_ptr<AgentLink> start_client(const std::vector<std::string>& words,
+                                        const std::string& host,
+                                        const std::string& job_id,
+                                        const sigset_t& signal_mask);
+
+}  // namespace dstrain::launcher

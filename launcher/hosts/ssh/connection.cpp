@@ -1,0 +1,137 @@
+#include "launcher/hosts/ssh/connection.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include "launcher/hosts/ssh/authentication.h"
+#include "launcher/hosts/ssh/host_key.h"
+#include "runtime/base/error.h"
+#include "runtime/base/socket.h"
+
+namespace dstrain::launcher {
+namespace {
+
+constexpr int idle_seconds = 15;  // of a connection, before the kernel asks whether it lives
+constexpr int probe_seconds = 5;  // between two such questions
+constexpr int probes = 3;         // without an answer
+constexpr int unheard_milliseconds = 30'000;  // what was sent and not acknowledged
+
+/// A host that vanishes without a word is noticed also when nothing is said.
+void watch_peer(int socket) {
+  const auto set = [socket](int level, int option, int value) {
+    setsockopt(socket, level, option, &value, sizeof value);
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, idle_seconds);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, probe_seconds);
+  set(IPPROTO_TCP, TCP_KEEPCNT, probes);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, unheard_milliseconds);
+}
+
+struct Preparation {
+  SshRoute route;
+  Result<UniqueFd> socket = Failure{};
+};
+
+/// What may wait for name servers, network file systems and commands of the configuration.
+std::shared_ptr<Preparation> prepare(const SshTarget& target, const ConnectTimeout& timeout) {
+  const auto prepared = std::make_shared<Preparation>();
+  run_apart(timeout, "a connection", [prepared, target, timeout] {
+    prepared->route = plan_route(target);
+    const SshRoute& route = prepared->route;
+    if (!route.proxy.empty()) return;
+    prepared->socket = connect_tcp({route.host, route.port}, timeout.deadline);
+  });
+  return prepared;
+}
+
+[[noreturn]] void unreachable(const SshRoute& route, const std::string& reason) {
+  const std::string where = to_string({route.host, route.port});
+  if (reason.find("resolve") != reason.npos) {
+    fail(ErrorCode::remote,
+         "{}; correct the hostfile, or give the address in ssh_config (HostName, of IPv6 in "
+         "brackets) "
+         "or /etc/hosts",
+         reason);
+  }
+  if (reason.find("refused") != reason.npos) {
+    fail(ErrorCode::remote,
+         "{} at {}; does sshd run there, and at that port? (--ssh_port, or Port in ssh_config)",
+         reason, where);
+  }
+  fail(ErrorCode::remote, "{} at {}; is the host up, and does a firewall let ssh through?", reason,
+       where);
+}
+
+void exchange_keys(const SshRoute& route, const ConnectTimeout& timeout) {
+  ssh_session session = route.session.get();
+  for (;;) {
+    const int result = ssh_connect(session);
+    if (result == SSH_OK) return;
+    if (result != SSH_AGAIN) break;
+    wait_for_session(session, timeout, "the host to speak SSH");
+  }
+  fail(ErrorCode::remote, "{} does not speak SSH with us: {}; is that port sshd's?",
+       to_string({route.host, route.port}), ssh_get_error(session));
+}
+
+/// What a proxy says of itself tells more than the silence behind it.
+[[noreturn]] void blame_proxy(const SshConnection& connection, const Error& error) {
+  const std::string words = connection.proxy ? connection.proxy->last_words() : "";
+  if (words.empty()) throw error;
+  fail(error.code(), "{} (ProxyCommand or ProxyJump says: {})", error.what(), words);
+}
+
+void open_socket(SshConnection& connection, Preparation& prepared) {
+  const SshRoute& route = connection.route;
+  UniqueFd socket;
+  if (!route.proxy.empty()) {
+    connection.proxy = std::make_unique<ProxyProcess>(route.proxy);
+    socket = connection.proxy->take_connection();
+  } else {
+    if (!prepared.socket.ok()) unreachable(route, prepared.socket.error());
+    socket = std::move(prepared.socket.value());
+    watch_peer(socket.get());
+  }
+  const int fd = socket.detach();  // libssh closes it
+  ssh_options_set(route.session.get(), SSH_OPTIONS_FD, &fd);
+  ssh_set_blocking(route.session.get(), 0);
+}
+
+}  // namespace
+
+SshConnection connect_ssh(const SshTarget& target, const ConnectTimeout& timeout) {
+  const auto prepared = prepare(target, timeout);
+  SshConnection connection{nullptr, prepared->route};
+  open_socket(connection, *prepared);
+  try {
+    exchange_keys(connection.route, timeout);
+  } catch (const Error& error) {
+    blame_proxy(connection, error);
+  }
+  check_host_key(connection.route, target);
+  authenticate(connection.route, timeout);
+  return connection;
+}
+
+ssh_channel run_remotely(const SshConnection& connection,
+                         const std::string& command,
+                         const ConnectTimeout& timeout) {
+  ssh_session session = connection.route.session.get();
+  ssh_channel channel = ssh_channel_new(session);
+  const auto insist = [&](auto&& call) {
+    int result = SSH_AGAIN;
+    while (channel != nullptr && (result = call()) == SSH_AGAIN) {
+      wait_for_session(session, timeout, "the remote command to start");
+    }
+    if (result == SSH_OK) return;
+    fail(ErrorCode::remote, "the host runs no command for {}: {}", connection.route.user,
+         ssh_get_error(session));
+  };
+  insist([&] { return ssh_channel_open_session(channel); });
+  insist([&] { return ssh_channel_request_exec(channel, command.c_str()); });
+  return channel;
+}
+
+}  // namespace dstrain::launcher

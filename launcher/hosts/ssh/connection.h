@@ -1,0 +1,25 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "launcher/hosts/ssh/connect_timeout.h"
+#include "launcher/hosts/ssh/proxy_process.h"
+#include "launcher/hosts/ssh/ssh_route.h"
+
+namespace dstrain::launcher {
+
+/// A host that is connected, has proved who it is, and has let us in. For one thread at a time.
+struct SshConnection {
+  std::unique_ptr<ProxyProcess> proxy;
+  SshRoute route;
+};
+
+/// Throws Error{remote} or Error{timeout} with what is wrong and what to do.
+SshConnection connect_ssh(const SshTarget& target, const ConnectTimeout& timeout);
+
+/// A channel of the connection, which owns it, on which `command` runs.
+ssh_channel run_remotely(const SshConnection& connection,
+                         const std::string& command,
+                         const ConnectTimeout& timeout);
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,86 @@
+#include "launcher/job/agent_handshake.h"
+
+#include "launcher/job/master_address.h"
+#include "launcher/plan/machine.h"
+#include "runtime/base/error.h"
+
+namespace dstrain::launcher {
+
+using State = HostAgent::State;
+
+AgentHandshake::AgentHandshake(const LaunchJob& job, const HostAgents& agents, double now)
+    : job_(job), agents_(agents), deadline_(now + job.connect_seconds) {}
+
+void AgentHandshake::take_hello(HostAgent& agent, const Frame& frame) {
+  agent.hello = decode_hello(frame.payload);
+  if (agent.hello.protocol == protocol_version && agent.hello.version == job_.version) {
+    agent.state = State::ready;
+    return;
+  }
+  fail(ErrorCode::remote,
+       "its dstrain is version {} (protocol {}), this one {} ({}); --copy_binary brings this one",
+       agent.hello.version.empty() ? "unknown" : agent.hello.version, agent.hello.protocol,
+       job_.version, protocol_version);
+}
+
+void AgentHandshake::take_port(const Frame& frame) {
+  WireReader in(frame.payload);
+  port_ = in.i32();
+  if (port_ > 0) return;
+  const ErrorCode code = job_.master_port.exactly ? ErrorCode::usage : ErrorCode::remote;
+  fail(code, "{}: {}", agents_.front().name(), in.string());
+}
+
+void AgentHandshake::take(HostAgent& agent, const Frame& frame) {
+  const auto type = static_cast<FromAgent>(frame.type);
+  const bool asked_now = asked_ && port_ == 0 && &agent == &agents_.front();
+  if (type == FromAgent::hello && agent.state == State::connecting) return take_hello(agent, frame);
+  if (type == FromAgent::port && asked_now) return take_port(frame);
+  if (type == FromAgent::beat && agent.state == State::ready) return;
+  fail(ErrorCode::remote, "agent protocol: frame type {} before the job", frame.type);
+}
+
+void AgentHandshake::collect_failures() {
+  for (const auto& agent : agents_) {
+    if (agent->state == State::connecting) {
+      agent->failure = fmt::format("did not answer within {} s", job_.connect_seconds);
+    }
+    if (agent->failure.empty()) continue;
+    failures_.push_back(fmt::format("host {}: {}", agent->name(), agent->failure));
+  }
+}
+
+/// The launcher has looked at its own machine.
+void AgentHandshake::refuse_gpus() const {
+  for (const auto& agent : agents_) {
+    if (!agent->task().remote || agent->hello.gpus == 0) continue;
+    fail(ErrorCode::usage, "{}", unusable_gpus("host " + agent->name(), agent->hello.gpus));
+  }
+}
+
+AgentHandshake::Phase AgentHandshake::advance(double now) {
+  if (agents_.any(State::connecting) && now <= deadline_) return Phase::waiting;
+  collect_failures();
+  if (!failures_.empty()) return Phase::failed;
+  if (job_.refuses_gpus) refuse_gpus();
+  if (port_ > 0) return Phase::done;
+  if (agents_.front().first_rank() != 0) {  // another launcher's agent has rank 0
+    port_ = job_.master_port.port;
+    return Phase::done;
+  }
+  if (!asked_) agents_.front().send(ToAgent::port, encode_port_request(job_.master_port));
+  asked_ = true;
+  return Phase::waiting;
+}
+
+std::string AgentHandshake::address() const {
+  if (!job_.master_addr.empty()) return job_.master_addr;
+  std::vector<ReachedHost> places;
+  for (const auto& agent : agents_) {
+    places.push_back(
+        {agent->name(), agent->task().remote, agent->hello.own_address, agent->hello.peer_address});
+  }
+  return master_address(places);
+}
+
+}  // namespace dstrain::launcher

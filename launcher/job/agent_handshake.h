@@ -1,0 +1,45 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "launcher/hosts/host_agents.h"
+#include "launcher/job/launch_job.h"
+
+namespace dstrain::launcher {
+
+/// What comes before the ranks of a job: every host's agent must say hello, in the version that
+/// this is, and that of rank 0 must find a port. Times are seconds of a steady clock.
+class AgentHandshake {
+ public:
+  enum class Phase { waiting, done, failed };
+
+  /// Borrows both.
+  AgentHandshake(const LaunchJob& job, const HostAgents& agents, double now);
+
+  /// Throws Error{remote} when the agent is none that we can work with.
+  void take(HostAgent& agent, const Frame& frame);
+  /// Looks how far all are. Throws Error{usage} for what the hosts must not be.
+  Phase advance(double now);
+
+  [[nodiscard]] double deadline() const { return deadline_; }
+  /// Once failed: a line for each host that did not come up.
+  [[nodiscard]] const std::vector<std::string>& failures() const { return failures_; }
+  /// Once done: where rank 0 will listen. Throws Error{remote} when the address cannot be told.
+  [[nodiscard]] std::string address() const;
+  [[nodiscard]] int port() const { return port_; }
+
+ private:
+  void take_hello(HostAgent& agent, const Frame& frame);
+  void take_port(const Frame& frame);
+  void collect_failures();
+  void refuse_gpus() const;
+
+  const LaunchJob& job_;
+  const HostAgents& agents_;
+  double deadline_;
+  std::vector<std::string> failures_;
+  bool asked_ = false;
+  int port_ = 0;
+};
+
+}  // namespace dstrain::launcher

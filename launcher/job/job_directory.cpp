@@ -1,0 +1,132 @@
+#include "launcher/job/job_directory.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "runtime/base/error.h"
+
+namespace dstrain::launcher {
+namespace {
+
+constexpr std::string_view suffix = ".sock";
+constexpr int backlog = 64;
+constexpr int retry_milliseconds = 10;
+
+std::vector<std::string> candidates() {
+  std::vector<std::string> paths;
+  const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
+  if (runtime != nullptr && *runtime == '/') paths.push_back(std::string(runtime) + "/dstrain");
+  paths.push_back(fmt::format("/tmp/dstrain-{}", geteuid()));
+  return paths;
+}
+
+/// Where nobody else could have put a link or a socket.
+UniqueFd open_own(const std::string& path) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) fail_errno(errno, "open " + path);
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0) fail_errno(errno, "stat " + path);
+  if (info.st_uid != geteuid() || (info.st_mode & 077U) != 0) {
+    fail(ErrorCode::io, "{} is open to other users: remove it, or chmod 700 if it is yours", path);
+  }
+  return fd;
+}
+
+/// Through the descriptor: a path may be longer than an address has room for.
+sockaddr_un address_of(int directory, const std::string& name) {
+  const std::string path = fmt::format("/proc/self/fd/{}/{}", directory, name);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    fail(ErrorCode::usage, "\"{}\" is no job: the name is too long", name);
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  return address;
+}
+
+UniqueFd open_socket() {
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) fail_errno(errno, "make a socket");
+  return fd;
+}
+
+std::string socket_name(const std::string& job) {
+  return job + std::string(suffix);
+}
+
+}  // namespace
+
+JobDirectory JobDirectory::make() {
+  std::string reason;
+  for (const std::string& path : candidates()) {
+    try {
+      if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) fail_errno(errno, "mkdir " + path);
+      return JobDirectory(open_own(path));
+    } catch (const Error& error) {
+      reason = error.what();
+    }
+  }
+  fail(ErrorCode::io, "{}", reason);
+}
+
+std::vector<JobDirectory> JobDirectory::find_all() {
+  std::vector<JobDirectory> found;
+  for (const std::string& path : candidates()) {
+    try {
+      found.push_back(JobDirectory(open_own(path)));
+    } catch (const Error&) {  // nobody's jobs, or another's
+    }
+  }
+  return found;
+}
+
+UniqueFd JobDirectory::listen(const std::string& job) const {
+  const std::string early = job + ".new";  // a socket nobody listens on yet looks dead
+  unlinkat(fd_.get(), early.c_str(), 0);
+  UniqueFd fd = open_socket();
+  const sockaddr_un address = address_of(fd_.get(), early);
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(fd.get(), backlog) != 0 ||
+      renameat(fd_.get(), early.c_str(), fd_.get(), socket_name(job).c_str()) != 0) {
+    fail_errno(errno, "listen on the socket of job " + job);
+  }
+  return fd;
+}
+
+void JobDirectory::remove(const std::string& job) const noexcept {
+  unlinkat(fd_.get(), socket_name(job).c_str(), 0);
+}
+
+UniqueFd JobDirectory::connect(const std::string& job, Deadline deadline) const {
+  UniqueFd fd = open_socket();
+  const sockaddr_un address = address_of(fd_.get(), socket_name(job));
+  while (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    if (errno == ECONNREFUSED) remove(job);
+    if (errno != EAGAIN || deadline.passed()) return {};
+    poll(nullptr, 0, retry_milliseconds);  // too many are waiting
+  }
+  return fd;
+}
+
+std::vector<std::string> JobDirectory::jobs() const {
+  std::vector<std::string> names;
+  std::error_code error;
+  const auto path = fmt::format("/proc/self/fd/{}/", fd_.get());
+  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(suffix)) names.push_back(name.substr(0, name.size() - suffix.size()));
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace dstrain::launcher

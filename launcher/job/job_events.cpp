@@ -1,0 +1,108 @@
+#include "launcher/job/job_events.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include <sys/wait.h>
+
+#include "runtime/base/error.h"
+
+namespace dstrain::launcher {
+namespace {
+
+constexpr double finish_seconds = 5;  // from "finished" to the end of the stream
+
+}  // namespace
+
+void JobEvents::started(HostAgent& agent, WireReader in) {
+  const int rank = agent.check_rank(in.i32());
+  agent.pids[rank] = in.i32();
+  to_.control.started(rank, agent.pids[rank]);
+}
+
+void JobEvents::refused(HostAgent& agent, WireReader in) {
+  const int rank = agent.check_rank(in.i32());
+  const std::string_view reason = in.string();
+  if (!to_.report.has_cause()) {
+    to_.report.set_causes(
+        {fmt::format("cannot start rank {} on {}: {}", rank, agent.name(), reason)});
+  }
+  to_.agents.obey(to_.supervisor.launch_failed(to_.clock.now_seconds()));
+}
+
+void JobEvents::rank_ended(const Exit& exit) {
+  to_.console.ranks().finish(exit.rank);
+  to_.control.ended(exit.rank, exit.wait_status);
+  const bool failed_before = to_.supervisor.first_failure().has_value();
+  to_.agents.obey(to_.supervisor.rank_exited(exit, to_.clock.now_seconds()));
+  const auto& failure = to_.supervisor.first_failure();
+  if (failed_before || !failure || to_.supervisor.all_ended()) return;
+  to_.report.rank_failed(*failure);
+}
+
+void JobEvents::take(HostAgent& agent, const Frame& frame) {
+  switch (static_cast<FromAgent>(frame.type)) {
+    case FromAgent::output: {
+      const Output output = decode_output(frame.payload);
+      to_.console.ranks().output(agent.check_rank(output.rank), output.stream, output.bytes);
+      agent.owed_acks += output.bytes.size();
+      return;
+    }
+    case FromAgent::started:
+      return started(agent, WireReader(frame.payload));
+    case FromAgent::refused:
+      return refused(agent, WireReader(frame.payload));
+    case FromAgent::exited: {
+      const Exit exit = decode_exit(frame.payload);
+      agent.check_rank(exit.rank);
+      return rank_ended(exit);
+    }
+    case FromAgent::told: {
+      const RankMessage message = decode_rank_message(frame.payload);
+      agent.check_rank(message.rank);
+      return to_.control.heard(message);
+    }
+    case FromAgent::note:
+      return to_.report.note(agent, WireReader(frame.payload).string());
+    case FromAgent::finished:
+      agent.state = HostAgent::State::finished;
+      agent.finish_deadline = to_.clock.now_seconds() + finish_seconds;
+      return;
+    case FromAgent::beat:
+      return;
+    default:
+      fail(ErrorCode::remote, "agent protocol: unexpected frame type {}", frame.type);
+  }
+}
+
+void JobEvents::child_ended(pid_t pid, int wait_status) {
+  for (const auto& agent : to_.agents) {
+    if (agent->child_ended(pid, wait_status)) return;
+    if (agent->task().remote) continue;
+    // A rank that the dead agent left to us. SIGKILL is how the agent's death ends its ranks, or
+    // SIGPIPE while they write to it; any other end was the rank's own.
+    const auto found = std::find_if(agent->pids.begin(), agent->pids.end(),
+                                    [pid](const auto& entry) { return entry.second == pid; });
+    const int signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
+    if (found != agent->pids.end() && signal != SIGKILL && signal != SIGPIPE) {
+      rank_ended({found->first, wait_status, OomVerdict::none});
+    }
+  }
+}
+
+void JobEvents::host_lost(HostAgent& agent, const std::string& reason) {
+  const double now = to_.clock.now_seconds();
+  if (agent.pids.empty() && !to_.report.has_cause()) {
+    to_.report.set_causes({fmt::format("host {}: {}", agent.name(), reason)});
+    to_.agents.obey(to_.supervisor.launch_failed(now));
+  }
+  const bool lost_before = to_.supervisor.lost_a_host();
+  to_.agents.obey(to_.supervisor.host_lost(agent.first_rank(), agent.ranks(), now));
+  if (to_.supervisor.lost_a_host() && !lost_before) {
+    to_.report.host_ended_job(agent, reason);
+  } else if (!to_.supervisor.stop_signal()) {
+    to_.report.host_lost(agent, reason);
+  }
+}
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,42 @@
+#pragma once
+#include "launcher/hosts/host_agents.h"
+#include "launcher/job/console.h"
+#include "launcher/job/job_control.h"
+#include "launcher/job/launch_report.h"
+#include "launcher/job/supervisor.h"
+#include "runtime/base/clock.h"
+
+namespace dstrain::launcher {
+
+/// What is heard of a job's ranks, from the first that is started to the last that ends, on its way
+/// to whom it concerns: the supervisor, whose orders are passed on to the agents, the control, and
+/// the user.
+class JobEvents {
+ public:
+  struct Parties {
+    const HostAgents& agents;
+    Supervisor& supervisor;
+    JobControl& control;
+    Console& console;
+    LaunchReport& report;
+    const Clock& clock;
+  };
+  /// Borrows all.
+  explicit JobEvents(const Parties& parties) : to_(parties) {}
+
+  /// From an agent that has its job. Throws Error{remote} for what no agent of ours sends.
+  void take(HostAgent& agent, const Frame& frame);
+  /// A child of the launcher has ended: an agent, a client, or a rank that a dead agent has left.
+  void child_ended(pid_t pid, int wait_status);
+  /// Nothing more comes from an agent that had not finished its job.
+  void host_lost(HostAgent& agent, const std::string& reason);
+
+ private:
+  void started(HostAgent& agent, WireReader in);
+  void refused(HostAgent& agent, WireReader in);
+  void rank_ended(const Exit& exit);
+
+  Parties to_;
+};
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,94 @@
+#include "launcher/job/job_status.h"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "launcher/job/supervisor.h"
+
+namespace dstrain::launcher {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// "2026-11-21T22:57:09Z"
+std::string utc_time(std::time_t time) {
+  std::tm parts{};
+  gmtime_r(&time, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json() : Json(text);
+}
+
+std::string state_of(const JobStatus& status) {
+  if (status.stopping) return "stopping";
+  const bool all_started =
+      std::ranges::all_of(status.ranks, [](const auto& entry) { return entry.second.pid != 0; });
+  return all_started ? "running" : "starting";
+}
+
+Json rank_json(int rank, const RankStatus& status) {
+  Json json{{"rank", rank},
+            {"host", status.host},
+            {"pid", status.pid == 0 ? Json() : Json(status.pid)},
+            {"state", status.wait_status ? "ended"
+                      : status.pid != 0  ? "running"
+                                         : "starting"},
+            {"status", nullptr},
+            {"log", text_or_null(status.log_file)}};
+  if (status.wait_status) json["status"] = shell_status(*status.wait_status);
+  return json;
+}
+
+void add_progress(const JobStatus& status, Json& json) {
+  for (const char* const name : {"step", "steps", "loss", "tokens_per_second", "last_checkpoint"}) {
+    json[name] = nullptr;
+  }
+  if (status.saved_step > 0) {
+    json["last_checkpoint"] =
+        fmt::format("{}/checkpoint-{}", status.output_directory, status.saved_step);
+  }
+  const std::optional<Progress> progress = status.progress();
+  if (!progress) return;
+  json["step"] = progress->step;
+  json["steps"] = progress->steps;
+  json["loss"] = progress->loss;
+  json["tokens_per_second"] = progress->tokens_per_second;
+}
+
+}  // namespace
+
+std::optional<Progress> JobStatus::progress() const {
+  return ranks.empty() ? std::nullopt : ranks.begin()->second.progress;
+}
+
+std::string status_json(const JobStatus& status, double now_seconds) {
+  Json json{{"job", status.id},
+            {"state", state_of(status)},
+            {"program", status.program},
+            {"pid", getpid()},
+            {"start", utc_time(status.start)},
+            {"uptime_seconds", now_seconds - status.started_at_seconds},
+            {"hosts", Json::array()},
+            {"output_dir", text_or_null(status.output_directory)}};
+  add_progress(status, json);
+  json["ranks"] = Json::array();
+  for (const auto& [rank, rank_status] : status.ranks) {
+    json["ranks"].push_back(rank_json(rank, rank_status));
+    Json& hosts = json["hosts"];
+    if (hosts.empty() || hosts.back() != rank_status.host) hosts.push_back(rank_status.host);
+  }
+  // Paths are bytes; JSON is text: what is no UTF-8 is shown with replacement characters.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace dstrain::launcher

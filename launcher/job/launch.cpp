@@ -1,0 +1,237 @@
+#include "launcher/job/launch.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <optional>
+
+#include <poll.h>
+
+#include "launcher/hosts/host_agents.h"
+#include "launcher/job/agent_handshake.h"
+#include "launcher/job/console.h"
+#include "launcher/job/job_children.h"
+#include "launcher/job/job_control.h"
+#include "launcher/job/job_events.h"
+#include "launcher/job/launch_report.h"
+#include "launcher/process/children.h"
+#include "launcher/process/signals.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+
+namespace dstrain::launcher {
+namespace {
+
+using State = HostAgent::State;
+
+constexpr std::size_t queued_output_max = 1U << 20;
+
+class Launch {
+ public:
+  explicit Launch(const LaunchJob& job);
+  LaunchResult run();
+
+ private:
+  void supervise();
+  void end_all();
+  void poll_once();
+  void take_signals();
+  void stop(int signal);
+  void serve(std::span<const pollfd> fds);
+  void pass_on_save_request(std::uint32_t number);
+  void receive(HostAgent& agent, std::span<const pollfd> fds);
+  void take(HostAgent& agent, const Frame& frame);
+  void advance_handshake();
+  void start_ranks();
+  void host_ended(HostAgent& agent, const std::string& reason);
+  void acknowledge();
+  [[nodiscard]] int poll_milliseconds() const;
+
+  const LaunchJob& job_;
+  SteadyClock clock_;
+  std::vector<int> watched_ = launcher_signals();
+  SignalSource signals_{watched_};
+  JobChildren children_;
+  Console console_;
+  Supervisor supervisor_;
+  JobControl control_;
+  HostAgents agents_;
+  LaunchReport report_{job_, agents_, console_};
+  JobEvents events_{{agents_, supervisor_, control_, console_, report_, clock_}};
+  const JobChildren::OnEnd on_child_end_ = [this](pid_t pid, int wait_status) {
+    events_.child_ended(pid, wait_status);
+  };
+  std::optional<AgentHandshake> handshake_;  ///< until the ranks are started
+  bool given_up_ = false;                    ///< before they were
+};
+
+Launch::Launch(const LaunchJob& job)
+    : job_(job),
+      children_(job.id),
+      console_(job.world_size,
+               job.log_level,
+               job.bare_output ? LogMux::Prefixes::bare : LogMux::Prefixes::all),
+      supervisor_(job.supervision),
+      control_(job, clock_.now_seconds()) {
+  if (!control_.failure().empty()) report_.no_control(control_.failure());
+}
+
+void Launch::take_signals() {
+  while (const auto signal = signals_.next()) {
+    if (signal->number != SIGCHLD) stop(signal->number);
+  }
+  children_.reap(on_child_end_);
+}
+
+void Launch::stop(int signal) {
+  const bool first = !supervisor_.stop_signal();
+  agents_.obey(supervisor_.stop_requested(signal, clock_.now_seconds()));
+  if (handshake_) {
+    given_up_ = true;
+  } else if (first && supervisor_.stop_signal()) {
+    report_.stops(signal);
+  }
+}
+
+void Launch::pass_on_save_request(std::uint32_t number) {
+  if (number == 0 || handshake_) return;  // start_ranks() will
+  HostAgent& agent = agents_.front();
+  agent.send(ToAgent::tell, encode_rank_message({agent.first_rank(), encode_save_request(number)}));
+}
+
+void Launch::serve(std::span<const pollfd> fds) {
+  const JobServer::Requests requests =
+      control_.serve(fds, clock_.now_seconds(), supervisor_.stopping());
+  if (requests.stop) stop(SIGTERM);
+  pass_on_save_request(requests.save_request);
+}
+
+void Launch::advance_handshake() {
+  switch (handshake_->advance(clock_.now_seconds())) {
+    case AgentHandshake::Phase::waiting:
+      return;
+    case AgentHandshake::Phase::failed:
+      report_.set_causes(handshake_->failures());
+      supervisor_.launch_failed(clock_.now_seconds());
+      given_up_ = true;
+      return;
+    case AgentHandshake::Phase::done:
+      return start_ranks();
+  }
+}
+
+void Launch::start_ranks() {
+  const std::string address = handshake_->address();
+  const int port = handshake_->port();
+  handshake_.reset();
+  report_.starts(address, port);
+  agents_.start_ranks(address, port);
+  pass_on_save_request(control_.newest_save_request());
+}
+
+void Launch::take(HostAgent& agent, const Frame& frame) {
+  if (handshake_) return handshake_->take(agent, frame);
+  events_.take(agent, frame);
+}
+
+/// Nothing more comes from it.
+void Launch::host_ended(HostAgent& agent, const std::string& reason) {
+  const bool finished = agent.state == State::finished;
+  agent.state = State::ended;
+  if (finished) return;
+  agent.failure = reason;
+  if (handshake_) return;
+  if (!agent.task().remote) children_.sweep(on_child_end_);  // what it left is ours now
+  events_.host_lost(agent, reason);
+}
+
+void Launch::receive(HostAgent& agent, std::span<const pollfd> fds) {
+  if (agent.state == State::ended) return;
+  try {
+    if (!agent.receive(fds, [&](const Frame& frame) { take(agent, frame); })) {
+      host_ended(agent, agent.end_reason());
+    } else if (agent.state == State::finished && clock_.now_seconds() > agent.finish_deadline) {
+      host_ended(agent, "");
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::remote) throw;
+    agent.abandon();
+    host_ended(agent, error.what());
+  }
+}
+
+/// Lets the agents send more, as long as our own readers keep up.
+void Launch::acknowledge() {
+  console_.flush();
+  if (console_.pending_bytes() > queued_output_max) return;
+  for (const auto& agent : agents_) agent->acknowledge();
+}
+
+int Launch::poll_milliseconds() const {
+  double next = supervisor_.deadline().value_or(std::numeric_limits<double>::infinity());
+  if (handshake_) next = std::min(next, handshake_->deadline());
+  for (const auto& agent : agents_) {
+    if (agent->state == State::finished) next = std::min(next, agent->finish_deadline);
+  }
+  const double seconds = next - clock_.now_seconds();
+  return seconds > 1e6 ? -1 : static_cast<int>(std::max(seconds, 0.0) * 1000) + 1;
+}
+
+void Launch::poll_once() {
+  std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}};
+  console_.add_polls(fds);
+  std::size_t at = fds.size();
+  for (const auto& agent : agents_) agent->add_polls(fds);
+  const std::size_t control_at = fds.size();
+  control_.add_polls(fds);
+  if (poll(fds.data(), fds.size(), poll_milliseconds()) < 0 && errno != EINTR) {
+    fail_errno(errno, "poll");
+  }
+  for (const auto& agent : agents_) {
+    receive(*agent, std::span(fds).subspan(at, HostAgent::poll_count));
+    at += HostAgent::poll_count;
+  }
+  if (handshake_) advance_handshake();
+  if (fds[0].revents != 0) take_signals();
+  serve(std::span(fds).subspan(control_at));
+  agents_.obey(supervisor_.tick(clock_.now_seconds()));
+  acknowledge();
+  for (const auto& agent : agents_) agent->flush();
+}
+
+void Launch::supervise() {
+  agents_.start({job_.id, job_.hosts, job_.open, job_.silence_seconds, signals_.previous_mask()});
+  if (agents_.relay_pid() != 0) children_.spare(agents_.relay_pid());
+  handshake_.emplace(job_, agents_, clock_.now_seconds());
+  while (agents_.any_open() && !given_up_) poll_once();
+  report_.finish(supervisor_, control_);
+}
+
+void Launch::end_all() {
+  agents_.close();
+  children_.sweep(on_child_end_);
+}
+
+LaunchResult Launch::run() {
+  try {
+    supervise();
+  } catch (...) {
+    agents_.abandon();
+    end_all();
+    throw;
+  }
+  end_all();
+  control_.close(supervisor_.exit_status());
+  console_.drain(signals_, supervisor_.stop_signal().has_value());
+  return {supervisor_.exit_status(), supervisor_.stop_signal().has_value()};
+}
+
+}  // namespace
+
+LaunchResult run_job(const LaunchJob& job) {
+  ignore_broken_pipes();
+  become_subreaper();
+  return Launch(job).run();
+}
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,81 @@
+#include "launcher/job/launch_report.h"
+
+#include <fmt/format.h>
+
+#include "launcher/job/failure_report.h"
+#include "launcher/process/process.h"
+#include "runtime/base/worker_env.h"
+
+namespace dstrain::launcher {
+namespace {
+
+std::string describe_loss(const HostAgent& agent, const std::string& reason) {
+  return fmt::format("the agent on {} is lost, and its ranks with it: {}", agent.name(), reason);
+}
+
+}  // namespace
+
+void LaunchReport::no_control(const std::string& reason) {
+  console_.say("warning", "dstrain status will not find this job: " + reason);
+}
+
+void LaunchReport::starts(const std::string& address, int port) {
+  const int ranks = job_.supervision.ranks;
+  const std::string of_all = ranks == job_.world_size ? "" : fmt::format(" of {}", job_.world_size);
+  const std::string hosts =
+      agents_.size() == 1 ? agents_.front().name() : fmt::format("{} hosts", agents_.size());
+  console_.say("info", fmt::format("job {}: {}{} {} on {}, master {}:{}", job_.id, ranks, of_all,
+                                   job_.world_size == 1 ? "rank" : "ranks", hosts, address, port));
+  for (const auto& agent : agents_) {
+    const std::string noise = agent->noise();
+    if (noise.empty()) continue;
+    console_.say("debug",
+                 fmt::format("{} printed before its agent started: {}", agent->name(), noise));
+  }
+}
+
+void LaunchReport::note(const HostAgent& agent, std::string_view text) {
+  console_.say("warning", fmt::format("{}: {}", agent.name(), text));
+}
+
+void LaunchReport::stops(int signal) {
+  console_.say("info", fmt::format("{}: asking the ranks to stop; they have {} s (again: now)",
+                                   signal_name(signal), job_.supervision.stop_grace_seconds));
+}
+
+void LaunchReport::rank_failed(const RankFailure& failure) {
+  console_.say("info", fmt::format("rank {} {}; stopping the other ranks", failure.rank,
+                                   describe_end(failure)));
+}
+
+void LaunchReport::host_lost(const HostAgent& agent, const std::string& reason) {
+  console_.say("warning", describe_loss(agent, reason));
+}
+
+void LaunchReport::host_ended_job(const HostAgent& agent, const std::string& reason) {
+  set_causes({describe_loss(agent, reason)});
+  console_.say("info", fmt::format("lost {}; stopping the other ranks", agent.name()));
+}
+
+void LaunchReport::say_failure(const RankFailure& failure, const JobControl& control) {
+  if (shell_status(failure.wait_status) == status::stopped_with_checkpoint) return;
+  HostAgent& agent = agents_.of_rank(failure.rank);
+  const auto index = static_cast<std::size_t>(failure.rank - agent.first_rank());
+  const std::vector<std::string> lines = console_.ranks().last_lines(failure.rank);
+  const auto& logs = agent.task().spec.log_files;
+  std::string log = logs.empty() ? "" : logs.at(index);
+  if (!log.empty() && agent.task().remote) log = fmt::format("{}:{}", agent.name(), log);
+  console_.ranks().own_lines(failure_report({failure, agent.name(), agent.pids[failure.rank],
+                                             control.last_step(failure.rank), lines, log}));
+}
+
+void LaunchReport::finish(const Supervisor& supervisor, const JobControl& control) {
+  for (const auto& agent : agents_) {
+    for (const RankSpec& rank : agent->task().spec.ranks) console_.ranks().finish(rank.rank);
+  }
+  for (const std::string& cause : causes_) console_.say("error", cause);
+  if (has_cause()) return;
+  if (const auto& failure = supervisor.first_failure()) say_failure(*failure, control);
+}
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,50 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "launcher/hosts/host_agents.h"
+#include "launcher/job/console.h"
+#include "launcher/job/job_control.h"
+#include "launcher/job/launch_job.h"
+#include "launcher/job/supervisor.h"
+
+namespace dstrain::launcher {
+
+/// What a launch tells its user: what becomes of the job while it runs, a line each, and in the end
+/// why it failed.
+class LaunchReport {
+ public:
+  /// Borrows all.
+  LaunchReport(const LaunchJob& job, const HostAgents& agents, Console& console)
+      : job_(job), agents_(agents), console_(console) {}
+
+  /// Nobody will be able to ask for the job.
+  void no_control(const std::string& reason);
+  /// The ranks are about to be started; rank 0 will listen there.
+  void starts(const std::string& address, int port);
+  void note(const HostAgent& agent, std::string_view text);
+  /// The user's first signal was passed on to the ranks.
+  void stops(int signal);
+  /// The rank's end stops others that still run.
+  void rank_failed(const RankFailure& failure);
+  void host_lost(const HostAgent& agent, const std::string& reason);
+  /// Its loss stops the other ranks, and is why the job fails.
+  void host_ended_job(const HostAgent& agent, const std::string& reason);
+
+  /// Why the job fails, when no rank is the cause, an error a line; what was said before is
+  /// forgotten.
+  void set_causes(std::vector<std::string> causes) { causes_ = std::move(causes); }
+  [[nodiscard]] bool has_cause() const { return !causes_.empty(); }
+  /// The end: unfinished lines of the ranks, and what the job failed of.
+  void finish(const Supervisor& supervisor, const JobControl& control);
+
+ private:
+  void say_failure(const RankFailure& failure, const JobControl& control);
+
+  const LaunchJob& job_;
+  const HostAgents& agents_;
+  Console& console_;
+  std::vector<std::string> causes_;
+};
+
+}  // namespace dstrain::launcher

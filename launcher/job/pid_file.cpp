@@ -1,0 +1,29 @@
+#include "launcher/job/pid_file.h"
+
+#include <cerrno>
+#include <string>
+
+#include <fcntl.h>
+
+#include "runtime/base/error.h"
+#include "runtime/base/unique_fd.h"
+
+namespace dstrain::launcher {
+
+PidFile::PidFile()
+    : path_(std::filesystem::temp_directory_path() / fmt::format("{}.deepspeed", getpid())) {
+  // The number is ours now: a file of that name was left by a launcher that was killed.
+  unlink(path_.c_str());
+  // O_EXCL: in a directory anyone may write to, never follow a link that someone placed there.
+  const UniqueFd fd(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  const std::string text = fmt::format("{}\n", getpid());
+  if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    fail_errno(errno, "write " + path_.string());
+  }
+}
+
+PidFile::~PidFile() {
+  unlink(path_.c_str());
+}
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,119 @@
+#include "launcher/job/supervisor.h"
+
+#include <algorithm>
+
+#include <sys/wait.h>
+
+#include "runtime/base/worker_env.h"
+
+namespace dstrain::launcher {
+namespace {
+
+constexpr double hurry_seconds = 1;
+/// From SIGKILL for everything to the moment the agent itself is given up.
+constexpr double kill_grace_seconds = 5;
+
+}  // namespace
+
+int shell_status(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+Supervisor::Supervisor(const Settings& settings)
+    : settings_(settings), has_ended_(static_cast<std::size_t>(settings.ranks), false) {}
+
+Order Supervisor::stop(double now, double grace_seconds) {
+  if (phase_ != Phase::running) return Order::none;
+  phase_ = Phase::stopping;
+  deadline_ = now + grace_seconds;
+  return Order::terminate;
+}
+
+Order Supervisor::kill(double now) {
+  if (phase_ == Phase::killing || phase_ == Phase::abandoned) return Order::none;
+  phase_ = Phase::killing;
+  deadline_ = now + kill_grace_seconds;
+  return Order::kill;
+}
+
+/// A rank whose peer went away ends with status 1. Its end may be known before the peer's is, which
+/// was on another host; a signal that we did not send, or the loss of a host, is then the cause.
+bool Supervisor::may_be_a_consequence() const {
+  return phase_ == Phase::stopping && failure_ && !stop_signal_ &&
+         shell_status(failure_->wait_status) == status::failed;
+}
+
+Order Supervisor::rank_exited(const Exit& exit, double now) {
+  if (has_ended_[index(exit.rank)]) return Order::none;
+  has_ended_[index(exit.rank)] = true;
+  ++ended_;
+  const int status = shell_status(exit.wait_status);
+  if (status == status::stopped_with_checkpoint) ++ended_with_checkpoint_;
+  const RankFailure failure{exit.rank, exit.wait_status, exit.oom};
+  if (may_be_a_consequence() && WIFSIGNALED(exit.wait_status) &&
+      WTERMSIG(exit.wait_status) != SIGTERM) {
+    failure_ = failure;
+  }
+  if (status == status::done || phase_ != Phase::running) return Order::none;
+  failure_ = failure;
+  // A rank that was asked to stop is no crash: the others save too and get the time for it.
+  const bool stopped = status == status::stopped_with_checkpoint || status == 128 + SIGINT ||
+                       status == 128 + SIGTERM || status == 128 + SIGUSR1;
+  return stop(now, stopped ? settings_.stop_grace_seconds : settings_.crash_grace_seconds);
+}
+
+Order Supervisor::host_lost(int first_rank, int ranks, double now) {
+  for (int rank = first_rank; rank < first_rank + ranks; ++rank) {
+    if (!has_ended_[index(rank)]) ++ended_;
+    has_ended_[index(rank)] = true;
+  }
+  if (may_be_a_consequence()) {
+    failure_.reset();
+    lost_ = true;
+  }
+  lost_ |= phase_ == Phase::running;
+  return stop(now, settings_.crash_grace_seconds);
+}
+
+Order Supervisor::launch_failed(double now) {
+  launch_failed_ = true;
+  return stop(now, settings_.crash_grace_seconds);
+}
+
+Order Supervisor::stop_requested(int signal, double now) {
+  if (!stop_signal_ && !failure_ && !lost_ && !launch_failed_ && !all_ended())
+    stop_signal_ = signal;
+  ++stop_requests_;
+  if (stop_requests_ == 1 && phase_ == Phase::running) {
+    return stop(now, settings_.stop_grace_seconds);
+  }
+  if (stop_requests_ >= 3) {
+    if (phase_ != Phase::killing) return kill(now);
+    deadline_ = std::min(deadline_.value_or(now), now + hurry_seconds);
+    return Order::none;
+  }
+  if (phase_ != Phase::stopping) return Order::none;
+  deadline_ = std::min(deadline_.value_or(now), now + hurry_seconds);
+  return Order::terminate;
+}
+
+Order Supervisor::tick(double now) {
+  if (!deadline_ || now < *deadline_) return Order::none;
+  if (phase_ == Phase::stopping) return kill(now);
+  deadline_.reset();
+  if (phase_ != Phase::killing) return Order::none;
+  phase_ = Phase::abandoned;
+  return Order::abandon;
+}
+
+int Supervisor::exit_status() const {
+  if (launch_failed_) return status::could_not_launch;
+  if (failure_) return shell_status(failure_->wait_status);
+  if (stop_signal_) {
+    const bool all_saved = ended_with_checkpoint_ == settings_.ranks;
+    return all_saved ? status::stopped_with_checkpoint : 128 + *stop_signal_;
+  }
+  return all_ended() && !lost_ ? status::done : status::failed;
+}
+
+}  // namespace dstrain::launcher

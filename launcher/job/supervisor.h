@@ -1,0 +1,82 @@
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "launcher/protocol/protocol.h"
+
+namespace dstrain::launcher {
+
+/// What the launcher must do next.
+enum class Order {
+  none,
+  terminate,  ///< SIGTERM to every rank
+  kill,       ///< SIGKILL to everything of the job
+  abandon,    ///< agents do not answer: cut them off
+};
+
+/// The first rank that ended with an error of its own.
+struct RankFailure {
+  int rank = 0;
+  int wait_status = 0;
+  OomVerdict oom = OomVerdict::none;
+};
+
+/// Decides, from the ranks' ends and the user's signals, when to stop, when to kill, and the exit
+/// status of the launcher. No clock, no process, no I/O: times are seconds of any steady clock.
+class Supervisor {
+ public:
+  struct Settings {
+    int ranks = 1;  ///< that this launcher starts
+    double crash_grace_seconds = 1;
+    double stop_grace_seconds = 30;
+    int first_rank = 0;  ///< the first of them
+  };
+  explicit Supervisor(const Settings& settings);
+
+  Order rank_exited(const Exit& exit, double now);
+  /// A rank could not be started, or a host was lost before it had started any.
+  Order launch_failed(double now);
+  /// A host was lost with its ranks: those from `first_rank` on.
+  Order host_lost(int first_rank, int ranks, double now);
+  /// SIGINT, SIGTERM, SIGHUP or SIGUSR1: the first asks, the second hurries, the third kills.
+  Order stop_requested(int signal, double now);
+  /// Call when deadline() has passed.
+  Order tick(double now);
+
+  /// When to call tick(); none while nothing is pending.
+  [[nodiscard]] std::optional<double> deadline() const { return deadline_; }
+  [[nodiscard]] bool all_ended() const { return ended_ == settings_.ranks; }
+  [[nodiscard]] const std::optional<RankFailure>& first_failure() const { return failure_; }
+  /// Whether the ranks were told to end, by whatever cause.
+  [[nodiscard]] bool stopping() const { return phase_ != Phase::running; }
+  /// Whether the loss of a host is what ended the job.
+  [[nodiscard]] bool lost_a_host() const { return lost_; }
+  [[nodiscard]] std::optional<int> stop_signal() const { return stop_signal_; }
+  [[nodiscard]] int exit_status() const;
+
+ private:
+  enum class Phase { running, stopping, killing, abandoned };
+  [[nodiscard]] std::size_t index(int rank) const {
+    return static_cast<std::size_t>(rank - settings_.first_rank);
+  }
+  [[nodiscard]] bool may_be_a_consequence() const;
+  Order stop(double now, double grace_seconds);
+  Order kill(double now);
+
+  Settings settings_;
+  Phase phase_ = Phase::running;
+  std::optional<double> deadline_;
+  std::optional<RankFailure> failure_;
+  std::optional<int> stop_signal_;
+  bool lost_ = false;
+  int stop_requests_ = 0;
+  bool launch_failed_ = false;
+  int ended_ = 0;
+  int ended_with_checkpoint_ = 0;
+  std::vector<bool> has_ended_;
+};
+
+/// A wait status as a shell shows it: the exit status, or 128 + the signal.
+int shell_status(int wait_status);
+
+}  // namespace dstrain::launcher

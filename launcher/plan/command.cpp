@@ -1,0 +1,102 @@
+#include "launcher/plan/command.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "launcher/process/program_path.h"
+#include "runtime/base/error.h"
+#include "runtime/config/suggest.h"
+
+namespace dstrain::launcher {
+namespace {
+
+std::string find_python(const LaunchOptions& options) {
+  // What the script puts on PATH is known on the nodes only.
+  if (!options.venv_script.empty()) return "python3";
+  std::string python = find_on_path("python3");
+  if (python.empty()) fail(ErrorCode::remote, "python3 was not found on PATH; install it");
+  return python;
+}
+
+std::string find_program(const std::string& name, std::span<const std::string_view> known) {
+  std::error_code ignored;
+  if (name.find('/') != name.npos) {
+    if (!std::filesystem::exists(name, ignored)) {
+      fail(ErrorCode::remote, "program {}: no such file", name);
+    }
+    if (!is_executable_file(name)) {
+      fail(ErrorCode::remote, "program {}: not an executable file (chmod +x?)", name);
+    }
+    return name;
+  }
+  std::string found = find_on_path(name);
+  if (!found.empty()) return found;
+  if (is_executable_file(name)) return "./" + name;
+  const std::string near = config::suggest(name, known);
+  if (!near.empty()) {
+    fail(ErrorCode::usage, "\"{}\" is neither a command nor a program; did you mean \"{}\"?", name,
+         near);
+  }
+  fail(ErrorCode::remote,
+       "\"{}\" is neither a command nor a program on PATH or in this directory "
+       "(dstrain --help lists the commands)",
+       name);
+}
+
+}  // namespace
+
+std::vector<std::string> arguments_of(const Command& command, int local_rank) {
+  std::vector<std::string> arguments = command.argv;
+  if (command.local_rank_position) {
+    arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(*command.local_rank_position),
+                     fmt::format("--local_rank={}", local_rank));
+  }
+  return arguments;
+}
+
+Command resolve_program(const LaunchOptions& options,
+                        std::span<const std::string> words,
+                        std::span<const std::string_view> known_commands) {
+  const std::string& name = words.front();
+  const bool script = name.ends_with(".py");
+  Command command;
+  if (options.module || (script && !options.no_python)) {
+    std::error_code ignored;
+    if (!options.module && !std::filesystem::exists(name, ignored)) {
+      fail(ErrorCode::remote, "program {}: no such file", name);
+    }
+    command.program = find_python(options);
+    command.argv = {command.program, "-u"};
+    if (options.module) command.argv.emplace_back("-m");
+    command.argv.push_back(name);
+  } else {
+    command.program = find_program(name, known_commands);
+    command.argv = {name};
+  }
+  if ((options.module || script) && !options.no_local_rank) {
+    command.local_rank_position = command.argv.size();
+  }
+  command.argv.insert(command.argv.end(), words.begin() + 1, words.end());
+  return command;
+}
+
+std::string find_daemon() {
+  const auto beside = std::filesystem::path(own_path()).parent_path() / "dstraind";
+  std::string found = is_executable_file(beside) ? beside.string() : find_on_path("dstraind");
+  if (found.empty()) {
+    fail(ErrorCode::remote, "dstraind was found neither in {} nor on PATH",
+         beside.parent_path().string());
+  }
+  return found;
+}
+
+Command resolve_daemon(std::span<const std::string> words) {
+  Command command;
+  command.daemon = true;
+  command.program = find_daemon();
+  command.argv = {command.program};
+  command.argv.insert(command.argv.end(), words.begin(), words.end());
+  return command;
+}
+
+}  // namespace dstrain::launcher

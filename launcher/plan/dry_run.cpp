@@ -1,0 +1,52 @@
+#include "launcher/plan/dry_run.h"
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/worker_env.h"
+
+namespace dstrain::launcher {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json hosts_json(const HostPlan& plan) {
+  Json hosts = Json::array();
+  for (const HostSlots& host : plan.hosts()) {
+    hosts.push_back({{"host", host.host}, {"slots", host.slots}, {"ranks", Json::array()}});
+  }
+  for (const RankPlace& place : plan.ranks()) {
+    hosts.at(static_cast<std::size_t>(place.node_rank)).at("ranks").push_back(place.rank);
+  }
+  return hosts;
+}
+
+}  // namespace
+
+std::string dry_run_json(const DryRun& run) {
+  Json commands = Json::array();
+  for (const JobSpec& job : run.specs) {
+    for (const RankSpec& rank : job.ranks) {
+      std::vector<std::string> argv = arguments_of(job.command, rank.local_rank);
+      argv.front() = job.command.program;
+      commands.push_back(std::move(argv));
+    }
+  }
+  Json shared = Json::object();
+  for (const EnvVar& variable : run.specs.front().env) {
+    shared[variable.name] = is_secret(variable.name) ? "<hidden>" : variable.value;
+  }
+  shared[env::master_addr] = run.master_addr;
+  shared[env::master_port] = std::to_string(run.master_port);
+  const HostPlan& plan = run.resources.plan;
+  const Json json{{"launcher", run.resources.launcher()},
+                  {"world_size", plan.world_size()},
+                  {"master_addr", run.master_addr},
+                  {"master_port", run.master_port},
+                  {"hosts", hosts_json(plan)},
+                  {"commands", std::move(commands)},
+                  {"env", std::move(shared)}};
+  // Arguments are bytes; JSON is text: what is no UTF-8 is shown with replacement characters.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,24 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "launcher/plan/job_env.h"
+#include "launcher/plan/resources.h"
+#include "launcher/protocol/protocol.h"
+
+namespace dstrain::launcher {
+
+/// What --dry_run shows.
+struct DryRun {
+  const Resources& resources;
+  std::string master_addr;
+  int master_port = 0;
+  std::vector<JobSpec> specs;  ///< of the hosts that this launcher starts
+};
+
+/// What a launch would do, as one JSON object on one line: launcher, world_size, master_addr,
+/// master_port, hosts, commands (the argv of every rank that would be started, in rank order) and
+/// env (what all ranks share). Values that may be secret are shown as "<hidden>".
+std::string dry_run_json(const DryRun& run);
+
+}  // namespace dstrain::launcher

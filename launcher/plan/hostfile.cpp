@@ -1,0 +1,122 @@
+#include "launcher/plan/hostfile.h"
+
+#include <charconv>
+#include <optional>
+#include <unordered_map>
+
+#include "launcher/plan/host_name.h"
+#include "runtime/base/error.h"
+#include "runtime/base/file.h"
+#include "runtime/base/units.h"
+
+namespace dstrain::launcher {
+namespace {
+
+constexpr Bytes hostfile_bytes_max = mebibyte;
+constexpr std::string_view blanks = " \t\r\v\f";
+
+/// One line being read from left to right; knows its place for messages.
+class LineReader {
+ public:
+  LineReader(std::string_view file, int number, std::string_view line)
+      : file_(file), number_(number), line_(line.substr(0, line.find('#'))) {}
+
+  /// The next word, or an empty view at the end of the line.
+  std::string_view next() {
+    word_start_ = std::min(line_.find_first_not_of(blanks, position_), line_.size());
+    position_ = std::min(line_.find_first_of(blanks, word_start_), line_.size());
+    return line_.substr(word_start_, position_ - word_start_);
+  }
+
+  /// Fails at `offset` characters into the last word.
+  template <class... Args>
+  [[noreturn]] void refuse(std::size_t offset,
+                           fmt::format_string<Args...> format,
+                           Args&&... args) const {
+    fail(ErrorCode::input, "{}:{}:{}: {}", file_, number_, word_start_ + offset + 1,
+         fmt::format(format, std::forward<Args>(args)...));
+  }
+
+ private:
+  std::string_view file_;
+  int number_;
+  std::string_view line_;
+  std::size_t word_start_ = 0;
+  std::size_t position_ = 0;
+};
+
+/// Words of a hostile file are shown in part.
+std::string_view shown(std::string_view word) {
+  return word.substr(0, 80);
+}
+
+int parse_count(const LineReader& line, std::string_view word, std::string_view key) {
+  const std::string_view digits = word.substr(key.size());
+  int value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const auto parsed = static_cast<std::size_t>(end - digits.data());
+  const bool number = error != std::errc::invalid_argument;
+  if (number && parsed != digits.size()) {
+    line.refuse(key.size() + parsed, "\"{}\" after the number; write for example {}4",
+                shown(digits.substr(parsed)), key);
+  }
+  if (!number || error != std::errc{} || value < 1 || value > slots_max) {
+    const std::string_view name = key.substr(0, key.size() - 1);
+    line.refuse(key.size(), "{} must be 1..{}, got \"{}\"", name, slots_max, shown(digits));
+  }
+  return value;
+}
+
+HostEntry parse_line(LineReader& line, std::string_view name) {
+  const std::string host(without_brackets(name));
+  if (!is_host_name(host)) {
+    line.refuse(0, "\"{}\" is not a host name or address", shown(name));
+  }
+  std::optional<int> slots;
+  bool max_slots = false;
+  for (auto word = line.next(); !word.empty(); word = line.next()) {
+    if (word.starts_with("slots=") && !slots) {
+      slots = parse_count(line, word, "slots=");
+    } else if (word.starts_with("max_slots=") && !max_slots) {
+      parse_count(line, word, "max_slots=");
+      max_slots = true;
+    } else {
+      line.refuse(0, "\"{}\" does not belong here; a line is \"{} slots=N\"", shown(word), host);
+    }
+  }
+  if (!slots) line.refuse(0, "slots=N is missing; a line is \"{} slots=N\"", host);
+  return HostEntry{host, *slots};
+}
+
+}  // namespace
+
+std::vector<HostEntry> parse_hostfile(std::string_view text, std::string_view name) {
+  std::vector<HostEntry> hosts;
+  std::unordered_map<std::string, int> line_of;
+  int number = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    LineReader line(name, ++number, text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view word = line.next();
+    if (word.empty()) continue;
+    const LineReader place = line;
+    HostEntry entry = parse_line(line, word);
+    const auto [found, added] = line_of.emplace(entry.host, number);
+    if (!added) {
+      place.refuse(0, "host \"{}\" was named before, in line {}", entry.host, found->second);
+    }
+    if (hosts.size() == hosts_max) place.refuse(0, "more than {} hosts", hosts_max);
+    hosts.push_back(std::move(entry));
+  }
+  if (hosts.empty()) {
+    fail(ErrorCode::input, "{}: the hostfile names no host; a line is \"NAME slots=N\"", name);
+  }
+  return hosts;
+}
+
+std::vector<HostEntry> read_hostfile(const std::filesystem::path& path) {
+  return parse_hostfile(read_text_file(path, hostfile_bytes_max), path.string());
+}
+
+}  // namespace dstrain::launcher

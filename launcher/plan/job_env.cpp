@@ -1,0 +1,129 @@
+#include "launcher/plan/job_env.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "runtime/base/error.h"
+#include "runtime/base/worker_env.h"
+
+namespace dstrain::launcher {
+namespace {
+
+void add_typed(std::vector<EnvVar>& variables, const std::string& assignment) {
+  const std::size_t equals = assignment.find('=');
+  const std::string name = assignment.substr(0, equals);
+  if (!is_env_name(name)) {
+    fail(ErrorCode::usage, "--env: \"{}\" is not a variable's name; write NAME or NAME=VALUE",
+         name);
+  }
+  if (equals != std::string::npos) {
+    set_env(variables, name, assignment.substr(equals + 1));
+  } else if (const char* value = std::getenv(name.c_str())) {
+    set_env(variables, name, value);
+  } else {
+    fail(ErrorCode::usage, "--env {}: the variable is not set here; write {}=VALUE", name, name);
+  }
+}
+
+/// What of this process's environment goes to every node.
+std::vector<EnvVar> travelling_environment() {
+  constexpr std::array<std::string_view, 7> prefixes{"NCCL",   "UCX", "MV2",    "MLFLOW",
+                                                     "PYTHON", "OMP", "DSTRAIN"};
+  std::vector<EnvVar> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::size_t equals = text.find('=');
+    const bool travels =
+        std::any_of(prefixes.begin(), prefixes.end(),
+                    [&](std::string_view prefix) { return text.starts_with(prefix); });
+    if (!travels || equals == text.npos) continue;
+    variables.push_back(
+        {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))});
+  }
+  return variables;
+}
+
+/// Sets a variable of the job unless the user did, in a file or in the environment.
+void set_default(std::vector<EnvVar>& variables, const char* name, const std::string& value) {
+  const bool in_file = std::any_of(variables.begin(), variables.end(),
+                                   [&](const EnvVar& variable) { return variable.name == name; });
+  if (in_file) return;
+  const char* const exported = std::getenv(name);
+  set_env(variables, name, exported != nullptr && *exported != '\0' ? exported : value);
+}
+
+}  // namespace
+
+std::string random_hex(std::size_t bytes) {
+  std::string random(bytes, '\0');
+  std::size_t filled = 0;
+  while (filled < bytes) {
+    const ssize_t got = ::getrandom(random.data() + filled, bytes - filled, 0);
+    if (got < 0 && errno != EINTR) fail_errno(errno, "getrandom");
+    if (got > 0) filled += static_cast<std::size_t>(got);
+  }
+  std::string text;
+  for (const char byte : random) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+std::vector<EnvVar> job_environment(const LaunchOptions& options,
+                                    const HostPlan& plan,
+                                    const JobIdentity& identity) {
+  const char* const home = std::getenv("HOME");
+  std::error_code ignored;
+  std::vector<EnvVar> variables = travelling_environment();
+  for (const EnvVar& variable :
+       read_env_files(home != nullptr ? home : "", std::filesystem::current_path(ignored))) {
+    set_env(variables, variable.name, variable.value);
+  }
+  for (const std::string& assignment : options.env) add_typed(variables, assignment);
+
+  set_env(variables, env::world_size, std::to_string(plan.world_size()));
+  set_env(variables, env::cross_size, std::to_string(plan.hosts().size()));
+  set_env(variables, env::job, identity.id);
+  set_env(variables, env::log_level, options.log_level);
+  if (!identity.token.empty()) set_default(variables, env::token, identity.token);
+  set_default(variables, env::timeout, "600");
+  set_default(variables, env::device, "auto");
+  if (options.timeout_seconds) {
+    set_env(variables, env::timeout, std::to_string(*options.timeout_seconds));
+  }
+  if (options.device) set_env(variables, env::device, *options.device);
+  if (options.device_memory_bytes > 0) {
+    set_env(variables, env::device_memory, std::to_string(options.device_memory_bytes));
+  }
+  return variables;
+}
+
+std::vector<RankSpec> rank_environments(const HostPlan& plan) {
+  std::vector<RankSpec> ranks;
+  for (const RankPlace& place : plan.ranks()) {
+    const std::string local_size = std::to_string(plan.local_size(place));
+    RankSpec rank{place.rank, place.local_rank, {}};
+    rank.env = {{env::rank, std::to_string(place.rank)},
+                {env::local_rank, std::to_string(place.local_rank)},
+                {env::local_world_size, local_size},
+                {env::local_size, local_size},
+                {env::cross_rank, std::to_string(place.node_rank)}};
+    ranks.push_back(std::move(rank));
+  }
+  return ranks;
+}
+
+bool is_secret(std::string_view name) {
+  constexpr std::array<std::string_view, 5> words{"TOKEN", "KEY", "SECRET", "PASS", "CREDENTIAL"};
+  std::string upper(name);
+  std::transform(upper.begin(), upper.end(), upper.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return upper.find(word) != upper.npos; });
+}
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,140 @@
+#include "launcher/plan/option_checks.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <span>
+#include <string_view>
+
+#include <fmt/ranges.h>
+
+#include "launcher/plan/core_binding.h"
+#include "launcher/plan/core_list.h"
+#include "launcher/plan/host_name.h"
+#include "launcher/plan/hostfile.h"
+#include "launcher/plan/words.h"
+#include "runtime/base/error.h"
+#include "runtime/base/units.h"
+#include "runtime/config/suggest.h"
+
+namespace dstrain::launcher {
+namespace {
+
+void check_number(std::string_view name, int value, int least, int most) {
+  if (value < least || value > most) {
+    fail(ErrorCode::usage, "{}: must be {}..{}, got {}", name, least, most, value);
+  }
+}
+
+void check_choice(std::string_view name,
+                  std::string_view value,
+                  std::span<const std::string_view> choices) {
+  if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
+  const std::string near = config::suggest(value, choices);
+  fail(ErrorCode::usage, "{}: \"{}\" is not one of {}{}", name, value, fmt::join(choices, ", "),
+       near.empty() ? "" : fmt::format("; did you mean {}?", near));
+}
+
+void check_launcher_and_device(const LaunchOptions& options) {
+  constexpr std::array<std::string_view, 3> launchers{"auto", "local", "ssh"};
+  constexpr std::array<std::string_view, 6> unbuilt{"pdsh",  "openmpi", "mpich",
+                                                    "slurm", "mvapich", "impi"};
+  constexpr std::array<std::string_view, 3> devices{"auto", "cuda", "cpu"};
+  if (std::find(unbuilt.begin(), unbuilt.end(), options.launcher) != unbuilt.end()) {
+    fail(ErrorCode::usage,
+         "--launcher {}: not built; there are auto, local and ssh, which itself reaches all hosts "
+         "of the hostfile at once. Without SSH: --no_ssh --node_rank R, once on each node",
+         options.launcher);
+  }
+  check_choice("--launcher", options.launcher, launchers);
+  check_choice("--device", options.device.value_or("auto"), devices);
+  if (options.device == "cuda") {
+    fail(ErrorCode::usage, "--device cuda: this dstrain is built without CUDA; use cpu or auto");
+  }
+}
+
+/// The options of our own connections.
+void check_ssh(const LaunchOptions& o) {
+  if (o.ssh_port) check_number("--ssh_port", *o.ssh_port, 1, 65535);
+  const char* const given = o.ssh_port               ? "--ssh_port"
+                            : !o.ssh_config.empty()  ? "--ssh_config"
+                            : o.accept_new_host_keys ? "--accept_new_host_keys"
+                            : o.copy_binary          ? "--copy_binary"
+                                                     : nullptr;
+  if (given == nullptr) return;
+  if (!o.ssh_command.empty()) {
+    fail(ErrorCode::usage, "--ssh_command: the client has options of its own; leave {} out", given);
+  }
+  if (o.launcher == "local" || o.no_ssh) {
+    fail(ErrorCode::usage, "{} reaches no other host; leave {} out",
+         o.no_ssh ? "--no_ssh" : "--launcher local", given);
+  }
+}
+
+void check_nodes(LaunchOptions& o, const RawOptions& raw) {
+  if (!raw.ssh_command.empty()) {
+    Result<std::vector<std::string>> words = split_words(raw.ssh_command);
+    if (!words.ok()) fail(ErrorCode::usage, "--ssh_command: {}", words.error());
+    if (words.value().empty()) fail(ErrorCode::usage, "--ssh_command: names no program");
+    o.ssh_command = words.value();
+  }
+  if (raw.node_rank != -1) {
+    check_number("--node_rank", raw.node_rank, 0, static_cast<int>(hosts_max) - 1);
+    o.node_rank = raw.node_rank;
+  }
+  if (o.no_ssh != o.node_rank.has_value()) {
+    fail(ErrorCode::usage, "--no_ssh and --node_rank belong together; {} is missing",
+         o.no_ssh ? "--node_rank" : "--no_ssh");
+  }
+  if (o.no_ssh && (o.force_multi || o.launcher == "ssh" || !o.ssh_command.empty())) {
+    fail(ErrorCode::usage, "--no_ssh starts ranks on this node alone; leave {} out",
+         o.force_multi ? "--force_multi" : "--launcher ssh and --ssh_command");
+  }
+  check_ssh(o);
+  if (o.launcher == "local" && (o.force_multi || !o.ssh_command.empty())) {
+    fail(ErrorCode::usage, "--launcher local reaches no other host; leave {} out",
+         o.force_multi ? "--force_multi" : "--ssh_command");
+  }
+  if (!o.venv_script.empty()) o.venv_script = std::filesystem::absolute(o.venv_script).string();
+}
+
+}  // namespace
+
+void check_options(LaunchOptions& o, const RawOptions& raw) {
+  check_nodes(o, raw);
+  constexpr std::array<std::string_view, 5> levels{"debug", "info", "warning", "error", "critical"};
+  check_choice("--log_level", o.log_level, levels);
+  if (raw.quiet) o.log_level = "error";
+  check_launcher_and_device(o);
+  if (raw.num_nodes != -1) {  // -1 is DeepSpeed's way of saying "not given"
+    check_number("--num_nodes", raw.num_nodes, 1, hosts_max);
+    o.num_nodes = raw.num_nodes;
+  }
+  if (raw.num_gpus != -1) {
+    check_number("--num_gpus", raw.num_gpus, 1, slots_max);
+    o.num_gpus = raw.num_gpus;
+  }
+  if (o.master_port) check_number("--master_port", *o.master_port, 1, 65535);
+  check_number("--max_restarts", o.max_restarts, 0, 1 << 20);
+  if (o.timeout_seconds) check_number("--timeout", *o.timeout_seconds, 1, 1 << 20);
+  if (o.grace_seconds && !(*o.grace_seconds >= 0 && *o.grace_seconds <= 1e6)) {
+    fail(ErrorCode::usage, "--grace: must be 0..1000000 seconds");
+  }
+  if (!o.master_addr.empty() && !is_host_name(o.master_addr)) {
+    fail(ErrorCode::usage, "--master_addr: \"{}\" is not a host name or address", o.master_addr);
+  }
+  if (o.each_rank_log_directory == "None") o.each_rank_log_directory.clear();
+  if (o.module && o.no_python) {
+    fail(ErrorCode::usage, "--module and --no_python exclude each other");
+  }
+  if (!raw.core_list.empty()) o.core_list = parse_core_list(raw.core_list);
+  o.bind_cores |= !o.core_list.empty();
+  if (o.bind_cores) check_can_bind_cores();
+  if (raw.device_memory.empty()) return;
+  const Result<Bytes> bytes = parse_bytes(raw.device_memory);
+  if (!bytes.ok()) fail(ErrorCode::usage, "--device_memory: {}", bytes.error());
+  if (bytes.value() < 1) fail(ErrorCode::usage, "--device_memory: must be more than 0");
+  o.device_memory_bytes = bytes.value();
+}
+
+}  // namespace dstrain::launcher

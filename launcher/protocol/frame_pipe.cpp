@@ -1,0 +1,52 @@
+#include "launcher/protocol/frame_pipe.h"
+
+#include <array>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "runtime/base/error.h"
+
+namespace dstrain::launcher {
+
+void make_non_blocking(int fd) {
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+    fail_errno(errno, "make a pipe non-blocking");
+  }
+}
+
+FramePipe::FramePipe(Ends ends, Begin begin) : ends_(ends), begin_(begin) {
+  make_non_blocking(ends.read_fd);
+  make_non_blocking(ends.write_fd);
+}
+
+bool FramePipe::flush() {
+  while (pending_bytes() > 0) {
+    const ssize_t written = write(ends_.write_fd, queue_.data() + position_, pending_bytes());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EAGAIN) break;
+    if (written < 0) return false;
+    position_ += static_cast<std::size_t>(written);
+  }
+  queue_.erase(0, position_);
+  position_ = 0;
+  return true;
+}
+
+bool FramePipe::receive() {
+  std::array<char, 64U << 10> buffer;
+  for (int reads = 0; reads < 16; ++reads) {
+    const ssize_t got = read(ends_.read_fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno == EAGAIN;
+    if (got == 0) return false;
+    const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
+    begin_ == Begin::at_once ? reader_.feed(bytes) : reader_.feed(preamble_.pass(bytes));
+    if (bytes.size() < buffer.size()) return true;
+  }
+  return true;
+}
+
+}  // namespace dstrain::launcher

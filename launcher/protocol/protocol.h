@@ -1,0 +1,129 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/plan/command.h"
+#include "launcher/plan/env_file.h"
+#include "launcher/protocol/wire.h"
+
+/// What launcher and agent say to each other, as frames on the agent's stdin and stdout. Nothing of
+/// it passes a shell or a command line.
+namespace dstrain::launcher {
+
+inline constexpr std::uint32_t protocol_version = 3;
+
+/// The agent's first bytes. What came before was printed by whatever started the agent.
+inline constexpr std::string_view agent_preamble{
+    "\x1e"
+    "dstrain agent speaks"
+    "\x1e\n"};
+
+enum class ToAgent : std::uint8_t {
+  job = 1,     ///< JobSpec; once
+  signal = 2,  ///< i32: SIGTERM for each rank's process group, or SIGKILL for all of the job
+  ack = 3,     ///< u32: so many bytes of output were passed on
+  port = 4,    ///< PortRequest; once, before the job, to the host of rank 0
+  tell = 6,    ///< RankMessage for one of its ranks
+  beat = 5,  ///< u32 milliseconds: the launcher's side lives; silent for so long it counts as gone
+};
+
+enum class FromAgent : std::uint8_t {
+  hello = 65,     ///< Hello
+  started = 66,   ///< u32 rank, i32 pid
+  refused = 67,   ///< u32 rank, string: why it could not be started
+  output = 68,    ///< u32 rank, u8 OutputStream, string
+  exited = 69,    ///< u32 rank, i32 status as of waitpid, u8 OomVerdict
+  note = 70,      ///< string: something the user should know
+  finished = 71,  ///< every process of the job has ended
+  port = 72,      ///< u32 port, now reserved while the agent lives; 0: string, why there is none
+  told = 74,      ///< RankMessage from a rank
+  beat = 73       ///< the agent lives; once it has had a beat itself
+};
+
+/// Beats that may get lost, or late, before the side that should send them counts as gone.
+inline constexpr double beats_per_silence = 6;
+
+/// What an agent says of itself, first of all.
+struct Hello {
+  std::uint32_t protocol = protocol_version;
+  std::string version;       ///< of dstrain
+  std::string own_address;   ///< at which it was reached, in digits; empty: not known
+  std::string peer_address;  ///< from which it was reached
+  int gpus = 0;              ///< that programs may use there
+};
+
+std::string encode_hello(const Hello& hello);
+/// Of another protocol nothing but its number is read.
+Hello decode_hello(std::string_view payload);
+
+/// The master port: exactly this one, or the first free one from it on.
+struct PortRequest {
+  int port = 0;
+  bool exactly = false;
+};
+
+std::string encode_port_request(const PortRequest& request);
+PortRequest decode_port_request(std::string_view payload);
+
+enum class OutputStream : std::uint8_t { out = 0, err = 1 };
+
+/// How sure it is that the kernel killed a rank for want of memory.
+enum class OomVerdict : std::uint8_t { none = 0, possible = 1, likely = 2, certain = 3 };
+
+struct RankSpec {
+  int rank = 0;
+  int local_rank = 0;
+  std::vector<EnvVar> env;  ///< of this rank alone
+};
+
+/// Everything an agent needs to start its node's ranks.
+struct JobSpec {
+  std::string working_directory;
+  Command command;
+  std::string venv_script;  ///< sourced by a shell that then becomes the rank; empty: none
+  std::vector<EnvVar> env;  ///< of all ranks, over the agent's own environment
+  std::vector<RankSpec> ranks;
+  std::vector<std::string> log_files;  ///< one per rank, or none at all
+  std::vector<int> slots;              ///< of this node, one per rank
+  bool use_gpus = true;                ///< slots are GPUs where the node has some
+  bool tells_progress = false;         ///< its first rank is the one that is looked at
+  bool bind_cores = false;             ///< each rank to cores of its own
+  std::vector<int> core_list;          ///< of these; empty: of all
+  bool oversubscribe = false;          ///< more ranks than devices or cores are meant
+  /// Bytes of output the agent may send ahead of the launcher's acknowledgement. It bounds memory
+  /// and lets exits and other messages pass while nobody reads the launcher's stdout.
+  std::uint32_t output_window_bytes = 1U << 20;
+};
+
+std::string encode_job(const JobSpec& job);
+/// Throws Error{remote} for bytes that are no job.
+JobSpec decode_job(std::string_view payload);
+
+struct Output {
+  int rank = 0;
+  OutputStream stream = OutputStream::out;
+  std::string_view bytes;  ///< into the payload
+};
+
+/// A message of runtime/base/rank_control.h.
+struct RankMessage {
+  int rank = 0;
+  std::string text;
+};
+
+struct Exit {
+  int rank = 0;
+  int wait_status = 0;
+  OomVerdict oom = OomVerdict::none;
+};
+
+std::string encode_output(const Output& output);
+Output decode_output(std::string_view payload);
+std::string encode_rank_message(const RankMessage& message);
+RankMessage decode_rank_message(std::string_view payload);
+std::string encode_exit(const Exit& exit);
+Exit decode_exit(std::string_view payload);
+
+}  // namespace dstrain::launcher
