@@ -1,7 +1,7 @@
 #pragma once
 #include <filesystem>
 
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 #include "runtime/base/units.h"
 
 namespace dstrain::offload {

@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/base/parallel_for.h"
 
 namespace dstrain::offload {

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 
 namespace dstrain::offload {
 namespace {

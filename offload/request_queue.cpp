@@ -5,7 +5,7 @@
 #include <system_error>
 #include <utility>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 
 namespace dstrain::offload {
 

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 
 #include "offload/nameless_file.h"
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 
 namespace dstrain::offload {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/base/checksum.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 #include "runtime/base/units.h"
 
 namespace dstrain::offload {

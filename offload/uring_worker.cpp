@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 
 #include "offload/queued_io.h"
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 
 namespace dstrain::offload {
 namespace {

@@ -7,7 +7,7 @@
 #include <liburing.h>
 
 #include "offload/request_queue.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::offload {
 

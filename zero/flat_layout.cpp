@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 
 namespace dstrain::zero {
 namespace {

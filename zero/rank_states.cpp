@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 
 namespace dstrain::zero {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "runtime/comm/gather_values.h"
+#include "runtime/comm/gather.h"
 #include "runtime/optim/gradient_norm.h"
 #include "zero/run_update.h"
 #include "zero/sharded_gradients.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "zero/run_update.h"
 
 namespace dstrain::zero {

@@ -8,11 +8,11 @@
 #include "cmd/bench/collectives.h"
 #include "cmd/bench/summary.h"
 #include "runtime/base/socket.h"
-#include "runtime/comm/gather_values.h"
-#include "runtime/comm/gloo/gloo_communicator.h"
+#include "runtime/comm/gather.h"
+#include "runtime/comm/gloo/gloo_transport.h"
+#include "runtime/comm/host_sum.h"
 #include "runtime/comm/make_communicator.h"
-#include "runtime/comm/mpi/mpi_communicator.h"
-#include "runtime/comm/streaming.h"
+#include "runtime/comm/mpi/mpi_transport.h"
 
 namespace dstrain::bench {
 namespace {

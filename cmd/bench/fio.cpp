@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 extern char** environ;
 

@@ -5,7 +5,7 @@
 
 #include "cmd/dstrain/checkpoint_commands.h"
 #include "runtime/base/error.h"
-#include "runtime/base/open_beneath.h"
+#include "runtime/base/file.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/checkpoint/manifest_file.h"
 #include "runtime/config/missing_directory.h"

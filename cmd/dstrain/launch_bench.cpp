@@ -28,7 +28,7 @@
 namespace dstrain::cmd {
 namespace {
 
-constexpr const char* notes_variable = "DSTRAIN_MEETING_NOTES";  // the file of a run
+constexpr const char* times_variable = "DSTRAIN_RENDEZVOUS_TIMES";  // the file of a run
 constexpr int timeout_seconds = 120;
 
 struct Settings {
@@ -80,7 +80,7 @@ launcher::LaunchJob make_job(int hosts, const std::string& notes) {
                 {env::timeout, std::to_string(timeout_seconds)},
                 {env::job, job.id},
                 {env::token, job.id},
-                {notes_variable, notes}};
+                {times_variable, notes}};
     spec.ranks = {{rank, 0, {{env::rank, std::to_string(rank)}, {env::local_world_size, "1"}}}};
     spec.slots = {0};
     spec.use_gpus = false;
@@ -177,7 +177,7 @@ int launch_bench_command(std::span<const std::string> arguments) {
 }
 
 int meet_command(std::span<const std::string> /*arguments*/) {
-  const char* const notes = std::getenv(notes_variable);
+  const char* const notes = std::getenv(times_variable);
   if (notes == nullptr) fail(ErrorCode::usage, "dstrain meet is started by bench launch");
   const WorkerEnv worker = read_worker_env();
   comm::TcpStore::Options options{.endpoint = {worker.master_addr, worker.master_port},

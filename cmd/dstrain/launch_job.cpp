@@ -76,7 +76,9 @@ std::vector<HostTask> make_tasks(const LaunchOptions& options,
 }
 
 /// --no_ssh: all launchers must come to the same place by themselves.
-void meet_without_ssh(const LaunchOptions& options, const Resources& resources, LaunchJob& job) {
+void rendezvous_without_ssh(const LaunchOptions& options,
+                            const Resources& resources,
+                            LaunchJob& job) {
   const std::vector<launcher::HostSlots>& hosts = resources.plan.hosts();
   if (job.master_addr.empty() && hosts.size() > 1) {
     if (!options.hostfile) {
@@ -132,7 +134,7 @@ LaunchJob make_launch_job(const LaunchOptions& options,
   job.master_addr = options.master_addr;
   job.master_port = {options.master_port.value_or(launcher::default_master_port),
                      options.master_port.has_value()};
-  if (resources.node_rank) meet_without_ssh(options, resources, job);
+  if (resources.node_rank) rendezvous_without_ssh(options, resources, job);
   const double limit = options.timeout_seconds.value_or(600);
   job.connect_seconds = options.copy_binary ? limit : std::min(default_silence_seconds, limit);
   if (resources.launcher() == "ssh") {

@@ -13,7 +13,7 @@
 #include "launcher/job/supervisor.h"
 #include "launcher/process/children.h"
 #include "runtime/base/error.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher {

@@ -11,7 +11,7 @@
 #include "launcher/plan/core_binding.h"
 #include "launcher/protocol/protocol.h"
 #include "runtime/base/function_ref.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
 

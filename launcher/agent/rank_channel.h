@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
 

@@ -5,7 +5,7 @@
 
 #include "launcher/process/line_splitter.h"
 #include "launcher/protocol/protocol.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
 

@@ -9,7 +9,7 @@
 
 #include "launcher/hosts/agent_link.h"
 #include "launcher/plan/env_file.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
 

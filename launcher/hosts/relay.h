@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "launcher/hosts/agent_link.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
 

@@ -9,7 +9,7 @@
 #include "launcher/hosts/agent_link.h"
 #include "launcher/protocol/heart_beat.h"
 #include "launcher/protocol/wire.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
 

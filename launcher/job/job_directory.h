@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/base/deadline.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
 

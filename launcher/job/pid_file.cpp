@@ -6,7 +6,7 @@
 #include <fcntl.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
 

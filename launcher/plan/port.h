@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
 

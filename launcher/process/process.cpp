@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
 namespace {

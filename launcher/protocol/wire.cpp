@@ -1,6 +1,5 @@
 #include "launcher/protocol/wire.h"
 
-#include "runtime/base/check.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::launcher {

@@ -42,3 +42,12 @@ template <class... Args>
 [[noreturn]] void fail_errno(int errno_value, const std::string& attempted);
 
 }  // namespace dstrain
+
+/// Always on. A failure is a bug in dstrain: throws Error{internal} with the place and the message.
+#define DSTRAIN_CHECK(condition, ...)                                                          \
+  do {                                                                                         \
+    if (!(condition)) {                                                                        \
+      ::dstrain::fail(::dstrain::ErrorCode::internal, "{}:{}: check failed: {}: {}", __FILE__, \
+                      __LINE__, #condition, ::fmt::format(__VA_ARGS__));                       \
+    }                                                                                          \
+  } while (false)

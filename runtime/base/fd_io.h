@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 #include "runtime/base/units.h"
 
 /// What read(2), write(2) and their kin leave to the caller: interruptions and short counts. `name`

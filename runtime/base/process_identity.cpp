@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 /// What a rank and its agent say to each other beside the rank's output: whole messages of text on
 /// a Unix socket (SOCK_SEQPACKET) whose descriptor DSTRAIN_CONTROL_FD names. Any program may speak

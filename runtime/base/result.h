@@ -3,7 +3,7 @@
 #include <utility>
 #include <variant>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 
 namespace dstrain {
 

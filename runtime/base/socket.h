@@ -9,7 +9,7 @@
 
 #include "runtime/base/deadline.h"
 #include "runtime/base/result.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain {
 
@@ -52,5 +52,18 @@ enum class Transfer { done, timed_out, closed };
 /// Sends or receives all of `bytes`.
 Transfer send_all(int socket, std::span<const std::uint8_t> bytes, Deadline deadline);
 Transfer receive_all(int socket, std::span<std::uint8_t> bytes, Deadline deadline);
+
+/// The bytes of a message of plain data. A type with padding is refused: what lies there is
+/// unknown.
+template <class Message>
+requires std::has_unique_object_representations_v<Message> std::span<std::uint8_t> bytes_of(
+    Message& message) {
+  return {reinterpret_cast<std::uint8_t*>(&message), sizeof(Message)};
+}
+template <class Message>
+requires std::has_unique_object_representations_v<Message> std::span<const std::uint8_t> bytes_of(
+    const Message& message) {
+  return {reinterpret_cast<const std::uint8_t*>(&message), sizeof(Message)};
+}
 
 }  // namespace dstrain

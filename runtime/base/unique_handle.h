@@ -1,6 +1,8 @@
 #pragma once
 #include <utility>
 
+#include <unistd.h>
+
 namespace dstrain {
 
 /// Sole owner of one C handle, one handle big. `Traits` gives the type `Raw`, the value `null()`
@@ -35,5 +37,14 @@ class UniqueHandle {
  private:
   Raw raw_ = Traits::null();
 };
+
+struct FdTraits {
+  using Raw = int;
+  static constexpr int null() noexcept { return -1; }
+  static void release(int fd) noexcept { ::close(fd); }
+};
+
+/// Sole owner of a file descriptor.
+using UniqueFd = UniqueHandle<FdTraits>;
 
 }  // namespace dstrain

@@ -4,9 +4,9 @@
 #include <charconv>
 #include <system_error>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
-#include "runtime/base/open_beneath.h"
+#include "runtime/base/file.h"
 #include "runtime/checkpoint/checked_file.h"
 #include "runtime/checkpoint/directory_check.h"
 #include "runtime/checkpoint/manifest_file.h"

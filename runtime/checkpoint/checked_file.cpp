@@ -12,7 +12,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
-#include "runtime/base/open_beneath.h"
+#include "runtime/base/file.h"
 #include "runtime/checkpoint/share_out.h"
 
 namespace dstrain::checkpoint {

@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 #include "runtime/checkpoint/manifest.h"
 
 namespace dstrain::checkpoint {

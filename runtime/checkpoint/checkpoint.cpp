@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/checkpoint_files.h"
 #include "runtime/safetensors/file.h"
 #include "runtime/tensor/bfloat16.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "runtime/base/error.h"
-#include "runtime/base/open_beneath.h"
+#include "runtime/base/file.h"
 #include "runtime/checkpoint/manifest_file.h"
 
 namespace dstrain::checkpoint {

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 #include "runtime/checkpoint/checked_file.h"
 #include "runtime/checkpoint/chunk_cache.h"
 #include "runtime/checkpoint/manifest.h"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 
 namespace dstrain::checkpoint {
 

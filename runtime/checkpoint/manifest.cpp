@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/manifest_format.h"
 
 namespace dstrain::checkpoint {

@@ -2,7 +2,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
-#include "runtime/base/open_beneath.h"
+#include "runtime/base/file.h"
 #include "runtime/checkpoint/catalog.h"
 
 namespace dstrain::checkpoint {

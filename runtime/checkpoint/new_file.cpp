@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
 
 namespace dstrain::checkpoint {

@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/shard_writer.h"

@@ -5,7 +5,7 @@
 
 #include <fcntl.h>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
 #include "runtime/checkpoint/new_file.h"
 #include "runtime/safetensors/layout.h"

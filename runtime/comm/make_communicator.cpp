@@ -4,9 +4,9 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/socket.h"
-#include "runtime/comm/gloo/gloo_communicator.h"
+#include "runtime/comm/gloo/gloo_transport.h"
 #include "runtime/comm/hierarchical/hierarchical_communicator.h"
-#include "runtime/comm/mpi/mpi_communicator.h"
+#include "runtime/comm/mpi/mpi_transport.h"
 #include "runtime/comm/rendezvous.h"
 #include "runtime/comm/self/self_communicator.h"
 #include "runtime/comm/shm/shm_communicator.h"
@@ -15,7 +15,7 @@
 namespace dstrain::comm {
 namespace {
 
-std::unique_ptr<TcpStore> meet(const WorkerEnv& worker) {
+std::unique_ptr<TcpStore> rendezvous(const WorkerEnv& worker) {
   TcpStore::Options options{.endpoint = {worker.master_addr, worker.master_port},
                             .token = worker.token,
                             .timeout_seconds = worker.timeout_seconds};
@@ -141,7 +141,7 @@ void refuse_together(Store& store, const WorkerEnv& worker) noexcept {
 
 World join_world(const WorkerEnv& worker) {
   if (worker.world_size == 1) return {nullptr, make_self_communicator()};
-  std::unique_ptr<TcpStore> store = meet(worker);
+  std::unique_ptr<TcpStore> store = rendezvous(worker);
   try {
     check_alike(*store, worker);
     auto communicator = make_communicator(*store, worker);

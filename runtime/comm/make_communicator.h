@@ -13,12 +13,13 @@ struct World {
   std::unique_ptr<Communicator> communicator;
 };
 
-/// Meets the other ranks that the environment promises and returns once all are there. The ranks
-/// of one node share memory; where there are several nodes, messages go between them, through MPI
-/// where mpirun has started all ranks, else through gloo. DSTRAIN_COMM, equal on all ranks, says
-/// otherwise (CommKind). `timeout_seconds` of `worker` bounds the rendezvous and each later wait of
-/// a collective. Throws Error{timeout} that names the missing ranks, Error{comm}, or Error{config}
-/// when the ranks do not agree about their nodes or the build lacks what is asked for.
+/// Waits for the other ranks that the environment promises and returns once all are there. The
+/// ranks of one node share memory; where there are several nodes, messages go between them, through
+/// MPI where mpirun has started all ranks, else through gloo. DSTRAIN_COMM, equal on all ranks,
+/// says otherwise (CommKind). `timeout_seconds` of `worker` bounds the rendezvous and each later
+/// wait of a collective. Throws Error{timeout} that names the missing ranks, Error{comm}, or
+/// Error{config} when the ranks do not agree about their nodes or the build lacks what is asked
+/// for.
 World join_world(const WorkerEnv& worker);
 
 }  // namespace dstrain::comm

@@ -4,7 +4,7 @@
 
 #include "runtime/base/deadline.h"
 #include "runtime/base/error.h"
-#include "runtime/comm/meeting.h"
+#include "runtime/comm/group_barrier.h"
 
 namespace dstrain::comm {
 namespace {

@@ -5,7 +5,7 @@
 
 namespace dstrain::comm {
 
-/// A key-value meeting point shared by the ranks of one job. Thread-safe. Values are small.
+/// Keys and values shared by the ranks of one job: their rendezvous. Thread-safe. Values are small.
 class Store {
  public:
   virtual ~Store() = default;

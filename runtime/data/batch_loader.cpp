@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/base/check.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::data {

@@ -1,6 +1,6 @@
 #include "runtime/data/batch_prefetcher.h"
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/base/parallel_for.h"
 
 namespace dstrain::data {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/base/philox.h"
 
 namespace dstrain::data {

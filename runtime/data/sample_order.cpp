@@ -1,6 +1,5 @@
 #include "runtime/data/sample_order.h"
 
-#include "runtime/base/check.h"
 #include "runtime/base/error.h"
 #include "runtime/data/permutation.h"
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 
 namespace dstrain::data {
 

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/base/check.h"
 #include "runtime/base/error.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/data/utf8.h"

@@ -6,7 +6,7 @@
 
 #include <sys/mman.h>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 
 namespace dstrain {
 namespace {

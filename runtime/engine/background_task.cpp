@@ -3,7 +3,7 @@
 #include <chrono>
 #include <exception>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 
 namespace dstrain::engine {
 

@@ -7,8 +7,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/checkpoint/catalog.h"
-#include "runtime/comm/gather_texts.h"
-#include "runtime/comm/gather_values.h"
+#include "runtime/comm/gather.h"
 #include "runtime/engine/file_records.h"
 #include "runtime/engine/model_saver.h"
 

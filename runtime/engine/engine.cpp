@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "runtime/base/label.h"
-#include "runtime/comm/gather_values.h"
+#include "runtime/comm/gather.h"
 #include "runtime/optim/gradient_norm.h"
 
 namespace dstrain::engine {

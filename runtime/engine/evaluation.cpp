@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "runtime/comm/gather_values.h"
+#include "runtime/comm/gather.h"
 
 namespace dstrain::engine {
 

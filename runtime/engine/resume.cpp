@@ -9,7 +9,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/checkpoint/catalog.h"
-#include "runtime/comm/gather_texts.h"
+#include "runtime/comm/gather.h"
 #include "runtime/engine/run_check.h"
 
 namespace dstrain::engine {

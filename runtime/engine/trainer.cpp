@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "runtime/base/log.h"
-#include "runtime/comm/gather_values.h"
+#include "runtime/comm/gather.h"
 #include "runtime/engine/evaluation.h"
 #include "runtime/monitor/progress.h"
 #include "runtime/optim/schedule.h"

@@ -1,6 +1,6 @@
 #include "runtime/model/gpt2.h"
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/model/gpt2_block.h"
 #include "runtime/model/gpt2_embedding.h"
 #include "runtime/model/gpt2_head.h"

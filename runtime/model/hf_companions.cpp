@@ -7,7 +7,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
-#include "runtime/base/open_beneath.h"
+#include "runtime/base/file.h"
 #include "runtime/model/hf_directory.h"
 
 namespace dstrain::model {

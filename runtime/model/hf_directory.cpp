@@ -13,7 +13,6 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
-#include "runtime/base/open_beneath.h"
 #include "runtime/model/hf_index.h"
 #include "runtime/model/other_formats.h"
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 #include "runtime/safetensors/file.h"
 
 namespace dstrain::model {

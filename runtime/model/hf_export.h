@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 #include "runtime/model/hf_companions.h"
 #include "runtime/model/hf_index.h"
 #include "runtime/model/parameter.h"

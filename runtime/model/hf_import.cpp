@@ -5,7 +5,6 @@
 #include <bit>
 #include <unordered_set>
 
-#include "runtime/base/check.h"
 #include "runtime/base/error.h"
 #include "runtime/model/finite_values.h"
 #include "runtime/model/hf_directory.h"

@@ -2,7 +2,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/tensor/dtype.h"
 
 namespace dstrain::model {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/base/parallel_for.h"
 #include "runtime/base/philox.h"
 #include "runtime/base/units.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 #include "runtime/device/memory_resource.h"
 
 namespace dstrain::monitor {

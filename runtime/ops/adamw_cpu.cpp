@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/ops/adamw.h"
 #include "runtime/ops/chunks.h"
 #include "runtime/ops/simd.h"

@@ -1,4 +1,4 @@
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/ops/chunks.h"
 #include "runtime/ops/simd.h"
 #include "runtime/ops/square_sums.h"

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/base/check.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
 #include "runtime/safetensors/float_formats.h"

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/base/units.h"
 
 namespace dstrain::safetensors {

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "runtime/base/check.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 #include "runtime/safetensors/layout.h"
 #include "runtime/tensor/tensor_view.h"
 

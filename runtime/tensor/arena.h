@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <span>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/base/units.h"
 #include "runtime/tensor/tensor_view.h"
 

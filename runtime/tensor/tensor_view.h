@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <span>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/device/device.h"
 #include "runtime/tensor/bfloat16.h"
 #include "runtime/tensor/dtype.h"

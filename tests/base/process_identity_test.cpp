@@ -10,7 +10,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 using namespace dstrain;
 

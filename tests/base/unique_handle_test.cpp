@@ -7,8 +7,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/base/unique_fd.h"
-
 namespace dstrain {
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/comm/gloo/gloo_communicator.h"
+#include "runtime/comm/gloo/gloo_transport.h"
 #include "tests/comm/memory_store.h"
 #include "tests/support/ranks.h"
 #include "tests/support/skip.h"

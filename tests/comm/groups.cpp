@@ -2,10 +2,10 @@
 
 #include <fmt/ranges.h>
 
-#include "runtime/comm/gloo/gloo_communicator.h"
+#include "runtime/comm/gloo/gloo_transport.h"
 #include "runtime/comm/hierarchical/hierarchical_communicator.h"
 #include "runtime/comm/shm/shm_communicator.h"
-#include "runtime/comm/thread/thread_group.h"
+#include "runtime/comm/thread/thread_communicator.h"
 #include "tests/comm/memory_store.h"
 #include "tests/support/ranks.h"
 #include "tests/support/skip.h"

@@ -11,7 +11,7 @@
 namespace dstrain::test {
 
 /// The communicators of a group, in rank order, each for a thread of its own. Those of ranks that
-/// live in other processes are null. The ranks also meet in a store, under the group's own name.
+/// live in other processes are null. The ranks also share a store, under the group's own name.
 class Group {
  public:
   using Members = std::vector<std::unique_ptr<comm::Communicator>>;

@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "runtime/base/error.h"
-#include "runtime/comm/store/counter.h"
+#include "runtime/comm/store/protocol.h"
 
 namespace dstrain::test {
 

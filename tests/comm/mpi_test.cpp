@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "runtime/base/worker_env.h"
-#include "runtime/comm/mpi/mpi_communicator.h"
+#include "runtime/comm/mpi/mpi_transport.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/skip.h"
 

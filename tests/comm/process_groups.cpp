@@ -5,9 +5,9 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/socket.h"
-#include "runtime/comm/gloo/gloo_communicator.h"
+#include "runtime/comm/gloo/gloo_transport.h"
 #include "runtime/comm/hierarchical/hierarchical_communicator.h"
-#include "runtime/comm/mpi/mpi_communicator.h"
+#include "runtime/comm/mpi/mpi_transport.h"
 #include "runtime/comm/self/self_communicator.h"
 #include "runtime/comm/shm/shm_communicator.h"
 #include "runtime/comm/store/tcp_store.h"

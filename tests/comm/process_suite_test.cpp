@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "runtime/comm/gloo/gloo_communicator.h"
+#include "runtime/comm/gloo/gloo_transport.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/skip.h"
 

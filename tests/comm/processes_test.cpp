@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "runtime/base/worker_env.h"
-#include "runtime/comm/gloo/gloo_communicator.h"
+#include "runtime/comm/gloo/gloo_transport.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/skip.h"
 
@@ -49,7 +49,7 @@ std::vector<RankProcess> start(const Job& job) {
 
 }  // namespace
 
-TEST_CASE("Processes: meet and add up and split", "[comm]") {
+TEST_CASE("Processes: rendezvous and add up and split", "[comm]") {
   const auto [nodes, kind] =
       GENERATE(table<std::vector<int>, std::string>({{{1}, "auto"},
                                                      {{2}, "auto"},

@@ -9,7 +9,6 @@
 
 #include "runtime/base/random_bytes.h"
 #include "runtime/base/socket.h"
-#include "runtime/comm/bytes.h"
 #include "runtime/comm/store/protocol.h"
 #include "runtime/comm/store/tcp_store.h"
 #include "tests/comm/descriptor_limit.h"
@@ -93,7 +92,7 @@ TEST_CASE("TcpStore: who comes while no descriptor is free is served later", "[c
     for (int i = 0; i < 3; ++i) store->add("n", 1);  // the server has seen the connection by then
   }
   comm::Greeting greeting;
-  CHECK(receive_all(late.get(), comm::bytes_of(greeting), Deadline::after(30)) == Transfer::done);
+  CHECK(receive_all(late.get(), bytes_of(greeting), Deadline::after(30)) == Transfer::done);
   CHECK(greeting.magic == comm::Greeting{}.magic);
 }
 
@@ -106,18 +105,18 @@ TEST_CASE("TcpStore: an overheard hello is of no use again", "[comm]") {
   };
   const UniqueFd first = connect_stranger(*store);
   comm::Greeting greeting;
-  REQUIRE(receive_all(first.get(), comm::bytes_of(greeting), Deadline::after(30)) ==
+  REQUIRE(receive_all(first.get(), bytes_of(greeting), Deadline::after(30)) ==
           Transfer::done);
   const comm::ClientHello hello = hello_to(greeting.nonce);
   for (const bool replayed : {false, true}) {
     const UniqueFd second = replayed ? connect_stranger(*store) : UniqueFd{};
     const int socket = replayed ? second.get() : first.get();
     if (replayed) {
-      REQUIRE(receive_all(socket, comm::bytes_of(greeting), Deadline::after(30)) == Transfer::done);
+      REQUIRE(receive_all(socket, bytes_of(greeting), Deadline::after(30)) == Transfer::done);
     }
-    send_all(socket, comm::bytes_of(hello), Deadline::after(30));
+    send_all(socket, bytes_of(hello), Deadline::after(30));
     comm::ServerHello answer;
-    REQUIRE(receive_all(socket, comm::bytes_of(answer), Deadline::after(30)) == Transfer::done);
+    REQUIRE(receive_all(socket, bytes_of(answer), Deadline::after(30)) == Transfer::done);
     CHECK(answer.accepted == (replayed ? 0 : 1));
   }
 }
@@ -126,10 +125,10 @@ TEST_CASE("TcpStore: an oversized frame ends its connection", "[comm]") {
   const auto store = serve();
   const UniqueFd socket = connect_stranger(*store);
   comm::Greeting greeting;
-  receive_all(socket.get(), comm::bytes_of(greeting), Deadline::after(30));
+  receive_all(socket.get(), bytes_of(greeting), Deadline::after(30));
   comm::ClientHello hello{.nonce = random_bytes<32>()};
   hello.proof = comm::proof_of(comm::Role::client, "key", greeting.nonce, hello.nonce);
-  send_all(socket.get(), comm::bytes_of(hello), Deadline::after(30));
+  send_all(socket.get(), bytes_of(hello), Deadline::after(30));
   const std::array<std::uint8_t, 4> length{0xff, 0xff, 0xff, 0x7f};
   send_all(socket.get(), length, Deadline::after(30));
   CHECK(is_closed_by_server(socket.get()));

@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 #include "launcher/plan/env_file.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::test {
 

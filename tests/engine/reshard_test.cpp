@@ -5,7 +5,7 @@
 
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/checkpoint.h"
-#include "runtime/comm/thread/thread_group.h"
+#include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/engine/checkpointer.h"
 #include "runtime/engine/resume.h"
 #include "runtime/model/random_source.h"

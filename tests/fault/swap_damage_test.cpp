@@ -9,7 +9,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 #include "tests/fault/swapping_run.h"
 #include "tests/support/temp_dir.h"
 

@@ -17,7 +17,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/largest_allocation.h"
 

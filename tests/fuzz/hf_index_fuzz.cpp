@@ -1,5 +1,5 @@
 // model.safetensors.index.json: accepted names stay in the directory, and are written as read.
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/model/hf_index.h"
 #include "tests/fuzz/target.h"
 

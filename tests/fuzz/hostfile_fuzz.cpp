@@ -1,5 +1,5 @@
 #include "launcher/plan/hostfile.h"
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "tests/fuzz/target.h"
 
 using namespace dstrain;

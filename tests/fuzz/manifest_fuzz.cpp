@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/manifest.h"
 #include "tests/fuzz/target.h"
 

@@ -1,5 +1,5 @@
 // config.json: what is accepted is written as it was read.
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/model/gpt2_config.h"
 #include "tests/fuzz/target.h"
 

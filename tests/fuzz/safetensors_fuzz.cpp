@@ -2,7 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 #include "runtime/safetensors/file.h"
 #include "tests/fuzz/target.h"
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/checkpoint/catalog.h"
-#include "runtime/comm/gloo/gloo_communicator.h"
+#include "runtime/comm/gloo/gloo_transport.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "runtime/comm/gloo/gloo_communicator.h"
+#include "runtime/comm/gloo/gloo_transport.h"
 #include "tests/net/two_nodes.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/skip.h"

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/process/children.h"
-#include "runtime/comm/gloo/gloo_communicator.h"
+#include "runtime/comm/gloo/gloo_transport.h"
 #include "tests/e2e/train_run.h"
 #include "tests/net/link_end.h"
 #include "tests/net/ssh_hosts.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "runtime/base/fd_io.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 #include "tests/support/skip.h"
 
 namespace dstrain::test {

@@ -1,7 +1,7 @@
 // Each rank reads its slices of a model and no others, whatever the stage.
 #include <catch2/catch.hpp>
 
-#include "runtime/comm/thread/thread_group.h"
+#include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/model/random_source.h"
 #include "tests/support/ranks.h"
 #include "tests/support/toy_gpt2.h"

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
-#include "runtime/comm/thread/thread_group.h"
+#include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/model/random_source.h"
 #include "tests/support/ranks.h"
 #include "tests/support/toy_gpt2.h"

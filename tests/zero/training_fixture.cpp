@@ -4,7 +4,7 @@
 
 #include "offload/make_file_io.h"
 #include "runtime/base/philox.h"
-#include "runtime/comm/thread/thread_group.h"
+#include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/model/gpt2.h"
 #include "runtime/model/random_source.h"
 #include "runtime/optim/adamw.h"

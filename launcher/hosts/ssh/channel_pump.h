@@ -5,7 +5,7 @@
 #include <libssh/callbacks.h>
 #include <libssh/libssh.h>
 
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
 

@@ -15,7 +15,7 @@
 
 #include "launcher/protocol/frame_pipe.h"
 #include "runtime/base/error.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
 namespace {

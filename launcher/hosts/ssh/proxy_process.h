@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
 

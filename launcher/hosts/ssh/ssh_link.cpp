@@ -13,7 +13,7 @@
 #include "launcher/hosts/ssh/copy_programs.h"
 #include "launcher/process/fd_pair.h"
 #include "runtime/base/error.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
 namespace {

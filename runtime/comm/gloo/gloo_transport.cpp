@@ -82,6 +82,70 @@ void wait_until_all_ready(Store& store, const GlooOptions& options, double secon
 
 }  // namespace
 
+/// Messages over gloo. Its waits cannot be polled, so a thread of our own listens for the alarm
+/// and wakes the one that waits. A wait that times out ends all connections of the group: gloo
+/// knows no other way.
+class GlooTransport final : public Transport {
+ public:
+  using Device = std::shared_ptr<gloo::transport::Device>;
+  GlooTransport(Store& store, GlooOptions options, Device device);
+  GlooTransport(const GlooTransport&) = delete;
+  GlooTransport& operator=(const GlooTransport&) = delete;
+  GlooTransport(GlooTransport&&) = delete;
+  GlooTransport& operator=(GlooTransport&&) = delete;
+  ~GlooTransport() override;
+
+  [[nodiscard]] int rank() const override { return options_.rank; }
+  [[nodiscard]] int size() const override { return options_.size; }
+  Message send(int peer, Channel channel, const void* from, Bytes bytes) override;
+  Message receive(int peer, Channel channel, void* to, Bytes bytes) override;
+  void raise_alarm() noexcept override;
+  [[nodiscard]] int alarm_raised_by() const override;
+  [[nodiscard]] std::string reason() const override;
+  [[nodiscard]] std::int64_t next_group() const override { return 0; }
+  std::unique_ptr<Transport> split(const Subgroup& subgroup) override;
+
+ private:
+  using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
+  enum class Direction { send, receive };
+  class GlooMessage;
+
+  PendingMessage::State wait(gloo::transport::UnboundBuffer& buffer,
+                             Direction direction,
+                             int peer,
+                             Deadline deadline);
+  Message start(int peer, Channel channel, Direction direction, void* memory, Bytes bytes);
+  void open_lines();
+  void listen();
+  void watch();
+  [[nodiscard]] bool connection_ended(int peer);
+  [[nodiscard]] bool has_lost(int peer);
+  void call_off_wait();
+  void take_alarm(int raised_by) noexcept;
+  void lose(const std::string& reason);
+
+  Store& store_;
+  GlooOptions options_;
+  Device device_;
+  std::shared_ptr<gloo::Context> context_;
+  mutable std::mutex mutex_;
+  gloo::transport::UnboundBuffer* waiting_ = nullptr;  ///< what the operating thread waits for
+  Direction waiting_direction_ = Direction::send;
+  int waiting_peer_ = -1;
+  int alarm_raised_by_ = -1;
+  bool closing_ = false;
+  std::string reason_;
+  int alarm_rank_ = 0;  ///< what is sent and received as an alarm
+  std::vector<Buffer> alarms_sent_;
+  int alarm_received_ = 0;
+  Buffer alarm_buffer_;
+  int never_received_ = 0;
+  std::vector<Buffer> lines_;  ///< by rank: what is never received, and tells of the end
+  std::condition_variable closes_;
+  std::thread listener_;
+  std::thread watcher_;
+};
+
 class GlooTransport::GlooMessage final : public PendingMessage {
  public:
   GlooMessage(GlooTransport& transport, Buffer buffer, Direction direction, int peer)
@@ -157,12 +221,12 @@ void GlooTransport::open_lines() {
     if (peer != rank()) others.push_back(peer);
   }
   if (others.empty()) return;
-  ear_ = context_->createUnboundBuffer(&heard_, sizeof(heard_));
-  ear_->recv(others, alarm_slot);
+  alarm_buffer_ = context_->createUnboundBuffer(&alarm_received_, sizeof(alarm_received_));
+  alarm_buffer_->recv(others, alarm_slot);
   lines_.resize(static_cast<std::size_t>(size()));
   for (const int peer : others) {
     Buffer& line = lines_[static_cast<std::size_t>(peer)];
-    line = context_->createUnboundBuffer(&never_heard_, sizeof(never_heard_));
+    line = context_->createUnboundBuffer(&never_received_, sizeof(never_received_));
     line->recv(peer, line_slot);
   }
 }
@@ -180,10 +244,10 @@ GlooTransport::~GlooTransport() {
     closing_ = true;
   }
   closes_.notify_all();
-  ear_->abortWaitRecv();
+  alarm_buffer_->abortWaitRecv();
   listener_.join();
   watcher_.join();
-  // Where a peer leaves first, gloo's thread tells ear and lines, which then must still be there.
+  // Where a peer leaves first, gloo's thread tells these buffers, which then must still be there.
   context_->closeConnections();
 }
 
@@ -243,11 +307,11 @@ void GlooTransport::lose(const std::string& reason) {
 void GlooTransport::listen() {
   try {
     // As good as for ever; a wait that times out would end the connections.
-    while (!ear_->waitRecv(nullptr, std::chrono::hours(24 * 3650))) {
+    while (!alarm_buffer_->waitRecv(nullptr, std::chrono::hours(24 * 3650))) {
       const std::lock_guard lock(mutex_);
       if (closing_) return;
     }
-    take_alarm(heard_);
+    take_alarm(alarm_received_);
   } catch (const std::exception& error) {
     lose(words_of(error));
   }

@@ -1,5 +1,5 @@
 #include "runtime/base/error.h"
-#include "runtime/comm/gloo/gloo_communicator.h"
+#include "runtime/comm/gloo/gloo_transport.h"
 
 /// A build without gloo.
 namespace dstrain::comm {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/comm/bytes.h"
+#include "runtime/comm/host_sum.h"
 
 namespace dstrain::comm {
 namespace {
@@ -16,6 +16,28 @@ int index_in(const std::vector<int>& ranks, int rank) {
 
 TensorView as_bytes(std::byte* data, Bytes bytes) {
   return {data, DType::u8, Shape{bytes}};
+}
+
+/// Floats of a chunk: large enough for the network, small enough that all nodes soon have one.
+constexpr std::int64_t chunk_numel = 262'144;
+
+/// A range of the elements of a chunk.
+struct Range {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  [[nodiscard]] std::int64_t numel() const { return std::max<std::int64_t>(0, end - begin); }
+};
+
+Range common(const Range& left, const Range& right) {
+  return {std::max(left.begin, right.begin), std::min(left.end, right.end)};
+}
+
+Range piece(int index, std::int64_t numel) {
+  return {index * numel, (index + 1) * numel};
+}
+
+TensorView as_floats(std::vector<float>& values, std::int64_t numel) {
+  return {values.data(), DType::f32, Shape{numel}};
 }
 
 }  // namespace
@@ -119,6 +141,132 @@ void HierarchicalCommunicator::move_to(int peer, TensorView values) {
 void HierarchicalCommunicator::move_from(int peer, TensorView values) {
   if (!on_own_node(peer)) return MessageCommunicator::move_from(peer, values);
   run_within([&] { within_->receive(values, local_rank_of(peer), stream_); });
+}
+
+/// What is under way for one chunk; two take turns.
+struct HierarchicalCommunicator::Stage {
+  std::vector<float>& brought;
+  std::vector<float>& summed;
+  Peers::Batch received;
+  Peers::Batch sent;
+};
+
+std::vector<HierarchicalCommunicator::Chunk> HierarchicalCommunicator::chunks_of(
+    std::int64_t numel) const {
+  std::vector<Chunk> chunks;
+  for (int owner = 0; owner < nodes(); ++owner) {
+    const std::int64_t most = std::max<std::int64_t>(1, chunk_numel / ranks_of(owner));
+    for (std::int64_t at = 0; at < numel; at += most) {
+      chunks.push_back({owner, at, std::min(most, numel - at)});
+    }
+  }
+  return chunks;
+}
+
+/// How many elements of the chunk each rank of a node ends with; the last may be filled up.
+std::int64_t HierarchicalCommunicator::part_of(const Chunk& chunk, int adding_node) const {
+  const int ranks = ranks_of(adding_node);
+  return (chunk.numel * ranks_of(chunk.owner_node) + ranks - 1) / ranks;
+}
+
+void HierarchicalCommunicator::reduce(const float* whole, float* shard, std::int64_t numel) {
+  const std::vector<Chunk> chunks = chunks_of(numel);
+  std::array<Stage, 2> stages{Stage{brought_[0], summed_[0], {}, {}},
+                              Stage{brought_[1], summed_[1], {}, {}}};
+  Peers::Batch delivered;
+  receive_partial(stages[0], chunks[0]);
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    Stage& stage = stages[i % 2];
+    if (i + 1 < chunks.size()) receive_partial(stages[(i + 1) % 2], chunks[i + 1]);
+    if (chunks[i].owner_node == own_node_) expect_delivery(delivered, chunks[i], shard);
+    peers().finish(stage.sent);  // of the chunk before the last
+    add_own(stage, chunks[i], whole, numel);
+    add_node(stage, chunks[i]);
+    pass_on(stage, chunks[i], shard);
+  }
+  for (Stage& stage : stages) peers().finish(stage.sent);
+  peers().finish(delivered);
+}
+
+/// The first rank of a node takes what the node before has added up, one part from each rank.
+void HierarchicalCommunicator::receive_partial(Stage& stage, const Chunk& chunk) {
+  const int ranks = within_->size();
+  std::int64_t room = part_of(chunk, own_node_) * ranks;
+  const bool receives = local_rank_ == 0 && own_node_ > 0;
+  const std::int64_t part = receives ? part_of(chunk, own_node_ - 1) : 0;
+  if (receives) room = std::max(room, part * ranks_of(own_node_ - 1));
+  if (std::ssize(stage.brought) < room) stage.brought.resize(static_cast<std::size_t>(room));
+  if (!receives) return;
+  for (int i = 0; i < ranks_of(own_node_ - 1); ++i) {
+    peers().receive(stage.received, node(own_node_ - 1)[static_cast<std::size_t>(i)],
+                    stage.brought.data() + i * part, part * float_bytes);
+  }
+}
+
+/// Packs the own values of the chunk, or adds them to what has come: it stands for all ranks
+/// before.
+void HierarchicalCommunicator::add_own(Stage& stage,
+                                       const Chunk& chunk,
+                                       const float* whole,
+                                       std::int64_t numel) {
+  const bool adds = local_rank_ == 0 && own_node_ > 0;
+  peers().finish(stage.received);
+  float* to = stage.brought.data();
+  for (const int owner : node(chunk.owner_node)) {
+    const float* const own = whole + owner * numel + chunk.at;
+    if (adds) {
+      for (std::int64_t i = 0; i < chunk.numel; ++i) to[i] += own[i];
+    } else {
+      std::copy_n(own, chunk.numel, to);
+    }
+    to += chunk.numel;
+  }
+  std::fill(to, stage.brought.data() + part_of(chunk, own_node_) * within_->size(), 0.0F);
+}
+
+void HierarchicalCommunicator::add_node(Stage& stage, const Chunk& chunk) {
+  const std::int64_t part = part_of(chunk, own_node_);
+  if (std::ssize(stage.summed) < part) stage.summed.resize(static_cast<std::size_t>(part));
+  run_within([&] {
+    within_->reduce_scatter(as_floats(stage.brought, part * within_->size()),
+                            as_floats(stage.summed, part), stream_);
+  });
+}
+
+void HierarchicalCommunicator::pass_on(Stage& stage, const Chunk& chunk, float* shard) {
+  if (own_node_ + 1 == nodes()) return deliver(stage, chunk, shard);
+  peers().send(stage.sent, node(own_node_ + 1).front(), stage.summed.data(),
+               part_of(chunk, own_node_) * float_bytes);
+}
+
+/// From the last node to the owners.
+void HierarchicalCommunicator::deliver(Stage& stage, const Chunk& chunk, float* shard) {
+  const std::int64_t part = part_of(chunk, own_node_);
+  const Range own = piece(local_rank_, part);
+  for (int i = 0; i < ranks_of(chunk.owner_node); ++i) {
+    const Range range = common(own, piece(i, chunk.numel));
+    const float* const from = stage.summed.data() + (range.begin - own.begin);
+    const int owner = node(chunk.owner_node)[static_cast<std::size_t>(i)];
+    if (owner == rank()) {
+      copy_bytes(from, shard + chunk.at + (range.begin - i * chunk.numel),
+                 range.numel() * float_bytes);
+    } else {
+      peers().send(stage.sent, owner, from, range.numel() * float_bytes);
+    }
+  }
+}
+
+void HierarchicalCommunicator::expect_delivery(Peers::Batch& delivered,
+                                               const Chunk& chunk,
+                                               float* shard) {
+  const int last = nodes() - 1;
+  if (own_node_ == last) return;  // the ranks of the last node end with what they own
+  const Range own = piece(local_rank_, chunk.numel);
+  for (int i = 0; i < ranks_of(last); ++i) {
+    const Range range = common(own, piece(i, part_of(chunk, last)));
+    peers().receive(delivered, node(last)[static_cast<std::size_t>(i)],
+                    shard + chunk.at + (range.begin - own.begin), range.numel() * float_bytes);
+  }
 }
 
 std::unique_ptr<Communicator> HierarchicalCommunicator::split(Split split) {

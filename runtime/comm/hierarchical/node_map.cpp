@@ -5,8 +5,8 @@
 #include <map>
 #include <string>
 
-#include "runtime/base/check.h"
-#include "runtime/comm/meeting.h"
+#include "runtime/base/error.h"
+#include "runtime/comm/group_barrier.h"
 
 namespace dstrain::comm {
 namespace {

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "runtime/comm/bytes.h"
-#include "runtime/comm/gather_values.h"
-#include "runtime/comm/rank_order_sum.h"
-#include "runtime/comm/split_plan.h"
+#include "runtime/comm/gather.h"
+#include "runtime/comm/host_sum.h"
 
 namespace dstrain::comm {
 namespace {

@@ -6,7 +6,7 @@
 #include <poll.h>
 
 #include "runtime/base/error.h"
-#include "runtime/comm/meeting.h"
+#include "runtime/comm/group_barrier.h"
 
 namespace dstrain::comm {
 namespace {

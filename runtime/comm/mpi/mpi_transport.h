@@ -1,61 +1,39 @@
 #pragma once
-#include <atomic>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "runtime/comm/mpi/mpi_communicator.h"
-#include "runtime/comm/mpi/mpi_library.h"
+#include "runtime/base/units.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/comm/message/transport.h"
+#include "runtime/comm/store.h"
 
 namespace dstrain::comm {
 
-/// Messages over MPI. Waits poll, because only calls drive MPI: a rank that waits gives its core to
-/// others and then sleeps for some microseconds at a time.
-class MpiTransport final : public Transport {
- public:
-  struct Place {
-    std::vector<int> members;  ///< ranks in MPI_COMM_WORLD, in the order of this group
-    int rank = 0;
-    std::int64_t group = 0;  ///< decides the tags
-    Bytes piece_bytes = gibibyte;
-  };
-  MpiTransport(std::shared_ptr<MpiLibrary> library, Place place);
-  MpiTransport(const MpiTransport&) = delete;
-  MpiTransport& operator=(const MpiTransport&) = delete;
-  MpiTransport(MpiTransport&&) = delete;
-  MpiTransport& operator=(MpiTransport&&) = delete;
-  ~MpiTransport() override;
-
-  [[nodiscard]] int rank() const override { return place_.rank; }
-  [[nodiscard]] int size() const override { return static_cast<int>(place_.members.size()); }
-  Message send(int peer, Channel channel, const void* from, Bytes bytes) override;
-  Message receive(int peer, Channel channel, void* to, Bytes bytes) override;
-  void raise_alarm() noexcept override;
-  [[nodiscard]] int alarm_raised_by() const override { return alarm_raised_by_; }
-  [[nodiscard]] std::string reason() const override { return reason_; }
-  [[nodiscard]] std::int64_t next_group() const override { return library_->next_group; }
-  std::unique_ptr<Transport> split(const Subgroup& subgroup) override;
-
- private:
-  enum class Direction { send, receive };
-  using Request = void*;
-  class MpiMessage;
-
-  [[nodiscard]] int tag(int channel) const;
-  Request start(Direction direction, int peer, int tag, std::byte* memory, Bytes bytes);
-  Message start_all(Direction direction, int peer, Channel channel, std::byte* memory, Bytes bytes);
-  bool test(Request& request);
-  void release(Request& request, Direction direction) noexcept;
-  void look_for_alarm();
-
-  std::shared_ptr<MpiLibrary> library_;  // shared by all groups of the process
-  Place place_;
-  std::string reason_;
-  std::atomic<int> alarm_raised_by_{-1};
-  int heard_ = -1;
-  Request ear_ = nullptr;
-  int own_alarm_ = 0;
-  std::vector<Request> alarms_sent_;
+struct MpiOptions {
+  int rank = 0;
+  int size = 1;
+  double timeout_seconds = 600;  ///< of joining and of each later wait
+  std::string name = "world";    ///< keeps the groups that use one store apart
+  Bytes piece_bytes = gibibyte;  ///< a larger message is cut: MPI counts bytes in 31 bits
 };
+
+/// MPI as this process has it; opened at the first use, left when the last owner goes.
+class MpiLibrary;
+std::shared_ptr<MpiLibrary> open_mpi();
+
+/// A group of processes that mpirun, or srun with PMI, has started. MPI only moves bytes. The ranks
+/// are told apart by the store, not by their place in MPI_COMM_WORLD; it is not used afterwards.
+/// Every rank calls it. MPI does not tell when a process dies: unless mpirun ends the job, as it
+/// does by default, the others find out by their timeout. Throws Error{config} when the plug-in
+/// cannot be loaded or MPI_COMM_WORLD is too small.
+std::unique_ptr<Transport> make_mpi_transport(std::shared_ptr<MpiLibrary> library,
+                                              Store& store,
+                                              const MpiOptions& options);
+std::unique_ptr<Communicator> make_mpi_communicator(std::shared_ptr<MpiLibrary> library,
+                                                    Store& store,
+                                                    const MpiOptions& options);
+
+/// Whether this build has the plug-in.
+bool has_mpi();
 
 }  // namespace dstrain::comm

@@ -1,5 +1,5 @@
 #include "runtime/base/error.h"
-#include "runtime/comm/mpi/mpi_communicator.h"
+#include "runtime/comm/mpi/mpi_transport.h"
 
 /// A build without MPI.
 namespace dstrain::comm {

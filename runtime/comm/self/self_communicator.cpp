@@ -2,8 +2,8 @@
 
 #include <atomic>
 
-#include "runtime/comm/bytes.h"
 #include "runtime/comm/host_communicator.h"
+#include "runtime/comm/host_sum.h"
 
 namespace dstrain::comm {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-#include "runtime/base/check.h"
+#include "runtime/base/error.h"
 
 namespace dstrain::comm {
 

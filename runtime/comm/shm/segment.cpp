@@ -20,7 +20,7 @@ namespace {
 constexpr Bytes page_bytes = 4 * kibibyte;
 constexpr Bytes huge_page_bytes = 2 * mebibyte;
 
-/// The first bytes of a segment. Builds whose blocks differ must not meet in one.
+/// The first bytes of a segment. Builds whose blocks differ must not share one.
 struct Header {
   std::uint64_t magic = 0x326d6873'61727473;  // "strashm2"
   std::uint64_t member_bytes = sizeof(MemberBlock);
@@ -32,20 +32,20 @@ struct Header {
   friend bool operator==(const Header&, const Header&) = default;
 };
 
-/// Where the parts begin: header and group, members, exhibits, channels, slots, channel slots,
-/// heaps.
+/// Where the parts begin: header and group, members, shared_tensors, channels, slots, channel
+/// slots, heaps.
 struct Layout {
   Layout(std::int64_t size, Bytes heap_bytes)
       : members(page_bytes),
-        exhibits(members + static_cast<Bytes>(sizeof(MemberBlock)) * size),
-        channels(exhibits + static_cast<Bytes>(sizeof(Exhibit)) * size),
+        shared_tensors(members + static_cast<Bytes>(sizeof(MemberBlock)) * size),
+        channels(shared_tensors + static_cast<Bytes>(sizeof(SharedTensor)) * size),
         slots(round_up(channels + static_cast<Bytes>(sizeof(Channel)) * size * size, page_bytes)),
         channel_slots(slots + 2 * slot_bytes * size),
         heaps(round_up(channel_slots + 2 * channel_slot_bytes * size * size, huge_page_bytes)),
         end(heaps + heap_bytes * size) {}
   Bytes group = 256;
   Bytes members;
-  Bytes exhibits;
+  Bytes shared_tensors;
   Bytes channels;
   Bytes slots;
   Bytes channel_slots;
@@ -54,7 +54,7 @@ struct Layout {
 };
 static_assert(sizeof(Header) <= 256 && 256 + sizeof(GroupBlock) <= page_bytes);
 static_assert(page_bytes % alignof(MemberBlock) == 0 && alignof(MemberBlock) == alignof(Channel) &&
-              alignof(MemberBlock) == alignof(Exhibit));
+              alignof(MemberBlock) == alignof(SharedTensor));
 
 template <class T>
 T* at(std::byte* base, Bytes offset) {
@@ -133,7 +133,8 @@ Segment Segment::create(int size, Bytes heap_bytes) {
   new (base + layout.group) GroupBlock;
   std::uninitialized_default_construct_n(reinterpret_cast<MemberBlock*>(base + layout.members),
                                          size);
-  std::uninitialized_default_construct_n(reinterpret_cast<Exhibit*>(base + layout.exhibits), size);
+  std::uninitialized_default_construct_n(
+      reinterpret_cast<SharedTensor*>(base + layout.shared_tensors), size);
   std::uninitialized_default_construct_n(reinterpret_cast<Channel*>(base + layout.channels),
                                          size * size);
   return segment;
@@ -179,8 +180,8 @@ std::byte* Segment::channel_slot(int source, int target, std::uint32_t piece) co
   return base_ + Layout(size_, heap_bytes_).channel_slots + index * channel_slot_bytes;
 }
 
-Exhibit& Segment::exhibit(int rank) const {
-  return at<Exhibit>(base_, Layout(size_, heap_bytes_).exhibits)[rank];
+SharedTensor& Segment::shared_tensor(int rank) const {
+  return at<SharedTensor>(base_, Layout(size_, heap_bytes_).shared_tensors)[rank];
 }
 
 std::span<std::byte> Segment::heap(int rank) const {

@@ -3,14 +3,14 @@
 #include <cstddef>
 #include <span>
 
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 #include "runtime/base/units.h"
-#include "runtime/comm/meeting.h"
+#include "runtime/comm/group_barrier.h"
 
 namespace dstrain::comm {
 
 /// Bytes a rank shows to all others at a time; it has two such slots, so that it fills one while
-/// the others still read the other. Large enough that a tick (some microseconds) costs little,
+/// the others still read the other. Large enough that a barrier (some microseconds) costs little,
 /// small enough to stay in the second-level cache between the copy in and the copy out.
 constexpr Bytes slot_bytes = 512 * kibibyte;
 
@@ -19,13 +19,13 @@ constexpr Bytes channel_slot_bytes = 256 * kibibyte;
 
 /// From one rank to one other.
 struct alignas(64) Channel {
-  Signal sent;
-  alignas(64) Signal received;
+  WaitableCounter sent;
+  alignas(64) WaitableCounter received;
   std::array<Call, 2> calls;  ///< what each piece belongs to
 };
 
 /// Where a rank's tensor of an operation lies, for the others to read. Written by its owner alone.
-struct alignas(64) Exhibit {
+struct alignas(64) SharedTensor {
   static constexpr Bytes staged = -1;   ///< not in the segment: it comes through the slots
   static constexpr Bytes nothing = -2;  ///< the rank has nothing to show in this operation
   std::array<Bytes, 2> in_heap{};       ///< by parity of the operation's number
@@ -35,10 +35,11 @@ struct alignas(64) Exhibit {
 /// that nobody touches cost nothing; less where address space or limits of this process are tight.
 Bytes default_heap_bytes(int size);
 
-/// The memory that the processes of one group share: blocks to meet, channels, slots, and a heap
-/// per rank. Pages that nobody touches cost nothing. An anonymous file (memfd): /dev/shm is small
-/// in many containers, and nothing is left behind however the processes end. All of it stays mapped
-/// in every process while that process has the segment, whatever becomes of the others. Move-only.
+/// The memory that the processes of one group share: blocks of the barrier, channels, slots, and a
+/// heap per rank. Pages that nobody touches cost nothing. An anonymous file (memfd): /dev/shm is
+/// small in many containers, and nothing is left behind however the processes end. All of it stays
+/// mapped in every process while that process has the segment, whatever becomes of the others.
+/// Move-only.
 class Segment {
  public:
   /// New, zeroed memory for `size` ranks; `heap_bytes`, a multiple of 2 MiB, is for each of them.
@@ -62,7 +63,7 @@ class Segment {
   [[nodiscard]] std::byte* slot(int rank, std::uint32_t round) const;
   [[nodiscard]] Channel& channel(int source, int target) const;
   [[nodiscard]] std::byte* channel_slot(int source, int target, std::uint32_t piece) const;
-  [[nodiscard]] Exhibit& exhibit(int rank) const;
+  [[nodiscard]] SharedTensor& shared_tensor(int rank) const;
   [[nodiscard]] std::span<std::byte> heap(int rank) const;
 
  private:

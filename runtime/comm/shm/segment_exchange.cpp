@@ -16,8 +16,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/random_bytes.h"
 #include "runtime/base/socket.h"
-#include "runtime/comm/bytes.h"
-#include "runtime/comm/meeting.h"
+#include "runtime/comm/group_barrier.h"
 
 namespace dstrain::comm {
 namespace {

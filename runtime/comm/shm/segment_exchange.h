@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "runtime/base/deadline.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 #include "runtime/comm/sha256.h"
 
 namespace dstrain::comm {

@@ -7,7 +7,6 @@
 
 #include <sys/mman.h>
 
-#include "runtime/base/check.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/shm/free_ranges.h"
 

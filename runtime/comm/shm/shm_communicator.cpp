@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
-#include "runtime/comm/bytes.h"
-#include "runtime/comm/rank_order_sum.h"
+#include "runtime/comm/gather.h"
+#include "runtime/comm/host_sum.h"
+#include "runtime/comm/shm/segment_exchange.h"
 
 namespace dstrain::comm {
 namespace {
 
-/// Below this an all_reduce is one tick: every rank adds up everything.
+/// Below this an all_reduce is one barrier: every rank adds up everything.
 constexpr std::int64_t small_numel = 4096;
 
 float* floats(std::byte* bytes) {
@@ -43,15 +44,15 @@ struct ShmCommunicator::Offsets {
   Bytes in_slot;
 };
 
-ShmCommunicator::ShmCommunicator(Segment segment, Meeting::Options options)
+ShmCommunicator::ShmCommunicator(Segment segment, GroupBarrier::Options options)
     : HostCommunicator({options.rank, static_cast<int>(segment.members().size())}),
       segment_(std::make_shared<const Segment>(std::move(segment))),
       memory_(segment_, options.rank),
       options_(options),
-      meeting_(segment_->group(), segment_->members(), options),
+      barrier_(segment_->group(), segment_->members(), options),
       shown_(segment_->members().size()) {
-  meeting_.announce({Operation::join, DType::u8, 0, 0});
-  meeting_.meet();
+  barrier_.announce({Operation::join, DType::u8, 0, 0});
+  barrier_.agree();
 }
 
 /// Where this rank reads what `rank` shows; `own` is its own tensor.
@@ -68,43 +69,43 @@ ShmCommunicator::Part ShmCommunicator::part_of(int rank, Bytes bytes) const {
 
 /// Announces the operation and where the others find `tensor`, unless they need nothing of it.
 void ShmCommunicator::announce(const Call& call, const TensorView& tensor, Shows shows) {
-  meeting_.announce(call);
-  const Bytes offset = memory_.offset_of(tensor.data()).value_or(Exhibit::staged);
-  segment_->exhibit(rank()).in_heap[++operation_ % 2] =
-      shows == Shows::tensor ? offset : Exhibit::nothing;
+  barrier_.announce(call);
+  const Bytes offset = memory_.offset_of(tensor.data()).value_or(SharedTensor::staged);
+  segment_->shared_tensor(rank()).in_heap[++operation_ % 2] =
+      shows == Shows::tensor ? offset : SharedTensor::nothing;
 }
 
 /// Whether what this rank shows goes through its slot.
 bool ShmCommunicator::stages() const {
-  return segment_->exhibit(rank()).in_heap[operation_ % 2] == Exhibit::staged;
+  return segment_->shared_tensor(rank()).in_heap[operation_ % 2] == SharedTensor::staged;
 }
 
-/// The first tick; then it is known where everybody's tensor lies.
-void ShmCommunicator::meet() {
-  meeting_.meet();
+/// The first barrier; then it is known where everybody's tensor lies.
+void ShmCommunicator::agree() {
+  barrier_.agree();
   any_staged_ = false;
   any_in_place_ = false;
   for (int r = 0; r < size(); ++r) {
-    const Bytes offset = segment_->exhibit(r).in_heap[operation_ % 2];
+    const Bytes offset = segment_->shared_tensor(r).in_heap[operation_ % 2];
     shown_[static_cast<std::size_t>(r)] = offset < 0 ? nullptr : segment_->heap(r).data() + offset;
-    any_staged_ = any_staged_ || offset == Exhibit::staged;
+    any_staged_ = any_staged_ || offset == SharedTensor::staged;
     any_in_place_ = any_in_place_ || offset >= 0;
   }
 }
 
 /// Runs an announced operation. In each round a rank whose tensor is not in the segment does
-/// `fill(at, count)` for its slot, then all meet and do `take(at, count)`. Without any such rank
+/// `fill(at, count)` for its slot, then all arrive and do `take(at, count)`. Without any such rank
 /// one round does it all.
 template <class Fill, class Take>
 void ShmCommunicator::run_rounds(Rounds rounds, const Fill& fill, const Take& take) {
   std::int64_t step = rounds.per_slot;
   for (std::int64_t at = 0; at == 0 || at < rounds.total; at += step, ++round_) {
     if (stages()) fill(at, std::min(step, rounds.total - at));
-    at == 0 ? meet() : meeting_.tick();
+    at == 0 ? agree() : barrier_.arrive_and_wait();
     if (!any_staged_) step = std::max<std::int64_t>(rounds.total, 1);
     take(at, std::min(step, rounds.total - at));
   }
-  if (any_in_place_) meeting_.tick();  // now nobody reads them any more
+  if (any_in_place_) barrier_.arrive_and_wait();  // now nobody reads them any more
 }
 
 void ShmCommunicator::run_all_gather(const Call& call, TensorView shard, TensorView whole) {
@@ -151,7 +152,7 @@ void ShmCommunicator::run_all_reduce(const Call& call, TensorView values) {
 void ShmCommunicator::reduce_small(const Call& call, const TensorView& values) {
   announce(call, values, Shows::nothing);
   copy_bytes(values.data(), slot(rank()), values.bytes());
-  meet();
+  agree();
   std::vector<const float*> terms;
   for (int r = 0; r < size(); ++r) terms.push_back(floats(slot(r)));
   add_in_rank_order(terms, floats(values.data()), values.numel());
@@ -172,7 +173,7 @@ void ShmCommunicator::reduce_large(const Call& call, const TensorView& values) {
       },
       [&](Bytes at, Bytes count) {
         sum_part(values.data(), at, part_of(rank(), count));
-        meeting_.tick();
+        barrier_.arrive_and_wait();
         for (int r = 0; r < size(); ++r) {
           const Part part = part_of(r, count);
           copy_bytes(seen(r, values.data(), {at + part.begin, part.begin}),
@@ -205,34 +206,94 @@ void ShmCommunicator::run_broadcast(const Call& call, TensorView values) {
 }
 
 void ShmCommunicator::run_send(const Call& call, TensorView values) {
-  meeting_.announce_pairwise(call);
+  barrier_.announce_pairwise(call);
   Channel& channel = segment_->channel(rank(), call.peer);
   for (Bytes at = 0; at == 0 || at < values.bytes(); at += channel_slot_bytes) {
     const std::uint32_t piece = channel.sent.count;
-    meeting_.wait_for_peer(channel.received, piece - 1, call.peer);  // one of two slots is free
+    barrier_.wait_for_peer(channel.received, piece - 1, call.peer);  // one of two slots is free
     channel.calls[piece % 2] = call;
     copy_bytes(values.data() + at, segment_->channel_slot(rank(), call.peer, piece),
                std::min(channel_slot_bytes, values.bytes() - at));
-    channel.sent.raise();
+    channel.sent.increment();
   }
 }
 
 void ShmCommunicator::run_receive(const Call& call, TensorView values) {
-  meeting_.announce_pairwise(call);
+  barrier_.announce_pairwise(call);
   Channel& channel = segment_->channel(call.peer, rank());
   for (Bytes at = 0; at == 0 || at < values.bytes(); at += channel_slot_bytes) {
     const std::uint32_t piece = channel.received.count;
-    meeting_.wait_for_peer(channel.sent, piece + 1, call.peer);
-    meeting_.check_message(channel.calls[piece % 2]);
+    barrier_.wait_for_peer(channel.sent, piece + 1, call.peer);
+    barrier_.check_message(channel.calls[piece % 2]);
     copy_bytes(segment_->channel_slot(call.peer, rank(), piece), values.data() + at,
                std::min(channel_slot_bytes, values.bytes() - at));
-    channel.received.raise();
+    channel.received.increment();
   }
 }
 
 void ShmCommunicator::run_barrier(const Call& call) {
-  meeting_.announce(call);
-  meeting_.meet();
+  barrier_.announce(call);
+  barrier_.agree();
+}
+
+// How ranks come to share a segment: at the start through a store, later through their parent.
+namespace {
+
+struct Member {
+  int rank = 0;
+  int size = 1;
+};
+
+/// Rank 0 hands out the memory that it made, the others fetch it.
+Segment share(Segment made, SegmentOffer& offer, Member member, Deadline deadline) {
+  offer.serve(made.file(), member.size, deadline);
+  made.close_file();
+  return made;
+}
+
+Segment fetch(const SegmentTicket& ticket, Member member, Deadline deadline) {
+  Segment segment = Segment::attach(fetch_segment(ticket, member.rank, deadline), member.size);
+  segment.close_file();
+  return segment;
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_shm_communicator(Store& store, const ShmOptions& options) {
+  const Deadline deadline = Deadline::after(options.timeout_seconds);
+  const Member member{options.rank, options.size};
+  const GroupBarrier::Options barrier{options.rank, options.timeout_seconds};
+  const std::string key = "shm/" + options.name;
+  SegmentTicket ticket;
+  if (options.rank == 0) {
+    SegmentOffer offer;
+    Segment segment = Segment::create(options.size, default_heap_bytes(options.size));
+    ticket = offer.ticket();
+    store.set(key, {reinterpret_cast<const char*>(&ticket), sizeof(ticket)});
+    return std::make_unique<ShmCommunicator>(share(std::move(segment), offer, member, deadline),
+                                             barrier);
+  }
+  const std::string value = store.get(key, options.timeout_seconds);
+  DSTRAIN_CHECK(value.size() == sizeof(ticket), "{} bytes at {}", value.size(), key);
+  std::memcpy(&ticket, value.data(), sizeof(ticket));
+  return std::make_unique<ShmCommunicator>(fetch(ticket, member, deadline), barrier);
+}
+
+std::unique_ptr<Communicator> ShmCommunicator::split(Split split) {
+  const Deadline deadline = Deadline::after(options_.timeout_seconds);
+  Stream stream(Stream::Mode::inline_on_caller);
+  const std::vector<Split> splits = gather_values(split, *this, stream);
+  const SplitPlan plan = plan_split(splits, rank());
+  const Member member{plan.rank, static_cast<int>(plan.members.size())};
+  const GroupBarrier::Options barrier{plan.rank, options_.timeout_seconds};
+  SegmentOffer offer;
+  const std::vector<SegmentTicket> tickets = gather_values(offer.ticket(), *this, stream);
+  const auto first = static_cast<std::size_t>(plan.members.front());
+  return std::make_unique<ShmCommunicator>(
+      plan.rank == 0 ? share(Segment::create(member.size, default_heap_bytes(member.size)), offer,
+                             member, deadline)
+                     : fetch(tickets[first], member, deadline),
+      barrier);
 }
 
 }  // namespace dstrain::comm

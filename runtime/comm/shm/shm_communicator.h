@@ -3,21 +3,21 @@
 #include <string>
 #include <vector>
 
+#include "runtime/comm/group_barrier.h"
 #include "runtime/comm/host_communicator.h"
-#include "runtime/comm/meeting.h"
+#include "runtime/comm/host_sum.h"
 #include "runtime/comm/shm/segment.h"
 #include "runtime/comm/shm/segment_memory.h"
 #include "runtime/comm/store.h"
-#include "runtime/comm/streaming.h"
 
 namespace dstrain::comm {
 
 /// One rank of a group of processes of one node, which share a segment of memory. A tensor that
-/// lies in memory() is read by the other ranks where it is: an operation costs two ticks (three for
-/// all_reduce) and moves no byte twice. Any other goes through the segment in rounds: the rank
-/// fills its slot, all meet, every rank reads the slots. Two slots in turn let a rank fill one
-/// while slower ranks still read the other; a round costs one tick (two for a large all_reduce) and
-/// one copy into the segment. Ranks of either kind mix. Ranks sleep when they wait.
+/// lies in memory() is read by the other ranks where it is: an operation costs two barriers (three
+/// for all_reduce) and moves no byte twice. Any other goes through the segment in rounds: the rank
+/// fills its slot, all arrive, every rank reads the slots. Two slots in turn let a rank fill one
+/// while slower ranks still read the other; a round costs one barrier (two for a large all_reduce)
+/// and one copy into the segment. Ranks of either kind mix. Ranks sleep when they wait.
 ///
 /// Memory traffic of n bytes of `whole` between N ranks, over all ranks, from memory(): all_gather
 /// reads and writes (N-1)/N n per rank (when `shard` is its own part), reduce_scatter reads n and
@@ -26,10 +26,10 @@ namespace dstrain::comm {
 class ShmCommunicator final : public HostCommunicator {
  public:
   /// Waits for the other ranks.
-  ShmCommunicator(Segment segment, Meeting::Options options);
+  ShmCommunicator(Segment segment, GroupBarrier::Options options);
   [[nodiscard]] MemoryResource& memory() override { return memory_; }
   std::unique_ptr<Communicator> split(Split split) override;
-  void abort() noexcept override { meeting_.abort(); }
+  void abort() noexcept override { barrier_.abort(); }
 
  protected:
   void run_all_gather(const Call& call, TensorView shard, TensorView whole) override;
@@ -46,7 +46,7 @@ class ShmCommunicator final : public HostCommunicator {
   struct Part;
   enum class Shows : std::uint8_t { tensor, nothing };
   void announce(const Call& call, const TensorView& tensor, Shows shows);
-  void meet();
+  void agree();
   template <class Fill, class Take>
   void run_rounds(Rounds rounds, const Fill& fill, const Take& take);
   [[nodiscard]] bool stages() const;
@@ -59,8 +59,8 @@ class ShmCommunicator final : public HostCommunicator {
 
   std::shared_ptr<const Segment> segment_;  // shared with the frees of memory_
   SegmentMemory memory_;
-  Meeting::Options options_;
-  Meeting meeting_;
+  GroupBarrier::Options options_;
+  GroupBarrier barrier_;
   std::uint32_t operation_ = 0;
   std::uint32_t round_ = 0;
   std::vector<const std::byte*> shown_;  ///< by rank, its tensor in the segment; null: none there
@@ -72,7 +72,7 @@ struct ShmOptions {
   int rank = 0;
   int size = 1;
   double timeout_seconds = 600;  ///< of joining and of each later wait
-  std::string name = "world";    ///< keeps the groups that meet in one store apart
+  std::string name = "world";    ///< keeps the groups that use one store apart
 };
 
 /// Joins the group; every rank calls it. The store is not used afterwards.

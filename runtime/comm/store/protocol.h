@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -58,5 +59,15 @@ std::vector<std::uint8_t> encode_request(const StoreRequest& request);
 std::optional<StoreRequest> decode_request(std::span<const std::uint8_t> payload);
 
 std::uint32_t decode_length(std::span<const std::uint8_t, 4> bytes);
+
+/// Counters are kept as decimal text, so that get() can read them. Adds to one and returns the sum;
+/// a value that is no number counts as 0.
+inline std::int64_t add_to_counter(std::string& value, std::int64_t delta) {
+  std::int64_t sum = 0;
+  std::from_chars(value.data(), value.data() + value.size(), sum);
+  sum += delta;
+  value = std::to_string(sum);
+  return sum;
+}
 
 }  // namespace dstrain::comm

@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "runtime/base/socket.h"
-#include "runtime/base/unique_fd.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::comm {
 

@@ -1,10 +1,61 @@
 #include "runtime/comm/thread/thread_communicator.h"
 
-#include "runtime/comm/bytes.h"
-#include "runtime/comm/rank_order_sum.h"
-#include "runtime/comm/split_plan.h"
+#include "runtime/comm/group_barrier.h"
+#include "runtime/comm/host_communicator.h"
+#include "runtime/comm/host_sum.h"
 
 namespace dstrain::comm {
+namespace {
+
+/// What the threads of one group share.
+struct ThreadWorld {
+  explicit ThreadWorld(int size);
+
+  /// A hand-over from one rank to another: the sender waits until the receiver has copied.
+  struct Channel {
+    WaitableCounter sent;
+    WaitableCounter received;
+    Call call;
+    const std::byte* values = nullptr;
+  };
+  [[nodiscard]] Channel& channel(int source, int target) {
+    return channels[static_cast<std::size_t>(source) * members.size() +
+                    static_cast<std::size_t>(target)];
+  }
+
+  GroupBlock group;
+  std::vector<MemberBlock> members;
+  std::vector<std::byte*> posted;  ///< the memory each rank shows to the others in an operation
+  std::vector<Communicator::Split> splits;
+  std::vector<std::shared_ptr<ThreadWorld>> subworlds;  ///< by the parent's rank of its first rank
+  std::vector<Channel> channels;                        ///< by source, then target
+};
+
+/// One rank of a group of threads.
+class ThreadCommunicator final : public HostCommunicator {
+ public:
+  ThreadCommunicator(std::shared_ptr<ThreadWorld> world, GroupBarrier::Options options);
+  std::unique_ptr<Communicator> split(Split split) override;
+  void abort() noexcept override { barrier_.abort(); }
+
+ protected:
+  void run_all_gather(const Call& call, TensorView shard, TensorView whole) override;
+  void run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) override;
+  void run_all_reduce(const Call& call, TensorView values) override;
+  void run_broadcast(const Call& call, TensorView values) override;
+  void run_send(const Call& call, TensorView values) override;
+  void run_receive(const Call& call, TensorView values) override;
+  void run_barrier(const Call& call) override;
+
+ private:
+  void post(const Call& call, const TensorView& view);
+  [[nodiscard]] const float* posted_floats(int rank) const;
+  void add_posted(std::int64_t offset, std::int64_t numel, float* sum) const;
+
+  std::shared_ptr<ThreadWorld> world_;  // shared: no rank knows that it is the last to go
+  GroupBarrier::Options options_;
+  GroupBarrier barrier_;
+};
 
 ThreadWorld::ThreadWorld(int size)
     : members(static_cast<std::size_t>(size)),
@@ -13,16 +64,17 @@ ThreadWorld::ThreadWorld(int size)
       subworlds(static_cast<std::size_t>(size)),
       channels(static_cast<std::size_t>(size) * static_cast<std::size_t>(size)) {}
 
-ThreadCommunicator::ThreadCommunicator(std::shared_ptr<ThreadWorld> world, Meeting::Options options)
+ThreadCommunicator::ThreadCommunicator(std::shared_ptr<ThreadWorld> world,
+                                       GroupBarrier::Options options)
     : HostCommunicator({options.rank, static_cast<int>(world->members.size())}),
       world_(std::move(world)),
       options_(options),
-      meeting_(world_->group, world_->members, options) {}
+      barrier_(world_->group, world_->members, options) {}
 
 void ThreadCommunicator::post(const Call& call, const TensorView& view) {
-  meeting_.announce(call);
+  barrier_.announce(call);
   world_->posted[static_cast<std::size_t>(rank())] = view.data();
-  meeting_.meet();
+  barrier_.agree();
 }
 
 const float* ThreadCommunicator::posted_floats(int rank) const {
@@ -43,16 +95,16 @@ void ThreadCommunicator::run_all_gather(const Call& call, TensorView shard, Tens
     copy_bytes(world_->posted[static_cast<std::size_t>(r)], whole.data() + r * shard.bytes(),
                shard.bytes());
   }
-  meeting_.tick();
+  barrier_.arrive_and_wait();
 }
 
 void ThreadCommunicator::run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) {
   post(call, whole);
   add_posted(rank() * shard.numel(), shard.numel(), reinterpret_cast<float*>(shard.data()));
-  meeting_.tick();
+  barrier_.arrive_and_wait();
 }
 
-/// Each rank sums its part in place, which no other rank reads before the tick.
+/// Each rank sums its part in place, which no other rank reads before the barrier.
 void ThreadCommunicator::run_all_reduce(const Call& call, TensorView values) {
   post(call, values);
   const auto begin = [&](int r) {
@@ -60,60 +112,73 @@ void ThreadCommunicator::run_all_reduce(const Call& call, TensorView values) {
   };
   auto* const own = reinterpret_cast<float*>(values.data());
   add_posted(begin(rank()), begin(rank() + 1) - begin(rank()), own + begin(rank()));
-  meeting_.tick();
+  barrier_.arrive_and_wait();
   for (int r = 0; r < size(); ++r) {
     const Bytes at = begin(r) * size_of(DType::f32);
     copy_bytes(world_->posted[static_cast<std::size_t>(r)] + at, values.data() + at,
                begin(r + 1) * size_of(DType::f32) - at);
   }
-  meeting_.tick();
+  barrier_.arrive_and_wait();
 }
 
 void ThreadCommunicator::run_broadcast(const Call& call, TensorView values) {
   post(call, values);
   copy_bytes(world_->posted[static_cast<std::size_t>(call.peer)], values.data(), values.bytes());
-  meeting_.tick();
+  barrier_.arrive_and_wait();
 }
 
 void ThreadCommunicator::run_send(const Call& call, TensorView values) {
-  meeting_.announce_pairwise(call);
+  barrier_.announce_pairwise(call);
   ThreadWorld::Channel& channel = world_->channel(rank(), call.peer);
   channel.call = call;
   channel.values = values.data();
-  channel.sent.raise();
-  meeting_.wait_for_peer(channel.received, channel.sent.count, call.peer);
+  channel.sent.increment();
+  barrier_.wait_for_peer(channel.received, channel.sent.count, call.peer);
 }
 
 void ThreadCommunicator::run_receive(const Call& call, TensorView values) {
-  meeting_.announce_pairwise(call);
+  barrier_.announce_pairwise(call);
   ThreadWorld::Channel& channel = world_->channel(call.peer, rank());
-  meeting_.wait_for_peer(channel.sent, channel.received.count + 1, call.peer);
-  meeting_.check_message(channel.call);
+  barrier_.wait_for_peer(channel.sent, channel.received.count + 1, call.peer);
+  barrier_.check_message(channel.call);
   copy_bytes(channel.values, values.data(), values.bytes());
-  channel.received.raise();
+  channel.received.increment();
 }
 
 void ThreadCommunicator::run_barrier(const Call& call) {
-  meeting_.announce(call);
-  meeting_.meet();
+  barrier_.announce(call);
+  barrier_.agree();
 }
 
 std::unique_ptr<Communicator> ThreadCommunicator::split(Split split) {
-  meeting_.announce({Operation::split, DType::u8, 0, 0});
+  barrier_.announce({Operation::split, DType::u8, 0, 0});
   world_->splits[static_cast<std::size_t>(rank())] = split;
-  meeting_.meet();
+  barrier_.agree();
   const SplitPlan plan = plan_split(world_->splits, rank());
   auto& subworld = world_->subworlds[static_cast<std::size_t>(plan.members.front())];
   if (plan.rank == 0) {
     subworld = std::make_shared<ThreadWorld>(static_cast<int>(plan.members.size()));
   }
-  meeting_.tick();
+  barrier_.arrive_and_wait();
   std::shared_ptr<ThreadWorld> joined = subworld;
-  meeting_.tick();
+  barrier_.arrive_and_wait();
   if (plan.rank == 0) subworld.reset();
   return std::make_unique<ThreadCommunicator>(
       std::move(joined),
-      Meeting::Options{.rank = plan.rank, .timeout_seconds = options_.timeout_seconds});
+      GroupBarrier::Options{.rank = plan.rank, .timeout_seconds = options_.timeout_seconds});
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<Communicator>> make_thread_group(int size, double timeout_seconds) {
+  DSTRAIN_CHECK(size >= 1, "a group of {} threads", size);
+  const auto world = std::make_shared<ThreadWorld>(size);
+  std::vector<std::unique_ptr<Communicator>> group;
+  for (int rank = 0; rank < size; ++rank) {
+    group.push_back(std::make_unique<ThreadCommunicator>(
+        world, GroupBarrier::Options{.rank = rank, .timeout_seconds = timeout_seconds}));
+  }
+  return group;
 }
 
 }  // namespace dstrain::comm

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "runtime/base/deadline.h"
+#include "runtime/base/futex.h"
 #include "runtime/base/process_identity.h"
 #include "runtime/comm/call.h"
-#include "runtime/comm/signal.h"
 
 namespace dstrain::comm {
 
@@ -22,45 +22,46 @@ struct alignas(64) GroupBlock {
 /// What one member shows to the others. Written by its owner alone.
 struct alignas(64) MemberBlock {
   enum State : std::uint32_t { absent, present, left };
-  Signal arrivals;
+  WaitableCounter arrivals;
   std::atomic<std::uint32_t> state{absent};
   ProcessIdentity process;        ///< readable once the member is present
   std::array<Call, 2> announced;  ///< by parity of the operation's number
 };
 
-/// Where the ranks of one group meet: it announces what this rank is doing, waits for the others,
-/// and finds out why they do not come. One per rank; used by one thread at a time, save abort().
+/// The barrier of the ranks of one group that share memory: it announces what this rank is doing,
+/// waits for the others, and finds out why they do not come. One per rank; used by one thread at a
+/// time, save abort().
 ///
-/// A tick is one arrival of every rank. A collective is one or more ticks; in the first the ranks
-/// compare what they announced. A rank that has passed tick t knows that all others have done all
-/// they do before tick t, so memory that was read between ticks t-1 and t may be reused after t.
-class Meeting {
+/// A collective is one or more barriers, of one arrival of every rank each; in the first the ranks
+/// compare what they announced. A rank that has passed barrier b knows that all others have done
+/// all they do before b, so memory that was read between barriers b-1 and b may be reused after b.
+class GroupBarrier {
  public:
   struct Options {
     int rank = 0;
     double timeout_seconds = 600;  ///< of each wait
   };
-  /// The memory must outlive the meeting. Does not wait.
-  Meeting(GroupBlock& group, std::span<MemberBlock> members, Options options);
-  Meeting(const Meeting&) = delete;
-  Meeting& operator=(const Meeting&) = delete;
-  Meeting(Meeting&&) = delete;
-  Meeting& operator=(Meeting&&) = delete;
-  ~Meeting();
+  /// The memory must outlive this. Does not wait.
+  GroupBarrier(GroupBlock& group, std::span<MemberBlock> members, Options options);
+  GroupBarrier(const GroupBarrier&) = delete;
+  GroupBarrier& operator=(const GroupBarrier&) = delete;
+  GroupBarrier(GroupBarrier&&) = delete;
+  GroupBarrier& operator=(GroupBarrier&&) = delete;
+  ~GroupBarrier();
 
   /// Says what this rank does next. What it writes for the others comes after this.
   void announce(const Call& call);
-  /// The first tick of the announced operation. Throws Error{comm} on every rank when the ranks do
-  /// not all do the same.
-  void meet();
-  /// A further tick. Waits throw Error{timeout}, naming the missing ranks, Error{comm}, naming a
+  /// The first barrier of the announced operation. Throws Error{comm} on every rank when the ranks
+  /// do not all do the same.
+  void agree();
+  /// A further barrier. Waits throw Error{timeout}, naming the missing ranks, Error{comm}, naming a
   /// rank that has died or left, or Error{aborted}.
-  void tick();
+  void arrive_and_wait();
 
-  /// Says that this rank sends or receives; no tick.
+  /// Says that this rank sends or receives; no barrier.
   void announce_pairwise(const Call& call);
-  /// Waits for `peer` alone to raise `signal` to `target`.
-  void wait_for_peer(Signal& signal, std::uint32_t target, int peer);
+  /// Waits for `peer` alone to bring `counter` to `target`.
+  void wait_for_peer(WaitableCounter& counter, std::uint32_t target, int peer);
   /// Compares the announced receive with what its peer sends. Aborts the group and throws
   /// Error{comm} when they do not match: the sender waits for a receipt that cannot come.
   void check_message(const Call& sent);
@@ -70,7 +71,7 @@ class Meeting {
 
  private:
   enum class Awaited { peer, everyone };
-  void wait(Signal& signal, std::uint32_t target, int peer, Awaited awaited);
+  void wait(WaitableCounter& counter, std::uint32_t target, int peer, Awaited awaited);
   void check_agreement() const;
   void check_not_aborted() const;
   void check_alive(std::span<const int> missing) const;
@@ -81,7 +82,7 @@ class Meeting {
   std::span<MemberBlock> members_;
   Options options_;
   int spins_;
-  std::uint32_t ticks_ = 0;
+  std::uint32_t barriers_ = 0;
   std::int64_t operations_ = 0;
   Call current_;
 };

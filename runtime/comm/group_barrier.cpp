@@ -1,4 +1,4 @@
-#include "runtime/comm/meeting.h"
+#include "runtime/comm/group_barrier.h"
 
 #include <exception>
 #include <thread>
@@ -33,7 +33,7 @@ std::string name_ranks(std::span<const int> ranks) {
   return text;
 }
 
-Meeting::Meeting(GroupBlock& group, std::span<MemberBlock> members, Options options)
+GroupBarrier::GroupBarrier(GroupBlock& group, std::span<MemberBlock> members, Options options)
     : group_(group),
       members_(members),
       options_(options),
@@ -47,7 +47,7 @@ Meeting::Meeting(GroupBlock& group, std::span<MemberBlock> members, Options opti
   own.state = MemberBlock::present;
 }
 
-Meeting::~Meeting() {
+GroupBarrier::~GroupBarrier() {
   // A rank that fails does not say that it leaves: its peers see the process end, and the launcher
   // sees it before them, so that the culprit is named and not those who missed it.
   if (std::uncaught_exceptions() > 0) return;
@@ -56,59 +56,59 @@ Meeting::~Meeting() {
   futex_wake_all(own.arrivals.count);
 }
 
-void Meeting::announce(const Call& call) {
+void GroupBarrier::announce(const Call& call) {
   current_ = call;
   check_not_aborted();
   MemberBlock& own = members_[static_cast<std::size_t>(options_.rank)];
   own.announced[static_cast<std::size_t>(++operations_ % 2)] = call;
 }
 
-void Meeting::meet() {
-  tick();
+void GroupBarrier::agree() {
+  arrive_and_wait();
   check_agreement();
 }
 
-void Meeting::tick() {
-  ++ticks_;
-  members_[static_cast<std::size_t>(options_.rank)].arrivals.raise();
+void GroupBarrier::arrive_and_wait() {
+  ++barriers_;
+  members_[static_cast<std::size_t>(options_.rank)].arrivals.increment();
   for (int r = 0; r < static_cast<int>(members_.size()); ++r) {
     if (r == options_.rank) continue;
-    wait(members_[static_cast<std::size_t>(r)].arrivals, ticks_, r, Awaited::everyone);
+    wait(members_[static_cast<std::size_t>(r)].arrivals, barriers_, r, Awaited::everyone);
   }
 }
 
-void Meeting::announce_pairwise(const Call& call) {
+void GroupBarrier::announce_pairwise(const Call& call) {
   current_ = call;
   check_not_aborted();
 }
 
-void Meeting::wait_for_peer(Signal& signal, std::uint32_t target, int peer) {
-  wait(signal, target, peer, Awaited::peer);
+void GroupBarrier::wait_for_peer(WaitableCounter& counter, std::uint32_t target, int peer) {
+  wait(counter, target, peer, Awaited::peer);
 }
 
-void Meeting::check_message(const Call& sent) {
+void GroupBarrier::check_message(const Call& sent) {
   if (sent.numel == current_.numel && sent.dtype == current_.dtype) return;
   abort();
   fail(ErrorCode::comm, "the ranks disagree: rank {} does {}, rank {} does {}", options_.rank,
        to_string(current_), current_.peer, to_string(sent));
 }
 
-void Meeting::abort() noexcept {
+void GroupBarrier::abort() noexcept {
   std::int32_t nobody = 0;
   group_.aborted_by.compare_exchange_strong(nobody, options_.rank + 1);
   for (const MemberBlock& member : members_) futex_wake_all(member.arrivals.count);
 }
 
-void Meeting::wait(Signal& signal, std::uint32_t target, int peer, Awaited awaited) {
-  for (int i = 0; i < spins_ && !signal.reached(target); ++i) pause_briefly();
-  if (signal.reached(target)) return;
+void GroupBarrier::wait(WaitableCounter& counter, std::uint32_t target, int peer, Awaited awaited) {
+  for (int i = 0; i < spins_ && !counter.reached(target); ++i) pause_briefly();
+  if (counter.reached(target)) return;
   const Deadline deadline = Deadline::after(options_.timeout_seconds);
   Deadline liveness = Deadline::after(liveness_seconds);
   const MemberBlock& member = members_[static_cast<std::size_t>(peer)];
   while (true) {
     check_not_aborted();
     const bool left = member.state == MemberBlock::left;
-    if (signal.reached(target)) return;  // looked at last: it may have arrived and left since
+    if (counter.reached(target)) return;  // looked at last: it may have arrived and left since
     if (left || liveness.passed()) {
       const std::vector<int> missing = missing_ranks(peer, awaited);
       check_alive(missing);
@@ -118,17 +118,17 @@ void Meeting::wait(Signal& signal, std::uint32_t target, int peer, Awaited await
       fail(ErrorCode::timeout, "{} timed out after {:g} s: waiting for {}", doing(),
            options_.timeout_seconds, name_ranks(missing_ranks(peer, awaited)));
     }
-    signal.sleep_until(target, deadline.at_most(look_seconds).remaining_seconds());
+    counter.sleep_until(target, deadline.at_most(look_seconds).remaining_seconds());
   }
 }
 
-void Meeting::check_not_aborted() const {
+void GroupBarrier::check_not_aborted() const {
   const std::int32_t by = group_.aborted_by.load();
   if (by != 0) fail(ErrorCode::aborted, "{}: aborted by rank {}", doing(), by - 1);
 }
 
 /// A rank that died comes before one that left: others leave because one died.
-void Meeting::check_alive(std::span<const int> missing) const {
+void GroupBarrier::check_alive(std::span<const int> missing) const {
   for (const int rank : missing) {
     const MemberBlock& member = members_[static_cast<std::size_t>(rank)];
     if (member.state == MemberBlock::present && has_ended(member.process)) {
@@ -142,7 +142,7 @@ void Meeting::check_alive(std::span<const int> missing) const {
   }
 }
 
-void Meeting::check_agreement() const {
+void GroupBarrier::check_agreement() const {
   const auto slot = static_cast<std::size_t>(operations_ % 2);
   for (std::size_t r = 0; r < members_.size(); ++r) {
     const Call& other = members_[r].announced[slot];
@@ -152,16 +152,16 @@ void Meeting::check_agreement() const {
   }
 }
 
-std::vector<int> Meeting::missing_ranks(int peer, Awaited awaited) const {
+std::vector<int> GroupBarrier::missing_ranks(int peer, Awaited awaited) const {
   if (awaited == Awaited::peer) return {peer};
   std::vector<int> missing;
   for (int r = 0; r < static_cast<int>(members_.size()); ++r) {
-    if (!members_[static_cast<std::size_t>(r)].arrivals.reached(ticks_)) missing.push_back(r);
+    if (!members_[static_cast<std::size_t>(r)].arrivals.reached(barriers_)) missing.push_back(r);
   }
   return missing;
 }
 
-std::string Meeting::doing() const {
+std::string GroupBarrier::doing() const {
   return fmt::format("{} (operation {}) on rank {}", to_string(current_), operations_,
                      options_.rank);
 }

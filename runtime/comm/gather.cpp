@@ -1,8 +1,6 @@
-#include "runtime/comm/gather_texts.h"
+#include "runtime/comm/gather.h"
 
 #include <algorithm>
-
-#include "runtime/comm/gather_values.h"
 
 namespace dstrain::comm {
 

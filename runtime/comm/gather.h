@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -19,5 +20,11 @@ requires std::is_trivially_copyable_v<T> std::vector<T> gather_values(T own,
   stream.synchronize();
   return all;
 }
+
+/// The `own` of every rank, by rank, whatever their lengths. Takes the longest one's times the
+/// number of ranks. Synchronises the stream.
+std::vector<std::string> gather_texts(const std::string& own,
+                                      Communicator& communicator,
+                                      StreamView stream);
 
 }  // namespace dstrain::comm
