@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <system_error>
 #include <vector>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -23,8 +25,6 @@ namespace {
 
 /// How long one peer may take over its request; the others wait in the listen queue meanwhile.
 constexpr double request_seconds = 2;
-/// How long a rank waits when the listen queue is full; nothing tells when there is room.
-constexpr double retry_seconds = 0.01;
 
 /// What a peer sends.
 struct Request {
@@ -51,6 +51,23 @@ UniqueFd unix_socket() {
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) fail_errno(errno, "a unix socket");
   return socket;
+}
+
+void set_blocking(int socket, bool blocking) {
+  const int flags = ::fcntl(socket, F_GETFL);
+  if (::fcntl(socket, F_SETFL, blocking ? flags & ~O_NONBLOCK : flags | O_NONBLOCK) != 0) {
+    fail_errno(errno, "a unix socket");
+  }
+}
+
+/// How long a blocking connect or send may take; 0 would be for ever.
+void limit_sending(int socket, double seconds) {
+  constexpr double seconds_min = 1e-3;
+  const double limited = std::max(seconds, seconds_min);
+  timeval limit{};
+  limit.tv_sec = static_cast<time_t>(limited);
+  limit.tv_usec = static_cast<suseconds_t>((limited - std::floor(limited)) * 1e6);
+  ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 }
 
 bool send_file(int socket, int file) {
@@ -126,14 +143,17 @@ UniqueFd accept_peer(int listener) {
   return peer;
 }
 
-/// 0, or why there is no connection. A full listen queue is tried again.
+/// 0, or why there is no connection. While the listen queue is full the system waits.
 int connect_socket(int socket, const Address& address, Deadline deadline) {
-  while (::connect(socket, reinterpret_cast<const sockaddr*>(&address.name), address.length) != 0) {
-    if (errno != EAGAIN && errno != EINTR) return errno;
-    if (deadline.passed()) return ETIMEDOUT;
-    ::poll(nullptr, 0, deadline.at_most(retry_seconds).remaining_ms());
+  set_blocking(socket, true);
+  int error = EINTR;
+  while (error == EINTR && !deadline.passed()) {
+    limit_sending(socket, deadline.remaining_seconds());
+    const auto* const name = reinterpret_cast<const sockaddr*>(&address.name);
+    error = ::connect(socket, name, address.length) == 0 ? 0 : errno;
   }
-  return 0;
+  set_blocking(socket, false);
+  return error == EAGAIN || error == EINTR ? ETIMEDOUT : error;
 }
 
 UniqueFd connect_to_offer(const SegmentTicket& ticket, int rank, Deadline deadline) {
