@@ -141,6 +141,24 @@ void check_results(const GroupMaker& groups, const std::vector<int>& worlds) {
   }
 }
 
+/// Two and a half times what a rank of a group of messages stages of the others in a round.
+void check_long_sums(const GroupMaker& groups, const std::vector<int>& worlds) {
+  for (const int world : worlds) {
+    CAPTURE(groups.name, world);
+    const Group group = groups.make(world, 600);
+    REQUIRE_NOTHROW(run_group(group, [&](Communicator& c) {
+      Stream stream(Stream::Mode::inline_on_caller);
+      HostMemory host;
+      constexpr std::int64_t round_numel = 1'048'576;
+      const std::int64_t numel = round_numel * 5 / 2 / std::max(1, world - 1) + 3;
+      Tensor values(values_of(c.rank(), numel * world), host, stream, 0);
+      c.all_reduce(values.view(), stream);
+      stream.synchronize();
+      require(same_bits(values.values(), serial_sum(world, numel * world)), "a long all_reduce");
+    }));
+  }
+}
+
 /// Random sequences without a wait between: slots and announcements are reused at once.
 void check_sequences(const GroupMaker& groups, const std::vector<int>& worlds) {
   for (const int world : worlds) {

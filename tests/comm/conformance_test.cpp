@@ -21,12 +21,17 @@ GroupMaker self_groups() {
 
 TEST_CASE("SelfCommunicator: conformance", "[comm]") {
   check_results(self_groups(), {1});
+  check_long_sums(self_groups(), {1});
   check_sequences(self_groups(), {1});
   check_split(self_groups(), {1});
 }
 
 TEST_CASE("ThreadCommunicator: results", "[comm]") {
   check_results(thread_groups(), {1, 2, 3, 5});
+}
+
+TEST_CASE("ThreadCommunicator: long sums", "[comm]") {
+  check_long_sums(thread_groups(), {2, 3});
 }
 
 TEST_CASE("ThreadCommunicator: sequences", "[comm]") {
@@ -46,6 +51,10 @@ TEST_CASE("ShmCommunicator: results", "[comm]") {
   check_results(shm_groups(), {1, 2, 3, 5});
 }
 
+TEST_CASE("ShmCommunicator: long sums", "[comm]") {
+  check_long_sums(shm_groups(), {2, 3});
+}
+
 TEST_CASE("ShmCommunicator: sequences", "[comm]") {
   check_sequences(shm_groups(), {1, 2, 3, 4});
 }
@@ -61,6 +70,10 @@ TEST_CASE("ShmCommunicator: failures", "[comm]") {
 
 TEST_CASE("GlooCommunicator: results", "[comm]") {
   check_results(gloo_groups(), {1, 2, 3, 5});
+}
+
+TEST_CASE("GlooCommunicator: long sums", "[comm]") {
+  check_long_sums(gloo_groups(), {2, 3});
 }
 
 TEST_CASE("GlooCommunicator: sequences", "[comm]") {
@@ -80,6 +93,10 @@ TEST_CASE("HierarchicalCommunicator: results", "[comm]") {
   check_results(hierarchical_groups({2}), {1, 2, 3, 4, 6});
   check_results(hierarchical_groups({3, 1, 2}), {5, 6});
   check_results(hierarchical_groups({1, 3}), {4});
+}
+
+TEST_CASE("HierarchicalCommunicator: long sums", "[comm]") {
+  check_long_sums(hierarchical_groups({2}), {3, 4});
 }
 
 TEST_CASE("HierarchicalCommunicator: sequences", "[comm]") {

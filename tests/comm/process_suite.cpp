@@ -15,6 +15,7 @@ void check_all(const GroupMaker& groups) {
   std::vector<int> worlds(static_cast<std::size_t>(process_count()));
   std::iota(worlds.begin(), worlds.end(), 1);
   check_results(groups, worlds);
+  check_long_sums(groups, {2, 3});
   check_sequences(groups, {process_count()});
   check_split(groups, worlds);
   check_messages(groups);

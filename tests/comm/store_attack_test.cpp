@@ -1,8 +1,10 @@
 #include <array>
+#include <thread>
 #include <vector>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <catch2/catch.hpp>
@@ -57,8 +59,13 @@ TEST_CASE("TcpStore: junk is dropped", "[comm]") {
   check_works(*store);
 }
 
+/// Their time for the handshake is far longer than the test: only the limit can end them.
 TEST_CASE("TcpStore: silent connections beyond the limit make room", "[comm]") {
-  const auto store = serve();
+  Result<UniqueFd> listener = listen_tcp({"127.0.0.1", 0});
+  const comm::TcpStoreServer server(std::move(listener.value()), "key", 3600);
+  const Endpoint endpoint{"127.0.0.1", server.port()};
+  const auto store =
+      TcpStore::connect({.endpoint = endpoint, .token = "key", .timeout_seconds = 30});
   std::vector<UniqueFd> silent;
   for (int i = 0; i < 400; ++i) {
     silent.push_back(connect_stranger(*store));
@@ -66,6 +73,26 @@ TEST_CASE("TcpStore: silent connections beyond the limit make room", "[comm]") {
   }
   CHECK(is_closed_by_server(silent.front().get()));
   check_works(*store);
+}
+
+/// It greets like a server and says that the client's proof is right, but has none of its own.
+TEST_CASE("TcpStore: a server that cannot prove the token is refused", "[comm]") {
+  Result<UniqueFd> listener = listen_tcp({"127.0.0.1", 0});
+  const Endpoint endpoint{"127.0.0.1", bound_port(listener.value().get())};
+  const std::jthread impostor([&] {
+    const Deadline deadline = Deadline::after(60);
+    if (!wait_until_ready(listener.value().get(), POLLIN, deadline)) return;
+    const UniqueFd client(::accept4(listener.value().get(), nullptr, nullptr, SOCK_NONBLOCK));
+    const comm::Greeting greeting{.nonce = random_bytes<32>()};
+    send_all(client.get(), bytes_of(greeting), deadline);
+    comm::ClientHello hello;
+    receive_all(client.get(), bytes_of(hello), deadline);
+    const comm::ServerHello answer{.accepted = 1, .proof = random_bytes<32>()};
+    send_all(client.get(), bytes_of(answer), deadline);
+  });
+  CHECK_THROWS_WITH(
+      TcpStore::connect({.endpoint = endpoint, .token = "key", .timeout_seconds = 60}),
+      Catch::Matchers::Contains("has another token"));
 }
 
 TEST_CASE("TcpStore: a slow handshake is dropped", "[comm]") {
@@ -105,8 +132,7 @@ TEST_CASE("TcpStore: an overheard hello is of no use again", "[comm]") {
   };
   const UniqueFd first = connect_stranger(*store);
   comm::Greeting greeting;
-  REQUIRE(receive_all(first.get(), bytes_of(greeting), Deadline::after(30)) ==
-          Transfer::done);
+  REQUIRE(receive_all(first.get(), bytes_of(greeting), Deadline::after(30)) == Transfer::done);
   const comm::ClientHello hello = hello_to(greeting.nonce);
   for (const bool replayed : {false, true}) {
     const UniqueFd second = replayed ? connect_stranger(*store) : UniqueFd{};
