@@ -40,6 +40,7 @@ int main(int argc, char* argv[]) {
   try {
     const char* const level = std::getenv(dstrain::env::log_level);
     dstrain::start_log(level != nullptr ? level : "info");
+    dstrain::log_uncaught_exceptions();
     return run({argv + 1, argv + argc});
   } catch (const dstrain::Error& error) {
     dstrain::log_error(error.what());

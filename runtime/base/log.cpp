@@ -1,11 +1,51 @@
 #include "runtime/base/log.h"
 
+#include <cstdlib>
+#include <exception>
+#include <typeinfo>
+
+#include <cxxabi.h>
+#include <unistd.h>
+
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/worker_env.h"
 
 namespace dstrain {
+namespace {
+
+/// "gloo::EnforceNotMet": names the library.
+std::string name_of(const std::type_info& type) {
+  int status = 0;
+  char* const name = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
+  std::string text = status == 0 ? name : type.name();
+  std::free(name);
+  return text;
+}
+
+/// The type and the text of the exception that is being handled.
+std::string describe_exception() {
+  const std::type_info* const type = abi::__cxa_current_exception_type();
+  if (type == nullptr) return "std::terminate was called";
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return fmt::format("{}: {}", name_of(*type), error.what());
+  } catch (...) {
+    return name_of(*type);
+  }
+}
+
+[[noreturn]] void end_by_exception() noexcept {
+  const char* const rank = std::getenv(env::rank);
+  log_error(fmt::format("rank {} ends by an exception that nobody caught: {}",
+                        rank != nullptr ? rank : "0", describe_exception()));
+  ::_exit(status::failed);
+}
+
+}  // namespace
 
 void start_log(const std::string& level) {
   const auto parsed = spdlog::level::from_str(level);
@@ -27,6 +67,10 @@ void log_warning(std::string_view message) {
 }
 void log_error(std::string_view message) {
   spdlog::error("{}", message);
+}
+
+void log_uncaught_exceptions() {
+  std::set_terminate(end_by_exception);
 }
 
 }  // namespace dstrain

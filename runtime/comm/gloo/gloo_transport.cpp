@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <csignal>
 
 #include <gloo/common/error.h>
-#include <gloo/rendezvous/context.h>
-#include <gloo/transport/tcp/device.h>
 
 #include "runtime/base/error.h"
-#include "runtime/comm/gloo/gloo_store.h"
+#include "runtime/comm/gloo/gloo_mesh.h"
 #include "runtime/comm/message/message_communicator.h"
 
 namespace dstrain::comm {
@@ -24,7 +21,6 @@ constexpr std::uint64_t data_slot = 2;
 constexpr std::uint64_t alarm_slot = 3;
 constexpr std::uint64_t line_slot = 4;
 
-constexpr double join_seconds_min = 5;
 /// How long a rank that raised the alarm and goes waits until it is heard.
 constexpr milliseconds alarm_wait(500);
 /// How often a rank that waits looks whether its peer is still there.
@@ -33,45 +29,6 @@ constexpr milliseconds watch_interval(100);
 milliseconds to_ms(double seconds) {
   return milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1e3)));
 }
-
-/// gloo waits five times as long for a connection as it is told.
-milliseconds connect_timeout(double seconds) {
-  return to_ms(std::max(seconds, join_seconds_min) / 5);
-}
-
-/// "[/build/gloo/transport/tcp/pair.cc:599] Connection closed by peer": the place is of no use.
-std::string words_of(const std::exception& error) {
-  const std::string text = error.what();
-  const std::size_t end = text.starts_with('[') ? text.find("] ") : text.npos;
-  return end == text.npos ? text : text.substr(end + 2);
-}
-
-/// Writing to a connection that a dead peer has closed would end this process.
-void ignore_sigpipe() {
-  struct sigaction action {};
-  ::sigaction(SIGPIPE, nullptr, &action);
-  if (action.sa_handler != SIG_DFL) return;
-  action.sa_handler = SIG_IGN;
-  ::sigaction(SIGPIPE, &action, nullptr);
-}
-
-/// gloo's thread starts here and inherits the mask: signals are for the threads of the program.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-  BlockedSignals(BlockedSignals&&) = delete;
-  BlockedSignals& operator=(BlockedSignals&&) = delete;
-  ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 /// A rank is ready before others are; if it left at once, they would find it closed.
 void wait_until_all_ready(Store& store, const GlooOptions& options, double seconds) {
@@ -87,8 +44,7 @@ void wait_until_all_ready(Store& store, const GlooOptions& options, double secon
 /// knows no other way.
 class GlooTransport final : public Transport {
  public:
-  using Device = std::shared_ptr<gloo::transport::Device>;
-  GlooTransport(Store& store, GlooOptions options, Device device);
+  GlooTransport(Store& store, GlooOptions options, GlooDevice device);
   GlooTransport(const GlooTransport&) = delete;
   GlooTransport& operator=(const GlooTransport&) = delete;
   GlooTransport(GlooTransport&&) = delete;
@@ -126,7 +82,7 @@ class GlooTransport final : public Transport {
 
   Store& store_;
   GlooOptions options_;
-  Device device_;
+  GlooDevice device_;
   std::shared_ptr<gloo::Context> context_;
   mutable std::mutex mutex_;
   gloo::transport::UnboundBuffer* waiting_ = nullptr;  ///< what the operating thread waits for
@@ -180,34 +136,21 @@ class GlooTransport::GlooMessage final : public PendingMessage {
   bool done_ = false;
 };
 
-GlooTransport::Device make_gloo_device(const std::string& address) {
-  ignore_sigpipe();
-  const BlockedSignals blocked;
-  gloo::transport::tcp::attr attributes;
-  attributes.hostname = address;
-  return gloo::transport::tcp::CreateDevice(attributes);
-}
-
-GlooTransport::GlooTransport(Store& store, GlooOptions options, Device device)
+GlooTransport::GlooTransport(Store& store, GlooOptions options, GlooDevice device)
     : store_(store), options_(std::move(options)), device_(std::move(device)) {
-  const double seconds = std::max(options_.timeout_seconds, join_seconds_min);
-  GlooStore rendezvous(store_, {"gloo/" + options_.name + "/", Deadline::after(seconds)});
-  const auto context = std::make_shared<gloo::rendezvous::Context>(options_.rank, options_.size);
-  context->setTimeout(connect_timeout(seconds));
-  context_ = context;
   try {
-    context->connectFullMesh(rendezvous, device_);
+    context_ = connect_mesh(store_, options_, device_);
     open_lines();
-    wait_until_all_ready(store_, options_, seconds);
-  } catch (const gloo::Exception& error) {
-    context->closeConnections();  // as in the destructor
+    wait_until_all_ready(store_, options_, join_seconds(options_));
+  } catch (const Error&) {
+    if (context_) context_->closeConnections();  // as in the destructor
+    throw;
+  } catch (const std::exception& error) {  // gloo's have no base of their own
+    if (context_) context_->closeConnections();
     fail(ErrorCode::comm,
          "gloo: rank {} cannot connect to the other ranks from {}: {}: is there a firewall between "
          "the nodes?",
          options_.rank, options_.address, words_of(error));
-  } catch (...) {
-    context->closeConnections();
-    throw;
   }
   if (size() == 1) return;
   listener_ = std::thread([this] { listen(); });
