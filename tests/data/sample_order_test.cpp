@@ -36,6 +36,21 @@ TEST_CASE("SampleOrder: a shuffled epoch takes each sample at most once", "[data
   CHECK(order.sample(0, 0) != order.sample(10, 0));
 }
 
+TEST_CASE("SampleOrder: no epoch repeats the order of another", "[data][order]") {
+  const bool shuffle = GENERATE(true, false);
+  const SampleOrder order({.samples = 64, .global_batch = 8, .shuffle = shuffle, .seed = 9});
+  std::set<std::vector<std::int64_t>> orders;
+  constexpr std::int64_t epochs = 40;
+  for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
+    std::vector<std::int64_t> samples;
+    for (std::int64_t step = 8 * epoch; step < 8 * (epoch + 1); ++step) {
+      for (std::int64_t place = 0; place < 8; ++place) samples.push_back(order.sample(step, place));
+    }
+    orders.insert(samples);
+  }
+  CHECK(orders.size() == (shuffle ? epochs : 1));
+}
+
 TEST_CASE("SampleOrder: data below one batch is refused", "[data][order]") {
   CHECK(SampleOrder({.samples = 8, .global_batch = 8}).steps_per_epoch() == 1);
   CHECK(error_of([] { SampleOrder({.samples = 7, .global_batch = 8}); }) ==

@@ -56,3 +56,17 @@ TEST_CASE("ExactSum: what is not finite shows", "[optim][exact_sum]") {
   CHECK(std::isnan(exact({1.0, std::numeric_limits<double>::infinity()})));
   CHECK(std::isnan(exact({std::numeric_limits<double>::quiet_NaN(), 1.0})));
 }
+
+TEST_CASE("ExactSum: what is not finite shows in a sum of sums", "[optim][exact_sum]") {
+  ExactSum finite;
+  finite.add(1.0);
+  ExactSum infinite;
+  infinite.add(std::numeric_limits<double>::infinity());
+  ExactSum total = finite;
+  total.add(infinite);
+  CHECK(std::isnan(total.value()));
+  total.add(finite);
+  CHECK(std::isnan(total.value()));
+  infinite.add(finite);
+  CHECK(std::isnan(infinite.value()));
+}

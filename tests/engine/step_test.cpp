@@ -1,0 +1,123 @@
+// Which steps are taken, by a store whose norm is what the test says.
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/comm/thread/thread_group.h"
+#include "runtime/engine/engine.h"
+#include "tests/support/error_of.h"
+#include "tests/support/toy_gpt2.h"
+
+using namespace dstrain;
+
+namespace {
+
+constexpr std::int64_t tokens_per_sample = 8;
+
+/// All parameters of a model without tiles, whole.
+class WholeStore final : public engine::ParameterStore {
+ public:
+  WholeStore(const model::Model& model, float value) {
+    std::vector<std::string> names;
+    for (const model::ParameterSpec& spec : model.parameters()) {
+      names.push_back(spec.name);
+      shapes_.push_back(spec.shape);
+      values_.emplace_back(static_cast<std::size_t>(spec.shape.numel()), value);
+      gradients_.emplace_back(values_.back().size());
+    }
+    for (const auto& unit : model.units) {
+      std::vector<TensorView>& views = views_.emplace_back();
+      std::vector<model::GradientTarget>& targets = targets_.emplace_back();
+      const auto add = [&](const std::string& name) {
+        const auto index = static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
+        views.emplace_back(std::span(values_[index]), shapes_[index]);
+        targets.push_back({{std::span(gradients_[index]), shapes_[index]}});
+      };
+      for (const model::ParameterSpec& spec : unit->spec().parameters) add(spec.name);
+      for (const std::string& name : unit->spec().borrowed) add(name);
+    }
+  }
+
+  double norm = 1;
+  std::vector<optim::StepScalars> steps;
+
+  void load(const engine::StateSources& /*sources*/, StreamView /*stream*/) override {}
+  [[nodiscard]] std::vector<engine::SavedState> saved_states() const override { return {}; }
+  [[nodiscard]] std::vector<engine::ParameterSlice> saved_slices(int /*rank*/) const override {
+    return {};
+  }
+  void visit_saved(engine::SavedVisitor /*visit*/, StreamView /*stream*/) override {}
+  void expect(std::span<const int> /*parts*/, std::int64_t /*rounds*/) override {}
+  std::span<const TensorView> acquire(int part, StreamView /*stream*/) override {
+    return views_[static_cast<std::size_t>(part)];
+  }
+  void release(int /*part*/, StreamView /*stream*/) override {}
+  void begin_step(const optim::StepScalars& /*foreseen*/) override {}
+  void begin(engine::MicroStep /*micro_step*/) override {}
+  std::span<const model::GradientTarget> gradients(int part, StreamView /*stream*/) override {
+    return targets_[static_cast<std::size_t>(part)];
+  }
+  void reduce(int /*part*/, StreamView /*stream*/) override {}
+  double gradient_norm(StreamView /*stream*/) override { return norm; }
+  void step(const optim::StepScalars& scalars, StreamView /*stream*/) override {
+    steps.push_back(scalars);
+  }
+
+ private:
+  std::vector<Shape> shapes_;
+  std::vector<std::vector<float>> values_;
+  std::vector<std::vector<float>> gradients_;
+  std::vector<std::vector<TensorView>> views_;               ///< per unit
+  std::vector<std::vector<model::GradientTarget>> targets_;  ///< per unit
+};
+
+/// An engine on one rank, with parameters that all have the same value.
+struct Workplace {
+  explicit Workplace(float value) : store(model, value) {}
+  engine::StepResult take_step() {
+    const std::vector<std::int32_t> tokens(tokens_per_sample, 3);
+    const engine::MicroBatch batch{tokens, tokens, 0};
+    return engine.train_step({.step = 1, .learning_rate = 0.1, .micro_batches = {&batch, 1}});
+  }
+
+  model::Model model = test::toy_gpt2();
+  WholeStore store;
+  std::vector<std::unique_ptr<comm::Communicator>> group = comm::make_thread_group(1);
+  ops::Matmuls matmuls;
+  HostMemory memory;
+  Stream stream{Stream::Mode::inline_on_caller};
+  engine::Engine engine{{model, store, *group.front(), matmuls, memory, memory},
+                        {.shape = {1, tokens_per_sample},
+                         .mode = engine::FrameMode::training,
+                         .gradient_clipping = 2},
+                        stream};
+};
+
+}  // namespace
+
+TEST_CASE("Engine: gradients are clipped to their largest norm", "[engine][step]") {
+  Workplace here(0.01F);
+  here.store.norm = GENERATE(1.0, 8.0);
+  const engine::StepResult result = here.take_step();
+  CHECK(std::isfinite(result.loss));
+  CHECK(result.gradient_norm == here.store.norm);
+  REQUIRE(here.store.steps.size() == 1);
+  CHECK(here.store.steps[0].gradient_scale ==
+        (here.store.norm < 2 ? 1.0 : 2.0 / (here.store.norm + 1e-6)));
+}
+
+TEST_CASE("Engine: a step whose norm alone is not finite is not taken", "[engine][step]") {
+  Workplace here(0.01F);
+  here.store.norm =
+      GENERATE(std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN());
+  CHECK_THAT(test::error_of([&] { here.take_step(); }), Catch::Contains("the step was not taken"));
+  CHECK(here.store.steps.empty());
+}
+
+TEST_CASE("Engine: a step whose loss alone is not finite is not taken", "[engine][step]") {
+  Workplace here(std::numeric_limits<float>::quiet_NaN());
+  CHECK_THAT(test::error_of([&] { here.take_step(); }), Catch::Contains("the loss is nan"));
+  CHECK(here.store.steps.empty());
+}
