@@ -52,21 +52,27 @@ class FakeDisk final : public offload::AsyncFileIo {
   bool reads_fail = false;
   bool done_already = true;
   int reads = 0;
+  std::vector<std::string> log;  ///< of writes begun, and of those waited for
 
   offload::Ticket read(offload::SwapFile& /*file*/, Bytes, std::span<std::byte>) override {
     ++reads;
-    return {1};
+    return {0};
   }
   offload::Ticket write(offload::SwapFile& /*file*/, Bytes, std::span<const std::byte>) override {
-    return {2};
+    log.push_back(fmt::format("write {}", ++writes_));
+    return {writes_};
   }
   void wait(offload::Ticket ticket) override {
-    if (reads_fail && ticket.id == 1) fail(ErrorCode::io, "no read");
+    if (ticket.id > 0) log.push_back(fmt::format("wait {}", ticket.id));
+    if (reads_fail && ticket.id == 0) fail(ErrorCode::io, "no read");
   }
   [[nodiscard]] bool done(offload::Ticket /*ticket*/) const override { return done_already; }
   bool register_memory(std::span<std::byte> /*memory*/) override { return false; }
   void unregister_memory(std::span<std::byte> /*memory*/) noexcept override {}
   [[nodiscard]] const char* name() const noexcept override { return "fake"; }
+
+ private:
+  std::uint64_t writes_ = 0;
 };
 
 }  // namespace
@@ -129,6 +135,38 @@ TEST_CASE("RecordSwap: what was expected in vain gives way", "[offload][swap]") 
   for (int record = 5; record >= 0; --record) {
     CHECK(records.holds(record, records.whole(record), static_cast<std::uint64_t>(record)));
   }
+}
+
+TEST_CASE("RecordSwap: another range than the expected one is read", "[offload][swap]") {
+  Fixture records({.buffers = GENERATE(1, 2)});
+  const FileRange first{0, page};
+  const FileRange second{page, 2 * page};
+  records.write(0, records.whole(0), 1);
+  const std::span<std::byte> memory = records.swap.acquire(0, second);
+  const std::vector<std::byte> kept(memory.begin() + page, memory.begin() + 2 * page);
+  records.swap.release(0, {});
+  for (const int record : {4, 1, 4, 1}) records.write(record, records.whole(record), 50);
+  records.swap.expect(0, first);
+  const auto part = records.part(0, records.swap.acquire(0, second), second);
+  CHECK(std::equal(part.begin(), part.end(), kept.begin(), kept.end()));
+  records.swap.release(0, {});
+}
+
+TEST_CASE("RecordSwap: a record is not written while an older write of it is under way",
+          "[offload][swap]") {
+  const test::TempDir folder;
+  FakeDisk io;
+  io.done_already = false;
+  HostMemory memory;
+  Stream stream{Stream::Mode::inline_on_caller};
+  RecordSwap swap(io, folder.path(), {page, page}, {.buffers = 3}, memory, stream);
+  std::ignore = swap.take(1, {});
+  swap.release(1, {0, page});
+  const bool from_another = GENERATE(true, false);
+  const int record = from_another ? 0 : 1;
+  std::ignore = swap.take(record, {});
+  swap.release(record, {0, page}, 1);
+  CHECK((io.log == std::vector<std::string>{"write 1", "wait 1", "write 2"}));
 }
 
 TEST_CASE("RecordSwap: a read that is not urgent waits for no write", "[offload][swap]") {

@@ -108,6 +108,49 @@ TEST_CASE("RequestQueue: memory that changes while it is written is found", "[of
         here.name + ": bytes 4096 to 8191 are not what was written there");
 }
 
+TEST_CASE("RequestQueue: each part of a short read is compared", "[offload][queue]") {
+  Workplace here;
+  const std::size_t damaged = GENERATE(0U, 1U, 3U);
+  const std::span<std::byte> memory = here.memory.part(0, 16 * kibibyte);
+  memory[damaged * 4096 + 7] ^= std::byte{1};  // the file was never written: it holds zeros
+  const Ticket read = here.queue.add(Direction::read, here.file, 0, memory);
+  Block block = here.queue.take().value();
+  bool again = here.queue.settle(block, 4096);
+  if (again) again = here.queue.settle(block, 4096);
+  if (again) again = here.queue.settle(block, 8192);
+  CHECK_FALSE(again);
+  CHECK(error_of([&] { here.queue.wait(read); }) ==
+        fmt::format("{}: bytes {} to {} are not what was written there", here.name, damaged * 4096,
+                    damaged * 4096 + 4095));
+}
+
+TEST_CASE("RequestQueue: the direction with fewer under way is next", "[offload][queue]") {
+  Workplace here;
+  std::ignore = here.queue.add(Direction::read, here.file, 0, here.memory.part(0, 32 * kibibyte));
+  std::ignore = here.queue.add(Direction::write, here.file, 32 * kibibyte,
+                               here.memory.part(32 * kibibyte, 32 * kibibyte));
+  std::vector<Direction> order;
+  std::vector<Block> blocks;
+  while (const std::optional<Block> block = here.queue.take()) {
+    order.push_back(block->direction);
+    blocks.push_back(*block);
+  }
+  CHECK(
+      (order == std::vector{Direction::read, Direction::write, Direction::read, Direction::write}));
+  for (Block& block : blocks) std::ignore = here.queue.settle(block, 16 * kibibyte);
+}
+
+TEST_CASE("RequestQueue: of several failures the first is told", "[offload][queue]") {
+  Workplace here;
+  const Ticket ticket = here.queue.add(Direction::write, here.file, 0, here.memory.all());
+  Block first = here.queue.take().value();
+  Block second = here.queue.take().value();
+  CHECK_FALSE(here.queue.settle(second, -ENOSPC));
+  CHECK_FALSE(here.queue.settle(first, -EIO));
+  CHECK(error_of([&] { here.queue.wait(ticket); }) ==
+        here.name + ": write 16384 bytes at 16384: No space left on device");
+}
+
 TEST_CASE("RequestQueue: a short result goes on from where it stopped", "[offload][queue]") {
   Workplace here;
   const auto direction = GENERATE(Direction::read, Direction::write);
