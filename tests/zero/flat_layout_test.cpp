@@ -80,6 +80,43 @@ TEST_CASE("FlatLayout: tiles have segments of their own and tile their parameter
   CHECK(tiles == 6 * (splits == 1000 ? 3 * 24 + 96 : 4 * splits));
 }
 
+TEST_CASE("FlatLayout: as many elements as the threshold are sharded", "[zero][layout]") {
+  const model::Model model = test::toy_gpt2();
+  constexpr std::int64_t numel = 24 * 24;  // of the attention's output weights
+  const std::int64_t above = GENERATE(0, 1);
+  const zero::FlatLayout layout(model, {2, numel + above});
+  int seen = 0;
+  for (const zero::Placement& place : layout.parameters()) {
+    if (place.spec.shape.numel() != numel) continue;
+    ++seen;
+    CHECK(layout.segment(place.segment).persistent == (above == 1));
+  }
+  CHECK(seen == 6);
+}
+
+TEST_CASE("FlatLayout: as many persistent elements as the total are kept", "[zero][layout]") {
+  const model::Model model = test::toy_gpt2();
+  constexpr std::int64_t numel = 24 * 24;
+  const std::int64_t missing = GENERATE(0, 1);
+  // The biases and norms of the embedding's unit and of the first block come first.
+  std::int64_t total = 0;
+  const zero::FlatLayout unlimited(model, {.world = 2, .persistence_threshold_numel = numel + 1});
+  for (const zero::Placement& place : unlimited.parameters()) {
+    if (place.spec.shape.numel() > numel || place.spec.name == "wte.weight") continue;
+    total += place.spec.shape.numel();
+    if (place.spec.shape.numel() == numel) break;
+  }
+  const zero::FlatLayout layout(model, {.world = 2,
+                                        .persistence_threshold_numel = numel + 1,
+                                        .persistence_total_numel = total - missing});
+  std::int64_t kept = 0;
+  for (const zero::Placement& place : layout.parameters()) {
+    const bool persistent = layout.segment(place.segment).persistent;
+    if (persistent && place.spec.shape.numel() == numel) ++kept;
+  }
+  CHECK(kept == 1 - missing);
+}
+
 TEST_CASE("FlatLayout: persistent parameters stop at their total", "[zero][layout]") {
   const model::Model model = test::toy_gpt2();
   const zero::FlatLayout layout(
