@@ -60,6 +60,19 @@ bool eventually(const std::function<bool()>& condition, double seconds) {
   return true;
 }
 
+std::vector<pid_t> processes_with(const std::string& entry) {
+  std::vector<pid_t> found;
+  std::error_code error;
+  for (const auto& directory : std::filesystem::directory_iterator("/proc", error)) {
+    const std::string name = directory.path().filename().string();
+    pid_t pid = 0;
+    const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (bad != std::errc{} || end != name.data() + name.size()) continue;
+    if (launcher::has_environment_entry(pid, entry.c_str())) found.push_back(pid);
+  }
+  return found;
+}
+
 Launch::Launch(std::vector<std::string> arguments, const Options& options)
     : marker_(launcher::random_hex(8)) {
   Pipe out = make_pipe();
@@ -99,17 +112,7 @@ pid_t Launch::agent_pid() const {
 }
 
 std::vector<pid_t> Launch::processes() const {
-  std::vector<pid_t> found;
-  const std::string entry = std::string(marker_name) + "=" + marker_;
-  std::error_code error;
-  for (const auto& directory : std::filesystem::directory_iterator("/proc", error)) {
-    const std::string name = directory.path().filename().string();
-    pid_t pid = 0;
-    const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (bad != std::errc{} || end != name.data() + name.size()) continue;
-    if (launcher::has_environment_entry(pid, entry.c_str())) found.push_back(pid);
-  }
-  return found;
+  return processes_with(std::string(marker_name) + "=" + marker_);
 }
 
 void Launch::signal(int number) const {

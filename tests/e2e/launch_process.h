@@ -13,6 +13,9 @@ namespace dstrain::test {
 /// Polls `condition` until it holds or `seconds` have passed; returns whether it held.
 bool eventually(const std::function<bool()>& condition, double seconds = 60);
 
+/// Living processes whose environment holds `entry`, NAME=VALUE.
+std::vector<pid_t> processes_with(const std::string& entry);
+
 /// The real dstrain as a child process. Whatever it starts inherits a marker variable, by which it
 /// is found however it hides. The destructor kills what is left.
 class Launch {

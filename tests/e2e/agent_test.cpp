@@ -1,0 +1,336 @@
+// The agent of a node alone: this test has the launcher's end of its frames.
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "launcher/hosts/host_agent.h"
+#include "launcher/hosts/process_link.h"
+#include "launcher/job/supervisor.h"
+#include "launcher/plan/job_env.h"
+#include "tests/e2e/launch_process.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using launcher::FromAgent;
+using launcher::ToAgent;
+using test::eventually;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Its marker is in the environment of all that it starts, by which the destructor finds it.
+class TestAgent {
+ public:
+  TestAgent() {
+    sigset_t none;
+    sigemptyset(&none);
+    host_ = std::make_unique<launcher::HostAgent>(
+        task_, std::make_unique<launcher::ProcessLink>(
+                   launcher::ProcessLink::Settings{.program = DSTRAIN_PROGRAM,
+                                                   .argv = {"dstrain", "agent"},
+                                                   .env = {{"DSTRAIN_TEST_MARKER", marker_}},
+                                                   .keep_notes = true,
+                                                   .signal_mask = none}));
+  }
+  TestAgent(const TestAgent&) = delete;
+  TestAgent& operator=(const TestAgent&) = delete;
+  ~TestAgent() {
+    eventually([this] {
+      const auto left = processes();
+      for (const pid_t pid : left) kill(pid, SIGKILL);
+      return left.empty();
+    });
+  }
+
+  launcher::JobSpec job(int ranks, const std::string& script) const {
+    launcher::JobSpec spec;
+    spec.working_directory = folder().string();
+    spec.command = {"/bin/sh", {"sh", "-c", script}, std::nullopt, false};
+    spec.oversubscribe = true;
+    for (int rank = 0; rank < ranks; ++rank) {
+      spec.ranks.push_back({rank, rank, {{"RANK", std::to_string(rank)}}});
+      spec.slots.push_back(rank);
+    }
+    return spec;
+  }
+  void start(const launcher::JobSpec& spec) {
+    task_.spec = spec;
+    host_->send(ToAgent::job, launcher::encode_job(spec));
+  }
+  void start(int ranks, const std::string& script) { start(job(ranks, script)); }
+  /// To the ranks.
+  void signal(int number) {
+    launcher::WireWriter out;
+    out.i32(number);
+    host_->send(ToAgent::signal, out.take());
+  }
+  void tell(int rank, const std::string& text) {
+    host_->send(ToAgent::tell, launcher::encode_rank_message({rank, text}));
+  }
+
+  bool wait_until(const std::function<bool()>& condition) {
+    return eventually([&] {
+      turn();
+      return condition();
+    });
+  }
+  bool wait_for_output(int rank, const std::string& text) {
+    return wait_until([&] { return output[rank].find(text) != std::string::npos; });
+  }
+  bool wait_for_exit(int rank) {
+    return wait_until([&] { return status.contains(rank); });
+  }
+  bool wait_for_finish() {
+    return wait_until([&] { return finished; });
+  }
+  bool wait_for_end() {
+    return wait_until([&] { return ended; });
+  }
+  std::string end_reason() { return host_->end_reason(); }
+
+  [[nodiscard]] const fs::path& folder() const { return folder_.path(); }
+  [[nodiscard]] std::vector<pid_t> processes() const {
+    return test::processes_with("DSTRAIN_TEST_MARKER=" + marker_);
+  }
+
+  std::map<int, std::string> output;
+  std::map<int, pid_t> pids;
+  std::map<int, int> status;  ///< as a shell shows it
+  std::map<int, std::string> refusals;
+  std::vector<std::string> notes;
+  bool finished = false;
+  bool ended = false;
+  std::string output_at_exit;  ///< of the rank that ended last, when that was told
+
+ private:
+  void turn() {
+    if (ended) return;
+    host_->flush();
+    std::vector<pollfd> fds;
+    host_->add_polls(fds);
+    poll(fds.data(), fds.size(), 0);
+    ended = !host_->receive(fds, [this](const launcher::Frame& frame) { take(frame); });
+  }
+  void take(const launcher::Frame& frame) {
+    launcher::WireReader in(frame.payload);
+    switch (static_cast<FromAgent>(frame.type)) {
+      case FromAgent::output: {
+        const launcher::Output came = launcher::decode_output(frame.payload);
+        output[came.rank] += came.bytes;
+        return;
+      }
+      case FromAgent::started: {
+        const int rank = in.i32();
+        pids[rank] = in.i32();
+        return;
+      }
+      case FromAgent::exited: {
+        const launcher::Exit exit = launcher::decode_exit(frame.payload);
+        status[exit.rank] = launcher::shell_status(exit.wait_status);
+        output_at_exit = output[exit.rank];
+        return;
+      }
+      case FromAgent::refused: {
+        const int rank = in.i32();
+        refusals[rank] = in.string();
+        return;
+      }
+      case FromAgent::note:
+        notes.emplace_back(in.string());
+        return;
+      case FromAgent::finished:
+        finished = true;
+        return;
+      default:
+        return;
+    }
+  }
+
+  test::TempDir folder_;
+  std::string marker_ = launcher::random_hex(8);
+  launcher::HostTask task_{"here", true, {}};
+  std::unique_ptr<launcher::HostAgent> host_;
+};
+
+std::string proc_text(pid_t pid, const std::string& file) {
+  std::ifstream in(fmt::format("/proc/{}/{}", pid, file), std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// The hexadecimal number of a line like "SigBlk:\t0000000000010000".
+std::uint64_t signals_in(const std::string& status, const std::string& line) {
+  const std::size_t at = status.find(line + ":");
+  REQUIRE(at != std::string::npos);
+  return std::stoull(status.substr(at + line.size() + 1), nullptr, 16);
+}
+
+constexpr std::uint64_t bit_of(int signal) {
+  return 1ULL << (signal - 1);
+}
+
+bool is_stopped(pid_t pid) {
+  const std::string status = proc_text(pid, "status");
+  return status.find("State:\tT") != std::string::npos;
+}
+
+/// Stops it and waits until it is.
+bool stop(pid_t pid) {
+  kill(pid, SIGSTOP);
+  return eventually([pid] { return is_stopped(pid); });
+}
+
+/// Nothing of it runs any more; who is dead and not yet reaped counts as gone.
+bool is_gone(pid_t pid) {
+  const std::string status = proc_text(pid, "status");
+  return status.empty() || status.find("State:\tZ") != std::string::npos;
+}
+
+/// The number after `word` in what a rank has printed.
+pid_t number_after(const std::string& text, const std::string& word) {
+  const std::size_t at = text.find(word + " ");
+  REQUIRE(at != std::string::npos);
+  return std::atoi(text.c_str() + at + word.size() + 1);
+}
+
+/// Waits, when asked to end, until its child has ended, and tells so.
+const std::string parent = "trap 'wait; exit 3' TERM; sleep 1000 & echo child $!.; wait";
+
+}  // namespace
+
+TEST_CASE("Agent: a stop reaches the whole group of a rank", "[e2e][agent]") {
+  TestAgent agent;
+  agent.start(2, parent);
+  REQUIRE(agent.wait_for_output(0, "."));
+  REQUIRE(agent.wait_for_output(1, "."));
+  agent.signal(SIGTERM);
+  REQUIRE(agent.wait_for_finish());
+  CHECK(agent.status == std::map<int, int>{{0, 3}, {1, 3}});
+}
+
+TEST_CASE("Agent: a stop wakes the stopped processes of a rank", "[e2e][agent]") {
+  TestAgent agent;
+  agent.start(1, parent);
+  REQUIRE(agent.wait_for_output(0, "."));
+  REQUIRE(stop(number_after(agent.output[0], "child")));
+  if (GENERATE(true, false)) REQUIRE(stop(agent.pids[0]));
+  agent.signal(SIGTERM);
+  REQUIRE(agent.wait_for_exit(0));
+  CHECK(agent.status[0] == 3);
+}
+
+TEST_CASE("Agent: what ranks leave running is asked before it is killed", "[e2e][agent]") {
+  TestAgent agent;
+  REQUIRE(::mkfifo((agent.folder() / "never").c_str(), 0600) == 0);
+  REQUIRE(::mkfifo((agent.folder() / "go").c_str(), 0600) == 0);
+  agent.start(1,
+              "setsid sh -c 'trap \"echo asked >asked; exit\" TERM; exec 3<>never; "
+              "echo left $$.; read x <&3' & read x <go");
+  REQUIRE(agent.wait_for_output(0, "."));
+  if (GENERATE(true, false)) REQUIRE(stop(number_after(agent.output[0], "left")));
+  std::ofstream(agent.folder() / "go") << "\n";
+  REQUIRE(agent.wait_for_finish());
+  CHECK(fs::exists(agent.folder() / "asked"));
+  REQUIRE(agent.notes.size() == 1);
+  CHECK_THAT(agent.notes.front(), Catch::Contains("ending processes they left running"));
+}
+
+TEST_CASE("Agent: what does not listen is killed in the end", "[e2e][agent]") {
+  TestAgent agent;
+  agent.start(1,
+              "trap '' TERM; setsid sh -c 'echo left $$.; exec sleep 1000' & "
+              "read x </dev/zero");
+  REQUIRE(agent.wait_for_output(0, "."));
+  kill(agent.pids[0], SIGKILL);
+  REQUIRE(agent.wait_for_finish());
+  CHECK(agent.status[0] == 137);
+  CHECK(is_gone(number_after(agent.output[0], "left")));
+}
+
+TEST_CASE("Agent: its guard ends what a killed agent leaves", "[e2e][agent]") {
+  TestAgent agent;
+  agent.start(2,
+              "trap '' TERM; sleep 1001 & setsid sleep 1002 & (setsid sleep 1003 &) & "
+              "echo agent $PPID.; wait");
+  REQUIRE(agent.wait_for_output(0, "."));
+  REQUIRE(agent.wait_for_output(1, "."));
+  kill(number_after(agent.output[0], "agent"), SIGKILL);
+  REQUIRE(agent.wait_for_end());
+  CHECK_THAT(agent.end_reason(), Catch::Contains("ended with status 137"));
+  // The guard has ended: whatever is left now stays.
+  CHECK(agent.processes().empty());
+}
+
+TEST_CASE("Agent: SIGUSR1 is for the ranks alone", "[e2e][agent]") {
+  TestAgent agent;
+  REQUIRE(::mkfifo((agent.folder() / "go").c_str(), 0600) == 0);
+  agent.start(1, "echo agent $PPID.; read x <go");
+  REQUIRE(agent.wait_for_output(0, "."));
+  const pid_t pid = number_after(agent.output[0], "agent");
+  kill(pid, SIGUSR1);
+  REQUIRE(agent.wait_until([&] {
+    const std::string status = proc_text(pid, "status");
+    return status.empty() ||
+           (signals_in(status, "ShdPnd") & bit_of(SIGUSR1)) == 0;  // it has been taken
+  }));
+  std::ofstream(agent.folder() / "go") << "\n";
+  REQUIRE(agent.wait_for_finish());
+  CHECK(agent.status[0] == 0);
+}
+
+TEST_CASE("Agent: what a rank wrote is told before its end", "[e2e][agent]") {
+  TestAgent agent;
+  launcher::JobSpec job = agent.job(1, "echo last words");
+  job.output_window_bytes = 0;  // nothing goes ahead
+  agent.start(job);
+  REQUIRE(agent.wait_for_exit(0));
+  CHECK(agent.output_at_exit == "last words\n");
+}
+
+TEST_CASE("Agent: the first rank that cannot be started is the last", "[e2e][agent]") {
+  TestAgent agent;
+  launcher::JobSpec job = agent.job(3, "");
+  job.command.program = "/nonexistent/program";
+  agent.start(job);
+  agent.signal(SIGKILL);
+  REQUIRE(agent.wait_for_finish());
+  REQUIRE(agent.refusals.size() == 1);
+  CHECK_THAT(agent.refusals[0], Catch::Contains("/nonexistent/program"));
+}
+
+TEST_CASE("Agent: a message reaches the rank that it is for", "[e2e][agent]") {
+  TestAgent agent;
+  // Not every sh knows descriptors of two digits.
+  agent.start(2, "echo up; exec bash -c 'exec cat <&$DSTRAIN_CONTROL_FD'");
+  for (const int rank : {0, 1}) REQUIRE(agent.wait_for_output(rank, "up"));
+  agent.tell(1, "save 7.");
+  REQUIRE(agent.wait_for_output(1, "save 7."));
+  agent.tell(0, "save 8.");
+  REQUIRE(agent.wait_for_output(0, "save 8."));
+  CHECK(agent.output[0] == "up\nsave 8.");
+  CHECK(agent.output[1] == "up\nsave 7.");
+}
+
+TEST_CASE("Agent: a rank begins with the signals of a shell's child", "[e2e][agent]") {
+  TestAgent agent;
+  agent.start(1, "exec cat /proc/self/status");
+  REQUIRE(agent.wait_for_exit(0));
+  CHECK(signals_in(agent.output[0], "SigBlk") == 0);
+  CHECK((signals_in(agent.output[0], "SigIgn") & bit_of(SIGPIPE)) == 0);
+}
+
+TEST_CASE("Agent: a second job is refused", "[e2e][agent]") {
+  TestAgent agent;
+  agent.start(1, "exec sleep 1000");
+  agent.start(1, "exec sleep 1000");
+  REQUIRE(agent.wait_for_end());
+  CHECK_THAT(agent.end_reason(), Catch::Contains("a second job"));
+  CHECK(agent.processes().empty());
+}
