@@ -1,4 +1,7 @@
+#include <array>
 #include <cstdlib>
+
+#include <sys/socket.h>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -9,6 +12,7 @@
 #include "launcher/plan/port.h"
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
+#include "runtime/base/socket.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -65,6 +69,32 @@ TEST_CASE("JobEnv: the job's own variables win", "[launcher]") {
   CHECK_THROWS_AS(job_environment(unset, plan, {}), Error);
 }
 
+TEST_CASE("JobEnv: what travels and what was said last", "[launcher]") {
+  const HostPlan plan({{"localhost", {0, 1}}});
+  constexpr std::array names{"NCCL_T",   "UCX_T", "MV2_T",    "MLFLOW_T",
+                             "PYTHON_T", "OMP_T", "DSTRAIN_T"};
+  for (const char* const name : names) ::setenv(name, "travels", 1);
+  ::setenv("HOME_T", "stays", 1);
+  ::setenv("DSTRAIN_TIMEOUT", "5", 1);
+  ::setenv("DSTRAIN_DEVICE", "", 1);
+  const auto value = [&](const LaunchOptions& options, std::string_view name) -> std::string {
+    for (const EnvVar& variable : job_environment(options, plan, {"job", "token"})) {
+      if (variable.name == name) return variable.value;
+    }
+    return "(absent)";
+  };
+  for (const char* const name : names) CHECK(value({}, name) == "travels");
+  CHECK(value({}, "HOME_T") == "(absent)");
+  CHECK(value({}, "DSTRAIN_TIMEOUT") == "5");
+  LaunchOptions typed;
+  typed.env = {"DSTRAIN_TIMEOUT=7"};
+  CHECK(value(typed, "DSTRAIN_TIMEOUT") == "7");
+  typed.timeout_seconds = 9;
+  CHECK(value(typed, "DSTRAIN_TIMEOUT") == "9");
+  for (const char* const name : names) ::unsetenv(name);
+  for (const char* const name : {"HOME_T", "DSTRAIN_TIMEOUT", "DSTRAIN_DEVICE"}) ::unsetenv(name);
+}
+
 TEST_CASE("JobEnv: random tokens have 256 bits and differ", "[launcher]") {
   const std::string token = random_hex(32);
   CHECK(token.size() == 64);
@@ -101,4 +131,21 @@ TEST_CASE("Port: two jobs never get the same one", "[launcher]") {
   const ReservedPort second = reserve_free_port(29500);
   CHECK(first.port != second.port);
   CHECK_THROWS_AS(reserve_port(first.port), Error);
+}
+
+TEST_CASE("Port: one on which somebody listens is taken and one that is left is not",
+          "[launcher]") {
+  Result<UniqueFd> made = listen_tcp({"127.0.0.1", 0});
+  UniqueFd listener = std::move(made.value());
+  const int port = bound_port(listener.get());
+  CHECK_THROWS_AS(reserve_port(port), Error);
+  Result<UniqueFd> client = connect_tcp({"127.0.0.1", port}, Deadline::after(60));
+  UniqueFd guest(::accept(listener.get(), nullptr, nullptr));
+  REQUIRE(guest);
+  guest.reset();  // who closes first waits out the end of the connection
+  char byte = 0;
+  REQUIRE(::recv(client.value().get(), &byte, 1, 0) == 0);
+  client.value().reset();
+  listener.reset();
+  CHECK(reserve_port(port).port == port);
 }

@@ -1,5 +1,7 @@
 #include "launcher/plan/resources.h"
 
+#include <numeric>
+
 #include <catch2/catch.hpp>
 
 #include "launcher/plan/job_env.h"
@@ -188,6 +190,15 @@ TEST_CASE("Placement: local ranks count from 0 on every node", "[launcher]") {
     CHECK(plan.local_size(place) == (i < 3 ? 3 : 2));
     CHECK(specs[i].env.back() == launcher::EnvVar{"CROSS_RANK", i < 3 ? "0" : "1"});
   }
+}
+
+TEST_CASE("Placement: a job has at most as many ranks as a rank can be told of", "[launcher]") {
+  std::vector<int> slots(1024);
+  std::iota(slots.begin(), slots.end(), 0);
+  std::vector<HostSlots> hosts(1024, {"h", slots});
+  CHECK(HostPlan(hosts).world_size() == 1 << 20);
+  hosts.push_back({"one more", {0}});
+  CHECK_THROWS_AS(HostPlan(hosts), Error);
 }
 
 TEST_CASE("Machine: cores of a quota and the share of a rank", "[launcher]") {

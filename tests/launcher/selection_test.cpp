@@ -104,3 +104,7 @@ TEST_CASE("Selection: what the pool does not have is refused", "[launcher]") {
   CHECK_THAT(error_of(row.text, ""), Catch::Contains(row.message));
   CHECK_THAT(error_of("", row.text), Catch::Contains(row.message));
 }
+
+TEST_CASE("Selection: a list of slots ascends and has each once", "[launcher]") {
+  CHECK(launcher::parse_slot_list("3,1-2,2,3", "x") == std::vector<int>{1, 2, 3});
+}

@@ -82,13 +82,65 @@ TEST_CASE("Supervisor: ranks that saved make status 75", "[launcher]") {
   CHECK(one_did_not.exit_status() == 130);
 
   // Someone else asked the ranks: the others get the time to save.
-  for (const int status : {75, 130, 143}) {
+  for (const int wait_status : {exited(75), exited(128 + SIGINT), exited(128 + SIGTERM),
+                                exited(128 + SIGUSR1), SIGINT, SIGTERM, SIGUSR1}) {
+    CAPTURE(wait_status);
     Supervisor by_itself({2, 1, 30});
-    CHECK(by_itself.rank_exited(end_of(0, exited(status)), 1) == Order::terminate);
+    CHECK(by_itself.rank_exited(end_of(0, wait_status), 1) == Order::terminate);
     CHECK(by_itself.deadline() == 31.0);
-    by_itself.rank_exited(end_of(1, exited(status)), 2);
-    CHECK(by_itself.exit_status() == status);
+    by_itself.rank_exited(end_of(1, wait_status), 2);
+    CHECK(by_itself.exit_status() == shell_status(wait_status));
   }
+}
+
+TEST_CASE("Supervisor: hurrying never lengthens a wait", "[launcher]") {
+  Supervisor asked({1, 1, 0.5});
+  asked.stop_requested(SIGINT, 0);
+  CHECK(asked.stop_requested(SIGINT, 0.2) == Order::terminate);
+  CHECK(asked.deadline() == 0.5);
+
+  Supervisor killing({1, 1, 30});
+  for (const double now : {0.0, 1.0, 2.0}) killing.stop_requested(SIGINT, now);
+  const double given_up = killing.deadline().value();
+  CHECK(given_up > 3);
+  CHECK(killing.stop_requested(SIGINT, given_up - 0.1) == Order::none);
+  CHECK(killing.deadline() == given_up);
+  CHECK(killing.stop_requested(SIGINT, 2) == Order::none);
+  CHECK(killing.deadline() == 3.0);
+}
+
+TEST_CASE("Supervisor: the first signal is the one that counts", "[launcher]") {
+  Supervisor twice({1, 1, 30});
+  twice.stop_requested(SIGINT, 0);
+  twice.stop_requested(SIGTERM, 1);
+  twice.rank_exited(end_of(0, SIGTERM), 2);
+  CHECK(twice.exit_status() == 130);
+
+  Supervisor after_the_end({1, 1, 30});
+  after_the_end.rank_exited(end_of(0, 0), 0);
+  after_the_end.stop_requested(SIGINT, 1);
+  CHECK(after_the_end.exit_status() == 0);
+
+  Supervisor after_a_loss({2, 1, 30});
+  after_a_loss.host_lost(1, 1, 0);
+  after_a_loss.stop_requested(SIGINT, 0.5);
+  after_a_loss.rank_exited(end_of(0, SIGTERM), 1);
+  CHECK(after_a_loss.exit_status() == 1);
+}
+
+TEST_CASE("Supervisor: each rank ends once", "[launcher]") {
+  Supervisor told_twice({2, 1, 30});
+  told_twice.rank_exited(end_of(0, 0), 0);
+  CHECK(told_twice.rank_exited(end_of(0, exited(7)), 1) == Order::none);
+  CHECK_FALSE(told_twice.all_ended());
+  CHECK_FALSE(told_twice.first_failure());
+
+  Supervisor ended_and_lost({3, 1, 30});
+  ended_and_lost.rank_exited(end_of(2, 0), 0);
+  ended_and_lost.host_lost(1, 2, 1);
+  CHECK_FALSE(ended_and_lost.all_ended());
+  ended_and_lost.rank_exited(end_of(0, SIGTERM), 2);
+  CHECK(ended_and_lost.all_ended());
 }
 
 TEST_CASE("Supervisor: a lost host stops the others", "[launcher]") {
@@ -127,6 +179,13 @@ TEST_CASE("Supervisor: what a rank says of its peer is not the cause", "[launche
   CHECK(lost.lost_a_host());
   CHECK(lost.exit_status() == 1);
 
+  // The SIGTERM of a stopped peer is ours.
+  Supervisor stopped({2, 1, 30});
+  stopped.rank_exited(end_of(0, exited(1)), 0);
+  stopped.rank_exited(end_of(1, SIGTERM), 0.1);
+  CHECK(stopped.first_failure()->rank == 0);
+  CHECK(stopped.exit_status() == 1);
+
   // Any other status is a rank's own, and signals after SIGKILL for all are ours.
   Supervisor own({2, 1, 30});
   own.rank_exited(end_of(0, exited(9)), 0);
@@ -161,6 +220,12 @@ TEST_CASE("Supervisor: what could not start is status 3", "[launcher]") {
   CHECK(supervisor.launch_failed(0) == Order::terminate);
   supervisor.rank_exited(end_of(0, SIGTERM), 0);
   CHECK(supervisor.exit_status() == 3);
+
+  // Whatever the ranks that did start say.
+  Supervisor failed_first({2, 1, 30});
+  failed_first.rank_exited(end_of(0, exited(7)), 0);
+  failed_first.launch_failed(0.1);
+  CHECK(failed_first.exit_status() == 3);
 }
 
 TEST_CASE("FailureReport: names rank and host and pid and cause", "[launcher]") {

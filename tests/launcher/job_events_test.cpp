@@ -1,0 +1,123 @@
+#include "launcher/job/job_events.h"
+
+#include <csignal>
+
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/base/rank_control.h"
+#include "tests/launcher/made_up_hosts.h"
+#include "tests/launcher/runtime_directory.h"
+
+using namespace dstrain;
+using namespace dstrain::launcher;
+
+namespace {
+
+/// All parties of a job whose two hosts have two ranks each; nothing is printed.
+struct Parties {
+  test::RuntimeDirectory directory;
+  test::MadeUpHosts hosts{0, 2};
+  SteadyClock clock;
+  Console console{4, "info", LogMux::Prefixes::all};
+  Supervisor supervisor{hosts.job.supervision};
+  JobControl control;
+  LaunchReport report{hosts.job, hosts.agents, console};
+  JobEvents events{{hosts.agents, supervisor, control, console, report, clock}};
+
+  Parties() : control(with_output(hosts.job), 0) {}
+
+  void started(HostAgent& agent, int rank, pid_t pid) {
+    WireWriter out;
+    out.i32(rank);
+    out.i32(pid);
+    take(agent, FromAgent::started, out.take());
+  }
+  void take(HostAgent& agent, FromAgent type, std::string payload = "") {
+    events.take(agent, {static_cast<std::uint8_t>(type), std::move(payload)});
+  }
+  /// What is wanted of the job now.
+  JobServer::Requests serve() {
+    JobServer::Requests all;
+    for (int times = 0; times < 3; ++times) {
+      std::vector<pollfd> fds;
+      control.add_polls(fds);
+      poll(fds.data(), fds.size(), 0);
+      const JobServer::Requests some = control.serve(fds, 0, supervisor.stopping());
+      if (some.save_request != 0) all.save_request = some.save_request;
+    }
+    return all;
+  }
+
+ private:
+  static const LaunchJob& with_output(LaunchJob& job) {
+    job.id = "events";
+    job.output_directory = "/out";
+    return job;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("JobEvents: a host that is lost before its ranks started is status 3",
+          "[launcher][job]") {
+  Parties early;
+  early.events.host_lost(early.hosts.second(), "gone");
+  CHECK(early.supervisor.exit_status() == 3);
+  Parties late;
+  late.started(late.hosts.second(), 2, 1'000'000);
+  late.events.host_lost(late.hosts.second(), "gone");
+  CHECK(late.supervisor.lost_a_host());
+  CHECK(late.supervisor.exit_status() == 1);
+}
+
+TEST_CASE("JobEvents: agents speak of their own ranks only", "[launcher][job]") {
+  Parties parties;
+  HostAgent& second = parties.hosts.second();
+  CHECK_THROWS_AS(parties.started(second, 1, 7), Error);
+  CHECK_THROWS_AS(parties.take(second, FromAgent::exited, encode_exit({1, 0})), Error);
+  CHECK_THROWS_AS(
+      parties.take(second, FromAgent::output, encode_output({1, OutputStream::out, "x"})), Error);
+  CHECK_THROWS_AS(parties.take(second, FromAgent::told, encode_rank_message({1, "x"})), Error);
+  CHECK_THROWS_AS(parties.take(second, FromAgent::hello), Error);
+  CHECK(second.owed_acks == 0);
+  parties.take(second, FromAgent::output, encode_output({2, OutputStream::out, "12345"}));
+  CHECK(second.owed_acks == 5);
+}
+
+TEST_CASE("JobEvents: a rank that a dead agent has left ended by itself or with it",
+          "[launcher][job]") {
+  struct Row {
+    int wait_status;
+    bool own;
+  };
+  const auto row =
+      GENERATE(values<Row>({{7 << 8, true}, {SIGSEGV, true}, {SIGKILL, false}, {SIGPIPE, false}}));
+  CAPTURE(row.wait_status);
+  Parties parties;
+  parties.started(parties.hosts.first(), 1, 1'000'001);
+  parties.started(parties.hosts.second(), 2, 1'000'002);
+  // Processes of another machine have numbers that mean nothing here.
+  parties.events.child_ended(1'000'002, row.wait_status);
+  CHECK_FALSE(parties.supervisor.first_failure());
+  parties.hosts.job.hosts[0].remote = false;
+  parties.events.child_ended(999'999, row.wait_status);
+  CHECK_FALSE(parties.supervisor.first_failure());
+  parties.events.child_ended(1'000'001, row.wait_status);
+  CHECK(parties.supervisor.first_failure().has_value() == row.own);
+}
+
+TEST_CASE("JobEvents: the first rank answers for checkpoints", "[launcher][job]") {
+  Parties parties;
+  const UniqueFd client = JobDirectory::make().connect("events", Deadline::after(60));
+  REQUIRE(send(client.get(), "save\n", 5, MSG_NOSIGNAL) == 5);
+  REQUIRE(parties.serve().save_request == 1);
+  const std::string saved =
+      encode_save_answer({.request = 1, .step = 3, .checkpoint = "/out/3", .failure = ""});
+  char byte = 0;
+  parties.take(parties.hosts.first(), FromAgent::told, encode_rank_message({1, saved}));
+  CHECK(recv(client.get(), &byte, 1, MSG_DONTWAIT) < 0);
+  parties.take(parties.hosts.first(), FromAgent::told, encode_rank_message({0, saved}));
+  CHECK(recv(client.get(), &byte, 1, MSG_DONTWAIT) == 1);
+}

@@ -1,0 +1,151 @@
+#include "launcher/job/job_server.h"
+
+#include <cerrno>
+
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/base/socket.h"
+#include "tests/launcher/runtime_directory.h"
+
+using namespace dstrain;
+using namespace dstrain::launcher;
+using Catch::Contains;
+using Catch::StartsWith;
+
+namespace {
+
+/// The server of a training, and its clients.
+class Job {
+ public:
+  /// Takes in all that has come; returns what was asked for.
+  JobServer::Requests serve() {
+    JobServer::Requests all;
+    for (int times = 0; times < 20; ++times) {
+      std::vector<pollfd> fds;
+      server_.add_polls(fds);
+      if (poll(fds.data(), fds.size(), 0) <= 0) break;
+      const JobServer::Requests some = server_.serve(fds, 10);
+      all.stop |= some.stop;
+      if (some.save_request != 0) all.save_request = some.save_request;
+    }
+    return all;
+  }
+  JobServer& server() { return server_; }
+  /// How many clients are held.
+  std::size_t clients() {
+    serve();
+    std::vector<pollfd> fds;
+    server_.add_polls(fds);
+    return fds.size() - 1;
+  }
+  UniqueFd client(const std::string& says = "") {
+    UniqueFd fd = JobDirectory::make().connect("job", Deadline::after(60));
+    send(fd.get(), says.data(), says.size(), MSG_NOSIGNAL);
+    return fd;
+  }
+
+ private:
+  test::RuntimeDirectory directory_;
+  JobStatus status_{.id = "job", .program = "train", .output_directory = "/out", .ranks = {}};
+  JobServer server_{status_};
+};
+
+/// What has come; "-" when nothing has, and the connection is open.
+std::string answer_of(const UniqueFd& client) {
+  std::string text(4096, '\0');
+  const ssize_t got = recv(client.get(), text.data(), text.size(), MSG_DONTWAIT);
+  if (got < 0) return errno == EAGAIN ? "-" : "";  // reset: what it had said was not read
+  return text.substr(0, static_cast<std::size_t>(got));
+}
+
+}  // namespace
+
+TEST_CASE("JobServer: a line is answered by a line", "[launcher][job]") {
+  Job job;
+  REQUIRE(job.server().failure() == "");
+  const UniqueFd status = job.client("status\n");
+  const UniqueFd slow = job.client("sta");
+  const UniqueFd odd = job.client("hello\n");
+  const JobServer::Requests requests = job.serve();
+  CHECK_FALSE(requests.stop);
+  CHECK(requests.save_request == 0);
+  CHECK_THAT(answer_of(status), StartsWith(R"({"job":"job",)"));
+  CHECK_THAT(answer_of(odd), Contains("a request is status, save or stop"));
+  CHECK(answer_of(slow) == "-");
+  send(slow.get(), "tus\nstop\n", 9, MSG_NOSIGNAL);
+  CHECK_FALSE(job.serve().stop);
+  CHECK_THAT(answer_of(slow), StartsWith(R"({"job":"job",)"));
+}
+
+TEST_CASE("JobServer: a save is answered by itself or a later one", "[launcher][job]") {
+  Job job;
+  const UniqueFd first = job.client("save\n");
+  CHECK(job.serve().save_request == 1);
+  const UniqueFd second = job.client("save\n");
+  CHECK(job.serve().save_request == 2);
+  CHECK(job.server().newest_save_request() == 2);
+  job.server().answer_save({.request = 1, .step = 5, .checkpoint = "/out/5", .failure = ""});
+  CHECK(answer_of(first) == "{\"checkpoint\":\"/out/5\"}\n");
+  CHECK(answer_of(second) == "-");
+  const UniqueFd third = job.client("save\n");
+  CHECK(job.serve().save_request == 3);
+  job.server().answer_save({.request = 3, .step = 7, .checkpoint = "", .failure = "no space"});
+  for (const UniqueFd* const client : {&second, &third}) {
+    CHECK_THAT(answer_of(*client), Contains("could not be saved: no space"));
+  }
+}
+
+TEST_CASE("JobServer: the end of the job is told to who waits", "[launcher][job]") {
+  Job job;
+  const UniqueFd stops = job.client("stop\n");
+  const UniqueFd saves = job.client("save\n");
+  CHECK(job.serve().stop);
+  CHECK(answer_of(stops) == "-");
+  job.server().close(75);
+  CHECK(answer_of(stops) == "{\"status\":75}\n");
+  CHECK_THAT(answer_of(saves), Contains("the job ended before it could save"));
+}
+
+TEST_CASE("JobServer: a request without an end is not kept", "[launcher][job]") {
+  Job job;
+  const UniqueFd flood = job.client();
+  const std::string bytes(200, 'x');
+  for (int i = 0; i < 10; ++i) {
+    send(flood.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    job.serve();
+  }
+  CHECK(job.clients() == 0);
+  CHECK(answer_of(flood) != "-");
+}
+
+TEST_CASE("JobServer: strangers make room for others and who waits stays", "[launcher][job]") {
+  Job job;
+  const UniqueFd waits = job.client("save\n");
+  REQUIRE(job.serve().save_request == 1);
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 100; ++i) {
+    silent.push_back(job.client());
+    REQUIRE(job.clients() <= 32);
+  }
+  const UniqueFd late = job.client("status\n");
+  job.serve();
+  CHECK_THAT(answer_of(late), StartsWith(R"({"job":"job",)"));
+  CHECK(answer_of(silent.front()) == "");
+  CHECK(answer_of(silent.back()) == "-");
+  job.server().answer_save({.request = 1, .step = 5, .checkpoint = "/out/5", .failure = ""});
+  CHECK_THAT(answer_of(waits), Contains("/out/5"));
+}
+
+TEST_CASE("JobServer: more waiters than places are turned away", "[launcher][job]") {
+  Job job;
+  std::vector<UniqueFd> waiters;
+  for (int i = 0; i < 40; ++i) {
+    waiters.push_back(job.client("save\n"));
+    job.serve();
+  }
+  CHECK(job.clients() == 32);
+  CHECK(answer_of(waiters.front()) == "-");
+  CHECK(answer_of(waiters.back()) != "-");
+}
