@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "runtime/base/socket.h"
+#include "tests/net/known_server.h"
 #include "tests/net/link_end.h"
 #include "tests/net/ssh_server.h"
 #include "tests/support/skip.h"
@@ -114,6 +115,54 @@ TEST_CASE_METHOD(KnownNode,
   CHECK_THAT(refused.reason, Contains("CHANGED") && Contains(before) &&
                                  Contains(server.fingerprint()) &&
                                  Contains(user.known_hosts().string() + ":1"));
+}
+
+TEST_CASE_METHOD(KnownNode,
+                 "SshLink: the machine's known hosts count beside the user's",
+                 "[net][ssh]") {
+  const fs::path global = user.home() / "global";
+  fs::rename(user.known_hosts(), global);
+  user.configure("GlobalKnownHostsFile " + global.string() + "\n");
+  CHECK(run(target("node", "echo in")).output == "in\n");
+  const std::string before = server.fingerprint();
+  server.restart_with_new_key();
+  SshTarget node = target("node", "echo in");
+  node.accept_new_host_keys = GENERATE(true, false);
+  const LinkEnd refused = run(node);
+  CHECK(refused.output == "");
+  CHECK_THAT(refused.reason,
+             Contains("CHANGED") && Contains(before) && Contains(global.string() + ":1"));
+  CHECK_FALSE(fs::exists(user.known_hosts()));
+}
+
+TEST_CASE_METHOD(KnownNode,
+                 "SshLink: a key that only libssh finds to differ is fatal too",
+                 "[net][ssh]") {
+  fs::remove(user.known_hosts());
+  SshTarget node = target("node", "echo in");
+  node.accept_new_host_keys = GENERATE(true, false);
+  say_of_servers(GENERATE(KnownServer::changed, KnownServer::other));
+  const LinkEnd refused = run(node);
+  say_of_servers({});
+  CHECK(refused.output == "");
+  CHECK_THAT(refused.reason,
+             Contains("CHANGED") && Contains(server.fingerprint()) && Contains("ssh-keygen -R"));
+  CHECK_FALSE(fs::exists(user.known_hosts()));
+}
+
+TEST_CASE_METHOD(KnownNode, "SshLink: a known key of another type is a change", "[net][ssh]") {
+  const fs::path other = user.home() / "other";
+  run_program({find_program("ssh-keygen"), "-q", "-t", "ecdsa", "-N", "", "-f", other});
+  std::ifstream file(other.string() + ".pub");
+  std::string key;
+  std::getline(file, key);
+  std::ofstream(user.known_hosts())
+      << fmt::format("[{}]:{} {}\n", server.address(), server.port(), key);
+  SshTarget node = target("node", "echo in");
+  node.accept_new_host_keys = GENERATE(true, false);
+  const LinkEnd refused = run(node);
+  CHECK(refused.output == "");
+  CHECK_THAT(refused.reason, Contains("CHANGED") && Contains(user.known_hosts().string() + ":1"));
 }
 
 TEST_CASE_METHOD(KnownNode, "SshLink: a key that the host does not know", "[net][ssh]") {

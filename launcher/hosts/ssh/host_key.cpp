@@ -119,11 +119,15 @@ void check_host_key(const SshRoute& route, const SshTarget& target) {
   if (known == SSH_KNOWN_HOSTS_OK) return;
   const std::string shown =
       fmt::format("{} {}", ssh_key_type_to_char(ssh_key_type(key.get())), fingerprint(key.get()));
-  if (const auto other = find_other_key(route, key.get())) {
+  // What libssh finds to differ is not accepted, even when we do not see where it stands.
+  const auto other = find_other_key(route, key.get());
+  if (other || known == SSH_KNOWN_HOSTS_CHANGED || known == SSH_KNOWN_HOSTS_OTHER) {
+    const std::string before = other ? fmt::format("{} has {}", other->place, other->fingerprint)
+                                     : "the known hosts have another";
     fail(ErrorCode::remote,
-         "the host's key has CHANGED: it shows {}, but {} has {}; if the host was installed anew, "
+         "the host's key has CHANGED: it shows {}, but {}; if the host was installed anew, "
          "remove that line (ssh-keygen -R '{}'); if not, someone may be listening in",
-         shown, other->place, other->fingerprint, known_name(route));
+         shown, before, known_name(route));
   }
   if (known == SSH_KNOWN_HOSTS_ERROR) {
     fail(ErrorCode::remote, "cannot check the host's key: {}", ssh_get_error(route.session.get()));
