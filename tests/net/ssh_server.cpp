@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "launcher/process/children.h"
+#include "runtime/base/deadline.h"
 
 namespace dstrain::test {
 namespace {
@@ -122,13 +123,18 @@ void SshServer::start() {
     const std::vector<std::string> plain{sshd_path(), "-D", "-e", "-f", folder + "/sshd_config"};
     command.insert(command.end(), plain.begin(), plain.end());
   }
-  process_.emplace(Program{command, environment});
-  std::string seen;
-  for (std::string line; !(line = process_->read_line()).empty();) {
-    if (line.find("Server listening") != line.npos) return;
-    seen += line + "\n";
-  }
-  throw std::runtime_error("sshd does not start: " + seen);
+  const Deadline deadline = Deadline::after(60);
+  std::string said;
+  do {
+    process_.emplace(Program{command, environment});
+    said.clear();
+    for (std::string line; !(line = process_->read_line()).empty();) {
+      if (line.find("Server listening") != line.npos) return;
+      said += line + "\n";
+    }
+    // The one before may still be on its way out, and has the port.
+  } while (said.find("Address already in use") != said.npos && !deadline.passed());
+  throw std::runtime_error("sshd does not start: " + said);
 }
 
 std::string SshServer::known_hosts_line() const {
