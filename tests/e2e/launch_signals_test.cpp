@@ -1,12 +1,15 @@
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <random>
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include "runtime/base/file.h"
 #include "tests/e2e/launch_process.h"
 #include "tests/support/temp_dir.h"
 
@@ -27,6 +30,16 @@ const std::string obedient =
     "trap 'exit 75' TERM; " + family + "echo ready; while :; do sleep 0.05; done";
 const std::string deaf =
     "trap '' TERM INT HUP; " + family + "echo ready; while :; do sleep 0.05; done";
+
+/// Whether the signal waits to be taken by the process.
+bool is_pending(pid_t pid, int number) {
+  std::ifstream file(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("ShdPnd:")) continue;
+    return (std::stoull(line.substr(7), nullptr, 16) >> (number - 1) & 1) != 0;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -92,6 +105,23 @@ TEST_CASE("Signals: asked once the ranks may save", "[e2e]") {
   does_not.signal(number);
   CHECK(does_not.wait() == 128 + number);
   CHECK(does_not.nothing_left());
+}
+
+TEST_CASE("Signals: a job that is to outlive its terminal does", "[e2e]") {
+  const test::TempDir directory;
+  Launch::Options options;
+  options.directory = directory.path().string();
+  options.wrapper = {"sh", "-c", "trap '' HUP; exec \"$@\"", "sh"};
+  Launch launch(
+      shell_command(1, "trap 'exit 9' TERM; echo ready; until test -e go; do sleep 0.05; done"),
+      options);
+  REQUIRE(launch.wait_for_output("ready"));
+  CHECK(getsid(launch.agent_pid()) == launch.agent_pid());  // a Ctrl-C there is not for it
+  launch.signal(SIGHUP);
+  // Taken, if it is taken at all.
+  REQUIRE(eventually([&] { return !is_pending(launch.pid(), SIGHUP); }));
+  write_text_file(directory.path() / "go", "");
+  CHECK(launch.wait() == 0);
 }
 
 TEST_CASE("Signals: after the grace the deaf are killed", "[e2e]") {
