@@ -9,7 +9,7 @@
 #include "cmd/offload_disks.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
-#include "runtime/config/report.h"
+#include "runtime/config/resolve.h"
 #include "runtime/config/suggest.h"
 
 namespace dstrain::cmd {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/config/types.h"
+#include "runtime/config/native_types.h"
 
 namespace dstrain::config {
 namespace {

@@ -40,4 +40,8 @@ Resolved resolve_config(const TrainOptions& options,
 /// The same from the file the options name.
 Resolved resolve(const TrainOptions& options, const Context& context);
 
+/// What a configuration amounts to, as JSON: "effective" (nested as in a ds_config.json), "origin"
+/// of each value by its path, and "warnings".
+std::string report_json(const Resolved& resolved);
+
 }  // namespace dstrain::config

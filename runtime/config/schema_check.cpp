@@ -6,8 +6,8 @@
 #include <fmt/ranges.h>
 
 #include "runtime/config/choice.h"
+#include "runtime/config/native_types.h"
 #include "runtime/config/suggest.h"
-#include "runtime/config/type_check.h"
 #include "runtime/config/value_check.h"
 
 namespace dstrain::config {

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "runtime/config/report.h"
+#include "runtime/config/resolve.h"
 #include "tests/config/support.h"
 
 using namespace dstrain::config;

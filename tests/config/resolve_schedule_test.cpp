@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "runtime/config/report.h"
+#include "runtime/config/resolve.h"
 #include "runtime/config/schedule_json.h"
 #include "tests/config/resolved.h"
 

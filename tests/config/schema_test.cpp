@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "runtime/config/ds_config.h"
-#include "runtime/config/types.h"
+#include "runtime/config/native_types.h"
 #include "tests/config/support.h"
 
 using namespace dstrain::config;

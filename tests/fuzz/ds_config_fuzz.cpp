@@ -1,6 +1,6 @@
 // ds_config.json, and what it amounts to.
 #include "runtime/config/ds_config.h"
-#include "runtime/config/report.h"
+#include "runtime/config/resolve.h"
 #include "runtime/config/schema.h"
 #include "tests/fuzz/target.h"
 

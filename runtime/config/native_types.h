@@ -2,6 +2,8 @@
 #include <span>
 #include <string_view>
 
+#include "runtime/config/schema_check.h"
+
 namespace dstrain::config {
 
 /// One of DeepSpeed's optimizers or schedulers, and its parameters.
@@ -19,5 +21,9 @@ std::span<const NativeType> scheduler_types();
 /// not.
 std::span<const std::string_view> torch_optimizers();
 std::span<const std::string_view> torch_schedulers();
+
+/// Checks optimizer and scheduler: the type is known and built, its parameters belong to it, and
+/// those with a shape of their own (betas) are right.
+void check_types(const CheckedValues& values, Problems& problems);
 
 }  // namespace dstrain::config

@@ -1,0 +1,210 @@
+#include "runtime/config/resolve.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/config/schedule_json.h"
+#include "runtime/config/settings_builder.h"
+
+namespace dstrain::config {
+namespace {
+
+void resolve_clipping(SettingsBuilder& builder) {
+  constexpr std::string_view path = "gradient_clipping";
+  constexpr double deepspeed_default = 1.0;
+  builder.settings().gradient_clipping =
+      builder.pick(path, builder.options().max_grad_norm, deepspeed_default);
+}
+
+void resolve_precision(SettingsBuilder& builder) {
+  constexpr std::string_view enabled = "bf16.enabled";
+  constexpr std::string_view parameters = "data_types.param_dtype";
+  if (!builder.pick(enabled, builder.options().bf16, false)) return;
+  builder.settings().dtype = DType::bf16;
+  if (builder.config().text_of(parameters)) {  // "fp32", as nothing else is accepted
+    builder.add_problem(parameters, "is \"fp32\", but bf16 is enabled; leave out one of them");
+  }
+}
+
+void resolve_activations(SettingsBuilder& builder) {
+  constexpr std::string_view on_host = "activation_checkpointing.cpu_checkpointing";
+  TrainSettings& settings = builder.settings();
+  settings.gradient_checkpointing = builder.options().gradient_checkpointing.value;
+  settings.cpu_checkpointing = builder.pick(on_host, false);
+  if (settings.cpu_checkpointing && !settings.gradient_checkpointing) {
+    builder.add_problem(on_host, "needs --gradient_checkpointing: it moves what that keeps");
+  }
+}
+
+void resolve_model(SettingsBuilder& builder) {
+  ModelSettings& model = builder.settings().model;
+  model.directory = builder.options().model_name_or_path.value;
+  model.config = builder.options().config_name.value;
+  model.in_splits = builder.options().tiled_linear_in_splits.value;
+  const struct {
+    const Flag<std::int64_t>& flag;
+    std::string_view name;
+  } sizes[] = {{builder.options().num_layers, "n_layer"},
+               {builder.options().hidden_size, "n_embd"},
+               {builder.options().num_attention_heads, "n_head"},
+               {builder.options().max_position_embeddings, "n_positions"}};
+  for (const auto& [flag, name] : sizes) {
+    if (!flag.typed()) continue;
+    if (model.config.empty()) model.config = "gpt2";
+    model.overrides += fmt::format("{}{}={}", model.overrides.empty() ? "" : ",", name, flag.value);
+    if (("," + builder.options().config_overrides.value).find(fmt::format(",{}=", name)) !=
+        std::string::npos) {
+      builder.problems().add({}, flag.typed_as,
+                             fmt::format("--config_overrides sets {} too; keep one of them", name));
+    }
+  }
+  const std::string& more = builder.options().config_overrides.value;
+  if (!more.empty()) model.overrides += (model.overrides.empty() ? "" : ",") + more;
+}
+
+/// A number of steps; of a part of all steps, at least one.
+Cadence cadence(const SettingsBuilder& builder, const std::string& strategy, double steps) {
+  if (strategy == "epoch") return {Cadence::Unit::epochs};
+  if (strategy != "steps" || steps == 0) return {};
+  if (steps < 1)
+    steps = std::ceil(steps * static_cast<double>(builder.training_steps().value_or(0)));
+  return {Cadence::Unit::steps, std::max<std::int64_t>(1, static_cast<std::int64_t>(steps))};
+}
+
+void resolve_checkpoint(SettingsBuilder& builder) {
+  const std::string from = resume_source(builder.options());
+  const std::string& strategy = builder.options().save_strategy.value;
+  builder.settings().checkpoint = {
+      .cadence = cadence(builder, strategy, builder.options().save_steps.value),
+      .only_better = strategy == "best",
+      .save_total_limit = builder.options().save_total_limit.value,
+      .resume_from = from == "true" ? "latest" : from,
+      .node_local = builder.pick("checkpoint.use_node_local_storage",
+                                 builder.options().save_on_each_node, false),
+      .whole_model =
+          builder.pick("zero_optimization.stage3_gather_16bit_weights_on_model_save", false)};
+  if (builder.settings().checkpoint.node_local && builder.options().save_total_limit.value > 0) {
+    builder.add_problem("checkpoint.use_node_local_storage",
+                        "no node can tell whether a checkpoint is whole on all of them, as "
+                        "--save_total_limit needs it; leave out one of them");
+  }
+}
+
+void resolve_evaluation(SettingsBuilder& builder) {
+  const std::int64_t typed = builder.options().per_device_eval_batch_size.value;
+  builder.settings().evaluation = {
+      .enabled = evaluates(builder.options()),
+      .cadence = cadence(builder, eval_strategy(builder.options()), eval_steps(builder.options())),
+      .batch_size =
+          typed > 0 && evaluates(builder.options()) ? typed : builder.settings().micro_batch_size,
+      .tracks_best = tracks_best(builder.options()),
+      .greater_is_better = builder.options().greater_is_better.value,
+      .loads_best = builder.options().load_best_model_at_end.value};
+}
+
+void resolve_data(SettingsBuilder& builder) {
+  const Flag<std::int64_t>& seed =
+      builder.options().data_seed.typed() ? builder.options().data_seed : builder.options().seed;
+  builder.settings().data = {.train_file = builder.options().train_file.value,
+                             .validation_file = builder.options().validation_file.value,
+                             .split = split_weights(builder.options().split.value),
+                             .max_train_samples = builder.options().max_train_samples.value,
+                             .max_eval_samples = builder.options().max_eval_samples.value,
+                             .tokenizer = builder.options().tokenizer.value,
+                             .tokenizer_given = builder.options().tokenizer.typed(),
+                             .block_size = builder.options().block_size.value,
+                             .shuffle = !builder.options().no_shuffle.value,
+                             .seed = static_cast<std::uint64_t>(seed.value)};
+}
+
+void resolve_rest(SettingsBuilder& builder) {
+  TrainSettings& settings = builder.settings();
+  settings.trains = trains(builder.options());
+  if (builder.options().optim.typed() && !settings.optimizer.decoupled_decay) {
+    builder.disagree("optimizer.params.adam_w_mode", "false", builder.options().optim.typed_as,
+                     builder.options().optim.value);
+  }
+  settings.output = {.directory = builder.options().output_dir.value,
+                     .overwrite = builder.options().overwrite_output_dir.value,
+                     .logging = cadence(builder, builder.options().logging_strategy.value,
+                                        builder.options().logging_steps.value),
+                     .profile = builder.options().profile.value};
+  settings.max_steps = std::max<std::int64_t>(0, builder.options().max_steps.value);
+  settings.num_train_epochs = builder.options().num_train_epochs.value;
+  settings.seed = static_cast<std::uint64_t>(builder.options().seed.value);
+  settings.steps_per_print = builder.config().integer("steps_per_print").value_or(0);
+  const bool given = builder.config().integer("steps_per_print").has_value();
+  builder.decided_json("steps_per_print",
+                       given ? fmt::format("{}", settings.steps_per_print) : "null",
+                       given ? "file" : "default");
+}
+
+void resolve_aio(SettingsBuilder& builder) {
+  AioSettings& aio = builder.settings().aio;
+  const std::string in = "aio.";
+  aio.block_size = builder.pick(in + "block_size", -1, aio.block_size);
+  aio.queue_depth = static_cast<int>(builder.pick(in + "queue_depth", -1, aio.queue_depth));
+  aio.threads = static_cast<int>(builder.pick(in + "intra_op_parallelism", -1, aio.threads));
+  aio.single_submit = builder.pick(in + "single_submit", aio.single_submit);
+  aio.overlap_events = builder.pick(in + "overlap_events", aio.overlap_events);
+  constexpr Bytes page = 4096;
+  if (aio.block_size % page != 0) {
+    builder.add_problem(in + "block_size",
+                        fmt::format("must be a multiple of {}, got {}", page, aio.block_size));
+  }
+}
+
+using Json = nlohmann::ordered_json;
+
+/// "a.b" -> /a/b
+Json::json_pointer pointer_to(std::string path) {
+  std::replace(path.begin(), path.end(), '.', '/');
+  return Json::json_pointer("/" + path);
+}
+
+}  // namespace
+
+Resolved resolve_config(const TrainOptions& options,
+                        const DsConfig& config,
+                        const Context& context) {
+  SettingsBuilder builder(options, config, context);
+  resolve_batch(builder);
+  resolve_clipping(builder);
+  resolve_precision(builder);
+  resolve_optimizer(builder);
+  resolve_schedule(builder);
+  resolve_zero(builder);
+  resolve_activations(builder);
+  resolve_model(builder);
+  resolve_data(builder);
+  resolve_evaluation(builder);
+  resolve_checkpoint(builder);
+  resolve_aio(builder);
+  resolve_rest(builder);
+  return builder.finish();
+}
+
+Resolved resolve(const TrainOptions& options, const Context& context) {
+  const std::string file = ds_config_file(options);
+  const DsConfig config = file.empty() ? DsConfig() : DsConfig::load(file);
+  return resolve_config(options, config, context);
+}
+
+std::string report_json(const Resolved& resolved) {
+  Json effective = Json::object();
+  Json origin = Json::object();
+  for (const EffectiveValue& value : resolved.effective) {
+    effective[pointer_to(value.path)] = Json::parse(value.json);
+    origin[value.path] = value.origin;
+  }
+  const Json report = {{"effective", std::move(effective)},
+                       {"origin", std::move(origin)},
+                       {"schedule", Json::parse(schedule_json(resolved.settings.schedule))},
+                       {"warnings", resolved.settings.warnings}};
+  return report.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace dstrain::config

@@ -1,0 +1,103 @@
+#include "runtime/config/settings_builder.h"
+
+#include <nlohmann/json.hpp>
+
+namespace dstrain::config {
+
+void SettingsBuilder::decided_json(std::string_view path,
+                                   std::string json,
+                                   const std::string& origin) {
+  result_.effective.push_back({std::string(path), std::move(json), origin});
+}
+
+void SettingsBuilder::disagree(std::string_view path,
+                               const std::string& given,
+                               const std::string& flag,
+                               const std::string& flag_value) {
+  problems_.add(config_.position(path), path,
+                fmt::format("is {} here, but {} is {} on the command line; give one of them, or "
+                            "\"auto\" here",
+                            given, flag, flag_value));
+}
+
+template <class T>
+T SettingsBuilder::choose(std::string_view path,
+                          const std::optional<T>& given,
+                          const Flag<T>& flag,
+                          T fallback) {
+  check_agreement(path, given, flag);
+  T value = fallback;
+  std::string origin = "default";
+  if (given) {
+    value = *given;
+    origin = "file";
+  } else if (flag.typed()) {
+    value = flag.value;
+    origin = "flag " + flag.typed_as;
+  } else if (config_.is_auto(path)) {
+    value = flag.value;
+  }
+  decided(path, value, origin);
+  return value;
+}
+
+double SettingsBuilder::pick(std::string_view path, const Flag<double>& flag, double fallback) {
+  return choose(path, config_.number(path), flag, fallback);
+}
+
+bool SettingsBuilder::pick(std::string_view path, const Flag<bool>& flag, bool fallback) {
+  return choose(path, config_.boolean(path), flag, fallback);
+}
+
+std::int64_t SettingsBuilder::pick(std::string_view path,
+                                   const Flag<std::int64_t>& flag,
+                                   std::int64_t fallback) {
+  return choose(path, config_.integer(path), flag, fallback);
+}
+
+std::int64_t SettingsBuilder::pick(std::string_view path,
+                                   std::int64_t automatic,
+                                   std::int64_t fallback) {
+  const std::optional<std::int64_t> given = config_.integer(path);
+  const bool computed = config_.is_auto(path) && automatic >= 0;
+  const std::int64_t value = given ? *given : computed ? automatic : fallback;
+  decided(path, value, given ? "file" : computed ? "derived" : "default");
+  return value;
+}
+
+bool SettingsBuilder::pick(std::string_view path, bool fallback) {
+  const std::optional<bool> given = config_.boolean(path);
+  const bool value = given.value_or(fallback);
+  decided(path, value, given ? "file" : "default");
+  return value;
+}
+
+double SettingsBuilder::pick(std::string_view path, double fallback) {
+  const std::optional<double> given = config_.number(path);
+  decided(path, given.value_or(fallback), given ? "file" : "default");
+  return given.value_or(fallback);
+}
+
+std::string SettingsBuilder::pick(std::string_view path, const char* fallback) {
+  const std::optional<std::string> given = config_.text_of(path);
+  decided_json(path, nlohmann::json(given.value_or(fallback)).dump(), given ? "file" : "default");
+  return given.value_or(fallback);
+}
+
+std::optional<std::int64_t> SettingsBuilder::training_steps() const {
+  const std::int64_t batch = result_.settings.train_batch_size;
+  const bool known = context_.train_samples > 0 && batch > 0;
+  if (options_.max_steps.value <= 0 && !known) return std::nullopt;
+  return config::training_steps(options_.max_steps.value, options_.num_train_epochs.value,
+                                known ? context_.train_samples / batch : 0);
+}
+
+Resolved SettingsBuilder::finish() {
+  problems_.throw_if_any();
+  result_.settings.ds_config_text = config_.text();
+  result_.settings.warnings = options_.warnings;
+  for (const std::string& line : problems_.warnings()) result_.settings.warnings.push_back(line);
+  return std::move(result_);
+}
+
+}  // namespace dstrain::config
