@@ -8,7 +8,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
 #include "runtime/checkpoint/new_file.h"
-#include "runtime/safetensors/layout.h"
+#include "runtime/safetensors/header.h"
 
 namespace dstrain::checkpoint {
 

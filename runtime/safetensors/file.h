@@ -6,25 +6,9 @@
 #include <vector>
 
 #include "runtime/base/unique_handle.h"
+#include "runtime/safetensors/header.h"
 
 namespace dstrain::safetensors {
-
-/// One tensor of a safetensors file. `dtype` is the file's own word for it ("F32", "BF16", "I64").
-struct Entry {
-  std::string name;
-  std::string dtype;
-  std::vector<std::int64_t> shape;
-  std::int64_t numel = 0;
-  std::uint64_t begin = 0;  ///< byte range within the file's data
-  std::uint64_t end = 0;
-};
-
-/// Reads the JSON of a safetensors header and checks all of it against the `data_bytes` that follow
-/// it in the file: known dtypes, sizes that fit their shapes, no name twice, no hole, no overlap,
-/// nothing left over. `file` is for messages. Entries come sorted by position. Throws Error{input}.
-std::vector<Entry> parse_header(std::string_view header,
-                                std::uint64_t data_bytes,
-                                const std::string& file);
 
 /// An open safetensors file, checked whole when opened: whatever it claims, no more memory is used
 /// than a small multiple of its header, which lies in the file. Safe from several threads.

@@ -16,7 +16,7 @@ Writer::Writer(std::filesystem::path path, std::span<const TensorInfo> tensors)
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const TensorInfo& tensor = tensors[i];
     const auto bytes = static_cast<std::uint64_t>(tensor.shape.numel() * size_of(tensor.dtype));
-    progress_[tensor.name] = {tensor.dtype, layout.offsets[i], layout.offsets[i] + bytes};
+    unwritten_[tensor.name] = {tensor.dtype, layout.offsets[i], layout.offsets[i] + bytes};
   }
   fd_ = UniqueFd(
       ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
@@ -35,21 +35,20 @@ Writer::~Writer() {
 }
 
 void Writer::write(const std::string& name, TensorView values) {
-  const auto found = progress_.find(name);
-  DSTRAIN_CHECK(found != progress_.end(), "no tensor named {}", name);
-  Progress& place = found->second;
-  DSTRAIN_CHECK(values.dtype() == place.dtype && values.dense(), "{} of another dtype, or strided",
+  const auto found = unwritten_.find(name);
+  DSTRAIN_CHECK(found != unwritten_.end(), "no tensor named {}", name);
+  Unwritten& rest = found->second;
+  DSTRAIN_CHECK(values.dtype() == rest.dtype && values.dense(), "{} of another dtype, or strided",
                 name);
   const std::span<const std::byte> bytes(values.data(), static_cast<std::size_t>(values.bytes()));
-  DSTRAIN_CHECK(bytes.size() <= place.end - place.offset, "{} gets more than its shape holds",
-                name);
-  write_fully_at(fd_.get(), place.offset, bytes, temporary_.string());
-  place.offset += bytes.size();
+  DSTRAIN_CHECK(bytes.size() <= rest.end - rest.offset, "{} gets more than its shape holds", name);
+  write_fully_at(fd_.get(), rest.offset, bytes, temporary_.string());
+  rest.offset += bytes.size();
 }
 
 void Writer::flush() {
-  for (const auto& [name, place] : progress_) {
-    DSTRAIN_CHECK(place.offset == place.end, "{} lacks {} bytes", name, place.end - place.offset);
+  for (const auto& [name, rest] : unwritten_) {
+    DSTRAIN_CHECK(rest.offset == rest.end, "{} lacks {} bytes", name, rest.end - rest.offset);
   }
   flush_file(fd_.get(), temporary_.string());
 }

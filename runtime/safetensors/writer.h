@@ -6,7 +6,7 @@
 #include <string>
 
 #include "runtime/base/unique_handle.h"
-#include "runtime/safetensors/layout.h"
+#include "runtime/safetensors/header.h"
 #include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::safetensors {
@@ -36,7 +36,7 @@ class Writer {
   void finish();
 
  private:
-  struct Progress {
+  struct Unwritten {
     DType dtype = DType::f32;
     std::uint64_t offset = 0;  ///< of the next byte, in the file
     std::uint64_t end = 0;
@@ -44,8 +44,8 @@ class Writer {
 
   std::filesystem::path path_;
   std::filesystem::path temporary_;
-  UniqueFd fd_;  ///< of the temporary file, until finish()
-  std::map<std::string, Progress> progress_;
+  UniqueFd fd_;                                 ///< of the temporary file, until finish()
+  std::map<std::string, Unwritten> unwritten_;  ///< by the name of the tensor
 };
 
 }  // namespace dstrain::safetensors

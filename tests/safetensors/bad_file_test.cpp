@@ -38,6 +38,8 @@ std::vector<BadFile> bad_frames() {
       {"header that wraps around", with_size(~std::uint64_t{7}, "{}"), "the header claims 18446"},
       {"header longer than the file", with_size(99'999'999, "{}"),
        "the header claims 99999999 bytes, but the file has 10"},
+      {"header a byte longer than the file", with_size(3, "{}"),
+       "the header claims 3 bytes, but the file has 10"},
       {"no brace", safetensors_bytes(" {}", ""), "the header does not start with '{'"},
       {"empty header", safetensors_bytes("", ""), "the header does not start with '{'"},
       {"pickle", "\x80\x02}q\1(X\5\0\0\0dummy", "the header claims"},

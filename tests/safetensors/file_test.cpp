@@ -127,6 +127,16 @@ TEST_CASE("Safetensors: a dtype that is not read is named", "[safetensors]") {
         "m.safetensors: tensor 'i' is I64; only F32, F16 and BF16 are read");
 }
 
+TEST_CASE("Safetensors: a file may end with its header", "[safetensors]") {
+  const TempDir directory;
+  const auto path = directory.path() / "m.safetensors";
+  write_file(path, safetensors_bytes("{}", ""));
+  CHECK(open_safetensors(path).entries().empty());
+  write_file(path,
+             safetensors_bytes(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})", ""));
+  CHECK(open_safetensors(path).entries().at(0).numel == 0);
+}
+
 TEST_CASE("Safetensors: a file that shrinks is an error", "[safetensors]") {
   const TempDir directory;
   const auto path = directory.path() / "m.safetensors";
