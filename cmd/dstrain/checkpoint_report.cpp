@@ -7,7 +7,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
 #include "runtime/base/worker_env.h"
-#include "runtime/checkpoint/manifest_file.h"
+#include "runtime/checkpoint/manifest_text.h"
 #include "runtime/config/missing_directory.h"
 #include "runtime/model/other_formats.h"
 

@@ -56,17 +56,16 @@ struct Manifest {
 inline constexpr const char* manifest_name = "manifest.json";
 inline constexpr Bytes manifest_bytes_max = 256 * mebibyte;
 
+/// Integers in a manifest go up to 2^53, which every reader of JSON keeps.
+inline constexpr std::int64_t manifest_number_max = std::int64_t{1} << 53;
+/// Strings in a manifest consist of printable ASCII that needs no escape.
+constexpr bool is_plain(char c) {
+  return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+}
+
 /// The first rule that a manifest breaks, which all that parse_manifest gives out keep: that slices
 /// tile, that files are named once and plainly (no way out of the directory), that sizes are sane,
 /// that each shard is among the files. Empty when there is none.
 std::string broken_rule(const Manifest& manifest);
-
-/// manifest.json: JSON whose last member is the checksum of all the text before it, so that any
-/// changed byte shows. There is one text for each manifest. It must break no rule.
-std::string to_text(const Manifest& manifest);
-/// Checks everything: the checksum, that the text is the one that to_text gives, and broken_rule().
-/// Uses no more memory than a small multiple of the text. `path` is for messages. Throws
-/// Error{input}.
-Manifest parse_manifest(std::string_view text, const std::string& path);
 
 }  // namespace dstrain::checkpoint

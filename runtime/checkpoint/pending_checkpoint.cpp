@@ -12,6 +12,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
 #include "runtime/checkpoint/catalog.h"
+#include "runtime/checkpoint/manifest_text.h"
 #include "runtime/checkpoint/shard_writer.h"
 #include "runtime/checkpoint/temporary_name.h"
 

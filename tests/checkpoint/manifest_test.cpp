@@ -1,8 +1,7 @@
-#include "runtime/checkpoint/manifest.h"
-
 #include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/checkpoint/manifest_text.h"
 #include "tests/checkpoint/checkpoint_files.h"
 
 namespace dstrain::test {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "runtime/base/error.h"
-#include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/manifest_text.h"
 #include "tests/fuzz/target.h"
 
 using namespace dstrain;

@@ -1,0 +1,22 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "runtime/checkpoint/manifest.h"
+
+namespace dstrain::checkpoint {
+
+/// manifest.json: JSON whose last member is the checksum of all the text before it, so that any
+/// changed byte shows. There is one text for each manifest. It must break no rule.
+std::string to_text(const Manifest& manifest);
+/// Checks everything: the checksum, that the text is the one that to_text gives, and broken_rule().
+/// Uses no more memory than a small multiple of the text. `path` is for messages. Throws
+/// Error{input}.
+Manifest parse_manifest(std::string_view text, const std::string& path);
+
+/// Reads and checks the manifest of the checkpoint `path`, opened as `directory`. Throws
+/// Error{input}.
+Manifest read_manifest(int directory, const std::filesystem::path& path);
+
+}  // namespace dstrain::checkpoint
