@@ -10,7 +10,7 @@
 #include "cmd/offload_disks.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/train_options.h"
-#include "runtime/data/sample_split.h"
+#include "runtime/data/sample_order.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/model/gpt2.h"
 #include "runtime/model/random_source.h"

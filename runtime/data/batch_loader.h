@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <limits>
 #include <span>
 
 #include "runtime/base/label.h"
@@ -12,13 +11,6 @@ namespace dstrain::data {
 /// Sample k of a stream is tokens [kT, kT + T]: T inputs and, one further on, their T labels. A
 /// tail that is too short is no sample.
 std::int64_t sample_count(const TokenStream& tokens, std::int64_t block_size);
-
-/// The samples of a stream that are used: `count` of them, or as many as there are, from `first`
-/// on.
-struct SampleRange {
-  std::int64_t first = 0;
-  std::int64_t count = std::numeric_limits<std::int64_t>::max();
-};
 
 /// Who loads, and how much at a time.
 struct LoaderPlace {

@@ -11,7 +11,6 @@
 
 #include "runtime/base/error.h"
 #include "runtime/data/tokenizer.h"
-#include "runtime/data/utf8.h"
 
 namespace dstrain::data {
 namespace {

@@ -1,5 +1,3 @@
-#include "runtime/data/permutation.h"
-
 #include <cmath>
 #include <map>
 #include <vector>
@@ -7,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/data/sample_order.h"
 
 namespace dstrain::test {
 namespace {

@@ -1,8 +1,8 @@
-#include "runtime/data/sample_split.h"
-
 #include <vector>
 
 #include <catch2/catch.hpp>
+
+#include "runtime/data/sample_order.h"
 
 using dstrain::data::split_samples;
 

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/data/utf8.h"
+#include "runtime/data/tokenizer.h"
 #include "tests/data/token_files.h"
 #include "tests/support/temp_dir.h"
 
