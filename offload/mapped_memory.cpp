@@ -4,7 +4,7 @@
 
 #include <sys/mman.h>
 
-#include "offload/nameless_file.h"
+#include "offload/swap_file.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::offload {

@@ -23,6 +23,12 @@ struct FileRange {
   friend constexpr bool operator==(const FileRange&, const FileRange&) = default;
 };
 
+/// A file in `directory` that has no name: nothing is left of it however the process ends, and no
+/// other finds it. All its space is taken; it reads as zeros. Throws Error{io} that names the
+/// directory when it is missing, cannot be written to, or has too little room; with both sizes in
+/// the last case.
+UniqueFd make_nameless_file(const std::filesystem::path& directory, Bytes bytes);
+
 /// Space on a disk for what a rank has no memory for. The file has no name: nothing is left of it
 /// however the process ends, and no other finds it. Reads as zeros where nothing was written.
 /// Movable; threads may note and verify different ranges at once.

@@ -2,7 +2,7 @@
 #include <thread>
 #include <vector>
 
-#include "offload/queued_io.h"
+#include "offload/request_queue.h"
 
 namespace dstrain::offload {
 
