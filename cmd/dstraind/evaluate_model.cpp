@@ -10,7 +10,7 @@
 #include "runtime/comm/make_communicator.h"
 #include "runtime/engine/evaluation.h"
 #include "runtime/monitor/metrics_file.h"
-#include "runtime/monitor/progress.h"
+#include "runtime/monitor/progress_line.h"
 #include "zero/sharded_store.h"
 
 namespace dstrain::cmd {

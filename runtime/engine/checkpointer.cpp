@@ -76,8 +76,8 @@ void Checkpointer::begin(const TrainerState& state) {
   failure_.clear();
   make_directory();
   if (options_.whole_model) save_whole_model();
-  if (task_.state() != Progress::failed) stage();
-  if (task_.state() != Progress::failed) task_.start([this] { write_shard(); });
+  if (task_.state() != State::failed) stage();
+  if (task_.state() != State::failed) task_.start([this] { write_shard(); });
   phase_ = Phase::writing;
 }
 
@@ -137,12 +137,12 @@ void Checkpointer::write_shard() {
   }
 }
 
-void Checkpointer::advance(std::span<const Progress> ranks) {
-  const auto any = [&](Progress progress) {
-    return std::ranges::find(ranks, progress) != ranks.end();
+void Checkpointer::advance(std::span<const State> ranks) {
+  const auto any = [&](State state) {
+    return std::ranges::find(ranks, state) != ranks.end();
   };
-  if (phase_ == Phase::none || any(Progress::busy)) return;
-  if (any(Progress::failed)) return give_up();
+  if (phase_ == Phase::none || any(State::busy)) return;
+  if (any(State::failed)) return give_up();
   switch (phase_) {
     case Phase::writing:
       return start_commit();

@@ -23,7 +23,7 @@ namespace dstrain::engine {
 /// given up by all, with one warning; what was saved before stays.
 class Checkpointer {
  public:
-  using Progress = BackgroundTask::State;
+  using State = BackgroundTask::State;
 
   /// All must outlive it.
   struct Parts {
@@ -50,9 +50,9 @@ class Checkpointer {
   /// Begins to save; waits for the save before. Collective.
   void begin(const TrainerState& state);
   /// This rank's part of the vote.
-  [[nodiscard]] Progress progress() const { return task_.state(); }
+  [[nodiscard]] State state() const { return task_.state(); }
   /// Takes the next phase when every rank is through with this one. Collective.
-  void advance(std::span<const Progress> ranks);
+  void advance(std::span<const State> ranks);
   /// Waits until nothing is under way. Collective.
   void finish();
 

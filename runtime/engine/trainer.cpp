@@ -7,7 +7,7 @@
 #include "runtime/base/log.h"
 #include "runtime/comm/gather.h"
 #include "runtime/engine/evaluation.h"
-#include "runtime/monitor/progress.h"
+#include "runtime/monitor/progress_line.h"
 #include "runtime/optim/schedule.h"
 
 namespace dstrain::engine {
@@ -38,7 +38,7 @@ MemoryPeaks peaks_of(const MemoryLedgers& memory) {
 /// What a rank tells the others before each step.
 struct Vote {
   bool stop = false;
-  Checkpointer::Progress save = Checkpointer::Progress::idle;
+  Checkpointer::State save = Checkpointer::State::idle;
   std::uint32_t save_request = 0;
 };
 
@@ -63,9 +63,9 @@ Trainer::Trainer(Parts parts, Streams streams)
 
 Trainer::Decision Trainer::vote() {
   const std::vector<Vote> votes = comm::gather_values(
-      Vote{parts_.stop_requested(), parts_.checkpointer.progress(), save_requests_.vote()},
+      Vote{parts_.stop_requested(), parts_.checkpointer.state(), save_requests_.vote()},
       parts_.communicator, streams_.communication);
-  std::vector<Checkpointer::Progress> saves;
+  std::vector<Checkpointer::State> saves;
   std::ranges::transform(votes, std::back_inserter(saves), &Vote::save);
   flush_metrics();  // before a checkpoint is committed that counts their steps
   parts_.checkpointer.advance(saves);
@@ -279,14 +279,14 @@ void Trainer::report(std::int64_t step, double learning_rate, const StepResult& 
   if (!printed) return;
   const double seconds_per_step = (parts_.clock.now_seconds() - started_at_seconds_) /
                                   static_cast<double>(step - first_step_ + 1);
-  parts_.say(monitor::progress_line(
-                 {.step = step,
-                  .steps = total_steps_,
-                  .loss = metrics.loss,
-                  .learning_rate = metrics.learning_rate,
-                  .gradient_norm = metrics.gradient_norm,
-                  .tokens_per_second = metrics.tokens_per_second,
-                  .seconds_left = seconds_per_step * static_cast<double>(total_steps_ - step)}) +
+  parts_.say(monitor::to_text(monitor::ProgressLine{
+                 .step = step,
+                 .steps = total_steps_,
+                 .loss = metrics.loss,
+                 .learning_rate = metrics.learning_rate,
+                 .gradient_norm = metrics.gradient_norm,
+                 .tokens_per_second = metrics.tokens_per_second,
+                 .seconds_left = seconds_per_step * static_cast<double>(total_steps_ - step)}) +
              times);
 }
 

@@ -8,7 +8,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/monitor/metrics_file.h"
-#include "runtime/monitor/progress.h"
+#include "runtime/monitor/progress_line.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -186,13 +186,13 @@ TEST_CASE("MetricsFile: a folder that is not there is an error", "[monitor]") {
   CHECK_THROWS_AS(monitor::MetricsFile(folder.path() / "absent/metrics.jsonl"), Error);
 }
 
-TEST_CASE("progress_line: what a person wants to see", "[monitor]") {
-  CHECK(monitor::progress_line({.step = 120,
-                                .steps = 400,
-                                .loss = 2.31849,
-                                .learning_rate = 6e-4,
-                                .gradient_norm = 0.8123,
-                                .tokens_per_second = 1'031'204.4,
-                                .seconds_left = 72}) ==
+TEST_CASE("ProgressLine: what a person wants to see", "[monitor]") {
+  CHECK(monitor::to_text(monitor::ProgressLine{.step = 120,
+                                               .steps = 400,
+                                               .loss = 2.31849,
+                                               .learning_rate = 6e-4,
+                                               .gradient_norm = 0.8123,
+                                               .tokens_per_second = 1'031'204.4,
+                                               .seconds_left = 72}) ==
         "step 120/400 | loss 2.3185 | lr 6.00e-04 | norm 0.812 | 1,031,204 tokens/s | ETA 1m12s");
 }

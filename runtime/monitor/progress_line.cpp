@@ -1,4 +1,4 @@
-#include "runtime/monitor/progress.h"
+#include "runtime/monitor/progress_line.h"
 
 #include <cmath>
 
@@ -19,11 +19,11 @@ std::string with_commas(std::int64_t value) {
 
 }  // namespace
 
-std::string progress_line(const Progress& progress) {
+std::string to_text(const ProgressLine& line) {
   return fmt::format("step {}/{} | loss {:.4f} | lr {:.2e} | norm {:.3f} | {} tokens/s | ETA {}",
-                     progress.step, progress.steps, progress.loss, progress.learning_rate,
-                     progress.gradient_norm, with_commas(std::llround(progress.tokens_per_second)),
-                     format_duration(progress.seconds_left));
+                     line.step, line.steps, line.loss, line.learning_rate, line.gradient_norm,
+                     with_commas(std::llround(line.tokens_per_second)),
+                     format_duration(line.seconds_left));
 }
 
 std::string describe_held_out(double loss) {

@@ -5,7 +5,7 @@
 namespace dstrain::monitor {
 
 /// What a person wants to see of a running job.
-struct Progress {
+struct ProgressLine {
   std::int64_t step = 0;
   std::int64_t steps = 0;  ///< of the whole run
   double loss = 0;
@@ -16,7 +16,7 @@ struct Progress {
 };
 
 /// "step 120/400 | loss 2.3180 | lr 6.00e-04 | norm 0.810 | 31,204 tokens/s | ETA 1m12s".
-std::string progress_line(const Progress& progress);
+std::string to_text(const ProgressLine& line);
 
 /// "held-out loss 2.3180 | perplexity 10.155".
 std::string describe_held_out(double loss);
