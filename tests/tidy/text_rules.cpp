@@ -10,7 +10,6 @@ namespace dstrain::tidy {
 namespace {
 
 constexpr std::size_t columns_max = 100;
-constexpr int lines_max = 400;
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
@@ -92,17 +91,14 @@ void find_banned(const Banned& banned, const SourceFile& file, Problems& problem
 
 }  // namespace
 
-Problems check_lengths(const SourceFile& file) {
+Problems check_columns(const SourceFile& file) {
   Problems problems;
   if (!file.is_cpp() && !file.is_cmake_list() && !file.ends_with(".sh")) return problems;
-  int lines = 0;
   for_each_line(file.text, [&](std::string_view line, int number) {
-    lines = number;
     if (columns(line) > columns_max) {
       problems.push_back(fmt::format("{}:{}: {} columns", file.path, number, columns(line)));
     }
   });
-  if (lines > lines_max) problems.push_back(fmt::format("{}:{}: too long", file.path, lines));
   return problems;
 }
 
