@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "runtime/config/batch_triangle.h"
+#include "runtime/config/batch_size.h"
 #include "runtime/config/settings_builder.h"
 
 namespace dstrain::config {

@@ -88,6 +88,48 @@ TEST_CASE("Resolve: the stage and each node's disk from options", "[config][reso
       "checkpoint.use_node_local_storage: is false here, but --save_on_each_node is true"));
 }
 
+TEST_CASE("Resolve: a part of steps that nobody knows yet is a step", "[config][resolve]") {
+  const auto saving = [](const Arguments& flags, std::int64_t train_samples) {
+    return resolve_config(read_train_flags(flags), DsConfig(),
+                          {.world_size = 1, .train_samples = train_samples})
+        .settings.checkpoint.cadence;
+  };
+  CHECK((saving({"--save_steps", "0.1"}, 0) == Cadence{Unit::steps, 1}));
+  CHECK((saving({"--save_steps", "0.1", "--max_steps", "7"}, 0) == Cadence{Unit::steps, 1}));
+  CHECK((saving({"--save_steps", "0.1", "--max_steps", "11"}, 0) == Cadence{Unit::steps, 2}));
+  CHECK((saving({"--save_steps", "1"}, 0) == Cadence{Unit::steps, 1}));
+}
+
+TEST_CASE("Resolve: where each node keeps its own files none can count checkpoints",
+          "[config][resolve]") {
+  const std::string own =
+      R"({"train_batch_size": 8, "checkpoint": {"use_node_local_storage": true}})";
+  const std::string refusal =
+      "checkpoint.use_node_local_storage: no node can tell whether a checkpoint is whole on all of "
+      "them, as --save_total_limit needs it; leave out one of them";
+  const auto error = [](const Arguments& flags, const std::string& file) {
+    return message_of([&] { evaluated_settings(flags, file); });
+  };
+  CHECK(evaluated_settings({}, own).checkpoint.node_local);
+  CHECK(evaluated_settings({"--save_total_limit", "0"}, own).checkpoint.node_local);
+  CHECK(evaluated_settings({"--save_total_limit", "1"}).checkpoint.save_total_limit == 1);
+  CHECK(contains(error({"--save_total_limit", "1"}, own), refusal));
+  CHECK(contains(error({"--save_total_limit", "1", "--save_on_each_node"}, ""), refusal));
+}
+
+TEST_CASE("Resolve: where a run goes on from and how long it is", "[config][resolve]") {
+  const auto from = [](const std::string& word) {
+    return evaluated_settings({"--resume_from_checkpoint", word}).checkpoint.resume_from;
+  };
+  CHECK(from("true") == "latest");
+  CHECK(from("latest") == "latest");
+  CHECK(from("false").empty());
+  CHECK(from("runs/a") == "runs/a");
+  CHECK(evaluated_settings({}).max_steps == 0);
+  CHECK(evaluated_settings({"--max_steps", "-1"}).max_steps == 0);
+  CHECK(evaluated_settings({"--max_steps", "1"}).max_steps == 1);
+}
+
 TEST_CASE("Resolve: shuffling has the seed of the run or its own", "[config][resolve]") {
   CHECK(evaluated_settings({}).data.seed == 42);
   CHECK(evaluated_settings({"--seed", "7"}).data.seed == 7);

@@ -1,4 +1,4 @@
-#include "runtime/config/batch_triangle.h"
+#include "runtime/config/batch_size.h"
 
 #include <catch2/catch.hpp>
 
@@ -31,7 +31,7 @@ const std::string neither =
 
 }  // namespace
 
-TEST_CASE("BatchTriangle: every row of DeepSpeed's table", "[config][batch]") {
+TEST_CASE("BatchSize: every row of DeepSpeed's table", "[config][batch]") {
   const Row row = GENERATE(values<Row>({
       {32, 16, 1, 2, {32, 16, 1}, ""},
       {32, 8, 2, 2, {32, 8, 2}, ""},
@@ -76,7 +76,7 @@ TEST_CASE("BatchTriangle: every row of DeepSpeed's table", "[config][batch]") {
   }
 }
 
-TEST_CASE("BatchTriangle: a problem for all world sizes is one for each", "[config][batch]") {
+TEST_CASE("BatchSize: a problem for all world sizes is one for each", "[config][batch]") {
   const std::int64_t train = GENERATE(values<std::int64_t>({absent, 0, 1, 7, 12, 32}));
   const std::int64_t micro = GENERATE(values<std::int64_t>({absent, 0, 1, 3, 4}));
   const std::int64_t steps = GENERATE(values<std::int64_t>({absent, 0, 1, 2, 5}));

@@ -1,4 +1,4 @@
-#include "runtime/config/batch_triangle.h"
+#include "runtime/config/batch_size.h"
 
 #include <fmt/format.h>
 
