@@ -5,7 +5,8 @@
 //                              "kill": the process dies before it; write:3+:28: and all after it
 //   DSTRAIN_FAULT_FILES=PART   of files with this in their paths, in place of "checkpoint-"
 //   DSTRAIN_FAULT_RANK=1       only on that rank
-//   DSTRAIN_FAULT_LOG=FILE     appends the name of each call, by rank: "1 write"
+//   DSTRAIN_FAULT_LOG=FILE     appends each call, by rank, and its path, or both of a rename:
+//                              "1 write<tab>PATH"
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -61,21 +62,27 @@ bool is_rank() {
   return is;
 }
 
-bool is_meant(const char* path) {
-  static const char* const files = std::getenv("DSTRAIN_FAULT_FILES");
-  return path != nullptr && std::strstr(path, files != nullptr ? files : "checkpoint-") != nullptr;
+std::string path_of(const char* path) {
+  return path != nullptr ? path : "";
 }
 
-bool is_meant(int fd) {
+/// Empty for what is no file.
+std::string path_of(int fd) {
   char path[4096] = {};
   const std::string link = "/proc/self/fd/" + std::to_string(fd);
-  return ::readlink(link.c_str(), path, sizeof(path) - 1) > 0 && is_meant(path);
+  return ::readlink(link.c_str(), path, sizeof(path) - 1) > 0 ? path : "";
 }
 
-void write_down(const char* call) {
+/// Whether a call on this file counts.
+bool is_meant(const std::string& path) {
+  static const char* const files = std::getenv("DSTRAIN_FAULT_FILES");
+  return path.find(files != nullptr ? files : "checkpoint-") != std::string::npos;
+}
+
+void write_down(const char* call, const std::string& paths) {
   const char* const log = std::getenv("DSTRAIN_FAULT_LOG");
   if (log == nullptr) return;
-  const std::string line = std::string(std::getenv("RANK")) + " " + call + "\n";
+  const std::string line = std::string(std::getenv("RANK")) + " " + call + "\t" + paths + "\n";
   const auto real_open = next(&::open, "open");
   const auto real_write = next(&::write, "write");
   const int file = real_open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -86,9 +93,13 @@ void write_down(const char* call) {
 enum class Outcome { real, failed, cut };
 
 /// What becomes of a call. Sets errno when it fails.
-Outcome outcome(const char* call) {
+template <class Path>
+Outcome outcome(const char* call, Path path, const char* target = nullptr) {
   static std::atomic<long> calls{0};
-  write_down(call);
+  if (!is_rank()) return Outcome::real;
+  const std::string meant_path = path_of(path);
+  if (!is_meant(meant_path)) return Outcome::real;
+  write_down(call, target != nullptr ? meant_path + "\t" + target : meant_path);
   if (fault().number == 0 || fault().call != call) return Outcome::real;
   const long number = ++calls;
   const bool meant = fault().stays ? number >= fault().number : number == fault().number;
@@ -101,9 +112,8 @@ Outcome outcome(const char* call) {
 
 /// -1 or what `real` returns.
 template <class Path, class Real>
-int guarded(const char* call, Path path, Real&& real) {
-  if (is_rank() && is_meant(path) && outcome(call) != Outcome::real) return -1;
-  return real();
+int guarded(const char* call, Path path, Real&& real, const char* target = nullptr) {
+  return outcome(call, path, target) != Outcome::real ? -1 : real();
 }
 
 /// Half of a transfer; whole blocks of what may be I/O past the cache.
@@ -114,18 +124,14 @@ std::size_t half(std::size_t size) {
 
 template <class Real>
 ssize_t guarded_transfer(const char* call, int fd, std::size_t size, Real&& real) {
-  if (is_rank() && is_meant(fd)) {
-    const Outcome now = outcome(call);
-    if (now == Outcome::failed) return -1;
-    if (now == Outcome::cut) return real(half(size));
-  }
-  return real(size);
+  const Outcome now = outcome(call, fd);
+  if (now == Outcome::failed) return -1;
+  return real(now == Outcome::cut ? half(size) : size);
 }
 
 template <class Real>
 int guarded_reserve(int fd, Real&& real) {
-  if (is_rank() && is_meant(fd) && outcome("reserve") != Outcome::real) return errno;
-  return real();
+  return outcome("reserve", fd) != Outcome::real ? errno : real();
 }
 
 mode_t mode_of(int flags, va_list arguments) {
@@ -197,12 +203,14 @@ int mkdir(const char* path, mode_t mode) {
 }
 
 int rename(const char* from, const char* to) {
-  return guarded("rename", from, [=] { return next(&::rename, "rename")(from, to); });
+  return guarded(
+      "rename", from, [=] { return next(&::rename, "rename")(from, to); }, to);
 }
 
 int renameat2(int from_fd, const char* from, int to_fd, const char* to, unsigned flags) {
-  return guarded("rename", from,
-                 [=] { return next(&::renameat2, "renameat2")(from_fd, from, to_fd, to, flags); });
+  return guarded(
+      "rename", from,
+      [=] { return next(&::renameat2, "renameat2")(from_fd, from, to_fd, to, flags); }, to);
 }
 
 }  // extern "C"

@@ -53,7 +53,9 @@ std::map<std::string, int> count_calls(const fs::path& folder, const fs::path& d
   REQUIRE(run.train(folder / "counted", swap_steps, saving).status == 0);
   std::map<std::string, int> calls;
   std::ifstream lines(log);
-  for (std::string line; std::getline(lines, line);) calls[line.substr(2)] += line[0] == '0';
+  for (std::string line; std::getline(lines, line);) {
+    calls[line.substr(2, line.find('\t') - 2)] += line[0] == '0';
+  }
   return calls;
 }
 
