@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "runtime/base/philox.h"
 
@@ -57,11 +58,16 @@ std::vector<std::int32_t> generate(const Engine::Parts& parts,
                                    StreamView stream) {
   std::vector<std::int32_t> tokens(prompt.begin(), prompt.end());
   std::vector<float> logits(static_cast<std::size_t>(parts.model.vocabulary));
+  std::optional<Engine> engine;  // for `planned` tokens: all that follow once the context is full
+  std::int64_t planned = 0;
   for (std::int64_t i = 0; i < options.max_new_tokens; ++i) {
     const auto length = std::min(static_cast<std::int64_t>(tokens.size()), parts.model.positions);
-    Engine engine(parts, {.shape = {1, length}}, stream);
-    engine.next_token_logits(std::span(tokens).last(static_cast<std::size_t>(length)),
-                             {logits, {1, parts.model.vocabulary}});
+    if (length != planned) {
+      engine.emplace(parts, Engine::Options{.shape = {1, length}}, stream);
+      planned = length;
+    }
+    engine->next_token_logits(std::span(tokens).last(static_cast<std::size_t>(length)),
+                              {logits, {1, parts.model.vocabulary}});
     tokens.push_back(choose_token(logits, options, static_cast<std::uint64_t>(i)));
   }
   tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(prompt.size()));

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -35,11 +36,15 @@ enum class Bf16Products : std::uint8_t {
 /// it; AMX is faster than both.
 Bf16Products preferred_bf16_products();
 
-/// Matrix products, each shape prepared once and kept (a oneDNN primitive on the CPU). One per
-/// process; use from one thread at a time. Results are the same for the same number of threads and
-/// the same CPU.
+/// Matrix products, each shape prepared once and kept (a oneDNN primitive on the CPU) while it is
+/// among the last that were used. One per process; use from one thread at a time. Results are the
+/// same for the same number of threads and the same CPU.
 class Matmuls {
  public:
+  /// A training step uses some dozens of shapes, again and again. Generating uses others for each
+  /// token.
+  static constexpr std::size_t prepared_max = 256;
+
   explicit Matmuls(Bf16Products bf16_products = preferred_bf16_products());
   Matmuls(const Matmuls&) = delete;
   Matmuls& operator=(const Matmuls&) = delete;
@@ -49,6 +54,8 @@ class Matmuls {
 
   /// Asynchronous on `stream`.
   void run(const MatmulArgs& args, StreamView stream);
+  /// Products that are kept, at most prepared_max. No run() is under way.
+  [[nodiscard]] std::size_t prepared() const;
 
  private:
   struct Cache;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <list>
 #include <map>
 
 #include "runtime/ops/convert.h"
@@ -22,17 +23,34 @@ Bf16Products preferred_bf16_products() {
 struct Matmuls::Cache {
   explicit Cache(Bf16Products products) : bf16_products(products) {}
 
+  struct Prepared {
+    Prepared(const ProductKey& shape, const dnnl::engine& engine)
+        : key(shape), product(shape, engine) {}
+    ProductKey key;
+    PreparedProduct product;
+  };
+
   PreparedProduct& product(const ProductKey& key) {
-    auto place = prepared.find(key);
-    if (place == prepared.end()) place = prepared.try_emplace(key, key, engine).first;
-    return place->second;
+    const auto found = places.find(key);
+    if (found != places.end()) {
+      prepared.splice(prepared.begin(), prepared, found->second);
+      return found->second->product;
+    }
+    prepared.emplace_front(key, engine);
+    places.emplace(key, prepared.begin());
+    if (prepared.size() > prepared_max) {
+      places.erase(prepared.back().key);
+      prepared.pop_back();
+    }
+    return prepared.front().product;
   }
 
   Bf16Products bf16_products;
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
   bool reads_panels = PreparedProduct::reads_panels(DType::f32, engine);
-  std::map<ProductKey, PreparedProduct> prepared;
+  std::list<Prepared> prepared;  ///< the last used first
+  std::map<ProductKey, std::list<Prepared>::iterator> places;
   Scratchpad scratchpad;
 };
 
@@ -133,6 +151,10 @@ class Matmuls::Run {
 
 Matmuls::Matmuls(Bf16Products bf16_products) : cache_(std::make_unique<Cache>(bf16_products)) {}
 Matmuls::~Matmuls() = default;
+
+std::size_t Matmuls::prepared() const {
+  return cache_->prepared.size();
+}
 
 void Matmuls::run(const MatmulArgs& args, StreamView stream) {
   matmul_shape(args);  // what does not fit is told on the caller's thread

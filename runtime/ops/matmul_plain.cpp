@@ -61,6 +61,10 @@ struct Matmuls::Cache {};
 Matmuls::Matmuls(Bf16Products /*bf16_products*/) {}
 Matmuls::~Matmuls() = default;
 
+std::size_t Matmuls::prepared() const {
+  return 0;
+}
+
 void Matmuls::run(const MatmulArgs& args, StreamView stream) {
   const MatmulShape shape = matmul_shape(args);
   stream.launch([args, shape] { multiply(args, shape); });

@@ -181,6 +181,29 @@ TEST_CASE("Matmul: a prepared product serves other addresses and streams with th
   CHECK(first.values() == second.values());
 }
 
+TEST_CASE("Matmul: however many shapes there are only the last ones stay prepared",
+          "[ops][matmul]") {
+  constexpr auto shapes = static_cast<std::int64_t>(ops::Matmuls::prepared_max) + 20;
+  Stream stream(Stream::Mode::inline_on_caller);
+  ops::Matmuls matmuls;
+  std::size_t most = 0;
+  std::vector<std::vector<double>> results;
+  for (const int round : {1, 2}) {
+    CAPTURE(round);
+    for (std::int64_t m = 1; m <= shapes; ++m) {
+      const Matrix a({m, 3}, DType::f32, 1);
+      const Matrix b({3, 5}, DType::f32, 2);
+      const Matrix out({m, 5}, DType::f32, 3);
+      run(matmuls, {.a = a.view, .b = b.view, .out = out.view, .bias = {}, .workspace = {}},
+          stream);
+      most = std::max(most, matmuls.prepared());
+      results.push_back(out.values());
+    }
+  }
+  CHECK(most <= ops::Matmuls::prepared_max);
+  CHECK(std::equal(results.begin(), results.begin() + shapes, results.begin() + shapes));
+}
+
 TEST_CASE("Matmul: views that do not fit are refused", "[ops][matmul]") {
   const Matrix a({4, 3}, DType::f32, 1);
   const Matrix b({4, 5}, DType::f32, 2);
