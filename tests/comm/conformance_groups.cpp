@@ -32,7 +32,7 @@ void check_memory_of_split(Communicator& parent, Communicator& child) {
 void check_split(const GroupMaker& groups, const std::vector<int>& worlds) {
   for (const int world : worlds) {
     CAPTURE(groups.name, world);
-    const Group group = groups.make(world, 60);
+    const Group group = groups.make(world, hang_seconds);
     REQUIRE_NOTHROW(run_group(group, [&](Communicator& c) {
       Stream stream(Stream::Mode::inline_on_caller);
       // Odd and even ranks, each in reverse order.
@@ -57,7 +57,7 @@ void check_split(const GroupMaker& groups, const std::vector<int>& worlds) {
 }
 
 void check_messages(const GroupMaker& groups) {
-  const Group group = groups.make(3, 60);
+  const Group group = groups.make(3, hang_seconds);
   REQUIRE_NOTHROW(run_group(group, [&](Communicator& c) {
     Stream stream(Stream::Mode::worker_thread);
     for (const std::int64_t numel : {0, 1, 1000, 65'536, 500'003}) {
@@ -78,7 +78,7 @@ void check_messages(const GroupMaker& groups) {
 namespace {
 
 void check_mismatch(const GroupMaker& groups) {
-  const Group group = groups.make(3, 60);
+  const Group group = groups.make(3, hang_seconds);
   const auto failures = failures_of_ranks(group, [](Communicator& c) {
     Stream stream(Stream::Mode::inline_on_caller);
     Floats values(c.rank() == 2 ? 5 : 4);
@@ -92,7 +92,7 @@ void check_mismatch(const GroupMaker& groups) {
 }
 
 void check_wrong_operation(const GroupMaker& groups) {
-  const Group group = groups.make(2, 60);
+  const Group group = groups.make(2, hang_seconds);
   const auto failures = failures_of_ranks(group, [](Communicator& c) {
     Stream stream(Stream::Mode::inline_on_caller);
     Floats values(4);
@@ -105,7 +105,7 @@ void check_wrong_operation(const GroupMaker& groups) {
 }
 
 void check_wrong_message(const GroupMaker& groups) {
-  const Group group = groups.make(2, 60);
+  const Group group = groups.make(2, hang_seconds);
   const auto failures = failures_of_ranks(group, [](Communicator& c) {
     Stream stream(Stream::Mode::inline_on_caller);
     Floats values(c.rank() == 0 ? 1'000'000 : 3);
@@ -132,7 +132,7 @@ void check_timeout(const GroupMaker& groups) {
 }
 
 void check_abort(const GroupMaker& groups) {
-  const Group group = groups.make(3, 60);
+  const Group group = groups.make(3, hang_seconds);
   const auto failures = failures_of_ranks(group, [](Communicator& c) {
     Stream stream(Stream::Mode::inline_on_caller);
     if (c.rank() == 1) {
@@ -151,7 +151,7 @@ void check_abort(const GroupMaker& groups) {
 
 /// Rank 0 is alive and elsewhere: what rank 2 waits for does not come from it.
 void check_abort_from_aside(const GroupMaker& groups) {
-  const Group group = groups.make(3, 60);
+  const Group group = groups.make(3, hang_seconds);
   const auto failures = failures_of_ranks(group, [&](Communicator& c) {
     Stream stream(Stream::Mode::inline_on_caller);
     if (c.rank() == 0) static_cast<void>(group.told(2));
@@ -162,7 +162,7 @@ void check_abort_from_aside(const GroupMaker& groups) {
 }
 
 void check_abort_of_worker_stream(const GroupMaker& groups) {
-  const Group group = groups.make(2, 60);
+  const Group group = groups.make(2, hang_seconds);
   const auto failures = failures_of_ranks(group, [](Communicator& c) {
     Stream stream(Stream::Mode::worker_thread);
     Floats values(4);
@@ -179,7 +179,7 @@ void check_abort_of_worker_stream(const GroupMaker& groups) {
 }
 
 void check_leaving(const GroupMaker& groups) {
-  Group group = groups.make(3, 60);
+  Group group = groups.make(3, hang_seconds);
   const auto failures = failures_of_ranks(group, [&](Communicator& c) {
     Stream stream(Stream::Mode::inline_on_caller);
     c.barrier(stream);

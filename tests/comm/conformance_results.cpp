@@ -118,7 +118,7 @@ void check_results(const GroupMaker& groups, const std::vector<int>& worlds) {
   for (const int world : worlds) {
     for (const auto mode : {Stream::Mode::inline_on_caller, Stream::Mode::worker_thread}) {
       CAPTURE(groups.name, world, mode == Stream::Mode::worker_thread);
-      const Group group = groups.make(world, 60);
+      const Group group = groups.make(world, hang_seconds);
       REQUIRE_NOTHROW(run_group(group, [&](Communicator& c) {
         Stream stream(mode);
         HostMemory host;
@@ -145,7 +145,7 @@ void check_results(const GroupMaker& groups, const std::vector<int>& worlds) {
 void check_long_sums(const GroupMaker& groups, const std::vector<int>& worlds) {
   for (const int world : worlds) {
     CAPTURE(groups.name, world);
-    const Group group = groups.make(world, 600);
+    const Group group = groups.make(world, hang_seconds);
     REQUIRE_NOTHROW(run_group(group, [&](Communicator& c) {
       Stream stream(Stream::Mode::inline_on_caller);
       HostMemory host;
@@ -163,7 +163,7 @@ void check_long_sums(const GroupMaker& groups, const std::vector<int>& worlds) {
 void check_sequences(const GroupMaker& groups, const std::vector<int>& worlds) {
   for (const int world : worlds) {
     CAPTURE(groups.name, world);
-    const Group group = groups.make(world, 60);
+    const Group group = groups.make(world, hang_seconds);
     REQUIRE_NOTHROW(run_group(group, [&](Communicator& c) {
       Stream stream(Stream::Mode::inline_on_caller);
       HostMemory host;

@@ -77,7 +77,7 @@ void Group::tell(int rank, const std::string& text) const {
 }
 
 std::string Group::told(int rank) const {
-  return store_->get(fmt::format("{}/told/{}", name_, rank), 60);
+  return store_->get(fmt::format("{}/told/{}", name_, rank), hang_seconds);
 }
 
 GroupMaker thread_groups() {

@@ -39,6 +39,9 @@ class Group {
   Members members_;
 };
 
+/// How long a wait of a group may take: what takes longer hangs.
+constexpr double hang_seconds = 240;
+
 /// One implementation under the conformance suite.
 struct GroupMaker {
   std::string name;

@@ -94,7 +94,7 @@ TEST_CASE("SegmentMemory: a block may be freed after the memory has gone", "[com
 }
 
 TEST_CASE("Communicator memory: a ledger counts it and bounds it", "[comm][memory]") {
-  const test::Group group = test::shm_groups().make(2, 60);
+  const test::Group group = test::shm_groups().make(2, test::hang_seconds);
   Stream stream(Stream::Mode::inline_on_caller);
   MemoryLedger ledger;
   TrackedMemory tracked(group[1].memory(), ledger, {MemoryCategory::buffers, 3 * mebibyte});

@@ -11,7 +11,7 @@
 namespace dstrain::test {
 
 /// Polls `condition` until it holds or `seconds` have passed; returns whether it held.
-bool eventually(const std::function<bool()>& condition, double seconds = 60);
+bool eventually(const std::function<bool()>& condition, double seconds = 240);
 
 /// Living processes whose environment holds `entry`, NAME=VALUE.
 std::vector<pid_t> processes_with(const std::string& entry);
@@ -43,7 +43,7 @@ class Launch {
   /// Waits until stdout holds `text` so many times.
   bool wait_for_output(const std::string& text, int times = 1);
   /// Reads both streams to their end and reaps; the status as a shell shows it, -1 after so long.
-  int wait(double seconds = 60);
+  int wait(double seconds = 240);
   /// The same without reading: for a launcher whose output nobody takes.
   int wait_without_reading();
   bool nothing_left() const;

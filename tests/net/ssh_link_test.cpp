@@ -57,7 +57,7 @@ TEST_CASE_METHOD(KnownNode, "SshLink: the remote command ends with the link", "[
   std::array<char, 3> buffer{};
   REQUIRE(recv(link->read_fd(), buffer.data(), buffer.size(), MSG_WAITALL) == 3);
   link.reset();
-  CHECK(wait_until_ready(fd.get(), POLLIN, Deadline::after(20)));
+  CHECK(wait_until_ready(fd.get(), POLLIN, Deadline::after(240)));
   CHECK(::read(fd.get(), buffer.data(), 1) == 0);
 }
 
