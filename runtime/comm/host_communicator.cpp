@@ -1,5 +1,7 @@
 #include "runtime/comm/host_communicator.h"
 
+#include <algorithm>
+
 namespace dstrain::comm {
 namespace {
 

@@ -1,4 +1,7 @@
 #pragma once
+#include <span>
+#include <vector>
+
 #include "runtime/comm/call.h"
 #include "runtime/comm/communicator.h"
 

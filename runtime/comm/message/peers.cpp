@@ -207,7 +207,7 @@ void Peers::look_for_culprit(double seconds) {
       const Message& awaited = other.awaited[other.received % 2];
       if (peer != rank() && awaited && awaited->is_lost()) fail_lost(peer);
     }
-    ::poll(nullptr, 0, 1);
+    ::poll(nullptr, 0, 1);  // no transport tells of a lost peer unless it is asked
   } while (!deadline.passed());
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/comm/mpi/mpi_transport.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstddef>
 
@@ -10,6 +11,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/comm/message/message_communicator.h"
+#include "runtime/comm/mpi/mpi_library.h"
 
 namespace dstrain::comm {
 namespace {
