@@ -165,6 +165,18 @@ TEST_CASE("Bench: mistakes cost no rank", "[e2e][bench]") {
   CHECK(launch.out().empty());
 }
 
+TEST_CASE("Bench: the list of commands names each measurement", "[e2e][bench]") {
+  Launch launch({"--help"});
+  CHECK(launch.wait() == 0);
+  const std::size_t start = launch.out().find("\n  bench ");
+  REQUIRE(start != std::string::npos);
+  const std::string line =
+      launch.out().substr(start + 1, launch.out().find('\n', start + 1) - start);
+  for (const char* name : {"gemm", "comm", "adam", "checkpoint", "io", "launch"}) {
+    CHECK_THAT(line, Contains(std::string(" ") + name));
+  }
+}
+
 TEST_CASE("Bench: help tells the options of all", "[e2e][bench]") {
   Launch launch({"bench", "--help"});
   CHECK(launch.wait() == 0);
