@@ -9,7 +9,6 @@
 #include "cmd/model_loading.h"
 #include "cmd/offload_disks.h"
 #include "runtime/config/resolve.h"
-#include "runtime/config/train_options.h"
 #include "runtime/data/sample_order.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/model/gpt2.h"
@@ -164,8 +163,7 @@ void check_budget(const MemorySetup& memory, Bytes device_memory) {
 
 }  // namespace
 
-TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace place) {
-  const config::TrainOptions options = config::parse_train_options(arguments);
+TrainSetup set_up_training(const config::TrainOptions& options, TrainPlace place) {
   TrainSetup setup;
   // Once without model and data, to learn which are meant; then with both.
   setup.settings =

@@ -1,11 +1,11 @@
 #pragma once
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "cmd/memory_setup.h"
+#include "runtime/config/train_options.h"
 #include "runtime/config/train_settings.h"
 #include "runtime/data/batch_loader.h"
 #include "runtime/data/token_stream.h"
@@ -38,8 +38,8 @@ struct TrainPlace {
   bool starts = true;       ///< false: nothing is to be written, and warnings are told at once
 };
 
-/// `arguments`: what follows `train`. Throws Error{usage, config, input}, or Error{out_of_memory}
-/// when the plan does not fit into the budget.
-TrainSetup set_up_training(std::span<const std::string> arguments, TrainPlace place);
+/// Throws Error{usage, config, input}, or Error{out_of_memory} when the plan does not fit into the
+/// budget.
+TrainSetup set_up_training(const config::TrainOptions& options, TrainPlace place);
 
 }  // namespace dstrain::cmd

@@ -16,6 +16,7 @@
 #include "launcher/plan/machine.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/number.h"
 #include "runtime/base/parallel_start.h"
 #include "runtime/base/worker_env.h"
 
@@ -27,7 +28,8 @@ using launcher::LaunchOptions;
 /// auto means slurm inside an allocation: one of several nodes is not silently taken for all.
 void check_allocation(const LaunchOptions& options) {
   const char* const nodes = std::getenv("SLURM_JOB_NUM_NODES");
-  if (options.launcher != "auto" || nodes == nullptr || std::atoi(nodes) <= 1) return;
+  if (options.launcher != "auto" || nodes == nullptr) return;
+  if (parse_number<int>(nodes).value_or(1) <= 1) return;
   if (options.no_ssh) return;  // each node has a launcher of its own
   fail(ErrorCode::usage,
        "this is a slurm allocation of {} nodes, and launching through slurm is not built: "
@@ -102,13 +104,14 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   const bool checks = daemon != nullptr && files_are_here(resources);
   RestartPolicy policy{.fruitless_max = options.max_restarts, .output_directory = {}};
   try {
-    if (checks) {
-      check_command(line.command, {.world_size = resources.plan.world_size(),
-                                   .device_memory = options.device_memory_bytes,
-                                   .ranks_here = ranks_here(resources),
-                                   .starts = !options.dry_run});
-    }
-    if (daemon != nullptr) policy.output_directory = output_directory(line.command);
+    const TrainPlace place{.world_size = resources.plan.world_size(),
+                           .device_memory = options.device_memory_bytes,
+                           .ranks_here = ranks_here(resources),
+                           .starts = !options.dry_run};
+    const auto training = daemon != nullptr ? read_train_options(line.command) : std::nullopt;
+    if (training) policy.output_directory = training->output_dir.value;
+    if (checks && training) check_training(*training, place);
+    if (checks && !training) check_command(line.command, place);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::usage) refuse_launch_options(line.command);
     throw;

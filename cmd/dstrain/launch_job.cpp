@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <optional>
 
 #include "launcher/agent/rank_log.h"
 #include "runtime/base/error.h"
+#include "runtime/base/number.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::cmd {
@@ -94,8 +96,8 @@ void rendezvous_without_ssh(const LaunchOptions& options,
 double silence_seconds() {
   const char* const text = std::getenv(env::silence);
   if (text == nullptr) return default_silence_seconds;
-  const double seconds = std::atof(text);
-  if (seconds >= 0.1 && seconds <= 86'400) return seconds;
+  const std::optional<double> seconds = parse_number<double>(text);
+  if (seconds && *seconds >= 0.1 && *seconds <= 86'400) return *seconds;
   fail(ErrorCode::usage, "environment variable {}: must be 0.1..86400 seconds, got \"{}\"",
        env::silence, text);
 }

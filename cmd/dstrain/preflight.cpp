@@ -15,7 +15,6 @@
 #include "runtime/base/log.h"
 #include "runtime/config/schema.h"
 #include "runtime/config/train_flags.h"
-#include "runtime/config/train_options.h"
 
 namespace dstrain::cmd {
 
@@ -54,19 +53,20 @@ void check_tokens(const data::TokenStream& tokens) {
 
 }  // namespace
 
+std::optional<config::TrainOptions> read_train_options(std::span<const std::string> command) {
+  if (command.front() != "train") return std::nullopt;
+  return config::parse_train_options(command.subspan(1));
+}
+
 void check_command(std::span<const std::string> command, TrainPlace place) {
   const std::span<const std::string> arguments = command.subspan(1);
-  if (command.front() == "generate") {
-    set_up_generation(arguments, place.world_size);
-    return;
-  }
-  if (command.front() == "bench") {
-    bench::parse_options(arguments, place.world_size);
-    return;
-  }
-  const config::TrainOptions options = config::parse_train_options(arguments);
+  if (command.front() == "generate") set_up_generation(arguments, place.world_size);
+  if (command.front() == "bench") bench::parse_options(arguments, place.world_size);
+}
+
+void check_training(const config::TrainOptions& options, TrainPlace place) {
   config::check_train_paths(options);
-  const TrainSetup setup = set_up_training(arguments, place);
+  const TrainSetup setup = set_up_training(options, place);
   refuse_output_in_checkpoint(setup.settings);
   if (setup.settings.trains) check_resume(setup);
   if (setup.training_tokens) check_tokens(*setup.training_tokens);
@@ -83,11 +83,6 @@ void refuse_launch_options(std::span<const std::string> command) {
          "{} is a launch option: it stands before the command, as in dstrain {} {} ...",
          command[at], fmt::join(command.subspan(at, words), " "), command.front());
   }
-}
-
-std::filesystem::path output_directory(std::span<const std::string> command) {
-  if (command.front() != "train") return {};
-  return config::parse_train_options(command.subspan(1)).output_dir.value;
 }
 
 }  // namespace dstrain::cmd

@@ -10,7 +10,6 @@
 #include "cmd/resume_plan.h"
 #include "runtime/base/log.h"
 #include "runtime/base/parallel_for.h"
-#include "runtime/config/train_options.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -48,7 +47,7 @@ int train_command(std::span<const std::string> arguments) {
   const bool looks = worker.rank == 0 && (checked == nullptr || std::string_view(checked) != "1");
   const config::TrainOptions options = config::parse_train_options(arguments);
   if (looks) config::check_train_paths(options);
-  TrainSetup setup = set_up_training(arguments, {worker.world_size, worker.device_memory_bytes});
+  TrainSetup setup = set_up_training(options, {worker.world_size, worker.device_memory_bytes});
   if (looks) {
     refuse_output_in_checkpoint(setup.settings);
     if (setup.settings.trains) check_resume(setup);

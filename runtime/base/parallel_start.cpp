@@ -1,13 +1,12 @@
 #include "runtime/base/parallel_start.h"
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "runtime/base/error.h"
+#include "runtime/base/number.h"
 
 namespace dstrain {
 namespace {
@@ -31,11 +30,7 @@ constexpr std::array<TaskVariable, 8> size_variables{{{"OMPI_COMM_WORLD_SIZE", "
 
 std::optional<int> variable_number(const char* name) {
   const char* const typed = std::getenv(name);
-  const std::string_view text = typed == nullptr ? "" : typed;
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  return parse_number<int>(typed == nullptr ? "" : typed);
 }
 
 [[noreturn]] void refuse_task(const TaskVariable& variable, int value, const std::string& tasks) {

@@ -1,11 +1,12 @@
 #include "runtime/base/worker_env.h"
 
-#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <optional>
 #include <string_view>
 
+#include "runtime/base/number.h"
 #include "runtime/base/parallel_start.h"
 
 namespace dstrain {
@@ -14,14 +15,12 @@ namespace {
 std::int64_t integer_from_env(const char* name, std::int64_t fallback, std::int64_t most) {
   const char* const text = std::getenv(name);
   if (text == nullptr) return fallback;
-  const std::string_view view(text);
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
-  if (error != std::errc{} || end != view.data() + view.size() || value < 0 || value > most) {
+  const std::optional<std::int64_t> value = parse_number<std::int64_t>(text);
+  if (!value || *value < 0 || *value > most) {
     fail(ErrorCode::usage, "environment variable {} must be a number from 0 to {}, got \"{}\"",
          name, most, text);
   }
-  return value;
+  return *value;
 }
 
 int int_from_env(const char* name, int fallback, int most = 1 << 20) {

@@ -257,6 +257,17 @@ TEST_CASE("Hosts: silence is the end of a host on both sides", "[e2e]") {
   }));
 }
 
+TEST_CASE("Hosts: a span of silence that is no number is refused", "[e2e]") {
+  const char* const typed = GENERATE("30abc", "abc", "", " 30", "0x10", "nan", "0", "86401");
+  CAPTURE(typed);
+  const test::Outcome outcome = test::run_command(
+      {"sh", "-c", "exit 0"}, {.env = {{"DSTRAIN_SILENCE", typed}}, .directory = {}});
+  CHECK(outcome.status == 2);
+  CHECK_THAT(outcome.err,
+             Contains("environment variable DSTRAIN_SILENCE: must be 0.1..86400 seconds, got \"" +
+                      std::string(typed) + "\""));
+}
+
 TEST_CASE("Hosts: a stopped agent goes on", "[e2e]") {
   const FakeHosts hosts("n0 slots=1\n");
   Launch::Options options;

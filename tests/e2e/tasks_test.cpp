@@ -95,4 +95,6 @@ TEST_CASE("Tasks: an allocation and a launcher per node are no copies", "[e2e][t
   Launch through({"sh", "-c", "exit 0"}, nodes);
   CHECK(through.wait() == 2);
   CHECK_THAT(through.err(), Contains("--launcher local") && Contains("--no_ssh"));
+  const Launch::Options words{.env = {{"SLURM_JOB_NUM_NODES", "2 nodes"}}, .directory = {}};
+  CHECK(Launch({"sh", "-c", "exit 0"}, words).wait() == 0);
 }
