@@ -2,7 +2,7 @@
 
 #include "cmd/dstrain/commands.h"
 #include "launcher/agent/agent.h"
-#include "launcher/agent/agent_guard.h"
+#include "launcher/protocol/protocol.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::cmd {

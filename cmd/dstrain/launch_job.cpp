@@ -123,7 +123,7 @@ LaunchJob make_launch_job(const LaunchOptions& options,
   job.version = DSTRAIN_VERSION;
   job.world_size = resources.plan.world_size();
   job.hosts = make_tasks(options, resources, common_spec(options, command, resources, identity));
-  job.hosts.front().spec.tells_progress = true;
+  job.hosts.front().spec.reports_progress = true;
   job.supervision.first_rank = job.hosts.front().spec.ranks.front().rank;
   job.supervision.ranks = 0;
   for (const HostTask& task : job.hosts) {

@@ -4,29 +4,37 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <limits>
 #include <span>
 #include <vector>
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "launcher/agent/agent_sender.h"
 #include "launcher/agent/job_end.h"
 #include "launcher/agent/node_ranks.h"
-#include "launcher/plan/port.h"
+#include "launcher/agent/port.h"
 #include "launcher/process/children.h"
+#include "launcher/process/process.h"
 #include "launcher/process/signals.h"
 #include "launcher/protocol/frame_pipe.h"
-#include "launcher/protocol/heart_beat.h"
 #include "launcher/protocol/protocol.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/deadline.h"
 #include "runtime/base/error.h"
+#include "runtime/base/unique_handle.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {
 
-constexpr int sweep_milliseconds = 10;  // between two looks for new orphans while killing
+constexpr int kill_milliseconds = 10;     // between two looks for new orphans while killing
+constexpr double guard_seconds_max = 60;  // a process stuck in the kernel does not die
 /// SIGUSR1 is for the ranks alone; the others mean that whoever started the agent wants it gone.
 constexpr std::array<int, 5> watched_signals{SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGUSR1};
 
@@ -43,9 +51,9 @@ class Agent {
   void poll_once();
   void receive();
   void take_signals();
-  void keep_beating();
+  void exchange_beats();
   bool finish();
-  int die();
+  int kill_job();
   [[nodiscard]] int poll_milliseconds() const;
 
   SteadyClock clock_;
@@ -90,8 +98,8 @@ void Agent::handle(const Frame& frame) {
       return sender_.acknowledged(in.u32());
     case ToAgent::signal:
       return pass_on_signal(in.i32());
-    case ToAgent::tell:
-      return ranks_.tell(frame.payload);
+    case ToAgent::rank_message:
+      return ranks_.send_to_rank(frame.payload);
     case ToAgent::port:
       return reserve(decode_port_request(frame.payload));
     case ToAgent::beat:
@@ -101,7 +109,7 @@ void Agent::handle(const Frame& frame) {
 }
 
 void Agent::receive() {
-  beats_.heard(clock_.now_seconds());
+  beats_.received(clock_.now_seconds());
   launcher_gone_ |= !launcher_.receive();
   while (const auto frame = launcher_.next()) handle(*frame);
 }
@@ -117,14 +125,14 @@ void Agent::take_signals() {
 }
 
 /// Beats in its turn, and takes a launcher that fell silent for gone.
-void Agent::keep_beating() {
+void Agent::exchange_beats() {
   const double now = clock_.now_seconds();
   launcher_gone_ |= beats_.is_silent(now);
   if (beats_.take_turn(now)) sender_.beat();
 }
 
 int Agent::poll_milliseconds() const {
-  if (end_.kills()) return sweep_milliseconds;
+  if (end_.kills()) return kill_milliseconds;
   double next = std::numeric_limits<double>::infinity();
   for (const auto& deadline : {end_.deadline(), beats_.deadline(), ranks_.deadline()}) {
     next = std::min(next, deadline.value_or(next));
@@ -161,13 +169,13 @@ bool Agent::finish() {
 }
 
 /// The launcher is gone: nobody is left to ask or to tell.
-int Agent::die() {
+int Agent::kill_job() {
   end_.kill_all(clock_.now_seconds());
   for (ranks_.reap(-1); ranks_.has_children(); ranks_.reap(-1)) {
     if (end_.is_hopeless(clock_.now_seconds())) break;
     end_.advance(clock_.now_seconds());
     pollfd one{signals_.fd(), POLLIN, 0};
-    if (poll(&one, 1, sweep_milliseconds) > 0) take_signals();
+    if (poll(&one, 1, kill_milliseconds) > 0) take_signals();
   }
   return status::failed;
 }
@@ -177,16 +185,45 @@ int Agent::run(std::string_view version) {
   try {
     for (;;) {
       poll_once();
-      keep_beating();
-      if (launcher_gone_) return die();
+      exchange_beats();
+      if (launcher_gone_) return kill_job();
       end_.advance(clock_.now_seconds());
       if (end_.reached(clock_.now_seconds())) break;
     }
   } catch (...) {
-    die();
+    kill_job();
     throw;
   }
-  return finish() ? status::done : die();
+  return finish() ? status::done : kill_job();
+}
+
+/// Waits for the agent, which alone keeps the connection; returns its wait status. A stopped agent
+/// would end nobody: it goes on at once.
+int wait_for_agent(pid_t agent) {
+  const UniqueFd null_fd(open("/dev/null", O_RDWR | O_CLOEXEC));
+  dup2(null_fd.get(), STDIN_FILENO);
+  dup2(null_fd.get(), STDOUT_FILENO);
+  int wait_status = 0;
+  for (;;) {
+    const pid_t pid = waitpid(agent, &wait_status, WUNTRACED);
+    if (pid < 0 && errno != EINTR) fail_errno(errno, "wait for the agent");
+    if (pid == agent && !WIFSTOPPED(wait_status)) return wait_status;
+    if (pid == agent) kill(agent, SIGCONT);
+  }
+}
+
+void end_leftovers() {
+  const Deadline deadline = Deadline::after(guard_seconds_max);
+  for (;;) {
+    pid_t reaped = 0;
+    do {
+      reaped = waitpid(-1, nullptr, WNOHANG);
+    } while (reaped > 0);
+    if ((reaped < 0 && errno == ECHILD) || deadline.passed()) return;
+    const std::vector<pid_t> children = list_children();
+    for (const pid_t child : children) kill(child, SIGKILL);
+    wait_for_any_end(children, new_orphans_milliseconds);
+  }
 }
 
 }  // namespace
@@ -194,6 +231,21 @@ int Agent::run(std::string_view version) {
 int run_agent(std::string_view version) {
   ignore_broken_pipes();
   return Agent().run(version);
+}
+
+int run_guarded_agent(std::string_view version) {
+  become_subreaper();
+  const pid_t guard = getpid();
+  const pid_t agent = fork();
+  if (agent < 0) fail_errno(errno, "fork");
+  if (agent == 0) {
+    if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0) fail_errno(errno, "ask for the parent's death");
+    if (getppid() != guard) return status::failed;  // it died before: no signal will come
+    return run_agent(version);
+  }
+  const int wait_status = wait_for_agent(agent);
+  end_leftovers();
+  return shell_status(wait_status);
 }
 
 }  // namespace dstrain::launcher

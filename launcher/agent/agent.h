@@ -10,7 +10,9 @@ namespace dstrain::launcher {
 /// `version` is dstrain's. Returns the exit status of the process.
 int run_agent(std::string_view version);
 
-/// The argument of an agent that its launcher watches over itself, being its parent.
-inline constexpr std::string_view watched_agent = "--watched";
+/// run_agent() in a child, watched by this process: when the agent is killed, what its ranks leave
+/// behind comes to this subreaper and is killed; when this process is killed, the agent ends all.
+/// So that on a machine without a launcher, too, no single death leaves anything running.
+int run_guarded_agent(std::string_view version);
 
 }  // namespace dstrain::launcher

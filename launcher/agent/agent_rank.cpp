@@ -3,12 +3,11 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include <fcntl.h>
+#include <unistd.h>
 
 #include "launcher/plan/machine.h"
-#include "launcher/process/fd_pair.h"
+#include "launcher/process/pipes.h"
 #include "launcher/process/process.h"
-#include "launcher/protocol/frame_pipe.h"
 #include "runtime/base/error.h"
 #include "runtime/base/rank_control.h"
 #include "runtime/base/worker_env.h"

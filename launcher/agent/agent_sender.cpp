@@ -54,8 +54,8 @@ void AgentSender::refused(int rank, std::string_view reason) {
   launcher_.send(FromAgent::refused, frame.take());
 }
 
-void AgentSender::told(const RankMessage& message) {
-  launcher_.send(FromAgent::told, encode_rank_message(message));
+void AgentSender::rank_message(const RankMessage& message) {
+  launcher_.send(FromAgent::rank_message, encode_rank_message(message));
 }
 
 void AgentSender::output(const Output& output) {

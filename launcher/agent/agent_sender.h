@@ -23,7 +23,7 @@ class AgentSender {
   void no_port(std::string_view reason);
   void started(int rank, pid_t pid);
   void refused(int rank, std::string_view reason);
-  void told(const RankMessage& message);
+  void rank_message(const RankMessage& message);
   void output(const Output& output);
   void exited(const Exit& exit) { launcher_.send(FromAgent::exited, encode_exit(exit)); }
   void finished() { launcher_.send(FromAgent::finished, ""); }

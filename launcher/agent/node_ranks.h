@@ -37,8 +37,8 @@ class NodeRanks {
   void read(std::span<const pollfd> fds);
   /// When read() is due, whatever arrives; none while nothing is held back.
   [[nodiscard]] std::optional<double> deadline() const { return messages_.deadline(); }
-  /// ToAgent::tell.
-  void tell(std::string_view payload) { messages_.tell(payload); }
+  /// ToAgent::rank_message, for one of the ranks.
+  void send_to_rank(std::string_view payload) { messages_.send_to_rank(payload); }
   /// The job has ended: reads what is left, and completes the log files.
   void finish();
 

@@ -6,7 +6,7 @@
 
 #include <sys/socket.h>
 
-#include "launcher/process/fd_pair.h"
+#include "launcher/process/pipes.h"
 #include "runtime/base/rank_control.h"
 
 namespace dstrain::launcher {

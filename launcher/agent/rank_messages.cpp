@@ -15,8 +15,7 @@ void RankMessages::pass_on() {
   const double now = clock_.now_seconds();
   for (AgentRank& rank : ranks_) {
     rank.channel().receive();
-    const bool progress =
-        is_looked_at(rank) && rank.channel().has_progress() && now >= next_progress_;
+    const bool progress = reports(rank) && rank.channel().has_progress() && now >= next_progress_;
     if (progress) next_progress_ = now + progress_seconds;
     send(rank, progress ? RankChannel::Which::all : RankChannel::Which::answers);
   }
@@ -27,7 +26,7 @@ void RankMessages::rank_ended(AgentRank& rank) {
   send(rank, RankChannel::Which::all);
 }
 
-void RankMessages::tell(std::string_view payload) {
+void RankMessages::send_to_rank(std::string_view payload) {
   const RankMessage message = decode_rank_message(payload);
   for (AgentRank& rank : ranks_) {
     if (rank.rank() == message.rank) rank.channel().send(message.text);
@@ -35,14 +34,14 @@ void RankMessages::tell(std::string_view payload) {
 }
 
 std::optional<double> RankMessages::deadline() const {
-  const bool held = looks_ && !ranks_.empty() && ranks_.front().running() &&
+  const bool held = reports_ && !ranks_.empty() && ranks_.front().running() &&
                     ranks_.front().channel().has_progress();
   return held ? std::optional(next_progress_) : std::nullopt;
 }
 
 void RankMessages::send(AgentRank& rank, RankChannel::Which which) {
   for (std::string& text : rank.channel().take(which)) {
-    sender_.told({rank.rank(), std::move(text)});
+    sender_.rank_message({rank.rank(), std::move(text)});
   }
 }
 

@@ -12,35 +12,35 @@
 namespace dstrain::launcher {
 
 /// What the ranks of an agent say on their control sockets, on its way to the launcher: answers at
-/// once, and how far the rank is that is looked at as often as anyone could look. Of the other
-/// ranks that is of interest when they end.
+/// once, the progress of the rank that reports it as often as anyone could look, and that of the
+/// others when they end.
 class RankMessages {
  public:
   /// Borrows all.
   RankMessages(std::vector<AgentRank>& ranks, AgentSender& sender, const Clock& clock)
       : ranks_(ranks), sender_(sender), clock_(clock) {}
 
-  /// The first rank is looked at.
-  void look_at_first() { looks_ = true; }
+  /// The first rank is the one that reports.
+  void report_first() { reports_ = true; }
   void add_polls(std::vector<pollfd>& fds) const;
   /// Takes what has arrived, and sends on what is due.
   void pass_on();
   void rank_ended(AgentRank& rank);
-  /// ToAgent::tell.
-  void tell(std::string_view payload);
+  /// ToAgent::rank_message, for one of the ranks.
+  void send_to_rank(std::string_view payload);
   /// When pass_on() is due, whatever arrives; none while nothing is held back.
   [[nodiscard]] std::optional<double> deadline() const;
 
  private:
   void send(AgentRank& rank, RankChannel::Which which);
-  [[nodiscard]] bool is_looked_at(const AgentRank& rank) const {
-    return looks_ && &rank == &ranks_.front();
+  [[nodiscard]] bool reports(const AgentRank& rank) const {
+    return reports_ && &rank == &ranks_.front();
   }
 
   std::vector<AgentRank>& ranks_;
   AgentSender& sender_;
   const Clock& clock_;
-  bool looks_ = false;
+  bool reports_ = false;
   double next_progress_ = 0;
 };
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "launcher/hosts/remote_command.h"
+#include "launcher/hosts/remote_link.h"
 #include "launcher/process/program_path.h"
 #include "runtime/base/error.h"
 

@@ -9,18 +9,12 @@
 #include <sys/types.h>
 
 #include "launcher/hosts/agent_link.h"
+#include "launcher/plan/job_env.h"
 #include "launcher/protocol/frame_pipe.h"
 #include "launcher/protocol/protocol.h"
 #include "runtime/base/function_ref.h"
 
 namespace dstrain::launcher {
-
-/// What one host has to do.
-struct HostTask {
-  std::string host;     ///< as the user calls it
-  bool remote = false;  ///< reached over the network
-  JobSpec spec;         ///< its ranks follow each other
-};
 
 /// The launcher's side of one agent: the link, the frames on it, and how far the host has come.
 class HostAgent {

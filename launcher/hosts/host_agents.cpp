@@ -1,7 +1,6 @@
 #include "launcher/hosts/host_agents.h"
 
 #include <algorithm>
-#include <csignal>
 
 #include "launcher/hosts/process_link.h"
 #include "runtime/base/worker_env.h"
@@ -59,20 +58,6 @@ void HostAgents::start_ranks(const std::string& address, int port) const {
   }
 }
 
-void HostAgents::obey(Order order) const {
-  switch (order) {
-    case Order::none:
-      return;
-    case Order::terminate:
-      return send_signal(SIGTERM);
-    case Order::kill:
-      return send_signal(SIGKILL);
-    case Order::abandon:
-      return abandon();
-  }
-}
-
-/// For the ranks of all hosts that have some.
 void HostAgents::send_signal(int number) const {
   WireWriter signal;
   signal.i32(number);

@@ -6,7 +6,6 @@
 #include "launcher/hosts/host_agent.h"
 #include "launcher/hosts/relay.h"
 #include "launcher/hosts/remote_link.h"
-#include "launcher/job/supervisor.h"
 
 namespace dstrain::launcher {
 
@@ -43,13 +42,11 @@ class HostAgents {
 
   /// Gives each host its job, whose rank 0 will listen there.
   void start_ranks(const std::string& address, int port) const;
-  /// Passes on what the supervisor wants.
-  void obey(Order order) const;
+  /// As ToAgent::signal, to all hosts that have ranks.
+  void send_signal(int number) const;
   void abandon() const;
 
  private:
-  void send_signal(int number) const;
-
   std::optional<Relay> relay_;
   std::vector<std::unique_ptr<HostAgent>> agents_;
 };

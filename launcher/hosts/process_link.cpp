@@ -3,18 +3,16 @@
 #include <array>
 #include <cerrno>
 
-#include <fcntl.h>
-#include <poll.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
-#include "launcher/agent/agent.h"
-#include "launcher/hosts/remote_command.h"
-#include "launcher/job/failure_report.h"
-#include "launcher/process/fd_pair.h"
-#include "launcher/process/last_line.h"
+#include "launcher/process/children.h"
+#include "launcher/process/pipes.h"
 #include "launcher/process/process.h"
 #include "launcher/process/program_path.h"
-#include "launcher/protocol/frame_pipe.h"
+#include "launcher/process/text.h"
+#include "launcher/protocol/protocol.h"
+#include "runtime/base/deadline.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
 
@@ -22,8 +20,7 @@ namespace dstrain::launcher {
 namespace {
 
 constexpr std::size_t notes_bytes_max = 4096;
-constexpr int end_polls_max = 400;  // of 5 ms: two seconds
-constexpr int end_poll_milliseconds = 5;
+constexpr double end_seconds = 2;  // for the child to end by itself
 
 }  // namespace
 
@@ -80,17 +77,20 @@ bool ProcessLink::child_ended(pid_t pid, int wait_status) {
 }
 
 void ProcessLink::wait_for_child() {
-  for (int polls = 0; !wait_status_; ++polls) {
+  const Deadline deadline = Deadline::after(end_seconds);
+  bool killed = false;
+  while (!wait_status_) {
     int wait_status = 0;
-    const pid_t pid = waitpid(pid_, &wait_status, WNOHANG);
+    const pid_t pid = waitpid(pid_, &wait_status, killed ? 0 : WNOHANG);
     if (pid == pid_) {
       wait_status_ = wait_status;
     } else if (pid < 0 && errno != EINTR) {
       return;
-    } else if (polls == end_polls_max) {
+    } else if (deadline.passed()) {
       kill(pid_, SIGKILL);
+      killed = true;
     } else {
-      poll(nullptr, 0, end_poll_milliseconds);
+      wait_for_any_end({&pid_, 1}, deadline.remaining_ms());
     }
   }
 }
@@ -98,8 +98,7 @@ void ProcessLink::wait_for_child() {
 std::string ProcessLink::end_reason() {
   wait_for_child();
   read_notes();
-  const std::string end =
-      wait_status_ ? describe_end({0, *wait_status_, OomVerdict::none}) : "has gone";
+  const std::string end = wait_status_ ? describe_end(*wait_status_) : "has gone";
   const std::string note = last_line(last_notes_);
   return fmt::format("{} (pid {}) {}{}{}", name_, pid_, end, note.empty() ? "" : ": ", note);
 }
@@ -115,22 +114,6 @@ std::unique_ptr<AgentLink> start_local_agent(const std::string& job_id,
                             .argv = {"dstrain", "agent", std::string(watched_agent)},
                             .env = {{env::job, job_id}},
                             .wait_at_end = true,
-                            .signal_mask = signal_mask});
-}
-
-std::unique_ptr<AgentLink> start_client(const std::vector<std::string>& words,
-                                        const std::string& host,
-                                        const std::string& job_id,
-                                        const sigset_t& signal_mask) {
-  std::vector<std::string> argv = words;
-  argv.push_back(host);
-  argv.push_back(remote_command(own_path()));
-  // A connection of our own is none of the agent's.
-  return std::make_unique<ProcessLink>(
-      ProcessLink::Settings{.program = program_path(words.front()),
-                            .argv = std::move(argv),
-                            .env = {{env::job, job_id}, {"SSH_CONNECTION", ""}},
-                            .keep_notes = true,
                             .signal_mask = signal_mask});
 }
 

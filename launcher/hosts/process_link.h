@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "launcher/hosts/agent_link.h"
-#include "launcher/plan/env_file.h"
+#include "launcher/process/process.h"
 #include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
@@ -56,12 +56,5 @@ class ProcessLink final : public AgentLink {
 /// `dstrain agent` on this machine. `job_id` marks it as the job's.
 std::unique_ptr<AgentLink> start_local_agent(const std::string& job_id,
                                              const sigset_t& signal_mask);
-
-/// `WORDS... HOST REMOTE_COMMAND`: a client that runs commands on hosts as ssh does. Throws
-/// Error{remote} when the program is not there.
-std::unique_ptr<AgentLink> start_client(const std::vector<std::string>& words,
-                                        const std::string& host,
-                                        const std::string& job_id,
-                                        const sigset_t& signal_mask);
 
 }  // namespace dstrain::launcher

@@ -1,25 +1,33 @@
 #include "launcher/hosts/relay.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
-#include "launcher/hosts/relay_process.h"
-#include "launcher/process/fd_pair.h"
-#include "launcher/protocol/frame_pipe.h"
+#include "launcher/hosts/relay_channel.h"
+#include "launcher/process/children.h"
+#include "launcher/process/pipes.h"
+#include "launcher/protocol/protocol.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/deadline.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::launcher {
 namespace {
 
-constexpr int relay_poll_milliseconds = 5;
-constexpr int relay_polls_max = 1200;  // six seconds: twice what the relay itself waits
+constexpr double client_grace_seconds = 3;      // for clients to end by themselves
+constexpr int relay_grace_milliseconds = 6000;  // twice what the relay itself waits
 
 class RelayedLink final : public AgentLink {
  public:
@@ -35,6 +43,131 @@ class RelayedLink final : public AgentLink {
   std::size_t index_;
   UniqueFd fd_;
 };
+
+/// Closes every descriptor above the standard ones that is not in `kept`.
+void close_all_but(std::vector<int> kept) {
+  std::sort(kept.begin(), kept.end());
+  unsigned next = STDERR_FILENO + 1;
+  for (const int fd : kept) {
+    const auto number = static_cast<unsigned>(fd);
+    if (number > next) close_range(next, number - 1, 0);
+    next = number + 1;
+  }
+  close_range(next, ~0U, 0);
+}
+
+/// A Ctrl-C or Ctrl-Z of the terminal is not for us, nor do we hold the launcher's files open.
+void detach(const std::vector<UniqueFd>& launcher_ends, int events_fd) {
+  std::vector<int> kept{events_fd};
+  for (const UniqueFd& fd : launcher_ends) kept.push_back(fd.get());
+  close_all_but(std::move(kept));
+  setsid();
+  prctl(PR_SET_NAME, "dstrain-relay");
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD, SIGPIPE}) {
+    struct sigaction action {};
+    action.sa_handler = signal == SIGPIPE ? SIG_IGN : SIG_DFL;
+    sigaction(signal, &action, nullptr);
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const UniqueFd null_fd(open("/dev/null", O_RDWR | O_CLOEXEC));
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null_fd.get(), fd);
+}
+
+class RelayProcess {
+ public:
+  RelayProcess(const Relay::Settings& settings, std::vector<UniqueFd> launcher_ends, int events_fd);
+  void run();
+
+ private:
+  void poll_once();
+  void close_channel(std::size_t index);
+
+  SteadyClock clock_;
+  double beat_seconds_;
+  int events_;
+  std::vector<std::optional<RelayChannel>> channels_;
+};
+
+RelayProcess::RelayProcess(const Relay::Settings& settings,
+                           std::vector<UniqueFd> launcher_ends,
+                           int events_fd)
+    : beat_seconds_(settings.silence_seconds / beats_per_silence), events_(events_fd) {
+  for (std::size_t i = 0; i < launcher_ends.size(); ++i) {
+    channels_.emplace_back(std::in_place, std::move(launcher_ends[i]), settings.silence_seconds);
+    try {
+      channels_[i]->open(settings.open(settings.hosts[i]), clock_.now_seconds());
+    } catch (const Error& error) {
+      channels_[i]->give_up(error.what());
+      close_channel(i);
+    }
+  }
+}
+
+/// Tells why before the launcher sees the end.
+void RelayProcess::close_channel(std::size_t index) {
+  const std::string reason = channels_[index]->take_end_reason();
+  std::string packet(reinterpret_cast<const char*>(&index), sizeof index);
+  packet += reason.substr(0, 2048);
+  // Waits where the launcher is behind; fails when it is gone, and then nobody asks.
+  (void)!send(events_, packet.data(), packet.size(), MSG_NOSIGNAL);
+  channels_[index].reset();
+}
+
+void RelayProcess::poll_once() {
+  std::vector<pollfd> fds;
+  for (const auto& channel : channels_) {
+    if (channel) channel->add_polls(fds);
+  }
+  const int timeout = static_cast<int>(beat_seconds_ * 1000 / 2) + 1;
+  if (poll(fds.data(), fds.size(), timeout) < 0 && errno != EINTR) fail_errno(errno, "poll");
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < channels_.size(); ++i) {
+    if (!channels_[i]) continue;
+    channels_[i]->advance(std::span(fds).subspan(at, RelayChannel::poll_count),
+                          clock_.now_seconds());
+    at += RelayChannel::poll_count;
+    if (channels_[i]->ended()) close_channel(i);
+  }
+}
+
+void RelayProcess::run() {
+  const auto is_open = [](const auto& channel) {
+    return channel.has_value();
+  };
+  while (std::any_of(channels_.begin(), channels_.end(), is_open)) poll_once();
+}
+
+/// Clients end when their connections do; those that do not are ended.
+void end_clients() {
+  const Deadline grace = Deadline::after(client_grace_seconds);
+  while (waitpid(-1, nullptr, WNOHANG) >= 0) {
+    const std::vector<pid_t> clients = list_children();
+    if (grace.passed()) {
+      for (const pid_t client : clients) kill(client, SIGKILL);
+    }
+    wait_for_any_end(clients, grace.passed() ? new_orphans_milliseconds : grace.remaining_ms());
+  }
+}
+
+/// The body of the relay's process: opens a link to each host, passes bytes both ways between it
+/// and the socket of the same index until either ends, and tells on `events_fd` why a link has
+/// ended: packets of a std::size_t index and a text. Does not return.
+[[noreturn]] void run_relay_process(const Relay::Settings& settings,
+                                    std::vector<UniqueFd> launcher_ends,
+                                    int events_fd) {
+  int result = EXIT_FAILURE;
+  try {
+    detach(launcher_ends, events_fd);
+    RelayProcess(settings, std::move(launcher_ends), events_fd).run();
+    result = EXIT_SUCCESS;
+  } catch (const std::exception&) {
+    // The ends close with the process: the launcher sees that the connections are gone.
+  }
+  end_clients();
+  _exit(result);
+}
 
 }  // namespace
 
@@ -60,9 +193,11 @@ Relay::Relay(const Settings& settings) {
 Relay::~Relay() {
   ends_.clear();
   events_.reset();
-  for (int polls = 0; waitpid(pid_, nullptr, WNOHANG) == 0; ++polls) {
-    if (polls == relay_polls_max) kill(pid_, SIGKILL);
-    poll(nullptr, 0, relay_poll_milliseconds);
+  if (waitpid(pid_, nullptr, WNOHANG) != 0) return;
+  wait_for_any_end({&pid_, 1}, relay_grace_milliseconds);
+  if (waitpid(pid_, nullptr, WNOHANG) != 0) return;
+  kill(pid_, SIGKILL);
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 

@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-#include "launcher/protocol/frame_pipe.h"
+#include "launcher/process/pipes.h"
 #include "launcher/protocol/protocol.h"
 #include "runtime/base/error.h"
 
@@ -51,7 +51,7 @@ RelayChannel::RelayChannel(UniqueFd launcher, double silence_seconds)
 void RelayChannel::open(std::unique_ptr<AgentLink> link, double now) {
   link_ = std::move(link);
   link_open_ = true;
-  beats_.heard(now);
+  beats_.received(now);
   make_non_blocking(link_->read_fd());
   make_non_blocking(link_->write_fd());
 }
@@ -77,14 +77,14 @@ void RelayChannel::read_launcher() {
   frames_.feed(bytes);
   while (const auto frame = frames_.next()) {
     append_frame(to_agent_, frame->type, frame->payload);
-    agent_speaks_ = true;
+    agent_has_spoken_ = true;
   }
   if (got == Got::end) ended_ = true;
 }
 
 void RelayChannel::read_link(double now) {
   const Got got = read_some(link_->read_fd(), to_launcher_);
-  if (got == Got::something) beats_.heard(now);
+  if (got == Got::something) beats_.received(now);
   if (got != Got::end) return;
   link_open_ = false;
   reason_ = link_->end_reason();
@@ -98,8 +98,8 @@ void RelayChannel::beat(double now) {
   append_frame(to_agent_, static_cast<std::uint8_t>(ToAgent::beat), beat.take());
 }
 
-void RelayChannel::listen_for_silence(double now) {
-  if (!agent_speaks_ || !beats_.is_silent(now)) return;
+void RelayChannel::check_silence(double now) {
+  if (!agent_has_spoken_ || !beats_.is_silent(now)) return;
   reason_ = fmt::format("nothing was heard from it for {} s", beats_.silence_seconds());
   link_->abandon();
   link_open_ = false;
@@ -117,7 +117,7 @@ void RelayChannel::advance(std::span<const pollfd> fds, double now) {
   if (fds[0].revents != 0) read_launcher();
   if (fds[1].revents != 0) read_link(now);
   if (fds[3].revents != 0) link_->read_notes();
-  if (link_open_) listen_for_silence(now);
+  if (link_open_) check_silence(now);
   if (link_open_) beat(now);
   write_out();
 }

@@ -7,7 +7,7 @@
 #include <poll.h>
 
 #include "launcher/hosts/agent_link.h"
-#include "launcher/protocol/heart_beat.h"
+#include "launcher/protocol/protocol.h"
 #include "launcher/protocol/wire.h"
 #include "runtime/base/unique_handle.h"
 
@@ -37,7 +37,7 @@ class RelayChannel {
   void read_link(double now);
   void write_out();
   void beat(double now);
-  void listen_for_silence(double now);
+  void check_silence(double now);
 
   UniqueFd launcher_;
   std::unique_ptr<AgentLink> link_;
@@ -46,7 +46,7 @@ class RelayChannel {
   std::string to_launcher_;
   std::string reason_;
   HeartBeat beats_;
-  bool agent_speaks_ = false;  ///< the launcher sends frames to agents that have spoken
+  bool agent_has_spoken_ = false;  ///< the launcher sends frames to agents that have spoken
   bool link_open_ = false;
   bool ended_ = false;
 };

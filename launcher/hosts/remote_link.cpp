@@ -1,11 +1,34 @@
 #include "launcher/hosts/remote_link.h"
 
 #include "launcher/hosts/process_link.h"
-#include "launcher/hosts/remote_command.h"
 #include "launcher/hosts/ssh/ssh_link.h"
 #include "launcher/process/program_path.h"
+#include "launcher/process/text.h"
+#include "runtime/base/error.h"
+#include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher {
+namespace {
+
+/// `WORDS... HOST REMOTE_COMMAND`: a client that runs commands on hosts as ssh does. Throws
+/// Error{remote} when the program is not there.
+std::unique_ptr<AgentLink> start_client(const std::vector<std::string>& words,
+                                        const std::string& host,
+                                        const std::string& job_id,
+                                        const sigset_t& signal_mask) {
+  std::vector<std::string> argv = words;
+  argv.push_back(host);
+  argv.push_back(remote_command(own_path()));
+  // A connection of our own is none of the agent's.
+  return std::make_unique<ProcessLink>(
+      ProcessLink::Settings{.program = program_path(words.front()),
+                            .argv = std::move(argv),
+                            .env = {{env::job, job_id}, {"SSH_CONNECTION", ""}},
+                            .keep_notes = true,
+                            .signal_mask = signal_mask});
+}
+
+}  // namespace
 
 OpenRemote choose_remote_link(const LaunchOptions& options, const RemoteSettings& settings) {
   if (!options.ssh_command.empty()) {
@@ -30,6 +53,22 @@ OpenRemote choose_remote_link(const LaunchOptions& options, const RemoteSettings
     one.host = host;
     return connect_ssh_agent(one);
   };
+}
+
+std::string remote_command(std::string_view path) {
+  // A line end ends a command for some shells, quoted or not.
+  const bool plain = path.find_first_of("\r\n") == path.npos;
+  if (!plain || !path.starts_with('/')) {
+    fail(ErrorCode::remote,
+         "the path of dstrain, \"{}\", cannot be named to every remote shell; move the program "
+         "where its path has no line end",
+         path);
+  }
+  const std::string script =
+      "if [ -x \"$0\" ]; then exec \"$0\" agent; fi; "
+      "if command -v dstrain >/dev/null 2>&1; then exec dstrain agent; fi; echo " +
+      std::string(absent_line);
+  return shell_command(script, {std::string(path)});
 }
 
 }  // namespace dstrain::launcher

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "launcher/hosts/agent_link.h"
 #include "launcher/plan/options.h"
@@ -22,5 +23,14 @@ struct RemoteSettings {
 /// How the options say that hosts are reached: through --ssh_command, else libssh. Throws
 /// Error{config} when this build has none.
 OpenRemote choose_remote_link(const LaunchOptions& options, const RemoteSettings& settings);
+
+/// The one command line that a remote shell is given: it runs `path` as the agent, or else the
+/// dstrain on PATH, or prints absent_line. The same for bash, dash, zsh and other shells that know
+/// single quotes; nothing of the job is in it. Throws Error{remote} for a path that no quoting
+/// brings through every shell.
+std::string remote_command(std::string_view path);
+
+/// What comes instead of an agent when there is no dstrain.
+inline constexpr std::string_view absent_line = "dstrain-agent-absent";
 
 }  // namespace dstrain::launcher

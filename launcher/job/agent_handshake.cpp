@@ -1,12 +1,24 @@
 #include "launcher/job/agent_handshake.h"
 
-#include "launcher/job/master_address.h"
+#include <algorithm>
+
 #include "launcher/plan/machine.h"
 #include "runtime/base/error.h"
+#include "runtime/base/socket.h"
 
 namespace dstrain::launcher {
+namespace {
 
 using State = HostAgent::State;
+
+constexpr int any_port = 22;
+
+/// An address with a zone ("fe80::1%eth0") means something to one machine only.
+bool is_known(const std::string& address) {
+  return !address.empty() && address.find('%') == address.npos;
+}
+
+}  // namespace
 
 AgentHandshake::AgentHandshake(const LaunchJob& job, const HostAgents& agents, double now)
     : job_(job), agents_(agents), deadline_(now + job.connect_seconds) {}
@@ -75,12 +87,23 @@ AgentHandshake::Phase AgentHandshake::advance(double now) {
 
 std::string AgentHandshake::address() const {
   if (!job_.master_addr.empty()) return job_.master_addr;
-  std::vector<ReachedHost> places;
-  for (const auto& agent : agents_) {
-    places.push_back(
-        {agent->name(), agent->task().remote, agent->hello.own_address, agent->hello.peer_address});
+  if (agents_.size() == 1) return "127.0.0.1";
+  const HostAgent& first = agents_.front();
+  if (first.task().remote) {
+    return is_known(first.hello.own_address) ? first.hello.own_address : first.name();
   }
-  return master_address(places);
+  const auto other = std::find_if(agents_.begin(), agents_.end(),
+                                  [](const auto& agent) { return agent->task().remote; });
+  if (other == agents_.end()) return "127.0.0.1";
+  const HostAgent& remote = **other;
+  if (is_known(remote.hello.peer_address)) return remote.hello.peer_address;
+  Result<std::string> address = local_address_towards({remote.name(), any_port});
+  if (!address.ok()) {
+    fail(ErrorCode::remote,
+         "at which address {} reaches this machine is not known ({}); say it with --master_addr",
+         remote.name(), address.error());
+  }
+  return address.value();
 }
 
 }  // namespace dstrain::launcher

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "launcher/hosts/host_agents.h"
-#include "launcher/job/launch_job.h"
+#include "launcher/job/launch.h"
 
 namespace dstrain::launcher {
 
@@ -24,7 +24,9 @@ class AgentHandshake {
   [[nodiscard]] double deadline() const { return deadline_; }
   /// Once failed: a line for each host that did not come up.
   [[nodiscard]] const std::vector<std::string>& failures() const { return failures_; }
-  /// Once done: where rank 0 will listen. Throws Error{remote} when the address cannot be told.
+  /// Once done: where rank 0 will listen, as all ranks can reach it: --master_addr; loopback when
+  /// there is one host; the address at which the launcher reached the first host; or the address of
+  /// this machine as the first other host sees it. Throws Error{remote} when that cannot be told.
   [[nodiscard]] std::string address() const;
   [[nodiscard]] int port() const { return port_; }
 

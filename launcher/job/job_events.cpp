@@ -14,10 +14,23 @@ constexpr double finish_seconds = 5;  // from "finished" to the end of the strea
 
 }  // namespace
 
+void JobEvents::carry_out(Order order) const {
+  switch (order) {
+    case Order::none:
+      return;
+    case Order::terminate:
+      return to_.agents.send_signal(SIGTERM);
+    case Order::kill:
+      return to_.agents.send_signal(SIGKILL);
+    case Order::abandon:
+      return to_.agents.abandon();
+  }
+}
+
 void JobEvents::started(HostAgent& agent, WireReader in) {
   const int rank = agent.check_rank(in.i32());
   agent.pids[rank] = in.i32();
-  to_.control.started(rank, agent.pids[rank]);
+  to_.status.ranks.at(rank).pid = agent.pids[rank];
 }
 
 void JobEvents::refused(HostAgent& agent, WireReader in) {
@@ -27,14 +40,14 @@ void JobEvents::refused(HostAgent& agent, WireReader in) {
     to_.report.set_causes(
         {fmt::format("cannot start rank {} on {}: {}", rank, agent.name(), reason)});
   }
-  to_.agents.obey(to_.supervisor.launch_failed(to_.clock.now_seconds()));
+  carry_out(to_.supervisor.launch_failed(to_.clock.now_seconds()));
 }
 
 void JobEvents::rank_ended(const Exit& exit) {
   to_.console.ranks().finish(exit.rank);
-  to_.control.ended(exit.rank, exit.wait_status);
+  to_.status.ranks.at(exit.rank).wait_status = exit.wait_status;
   const bool failed_before = to_.supervisor.first_failure().has_value();
-  to_.agents.obey(to_.supervisor.rank_exited(exit, to_.clock.now_seconds()));
+  carry_out(to_.supervisor.rank_exited(exit, to_.clock.now_seconds()));
   const auto& failure = to_.supervisor.first_failure();
   if (failed_before || !failure || to_.supervisor.all_ended()) return;
   to_.report.rank_failed(*failure);
@@ -57,10 +70,11 @@ void JobEvents::take(HostAgent& agent, const Frame& frame) {
       agent.check_rank(exit.rank);
       return rank_ended(exit);
     }
-    case FromAgent::told: {
+    case FromAgent::rank_message: {
       const RankMessage message = decode_rank_message(frame.payload);
       agent.check_rank(message.rank);
-      return to_.control.heard(message);
+      if (const auto answer = to_.status.take(message)) to_.server.answer_save(*answer);
+      return;
     }
     case FromAgent::note:
       return to_.report.note(agent, WireReader(frame.payload).string());
@@ -94,10 +108,10 @@ void JobEvents::host_lost(HostAgent& agent, const std::string& reason) {
   const double now = to_.clock.now_seconds();
   if (agent.pids.empty() && !to_.report.has_cause()) {
     to_.report.set_causes({fmt::format("host {}: {}", agent.name(), reason)});
-    to_.agents.obey(to_.supervisor.launch_failed(now));
+    carry_out(to_.supervisor.launch_failed(now));
   }
   const bool lost_before = to_.supervisor.lost_a_host();
-  to_.agents.obey(to_.supervisor.host_lost(agent.first_rank(), agent.ranks(), now));
+  carry_out(to_.supervisor.host_lost(agent.first_rank(), agent.ranks(), now));
   if (to_.supervisor.lost_a_host() && !lost_before) {
     to_.report.host_ended_job(agent, reason);
   } else if (!to_.supervisor.stop_signal()) {

@@ -1,7 +1,7 @@
 #pragma once
 #include "launcher/hosts/host_agents.h"
 #include "launcher/job/console.h"
-#include "launcher/job/job_control.h"
+#include "launcher/job/job_server.h"
 #include "launcher/job/launch_report.h"
 #include "launcher/job/supervisor.h"
 #include "runtime/base/clock.h"
@@ -9,14 +9,15 @@
 namespace dstrain::launcher {
 
 /// What is heard of a job's ranks, from the first that is started to the last that ends, on its way
-/// to whom it concerns: the supervisor, whose orders are passed on to the agents, the control, and
-/// the user.
+/// to whom it concerns: the supervisor, whose orders are passed on to the agents, the server of
+/// `dstrain status`, and the user.
 class JobEvents {
  public:
   struct Parties {
     const HostAgents& agents;
     Supervisor& supervisor;
-    JobControl& control;
+    JobStatus& status;
+    JobServer& server;
     Console& console;
     LaunchReport& report;
     const Clock& clock;
@@ -24,6 +25,8 @@ class JobEvents {
   /// Borrows all.
   explicit JobEvents(const Parties& parties) : to_(parties) {}
 
+  /// Passes on to the agents what the supervisor wants.
+  void carry_out(Order order) const;
   /// From an agent that has its job. Throws Error{remote} for what no agent of ours sends.
   void take(HostAgent& agent, const Frame& frame);
   /// A child of the launcher has ended: an agent, a client, or a rank that a dead agent has left.

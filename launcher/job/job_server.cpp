@@ -99,7 +99,7 @@ void JobServer::flush(Client& client) {
   client.done = true;
 }
 
-void JobServer::obey(Client& client, double now_seconds, Requests& requests) {
+void JobServer::handle_request(Client& client, double now_seconds, Requests& requests) {
   const bool trains = !status_.output_directory.empty();
   if (client.input == "status") {
     answer(client, status_json(status_, now_seconds));
@@ -127,7 +127,7 @@ void JobServer::receive(Client& client, double now_seconds, Requests& requests) 
   client.done |= end == client.input.npos && client.input.size() >= request_bytes_max;
   if (end == client.input.npos) return;
   client.input.resize(end);
-  obey(client, now_seconds, requests);
+  handle_request(client, now_seconds, requests);
 }
 
 JobServer::Requests JobServer::serve(std::span<const pollfd> fds, double now_seconds) {

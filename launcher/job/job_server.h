@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <list>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -58,7 +59,7 @@ class JobServer {
   void accept_clients();
   void make_room();
   void receive(Client& client, double now_seconds, Requests& requests);
-  void obey(Client& client, double now_seconds, Requests& requests);
+  void handle_request(Client& client, double now_seconds, Requests& requests);
   static void answer(Client& client, std::string line);
   static void flush(Client& client);
 

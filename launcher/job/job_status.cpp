@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "launcher/job/supervisor.h"
+#include "launcher/process/process.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -66,6 +66,41 @@ void add_progress(const JobStatus& status, Json& json) {
 }
 
 }  // namespace
+
+JobStatus initial_status(const LaunchJob& job, double now_seconds) {
+  JobStatus status{.id = job.id,
+                   .program = job.program,
+                   .output_directory = job.output_directory,
+                   .start = std::time(nullptr),
+                   .started_at_seconds = now_seconds,
+                   .ranks = {}};
+  for (const HostTask& task : job.hosts) {
+    for (std::size_t i = 0; i < task.spec.ranks.size(); ++i) {
+      RankStatus& rank = status.ranks[task.spec.ranks[i].rank];
+      rank.host = task.host;
+      if (task.spec.log_files.empty()) continue;
+      const std::string& log = task.spec.log_files[i];
+      rank.log_file = task.remote ? fmt::format("{}:{}", task.host, log) : log;
+    }
+  }
+  return status;
+}
+
+std::optional<SaveAnswer> JobStatus::take(const RankMessage& message) {
+  if (const auto progress = decode_progress(message.text)) {
+    ranks.at(message.rank).progress = progress;
+    saved_step = std::max(saved_step, progress->saved_step);
+    return std::nullopt;
+  }
+  std::optional<SaveAnswer> answer = decode_save_answer(message.text);
+  if (!answer || message.rank != ranks.begin()->first) return std::nullopt;
+  if (!answer->checkpoint.empty()) saved_step = answer->step;
+  return answer;
+}
+
+std::int64_t JobStatus::last_step(int rank) const {
+  return ranks.at(rank).progress.value_or(Progress()).step;
+}
 
 std::optional<Progress> JobStatus::progress() const {
   return ranks.empty() ? std::nullopt : ranks.begin()->second.progress;

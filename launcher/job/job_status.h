@@ -6,6 +6,8 @@
 
 #include <sys/types.h>
 
+#include "launcher/job/launch.h"
+#include "launcher/protocol/protocol.h"
 #include "runtime/base/rank_control.h"
 
 namespace dstrain::launcher {
@@ -19,7 +21,7 @@ struct RankStatus {
   std::optional<Progress> progress;
 };
 
-/// What the launcher knows of its job.
+/// What the launcher knows of its job, as its ranks report it.
 struct JobStatus {
   std::string id;
   std::string program;            ///< "train", or what the ranks run
@@ -27,12 +29,20 @@ struct JobStatus {
   std::time_t start = 0;          ///< by the calendar
   double started_at_seconds = 0;  ///< by the clock that status_json() is given
   bool stopping = false;
-  std::int64_t saved_step = 0;  ///< of the last checkpoint that was heard of; 0: none
+  std::int64_t saved_step = 0;  ///< of the last checkpoint that was reported; 0: none
   std::map<int, RankStatus> ranks;
 
+  /// A message of rank_control.h from one of the ranks. Returns what the first one answers to a
+  /// request for a checkpoint.
+  std::optional<SaveAnswer> take(const RankMessage& message);
   /// Of the first rank here; none before its first step.
   [[nodiscard]] std::optional<Progress> progress() const;
+  /// The last step that the rank reported; 0: none.
+  [[nodiscard]] std::int64_t last_step(int rank) const;
 };
+
+/// Before any rank is started. `now_seconds`: by the clock that status_json() is given.
+JobStatus initial_status(const LaunchJob& job, double now_seconds);
 
 /// One JSON object on one line: job, state, program, pid (of the launcher), start (UTC),
 /// uptime_seconds, hosts, step, steps, loss, tokens_per_second, last_checkpoint, output_dir and

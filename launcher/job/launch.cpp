@@ -10,9 +10,8 @@
 #include "launcher/hosts/host_agents.h"
 #include "launcher/job/agent_handshake.h"
 #include "launcher/job/console.h"
-#include "launcher/job/job_children.h"
-#include "launcher/job/job_control.h"
 #include "launcher/job/job_events.h"
+#include "launcher/job/job_server.h"
 #include "launcher/job/launch_report.h"
 #include "launcher/process/children.h"
 #include "launcher/process/signals.h"
@@ -54,10 +53,11 @@ class Launch {
   JobChildren children_;
   Console console_;
   Supervisor supervisor_;
-  JobControl control_;
+  JobStatus status_;
+  JobServer server_{status_};
   HostAgents agents_;
   LaunchReport report_{job_, agents_, console_};
-  JobEvents events_{{agents_, supervisor_, control_, console_, report_, clock_}};
+  JobEvents events_{{agents_, supervisor_, status_, server_, console_, report_, clock_}};
   const JobChildren::OnEnd on_child_end_ = [this](pid_t pid, int wait_status) {
     events_.child_ended(pid, wait_status);
   };
@@ -72,8 +72,8 @@ Launch::Launch(const LaunchJob& job)
                job.log_level,
                job.bare_output ? LogMux::Prefixes::bare : LogMux::Prefixes::all),
       supervisor_(job.supervision),
-      control_(job, clock_.now_seconds()) {
-  if (!control_.failure().empty()) report_.no_control(control_.failure());
+      status_(initial_status(job, clock_.now_seconds())) {
+  if (!server_.failure().empty()) report_.no_control(server_.failure());
 }
 
 void Launch::take_signals() {
@@ -85,7 +85,7 @@ void Launch::take_signals() {
 
 void Launch::stop(int signal) {
   const bool first = !supervisor_.stop_signal();
-  agents_.obey(supervisor_.stop_requested(signal, clock_.now_seconds()));
+  events_.carry_out(supervisor_.stop_requested(signal, clock_.now_seconds()));
   if (handshake_) {
     given_up_ = true;
   } else if (first && supervisor_.stop_signal()) {
@@ -96,13 +96,16 @@ void Launch::stop(int signal) {
 void Launch::pass_on_save_request(std::uint32_t number) {
   if (number == 0 || handshake_) return;  // start_ranks() will
   HostAgent& agent = agents_.front();
-  agent.send(ToAgent::tell, encode_rank_message({agent.first_rank(), encode_save_request(number)}));
+  agent.send(ToAgent::rank_message,
+             encode_rank_message({agent.first_rank(), encode_save_request(number)}));
 }
 
 void Launch::serve(std::span<const pollfd> fds) {
-  const JobServer::Requests requests =
-      control_.serve(fds, clock_.now_seconds(), supervisor_.stopping());
-  if (requests.stop) stop(SIGTERM);
+  const bool stopping = status_.stopping = supervisor_.stopping();
+  const JobServer::Requests requests = server_.serve(fds, clock_.now_seconds());
+  // Who wants a stop while the job is stopping only waits for the end: to hurry it is for whoever
+  // sees its output.
+  if (requests.stop && !stopping) stop(SIGTERM);
   pass_on_save_request(requests.save_request);
 }
 
@@ -126,7 +129,7 @@ void Launch::start_ranks() {
   handshake_.reset();
   report_.starts(address, port);
   agents_.start_ranks(address, port);
-  pass_on_save_request(control_.newest_save_request());
+  pass_on_save_request(server_.newest_save_request());
 }
 
 void Launch::take(HostAgent& agent, const Frame& frame) {
@@ -141,7 +144,7 @@ void Launch::host_ended(HostAgent& agent, const std::string& reason) {
   if (finished) return;
   agent.failure = reason;
   if (handshake_) return;
-  if (!agent.task().remote) children_.sweep(on_child_end_);  // what it left is ours now
+  if (!agent.task().remote) children_.kill_all(on_child_end_);  // what it left is ours now
   events_.host_lost(agent, reason);
 }
 
@@ -182,8 +185,8 @@ void Launch::poll_once() {
   console_.add_polls(fds);
   std::size_t at = fds.size();
   for (const auto& agent : agents_) agent->add_polls(fds);
-  const std::size_t control_at = fds.size();
-  control_.add_polls(fds);
+  const std::size_t server_at = fds.size();
+  server_.add_polls(fds);
   if (poll(fds.data(), fds.size(), poll_milliseconds()) < 0 && errno != EINTR) {
     fail_errno(errno, "poll");
   }
@@ -193,23 +196,23 @@ void Launch::poll_once() {
   }
   if (handshake_) advance_handshake();
   if (fds[0].revents != 0) take_signals();
-  serve(std::span(fds).subspan(control_at));
-  agents_.obey(supervisor_.tick(clock_.now_seconds()));
+  serve(std::span(fds).subspan(server_at));
+  events_.carry_out(supervisor_.tick(clock_.now_seconds()));
   acknowledge();
   for (const auto& agent : agents_) agent->flush();
 }
 
 void Launch::supervise() {
   agents_.start({job_.id, job_.hosts, job_.open, job_.silence_seconds, signals_.previous_mask()});
-  if (agents_.relay_pid() != 0) children_.spare(agents_.relay_pid());
+  if (agents_.relay_pid() != 0) children_.exclude(agents_.relay_pid());
   handshake_.emplace(job_, agents_, clock_.now_seconds());
   while (agents_.any_open() && !given_up_) poll_once();
-  report_.finish(supervisor_, control_);
+  report_.finish(supervisor_, status_);
 }
 
 void Launch::end_all() {
   agents_.close();
-  children_.sweep(on_child_end_);
+  children_.kill_all(on_child_end_);
 }
 
 LaunchResult Launch::run() {
@@ -221,7 +224,7 @@ LaunchResult Launch::run() {
     throw;
   }
   end_all();
-  control_.close(supervisor_.exit_status());
+  server_.close(supervisor_.exit_status());
   console_.drain(signals_, supervisor_.stop_signal().has_value());
   return {supervisor_.exit_status(), supervisor_.stop_signal().has_value()};
 }

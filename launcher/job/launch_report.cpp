@@ -1,19 +1,56 @@
 #include "launcher/job/launch_report.h"
 
+#include <csignal>
+
+#include <sys/wait.h>
+
 #include <fmt/format.h>
 
-#include "launcher/job/failure_report.h"
 #include "launcher/process/process.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {
 
+std::string_view explain_kill(OomVerdict verdict) {
+  switch (verdict) {
+    case OomVerdict::certain:
+      return " by the kernel's OOM killer: out of memory";
+    case OomVerdict::likely:
+      return ", most likely by the kernel's OOM killer, which was at work: out of memory";
+    case OomVerdict::possible:
+      return "; possibly out of memory";
+    case OomVerdict::none:
+      break;
+  }
+  return "";
+}
+
 std::string describe_loss(const HostAgent& agent, const std::string& reason) {
   return fmt::format("the agent on {} is lost, and its ranks with it: {}", agent.name(), reason);
 }
 
 }  // namespace
+
+std::string describe_end(const RankFailure& failure) {
+  std::string end = describe_end(failure.wait_status);
+  if (WIFSIGNALED(failure.wait_status) && WTERMSIG(failure.wait_status) == SIGKILL) {
+    end += explain_kill(failure.oom);
+  }
+  return end;
+}
+
+std::string failure_report(const FailedRank& rank) {
+  std::string text = fmt::format("dstrain: error: rank {} on {} (pid {}) {}\n", rank.failure.rank,
+                                 rank.host, rank.pid, describe_end(rank.failure));
+  if (rank.last_step > 0) text += fmt::format("  last step: {}\n", rank.last_step);
+  if (!rank.last_lines.empty()) {
+    text += fmt::format("  last lines of rank {}:\n", rank.failure.rank);
+    for (const std::string& line : rank.last_lines) text += fmt::format("    {}\n", line);
+  }
+  if (!rank.log_file.empty()) text += fmt::format("  log file: {}\n", rank.log_file);
+  return text;
+}
 
 void LaunchReport::no_control(const std::string& reason) {
   console_.say("warning", "dstrain status will not find this job: " + reason);
@@ -57,7 +94,7 @@ void LaunchReport::host_ended_job(const HostAgent& agent, const std::string& rea
   console_.say("info", fmt::format("lost {}; stopping the other ranks", agent.name()));
 }
 
-void LaunchReport::say_failure(const RankFailure& failure, const JobControl& control) {
+void LaunchReport::say_failure(const RankFailure& failure, const JobStatus& job_status) {
   if (shell_status(failure.wait_status) == status::stopped_with_checkpoint) return;
   HostAgent& agent = agents_.of_rank(failure.rank);
   const auto index = static_cast<std::size_t>(failure.rank - agent.first_rank());
@@ -66,16 +103,16 @@ void LaunchReport::say_failure(const RankFailure& failure, const JobControl& con
   std::string log = logs.empty() ? "" : logs.at(index);
   if (!log.empty() && agent.task().remote) log = fmt::format("{}:{}", agent.name(), log);
   console_.ranks().own_lines(failure_report({failure, agent.name(), agent.pids[failure.rank],
-                                             control.last_step(failure.rank), lines, log}));
+                                             job_status.last_step(failure.rank), lines, log}));
 }
 
-void LaunchReport::finish(const Supervisor& supervisor, const JobControl& control) {
+void LaunchReport::finish(const Supervisor& supervisor, const JobStatus& job_status) {
   for (const auto& agent : agents_) {
     for (const RankSpec& rank : agent->task().spec.ranks) console_.ranks().finish(rank.rank);
   }
   for (const std::string& cause : causes_) console_.say("error", cause);
   if (has_cause()) return;
-  if (const auto& failure = supervisor.first_failure()) say_failure(*failure, control);
+  if (const auto& failure = supervisor.first_failure()) say_failure(*failure, job_status);
 }
 
 }  // namespace dstrain::launcher

@@ -1,14 +1,35 @@
 #pragma once
+#include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "launcher/hosts/host_agents.h"
 #include "launcher/job/console.h"
-#include "launcher/job/job_control.h"
-#include "launcher/job/launch_job.h"
+#include "launcher/job/job_status.h"
+#include "launcher/job/launch.h"
 #include "launcher/job/supervisor.h"
 
 namespace dstrain::launcher {
+
+/// What is known of the rank that failed first.
+struct FailedRank {
+  RankFailure failure;
+  std::string host;
+  pid_t pid = 0;
+  std::int64_t last_step = 0;  ///< 0: it took none, or does not say
+  std::span<const std::string> last_lines;
+  std::string log_file;  ///< empty: none
+};
+
+/// "ended with status 7", "was killed by SIGSEGV".
+std::string describe_end(const RankFailure& failure);
+
+/// The block that ends a failed run's stderr.
+std::string failure_report(const FailedRank& rank);
 
 /// What a launch tells its user: what becomes of the job while it runs, a line each, and in the end
 /// why it failed.
@@ -36,10 +57,10 @@ class LaunchReport {
   void set_causes(std::vector<std::string> causes) { causes_ = std::move(causes); }
   [[nodiscard]] bool has_cause() const { return !causes_.empty(); }
   /// The end: unfinished lines of the ranks, and what the job failed of.
-  void finish(const Supervisor& supervisor, const JobControl& control);
+  void finish(const Supervisor& supervisor, const JobStatus& job_status);
 
  private:
-  void say_failure(const RankFailure& failure, const JobControl& control);
+  void say_failure(const RankFailure& failure, const JobStatus& job_status);
 
   const LaunchJob& job_;
   const HostAgents& agents_;

@@ -4,6 +4,7 @@
 
 #include <sys/wait.h>
 
+#include "launcher/process/process.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher {
@@ -14,10 +15,6 @@ constexpr double hurry_seconds = 1;
 constexpr double kill_grace_seconds = 5;
 
 }  // namespace
-
-int shell_status(int wait_status) {
-  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-}
 
 Supervisor::Supervisor(const Settings& settings)
     : settings_(settings), has_ended_(static_cast<std::size_t>(settings.ranks), false) {}

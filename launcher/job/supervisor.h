@@ -76,7 +76,4 @@ class Supervisor {
   std::vector<bool> has_ended_;
 };
 
-/// A wait status as a shell shows it: the exit status, or 128 + the signal.
-int shell_status(int wait_status);
-
 }  // namespace dstrain::launcher

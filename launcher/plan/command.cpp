@@ -1,6 +1,5 @@
 #include "launcher/plan/command.h"
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "launcher/process/program_path.h"
@@ -44,15 +43,6 @@ std::string find_program(const std::string& name, std::span<const std::string_vi
 }
 
 }  // namespace
-
-std::vector<std::string> arguments_of(const Command& command, int local_rank) {
-  std::vector<std::string> arguments = command.argv;
-  if (command.local_rank_position) {
-    arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(*command.local_rank_position),
-                     fmt::format("--local_rank={}", local_rank));
-  }
-  return arguments;
-}
 
 Command resolve_program(const LaunchOptions& options,
                         std::span<const std::string> words,

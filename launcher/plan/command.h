@@ -1,24 +1,12 @@
 #pragma once
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "launcher/plan/options.h"
+#include "launcher/protocol/protocol.h"
 
 namespace dstrain::launcher {
-
-/// What each rank runs.
-struct Command {
-  std::string program;                             ///< path to execute
-  std::vector<std::string> argv;                   ///< arguments, byte for byte; argv[0] included
-  std::optional<std::size_t> local_rank_position;  ///< where --local_rank=N is inserted
-  bool daemon = false;  ///< dstraind: each node runs the one that its own dstrain finds
-};
-
-/// The arguments of the rank with this local rank.
-std::vector<std::string> arguments_of(const Command& command, int local_rank);
 
 /// PROGRAM and its arguments as a command. A name ending in .py runs under python3 -u, --module
 /// adds -m. Throws Error{remote} when the program is missing or cannot be executed, and

@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include "launcher/plan/core_binding.h"
-#include "launcher/plan/core_list.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::launcher {

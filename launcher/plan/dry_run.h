@@ -2,7 +2,6 @@
 #include <string>
 #include <vector>
 
-#include "launcher/plan/job_env.h"
 #include "launcher/plan/resources.h"
 #include "launcher/protocol/protocol.h"
 

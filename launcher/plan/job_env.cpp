@@ -9,11 +9,24 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "launcher/process/text.h"
 #include "runtime/base/error.h"
+#include "runtime/base/file.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {
+
+constexpr Bytes env_file_bytes_max = mebibyte;
+
+void add_file(std::vector<EnvVar>& variables, const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return;
+  const std::string text = read_text_file(path, env_file_bytes_max);
+  for (const EnvVar& variable : parse_env_file(text, path.string())) {
+    set_env(variables, variable.name, variable.value);
+  }
+}
 
 void add_typed(std::vector<EnvVar>& variables, const std::string& assignment) {
   const std::size_t equals = assignment.find('=');
@@ -59,6 +72,36 @@ void set_default(std::vector<EnvVar>& variables, const char* name, const std::st
 }
 
 }  // namespace
+
+std::vector<EnvVar> parse_env_file(std::string_view text, std::string_view file) {
+  std::vector<EnvVar> variables;
+  for (int number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = trim(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty() || line.front() == '#') continue;
+    const std::size_t equals = line.find('=');
+    const std::string_view name = trim(line.substr(0, equals));
+    if (equals == line.npos || !is_env_name(name) || line.find('\0') != line.npos) {
+      fail(ErrorCode::input, "{}:{}: a line must be NAME=VALUE", file, number);
+    }
+    set_env(variables, name, trim(line.substr(equals + 1)));
+  }
+  return variables;
+}
+
+std::vector<EnvVar> read_env_files(const std::filesystem::path& home,
+                                   const std::filesystem::path& current) {
+  const char* const named = std::getenv("DS_ENV_FILE");
+  const std::string first = named != nullptr && *named != '\0' ? named : ".deepspeed_env";
+  std::vector<EnvVar> variables;
+  for (const std::filesystem::path& directory : {home, current}) {
+    if (directory.empty()) continue;
+    add_file(variables, directory / first);
+    add_file(variables, directory / ".dstrain_env");
+  }
+  return variables;
+}
 
 std::string random_hex(std::size_t bytes) {
   std::string random(bytes, '\0');

@@ -1,14 +1,23 @@
 #pragma once
-#include <cstdint>
+#include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "launcher/plan/env_file.h"
 #include "launcher/plan/options.h"
-#include "launcher/plan/placement.h"
+#include "launcher/plan/resources.h"
 #include "launcher/protocol/protocol.h"
 
 namespace dstrain::launcher {
+
+/// NAME=VALUE lines; name and value are trimmed; blank lines and lines starting with '#' are
+/// skipped. Throws Error{input} "`file`:line: ...", without the value.
+std::vector<EnvVar> parse_env_file(std::string_view text, std::string_view file);
+
+/// `.deepspeed_env` (or the name in $DS_ENV_FILE) and `.dstrain_env`, from `home` and then from
+/// `current`; later files win. Absent files are fine.
+std::vector<EnvVar> read_env_files(const std::filesystem::path& home,
+                                   const std::filesystem::path& current);
 
 /// What a job is called, and the secret of its ranks.
 struct JobIdentity {
@@ -32,5 +41,12 @@ std::vector<RankSpec> rank_environments(const HostPlan& plan);
 
 /// Whether the value of `name` must not be shown.
 bool is_secret(std::string_view name);
+
+/// What one host has to do.
+struct HostTask {
+  std::string host;     ///< as the user calls it
+  bool remote = false;  ///< reached over the network
+  JobSpec spec;         ///< its ranks follow each other
+};
 
 }  // namespace dstrain::launcher

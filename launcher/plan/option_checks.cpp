@@ -9,10 +9,9 @@
 #include <fmt/ranges.h>
 
 #include "launcher/plan/core_binding.h"
-#include "launcher/plan/core_list.h"
 #include "launcher/plan/host_name.h"
 #include "launcher/plan/hostfile.h"
-#include "launcher/plan/words.h"
+#include "launcher/process/text.h"
 #include "runtime/base/error.h"
 #include "runtime/base/units.h"
 #include "runtime/config/suggest.h"

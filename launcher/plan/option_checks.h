@@ -1,8 +1,22 @@
 #pragma once
+#include <string>
+
 #include "launcher/plan/options.h"
-#include "launcher/plan/raw_options.h"
 
 namespace dstrain::launcher {
+
+/// Launch options as typed whose values need more than a conversion: check_options() makes
+/// LaunchOptions of them.
+struct RawOptions {
+  int num_nodes = -1;
+  int num_gpus = -1;
+  int node_rank = -1;
+  std::string ssh_command;
+  bool no_ssh_check = false;  ///< every connection is a check
+  std::string device_memory;
+  std::string core_list;
+  bool quiet = false;
+};
 
 /// Whether the values and combinations of options can be; the raw ones find their way into
 /// `options`. Throws Error{usage} that names the option and what to do.

@@ -5,8 +5,7 @@
 
 #include "launcher/plan/host_name.h"
 #include "launcher/plan/hostfile.h"
-#include "launcher/plan/number_ranges.h"
-#include "launcher/plan/words.h"
+#include "launcher/process/text.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::launcher {

@@ -1,5 +1,6 @@
 #include "launcher/process/process.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -84,6 +85,10 @@ Prepared prepare(const ProcessSpec& spec) {
   _exit(127);
 }
 
+bool starts_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
 bool redirect(int from, int to) {
   return from < 0 || dup2(from, to) >= 0;
 }
@@ -146,6 +151,22 @@ Failure explain(const ProcessSpec& spec, const ChildFailure& failure) {
 
 }  // namespace
 
+bool is_env_name(std::string_view name) {
+  return !name.empty() && starts_name(name.front()) &&
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return starts_name(c) || (c >= '0' && c <= '9'); });
+}
+
+void set_env(std::vector<EnvVar>& variables, std::string_view name, std::string_view value) {
+  const auto found = std::find_if(variables.begin(), variables.end(),
+                                  [&](const EnvVar& variable) { return variable.name == name; });
+  if (found != variables.end()) {
+    found->value = value;
+  } else {
+    variables.push_back({std::string(name), std::string(value)});
+  }
+}
+
 Result<pid_t> start_process(const ProcessSpec& spec) {
   const Prepared prepared = prepare(spec);
   std::array<int, 2> pipe_fds{};
@@ -172,6 +193,16 @@ Result<pid_t> start_process(const ProcessSpec& spec) {
 std::string signal_name(int signal) {
   const char* const name = sigabbrev_np(signal);
   return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+}
+
+int shell_status(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+std::string describe_end(int wait_status) {
+  return WIFSIGNALED(wait_status)
+             ? fmt::format("was killed by {}", signal_name(WTERMSIG(wait_status)))
+             : fmt::format("ended with status {}", WEXITSTATUS(wait_status));
 }
 
 }  // namespace dstrain::launcher

@@ -1,14 +1,27 @@
 #pragma once
 #include <csignal>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
 
-#include "launcher/plan/env_file.h"
 #include "runtime/base/result.h"
 
 namespace dstrain::launcher {
+
+/// One environment variable.
+struct EnvVar {
+  std::string name;
+  std::string value;
+  bool operator==(const EnvVar&) const = default;
+};
+
+/// Whether `name` can name an environment variable: a letter or '_', then letters, digits, '_'.
+bool is_env_name(std::string_view name);
+
+/// Sets `name` in `variables`, replacing an earlier value.
+void set_env(std::vector<EnvVar>& variables, std::string_view name, std::string_view value);
 
 /// A process to be started. File descriptors are borrowed; -1 inherits ours.
 struct ProcessSpec {
@@ -33,5 +46,11 @@ Result<pid_t> start_process(const ProcessSpec& spec);
 
 /// "SIGKILL" for 9.
 std::string signal_name(int signal);
+
+/// A wait status as a shell shows it: the exit status, or 128 + the signal.
+int shell_status(int wait_status);
+
+/// "ended with status 7", "was killed by SIGSEGV".
+std::string describe_end(int wait_status);
 
 }  // namespace dstrain::launcher

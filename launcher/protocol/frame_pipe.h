@@ -3,11 +3,25 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/protocol/preamble.h"
 #include "launcher/protocol/protocol.h"
 #include "launcher/protocol/wire.h"
 
 namespace dstrain::launcher {
+
+/// Finds where an agent begins to speak. What a login shell or a connection prints before is noise.
+class PreambleFilter {
+ public:
+  /// Takes bytes as they come and returns those behind the preamble. Throws Error{remote} when more
+  /// than 1 MiB has come without one.
+  std::string pass(std::string_view bytes);
+  [[nodiscard]] bool found() const { return found_; }
+  /// What came before it.
+  [[nodiscard]] const std::string& noise() const { return noise_; }
+
+ private:
+  std::string noise_;
+  bool found_ = false;
+};
 
 /// Frames over two file descriptors (borrowed, made non-blocking), for a poll loop. `Begin` says
 /// whether the peer's frames follow its preamble.
@@ -52,7 +66,5 @@ class FramePipe {
   PreambleFilter preamble_;
   FrameReader reader_;
 };
-
-void make_non_blocking(int fd);
 
 }  // namespace dstrain::launcher

@@ -39,6 +39,25 @@ std::vector<std::string> get_strings(WireReader& in) {
 
 }  // namespace
 
+bool HeartBeat::take_turn(double now) {
+  if (silence_seconds_ == 0 || now < next_beat_) return false;
+  next_beat_ = now + silence_seconds_ / beats_per_silence;
+  return true;
+}
+
+std::optional<double> HeartBeat::deadline() const {
+  return silence_seconds_ > 0 ? std::optional(next_beat_) : std::nullopt;
+}
+
+std::vector<std::string> arguments_of(const Command& command, int local_rank) {
+  std::vector<std::string> arguments = command.argv;
+  if (command.local_rank_position) {
+    arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(*command.local_rank_position),
+                     fmt::format("--local_rank={}", local_rank));
+  }
+  return arguments;
+}
+
 std::string encode_hello(const Hello& hello) {
   WireWriter out;
   out.u32(hello.protocol);
@@ -97,7 +116,7 @@ std::string encode_job(const JobSpec& job) {
   put_strings(out, job.log_files);
   out.count(job.slots.size());
   for (const int slot : job.slots) out.i32(slot);
-  out.u8(job.tells_progress ? 1 : 0);
+  out.u8(job.reports_progress ? 1 : 0);
   out.u8(job.use_gpus ? 1 : 0);
   out.u8(job.oversubscribe ? 1 : 0);
   out.u8(job.bind_cores ? 1 : 0);
@@ -127,7 +146,7 @@ JobSpec decode_job(std::string_view payload) {
   job.log_files = get_strings(in);
   job.slots.resize(in.count(4));
   for (int& slot : job.slots) slot = in.i32();
-  job.tells_progress = in.u8() != 0;
+  job.reports_progress = in.u8() != 0;
   job.use_gpus = in.u8() != 0;
   job.oversubscribe = in.u8() != 0;
   job.bind_cores = in.u8() != 0;

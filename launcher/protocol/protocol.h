@@ -1,11 +1,11 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "launcher/plan/command.h"
-#include "launcher/plan/env_file.h"
+#include "launcher/process/process.h"
 #include "launcher/protocol/wire.h"
 
 /// What launcher and agent say to each other, as frames on the agent's stdin and stdout. Nothing of
@@ -20,12 +20,15 @@ inline constexpr std::string_view agent_preamble{
     "dstrain agent speaks"
     "\x1e\n"};
 
+/// The argument of an agent that its launcher watches over itself, being its parent.
+inline constexpr std::string_view watched_agent = "--watched";
+
 enum class ToAgent : std::uint8_t {
-  job = 1,     ///< JobSpec; once
-  signal = 2,  ///< i32: SIGTERM for each rank's process group, or SIGKILL for all of the job
-  ack = 3,     ///< u32: so many bytes of output were passed on
-  port = 4,    ///< PortRequest; once, before the job, to the host of rank 0
-  tell = 6,    ///< RankMessage for one of its ranks
+  job = 1,           ///< JobSpec; once
+  signal = 2,        ///< i32: SIGTERM for each rank's process group, or SIGKILL for all of the job
+  ack = 3,           ///< u32: so many bytes of output were passed on
+  port = 4,          ///< PortRequest; once, before the job, to the host of rank 0
+  rank_message = 6,  ///< RankMessage for one of its ranks
   beat = 5,  ///< u32 milliseconds: the launcher's side lives; silent for so long it counts as gone
 };
 
@@ -38,12 +41,37 @@ enum class FromAgent : std::uint8_t {
   note = 70,      ///< string: something the user should know
   finished = 71,  ///< every process of the job has ended
   port = 72,      ///< u32 port, now reserved while the agent lives; 0: string, why there is none
-  told = 74,      ///< RankMessage from a rank
-  beat = 73       ///< the agent lives; once it has had a beat itself
+  rank_message = 74,  ///< RankMessage from a rank
+  beat = 73           ///< the agent lives; once it has had a beat itself
 };
 
 /// Beats that may get lost, or late, before the side that should send them counts as gone.
 inline constexpr double beats_per_silence = 6;
+
+/// The two directions of one connection's beats: ours, which go out in their turn, and the other
+/// side's silence. Times are seconds of a steady clock.
+class HeartBeat {
+ public:
+  /// From now on a side that is silent for so long counts as gone; 0: no beats, no silence.
+  void agree_on(double silence_seconds) { silence_seconds_ = silence_seconds; }
+  [[nodiscard]] double silence_seconds() const { return silence_seconds_; }
+
+  /// Something came from the other side.
+  void received(double now) { received_at_ = now; }
+  [[nodiscard]] bool is_silent(double now) const {
+    return silence_seconds_ > 0 && now > received_at_ + silence_seconds_;
+  }
+
+  /// Whether a beat is due, which is to be sent then.
+  bool take_turn(double now);
+  /// When the next one is; none without beats.
+  [[nodiscard]] std::optional<double> deadline() const;
+
+ private:
+  double silence_seconds_ = 0;
+  double received_at_ = 0;
+  double next_beat_ = 0;
+};
 
 /// What an agent says of itself, first of all.
 struct Hello {
@@ -72,6 +100,17 @@ enum class OutputStream : std::uint8_t { out = 0, err = 1 };
 /// How sure it is that the kernel killed a rank for want of memory.
 enum class OomVerdict : std::uint8_t { none = 0, possible = 1, likely = 2, certain = 3 };
 
+/// What each rank runs.
+struct Command {
+  std::string program;                             ///< path to execute
+  std::vector<std::string> argv;                   ///< arguments, byte for byte; argv[0] included
+  std::optional<std::size_t> local_rank_position;  ///< where --local_rank=N is inserted
+  bool daemon = false;  ///< dstraind: each node runs the one that its own dstrain finds
+};
+
+/// The arguments of the rank with this local rank.
+std::vector<std::string> arguments_of(const Command& command, int local_rank);
+
 struct RankSpec {
   int rank = 0;
   int local_rank = 0;
@@ -88,7 +127,7 @@ struct JobSpec {
   std::vector<std::string> log_files;  ///< one per rank, or none at all
   std::vector<int> slots;              ///< of this node, one per rank
   bool use_gpus = true;                ///< slots are GPUs where the node has some
-  bool tells_progress = false;         ///< its first rank is the one that is looked at
+  bool reports_progress = false;       ///< its first rank does, at each step
   bool bind_cores = false;             ///< each rank to cores of its own
   std::vector<int> core_list;          ///< of these; empty: of all
   bool oversubscribe = false;          ///< more ranks than devices or cores are meant

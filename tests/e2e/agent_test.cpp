@@ -73,7 +73,7 @@ class TestAgent {
     host_->send(ToAgent::signal, out.take());
   }
   void tell(int rank, const std::string& text) {
-    host_->send(ToAgent::tell, launcher::encode_rank_message({rank, text}));
+    host_->send(ToAgent::rank_message, launcher::encode_rank_message({rank, text}));
   }
 
   bool wait_until(const std::function<bool()>& condition) {

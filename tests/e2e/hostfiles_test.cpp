@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "launcher/plan/words.h"
+#include "launcher/process/text.h"
 #include "tests/e2e/launch_process.h"
 
 using namespace dstrain;

@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <sys/wait.h>
 
-#include "launcher/job/supervisor.h"
 #include "launcher/plan/job_env.h"
 #include "launcher/process/children.h"
 #include "launcher/process/process.h"

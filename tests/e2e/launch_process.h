@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "launcher/plan/env_file.h"
+#include "launcher/process/process.h"
 #include "runtime/base/unique_handle.h"
 
 namespace dstrain::test {

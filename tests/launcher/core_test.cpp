@@ -7,7 +7,6 @@
 #include <catch2/catch.hpp>
 
 #include "launcher/plan/core_binding.h"
-#include "launcher/plan/core_list.h"
 #include "runtime/base/error.h"
 #include "tests/support/error_of.h"
 #include "tests/support/skip.h"

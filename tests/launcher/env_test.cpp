@@ -6,10 +6,9 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "launcher/agent/port.h"
 #include "launcher/plan/dry_run.h"
-#include "launcher/plan/env_file.h"
 #include "launcher/plan/job_env.h"
-#include "launcher/plan/port.h"
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
 #include "runtime/base/socket.h"

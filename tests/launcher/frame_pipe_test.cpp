@@ -5,9 +5,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "launcher/process/fd_pair.h"
+#include "launcher/process/pipes.h"
 #include "launcher/process/signals.h"
-#include "launcher/protocol/heart_beat.h"
+#include "launcher/protocol/protocol.h"
 #include "runtime/base/error.h"
 #include "tests/support/largest_allocation.h"
 
@@ -107,7 +107,7 @@ TEST_CASE("HeartBeat: several beats fit into a silence", "[launcher]") {
   CHECK_FALSE(beats.take_turn(1000));
   CHECK_FALSE(beats.is_silent(1e9));
   beats.agree_on(6);
-  beats.heard(100);
+  beats.received(100);
   int taken = 0;
   for (double now = 100; now < 106; now += 0.25) {
     CHECK(beats.deadline().has_value());
@@ -118,6 +118,6 @@ TEST_CASE("HeartBeat: several beats fit into a silence", "[launcher]") {
   CHECK(taken == 6);
   CHECK_FALSE(beats.is_silent(106));
   CHECK(beats.is_silent(106.1));
-  beats.heard(106.1);
+  beats.received(106.1);
   CHECK_FALSE(beats.is_silent(112));
 }

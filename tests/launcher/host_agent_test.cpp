@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "launcher/agent/agent_sender.h"
-#include "launcher/process/fd_pair.h"
+#include "launcher/process/pipes.h"
 #include "runtime/base/error.h"
 
 using namespace dstrain;

@@ -79,7 +79,8 @@ TEST_CASE("JobEvents: agents speak of their own ranks only", "[launcher][job]") 
   CHECK_THROWS_AS(parties.take(second, FromAgent::exited, encode_exit({1, 0})), Error);
   CHECK_THROWS_AS(
       parties.take(second, FromAgent::output, encode_output({1, OutputStream::out, "x"})), Error);
-  CHECK_THROWS_AS(parties.take(second, FromAgent::told, encode_rank_message({1, "x"})), Error);
+  CHECK_THROWS_AS(parties.take(second, FromAgent::rank_message, encode_rank_message({1, "x"})),
+                  Error);
   CHECK_THROWS_AS(parties.take(second, FromAgent::hello), Error);
   CHECK(second.owed_acks == 0);
   parties.take(second, FromAgent::output, encode_output({2, OutputStream::out, "12345"}));
@@ -116,8 +117,8 @@ TEST_CASE("JobEvents: the first rank answers for checkpoints", "[launcher][job]"
   const std::string saved =
       encode_save_answer({.request = 1, .step = 3, .checkpoint = "/out/3", .failure = ""});
   char byte = 0;
-  parties.take(parties.hosts.first(), FromAgent::told, encode_rank_message({1, saved}));
+  parties.take(parties.hosts.first(), FromAgent::rank_message, encode_rank_message({1, saved}));
   CHECK(recv(client.get(), &byte, 1, MSG_DONTWAIT) < 0);
-  parties.take(parties.hosts.first(), FromAgent::told, encode_rank_message({0, saved}));
+  parties.take(parties.hosts.first(), FromAgent::rank_message, encode_rank_message({0, saved}));
   CHECK(recv(client.get(), &byte, 1, MSG_DONTWAIT) == 1);
 }

@@ -8,7 +8,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "launcher/process/fd_pair.h"
+#include "launcher/process/pipes.h"
 #include "launcher/process/signals.h"
 
 using namespace dstrain::launcher;

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "launcher/hosts/host_agents.h"
-#include "launcher/job/launch_job.h"
+#include "launcher/job/launch.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::test {

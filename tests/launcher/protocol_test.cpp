@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "launcher/protocol/preamble.h"
+#include "launcher/protocol/frame_pipe.h"
 #include "runtime/base/error.h"
 
 using namespace dstrain;
@@ -19,7 +19,7 @@ JobSpec sample_job() {
   job.log_files = {"a", "b"};
   job.slots = {4, 7};
   job.venv_script = "/venv/bin/activate";
-  job.tells_progress = true;
+  job.reports_progress = true;
   job.use_gpus = false;
   job.oversubscribe = true;
   job.output_window_bytes = 77;
@@ -71,7 +71,7 @@ TEST_CASE("Protocol: a job arrives byte for byte", "[launcher]") {
   CHECK(back.slots == job.slots);
   CHECK(back.venv_script == job.venv_script);
   CHECK(back.command.daemon);
-  CHECK(back.tells_progress);
+  CHECK(back.reports_progress);
   CHECK_FALSE(back.use_gpus);
   CHECK(back.oversubscribe);
   CHECK(back.output_window_bytes == 77);

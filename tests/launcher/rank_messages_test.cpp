@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "launcher/process/fd_pair.h"
+#include "launcher/process/pipes.h"
 #include "launcher/protocol/frame_pipe.h"
 #include "runtime/base/rank_control.h"
 
@@ -60,7 +60,7 @@ using Texts = std::vector<std::string>;
 
 TEST_CASE("RankMessages: the newest progress goes on as often as one can look", "[launcher]") {
   TwoRanks two;
-  two.messages.look_at_first();
+  two.messages.report_first();
   CHECK_FALSE(two.messages.deadline());
   two.clock.now = 100;
   for (const int step : {1, 2, 3}) say(two.first, progress(step));
@@ -80,7 +80,7 @@ TEST_CASE("RankMessages: the newest progress goes on as often as one can look", 
 
 TEST_CASE("RankMessages: answers wait for nothing", "[launcher]") {
   TwoRanks two;
-  two.messages.look_at_first();
+  two.messages.report_first();
   say(two.first, progress(1));
   two.messages.pass_on();
   CHECK(two.heard() == Texts{progress(1)});
@@ -93,7 +93,7 @@ TEST_CASE("RankMessages: answers wait for nothing", "[launcher]") {
 
 TEST_CASE("RankMessages: a rank that nobody looks at tells its last step", "[launcher]") {
   TwoRanks two;
-  two.messages.look_at_first();
+  two.messages.report_first();
   say(two.second, progress(1));
   two.messages.pass_on();
   CHECK(two.heard().empty());

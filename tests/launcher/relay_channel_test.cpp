@@ -7,7 +7,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "launcher/process/fd_pair.h"
+#include "launcher/process/pipes.h"
 #include "launcher/process/signals.h"
 #include "launcher/protocol/frame_pipe.h"
 #include "launcher/protocol/protocol.h"
@@ -77,7 +77,7 @@ std::size_t swallowed(Host& host, FramePipe& from, Type type, std::size_t most) 
 TEST_CASE("RelayChannel: who does not read holds up who writes", "[launcher][relay]") {
   constexpr std::size_t most = 64U << 20;
   Host to_agent(0);
-  CHECK(swallowed(to_agent, to_agent.launcher, ToAgent::tell, most) < most / 4);
+  CHECK(swallowed(to_agent, to_agent.launcher, ToAgent::rank_message, most) < most / 4);
   Host to_launcher(0);
   CHECK(swallowed(to_launcher, to_launcher.agent, FromAgent::output, most) < most / 4);
 }
@@ -89,7 +89,7 @@ TEST_CASE("RelayChannel: beats stand between frames", "[launcher][relay]") {
   int beats = 0;
   double now = 0;
   for (int i = 0; i < 200; ++i) {
-    host.launcher.send(ToAgent::tell, payload);
+    host.launcher.send(ToAgent::rank_message, payload);
     REQUIRE(host.launcher.flush());
     host.agent.send(FromAgent::beat, "");
     REQUIRE(host.agent.flush());

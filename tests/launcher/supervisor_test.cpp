@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "launcher/job/failure_report.h"
+#include "launcher/job/launch_report.h"
 
 using namespace dstrain::launcher;
 

@@ -19,7 +19,7 @@ constexpr const char* stage = "the host to let us in";
 /// What libssh tries, in its order.
 class Attempts {
  public:
-  void hear(std::string_view line) {
+  void take_line(std::string_view line) {
     const std::string_view agent_key = text_after(line, "Trying identity ");
     const std::string_view file = text_after(line, "Trying to authenticate with ");
     if (!agent_key.empty()) keys_.push_back(fmt::format("{} of the SSH agent", agent_key));
@@ -93,7 +93,7 @@ void try_keys(const SshRoute& route, const ConnectTimeout& timeout) {
   Attempts attempts;
   route.callbacks->userdata = &attempts;
   route.callbacks->auth_function = refuse_passphrase;
-  const LibraryLog log([&](std::string_view line) { attempts.hear(line); });
+  const LibraryLog log([&](std::string_view line) { attempts.take_line(line); });
   int answer = repeat(route, timeout, [&] { return ssh_userauth_none(session, nullptr); });
   if (answer != SSH_AUTH_SUCCESS && ssh_get_fd(session) >= 0) {
     answer = repeat(route, timeout,

@@ -1,15 +1,15 @@
 #include "launcher/hosts/ssh/channel_pump.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "launcher/hosts/ssh/channel_io.h"
-#include "launcher/process/last_line.h"
+#include "launcher/process/pipes.h"
 #include "launcher/process/process.h"
-#include "launcher/protocol/frame_pipe.h"
+#include "launcher/process/text.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::launcher {
@@ -30,6 +30,18 @@ void note_signal(ssh_session /*session*/,
 }
 
 }  // namespace
+
+std::size_t writable_bytes(ssh_session session, ssh_channel channel) {
+  if ((ssh_get_poll_flags(session) & SSH_WRITE_PENDING) != 0) return 0;
+  return std::min<std::size_t>(ssh_channel_window_size(channel), channel_chunk_bytes);
+}
+
+int write_some(ssh_session session, ssh_channel channel, std::string_view bytes) {
+  const std::size_t count = std::min(bytes.size(), writable_bytes(session, channel));
+  if (count == 0) return 0;
+  const int put = ssh_channel_write(channel, bytes.data(), static_cast<std::uint32_t>(count));
+  return put == SSH_AGAIN ? 0 : put;
+}
 
 ChannelPump::ChannelPump(ssh_session session, ssh_channel channel, int local_fd)
     : session_(session), channel_(channel), local_fd_(local_fd) {
@@ -165,7 +177,7 @@ void ChannelPump::run(int stop_fd) {
 
 std::string ChannelPump::end_reason() const {
   if (stopped_ || local_gone_) return "the connection was given up";
-  const std::string words = last_line(errors_);
+  const std::string error = last_line(errors_);
   std::string reason;
   if (!signal_.empty()) {
     reason = fmt::format("the remote command was killed by SIG{}", signal_);
@@ -177,8 +189,8 @@ std::string ChannelPump::end_reason() const {
   } else if (exit_status_ < 0) {
     reason = fmt::format("the connection was lost{}{}", failure_.empty() ? "" : ": ", failure_);
   }
-  if (reason.empty() || words.empty()) return reason;
-  return reason + ": " + words;
+  if (reason.empty() || error.empty()) return reason;
+  return reason + ": " + error;
 }
 
 }  // namespace dstrain::launcher

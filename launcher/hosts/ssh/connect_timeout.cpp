@@ -8,12 +8,11 @@
 #include <memory>
 #include <utility>
 
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 
-#include "launcher/protocol/frame_pipe.h"
+#include "launcher/process/pipes.h"
 #include "runtime/base/error.h"
 #include "runtime/base/unique_handle.h"
 

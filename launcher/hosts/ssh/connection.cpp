@@ -15,7 +15,7 @@ namespace {
 constexpr int idle_seconds = 15;  // of a connection, before the kernel asks whether it lives
 constexpr int probe_seconds = 5;  // between two such questions
 constexpr int probes = 3;         // without an answer
-constexpr int unheard_milliseconds = 30'000;  // what was sent and not acknowledged
+constexpr int unacknowledged_milliseconds = 30'000;  // what was sent
 
 /// A host that vanishes without a word is noticed also when nothing is said.
 void watch_peer(int socket) {
@@ -26,7 +26,7 @@ void watch_peer(int socket) {
   set(IPPROTO_TCP, TCP_KEEPIDLE, idle_seconds);
   set(IPPROTO_TCP, TCP_KEEPINTVL, probe_seconds);
   set(IPPROTO_TCP, TCP_KEEPCNT, probes);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, unheard_milliseconds);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, unacknowledged_milliseconds);
 }
 
 struct Preparation {
@@ -77,10 +77,10 @@ void exchange_keys(const SshRoute& route, const ConnectTimeout& timeout) {
 }
 
 /// What a proxy says of itself tells more than the silence behind it.
-[[noreturn]] void blame_proxy(const SshConnection& connection, const Error& error) {
-  const std::string words = connection.proxy ? connection.proxy->last_words() : "";
-  if (words.empty()) throw error;
-  fail(error.code(), "{} (ProxyCommand or ProxyJump says: {})", error.what(), words);
+[[noreturn]] void fail_of_proxy(const SshConnection& connection, const Error& error) {
+  const std::string reason = connection.proxy ? connection.proxy->last_error_line() : "";
+  if (reason.empty()) throw error;
+  fail(error.code(), "{} (ProxyCommand or ProxyJump says: {})", error.what(), reason);
 }
 
 void open_socket(SshConnection& connection, Preparation& prepared) {
@@ -108,7 +108,7 @@ SshConnection connect_ssh(const SshTarget& target, const ConnectTimeout& timeout
   try {
     exchange_keys(connection.route, timeout);
   } catch (const Error& error) {
-    blame_proxy(connection, error);
+    fail_of_proxy(connection, error);
   }
   check_host_key(connection.route, target);
   authenticate(connection.route, timeout);
@@ -120,7 +120,7 @@ ssh_channel run_remotely(const SshConnection& connection,
                          const ConnectTimeout& timeout) {
   ssh_session session = connection.route.session.get();
   ssh_channel channel = ssh_channel_new(session);
-  const auto insist = [&](auto&& call) {
+  const auto until_done = [&](auto&& call) {
     int result = SSH_AGAIN;
     while (channel != nullptr && (result = call()) == SSH_AGAIN) {
       wait_for_session(session, timeout, "the remote command to start");
@@ -129,8 +129,8 @@ ssh_channel run_remotely(const SshConnection& connection,
     fail(ErrorCode::remote, "the host runs no command for {}: {}", connection.route.user,
          ssh_get_error(session));
   };
-  insist([&] { return ssh_channel_open_session(channel); });
-  insist([&] { return ssh_channel_request_exec(channel, command.c_str()); });
+  until_done([&] { return ssh_channel_open_session(channel); });
+  until_done([&] { return ssh_channel_request_exec(channel, command.c_str()); });
   return channel;
 }
 

@@ -9,16 +9,16 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "launcher/process/fd_pair.h"
-#include "launcher/process/last_line.h"
+#include "launcher/process/pipes.h"
 #include "launcher/process/process.h"
 #include "launcher/process/program_path.h"
+#include "launcher/process/text.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::launcher {
 namespace {
 
-constexpr off_t words_bytes_max = 4096;
+constexpr off_t line_bytes_max = 4096;
 
 }  // namespace
 
@@ -46,11 +46,11 @@ ProxyProcess::~ProxyProcess() {
   }
 }
 
-std::string ProxyProcess::last_words() const {
+std::string ProxyProcess::last_error_line() const {
   struct stat file {};
   if (fstat(errors_.get(), &file) != 0) return "";
-  std::array<char, words_bytes_max> buffer{};
-  const off_t start = file.st_size > words_bytes_max ? file.st_size - words_bytes_max : 0;
+  std::array<char, line_bytes_max> buffer{};
+  const off_t start = file.st_size > line_bytes_max ? file.st_size - line_bytes_max : 0;
   const ssize_t got = pread(errors_.get(), buffer.data(), buffer.size(), start);
   return got > 0 ? last_line({buffer.data(), static_cast<std::size_t>(got)}) : "";
 }

@@ -24,7 +24,7 @@ class ProxyProcess {
   /// The connection, once.
   UniqueFd take_connection() { return std::move(connection_); }
   /// The last line it printed to stderr.
-  [[nodiscard]] std::string last_words() const;
+  [[nodiscard]] std::string last_error_line() const;
 
  private:
   UniqueFd connection_;

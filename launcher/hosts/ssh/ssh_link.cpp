@@ -7,11 +7,11 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include "launcher/hosts/shell_quote.h"
 #include "launcher/hosts/ssh/channel_pump.h"
 #include "launcher/hosts/ssh/connection.h"
 #include "launcher/hosts/ssh/copy_programs.h"
-#include "launcher/process/fd_pair.h"
+#include "launcher/process/pipes.h"
+#include "launcher/process/text.h"
 #include "runtime/base/error.h"
 #include "runtime/base/unique_handle.h"
 

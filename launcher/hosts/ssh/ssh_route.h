@@ -4,11 +4,35 @@
 #include <vector>
 
 #include <libssh/callbacks.h>
+#include <libssh/libssh.h>
 
-#include "launcher/hosts/ssh/ssh_handles.h"
 #include "launcher/hosts/ssh/ssh_link.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
+
+/// A session may be left behind with a thread that is stuck in it, hence shared.
+using SharedSession = std::shared_ptr<ssh_session_struct>;
+
+struct SshKeyTraits {
+  using Raw = ssh_key;
+  static constexpr Raw null() noexcept { return nullptr; }
+  static void release(Raw key) noexcept { ssh_key_free(key); }
+};
+using UniqueSshKey = UniqueHandle<SshKeyTraits>;
+
+/// Takes over a text that libssh has allocated.
+inline std::string take_text(char* text) {
+  std::string copy = text != nullptr ? text : "";
+  ssh_string_free_char(text);
+  return copy;
+}
+
+/// The text of an option that is set, or nothing.
+inline std::string option_text(ssh_session session, ssh_options_e option) {
+  char* text = nullptr;
+  return ssh_options_get(session, option, &text) == SSH_OK ? take_text(text) : "";
+}
 
 /// A session that is not connected yet, and what the configuration says about its host.
 struct SshRoute {
@@ -18,7 +42,7 @@ struct SshRoute {
   int port = 22;
   std::string user;
   std::vector<std::string> proxy;  ///< a command to reach it through; empty: directly
-  std::string ignored;             ///< options of the configuration that libssh does not know
+  std::string ignored;             ///< options that would matter and that libssh does not know
 };
 
 /// Reads the configuration. Throws Error{remote} for one that cannot be read or used.

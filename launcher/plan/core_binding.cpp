@@ -1,6 +1,6 @@
-#include "launcher/plan/core_list.h"
+#include "launcher/plan/core_binding.h"
 
-#include "launcher/plan/number_ranges.h"
+#include "launcher/process/text.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::launcher {

@@ -1,4 +1,4 @@
-#include "launcher/process/fd_pair.h"
+#include "launcher/process/pipes.h"
 
 #include <array>
 #include <cerrno>
@@ -23,6 +23,13 @@ SocketPair make_socket_pair(int type) {
     fail_errno(errno, "make a pair of sockets");
   }
   return {UniqueFd(fds[0]), UniqueFd(fds[1])};
+}
+
+void make_non_blocking(int fd) {
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+    fail_errno(errno, "make a pipe non-blocking");
+  }
 }
 
 }  // namespace dstrain::launcher

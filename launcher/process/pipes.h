@@ -20,4 +20,7 @@ struct SocketPair {
 /// Error{io}.
 SocketPair make_socket_pair(int type);
 
+/// Throws Error{io}.
+void make_non_blocking(int fd);
+
 }  // namespace dstrain::launcher

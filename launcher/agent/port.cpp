@@ -1,4 +1,4 @@
-#include "launcher/plan/port.h"
+#include "launcher/agent/port.h"
 
 #include <cstring>
 #include <optional>
