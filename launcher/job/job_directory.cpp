@@ -7,9 +7,9 @@
 #include <filesystem>
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
 #include "runtime/base/error.h"
@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::string_view suffix = ".sock";
 constexpr int backlog = 64;
-constexpr int retry_milliseconds = 10;
 
 std::vector<std::string> candidates() {
   std::vector<std::string> paths;
@@ -53,10 +52,20 @@ sockaddr_un address_of(int directory, const std::string& name) {
   return address;
 }
 
-UniqueFd open_socket() {
-  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+/// `flags`: SOCK_NONBLOCK or 0.
+UniqueFd open_socket(int flags) {
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
   if (!fd) fail_errno(errno, "make a socket");
   return fd;
+}
+
+/// At least a moment: 0 would be without end.
+void set_send_timeout(int socket, Deadline deadline) {
+  const int milliseconds = std::max(deadline.remaining_ms(), 1);
+  const timeval limit{milliseconds / 1000, milliseconds % 1000 * 1000L};
+  if (setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) {
+    fail_errno(errno, "limit the time of a connection");
+  }
 }
 
 std::string socket_name(const std::string& job) {
@@ -92,7 +101,7 @@ std::vector<JobDirectory> JobDirectory::find_all() {
 UniqueFd JobDirectory::listen(const std::string& job) const {
   const std::string early = job + ".new";  // a socket nobody listens on yet looks dead
   unlinkat(fd_.get(), early.c_str(), 0);
-  UniqueFd fd = open_socket();
+  UniqueFd fd = open_socket(SOCK_NONBLOCK);
   const sockaddr_un address = address_of(fd_.get(), early);
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(fd.get(), backlog) != 0 ||
@@ -107,12 +116,14 @@ void JobDirectory::remove(const std::string& job) const noexcept {
 }
 
 UniqueFd JobDirectory::connect(const std::string& job, Deadline deadline) const {
-  UniqueFd fd = open_socket();
+  UniqueFd fd = open_socket(0);
   const sockaddr_un address = address_of(fd_.get(), socket_name(job));
+  // While too many are waiting, connect() waits for the time that sends may take.
+  set_send_timeout(fd.get(), deadline);
   while (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     if (errno == ECONNREFUSED) remove(job);
-    if (errno != EAGAIN || deadline.passed()) return {};
-    poll(nullptr, 0, retry_milliseconds);  // too many are waiting
+    if (errno != EINTR || deadline.passed()) return {};
+    set_send_timeout(fd.get(), deadline);
   }
   return fd;
 }
