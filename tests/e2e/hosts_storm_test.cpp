@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "tests/e2e/fake_hosts.h"
+#include "tests/support/count_from.h"
 
 using namespace dstrain;
 using Catch::Contains;
@@ -24,8 +25,7 @@ const std::string storm_deaf =
     "trap '' TERM INT HUP; " + storm_family + "while :; do sleep 0.05; done";
 
 int storm_rounds() {
-  const char* const typed = std::getenv("DSTRAIN_STORM");
-  return typed != nullptr ? std::atoi(typed) : 15;
+  return test::count_from("DSTRAIN_STORM", 15);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "tests/e2e/resumable_run.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/count_from.h"
 
 using namespace dstrain;
 using Catch::Matchers::Contains;
@@ -271,8 +272,7 @@ TEST_CASE("Job: the report of a failure names the last step", "[e2e][job]") {
 }
 
 TEST_CASE("Job: strangers at its sockets change nothing", "[e2e][job]") {
-  const char* const typed = std::getenv("DSTRAIN_JUNK");
-  const int connections = typed != nullptr ? std::atoi(typed) : 300;
+  const int connections = test::count_from("DSTRAIN_JUNK", 300);
   const Session session;
   const int port = test::free_port();
   const test::ResumableRun run{.ranks = 2, .stage = 3};

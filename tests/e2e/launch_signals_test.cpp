@@ -12,6 +12,7 @@
 #include "runtime/base/file.h"
 #include "tests/e2e/launch_process.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/count_from.h"
 
 using namespace dstrain;
 using test::eventually;
@@ -215,8 +216,7 @@ TEST_CASE("Signals: children of before are not touched", "[e2e]") {
 }
 
 TEST_CASE("Signals: a storm of kills leaves no orphan", "[e2e]") {
-  const char* const typed = std::getenv("DSTRAIN_STORM");
-  const int rounds = typed != nullptr ? std::atoi(typed) : 20;
+  const int rounds = test::count_from("DSTRAIN_STORM", 20);
   const unsigned seed = 20'261'121;
   std::mt19937 random(seed);
   for (int round = 0; round < rounds; ++round) {

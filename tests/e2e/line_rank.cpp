@@ -8,10 +8,11 @@
 #include <fmt/format.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/number.h"
 
 int main(int argc, char** argv) {
-  const long lines = argc > 2 ? std::atol(argv[1]) : 0;
-  const double rate = argc > 2 ? std::atof(argv[2]) : 0;
+  const long lines = argc > 2 ? dstrain::parse_number<long>(argv[1]).value() : 0;
+  const double rate = argc > 2 ? dstrain::parse_number<double>(argv[2]).value() : 0;
   const std::string rank = std::getenv("RANK");
   const dstrain::SteadyClock clock;
   const double begin = clock.now_seconds();

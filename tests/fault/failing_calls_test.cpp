@@ -11,6 +11,7 @@
 
 #include "tests/e2e/resumable_run.h"
 #include "tests/fault/saved_steps.h"
+#include "tests/support/count_from.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;

@@ -1,6 +1,5 @@
 #include "tests/fault/saved_steps.h"
 
-#include <cstdlib>
 #include <regex>
 
 #include <catch2/catch.hpp>
@@ -26,11 +25,6 @@ std::vector<std::int64_t> whole_steps(const std::filesystem::path& output) {
     steps.push_back(found.step);
   }
   return steps;
-}
-
-int count_from(const char* variable, int otherwise) {
-  const char* const typed = std::getenv(variable);
-  return typed != nullptr ? std::atoi(typed) : otherwise;
 }
 
 }  // namespace dstrain::test

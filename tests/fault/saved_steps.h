@@ -12,7 +12,4 @@ std::vector<std::int64_t> acknowledged_steps(const std::string& out);
 /// The steps of the checkpoints in `output`, the newest first, each of which must verify.
 std::vector<std::int64_t> whole_steps(const std::filesystem::path& output);
 
-/// The number in an environment variable, which sets how long a storm is.
-int count_from(const char* variable, int otherwise);
-
 }  // namespace dstrain::test

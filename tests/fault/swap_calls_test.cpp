@@ -12,6 +12,7 @@
 
 #include "tests/fault/saved_steps.h"
 #include "tests/fault/swapping_run.h"
+#include "tests/support/count_from.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;

@@ -16,6 +16,7 @@
 #include "tests/net/ssh_hosts.h"
 #include "tests/net/two_nodes.h"
 #include "tests/support/skip.h"
+#include "tests/support/count_from.h"
 
 using namespace dstrain;
 using namespace dstrain::test;
@@ -208,10 +209,10 @@ TEST_CASE("SshLaunch: a connection that is killed is named and leaves nothing", 
 /// DSTRAIN_STORM: how many times.
 TEST_CASE("SshLaunch: whoever is killed is named and leaves nothing", "[net][ssh]") {
   need_sshd();
-  const char* const count = std::getenv("DSTRAIN_STORM");
+  const int rounds = test::count_from("DSTRAIN_STORM", 8);
   std::mt19937 random(static_cast<unsigned>(std::time(nullptr)));
   const SshHosts hosts;
-  for (int round = 0; round < (count != nullptr ? std::atoi(count) : 8); ++round) {
+  for (int round = 0; round < rounds; ++round) {
     Launch launch(hosts.shell(family));
     const bool early = round % 4 == 0;  // in the middle of coming up
     if (early) {
