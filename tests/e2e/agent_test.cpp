@@ -72,6 +72,12 @@ class TestAgent {
     out.i32(number);
     host_->send(ToAgent::signal, out.take());
   }
+  /// The launcher's: it will not be silent for so long.
+  void beat(std::uint32_t silence_milliseconds) {
+    launcher::WireWriter out;
+    out.u32(silence_milliseconds);
+    host_->send(ToAgent::beat, out.take());
+  }
   void tell(int rank, const std::string& text) {
     host_->send(ToAgent::rank_message, launcher::encode_rank_message({rank, text}));
   }
@@ -324,6 +330,15 @@ TEST_CASE("Agent: a rank begins with the signals of a shell's child", "[e2e][age
   REQUIRE(agent.wait_for_exit(0));
   CHECK(signals_in(agent.output[0], "SigBlk") == 0);
   CHECK((signals_in(agent.output[0], "SigIgn") & bit_of(SIGPIPE)) == 0);
+}
+
+TEST_CASE("Agent: a launcher that falls silent is gone", "[e2e][agent]") {
+  TestAgent agent;
+  agent.start(1, "trap '' TERM; setsid sleep 1000 & wait");
+  REQUIRE(agent.wait_until([&] { return agent.pids.contains(0); }));
+  agent.beat(300);
+  REQUIRE(agent.wait_for_end());
+  CHECK(agent.processes().empty());
 }
 
 TEST_CASE("Agent: a second job is refused", "[e2e][agent]") {
