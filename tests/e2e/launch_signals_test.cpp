@@ -1,5 +1,6 @@
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <random>
 
@@ -31,6 +32,15 @@ const std::string obedient =
     "trap 'exit 75' TERM; " + family + "echo ready; while :; do sleep 0.05; done";
 const std::string deaf =
     "trap '' TERM INT HUP; " + family + "echo ready; while :; do sleep 0.05; done";
+
+/// 0 once it has ended.
+long bytes_written_by(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/io", pid));
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("wchar: ")) return std::atol(line.c_str() + 7);
+  }
+  return 0;
+}
 
 /// Whether the signal waits to be taken by the process.
 bool is_pending(pid_t pid, int number) {
@@ -174,6 +184,46 @@ TEST_CASE("Signals: output that nobody reads holds up no stop", "[e2e]") {
     return launch.processes().empty();
   }));
   CHECK(launch.wait_without_reading() == 130);
+}
+
+TEST_CASE("Signals: output that nobody reads is left with the ranks", "[e2e]") {
+  const test::TempDir directory;
+  Launch::Options options;
+  options.directory = directory.path().string();
+  Launch launch(shell_command(1, "echo $$ >new; mv new pid; exec head -c 100000000 /dev/zero"),
+                options);
+  REQUIRE(eventually([&] { return std::filesystem::exists(directory.path() / "pid"); }));
+  const std::string pid = read_text_file(directory.path() / "pid", mebibyte);
+  // Until it stands still for a while.
+  long written = 0;
+  int still = 0;
+  REQUIRE(eventually([&] {
+    const long now = bytes_written_by(std::atoi(pid.c_str()));
+    still = now == written && now > 0 ? still + 1 : 0;
+    written = now;
+    return still == 40;
+  }));
+  CHECK(written < 20'000'000);
+  REQUIRE(eventually([&] {
+    launch.signal(SIGINT);
+    return launch.processes().empty();
+  }));
+  CHECK(launch.wait_without_reading() == 130);
+}
+
+TEST_CASE("Signals: last words that nobody reads can be given up", "[e2e]") {
+  const test::TempDir directory;
+  Launch::Options options;
+  options.directory = directory.path().string();
+  Launch launch(shell_command(1, "head -c 500000 /dev/zero; touch done"), options);
+  REQUIRE(eventually([&] {
+    return std::filesystem::exists(directory.path() / "done") && launch.processes().size() == 1;
+  }));
+  REQUIRE(eventually([&] {
+    launch.signal(SIGINT);
+    return launch.processes().empty();
+  }));
+  CHECK(launch.wait_without_reading() != -1);
 }
 
 TEST_CASE("Signals: a crash is seen while nobody reads", "[e2e]") {
