@@ -233,6 +233,12 @@ TEST_CASE_METHOD(KnownNode, "SshLink: through a command, which no shell reads", 
     CHECK(ended.reason == "");
     CHECK(ended.output == "in\n");
   }
+  SECTION("a percent sign is written twice") {
+    const fs::path program = user.home() / "to%gate";
+    std::ofstream(program) << "#!/bin/sh\nexec " << ssh << "-W \"$1:$2\" gate\n";
+    fs::permissions(program, fs::perms::owner_all);
+    CHECK(proxy((user.home() / "to%%gate").string() + " %h %p").output == "in\n");
+  }
   SECTION("what is for a shell is refused with the remedy") {
     const std::string asks = GENERATE("2>/dev/null", "| cat", "\"$HOME\"", "`true`", "& true");
     CHECK_THAT(proxy(ssh + "-W %h:%p gate " + asks).reason,
