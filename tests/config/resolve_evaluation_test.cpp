@@ -54,6 +54,9 @@ TEST_CASE("Resolve: when a run saves and logs", "[config][resolve]") {
   CHECK((evaluated_settings({"--save_strategy", "epoch"}).checkpoint.cadence ==
          Cadence{Unit::epochs}));
   CHECK(evaluated_settings({"--save_strategy", "best"}).checkpoint.only_better);
+  CHECK_FALSE(evaluated_settings({"--load_best_model_at_end", "--eval_strategy", "epoch",
+                                  "--save_strategy", "epoch"})
+                  .checkpoint.only_better);
   CHECK(evaluated_settings({"--save_strategy", "best"}).evaluation.tracks_best);
   CHECK((evaluated_settings({}).output.logging == Cadence{Unit::steps, 10}));
   CHECK((evaluated_settings({"--log-interval", "1"}).output.logging == Cadence{Unit::steps, 1}));
@@ -128,6 +131,35 @@ TEST_CASE("Resolve: where a run goes on from and how long it is", "[config][reso
   CHECK(evaluated_settings({}).max_steps == 0);
   CHECK(evaluated_settings({"--max_steps", "-1"}).max_steps == 0);
   CHECK(evaluated_settings({"--max_steps", "1"}).max_steps == 1);
+}
+
+TEST_CASE("Resolve: what files and options say of a run at its edges", "[config][resolve]") {
+  const auto with = [](const std::string& section) {
+    return R"({"train_batch_size": 8, )" + section + "}";
+  };
+  const auto error = [](const Arguments& flags, const std::string& file) {
+    return message_of([&] { evaluated_settings(flags, file); });
+  };
+  CHECK(evaluated_settings({}).steps_per_print == 0);
+  CHECK(evaluated_settings({}, with(R"("steps_per_print": 7)")).steps_per_print == 7);
+  CHECK(evaluated_settings({"--do_train"}).trains);
+  CHECK_FALSE(evaluated_settings({"--do_eval", "--validation_file", "v"}).trains);
+  CHECK(evaluated_settings({"--config_name", "gpt2-medium", "--num-layers", "2"}).model.config ==
+        "gpt2-medium");
+  CHECK(contains(error({}, with(R"("aio": {"block_size": 4608})")),
+                 "aio.block_size: must be a multiple of 4096, got 4608"));
+  CHECK(contains(error({"--optim", "adamw_torch"},
+                       with(R"("optimizer": {"type": "Adam", "params": {"adam_w_mode": false}})")),
+                 "optimizer.params.adam_w_mode: is false here, but --optim is adamw_torch"));
+  const TrainSettings pinned =
+      evaluated_settings({}, with(R"("zero_optimization": {"stage": 1, "cpu_offload": true,
+                                        "cpu_offload_use_pin_memory": false})"));
+  CHECK(pinned.zero.offload_optimizer.pin_memory_given);
+  // Only two ranks fit, and nobody knows how many there are.
+  const DsConfig config = DsConfig::parse(
+      with(R"("train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 1)"), "ds.json");
+  const Context unknown{.train_samples = 800};
+  CHECK(resolve_config(read_train_flags({}), config, unknown).settings.train_batch_size == 0);
 }
 
 TEST_CASE("Resolve: shuffling has the seed of the run or its own", "[config][resolve]") {
