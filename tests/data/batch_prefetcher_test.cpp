@@ -71,6 +71,21 @@ TEST_CASE("BatchPrefetcher: an error comes with the step it belongs to", "[data]
   CHECK_THROWS_WITH(prefetcher.take(2), "tokens.bin: position 12: id 99 is too large");
 }
 
+TEST_CASE("BatchPrefetcher: a step after one that failed is loaded", "[data][prefetch]") {
+  bool fails = true;
+  BatchPrefetcher prefetcher(
+      [&](std::int64_t step, StepBatches& batches) {
+        if (step == 0 && fails) fail(ErrorCode::input, "tokens.bin: cannot be read");
+        load_number(step, batches);
+      },
+      5, one_token());
+  CHECK_THROWS_WITH(prefetcher.take(0), "tokens.bin: cannot be read");
+  CHECK(prefetcher.take(2).tokens[0] == 2);  // in the same place
+  CHECK(prefetcher.take(4).tokens[0] == 4);
+  fails = false;
+  CHECK(prefetcher.take(0).tokens[0] == 0);
+}
+
 TEST_CASE("BatchPrefetcher: does not load beyond the last step", "[data][prefetch]") {
   std::atomic<std::int64_t> highest{-1};
   {
@@ -81,6 +96,7 @@ TEST_CASE("BatchPrefetcher: does not load beyond the last step", "[data][prefetc
         },
         3, one_token());
     for (std::int64_t step = 0; step < 3; ++step) prefetcher.take(step);
+    prefetcher.take(0);  // comes after what the last one may have begun
   }
   CHECK(highest == 2);
 }

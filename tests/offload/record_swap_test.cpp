@@ -191,6 +191,87 @@ TEST_CASE("RecordSwap: a read that is not urgent waits for no write", "[offload]
   swap.release(1, {});
 }
 
+namespace {
+
+/// Four records of a page over a disk that moves nothing and is never done by itself.
+struct SlowDisk {
+  explicit SlowDisk(RecordSwap::Options options)
+      : swap(io, folder.path(), {page, page, page, page}, options, memory, stream) {
+    io.done_already = false;
+  }
+  void use(int record, FileRange written = {}) {
+    std::ignore = swap.take(record, {});
+    swap.release(record, written);
+  }
+
+  test::TempDir folder;
+  FakeDisk io;
+  HostMemory memory;
+  Stream stream{Stream::Mode::inline_on_caller};
+  RecordSwap swap;
+};
+
+constexpr FileRange all{0, page};
+using Log = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("RecordSwap: a record that is in a buffer is not read into another", "[offload][swap]") {
+  SlowDisk disk({.buffers = 3});
+  disk.swap.expect(0, all);
+  disk.swap.expect(0, all);
+  disk.swap.expect_if_free(0, all);
+  CHECK(disk.io.reads == 1);
+  std::ignore = disk.swap.take(0, all);
+  disk.swap.expect(0, all);
+  CHECK(disk.io.reads == 1);
+  disk.swap.release(0, all);
+  disk.swap.expect(0, all);  // still being written
+  CHECK(disk.io.reads == 1);
+}
+
+TEST_CASE("RecordSwap: the oldest write is waited for when a buffer is needed", "[offload][swap]") {
+  SlowDisk disk({.buffers = 2});
+  const bool in_order = GENERATE(true, false);
+  std::ignore = disk.swap.take(0, {});
+  std::ignore = disk.swap.take(1, {});
+  disk.swap.release(in_order ? 0 : 1, all);
+  disk.swap.release(in_order ? 1 : 0, all);
+  std::ignore = disk.swap.take(2, {});
+  CHECK((disk.io.log == Log{"write 1", "write 2", "wait 1"}));
+  disk.swap.release(2, {});
+}
+
+TEST_CASE("RecordSwap: of those expected in vain the oldest gives way", "[offload][swap]") {
+  SlowDisk disk({.buffers = 2});
+  disk.swap.expect(0, all);
+  disk.swap.expect(1, all);
+  std::ignore = disk.swap.take(2, {});
+  std::ignore = disk.swap.take(1, all);
+  CHECK(disk.io.reads == 2);
+  disk.swap.release(1, {});
+  disk.swap.release(2, {});
+}
+
+TEST_CASE("RecordSwap: a release waits for the disk where it is told to", "[offload][swap]") {
+  SlowDisk behind({.buffers = 2, .write_behind = true});
+  behind.use(0, all);
+  CHECK((behind.io.log == Log{"write 1"}));
+  SlowDisk waiting({.buffers = 2, .write_behind = false});
+  waiting.use(0, all);
+  CHECK((waiting.io.log == Log{"write 1", "wait 1"}));
+}
+
+TEST_CASE("RecordSwap: what is being written to another record is that one", "[offload][swap]") {
+  SlowDisk disk({.buffers = 2});
+  std::ignore = disk.swap.take(0, {});
+  disk.swap.release(0, all, 1);
+  const int next = GENERATE(0, 1);
+  std::ignore = disk.swap.take(next, {});
+  CHECK((disk.io.log == (next == 1 ? Log{"write 1", "wait 1"} : Log{"write 1"})));
+  disk.swap.release(next, {});
+}
+
 TEST_CASE("RecordSwap: a buffer whose read has failed goes to who waits for one",
           "[offload][swap]") {
   const test::TempDir folder;
