@@ -164,6 +164,34 @@ TEST_CASE("Prefetch: what is used again too late is dropped", "[zero][prefetch]"
   CHECK(count(gathers_of(training_units(), overlap), embedding) == 3);
 }
 
+TEST_CASE("Prefetch: what is used after as many elements as the limit is kept",
+          "[zero][prefetch]") {
+  const std::int64_t missing = GENERATE(0, 1);
+  zero::Overlap overlap = no_limits;
+  // The head borrows the embedding's weights after six blocks.
+  const zero::FlatLayout layout(test::toy_gpt2(), {.world = 2});
+  overlap.reuse_numel = -missing;
+  for (int block = 1; block <= last_block; ++block) {
+    for (const int index : layout.part_segments(block)) {
+      overlap.reuse_numel += layout.segment(index).numel;
+    }
+  }
+  CHECK(count(gathers_of(forward_units(), overlap), gather_of("wte.weight")) == 1 + missing);
+}
+
+TEST_CASE("Prefetch: as many elements as the limit on their way are enough", "[zero][prefetch]") {
+  const model::Model model = test::toy_gpt2();
+  const zero::FlatLayout layout(model, {.world = 2});
+  const std::vector<int>& segments = layout.part_segments(0);
+  REQUIRE(segments.size() == 2);
+  const std::int64_t more = GENERATE(0, 1);
+  zero::Overlap overlap = no_limits;
+  overlap.prefetch_numel = layout.segment(segments.front()).numel + more;
+  const Log log = gathers_of({1, 0}, overlap);  // with the embedding after a block
+  CHECK(log[0].size() == static_cast<std::size_t>(2 + more));
+  CHECK(log[1].size() == static_cast<std::size_t>(1 - more));
+}
+
 TEST_CASE("Prefetch: a unit nobody expected is gathered too", "[zero][prefetch]") {
   auto group = comm::make_thread_group(2);
   test::run_ranks(2, [&](int rank) {
