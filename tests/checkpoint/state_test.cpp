@@ -31,6 +31,25 @@ std::string problem_of(const Checkpoint& opened,
   return "";
 }
 
+SavedModel model_of_two_states() {
+  SavedModel model = random_model(3, 3, {10, 2000});
+  model.bf16 = true;
+  return model;
+}
+
+/// A checkpoint whose manifest does not name these states; its path.
+std::filesystem::path save_without(const std::vector<std::string>& states,
+                                   const std::filesystem::path& output,
+                                   const SavedModel& model) {
+  PendingCheckpoint pending(output, model.step);
+  Manifest manifest = write_files(pending.path(), model);
+  std::erase_if(manifest.states, [&](const StateRecord& state) {
+    return std::ranges::find(states, state.name) != states.end();
+  });
+  pending.commit(manifest);
+  return output / "checkpoint-12";
+}
+
 }  // namespace
 
 TEST_CASE("CheckpointState: is a source of a model's parameters", "[checkpoint]") {
@@ -71,29 +90,23 @@ TEST_CASE("CheckpointWeights: the most exact weights that there are", "[checkpoi
     std::string state;  ///< expected
     DType dtype = DType::f32;
   };
-  const auto row = GENERATE(Row{{}, "fp32", DType::f32}, Row{{"fp32"}, "weights", DType::bf16},
-                            Row{{"fp32", "weights"}, "", DType::f32});
+  const auto row = GENERATE(Row{{}, "fp32", DType::f32}, Row{{"fp32"}, "weights", DType::bf16});
   const TempDir output;
-  SavedModel model = random_model(3, 3, {10, 2000});
-  model.bf16 = true;
-  PendingCheckpoint pending(output.path(), model.step);
-  Manifest manifest = write_files(pending.path(), model);
-  std::erase_if(manifest.states, [&](const StateRecord& state) {
-    return std::ranges::find(row.without, state.name) != row.without.end();
-  });
-  pending.commit(manifest);
-  const auto saved = output.path() / "checkpoint-12";
+  const SavedModel model = model_of_two_states();
   const std::vector<ParameterSpec> parameters = parameters_of(model);
-  if (row.state.empty()) {
-    CHECK_THROWS_WITH(CheckpointWeights(saved, parameters),
-                      Catch::Contains("has neither a state 'fp32' nor 'weights'"));
-    return;
-  }
-  const CheckpointWeights weights(saved, parameters);
+  const CheckpointWeights weights(save_without(row.without, output.path(), model), parameters);
   CHECK(weights.dtype() == row.dtype);
   std::vector<float> read(2000);
   weights.read(parameters[1], 0, read);
   CHECK(read == values_of(model, row.state, "h.1.weight"));
+}
+
+TEST_CASE("CheckpointWeights: a checkpoint without any says so", "[checkpoint]") {
+  const TempDir output;
+  const SavedModel model = model_of_two_states();
+  const auto saved = save_without({"fp32", "weights"}, output.path(), model);
+  CHECK_THROWS_WITH(CheckpointWeights(saved, parameters_of(model)),
+                    Catch::Contains("has neither a state 'fp32' nor 'weights'"));
 }
 
 TEST_CASE("Checkpoint: what it does not hold is named", "[checkpoint]") {

@@ -19,8 +19,9 @@ constexpr const char* mpirun = "/usr/bin/mpirun.openmpi";
 constexpr const char* plugin_path = "LD_LIBRARY_PATH=" DSTRAIN_PLUGIN_FOLDER;
 
 void skip_without_mpi() {
-  if (comm::has_mpi() && std::filesystem::exists(mpirun)) return;
-  skip("needs libopenmpi-dev at build time and openmpi-bin");
+  if (!comm::has_mpi() || !std::filesystem::exists(mpirun)) {
+    skip("needs libopenmpi-dev at build time and openmpi-bin");
+  }
 }
 
 /// `tail` is the program and its arguments.

@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/device/buffer.h"
+#include "tests/support/skip.h"
 
 using namespace dstrain;
 
@@ -24,7 +25,10 @@ Bytes locked_bytes() {
 
 TEST_CASE("LockedMemory: is locked as long as it lives", "[device][memory]") {
   constexpr Bytes bytes = 4 * mebibyte;
-  if (LockedMemory::allowed() < bytes) return;
+  if (LockedMemory::allowed() < bytes) {
+    test::skip(fmt::format("needs {} bytes of locked memory, {} are allowed (ulimit -l)", bytes,
+                           LockedMemory::allowed()));
+  }
   HostMemory host;
   LockedMemory locked(host);
   Stream stream(Stream::Mode::inline_on_caller);
