@@ -32,7 +32,7 @@ Program under_mpirun(int ranks, std::vector<std::string> tail, std::vector<std::
                    "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
                    "OMP_NUM_THREADS=1", fmt::format("{}=127.0.0.1", env::master_addr),
                    fmt::format("{}={}", env::master_port, free_port()),
-                   fmt::format("{}=secret", env::token), fmt::format("{}=240", env::timeout)}};
+                   fmt::format("{}=secret", env::token), fmt::format("{}=300", env::timeout)}};
   program.arguments.insert(program.arguments.end(), tail.begin(), tail.end());
   program.environment.insert(program.environment.end(), variables.begin(), variables.end());
   return program;

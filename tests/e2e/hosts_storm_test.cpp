@@ -3,8 +3,6 @@
 #include <cstdlib>
 #include <random>
 
-#include <poll.h>
-
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
@@ -13,7 +11,6 @@
 
 using namespace dstrain;
 using Catch::Contains;
-using test::eventually;
 using test::Launch;
 
 namespace {
@@ -38,13 +35,13 @@ TEST_CASE("Hosts: a storm of kills leaves no orphan", "[e2e]") {
     CAPTURE(seed, round);
     Launch launch(hosts.shell(random() % 2 == 0 ? storm_obedient : storm_deaf));
     // A moment anywhere from the launcher's first instruction to ranks with all their children.
-    poll(nullptr, 0, static_cast<int>(random() % 100));
+    test::wait_for_random_moment(launch.pid(), random, 100);
     const auto all = launch.processes();
     const pid_t victim =
         random() % 3 == 0 || all.empty() ? launch.pid() : all[random() % all.size()];
     kill(victim, SIGKILL);
     // What was no part of the launch itself may have been missed by nobody.
-    if (!eventually([&] { return launch.processes().empty(); }, 0.5)) launch.signal(SIGKILL);
+    if (!launch.nothing_left(0.5)) launch.signal(SIGKILL);
     REQUIRE(launch.nothing_left());
   }
 }

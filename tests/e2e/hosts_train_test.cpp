@@ -38,7 +38,7 @@ TEST_CASE("Hosts: localhost is the loopback for a resolver that does not know it
   const std::string hide =
       "mount --bind /dev/null /etc/hosts && mount --bind /dev/null /etc/resolv.conf && exec \"$@\"";
   test::Launch launch({"-H", (hosts.folder() / "hosts").string(), "--master_addr", "localhost",
-                       "--master_port", std::to_string(test::free_port()), "--timeout", "240",
+                       "--master_port", std::to_string(test::free_port()), "--timeout", "600",
                        "bench", "comm", "--sizes", "64KiB", "--runs", "1"},
                       {.env = {{"DSTRAIN_COMM", communicator}},
                        .directory = {},

@@ -15,9 +15,9 @@
 #include "runtime/base/socket.h"
 #include "runtime/checkpoint/catalog.h"
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/count_from.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/temp_dir.h"
-#include "tests/support/count_from.h"
 
 using namespace dstrain;
 using Catch::Matchers::Contains;
@@ -136,9 +136,9 @@ TEST_CASE("Job: a launcher without rank 0 shows steps and saves", "[e2e][job]") 
     return json::parse(session.run({"status", job_of(session), "--json"}).out);
   };
   for (const Session& session : sessions) {
-    CHECK(test::eventually([&] { return status(session).at("step").is_number(); }));
+    CHECK(launches[0]->wait_until([&] { return status(session).at("step").is_number(); }));
     const auto first = status(session).at("step").get<std::int64_t>();
-    CHECK(test::eventually([&] { return status(session).at("step") > first; }));
+    CHECK(launches[0]->wait_until([&] { return status(session).at("step") > first; }));
     CHECK(status(session).at("loss").is_number());
   }
   // Each launcher counts its requests from 1.
@@ -150,7 +150,7 @@ TEST_CASE("Job: a launcher without rank 0 shows steps and saves", "[e2e][job]") 
     const std::string path = saved.out.substr(0, saved.out.size() - 1);
     CHECK_THAT(path, Catch::Matchers::StartsWith(output + "/checkpoint-"));
     CHECK(checkpoint::judge(path).whole());
-    CHECK(test::eventually([&] { return status(session).at("last_checkpoint") == path; }));
+    CHECK(launches[0]->wait_until([&] { return status(session).at("last_checkpoint") == path; }));
   }
   CHECK(sessions[1].run({"stop", job_of(sessions[1])}).status == 0);
   for (const auto& launch : launches) CHECK(launch->wait() == 75);

@@ -1,14 +1,15 @@
 #include "tests/e2e/launch_process.h"
 
 #include <array>
+#include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "launcher/plan/job_env.h"
@@ -21,6 +22,7 @@ namespace dstrain::test {
 namespace {
 
 constexpr const char* marker_name = "DSTRAIN_TEST_MARKER";
+constexpr double look_again_seconds = 0.02;
 
 struct Pipe {
   UniqueFd read;
@@ -48,16 +50,6 @@ int count(const std::string& text, const std::string& part) {
 }
 
 }  // namespace
-
-bool eventually(const std::function<bool()>& condition, double seconds) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  while (!condition()) {
-    if (Clock::now() > end) return false;
-    poll(nullptr, 0, 5);
-  }
-  return true;
-}
 
 std::vector<pid_t> processes_with(const std::string& entry) {
   std::vector<pid_t> found;
@@ -93,13 +85,10 @@ Launch::Launch(std::vector<std::string> arguments, const Options& options)
 }
 
 Launch::~Launch() {
-  eventually(
-      [this] {
-        const auto left = processes();
-        for (const pid_t pid : left) kill(pid, SIGKILL);
-        return left.empty();
-      },
-      10);
+  for (auto left = processes(); !left.empty(); left = processes()) {
+    for (const pid_t pid : left) kill(pid, SIGKILL);
+    wait_for_end(left.front(), Deadline::after(hang_seconds));
+  }
   if (status_ < 0) waitpid(pid_, nullptr, 0);
 }
 
@@ -118,40 +107,65 @@ void Launch::signal(int number) const {
   kill(pid_, number);
 }
 
-bool Launch::pump() {
+bool Launch::pump(Deadline deadline) {
+  if (!out_fd_ && !err_fd_) return false;
   std::array<pollfd, 2> fds{{{out_fd_.get(), POLLIN, 0}, {err_fd_.get(), POLLIN, 0}}};
-  poll(fds.data(), fds.size(), 5);
+  poll(fds.data(), fds.size(), deadline.remaining_ms());
   if (fds[0].revents != 0) read_some(out_fd_, out_);
   if (fds[1].revents != 0) read_some(err_fd_, err_);
   return out_fd_ || err_fd_;
 }
 
-bool Launch::reap() {
+int Launch::reap(Deadline deadline) {
+  if (!wait_for_end(pid_, deadline)) return -1;
   int wait_status = 0;
-  if (waitpid(pid_, &wait_status, WNOHANG) != pid_) return false;
+  rusage used{};
+  if (wait4(pid_, &wait_status, 0, &used) != pid_) fail_errno(errno, "wait4");
   status_ = launcher::shell_status(wait_status);
+  peak_kib_ = used.ru_maxrss;
+  return status_;
+}
+
+bool Launch::wait_until(const std::function<bool()>& condition) {
+  const Deadline deadline = Deadline::after(hang_seconds);
+  while (!condition()) {
+    if (deadline.passed() || !pump(deadline.at_most(look_again_seconds))) return false;
+  }
   return true;
 }
 
 bool Launch::wait_for_output(const std::string& text, int times) {
-  return eventually([&] {
-    pump();
-    return count(out_, text) >= times;
-  });
+  return wait_until([&] { return count(out_, text) >= times; });
+}
+
+bool Launch::wait_for_error(const std::string& text) {
+  return wait_until([&] { return count(err_, text) > 0; });
 }
 
 int Launch::wait(double seconds) {
-  const bool ended =
-      eventually([this] { return !pump(); }, seconds) && eventually([this] { return reap(); });
-  return ended ? status_ : -1;
+  const Deadline deadline = Deadline::after(seconds);
+  while (pump(deadline)) {
+    if (deadline.passed()) return -1;
+  }
+  return reap(deadline);
 }
 
 int Launch::wait_without_reading() {
-  return eventually([this] { return reap(); }) ? status_ : -1;
+  return reap(Deadline::after(hang_seconds));
 }
 
-bool Launch::nothing_left() const {
-  return eventually([this] { return processes().empty(); }, 30);
+bool Launch::nothing_left(double seconds) const {
+  return wait_until_none([this] { return processes(); }, seconds);
+}
+
+bool Launch::interrupt_until_gone() const {
+  const Deadline deadline = Deadline::after(hang_seconds);
+  for (auto left = processes(); !left.empty(); left = processes()) {
+    if (deadline.passed()) return false;
+    signal(SIGINT);
+    wait_for_end(left.front(), Deadline::after(look_again_seconds));
+  }
+  return true;
 }
 
 std::vector<std::string> shell_command(int ranks, const std::string& script) {

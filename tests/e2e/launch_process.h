@@ -7,11 +7,9 @@
 
 #include "launcher/process/process.h"
 #include "runtime/base/unique_handle.h"
+#include "tests/support/process_end.h"
 
 namespace dstrain::test {
-
-/// Polls `condition` until it holds or `seconds` have passed; returns whether it held.
-bool eventually(const std::function<bool()>& condition, double seconds = 240);
 
 /// Living processes whose environment holds `entry`, NAME=VALUE.
 std::vector<pid_t> processes_with(const std::string& entry);
@@ -40,21 +38,31 @@ class Launch {
   [[nodiscard]] std::vector<pid_t> processes() const;
   void signal(int number) const;
 
-  /// Waits until stdout holds `text` so many times.
+  /// Waits until stdout, or stderr, holds `text` so many times; false when the streams end first.
   bool wait_for_output(const std::string& text, int times = 1);
+  bool wait_for_error(const std::string& text);
+  /// Waits until `condition` holds, looking at it again whenever something is printed, and after
+  /// 20 ms for what nobody tells; false when the streams end first.
+  bool wait_until(const std::function<bool()>& condition);
   /// Reads both streams to their end and reaps; the status as a shell shows it, -1 after so long.
-  int wait(double seconds = 240);
+  int wait(double seconds = hang_seconds);
   /// The same without reading: for a launcher whose output nobody takes.
   int wait_without_reading();
-  bool nothing_left() const;
+  /// Waits for the end of all processes(), again without reading; false after so long.
+  [[nodiscard]] bool nothing_left(double seconds = hang_seconds) const;
+  /// Presses Ctrl-C until none of processes() is left: two that are pending are one to the kernel.
+  [[nodiscard]] bool interrupt_until_gone() const;
 
   void stop_reading_stdout() { out_fd_.reset(); }
   [[nodiscard]] const std::string& out() const { return out_; }
   [[nodiscard]] const std::string& err() const { return err_; }
+  /// The most memory that it, or a process that it has waited for, had at once; known when it has
+  /// ended.
+  [[nodiscard]] long peak_kib() const { return peak_kib_; }
 
  private:
-  bool pump();  ///< false at the end of both streams
-  bool reap();
+  bool pump(Deadline deadline);  ///< reads what comes next; false at the end of both streams
+  int reap(Deadline deadline);
 
   std::string marker_;
   pid_t pid_ = 0;
@@ -63,6 +71,7 @@ class Launch {
   std::string out_;
   std::string err_;
   int status_ = -1;
+  long peak_kib_ = 0;
 };
 
 /// A launch of so many ranks, each of which runs a shell's script.

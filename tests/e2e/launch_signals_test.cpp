@@ -12,11 +12,10 @@
 
 #include "runtime/base/file.h"
 #include "tests/e2e/launch_process.h"
-#include "tests/support/temp_dir.h"
 #include "tests/support/count_from.h"
+#include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using test::eventually;
 using test::Launch;
 using Words = std::vector<std::string>;
 using test::shell_command;
@@ -148,12 +147,7 @@ TEST_CASE("Signals: after the grace the deaf are killed", "[e2e]") {
 TEST_CASE("Signals: asked twice the deaf are killed soon", "[e2e]") {
   Launch launch(shell_command(2, deaf));
   REQUIRE(launch.wait_for_output("ready", 2));
-  launch.signal(SIGINT);
-  // The second counts only when the first was taken: two pending signals are one to the kernel.
-  REQUIRE(eventually([&] {
-    launch.signal(SIGINT);
-    return launch.processes().empty();
-  }));
+  REQUIRE(launch.interrupt_until_gone());
   CHECK(launch.wait() == 130);
 }
 
@@ -169,20 +163,14 @@ TEST_CASE("Signals: a stopped agent is given up", "[e2e]") {
   Launch launch(shell_command(2, deaf));
   REQUIRE(launch.wait_for_output("ready", 2));
   kill(launch.agent_pid(), SIGSTOP);
-  REQUIRE(eventually([&] {
-    launch.signal(SIGINT);
-    return launch.processes().empty();
-  }));
+  REQUIRE(launch.interrupt_until_gone());
   CHECK(launch.wait() == 130);
 }
 
 TEST_CASE("Signals: output that nobody reads holds up no stop", "[e2e]") {
   Launch launch(shell_command(2, "echo ready; exec yes"));
   REQUIRE(launch.wait_for_output("ready", 1));
-  REQUIRE(eventually([&] {
-    launch.signal(SIGINT);
-    return launch.processes().empty();
-  }));
+  REQUIRE(launch.interrupt_until_gone());
   CHECK(launch.wait_without_reading() == 130);
 }
 
@@ -233,7 +221,11 @@ TEST_CASE("Signals: a crash is seen while nobody reads", "[e2e]") {
                     "sleep 0.5; exit 7"));
   REQUIRE(launch.wait_for_output("ready", 1));
   // The other rank is stopped although the launcher's own output is stuck.
-  CHECK(eventually([&] { return launch.processes().size() <= 1; }));
+  CHECK(test::wait_until_none([&] {
+    std::vector<pid_t> others = launch.processes();
+    std::erase(others, launch.pid());
+    return others;
+  }));
   CHECK(launch.wait() == 7);
 }
 
@@ -274,7 +266,7 @@ TEST_CASE("Signals: a storm of kills leaves no orphan", "[e2e]") {
     const int ranks = 1 + static_cast<int>(random() % 4);
     Launch launch(shell_command(ranks, random() % 2 == 0 ? obedient : deaf));
     // A moment anywhere from the launcher's first instruction to ranks with all their children.
-    poll(nullptr, 0, static_cast<int>(random() % 80));
+    test::wait_for_random_moment(launch.pid(), random, 80);
     const auto victim = random() % 3;
     const pid_t agent = launch.agent_pid();
     if (victim == 1 && agent > 0) {
@@ -283,7 +275,7 @@ TEST_CASE("Signals: a storm of kills leaves no orphan", "[e2e]") {
     } else if (victim == 2) {
       const auto all = launch.processes();
       if (!all.empty()) kill(all[random() % all.size()], SIGKILL);
-      if (eventually([&] { return launch.processes().empty(); }, 0.3)) continue;
+      if (launch.nothing_left(0.3)) continue;
       launch.signal(SIGKILL);
     } else {
       launch.signal(SIGKILL);

@@ -163,7 +163,7 @@ TEST_CASE("OffloadRun: nothing is left of a run that is killed", "[e2e][offload]
                       {.env = {}, .directory = test::golden_folder.string()});
   REQUIRE(launch.wait_for_output("step 3/"));
   launch.signal(SIGKILL);
-  CHECK(test::eventually([&] { return launch.processes().empty(); }));
+  CHECK(launch.nothing_left());
   CHECK(fs::is_empty(disk));
 }
 

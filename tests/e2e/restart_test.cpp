@@ -11,7 +11,6 @@
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using test::eventually;
 using test::Launch;
 using Words = std::vector<std::string>;
 using Catch::Contains;
@@ -92,9 +91,9 @@ TEST_CASE("Restarts: training goes on from its newest checkpoint", "[e2e]") {
   for (const std::string& word : run.arguments(300)) words.push_back(word);
   Launch launch(words, {.env = {}, .directory = test::golden_folder.string()});
   for (const char* name : {"checkpoint-20", "checkpoint-140"}) {
-    REQUIRE(eventually([&] { return std::filesystem::exists(output / name); }));
+    REQUIRE(launch.wait_until([&] { return std::filesystem::exists(output / name); }));
     pid_t rank = 0;
-    REQUIRE(eventually([&] { return (rank = some_rank(launch)) != 0; }));
+    REQUIRE(launch.wait_until([&] { return (rank = some_rank(launch)) != 0; }));
     kill(rank, SIGKILL);
   }
   CHECK(launch.wait() == 0);
@@ -126,7 +125,7 @@ TEST_CASE("Restarts: a new checkpoint gives back those without one", "[e2e]") {
               (folder.path() / "config.json").string()};
   for (const std::string& word : run.arguments(200)) words.push_back(word);
   Launch launch(words, {.env = {}, .directory = test::golden_folder.string()});
-  REQUIRE(eventually([&] { return std::filesystem::exists(output / "checkpoint-20"); }));
+  REQUIRE(launch.wait_until([&] { return std::filesystem::exists(output / "checkpoint-20"); }));
   const pid_t rank = some_rank(launch);
   REQUIRE(rank != 0);
   kill(rank, SIGKILL);

@@ -3,8 +3,6 @@
 #include <csignal>
 #include <random>
 
-#include <poll.h>
-
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
@@ -85,7 +83,7 @@ TEST_CASE("Kills: no checkpoint that was acknowledged is lost", "[fault][checkpo
     if (round % 3 != 0) {
       REQUIRE(launch.wait_for_output("saved ", 1 + static_cast<int>(random() % 3)));
     }
-    ::poll(nullptr, 0, static_cast<int>(random() % (round % 3 == 0 ? 400 : 40)));
+    test::wait_for_random_moment(launch.pid(), random, round % 3 == 0 ? 400 : 40);
     kill_some(launch, random);
     // A rank that is killed between its steps may be seen by nobody before the next.
     const int status = launch.wait();

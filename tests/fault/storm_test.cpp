@@ -4,8 +4,6 @@
 #include <fstream>
 #include <random>
 
-#include <poll.h>
-
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
@@ -77,7 +75,7 @@ TEST_CASE("Storm: nothing is left and the culprit is named", "[fault][storm]") {
     CAPTURE(seed, round, ranks, trains, static_cast<int>(victim), rank);
     Launch launch(command(ranks, trains, folder.path() / "out"),
                   {.env = {{"OMP_NUM_THREADS", "1"}}, .directory = test::golden_folder.string()});
-    poll(nullptr, 0, static_cast<int>(random() % 250));
+    test::wait_for_random_moment(launch.pid(), random, 250);
     strike(launch, victim, rank, trains ? "dstraind" : "sleep");
     REQUIRE(launch.nothing_left());
   }

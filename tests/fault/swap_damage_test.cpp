@@ -49,9 +49,9 @@ void damage(const fs::path& file) {
 
 /// Stops the process, with all of its threads, while `body` runs.
 template <class Body>
-void while_stopped(pid_t pid, Body&& body) {
+void while_stopped(test::Launch& launch, pid_t pid, Body&& body) {
   ::kill(pid, SIGSTOP);
-  REQUIRE(test::eventually([pid] {
+  REQUIRE(launch.wait_until([pid] {
     for (const auto& task : fs::directory_iterator(fmt::format("/proc/{}/task", pid))) {
       const std::string stat = test::read_bytes(task.path() / "stat");
       if (stat.find(") T ") == stat.npos) return false;
@@ -86,16 +86,14 @@ TEST_CASE("SwapDamage: what was changed on the disk ends the job", "[fault][offl
   int status = -1;
   for (int tries = 0; tries < 30 && status == -1; ++tries) {
     int steps = 0;
-    while_stopped(pid, [&, file = file] {
+    while_stopped(launch, pid, [&, file = file] {
       const std::vector<fs::path> files = swap_files(pid, disk);
       REQUIRE(files.size() == 2);
       damage(files[file]);
       steps = steps_in(output);
     });
-    test::eventually([&] {  // until it is found, or a step that began after it has ended
-      status = launch.wait(0.2);
-      return status != -1 || steps_in(output) >= steps + 3;
-    });
+    // Until it is found, or a step that began after it has ended.
+    if (!launch.wait_until([&] { return steps_in(output) >= steps + 3; })) status = launch.wait();
   }
   CHECK(status == 1);
   CHECK_THAT(launch.err(),

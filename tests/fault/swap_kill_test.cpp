@@ -3,8 +3,6 @@
 #include <csignal>
 #include <random>
 
-#include <poll.h>
-
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
@@ -42,7 +40,7 @@ TEST_CASE("SwapKills: nothing is left of a rank that is killed and the run goes 
     test::Launch launch(run.endless(output, saving(round > 0)),
                         {.env = run.environment, .directory = test::golden_folder.string()});
     REQUIRE(launch.wait_for_output("saved ", 1 + static_cast<int>(random() % 2)));
-    ::poll(nullptr, 0, static_cast<int>(random() % 40));
+    test::wait_for_random_moment(launch.pid(), random, 40);
     const int rank = static_cast<int>(random() % 2);
     const pid_t pid = test::rank_pid(launch, rank);
     REQUIRE(pid != 0);

@@ -10,6 +10,7 @@
 #include "runtime/base/socket.h"
 #include "tests/net/link_end.h"
 #include "tests/net/ssh_server.h"
+#include "tests/support/process_end.h"
 
 using namespace dstrain;
 using namespace dstrain::test;
@@ -81,12 +82,12 @@ TEST_CASE("SshLink: servers that do not behave end in one line", "[net][ssh]") {
     CHECK_THAT(ended.reason, Contains("within 0.5 s while waiting for the host to speak SSH"));
   }
   SECTION("hangs up") {
-    const LinkEnd ended = knock(OddServer({.greeting = "", .hangs_up = true}), 20);
+    const LinkEnd ended = knock(OddServer({.greeting = "", .hangs_up = true}), hang_seconds);
     CHECK_THAT(ended.reason, Contains("does not speak SSH"));
   }
   SECTION("hangs up after its banner") {
     const OddServer server({.greeting = "SSH-2.0-Odd\r\n", .hangs_up = true});
-    CHECK_THAT(knock(server, 20).reason, Contains("does not speak SSH"));
+    CHECK_THAT(knock(server, hang_seconds).reason, Contains("does not speak SSH"));
   }
   SECTION("stalls in the key exchange") {
     const OddServer server({.greeting = "SSH-2.0-Odd\r\n"});
@@ -98,13 +99,13 @@ TEST_CASE("SshLink: servers that do not behave end in one line", "[net][ssh]") {
   }
   SECTION("floods") {
     const OddServer server({.greeting = std::string(1 << 16, 'x'), .times = 1 << 30});
-    const LinkEnd ended = knock(server, 20);
+    const LinkEnd ended = knock(server, hang_seconds);
     CHECK_THAT(ended.reason, Contains("does not speak SSH"));
     CHECK(one_line(ended));
   }
   SECTION("garbage after its banner") {
     const OddServer server({.greeting = "SSH-2.0-Odd\r\n" + std::string(1 << 20, '\xff')});
-    CHECK(!knock(server, 20).reason.empty());
+    CHECK(!knock(server, hang_seconds).reason.empty());
   }
 }
 

@@ -1,5 +1,7 @@
 #include "tests/net/ssh_hosts.h"
 
+#include <algorithm>
+#include <array>
 #include <fstream>
 #include <iterator>
 
@@ -29,8 +31,9 @@ std::vector<std::string> SshHosts::shell(const std::string& script) const {
 }
 
 bool SshHosts::nothing_left() const {
-  return eventually(
-      [this] { return server(0).user_processes().empty() && server(1).user_processes().empty(); });
+  return std::ranges::all_of(std::array{0, 1}, [this](int host) {
+    return wait_until_none([&] { return server(host).user_processes(); });
+  });
 }
 
 std::vector<pid_t> SshHosts::agents_of(int host) const {

@@ -15,8 +15,8 @@
 #include "tests/net/link_end.h"
 #include "tests/net/ssh_hosts.h"
 #include "tests/net/two_nodes.h"
-#include "tests/support/skip.h"
 #include "tests/support/count_from.h"
+#include "tests/support/skip.h"
 
 using namespace dstrain;
 using namespace dstrain::test;
@@ -216,7 +216,7 @@ TEST_CASE("SshLaunch: whoever is killed is named and leaves nothing", "[net][ssh
     Launch launch(hosts.shell(family));
     const bool early = round % 4 == 0;  // in the middle of coming up
     if (early) {
-      eventually([] { return false; }, static_cast<double>(random() % 300) / 1000);
+      wait_for_random_moment(launch.pid(), random, 300);
     } else {
       REQUIRE(launch.wait_for_output("ready", 4));
     }

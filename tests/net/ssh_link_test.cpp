@@ -12,6 +12,7 @@
 #include "runtime/base/socket.h"
 #include "tests/net/link_end.h"
 #include "tests/net/ssh_server.h"
+#include "tests/support/process_end.h"
 
 using namespace dstrain;
 using namespace dstrain::test;
@@ -57,7 +58,7 @@ TEST_CASE_METHOD(KnownNode, "SshLink: the remote command ends with the link", "[
   std::array<char, 3> buffer{};
   REQUIRE(recv(link->read_fd(), buffer.data(), buffer.size(), MSG_WAITALL) == 3);
   link.reset();
-  CHECK(wait_until_ready(fd.get(), POLLIN, Deadline::after(240)));
+  CHECK(wait_until_ready(fd.get(), POLLIN, Deadline::after(hang_seconds)));
   CHECK(::read(fd.get(), buffer.data(), 1) == 0);
 }
 

@@ -27,7 +27,7 @@ struct RankPlace {
   int node = 0;
   std::string address = "127.0.0.1";
   int port = 0;
-  int timeout_seconds = 240;
+  int timeout_seconds = 300;
 };
 std::vector<std::string> environment_of(const RankPlace& place);
 

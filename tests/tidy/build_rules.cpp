@@ -3,6 +3,7 @@
 #include <cctype>
 #include <filesystem>
 #include <regex>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -73,6 +74,36 @@ Problems check_test_names(const SourceFile& file) {
                                      file.path, line, match[1].str()));
     }
   });
+  return problems;
+}
+
+Problems check_early_returns(const SourceFile& file) {
+  static const std::regex lambda_begins(
+      R"re(\](\([^{}]*\))?( mutable| noexcept| -> [^{}]+)* \{$)re");
+  Problems problems;
+  if (file.in("tests/tidy") || !file.ends_with("_test.cpp")) return problems;
+  bool in_test_case = false;
+  std::size_t lambda_indent = std::string::npos;
+  std::istringstream lines(file.code);
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const std::size_t indent = line.find_first_not_of(' ');
+    if (indent == std::string::npos) continue;
+    if (line.find("TEST_CASE") < line.find('(')) in_test_case = true;
+    if (line.starts_with('}')) in_test_case = false;
+    if (lambda_indent != std::string::npos && indent <= lambda_indent) {
+      lambda_indent = std::string::npos;
+    }
+    if (in_test_case && lambda_indent == std::string::npos &&
+        line.find("return;") != std::string::npos) {
+      problems.push_back(fmt::format("{}:{}: a test case that cannot run is skipped, not left",
+                                     file.path, number));
+    }
+    if (lambda_indent == std::string::npos && std::regex_search(line, lambda_begins)) {
+      lambda_indent = indent;
+    }
+  }
   return problems;
 }
 

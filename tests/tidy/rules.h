@@ -37,6 +37,9 @@ Problems check_built(const SourceFile& file, const std::vector<SourceFile>& tree
 /// Test names have no comma, bracket or quote: ctest passes them as filters.
 Problems check_test_names(const SourceFile& file);
 
+/// No `return` in a test case, lambdas aside: a test that cannot run here says so and is skipped.
+Problems check_early_returns(const SourceFile& file);
+
 /// Every test binary has one of the known labels.
 Problems check_test_labels(const SourceFile& file);
 

@@ -58,7 +58,7 @@ struct Banned {
   std::string_view reason;
 };
 
-constexpr std::array<Banned, 18> banned_words{{
+constexpr std::array<Banned, 20> banned_words{{
     {"exit(", Where::libraries, "a library throws Error"},
     {"quick_exit(", Where::libraries, "a library throws Error"},
     {"std::abort(", Where::libraries, "a library throws Error"},
@@ -75,6 +75,8 @@ constexpr std::array<Banned, 18> banned_words{{
     {"sleep_until", Where::tests, "wait for what happens, not for time"},
     {"usleep(", Where::tests, "wait for what happens, not for time"},
     {"sleep(", Where::tests, "wait for what happens, not for time"},
+    {"poll(nullptr", Where::tests, "wait for what happens, not for time"},
+    {"WARN(", Where::tests, "a test that cannot run here is skipped: tests/support/skip.h"},
     {"cudaDeviceSynchronize", Where::everywhere, "synchronise the stream"},
     {"using namespace", Where::headers, "a header opens no namespace for its readers"},
 }};

@@ -88,6 +88,10 @@ TEST_CASE("Tidy: test names can be filters and every test binary has a label", "
   check_tree(check_test_labels);
 }
 
+TEST_CASE("Tidy: no test case returns early", "[tidy]") {
+  check_tree(check_early_returns);
+}
+
 TEST_CASE("Tidy: links of the pages lead somewhere", "[tidy]") {
   check_tree([](const SourceFile& file) {
     return check_links(file, [](const std::string& path) {
@@ -230,6 +234,9 @@ TEST_CASE("Tidy rules: banned words are found where they are banned", "[tidy]") 
       {"tests/e2e/a_test.cpp", "std::this_thread::sleep_for(1s);", 1},
       {"tests/e2e/a_test.cpp", "run(\"sleep\", \"100\");", 0},
       {"launcher/a.cpp", "std::this_thread::sleep_for(1s);", 0},
+      {"tests/e2e/a_test.cpp", "::poll(nullptr, 0, 5);", 1},
+      {"tests/e2e/a_test.cpp", "::poll(&fd, 1, 5);", 0},
+      {"tests/e2e/a_test.cpp", "WARN(\"no zsh here\");", 1},
       {"runtime/device/cuda/a.cu", "cudaDeviceSynchronize();", 1},
       {"zero/a.h", "using namespace std;", 1},
       {"zero/a.cpp", "using namespace std::chrono_literals;", 0},
@@ -237,6 +244,18 @@ TEST_CASE("Tidy rules: banned words are found where they are banned", "[tidy]") 
   CAPTURE(row.path, row.code);
   const auto file = make_source_file(row.path, std::string(row.code) + "\n");
   CHECK(check_banned_words(file).size() == row.problems);
+}
+
+TEST_CASE("Tidy rules: a test case that returns early is found", "[tidy]") {
+  const auto problems_of = [](const std::string& body) {
+    return check_early_returns(make_source_file("tests/zero/a_test.cpp", body)).size();
+  };
+  CHECK(problems_of("TEST_CASE(\"A\") {\n  if (!has_gloo()) return;\n}\n") == 1);
+  CHECK(problems_of("TEST_CASE(\"A\") {\n  if (x) {\n    WORD;\n    return;\n  }\n}\n") == 1);
+  CHECK(problems_of("TEMPLATE_TEST_CASE(\"A\", \"\", int) {\n  if (x) return;\n}\n") == 1);
+  CHECK(problems_of("TEST_CASE(\"A\") {\n  run([&](int a) {\n    return;\n  });\n}\n") == 0);
+  CHECK(problems_of("TEST_CASE(\"A\") {\n  run([&] {\n    f();\n  });\n  return;\n}\n") == 1);
+  CHECK(problems_of("void helper() {\n  if (x) return;\n}\n") == 0);
 }
 
 TEST_CASE("Tidy rules: a source that nothing builds is found", "[tidy]") {
