@@ -1,6 +1,7 @@
 #include "cmd/bench/comm_bench.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -124,17 +125,16 @@ class Copying {
 };
 
 /// Every run goes through all collectives of one size and kind of memory, and copies once.
-void measure_size(const Backend& backend,
-                  const std::string& memory_name,
-                  MemoryResource& memory,
-                  Bytes bytes,
-                  const Options& options,
-                  Copying& copying,
-                  std::vector<CollectiveRow>& rows) {
+std::vector<CollectiveRow> measure_size(const Backend& backend,
+                                        const std::string& memory_name,
+                                        MemoryResource& memory,
+                                        Bytes bytes,
+                                        const Options& options,
+                                        Copying& copying) {
   Stream stream(Stream::Mode::inline_on_caller);
   Stopwatch stopwatch(backend.communicator, options);
   const CollectiveBuffers buffers(backend.communicator, memory, bytes, stream);
-  const std::size_t first = rows.size();
+  std::vector<CollectiveRow> rows;
   for (std::size_t i = 0; i < all_collectives().size(); ++i) {
     rows.push_back({backend.name, memory_name, i, bytes, {}, {}});
   }
@@ -143,10 +143,11 @@ void measure_size(const Backend& backend,
     for (std::size_t i = 0; i < all_collectives().size(); ++i) {
       const double seconds = stopwatch.time([&] { buffers.run(i, stream); });
       if (run == 0) continue;  // the first warms up
-      rows[first + i].seconds.push_back(seconds);
-      rows[first + i].copy_seconds.push_back(copy);
+      rows[i].seconds.push_back(seconds);
+      rows[i].copy_seconds.push_back(copy);
     }
   }
+  return rows;
 }
 
 std::vector<CollectiveRow> measure_collectives(const Options& options,
@@ -154,12 +155,17 @@ std::vector<CollectiveRow> measure_collectives(const Options& options,
                                                Copying& copying) {
   HostMemory host;
   std::vector<CollectiveRow> rows;
+  const auto measure = [&](const Backend& backend, const char* name, MemoryResource& memory,
+                           Bytes bytes) {
+    std::ranges::move(measure_size(backend, name, memory, bytes, options, copying),
+                      std::back_inserter(rows));
+  };
   for (const Backend& backend : backends) {
     MemoryResource& own = backend.communicator.memory();
     const bool has_own = dynamic_cast<HostMemory*>(&own) == nullptr;
     for (const Bytes bytes : options.sizes) {
-      if (has_own) measure_size(backend, "segment", own, bytes, options, copying, rows);
-      measure_size(backend, "host", host, bytes, options, copying, rows);
+      if (has_own) measure(backend, "segment", own, bytes);
+      measure(backend, "host", host, bytes);
     }
   }
   return rows;

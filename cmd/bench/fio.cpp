@@ -15,8 +15,6 @@
 
 #include "runtime/base/unique_handle.h"
 
-extern char** environ;
-
 namespace dstrain::bench {
 namespace {
 
@@ -34,6 +32,7 @@ std::optional<std::string> output_of(std::vector<std::string> words, int inherit
     ::posix_spawn_file_actions_adddup2(&actions, inherited_fd, inherited_fd);
   }
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   pid_t pid = 0;

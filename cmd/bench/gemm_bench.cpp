@@ -97,6 +97,9 @@ Products measure_products(const Options& options) {
         {Product(shape, dtypes[0], memory, stream), Product(shape, dtypes[1], memory, stream)});
     result.shapes.push_back({std::move(shape), {}});
   }
+  const auto time = [&](Product& product) {
+    return time_of(clock, [&] { product.run(matmuls, stream); });
+  };
   for (int run = 0; run <= options.runs; ++run) {
     const bool timed = run > 0;  // the first prepares the products
     Peaks& peaks = result.peaks;
@@ -106,7 +109,7 @@ Products measure_products(const Options& options) {
     }
     for (std::size_t dtype = 0; dtype < dtypes.size(); ++dtype) {
       for (std::size_t i = 0; i < products.size(); ++i) {
-        const double seconds = time_of(clock, [&] { products[i][dtype].run(matmuls, stream); });
+        const double seconds = time(products[i][dtype]);
         if (timed) result.shapes[i].seconds[dtype].push_back(seconds);
       }
     }

@@ -59,6 +59,7 @@ int checkpoint_command(std::span<const std::string> arguments) {
   const auto* const found = std::ranges::find(checkpoint_actions, wanted, &CheckpointAction::name);
   if (found != checkpoint_actions.end()) return found->run(arguments.subspan(1));
   std::vector<std::string_view> names;
+  names.reserve(checkpoint_actions.size());
   for (const CheckpointAction& action : checkpoint_actions) names.push_back(action.name);
   const std::string likely = config::suggest(wanted, names);
   fail(ErrorCode::usage, "checkpoint {}: no such action; {}\n{}", wanted,

@@ -25,6 +25,7 @@ class NodeRanks {
       : sender_(sender), messages_(ranks_, sender, clock) {}
   NodeRanks(const NodeRanks&) = delete;
   NodeRanks& operator=(const NodeRanks&) = delete;
+  ~NodeRanks() = default;
 
   /// Says of each rank that it was started; of the first that cannot be, and so is the last, why.
   void start(JobSpec job, const sigset_t& signal_mask);

@@ -42,7 +42,7 @@ std::string cpu_quota() {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     if (line.starts_with("0::")) {
-      const std::string text = first_line("/sys/fs/cgroup" + line.substr(3) + "/cpu.max");
+      std::string text = first_line("/sys/fs/cgroup" + line.substr(3) + "/cpu.max");
       if (!text.empty()) return text;
     }
   }

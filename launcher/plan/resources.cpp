@@ -34,6 +34,7 @@ void check_conflicts(const LaunchOptions& options) {
 std::vector<HostSlots> hosts_of_file(const LaunchOptions& options,
                                      const std::vector<HostEntry>& entries) {
   std::vector<HostSlots> pool;
+  pool.reserve(entries.size());
   for (const HostEntry& entry : entries) pool.push_back({entry.host, first_slots(entry.slots)});
   std::vector<HostSlots> hosts = select_slots(pool, {options.include, options.exclude});
   const auto count = static_cast<int>(hosts.size());
@@ -77,6 +78,7 @@ std::vector<HostSlots> hosts_of_machine(const LaunchOptions& options,
 /// --no_ssh without a hostfile: every node is like this one.
 std::vector<HostSlots> like_nodes(const HostSlots& this_node, int count) {
   std::vector<HostSlots> nodes;
+  nodes.reserve(static_cast<std::size_t>(count));
   for (int node = 0; node < count; ++node) {
     nodes.push_back({fmt::format("node{}", node), this_node.slots});
   }

@@ -23,6 +23,8 @@ class Checkpoint {
   };
   /// Reads and checks the manifest, and the sizes of all files. Throws Error{input}.
   explicit Checkpoint(std::filesystem::path directory, Files files = Files::all);
+  Checkpoint(const Checkpoint&) = delete;
+  Checkpoint& operator=(const Checkpoint&) = delete;
   Checkpoint(Checkpoint&&) noexcept;
   Checkpoint& operator=(Checkpoint&&) noexcept;
   ~Checkpoint();

@@ -16,6 +16,7 @@ class HostCommunicator : public Communicator {
   HostCommunicator& operator=(const HostCommunicator&) = delete;
   HostCommunicator(HostCommunicator&&) = delete;
   HostCommunicator& operator=(HostCommunicator&&) = delete;
+  ~HostCommunicator() override = default;
 
   [[nodiscard]] int rank() const final { return rank_; }
   [[nodiscard]] int size() const final { return size_; }

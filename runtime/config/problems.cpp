@@ -31,6 +31,7 @@ std::vector<std::string> Problems::in_order(std::vector<Entry> entries) {
   std::stable_sort(entries.begin(), entries.end(),
                    [](const Entry& a, const Entry& b) { return a.where < b.where; });
   std::vector<std::string> lines;
+  lines.reserve(entries.size());
   for (Entry& entry : entries) lines.push_back(std::move(entry.line));
   return lines;
 }

@@ -10,6 +10,7 @@ namespace dstrain::config {
 struct Position {
   int line = 1;
   int column = 1;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang takes the 0 that <=> is compared with for one
   friend auto operator<=>(const Position&, const Position&) = default;
 };
 

@@ -1,8 +1,9 @@
 #pragma once
 
 /// Whether functions exist once per instruction set, for the loader to choose from. The sanitizers
-/// cannot run before the loader's choice, so there each is one plain copy.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/// cannot run before the loader's choice, and clang 14 cannot clone what it flattens, so there each
+/// is one plain copy.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__clang__)
 #define DSTRAIN_SIMD_DISPATCH 0
 #else
 #define DSTRAIN_SIMD_DISPATCH 1

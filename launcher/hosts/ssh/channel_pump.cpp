@@ -19,6 +19,7 @@ constexpr std::size_t queued_bytes_max = 256U << 10;
 constexpr std::size_t error_bytes_max = 4096;
 constexpr int signal_base = 128;  // a shell's status for a command that a signal ended
 
+// NOLINTNEXTLINE(readability-function-size): the parameters that libssh passes
 void note_signal(ssh_session /*session*/,
                  ssh_channel /*channel*/,
                  const char* signal,

@@ -36,7 +36,7 @@ struct Preparation {
 
 /// What may wait for name servers, network file systems and commands of the configuration.
 std::shared_ptr<Preparation> prepare(const SshTarget& target, const ConnectTimeout& timeout) {
-  const auto prepared = std::make_shared<Preparation>();
+  auto prepared = std::make_shared<Preparation>();
   run_apart(timeout, "a connection", [prepared, target, timeout] {
     prepared->route = plan_route(target);
     const SshRoute& route = prepared->route;

@@ -80,6 +80,7 @@ void MessageCommunicator::reduce_small(float* values, std::int64_t numel) {
   std::copy_n(values, numel, all.data() + rank() * numel);
   gather(bytes_at(all.data()), numel * float_bytes);
   std::vector<const float*> terms;
+  terms.reserve(static_cast<std::size_t>(size()));
   for (int r = 0; r < size(); ++r) terms.push_back(all.data() + r * numel);
   add_in_rank_order(terms, values, numel);
 }
@@ -182,6 +183,7 @@ void MessageCommunicator::start(Round& round, const float* whole, std::int64_t n
 void MessageCommunicator::add_up(Round& round, const float* own, float* shard) {
   peers_.finish(round.received);
   std::vector<const float*> terms;
+  terms.reserve(static_cast<std::size_t>(size()));
   const float* staged = round.staged;
   for (int r = 0; r < size(); ++r) {
     terms.push_back(r == rank() ? own + round.at : staged);

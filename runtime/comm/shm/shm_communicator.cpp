@@ -154,6 +154,7 @@ void ShmCommunicator::reduce_small(const Call& call, const TensorView& values) {
   copy_bytes(values.data(), slot(rank()), values.bytes());
   agree();
   std::vector<const float*> terms;
+  terms.reserve(static_cast<std::size_t>(size()));
   for (int r = 0; r < size(); ++r) terms.push_back(floats(slot(r)));
   add_in_rank_order(terms, floats(values.data()), values.numel());
   ++round_;
@@ -184,6 +185,7 @@ void ShmCommunicator::reduce_large(const Call& call, const TensorView& values) {
 
 void ShmCommunicator::sum_part(std::byte* values, Bytes at, Part part) {
   std::vector<const float*> terms;
+  terms.reserve(static_cast<std::size_t>(size()));
   for (int r = 0; r < size(); ++r) {
     terms.push_back(floats(seen(r, values, {at + part.begin, part.begin})));
   }

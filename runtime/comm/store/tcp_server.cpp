@@ -87,7 +87,7 @@ TcpConnection::TcpConnection(UniqueFd socket, const std::string& token, Deadline
 
 TcpConnection::Health TcpConnection::read_available() {
   // One read a turn: a talkative peer does not keep the others waiting.
-  std::array<std::uint8_t, 64 * 1024> chunk;
+  std::array<std::uint8_t, std::size_t{64} * 1024> chunk;
   const std::size_t room = trusted_ ? chunk.size() : sizeof(ClientHello) - input_.size();
   const ssize_t got = ::recv(socket_.get(), chunk.data(), room, 0);
   if (got < 0) return errno == EAGAIN || errno == EINTR ? Health::good : Health::closed;

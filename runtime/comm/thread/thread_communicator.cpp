@@ -85,6 +85,7 @@ const float* ThreadCommunicator::posted_floats(int rank) const {
 void ThreadCommunicator::add_posted(std::int64_t offset, std::int64_t numel, float* sum) const {
   if (numel == 0) return;
   std::vector<const float*> terms;
+  terms.reserve(static_cast<std::size_t>(size()));
   for (int r = 0; r < size(); ++r) terms.push_back(posted_floats(r) + offset);
   add_in_rank_order(terms, sum, numel);
 }
@@ -174,6 +175,7 @@ std::vector<std::unique_ptr<Communicator>> make_thread_group(int size, double ti
   DSTRAIN_CHECK(size >= 1, "a group of {} threads", size);
   const auto world = std::make_shared<ThreadWorld>(size);
   std::vector<std::unique_ptr<Communicator>> group;
+  group.reserve(static_cast<std::size_t>(size));
   for (int rank = 0; rank < size; ++rank) {
     group.push_back(std::make_unique<ThreadCommunicator>(
         world, GroupBarrier::Options{.rank = rank, .timeout_seconds = timeout_seconds}));
