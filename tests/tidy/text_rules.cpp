@@ -75,7 +75,7 @@ constexpr std::array<Banned, 20> banned_words{{
     {"sleep_until", Where::tests, "wait for what happens, not for time"},
     {"usleep(", Where::tests, "wait for what happens, not for time"},
     {"sleep(", Where::tests, "wait for what happens, not for time"},
-    {"poll(nullptr", Where::tests, "wait for what happens, not for time"},
+    {"poll(nullptr", Where::everywhere, "wait for what happens, not for time"},
     {"WARN(", Where::tests, "a test that cannot run here is skipped: tests/support/skip.h"},
     {"cudaDeviceSynchronize", Where::everywhere, "synchronise the stream"},
     {"using namespace", Where::headers, "a header opens no namespace for its readers"},
