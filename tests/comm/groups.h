@@ -7,6 +7,7 @@
 #include "runtime/base/error.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/comm/store.h"
+#include "tests/support/process_end.h"
 
 namespace dstrain::test {
 
@@ -38,9 +39,6 @@ class Group {
   std::string name_;
   Members members_;
 };
-
-/// How long a wait of a group may take: what takes longer hangs.
-constexpr double hang_seconds = 240;
 
 /// One implementation under the conformance suite.
 struct GroupMaker {

@@ -21,7 +21,6 @@
 using namespace dstrain;
 using launcher::FromAgent;
 using launcher::ToAgent;
-using test::eventually;
 namespace fs = std::filesystem;
 
 namespace {
@@ -43,11 +42,10 @@ class TestAgent {
   TestAgent(const TestAgent&) = delete;
   TestAgent& operator=(const TestAgent&) = delete;
   ~TestAgent() {
-    eventually([this] {
-      const auto left = processes();
+    for (auto left = processes(); !left.empty(); left = processes()) {
       for (const pid_t pid : left) kill(pid, SIGKILL);
-      return left.empty();
-    });
+      test::wait_for_end(left.front(), Deadline::after(test::hang_seconds));
+    }
   }
 
   launcher::JobSpec job(int ranks, const std::string& script) const {
@@ -83,10 +81,12 @@ class TestAgent {
   }
 
   bool wait_until(const std::function<bool()>& condition) {
-    return eventually([&] {
+    const Deadline deadline = Deadline::after(test::hang_seconds);
+    while (!condition()) {
+      if (ended || deadline.passed()) return false;
       turn();
-      return condition();
-    });
+    }
+    return true;
   }
   bool wait_for_output(int rank, const std::string& text) {
     return wait_until([&] { return output[rank].find(text) != std::string::npos; });
@@ -118,11 +118,11 @@ class TestAgent {
 
  private:
   void turn() {
-    if (ended) return;
+    constexpr int look_milliseconds = 20;  // again, at what the agent does not tell
     host_->flush();
     std::vector<pollfd> fds;
     host_->add_polls(fds);
-    poll(fds.data(), fds.size(), 0);
+    poll(fds.data(), fds.size(), look_milliseconds);
     ended = !host_->receive(fds, [this](const launcher::Frame& frame) { take(frame); });
   }
   void take(const launcher::Frame& frame) {
@@ -190,7 +190,7 @@ bool is_stopped(pid_t pid) {
 /// Stops it and waits until it is.
 bool stop(pid_t pid) {
   kill(pid, SIGSTOP);
-  return eventually([pid] { return is_stopped(pid); });
+  return test::look_until(pid, [pid] { return is_stopped(pid); });
 }
 
 /// Nothing of it runs any more; who is dead and not yet reaped counts as gone.
@@ -269,7 +269,7 @@ TEST_CASE("Agent: its guard ends what a killed agent leaves", "[e2e][agent]") {
   REQUIRE(agent.wait_for_output(1, "."));
   kill(number_after(agent.output[0], "agent"), SIGKILL);
   REQUIRE(agent.wait_for_end());
-  CHECK(eventually([&] { return agent.processes().empty(); }));
+  CHECK(test::wait_until_none([&] { return agent.processes(); }));
   CHECK_THAT(agent.end_reason(), Catch::Contains("ended with status 137"));
 }
 
@@ -337,7 +337,7 @@ TEST_CASE("Agent: a launcher that falls silent is gone", "[e2e][agent]") {
   REQUIRE(agent.wait_until([&] { return agent.pids.contains(0); }));
   agent.beat(300);
   REQUIRE(agent.wait_for_end());
-  CHECK(eventually([&] { return agent.processes().empty(); }));
+  CHECK(test::wait_until_none([&] { return agent.processes(); }));
 }
 
 TEST_CASE("Agent: a second job is refused", "[e2e][agent]") {
@@ -345,6 +345,6 @@ TEST_CASE("Agent: a second job is refused", "[e2e][agent]") {
   agent.start(1, "exec sleep 1000");
   agent.start(1, "exec sleep 1000");
   REQUIRE(agent.wait_for_end());
-  CHECK(eventually([&] { return agent.processes().empty(); }));
+  CHECK(test::wait_until_none([&] { return agent.processes(); }));
   CHECK_THAT(agent.end_reason(), Catch::Contains("a second job"));
 }

@@ -17,6 +17,7 @@
 
 using namespace dstrain;
 using test::Launch;
+using test::look_until;
 using Words = std::vector<std::string>;
 using test::shell_command;
 
@@ -129,7 +130,7 @@ TEST_CASE("Signals: a job that is to outlive its terminal does", "[e2e]") {
   CHECK(getsid(launch.agent_pid()) == launch.agent_pid());  // a Ctrl-C there is not for it
   launch.signal(SIGHUP);
   // Taken, if it is taken at all.
-  REQUIRE(eventually([&] { return !is_pending(launch.pid(), SIGHUP); }));
+  REQUIRE(look_until(launch.pid(), [&] { return !is_pending(launch.pid(), SIGHUP); }));
   write_text_file(directory.path() / "go", "");
   CHECK(launch.wait() == 0);
 }
@@ -180,22 +181,20 @@ TEST_CASE("Signals: output that nobody reads is left with the ranks", "[e2e]") {
   options.directory = directory.path().string();
   Launch launch(shell_command(1, "echo $$ >new; mv new pid; exec head -c 100000000 /dev/zero"),
                 options);
-  REQUIRE(eventually([&] { return std::filesystem::exists(directory.path() / "pid"); }));
+  REQUIRE(
+      look_until(launch.pid(), [&] { return std::filesystem::exists(directory.path() / "pid"); }));
   const std::string pid = read_text_file(directory.path() / "pid", mebibyte);
   // Until it stands still for a while.
   long written = 0;
   int still = 0;
-  REQUIRE(eventually([&] {
+  REQUIRE(look_until(launch.pid(), [&] {
     const long now = bytes_written_by(std::atoi(pid.c_str()));
     still = now == written && now > 0 ? still + 1 : 0;
     written = now;
     return still == 40;
   }));
   CHECK(written < 20'000'000);
-  REQUIRE(eventually([&] {
-    launch.signal(SIGINT);
-    return launch.processes().empty();
-  }));
+  REQUIRE(launch.interrupt_until_gone());
   CHECK(launch.wait_without_reading() == 130);
 }
 
@@ -204,13 +203,10 @@ TEST_CASE("Signals: last words that nobody reads can be given up", "[e2e]") {
   Launch::Options options;
   options.directory = directory.path().string();
   Launch launch(shell_command(1, "head -c 500000 /dev/zero; touch done"), options);
-  REQUIRE(eventually([&] {
+  REQUIRE(look_until(launch.pid(), [&] {
     return std::filesystem::exists(directory.path() / "done") && launch.processes().size() == 1;
   }));
-  REQUIRE(eventually([&] {
-    launch.signal(SIGINT);
-    return launch.processes().empty();
-  }));
+  REQUIRE(launch.interrupt_until_gone());
   CHECK(launch.wait_without_reading() != -1);
 }
 

@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/comm/thread/thread_group.h"
+#include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/engine/engine.h"
 #include "tests/support/error_of.h"
 #include "tests/support/toy_gpt2.h"

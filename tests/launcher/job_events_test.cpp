@@ -22,11 +22,12 @@ struct Parties {
   SteadyClock clock;
   Console console{4, "info", LogMux::Prefixes::all};
   Supervisor supervisor{hosts.job.supervision};
-  JobControl control;
+  JobStatus status;
+  JobServer server;
   LaunchReport report{hosts.job, hosts.agents, console};
-  JobEvents events{{hosts.agents, supervisor, control, console, report, clock}};
+  JobEvents events{{hosts.agents, supervisor, status, server, console, report, clock}};
 
-  Parties() : control(with_output(hosts.job), 0) {}
+  Parties() : status(initial_status(with_output(hosts.job), 0)), server(status) {}
 
   void started(HostAgent& agent, int rank, pid_t pid) {
     WireWriter out;
@@ -42,9 +43,9 @@ struct Parties {
     JobServer::Requests all;
     for (int times = 0; times < 3; ++times) {
       std::vector<pollfd> fds;
-      control.add_polls(fds);
+      server.add_polls(fds);
       poll(fds.data(), fds.size(), 0);
-      const JobServer::Requests some = control.serve(fds, 0, supervisor.stopping());
+      const JobServer::Requests some = server.serve(fds, 0);
       if (some.save_request != 0) all.save_request = some.save_request;
     }
     return all;

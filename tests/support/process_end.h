@@ -34,6 +34,19 @@ inline bool wait_until_none(const std::function<std::vector<pid_t>()>& living,
   return true;
 }
 
+/// Looks until `condition` holds, again each 20 ms: for what nothing announces, as files and /proc.
+/// False when the process has ended or so much time has passed, and it still does not.
+inline bool look_until(pid_t pid,
+                       const std::function<bool()>& condition,
+                       double seconds = hang_seconds) {
+  constexpr double look_seconds = 0.02;
+  const Deadline deadline = Deadline::after(seconds);
+  while (!condition()) {
+    if (deadline.passed() || wait_for_end(pid, deadline.at_most(look_seconds))) return condition();
+  }
+  return true;
+}
+
 /// Lets a process live until a random moment: what a storm of kills is about. Nothing is waited for
 /// but its end.
 inline void wait_for_random_moment(pid_t pid, std::mt19937& random, int milliseconds_max) {

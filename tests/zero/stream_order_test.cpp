@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/comm/thread/thread_group.h"
+#include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/engine/frame_copies.h"
 #include "runtime/model/random_source.h"
 #include "runtime/optim/adamw.h"
