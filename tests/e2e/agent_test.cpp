@@ -206,8 +206,10 @@ pid_t number_after(const std::string& text, const std::string& word) {
   return std::atoi(text.c_str() + at + word.size() + 1);
 }
 
-/// Waits, when asked to end, until its child has ended, and tells so.
-const std::string parent = "trap 'wait; exit 3' TERM; sleep 1000 & echo child $!.; wait";
+/// Waits, when asked to end, until its child has ended, and tells so. The child speaks for itself:
+/// before it is another program it has its parent's trap.
+const std::string parent =
+    "trap 'wait; exit 3' TERM; sh -c 'echo child $$.; exec sleep 1000' & wait";
 
 }  // namespace
 

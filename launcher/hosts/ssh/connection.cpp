@@ -99,6 +99,22 @@ void open_socket(SshConnection& connection, Preparation& prepared) {
   ssh_set_blocking(route.session.get(), 0);
 }
 
+/// Calls `call` until libssh has done it.
+template <class Call>
+void until_done(const SshConnection& connection,
+                ssh_channel channel,
+                const ConnectTimeout& timeout,
+                Call&& call) {
+  ssh_session session = connection.route.session.get();
+  int result = SSH_AGAIN;
+  while (channel != nullptr && (result = call()) == SSH_AGAIN) {
+    wait_for_session(session, timeout, "the remote command to start");
+  }
+  if (result == SSH_OK) return;
+  fail(ErrorCode::remote, "the host runs no command for {}: {}", connection.route.user,
+       ssh_get_error(session));
+}
+
 }  // namespace
 
 SshConnection connect_ssh(const SshTarget& target, const ConnectTimeout& timeout) {
@@ -115,23 +131,18 @@ SshConnection connect_ssh(const SshTarget& target, const ConnectTimeout& timeout
   return connection;
 }
 
-ssh_channel run_remotely(const SshConnection& connection,
-                         const std::string& command,
-                         const ConnectTimeout& timeout) {
-  ssh_session session = connection.route.session.get();
-  ssh_channel channel = ssh_channel_new(session);
-  const auto until_done = [&](auto&& call) {
-    int result = SSH_AGAIN;
-    while (channel != nullptr && (result = call()) == SSH_AGAIN) {
-      wait_for_session(session, timeout, "the remote command to start");
-    }
-    if (result == SSH_OK) return;
-    fail(ErrorCode::remote, "the host runs no command for {}: {}", connection.route.user,
-         ssh_get_error(session));
-  };
-  until_done([&] { return ssh_channel_open_session(channel); });
-  until_done([&] { return ssh_channel_request_exec(channel, command.c_str()); });
+ssh_channel open_channel(const SshConnection& connection, const ConnectTimeout& timeout) {
+  ssh_channel channel = ssh_channel_new(connection.route.session.get());
+  until_done(connection, channel, timeout, [&] { return ssh_channel_open_session(channel); });
   return channel;
+}
+
+void start_command(const SshConnection& connection,
+                   ssh_channel channel,
+                   const std::string& command,
+                   const ConnectTimeout& timeout) {
+  until_done(connection, channel, timeout,
+             [&] { return ssh_channel_request_exec(channel, command.c_str()); });
 }
 
 }  // namespace dstrain::launcher

@@ -17,9 +17,12 @@ struct SshConnection {
 /// Throws Error{remote} or Error{timeout} with what is wrong and what to do.
 SshConnection connect_ssh(const SshTarget& target, const ConnectTimeout& timeout);
 
-/// A channel of the connection, which owns it, on which `command` runs.
-ssh_channel run_remotely(const SshConnection& connection,
-                         const std::string& command,
-                         const ConnectTimeout& timeout);
+/// A channel of the connection, which owns it, for one command. Callbacks of the channel that may
+/// miss nothing are set before the command starts.
+ssh_channel open_channel(const SshConnection& connection, const ConnectTimeout& timeout);
+void start_command(const SshConnection& connection,
+                   ssh_channel channel,
+                   const std::string& command,
+                   const ConnectTimeout& timeout);
 
 }  // namespace dstrain::launcher

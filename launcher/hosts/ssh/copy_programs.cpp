@@ -64,7 +64,8 @@ std::string exchange(const SshConnection& connection,
                      std::string_view input,
                      const ConnectTimeout& timeout) {
   ssh_session session = connection.route.session.get();
-  const UniqueChannel channel(run_remotely(connection, command, timeout));
+  const UniqueChannel channel(open_channel(connection, timeout));
+  start_command(connection, channel.get(), command, timeout);
   std::string output;
   std::string errors;
   bool end_sent = false;

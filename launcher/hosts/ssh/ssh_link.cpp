@@ -42,8 +42,9 @@ std::string serve(Shared& shared) {
       const std::string path = copy_programs(connection, *target.programs, timeout());
       command = fmt::format("exec {} agent", shell_quote(path));
     }
-    ssh_channel channel = run_remotely(connection, command, timeout());
+    ssh_channel channel = open_channel(connection, timeout());
     ChannelPump pump(connection.route.session.get(), channel, shared.thread_end.get());
+    start_command(connection, channel, command, timeout());
     pump.run(shared.stop.get());
     return pump.end_reason();
   } catch (const std::exception& error) {

@@ -1,9 +1,9 @@
 #include "runtime/comm/message/peers.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
-
-#include <poll.h>
+#include <thread>
 
 #include "runtime/base/error.h"
 #include "runtime/comm/group_barrier.h"
@@ -15,6 +15,8 @@ using State = PendingMessage::State;
 
 /// How long a rank that leaves waits until its last word is on its way.
 constexpr double goodbye_seconds = 1.0;
+/// No transport tells of a lost peer unless it is asked.
+constexpr std::chrono::milliseconds look_interval{1};
 
 }  // namespace
 
@@ -207,7 +209,7 @@ void Peers::look_for_culprit(double seconds) {
       const Message& awaited = other.awaited[other.received % 2];
       if (peer != rank() && awaited && awaited->is_lost()) fail_lost(peer);
     }
-    ::poll(nullptr, 0, 1);  // no transport tells of a lost peer unless it is asked
+    std::this_thread::sleep_for(look_interval);
   } while (!deadline.passed());
 }
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <cmath>
-
-#include <poll.h>
+#include <thread>
 
 #include "runtime/base/error.h"
 #include "runtime/base/random_bytes.h"
@@ -61,7 +61,8 @@ UniqueFd connect_to_store(const Endpoint& endpoint, const std::string& token, De
            seconds, to_string(endpoint), socket.ok() ? "the connection breaks" : socket.error());
     }
     // Nothing tells when somebody begins to listen.
-    ::poll(nullptr, 0, deadline.at_most(wait_seconds).remaining_ms());
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(deadline.at_most(wait_seconds).remaining_ms()));
     wait_seconds = std::min(2 * wait_seconds, retry_seconds_max);
   }
 }
