@@ -20,8 +20,9 @@ packages=(
   liburing-dev                   # likewise, for files that memory is offloaded to
   libhwloc-dev                   # likewise, for ranks that are bound to cores
 )
-test_packages=(                  # clang-tidy takes 250 MB: its test is skipped where it is not
+test_packages=(
   catch2
+  clang-tidy libomp-dev          # over the sources that the last commit changed
   iproute2                       # nodes that network namespaces stand in for
   openssh-client libwrap0 zsh    # launching over SSH; see tests/run.sh for the server
 )

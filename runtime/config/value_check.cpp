@@ -200,12 +200,11 @@ void check_value(const Key& key,
     problems.add(value.position, path, key.note);
   } else if (key.status == KeyStatus::unread) {
     problems.warn(value.position, path, fmt::format("has no effect: {}", key.note));
-  } else if (value.is_text("auto") && takes_auto(key)) {
-    check_status(key, value, path, problems);
   } else if (key.type != KeyType::boolean && is_one_of(value, key.off)) {
     return;  // off, and that may be written in another type: "sparse_attention": false
-  } else if (check_type(key, value, path, problems) && check_range(key, value, path, problems) &&
-             check_choice(key, value, path, problems)) {
+  } else if ((value.is_text("auto") && takes_auto(key)) ||
+             (check_type(key, value, path, problems) && check_range(key, value, path, problems) &&
+              check_choice(key, value, path, problems))) {
     check_status(key, value, path, problems);
   }
 }

@@ -134,9 +134,10 @@ std::string load(const std::filesystem::path& path,
     states = open_states(*checkpoint, parts, damage);
   });
   // Loading is collective: nobody begins before all can.
-  const std::string found = agree(damage, parts.communicator, streams.communication);
+  std::string found = agree(damage, parts.communicator, streams.communication);
   if (!found.empty()) return found;
   std::vector<const model::ParameterSource*> sources;
+  sources.reserve(states.size());
   for (const ToleratedState& source : states) sources.push_back(&source);
   parts.store.load({*sources.front(), std::span(sources).subspan(1)}, streams.compute);
   verify_share(*checkpoint, parts.communicator, damage);

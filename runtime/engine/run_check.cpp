@@ -46,7 +46,7 @@ TrainerState read_run(const checkpoint::Checkpoint& checkpoint,
   const auto place = [&](const char* file) {
     return (checkpoint.path() / file).string();
   };
-  const TrainerState saved =
+  TrainerState saved =
       parse_trainer_state(checkpoint.read_text("trainer_state.json"), place("trainer_state.json"));
   Lines lines;
   compare_models(
