@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -11,6 +12,7 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include "runtime/base/file.h"
 #include "runtime/base/random_bytes.h"
 #include "runtime/base/socket.h"
 #include "runtime/checkpoint/catalog.h"
@@ -154,6 +156,44 @@ TEST_CASE("Job: a launcher without rank 0 shows steps and saves", "[e2e][job]") 
   }
   CHECK(sessions[1].run({"stop", job_of(sessions[1])}).status == 0);
   for (const auto& launch : launches) CHECK(launch->wait() == 75);
+}
+
+TEST_CASE("Job: a save that is asked for before the ranks start is done", "[e2e][job]") {
+  const Session session;
+  const test::TempDir folder;
+  const std::string client = (folder.path() / "client").string();
+  write_text_file(folder.path() / "hosts", "late slots=2\n");
+  write_text_file(
+      client, "#!/bin/sh\ncd \"${0%/*}\"; until test -e go; do sleep 0.02; done; eval \"$2\"\n");
+  fs::permissions(client, fs::perms::owner_all);
+  Words words{"-H",
+              (folder.path() / "hosts").string(),
+              "--ssh_command",
+              client,
+              "--master_addr",
+              "127.0.0.1",
+              "--device",
+              "cpu",
+              "train",
+              "--output_dir",
+              session.output().string()};
+  for (const std::string& word : test::ResumableRun().arguments(1'000'000)) words.push_back(word);
+  words.insert(words.end(), {"--per_device_train_batch_size", "6", "--save_steps", "0"});
+  Launch launch(words, session.options());
+  const auto serves = [&] {
+    return fs::exists(session.sockets()) && !fs::is_empty(session.sockets());
+  };
+  REQUIRE(launch.wait_until(serves));
+  const UniqueFd asker = connect_to(socket_of(session));
+  REQUIRE(asker);
+  REQUIRE(::send(asker.get(), "save\n", 5, 0) == 5);
+  // Clients are served in the order in which they come.
+  CHECK(json::parse(session.run({"status", job_of(session), "--json"}).out).at("step").is_null());
+  write_text_file(folder.path() / "go", "");
+  REQUIRE(wait_until_ready(asker.get(), POLLIN, Deadline::after(test::hang_seconds)));
+  CHECK(session.run({"stop", job_of(session)}).status == 0);
+  CHECK(launch.wait() == 75);
+  CHECK(checkpoint::list_checkpoints(session.output()).size() == 2);
 }
 
 TEST_CASE("Job: launchers with different options are told the first one", "[e2e][job]") {
