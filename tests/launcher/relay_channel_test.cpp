@@ -82,6 +82,26 @@ TEST_CASE("RelayChannel: who does not read holds up who writes", "[launcher][rel
   CHECK(swallowed(to_launcher, to_launcher.agent, FromAgent::output, most) < most / 4);
 }
 
+TEST_CASE("RelayChannel: what an agent said before its end is passed on to the last byte",
+          "[launcher][relay]") {
+  Host host(0);
+  // More than a socket takes, so that something is left when the agent is gone.
+  const std::size_t sent = swallowed(host, host.agent, FromAgent::output, 64U << 20);
+  host.close_agent();
+  std::size_t received = 0;
+  for (int turns = 0; turns < 1000 && !host.channel.ended(); ++turns) {
+    host.turn(0);
+    REQUIRE((host.launcher.receive() || host.channel.ended()));
+    while (const auto frame = host.launcher.next()) received += 5 + frame->payload.size();
+  }
+  CHECK(host.channel.ended());
+  for (int reads = 0; reads < 100; ++reads) host.launcher.receive();  // a MiB each
+  while (const auto frame = host.launcher.next()) received += 5 + frame->payload.size();
+  constexpr std::size_t last_frame = (1U << 16) + 5;
+  CHECK(received + last_frame > sent);
+  CHECK(received <= sent);
+}
+
 TEST_CASE("RelayChannel: beats stand between frames", "[launcher][relay]") {
   Host host(6);
   const std::string payload(30'000, 'x');
