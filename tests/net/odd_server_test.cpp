@@ -19,14 +19,15 @@ using launcher::SshTarget;
 
 namespace {
 
-/// A listener that this process serves; whoever connects gets `greeting`, `times`, and then silence
-/// or the end.
+/// A listener that this process serves; whoever connects gets `opening`, then `greeting`, `times`,
+/// and then silence or the end.
 class OddServer {
  public:
   struct Habits {
     std::string greeting;
     int times = 1;
     bool hangs_up = false;
+    std::string opening{};
   };
   explicit OddServer(Habits habits) : habits_(std::move(habits)) {
     thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
@@ -39,6 +40,7 @@ class OddServer {
     while (!stop.stop_requested()) {
       if (!wait_until_ready(listener_.get(), POLLIN, Deadline::after(0.01))) continue;
       UniqueFd guest(accept(listener_.get(), nullptr, nullptr));
+      send(guest.get(), habits_.opening.data(), habits_.opening.size(), MSG_NOSIGNAL);
       for (int i = 0; i < habits_.times && !stop.stop_requested(); ++i) {
         if (send(guest.get(), habits_.greeting.data(), habits_.greeting.size(), MSG_NOSIGNAL) < 0) {
           break;
@@ -95,6 +97,14 @@ TEST_CASE("SshLink: servers that do not behave end in one line", "[net][ssh]") {
   }
   SECTION("talks for ever before its banner") {
     const OddServer server({.greeting = std::string(100, 'x') + "\r\n", .times = 1 << 30});
+    CHECK_THAT(knock(server, 0.5).reason, Contains("within 0.5 s"));
+  }
+  SECTION("talks for ever after its banner") {
+    // SSH_MSG_IGNORE (RFC 4253, 6 and 11.2): 12 bytes, of which 6 pad, type 2, an empty string.
+    const std::string ignore("\0\0\0\x0c\x06\x02\0\0\0\0pad...", 16);
+    std::string many;  // in one piece, so that something is always there to be read
+    for (int i = 0; i < 1 << 14; ++i) many += ignore;
+    const OddServer server({.greeting = many, .times = 1 << 30, .opening = "SSH-2.0-Odd\r\n"});
     CHECK_THAT(knock(server, 0.5).reason, Contains("within 0.5 s"));
   }
   SECTION("floods") {
