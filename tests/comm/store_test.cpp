@@ -39,6 +39,15 @@ void check_store(comm::Store& store, comm::Store& other) {
   store.set("later", "here");  // the waiting get blocks neither handle
   waiting.join();
   CHECK(got == "here");
+
+  // Many, so that some of the gets come first and wait.
+  for (int i = 0; i < 50; ++i) {
+    const std::string counter = "counter " + std::to_string(i);
+    std::thread counting([&] { got = other.get(counter, 300); });
+    CHECK(store.add(counter, i) == i);
+    counting.join();
+    CHECK(got == std::to_string(i));
+  }
 }
 
 ErrorCode code_of(const std::function<void()>& body) {
