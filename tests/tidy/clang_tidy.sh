@@ -2,11 +2,11 @@
 # Runs clang-tidy over the sources that have changed; over the whole tree the preset tidy does:
 # cmake --preset tidy && cmake --build --preset tidy
 #
-#   tests/tidy/clang_tidy.sh [BASE]    changed since BASE; default: since this branch left
-#                                      origin/main, or there the last commit
+#   tests/tidy/clang_tidy.sh           the 8 sources that changed last
+#   tests/tidy/clang_tidy.sh BASE      those that changed since BASE, 8 at most: the rest is named
 #
-# Of a header the source of its name is taken, or one that includes it, and at most 8 sources in
-# all: the rest is named. Exits with 77 where there is nothing to run it on, or with.
+# Of a header the source of its name is taken, or one that includes it. Exits with 77 where there is
+# nothing to run it on, or with.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 sources_max=8
@@ -18,11 +18,16 @@ skip() {
 }
 
 command -v clang-tidy >/dev/null || skip "clang-tidy is not installed (Debian: clang-tidy)"
-head=$(git rev-parse --verify --quiet HEAD) || skip "this is no git repository"
-base=${1:-$(git merge-base origin/main HEAD 2>/dev/null || true)}
-if [ -z "$base" ] || [ "$base" = "$head" ]; then
-  base=$(git rev-parse --verify --quiet HEAD~1) || skip "the last commit has none before it here"
-fi
+git rev-parse --verify --quiet HEAD >/dev/null || skip "this is no git repository"
+
+# The newest first.
+changed() {
+  if [ $# -gt 0 ]; then
+    git diff --name-only --diff-filter=d "$1" -- "${folders[@]}"
+  else
+    git log --max-count=100 --format= --name-only -- "${folders[@]}"
+  fi
+}
 
 source_of() {
   local source=${1%.h}.cpp
@@ -32,13 +37,14 @@ source_of() {
 }
 
 mapfile -t sources < <(
-  git diff --name-only --diff-filter=d "$base" -- "${folders[@]}" | while read -r path; do
+  changed "$@" | awk '!seen[$0]++' | while read -r path; do
     case $path in
-      *.cpp) echo "$path" ;;
-      *.h) source_of "$path" ;;
+      *.cpp) [ ! -e "$path" ] || echo "$path" ;;
+      *.h) [ ! -e "$path" ] || source_of "$path" ;;
     esac
-  done | sort -u)
-[ ${#sources[@]} -gt 0 ] || skip "no source of the product has changed since $base"
+  done | awk '!seen[$0]++')
+[ ${#sources[@]} -gt 0 ] || skip "no source of the product has changed"
+[ $# -gt 0 ] || sources=("${sources[@]:0:$sources_max}")
 for path in "${sources[@]:$sources_max}"; do
   echo "not looked at, more than $sources_max: $path"
 done
