@@ -1,7 +1,6 @@
 #include "launcher/process/children.h"
 
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +15,7 @@
 
 #include "runtime/base/deadline.h"
 #include "runtime/base/error.h"
+#include "runtime/base/number.h"
 #include "runtime/base/unique_handle.h"
 #include "runtime/base/worker_env.h"
 
@@ -44,13 +44,12 @@ std::vector<pid_t> children_by_scan() {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
     const std::string name = entry.path().filename().string();
-    pid_t pid = 0;
-    const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (bad != std::errc{} || end != name.data() + name.size()) continue;
-    std::istringstream fields = stat_fields(pid);
+    const std::optional<pid_t> pid = parse_number<pid_t>(name);
+    if (!pid) continue;
+    std::istringstream fields = stat_fields(*pid);
     std::string state;
     pid_t parent = 0;
-    if (fields >> state >> parent && parent == getpid()) children.push_back(pid);
+    if (fields >> state >> parent && parent == getpid()) children.push_back(*pid);
   }
   return children;
 }

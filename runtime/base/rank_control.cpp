@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 
 #include <fcntl.h>
 #include <sys/socket.h>
 
 #include <fmt/format.h>
+
+#include "runtime/base/number.h"
 
 namespace dstrain {
 namespace {
@@ -27,12 +28,9 @@ class Words {
   }
   template <class Number>
   Number number() {
-    const std::string_view text = word();
-    const char* const end = text.data() + text.size();
-    Number value{};
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    good_ &= error == std::errc{} && stop == end;
-    return value;
+    const std::optional<Number> value = parse_number<Number>(word());
+    good_ &= value.has_value();
+    return value.value_or(Number{});
   }
   [[nodiscard]] bool good() const { return good_; }
   [[nodiscard]] std::string_view rest() const { return rest_; }

@@ -1,13 +1,13 @@
 #include "runtime/config/flag_reader.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "runtime/base/number.h"
 #include "runtime/config/choice.h"
 #include "runtime/config/schema.h"
 #include "runtime/config/suggest.h"
@@ -18,9 +18,9 @@ namespace {
 using Lines = std::vector<std::string>;
 
 bool is_number(std::string_view text, double& number) {
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, number);
-  return !text.empty() && error == std::errc{} && stopped == end && std::isfinite(number);
+  const std::optional<double> parsed = parse_number<double>(text);
+  if (parsed) number = *parsed;
+  return parsed && std::isfinite(*parsed);
 }
 
 /// Nothing for a word that is neither.

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "runtime/base/number.h"
 #include "runtime/config/suggest.h"
 
 namespace dstrain::config {
@@ -81,10 +81,7 @@ bool has_type(const JsonValue& value, KeyType type) {
 /// What to write instead of a quoted number or boolean; empty when that is not the mistake.
 std::string unquoted(const JsonValue& value, KeyType type) {
   if (!value.is(Kind::string)) return {};
-  double number = 0;
-  const char* const end = value.text.data() + value.text.size();
-  const auto [stopped, error] = std::from_chars(value.text.data(), end, number);
-  const bool numeric = !value.text.empty() && error == std::errc{} && stopped == end;
+  const bool numeric = parse_number<double>(value.text).has_value();
   const bool wants_number = type == KeyType::integer || type == KeyType::number;
   const bool logical = value.text == "true" || value.text == "false";
   const bool quoted = (numeric && wants_number) || (logical && type == KeyType::boolean);
@@ -167,20 +164,12 @@ void check_status(const Key& key,
                            to_text(value), key.note, off_list(key)));
 }
 
-/// The number that a choice writes; none when it is a word.
-std::optional<double> number_in(std::string_view choice) {
-  double number = 0;
-  const char* const end = choice.data() + choice.size();
-  const auto [stopped, error] = std::from_chars(choice.data(), end, number);
-  return error == std::errc{} && stopped == end ? std::optional(number) : std::nullopt;
-}
-
 bool is_choice(const JsonValue& value, std::string_view choice) {
   if (choice == "null") return value.is(Kind::null);
   if (choice == "true" || choice == "false") {
     return value.is(Kind::boolean) && value.boolean == (choice == "true");
   }
-  const std::optional<double> number = number_in(choice);
+  const std::optional<double> number = parse_number<double>(choice);
   return number ? value.is(Kind::number) && value.number == *number : value.is_text(choice);
 }
 

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +16,7 @@
 #include "launcher/process/process.h"
 #include "launcher/process/program_path.h"
 #include "runtime/base/error.h"
+#include "runtime/base/number.h"
 
 namespace dstrain::test {
 namespace {
@@ -56,10 +56,8 @@ std::vector<pid_t> processes_with(const std::string& entry) {
   std::error_code error;
   for (const auto& directory : std::filesystem::directory_iterator("/proc", error)) {
     const std::string name = directory.path().filename().string();
-    pid_t pid = 0;
-    const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (bad != std::errc{} || end != name.data() + name.size()) continue;
-    if (launcher::has_environment_entry(pid, entry.c_str())) found.push_back(pid);
+    const std::optional<pid_t> pid = parse_number<pid_t>(name);
+    if (pid && launcher::has_environment_entry(*pid, entry.c_str())) found.push_back(*pid);
   }
   return found;
 }
