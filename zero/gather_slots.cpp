@@ -68,7 +68,7 @@ GatherSlots::GatherSlots(const FlatLayout& layout,
       // Units and tiles that follow each other, in either direction, have different slots.
       std::vector<int>& turn = turns.at(segment.tile);
       slot_index_.push_back(turn.front());
-      std::ranges::rotate(turn, turn.begin() + 1);
+      std::rotate(turn.begin(), turn.begin() + 1, turn.end());
     }
   }
 }

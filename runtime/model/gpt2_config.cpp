@@ -34,6 +34,7 @@ const Preset* find_preset(std::string_view name) {
 
 std::string preset_names() {
   std::vector<std::string_view> names;
+  names.reserve(presets.size());
   for (const Preset& preset : presets) names.push_back(preset.name);
   return fmt::format("{}", fmt::join(names, ", "));
 }

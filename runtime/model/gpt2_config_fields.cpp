@@ -6,6 +6,7 @@ namespace dstrain::model {
 
 std::string field_names() {
   std::vector<std::string_view> names;
+  names.reserve(size_fields.size() + rate_fields.size());
   for (const SizeField& field : size_fields) names.push_back(field.name);
   for (const RateField& field : rate_fields) names.push_back(field.name);
   return fmt::format("{}", fmt::join(names, ", "));

@@ -67,12 +67,12 @@ void HfWeights::find_tensors(const std::unordered_set<std::string_view>& wanted,
     const auto& entries = files_[file].entries();
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const std::string_view name = without_prefix(entries[i].name);
-      if (wanted.count(name) == 0) {
-        if (!is_mask(name)) {
-          problems.push_back(fmt::format("{}: tensor '{}' is no parameter of this model",
-                                         files_[file].name(), entries[i].name));
-        }
-      } else if (!places_.emplace(name, Place{file, i}).second) {
+      const bool known = wanted.count(name) > 0;
+      if (!known && !is_mask(name)) {
+        problems.push_back(fmt::format("{}: tensor '{}' is no parameter of this model",
+                                       files_[file].name(), entries[i].name));
+      }
+      if (known && !places_.emplace(name, Place{file, i}).second) {
         problems.push_back(fmt::format("{}: tensor '{}' is there twice, with and without '{}'",
                                        files_[file].name(), name, hf_prefix));
       }

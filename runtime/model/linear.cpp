@@ -160,12 +160,14 @@ Bytes products_workspace(const LinearSizes& sizes, DType dtype, DType sum) {
 }  // namespace
 
 LinearWeight weight_of(const UnitCall& call, const UnitSpec& spec, std::size_t parameter) {
-  const auto tiles = std::ranges::equal_range(spec.tiles, parameter, {}, &ParameterTile::parameter);
-  DSTRAIN_CHECK(tiles.empty() || call.tiles != nullptr, "nobody lends the tiles of {}",
+  constexpr auto parameter_of = &ParameterTile::parameter;
+  const auto first = std::ranges::lower_bound(spec.tiles, parameter, {}, parameter_of);
+  const auto last = std::ranges::upper_bound(spec.tiles, parameter, {}, parameter_of);
+  DSTRAIN_CHECK(first == last || call.tiles != nullptr, "nobody lends the tiles of {}",
                 spec.parameters[parameter].name);
   LinearWeight weight{.whole = call.parameters[parameter],
-                      .tiles = {tiles.begin(), tiles.end()},
-                      .first_tile = static_cast<std::size_t>(tiles.begin() - spec.tiles.begin()),
+                      .tiles = {first, last},
+                      .first_tile = static_cast<std::size_t>(first - spec.tiles.begin()),
                       .lender = call.tiles};
   if (!call.parameter_gradients.empty()) weight.gradient = call.parameter_gradients[parameter];
   return weight;

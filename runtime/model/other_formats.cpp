@@ -90,7 +90,7 @@ std::string explain_deepspeed(const fs::path& directory, const DeepSpeedFiles& f
 
 /// A path that ends with the directory's name: "ds/", "." and ".." do not.
 fs::path named(const fs::path& path) {
-  const fs::path plain = path.has_filename() ? path : path.parent_path();
+  fs::path plain = path.has_filename() ? path : path.parent_path();
   if (plain.filename() != "." && plain.filename() != "..") return plain;
   std::error_code ignored;
   return fs::canonical(plain, ignored);

@@ -18,11 +18,11 @@
 namespace dstrain::monitor {
 namespace {
 
-template <std::size_t N>
-nlohmann::ordered_json named(const std::array<const char*, N>& names,
-                             const std::array<Bytes, N>& bytes) {
+template <std::size_t count>
+nlohmann::ordered_json named(const std::array<const char*, count>& names,
+                             const std::array<Bytes, count>& bytes) {
   nlohmann::ordered_json object;
-  for (std::size_t i = 0; i < N; ++i) object[names.at(i)] = bytes.at(i);
+  for (std::size_t i = 0; i < count; ++i) object[names.at(i)] = bytes.at(i);
   return object;
 }
 
@@ -91,7 +91,7 @@ MetricsFile::~MetricsFile() {
 }
 
 void MetricsFile::go_on(MetricsPlace place) {
-  constexpr Bytes file_bytes_max = 16 * 1024 * mebibyte;
+  constexpr Bytes file_bytes_max = 16 * gibibyte;
   KeptLines kept;
   if (std::filesystem::exists(path_)) {
     const std::string before = read_text_file(path_, file_bytes_max);

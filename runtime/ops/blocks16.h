@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "runtime/tensor/bfloat16.h"
 
@@ -64,23 +65,25 @@ DSTRAIN_INLINE void store_some(const Floats16& from,
   std::memcpy(to, whole, static_cast<std::size_t>(count * size_of(dtype)));
 }
 
+/// Swaps the upper row's odd blocks of `width` elements with the lower row's even ones.
+template <std::size_t width, std::size_t... lane>
+DSTRAIN_INLINE void swap_row_blocks(Floats16& upper,
+                                    Floats16& lower,
+                                    std::index_sequence<lane...> /*lanes*/) {
+  const Floats16 both =
+      __builtin_shufflevector(upper, lower, ((lane & width) == 0 ? lane : 16 + lane - width)...);
+  lower =
+      __builtin_shufflevector(upper, lower, ((lane & width) == 0 ? lane + width : 16 + lane)...);
+  upper = both;
+}
+
 /// One step of the transposition: swaps the off-diagonal blocks of `width` elements.
-template <int width>
+template <std::size_t width>
 DSTRAIN_INLINE void swap_blocks(Floats16* rows) {
-  Words16 first;
-  Words16 second;
-  for (std::uint32_t lane = 0; lane < 16; ++lane) {
-    const bool low = (lane & width) == 0;
-    first[lane] = low ? lane : 16 + lane - width;
-    second[lane] = low ? lane + width : 16 + lane;
-  }
 #pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) {
+  for (std::size_t i = 0; i < 16; ++i) {
     if ((i & width) != 0) continue;
-    const Floats16 upper = rows[i];
-    const Floats16 lower = rows[i + width];
-    rows[i] = __builtin_shuffle(upper, lower, first);
-    rows[i + width] = __builtin_shuffle(upper, lower, second);
+    swap_row_blocks<width>(rows[i], rows[i + width], std::make_index_sequence<16>());
   }
 }
 

@@ -37,6 +37,7 @@ DSTRAIN_SIMD_CLONES void statistics_kernel(
 }
 
 template <class T>
+// NOLINTNEXTLINE(readability-function-size): only parameters of their own are __restrict
 DSTRAIN_SIMD_CLONES void apply_kernel(const T* __restrict input,
                                       const T* __restrict weight,
                                       const T* __restrict bias,
@@ -64,6 +65,7 @@ struct Base {
 
 /// dx = base + rstd (g - mean(g) - xhat mean(g xhat)), where g = dy weight.
 template <class T>
+// NOLINTNEXTLINE(readability-function-size): the operands, as the one above has them
 DSTRAIN_SIMD_CLONES void input_gradient_kernel(const T* input,
                                                const T* weight,
                                                const float* mean,

@@ -22,6 +22,7 @@ struct ProductKey {
   RightLayout b;
   bool bias;  ///< f32
   bool accumulate;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang takes the 0 that <=> is compared with for one
   friend auto operator<=>(const ProductKey&, const ProductKey&) = default;
 };
 

@@ -13,7 +13,7 @@ memory::data_type data_type(DType dtype) {
   return dtype == DType::f32 ? memory::data_type::f32 : memory::data_type::bf16;
 }
 
-memory::desc panels(memory::dims sizes, DType dtype) {
+memory::desc panels(const memory::dims& sizes, DType dtype) {
   return {sizes, data_type(dtype), dtype == DType::f32 ? tag::BA16a64b : tag::BA16a64b2a};
 }
 

@@ -19,6 +19,21 @@ struct Sums {
 };
 
 template <class T, bool weighted>
+[[gnu::always_inline]] inline void add_row(
+    const RowSums<T>& s, std::int64_t row, std::int64_t begin, std::int64_t width, Sums& group) {
+  const T* const values = s.values + row * s.columns + begin;
+  for (std::int64_t j = 0; j < width; ++j) group.plain[j] += to_float(values[j]);
+  if constexpr (weighted) {
+    const T* const x = s.input + row * s.columns + begin;
+    const float mean = s.mean[row];
+    const float rstd = s.rstd[row];
+    for (std::int64_t j = 0; j < width; ++j) {
+      group.weighted[j] += to_float(values[j]) * ((to_float(x[j]) - mean) * rstd);
+    }
+  }
+}
+
+template <class T, bool weighted>
 [[gnu::always_inline]] inline void add_groups(const RowSums<T>& s,
                                               std::int64_t begin,
                                               std::int64_t width,
@@ -27,16 +42,7 @@ template <class T, bool weighted>
     Sums group{};
     const std::int64_t last = std::min(s.rows, first + rows_per_group);
     for (std::int64_t row = first; row < last; ++row) {
-      const T* const values = s.values + row * s.columns + begin;
-      for (std::int64_t j = 0; j < width; ++j) group.plain[j] += to_float(values[j]);
-      if constexpr (weighted) {
-        const T* const x = s.input + row * s.columns + begin;
-        const float mean = s.mean[row];
-        const float rstd = s.rstd[row];
-        for (std::int64_t j = 0; j < width; ++j) {
-          group.weighted[j] += to_float(values[j]) * ((to_float(x[j]) - mean) * rstd);
-        }
-      }
+      add_row<T, weighted>(s, row, begin, width, group);
     }
     for (std::int64_t j = 0; j < width; ++j) {
       total.plain[j] += group.plain[j];

@@ -18,7 +18,8 @@ struct TileConfiguration {
 };
 static_assert(sizeof(TileConfiguration) == 64);
 
-/// How many have set the calling thread's tiles up.
+/// How many have set the calling thread's tiles up: they are registers, of a thread as this is.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 thread_local int depth = 0;
 
 /// Where the operands and the sums of some tiles begin.

@@ -21,12 +21,13 @@ template <Into into, int width, int rows, int vectors>
   using Vector = typename VectorOf<width>::Type;
   using Memory = typename VectorOf<width>::Memory;
   Vector sum[static_cast<std::size_t>(rows)][static_cast<std::size_t>(vectors)] = {};
+  constexpr std::int64_t step = width;
   const float* const a = t.a + row * t.a_row;
   const float* const b = t.b + column;
   for (std::int64_t k = 0; k < t.k; ++k) {
     Vector b_row[static_cast<std::size_t>(vectors)];
     for (int j = 0; j < vectors; ++j) {
-      b_row[j] = *reinterpret_cast<const Memory*>(b + k * t.b_row + j * width);
+      b_row[j] = *reinterpret_cast<const Memory*>(b + k * t.b_row + j * step);
     }
     for (int i = 0; i < rows; ++i) {
       const float factor = a[i * t.a_row + k * t.a_column];
@@ -35,13 +36,13 @@ template <Into into, int width, int rows, int vectors>
   }
   for (int i = 0; i < rows; ++i) {
     for (int j = 0; j < vectors; ++j) {
-      Memory& c = *reinterpret_cast<Memory*>(t.c + (row + i) * t.c_row + column + j * width);
+      Memory& c = *reinterpret_cast<Memory*>(t.c + (row + i) * t.c_row + column + j * step);
       if constexpr (into == Into::store) {
         c = sum[i][j];
       } else if constexpr (into == Into::add) {
         c += sum[i][j];
       } else {
-        c = c * *reinterpret_cast<const Memory*>(t.factors + column + j * width) + sum[i][j];
+        c = c * *reinterpret_cast<const Memory*>(t.factors + column + j * step) + sum[i][j];
       }
     }
   }
@@ -68,7 +69,8 @@ template <Into into>
 /// keep the arithmetic busy within the registers.
 template <Into into, int width, int rows, int vectors>
 [[gnu::always_inline]] inline void panels(const TileProduct& t, std::int64_t& column) {
-  for (; column + width * vectors <= t.n; column += width * vectors) {
+  constexpr std::int64_t step = std::int64_t{width} * vectors;
+  for (; column + step <= t.n; column += step) {
     std::int64_t row = 0;
     for (; row + rows <= t.m; row += rows) panel<into, width, rows, vectors>(t, row, column);
     for (; row < t.m; ++row) panel<into, width, 1, vectors>(t, row, column);
