@@ -34,7 +34,7 @@ struct Examined {
   std::optional<std::int64_t> step;  ///< as its name says, else its manifest
   std::optional<Bytes> bytes;        ///< of all files; unknown when the manifest cannot be read
   std::optional<int> world_size;
-  checkpoint::Judgement judgement;
+  checkpoint::Verification verification;
 };
 
 /// Throws Error{input} for a directory that is missing, or another program's checkpoint or model.

@@ -78,10 +78,10 @@ fs::path chosen(const fs::path& source, const std::string& tag) {
   }
   for (const checkpoint::Found& found : checkpoint::list_checkpoints(source)) {
     if (step && found.step != *step) continue;
-    const checkpoint::Judgement judgement = checkpoint::judge(found.path);
-    if (judgement.intact()) return found.path;
+    const checkpoint::Verification verification = checkpoint::verify(found.path);
+    if (verification.intact()) return found.path;
     fmt::print(stderr, "warning: {} is passed over: {}\n", found.path.string(),
-               judgement.damage.front());
+               verification.damage.front());
   }
   fail(ErrorCode::input, "{}: holds no checkpoint whose data are whole{}", source.string(),
        step ? fmt::format(" of step {}", *step) : "");

@@ -16,7 +16,7 @@ int checkpoint_list(std::span<const std::string> arguments) {
   const std::vector<Examined> all = examine(request.directory, checkpoint::Depth::names);
   fmt::print("{}", request.json ? to_json(all, sound) + "\n" : to_table(all, sound));
   const bool intact =
-      std::ranges::all_of(all, [](const Examined& one) { return one.judgement.intact(); });
+      std::ranges::all_of(all, [](const Examined& one) { return one.verification.intact(); });
   return intact ? status::done : exit_status(ErrorCode::input);
 }
 

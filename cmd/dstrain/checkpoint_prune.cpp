@@ -15,7 +15,7 @@ namespace {
 /// The best checkpoint, as the newest intact one names it; empty when that says nothing.
 std::string best_of(const std::filesystem::path& directory) {
   for (const checkpoint::Found& found : checkpoint::list_checkpoints(directory)) {
-    if (!checkpoint::judge(found.path, checkpoint::Depth::names).intact()) continue;
+    if (!checkpoint::verify(found.path, checkpoint::Depth::names).intact()) continue;
     try {
       const std::string file = "trainer_state.json";
       const auto state = engine::parse_trainer_state(
@@ -31,7 +31,7 @@ std::string best_of(const std::filesystem::path& directory) {
 /// How many are there whose data are whole.
 std::ptrdiff_t count_intact(const std::filesystem::path& directory) {
   return std::ranges::count_if(checkpoint::list_checkpoints(directory), [](const auto& found) {
-    return checkpoint::judge(found.path).intact();
+    return checkpoint::verify(found.path).intact();
   });
 }
 

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 Examined examine_one(const fs::path& path, checkpoint::Depth depth) {
   Examined one{path, checkpoint::step_of(path.filename().string()), {}, {}, {}};
-  one.judgement = checkpoint::judge(path, depth);
+  one.verification = checkpoint::verify(path, depth);
   try {
     const UniqueFd directory = open_directory(path);
     const checkpoint::Manifest manifest = checkpoint::read_manifest(directory.get(), path);
@@ -33,15 +33,15 @@ Examined examine_one(const fs::path& path, checkpoint::Depth depth) {
 }
 
 const char* word_of(const Examined& one, const char* sound) {
-  if (!one.judgement.intact()) return "damaged";
-  return one.judgement.whole() ? sound : "foreign files";
+  if (!one.verification.intact()) return "damaged";
+  return one.verification.whole() ? sound : "foreign files";
 }
 
 std::string state_of(const Examined& one, const char* sound) {
-  const checkpoint::Judgement& judgement = one.judgement;
-  if (!judgement.intact()) return "damaged: " + judgement.damage.front();
-  if (judgement.whole()) return sound;
-  return fmt::format("{}, with foreign files: {}", sound, checkpoint::listed(judgement.foreign));
+  const checkpoint::Verification& verification = one.verification;
+  if (!verification.intact()) return "damaged: " + verification.damage.front();
+  if (verification.whole()) return sound;
+  return fmt::format("{}, with foreign files: {}", sound, checkpoint::listed(verification.foreign));
 }
 
 template <class Value>
@@ -108,7 +108,7 @@ std::string to_json(std::span<const Examined> checkpoints, const char* sound) {
                     {"world_size", or_null(one.world_size)},
                     {"state", word_of(one, sound)},
                     {"problems", problems_of(one)},
-                    {"foreign_files", one.judgement.foreign}});
+                    {"foreign_files", one.verification.foreign}});
   }
   // Names of files may be no UTF-8.
   return list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -126,8 +126,8 @@ std::string to_table(std::span<const Examined> checkpoints, const char* sound) {
 }
 
 std::vector<std::string> problems_of(const Examined& one) {
-  std::vector<std::string> problems = one.judgement.damage;
-  for (const std::string& file : one.judgement.foreign) {
+  std::vector<std::string> problems = one.verification.damage;
+  for (const std::string& file : one.verification.foreign) {
     problems.push_back(fmt::format("{}: not in the manifest", (one.path / file).string()));
   }
   return problems;

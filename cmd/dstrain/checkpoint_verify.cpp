@@ -18,11 +18,11 @@ int checkpoint_verify(std::span<const std::string> arguments) {
     if (request.json) break;
     const std::vector<std::string> problems = problems_of(one);
     // The table has the first damage.
-    const std::size_t told = one.judgement.intact() ? 0 : 1;
+    const std::size_t told = one.verification.intact() ? 0 : 1;
     for (std::size_t i = told; i < problems.size(); ++i) fmt::print("{}\n", problems[i]);
   }
   const bool whole =
-      std::ranges::all_of(all, [](const Examined& one) { return one.judgement.whole(); });
+      std::ranges::all_of(all, [](const Examined& one) { return one.verification.whole(); });
   return whole ? status::done : exit_status(ErrorCode::input);
 }
 

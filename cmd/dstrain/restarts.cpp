@@ -17,7 +17,7 @@ std::optional<std::int64_t> newest_checkpoint(const std::filesystem::path& outpu
   std::error_code ignored;
   if (output.empty() || !std::filesystem::is_directory(output, ignored)) return std::nullopt;
   for (const checkpoint::Found& found : checkpoint::list_checkpoints(output)) {
-    if (checkpoint::judge(found.path, checkpoint::Depth::names).intact()) return found.step;
+    if (checkpoint::verify(found.path, checkpoint::Depth::names).intact()) return found.step;
   }
   return std::nullopt;
 }

@@ -93,25 +93,27 @@ std::vector<Found> list_checkpoints(const fs::path& output) {
   return found;
 }
 
-Judgement judge(const fs::path& directory, Depth depth, std::span<const std::string> elsewhere) {
-  Judgement judgement;
+Verification verify(const fs::path& directory,
+                    Depth depth,
+                    std::span<const std::string> elsewhere) {
+  Verification verification;
   try {
     const UniqueFd root = open_directory(directory);
     const Manifest manifest = read_manifest(root.get(), directory);
-    judgement.foreign = find_foreign(directory, manifest);
+    verification.foreign = find_foreign(directory, manifest);
     for (const FileRecord& file : manifest.files) {
       if (std::ranges::find(elsewhere, file.path) != elsewhere.end()) continue;
       try {
         const CheckedFile checked(root.get(), file, (directory / file.path).string());
         if (depth == Depth::contents) checked.verify();
       } catch (const Error& error) {
-        judgement.damage.emplace_back(error.what());
+        verification.damage.emplace_back(error.what());
       }
     }
   } catch (const Error& error) {
-    judgement.damage.emplace_back(error.what());
+    verification.damage.emplace_back(error.what());
   }
-  return judgement;
+  return verification;
 }
 
 std::string listed(std::span<const std::string> foreign) {
@@ -149,13 +151,13 @@ std::vector<Pruned> prune(const fs::path& output,
   for (const Found& one : found) {
     if (is_guarded(one) || !has_manifest(one.path)) continue;
     const bool known = std::ranges::find(known_whole, one.step) != known_whole.end();
-    Judgement judgement;
-    if (intact < keep) judgement = judge(one.path, known ? Depth::names : Depth::contents);
-    if (intact < keep && judgement.intact()) {
+    Verification verification;
+    if (intact < keep) verification = verify(one.path, known ? Depth::names : Depth::contents);
+    if (intact < keep && verification.intact()) {
       ++intact;
       continue;
     }
-    superfluous.push_back({one.step, one.path, judgement.damage});
+    superfluous.push_back({one.step, one.path, verification.damage});
   }
   if (intact < keep) return {};
   for (const Pruned& one : superfluous) {

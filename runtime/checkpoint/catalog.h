@@ -37,8 +37,9 @@ enum class Depth {
   contents  ///< every byte
 };
 
-/// The one judgement of a checkpoint, by which it is listed, verified, pruned and resumed from.
-struct Judgement {
+/// What verifying a checkpoint finds: by this alone it is listed, verified, pruned and resumed
+/// from.
+struct Verification {
   std::vector<std::string> damage;  ///< each file that is changed or missing, a line with the place
   std::vector<std::string> foreign;  ///< what lies there and is not the checkpoint's, see there
 
@@ -49,9 +50,9 @@ struct Judgement {
 };
 
 /// `elsewhere`: files that need not be there.
-Judgement judge(const std::filesystem::path& directory,
-                Depth depth = Depth::contents,
-                std::span<const std::string> elsewhere = {});
+Verification verify(const std::filesystem::path& directory,
+                    Depth depth = Depth::contents,
+                    std::span<const std::string> elsewhere = {});
 
 /// "a, b, c and 4 more": foreign files for a message.
 std::string listed(std::span<const std::string> foreign);

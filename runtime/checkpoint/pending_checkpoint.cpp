@@ -79,7 +79,7 @@ void PendingCheckpoint::commit(const Manifest& manifest, std::span<const std::st
                 path_.string());
   write_text(path_, manifest_name, to_text(manifest));
   flush_directories(path_, manifest);
-  const Judgement found = judge(path_, Depth::names, elsewhere);
+  const Verification found = verify(path_, Depth::names, elsewhere);
   if (!found.intact()) fail(ErrorCode::io, "{}", fmt::join(found.damage, "\n"));
   if (!found.whole()) {
     fail(ErrorCode::io, "{}: another process has put files there: {}", path_.string(),

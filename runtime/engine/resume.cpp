@@ -146,7 +146,7 @@ std::string load(const std::filesystem::path& path,
 
 /// They do not touch the data, but whoever put them there may not know where they lie.
 void warn_of_foreign_files(const std::filesystem::path& path) {
-  const auto foreign = checkpoint::judge(path, checkpoint::Depth::names).foreign;
+  const auto foreign = checkpoint::verify(path, checkpoint::Depth::names).foreign;
   if (foreign.empty()) return;
   log_warning(
       fmt::format("{} is whole, but holds foreign files: {}; move them away, or they go with it "

@@ -109,7 +109,7 @@ TEST_CASE("Prune: a file beside the data makes no checkpoint worse", "[checkpoin
     prune(output.path(), 1, Steps{3});
   }
   CHECK(steps_in(output.path()) == Steps{3});
-  CHECK(judge(output.path() / "checkpoint-3").foreign ==
+  CHECK(verify(output.path() / "checkpoint-3").foreign ==
         std::vector<std::string>{"pytorch_model.bin"});
 }
 

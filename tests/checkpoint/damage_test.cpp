@@ -100,7 +100,7 @@ TEST_CASE("Checkpoint: every flipped bit and truncation is found and placed", "[
     const std::string expected = file.string() + ": " + (manifest ? "damaged: its " : place);
     write_bytes(file, bad);
     CAPTURE(round, file.string(), place);
-    const std::vector<std::string> problems = judge(directory).damage;
+    const std::vector<std::string> problems = verify(directory).damage;
     REQUIRE(problems.size() == 1);
     CHECK_THAT(problems.front(), Catch::StartsWith(expected));
     if (file.extension() == ".safetensors" || manifest) {
@@ -108,7 +108,7 @@ TEST_CASE("Checkpoint: every flipped bit and truncation is found and placed", "[
     }
     write_bytes(file, good);
   }
-  CHECK(judge(directory).whole());
+  CHECK(verify(directory).whole());
 }
 
 TEST_CASE("Checkpoint: extra and missing and moved files are found", "[checkpoint]") {
@@ -116,10 +116,10 @@ TEST_CASE("Checkpoint: extra and missing and moved files are found", "[checkpoin
   const fs::path directory = save(output.path(), small_model());
   const std::string root = directory.string() + "/";
   const auto damage = [&] {
-    return judge(directory, Depth::names).damage;
+    return verify(directory, Depth::names).damage;
   };
   const auto foreign = [&] {
-    return judge(directory, Depth::names).foreign;
+    return verify(directory, Depth::names).foreign;
   };
   using Lines = std::vector<std::string>;
 
@@ -130,8 +130,8 @@ TEST_CASE("Checkpoint: extra and missing and moved files are found", "[checkpoin
 
   fs::create_directories(directory / "more/and_more");
   CHECK(foreign() == Lines{"more/"});
-  CHECK(judge(directory).intact());
-  CHECK_FALSE(judge(directory).whole());
+  CHECK(verify(directory).intact());
+  CHECK_FALSE(verify(directory).whole());
   fs::remove_all(directory / "more");
 
   fs::rename(directory / "config.json", directory / "config.old");
@@ -151,7 +151,7 @@ TEST_CASE("Checkpoint: extra and missing and moved files are found", "[checkpoin
   write_bytes(directory / "latest", "global_step122");
   CHECK(damage() == Lines{root + "latest: too long: has 14 bytes, 13 expected"});
   write_bytes(directory / "latest", "global_step12");
-  CHECK(judge(directory).whole());
+  CHECK(verify(directory).whole());
 }
 
 TEST_CASE("Checkpoint: every damaged file is named and not only the first", "[checkpoint]") {
@@ -160,8 +160,8 @@ TEST_CASE("Checkpoint: every damaged file is named and not only the first", "[ch
   write_bytes(directory / "latest", "global_step13");
   fs::remove(directory / "config.json");
   write_bytes(directory / "more", "");
-  CHECK(judge(directory).damage.size() == 2);
-  CHECK(judge(directory).foreign.size() == 1);
+  CHECK(verify(directory).damage.size() == 2);
+  CHECK(verify(directory).foreign.size() == 1);
 }
 
 TEST_CASE("Checkpoint: files swapped between ranks are found", "[checkpoint]") {
@@ -175,8 +175,8 @@ TEST_CASE("Checkpoint: files swapped between ranks are found", "[checkpoint]") {
   fs::rename(shards / first, shards / "x");
   fs::rename(shards / second, shards / first);
   fs::rename(shards / "x", shards / second);
-  CHECK(judge(directory, Depth::names).whole());
-  CHECK(judge(directory).damage.size() == 2);
+  CHECK(verify(directory, Depth::names).whole());
+  CHECK(verify(directory).damage.size() == 2);
   CHECK_THAT(load_problem(directory), Catch::Contains("damaged at byte 0 (chunk of"));
 }
 
@@ -184,9 +184,10 @@ TEST_CASE("Checkpoint: a directory of another step is no checkpoint of this one"
   const TempDir output;
   const fs::path directory = save(output.path(), small_model());
   fs::rename(directory, output.path() / "checkpoint-13");
-  CHECK_THAT(judge(output.path() / "checkpoint-13").damage.at(0), Catch::Contains("is of step 12"));
+  CHECK_THAT(verify(output.path() / "checkpoint-13").damage.at(0),
+             Catch::Contains("is of step 12"));
   fs::rename(output.path() / "checkpoint-13", output.path() / "best");
-  CHECK(judge(output.path() / "best").whole());
+  CHECK(verify(output.path() / "best").whole());
 }
 
 }  // namespace dstrain::test

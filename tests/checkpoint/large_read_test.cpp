@@ -63,7 +63,7 @@ TEST_CASE("Checkpoint: of several damaged chunks the first is named", "[checkpoi
     flip(shard, chunk * chunk_bytes + 77);
     for (const bool cached : {true, false}) {
       if (!cached) evict(shard);
-      const std::vector<std::string> problems = judge(directory).damage;
+      const std::vector<std::string> problems = verify(directory).damage;
       REQUIRE(problems.size() == 1);
       CHECK_THAT(problems[0], Catch::Contains(fmt::format("byte {} ", chunk * chunk_bytes)));
     }

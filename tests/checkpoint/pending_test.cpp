@@ -44,7 +44,7 @@ std::vector<std::string> names_in(const fs::path& directory) {
 bool holds(const fs::path& directory, const SavedModel& model) {
   std::vector<float> values(10);
   Checkpoint(directory).read("exp_avg", "h.0.weight", 0, values);
-  return judge(directory).whole() && values == values_of(model, "exp_avg", "h.0.weight");
+  return verify(directory).whole() && values == values_of(model, "exp_avg", "h.0.weight");
 }
 
 /// From now on this process is on a file system that cannot exchange names, as NFS.

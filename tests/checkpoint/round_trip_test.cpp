@@ -42,7 +42,7 @@ TEST_CASE("Checkpoint: any range is what was written however ranks shared it", "
     model.bf16 = seed % 2 == 1;
     CAPTURE(seed);
     const auto directory = save(output.path(), model);
-    CHECK(judge(directory).whole());
+    CHECK(verify(directory).whole());
     const Checkpoint opened(directory);
     CHECK(opened.manifest().world_size == world);
     CHECK(opened.has_state("weights") == model.bf16);

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 std::vector<std::int64_t> steps_in(const fs::path& output) {
   std::vector<std::int64_t> steps;
   for (const checkpoint::Found& found : checkpoint::list_checkpoints(output)) {
-    CHECK(checkpoint::judge(found.path).whole());
+    CHECK(checkpoint::verify(found.path).whole());
     steps.push_back(found.step);
   }
   return steps;

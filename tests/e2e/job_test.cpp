@@ -103,7 +103,7 @@ TEST_CASE("Job: a training is looked at and saved and stopped", "[e2e][job]") {
   const auto saved = session.run({"save", id});
   CHECK(saved.status == 0);
   CHECK_THAT(saved.out, Catch::Matchers::StartsWith(output + "/checkpoint-"));
-  CHECK(checkpoint::judge(saved.out.substr(0, saved.out.size() - 1)).whole());
+  CHECK(checkpoint::verify(saved.out.substr(0, saved.out.size() - 1)).whole());
   const auto text = session.run({"status", id});
   CHECK_THAT(text.out, Contains("last checkpoint " + saved.out.substr(0, saved.out.size() - 1)));
   CHECK_THAT(session.run({"status"}).out, Contains(id));
@@ -151,7 +151,7 @@ TEST_CASE("Job: a launcher without rank 0 shows steps and saves", "[e2e][job]") 
     REQUIRE(saved.status == 0);
     const std::string path = saved.out.substr(0, saved.out.size() - 1);
     CHECK_THAT(path, Catch::Matchers::StartsWith(output + "/checkpoint-"));
-    CHECK(checkpoint::judge(path).whole());
+    CHECK(checkpoint::verify(path).whole());
     CHECK(launches[0]->wait_until([&] { return status(session).at("last_checkpoint") == path; }));
   }
   CHECK(sessions[1].run({"stop", job_of(sessions[1])}).status == 0);
@@ -241,7 +241,7 @@ TEST_CASE("Job: many who ask for checkpoints all get one", "[e2e][job]") {
   }
   CHECK(session.run({"stop", session.output().string()}).status == 0);
   for (const auto& found : checkpoint::list_checkpoints(session.output())) {
-    CHECK(checkpoint::judge(found.path).whole());
+    CHECK(checkpoint::verify(found.path).whole());
   }
 }
 

@@ -54,7 +54,7 @@ TEST_CASE("Stop: a run that is asked to saves and goes on alike", "[e2e][stop]")
     CHECK(launch.nothing_left());
     const auto found = checkpoint::list_checkpoints(output);
     REQUIRE(found.size() == 1);
-    CHECK(checkpoint::judge(found.front().path).whole());
+    CHECK(checkpoint::verify(found.front().path).whole());
     step = found.front().step;
   }
   const int steps = static_cast<int>(step) + 2;

@@ -79,7 +79,7 @@ void load_and_save(const Place& place, const fs::path& output, std::int64_t step
 }
 
 std::map<std::string, std::vector<float>> tensors_of(const fs::path& directory) {
-  REQUIRE(checkpoint::judge(directory).whole());
+  REQUIRE(checkpoint::verify(directory).whole());
   const checkpoint::Checkpoint checkpoint(directory);
   std::map<std::string, std::vector<float>> tensors;
   for (const checkpoint::StateRecord& state : checkpoint.manifest().states) {

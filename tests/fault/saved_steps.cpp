@@ -21,7 +21,7 @@ std::vector<std::int64_t> acknowledged_steps(const std::string& out) {
 std::vector<std::int64_t> whole_steps(const std::filesystem::path& output) {
   std::vector<std::int64_t> steps;
   for (const checkpoint::Found& found : checkpoint::list_checkpoints(output)) {
-    CHECK(checkpoint::judge(found.path).whole());
+    CHECK(checkpoint::verify(found.path).whole());
     steps.push_back(found.step);
   }
   return steps;
