@@ -24,6 +24,9 @@ Bytes locked_bytes() {
 }  // namespace
 
 TEST_CASE("LockedMemory: is locked as long as it lives", "[device][memory]") {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  test::skip("a sanitizer makes mlock(2) do nothing");
+#endif
   constexpr Bytes bytes = 4 * mebibyte;
   if (LockedMemory::allowed() < bytes) {
     test::skip(fmt::format("needs {} bytes of locked memory, {} are allowed (ulimit -l)", bytes,
