@@ -30,7 +30,7 @@ class Backends {
     list_.push_back({default_name(worker), *world_.communicator});
     if (worker.comm != CommKind::automatic) return;
     if (comm::has_gloo()) add("gloo", make_gloo(worker));
-    if (worker.mpi_world_size == worker.world_size) add("mpi", make_mpi(worker));
+    if (worker.mpi != MpiKind::none) add("mpi", make_mpi(worker));
   }
 
   [[nodiscard]] std::span<const Backend> list() const { return list_; }

@@ -4,6 +4,7 @@
 #include "launcher/agent/agent.h"
 #include "launcher/protocol/protocol.h"
 #include "runtime/base/error.h"
+#include "runtime/base/starter.h"
 
 namespace dstrain::cmd {
 
@@ -12,6 +13,7 @@ int agent_command(std::span<const std::string> arguments) {
   if ((!arguments.empty() && !watched) || isatty(STDIN_FILENO) != 0) {
     fail(ErrorCode::usage, "dstrain agent is started by the launcher, without arguments");
   }
+  forget_started_task();  // srun may have started the launcher, once per node
   return watched ? launcher::run_agent(DSTRAIN_VERSION)
                  : launcher::run_guarded_agent(DSTRAIN_VERSION);
 }

@@ -17,7 +17,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/number.h"
-#include "runtime/base/parallel_start.h"
+#include "runtime/base/starter.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::cmd {

@@ -1,13 +1,18 @@
 #include "runtime/base/worker_env.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "runtime/base/number.h"
-#include "runtime/base/parallel_start.h"
+#include "runtime/base/slurm_host_list.h"
+#include "runtime/base/socket.h"
+#include "runtime/base/starter.h"
 
 namespace dstrain {
 namespace {
@@ -25,11 +30,6 @@ std::int64_t integer_from_env(const char* name, std::int64_t fallback, std::int6
 
 int int_from_env(const char* name, int fallback, int most = 1 << 20) {
   return static_cast<int>(integer_from_env(name, fallback, most));
-}
-
-/// OpenMPI's mpirun sets the one, MPICH's and SLURM's PMI the other.
-int mpi_world_size() {
-  return int_from_env("OMPI_COMM_WORLD_SIZE", int_from_env("PMI_SIZE", 0));
 }
 
 CommKind comm_kind() {
@@ -52,6 +52,108 @@ IoKind io_kind() {
   fail(ErrorCode::usage, "{}={}: use auto, uring or threads", env::io, name);
 }
 
+/// Where several jobs may meet at once, each looks at so many ports.
+constexpr int shared_ports = 16;
+constexpr int derived_port_min = 15'000;  // below the ports that systems give out by themselves
+constexpr int derived_port_count = 14'000;
+
+void check_same(const char* name, const TaskNumber& told) {
+  if (told.variable == nullptr || std::getenv(name) == nullptr) return;
+  const int own = int_from_env(name, 0);
+  if (own == told.value) return;
+  fail(ErrorCode::usage,
+       "{}={} and {}={} contradict each other: unset {}, which may be left over from another job, "
+       "or start this process outside of what set the other",
+       name, own, told.variable, told.value, name);
+}
+
+/// Tasks of one starter are the ranks of one job. Who says CROSS_RANK has nodes of his own.
+void take_identity(const StartedTask& task, WorkerEnv& worker) {
+  check_same(env::rank, task.rank);
+  check_same(env::world_size, task.size);
+  worker.rank = task.rank.value;
+  worker.world_size = task.size.value;
+  worker.mpi = task.mpi;
+  if (std::getenv(env::cross_rank) != nullptr) return;
+  check_same(env::local_rank, task.local_rank);
+  check_same(env::local_world_size, task.local_size);
+  worker.local_rank = std::max(task.local_rank.value, 0);
+  worker.local_world_size = task.local_size.value > 0 ? task.local_size.value : worker.world_size;
+  worker.node_rank = task.node.value;
+}
+
+void read_identity(const std::optional<StartedTask>& task, WorkerEnv& worker) {
+  const bool has_rank = std::getenv(env::rank) != nullptr;
+  worker.rank = int_from_env(env::rank, worker.rank);
+  worker.world_size = int_from_env(env::world_size, worker.world_size);
+  worker.local_rank = int_from_env(env::local_rank, worker.local_rank);
+  worker.local_world_size = int_from_env(env::local_world_size, worker.world_size);
+  if (task) take_identity(*task, worker);
+  if (std::getenv(env::cross_rank) != nullptr) worker.node_rank = int_from_env(env::cross_rank, 0);
+  if (worker.rank >= worker.world_size || worker.local_rank >= worker.local_world_size ||
+      worker.local_world_size > worker.world_size) {
+    fail(ErrorCode::usage, "RANK={} WORLD_SIZE={} LOCAL_RANK={} LOCAL_WORLD_SIZE={} do not fit",
+         worker.rank, worker.world_size, worker.local_rank, worker.local_world_size);
+  }
+  if (!task && has_rank != (std::getenv(env::world_size) != nullptr)) {
+    fail(ErrorCode::usage, "{} is set and {} is not: a rank needs both",
+         has_rank ? env::rank : env::world_size, has_rank ? env::world_size : env::rank);
+  }
+}
+
+/// The node of SLURM's task 0.
+std::string first_host(const std::string& host_list) {
+  const Result<std::vector<std::string>> hosts = expand_host_list(host_list);
+  if (hosts.ok() && !hosts.value().empty()) return hosts.value().front();
+  fail(ErrorCode::usage, "{} is not set, and SLURM's list of nodes, \"{}\", names no host",
+       env::master_addr, host_list);
+}
+
+/// torchrun's own store holds MASTER_PORT; SLURM gives its steps none.
+void find_port(const StartedTask& task, WorkerEnv& worker) {
+  const bool given = std::getenv(env::master_port) != nullptr;
+  if (task.kind == StarterKind::torchrun) {
+    worker.master_port += 1;
+  } else if (!given) {
+    const auto hash = static_cast<int>(std::hash<std::string>()(task.job) % derived_port_count);
+    worker.master_port = derived_port_min + hash;
+  } else {
+    return;
+  }
+  worker.master_ports = shared_ports;
+}
+
+/// Where the tasks of a starter meet, and by which token, as far as nobody has said it.
+void find_rendezvous(const StartedTask& task, WorkerEnv& worker) {
+  if (task.mpi != MpiKind::none) {
+    if (std::getenv(env::master_addr) == nullptr) worker.master_addr.clear();
+    return;
+  }
+  find_port(task, worker);
+  const bool one_node = worker.local_world_size == worker.world_size;
+  if (std::getenv(env::master_addr) == nullptr && !one_node) {
+    worker.master_addr = first_host(task.host_list);
+  }
+  if (!worker.token.empty()) return;
+  if (one_node) {
+    worker.token = fmt::format("{} {}", task.job, worker.master_port);
+  } else if (task.kind != StarterKind::torchrun) {
+    worker.token_file = task.job;
+    worker.loopback_only = false;
+  }
+}
+
+/// Without a token nobody listens where strangers could join: the others would wait in vain.
+void check_token(const WorkerEnv& worker) {
+  const bool by_mpi = worker.mpi != MpiKind::none;
+  if (!worker.loopback_only || by_mpi || worker.local_world_size == worker.world_size) return;
+  if (is_loopback(worker.master_addr)) return;
+  fail(ErrorCode::usage,
+       "{} is not set: ranks on several nodes, which meet at {}, need a secret of their own; "
+       "export the same random text on every node, as `openssl rand -hex 16` prints one",
+       env::token, worker.master_addr);
+}
+
 }  // namespace
 
 int exit_status(ErrorCode code) {
@@ -71,12 +173,10 @@ int exit_status(ErrorCode code) {
 
 WorkerEnv read_worker_env() {
   WorkerEnv worker;
-  worker.rank = int_from_env(env::rank, worker.rank);
-  worker.world_size = int_from_env(env::world_size, worker.world_size);
-  worker.local_rank = int_from_env(env::local_rank, worker.local_rank);
-  worker.local_world_size = int_from_env(env::local_world_size, worker.world_size);
-  if (std::getenv(env::cross_rank) != nullptr) worker.node_rank = int_from_env(env::cross_rank, 0);
-  worker.mpi_world_size = mpi_world_size();
+  std::optional<StartedTask> task = find_started_task();
+  if (!task && std::getenv(env::rank) == nullptr) refuse_unknown_tasks();
+  if (task && task->size.value <= 1) task.reset();
+  read_identity(task, worker);
   worker.comm = comm_kind();
   worker.io = io_kind();
   worker.master_port = int_from_env(env::master_port, worker.master_port, 65535);
@@ -91,17 +191,9 @@ WorkerEnv read_worker_env() {
   }
   if (const char* address = std::getenv(env::master_addr)) worker.master_addr = address;
   if (const char* token = std::getenv(env::token)) worker.token = token;
-  if (worker.rank >= worker.world_size || worker.local_rank >= worker.local_world_size ||
-      worker.local_world_size > worker.world_size) {
-    fail(ErrorCode::usage, "RANK={} WORLD_SIZE={} LOCAL_RANK={} LOCAL_WORLD_SIZE={} do not fit",
-         worker.rank, worker.world_size, worker.local_rank, worker.local_world_size);
-  }
-  const bool has_rank = std::getenv(env::rank) != nullptr;
-  if (has_rank != (std::getenv(env::world_size) != nullptr)) {
-    fail(ErrorCode::usage, "{} is set and {} is not: a rank needs both",
-         has_rank ? env::rank : env::world_size, has_rank ? env::world_size : env::rank);
-  }
-  if (!has_rank) check_started_alone();
+  worker.loopback_only = worker.token.empty();
+  if (task) find_rendezvous(*task, worker);
+  check_token(worker);
   return worker;
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "runtime/base/error.h"
+#include "runtime/base/mpi_kind.h"
 
 /// The contract between the launcher and the processes it starts: names in the environment of a
 /// rank, and exit statuses.
@@ -19,7 +20,8 @@ inline constexpr const char* cross_size = "CROSS_SIZE";
 inline constexpr const char* master_addr = "MASTER_ADDR";
 inline constexpr const char* master_port = "MASTER_PORT";
 inline constexpr const char* omp_num_threads = "OMP_NUM_THREADS";
-inline constexpr const char* token = "DSTRAIN_TOKEN";      ///< guards the rendezvous
+inline constexpr const char* token = "DSTRAIN_TOKEN";  ///< guards the rendezvous
+inline constexpr const char* token_directory = "DSTRAIN_TOKEN_DIRECTORY";  ///< see token_file.h
 inline constexpr const char* job = "DSTRAIN_JOB";          ///< the id printed at start
 inline constexpr const char* comm = "DSTRAIN_COMM";        ///< how ranks communicate
 inline constexpr const char* io = "DSTRAIN_IO";            ///< how swap files are read and written
@@ -69,20 +71,25 @@ struct WorkerEnv {
   int world_size = 1;
   int local_rank = 0;
   int local_world_size = 1;
-  int node_rank = -1;      ///< CROSS_RANK; -1: not said
-  int mpi_world_size = 0;  ///< what mpirun says of MPI_COMM_WORLD; 0: not started by it
+  int node_rank = -1;           ///< CROSS_RANK, or as the starter counts; -1: not said
+  MpiKind mpi = MpiKind::none;  ///< MPI_COMM_WORLD has the ranks of this job, in their order
   CommKind comm = CommKind::automatic;
   IoKind io = IoKind::automatic;
-  std::string master_addr = "127.0.0.1";
+  std::string master_addr = "127.0.0.1";  ///< empty: MPI tells
   int master_port = 29500;
-  std::string token;  ///< empty: the rendezvous listens on loopback only
+  int master_ports = 1;  ///< rank 0 listens at the first free one of so many from `master_port` on
+  std::string token;     ///< empty: MPI or `token_file` tells it, else there is none
+  /// The token keeps jobs apart and is no secret, or there is none: only loopback is listened on.
+  bool loopback_only = true;
+  std::string token_file;  ///< the job that token_file.h knows the token of; empty: none
   double timeout_seconds = 600;
   std::int64_t device_memory_bytes = 0;  ///< 0: no budget
 };
 
-/// Reads the variables above. Throws Error{usage} that names a variable that is no number or out
-/// of range, or a set that does not fit together, or when the process has no RANK and is one of
-/// several tasks.
+/// Reads the variables above; who this rank is also from those of mpirun, srun and torchrun
+/// (starter.h). Throws Error{usage} that names a variable that is no number or out of range, a set
+/// that does not fit together, two variables that contradict each other, or ranks that would meet
+/// over a network without a token.
 WorkerEnv read_worker_env();
 
 }  // namespace dstrain

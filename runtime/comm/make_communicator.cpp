@@ -1,9 +1,11 @@
 #include "runtime/comm/make_communicator.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "runtime/base/log.h"
 #include "runtime/base/socket.h"
+#include "runtime/base/token_file.h"
 #include "runtime/comm/gloo/gloo_transport.h"
 #include "runtime/comm/hierarchical/hierarchical_communicator.h"
 #include "runtime/comm/mpi/mpi_transport.h"
@@ -15,9 +17,36 @@
 namespace dstrain::comm {
 namespace {
 
+/// The token from the file that only the user of all ranks can read.
+class JobToken {
+ public:
+  explicit JobToken(const WorkerEnv& worker) : token_(worker.token) {
+    if (worker.token_file.empty()) return;
+    file_.emplace(worker.token_file);
+    owner_ = worker.rank == 0;
+    token_ = owner_ ? file_->create() : file_->wait(worker.timeout_seconds);
+  }
+  JobToken(const JobToken&) = delete;
+  JobToken& operator=(const JobToken&) = delete;
+  JobToken(JobToken&&) = delete;
+  JobToken& operator=(JobToken&&) = delete;
+  ~JobToken() {
+    if (owner_) file_->remove();
+  }
+  [[nodiscard]] const std::string& text() const { return token_; }
+
+ private:
+  std::string token_;
+  std::optional<TokenFile> file_;
+  bool owner_ = false;
+};
+
 std::unique_ptr<TcpStore> rendezvous(const WorkerEnv& worker) {
+  const JobToken token(worker);
   TcpStore::Options options{.endpoint = {worker.master_addr, worker.master_port},
-                            .token = worker.token,
+                            .ports = worker.master_ports,
+                            .token = token.text(),
+                            .loopback_only = worker.loopback_only,
                             .timeout_seconds = worker.timeout_seconds};
   std::unique_ptr<TcpStore> store = worker.rank == 0 ? TcpStore::serve(std::move(options))
                                                      : TcpStore::connect(std::move(options));
@@ -39,7 +68,7 @@ void check_alike(Store& store, const WorkerEnv& worker) {
   const auto say = [&](int rank) {
     return fmt::format("comm/{}", rank);
   };
-  const bool under_mpi = worker.mpi_world_size == worker.world_size;
+  const bool under_mpi = worker.mpi != MpiKind::none;
   const std::string own =
       fmt::format("{} {} {}", language, static_cast<int>(worker.comm), under_mpi);
   store.set(say(worker.rank), own);
@@ -68,8 +97,7 @@ std::unique_ptr<Transport> make_mpi(Store& store, const WorkerEnv& worker) {
 }
 
 std::unique_ptr<Transport> make_between(TcpStore& store, const WorkerEnv& worker) {
-  return worker.mpi_world_size == worker.world_size ? make_mpi(store, worker)
-                                                    : make_gloo(store, worker);
+  return worker.mpi != MpiKind::none ? make_mpi(store, worker) : make_gloo(store, worker);
 }
 
 /// The ranks of this node; shared memory also where there is one.

@@ -1,66 +1,15 @@
 #include "runtime/base/worker_env.h"
 
-#include <array>
 #include <cstdlib>
-#include <map>
 #include <string>
 
 #include <catch2/catch.hpp>
 
+#include "tests/base/rank_environment.h"
+
 namespace dstrain {
-namespace {
-
-using Variables = std::map<std::string, std::string>;
-
-/// This process's environment with exactly these of the variables a rank reads, for a scope.
-class RankEnvironment {
- public:
-  explicit RankEnvironment(const Variables& variables) {
-    for (const char* const name : names) {
-      if (const char* const value = std::getenv(name)) before_[name] = value;
-      ::unsetenv(name);
-    }
-    for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
-  }
-  RankEnvironment(const RankEnvironment&) = delete;
-  RankEnvironment& operator=(const RankEnvironment&) = delete;
-  RankEnvironment(RankEnvironment&&) = delete;
-  RankEnvironment& operator=(RankEnvironment&&) = delete;
-  ~RankEnvironment() {
-    for (const char* const name : names) ::unsetenv(name);
-    for (const auto& [name, value] : before_) ::setenv(name.c_str(), value.c_str(), 1);
-  }
-
- private:
-  static constexpr std::array names{env::rank,
-                                    env::local_rank,
-                                    env::world_size,
-                                    env::master_addr,
-                                    env::master_port,
-                                    env::local_world_size,
-                                    env::token,
-                                    env::timeout,
-                                    env::device_memory,
-                                    env::cross_rank,
-                                    env::comm,
-                                    "OMPI_COMM_WORLD_SIZE",
-                                    "PMI_SIZE",
-                                    env::io,
-                                    "OMPI_COMM_WORLD_RANK",
-                                    "MV2_COMM_WORLD_SIZE",
-                                    "PMI_RANK",
-                                    "MPI_LOCALNRANKS",
-                                    "PALS_SIZE",
-                                    "JSM_NAMESPACE_SIZE",
-                                    "FLUX_JOB_SIZE",
-                                    "SLURM_STEP_NUM_TASKS",
-                                    "SLURM_PROCID",
-                                    "SLURM_NTASKS",
-                                    "PMIX_RANK"};
-  Variables before_;
-};
-
-}  // namespace
+using test::RankEnvironment;
+using test::Variables;
 
 TEST_CASE("WorkerEnv: a process started by hand is rank 0 of 1", "[base][worker_env]") {
   const RankEnvironment environment(Variables{});
@@ -75,7 +24,8 @@ TEST_CASE("WorkerEnv: a process started by hand is rank 0 of 1", "[base][worker_
   CHECK(worker.timeout_seconds == 600);
   CHECK(worker.device_memory_bytes == 0);
   CHECK(worker.node_rank == -1);
-  CHECK(worker.mpi_world_size == 0);
+  CHECK(worker.mpi == MpiKind::none);
+  CHECK(worker.loopback_only);
   CHECK(worker.comm == CommKind::automatic);
   CHECK(worker.io == IoKind::automatic);
 }
@@ -86,7 +36,6 @@ TEST_CASE("WorkerEnv: reads what the launcher sets", "[base][worker_env]") {
                                               {"LOCAL_RANK", "1"},
                                               {"LOCAL_WORLD_SIZE", "4"},
                                               {"CROSS_RANK", "1"},
-                                              {"OMPI_COMM_WORLD_SIZE", "8"},
                                               {"DSTRAIN_COMM", "gloo"},
                                               {"DSTRAIN_IO", "threads"},
                                               {"MASTER_ADDR", "w0"},
@@ -100,12 +49,14 @@ TEST_CASE("WorkerEnv: reads what the launcher sets", "[base][worker_env]") {
   CHECK(worker.local_rank == 1);
   CHECK(worker.local_world_size == 4);
   CHECK(worker.node_rank == 1);
-  CHECK(worker.mpi_world_size == 8);
+  CHECK(worker.mpi == MpiKind::none);
   CHECK(worker.comm == CommKind::gloo);
   CHECK(worker.io == IoKind::threads);
   CHECK(worker.master_addr == "w0");
   CHECK(worker.master_port == 65535);
+  CHECK(worker.master_ports == 1);
   CHECK(worker.token == "secret");
+  CHECK_FALSE(worker.loopback_only);
   CHECK(worker.timeout_seconds == 30);
   CHECK(worker.device_memory_bytes == 8589934592);
 }
@@ -165,40 +116,6 @@ TEST_CASE("WorkerEnv: kinds of errors have the statuses that users rely on", "[b
                                                                 {ErrorCode::comm, 1},
                                                                 {ErrorCode::internal, 1}}));
   CHECK(exit_status(code) == expected);
-}
-
-TEST_CASE("WorkerEnv: one of several tasks without a rank is refused", "[base][worker_env]") {
-  const auto [variables, evidence] = GENERATE(table<Variables, std::string>(
-      {{{{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}, {"PMIX_RANK", "0"}},
-        "OMPI_COMM_WORLD_SIZE=2: mpirun"},
-       {{{"MV2_COMM_WORLD_SIZE", "4"}}, "MV2_COMM_WORLD_SIZE=4: mpirun"},
-       {{{"PMI_SIZE", "3"}, {"PMI_RANK", "1"}}, "PMI_SIZE=3: mpirun"},
-       {{{"MPI_LOCALNRANKS", "2"}}, "MPI_LOCALNRANKS=2: mpirun"},
-       {{{"PALS_SIZE", "2"}}, "PALS_SIZE=2: mpiexec"},
-       {{{"JSM_NAMESPACE_SIZE", "2"}}, "JSM_NAMESPACE_SIZE=2: jsrun"},
-       {{{"FLUX_JOB_SIZE", "2"}}, "FLUX_JOB_SIZE=2: flux run"},
-       {{{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "0"}}, "SLURM_STEP_NUM_TASKS=2: srun"},
-       {{{"SLURM_NTASKS", "2"}, {"SLURM_PROCID", "1"}}, "SLURM_PROCID=1: srun"},
-       {{{"PMIX_RANK", "0"}}, "PMIX_RANK=0: mpirun"}}));
-  const RankEnvironment environment(variables);
-  CHECK_THROWS_WITH(read_worker_env(), Catch::Contains(evidence) &&
-                                           Catch::Contains("dstrain --num_gpus N") &&
-                                           Catch::Contains("WORLD_SIZE"));
-  // With an identity of ours each is a rank of one job.
-  for (const auto& [name, value] : Variables{{"RANK", "0"}, {"WORLD_SIZE", "2"}}) {
-    ::setenv(name.c_str(), value.c_str(), 1);
-  }
-  CHECK(read_worker_env().world_size == 2);
-}
-
-TEST_CASE("WorkerEnv: a single task or an allocation is not several", "[base][worker_env]") {
-  const RankEnvironment environment(GENERATE(
-      Variables{{"OMPI_COMM_WORLD_SIZE", "1"}, {"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}},
-      Variables{{"PMI_SIZE", "1"}, {"PMI_RANK", "0"}},
-      Variables{{"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}},
-      Variables{{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}},
-      Variables{{"SLURM_NTASKS", "8"}}));
-  CHECK(read_worker_env().world_size == 1);
 }
 
 TEST_CASE("WorkerEnv: a rank needs its number and the world's size", "[base][worker_env]") {

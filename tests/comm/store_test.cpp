@@ -107,6 +107,30 @@ TEST_CASE("TcpStore: a port in use is named with the remedy", "[comm]") {
                                  Contains("choose another port"));
 }
 
+TEST_CASE("TcpStore: a job finds its own server among those of others", "[comm]") {
+  // Another job of the same kind is at the first port.
+  const auto others = TcpStore::serve(options_at({"127.0.0.1", 0}, "other"));
+  const int first = others->endpoint().port;
+  TcpStore::Options options = options_at({"127.0.0.1", first});
+  options.ports = 16;
+  const auto server = TcpStore::serve(options);
+  CHECK(server->endpoint().port > first);
+  const auto client = TcpStore::connect(options);
+  CHECK(client->endpoint().port == server->endpoint().port);
+  client->set("a", "b");
+  CHECK(server->get("a", 30) == "b");
+  options.token = "nobody's";
+  options.timeout_seconds = 0.2;
+  CHECK_THROWS_WITH(TcpStore::connect(options), Contains("rendezvous timed out"));
+}
+
+TEST_CASE("TcpStore: a token that is no secret opens loopback only", "[comm]") {
+  TcpStore::Options options = options_at({"203.0.113.7", 0}, "job 17");
+  options.loopback_only = true;
+  const auto server = TcpStore::serve(options);
+  CHECK(server->endpoint().host == "127.0.0.1");
+}
+
 TEST_CASE("TcpStore: nobody listens", "[comm]") {
   const int port = TcpStore::serve(options_at({"127.0.0.1", 0}))->endpoint().port;
   TcpStore::Options options = options_at({"127.0.0.1", port});

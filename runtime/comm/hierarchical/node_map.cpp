@@ -1,9 +1,14 @@
 #include "runtime/comm/hierarchical/node_map.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <fstream>
+#include <functional>
 #include <map>
 #include <string>
+
+#include <unistd.h>
 
 #include "runtime/base/error.h"
 #include "runtime/comm/group_barrier.h"
@@ -13,10 +18,12 @@ namespace {
 
 using Nodes = std::vector<std::vector<int>>;
 
-Nodes by_number(const std::vector<NodeClaim>& claims) {
-  std::map<int, std::vector<int>> by_node;
+/// Ranks whose claims have the same value of `member` share a node.
+template <class T>
+Nodes by(T NodeClaim::*member, const std::vector<NodeClaim>& claims) {
+  std::map<T, std::vector<int>> by_node;
   for (int rank = 0; rank < static_cast<int>(claims.size()); ++rank) {
-    by_node[claims[static_cast<std::size_t>(rank)].node].push_back(rank);
+    by_node[claims[static_cast<std::size_t>(rank)].*member].push_back(rank);
   }
   Nodes nodes;
   for (auto& [number, ranks] : by_node) nodes.push_back(std::move(ranks));
@@ -37,6 +44,16 @@ Nodes by_local_rank(const std::vector<NodeClaim>& claims) {
          rank, env::local_rank, claim.local_rank, env::cross_rank);
   }
   return nodes;
+}
+
+/// Alike for all processes of one running kernel with one host name.
+std::uint64_t this_machine() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  std::ifstream boot("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  boot >> id;
+  return std::hash<std::string>()(id + name.data()) | 1U;
 }
 
 }  // namespace
@@ -64,7 +81,11 @@ NodeMap map_nodes(const std::vector<NodeClaim>& claims) {
   }
   const bool one_node =
       std::ranges::all_of(claims, [&](const NodeClaim& c) { return c.local_world_size == world; });
-  NodeMap map{numbered != 0 || one_node ? by_number(claims) : by_local_rank(claims)};
+  const bool by_machine =
+      std::ranges::all_of(claims, [](const NodeClaim& c) { return c.machine != 0; });
+  NodeMap map{numbered != 0 || one_node ? by(&NodeClaim::node, claims)
+              : by_machine              ? by(&NodeClaim::machine, claims)
+                                        : by_local_rank(claims)};
   for (const std::vector<int>& ranks : map.nodes) {
     for (const int rank : ranks) {
       const NodeClaim& claim = claims[static_cast<std::size_t>(rank)];
@@ -83,7 +104,9 @@ NodeMap exchange_nodes(Store& store, const WorkerEnv& worker) {
   const auto key = [](int rank) {
     return fmt::format("node/{}", rank);
   };
-  const NodeClaim own{worker.node_rank, worker.local_rank, worker.local_world_size};
+  const bool numbered = worker.node_rank >= 0 || worker.mpi == MpiKind::none;
+  const NodeClaim own{worker.node_rank, worker.local_rank, worker.local_world_size,
+                      numbered ? 0 : this_machine()};
   store.set(key(worker.rank), {reinterpret_cast<const char*>(&own), sizeof(own)});
   std::vector<NodeClaim> claims(static_cast<std::size_t>(worker.world_size));
   for (int rank = 0; rank < worker.world_size; ++rank) {

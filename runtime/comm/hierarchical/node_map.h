@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <vector>
 
 #include "runtime/base/worker_env.h"
@@ -20,10 +21,13 @@ struct NodeClaim {
   int node = -1;  ///< CROSS_RANK; -1: not said
   int local_rank = 0;
   int local_world_size = 1;
+  /// Of the machine it runs on, where mpirun has started it, which numbers no nodes; else 0.
+  std::uint64_t machine = 0;
 };
 
-/// The nodes that the claims of all ranks tell. Where no rank says its node, all are on one when
-/// their local world is the world, else a node begins at each local rank 0. Throws Error{config}
+/// The nodes that the claims of all ranks tell. Where no rank says its node, those of one machine
+/// are on one; where none says its machine either, all are on one when their local world is the
+/// world, else a node begins at each local rank 0. Throws Error{config}
 /// that names the rank whose claim does not fit.
 NodeMap map_nodes(const std::vector<NodeClaim>& claims);
 

@@ -19,46 +19,81 @@ constexpr double handshake_seconds_max = 10;
 constexpr double retry_seconds_min = 0.01;
 constexpr double retry_seconds_max = 0.25;
 
-/// True when the server accepted; false when the connection broke and another try may do better.
-bool shake_hands(int socket,
-                 const Endpoint& endpoint,
-                 const std::string& token,
-                 Deadline deadline) {
+/// What became of one try to reach the server.
+struct Attempt {
+  UniqueFd socket;      ///< when the server accepted
+  std::string failure;  ///< else why not
+  bool other = false;   ///< somebody else's server is there
+};
+
+Attempt shake_hands(UniqueFd socket,
+                    const Endpoint& endpoint,
+                    const std::string& token,
+                    Deadline deadline) {
+  constexpr const char* broken = "the connection breaks";
   Greeting greeting;
-  if (receive_all(socket, bytes_of(greeting), deadline) != Transfer::done) return false;
+  if (receive_all(socket.get(), bytes_of(greeting), deadline) != Transfer::done)
+    return {{}, broken};
   if (greeting.magic != Greeting{}.magic) {
-    fail(ErrorCode::comm, "what answers at {} is no dstrain rendezvous: choose another port",
-         to_string(endpoint));
+    return {{},
+            fmt::format("what answers at {} is no dstrain rendezvous: choose another port",
+                        to_string(endpoint)),
+            true};
   }
   const Nonce nonce = random_bytes<sizeof(Nonce)>();
   const ClientHello hello{nonce, proof_of(Role::client, token, greeting.nonce, nonce)};
   ServerHello answer;
-  if (send_all(socket, bytes_of(hello), deadline) != Transfer::done ||
-      receive_all(socket, bytes_of(answer), deadline) != Transfer::done) {
-    return false;
+  if (send_all(socket.get(), bytes_of(hello), deadline) != Transfer::done ||
+      receive_all(socket.get(), bytes_of(answer), deadline) != Transfer::done) {
+    return {{}, broken};
   }
   const Digest proof = proof_of(Role::server, token, greeting.nonce, nonce);
-  if (answer.accepted == 1 && equal_in_constant_time(answer.proof, proof)) return true;
-  fail(ErrorCode::comm,
-       "the rendezvous at {} has another token: it is another job's, or DSTRAIN_TOKEN differs "
-       "between the ranks",
-       to_string(endpoint));
+  if (answer.accepted == 1 && equal_in_constant_time(answer.proof, proof)) {
+    return {std::move(socket), {}};
+  }
+  return {{},
+          fmt::format("the rendezvous at {} has another token: it is another job's, or "
+                      "DSTRAIN_TOKEN differs between the ranks",
+                      to_string(endpoint)),
+          true};
 }
 
+Attempt try_to_reach(const Endpoint& endpoint, const std::string& token, Deadline deadline) {
+  Result<UniqueFd> socket = connect_tcp(endpoint, deadline);
+  if (!socket.ok()) return {{}, socket.error()};
+  return shake_hands(std::move(socket.value()), endpoint, token,
+                     deadline.at_most(handshake_seconds_max));
+}
+
+struct Search {
+  Endpoint first;
+  int ports = 1;
+  std::string token;
+};
+
+/// Where the server was found, and the connection to it.
+struct Found {
+  int port = 0;
+  UniqueFd socket;
+};
+
 /// Tries again until the server is there or `deadline` passes, and proves the token. Throws
-/// Error{timeout}, or Error{comm} when the server refuses or is none of ours.
-UniqueFd connect_to_store(const Endpoint& endpoint, const std::string& token, Deadline deadline) {
+/// Error{timeout}, or Error{comm} when the only port is somebody else's.
+Found find_server(const Search& search, Deadline deadline) {
   const double seconds = std::round(deadline.remaining_seconds() * 1e3) / 1e3;  // for the message
   double wait_seconds = retry_seconds_min;
+  std::string failure;
   while (true) {
-    Result<UniqueFd> socket = connect_tcp(endpoint, deadline);
-    if (socket.ok() && shake_hands(socket.value().get(), endpoint, token,
-                                   deadline.at_most(handshake_seconds_max))) {
-      return std::move(socket.value());
+    for (int i = 0; i < search.ports; ++i) {
+      const Endpoint endpoint{search.first.host, search.first.port + i};
+      Attempt attempt = try_to_reach(endpoint, search.token, deadline);
+      if (attempt.socket) return {endpoint.port, std::move(attempt.socket)};
+      if (attempt.other && search.ports == 1) fail(ErrorCode::comm, "{}", attempt.failure);
+      failure = std::move(attempt.failure);
     }
     if (deadline.passed()) {
       fail(ErrorCode::timeout, "rendezvous timed out after {:g} s at {}: waiting for rank 0 ({})",
-           seconds, to_string(endpoint), socket.ok() ? "the connection breaks" : socket.error());
+           seconds, to_string(search.first), failure);
     }
     // Nothing tells when somebody begins to listen.
     std::this_thread::sleep_for(
@@ -67,10 +102,21 @@ UniqueFd connect_to_store(const Endpoint& endpoint, const std::string& token, De
   }
 }
 
+/// At the first port that is free. Throws Error{comm} that names the last one.
+UniqueFd listen_at_free_port(const Endpoint& first, int ports) {
+  for (int i = 0;; ++i) {
+    Result<UniqueFd> listener = listen_tcp({first.host, first.port + i});
+    if (listener.ok()) return std::move(listener.value());
+    if (i + 1 < ports) continue;
+    fail(ErrorCode::comm, "rendezvous: {} (MASTER_ADDR, MASTER_PORT)", listener.error());
+  }
+}
+
 }  // namespace
 
 TcpStore::TcpStore(Options options) : options_(std::move(options)) {
-  if (options_.token.empty() && !is_loopback(options_.endpoint.host)) {
+  const bool loopback_only = options_.loopback_only || options_.token.empty();
+  if (loopback_only && !is_loopback(options_.endpoint.host)) {
     options_.endpoint.host = "127.0.0.1";
   }
 }
@@ -78,18 +124,19 @@ TcpStore::TcpStore(Options options) : options_(std::move(options)) {
 std::unique_ptr<TcpStore> TcpStore::serve(Options options) {
   std::unique_ptr<TcpStore> store(new TcpStore(std::move(options)));
   Options& own = store->options_;
-  Result<UniqueFd> listener = listen_tcp(own.endpoint);
-  if (!listener.ok()) {
-    fail(ErrorCode::comm, "rendezvous: {} (MASTER_ADDR, MASTER_PORT)", listener.error());
-  }
-  store->server_ = std::make_unique<TcpStoreServer>(std::move(listener.value()), own.token);
+  store->server_ =
+      std::make_unique<TcpStoreServer>(listen_at_free_port(own.endpoint, own.ports), own.token);
   own.endpoint.port = store->server_->port();
   return store;
 }
 
 std::unique_ptr<TcpStore> TcpStore::connect(Options options) {
   std::unique_ptr<TcpStore> store(new TcpStore(std::move(options)));
-  store->idle_.push_back(store->idle_connection(Deadline::after(store->options_.timeout_seconds)));
+  Options& own = store->options_;
+  Found found =
+      find_server({own.endpoint, own.ports, own.token}, Deadline::after(own.timeout_seconds));
+  own.endpoint.port = found.port;
+  store->idle_.push_back(std::move(found.socket));
   return store;
 }
 
@@ -103,8 +150,9 @@ UniqueFd TcpStore::idle_connection(Deadline deadline) {
       return connection;
     }
   }
-  return connect_to_store(options_.endpoint, options_.token,
-                          deadline.at_most(options_.timeout_seconds));
+  return find_server({options_.endpoint, 1, options_.token},
+                     deadline.at_most(options_.timeout_seconds))
+      .socket;
 }
 
 /// A connection that fails or times out is closed, which also ends its request at the server.

@@ -12,20 +12,25 @@ namespace dstrain::comm {
 
 /// The store of a job whose ranks are processes: rank 0 serves it over TCP, all ranks are clients.
 /// The job's token guards it. The server listens on the address given and no other; without a
-/// token, on loopback only, whatever the address, and clients look for it there too.
+/// token, or one that is no secret, on loopback only, whatever the address, and clients look for it
+/// there too.
 class TcpStore final : public Store {
  public:
   struct Options {
-    Endpoint endpoint;             ///< MASTER_ADDR and MASTER_PORT
+    Endpoint endpoint;  ///< MASTER_ADDR and MASTER_PORT
+    /// The server takes the first free of so many ports from the endpoint's on; the others look at
+    /// each for one that knows the token.
+    int ports = 1;
     std::string token;             ///< may be empty
+    bool loopback_only = false;    ///< also where there is a token: it is no secret
     double timeout_seconds = 600;  ///< to reach the server, and for an answer to set and add
   };
 
-  /// Rank 0: serves and uses the store. Throws Error{comm} when it cannot listen. Port 0 takes a
+  /// Rank 0: serves and uses the store. Throws Error{comm} when it cannot listen. Port 0 takes any
   /// free port.
   static std::unique_ptr<TcpStore> serve(Options options);
   /// The others: retries until the server is there. Throws Error{timeout} when it does not come,
-  /// Error{comm} when it refuses the token or is no dstrain rendezvous.
+  /// Error{comm} when what is at the only port refuses the token or is no dstrain rendezvous.
   static std::unique_ptr<TcpStore> connect(Options options);
 
   void set(const std::string& key, std::string_view value) override;

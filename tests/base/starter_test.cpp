@@ -1,0 +1,250 @@
+#include "runtime/base/starter.h"
+
+#include <catch2/catch.hpp>
+
+#include "runtime/base/error.h"
+#include "tests/base/rank_environment.h"
+
+namespace dstrain {
+namespace {
+
+using Catch::Matchers::Contains;
+using test::RankEnvironment;
+using test::Variables;
+
+/// As each starter sets them for the third of four tasks, the first of the second node; taken down
+/// from OpenMPI 4.1.4, MPICH 4.0.2, SLURM 22.05 and torchrun 1.13.
+const Variables openmpi{{"OMPI_COMM_WORLD_RANK", "2"},
+                        {"OMPI_COMM_WORLD_SIZE", "4"},
+                        {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                        {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                        {"PMIX_RANK", "2"},
+                        {"PMIX_NAMESPACE", "430178305"}};
+const Variables mpich{
+    {"PMI_RANK", "2"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "2"}};
+const Variables slurm{{"SLURM_CLUSTER_NAME", "c"},
+                      {"SLURM_JOB_ID", "17"},
+                      {"SLURM_STEP_ID", "0"},
+                      {"SLURM_STEP_NUM_TASKS", "4"},
+                      {"SLURM_PROCID", "2"},
+                      {"SLURM_LOCALID", "0"},
+                      {"SLURM_NODEID", "1"},
+                      {"SLURM_STEP_NODELIST", "n[1-2]"},
+                      {"SLURM_JOB_NODELIST", "n[0-9]"},
+                      {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"},
+                      {"SLURM_TASKS_PER_NODE", "8(x9)"},
+                      {"SLURM_NTASKS", "80"}};
+const Variables torchrun{{"TORCHELASTIC_RUN_ID", "7f"}, {"RANK", "2"},
+                         {"WORLD_SIZE", "4"},           {"LOCAL_RANK", "0"},
+                         {"LOCAL_WORLD_SIZE", "2"},     {"GROUP_RANK", "1"},
+                         {"MASTER_ADDR", "127.0.0.1"},  {"MASTER_PORT", "29500"}};
+
+Variables with(Variables variables, const Variables& others) {
+  for (const auto& [name, value] : others) variables[name] = value;
+  return variables;
+}
+
+struct Row {
+  std::string name;
+  Variables variables;
+  StarterKind kind;
+  MpiKind mpi;
+  int node;
+};
+
+std::vector<Row> rows() {
+  return {{"OpenMPI", openmpi, StarterKind::openmpi, MpiKind::openmpi, -1},
+          {"MPICH", mpich, StarterKind::mpich, MpiKind::mpich, -1},
+          {"srun", slurm, StarterKind::slurm, MpiKind::none, 1},
+          {"srun with PMIx", with(slurm, {{"PMIX_RANK", "2"}}), StarterKind::slurm,
+           MpiKind::openmpi, 1},
+          {"srun with PMI", with(slurm, {{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}}), StarterKind::slurm,
+           MpiKind::mpich, 1},
+          {"torchrun", torchrun, StarterKind::torchrun, MpiKind::none, 1},
+          {"torchrun by srun", with(torchrun, with(slurm, {{"SLURM_STEP_NUM_TASKS", "2"}})),
+           StarterKind::torchrun, MpiKind::none, 1},
+          {"mpirun through srun", with(openmpi, with(slurm, {{"SLURM_PROCID", "1"}})),
+           StarterKind::openmpi, MpiKind::openmpi, -1},
+          {"hydra through srun", with(mpich, with(slurm, {{"SLURM_PROCID", "1"}})),
+           StarterKind::mpich, MpiKind::mpich, -1}};
+}
+
+TEST_CASE("Starter: each tells a task who it is", "[base][starter]") {
+  for (const Row& row : rows()) {
+    CAPTURE(row.name);
+    const RankEnvironment environment(row.variables);
+    const std::optional<StartedTask> task = find_started_task();
+    REQUIRE(task);
+    CHECK(task->kind == row.kind);
+    CHECK(task->rank.value == 2);
+    CHECK(task->size.value == 4);
+    CHECK(task->local_rank.value == 0);
+    CHECK(task->local_size.value == 2);
+    CHECK(task->node.value == row.node);
+    CHECK(task->mpi == row.mpi);
+    // And so a rank knows it.
+    ::setenv("DSTRAIN_TOKEN", "secret", 1);
+    const WorkerEnv worker = read_worker_env();
+    CHECK(worker.rank == 2);
+    CHECK(worker.world_size == 4);
+    CHECK(worker.local_rank == 0);
+    CHECK(worker.local_world_size == 2);
+    CHECK(worker.node_rank == row.node);
+    CHECK(worker.mpi == row.mpi);
+    CHECK(worker.token == "secret");
+    CHECK_FALSE(worker.loopback_only);
+  }
+}
+
+TEST_CASE("Starter: two identities that differ are refused", "[base][starter]") {
+  const auto [variables, left, right] = GENERATE(table<Variables, std::string, std::string>(
+      {{with(openmpi, {{"RANK", "0"}, {"WORLD_SIZE", "4"}}), "RANK=0", "OMPI_COMM_WORLD_RANK=2"},
+       {with(openmpi, {{"RANK", "2"}, {"WORLD_SIZE", "1"}}), "WORLD_SIZE=1",
+        "OMPI_COMM_WORLD_SIZE=4"},
+       {with(mpich, {{"RANK", "2"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}}), "LOCAL_RANK=1",
+        "MPI_LOCALRANKID=0"},
+       {with(slurm, {{"LOCAL_WORLD_SIZE", "4"}}), "LOCAL_WORLD_SIZE=4",
+        "SLURM_STEP_TASKS_PER_NODE=2"},
+       {with(slurm, {{"WORLD_SIZE", "2"}}), "WORLD_SIZE=2", "SLURM_STEP_NUM_TASKS=4"}}));
+  const RankEnvironment environment(variables);
+  CHECK_THROWS_WITH(read_worker_env(), Contains(left) && Contains(right) && Contains("contradict"));
+}
+
+TEST_CASE("Starter: the same identity twice is one", "[base][starter]") {
+  const RankEnvironment environment(with(openmpi, {{"RANK", "2"},
+                                                   {"WORLD_SIZE", "4"},
+                                                   {"LOCAL_RANK", "0"},
+                                                   {"LOCAL_WORLD_SIZE", "2"},
+                                                   {"CROSS_RANK", "1"},
+                                                   {"DSTRAIN_TOKEN", "t"}}));
+  const WorkerEnv worker = read_worker_env();
+  CHECK(worker.rank == 2);
+  CHECK(worker.node_rank == 1);
+}
+
+TEST_CASE("Starter: what is no number or is missing is named", "[base][starter]") {
+  const auto [variables, words] = GENERATE(table<Variables, std::string>(
+      {{with(openmpi, {{"OMPI_COMM_WORLD_RANK", "two"}}), "OMPI_COMM_WORLD_RANK=two"},
+       {with(slurm, {{"SLURM_PROCID", "-1"}}), "SLURM_PROCID=-1"},
+       {{{"MPI_LOCALNRANKS", "2"}}, "MPI_LOCALNRANKS is set"},
+       {{{"TORCHELASTIC_RUN_ID", "a"}, {"RANK", "0"}}, "WORLD_SIZE is not"}}));
+  const RankEnvironment environment(variables);
+  CHECK_THROWS_WITH(read_worker_env(), Contains(words));
+}
+
+TEST_CASE("Starter: a task that nobody can tell from the others is refused", "[base][starter]") {
+  const auto [variables, evidence] = GENERATE(table<Variables, std::string>(
+      {{{{"MV2_COMM_WORLD_SIZE", "4"}}, "MV2_COMM_WORLD_SIZE=4: mpirun of MVAPICH"},
+       {{{"PMI_SIZE", "3"}, {"PMI_RANK", "1"}}, "PMI_SIZE=3: a starter with PMI"},
+       {{{"PALS_SIZE", "2"}}, "PALS_SIZE=2: mpiexec of PALS"},
+       {{{"JSM_NAMESPACE_SIZE", "2"}}, "JSM_NAMESPACE_SIZE=2: jsrun"},
+       {{{"FLUX_JOB_SIZE", "2"}}, "FLUX_JOB_SIZE=2: flux run"},
+       {{{"SLURM_NTASKS", "2"}, {"SLURM_PROCID", "1"}}, "SLURM_PROCID=1: srun"},
+       {{{"PMIX_RANK", "0"}}, "PMIX_RANK=0: a starter with PMIx"}}));
+  const RankEnvironment environment(variables);
+  CHECK_THROWS_WITH(read_worker_env(), Contains(evidence) && Contains("dstrain --num_gpus N") &&
+                                           Contains("WORLD_SIZE"));
+  CHECK_THROWS_WITH(check_started_alone(), Contains(evidence));
+  // With an identity of ours each is a rank of one job.
+  for (const auto& [name, value] : Variables{{"RANK", "0"}, {"WORLD_SIZE", "2"}}) {
+    ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  CHECK(read_worker_env().world_size == 2);
+}
+
+TEST_CASE("Starter: a single task or an allocation is not several", "[base][starter]") {
+  const RankEnvironment environment(GENERATE(
+      Variables{{"OMPI_COMM_WORLD_SIZE", "1"},
+                {"OMPI_COMM_WORLD_RANK", "0"},
+                {"PMIX_RANK", "0"},
+                {"SLURM_STEP_NUM_TASKS", "2"}},
+      Variables{{"PMI_SIZE", "1"}, {"PMI_RANK", "0"}},
+      Variables{{"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}},
+      Variables{{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}},
+      Variables{{"SLURM_NTASKS", "8"}}));
+  CHECK(read_worker_env().world_size == 1);
+  check_started_alone();
+}
+
+TEST_CASE("Starter: what starts ranks itself is started once", "[base][starter]") {
+  for (const Row& row : rows()) {
+    CAPTURE(row.name);
+    const RankEnvironment environment(row.variables);
+    CHECK_THROWS_WITH(check_started_alone(), Contains("as one of") && Contains("dstraind"));
+  }
+}
+
+TEST_CASE("Starter: what a task starts is none itself", "[base][starter]") {
+  for (const Row& row : rows()) {
+    CAPTURE(row.name);
+    const RankEnvironment environment(row.variables);
+    forget_started_task();
+    CHECK_FALSE(find_started_task());
+    CHECK(read_worker_env().world_size == 1);
+  }
+}
+
+TEST_CASE("Starter: where tasks meet when nobody says it", "[base][starter]") {
+  SECTION("srun on one node: by what only its tasks have, at a port of their own") {
+    const Variables one_node{{"SLURM_STEP_TASKS_PER_NODE", "4"}, {"SLURM_NODEID", "0"}};
+    const auto port_of = [&](const char* job) {
+      const RankEnvironment environment(with(with(slurm, one_node), {{"SLURM_JOB_ID", job}}));
+      const WorkerEnv worker = read_worker_env();
+      CHECK(worker.master_addr == "127.0.0.1");
+      CHECK(worker.master_ports == 16);
+      CHECK(worker.loopback_only);
+      CHECK_THAT(worker.token, Contains(job));
+      CHECK(worker.token_file.empty());
+      return worker.master_port;
+    };
+    CHECK(port_of("17") != port_of("18"));
+  }
+  SECTION("srun on several: at the first, by a file") {
+    const RankEnvironment environment(slurm);
+    const WorkerEnv worker = read_worker_env();
+    CHECK(worker.master_addr == "n1");
+    CHECK(worker.token.empty());
+    CHECK_FALSE(worker.loopback_only);
+    CHECK_THAT(worker.token_file, Contains("17"));
+  }
+  SECTION("srun with an address and a port: there") {
+    const RankEnvironment environment(
+        with(slurm, {{"MASTER_ADDR", "n7"}, {"MASTER_PORT", "4711"}}));
+    const WorkerEnv worker = read_worker_env();
+    CHECK(worker.master_addr == "n7");
+    CHECK(worker.master_port == 4711);
+    CHECK(worker.master_ports == 1);
+  }
+  SECTION("torchrun: behind the port of its own store") {
+    const RankEnvironment environment(torchrun);
+    const WorkerEnv worker = read_worker_env();
+    CHECK(worker.master_port == 29501);
+    CHECK(worker.master_ports == 16);
+    CHECK(worker.loopback_only);
+  }
+  SECTION("torchrun over a network: by a token only") {
+    const RankEnvironment environment(with(torchrun, {{"MASTER_ADDR", "203.0.113.7"}}));
+    CHECK_THROWS_WITH(read_worker_env(), Contains("DSTRAIN_TOKEN is not set"));
+  }
+  SECTION("mpirun: MPI tells") {
+    const RankEnvironment environment(GENERATE(openmpi, mpich));
+    const WorkerEnv worker = read_worker_env();
+    CHECK(worker.master_addr.empty());
+    CHECK(worker.token.empty());
+    CHECK(worker.token_file.empty());
+  }
+}
+
+TEST_CASE("Starter: SLURM's counts per node", "[base][starter]") {
+  CHECK(parse_tasks_per_node("2(x3),1") == std::vector<int>{2, 2, 2, 1});
+  CHECK(parse_tasks_per_node("72") == std::vector<int>{72});
+  CHECK(parse_tasks_per_node("").value().empty());
+  for (const char* const text : {"2(x", "2(x)", "(x2)", "a", "2(x3", "-1", "2(x1048577)",
+                                 "1(x600000),1(x600000)", "2(x-1)", "2 ,1"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_tasks_per_node(text));
+  }
+}
+
+}  // namespace
+}  // namespace dstrain

@@ -1,0 +1,169 @@
+// dstraind as srun and torchrun start it: a process per rank, with their variables and no launcher.
+#include <filesystem>
+#include <map>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "runtime/base/socket.h"
+#include "runtime/base/worker_env.h"
+#include "tests/e2e/resumable_run.h"
+#include "tests/support/rank_process.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using Catch::Matchers::Contains;
+using test::RankProcess;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Variables = std::map<std::string, std::string>;
+
+const std::string rank_program = fs::path(DSTRAIN_PROGRAM).parent_path() / "dstraind";
+
+/// `dstraind train` of tests/golden, two steps.
+RankProcess start_rank(const fs::path& output, Variables variables) {
+  std::vector<std::string> arguments{"/usr/bin/env", "-C", test::golden_folder.string(),
+                                     rank_program};
+  const std::vector<std::string> train = test::train_command(output);
+  arguments.insert(arguments.end(), train.begin(), train.end());
+  variables.merge(Variables{{"PATH", "/usr/bin:/bin"}, {"OMP_NUM_THREADS", "1"}});
+  variables.try_emplace("DSTRAIN_TIMEOUT", "300");
+  std::vector<std::string> environment;
+  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
+  return RankProcess({arguments, environment});
+}
+
+/// As srun sets them for one of `tasks` tasks, which are `per_node` to a node.
+Variables srun(int task, int tasks, int per_node) {
+  return {{"SLURM_CLUSTER_NAME", "c"},
+          {"SLURM_JOB_ID", std::to_string(::getpid())},
+          {"SLURM_STEP_ID", "0"},
+          {"SLURM_STEP_NUM_TASKS", std::to_string(tasks)},
+          {"SLURM_STEP_NODELIST", "localhost"},
+          {"SLURM_STEP_TASKS_PER_NODE", fmt::format("{}(x{})", per_node, tasks / per_node)},
+          {"SLURM_PROCID", std::to_string(task)},
+          {"SLURM_LOCALID", std::to_string(task % per_node)},
+          {"SLURM_NODEID", std::to_string(task / per_node)}};
+}
+
+Variables torchrun(int rank, int ranks, int port) {
+  return {{"TORCHELASTIC_RUN_ID", "none"},
+          {"RANK", std::to_string(rank)},
+          {"WORLD_SIZE", std::to_string(ranks)},
+          {"LOCAL_RANK", std::to_string(rank)},
+          {"LOCAL_WORLD_SIZE", std::to_string(ranks)},
+          {"GROUP_RANK", "0"},
+          {"MASTER_ADDR", "127.0.0.1"},
+          {"MASTER_PORT", std::to_string(port)}};
+}
+
+/// The losses of the same job from the launcher.
+std::vector<double> launched_losses() {
+  const test::TempDir folder;
+  std::vector<std::string> command{"--num_gpus", "2"};
+  const std::vector<std::string> train = test::train_command(folder.path() / "out");
+  command.insert(command.end(), train.begin(), train.end());
+  const test::Outcome launched =
+      test::run_command(command, {.env = {}, .directory = test::golden_folder.string()});
+  CAPTURE(launched.err);
+  REQUIRE(launched.status == 0);
+  std::vector<double> losses;
+  for (const auto& line : test::read_metrics(folder.path() / "out")) {
+    losses.push_back(line.at("loss").get<double>());
+  }
+  return losses;
+}
+
+/// All end well, and with the launcher's losses.
+void check_job(const fs::path& output, std::vector<RankProcess> ranks) {
+  for (RankProcess& rank : ranks) {
+    const std::string said = rank.read_all();
+    CAPTURE(said);
+    CHECK(rank.wait() == 0);
+  }
+  std::vector<double> losses;
+  for (const auto& line : test::read_metrics(output)) {
+    losses.push_back(line.at("loss").get<double>());
+  }
+  CHECK(losses == launched_losses());
+}
+
+}  // namespace
+
+TEST_CASE("Started ranks: the tasks of one srun are one job", "[e2e][starters]") {
+  const test::TempDir folder;
+  std::vector<RankProcess> ranks;
+  for (const int task : {1, 0}) {
+    ranks.push_back(start_rank(folder.path() / "out", srun(task, 2, 2)));
+  }
+  check_job(folder.path() / "out", std::move(ranks));
+}
+
+TEST_CASE("Started ranks: tasks on several nodes meet by a file of their user", "[e2e][starters]") {
+  const test::TempDir folder;
+  std::vector<RankProcess> ranks;
+  for (const int task : {1, 0}) {
+    Variables variables = srun(task, 2, 1);
+    variables["DSTRAIN_TOKEN_DIRECTORY"] = (folder.path() / "tokens").string();
+    ranks.push_back(start_rank(folder.path() / "out", std::move(variables)));
+  }
+  check_job(folder.path() / "out", std::move(ranks));
+  CHECK(fs::is_empty(folder.path() / "tokens"));
+}
+
+TEST_CASE("Started ranks: those of torchrun meet behind the port of its store", "[e2e][starters]") {
+  const test::TempDir folder;
+  const Result<UniqueFd> store = listen_tcp({"127.0.0.1", 0});
+  REQUIRE(store.ok());
+  std::vector<RankProcess> ranks;
+  for (const int rank : {1, 0}) {
+    ranks.push_back(
+        start_rank(folder.path() / "out", torchrun(rank, 2, bound_port(store.value().get()))));
+  }
+  check_job(folder.path() / "out", std::move(ranks));
+}
+
+TEST_CASE("Started ranks: two jobs of one machine do not meet", "[e2e][starters]") {
+  const test::TempDir folder;
+  std::vector<RankProcess> ranks;
+  for (const char* const job : {"a", "b"}) {
+    for (const int task : {0, 1}) {
+      Variables variables = srun(task, 2, 2);
+      variables["SLURM_CLUSTER_NAME"] = job;
+      ranks.push_back(start_rank(folder.path() / job, std::move(variables)));
+    }
+  }
+  for (RankProcess& rank : ranks) {
+    const std::string said = rank.read_all();
+    CAPTURE(said);
+    CHECK(rank.wait() == 0);
+  }
+  CHECK(test::read_metrics(folder.path() / "a").size() == 2);
+  CHECK(test::read_metrics(folder.path() / "b").size() == 2);
+}
+
+TEST_CASE("Started ranks: a task that does not come is named", "[e2e][starters]") {
+  const test::TempDir folder;
+  Variables variables = srun(0, 2, 2);
+  variables["DSTRAIN_TIMEOUT"] = "1";
+  RankProcess rank = start_rank(folder.path() / "out", std::move(variables));
+  const std::string said = rank.read_all();
+  CHECK_THAT(said, Contains("waiting for rank 1"));
+  CHECK(rank.wait() == status::timed_out);
+  CHECK_FALSE(fs::exists(folder.path() / "out" / "metrics.jsonl"));
+}
+
+TEST_CASE("Started ranks: over a network there must be a token", "[e2e][starters]") {
+  const test::TempDir folder;
+  Variables variables{{"RANK", "0"},
+                      {"WORLD_SIZE", "2"},
+                      {"LOCAL_RANK", "0"},
+                      {"LOCAL_WORLD_SIZE", "1"},
+                      {"MASTER_ADDR", "203.0.113.7"}};
+  RankProcess rank = start_rank(folder.path() / "out", std::move(variables));
+  const std::string said = rank.read_all();
+  CHECK_THAT(said, Contains("DSTRAIN_TOKEN is not set"));
+  CHECK(rank.wait() == status::bad_input);
+}
