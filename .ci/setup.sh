@@ -25,6 +25,7 @@ test_packages=(
   clang-tidy libomp-dev          # over the sources that the last commit changed
   iproute2                       # nodes that network namespaces stand in for
   openssh-client libwrap0 zsh    # launching over SSH; see tests/run.sh for the server
+  slurm-wlm munge                # a SLURM of two nodes on this machine
 )
 
 say() { printf '== %s\n' "$*"; }
