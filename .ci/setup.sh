@@ -15,7 +15,8 @@ packages=(
   libxxhash-dev                  # checksums of checkpoints and swap files
   libdnnl-dev ocl-icd-opencl-dev # oneDNN's CMake package asks for OpenCL
   libgloo-dev                    # communication between nodes; the build does without, and says so
-  libopenmpi-dev openmpi-bin     # likewise, for jobs that mpirun starts
+  libopenmpi-dev openmpi-bin     # likewise, for jobs that its mpirun starts
+  libmpich-dev mpich             # likewise
   libssh-dev                     # likewise, to launch on other hosts
   liburing-dev                   # likewise, for files that memory is offloaded to
   libhwloc-dev                   # likewise, for ranks that are bound to cores

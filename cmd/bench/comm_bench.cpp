@@ -53,8 +53,9 @@ class Backends {
                                                         .address = address.value()});
   }
 
-  [[nodiscard]] std::unique_ptr<comm::Communicator> make_mpi(const WorkerEnv& worker) const {
-    return comm::make_mpi_communicator(comm::open_mpi(), *world_.store,
+  [[nodiscard]] std::unique_ptr<comm::Communicator> make_mpi(const WorkerEnv& worker) {
+    if (!world_.mpi) world_.mpi = comm::enter_mpi(worker);
+    return comm::make_mpi_communicator(world_.mpi, *world_.store,
                                        {.rank = worker.rank,
                                         .size = worker.world_size,
                                         .timeout_seconds = worker.timeout_seconds,

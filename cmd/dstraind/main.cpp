@@ -10,6 +10,7 @@
 #include "cmd/dstraind/commands.h"
 #include "runtime/base/log.h"
 #include "runtime/base/worker_env.h"
+#include "runtime/comm/mpi/mpi_starter.h"
 
 namespace {
 
@@ -34,14 +35,12 @@ int run(const std::vector<std::string>& arguments) {
                 "dstraind: \"{}\" is not a command: train, generate or bench", arguments[0]);
 }
 
-}  // namespace
-
-int main(int argc, char* argv[]) {
+int run_to_status(const std::vector<std::string>& arguments) {
   try {
     const char* const level = std::getenv(dstrain::env::log_level);
     dstrain::start_log(level != nullptr ? level : "info");
     dstrain::log_uncaught_exceptions();
-    return run({argv + 1, argv + argc});
+    return run(arguments);
   } catch (const dstrain::Error& error) {
     dstrain::log_error(error.what());
     return dstrain::exit_status(error.code());
@@ -51,4 +50,12 @@ int main(int argc, char* argv[]) {
     dstrain::log_error(error.what());
   }
   return dstrain::status::failed;
+}
+
+}  // namespace
+
+int main(int argc, char* argv[]) {
+  const int status = run_to_status({argv + 1, argv + argc});
+  dstrain::comm::report_failure_to_mpirun(status);
+  return status;
 }

@@ -1,9 +1,23 @@
 #pragma once
-#include <cstdint>
+#include <string_view>
 
 namespace dstrain {
 
-/// The MPI library whose mpirun, or whose protocol under srun, has started a process.
-enum class MpiKind : std::uint8_t { none, openmpi, mpich };
+/// The MPI library whose starter (its own mpirun, or srun in its language) has started a process:
+/// the other one would take each such process for the only one.
+enum class MpiKind { none, openmpi, mpich };
+
+/// As its users write it.
+constexpr std::string_view name_of(MpiKind kind) {
+  switch (kind) {
+    case MpiKind::none:
+      return "no MPI";
+    case MpiKind::openmpi:
+      return "OpenMPI";
+    case MpiKind::mpich:
+      return "MPICH";
+  }
+  return "";
+}
 
 }  // namespace dstrain

@@ -8,6 +8,8 @@
 #include "runtime/base/token_file.h"
 #include "runtime/comm/gloo/gloo_transport.h"
 #include "runtime/comm/hierarchical/hierarchical_communicator.h"
+#include "runtime/comm/mpi/mpi_library.h"
+#include "runtime/comm/mpi/mpi_starter.h"
 #include "runtime/comm/mpi/mpi_transport.h"
 #include "runtime/comm/rendezvous.h"
 #include "runtime/comm/self/self_communicator.h"
@@ -41,6 +43,10 @@ class JobToken {
   bool owner_ = false;
 };
 
+bool under_mpi(const WorkerEnv& worker) {
+  return worker.mpi != MpiKind::none;
+}
+
 std::unique_ptr<TcpStore> rendezvous(const WorkerEnv& worker) {
   const JobToken token(worker);
   TcpStore::Options options{.endpoint = {worker.master_addr, worker.master_port},
@@ -57,6 +63,12 @@ std::unique_ptr<TcpStore> rendezvous(const WorkerEnv& worker) {
   return store;
 }
 
+/// What a rank has on its way to a World.
+struct Joining {
+  std::unique_ptr<TcpStore> store;
+  std::shared_ptr<MpiLibrary> mpi;  ///< once MPI is entered
+};
+
 /// Changes with what the ranks say to each other.
 constexpr const char* language = "dstrain 1";
 
@@ -68,9 +80,8 @@ void check_alike(Store& store, const WorkerEnv& worker) {
   const auto say = [&](int rank) {
     return fmt::format("comm/{}", rank);
   };
-  const bool under_mpi = worker.mpi != MpiKind::none;
   const std::string own =
-      fmt::format("{} {} {}", language, static_cast<int>(worker.comm), under_mpi);
+      fmt::format("{} {} {}", language, static_cast<int>(worker.comm), under_mpi(worker));
   store.set(say(worker.rank), own);
   for (int rank = 0; rank < worker.world_size; ++rank) {
     if (store.get(say(rank), worker.timeout_seconds) == own) continue;
@@ -90,14 +101,16 @@ std::unique_ptr<Transport> make_gloo(TcpStore& store, const WorkerEnv& worker) {
                                      .address = address.value()});
 }
 
-std::unique_ptr<Transport> make_mpi(Store& store, const WorkerEnv& worker) {
+/// Enters MPI unless that was done.
+std::unique_ptr<Transport> make_mpi(Joining& joining, const WorkerEnv& worker) {
+  if (!joining.mpi) joining.mpi = enter_mpi(worker);
   return make_mpi_transport(
-      open_mpi(), store,
+      joining.mpi, *joining.store,
       {.rank = worker.rank, .size = worker.world_size, .timeout_seconds = worker.timeout_seconds});
 }
 
-std::unique_ptr<Transport> make_between(TcpStore& store, const WorkerEnv& worker) {
-  return worker.mpi != MpiKind::none ? make_mpi(store, worker) : make_gloo(store, worker);
+std::unique_ptr<Transport> make_between(Joining& joining, const WorkerEnv& worker) {
+  return under_mpi(worker) ? make_mpi(joining, worker) : make_gloo(*joining.store, worker);
 }
 
 /// The ranks of this node; shared memory also where there is one.
@@ -113,7 +126,7 @@ std::unique_ptr<Communicator> make_within(Store& store,
               .name = fmt::format("node {}", number)});
 }
 
-std::unique_ptr<Communicator> make_over_nodes(TcpStore& store,
+std::unique_ptr<Communicator> make_over_nodes(Joining& joining,
                                               const WorkerEnv& worker,
                                               NodeMap map) {
   if (!map.contiguous() && worker.rank == 0) {
@@ -121,20 +134,21 @@ std::unique_ptr<Communicator> make_over_nodes(TcpStore& store,
         "the ranks of a node do not follow each other: every rank talks to every other through the "
         "network, which moves more bytes than sharing memory within the nodes");
   }
-  std::unique_ptr<Communicator> within = make_within(store, worker, map);
-  return make_hierarchical(make_between(store, worker), std::move(within), std::move(map),
+  std::unique_ptr<Communicator> within = make_within(*joining.store, worker, map);
+  return make_hierarchical(make_between(joining, worker), std::move(within), std::move(map),
                            worker.timeout_seconds);
 }
 
-std::unique_ptr<Communicator> make_communicator(TcpStore& store, const WorkerEnv& worker) {
-  NodeMap map = exchange_nodes(store, worker);
+std::unique_ptr<Communicator> make_communicator(Joining& joining, const WorkerEnv& worker) {
+  NodeMap map = exchange_nodes(*joining.store, worker);
   const auto nodes = map.nodes.size();
   switch (worker.comm) {
     case CommKind::gloo:
-      return std::make_unique<MessageCommunicator>(make_gloo(store, worker),
+      return std::make_unique<MessageCommunicator>(make_gloo(*joining.store, worker),
                                                    worker.timeout_seconds);
     case CommKind::mpi:
-      return std::make_unique<MessageCommunicator>(make_mpi(store, worker), worker.timeout_seconds);
+      return std::make_unique<MessageCommunicator>(make_mpi(joining, worker),
+                                                   worker.timeout_seconds);
     case CommKind::shm:
       if (nodes == 1) break;
       fail(ErrorCode::config, "{}=shm: the ranks are on {} nodes and share no memory", env::comm,
@@ -145,8 +159,8 @@ std::unique_ptr<Communicator> make_communicator(TcpStore& store, const WorkerEnv
     case CommKind::automatic:
       break;
   }
-  return nodes == 1 ? make_within(store, worker, map)
-                    : make_over_nodes(store, worker, std::move(map));
+  return nodes == 1 ? make_within(*joining.store, worker, map)
+                    : make_over_nodes(joining, worker, std::move(map));
 }
 
 /// What one rank refuses, all do, each for itself. Rank 0 takes the store with it when it goes: it
@@ -167,15 +181,21 @@ void refuse_together(Store& store, const WorkerEnv& worker) noexcept {
 
 }  // namespace
 
+std::shared_ptr<MpiLibrary> enter_mpi(const WorkerEnv& worker) {
+  return std::make_shared<MpiLibrary>(MpiStart{.kind = mpi_of_starter(),
+                                               .size = worker.mpi_world_size,
+                                               .timeout_seconds = worker.timeout_seconds});
+}
+
 World join_world(const WorkerEnv& worker) {
-  if (worker.world_size == 1) return {nullptr, make_self_communicator()};
-  std::unique_ptr<TcpStore> store = rendezvous(worker);
+  if (worker.world_size == 1) return {nullptr, nullptr, make_self_communicator()};
+  Joining joining{rendezvous(worker), nullptr};
   try {
-    check_alike(*store, worker);
-    auto communicator = make_communicator(*store, worker);
-    return {std::move(store), std::move(communicator)};
+    check_alike(*joining.store, worker);
+    auto communicator = make_communicator(joining, worker);
+    return {std::move(joining.store), std::move(joining.mpi), std::move(communicator)};
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::config) refuse_together(*store, worker);
+    if (error.code() == ErrorCode::config) refuse_together(*joining.store, worker);
     throw;
   }
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/comm/make_communicator.h"
+#include "runtime/comm/mpi/mpi_starter.h"
 #include "runtime/device/buffer.h"
 
 /// A rank for processes_test: `comm_rank MODE` with the environment of a rank. Prints one line for
@@ -63,20 +64,25 @@ void die(comm::Communicator& world) {
   world.barrier(stream);
 }
 
+/// One rank ends in failure, and the others would go on.
+void fail_as_rank_one(comm::Communicator& world) {
+  if (world.rank() == 1) fail(ErrorCode::timeout, "rank 1 has had enough");
+  Stream stream(Stream::Mode::inline_on_caller);
+  world.barrier(stream);
+}
+
 /// mpirun has its own names for ranks.
 void take_over(const char* name, const char* mpi_name) {
   const char* const value = std::getenv(mpi_name);
   if (std::getenv(name) == nullptr && value != nullptr) ::setenv(name, value, 1);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  take_over(env::rank, "OMPI_COMM_WORLD_RANK");
-  take_over(env::world_size, "OMPI_COMM_WORLD_SIZE");
+int run(std::string_view mode) {
   try {
-    const comm::World world = comm::join_world(read_worker_env());
-    const std::string_view mode = argc > 1 ? argv[1] : "";
+    const WorkerEnv worker = read_worker_env();
+    if (mode == "fail_first" && worker.rank == 1) fail(ErrorCode::timeout, "rank 1 never came");
+    if (mode == "die_first" && worker.rank == 1) std::raise(SIGKILL);
+    const comm::World world = comm::join_world(worker);
     HostMemory host;
     if (mode == "once") sum_once(*world.communicator);
     if (mode == "forever") sum_forever(*world.communicator, host, small);
@@ -85,9 +91,24 @@ int main(int argc, char** argv) {
       sum_forever(*world.communicator, world.communicator->memory(), small);
     }
     if (mode == "die") die(*world.communicator);
+    if (mode == "fail") fail_as_rank_one(*world.communicator);
     return status::done;
   } catch (const Error& error) {
     std::printf("%s\n", error.what());
     return exit_status(error.code());
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  take_over(env::rank, "OMPI_COMM_WORLD_RANK");
+  take_over(env::world_size, "OMPI_COMM_WORLD_SIZE");
+  take_over(env::local_rank, "OMPI_COMM_WORLD_LOCAL_RANK");
+  take_over(env::rank, "PMI_RANK");
+  take_over(env::world_size, "PMI_SIZE");
+  take_over(env::local_rank, "MPI_LOCALRANKID");
+  const int status = run(argc > 1 ? argv[1] : "");
+  comm::report_failure_to_mpirun(status);
+  return status;
 }

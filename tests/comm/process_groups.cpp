@@ -7,6 +7,7 @@
 #include "runtime/base/socket.h"
 #include "runtime/comm/gloo/gloo_transport.h"
 #include "runtime/comm/hierarchical/hierarchical_communicator.h"
+#include "runtime/comm/make_communicator.h"
 #include "runtime/comm/mpi/mpi_transport.h"
 #include "runtime/comm/self/self_communicator.h"
 #include "runtime/comm/shm/shm_communicator.h"
@@ -25,6 +26,9 @@ WorkerEnv read_environment() {
   take_over(env::rank, "OMPI_COMM_WORLD_RANK");
   take_over(env::world_size, "OMPI_COMM_WORLD_SIZE");
   take_over(env::local_rank, "OMPI_COMM_WORLD_LOCAL_RANK");
+  take_over(env::rank, "PMI_RANK");
+  take_over(env::world_size, "PMI_SIZE");
+  take_over(env::local_rank, "MPI_LOCALRANKID");
   return read_worker_env();
 }
 
@@ -58,7 +62,7 @@ class Process {
     return map_;
   }
   std::shared_ptr<comm::MpiLibrary> mpi() {
-    if (!mpi_) mpi_ = comm::open_mpi();
+    if (!mpi_) mpi_ = comm::enter_mpi(worker);
     return mpi_;
   }
 

@@ -31,7 +31,7 @@ BinaryBundle make_bundle(const fs::path& folder, const std::string& says) {
   std::string big;
   for (int i = 0; i < 3'000'000; ++i) big += static_cast<char>(i * 13 + i / 77);
   std::ofstream(folder / "dstraind", std::ios::binary) << big;
-  std::ofstream(folder / "libdstrain_mpi.so") << "plug-in";
+  std::ofstream(folder / "libdstrain_mpi_openmpi.so") << "plug-in";
   std::ofstream(folder / "unrelated") << "stays";
   return launcher::read_bundle(folder / "dstrain", "0.1.0");
 }

@@ -1,53 +1,135 @@
 #include "runtime/comm/mpi/mpi_library.h"
 
 #include <array>
+#include <chrono>
 #include <exception>
 #include <filesystem>
-#include <string>
+#include <future>
+#include <memory>
+#include <thread>
 
 #include <dlfcn.h>
+#include <sched.h>
+#include <time.h>
 
+#include "runtime/base/deadline.h"
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
 
 namespace dstrain::comm {
 namespace {
 
-constexpr const char* start_symbol = "dstrain_mpi_start_1";
+constexpr const char* start_symbol = "dstrain_mpi_start_2";
+using StartFunction = decltype(&dstrain_mpi_start_2);
+
+/// Looks before a waiting rank sleeps between them: some 100 us.
+constexpr int eager_looks = 200;
+constexpr long sleep_ns = 20'000;
+
+struct PlugIn {
+  const char* file;
+  const char* build_package;
+  const char* packages;  ///< on every node
+  const char* remedy;    ///< for ranks that do not find each other
+};
+
+const PlugIn& plug_in_of(MpiKind kind) {
+  static constexpr PlugIn openmpi{"libdstrain_mpi_openmpi.so", "libopenmpi-dev", "libopenmpi3",
+                                  "start them with OpenMPI's own mpirun (mpirun.openmpi), or with "
+                                  "srun --mpi=pmix (srun --mpi=list says whether SLURM has it)"};
+  static constexpr PlugIn mpich{"libdstrain_mpi_mpich.so", "libmpich-dev", "libmpich12",
+                                "start them with MPICH's own mpirun (mpirun.mpich), or with srun "
+                                "--mpi=pmi2"};
+  return kind == MpiKind::mpich ? mpich : openmpi;
+}
 
 /// Opened globally, because OpenMPI's own plug-ins look for its symbols there, and for good: MPI
 /// leaves exit handlers behind that run its code.
-void* open_plugin() {
+void* open_plugin(MpiKind kind) {
+  const PlugIn& plug_in = plug_in_of(kind);
   std::error_code no_link;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", no_link);
-  const std::string beside = (program.parent_path() / mpi_plugin_name).string();
+  const std::string beside = (program.parent_path() / plug_in.file).string();
   std::string reason;
-  for (const std::string& path : {beside, std::string(mpi_plugin_name)}) {
+  for (const std::string& path : {beside, std::string(plug_in.file)}) {
     if (void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return handle;
     reason = ::dlerror();
   }
   fail(ErrorCode::config,
-       "cannot load {}, which brings MPI: {}: it is built when libopenmpi-dev is installed and "
-       "needs "
-       "libopenmpi3 on every node; DSTRAIN_COMM=gloo does without",
-       mpi_plugin_name, reason);
+       "{} has started this rank, and {}, through which it is joined to the others, cannot be "
+       "loaded: {}: it is built when {} is installed and needs {} on every node; with MASTER_ADDR, "
+       "MASTER_PORT, DSTRAIN_TOKEN and DSTRAIN_COMM=gloo given to all ranks it is not needed",
+       name_of(kind), plug_in.file, reason, plug_in.build_package, plug_in.packages);
+}
+
+StartFunction start_function(MpiKind kind) {
+  void* const symbol = ::dlsym(open_plugin(kind), start_symbol);
+  if (symbol == nullptr) {
+    fail(ErrorCode::config, "{} is of another version: it lacks {}; install one version",
+         plug_in_of(kind).file, start_symbol);
+  }
+  return reinterpret_cast<StartFunction>(symbol);
+}
+
+/// MPI waits without end for ranks that have failed before: a thread enters it, which is left
+/// behind when time is up.
+DstrainMpiApi enter(StartFunction function, const MpiStart& start) {
+  struct Entry {
+    DstrainMpiApi api{};
+    std::promise<int> code;
+  };
+  const auto entry = std::make_shared<Entry>();
+  std::future<int> code = entry->code.get_future();
+  std::thread([entry, function] { entry->code.set_value(function(&entry->api)); }).detach();
+  const std::chrono::duration<double> limit(start.timeout_seconds);
+  if (code.wait_for(limit) != std::future_status::ready) {
+    fail(ErrorCode::timeout, "rendezvous timed out after {:g} s in {}: not all of its ranks came",
+         start.timeout_seconds, name_of(start.kind));
+  }
+  if (const int failure = code.get(); failure != 0) {
+    fail(ErrorCode::comm, "{} does not start: code {}", name_of(start.kind), failure);
+  }
+  return entry->api;
 }
 
 }  // namespace
 
-MpiLibrary::MpiLibrary() {
-  void* const symbol = ::dlsym(open_plugin(), start_symbol);
-  if (symbol == nullptr) {
-    fail(ErrorCode::config, "{} is of another version: it lacks {}; install one version",
-         mpi_plugin_name, start_symbol);
-  }
-  const int code = reinterpret_cast<decltype(&dstrain_mpi_start_1)>(symbol)(&api_);
-  if (code != 0) fail(ErrorCode::comm, "MPI does not start: code {}", code);
+const char* mpi_plugin_name(MpiKind kind) {
+  return plug_in_of(kind).file;
 }
 
+void rest_between_looks(int looks) {
+  if (looks < eager_looks) {
+    ::sched_yield();
+  } else {
+    const timespec time{0, sleep_ns};
+    ::nanosleep(&time, nullptr);
+  }
+}
+
+MpiLibrary::MpiLibrary(const MpiStart& start) : start_(start) {
+  if (start.kind == MpiKind::none) {
+    fail(ErrorCode::config,
+         "neither mpirun nor srun --mpi has started this rank, so that MPI cannot join it to the "
+         "others: start all ranks with one mpirun, or set DSTRAIN_COMM=gloo");
+  }
+  api_ = enter(start_function(start.kind), start);
+  if (start.size == 0 || start.size == api_.size) return;
+  fail(ErrorCode::config, "the starter says that it has started {} ranks, and {} ({}) finds {}: {}",
+       start.size, name_of(start.kind), mpi_plugin_name(start.kind), api_.size,
+       plug_in_of(start.kind).remedy);
+}
+
+/// MPI itself would wait without end for a rank that has failed.
 MpiLibrary::~MpiLibrary() {
   if (std::uncaught_exceptions() > 0) return;
-  const std::lock_guard lock(mutex_);
-  api_.finish();
+  try {
+    complete("leaving", [&](void** request) { return api_.barrier(request); });
+    const std::lock_guard lock(mutex_);
+    api_.finish();
+  } catch (const std::exception& error) {
+    log_warning(fmt::format("{}: a rank has failed", error.what()));
+  }
 }
 
 void MpiLibrary::check(int code, const char* attempted) const {
@@ -55,6 +137,43 @@ void MpiLibrary::check(int code, const char* attempted) const {
   std::array<char, 512> text{};
   api_.describe(code, text.data(), static_cast<std::int32_t>(text.size()));
   fail(ErrorCode::comm, "MPI: {}: {}", attempted, text.data());
+}
+
+/// Starts something by `call(request)` and waits until it is done.
+template <class Call>
+void MpiLibrary::complete(const char* what, const Call& call) {
+  const Deadline deadline = Deadline::after(start_.timeout_seconds);
+  void* request = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    check(call(&request), what);
+  }
+  for (int looks = 0;; ++looks) {
+    std::int32_t done = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      check(api_.test(&request, &done), what);
+    }
+    if (done != 0) return;
+    if (deadline.passed()) {
+      fail(ErrorCode::timeout, "timed out after {:g} s in {}, {}: not all ranks came",
+           start_.timeout_seconds, name_of(start_.kind), what);
+    }
+    rest_between_looks(looks);
+  }
+}
+
+std::string MpiLibrary::broadcast(std::string text) {
+  const char* const what = "broadcasting";
+  auto size = static_cast<std::int32_t>(text.size());
+  complete(what, [&](void** request) { return api_.broadcast(&size, sizeof(size), request); });
+  text.resize(static_cast<std::size_t>(size));
+  complete(what, [&](void** request) { return api_.broadcast(text.data(), size, request); });
+  return text;
+}
+
+void MpiLibrary::gather_bytes(const void* own, std::int32_t bytes, void* all) {
+  complete("gathering", [&](void** request) { return api_.gather(own, bytes, all, request); });
 }
 
 }  // namespace dstrain::comm

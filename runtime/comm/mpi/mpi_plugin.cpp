@@ -6,7 +6,7 @@
 
 #include "runtime/comm/mpi/mpi_api.h"
 
-/// libdstrain_mpi.so: the only file that sees MPI.
+/// The plug-in, built once for each MPI library: the only file that sees MPI.
 namespace {
 
 static_assert(sizeof(MPI_Request) <= sizeof(void*), "a request is kept in a pointer");
@@ -40,6 +40,30 @@ int receive(void* to, std::int32_t bytes, std::int32_t peer, std::int32_t tag, v
   MPI_Request request = MPI_REQUEST_NULL;
   const int source = peer < 0 ? MPI_ANY_SOURCE : peer;
   const int code = MPI_Irecv(to, bytes, MPI_BYTE, source, tag, group, &request);
+  // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): likewise
+  keep(request, kept);
+  return code;
+}
+
+int broadcast(void* bytes, std::int32_t count, void** kept) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code = MPI_Ibcast(bytes, count, MPI_BYTE, 0, group, &request);
+  // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): likewise
+  keep(request, kept);
+  return code;
+}
+
+int gather(const void* from, std::int32_t bytes, void* to, void** kept) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code = MPI_Igather(from, bytes, MPI_BYTE, to, bytes, MPI_BYTE, 0, group, &request);
+  // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): likewise
+  keep(request, kept);
+  return code;
+}
+
+int barrier(void** kept) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code = MPI_Ibarrier(group, &request);
   // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): likewise
   keep(request, kept);
   return code;
@@ -94,7 +118,7 @@ int enter() {
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) int dstrain_mpi_start_1(DstrainMpiApi* api) {
+extern "C" __attribute__((visibility("default"))) int dstrain_mpi_start_2(DstrainMpiApi* api) {
   int code = enter();
   if (code != MPI_SUCCESS) return code;
   // Errors come back as codes; MPI's own choice is to end the process.
@@ -102,7 +126,8 @@ extern "C" __attribute__((visibility("default"))) int dstrain_mpi_start_1(Dstrai
   if (group == MPI_COMM_NULL) code = MPI_Comm_dup(MPI_COMM_WORLD, &group);
   if (code != MPI_SUCCESS) return code;
   MPI_Comm_set_errhandler(group, MPI_ERRORS_RETURN);
-  *api = {0, 0, 32767, send, receive, test, cancel, forget, finish, describe};
+  *api = {0,       0,    32767,  send,   receive, broadcast, gather,
+          barrier, test, cancel, forget, finish,  describe};
   MPI_Comm_rank(group, &api->rank);
   MPI_Comm_size(group, &api->size);
   int* tag_max = nullptr;

@@ -5,10 +5,6 @@
 #include <charconv>
 #include <cstddef>
 
-#include <poll.h>
-#include <sched.h>
-#include <time.h>
-
 #include "runtime/base/error.h"
 #include "runtime/comm/message/message_communicator.h"
 #include "runtime/comm/mpi/mpi_library.h"
@@ -21,22 +17,10 @@ using State = PendingMessage::State;
 constexpr int alarm_channel = 2;
 constexpr int channels = 3;
 
-/// Looks before a waiting rank sleeps between them: some 100 us.
-constexpr int eager_looks = 200;
-constexpr long sleep_ns = 20'000;
 /// How often a rank that waits for data looks whether the peer has said farewell.
 constexpr double look_around_seconds = 0.05;
 /// How long a receive that was given up may take to be released.
 constexpr double release_seconds = 0.5;
-
-void rest(int looks) {
-  if (looks < eager_looks) {
-    ::sched_yield();
-  } else {
-    const timespec time{0, sleep_ns};
-    ::nanosleep(&time, nullptr);
-  }
-}
 
 }  // namespace
 
@@ -116,7 +100,7 @@ class MpiTransport::MpiMessage final : public PendingMessage {
       }
       if (transport_.alarm_raised_by() >= 0) return State::alarmed;
       if (look_around.passed()) return State::pending;
-      rest(looks);
+      rest_between_looks(looks);
     }
   }
 
@@ -202,7 +186,7 @@ void MpiTransport::release(Request& request, Direction direction) noexcept {
     const Deadline deadline = Deadline::after(release_seconds);
     for (int looks = 0; !deadline.passed(); ++looks) {
       if (test(request)) return;
-      rest(looks);
+      rest_between_looks(looks);
     }
     const std::lock_guard lock(library_->lock());
     api.forget(&request);
@@ -238,10 +222,6 @@ std::unique_ptr<Transport> MpiTransport::split(const Subgroup& subgroup) {
   return std::make_unique<MpiTransport>(library_, std::move(place));
 }
 
-std::shared_ptr<MpiLibrary> open_mpi() {
-  return std::make_shared<MpiLibrary>();
-}
-
 std::unique_ptr<Transport> make_mpi_transport(std::shared_ptr<MpiLibrary> library,
                                               Store& store,
                                               const MpiOptions& options) {
@@ -275,10 +255,6 @@ std::unique_ptr<Communicator> make_mpi_communicator(std::shared_ptr<MpiLibrary> 
                                                     const MpiOptions& options) {
   return std::make_unique<MessageCommunicator>(
       make_mpi_transport(std::move(library), store, options), options.timeout_seconds);
-}
-
-bool has_mpi() {
-  return true;
 }
 
 }  // namespace dstrain::comm

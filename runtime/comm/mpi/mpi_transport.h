@@ -17,9 +17,7 @@ struct MpiOptions {
   Bytes piece_bytes = gibibyte;  ///< a larger message is cut: MPI counts bytes in 31 bits
 };
 
-/// MPI as this process has it; opened at the first use, left when the last owner goes.
 class MpiLibrary;
-std::shared_ptr<MpiLibrary> open_mpi();
 
 /// A group of processes that mpirun, or srun with PMI, has started. MPI only moves bytes. The ranks
 /// are told apart by the store, not by their place in MPI_COMM_WORLD; it is not used afterwards.
@@ -32,8 +30,5 @@ std::unique_ptr<Transport> make_mpi_transport(std::shared_ptr<MpiLibrary> librar
 std::unique_ptr<Communicator> make_mpi_communicator(std::shared_ptr<MpiLibrary> library,
                                                     Store& store,
                                                     const MpiOptions& options);
-
-/// Whether this build has the plug-in.
-bool has_mpi();
 
 }  // namespace dstrain::comm

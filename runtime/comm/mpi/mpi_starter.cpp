@@ -1,0 +1,71 @@
+#include "runtime/comm/mpi/mpi_starter.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/base/deadline.h"
+#include "runtime/base/number.h"
+#include "runtime/comm/mpi/mpi_library.h"
+
+namespace dstrain::comm {
+namespace {
+
+/// How long mpirun may take to read what a rank has printed.
+constexpr double output_seconds = 2;
+
+/// The connection to the proxy of mpirun that has started this process: its number may stand for
+/// something else by now, in a process that one of the ranks has started, or after MPI was left.
+std::optional<int> connection_to_mpirun() {
+  const char* const number = std::getenv("PMI_FD");
+  const std::optional<int> fd = parse_number<int>(number == nullptr ? "" : number);
+  int type = 0;
+  socklen_t type_size = sizeof(type);
+  ucred peer{};
+  socklen_t peer_size = sizeof(peer);
+  if (!fd || ::getsockopt(*fd, SOL_SOCKET, SO_TYPE, &type, &type_size) != 0 ||
+      ::getsockopt(*fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_size) != 0 || type != SOCK_STREAM ||
+      peer.pid != ::getppid()) {
+    return std::nullopt;
+  }
+  return fd;
+}
+
+/// mpirun drops what it has not read when it ends the job.
+void wait_until_read(int output) {
+  const Deadline deadline = Deadline::after(output_seconds);
+  int unread = 0;
+  for (int looks = 0; ::ioctl(output, FIONREAD, &unread) == 0 && unread > 0; ++looks) {
+    if (deadline.passed()) return;
+    rest_between_looks(looks);
+  }
+}
+
+}  // namespace
+
+MpiKind mpi_of_starter() {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr) {
+    return MpiKind::openmpi;
+  }
+  return std::getenv("PMI_RANK") != nullptr ? MpiKind::mpich : MpiKind::none;
+}
+
+void report_failure_to_mpirun(int status) noexcept {
+  // SLURM's PMI has another language, and -K1 there.
+  if (status == 0 || std::getenv("MPI_LOCALNRANKS") == nullptr) return;
+  const std::optional<int> connection = connection_to_mpirun();
+  if (!connection) return;
+  std::fflush(stdout);
+  wait_until_read(STDOUT_FILENO);
+  wait_until_read(STDERR_FILENO);
+  const std::string command = "cmd=abort exitcode=" + std::to_string(status) + "\n";
+  // Whether it arrives: the exit status says the same, a little less well.
+  (void)::send(*connection, command.data(), command.size(), MSG_NOSIGNAL);
+}
+
+}  // namespace dstrain::comm
