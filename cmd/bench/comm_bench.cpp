@@ -29,7 +29,7 @@ class Backends {
   explicit Backends(const WorkerEnv& worker) : world_(comm::join_world(worker)) {
     list_.push_back({default_name(worker), *world_.communicator});
     if (worker.comm != CommKind::automatic) return;
-    if (comm::has_gloo()) add("gloo", make_gloo(worker));
+    if (comm::has_gloo()) add("gloo", make_gloo(world_.worker));
     if (worker.mpi != MpiKind::none) add("mpi", make_mpi(worker));
   }
 

@@ -127,6 +127,7 @@ void find_port(const StartedTask& task, WorkerEnv& worker) {
 void find_rendezvous(const StartedTask& task, WorkerEnv& worker) {
   if (task.mpi != MpiKind::none) {
     if (std::getenv(env::master_addr) == nullptr) worker.master_addr.clear();
+    if (std::getenv(env::master_port) == nullptr) worker.master_port = 0;
     return;
   }
   find_port(task, worker);

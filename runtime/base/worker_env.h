@@ -76,7 +76,7 @@ struct WorkerEnv {
   CommKind comm = CommKind::automatic;
   IoKind io = IoKind::automatic;
   std::string master_addr = "127.0.0.1";  ///< empty: MPI tells
-  int master_port = 29500;
+  int master_port = 29500;                ///< 0: MPI tells
   int master_ports = 1;  ///< rank 0 listens at the first free one of so many from `master_port` on
   std::string token;     ///< empty: MPI or `token_file` tells it, else there is none
   /// The token keeps jobs apart and is no secret, or there is none: only loopback is listened on.

@@ -8,7 +8,7 @@
 #include "runtime/base/token_file.h"
 #include "runtime/comm/gloo/gloo_transport.h"
 #include "runtime/comm/hierarchical/hierarchical_communicator.h"
-#include "runtime/comm/mpi/mpi_library.h"
+#include "runtime/comm/mpi/mpi_rendezvous.h"
 #include "runtime/comm/mpi/mpi_starter.h"
 #include "runtime/comm/mpi/mpi_transport.h"
 #include "runtime/comm/rendezvous.h"
@@ -19,43 +19,66 @@
 namespace dstrain::comm {
 namespace {
 
-/// The token from the file that only the user of all ranks can read.
-class JobToken {
+/// The token that rank 0 leaves for the others in a file that only their user can read; gone with
+/// this.
+class SharedToken {
  public:
-  explicit JobToken(const WorkerEnv& worker) : token_(worker.token) {
+  explicit SharedToken(WorkerEnv& worker) {
     if (worker.token_file.empty()) return;
-    file_.emplace(worker.token_file);
-    owner_ = worker.rank == 0;
-    token_ = owner_ ? file_->create() : file_->wait(worker.timeout_seconds);
+    const TokenFile file(worker.token_file);
+    if (worker.rank == 0) own_ = file;
+    worker.token = own_ ? file.create() : file.wait(worker.timeout_seconds);
   }
-  JobToken(const JobToken&) = delete;
-  JobToken& operator=(const JobToken&) = delete;
-  JobToken(JobToken&&) = delete;
-  JobToken& operator=(JobToken&&) = delete;
-  ~JobToken() {
-    if (owner_) file_->remove();
+  SharedToken(const SharedToken&) = delete;
+  SharedToken& operator=(const SharedToken&) = delete;
+  SharedToken(SharedToken&&) = delete;
+  SharedToken& operator=(SharedToken&&) = delete;
+  ~SharedToken() {
+    if (own_) own_->remove();
   }
-  [[nodiscard]] const std::string& text() const { return token_; }
 
  private:
-  std::string token_;
-  std::optional<TokenFile> file_;
-  bool owner_ = false;
+  std::optional<TokenFile> own_;
 };
 
 bool under_mpi(const WorkerEnv& worker) {
   return worker.mpi != MpiKind::none;
 }
 
-std::unique_ptr<TcpStore> rendezvous(const WorkerEnv& worker) {
-  const JobToken token(worker);
+/// What is known of where ranks meet before MPI has told the rest.
+GivenMeetingPoint given_to(const WorkerEnv& worker) {
+  GivenMeetingPoint given;
+  if (!worker.master_addr.empty()) given.address = worker.master_addr;
+  if (worker.master_port != 0) given.port = worker.master_port;
+  if (!worker.token.empty()) given.token = worker.token;
+  return given;
+}
+
+/// Completes what `worker` knows, through MPI. Returns rank 0's listener, and none elsewhere.
+UniqueFd meet_over_mpi(MpiLibrary& mpi, WorkerEnv& worker) {
+  if (mpi.api().rank != worker.rank) {
+    fail(ErrorCode::config,
+         "{}={}, and MPI calls this process rank {}: set {}, {} and {} too, or none of them",
+         env::rank, worker.rank, mpi.api().rank, env::master_addr, env::master_port, env::token);
+  }
+  MeetingPoint point = share_meeting_point(mpi, given_to(worker));
+  worker.master_addr = point.endpoint.host;
+  worker.master_port = point.endpoint.port;
+  worker.token = point.token;
+  worker.loopback_only = false;
+  return std::move(point.listener);
+}
+
+/// `listener`: rank 0's, where it listens already.
+std::unique_ptr<TcpStore> rendezvous(const WorkerEnv& worker, UniqueFd listener) {
   TcpStore::Options options{.endpoint = {worker.master_addr, worker.master_port},
                             .ports = worker.master_ports,
-                            .token = token.text(),
+                            .token = worker.token,
                             .loopback_only = worker.loopback_only,
                             .timeout_seconds = worker.timeout_seconds};
-  std::unique_ptr<TcpStore> store = worker.rank == 0 ? TcpStore::serve(std::move(options))
-                                                     : TcpStore::connect(std::move(options));
+  std::unique_ptr<TcpStore> store = worker.rank == 0
+                                        ? TcpStore::serve(std::move(options), std::move(listener))
+                                        : TcpStore::connect(std::move(options));
   wait_for_all(*store, {.rank = worker.rank,
                         .world_size = worker.world_size,
                         .timeout_seconds = worker.timeout_seconds,
@@ -182,18 +205,30 @@ void refuse_together(Store& store, const WorkerEnv& worker) noexcept {
 }  // namespace
 
 std::shared_ptr<MpiLibrary> enter_mpi(const WorkerEnv& worker) {
-  return std::make_shared<MpiLibrary>(MpiStart{.kind = mpi_of_starter(),
-                                               .size = worker.mpi_world_size,
+  return std::make_shared<MpiLibrary>(MpiStart{.kind = worker.mpi,
+                                               .size = worker.world_size,
                                                .timeout_seconds = worker.timeout_seconds});
 }
 
-World join_world(const WorkerEnv& worker) {
-  if (worker.world_size == 1) return {nullptr, nullptr, make_self_communicator()};
-  Joining joining{rendezvous(worker), nullptr};
+World join_world(WorkerEnv worker) {
+  if (worker.world_size == 1) {
+    return {std::move(worker), nullptr, nullptr, make_self_communicator()};
+  }
+  Joining joining;
+  UniqueFd listener;
+  if (under_mpi(worker) && !given_to(worker).complete()) {
+    joining.mpi = enter_mpi(worker);
+    listener = meet_over_mpi(*joining.mpi, worker);
+  }
+  {
+    const SharedToken token(worker);
+    joining.store = rendezvous(worker, std::move(listener));
+  }
   try {
     check_alike(*joining.store, worker);
     auto communicator = make_communicator(joining, worker);
-    return {std::move(joining.store), std::move(joining.mpi), std::move(communicator)};
+    return {std::move(worker), std::move(joining.store), std::move(joining.mpi),
+            std::move(communicator)};
   } catch (const Error& error) {
     if (error.code() == ErrorCode::config) refuse_together(*joining.store, worker);
     throw;

@@ -12,18 +12,21 @@ class MpiLibrary;
 /// What a rank of a job holds to talk to the others. The communicator goes first, then MPI, which
 /// waits for the others, then the store, which may be rank 0's.
 struct World {
+  WorkerEnv worker;                 ///< as joined: also where the ranks met
   std::unique_ptr<Store> store;     ///< null in a world of one
   std::shared_ptr<MpiLibrary> mpi;  ///< shared with the communicator; null where MPI has no part
   std::unique_ptr<Communicator> communicator;
 };
 
-/// Waits for the other ranks that the environment promises and returns once all are there. The
+/// Waits for the other ranks that the environment promises and returns once all are there. Where
+/// MPI has started them all and the environment does not say where they meet, they agree through
+/// MPI. The
 /// ranks of one node share memory; where there are several nodes, messages go between them, through
 /// MPI where mpirun has started all ranks, else through gloo. DSTRAIN_COMM, equal on all ranks,
 /// says otherwise (CommKind). `timeout_seconds` bounds the rendezvous and each later wait of a
 /// collective. Throws Error{timeout} that names the missing ranks, Error{comm}, or Error{config}
 /// when the ranks do not agree about their nodes or the build lacks what is asked for.
-World join_world(const WorkerEnv& worker);
+World join_world(WorkerEnv worker);
 
 /// Enters MPI as the ranks of a job that it has started; once per process. As MpiLibrary().
 std::shared_ptr<MpiLibrary> enter_mpi(const WorkerEnv& worker);

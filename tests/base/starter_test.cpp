@@ -230,6 +230,7 @@ TEST_CASE("Starter: where tasks meet when nobody says it", "[base][starter]") {
     const RankEnvironment environment(GENERATE(openmpi, mpich));
     const WorkerEnv worker = read_worker_env();
     CHECK(worker.master_addr.empty());
+    CHECK(worker.master_port == 0);
     CHECK(worker.token.empty());
     CHECK(worker.token_file.empty());
   }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/socket.h"
 #include "runtime/comm/make_communicator.h"
 #include "runtime/comm/mpi/mpi_starter.h"
 #include "runtime/device/buffer.h"
@@ -64,17 +65,18 @@ void die(comm::Communicator& world) {
   world.barrier(stream);
 }
 
+/// Where the ranks met, and how well the place is guarded.
+void tell_meeting_point(const WorkerEnv& worker) {
+  std::printf("rank %d met at %s with a token of %zu letters\n", worker.rank,
+              to_string(Endpoint{worker.master_addr, worker.master_port}).c_str(),
+              worker.token.size());
+}
+
 /// One rank ends in failure, and the others would go on.
 void fail_as_rank_one(comm::Communicator& world) {
   if (world.rank() == 1) fail(ErrorCode::timeout, "rank 1 has had enough");
   Stream stream(Stream::Mode::inline_on_caller);
   world.barrier(stream);
-}
-
-/// mpirun has its own names for ranks.
-void take_over(const char* name, const char* mpi_name) {
-  const char* const value = std::getenv(mpi_name);
-  if (std::getenv(name) == nullptr && value != nullptr) ::setenv(name, value, 1);
 }
 
 int run(std::string_view mode) {
@@ -92,6 +94,7 @@ int run(std::string_view mode) {
     }
     if (mode == "die") die(*world.communicator);
     if (mode == "fail") fail_as_rank_one(*world.communicator);
+    if (mode == "where") tell_meeting_point(world.worker);
     return status::done;
   } catch (const Error& error) {
     std::printf("%s\n", error.what());
@@ -102,12 +105,6 @@ int run(std::string_view mode) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  take_over(env::rank, "OMPI_COMM_WORLD_RANK");
-  take_over(env::world_size, "OMPI_COMM_WORLD_SIZE");
-  take_over(env::local_rank, "OMPI_COMM_WORLD_LOCAL_RANK");
-  take_over(env::rank, "PMI_RANK");
-  take_over(env::world_size, "PMI_SIZE");
-  take_over(env::local_rank, "MPI_LOCALRANKID");
   const int status = run(argc > 1 ? argv[1] : "");
   comm::report_failure_to_mpirun(status);
   return status;

@@ -1,5 +1,6 @@
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include "runtime/base/mpi_kind.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/mpi/mpi_library.h"
+#include "tests/net/two_nodes.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
@@ -82,6 +84,25 @@ void run_suite(const std::string& tests) {
   CHECK(suite.status == 0);
 }
 
+/// mpirun in one node, which starts its daemon in the other through a script in the place of ssh.
+Program over_nodes(const TwoNodes& nodes, const fs::path& folder, const Words& tail) {
+  const fs::path agent = folder / "agent";
+  std::string enter;
+  for (const std::string& word : nodes.on(1, {"sh", "-c"})) enter += word + ' ';
+  std::ofstream(agent) << "#!/bin/sh\nshift\nexec " << enter << "\"$*\"\n";
+  fs::permissions(agent, fs::perms::owner_all);
+  const std::string hosts = TwoNodes::address(0) + "," + TwoNodes::address(1);
+  Words words{mpirun, "-np", "2"};
+  if (is_openmpi) {
+    words.insert(words.end(), {"-H", hosts, "--bind-to", "none", "--mca", "plm_rsh_agent", agent,
+                               "-x", "LD_LIBRARY_PATH"});
+  } else {
+    words.insert(words.end(), {"-hosts", hosts, "-launcher", "rsh", "-launcher-exec", agent});
+  }
+  words.insert(words.end(), tail.begin(), tail.end());
+  return {nodes.on(0, words), environment()};
+}
+
 }  // namespace
 
 TEST_CASE("MpiCommunicator: conformance under mpirun", "[comm]") {
@@ -145,6 +166,77 @@ TEST_CASE("MpiCommunicator: ranks that MPI has not started are told", "[comm]") 
   }
 }
 
+TEST_CASE("MpiRendezvous: ranks that nobody told where to meet do", "[comm]") {
+  skip_without_mpi();
+  const Outcome job = run(under_mpirun(3, {DSTRAIN_COMM_RANK, "where"}, {}));
+  CAPTURE(job.output);
+  CHECK(job.status == 0);
+  for (int rank = 0; rank < 3; ++rank) {
+    CHECK_THAT(job.output, Contains(fmt::format("rank {} met at 127.0.0.1:", rank)));
+  }
+  CHECK_THAT(job.output, Contains("a token of 32 letters"));
+}
+
+TEST_CASE("MpiRendezvous: what the environment gives stays", "[comm]") {
+  skip_without_mpi();
+  const int port = free_port();
+  const auto [given, host, letters] = GENERATE(table<const char*, const char*, int>(
+      {{"MASTER_ADDR=localhost", "localhost", 32}, {"DSTRAIN_TOKEN=four", "127.0.0.1", 4}}));
+  const Outcome job = run(under_mpirun(2, {DSTRAIN_COMM_RANK, "where"},
+                                       {given, fmt::format("{}={}", env::master_port, port)}));
+  CAPTURE(job.output);
+  CHECK(job.status == 0);
+  CHECK_THAT(job.output, Contains(fmt::format("rank 1 met at {}:{} with a token of {} letters",
+                                              host, port, letters)));
+}
+
+TEST_CASE("MpiRendezvous: a rank that was given something else is refused", "[comm]") {
+  skip_without_mpi();
+  const std::string given = GENERATE("MASTER_ADDR=127.0.0.9", "MASTER_PORT=1", "DSTRAIN_TOKEN=x");
+  const Words two{DSTRAIN_COMM_RANK, "where", ":", "-np", "1", "/usr/bin/env", given,
+                  DSTRAIN_COMM_RANK, "where"};
+  const Outcome job = run(under_mpirun(1, two, {}));
+  CHECK_THAT(job.output,
+             Contains(given.substr(0, given.find('=')) + " of this rank is not that of rank 0"));
+  CHECK(job.status == status::bad_input);
+}
+
+TEST_CASE("MpiRendezvous: a rank that MPI knows by another number is refused", "[comm]") {
+  skip_without_mpi();
+  const Outcome job = run(under_mpirun(2, {DSTRAIN_COMM_RANK, "where"}, {"RANK=1"}));
+  CHECK_THAT(job.output, Contains("RANK=1, and MPI calls this process rank 0"));
+  CHECK(job.status == status::bad_input);
+}
+
+TEST_CASE("MpiRendezvous: a place that rank 0 cannot listen at is told", "[comm]") {
+  skip_without_mpi();
+  const Outcome job =
+      run(under_mpirun(2, {DSTRAIN_COMM_RANK, "where"}, {"MASTER_ADDR=192.0.2.77"}));
+  CHECK_THAT(job.output, Contains("cannot listen at 192.0.2.77"));
+  CHECK(job.status == status::failed);
+}
+
+TEST_CASE("MpiRendezvous: ranks on two hosts meet at an address that both reach", "[comm]") {
+  skip_without_mpi();
+  if (const auto refusal = TwoNodes::refusal()) skip(*refusal);
+  const TwoNodes nodes;
+  // The first address of rank 0 is one that the other node has no way to.
+  for (const Words& change :
+       {Words{"del", TwoNodes::address(0) + "/24"}, Words{"add", "10.99.9.1/32"},
+        Words{"add", TwoNodes::address(0) + "/24"}}) {
+    RankProcess ip(
+        {nodes.on(0, {"/usr/sbin/ip", "address", change[0], change[1], "dev", "veth0"}), {}});
+    REQUIRE(ip.wait() == 0);
+  }
+  const TempDir folder;
+  const Outcome job = run(over_nodes(nodes, folder.path(), {DSTRAIN_COMM_RANK, "where"}));
+  CAPTURE(job.output);
+  CHECK(job.status == 0);
+  for (int rank = 0; rank < 2; ++rank) {
+    CHECK_THAT(job.output, Contains(fmt::format("rank {} met at {}:", rank, TwoNodes::address(0))));
+  }
+}
+
 TEST_CASE("MpiLibrary: the plug-in of another library does not help", "[comm]") {
   skip_without_mpi();
   const TempDir folder;
@@ -158,4 +250,16 @@ TEST_CASE("MpiLibrary: the plug-in of another library does not help", "[comm]") 
                              Contains(comm::mpi_plugin_name(kind)) &&
                              Contains(is_openmpi ? "libopenmpi-dev" : "libmpich-dev"));
   CHECK(job.status == status::bad_input);
+}
+
+TEST_CASE("MpiLibrary: a rank that MPI leaves alone is refused", "[comm]") {
+  skip_without_mpi();
+  Words variables = environment();
+  variables.insert(variables.end(),
+                   {"RANK=0", "WORLD_SIZE=2", is_openmpi ? "OMPI_COMM_WORLD_SIZE=2" : "PMI_SIZE=2",
+                    is_openmpi ? "OMPI_COMM_WORLD_RANK=0" : "PMI_RANK=0"});
+  const Outcome alone = run({{DSTRAIN_COMM_RANK, "where"}, variables});
+  CHECK_THAT(alone.output, Contains("the starter says that it has started 2 ranks, and ") &&
+                               Contains(comm::mpi_plugin_name(kind)) && Contains("finds 1"));
+  CHECK(alone.status == status::bad_input);
 }

@@ -1,7 +1,6 @@
 #include "tests/comm/process_groups.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "runtime/base/error.h"
 #include "runtime/base/socket.h"
@@ -16,26 +15,10 @@
 namespace dstrain::test {
 namespace {
 
-/// mpirun has its own names for ranks.
-void take_over(const char* name, const char* mpi_name) {
-  const char* const value = std::getenv(mpi_name);
-  if (std::getenv(name) == nullptr && value != nullptr) ::setenv(name, value, 1);
-}
-
-WorkerEnv read_environment() {
-  take_over(env::rank, "OMPI_COMM_WORLD_RANK");
-  take_over(env::world_size, "OMPI_COMM_WORLD_SIZE");
-  take_over(env::local_rank, "OMPI_COMM_WORLD_LOCAL_RANK");
-  take_over(env::rank, "PMI_RANK");
-  take_over(env::world_size, "PMI_SIZE");
-  take_over(env::local_rank, "MPI_LOCALRANKID");
-  return read_worker_env();
-}
-
 /// This process, its store and MPI, from the first test to the last.
 class Process {
  public:
-  Process() : worker(read_environment()) {
+  Process() : worker(read_worker_env()) {
     comm::TcpStore::Options options{.endpoint = {worker.master_addr, worker.master_port},
                                     .token = worker.token,
                                     .timeout_seconds = worker.timeout_seconds};

@@ -48,13 +48,6 @@ void wait_until_read(int output) {
 
 }  // namespace
 
-MpiKind mpi_of_starter() {
-  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr) {
-    return MpiKind::openmpi;
-  }
-  return std::getenv("PMI_RANK") != nullptr ? MpiKind::mpich : MpiKind::none;
-}
-
 void report_failure_to_mpirun(int status) noexcept {
   // SLURM's PMI has another language, and -K1 there.
   if (status == 0 || std::getenv("MPI_LOCALNRANKS") == nullptr) return;

@@ -1,10 +1,5 @@
 #pragma once
-#include "runtime/base/mpi_kind.h"
-
 namespace dstrain::comm {
-
-/// Which MPI library's starter has started this process, by the variables that it sets.
-MpiKind mpi_of_starter();
 
 /// To be called with the exit status of a rank, at its end. MPICH's mpirun takes no notice of a
 /// rank that ends in failure before it enters MPI, and the others would wait for it; of one that

@@ -121,11 +121,11 @@ TcpStore::TcpStore(Options options) : options_(std::move(options)) {
   }
 }
 
-std::unique_ptr<TcpStore> TcpStore::serve(Options options) {
+std::unique_ptr<TcpStore> TcpStore::serve(Options options, UniqueFd listener) {
   std::unique_ptr<TcpStore> store(new TcpStore(std::move(options)));
   Options& own = store->options_;
-  store->server_ =
-      std::make_unique<TcpStoreServer>(listen_at_free_port(own.endpoint, own.ports), own.token);
+  if (!listener) listener = listen_at_free_port(own.endpoint, own.ports);
+  store->server_ = std::make_unique<TcpStoreServer>(std::move(listener), own.token);
   own.endpoint.port = store->server_->port();
   return store;
 }

@@ -27,8 +27,8 @@ class TcpStore final : public Store {
   };
 
   /// Rank 0: serves and uses the store. Throws Error{comm} when it cannot listen. Port 0 takes any
-  /// free port.
-  static std::unique_ptr<TcpStore> serve(Options options);
+  /// free port. `listener`: a socket that listens at the endpoint already.
+  static std::unique_ptr<TcpStore> serve(Options options, UniqueFd listener = {});
   /// The others: retries until the server is there. Throws Error{timeout} when it does not come,
   /// Error{comm} when what is at the only port refuses the token or is no dstrain rendezvous.
   static std::unique_ptr<TcpStore> connect(Options options);

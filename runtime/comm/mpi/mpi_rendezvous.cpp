@@ -1,0 +1,210 @@
+#include "runtime/comm/mpi/mpi_rendezvous.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <sstream>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include "runtime/base/deadline.h"
+#include "runtime/base/error.h"
+#include "runtime/base/number.h"
+#include "runtime/base/random_bytes.h"
+#include "runtime/comm/group_barrier.h"
+#include "runtime/comm/sha256.h"
+
+namespace dstrain::comm {
+namespace {
+
+/// How long a rank tries each address of rank 0.
+constexpr double probe_seconds = 2;
+/// No more are tried: a rank answers with a bit for each.
+constexpr std::size_t addresses_max = 16;
+
+/// Begins the text that rank 0 sends in place of what it could not find.
+constexpr char failure_mark = '!';
+
+/// Where rank 0 listens, for all to try.
+struct Offer {
+  Endpoint endpoint;
+  UniqueFd listener;
+};
+
+/// The same for processes that reach each other on loopback: one kernel, one network namespace.
+Digest own_network() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string text;
+  std::getline(file, text);
+  std::error_code unknown;
+  text += std::filesystem::read_symlink("/proc/self/ns/net", unknown).string();
+  return sha256({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+}
+
+/// In digits; nothing for an address that other machines do not know.
+std::string address_of(const ifaddrs& interface) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (interface.ifa_addr == nullptr || (interface.ifa_flags & IFF_UP) == 0 ||
+      (interface.ifa_flags & IFF_LOOPBACK) != 0) {
+    return {};
+  }
+  if (interface.ifa_addr->sa_family == AF_INET) {
+    const auto& v4 = *reinterpret_cast<const sockaddr_in*>(interface.ifa_addr);
+    return ::inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
+  }
+  if (interface.ifa_addr->sa_family != AF_INET6) return {};
+  const auto& v6 = *reinterpret_cast<const sockaddr_in6*>(interface.ifa_addr);
+  if (IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr)) return {};
+  return ::inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
+}
+
+/// In the order of the interfaces, IPv4 first.
+std::vector<std::string> own_addresses() {
+  ifaddrs* found = nullptr;
+  if (::getifaddrs(&found) != 0) return {};
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> list(found, ::freeifaddrs);
+  std::vector<std::string> addresses;
+  for (const ifaddrs* at = list.get(); at != nullptr; at = at->ifa_next) {
+    if (std::string address = address_of(*at); !address.empty()) {
+      addresses.push_back(std::move(address));
+    }
+  }
+  std::ranges::stable_partition(
+      addresses, [](const std::string& address) { return address.find(':') == std::string::npos; });
+  addresses.resize(std::min(addresses.size(), addresses_max));
+  return addresses;
+}
+
+/// Best first.
+std::vector<std::string> addresses_to_try(const GivenMeetingPoint& given, bool one_network) {
+  if (given.address) return {*given.address};
+  return one_network ? std::vector<std::string>{"127.0.0.1"} : own_addresses();
+}
+
+std::vector<Offer> listen_at(const std::vector<std::string>& addresses, int port) {
+  std::vector<Offer> offers;
+  std::string reason = "this machine has no address but loopback";
+  for (const std::string& address : addresses) {
+    Result<UniqueFd> listener = listen_tcp({address, port});
+    if (listener.ok()) {
+      const int bound = bound_port(listener.value().get());
+      offers.push_back({{address, bound}, std::move(listener.value())});
+    } else {
+      reason = listener.error();
+    }
+  }
+  if (!offers.empty()) return offers;
+  fail(ErrorCode::comm, "rendezvous: {} (MASTER_ADDR, MASTER_PORT)", reason);
+}
+
+std::string to_text(const Endpoint& endpoint) {
+  return fmt::format("{}\n{}\n", endpoint.host, endpoint.port);
+}
+
+Endpoint read_endpoint(std::istream& text) {
+  Endpoint endpoint;
+  std::string port;
+  std::getline(text, endpoint.host);
+  std::getline(text, port);
+  endpoint.port = parse_number<int>(port).value_or(0);
+  return endpoint;
+}
+
+/// Brings what rank 0 makes to all ranks; or its failure, which all then throw.
+std::string from_rank_zero(MpiLibrary& mpi, const std::function<std::string()>& make) {
+  std::string text;
+  try {
+    if (mpi.api().rank == 0) text = make();
+  } catch (const Error& error) {
+    mpi.broadcast(failure_mark + std::string(error.what()));
+    throw;
+  }
+  text = mpi.broadcast(std::move(text));
+  if (text.starts_with(failure_mark)) fail(ErrorCode::comm, "rank 0 says: {}", text.substr(1));
+  return text;
+}
+
+/// A bit for each address of `offers` that this rank can connect to.
+std::uint32_t reachable(const std::string& offers) {
+  std::istringstream text(offers);
+  std::uint32_t bits = 0;
+  for (std::uint32_t bit = 1; text.peek() != std::istringstream::traits_type::eof(); bit <<= 1U) {
+    if (connect_tcp(read_endpoint(text), Deadline::after(probe_seconds)).ok()) bits |= bit;
+  }
+  return bits;
+}
+
+/// The ranks whose answer lacks the bit of an address.
+std::vector<int> ranks_without(std::span<const std::uint32_t> answers, std::size_t index) {
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < answers.size(); ++rank) {
+    if ((answers[rank] >> index & 1U) == 0) ranks.push_back(static_cast<int>(rank));
+  }
+  return ranks;
+}
+
+/// The first address that all ranks can connect to.
+Offer choose(std::vector<Offer> offers, std::span<const std::uint32_t> answers) {
+  std::string reasons;
+  for (std::size_t index = 0; index < offers.size(); ++index) {
+    const std::vector<int> without = ranks_without(answers, index);
+    if (without.empty()) return std::move(offers[index]);
+    reasons += fmt::format("{}{} cannot connect to {}", reasons.empty() ? "" : ", ",
+                           name_ranks(without), to_string(offers[index].endpoint));
+  }
+  fail(ErrorCode::comm,
+       "rendezvous: no address of rank 0's machine is reached by all ranks: {}: open the ports "
+       "between the hosts, or set MASTER_ADDR and MASTER_PORT to what may pass",
+       reasons);
+}
+
+std::string random_token() {
+  return to_hex(random_bytes<16>());
+}
+
+void check_given(const GivenMeetingPoint& given, const MeetingPoint& point) {
+  const char* name = nullptr;
+  if (given.address && *given.address != point.endpoint.host) name = "MASTER_ADDR";
+  if (given.port && *given.port != point.endpoint.port) name = "MASTER_PORT";
+  if (given.token && *given.token != point.token) name = "DSTRAIN_TOKEN";
+  if (name == nullptr) return;
+  fail(ErrorCode::config,
+       "{} of this rank is not that of rank 0: give the same to all ranks (OpenMPI: mpirun -x {}), "
+       "or to none",
+       name, name);
+}
+
+}  // namespace
+
+MeetingPoint share_meeting_point(MpiLibrary& mpi, const GivenMeetingPoint& given) {
+  const std::vector<Digest> networks = mpi.gather(own_network());
+  std::vector<Offer> offers;
+  const std::string addresses = from_rank_zero(mpi, [&] {
+    const bool one_network = std::ranges::count(networks, networks[0]) == mpi.api().size;
+    offers = listen_at(addresses_to_try(given, one_network), given.port.value_or(0));
+    std::string text;
+    for (const Offer& offer : offers) text += to_text(offer.endpoint);
+    return text;
+  });
+  const std::vector<std::uint32_t> answers = mpi.gather(reachable(addresses));
+  Offer chosen;
+  std::istringstream decision(from_rank_zero(mpi, [&] {
+    chosen = choose(std::move(offers), answers);
+    return to_text(chosen.endpoint) + given.token.value_or(random_token());
+  }));
+  MeetingPoint point{read_endpoint(decision), {}, std::move(chosen.listener)};
+  point.token.assign(std::istreambuf_iterator<char>(decision), {});
+  check_given(given, point);
+  return point;
+}
+
+}  // namespace dstrain::comm
