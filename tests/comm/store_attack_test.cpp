@@ -83,11 +83,11 @@ TEST_CASE("TcpStore: a server that cannot prove the token is refused", "[comm]")
     const Deadline deadline = Deadline::after(60);
     if (!wait_until_ready(listener.value().get(), POLLIN, deadline)) return;
     const UniqueFd client(::accept4(listener.value().get(), nullptr, nullptr, SOCK_NONBLOCK));
-    const comm::Greeting greeting{.nonce = random_bytes<32>()};
+    const Greeting greeting{.magic = comm::store_magic, .nonce = random_bytes<32>()};
     send_all(client.get(), bytes_of(greeting), deadline);
-    comm::ClientHello hello;
+    ClientHello hello;
     receive_all(client.get(), bytes_of(hello), deadline);
-    const comm::ServerHello answer{.accepted = 1, .proof = random_bytes<32>()};
+    const ServerHello answer{.accepted = 1, .proof = random_bytes<32>()};
     send_all(client.get(), bytes_of(answer), deadline);
   });
   CHECK_THROWS_WITH(
@@ -118,22 +118,22 @@ TEST_CASE("TcpStore: who comes while no descriptor is free is served later", "[c
             0);
     for (int i = 0; i < 3; ++i) store->add("n", 1);  // the server has seen the connection by then
   }
-  comm::Greeting greeting;
+  Greeting greeting;
   CHECK(receive_all(late.get(), bytes_of(greeting), Deadline::after(30)) == Transfer::done);
-  CHECK(greeting.magic == comm::Greeting{}.magic);
+  CHECK(greeting.magic == comm::store_magic);
 }
 
 TEST_CASE("TcpStore: an overheard hello is of no use again", "[comm]") {
   const auto store = serve();
-  const auto hello_to = [&](const comm::Nonce& nonce) {
-    comm::ClientHello hello{.nonce = random_bytes<32>()};
-    hello.proof = comm::proof_of(comm::Role::client, "key", nonce, hello.nonce);
+  const auto hello_to = [&](const Nonce& nonce) {
+    ClientHello hello{.nonce = random_bytes<32>()};
+    hello.proof = proof_of(Role::client, "key", nonce, hello.nonce);
     return hello;
   };
   const UniqueFd first = connect_stranger(*store);
-  comm::Greeting greeting;
+  Greeting greeting;
   REQUIRE(receive_all(first.get(), bytes_of(greeting), Deadline::after(30)) == Transfer::done);
-  const comm::ClientHello hello = hello_to(greeting.nonce);
+  const ClientHello hello = hello_to(greeting.nonce);
   for (const bool replayed : {false, true}) {
     const UniqueFd second = replayed ? connect_stranger(*store) : UniqueFd{};
     const int socket = replayed ? second.get() : first.get();
@@ -141,7 +141,7 @@ TEST_CASE("TcpStore: an overheard hello is of no use again", "[comm]") {
       REQUIRE(receive_all(socket, bytes_of(greeting), Deadline::after(30)) == Transfer::done);
     }
     send_all(socket, bytes_of(hello), Deadline::after(30));
-    comm::ServerHello answer;
+    ServerHello answer;
     REQUIRE(receive_all(socket, bytes_of(answer), Deadline::after(30)) == Transfer::done);
     CHECK(answer.accepted == (replayed ? 0 : 1));
   }
@@ -150,10 +150,10 @@ TEST_CASE("TcpStore: an overheard hello is of no use again", "[comm]") {
 TEST_CASE("TcpStore: an oversized frame ends its connection", "[comm]") {
   const auto store = serve();
   const UniqueFd socket = connect_stranger(*store);
-  comm::Greeting greeting;
+  Greeting greeting;
   receive_all(socket.get(), bytes_of(greeting), Deadline::after(30));
-  comm::ClientHello hello{.nonce = random_bytes<32>()};
-  hello.proof = comm::proof_of(comm::Role::client, "key", greeting.nonce, hello.nonce);
+  ClientHello hello{.nonce = random_bytes<32>()};
+  hello.proof = proof_of(Role::client, "key", greeting.nonce, hello.nonce);
   send_all(socket.get(), bytes_of(hello), Deadline::after(30));
   const std::array<std::uint8_t, 4> length{0xff, 0xff, 0xff, 0x7f};
   send_all(socket.get(), length, Deadline::after(30));

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "runtime/base/deadline.h"
+#include "runtime/base/sha256.h"
 #include "runtime/base/unique_handle.h"
-#include "runtime/comm/sha256.h"
 
 namespace dstrain::comm {
 

@@ -1,6 +1,7 @@
 #include "runtime/comm/store/protocol.h"
 
 #include <algorithm>
+#include <array>
 
 #include "runtime/base/error.h"
 
@@ -13,18 +14,7 @@ std::array<std::uint8_t, 4> encode_length(std::size_t length) {
           static_cast<std::uint8_t>(length >> 16), static_cast<std::uint8_t>(length >> 24)};
 }
 
-std::span<const std::uint8_t> bytes_of_text(std::string_view text) {
-  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
-}
-
 }  // namespace
-
-Digest proof_of(Role role, std::string_view token, const Nonce& server, const Nonce& client) {
-  std::vector<std::uint8_t> message{static_cast<std::uint8_t>(role)};
-  message.insert(message.end(), server.begin(), server.end());
-  message.insert(message.end(), client.begin(), client.end());
-  return hmac_sha256(bytes_of_text(token), message);
-}
 
 std::uint32_t decode_length(std::span<const std::uint8_t, 4> bytes) {
   return std::uint32_t{bytes[0]} | std::uint32_t{bytes[1]} << 8 | std::uint32_t{bytes[2]} << 16 |

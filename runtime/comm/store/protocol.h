@@ -1,5 +1,4 @@
 #pragma once
-#include <array>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -8,40 +7,17 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/comm/sha256.h"
+#include "runtime/base/token_proof.h"
 
 /// What TcpStore's clients and server say to each other.
 ///
-/// Handshake: the server greets with a nonce; the client answers with a nonce of its own and its
-/// proof; the server answers with one byte and its own proof. A proof is the HMAC, keyed with the
-/// job's token, of the speaker's role and both nonces: the token never crosses the wire, an
-/// overheard proof is of no use again, and a client trusts no server that lacks the token.
-/// Then frames: a length of 4 bytes, little endian, at most frame_bytes_max, and so many bytes.
+/// First the job's token is proved (token_proof.h). Then come frames: a length of 4 bytes, little
+/// endian, at most frame_bytes_max, and so many bytes.
 namespace dstrain::comm {
 
 constexpr std::uint32_t frame_bytes_max = 1U << 20;
 
-using Nonce = std::array<std::uint8_t, 32>;
-
-struct Greeting {
-  std::array<char, 8> magic{'d', 's', 't', 'r', 's', 't', 'o', '1'};
-  Nonce nonce{};
-};
-
-struct ClientHello {
-  Nonce nonce{};
-  Digest proof{};
-};
-
-struct ServerHello {
-  std::uint8_t accepted = 0;
-  Digest proof{};
-};
-static_assert(sizeof(Greeting) == 40 && sizeof(ClientHello) == 64 && sizeof(ServerHello) == 33);
-
-enum class Role : std::uint8_t { client = 'c', server = 's' };
-
-Digest proof_of(Role role, std::string_view token, const Nonce& server, const Nonce& client);
+constexpr Magic store_magic{'d', 's', 't', 'r', 's', 't', 'o', '1'};
 
 enum class Verb : std::uint8_t { set = 's', get = 'g', add = 'a' };
 

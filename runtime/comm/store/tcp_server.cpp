@@ -81,7 +81,7 @@ TcpConnection::TcpConnection(UniqueFd socket, const std::string& token, Deadline
       token_(&token),
       handshake_(handshake),
       nonce_(random_bytes<sizeof(Nonce)>()) {
-  const Greeting greeting{.nonce = nonce_};
+  const Greeting greeting{.magic = store_magic, .nonce = nonce_};
   queue(bytes_of(greeting));
 }
 
@@ -101,12 +101,8 @@ TcpConnection::Health TcpConnection::check_hello() {
   ClientHello hello;
   std::ranges::copy(input_, bytes_of(hello).begin());
   input_.clear();
-  ServerHello answer;
-  trusted_ =
-      equal_in_constant_time(hello.proof, proof_of(Role::client, *token_, nonce_, hello.nonce));
-  if (trusted_) {
-    answer = {1, proof_of(Role::server, *token_, nonce_, hello.nonce)};
-  }
+  const ServerHello answer = answer_hello(hello, *token_, nonce_);
+  trusted_ = answer.accepted == 1;
   queue(bytes_of(answer));
   return trusted_ ? Health::good : Health::wrong_token;
 }

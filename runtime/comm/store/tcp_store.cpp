@@ -8,14 +8,15 @@
 #include <thread>
 
 #include "runtime/base/error.h"
-#include "runtime/base/random_bytes.h"
 #include "runtime/comm/store/protocol.h"
 
 namespace dstrain::comm {
 namespace {
 
-/// How long a server may take over one handshake. A server that drops us is tried again.
+/// How long a server may take over one handshake, where it is at one port and where it is at one of
+/// several, of which others may be silent. A server that drops us is tried again.
 constexpr double handshake_seconds_max = 10;
+constexpr double port_seconds_max = 1;
 constexpr double retry_seconds_min = 0.01;
 constexpr double retry_seconds_max = 0.25;
 
@@ -26,43 +27,27 @@ struct Attempt {
   bool other = false;   ///< somebody else's server is there
 };
 
-Attempt shake_hands(UniqueFd socket,
-                    const Endpoint& endpoint,
-                    const std::string& token,
-                    Deadline deadline) {
-  constexpr const char* broken = "the connection breaks";
-  Greeting greeting;
-  if (receive_all(socket.get(), bytes_of(greeting), deadline) != Transfer::done)
-    return {{}, broken};
-  if (greeting.magic != Greeting{}.magic) {
-    return {{},
-            fmt::format("what answers at {} is no dstrain rendezvous: choose another port",
-                        to_string(endpoint)),
-            true};
-  }
-  const Nonce nonce = random_bytes<sizeof(Nonce)>();
-  const ClientHello hello{nonce, proof_of(Role::client, token, greeting.nonce, nonce)};
-  ServerHello answer;
-  if (send_all(socket.get(), bytes_of(hello), deadline) != Transfer::done ||
-      receive_all(socket.get(), bytes_of(answer), deadline) != Transfer::done) {
-    return {{}, broken};
-  }
-  const Digest proof = proof_of(Role::server, token, greeting.nonce, nonce);
-  if (answer.accepted == 1 && equal_in_constant_time(answer.proof, proof)) {
-    return {std::move(socket), {}};
+Attempt try_to_reach(const Endpoint& endpoint, const std::string& token, Deadline deadline) {
+  Result<UniqueFd> socket = connect_tcp(endpoint, deadline);
+  if (!socket.ok()) return {{}, socket.error()};
+  switch (prove_token(socket.value().get(), {.magic = store_magic, .token = token}, deadline)) {
+    case TokenAnswer::accepted:
+      return {std::move(socket.value()), {}};
+    case TokenAnswer::broken:
+      return {{}, "the connection breaks"};
+    case TokenAnswer::stranger:
+      return {{},
+              fmt::format("what answers at {} is no dstrain rendezvous: choose another port",
+                          to_string(endpoint)),
+              true};
+    case TokenAnswer::other_token:
+      break;
   }
   return {{},
           fmt::format("the rendezvous at {} has another token: it is another job's, or "
                       "DSTRAIN_TOKEN differs between the ranks",
                       to_string(endpoint)),
           true};
-}
-
-Attempt try_to_reach(const Endpoint& endpoint, const std::string& token, Deadline deadline) {
-  Result<UniqueFd> socket = connect_tcp(endpoint, deadline);
-  if (!socket.ok()) return {{}, socket.error()};
-  return shake_hands(std::move(socket.value()), endpoint, token,
-                     deadline.at_most(handshake_seconds_max));
 }
 
 struct Search {
@@ -86,7 +71,8 @@ Found find_server(const Search& search, Deadline deadline) {
   while (true) {
     for (int i = 0; i < search.ports; ++i) {
       const Endpoint endpoint{search.first.host, search.first.port + i};
-      Attempt attempt = try_to_reach(endpoint, search.token, deadline);
+      const double most = search.ports > 1 ? port_seconds_max : handshake_seconds_max;
+      Attempt attempt = try_to_reach(endpoint, search.token, deadline.at_most(most));
       if (attempt.socket) return {endpoint.port, std::move(attempt.socket)};
       if (attempt.other && search.ports == 1) fail(ErrorCode::comm, "{}", attempt.failure);
       failure = std::move(attempt.failure);

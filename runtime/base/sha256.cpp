@@ -1,10 +1,10 @@
-#include "runtime/comm/sha256.h"
+#include "runtime/base/sha256.h"
 
 #include <algorithm>
 #include <bit>
 #include <vector>
 
-namespace dstrain::comm {
+namespace dstrain {
 namespace {
 
 constexpr std::size_t hash_block_bytes = 64;
@@ -108,4 +108,4 @@ bool equal_in_constant_time(const Digest& left, const Digest& right) {
   return difference == 0;
 }
 
-}  // namespace dstrain::comm
+}  // namespace dstrain

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-namespace dstrain::comm {
+namespace dstrain {
 
 using Digest = std::array<std::uint8_t, 32>;
 
@@ -16,4 +16,4 @@ Digest hmac_sha256(std::span<const std::uint8_t> key, std::span<const std::uint8
 /// Compares without telling by its duration where the first difference lies.
 bool equal_in_constant_time(const Digest& left, const Digest& right);
 
-}  // namespace dstrain::comm
+}  // namespace dstrain
