@@ -2,6 +2,7 @@
 
 #include "cmd/dstrain/commands.h"
 #include "launcher/agent/agent.h"
+#include "launcher/agent/connect.h"
 #include "launcher/protocol/protocol.h"
 #include "runtime/base/error.h"
 #include "runtime/base/starter.h"
@@ -9,6 +10,10 @@
 namespace dstrain::cmd {
 
 int agent_command(std::span<const std::string> arguments) {
+  if (arguments.size() == 2 && arguments[0] == launcher::connecting_agent) {
+    launcher::connect_to_launcher(arguments[1]);
+    return launcher::run_guarded_agent(DSTRAIN_VERSION, launcher::Sigterm::for_the_ranks);
+  }
   const bool watched = arguments.size() == 1 && arguments[0] == launcher::watched_agent;
   if ((!arguments.empty() && !watched) || isatty(STDIN_FILENO) != 0) {
     fail(ErrorCode::usage, "dstrain agent is started by the launcher, without arguments");

@@ -25,19 +25,6 @@ namespace {
 
 using launcher::LaunchOptions;
 
-/// auto means slurm inside an allocation: one of several nodes is not silently taken for all.
-void check_allocation(const LaunchOptions& options) {
-  const char* const nodes = std::getenv("SLURM_JOB_NUM_NODES");
-  if (options.launcher != "auto" || nodes == nullptr) return;
-  if (parse_number<int>(nodes).value_or(1) <= 1) return;
-  if (options.no_ssh) return;  // each node has a launcher of its own
-  fail(ErrorCode::usage,
-       "this is a slurm allocation of {} nodes, and launching through slurm is not built: "
-       "--launcher local uses this node alone, --launcher ssh with a hostfile the others too, and "
-       "--no_ssh --node_rank R starts one node's ranks from a launcher on each",
-       nodes);
-}
-
 launcher::Command resolve_command(const launcher::CommandLine& line, const CommandInfo* daemon) {
   if (daemon != nullptr) return launcher::resolve_daemon(line.command);
   std::vector<std::string_view> names;
@@ -77,14 +64,18 @@ int ranks_here(const launcher::Resources& resources) {
 }
 
 /// Where the ranks would meet, as far as that is known before any host is reached.
-std::string expected_address(const launcher::LaunchJob& job) {
+std::string expected_address(const launcher::LaunchJob& job, std::size_t hosts) {
   if (!job.master_addr.empty()) return job.master_addr;
-  if (job.hosts.size() == 1) return "127.0.0.1";
+  if (hosts == 1) return "127.0.0.1";
   return job.hosts.front().remote ? job.hosts.front().host : launcher::this_machine().host_name;
 }
 
 std::string describe(const launcher::LaunchJob& job, const launcher::Resources& resources) {
-  launcher::DryRun run{resources, expected_address(job), job.master_port.port, {}};
+  launcher::DryRun run{resources,
+                       expected_address(job, resources.plan.hosts().size()),
+                       job.master_port.port,
+                       {},
+                       job.task_command ? &*job.task_command : nullptr};
   for (const launcher::HostTask& task : job.hosts) run.specs.push_back(task.spec);
   return launcher::dry_run_json(run);
 }
@@ -92,12 +83,13 @@ std::string describe(const launcher::LaunchJob& job, const launcher::Resources& 
 }  // namespace
 
 int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon) {
-  const LaunchOptions& options = line.options;
+  LaunchOptions options = line.options;
   if (daemon != nullptr && print_help(line.command)) return status::done;
+  launcher::join_step(options);
   if (!options.no_ssh) check_started_alone();
-  check_allocation(options);
   const launcher::Resources resources = launcher::resolve_resources(
-      options, launcher::this_machine(), launcher::find_hostfile(options),
+      options, launcher::this_machine(),
+      {launcher::find_hostfile(options), launcher::this_allocation()},
       daemon != nullptr ? launcher::RankDevice::cpu_only : launcher::RankDevice::any);
   for (const std::string& warning : resources.warnings) log_warning(warning);
   if (daemon != nullptr) warn_without_token(resources);

@@ -47,9 +47,25 @@ launcher::JobSpec common_spec(const LaunchOptions& options,
   spec.oversubscribe = options.oversubscribe;
   spec.bind_cores = options.bind_cores;
   spec.core_list = options.core_list;
-  spec.output_window_bytes = static_cast<std::uint32_t>(std::clamp(
-      output_windows / resources.plan.hosts().size(), output_window_min, output_window_max));
+  const std::size_t agents =
+      resources.task_launcher ? resources.plan.ranks().size() : resources.plan.hosts().size();
+  spec.output_window_bytes = static_cast<std::uint32_t>(
+      std::clamp(output_windows / agents, output_window_min, output_window_max));
   return spec;
+}
+
+/// Each rank's agent is a task of srun or mpirun, which the relay reaches wherever it runs.
+std::vector<HostTask> one_per_rank(const std::vector<HostTask>& hosts) {
+  std::vector<HostTask> tasks;
+  for (const HostTask& host : hosts) {
+    for (std::size_t i = 0; i < host.spec.ranks.size(); ++i) {
+      HostTask& task = tasks.emplace_back(host);
+      task.remote = true;
+      task.spec.ranks = {host.spec.ranks[i]};
+      if (!host.spec.log_files.empty()) task.spec.log_files = {host.spec.log_files[i]};
+    }
+  }
+  return tasks;
 }
 
 /// The hosts whose ranks this launcher starts, each with its share of `common`.
@@ -73,6 +89,7 @@ std::vector<HostTask> make_tasks(const LaunchOptions& options,
     }
     spec.ranks.push_back(std::move(rank));
   }
+  if (resources.task_launcher) return one_per_rank(tasks);
   if (!resources.node_rank) return tasks;
   return {std::move(tasks[static_cast<std::size_t>(*resources.node_rank)])};
 }
@@ -143,6 +160,10 @@ LaunchJob make_launch_job(const LaunchOptions& options,
     // What a connection says of itself comes before it is given up.
     const double connect = std::min(default_silence_seconds, limit) * 2 / 3;
     job.open = launcher::choose_remote_link(options, {job.id, job.version, connect});
+  }
+  if (resources.task_launcher) {
+    job.task_command = launcher::make_task_command(resources, options);
+    job.supervision.failure_ends_agents = true;
   }
   job.silence_seconds = silence_seconds();
   job.log_level = options.log_level;

@@ -40,7 +40,7 @@ constexpr std::array<int, 5> watched_signals{SIGCHLD, SIGTERM, SIGHUP, SIGINT, S
 
 class Agent {
  public:
-  Agent() { become_subreaper(); }
+  explicit Agent(Sigterm sigterm) : sigterm_(sigterm) { become_subreaper(); }
   int run(std::string_view version);
 
  private:
@@ -56,6 +56,7 @@ class Agent {
   int kill_job();
   [[nodiscard]] int poll_milliseconds() const;
 
+  Sigterm sigterm_;
   SteadyClock clock_;
   SignalSource signals_{watched_signals};
   FramePipe launcher_{{STDIN_FILENO, STDOUT_FILENO}};
@@ -118,6 +119,8 @@ void Agent::take_signals() {
   while (const auto signal = signals_.next()) {
     if (signal->number == SIGCHLD) {
       if (signal->pid > 0) ranks_.reap(signal->pid);
+    } else if (signal->number == SIGTERM && sigterm_ == Sigterm::for_the_ranks) {
+      ranks_.signal(SIGTERM);
     } else if (signal->number != SIGUSR1) {
       launcher_gone_ = true;
     }
@@ -197,6 +200,12 @@ int Agent::run(std::string_view version) {
   return finish() ? status::done : kill_job();
 }
 
+void ignore_sigterm() {
+  struct sigaction action {};
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGTERM, &action, nullptr);
+}
+
 /// Waits for the agent, which alone keeps the connection; returns its wait status. A stopped agent
 /// would end nobody: it goes on at once.
 int wait_for_agent(pid_t agent) {
@@ -230,19 +239,21 @@ void end_leftovers() {
 
 int run_agent(std::string_view version) {
   ignore_broken_pipes();
-  return Agent().run(version);
+  return Agent(Sigterm::launcher_gone).run(version);
 }
 
-int run_guarded_agent(std::string_view version) {
+int run_guarded_agent(std::string_view version, Sigterm sigterm) {
   become_subreaper();
   const pid_t guard = getpid();
   const pid_t agent = fork();
   if (agent < 0) fail_errno(errno, "fork");
   if (agent == 0) {
-    if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0) fail_errno(errno, "ask for the parent's death");
+    if (prctl(PR_SET_PDEATHSIG, SIGHUP) != 0) fail_errno(errno, "ask for the parent's death");
     if (getppid() != guard) return status::failed;  // it died before: no signal will come
-    return run_agent(version);
+    ignore_broken_pipes();
+    return Agent(sigterm).run(version);
   }
+  if (sigterm == Sigterm::for_the_ranks) ignore_sigterm();  // SLURM sends it to every process
   const int wait_status = wait_for_agent(agent);
   end_leftovers();
   return shell_status(wait_status);

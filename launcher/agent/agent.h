@@ -10,9 +10,15 @@ namespace dstrain::launcher {
 /// `version` is dstrain's. Returns the exit status of the process.
 int run_agent(std::string_view version);
 
+/// What SIGTERM means to an agent.
+enum class Sigterm {
+  launcher_gone,  ///< whoever has started it wants it gone
+  for_the_ranks,  ///< SLURM asks every task to stop, before a limit of time or by scancel
+};
+
 /// run_agent() in a child, watched by this process: when the agent is killed, what its ranks leave
 /// behind comes to this subreaper and is killed; when this process is killed, the agent ends all.
 /// So that on a machine without a launcher, too, no single death leaves anything running.
-int run_guarded_agent(std::string_view version);
+int run_guarded_agent(std::string_view version, Sigterm sigterm = Sigterm::launcher_gone);
 
 }  // namespace dstrain::launcher

@@ -24,12 +24,13 @@ bool is_set(const std::vector<EnvVar>& variables, const char* name) {
 
 std::vector<EnvVar> environment(const AgentRank::Context& context, std::size_t index) {
   const RankSpec& rank = context.job.ranks[index];
+  const auto local_rank = static_cast<std::size_t>(rank.local_rank);
   std::vector<EnvVar> env = context.job.env;
   if (!is_set(env, env::omp_num_threads)) {
     const int share =
         context.bindings.empty()
-            ? cores_per_rank(context.cores, static_cast<int>(context.job.ranks.size()))
-            : context.bindings[index].cores;
+            ? cores_per_rank(context.cores, static_cast<int>(context.job.slots.size()))
+            : context.bindings[local_rank].cores;
     set_env(env, env::omp_num_threads, std::to_string(share));
   }
   // libgomp's threads spin for minutes of CPU time otherwise, which starves whoever else is there.
@@ -59,8 +60,9 @@ AgentRank AgentRank::start(const Context& context, std::size_t index) {
   set_env(process.env, env::control_fd, std::to_string(control.get()));
   process.inherited_fd = control.get();
   if (!context.bindings.empty()) {
-    process.cpus = context.bindings[index].cpus;
-    process.memory_nodes = context.bindings[index].nodes;
+    const CoreBinding& binding = context.bindings[static_cast<std::size_t>(spec.local_rank)];
+    process.cpus = binding.cpus;
+    process.memory_nodes = binding.nodes;
   }
   process.working_directory = job.working_directory;
   process.stdin_fd = context.null_fd;

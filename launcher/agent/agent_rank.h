@@ -24,7 +24,7 @@ class AgentRank {
   struct Context {
     const JobSpec& job;
     int cores;                                 ///< of the node
-    const std::vector<CoreBinding>& bindings;  ///< of its ranks, or none
+    const std::vector<CoreBinding>& bindings;  ///< of its ranks, by local rank, or none
     int null_fd;
     const sigset_t& signal_mask;
   };

@@ -4,7 +4,10 @@
 #include <cstdlib>
 #include <sstream>
 
+#include <unistd.h>
+
 #include "launcher/plan/machine.h"
+#include "runtime/base/socket.h"
 
 namespace dstrain::launcher {
 
@@ -12,11 +15,16 @@ void AgentSender::hello(std::string_view version) {
   Hello hello;
   hello.version = version;
   hello.gpus = usable_gpus(this_machine());
-  // sshd sets it: client address, client port, server address, server port.
-  const char* const connection = std::getenv("SSH_CONNECTION");
-  std::istringstream words(connection != nullptr ? connection : "");
-  std::string port;
-  words >> hello.peer_address >> port >> hello.own_address;
+  if (const auto socket = connected_addresses(STDIN_FILENO)) {
+    hello.own_address = socket->own;
+    hello.peer_address = socket->peer;
+  } else {
+    // sshd sets it: client address, client port, server address, server port.
+    const char* const connection = std::getenv("SSH_CONNECTION");
+    std::istringstream words(connection != nullptr ? connection : "");
+    std::string port;
+    words >> hello.peer_address >> port >> hello.own_address;
+  }
   launcher_.send_preamble();
   launcher_.send(FromAgent::hello, encode_hello(hello));
 }

@@ -46,15 +46,15 @@ void source_first(JobSpec& job) {
   if (command.local_rank_position) *command.local_rank_position += shell.size();
 }
 
-/// Where each rank of the job runs on this node; empty: anywhere. Throws Error when they cannot be
-/// bound.
+/// Where each rank of the node runs, by local rank; empty: anywhere. Throws Error when they cannot
+/// be bound.
 std::vector<CoreBinding> bind_ranks(const JobSpec& job) {
   if (!job.bind_cores) return {};
   const bool in_job = std::ranges::find(job.env, "KMP_AFFINITY", &EnvVar::name) != job.env.end();
   if (in_job || std::getenv("KMP_AFFINITY") != nullptr) {
     fail(ErrorCode::usage, "--bind_cores_to_rank: KMP_AFFINITY binds threads too; unset it");
   }
-  return bind_cores(job.core_list, static_cast<int>(job.ranks.size()));
+  return bind_cores(job.core_list, static_cast<int>(job.slots.size()));
 }
 
 /// Makes a job that was put together on another machine fit this node: its own daemon, its GPUs,
@@ -71,9 +71,10 @@ std::string fit_job_to_node(JobSpec& job) {
     make_log_directory(std::filesystem::path(job.log_files.front()).parent_path());
   }
   if (!job.venv_script.empty()) source_first(job);
-  const auto ranks = static_cast<int>(job.ranks.size());
+  const auto ranks = static_cast<int>(job.slots.size());
   const bool gpus = job.use_gpus && usable_gpus(machine) > 0;
-  if (gpus || job.oversubscribe || ranks <= machine.cores) return "";
+  const bool first_of_node = job.ranks.front().local_rank == 0;  // one agent says it
+  if (gpus || job.oversubscribe || ranks <= machine.cores || !first_of_node) return "";
   return fmt::format("{} CPU ranks share {} cores; --oversubscribe says that this is meant", ranks,
                      machine.cores);
 }

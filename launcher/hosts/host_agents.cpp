@@ -1,6 +1,7 @@
 #include "launcher/hosts/host_agents.h"
 
 #include <algorithm>
+#include <set>
 
 #include "launcher/hosts/process_link.h"
 #include "runtime/base/worker_env.h"
@@ -16,6 +17,9 @@ void HostAgents::start(const Settings& settings) {
     return settings.open(host, settings.signal_mask);
   };
   remote.silence_seconds = settings.silence_seconds;
+  if (settings.task_command != nullptr) {
+    remote.tasks = {*settings.task_command, settings.job_id, settings.signal_mask};
+  }
   // Before any pipe is open that its process would keep so.
   if (!remote.hosts.empty()) relay_.emplace(remote);
   std::size_t index = 0;
@@ -24,6 +28,12 @@ void HostAgents::start(const Settings& settings) {
         task, task.remote ? relay_->take_link(index++)
                           : start_local_agent(settings.job_id, settings.signal_mask)));
   }
+}
+
+int HostAgents::hosts() const {
+  std::set<std::string> names;
+  for (const auto& agent : agents_) names.insert(agent->name());
+  return static_cast<int>(names.size());
 }
 
 void HostAgents::close() {

@@ -9,7 +9,7 @@
 
 namespace dstrain::launcher {
 
-/// The agents of a job, in the order of its hosts, with the relay that holds the remote ones.
+/// The agents of a job, in the order of its tasks, with the relay that holds the remote ones.
 class HostAgents {
  public:
   struct Settings {
@@ -17,7 +17,8 @@ class HostAgents {
     const std::vector<HostTask>& tasks;  ///< borrowed
     const OpenRemote& open;
     double silence_seconds;
-    const sigset_t& signal_mask;  ///< of the processes that are started
+    const sigset_t& signal_mask;                ///< of the processes that are started
+    const TaskCommand* task_command = nullptr;  ///< what starts the agents, when one program does
   };
   HostAgents() = default;
   HostAgents(const HostAgents&) = delete;
@@ -28,6 +29,10 @@ class HostAgents {
   void start(const Settings& settings);
   /// Closes all links and waits, briefly, for what was started here.
   void close();
+  /// How many hosts they are on.
+  [[nodiscard]] int hosts() const;
+  /// As Relay::starter_words().
+  [[nodiscard]] std::string starter_words() { return relay_ ? relay_->starter_words() : ""; }
   /// 0: none.
   [[nodiscard]] pid_t relay_pid() const { return relay_ ? relay_->pid() : 0; }
 

@@ -26,8 +26,10 @@
 namespace dstrain::launcher {
 namespace {
 
-constexpr double client_grace_seconds = 3;      // for clients to end by themselves
-constexpr int relay_grace_milliseconds = 6000;  // twice what the relay itself waits
+constexpr double client_grace_seconds = 3;              // for clients to end by themselves
+constexpr double starter_grace_seconds = 3;             // for agents to end after what started them
+constexpr std::size_t about_starter = ~std::size_t{0};  // in place of a host's index
+constexpr int relay_grace_milliseconds = 6000;          // twice what the relay itself waits
 
 class RelayedLink final : public AgentLink {
  public:
@@ -82,11 +84,20 @@ class RelayProcess {
 
  private:
   void poll_once();
+  void open_all(const Relay::Settings& settings);
   void close_channel(std::size_t index);
+  void advance_tasks(std::span<const pollfd> fds);
+  void pass_on_words();
+  void starter_ended();
+  void tell(std::size_t index, const std::string& text, int flags) const;
 
   SteadyClock clock_;
   double beat_seconds_;
   int events_;
+  std::optional<TaskLinks> tasks_;  ///< outlives the links in the channels
+  std::size_t missing_agents_ = 0;
+  std::string starter_words_;
+  std::optional<Deadline> starter_deadline_;  ///< set when it has ended
   std::vector<std::optional<RelayChannel>> channels_;
 };
 
@@ -94,8 +105,26 @@ RelayProcess::RelayProcess(const Relay::Settings& settings,
                            std::vector<UniqueFd> launcher_ends,
                            int events_fd)
     : beat_seconds_(settings.silence_seconds / beats_per_silence), events_(events_fd) {
-  for (std::size_t i = 0; i < launcher_ends.size(); ++i) {
-    channels_.emplace_back(std::in_place, std::move(launcher_ends[i]), settings.silence_seconds);
+  for (UniqueFd& end : launcher_ends) {
+    channels_.emplace_back(std::in_place, std::move(end), settings.silence_seconds);
+  }
+  if (!settings.tasks) {
+    open_all(settings);
+    return;
+  }
+  missing_agents_ = channels_.size();
+  try {
+    tasks_.emplace(*settings.tasks, static_cast<int>(channels_.size()));
+  } catch (const Error& error) {
+    for (std::size_t i = 0; i < channels_.size(); ++i) {
+      channels_[i]->give_up(error.what());
+      close_channel(i);
+    }
+  }
+}
+
+void RelayProcess::open_all(const Relay::Settings& settings) {
+  for (std::size_t i = 0; i < channels_.size(); ++i) {
     try {
       channels_[i]->open(settings.open(settings.hosts[i]), clock_.now_seconds());
     } catch (const Error& error) {
@@ -105,14 +134,46 @@ RelayProcess::RelayProcess(const Relay::Settings& settings,
   }
 }
 
-/// Tells why before the launcher sees the end.
-void RelayProcess::close_channel(std::size_t index) {
-  const std::string reason = channels_[index]->take_end_reason();
+/// Fails when the launcher is gone, and then nobody asks.
+void RelayProcess::tell(std::size_t index, const std::string& text, int flags) const {
   std::string packet(reinterpret_cast<const char*>(&index), sizeof index);
-  packet += reason.substr(0, 2048);
-  // Waits where the launcher is behind; fails when it is gone, and then nobody asks.
-  (void)!send(events_, packet.data(), packet.size(), MSG_NOSIGNAL);
+  packet += text.substr(0, 2048);
+  (void)!send(events_, packet.data(), packet.size(), MSG_NOSIGNAL | flags);
+}
+
+/// Tells why before the launcher sees the end; waits where the launcher is behind.
+void RelayProcess::close_channel(std::size_t index) {
+  tell(index, channels_[index]->take_end_reason(), 0);
   channels_[index].reset();
+}
+
+/// Gives channels the links of agents that have come, and looks after what starts them.
+void RelayProcess::advance_tasks(std::span<const pollfd> fds) {
+  for (TaskLinks::Arrival& arrival : tasks_->advance(fds)) {
+    auto& channel = channels_.at(static_cast<std::size_t>(arrival.rank));
+    if (!channel || channel->has_link()) continue;
+    channel->open(std::move(arrival.link), clock_.now_seconds());
+    if (--missing_agents_ == 0) tasks_->close_listener();
+  }
+  if (missing_agents_ > 0) pass_on_words();
+  if (tasks_->starter().ended()) starter_ended();
+}
+
+void RelayProcess::pass_on_words() {
+  std::string words = tasks_->starter().words();
+  if (words == starter_words_) return;
+  tell(about_starter, words, MSG_DONTWAIT);
+  starter_words_ = std::move(words);
+}
+
+/// Who has not come will not; who has may have little left to say.
+void RelayProcess::starter_ended() {
+  if (!starter_deadline_) starter_deadline_ = Deadline::after(starter_grace_seconds);
+  for (std::size_t i = 0; i < channels_.size(); ++i) {
+    if (!channels_[i] || (channels_[i]->has_link() && !starter_deadline_->passed())) continue;
+    channels_[i]->give_up(tasks_->starter().end_reason());
+    close_channel(i);
+  }
 }
 
 void RelayProcess::poll_once() {
@@ -120,7 +181,9 @@ void RelayProcess::poll_once() {
   for (const auto& channel : channels_) {
     if (channel) channel->add_polls(fds);
   }
-  const int timeout = static_cast<int>(beat_seconds_ * 1000 / 2) + 1;
+  if (tasks_) tasks_->add_polls(fds);
+  int timeout = static_cast<int>(beat_seconds_ * 1000 / 2) + 1;
+  if (starter_deadline_) timeout = std::min(timeout, starter_deadline_->remaining_ms() + 1);
   if (poll(fds.data(), fds.size(), timeout) < 0 && errno != EINTR) fail_errno(errno, "poll");
   std::size_t at = 0;
   for (std::size_t i = 0; i < channels_.size(); ++i) {
@@ -130,6 +193,7 @@ void RelayProcess::poll_once() {
     at += RelayChannel::poll_count;
     if (channels_[i]->ended()) close_channel(i);
   }
+  if (tasks_) advance_tasks(std::span(fds).subspan(at));
 }
 
 void RelayProcess::run() {
@@ -137,6 +201,7 @@ void RelayProcess::run() {
     return channel.has_value();
   };
   while (std::any_of(channels_.begin(), channels_.end(), is_open)) poll_once();
+  if (tasks_ && missing_agents_ > 0) tasks_->starter().ask_to_end();
 }
 
 /// Clients end when their connections do; those that do not are ended.
@@ -144,6 +209,7 @@ void end_clients() {
   const Deadline grace = Deadline::after(client_grace_seconds);
   while (waitpid(-1, nullptr, WNOHANG) >= 0) {
     const std::vector<pid_t> clients = list_children();
+    if (clients.empty()) continue;  // the last has just been reaped
     if (grace.passed()) {
       for (const pid_t client : clients) kill(client, SIGKILL);
     }
@@ -205,17 +271,27 @@ std::unique_ptr<AgentLink> Relay::take_link(std::size_t index) {
   return std::make_unique<RelayedLink>(*this, index, std::move(ends_.at(index)));
 }
 
-std::string Relay::end_reason(std::size_t index) {
+void Relay::read_events() {
   std::array<char, 4096> packet;
   for (;;) {
     const ssize_t got = recv(events_.get(), packet.data(), packet.size(), 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got < static_cast<ssize_t>(sizeof index)) break;
     std::size_t about = 0;
+    if (got < static_cast<ssize_t>(sizeof about)) break;
     std::memcpy(&about, packet.data(), sizeof about);
     reasons_[about].assign(packet.data() + sizeof about,
                            static_cast<std::size_t>(got) - sizeof about);
   }
+}
+
+std::string Relay::starter_words() {
+  read_events();
+  const auto found = reasons_.find(about_starter);
+  return found != reasons_.end() ? found->second : "";
+}
+
+std::string Relay::end_reason(std::size_t index) {
+  read_events();
   const auto found = reasons_.find(index);
   return found != reasons_.end() ? found->second : "the process that held the connection is gone";
 }

@@ -2,12 +2,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <sys/types.h>
 
 #include "launcher/hosts/agent_link.h"
+#include "launcher/hosts/task_links.h"
 #include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
@@ -19,9 +21,10 @@ class Relay {
  public:
   using Open = std::function<std::unique_ptr<AgentLink>(const std::string& host)>;
   struct Settings {
-    std::vector<std::string> hosts;
-    Open open;                    ///< called in the relay's process
-    double silence_seconds = 30;  ///< after which a silent host, or launcher, is gone
+    std::vector<std::string> hosts;  ///< one entry per link
+    Open open;                       ///< called in the relay's process, for each
+    std::optional<TaskStart> tasks;  ///< instead: one program starts all agents, a rank each
+    double silence_seconds = 30;     ///< after which a silent host, or launcher, is gone
   };
 
   /// Forks: what this process holds open when it is called stays open in the relay, too.
@@ -38,8 +41,12 @@ class Relay {
   std::unique_ptr<AgentLink> take_link(std::size_t index);
   /// Why the link to a host has ended, when the relay said so.
   std::string end_reason(std::size_t index);
+  /// What the program that starts the agents has printed before they were all there.
+  std::string starter_words();
 
  private:
+  void read_events();
+
   pid_t pid_ = 0;
   std::vector<UniqueFd> ends_;
   UniqueFd events_;

@@ -58,6 +58,8 @@ void RelayChannel::open(std::unique_ptr<AgentLink> link, double now) {
 
 void RelayChannel::give_up(const std::string& reason) {
   reason_ = reason;
+  if (link_open_) link_->abandon();
+  link_open_ = false;
   ended_ = true;
 }
 
@@ -109,7 +111,7 @@ void RelayChannel::write_out() {
   // A link that takes nothing any more has an end to be read.
   if (link_open_ && !write_some(link_->write_fd(), to_agent_)) to_agent_.clear();
   if (!write_some(launcher_.get(), to_launcher_)) ended_ = true;
-  if (!link_open_ && to_launcher_.empty()) ended_ = true;
+  if (has_link() && !link_open_ && to_launcher_.empty()) ended_ = true;
 }
 
 void RelayChannel::advance(std::span<const pollfd> fds, double now) {

@@ -14,14 +14,16 @@
 namespace dstrain::launcher {
 
 /// One host in the relay: bytes between the launcher's socket and the host's link, and the beats
-/// that go between the launcher's frames. Not thread-safe; times are seconds of a steady clock.
+/// that go between the launcher's frames; what the launcher sends before there is a link waits for
+/// it. Not thread-safe; times are seconds of a steady clock.
 class RelayChannel {
  public:
   static constexpr std::size_t poll_count = 4;
 
   RelayChannel(UniqueFd launcher, double silence_seconds);
   void open(std::unique_ptr<AgentLink> link, double now);
-  /// Ends it without a link.
+  [[nodiscard]] bool has_link() const { return link_ != nullptr; }
+  /// Ends it, with its link when it has one.
   void give_up(const std::string& reason);
 
   /// Appends poll_count entries; advance() takes them back, polled.

@@ -20,7 +20,7 @@ bool is_known(const std::string& address) {
 
 }  // namespace
 
-AgentHandshake::AgentHandshake(const LaunchJob& job, const HostAgents& agents, double now)
+AgentHandshake::AgentHandshake(const LaunchJob& job, HostAgents& agents, double now)
     : job_(job), agents_(agents), deadline_(now + job.connect_seconds) {}
 
 void AgentHandshake::take_hello(HostAgent& agent, const Frame& frame) {
@@ -52,7 +52,24 @@ void AgentHandshake::take(HostAgent& agent, const Frame& frame) {
   fail(ErrorCode::remote, "agent protocol: frame type {} before the job", frame.type);
 }
 
+/// Of agents that one program starts: what that program had to say, once; else each rank that has
+/// not come.
+void AgentHandshake::collect_task_failures() {
+  const std::string words = agents_.starter_words();
+  for (const auto& agent : agents_) {
+    const int rank = agent->first_rank();
+    std::string failure = agent->failure;
+    if (agent->state == State::connecting && failure.empty()) {
+      failure = fmt::format("rank {} on {} did not answer within {} s{}{}", rank, agent->name(),
+                            job_.connect_seconds, words.empty() ? "" : "; ", words);
+    }
+    const bool known = std::find(failures_.begin(), failures_.end(), failure) != failures_.end();
+    if (!failure.empty() && !known) failures_.push_back(failure);
+  }
+}
+
 void AgentHandshake::collect_failures() {
+  if (job_.task_command) return collect_task_failures();
   for (const auto& agent : agents_) {
     if (agent->state == State::connecting) {
       agent->failure = fmt::format("did not answer within {} s", job_.connect_seconds);
@@ -87,7 +104,7 @@ AgentHandshake::Phase AgentHandshake::advance(double now) {
 
 std::string AgentHandshake::address() const {
   if (!job_.master_addr.empty()) return job_.master_addr;
-  if (agents_.size() == 1) return "127.0.0.1";
+  if (agents_.hosts() == 1) return "127.0.0.1";
   const HostAgent& first = agents_.front();
   if (first.task().remote) {
     return is_known(first.hello.own_address) ? first.hello.own_address : first.name();

@@ -14,7 +14,7 @@ class AgentHandshake {
   enum class Phase { waiting, done, failed };
 
   /// Borrows both.
-  AgentHandshake(const LaunchJob& job, const HostAgents& agents, double now);
+  AgentHandshake(const LaunchJob& job, HostAgents& agents, double now);
 
   /// Throws Error{remote} when the agent is none that we can work with.
   void take(HostAgent& agent, const Frame& frame);
@@ -34,10 +34,11 @@ class AgentHandshake {
   void take_hello(HostAgent& agent, const Frame& frame);
   void take_port(const Frame& frame);
   void collect_failures();
+  void collect_task_failures();
   void refuse_gpus() const;
 
   const LaunchJob& job_;
-  const HostAgents& agents_;
+  HostAgents& agents_;
   double deadline_;
   std::vector<std::string> failures_;
   bool asked_ = false;

@@ -203,7 +203,8 @@ void Launch::poll_once() {
 }
 
 void Launch::supervise() {
-  agents_.start({job_.id, job_.hosts, job_.open, job_.silence_seconds, signals_.previous_mask()});
+  agents_.start({job_.id, job_.hosts, job_.open, job_.silence_seconds, signals_.previous_mask(),
+                 job_.task_command ? &*job_.task_command : nullptr});
   if (agents_.relay_pid() != 0) children_.exclude(agents_.relay_pid());
   handshake_.emplace(job_, agents_, clock_.now_seconds());
   while (agents_.any_open() && !given_up_) poll_once();

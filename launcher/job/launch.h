@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,10 @@ struct LaunchJob {
   Supervisor::Settings supervision;
   std::string master_addr;  ///< empty: to be found out
   PortRequest master_port;
-  double connect_seconds = 30;  ///< for all hosts to say hello
-  double silence_seconds = 30;  ///< see Relay::Settings
-  OpenRemote open;              ///< called in the relay, for each remote host
+  double connect_seconds = 30;              ///< for all hosts to say hello
+  double silence_seconds = 30;              ///< see Relay::Settings
+  OpenRemote open;                          ///< called in the relay, for each remote host
+  std::optional<TaskCommand> task_command;  ///< starts all agents, of one rank each, instead
   std::string log_level = "info";
   bool refuses_gpus = false;  ///< on other hosts: slots are CPU ranks, which nobody has said
   bool bare_output = false;   ///< see LogMux::Prefixes

@@ -60,7 +60,7 @@ void LaunchReport::starts(const std::string& address, int port) {
   const int ranks = job_.supervision.ranks;
   const std::string of_all = ranks == job_.world_size ? "" : fmt::format(" of {}", job_.world_size);
   const std::string hosts =
-      agents_.size() == 1 ? agents_.front().name() : fmt::format("{} hosts", agents_.size());
+      agents_.hosts() == 1 ? agents_.front().name() : fmt::format("{} hosts", agents_.hosts());
   console_.say("info", fmt::format("job {}: {}{} {} on {}, master {}:{}", job_.id, ranks, of_all,
                                    job_.world_size == 1 ? "rank" : "ranks", hosts, address, port));
   for (const auto& agent : agents_) {

@@ -64,7 +64,7 @@ Order Supervisor::host_lost(int first_rank, int ranks, double now) {
     if (!has_ended_[index(rank)]) ++ended_;
     has_ended_[index(rank)] = true;
   }
-  if (may_be_a_consequence()) {
+  if (may_be_a_consequence() && !settings_.failure_ends_agents) {
     failure_.reset();
     lost_ = true;
   }

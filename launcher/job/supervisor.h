@@ -30,6 +30,9 @@ class Supervisor {
     double crash_grace_seconds = 1;
     double stop_grace_seconds = 30;
     int first_rank = 0;  ///< the first of them
+    /// Whether a rank's failure makes something else end the others' agents, as mpirun does: their
+    /// loss is a consequence then, never the cause.
+    bool failure_ends_agents = false;
   };
   explicit Supervisor(const Settings& settings);
 

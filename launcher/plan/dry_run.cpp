@@ -21,9 +21,8 @@ Json hosts_json(const HostPlan& plan) {
   return hosts;
 }
 
-}  // namespace
-
-std::string dry_run_json(const DryRun& run) {
+Json commands_json(const DryRun& run) {
+  if (run.task_command != nullptr) return Json::array({run.task_command->argv});
   Json commands = Json::array();
   for (const JobSpec& job : run.specs) {
     for (const RankSpec& rank : job.ranks) {
@@ -32,6 +31,12 @@ std::string dry_run_json(const DryRun& run) {
       commands.push_back(std::move(argv));
     }
   }
+  return commands;
+}
+
+}  // namespace
+
+std::string dry_run_json(const DryRun& run) {
   Json shared = Json::object();
   for (const EnvVar& variable : run.specs.front().env) {
     shared[variable.name] = is_secret(variable.name) ? "<hidden>" : variable.value;
@@ -44,7 +49,7 @@ std::string dry_run_json(const DryRun& run) {
                   {"master_addr", run.master_addr},
                   {"master_port", run.master_port},
                   {"hosts", hosts_json(plan)},
-                  {"commands", std::move(commands)},
+                  {"commands", commands_json(run)},
                   {"env", std::move(shared)}};
   // Arguments are bytes; JSON is text: what is no UTF-8 is shown with replacement characters.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -11,6 +11,7 @@
 #include "launcher/plan/core_binding.h"
 #include "launcher/plan/host_name.h"
 #include "launcher/plan/hostfile.h"
+#include "launcher/plan/task_launcher.h"
 #include "launcher/process/text.h"
 #include "runtime/base/error.h"
 #include "runtime/base/units.h"
@@ -35,15 +36,16 @@ void check_choice(std::string_view name,
 }
 
 void check_launcher_and_device(const LaunchOptions& options) {
-  constexpr std::array<std::string_view, 3> launchers{"auto", "local", "ssh"};
-  constexpr std::array<std::string_view, 6> unbuilt{"pdsh",  "openmpi", "mpich",
-                                                    "slurm", "mvapich", "impi"};
+  constexpr std::array<std::string_view, 6> launchers{"auto",    "local", "ssh",
+                                                      "openmpi", "mpich", "slurm"};
+  constexpr std::array<std::string_view, 3> unbuilt{"pdsh", "mvapich", "impi"};
   constexpr std::array<std::string_view, 3> devices{"auto", "cuda", "cpu"};
   if (std::find(unbuilt.begin(), unbuilt.end(), options.launcher) != unbuilt.end()) {
-    fail(ErrorCode::usage,
-         "--launcher {}: not built; there are auto, local and ssh, which itself reaches all hosts "
-         "of the hostfile at once. Without SSH: --no_ssh --node_rank R, once on each node",
-         options.launcher);
+    fail(
+        ErrorCode::usage,
+        "--launcher {}: not built; there are openmpi, mpich, slurm, and ssh, which itself reaches "
+        "all hosts of the hostfile at once. Without any: --no_ssh --node_rank R, once on each node",
+        options.launcher);
   }
   check_choice("--launcher", options.launcher, launchers);
   check_choice("--device", options.device.value_or("auto"), devices);
@@ -68,6 +70,28 @@ void check_ssh(const LaunchOptions& o) {
     fail(ErrorCode::usage, "{} reaches no other host; leave {} out",
          o.no_ssh ? "--no_ssh" : "--launcher local", given);
   }
+  if (task_launcher_named(o.launcher)) {
+    fail(ErrorCode::usage, "--launcher {} reaches hosts without our SSH; leave {} out", o.launcher,
+         given);
+  }
+}
+
+void check_task_launcher(LaunchOptions& o, const RawOptions& raw) {
+  const bool starts_tasks = task_launcher_named(o.launcher).has_value();
+  if (starts_tasks && (o.no_ssh || o.force_multi || !o.ssh_command.empty())) {
+    fail(ErrorCode::usage, "--launcher {} starts the ranks of all hosts; leave {} out", o.launcher,
+         o.no_ssh        ? "--no_ssh"
+         : o.force_multi ? "--force_multi"
+                         : "--ssh_command");
+  }
+  if (raw.launcher_args.empty()) return;
+  if (!starts_tasks && o.launcher != "auto") {
+    fail(ErrorCode::usage, "--launcher_args: --launcher {} starts no program that would take them",
+         o.launcher);
+  }
+  Result<std::vector<std::string>> words = split_words(raw.launcher_args);
+  if (!words.ok()) fail(ErrorCode::usage, "--launcher_args: {}", words.error());
+  o.launcher_args = words.value();
 }
 
 void check_nodes(LaunchOptions& o, const RawOptions& raw) {
@@ -90,6 +114,7 @@ void check_nodes(LaunchOptions& o, const RawOptions& raw) {
          o.force_multi ? "--force_multi" : "--launcher ssh and --ssh_command");
   }
   check_ssh(o);
+  check_task_launcher(o, raw);
   if (o.launcher == "local" && (o.force_multi || !o.ssh_command.empty())) {
     fail(ErrorCode::usage, "--launcher local reaches no other host; leave {} out",
          o.force_multi ? "--force_multi" : "--ssh_command");

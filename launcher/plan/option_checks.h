@@ -12,6 +12,7 @@ struct RawOptions {
   int num_gpus = -1;
   int node_rank = -1;
   std::string ssh_command;
+  std::string launcher_args;
   bool no_ssh_check = false;  ///< every connection is a check
   std::string device_memory;
   std::string core_list;

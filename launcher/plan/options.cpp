@@ -21,8 +21,7 @@ struct Missing {
   const char* feature;
 };
 
-constexpr std::array<Missing, 4> missing_options{{
-    {"--launcher_args", true, "launching through mpirun or srun"},
+constexpr std::array<Missing, 3> missing_options{{
     {"--min_elastic_nodes", true, "elastic training"},
     {"--max_elastic_nodes", true, "elastic training"},
     {"--elastic_training", false, "elastic training"},
@@ -57,7 +56,10 @@ void add_placement(CLI::App& app, LaunchOptions& o, RawOptions& raw) {
                "where rank 0 listens (default: the address that the other hosts reach it by)");
   group.option("--master_port", o.master_port, "default 29500, or the next free port");
   group.option("--launcher", o.launcher,
-               "auto, local or ssh; auto: ssh when other hosts are named");
+               "auto, local, ssh, openmpi, mpich or slurm; auto: slurm inside an allocation, else "
+               "ssh when other hosts are named");
+  group.option("--launcher_args", raw.launcher_args,
+               "more options for mpirun, mpiexec or srun, as one word: \"-x A --verbose\"");
   group.option("--ssh_port", o.ssh_port, "of sshd on all hosts (default: ssh_config's, else 22)");
   group.option("--ssh_config", o.ssh_config,
                "a file like ~/.ssh/config, in place of that and of the system's");

@@ -19,6 +19,7 @@ struct LaunchOptions {
   std::string master_addr;
   std::optional<int> master_port;
   std::string launcher = "auto";
+  std::vector<std::string> launcher_args;  ///< words for srun, mpirun or mpiexec
   std::optional<int> ssh_port;
   std::string ssh_config;
   bool accept_new_host_keys = false;

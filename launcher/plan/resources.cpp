@@ -1,6 +1,7 @@
 #include "launcher/plan/resources.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <numeric>
 
@@ -31,15 +32,17 @@ void check_conflicts(const LaunchOptions& options) {
   }
 }
 
+/// `from` says where the entries come from, for messages.
 std::vector<HostSlots> hosts_of_file(const LaunchOptions& options,
-                                     const std::vector<HostEntry>& entries) {
+                                     const std::vector<HostEntry>& entries,
+                                     const std::string& from = "the hostfile") {
   std::vector<HostSlots> pool;
   pool.reserve(entries.size());
   for (const HostEntry& entry : entries) pool.push_back({entry.host, first_slots(entry.slots)});
-  std::vector<HostSlots> hosts = select_slots(pool, {options.include, options.exclude});
+  std::vector<HostSlots> hosts = select_slots(pool, {options.include, options.exclude, from});
   const auto count = static_cast<int>(hosts.size());
   if (options.num_nodes && *options.num_nodes > count) {
-    fail(ErrorCode::usage, "--num_nodes {}: the hostfile has {} hosts", *options.num_nodes, count);
+    fail(ErrorCode::usage, "--num_nodes {}: {} has {} hosts", *options.num_nodes, from, count);
   }
   hosts.resize(static_cast<std::size_t>(options.num_nodes.value_or(count)));
   if (!options.num_gpus) return hosts;
@@ -51,6 +54,30 @@ std::vector<HostSlots> hosts_of_file(const LaunchOptions& options,
     host.slots = first_slots(*options.num_gpus);
   }
   return hosts;
+}
+
+/// The allocation's nodes with the slots that were typed, else one per task; where there is one
+/// task per node, as for a launcher that starts a node's ranks, one per GPU.
+std::vector<HostSlots> hosts_of_allocation(const LaunchOptions& options,
+                                           const Allocation& allocation,
+                                           bool gpus) {
+  std::vector<HostEntry> entries = allocation.hosts;
+  for (HostEntry& entry : entries) {
+    if (gpus && entry.slots == 1) entry.slots = std::max(1, allocation.gpus_per_node);
+    entry.slots = options.num_gpus.value_or(entry.slots);
+  }
+  return hosts_of_file(options, entries, "the allocation " + allocation.node_list);
+}
+
+/// SLURM starts tasks on its allocation's nodes alone.
+void check_in_allocation(const std::vector<HostSlots>& hosts, const Allocation& allocation) {
+  for (const HostSlots& host : hosts) {
+    if (std::ranges::find(allocation.hosts, host.host, &HostEntry::host) ==
+        allocation.hosts.end()) {
+      fail(ErrorCode::usage, "host \"{}\" of the hostfile is not in the allocation {}", host.host,
+           allocation.node_list);
+    }
+  }
 }
 
 /// CUDA_VISIBLE_DEVICES as slots; its numbers are the machine's own, so no range is checked.
@@ -85,12 +112,53 @@ std::vector<HostSlots> like_nodes(const HostSlots& this_node, int count) {
   return nodes;
 }
 
+/// Whether a connection of our own to other hosts is asked for.
+bool asks_for_ssh(const LaunchOptions& options) {
+  return !options.ssh_command.empty() || options.ssh_port || !options.ssh_config.empty() ||
+         options.accept_new_host_keys || options.copy_binary || options.force_multi;
+}
+
+/// As --launcher says; inside an allocation SLURM, unless something else was asked for.
+std::optional<TaskLauncher> find_task_launcher(const LaunchOptions& options,
+                                               const HostOffers& offers) {
+  const std::optional<TaskLauncher> typed = task_launcher_named(options.launcher);
+  if (typed == TaskLauncher::slurm && !offers.allocation) {
+    fail(ErrorCode::usage,
+         "--launcher slurm: this is no allocation (SLURM_JOB_ID and SLURM_JOB_NODELIST are not "
+         "set); salloc or sbatch makes one");
+  }
+  const bool automatic =
+      options.launcher == "auto" && offers.allocation && !options.no_ssh && !asks_for_ssh(options);
+  if (automatic) return TaskLauncher::slurm;
+  if (!typed && !options.launcher_args.empty()) {
+    fail(ErrorCode::usage,
+         "--launcher_args: this launch starts neither srun nor mpirun; --launcher says which");
+  }
+  return typed;
+}
+
+/// Of hosts on which another program starts tasks. SLURM's name of this node need not be that of
+/// the machine.
+std::vector<bool> find_elsewhere(const std::vector<HostSlots>& hosts, const Machine& machine) {
+  const char* const node = std::getenv("SLURMD_NODENAME");
+  std::vector<bool> elsewhere;
+  for (const HostSlots& host : hosts) {
+    const bool here =
+        is_this_machine(host.host, machine.host_name) || host.host == (node == nullptr ? "" : node);
+    elsewhere.push_back(!here);
+  }
+  return elsewhere;
+}
+
 std::vector<HostSlots> find_hosts(const LaunchOptions& options,
                                   const Machine& machine,
                                   bool gpus,
-                                  const std::optional<std::vector<HostEntry>>& hostfile,
+                                  const HostOffers& offers,
                                   std::vector<std::string>& warnings) {
-  if (hostfile) return hosts_of_file(options, *hostfile);
+  if (offers.hostfile) return hosts_of_file(options, *offers.hostfile);
+  if (offers.allocation && find_task_launcher(options, offers)) {
+    return hosts_of_allocation(options, *offers.allocation, gpus);
+  }
   std::vector<HostSlots> here = hosts_of_machine(options, machine, gpus, warnings);
   const int nodes = options.num_nodes.value_or(1);
   if (options.no_ssh && !here.empty()) return like_nodes(here.front(), nodes);
@@ -193,25 +261,35 @@ std::optional<std::vector<HostEntry>> find_hostfile(const LaunchOptions& options
 
 Resources resolve_resources(const LaunchOptions& options,
                             const Machine& machine,
-                            const std::optional<std::vector<HostEntry>>& hostfile,
+                            const HostOffers& offers,
                             RankDevice rank_device) {
   check_conflicts(options);
   std::vector<std::string> warnings;
   const bool has_gpus = options.device != "cpu" && usable_gpus(machine) > 0;
   const bool gpus = has_gpus && rank_device == RankDevice::any;
-  HostPlan plan(find_hosts(options, machine, gpus, hostfile, warnings));
-  Resources resources{std::move(plan), {}, options.node_rank, std::move(warnings)};
+  HostPlan plan(find_hosts(options, machine, gpus, offers, warnings));
+  Resources resources{std::move(plan),
+                      {},
+                      options.node_rank,
+                      find_task_launcher(options, offers),
+                      std::move(warnings)};
   const std::vector<HostSlots>& hosts = resources.plan.hosts();
   if (resources.node_rank) {
     check_node_rank(*resources.node_rank, static_cast<int>(hosts.size()));
     resources.remote.assign(hosts.size(), false);
+  } else if (resources.task_launcher) {
+    if (resources.task_launcher == TaskLauncher::slurm) {
+      check_in_allocation(hosts, *offers.allocation);
+    }
+    resources.remote = find_elsewhere(hosts, machine);
   } else {
     resources.remote = find_remote(options, hosts, machine);
   }
   const std::vector<int>* const own = slots_here(resources);
   if (own == nullptr || !has_gpus) return resources;
   if (!gpus) {
-    check_idle_gpus(typed_slots(options, hostfile.has_value()), machine.gpus, resources.warnings);
+    check_idle_gpus(typed_slots(options, offers.hostfile.has_value()), machine.gpus,
+                    resources.warnings);
   } else if (!machine.visible_gpus && !options.oversubscribe) {
     check_gpu_slots(*own, machine.gpus);
   }
@@ -219,6 +297,7 @@ Resources resolve_resources(const LaunchOptions& options,
 }
 
 std::string Resources::launcher() const {
+  if (task_launcher) return std::string(name_of(*task_launcher));
   return std::find(remote.begin(), remote.end(), true) != remote.end() ? "ssh" : "local";
 }
 

@@ -3,10 +3,12 @@
 #include <string>
 #include <vector>
 
+#include "launcher/plan/allocation.h"
 #include "launcher/plan/hostfile.h"
 #include "launcher/plan/machine.h"
 #include "launcher/plan/options.h"
 #include "launcher/plan/selection.h"
+#include "launcher/plan/task_launcher.h"
 
 namespace dstrain::launcher {
 
@@ -42,9 +44,10 @@ struct Resources {
   HostPlan plan;
   std::vector<bool> remote;      ///< for each host: whether it is reached over the network
   std::optional<int> node_rank;  ///< --no_ssh: the host whose ranks this launcher starts
+  std::optional<TaskLauncher> task_launcher;  ///< what starts a task per rank, when it is one
   std::vector<std::string> warnings;
 
-  /// "ssh" or "local".
+  /// As --launcher names it.
   [[nodiscard]] std::string launcher() const;
 };
 
@@ -58,12 +61,18 @@ enum class RankDevice {
 /// Throws Error{input} when a typed file is missing.
 std::optional<std::vector<HostEntry>> find_hostfile(const LaunchOptions& options);
 
-/// Turns options, machine and hostfile into a table of ranks, by DeepSpeed's order of resolution.
+/// Who offers hosts: the hostfile, else the allocation for the launchers that use it.
+struct HostOffers {
+  std::optional<std::vector<HostEntry>> hostfile;
+  std::optional<Allocation> allocation;
+};
+
+/// Turns options, machine and hosts into a table of ranks, by DeepSpeed's order of resolution.
 /// Throws Error{usage} for options that contradict each other or ask for what is not there.
 /// GPUs of other machines are not looked at.
 Resources resolve_resources(const LaunchOptions& options,
                             const Machine& machine,
-                            const std::optional<std::vector<HostEntry>>& hostfile,
+                            const HostOffers& offers,
                             RankDevice rank_device);
 
 }  // namespace dstrain::launcher

@@ -40,15 +40,17 @@ std::size_t name_length(const std::vector<HostSlots>& pool, std::string_view nod
 
 /// The hosts named in `text` with the slots named for them (none: the whole host).
 SlotsByHost parse_nodes(const std::vector<HostSlots>& pool,
-                        std::string_view text,
+                        const SelectionText& selection,
                         std::string_view option) {
+  const std::string_view text = selection.include.empty() ? selection.exclude : selection.include;
   SlotsByHost nodes;
   split(text, '@', [&](std::string_view node) {
     node = trim(node);
     const std::size_t end = name_length(pool, node);
     const std::string_view host = without_brackets(node.substr(0, end));
     if (!has_host(pool, host)) {
-      fail(ErrorCode::usage, "{}: host \"{}\" is not in the hostfile; {}", option, host, grammar);
+      fail(ErrorCode::usage, "{}: host \"{}\" is not in {}; {}", option, host, selection.pool,
+           grammar);
     }
     std::vector<int>& slots = nodes[std::string(host)];
     if (end == node.size()) return;
@@ -96,7 +98,7 @@ std::vector<HostSlots> select_slots(const std::vector<HostSlots>& pool, const Se
   if (text.include.empty() && text.exclude.empty()) return pool;
   const bool include = !text.include.empty();
   const std::string_view option = include ? "--include" : "--exclude";
-  const SlotsByHost nodes = parse_nodes(pool, include ? text.include : text.exclude, option);
+  const SlotsByHost nodes = parse_nodes(pool, text, option);
   std::vector<HostSlots> selected;
   for (const HostSlots& host : pool) {
     const auto named = nodes.find(host.host);

@@ -16,6 +16,7 @@ struct HostSlots {
 struct SelectionText {
   std::string include;
   std::string exclude;
+  std::string pool = "the hostfile";  ///< where the hosts come from, for messages
 };
 
 /// Applies NODE[:SLOT,SLOT...][@NODE...] to the pool. A bare NODE means all its slots, unless slots

@@ -154,7 +154,10 @@ JobSpec decode_job(std::string_view payload) {
   for (int& core : job.core_list) core = in.i32();
   job.output_window_bytes = in.u32();
   in.finish();
-  const bool slots_fit = job.slots.size() == job.ranks.size();
+  const auto ranks_end = static_cast<int>(job.slots.size());
+  const bool slots_fit = std::ranges::all_of(job.ranks, [ranks_end](const RankSpec& rank) {
+    return rank.local_rank >= 0 && rank.local_rank < ranks_end;
+  });
   const bool logs_fit = job.log_files.empty() || job.log_files.size() == job.ranks.size();
   const std::size_t insert_at = job.command.local_rank_position.value_or(0);
   if (job.ranks.empty() || !slots_fit || !logs_fit || insert_at > job.command.argv.size()) {

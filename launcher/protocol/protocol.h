@@ -7,12 +7,13 @@
 
 #include "launcher/process/process.h"
 #include "launcher/protocol/wire.h"
+#include "runtime/base/token_proof.h"
 
 /// What launcher and agent say to each other, as frames on the agent's stdin and stdout. Nothing of
 /// it passes a shell or a command line.
 namespace dstrain::launcher {
 
-inline constexpr std::uint32_t protocol_version = 3;
+inline constexpr std::uint32_t protocol_version = 4;
 
 /// The agent's first bytes. What came before was printed by whatever started the agent.
 inline constexpr std::string_view agent_preamble{
@@ -22,6 +23,14 @@ inline constexpr std::string_view agent_preamble{
 
 /// The argument of an agent that its launcher watches over itself, being its parent.
 inline constexpr std::string_view watched_agent = "--watched";
+/// That of an agent which srun or mpirun has started and which connects to its launcher. The name
+/// of a variable follows, in which it finds the one rank that is its own.
+inline constexpr std::string_view connecting_agent = "--connect";
+/// Tells such agents where the launcher listens, and the secret that they prove: "SECRET ADDRESS
+/// PORT ADDRESS PORT ...". The first of the addresses that answers is taken.
+inline constexpr std::string_view agents_variable = "DSTRAIN_AGENTS";
+/// What is spoken behind the proof: the rank as a little-endian u32, then the agent's preamble.
+inline constexpr Magic agents_magic{'d', 's', 't', 'r', 'a', 'g', 't', '1'};
 
 enum class ToAgent : std::uint8_t {
   job = 1,           ///< JobSpec; once
@@ -117,7 +126,8 @@ struct RankSpec {
   std::vector<EnvVar> env;  ///< of this rank alone
 };
 
-/// Everything an agent needs to start its node's ranks.
+/// Everything an agent needs to start ranks: all of its node, or one of them where each has an
+/// agent of its own.
 struct JobSpec {
   std::string working_directory;
   Command command;
@@ -125,7 +135,7 @@ struct JobSpec {
   std::vector<EnvVar> env;  ///< of all ranks, over the agent's own environment
   std::vector<RankSpec> ranks;
   std::vector<std::string> log_files;  ///< one per rank, or none at all
-  std::vector<int> slots;              ///< of this node, one per rank
+  std::vector<int> slots;              ///< of the node's ranks, all of them, by local rank
   bool use_gpus = true;                ///< slots are GPUs where the node has some
   bool reports_progress = false;       ///< its first rank does, at each step
   bool bind_cores = false;             ///< each rank to cores of its own

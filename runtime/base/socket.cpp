@@ -9,6 +9,8 @@
 #include <vector>
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -100,6 +102,15 @@ bool is_loopback_address(const Address& address) {
   return std::memcmp(&v6.sin6_addr, &in6addr_loopback, sizeof(in6addr_loopback)) == 0;
 }
 
+/// In digits; empty when it is no IP address.
+std::string digits_of(const sockaddr* address, socklen_t length) {
+  std::array<char, NI_MAXHOST> text{};
+  if (address->sa_family != AF_INET && address->sa_family != AF_INET6) return "";
+  const int failed =
+      ::getnameinfo(address, length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
+  return failed == 0 ? text.data() : "";
+}
+
 }  // namespace
 
 std::string to_string(const Endpoint& endpoint) {
@@ -170,16 +181,44 @@ Result<std::string> local_address_towards(const Endpoint& endpoint) {
     const UniqueFd socket(::socket(there.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_storage own{};
     socklen_t length = sizeof(own);
-    std::array<char, NI_MAXHOST> text{};
     auto* const address = reinterpret_cast<sockaddr*>(&own);
     if (socket && ::connect(socket.get(), there.get(), there.length) == 0 &&
-        ::getsockname(socket.get(), address, &length) == 0 &&
-        ::getnameinfo(address, length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) == 0) {
-      return std::string(text.data());
+        ::getsockname(socket.get(), address, &length) == 0) {
+      std::string text = digits_of(address, length);
+      if (!text.empty()) return text;
     }
     error = errno;
   }
   return Failure{fmt::format("no route to {}: {}", endpoint.host, text_of(error))};
+}
+
+std::vector<std::string> own_addresses() {
+  ifaddrs* first = nullptr;
+  if (::getifaddrs(&first) != 0) fail_errno(errno, "getifaddrs");
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> list(first, ::freeifaddrs);
+  std::vector<std::string> addresses;
+  for (const ifaddrs* at = list.get(); at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr || (at->ifa_flags & IFF_UP) == 0) continue;
+    const bool v4 = at->ifa_addr->sa_family == AF_INET;
+    const std::string text =
+        digits_of(at->ifa_addr, v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+    if (text.empty() || text.find('%') != text.npos || is_loopback(text)) continue;
+    addresses.push_back(text);
+  }
+  return addresses;
+}
+
+std::optional<ConnectedAddresses> connected_addresses(int socket) {
+  Address own;
+  Address peer;
+  own.length = peer.length = sizeof(sockaddr_storage);
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&own.storage), &own.length) != 0 ||
+      ::getpeername(socket, reinterpret_cast<sockaddr*>(&peer.storage), &peer.length) != 0) {
+    return std::nullopt;
+  }
+  ConnectedAddresses both{digits_of(own.get(), own.length), digits_of(peer.get(), peer.length)};
+  if (both.own.empty() || both.peer.empty()) return std::nullopt;
+  return both;
 }
 
 std::optional<uid_t> peer_user(int socket) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -32,6 +33,18 @@ Result<UniqueFd> listen_tcp(const Endpoint& endpoint);
 
 /// The port that a socket is bound to.
 int bound_port(int socket);
+
+/// The addresses of this machine at which others may reach it, in digits: none of loopback, and
+/// none that means something within one network alone (fe80::1).
+std::vector<std::string> own_addresses();
+
+/// The two ends of a TCP connection, in digits.
+struct ConnectedAddresses {
+  std::string own;
+  std::string peer;
+};
+/// None for what is no connected TCP socket.
+std::optional<ConnectedAddresses> connected_addresses(int socket);
 
 /// The own address that reaches `endpoint`, in digits: "10.0.0.2". Sends nothing.
 Result<std::string> local_address_towards(const Endpoint& endpoint);

@@ -90,10 +90,4 @@ TEST_CASE("Tasks: an allocation and a launcher per node are no copies", "[e2e][t
                 step);
     CHECK(node.wait() == 0);
   }
-  const Launch::Options nodes{.env = {{"SLURM_JOB_NUM_NODES", "2"}}, .directory = {}};
-  Launch through({"sh", "-c", "exit 0"}, nodes);
-  CHECK(through.wait() == 2);
-  CHECK_THAT(through.err(), Contains("--launcher local") && Contains("--no_ssh"));
-  const Launch::Options words{.env = {{"SLURM_JOB_NUM_NODES", "2 nodes"}}, .directory = {}};
-  CHECK(Launch({"sh", "-c", "exit 0"}, words).wait() == 0);
 }

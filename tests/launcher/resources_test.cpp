@@ -29,7 +29,7 @@ launcher::Resources resolve(const LaunchOptions& options,
                             const Machine& machine,
                             const std::optional<std::vector<HostEntry>>& hostfile,
                             launcher::RankDevice device = launcher::RankDevice::any) {
-  return launcher::resolve_resources(options, machine, hostfile, device);
+  return launcher::resolve_resources(options, machine, {hostfile, std::nullopt}, device);
 }
 
 AllSlots hosts(const std::vector<std::string>& words,

@@ -179,6 +179,13 @@ TEST_CASE("Supervisor: what a rank says of its peer is not the cause", "[launche
   CHECK(lost.lost_a_host());
   CHECK(lost.exit_status() == 1);
 
+  // mpirun ends the others' agents when one rank has failed.
+  Supervisor under_mpirun({.ranks = 2, .failure_ends_agents = true});
+  under_mpirun.rank_exited(end_of(0, exited(1)), 0);
+  under_mpirun.host_lost(1, 1, 0.1);
+  CHECK(under_mpirun.first_failure()->rank == 0);
+  CHECK_FALSE(under_mpirun.lost_a_host());
+
   // The SIGTERM of a stopped peer is ours.
   Supervisor stopped({2, 1, 30});
   stopped.rank_exited(end_of(0, exited(1)), 0);

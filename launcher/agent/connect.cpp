@@ -1,0 +1,83 @@
+#include "launcher/agent/connect.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <sstream>
+#include <vector>
+
+#include <unistd.h>
+
+#include "launcher/protocol/protocol.h"
+#include "runtime/base/error.h"
+#include "runtime/base/number.h"
+#include "runtime/base/socket.h"
+
+namespace dstrain::launcher {
+namespace {
+
+constexpr double address_seconds = 5;  // for one address to answer
+constexpr double proof_seconds = 20;
+
+/// What agents_variable says.
+struct Meeting {
+  std::string secret;
+  std::vector<Endpoint> endpoints;
+};
+
+std::string taken_variable(const std::string& name) {
+  const char* const text = std::getenv(name.c_str());
+  if (text == nullptr) {
+    fail(ErrorCode::usage, "{} is not set: dstrain agent is started by the launcher", name);
+  }
+  return text;
+}
+
+Meeting read_meeting() {
+  const std::string name(agents_variable);
+  std::istringstream words(taken_variable(name));
+  ::unsetenv(name.c_str());
+  Meeting meeting;
+  words >> meeting.secret;
+  for (Endpoint endpoint; words >> endpoint.host >> endpoint.port;) {
+    meeting.endpoints.push_back(endpoint);
+  }
+  return meeting;
+}
+
+UniqueFd connect_to_any(const std::vector<Endpoint>& endpoints) {
+  std::string failures;
+  for (const Endpoint& endpoint : endpoints) {
+    Result<UniqueFd> socket = connect_tcp(endpoint, Deadline::after(address_seconds));
+    if (socket.ok()) return std::move(socket.value());
+    failures +=
+        fmt::format("{}{}: {}", failures.empty() ? "" : ", ", to_string(endpoint), socket.error());
+  }
+  fail(ErrorCode::remote, "no way back to the launcher ({})", failures);
+}
+
+}  // namespace
+
+void connect_to_launcher(const std::string& rank_variable) {
+  const Meeting meeting = read_meeting();
+  const auto rank = parse_number<std::uint32_t>(taken_variable(rank_variable));
+  if (!rank) fail(ErrorCode::usage, "{} is no rank", rank_variable);
+  const UniqueFd socket = connect_to_any(meeting.endpoints);
+  const Deadline deadline = Deadline::after(proof_seconds);
+  const TokenProof proof{.magic = agents_magic, .token = meeting.secret};
+  WireWriter said;
+  said.u32(*rank);
+  const std::string bytes = said.take();
+  if (prove_token(socket.get(), proof, deadline) != TokenAnswer::accepted ||
+      send_all(socket.get(), {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()},
+               deadline) != Transfer::done) {
+    fail(ErrorCode::remote, "what answers in the launcher's place is not the launcher");
+  }
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO}) {
+    if (::dup2(socket.get(), stream) < 0) fail_errno(errno, "dup2");
+  }
+}
+
+}  // namespace dstrain::launcher

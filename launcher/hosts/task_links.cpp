@@ -1,0 +1,77 @@
+#include "launcher/hosts/task_links.h"
+
+#include <sys/socket.h>
+
+#include "launcher/protocol/protocol.h"
+#include "runtime/base/error.h"
+#include "runtime/base/random_bytes.h"
+#include "runtime/base/socket.h"
+#include "runtime/base/worker_env.h"
+
+namespace dstrain::launcher {
+namespace {
+
+/// A connection that an agent has made.
+class SocketLink final : public AgentLink {
+ public:
+  SocketLink(UniqueFd socket, const TaskStarter& starter)
+      : socket_(std::move(socket)), starter_(starter) {}
+  [[nodiscard]] int read_fd() const override { return socket_.get(); }
+  [[nodiscard]] int write_fd() const override { return socket_.get(); }
+  std::string end_reason() override {
+    if (starter_.ended()) return starter_.end_reason();
+    const std::string words = starter_.words();
+    return words.empty() ? "" : "the connection was closed; " + words;
+  }
+  void abandon() override { shutdown(socket_.get(), SHUT_RDWR); }
+
+ private:
+  UniqueFd socket_;
+  const TaskStarter& starter_;
+};
+
+std::vector<EnvVar> starter_environment(const TaskStart& start, const std::string& meeting) {
+  return {{std::string(agents_variable), meeting}, {env::job, start.job_id}};
+}
+
+}  // namespace
+
+/// On loopback when no rank runs elsewhere; else at all addresses, of which an agent takes one that
+/// it can reach.
+TaskLinks::Place TaskLinks::open_place(bool here_only) {
+  std::vector<std::string> addresses{"127.0.0.1"};
+  if (!here_only) addresses = own_addresses();
+  if (addresses.empty()) {
+    fail(ErrorCode::remote, "this machine has no address at which other hosts could reach it");
+  }
+  const bool any_v4 = addresses.front().find(':') == std::string::npos;
+  Result<UniqueFd> listener = listen_tcp({here_only ? "127.0.0.1" : any_v4 ? "0.0.0.0" : "::", 0});
+  if (!listener.ok()) fail(ErrorCode::remote, "{}", listener.error());
+  Place place{std::move(listener.value()), to_hex(random_bytes<32>()), ""};
+  place.meeting = place.secret;
+  const int port = bound_port(place.listener.get());
+  for (const std::string& address : addresses) {
+    place.meeting += fmt::format(" {} {}", address, port);
+  }
+  return place;
+}
+
+TaskLinks::TaskLinks(const TaskStart& start, Place place, int ranks)
+    : listener_({std::move(place.listener), place.secret, ranks}),
+      starter_(start.command, starter_environment(start, place.meeting), start.signal_mask) {}
+
+void TaskLinks::add_polls(std::vector<pollfd>& fds) const {
+  starter_.add_polls(fds);
+  listener_.add_polls(fds);
+}
+
+std::vector<TaskLinks::Arrival> TaskLinks::advance(std::span<const pollfd> fds) {
+  starter_.advance(fds.data());
+  std::vector<Arrival> arrivals;
+  for (auto& [rank, socket] : listener_.advance(fds.subspan(TaskStarter::polls))) {
+    arrivals.push_back({rank, std::make_unique<SocketLink>(std::move(socket), starter_)});
+  }
+  return arrivals;
+}
+
+}  // namespace dstrain::launcher

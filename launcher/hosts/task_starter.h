@@ -1,0 +1,47 @@
+#pragma once
+#include <csignal>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include "launcher/plan/task_launcher.h"
+#include "launcher/process/process.h"
+#include "runtime/base/unique_handle.h"
+
+namespace dstrain::launcher {
+
+/// srun or mpirun as a child of this process, in a session of its own, with the last of what it
+/// prints: what it has to say when it fails.
+class TaskStarter {
+ public:
+  /// `env` comes on top of the command's. Throws Error{remote} when it cannot be started.
+  TaskStarter(const TaskCommand& command,
+              const std::vector<EnvVar>& env,
+              const sigset_t& signal_mask);
+
+  static constexpr std::size_t polls = 2;
+  void add_polls(std::vector<pollfd>& fds) const;
+  void advance(const pollfd* fds);
+
+  [[nodiscard]] bool ended() const { return wait_status_.has_value(); }
+  /// What it has printed: its last lines, those of dashes left out. Empty: nothing.
+  [[nodiscard]] std::string words() const;
+  /// Once it has ended: "srun (pid 12) ended with status 1: srun: error: ...".
+  [[nodiscard]] std::string end_reason() const;
+  void ask_to_end() const;
+
+ private:
+  void read_notes();
+
+  std::string name_;
+  pid_t pid_ = 0;
+  UniqueFd end_;
+  UniqueFd notes_;
+  std::string last_notes_;
+  std::optional<int> wait_status_;
+};
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,116 @@
+#include "launcher/plan/allocation.h"
+
+#include <cstdlib>
+
+#include "runtime/base/error.h"
+#include "runtime/base/number.h"
+#include "runtime/base/slurm_host_list.h"
+
+namespace dstrain::launcher {
+namespace {
+
+std::string value_of(const char* name) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+/// 0 when it is not set or no number.
+int number_of(const char* name) {
+  return parse_number<int>(value_of(name)).value_or(0);
+}
+
+std::vector<std::string> listed_hosts(const char* name) {
+  Result<std::vector<std::string>> hosts = expand_host_list(value_of(name));
+  if (!hosts.ok()) fail(ErrorCode::usage, "{}: {}", name, hosts.error());
+  if (hosts.value().empty()) fail(ErrorCode::usage, "{} names no host", name);
+  return std::move(hosts.value());
+}
+
+/// "2(x3)" or "2" as a count and how often it stands; nothing when it is neither.
+std::optional<std::pair<int, int>> counted(std::string_view part) {
+  const std::size_t open = part.find("(x");
+  const auto count = parse_number<int>(part.substr(0, open));
+  if (!count || *count < 1 || *count > slots_max) return std::nullopt;
+  if (open == part.npos) return std::pair(*count, 1);
+  if (!part.ends_with(')')) return std::nullopt;
+  const auto times = parse_number<int>(part.substr(open + 2, part.size() - open - 3));
+  if (!times || *times < 1) return std::nullopt;
+  return std::pair(*count, *times);
+}
+
+/// What was typed must be what the step is.
+void check_step(const LaunchOptions& options, int node, int nodes) {
+  const bool alike = options.num_nodes.value_or(nodes) == nodes;
+  if (alike && options.node_rank.value_or(node) != node) {
+    fail(ErrorCode::usage, "--node_rank {} contradicts SLURM_NODEID={}; leave it out",
+         *options.node_rank, node);
+  }
+}
+
+}  // namespace
+
+Result<std::vector<int>> expand_task_counts(std::string_view text) {
+  std::vector<int> counts;
+  for (bool more = true; more;) {
+    const std::size_t comma = text.find(',');
+    const auto part = counted(text.substr(0, comma));
+    if (!part || static_cast<std::size_t>(part->second) > hosts_max - counts.size()) {
+      return Failure{fmt::format("\"{}\" is no list of tasks per node, as 2(x3),1", text)};
+    }
+    counts.insert(counts.end(), static_cast<std::size_t>(part->second), part->first);
+    more = comma != text.npos;
+    if (more) text.remove_prefix(comma + 1);
+  }
+  return counts;
+}
+
+std::optional<Allocation> this_allocation() {
+  Allocation allocation{.node_list = value_of("SLURM_JOB_NODELIST"), .hosts = {}};
+  if (value_of("SLURM_JOB_ID").empty() || allocation.node_list.empty()) return std::nullopt;
+  for (std::string& host : listed_hosts("SLURM_JOB_NODELIST")) {
+    allocation.hosts.push_back({std::move(host), 1});
+  }
+  allocation.gpus_per_node = number_of("SLURM_GPUS_ON_NODE");
+  const std::string tasks = value_of("SLURM_TASKS_PER_NODE");
+  if (tasks.empty()) return allocation;
+  const Result<std::vector<int>> counts = expand_task_counts(tasks);
+  if (!counts.ok()) fail(ErrorCode::usage, "SLURM_TASKS_PER_NODE: {}", counts.error());
+  if (counts.value().size() != allocation.hosts.size()) {
+    fail(ErrorCode::usage, "SLURM_TASKS_PER_NODE={} does not fit SLURM_JOB_NODELIST={}", tasks,
+         allocation.node_list);
+  }
+  for (std::size_t i = 0; i < allocation.hosts.size(); ++i) {
+    allocation.hosts[i].slots = counts.value()[i];
+  }
+  return allocation;
+}
+
+void join_step(LaunchOptions& options) {
+  const int tasks = number_of("SLURM_STEP_NUM_TASKS");
+  const int nodes = number_of("SLURM_STEP_NUM_NODES");
+  const bool in_step = !value_of("SLURM_STEP_ID").empty() && !value_of("SLURM_NODEID").empty();
+  const bool by_mpirun = !value_of("OMPI_COMM_WORLD_SIZE").empty();
+  if (!in_step || by_mpirun || tasks < 2) return;
+  if (tasks != nodes) {
+    fail(ErrorCode::usage,
+         "SLURM_STEP_NUM_TASKS={} on SLURM_STEP_NUM_NODES={}: srun has started several dstrain per "
+         "node, of which each would start all ranks of its node; srun --ntasks-per-node=1 starts "
+         "one each, and dstrain outside of srun starts all by itself",
+         tasks, nodes);
+  }
+  const int node = number_of("SLURM_NODEID");
+  check_step(options, node, nodes);
+  if (options.launcher != "auto" && options.launcher != "local") {
+    fail(ErrorCode::usage,
+         "--launcher {}: srun has started one dstrain per node (SLURM_STEP_NUM_TASKS={}), which "
+         "start their own node's ranks; leave the option out, or start dstrain outside of srun",
+         options.launcher, tasks);
+  }
+  options.no_ssh = true;
+  options.node_rank = node;
+  if (!options.hostfile) options.num_nodes = nodes;
+  if (options.master_addr.empty())
+    options.master_addr = listed_hosts("SLURM_STEP_NODELIST").front();
+}
+
+}  // namespace dstrain::launcher

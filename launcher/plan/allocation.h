@@ -1,0 +1,33 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/plan/hostfile.h"
+#include "launcher/plan/options.h"
+#include "runtime/base/result.h"
+
+namespace dstrain::launcher {
+
+/// The SLURM allocation that this process runs in.
+struct Allocation {
+  std::string node_list;         ///< as SLURM writes it
+  std::vector<HostEntry> hosts;  ///< its nodes, in SLURM's order; slots: the tasks of each
+  int gpus_per_node = 0;         ///< that were asked for
+};
+
+/// By the environment: SLURM_JOB_ID, SLURM_JOB_NODELIST, SLURM_TASKS_PER_NODE (else one each). None
+/// outside of an allocation. Throws Error{usage} that names a variable which SLURM has not written.
+std::optional<Allocation> this_allocation();
+
+/// "2(x3),1" -> 2 2 2 1. The failure says what is wrong.
+Result<std::vector<int>> expand_task_counts(std::string_view text);
+
+/// For a command of which `srun --ntasks-per-node=1` has started one copy per node: fills in, where
+/// they were not typed, --no_ssh, --node_rank, --num_nodes and --master_addr from the step's nodes.
+/// Throws Error{usage} when there are more tasks than nodes, or when what was typed contradicts the
+/// step. Does nothing for a step of one task, or none.
+void join_step(LaunchOptions& options);
+
+}  // namespace dstrain::launcher

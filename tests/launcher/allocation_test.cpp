@@ -1,0 +1,141 @@
+#include "launcher/plan/allocation.h"
+
+#include <cstdlib>
+#include <map>
+
+#include <catch2/catch.hpp>
+
+#include "launcher/plan/resources.h"
+#include "runtime/base/error.h"
+#include "tests/support/error_of.h"
+
+using namespace dstrain;
+using namespace dstrain::launcher;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// Variables of SLURM for the time of a scope; none of its others are set in tests.
+class Variables {
+ public:
+  explicit Variables(std::map<std::string, std::string> variables)
+      : variables_(std::move(variables)) {
+    for (const auto& [name, value] : variables_) ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
+  ~Variables() {
+    for (const auto& [name, value] : variables_) ::unsetenv(name.c_str());
+  }
+
+ private:
+  std::map<std::string, std::string> variables_;
+};
+
+std::map<std::string, std::string> two_nodes(const std::string& tasks) {
+  return {{"SLURM_JOB_ID", "7"}, {"SLURM_JOB_NODELIST", "n[1-2]"}, {"SLURM_TASKS_PER_NODE", tasks}};
+}
+
+std::map<std::string, std::string> step(const std::string& tasks) {
+  return {{"SLURM_STEP_ID", "0"},
+          {"SLURM_NODEID", "1"},
+          {"SLURM_STEP_NUM_TASKS", tasks},
+          {"SLURM_STEP_NUM_NODES", "2"},
+          {"SLURM_STEP_NODELIST", "n[1-2]"}};
+}
+
+LaunchOptions typed(std::vector<std::string> words) {
+  words.emplace_back("p");
+  return parse_command_line(words).options;
+}
+
+Resources resolve(const LaunchOptions& options,
+                  const std::optional<std::vector<HostEntry>>& hostfile = std::nullopt) {
+  const Machine machine{"n1.cluster", 4, 0, std::nullopt};
+  return resolve_resources(options, machine, {hostfile, this_allocation()}, RankDevice::any);
+}
+
+}  // namespace
+
+TEST_CASE("Allocation: tasks per node are counted out", "[launcher][slurm]") {
+  CHECK(expand_task_counts("2(x3),1").value() == std::vector<int>{2, 2, 2, 1});
+  CHECK(expand_task_counts("4").value() == std::vector<int>{4});
+  for (const char* const bad : {"", "x", "0", "2(x", "2(x3", "2(x0)", "2,", "2(x99999999)", "-1"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(expand_task_counts(bad).ok());
+  }
+}
+
+TEST_CASE("Allocation: its nodes and tasks are hosts and slots", "[launcher][slurm]") {
+  const Variables inside(two_nodes("2,1"));
+  const Resources all = resolve(typed({}));
+  CHECK(all.launcher() == "slurm");
+  CHECK(all.plan.hosts() == std::vector<HostSlots>{{"n1", {0, 1}}, {"n2", {0}}});
+  CHECK(all.remote == std::vector<bool>{false, true});
+  CHECK(resolve(typed({"--num_gpus", "3"})).plan.world_size() == 6);
+  CHECK(resolve(typed({"--num_nodes", "1"})).plan.world_size() == 2);
+  CHECK(resolve(typed({"--exclude", "n1:1"})).plan.world_size() == 2);
+  CHECK(resolve(typed({"--launcher", "openmpi"})).launcher() == "openmpi");
+  CHECK(resolve(typed({"--launcher", "local"})).launcher() == "local");
+  CHECK(resolve(typed({}), {{{"n2", 4}}}).plan.hosts().front().slots.size() == 4);
+}
+
+TEST_CASE("Allocation: what it does not have is refused", "[launcher][slurm]") {
+  CHECK_THAT(test::error_of([] {
+               resolve(typed({"--launcher", "slurm"}));
+             }),
+             Contains("--launcher slurm: this is no allocation"));
+  CHECK_THAT(test::error_of([] {
+               resolve(typed({"--launcher_args", "-v"}));
+             }),
+             Contains("starts neither srun nor mpirun"));
+  const Variables inside(two_nodes("2,1"));
+  CHECK_THAT(test::error_of([] {
+               resolve(typed({}), {{{"w3", 1}}});
+             }),
+             Contains("\"w3\" of the hostfile is not in the allocation n[1-2]"));
+  CHECK_THAT(test::error_of([] {
+               resolve(typed({"--include", "w3"}));
+             }),
+             Contains("\"w3\" is not in the allocation n[1-2]"));
+  CHECK_THAT(test::error_of([] {
+               resolve(typed({"--num_nodes", "3"}));
+             }),
+             Contains("the allocation n[1-2] has 2 hosts"));
+  const Variables unfit(two_nodes("2(x3)"));
+  CHECK_THAT(test::error_of([] { this_allocation(); }),
+             Contains("SLURM_TASKS_PER_NODE=2(x3) does not fit SLURM_JOB_NODELIST=n[1-2]"));
+}
+
+TEST_CASE("Step: one launcher per node knows its place", "[launcher][slurm]") {
+  const Variables inside(step("2"));
+  LaunchOptions options = typed({"--num_gpus", "2"});
+  join_step(options);
+  CHECK(options.no_ssh);
+  CHECK(options.node_rank == 1);
+  CHECK(options.num_nodes == 2);
+  CHECK(options.master_addr == "n1");
+  LaunchOptions same =
+      typed({"--no_ssh", "--node_rank", "1", "--num_nodes", "2", "--master_addr", "10.0.0.9"});
+  join_step(same);
+  CHECK(same.master_addr == "10.0.0.9");
+  LaunchOptions other = typed({"--no_ssh", "--node_rank", "0", "--num_nodes", "2"});
+  CHECK_THAT(test::error_of([&] { join_step(other); }),
+             Contains("--node_rank 0 contradicts SLURM_NODEID=1"));
+  LaunchOptions through = typed({"--launcher", "slurm"});
+  CHECK_THAT(test::error_of([&] { join_step(through); }), Contains("one dstrain per node"));
+}
+
+TEST_CASE("Step: several launchers on a node are refused", "[launcher][slurm]") {
+  const Variables inside(step("4"));
+  LaunchOptions options = typed({});
+  CHECK_THAT(test::error_of([&] { join_step(options); }),
+             Contains("SLURM_STEP_NUM_TASKS=4 on SLURM_STEP_NUM_NODES=2"));
+}
+
+TEST_CASE("Step: a single task is no reason to do anything", "[launcher][slurm]") {
+  const Variables inside(step("1"));
+  LaunchOptions options = typed({});
+  join_step(options);
+  CHECK_FALSE(options.no_ssh);
+}

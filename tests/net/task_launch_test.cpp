@@ -1,0 +1,279 @@
+// Launches through srun, mpirun and mpiexec: the real ones.
+#include <algorithm>
+#include <csignal>
+#include <random>
+#include <sstream>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/checkpoint/catalog.h"
+#include "tests/e2e/resumable_run.h"
+#include "tests/net/task_starters.h"
+#include "tests/support/count_from.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using Catch::Matchers::Contains;
+using nlohmann::json;
+using test::Launch;
+using test::TaskStarterUnderTest;
+using Words = std::vector<std::string>;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The last one: where it cannot be had, the test is skipped when the others have passed.
+std::string any_launcher() {
+  return GENERATE("openmpi", "mpich", "slurm");
+}
+
+std::vector<std::string> sorted_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+const std::string run_until_killed = "echo here; while :; do sleep 1; done";
+
+struct Ran {
+  int status = -1;
+  std::string out;
+  std::string err;
+};
+
+Ran run(const TaskStarterUnderTest& starter, const Words& words) {
+  Launch launch(words, {.env = starter.environment(), .directory = ""});
+  const int status = launch.wait();
+  CHECK(launch.nothing_left());
+  return {status, launch.out(), launch.err()};
+}
+
+/// `train ...`, without an end unless `extra` sets one.
+Words training(int ranks, const fs::path& output, const Words& extra = {}) {
+  const Words words = test::ResumableRun{.ranks = ranks}.endless(output, extra);
+  return {std::find(words.begin(), words.end(), "train"), words.end()};
+}
+
+void wait_for_ranks(Launch& launch) {
+  for (int rank = 0; rank < 3; ++rank) {
+    REQUIRE(launch.wait_for_output(fmt::format("[rank {}]", rank)));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Task launch: each task is the rank that the plan says", "[net][tasks]") {
+  const std::string launcher = any_launcher();
+  CAPTURE(launcher);
+  const TaskStarterUnderTest starter(launcher);
+  const std::string task = launcher == "slurm"     ? "$SLURM_PROCID on $SLURMD_NODENAME"
+                           : launcher == "openmpi" ? "$OMPI_COMM_WORLD_RANK on n1"
+                                                   : "$PMI_RANK on n1";
+  const Ran ran = run(starter, starter.shell("echo rank $RANK of $WORLD_SIZE, $LOCAL_RANK of "
+                                             "$LOCAL_WORLD_SIZE, task " +
+                                             task + " ${DSTRAIN_AGENTS-}."));
+  CAPTURE(ran.err);
+  REQUIRE(ran.status == 0);
+  const std::vector<std::string> lines = sorted_lines(ran.out);
+  REQUIRE(lines.size() == 3);
+  const bool slurm = launcher == "slurm";
+  CHECK_THAT(lines[0], Contains("rank 0 of 3, 0 of") && Contains("task 0 on n1 ."));
+  CHECK_THAT(lines[1], Contains("rank 1 of 3, 1 of") && Contains("task 1 on n1 ."));
+  CHECK_THAT(lines[2], Contains(slurm ? "rank 2 of 3, 0 of 1, task 2 on n2 ."
+                                      : "rank 2 of 3, 2 of 3, task 2 on n1 ."));
+}
+
+TEST_CASE("Task launch: training has the losses of a local launch", "[net][tasks]") {
+  const std::string launcher = any_launcher();
+  CAPTURE(launcher);
+  const json golden = test::read_json(test::golden_folder / "plain.json");
+  const test::TempDir folder;
+  json config = golden.at("ds_config");
+  config["zero_optimization"]["stage"] = 2;
+  const auto losses = [&](const Words& options, const std::vector<launcher::EnvVar>& environment) {
+    const test::TrainRun run = test::run_train(options, config, folder.path() / "out",
+                                               golden.at("arguments"), environment);
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    return test::results_of(run);
+  };
+  const auto local = losses({"--launcher", "local", "--num_gpus", "3"}, {{"OMP_NUM_THREADS", "1"}});
+  const TaskStarterUnderTest starter(launcher);
+  CHECK(losses(starter.options(), starter.environment()) == local);
+}
+
+TEST_CASE("Task launch: the rank that fails is named and its status is the job's", "[net][tasks]") {
+  const std::string launcher = any_launcher();
+  const auto [end, status, told] = GENERATE(
+      table<const char*, int, const char*>({{"exit 7", 7, "ended with status 7"},
+                                            {"exit 1", 1, "ended with status 1"},
+                                            {"kill -9 $$", 137, "was killed by SIGKILL"}}));
+  CAPTURE(launcher, end);
+  const TaskStarterUnderTest starter(launcher);
+  const Ran ran =
+      run(starter, starter.shell(fmt::format("if [ $RANK = 1 ]; then echo bad luck; {}; fi; {}",
+                                             end, run_until_killed)));
+  CAPTURE(ran.err);
+  CHECK(ran.status == status);
+  CHECK_THAT(ran.err, Contains("error: rank 1 on ") && Contains(told) && Contains("bad luck"));
+}
+
+TEST_CASE("Task launch: a Ctrl-C ends all", "[net][tasks]") {
+  const std::string launcher = any_launcher();
+  CAPTURE(launcher);
+  const TaskStarterUnderTest starter(launcher);
+  Launch launch(starter.shell(run_until_killed), {.env = starter.environment(), .directory = ""});
+  wait_for_ranks(launch);
+  launch.signal(SIGINT);
+  CHECK(launch.wait() == 130);
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Task launch: a killed launcher leaves nothing behind", "[net][tasks]") {
+  const std::string launcher = any_launcher();
+  CAPTURE(launcher);
+  const TaskStarterUnderTest starter(launcher);
+  Launch launch(starter.shell("trap '' TERM INT HUP; " + run_until_killed),
+                {.env = starter.environment(), .directory = ""});
+  wait_for_ranks(launch);
+  launch.signal(SIGKILL);
+  CHECK(launch.wait_without_reading() == 137);
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Task launch: what the starter says is the cause when it starts nothing",
+          "[net][tasks]") {
+  const auto [launcher, bad, told] = GENERATE(table<const char*, const char*, const char*>(
+      {{"openmpi", "--no-such-option", "no-such-option"},
+       {"mpich", "-no-such-option", "no-such-option"},
+       {"slurm", "--no-such-option", "no-such-option"}}));
+  CAPTURE(launcher);
+  const TaskStarterUnderTest starter(launcher);
+  const Ran ran =
+      run(starter, starter.shell("echo never", {"--launcher", launcher, "--launcher_args", bad}));
+  CHECK(ran.status == 3);
+  CHECK(ran.out.empty());
+  CHECK_THAT(ran.err, Contains("ended with status") && Contains(told));
+}
+
+TEST_CASE("Task launch: a training that SLURM signals saves and asks to be queued again",
+          "[net][tasks]") {
+  const TaskStarterUnderTest starter("slurm");
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  Launch launch(training(3, output),
+                {.env = starter.environment(), .directory = test::golden_folder.string()});
+  REQUIRE(launch.wait_for_output("step 2/"));
+  test::output_of({"/usr/bin/scancel", "--signal=TERM", starter.job()});
+  CHECK(launch.wait() == 75);
+  CAPTURE(launch.err());
+  CHECK(launch.nothing_left());
+  const auto found = checkpoint::list_checkpoints(output);
+  REQUIRE(found.size() == 1);
+  CHECK(checkpoint::judge(found.front().path).whole());
+}
+
+TEST_CASE("Task launch: a job is asked from outside and begins again", "[net][tasks]") {
+  const std::string launcher = any_launcher();
+  CAPTURE(launcher);
+  const TaskStarterUnderTest starter(launcher);
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  std::vector<launcher::EnvVar> environment = starter.environment();
+  environment.push_back({"XDG_RUNTIME_DIR", folder.path().string()});
+  const Launch::Options place{.env = environment, .directory = test::golden_folder.string()};
+  Words words = starter.options();
+  words.insert(words.end(), {"--max_restarts", "1"});
+  for (const std::string& word : training(3, output)) words.push_back(word);
+  Launch launch(words, place);
+  REQUIRE(launch.wait_for_output("step 2/"));
+  CHECK(test::run_command({"save", output.string()}, place).status == 0);
+  const std::string status = test::run_command({"status", output.string(), "--json"}, place).out;
+  const json ranks = json::parse(status).at("ranks");
+  REQUIRE(ranks.size() == 3);
+  const int inside = ranks.at(1).at("pid").get<int>();
+  // What SLURM's namespace calls it is not what we do: it is found by its name.
+  CHECK(inside > 0);
+  for (const pid_t pid : launch.processes()) {
+    if (test::read_bytes(fmt::format("/proc/{}/comm", pid)) != "dstraind\n") continue;
+    ::kill(pid, SIGKILL);
+    break;
+  }
+  REQUIRE(launch.wait_for_error("restart 1"));
+  const auto count_steps = [&] {
+    return test::read_metrics(output).size();
+  };
+  const std::size_t before = count_steps();
+  REQUIRE(launch.wait_until([&] { return count_steps() != before; }));
+  CHECK(test::run_command({"stop", output.string()}, place).status == 0);
+  CHECK(launch.wait() == 75);
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Task launch: kills at random moments leave nothing behind", "[net][tasks]") {
+  const std::string launcher = any_launcher();
+  CAPTURE(launcher);
+  const TaskStarterUnderTest starter(launcher);
+  const int kills = test::count_from("DSTRAIN_TASK_KILLS", 3);
+  for (int seed = 1; seed <= kills; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(static_cast<unsigned>(seed));
+    Launch launch(starter.shell(run_until_killed), {.env = starter.environment(), .directory = ""});
+    test::wait_for_random_moment(launch.pid(), random, 1500);
+    launch.signal(seed % 2 == 0 ? SIGTERM : SIGKILL);
+    launch.wait_without_reading();
+    CHECK(launch.nothing_left());
+  }
+}
+
+TEST_CASE("Task launch: a dry run shows the one command", "[net][tasks]") {
+  const std::string launcher = any_launcher();
+  const TaskStarterUnderTest starter(launcher);
+  const Ran ran = run(starter, starter.shell("echo never", {"--dry_run"}));
+  CAPTURE(launcher, ran.err);
+  REQUIRE(ran.status == 0);
+  const json shown = json::parse(ran.out);
+  CHECK(shown.at("launcher") == launcher);
+  CHECK(shown.at("world_size") == 3);
+  REQUIRE(shown.at("commands").size() == 1);
+  const Words command = shown.at("commands").at(0);
+  REQUIRE(command.size() > 4);
+  CHECK(Words(command.end() - 3, command.end() - 1) == Words{"agent", "--connect"});
+  if (launcher == "slurm") CHECK(std::ranges::count(command, "--mpi=pmix") == 1);
+}
+
+TEST_CASE("Task launch: one launcher per node is one job", "[net][tasks]") {
+  const TaskStarterUnderTest starter("slurm");
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  std::vector<launcher::EnvVar> environment = starter.environment();
+  environment.push_back({"DSTRAIN_TOKEN", "the same on each node"});
+  const Launch::Options place{.env = environment,
+                              .directory = test::golden_folder.string(),
+                              .wrapper = {"/usr/bin/srun", "--nodes=2", "--ntasks=2",
+                                          "--ntasks-per-node=1", "--kill-on-bad-exit=1"}};
+  Words words{"--num_gpus", "1", "--master_addr", test::SlurmCluster::address};
+  for (const std::string& word : training(2, output, {"--max_steps", "3"})) words.push_back(word);
+  Launch launch(words, place);
+  const int status = launch.wait();
+  CAPTURE(launch.err());
+  CHECK(status == 0);
+  CHECK(test::read_metrics(output).size() == 3);
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Task launch: several launchers on a node are refused", "[net][tasks]") {
+  const TaskStarterUnderTest starter("slurm");
+  const Launch::Options place{.env = starter.environment(),
+                              .directory = "",
+                              .wrapper = {"/usr/bin/srun", "--nodes=2", "--ntasks=3"}};
+  Launch launch({"sh", "-c", "echo never"}, place);
+  CHECK(launch.wait() == 2);
+  CHECK_THAT(launch.err(), Contains("SLURM_STEP_NUM_TASKS=3 on SLURM_STEP_NUM_NODES=2"));
+  CHECK(launch.out().empty());
+}
