@@ -1,0 +1,139 @@
+// Variables of the shell that change what a job does.
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "launcher/doctor/checks.h"
+#include "launcher/doctor/texts.h"
+#include "runtime/base/number.h"
+#include "runtime/base/worker_env.h"
+
+namespace dstrain::launcher::doctor {
+namespace {
+
+constexpr std::array rank_variables{env::rank, env::local_rank, env::world_size,
+                                    env::local_world_size};
+constexpr std::array hidden_libraries{"libstdc++.so.6", "libgomp.so.1", "libdnnl.so.2",
+                                      "libfmt.so.9",    "libssh.so.4",  "libspdlog.so.1.10"};
+
+/// A number, a UUID of a GPU, or a slice of one.
+bool is_device(const std::string& word) {
+  if (word.starts_with("GPU-") || word.starts_with("MIG-")) return true;
+  return parse_number<unsigned>(word).has_value();
+}
+
+/// "en_US.UTF-8", "C.utf8".
+bool is_utf8(std::string name) {
+  std::ranges::transform(name, name.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return name.find("utf-8") != name.npos || name.find("utf8") != name.npos;
+}
+
+/// The directories of LD_LIBRARY_PATH that hold a library of the system's name.
+void look_into(const Probe& probe, const std::string& directory, Findings& findings) {
+  if (probe.facts(directory).kind != FileFacts::Kind::directory) {
+    return findings.note(fmt::format("LD_LIBRARY_PATH names {}, which is no directory", directory));
+  }
+  for (const char* library : hidden_libraries) {
+    const std::string path = fmt::format("{}/{}", directory, library);
+    if (probe.facts(path).kind != FileFacts::Kind::file) continue;
+    return findings.problem(
+        fmt::format("LD_LIBRARY_PATH puts {} before the system's: dstrain may not start", path),
+        "unset LD_LIBRARY_PATH (conda deactivate, module unload)");
+  }
+}
+
+}  // namespace
+
+void check_visible_devices(const Probe& probe, const Question& /*question*/, Findings& findings) {
+  const auto devices = probe.variable("CUDA_VISIBLE_DEVICES");
+  if (!devices) return;
+  const std::vector<std::string> words = split(*devices, ',');
+  const bool none = *devices == "-1" || devices->empty();
+  if (none || std::ranges::all_of(words, is_device)) {
+    return findings.ok(fmt::format("CUDA_VISIBLE_DEVICES={}", *devices));
+  }
+  findings.problem(fmt::format("CUDA_VISIBLE_DEVICES is \"{}\", which names no devices", *devices),
+                   "numbers with commas and nothing else, such as 0,1; or unset it");
+}
+
+void check_threads(const Probe& probe, const Question& /*question*/, Findings& findings) {
+  if (const auto binding = probe.variable("OMP_PROC_BIND")) {
+    findings.note(fmt::format("OMP_PROC_BIND={}: threads of a rank stay on few cores, and those "
+                              "of all ranks on the same",
+                              *binding),
+                  "unset OMP_PROC_BIND; --bind_cores_to_rank gives each rank cores of its own");
+  }
+  const auto text = probe.variable(env::omp_num_threads);
+  if (!text) return;
+  const auto threads = parse_number<int>(split(*text, ',').front());
+  if (!threads || *threads < 1) {
+    findings.problem(fmt::format("OMP_NUM_THREADS is \"{}\", which is no number of threads", *text),
+                     "unset OMP_NUM_THREADS: each rank then takes its share of the cores");
+  } else if (*threads == 1 && probe.usable_cores() > 1) {
+    findings.problem(fmt::format("OMP_NUM_THREADS=1: each rank computes on one of {} cores",
+                                 probe.usable_cores()),
+                     "unset OMP_NUM_THREADS: each rank then takes its share of the cores");
+  }
+}
+
+/// In a shell they come from an earlier job; a job of its own would not know itself.
+void check_rank_variables(const Probe& probe, const Question& /*question*/, Findings& findings) {
+  std::vector<std::string> left;
+  for (const char* name : rank_variables) {
+    if (probe.variable(name)) left.emplace_back(name);
+  }
+  if (left.empty()) return;
+  findings.problem(
+      fmt::format(
+          "{} set in this shell: dstraind would wait for the other ranks of a job",
+          left.size() == 1 ? left.front() + " is" : fmt::format("{} are", fmt::join(left, ", "))),
+      fmt::format("unset {}", fmt::join(left, " ")));
+}
+
+void check_master_address(const Probe& probe, const Question& /*question*/, Findings& findings) {
+  const auto name = probe.variable(env::master_addr);
+  if (!name) return;
+  const Result<std::vector<std::string>> found = probe.resolve(*name);
+  const std::vector<std::string> own = probe.own_addresses();
+  const bool here = found.ok() && std::ranges::any_of(found.value(), [&](const std::string& one) {
+                      return is_loopback_digits(one) || std::ranges::find(own, one) != own.end();
+                    });
+  if (here) return findings.ok(fmt::format("MASTER_ADDR={} is this machine", *name));
+  findings.problem(
+      fmt::format("MASTER_ADDR={} is {}: a dstraind started from this shell looks for rank 0 there",
+                  *name, found.ok() ? "another machine" : "no machine that is known"),
+      "unset MASTER_ADDR and MASTER_PORT");
+}
+
+void check_library_path(const Probe& probe, const Question& /*question*/, Findings& findings) {
+  const auto preload = probe.variable("LD_PRELOAD");
+  if (preload && !preload->empty()) {
+    findings.note(fmt::format("LD_PRELOAD={} is loaded into every rank", *preload),
+                  "unset LD_PRELOAD, unless you want it");
+  }
+  const auto path = probe.variable("LD_LIBRARY_PATH");
+  if (!path || path->empty()) return;
+  for (const std::string& directory : split(*path, ':')) {
+    if (!directory.empty()) look_into(probe, directory, findings);
+  }
+  if (findings.empty()) findings.ok("LD_LIBRARY_PATH hides no library of the system");
+}
+
+void check_locale(const Probe& probe, const Question& /*question*/, Findings& findings) {
+  std::string name;
+  for (const char* variable : {"LANG", "LC_CTYPE", "LC_ALL"}) {
+    const auto value = probe.variable(variable);
+    if (value && !value->empty()) name = *value;
+  }
+  if (is_utf8(name)) return findings.ok(name);
+  findings.note(fmt::format("the locale, \"{}\", is not UTF-8: other programs may garble text that "
+                            "dstrain writes",
+                            name),
+                "export LC_ALL=C.UTF-8");
+}
+
+}  // namespace dstrain::launcher::doctor

@@ -1,0 +1,153 @@
+// What earlier jobs of this user have left.
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "launcher/doctor/checks.h"
+#include "launcher/doctor/paths.h"
+#include "launcher/doctor/texts.h"
+#include "launcher/process/text.h"
+#include "runtime/base/number.h"
+#include "runtime/base/worker_env.h"
+
+namespace dstrain::launcher::doctor {
+namespace {
+
+using Kind = FileFacts::Kind;
+
+constexpr double settled_seconds = 60;  // younger files may be on their way
+
+std::string parent_of(const std::string& status) {
+  for (const std::string& line : lines_of(status)) {
+    if (line.starts_with("PPid:")) return std::string(trim(std::string_view(line).substr(5)));
+  }
+  return "";
+}
+
+std::string name_of_process(const Probe& probe, const std::string& pid) {
+  return first_line_of(probe.text("/proc/" + pid + "/comm").value_or(""));
+}
+
+/// A launcher's: its rank, or its agent.
+bool was_launched(const Probe& probe, const std::string& pid) {
+  const std::string environment = probe.text("/proc/" + pid + "/environ").value_or("");
+  for (const std::string& entry : split(environment, '\0')) {
+    if (entry.starts_with(std::string(env::job) + "=")) return true;
+  }
+  return false;
+}
+
+/// Whoever started it has gone: it was given to init, or to the user's systemd.
+bool is_orphan(const Probe& probe, const std::string& pid) {
+  const std::string parent = parent_of(probe.text("/proc/" + pid + "/status").value_or(""));
+  return parent == "1" || (!parent.empty() && name_of_process(probe, parent) == "systemd");
+}
+
+/// The pid in "checkpoint-12.tmp-HOST-BOOT-SPACE-PID-START-ATTEMPT"; none in another name.
+std::optional<std::string> writer_of(const std::string& name, const std::string& host) {
+  constexpr std::string_view mark = ".tmp-";
+  const std::size_t at = name.find(mark);
+  if (!name.starts_with("checkpoint-") || at == name.npos) return std::nullopt;
+  if (name.compare(at + mark.size(), host.size() + 1, host + "-") != 0) return std::nullopt;
+  const std::vector<std::string> parts = split(std::string_view(name).substr(at), '-');
+  if (parts.size() < 6) return std::nullopt;
+  return parts[parts.size() - 3];
+}
+
+/// Why a file was left; empty when it was not.
+std::string left_because(const Probe& probe, const std::string& path, const std::string& name) {
+  if (const auto pid = writer_of(name, probe.host_name())) {
+    const bool lives = probe.facts("/proc/" + *pid).kind == Kind::directory;
+    return lives ? "" : "a checkpoint that was not finished";
+  }
+  const FileFacts facts = probe.facts(path);
+  if (facts.owner != probe.user() || facts.age_seconds < settled_seconds) return "";
+  if (name.starts_with("dstrain-swap-")) return "a swap file that has kept its name";
+  if (name.starts_with("dstrain-doctor-")) return "a file of a measurement that was cut off";
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::string> job_directories(const Probe& probe) {
+  std::vector<std::string> paths;
+  const auto runtime = probe.variable("XDG_RUNTIME_DIR");
+  if (runtime && runtime->starts_with('/')) paths.push_back(*runtime + "/dstrain");
+  paths.push_back(fmt::format("/tmp/dstrain-{}", probe.user()));
+  return paths;
+}
+
+void check_leftover_processes(const Probe& probe,
+                              const Question& /*question*/,
+                              Findings& findings) {
+  std::vector<std::string> left;
+  for (const std::string& pid : probe.names("/proc")) {
+    if (!parse_number<int>(pid) || probe.facts("/proc/" + pid).owner != probe.user()) continue;
+    const std::string name = name_of_process(probe, pid);
+    if (name != "dstraind" && name != "dstrain") continue;
+    if (is_orphan(probe, pid) && was_launched(probe, pid)) left.push_back(pid);
+  }
+  if (left.empty()) return findings.ok("no process of an earlier job");
+  findings.problem(
+      fmt::format("ranks or agents without a launcher: {}", fmt::join(left, ", ")),
+      fmt::format("kill {0}; if that does not help: kill -9 {0}", fmt::join(left, " ")));
+}
+
+void check_leftover_files(const Probe& probe, const Question& question, Findings& findings) {
+  for (const std::string& directory : directories_of(probe, question)) {
+    for (const std::string& name : probe.names(directory)) {
+      const std::string path = directory + "/" + name;
+      const std::string reason = left_because(probe, path, name);
+      if (reason.empty()) continue;
+      findings.problem(fmt::format("{}: {}", path, reason), fmt::format("rm -r {}", path));
+    }
+  }
+  if (findings.empty()) findings.ok("no swap file, no unfinished checkpoint");
+}
+
+void check_job_sockets(const Probe& probe, const Question& /*question*/, Findings& findings) {
+  int running = 0;
+  for (const std::string& directory : job_directories(probe)) {
+    std::vector<std::string> dead;
+    for (const std::string& name : probe.names(directory)) {
+      if (!name.ends_with(".sock")) continue;
+      if (probe.is_served(directory + "/" + name)) {
+        ++running;
+      } else {
+        dead.push_back(name);
+      }
+    }
+    if (dead.empty()) continue;
+    findings.note(fmt::format("{} holds sockets of {} jobs that have gone, such as {}", directory,
+                              dead.size(), dead.back()),
+                  "dstrain status removes them");
+  }
+  if (findings.empty()) findings.ok(fmt::format("{} jobs running", running));
+}
+
+void check_runtime_directory(const Probe& probe, const Question& /*question*/, Findings& findings) {
+  const auto runtime = probe.variable("XDG_RUNTIME_DIR");
+  if (runtime) {
+    const FileFacts facts = probe.facts(*runtime);
+    const bool own = facts.owner == probe.user() && !facts.others_may_write();
+    if (facts.kind != Kind::directory || !own) {
+      findings.problem(
+          fmt::format("XDG_RUNTIME_DIR, {}, {}", *runtime,
+                      facts.kind != Kind::directory ? "is no directory"
+                                                    : "is not this user's alone (after su?)"),
+          fmt::format("export XDG_RUNTIME_DIR=/run/user/{}, or unset it", probe.user()));
+    }
+  }
+  for (const std::string& path : job_directories(probe)) {
+    const FileFacts facts = probe.facts(path);
+    if (facts.kind == Kind::absent) continue;
+    if (facts.owner == probe.user() && !facts.is_open_to_others()) continue;
+    findings.problem(
+        fmt::format("{} is not this user's alone: status, save and stop find no job", path),
+        fmt::format("rm -r {0}, or chmod 700 {0} if it is yours", path));
+  }
+  if (findings.empty()) findings.ok(job_directories(probe).front());
+}
+
+}  // namespace dstrain::launcher::doctor

@@ -1,0 +1,93 @@
+// What computes here: instruction sets and GPUs.
+#include <array>
+#include <set>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "launcher/doctor/checks.h"
+#include "launcher/doctor/texts.h"
+
+namespace dstrain::launcher::doctor {
+namespace {
+
+constexpr std::array library_directories{"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib",
+                                         "/usr/local/cuda/lib64"};
+
+/// What the kernels of runtime/ops choose by.
+std::string fp32_speed(const std::set<std::string>& flags) {
+  if (flags.contains("avx512f") && flags.contains("avx512bw")) return "fp32 with AVX-512";
+  if (flags.contains("avx2") && flags.contains("fma")) return "fp32 with AVX2";
+  return "fp32 without AVX2";
+}
+
+std::string bf16_speed(const std::set<std::string>& flags, bool amd) {
+  if (flags.contains("amx_bf16")) return "bf16 products on AMX, in about half the time of fp32";
+  if (flags.contains("avx512_bf16") && amd) {
+    return "bf16 products with AVX512_BF16, in about half the time of fp32";
+  }
+  return "bf16 is stored in half the memory and computed as fp32, in about the same time";
+}
+
+/// The first file of the usual directories that begins so; empty: none.
+std::string find_library(const Probe& probe, std::string_view begin) {
+  for (const char* directory : library_directories) {
+    for (const std::string& name : probe.names(directory)) {
+      if (name.starts_with(begin)) return fmt::format("{}/{}", directory, name);
+    }
+  }
+  return "";
+}
+
+int gpu_files(const Probe& probe) {
+  int files = 0;
+  constexpr std::string_view prefix = "nvidia";
+  for (const std::string& name : probe.names("/dev")) {
+    files += name.starts_with(prefix) && name.size() > prefix.size() &&
+             name.find_first_not_of("0123456789", prefix.size()) == name.npos;
+  }
+  return files;
+}
+
+std::string nvidia_libraries(const Probe& probe) {
+  std::string text;
+  for (const char* library : {"libcuda.so", "libnccl.so"}) {
+    const std::string path = find_library(probe, library);
+    text += fmt::format("; {}: {}", library, path.empty() ? "none" : path);
+  }
+  return text;
+}
+
+}  // namespace
+
+void check_processor(const Probe& probe, const Question& /*question*/, Findings& findings) {
+  const Processor processor = processor_of(probe.text("/proc/cpuinfo").value_or(""));
+  if (processor.flags.empty()) {
+    return findings.note("/proc/cpuinfo names no features of this processor");
+  }
+  const std::string fp32 = fp32_speed(processor.flags);
+  const std::string what =
+      fmt::format("{}, {} cores for this process: {}; {}", processor.model, probe.usable_cores(),
+                  fp32, bf16_speed(processor.flags, processor.vendor == "AuthenticAMD"));
+  if (processor.flags.contains("avx2")) return findings.ok(what);
+  findings.note(what,
+                "a processor with AVX2 trains several times as fast; of a virtual machine "
+                "choose a CPU type that shows it (host-passthrough)");
+}
+
+void check_gpus(const Probe& probe, const Question& /*question*/, Findings& findings) {
+  const int files = gpu_files(probe);
+  const auto driver = probe.text("/proc/driver/nvidia/version");
+  if (files == 0 && !driver) return findings.ok("none; slots are CPU ranks");
+  if (files == 0) {
+    return findings.note(
+        "NVIDIA's driver is loaded, and no GPU has a device file here" + nvidia_libraries(probe),
+        "start the container with its GPUs, if it should have some");
+  }
+  const std::string version = driver ? first_line_of(*driver) : "no driver is loaded";
+  findings.note(fmt::format("{} GPU device files; {}{}; this dstrain is built without CUDA", files,
+                            version, nvidia_libraries(probe)),
+                "--device cpu makes slots CPU ranks");
+}
+
+}  // namespace dstrain::launcher::doctor

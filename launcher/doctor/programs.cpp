@@ -1,0 +1,124 @@
+// What is installed beside dstrain, and whether it loads.
+#include <array>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "launcher/doctor/checks.h"
+#include "launcher/process/text.h"
+
+namespace dstrain::launcher::doctor {
+namespace {
+
+struct Library {
+  const char* name;
+  const char* soname;
+  const char* package;
+  const char* use;
+};
+
+constexpr std::array own_libraries{
+    Library{"oneDNN", "libdnnl.so.2", "libdnnl2", "matrix products of dstraind"},
+    Library{"OpenMP", "libgomp.so.1", "libgomp1", "the threads of a rank"},
+    Library{"gloo", "libgloo.so.0", "libgloo0", "communication between nodes"},
+    Library{"libssh", "libssh.so.4", "libssh-4", "launching on other hosts"},
+    Library{"hwloc", "libhwloc.so.15", "libhwloc15", "--bind_cores_to_rank"},
+};
+
+/// The package that brings what a plug-in needs.
+std::string_view package_of(std::string_view plug_in) {
+  if (plug_in.find("ssh") != plug_in.npos) return "libssh-4";
+  if (plug_in.find("mpich") != plug_in.npos) return "libmpich12";
+  if (plug_in.find("mpi") != plug_in.npos) return "libopenmpi3";
+  return "";
+}
+
+bool is_plug_in(std::string_view name) {
+  return name.starts_with("libdstrain_") && name.ends_with(".so");
+}
+
+std::string file_name(std::string_view path) {
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+
+/// Beside dstrain, else on PATH; as a launch finds it.
+std::string find_beside(const Probe& probe, const std::string& name) {
+  const std::string beside = probe.program_directory() + "/" + name;
+  return probe.facts(beside).kind == FileFacts::Kind::file ? beside : probe.find_program(name);
+}
+
+}  // namespace
+
+void check_programs(const Probe& probe, const Question& /*question*/, Findings& findings) {
+  const std::string daemon = find_beside(probe, "dstraind");
+  if (daemon.empty()) {
+    return findings.problem(
+        fmt::format("dstraind is neither beside dstrain in {} nor on PATH: nothing can be trained",
+                    probe.program_directory()),
+        "install the whole of dstrain's bin directory; --copy_binary brings it to other hosts");
+  }
+  const ProgramRun run = probe.run({daemon, "--version"});
+  if (run.status != 0) {
+    const std::string reason = run.ended ? last_line(run.output) : "it does not end";
+    return findings.problem(fmt::format("{} does not run: {}", daemon, reason),
+                            "install the package of the library that is missing, or build dstrain "
+                            "on this machine (.ci/setup.sh)");
+  }
+  const std::string said = last_line(run.output);
+  if (said != "dstraind " + probe.version()) {
+    return findings.problem(
+        fmt::format("{} says \"{}\", and this is dstrain {}", daemon, said, probe.version()),
+        "install dstrain and dstraind of one version side by side");
+  }
+  findings.ok(fmt::format("dstrain {} and dstraind in {}", probe.version(),
+                          daemon.substr(0, daemon.rfind('/'))));
+}
+
+void check_plug_ins(const Probe& probe, const Question& /*question*/, Findings& findings) {
+  std::vector<std::string> usable;
+  for (const std::string& name : probe.names(probe.program_directory())) {
+    if (!is_plug_in(name)) continue;
+    const Result<std::string> loaded = probe.load(probe.program_directory() + "/" + name);
+    if (loaded.ok()) {
+      usable.push_back(name);
+      continue;
+    }
+    findings.problem(fmt::format("{} cannot be loaded: {}", name, loaded.error()),
+                     fmt::format("apt-get install {}", package_of(name)));
+  }
+  if (!usable.empty()) findings.ok(fmt::format("{}", fmt::join(usable, ", ")));
+  const auto has = [&](std::string_view what) {
+    for (const std::string& name : probe.names(probe.program_directory())) {
+      if (is_plug_in(name) && name.find(what) != name.npos) return true;
+    }
+    return false;
+  };
+  if (!has("ssh")) {
+    findings.note("no libdstrain_ssh.so: other hosts through --ssh_command only",
+                  "apt-get install libssh-dev and build again");
+  }
+  if (!has("mpi")) {
+    findings.note("no libdstrain_mpi: nothing communicates through MPI",
+                  "apt-get install libopenmpi-dev or libmpich-dev, and build again");
+  }
+}
+
+void check_libraries(const Probe& probe, const Question& /*question*/, Findings& findings) {
+  std::vector<std::string> found;
+  for (const Library& library : own_libraries) {
+    const Result<std::string> loaded = probe.load(library.soname);
+    if (loaded.ok()) {
+      found.push_back(fmt::format("{} ({})", library.name, file_name(loaded.value())));
+    } else {
+      findings.note(fmt::format("{} cannot be loaded, which {} needs where it is built in: {}",
+                                library.name, library.use, loaded.error()),
+                    fmt::format("apt-get install {}", library.package));
+    }
+  }
+  if (!found.empty()) {
+    findings.ok(fmt::format("{}; built with {}", fmt::join(found, ", "), DSTRAIN_BUILT_WITH));
+  }
+}
+
+}  // namespace dstrain::launcher::doctor

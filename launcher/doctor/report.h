@@ -1,0 +1,42 @@
+#pragma once
+#include <array>
+#include <string>
+#include <vector>
+
+#include "launcher/doctor/finding.h"
+#include "launcher/doctor/host_messages.h"
+
+namespace dstrain::launcher::doctor {
+
+/// What is looked at between hosts, in the order of the report; a page of docs/ has a row for each.
+inline constexpr std::array host_checks{"reachable", "same_version", "clock", "ports",
+                                        "same_hosts"};
+
+/// How far a host's clock is ahead of this machine's, in seconds, give or take `doubt`.
+struct ClockOffset {
+  double ahead = 0;
+  double doubt = 0;
+};
+
+/// All that is known of one host.
+struct HostReport {
+  std::string host;
+  std::vector<Finding> findings{};
+  bool looked = false;  ///< all its checks have ended; else the rest is not known
+  MachineFacts machine{};
+  ClockOffset clock{};
+};
+
+/// Adds what only shows between hosts: clocks that differ, and machines that do. Those of
+/// `reports.front()`, which is this machine, are what others are compared with.
+void compare_hosts(std::vector<HostReport>& reports);
+
+int count_problems(const std::vector<HostReport>& reports);
+
+/// For a person: a block for each host and a line with the sum.
+std::string as_table(const std::vector<HostReport>& reports);
+
+/// {"hosts": [{"host", "findings": [{"check", "level", "what", "fix"}]}], "problems": N}
+std::string as_json(const std::vector<HostReport>& reports);
+
+}  // namespace dstrain::launcher::doctor
