@@ -11,7 +11,7 @@ namespace {
 
 using Kind = CommandInfo::Kind;
 
-constexpr std::array<CommandInfo, 13> commands{{
+constexpr std::array<CommandInfo, 14> commands{{
     {"train", Kind::daemon, "train a model; options: dstrain train --help", nullptr},
     {"generate", Kind::daemon, "write text with a trained model", nullptr},
     {"bench", Kind::daemon,
@@ -28,12 +28,14 @@ constexpr std::array<CommandInfo, 13> commands{{
      estimate_command},
     {"plan", Kind::tool, "what fits into given memory, fastest first, with the configuration",
      plan_command},
+    {"doctor", Kind::tool, "what is installed, reachable and usable on each host, and why not",
+     doctor_command},
     {"agent", Kind::tool, "", agent_command},
     {"meet", Kind::tool, "", meet_command},
 }};
 
 /// Refused with the reason rather than looked up as programs: those are started as ./NAME.
-constexpr std::array<std::string_view, 3> unbuilt{"evaluate", "tokenize", "doctor"};
+constexpr std::array<std::string_view, 2> unbuilt{"evaluate", "tokenize"};
 
 }  // namespace
 

@@ -24,6 +24,10 @@ int estimate_command(std::span<const std::string> arguments);
 /// `dstrain plan ...`: stages and offloads that fit into given memory.
 int plan_command(std::span<const std::string> arguments);
 
+/// `dstrain doctor [--hostfile H] ...`: looks at this machine, or at every host of a job. Unlike
+/// other tools it takes the launch options that say which hosts these are and how they are reached.
+int doctor_command(std::span<const std::string> arguments);
+
 /// `dstrain status [JOB] [--json]`, `dstrain save JOB`, `dstrain stop JOB`: a running job.
 int status_command(std::span<const std::string> arguments);
 int save_command(std::span<const std::string> arguments);

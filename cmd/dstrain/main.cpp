@@ -62,6 +62,13 @@ int run(std::span<const std::string> arguments) {
   if (command == nullptr || command->kind == CommandInfo::Kind::daemon) {
     return launch_command(line, command);
   }
+  if (line.launch_options_given && command->name == "doctor") {
+    // Which hosts are meant may be said on either side of the word.
+    std::vector<std::string> both(arguments.begin(),
+                                  arguments.end() - static_cast<std::ptrdiff_t>(words.size()));
+    both.insert(both.end(), words.begin() + 1, words.end());
+    return command->run(both);
+  }
   if (line.launch_options_given) {
     fail(ErrorCode::usage, "{} takes no launch options", command->name);
   }

@@ -1,0 +1,169 @@
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cmd/dstrain/commands.h"
+#include "cmd/dstrain/tool_options.h"
+#include "launcher/doctor/host_side.h"
+#include "launcher/doctor/machine_probe.h"
+#include "launcher/job/examination.h"
+#include "launcher/plan/host_name.h"
+#include "launcher/plan/machine.h"
+#include "launcher/plan/options.h"
+#include "launcher/plan/resources.h"
+#include "runtime/base/worker_env.h"
+
+namespace dstrain::cmd {
+namespace {
+
+using launcher::ExaminedHost;
+using launcher::LaunchOptions;
+
+constexpr int default_seconds = 30;
+
+/// The launch options that say which hosts are meant and how they are reached.
+constexpr std::array launch_names{"-H",
+                                  "--hostfile",
+                                  "-i",
+                                  "--include",
+                                  "-e",
+                                  "--exclude",
+                                  "--num_nodes",
+                                  "--ssh_port",
+                                  "--ssh_config",
+                                  "--ssh_command",
+                                  "--force_multi",
+                                  "--accept_new_host_keys",
+                                  "--copy_binary",
+                                  "--timeout"};
+
+struct Request {
+  bool json = false;
+  bool this_host = false;  ///< answers for its host to the doctor that asks
+  std::string directory;   ///< the working directory of that one
+  launcher::doctor::Question question;
+  LaunchOptions launch;
+};
+
+bool is_launch_option(std::string name) {
+  name = name.substr(0, name.find('='));
+  if (name.starts_with("--")) std::replace(name.begin() + 2, name.end(), '-', '_');
+  return std::ranges::find(launch_names, name) != launch_names.end();
+}
+
+/// Moves the launch options, and their values, from `words` to another list.
+std::vector<std::string> take_launch_words(std::vector<std::string>& words) {
+  std::vector<std::string> launch;
+  std::vector<std::string> own;
+  for (std::size_t at = 0; at < words.size();) {
+    const bool taken = is_launch_option(words[at]);
+    const std::size_t count =
+        taken ? launcher::launch_option_words(std::span(words).subspan(at)) : 1;
+    std::vector<std::string>& list = taken ? launch : own;
+    for (std::size_t i = 0; i < count; ++i) list.push_back(words[at + i]);
+    at += count;
+  }
+  words = std::move(own);
+  return launch;
+}
+
+std::optional<Request> parse_request(std::span<const std::string> arguments) {
+  std::vector<std::string> words(arguments.begin(), arguments.end());
+  std::vector<std::string> launch = take_launch_words(words);
+  Request request;
+  CLI::App app{
+      "What is installed, reachable and usable, and why not: here, or on every host of a job.\n"
+      "Hosts are named and reached by the launch options --hostfile, --include, --exclude,\n"
+      "--num_nodes, --ssh_port, --ssh_config, --ssh_command, --accept_new_host_keys,\n"
+      "--copy_binary, --force_multi; --timeout SECONDS is how long one may take (30).\n"
+      "Exit status: 0 nothing is wrong, 1 something is.",
+      "dstrain doctor"};
+  app.add_flag("--json", request.json, "one JSON object instead of a table");
+  app.add_option("--path", request.question.paths,
+                 "a directory that jobs write to, looked at on each host; repeatable")
+      ->allow_extra_args(false);
+  app.add_flag("--this_host", request.this_host)->group("");
+  app.add_option("--directory", request.directory)->group("");
+  app.add_option("--host", request.question.hosts)->allow_extra_args(false)->group("");
+  app.add_option("--ssh_host", request.question.ssh_hosts)->allow_extra_args(false)->group("");
+  if (!parse_tool_options(app, words)) return std::nullopt;
+  launch.emplace_back("doctor");
+  request.launch = launcher::parse_command_line(launch).options;
+  request.launch.device = "cpu";  // which slots are GPUs is nothing to the doctor
+  return request;
+}
+
+/// This machine first, by the name that the hostfile has for it.
+std::vector<ExaminedHost> hosts_of(const LaunchOptions& options) {
+  const launcher::Machine machine = launcher::this_machine();
+  const launcher::Resources resources = launcher::resolve_resources(
+      options, machine, launcher::find_hostfile(options), launcher::RankDevice::cpu_only);
+  std::vector<ExaminedHost> hosts{{.name = machine.host_name, .of_job = false}};
+  for (std::size_t i = 0; i < resources.remote.size(); ++i) {
+    const std::string& name = resources.plan.hosts()[i].host;
+    if (resources.remote[i]) {
+      hosts.push_back({.name = name, .remote = true});
+    } else {
+      hosts.front() = {.name = resources.remote.size() > 1 ? name : machine.host_name};
+    }
+  }
+  return hosts;
+}
+
+/// What the doctor's process on `host` is told.
+std::vector<std::string> words_for(const ExaminedHost& host,
+                                   const std::vector<ExaminedHost>& hosts,
+                                   const Request& request) {
+  std::vector<std::string> words{"doctor", "--this_host", "--directory",
+                                 std::filesystem::current_path().string()};
+  for (const std::string& path : request.question.paths) {
+    words.insert(words.end(), {"--path", std::filesystem::absolute(path).lexically_normal()});
+  }
+  const LaunchOptions& launch = request.launch;
+  const bool own_ssh_files = !host.remote && launch.ssh_command.empty() &&
+                             launch.ssh_config.empty() && !launch.accept_new_host_keys;
+  for (const ExaminedHost& other : hosts) {
+    // What every machine calls itself is the name of no other.
+    if (&other == &host || !other.of_job || launcher::is_this_machine(other.name, "")) continue;
+    words.insert(words.end(), {"--host", other.name});
+    if (own_ssh_files && other.remote) words.insert(words.end(), {"--ssh_host", other.name});
+  }
+  return words;
+}
+
+int answer(const Request& request) {
+  const launcher::doctor::MachineProbe probe(
+      {.version = DSTRAIN_VERSION, .working_directory = request.directory});
+  return launcher::doctor::answer_for_host(probe, request.question);
+}
+
+}  // namespace
+
+int doctor_command(std::span<const std::string> arguments) {
+  const std::optional<Request> request = parse_request(arguments);
+  if (!request) return status::done;
+  if (request->this_host) return answer(*request);
+  launcher::Examination examination;
+  examination.version = DSTRAIN_VERSION;
+  examination.hosts = hosts_of(request->launch);
+  for (ExaminedHost& host : examination.hosts) {
+    host.words = words_for(host, examination.hosts, *request);
+  }
+  examination.seconds = request->launch.timeout_seconds.value_or(default_seconds);
+  examination.open = launcher::choose_remote_link(
+      request->launch, {.job_id = "doctor",
+                        .version = DSTRAIN_VERSION,
+                        // What a connection says of itself comes before it is given up.
+                        .connect_timeout_seconds = examination.seconds * 2 / 3});
+  const auto reports = launcher::examine_hosts(examination);
+  fmt::print("{}", request->json ? launcher::doctor::as_json(reports)
+                                 : launcher::doctor::as_table(reports));
+  return launcher::doctor::count_problems(reports) > 0 ? status::failed : status::done;
+}
+
+}  // namespace dstrain::cmd

@@ -1,0 +1,191 @@
+// dstrain doctor from outside: on this machine, and on hosts that a program in place of ssh leads
+// to.
+#include <algorithm>
+#include <csignal>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/fake_hosts.h"
+
+using namespace dstrain;
+using Catch::Contains;
+using nlohmann::json;
+using test::FakeHosts;
+using test::Outcome;
+using test::run_command;
+
+namespace {
+
+/// Looks at the hosts of a hostfile; the words of the user come last.
+Outcome look_at(const FakeHosts& hosts, const std::vector<std::string>& more) {
+  std::vector<std::string> words{"doctor", "--hostfile", hosts.folder() / "hosts", "--ssh_command",
+                                 hosts.folder() / "client"};
+  words.insert(words.end(), more.begin(), more.end());
+  return run_command(words);
+}
+
+/// What must hold of every report, whatever the machine is like.
+json checked_report(const Outcome& outcome) {
+  INFO(outcome.out << outcome.err);
+  const json report = json::parse(outcome.out);
+  int problems = 0;
+  for (const json& host : report.at("hosts")) {
+    for (const json& finding : host.at("findings")) {
+      INFO(host.at("host") << ": " << finding.dump());
+      const std::string level = finding.at("level");
+      CHECK((level == "ok" || level == "note" || level == "problem"));
+      CHECK_FALSE(finding.at("check").get<std::string>().empty());
+      CHECK_FALSE(finding.at("what").get<std::string>().empty());
+      problems += level == "problem" ? 1 : 0;
+      if (level == "problem") CHECK_FALSE(finding.at("fix").get<std::string>().empty());
+    }
+  }
+  CHECK(report.at("problems") == problems);
+  CHECK(outcome.status == (problems > 0 ? 1 : 0));
+  return report;
+}
+
+/// The findings of one check on one host.
+std::vector<json> findings_of(const json& report,
+                              const std::string& host,
+                              const std::string& check) {
+  std::vector<json> found;
+  for (const json& one : report.at("hosts")) {
+    for (const json& finding : one.at("findings")) {
+      if (one.at("host") == host && finding.at("check") == check) found.push_back(finding);
+    }
+  }
+  return found;
+}
+
+std::vector<std::string> host_names(const json& report) {
+  std::vector<std::string> names;
+  for (const json& host : report.at("hosts")) names.push_back(host.at("host"));
+  return names;
+}
+
+/// The one finding says so.
+void check_problem(const json& report,
+                   const std::string& host,
+                   const std::string& check,
+                   const std::string& what) {
+  const std::vector<json> found = findings_of(report, host, check);
+  INFO(host << ": " << check);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].at("level") == "problem");
+  CHECK_THAT(found[0].at("what").get<std::string>(), Contains(what));
+}
+
+}  // namespace
+
+TEST_CASE("Doctor: this machine is looked at in every group", "[e2e]") {
+  const json report = checked_report(run_command({"doctor", "--json"}));
+  REQUIRE(report.at("hosts").size() == 1);
+  const std::string host = host_names(report)[0];
+  for (const char* check : {"programs", "libraries", "processor", "free_memory", "memory_file",
+                            "open_files", "io_uring", "disks", "host_name", "leftover_processes"}) {
+    INFO(check);
+    CHECK_FALSE(findings_of(report, host, check).empty());
+  }
+  CHECK(findings_of(report, host, "programs")[0].at("level") == "ok");
+  CHECK(findings_of(report, host, "leftover_processes").size() == 1);
+}
+
+TEST_CASE("Doctor: the table says the same as the object", "[e2e]") {
+  const Outcome table = run_command({"doctor"});
+  CHECK((table.status == 0 || table.status == 1));
+  CHECK(table.err.empty());
+  CHECK_THAT(table.out, Contains("  programs     programs"));
+  CHECK_THAT(table.out, Contains(table.status == 0 ? "no problem on 1 host\n" : " on 1 host\n"));
+  CHECK_THAT(run_command({"--help"}).out, Contains("  doctor  "));
+  CHECK(run_command({"doctor", "--help"}).status == 0);
+}
+
+TEST_CASE("Doctor: what is wrong in a shell is found from outside", "[e2e]") {
+  const test::TempDir folder;
+  const std::string runtime = (folder.path() / "run").string();
+  std::filesystem::create_directory(runtime);
+  std::filesystem::permissions(runtime, std::filesystem::perms::all);
+  test::Launch::Options options;
+  options.env = {{"RANK", "1"},
+                 {"WORLD_SIZE", "2"},
+                 {"OMP_NUM_THREADS", "many"},
+                 {"CUDA_VISIBLE_DEVICES", "all"},
+                 {"SSH_AUTH_SOCK", runtime + "/none"},
+                 {"XDG_RUNTIME_DIR", runtime}};
+  const std::string absent = (folder.path() / "absent").string();
+  const json report = checked_report(run_command({"doctor", "--json", "--path", absent}, options));
+  const std::string host = host_names(report)[0];
+  check_problem(report, host, "rank_variables", "RANK, WORLD_SIZE");
+  check_problem(report, host, "threads", "many");
+  check_problem(report, host, "visible_devices", "all");
+  check_problem(report, host, "ssh_agent", "none");
+  check_problem(report, host, "runtime_directory", runtime);
+  const std::vector<json> disks = findings_of(report, host, "disks");
+  CHECK(std::ranges::any_of(
+      disks, [&](const json& finding) { return finding.at("what") == absent + " is not there"; }));
+}
+
+TEST_CASE("Doctor: hosts that cannot be reached stand beside those that can", "[e2e]") {
+  const FakeHosts hosts(
+      "n0 slots=1\nrefuse slots=1\nabsent slots=2\nold slots=1\ngarbage slots=1\nnoisy slots=1\n");
+  const Outcome outcome = look_at(hosts, {"--json"});
+  const json report = checked_report(outcome);
+  CHECK(outcome.status == 1);
+  CHECK(report.at("hosts").size() == 7);  // and this machine
+  check_problem(report, "refuse", "reachable", "Connection refused");
+  check_problem(report, "absent", "reachable", "--copy_binary");
+  check_problem(report, "old", "same_version", "version 0.0");
+  CHECK(findings_of(report, "garbage", "reachable").size() == 1);
+  for (const char* host : {"n0", "noisy"}) {
+    INFO(host);
+    CHECK(findings_of(report, host, "reachable").empty());
+    CHECK(findings_of(report, host, "programs").at(0).at("level") == "ok");
+    CHECK(findings_of(report, host, "clock").at(0).at("level") == "ok");
+  }
+}
+
+TEST_CASE("Doctor: which hosts are meant may stand before the command", "[e2e]") {
+  const FakeHosts hosts("n0 slots=1\nn1 slots=1\nn2 slots=1\n");
+  const json report = checked_report(
+      run_command({"-H", hosts.folder() / "hosts", "--ssh_command", hosts.folder() / "client",
+                   "doctor", "--json", "--include", "n0@n2"}));
+  const std::vector<std::string> names = host_names(report);
+  REQUIRE(names.size() == 3);
+  CHECK(names[1] == "n0");
+  CHECK(names[2] == "n2");
+}
+
+TEST_CASE("Doctor: a host that never answers costs no more than its time", "[e2e]") {
+  const FakeHosts hosts("stall slots=1\n");
+  const Outcome outcome = look_at(hosts, {"--json", "--timeout", "2"});
+  const json report = checked_report(outcome);
+  CHECK(outcome.status == 1);
+  check_problem(report, "stall", "reachable", "did not answer within 2 s");
+}
+
+TEST_CASE("Doctor: words that it does not know are refused", "[e2e]") {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"doctor", "--num_gpus", "2"},
+                                             {"doctor", "now"},
+                                             {"doctor", "--jsn"},
+                                             {"doctor", "--this_host"},
+                                             {"doctor", "--hostfile", "/no/such/file"}}) {
+    const Outcome outcome = run_command(words);
+    INFO(outcome.err);
+    CHECK(outcome.status == 2);
+    CHECK(outcome.out.empty());
+  }
+}
+
+TEST_CASE("Doctor: an interrupted look leaves nothing running", "[e2e]") {
+  const FakeHosts hosts("stall slots=1\n");
+  test::Launch launch({"doctor", "--hostfile", hosts.folder() / "hosts", "--ssh_command",
+                       hosts.folder() / "client"});
+  REQUIRE(launch.wait_until([&] { return launch.processes().size() > 3; }));
+  launch.signal(SIGINT);
+  CHECK(launch.wait() == 130);
+  CHECK(launch.nothing_left());
+}
