@@ -97,7 +97,7 @@ void check_leftover_processes(const Probe& probe,
 void check_leftover_files(const Probe& probe, const Question& question, Findings& findings) {
   for (const std::string& directory : directories_of(probe, question)) {
     for (const std::string& name : probe.names(directory)) {
-      const std::string path = directory + "/" + name;
+      const std::string path = fmt::format("{}/{}", directory, name);
       const std::string reason = left_because(probe, path, name);
       if (reason.empty()) continue;
       findings.problem(fmt::format("{}: {}", path, reason), fmt::format("rm -r {}", path));
@@ -112,7 +112,7 @@ void check_job_sockets(const Probe& probe, const Question& /*question*/, Finding
     std::vector<std::string> dead;
     for (const std::string& name : probe.names(directory)) {
       if (!name.ends_with(".sock")) continue;
-      if (probe.is_served(directory + "/" + name)) {
+      if (probe.is_served(fmt::format("{}/{}", directory, name))) {
         ++running;
       } else {
         dead.push_back(name);

@@ -20,7 +20,7 @@ namespace dstrain::launcher::doctor {
 namespace {
 
 constexpr double reach_seconds = 2;
-constexpr std::size_t threads_max = 16;
+constexpr std::size_t threads_max = 64;
 
 /// Why it is not reached; empty when it is.
 std::string try_peer(const Peer& peer) {

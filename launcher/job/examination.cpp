@@ -341,7 +341,7 @@ void Examiner::try_ports() {
     host->stage = Stage::opening;
     host->ask("listen " + host->address.address);
   }
-  const double seconds = std::min(ports_seconds_max, examination_.seconds) / 2;
+  const double seconds = std::min(ports_seconds_max, examination_.seconds);
   wait_while([](const HostProgress& host) { return host.stage == Stage::opening; }, seconds);
   for (HostProgress* const host : members) {
     if (host->stage != Stage::open) continue;

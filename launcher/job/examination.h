@@ -24,7 +24,7 @@ struct Examination {
 
 /// Looks at all hosts at once, by the way that a launch takes: an agent on each, which starts this
 /// program. Then each opens a port to which the others connect. A host that does not come up, or is
-/// not done in time, has that as its problem. Takes at most `seconds` and then 10 for the ports.
+/// not done in time, has that as its problem. Takes at most `seconds`, and then 20 for the ports.
 /// Call it from a single-threaded process. Throws Error when nothing can be started at all.
 std::vector<doctor::HostReport> examine_hosts(const Examination& examination);
 
