@@ -102,7 +102,8 @@ std::optional<Request> parse_request(std::span<const std::string> arguments) {
 std::vector<ExaminedHost> hosts_of(const LaunchOptions& options) {
   const launcher::Machine machine = launcher::this_machine();
   const launcher::Resources resources = launcher::resolve_resources(
-      options, machine, launcher::find_hostfile(options), launcher::RankDevice::cpu_only);
+      options, machine, {launcher::find_hostfile(options), std::nullopt},
+      launcher::RankDevice::cpu_only);
   std::vector<ExaminedHost> hosts{{.name = machine.host_name, .of_job = false}};
   for (std::size_t i = 0; i < resources.remote.size(); ++i) {
     const std::string& name = resources.plan.hosts()[i].host;

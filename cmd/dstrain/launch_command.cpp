@@ -18,6 +18,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/number.h"
 #include "runtime/base/starter.h"
+#include "runtime/base/token_file.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::cmd {
@@ -34,14 +35,23 @@ launcher::Command resolve_command(const launcher::CommandLine& line, const Comma
   return launcher::resolve_program(line.options, line.command, names);
 }
 
-/// Launchers that start one job together know no common secret unless the user gives one.
-void warn_without_token(const launcher::Resources& resources) {
-  if (!resources.node_rank || resources.plan.hosts().size() == 1) return;
-  if (std::getenv(env::token) != nullptr) return;
+/// Launchers that start one job together know no common secret unless the user gives one, or srun
+/// has started them: then the first node's leaves one in a file, to be kept while the job runs.
+std::optional<TokenFile> share_token(const LaunchOptions& options,
+                                     const launcher::Resources& resources) {
+  if (!resources.node_rank || resources.plan.hosts().size() == 1) return std::nullopt;
+  if (std::getenv(env::token) != nullptr || options.dry_run) return std::nullopt;
+  const std::optional<StartedTask> task = find_started_task();
+  if (task && task->kind == StarterKind::slurm && task->size.value > 1) {
+    return *resources.node_rank == 0
+               ? TokenFile::create(task->job)
+               : TokenFile::wait_for(task->job, options.timeout_seconds.value_or(600));
+  }
   log_warning(
       fmt::format("{} is not set: rank 0 will listen on loopback only; export the same "
                   "random text on every node",
                   env::token));
+  return std::nullopt;
 }
 
 /// Whether what the command reads and writes can be looked at from here: not from a machine that
@@ -92,7 +102,6 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
       {launcher::find_hostfile(options), launcher::this_allocation()},
       daemon != nullptr ? launcher::RankDevice::cpu_only : launcher::RankDevice::any);
   for (const std::string& warning : resources.warnings) log_warning(warning);
-  if (daemon != nullptr) warn_without_token(resources);
   const bool checks = daemon != nullptr && files_are_here(resources);
   RestartPolicy policy{.fruitless_max = options.max_restarts, .output_directory = {}};
   try {
@@ -117,8 +126,10 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
     job.output_directory =
         std::filesystem::absolute(policy.output_directory).lexically_normal().string();
   }
+  const std::optional<TokenFile> token = share_token(options, resources);
   for (launcher::HostTask& task : job.hosts) {
     launcher::set_env(task.spec.env, env::checked, checks ? "1" : "0");
+    if (token) launcher::set_env(task.spec.env, env::token, token->token());
   }
   if (options.dry_run) {
     fmt::print("{}\n", describe(job, resources));

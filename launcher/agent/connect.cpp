@@ -22,7 +22,7 @@ constexpr double address_seconds = 5;  // for one address to answer
 constexpr double proof_seconds = 20;
 
 /// What agents_variable says.
-struct Meeting {
+struct LauncherAddress {
   std::string secret;
   std::vector<Endpoint> endpoints;
 };
@@ -35,16 +35,16 @@ std::string taken_variable(const std::string& name) {
   return text;
 }
 
-Meeting read_meeting() {
+LauncherAddress read_launcher_address() {
   const std::string name(agents_variable);
   std::istringstream words(taken_variable(name));
   ::unsetenv(name.c_str());
-  Meeting meeting;
-  words >> meeting.secret;
+  LauncherAddress launcher;
+  words >> launcher.secret;
   for (Endpoint endpoint; words >> endpoint.host >> endpoint.port;) {
-    meeting.endpoints.push_back(endpoint);
+    launcher.endpoints.push_back(endpoint);
   }
-  return meeting;
+  return launcher;
 }
 
 UniqueFd connect_to_any(const std::vector<Endpoint>& endpoints) {
@@ -61,12 +61,12 @@ UniqueFd connect_to_any(const std::vector<Endpoint>& endpoints) {
 }  // namespace
 
 void connect_to_launcher(const std::string& rank_variable) {
-  const Meeting meeting = read_meeting();
+  const LauncherAddress launcher = read_launcher_address();
   const auto rank = parse_number<std::uint32_t>(taken_variable(rank_variable));
   if (!rank) fail(ErrorCode::usage, "{} is no rank", rank_variable);
-  const UniqueFd socket = connect_to_any(meeting.endpoints);
+  const UniqueFd socket = connect_to_any(launcher.endpoints);
   const Deadline deadline = Deadline::after(proof_seconds);
-  const TokenProof proof{.magic = agents_magic, .token = meeting.secret};
+  const TokenProof proof{.magic = agents_magic, .token = launcher.secret};
   WireWriter said;
   said.u32(*rank);
   const std::string bytes = said.take();

@@ -26,18 +26,6 @@ std::vector<std::string> listed_hosts(const char* name) {
   return std::move(hosts.value());
 }
 
-/// "2(x3)" or "2" as a count and how often it stands; nothing when it is neither.
-std::optional<std::pair<int, int>> counted(std::string_view part) {
-  const std::size_t open = part.find("(x");
-  const auto count = parse_number<int>(part.substr(0, open));
-  if (!count || *count < 1 || *count > slots_max) return std::nullopt;
-  if (open == part.npos) return std::pair(*count, 1);
-  if (!part.ends_with(')')) return std::nullopt;
-  const auto times = parse_number<int>(part.substr(open + 2, part.size() - open - 3));
-  if (!times || *times < 1) return std::nullopt;
-  return std::pair(*count, *times);
-}
-
 /// What was typed must be what the step is.
 void check_step(const LaunchOptions& options, int node, int nodes) {
   const bool alike = options.num_nodes.value_or(nodes) == nodes;
@@ -48,21 +36,6 @@ void check_step(const LaunchOptions& options, int node, int nodes) {
 }
 
 }  // namespace
-
-Result<std::vector<int>> expand_task_counts(std::string_view text) {
-  std::vector<int> counts;
-  for (bool more = true; more;) {
-    const std::size_t comma = text.find(',');
-    const auto part = counted(text.substr(0, comma));
-    if (!part || static_cast<std::size_t>(part->second) > hosts_max - counts.size()) {
-      return Failure{fmt::format("\"{}\" is no list of tasks per node, as 2(x3),1", text)};
-    }
-    counts.insert(counts.end(), static_cast<std::size_t>(part->second), part->first);
-    more = comma != text.npos;
-    if (more) text.remove_prefix(comma + 1);
-  }
-  return counts;
-}
 
 std::optional<Allocation> this_allocation() {
   Allocation allocation{.node_list = value_of("SLURM_JOB_NODELIST"), .hosts = {}};
@@ -80,7 +53,9 @@ std::optional<Allocation> this_allocation() {
          allocation.node_list);
   }
   for (std::size_t i = 0; i < allocation.hosts.size(); ++i) {
-    allocation.hosts[i].slots = counts.value()[i];
+    const int count = counts.value()[i];
+    if (count > slots_max) fail(ErrorCode::usage, "SLURM_TASKS_PER_NODE={}: too many", tasks);
+    allocation.hosts[i].slots = count;
   }
   return allocation;
 }

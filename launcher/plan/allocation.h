@@ -21,9 +21,6 @@ struct Allocation {
 /// outside of an allocation. Throws Error{usage} that names a variable which SLURM has not written.
 std::optional<Allocation> this_allocation();
 
-/// "2(x3),1" -> 2 2 2 1. The failure says what is wrong.
-Result<std::vector<int>> expand_task_counts(std::string_view text);
-
 /// For a command of which `srun --ntasks-per-node=1` has started one copy per node: fills in, where
 /// they were not typed, --no_ssh, --node_rank, --num_nodes and --master_addr from the step's nodes.
 /// Throws Error{usage} when there are more tasks than nodes, or when what was typed contradicts the

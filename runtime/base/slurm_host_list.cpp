@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "runtime/base/number.h"
 
@@ -108,6 +109,18 @@ std::string host_at(const std::vector<Part>& parts, std::size_t index) {
   return name + last;
 }
 
+/// "2(x3)" or "2" as a count and how often it stands; nothing when it is neither.
+std::optional<std::pair<int, int>> counted(std::string_view part) {
+  const std::size_t open = part.find("(x");
+  const auto count = parse_number<int>(part.substr(0, open));
+  if (!count || *count < 1) return std::nullopt;
+  if (open == part.npos) return std::pair(*count, 1);
+  if (!part.ends_with(')')) return std::nullopt;
+  const auto times = parse_number<int>(part.substr(open + 2, part.size() - open - 3));
+  if (!times || *times < 1) return std::nullopt;
+  return std::pair(*count, *times);
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> expand_host_list(std::string_view list) {
@@ -124,6 +137,21 @@ Result<std::vector<std::string>> expand_host_list(std::string_view list) {
     for (std::size_t at = 0; at < *count; ++at) hosts.push_back(host_at(parts.value(), at));
   }
   return hosts;
+}
+
+Result<std::vector<int>> expand_task_counts(std::string_view text) {
+  std::vector<int> counts;
+  for (bool more = true; more;) {
+    const std::size_t comma = text.find(',');
+    const auto part = counted(text.substr(0, comma));
+    if (!part || static_cast<std::size_t>(part->second) > listed_hosts_max - counts.size()) {
+      return Failure{fmt::format("\"{}\" is no list of tasks per node, as 2(x3),1", text)};
+    }
+    counts.insert(counts.end(), static_cast<std::size_t>(part->second), part->first);
+    more = comma != text.npos;
+    if (more) text.remove_prefix(comma + 1);
+  }
+  return counts;
 }
 
 }  // namespace dstrain

@@ -19,4 +19,8 @@ inline constexpr std::size_t listed_hosts_max = 65536;
 /// bracket (which SLURM does not take either), or more than listed_hosts_max hosts.
 Result<std::vector<std::string>> expand_host_list(std::string_view list);
 
+/// The counts per node that SLURM writes beside such a list (SLURM_TASKS_PER_NODE), each at least
+/// 1: "2(x3),1" for 2, 2, 2, 1. The failure says what is wrong.
+Result<std::vector<int>> expand_task_counts(std::string_view text);
+
 }  // namespace dstrain

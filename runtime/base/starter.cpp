@@ -1,17 +1,16 @@
 #include "runtime/base/starter.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 
 #include "runtime/base/error.h"
 #include "runtime/base/number.h"
+#include "runtime/base/slurm_host_list.h"
 
 namespace dstrain {
 namespace {
 
 constexpr int tasks_max = 1 << 20;
-constexpr std::size_t nodes_max = 1 << 20;
 
 /// The variables of one starter.
 struct Starter {
@@ -78,9 +77,10 @@ TaskNumber read_number(const Starter& starter, const char* name) {
 TaskNumber tasks_of_node(const TaskNumber& node) {
   const char* const name =
       is_set("SLURM_STEP_TASKS_PER_NODE") ? "SLURM_STEP_TASKS_PER_NODE" : "SLURM_TASKS_PER_NODE";
-  const auto counts = parse_tasks_per_node(variable(name));
-  if (!counts || node.value < 0 || node.value >= static_cast<int>(counts->size())) return {};
-  return {name, (*counts)[static_cast<std::size_t>(node.value)]};
+  const Result<std::vector<int>> counts = expand_task_counts(variable(name));
+  if (!counts.ok() || node.value < 0) return {};
+  const auto index = static_cast<std::size_t>(node.value);
+  return index < counts.value().size() ? TaskNumber{name, counts.value()[index]} : TaskNumber{};
 }
 
 /// Which MPI srun offers to its tasks: PMIx is OpenMPI's, PMI MPICH's.
@@ -173,23 +173,6 @@ void forget_started_task() {
   }
   for (const ForeignStarter& starter : foreign_starters) forget(starter.size);
   forget("PMIX_RANK");
-}
-
-std::optional<std::vector<int>> parse_tasks_per_node(std::string_view text) {
-  std::vector<int> counts;
-  while (!text.empty()) {
-    const std::string_view item = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), item.size() + 1));
-    const std::size_t open = item.find("(x");
-    const bool repeats = open != std::string_view::npos;
-    if (repeats && !item.ends_with(')')) return std::nullopt;
-    const auto count = parse_number<int>(item.substr(0, open));
-    const auto times =
-        repeats ? parse_number<std::size_t>(item.substr(open + 2, item.size() - open - 3)) : 1;
-    if (!count || *count < 0 || !times || *times > nodes_max - counts.size()) return std::nullopt;
-    counts.insert(counts.end(), *times, *count);
-  }
-  return counts;
 }
 
 }  // namespace dstrain

@@ -3,7 +3,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "runtime/base/mpi_kind.h"
 
@@ -50,9 +49,5 @@ void check_started_alone();
 /// Takes what tells the tasks of a starter apart out of this process's environment: what it starts
 /// is none of them. Not while other threads look at the environment.
 void forget_started_task();
-
-/// SLURM's counts per node, "2(x3),1" for 2, 2, 2, 1. Nothing for a text that is none, or for more
-/// than a million nodes.
-std::optional<std::vector<int>> parse_tasks_per_node(std::string_view text);
 
 }  // namespace dstrain

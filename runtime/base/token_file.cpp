@@ -83,29 +83,33 @@ std::optional<std::string> read_token(const fs::path& path) {
 
 }  // namespace
 
-TokenFile::TokenFile(const std::string& job) : path_(token_directory() / file_name(job)) {}
+fs::path token_path(const std::string& job) {
+  return token_directory() / file_name(job);
+}
 
-std::string TokenFile::create() const {
-  make_directory(path_.parent_path());
+TokenFile TokenFile::create(const std::string& job) {
+  const fs::path path = token_path(job);
+  make_directory(path.parent_path());
   std::string token = to_hex(random_bytes<token_bytes>());
-  const std::string fresh = fmt::format("{}.{}", path_.string(), ::getpid());
+  const std::string fresh = fmt::format("{}.{}", path.string(), ::getpid());
   ::unlink(fresh.c_str());
   const UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                            S_IRUSR | S_IWUSR));
   if (!fd) fail_errno(errno, fmt::format("make {}", fresh));
   const bool written =
       ::write(fd.get(), token.data(), token.size()) == static_cast<ssize_t>(token.size()) &&
-      ::fsync(fd.get()) == 0 && ::rename(fresh.c_str(), path_.c_str()) == 0;
-  if (written) return token;
+      ::fsync(fd.get()) == 0 && ::rename(fresh.c_str(), path.c_str()) == 0;
+  if (written) return {path, std::move(token)};
   const int code = errno;
   ::unlink(fresh.c_str());
-  fail_errno(code, fmt::format("write {}", path_.string()));
+  fail_errno(code, fmt::format("write {}", path.string()));
 }
 
-std::string TokenFile::wait(double timeout_seconds) const {
+TokenFile TokenFile::wait_for(const std::string& job, double timeout_seconds) {
+  const fs::path path = token_path(job);
   const Deadline deadline = Deadline::after(timeout_seconds);
   for (;;) {
-    if (const std::optional<std::string> token = read_token(path_)) return *token;
+    if (std::optional<std::string> token = read_token(path)) return {{}, std::move(*token)};
     if (deadline.passed()) break;
     // A network filesystem tells nobody when a file appears.
     std::this_thread::sleep_for(look_interval);
@@ -113,11 +117,11 @@ std::string TokenFile::wait(double timeout_seconds) const {
   fail(ErrorCode::timeout,
        "{} did not appear within {:g} s: rank 0 makes it; is the directory the same on all nodes? "
        "Else export {}, the same random text for all",
-       path_.string(), timeout_seconds, env::token);
+       path.string(), timeout_seconds, env::token);
 }
 
-void TokenFile::remove() const noexcept {
-  ::unlink(path_.c_str());
+TokenFile::~TokenFile() {
+  if (!path_.empty()) ::unlink(path_.c_str());
 }
 
 }  // namespace dstrain

@@ -19,27 +19,15 @@
 namespace dstrain::comm {
 namespace {
 
-/// The token that rank 0 leaves for the others in a file that only their user can read; gone with
-/// this.
-class SharedToken {
- public:
-  explicit SharedToken(WorkerEnv& worker) {
-    if (worker.token_file.empty()) return;
-    const TokenFile file(worker.token_file);
-    if (worker.rank == 0) own_ = file;
-    worker.token = own_ ? file.create() : file.wait(worker.timeout_seconds);
-  }
-  SharedToken(const SharedToken&) = delete;
-  SharedToken& operator=(const SharedToken&) = delete;
-  SharedToken(SharedToken&&) = delete;
-  SharedToken& operator=(SharedToken&&) = delete;
-  ~SharedToken() {
-    if (own_) own_->remove();
-  }
-
- private:
-  std::optional<TokenFile> own_;
-};
+/// The file that the token comes from, where it comes from one; to be kept until all have it.
+std::optional<TokenFile> share_token(WorkerEnv& worker) {
+  if (worker.token_file.empty()) return std::nullopt;
+  TokenFile file = worker.rank == 0
+                       ? TokenFile::create(worker.token_file)
+                       : TokenFile::wait_for(worker.token_file, worker.timeout_seconds);
+  worker.token = file.token();
+  return file;
+}
 
 bool under_mpi(const WorkerEnv& worker) {
   return worker.mpi != MpiKind::none;
@@ -205,9 +193,8 @@ void refuse_together(Store& store, const WorkerEnv& worker) noexcept {
 }  // namespace
 
 std::shared_ptr<MpiLibrary> enter_mpi(const WorkerEnv& worker) {
-  return std::make_shared<MpiLibrary>(MpiStart{.kind = worker.mpi,
-                                               .size = worker.world_size,
-                                               .timeout_seconds = worker.timeout_seconds});
+  return std::make_shared<MpiLibrary>(MpiStart{
+      .kind = worker.mpi, .size = worker.world_size, .timeout_seconds = worker.timeout_seconds});
 }
 
 World join_world(WorkerEnv worker) {
@@ -221,7 +208,7 @@ World join_world(WorkerEnv worker) {
     listener = meet_over_mpi(*joining.mpi, worker);
   }
   {
-    const SharedToken token(worker);
+    const std::optional<TokenFile> token = share_token(worker);
     joining.store = rendezvous(worker, std::move(listener));
   }
   try {

@@ -142,6 +142,15 @@ TEST_CASE("Slurm host list: what is none is refused", "[base][slurm_host_list]")
   CHECK_THAT(hosts.error(), Catch::Contains(reason));
 }
 
+TEST_CASE("HostList: tasks per node are counted out", "[base][slurm]") {
+  CHECK(expand_task_counts("2(x3),1").value() == std::vector<int>{2, 2, 2, 1});
+  CHECK(expand_task_counts("4").value() == std::vector<int>{4});
+  for (const char* const bad : {"", "x", "0", "2(x", "2(x3", "2(x0)", "2,", "2(x99999999)", "-1"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(expand_task_counts(bad).ok());
+  }
+}
+
 TEST_CASE("Slurm host list: random lists expand as by scontrol", "[base][slurm_host_list]") {
   if (::access("/usr/bin/scontrol", X_OK) != 0) test::skip("no scontrol (Debian: slurm-client)");
   const Scontrol scontrol;

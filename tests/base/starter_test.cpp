@@ -236,16 +236,5 @@ TEST_CASE("Starter: where tasks meet when nobody says it", "[base][starter]") {
   }
 }
 
-TEST_CASE("Starter: SLURM's counts per node", "[base][starter]") {
-  CHECK(parse_tasks_per_node("2(x3),1") == std::vector<int>{2, 2, 2, 1});
-  CHECK(parse_tasks_per_node("72") == std::vector<int>{72});
-  CHECK(parse_tasks_per_node("").value().empty());
-  for (const char* const text : {"2(x", "2(x)", "(x2)", "a", "2(x3", "-1", "2(x1048577)",
-                                 "1(x600000),1(x600000)", "2(x-1)", "2 ,1"}) {
-    CAPTURE(text);
-    CHECK_FALSE(parse_tasks_per_node(text));
-  }
-}
-
 }  // namespace
 }  // namespace dstrain

@@ -36,46 +36,48 @@ fs::perms permissions(const fs::path& path) {
 
 TEST_CASE("TokenFile: one makes it and the others find it", "[base]") {
   const TokenDirectory directory;
-  const TokenFile file("cluster-17.0-");
-  auto waiting = std::async(std::launch::async, [&] { return file.wait(240); });
-  const std::string token = file.create();
-  CHECK(token.size() == 32);
-  CHECK(waiting.get() == token);
-  CHECK(permissions(file.path()) == (fs::perms::owner_read | fs::perms::owner_write));
-  CHECK(permissions(file.path().parent_path()) == fs::perms::owner_all);
-  CHECK(file.create() != token);
-  file.remove();
-  CHECK_FALSE(fs::exists(file.path()));
-  CHECK(fs::is_empty(file.path().parent_path()));
+  const std::string job = "cluster-17.0-";
+  const fs::path path = token_path(job);
+  auto waiting =
+      std::async(std::launch::async, [&] { return TokenFile::wait_for(job, 240).token(); });
+  {
+    const TokenFile file = TokenFile::create(job);
+    CHECK(file.token().size() == 32);
+    CHECK(waiting.get() == file.token());
+    CHECK(permissions(path) == (fs::perms::owner_read | fs::perms::owner_write));
+    CHECK(permissions(path.parent_path()) == fs::perms::owner_all);
+    CHECK(TokenFile::create(job).token() != file.token());
+  }
+  CHECK(fs::is_empty(path.parent_path()));
 }
 
 TEST_CASE("TokenFile: what others could have written or read is refused", "[base]") {
   const TokenDirectory directory;
-  const TokenFile file("a/b");
-  CHECK(file.path().filename() == "a_b.token");
-  static_cast<void>(file.create());
-  const fs::path subject = GENERATE(true, false) ? file.path() : file.path().parent_path();
+  const fs::path path = token_path("a/b");
+  CHECK(path.filename() == "a_b.token");
+  const TokenFile file = TokenFile::create("a/b");
+  const fs::path subject = GENERATE(true, false) ? path : path.parent_path();
   fs::permissions(subject, fs::perms::group_read, fs::perm_options::add);
-  if (subject == file.path()) {
-    CHECK_THROWS_WITH(file.wait(240), Contains("chmod go= " + subject.string()));
-  } else {
-    CHECK_THROWS_WITH(file.create(), Contains("chmod go= " + subject.string()));
-  }
+  const auto use = [&] {
+    static_cast<void>(subject == path ? TokenFile::wait_for("a/b", 240) : TokenFile::create("a/b"));
+  };
+  CHECK_THROWS_WITH(use(), Contains("chmod go= " + subject.string()));
 }
 
 TEST_CASE("TokenFile: a link is not followed and half a token is none", "[base]") {
   const TokenDirectory directory;
-  const TokenFile file("job");
-  fs::create_directory(file.path().parent_path());
-  fs::permissions(file.path().parent_path(), fs::perms::owner_all);
+  const fs::path path = token_path("job");
+  fs::create_directory(path.parent_path());
+  fs::permissions(path.parent_path(), fs::perms::owner_all);
   SECTION("link") {
-    fs::create_symlink("/etc/hostname", file.path());
-    CHECK_THROWS_WITH(file.wait(240), Contains(file.path().string()));
+    fs::create_symlink("/etc/hostname", path);
+    CHECK_THROWS_WITH(TokenFile::wait_for("job", 240), Contains(path.string()));
   }
   SECTION("half") {
-    std::ofstream(file.path()) << "half";
-    fs::permissions(file.path(), fs::perms::owner_read | fs::perms::owner_write);
-    CHECK_THROWS_WITH(file.wait(0.1), Contains("did not appear") && Contains("DSTRAIN_TOKEN"));
+    std::ofstream(path) << "half";
+    fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+    CHECK_THROWS_WITH(TokenFile::wait_for("job", 0.1),
+                      Contains("did not appear") && Contains("DSTRAIN_TOKEN"));
   }
 }
 

@@ -57,15 +57,6 @@ Resources resolve(const LaunchOptions& options,
 
 }  // namespace
 
-TEST_CASE("Allocation: tasks per node are counted out", "[launcher][slurm]") {
-  CHECK(expand_task_counts("2(x3),1").value() == std::vector<int>{2, 2, 2, 1});
-  CHECK(expand_task_counts("4").value() == std::vector<int>{4});
-  for (const char* const bad : {"", "x", "0", "2(x", "2(x3", "2(x0)", "2,", "2(x99999999)", "-1"}) {
-    CAPTURE(bad);
-    CHECK_FALSE(expand_task_counts(bad).ok());
-  }
-}
-
 TEST_CASE("Allocation: its nodes and tasks are hosts and slots", "[launcher][slurm]") {
   const Variables inside(two_nodes("2,1"));
   const Resources all = resolve(typed({}));

@@ -20,8 +20,8 @@
 #include "runtime/base/error.h"
 #include "runtime/base/number.h"
 #include "runtime/base/random_bytes.h"
+#include "runtime/base/sha256.h"
 #include "runtime/comm/group_barrier.h"
-#include "runtime/comm/sha256.h"
 
 namespace dstrain::comm {
 namespace {
