@@ -89,11 +89,30 @@ void forget(void** kept) {
   keep(MPI_REQUEST_NULL, kept);
 }
 
+/// Takes in what nobody waits for any more, as the farewell of a rank to one that has said its own:
+/// UCX, under MPICH, warns of each such message on stderr.
+void receive_the_rest() {
+  std::string bytes;
+  for (int found = 1; found != 0;) {
+    MPI_Status status{};
+    found = 0;
+    int count = 0;
+    if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, group, &found, &status) != MPI_SUCCESS) return;
+    if (found == 0 || MPI_Get_count(&status, MPI_BYTE, &count) != MPI_SUCCESS) return;
+    bytes.resize(static_cast<std::size_t>(count));
+    MPI_Recv(bytes.data(), count, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, group,
+             MPI_STATUS_IGNORE);
+  }
+}
+
 int finish() {
   int finalized = 0;
   MPI_Finalized(&finalized);
   if (!entered || finalized != 0) return MPI_SUCCESS;
-  if (group != MPI_COMM_NULL) MPI_Comm_free(&group);
+  if (group != MPI_COMM_NULL) {
+    receive_the_rest();
+    MPI_Comm_free(&group);
+  }
   return MPI_Finalize();
 }
 
