@@ -78,8 +78,9 @@ std::vector<std::string> own_addresses() {
       addresses.push_back(std::move(address));
     }
   }
-  std::ranges::stable_partition(
-      addresses, [](const std::string& address) { return address.find(':') == std::string::npos; });
+  std::stable_partition(addresses.begin(), addresses.end(), [](const std::string& address) {
+    return address.find(':') == std::string::npos;
+  });
   addresses.resize(std::min(addresses.size(), addresses_max));
   return addresses;
 }
