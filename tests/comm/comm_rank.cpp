@@ -83,6 +83,7 @@ int run(std::string_view mode) {
   try {
     const WorkerEnv worker = read_worker_env();
     if (mode == "fail_first" && worker.rank == 1) fail(ErrorCode::timeout, "rank 1 never came");
+    if (mode == "leave_first" && worker.rank == 1) return status::done;
     if (mode == "die_first" && worker.rank == 1) std::raise(SIGKILL);
     const comm::World world = comm::join_world(worker);
     HostMemory host;

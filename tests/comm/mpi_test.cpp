@@ -44,8 +44,7 @@ Words environment() {
           "HOME=/tmp",
           "OMPI_ALLOW_RUN_AS_ROOT=1",
           "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-          "OMP_NUM_THREADS=1",
-          fmt::format("{}=300", env::timeout)};
+          "OMP_NUM_THREADS=1"};
 }
 
 /// What says where ranks meet, when they are not to find out through MPI.
@@ -148,6 +147,15 @@ TEST_CASE("MpiCommunicator: the status of a rank that fails is the job's", "[com
   CAPTURE(mode);
   const Outcome job = run(under_mpirun(3, {DSTRAIN_COMM_RANK, mode}, meeting_point("mpi")));
   CHECK_THAT(job.output, Contains(says));
+  CHECK(job.status == status::timed_out);
+}
+
+TEST_CASE("MpiLibrary: a rank that never enters MPI costs the others their timeout", "[comm]") {
+  skip_without_mpi();
+  const Outcome job =
+      run(under_mpirun(3, {DSTRAIN_COMM_RANK, "leave_first"}, {"DSTRAIN_TIMEOUT=2"}));
+  CHECK_THAT(job.output, Contains("rendezvous timed out after 2 s in " +
+                                  std::string(name_of(kind)) + ": not all of its ranks came"));
   CHECK(job.status == status::timed_out);
 }
 
