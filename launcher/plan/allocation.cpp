@@ -26,6 +26,10 @@ std::vector<std::string> listed_hosts(const char* name) {
   return std::move(hosts.value());
 }
 
+bool in_step() {
+  return !value_of("SLURM_STEP_ID").empty();
+}
+
 /// What was typed must be what the step is.
 void check_step(const LaunchOptions& options, int node, int nodes) {
   const bool alike = options.num_nodes.value_or(nodes) == nodes;
@@ -49,6 +53,7 @@ std::optional<Allocation> this_allocation() {
   const Result<std::vector<int>> counts = expand_task_counts(tasks);
   if (!counts.ok()) fail(ErrorCode::usage, "SLURM_TASKS_PER_NODE: {}", counts.error());
   if (counts.value().size() != allocation.hosts.size()) {
+    if (in_step()) return allocation;  // it is the step's, of fewer nodes
     fail(ErrorCode::usage, "SLURM_TASKS_PER_NODE={} does not fit SLURM_JOB_NODELIST={}", tasks,
          allocation.node_list);
   }
@@ -63,9 +68,9 @@ std::optional<Allocation> this_allocation() {
 void join_step(LaunchOptions& options) {
   const int tasks = number_of("SLURM_STEP_NUM_TASKS");
   const int nodes = number_of("SLURM_STEP_NUM_NODES");
-  const bool in_step = !value_of("SLURM_STEP_ID").empty() && !value_of("SLURM_NODEID").empty();
+  const bool is_task = in_step() && !value_of("SLURM_NODEID").empty();
   const bool by_mpirun = !value_of("OMPI_COMM_WORLD_SIZE").empty();
-  if (!in_step || by_mpirun || tasks < 2) return;
+  if (!is_task || by_mpirun || tasks < 2) return;
   if (tasks != nodes) {
     fail(ErrorCode::usage,
          "SLURM_STEP_NUM_TASKS={} on SLURM_STEP_NUM_NODES={}: srun has started several dstrain per "

@@ -17,8 +17,8 @@ struct Allocation {
   int gpus_per_node = 0;         ///< that were asked for
 };
 
-/// By the environment: SLURM_JOB_ID, SLURM_JOB_NODELIST, SLURM_TASKS_PER_NODE (else one each). None
-/// outside of an allocation. Throws Error{usage} that names a variable which SLURM has not written.
+/// By SLURM_JOB_ID, SLURM_JOB_NODELIST and SLURM_TASKS_PER_NODE (else, or in a smaller step, one
+/// each); none outside. Throws Error{usage} that names a variable which SLURM has not written.
 std::optional<Allocation> this_allocation();
 
 /// For a command of which `srun --ntasks-per-node=1` has started one copy per node: fills in, where

@@ -71,6 +71,14 @@ TEST_CASE("Allocation: its nodes and tasks are hosts and slots", "[launcher][slu
   CHECK(resolve(typed({}), {{{"n2", 4}}}).plan.hosts().front().slots.size() == 4);
 }
 
+TEST_CASE("Allocation: within a step of one node its tasks are not the allocation's",
+          "[launcher][slurm]") {
+  const Variables inside(two_nodes("1"));
+  const std::map<std::string, std::string> one_task{{"SLURM_STEP_ID", "0"}};
+  const Variables within(one_task);
+  CHECK(resolve(typed({})).plan.hosts() == std::vector<HostSlots>{{"n1", {0}}, {"n2", {0}}});
+}
+
 TEST_CASE("Allocation: what it does not have is refused", "[launcher][slurm]") {
   CHECK_THAT(test::error_of([] {
                resolve(typed({"--launcher", "slurm"}));

@@ -102,7 +102,7 @@ TEST_CASE("JobEnv: random tokens have 256 bits and differ", "[launcher]") {
 }
 
 TEST_CASE("DryRun: one JSON object without secrets", "[launcher]") {
-  const Resources resources{HostPlan({{"w0", {0, 1, 3}}, {"w1", {2}}}), {true, true}, {}, {}};
+  const Resources resources{HostPlan({{"w0", {0, 1, 3}}, {"w1", {2}}}), {true, true}, {}, {}, {}};
   JobSpec job;
   job.command = {"/usr/bin/python3", {"python3", "-u", "t.py", "a \"b\"", "\xff"}, 3};
   job.env = {{"DSTRAIN_TOKEN", "canary"}, {"HF_TOKEN", "canary"}, {"PLAIN", "shown"}};
