@@ -40,7 +40,8 @@ fs::path changed_example(const std::string& name,
   std::string text = test::read_bytes(fs::path(DSTRAIN_SOURCE_DIR) / "examples/slurm" / name);
   const std::string programs = fs::path(DSTRAIN_PROGRAM).parent_path().string();
   const std::size_t options_end = text.find("\n\n");
-  text.insert(options_end + 1, "export OMP_NUM_THREADS=1 PATH=" + programs + ":$PATH\n");
+  text.insert(options_end + 1, fmt::format("export HOME={} OMP_NUM_THREADS=1 PATH={}:$PATH\n",
+                                           folder.string(), programs));
   for (const Change& change : changes) {
     const std::size_t at = text.find(change.from);
     REQUIRE(at != text.npos);
@@ -115,4 +116,5 @@ TEST_CASE("Slurm examples: the script of DeepSpeed users trains", "[net][slurm]"
   CAPTURE(batch.printed());
   REQUIRE(completed);
   CHECK(test::read_metrics(output).size() == 3);
+  CHECK(fs::is_empty(cluster.folder() / ".dstrain"));
 }
