@@ -16,7 +16,6 @@
 #include "launcher/plan/machine.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/base/number.h"
 #include "runtime/base/starter.h"
 #include "runtime/base/token_file.h"
 #include "runtime/base/worker_env.h"

@@ -166,8 +166,10 @@ void forget_started_task() {
     if (name != nullptr) ::unsetenv(name);
   };
   for (const Starter& starter : starters) {
-    for (const char* const name : {starter.mark, starter.rank, starter.size, starter.local_rank,
-                                   starter.local_size, starter.node}) {
+    forget(starter.mark);
+    if (starter.kind == StarterKind::torchrun) continue;  // the rest are everybody's words
+    for (const char* const name :
+         {starter.rank, starter.size, starter.local_rank, starter.local_size, starter.node}) {
       forget(name);
     }
   }

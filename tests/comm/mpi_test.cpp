@@ -154,9 +154,13 @@ TEST_CASE("MpiLibrary: a rank that never enters MPI costs the others their timeo
   skip_without_mpi();
   const Outcome job =
       run(under_mpirun(3, {DSTRAIN_COMM_RANK, "leave_first"}, {"DSTRAIN_TIMEOUT=2"}));
-  CHECK_THAT(job.output, Contains("rendezvous timed out after 2 s in " +
-                                  std::string(name_of(kind)) + ": not all of its ranks came"));
-  CHECK(job.status == status::timed_out);
+  CHECK(job.status != 0);
+  // OpenMPI's mpirun ends the job itself when it hears of the end after another rank has entered.
+  const bool by_mpirun = job.output.find("exiting improperly") != std::string::npos;
+  const std::string timed_out = "rendezvous timed out after 2 s in " + std::string(name_of(kind)) +
+                                ": not all of its ranks came";
+  CHECK((by_mpirun || job.output.find(timed_out) != std::string::npos));
+  CHECK((by_mpirun || job.status == status::timed_out));
 }
 
 TEST_CASE("MpiCommunicator: ranks that MPI has not started are told", "[comm]") {
@@ -212,7 +216,7 @@ TEST_CASE("MpiRendezvous: a rank that was given something else is refused", "[co
 TEST_CASE("MpiRendezvous: a rank that MPI knows by another number is refused", "[comm]") {
   skip_without_mpi();
   const Outcome job = run(under_mpirun(2, {DSTRAIN_COMM_RANK, "where"}, {"RANK=1"}));
-  CHECK_THAT(job.output, Contains("RANK=1, and MPI calls this process rank 0"));
+  CHECK_THAT(job.output, Contains("RANK=1 and ") && Contains("_RANK=0 contradict each other"));
   CHECK(job.status == status::bad_input);
 }
 
@@ -264,8 +268,8 @@ TEST_CASE("MpiLibrary: a rank that MPI leaves alone is refused", "[comm]") {
   skip_without_mpi();
   Words variables = environment();
   variables.insert(variables.end(),
-                   {"RANK=0", "WORLD_SIZE=2", is_openmpi ? "OMPI_COMM_WORLD_SIZE=2" : "PMI_SIZE=2",
-                    is_openmpi ? "OMPI_COMM_WORLD_RANK=0" : "PMI_RANK=0"});
+                   {is_openmpi ? "OMPI_COMM_WORLD_SIZE=2" : "PMI_SIZE=2",
+                    is_openmpi ? "OMPI_COMM_WORLD_RANK=0" : "PMI_RANK=0", "MPI_LOCALNRANKS=2"});
   const Outcome alone = run({{DSTRAIN_COMM_RANK, "where"}, variables});
   CHECK_THAT(alone.output, Contains("the starter says that it has started 2 ranks, and ") &&
                                Contains(comm::mpi_plugin_name(kind)) && Contains("finds 1"));

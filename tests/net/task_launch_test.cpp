@@ -175,7 +175,7 @@ TEST_CASE("Task launch: a training that SLURM signals saves and asks to be queue
   CHECK(launch.nothing_left());
   const auto found = checkpoint::list_checkpoints(output);
   REQUIRE(found.size() == 1);
-  CHECK(checkpoint::judge(found.front().path).whole());
+  CHECK(checkpoint::verify(found.front().path).whole());
 }
 
 TEST_CASE("Task launch: a job is asked from outside and begins again", "[net][tasks]") {

@@ -1,14 +1,12 @@
 #include "runtime/comm/hierarchical/node_map.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <string>
-
-#include <unistd.h>
 
 #include "runtime/base/error.h"
 #include "runtime/comm/group_barrier.h"
@@ -46,14 +44,14 @@ Nodes by_local_rank(const std::vector<NodeClaim>& claims) {
   return nodes;
 }
 
-/// Alike for all processes of one running kernel with one host name.
+/// Alike for all processes of one running kernel in one network namespace.
 std::uint64_t this_machine() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
   std::ifstream boot("/proc/sys/kernel/random/boot_id");
   std::string id;
   boot >> id;
-  return std::hash<std::string>()(id + name.data()) | 1U;
+  std::error_code unknown;
+  id += std::filesystem::read_symlink("/proc/self/ns/net", unknown).string();
+  return std::hash<std::string>()(id) | 1U;
 }
 
 }  // namespace
