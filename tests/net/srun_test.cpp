@@ -83,7 +83,7 @@ TEST_CASE("Srun: several launchers of one node are refused", "[net][slurm]") {
   command.insert(command.end(), train.begin(), train.end());
   RankProcess launchers = srun(cluster, {"-N1", "-n2"}, command);
   const std::string said = launchers.read_all();
-  CHECK_THAT(said, Contains("SLURM_STEP_NUM_TASKS=2: srun has started this process"));
+  CHECK_THAT(said, Contains("SLURM_STEP_NUM_TASKS=2 "));
   CHECK(launchers.wait() != 0);
   CHECK_FALSE(fs::exists(cluster.folder() / "out"));
 }

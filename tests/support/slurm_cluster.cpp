@@ -37,7 +37,8 @@ constexpr std::array<const char*, 9> programs{unshare,
 /// The daemons, as the first process of their namespace and its children. munged returns when it
 /// can be used.
 constexpr const char* start_script = R"(cd "$0" || exit
-ip link set lo up && ip address add "$1/32" dev lo || exit
+ip link set lo up && ip link add near type veth peer name far &&
+  ip address add "$1/24" dev near && ip link set near up && ip link set far up || exit
 munged --force --socket="$0/munge.socket" --key-file="$0/munge.key" --pid-file="$0/munged.pid" \
   --log-file="$0/munged.log" --seed-file="$0/munge.seed" || exit
 slurmctld -D -c > slurmctld.log 2>&1 &
@@ -127,12 +128,15 @@ SlurmCluster::SlurmCluster() {
   if (::unshare(CLONE_NEWNET) != 0) fail_errno(errno, "unshare");
   write_configuration();
   ::setenv("SLURM_CONF", (folder_.path() / "slurm.conf").c_str(), 1);
+  // OpenMPI would look for a way between two hosts that are one.
+  ::setenv("OMPI_MCA_btl", "tcp,self", 1);
   start_daemons();
   wait_for_nodes();
 }
 
 SlurmCluster::~SlurmCluster() {
   ::unsetenv("SLURM_CONF");
+  ::unsetenv("OMPI_MCA_btl");
 }
 
 std::string SlurmCluster::environment() const {
