@@ -34,6 +34,9 @@ constexpr std::array<const char*, 9> programs{unshare,
                                               "/usr/bin/srun",
                                               "/usr/bin/salloc"};
 
+/// Among others OpenMPI would take those of one host, which our two nodes are and SLURM's are not.
+constexpr const char* openmpi_ways = "tcp,self";
+
 /// The daemons, as the first process of their namespace and its children. munged returns when it
 /// can be used.
 constexpr const char* start_script = R"(cd "$0" || exit
@@ -95,7 +98,7 @@ std::string text_of_file(const fs::path& path) {
 
 std::vector<std::string> cluster_environment() {
   const char* const configured = std::getenv("SLURM_CONF");
-  return {"PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+  return {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", fmt::format("OMPI_MCA_btl={}", openmpi_ways),
           fmt::format("SLURM_CONF={}", configured == nullptr ? "" : configured)};
 }
 
@@ -128,8 +131,7 @@ SlurmCluster::SlurmCluster() {
   if (::unshare(CLONE_NEWNET) != 0) fail_errno(errno, "unshare");
   write_configuration();
   ::setenv("SLURM_CONF", (folder_.path() / "slurm.conf").c_str(), 1);
-  // OpenMPI would look for a way between two hosts that are one.
-  ::setenv("OMPI_MCA_btl", "tcp,self", 1);
+  ::setenv("OMPI_MCA_btl", openmpi_ways, 1);
   start_daemons();
   wait_for_nodes();
 }
