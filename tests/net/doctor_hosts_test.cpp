@@ -31,7 +31,7 @@ std::vector<json> findings_of(const json& report,
 /// In place of ssh: hosts on this machine, of which "island" has a network of its own, to which
 /// nothing leads.
 constexpr const char* client = R"(#!/bin/sh
-case $1 in island) apart="unshare -rn" ;; esac
+case $1 in island) apart="unshare -n" ;; esac
 cd /
 exec env -i PATH="$PATH" HOME=/ SSH_CONNECTION="127.0.0.1 1 127.0.0.1 22" $apart sh -c "$2"
 )";
