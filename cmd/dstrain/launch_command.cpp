@@ -125,7 +125,9 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
     job.output_directory =
         std::filesystem::absolute(policy.output_directory).lexically_normal().string();
   }
-  const std::optional<TokenFile> token = share_token(options, resources);
+  // A program that is none of ours meets by means of its own.
+  const std::optional<TokenFile> token =
+      daemon != nullptr ? share_token(options, resources) : std::nullopt;
   for (launcher::HostTask& task : job.hosts) {
     launcher::set_env(task.spec.env, env::checked, checks ? "1" : "0");
     if (token) launcher::set_env(task.spec.env, env::token, token->token());
