@@ -14,7 +14,6 @@ packages=(
   nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
   libxxhash-dev                  # checksums of checkpoints and swap files
   libdnnl-dev ocl-icd-opencl-dev # oneDNN's CMake package asks for OpenCL
-  libgloo-dev                    # communication between nodes; the build does without, and says so
   libopenmpi-dev openmpi-bin     # likewise, for jobs that its mpirun starts
   libmpich-dev mpich             # likewise
   libssh-dev                     # likewise, to launch on other hosts

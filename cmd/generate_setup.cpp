@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cmd/model_loading.h"
+#include "launcher/plan/option_words.h"
 #include "runtime/base/log.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/model/gpt2.h"
@@ -38,13 +39,9 @@ void declare(CLI::App& app, Options& options) {
 Options parse(std::span<const std::string> arguments) {
   Options options;
   CLI::App app;
+  app.set_help_flag();
   declare(app, options);
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-  try {
-    app.parse(reversed);
-  } catch (const CLI::ParseError& error) {
-    fail(ErrorCode::usage, "generate: {}; see dstrain generate --help", error.what());
-  }
+  launcher::parse_option_words(app, arguments, "generate");
   if (options.prompt.empty()) fail(ErrorCode::usage, "generate: --prompt is empty");
   return options;
 }

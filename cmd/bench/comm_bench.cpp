@@ -10,10 +10,10 @@
 #include "cmd/bench/summary.h"
 #include "runtime/base/socket.h"
 #include "runtime/comm/gather.h"
-#include "runtime/comm/gloo/gloo_transport.h"
 #include "runtime/comm/host_sum.h"
 #include "runtime/comm/make_communicator.h"
 #include "runtime/comm/mpi/mpi_transport.h"
+#include "runtime/comm/tcp/tcp_transport.h"
 
 namespace dstrain::bench {
 namespace {
@@ -29,7 +29,7 @@ class Backends {
   explicit Backends(const WorkerEnv& worker) : world_(comm::join_world(worker)) {
     list_.push_back({default_name(worker), *world_.communicator});
     if (worker.comm != CommKind::automatic) return;
-    if (comm::has_gloo()) add("gloo", make_gloo(world_.worker));
+    add("tcp", make_tcp(world_.worker));
     if (worker.mpi != MpiKind::none) add("mpi", make_mpi(worker));
   }
 
@@ -37,20 +37,21 @@ class Backends {
 
  private:
   static std::string default_name(const WorkerEnv& worker) {
-    if (worker.comm == CommKind::gloo) return "gloo";
+    if (worker.comm == CommKind::tcp) return "tcp";
     if (worker.comm == CommKind::mpi) return "mpi";
     return worker.local_world_size == worker.world_size ? "shm" : "hierarchical";
   }
 
-  [[nodiscard]] std::unique_ptr<comm::Communicator> make_gloo(const WorkerEnv& worker) const {
+  [[nodiscard]] std::unique_ptr<comm::Communicator> make_tcp(const WorkerEnv& worker) const {
     const Result<std::string> address =
         local_address_towards({worker.master_addr, worker.master_port});
     if (!address.ok()) fail(ErrorCode::comm, "bench comm: {} (MASTER_ADDR)", address.error());
-    return comm::make_gloo_communicator(*world_.store, {.rank = worker.rank,
-                                                        .size = worker.world_size,
-                                                        .timeout_seconds = worker.timeout_seconds,
-                                                        .name = "bench",
-                                                        .address = address.value()});
+    return comm::make_tcp_communicator(*world_.store, {.rank = worker.rank,
+                                                       .size = worker.world_size,
+                                                       .timeout_seconds = worker.timeout_seconds,
+                                                       .name = "bench",
+                                                       .address = address.value(),
+                                                       .token = worker.token});
   }
 
   [[nodiscard]] std::unique_ptr<comm::Communicator> make_mpi(const WorkerEnv& worker) {

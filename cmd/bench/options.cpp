@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "launcher/plan/option_words.h"
 #include "runtime/base/error.h"
 #include "runtime/config/suggest.h"
 #include "runtime/tensor/dtype.h"
@@ -156,13 +157,9 @@ Options parse_options(std::span<const std::string> arguments, int world_size) {
   check_command(arguments);
   Typed typed;
   CLI::App app;
+  app.set_help_flag();
   declare(app, typed);
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-  try {
-    app.parse(reversed);
-  } catch (const CLI::ParseError& error) {
-    fail(ErrorCode::usage, "bench: {}; see dstrain bench --help", error.what());
-  }
+  launcher::parse_option_words(app, arguments, "bench");
   Options& options = typed.options;
   options.what = app.got_subcommand("gemm")   ? Options::What::gemm
                  : app.got_subcommand("comm") ? Options::What::comm

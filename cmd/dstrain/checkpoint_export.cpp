@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "cmd/dstrain/checkpoint_commands.h"
+#include "launcher/plan/option_words.h"
 #include "runtime/base/error.h"
 #include "runtime/base/units.h"
 #include "runtime/base/worker_env.h"
@@ -36,12 +37,7 @@ ExportRequest parse_export_request(std::span<const std::string> arguments) {
   app.add_option("--max_shard_size", request.max_shard_size);
   app.add_option("-t,--tag", request.tag);
   app.add_flag("--safe_serialization,--exclude_frozen_parameters");
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-  try {
-    app.parse(reversed);
-  } catch (const CLI::ParseError& error) {
-    fail(ErrorCode::usage, "checkpoint export: {}; see dstrain checkpoint --help", error.what());
-  }
+  launcher::parse_option_words(app, arguments, "checkpoint export");
   return request;
 }
 

@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string_view>
+
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -12,10 +15,13 @@
 #include "launcher/doctor/host_side.h"
 #include "launcher/doctor/machine_probe.h"
 #include "launcher/job/examination.h"
+#include "launcher/plan/allocation.h"
 #include "launcher/plan/host_name.h"
 #include "launcher/plan/machine.h"
 #include "launcher/plan/options.h"
 #include "launcher/plan/resources.h"
+#include "runtime/base/error.h"
+#include "runtime/base/starter.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::cmd {
@@ -90,8 +96,12 @@ std::optional<Request> parse_request(std::span<const std::string> arguments) {
   app.add_flag("--this_host", request.this_host)->group("");
   app.add_option("--directory", request.directory)->group("");
   app.add_option("--host", request.question.hosts)->allow_extra_args(false)->group("");
+  app.add_option("--starter_refusal", request.question.starter_refusal)->group("");
   app.add_option("--ssh_host", request.question.ssh_hosts)->allow_extra_args(false)->group("");
   if (!parse_tool_options(app, words)) return std::nullopt;
+  for (const std::string& path : request.question.paths) {
+    if (path.empty()) fail(ErrorCode::usage, "doctor: --path: is empty; name a directory");
+  }
   launch.emplace_back("doctor");
   request.launch = launcher::parse_command_line(launch).options;
   request.launch.device = "cpu";  // which slots are GPUs is nothing to the doctor
@@ -116,6 +126,31 @@ std::vector<ExaminedHost> hosts_of(const LaunchOptions& options) {
   return hosts;
 }
 
+/// Whether mpirun, srun or torchrun has started this very process: then its variables are no
+/// leftovers.
+bool is_started_task() {
+  constexpr std::array<std::string_view, 7> starters{
+      "hydra_pmi_proxy", "mpiexec", "mpirun", "orte", "prte", "slurmstepd", "torchrun"};
+  std::ifstream file(fmt::format("/proc/{}/comm", ::getppid()));
+  std::string parent;
+  std::getline(file, parent);
+  return std::ranges::any_of(starters,
+                             [&](std::string_view name) { return parent.starts_with(name); });
+}
+
+/// See Question::starter_refusal.
+std::string starter_refusal() {
+  if (is_started_task()) return "";
+  try {
+    LaunchOptions plain;
+    launcher::join_step(plain);
+    if (!plain.no_ssh) check_started_alone();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 /// What the doctor's process on `host` is told.
 std::vector<std::string> words_for(const ExaminedHost& host,
                                    const std::vector<ExaminedHost>& hosts,
@@ -125,6 +160,8 @@ std::vector<std::string> words_for(const ExaminedHost& host,
   for (const std::string& path : request.question.paths) {
     words.insert(words.end(), {"--path", std::filesystem::absolute(path).lexically_normal()});
   }
+  const std::string refusal = &host == &hosts.front() ? starter_refusal() : "";
+  if (!refusal.empty()) words.insert(words.end(), {"--starter_refusal", refusal});
   const LaunchOptions& launch = request.launch;
   const bool own_ssh_files = !host.remote && launch.ssh_command.empty() &&
                              launch.ssh_config.empty() && !launch.accept_new_host_keys;

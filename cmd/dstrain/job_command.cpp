@@ -1,13 +1,15 @@
 #include <cmath>
+#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 
+#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "cmd/dstrain/commands.h"
+#include "cmd/dstrain/tool_options.h"
 #include "launcher/job/job_client.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
@@ -18,8 +20,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* job_help =
-    "JOB: the id that the launcher prints at the start, or the output directory of a training.\n"
-    "Only jobs of this user whose launcher runs on this machine are found.\n";
+    "\nJOB: the id that the launcher prints at the start, or the output directory of a training.\n"
+    "Only jobs of this user whose launcher runs on this machine are found.";
 
 std::string or_nothing(const Json& json, const char* name) {
   const Json& value = json.at(name);
@@ -79,19 +81,26 @@ void print_list_json(const std::vector<launcher::FoundJob>& jobs) {
   fmt::print("{}\n", list.dump());
 }
 
-bool wants_help(std::span<const std::string> arguments, std::string_view usage) {
-  for (const std::string& word : arguments) {
-    if (word != "--help" && word != "-h") continue;
-    fmt::print("{}{}", usage, job_help);
-    return true;
-  }
-  return false;
+/// What a command on jobs is asked.
+struct JobRequest {
+  std::optional<std::string> job;
+  bool json = false;
+};
+
+/// Reads JOB; none when help was asked for.
+std::optional<JobRequest> parse_request(CLI::App& app, std::span<const std::string> arguments) {
+  JobRequest request;
+  app.footer(job_help);
+  const bool lists = app.get_name() == "dstrain status";  // without JOB
+  app.add_option("JOB", request.job)->required(!lists);
+  if (lists) app.add_flag("--json", request.json, "one JSON object, or a list of them");
+  if (!parse_tool_options(app, arguments)) return std::nullopt;
+  return request;
 }
 
 /// Asks a job for something; the answer, or an error of the launcher as one of ours.
-Json ask(std::span<const std::string> arguments, const std::string& request) {
-  if (arguments.size() != 1) fail(ErrorCode::usage, "usage: dstrain {} JOB", request);
-  const launcher::FoundJob job = launcher::find_job(arguments.front());
+Json ask(const std::string& name, const std::string& request) {
+  const launcher::FoundJob job = launcher::find_job(name);
   const auto line = launcher::ask_job(job, request);
   if (!line) {
     fail(ErrorCode::aborted, "job {} ended without an answer: its launcher is gone", job.id);
@@ -107,29 +116,16 @@ Json ask(std::span<const std::string> arguments, const std::string& request) {
 }  // namespace
 
 int status_command(std::span<const std::string> arguments) {
-  if (wants_help(arguments,
-                 "dstrain status [JOB] [--json]: what a running job does, or all of yours.\n")) {
-    return status::done;
-  }
-  bool json = false;
-  std::vector<std::string> names;
-  for (const std::string& word : arguments) {
-    if (word == "--json") {
-      json = true;
-    } else {
-      names.push_back(word);
-    }
-  }
-  if (names.size() > 1 || (names.size() == 1 && names.front().starts_with('-'))) {
-    fail(ErrorCode::usage, "usage: dstrain status [JOB] [--json]");
-  }
-  if (names.empty()) {
+  CLI::App app{"What a running job does, or all of yours.", "dstrain status"};
+  const auto request = parse_request(app, arguments);
+  if (!request) return status::done;
+  if (!request->job) {
     const auto jobs = launcher::find_jobs();
-    json ? print_list_json(jobs) : print_list(jobs);
+    request->json ? print_list_json(jobs) : print_list(jobs);
     return status::done;
   }
-  const launcher::FoundJob job = launcher::find_job(names.front());
-  if (json) {
+  const launcher::FoundJob job = launcher::find_job(*request->job);
+  if (request->json) {
     fmt::print("{}", job.status);
   } else {
     print_job(Json::parse(job.status));
@@ -138,23 +134,24 @@ int status_command(std::span<const std::string> arguments) {
 }
 
 int save_command(std::span<const std::string> arguments) {
-  if (wants_help(arguments,
-                 "dstrain save JOB: saves a checkpoint at the next step, waits until it is whole\n"
-                 "and prints its path; training goes on.\n")) {
-    return status::done;
-  }
-  fmt::print("{}\n", ask(arguments, "save").at("checkpoint").get<std::string>());
+  CLI::App app{
+      "Saves a checkpoint at the next step, waits until it is whole and prints its path; training "
+      "goes on.",
+      "dstrain save"};
+  const auto request = parse_request(app, arguments);
+  if (!request) return status::done;
+  fmt::print("{}\n", ask(*request->job, "save").at("checkpoint").get<std::string>());
   return status::done;
 }
 
 int stop_command(std::span<const std::string> arguments) {
-  if (wants_help(
-          arguments,
-          "dstrain stop JOB: stops a job as Ctrl-C would, a training with a checkpoint, and\n"
-          "waits until nothing of it is left.\n")) {
-    return status::done;
-  }
-  const Json answer = ask(arguments, "stop");
+  CLI::App app{
+      "Stops a job as Ctrl-C would, a training with a checkpoint, and waits until nothing of it is "
+      "left.",
+      "dstrain stop"};
+  const auto request = parse_request(app, arguments);
+  if (!request) return status::done;
+  const Json answer = ask(*request->job, "stop");
   fmt::print("job {} has ended with status {}\n", answer.at("job").get<std::string>(),
              answer.at("status").dump());
   return status::done;

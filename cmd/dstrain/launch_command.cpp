@@ -41,16 +41,10 @@ std::optional<TokenFile> share_token(const LaunchOptions& options,
   if (!resources.node_rank || resources.plan.hosts().size() == 1) return std::nullopt;
   if (std::getenv(env::token) != nullptr || options.dry_run) return std::nullopt;
   const std::optional<StartedTask> task = find_started_task();
-  if (task && task->kind == StarterKind::slurm && task->size.value > 1) {
-    return *resources.node_rank == 0
-               ? TokenFile::create(task->job)
-               : TokenFile::wait_for(task->job, options.timeout_seconds.value_or(600));
-  }
-  log_warning(
-      fmt::format("{} is not set: rank 0 will listen on loopback only; export the same "
-                  "random text on every node",
-                  env::token));
-  return std::nullopt;
+  if (!task || task->kind != StarterKind::slurm || task->size.value <= 1) return std::nullopt;
+  return *resources.node_rank == 0
+             ? TokenFile::create(task->job)
+             : TokenFile::wait_for(task->job, options.timeout_seconds.value_or(600));
 }
 
 /// Whether what the command reads and writes can be looked at from here: not from a machine that
@@ -89,6 +83,62 @@ std::string describe(const launcher::LaunchJob& job, const launcher::Resources& 
   return launcher::dry_run_json(run);
 }
 
+/// What a command of ours is found to be before anything starts.
+struct CheckedCommand {
+  bool files_checked = false;
+  std::optional<config::TrainOptions> training;
+};
+
+/// Throws what is wrong with the command, as far as that can be seen from here.
+CheckedCommand check_command_here(const std::vector<std::string>& command,
+                                  const LaunchOptions& options,
+                                  const launcher::Resources& resources) {
+  CheckedCommand checked{.files_checked = files_are_here(resources), .training = {}};
+  const TrainPlace place{.world_size = resources.plan.world_size(),
+                         .device_memory = options.device_memory_bytes,
+                         .ranks_here = ranks_here(resources),
+                         .starts = !options.dry_run};
+  try {
+    checked.training = read_train_options(command);
+    if (!checked.files_checked) return checked;
+    if (checked.training) {
+      check_training(*checked.training, place);
+    } else {
+      check_command(command, place);
+    }
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::usage) refuse_launch_options(command);
+    throw;
+  }
+  return checked;
+}
+
+/// Where restarts look for checkpoints to go on from.
+std::filesystem::path restart_directory(const CheckedCommand& checked) {
+  return checked.training ? checked.training->output_dir.value : "";
+}
+
+/// What the ranks of a command of ours learn from the launcher besides their place.
+void inform_ranks(launcher::LaunchJob& job,
+                  const CheckedCommand& checked,
+                  const std::optional<TokenFile>& token) {
+  if (checked.training && !checked.training->output_dir.value.empty()) {
+    const std::filesystem::path output = checked.training->output_dir.value;
+    job.output_directory = std::filesystem::absolute(output).lexically_normal().string();
+  }
+  for (launcher::HostTask& task : job.hosts) {
+    launcher::set_env(task.spec.env, env::checked, checked.files_checked ? "1" : "0");
+    if (token) launcher::set_env(task.spec.env, env::token, token->token());
+  }
+}
+
+void make_log_directories(const launcher::LaunchJob& job, const LaunchOptions& options) {
+  for (const launcher::HostTask& task : job.hosts) {
+    if (task.remote || task.spec.log_files.empty()) continue;
+    launcher::make_log_directory(options.each_rank_log_directory);
+  }
+}
+
 }  // namespace
 
 int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon) {
@@ -101,48 +151,26 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
       {launcher::find_hostfile(options), launcher::this_allocation()},
       daemon != nullptr ? launcher::RankDevice::cpu_only : launcher::RankDevice::any);
   for (const std::string& warning : resources.warnings) log_warning(warning);
-  const bool checks = daemon != nullptr && files_are_here(resources);
-  RestartPolicy policy{.fruitless_max = options.max_restarts, .output_directory = {}};
-  try {
-    const TrainPlace place{.world_size = resources.plan.world_size(),
-                           .device_memory = options.device_memory_bytes,
-                           .ranks_here = ranks_here(resources),
-                           .starts = !options.dry_run};
-    const auto training = daemon != nullptr ? read_train_options(line.command) : std::nullopt;
-    if (training) policy.output_directory = training->output_dir.value;
-    if (checks && training) check_training(*training, place);
-    if (checks && !training) check_command(line.command, place);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::usage) refuse_launch_options(line.command);
-    throw;
-  }
+  const CheckedCommand checked =
+      daemon != nullptr ? check_command_here(line.command, options, resources) : CheckedCommand{};
   // Only rank 0 prints what was measured, as one table or one JSON object.
   const bool measures = daemon != nullptr && daemon->name == "bench";
   launcher::LaunchJob job = make_launch_job(options, resolve_command(line, daemon), resources,
                                             measures ? Speaker::rank_0 : Speaker::every_rank);
   job.program = line.command.front();
-  if (!policy.output_directory.empty()) {
-    job.output_directory =
-        std::filesystem::absolute(policy.output_directory).lexically_normal().string();
-  }
   // A program that is none of ours meets by means of its own.
   const std::optional<TokenFile> token =
       daemon != nullptr ? share_token(options, resources) : std::nullopt;
-  for (launcher::HostTask& task : job.hosts) {
-    launcher::set_env(task.spec.env, env::checked, checks ? "1" : "0");
-    if (token) launcher::set_env(task.spec.env, env::token, token->token());
-  }
+  inform_ranks(job, checked, token);
   if (options.dry_run) {
     fmt::print("{}\n", describe(job, resources));
     return status::done;
   }
-  for (const launcher::HostTask& task : job.hosts) {
-    if (task.remote || task.spec.log_files.empty()) continue;
-    launcher::make_log_directory(options.each_rank_log_directory);
-  }
+  make_log_directories(job, options);
   std::optional<launcher::PidFile> pid_file;
   if (options.save_pid) pid_file.emplace();
-  return run_with_restarts(std::move(job), policy);
+  return run_with_restarts(std::move(job), {.fruitless_max = options.max_restarts,
+                                            .output_directory = restart_directory(checked)});
 }
 
 }  // namespace dstrain::cmd

@@ -2,15 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
-#include <optional>
 
 #include "launcher/agent/rank_log.h"
 #include "runtime/base/error.h"
-#include "runtime/base/number.h"
-#include "runtime/base/worker_env.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -21,7 +17,7 @@ using launcher::LaunchJob;
 using launcher::LaunchOptions;
 using launcher::Resources;
 
-constexpr double default_silence_seconds = 30;  // for a host to answer, and for one to fall silent
+constexpr double connect_seconds_max = 30;         // for a host to answer
 constexpr std::size_t output_windows = 16U << 20;  // of all agents together
 constexpr std::size_t output_window_min = 64U << 10;
 constexpr std::size_t output_window_max = 1U << 20;
@@ -110,15 +106,6 @@ void rendezvous_without_ssh(const LaunchOptions& options,
   job.master_port.exactly |= hosts.size() > 1;
 }
 
-double silence_seconds() {
-  const char* const text = std::getenv(env::silence);
-  if (text == nullptr) return default_silence_seconds;
-  const std::optional<double> seconds = parse_number<double>(text);
-  if (seconds && *seconds >= 0.1 && *seconds <= 86'400) return *seconds;
-  fail(ErrorCode::usage, "environment variable {}: must be 0.1..86400 seconds, got \"{}\"",
-       env::silence, text);
-}
-
 }  // namespace
 
 std::string time_stamp() {
@@ -155,17 +142,17 @@ LaunchJob make_launch_job(const LaunchOptions& options,
                      options.master_port.has_value()};
   if (resources.node_rank) rendezvous_without_ssh(options, resources, job);
   const double limit = options.timeout_seconds.value_or(600);
-  job.connect_seconds = options.copy_binary ? limit : std::min(default_silence_seconds, limit);
+  job.connect_seconds = options.copy_binary ? limit : std::min(connect_seconds_max, limit);
   if (resources.launcher() == "ssh") {
     // What a connection says of itself comes before it is given up.
-    const double connect = std::min(default_silence_seconds, limit) * 2 / 3;
+    const double connect = std::min(connect_seconds_max, limit) * 2 / 3;
     job.open = launcher::choose_remote_link(options, {job.id, job.version, connect});
   }
   if (resources.task_launcher) {
     job.task_command = launcher::make_task_command(resources, options);
     job.supervision.failure_ends_agents = true;
   }
-  job.silence_seconds = silence_seconds();
+  job.silence_seconds = launcher::read_silence_seconds();
   job.log_level = options.log_level;
   job.refuses_gpus = command.daemon && options.device != "cpu";
   job.bare_output = speaker == Speaker::rank_0;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -28,14 +29,17 @@ void print_help() {
       "environment says who it is: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT ...\n\n"
       "Commands:\n";
   for (const CommandInfo& command : all_commands()) {
-    if (!command.summary.empty())
-      text += fmt::format("  {:<28}{}\n", command.name, command.summary);
+    if (command.summary.empty()) continue;
+    text += fmt::format("  {:<28}{}\n", command.name, command.summary);
   }
   text += launcher::launch_options_help();
   text +=
       "\n.deepspeed_env and .dstrain_env, in the home directory and then in this one, hold lines\n"
       "NAME=VALUE for the ranks' environment. --dry_run lists under \"commands\" what each rank "
-      "runs.\n\n"
+      "runs,\n"
+      "or the one srun, mpirun or mpiexec that starts them all (--launcher slurm, openmpi, "
+      "mpich).\n"
+      "\n"
       "Exit status: 0 done; 2 wrong usage or input; 3 could not launch; 4 timed out; 75 the ranks "
       "saved "
       "and\n"
@@ -55,6 +59,9 @@ int run(std::span<const std::string> arguments) {
   const CommandInfo* const command =
       line.options.module ? nullptr : find_command(line.command.front());
   const std::span<const std::string> words(line.command);
+  if (command != nullptr && std::ranges::find(words, "--version") != words.end()) {
+    return fmt::print("dstrain {}\n", DSTRAIN_VERSION), status::done;
+  }
   const bool benches_launch =
       command != nullptr && command->name == "bench" && words.size() > 1 && words[1] == "launch";
   if (benches_launch && !line.launch_options_given) return launch_bench_command(words.subspan(2));

@@ -23,8 +23,7 @@ struct PlanOptions {
 void declare_plan(CLI::App& app, PlanOptions& options) {
   constexpr int machines_max = 30'000;
   const CLI::Range machines(1, machines_max);
-  app.add_option("--num_gpus,--num-gpus", options.gpus_per_node, "ranks of a node (1)")
-      ->check(machines);
+  app.add_option("--num_gpus", options.gpus_per_node, "ranks of a node (1)")->check(machines);
   app.add_option("--num_nodes", options.nodes, "(1)")->check(machines);
   app.add_option("--device_memory", options.device_memory, "of a rank, for example 2GiB")
       ->required();

@@ -41,8 +41,9 @@ void tell_stop(std::int64_t step, const std::filesystem::path& checkpoint) {
 }  // namespace
 
 int train_command(std::span<const std::string> arguments) {
-  flush_denormals_in_compute_threads();
   const WorkerEnv worker = read_worker_env();
+  if (std::getenv(env::omp_num_threads) == nullptr) limit_compute_threads(core_share(worker));
+  flush_denormals_in_compute_threads();
   const char* const checked = std::getenv(env::checked);
   const bool looks = worker.rank == 0 && (checked == nullptr || std::string_view(checked) != "1");
   const config::TrainOptions options = config::parse_train_options(arguments);

@@ -66,13 +66,8 @@ void connect_to_launcher(const std::string& rank_variable) {
   if (!rank) fail(ErrorCode::usage, "{} is no rank", rank_variable);
   const UniqueFd socket = connect_to_any(launcher.endpoints);
   const Deadline deadline = Deadline::after(proof_seconds);
-  const TokenProof proof{.magic = agents_magic, .token = launcher.secret};
-  WireWriter said;
-  said.u32(*rank);
-  const std::string bytes = said.take();
-  if (prove_token(socket.get(), proof, deadline) != TokenAnswer::accepted ||
-      send_all(socket.get(), {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()},
-               deadline) != Transfer::done) {
+  const TokenProof proof{.magic = agents_magic, .token = launcher.secret, .number = *rank};
+  if (prove_token(socket.get(), proof, deadline) != TokenAnswer::accepted) {
     fail(ErrorCode::remote, "what answers in the launcher's place is not the launcher");
   }
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO}) {

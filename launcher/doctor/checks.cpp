@@ -42,6 +42,8 @@ constexpr std::array checks{
     Check{"environment", "visible_devices", check_visible_devices},
     Check{"environment", "threads", check_threads},
     Check{"environment", "rank_variables", check_rank_variables},
+    Check{"environment", "starter_variables", check_starter_variables},
+    Check{"environment", "dstrain_variables", check_dstrain_variables},
     Check{"environment", "master_address", check_master_address},
     Check{"environment", "library_path", check_library_path},
     Check{"environment", "locale", check_locale},

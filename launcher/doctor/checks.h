@@ -14,6 +14,9 @@ struct Question {
   std::vector<std::string> paths;      ///< directories to be looked at, too
   std::vector<std::string> hosts;      ///< the others of the job, as the hostfile calls them
   std::vector<std::string> ssh_hosts;  ///< of these, who is reached with the user's own SSH files
+  /// What a launch from the user's shell says of variables that mpirun, srun or torchrun sets for
+  /// its tasks; agents do not pass them on. Empty: nothing.
+  std::string starter_refusal;
 };
 
 /// One check of one machine. A page of docs/ has a row for each.
@@ -75,6 +78,8 @@ void check_runtime_directory(const Probe& probe, const Question& question, Findi
 void check_visible_devices(const Probe& probe, const Question& question, Findings& findings);
 void check_threads(const Probe& probe, const Question& question, Findings& findings);
 void check_rank_variables(const Probe& probe, const Question& question, Findings& findings);
+void check_starter_variables(const Probe& probe, const Question& question, Findings& findings);
+void check_dstrain_variables(const Probe& probe, const Question& question, Findings& findings);
 void check_master_address(const Probe& probe, const Question& question, Findings& findings);
 void check_library_path(const Probe& probe, const Question& question, Findings& findings);
 void check_locale(const Probe& probe, const Question& question, Findings& findings);

@@ -1,5 +1,8 @@
 // MPI and SLURM: what else could start ranks here.
 #include <array>
+#include <optional>
+
+#include <strings.h>
 
 #include <fmt/format.h>
 
@@ -18,7 +21,7 @@ struct Mpi {
 
 constexpr std::array mpis{Mpi{"OpenMPI", "mpirun.openmpi", "openmpi-bin"},
                           Mpi{"MPICH", "mpirun.mpich", "mpich"}};
-constexpr std::array munge_sockets{"/run/munge/munge.socket.2", "/var/run/munge/munge.socket.2"};
+constexpr const char* munge_socket = "/run/munge/munge.socket.2";
 constexpr const char* slurm_file = "/etc/slurm/slurm.conf";
 
 /// "4.1.4" of "mpirun (Open MPI) 4.1.4", or of MPICH's "    Version:     4.0.2".
@@ -32,24 +35,58 @@ std::string version_of(const std::string& output) {
   return "of an unknown version";
 }
 
-/// SLURM_CONF, or the usual file; empty when this machine has none.
+/// SLURM_CONF, or the usual file.
 std::string slurm_configuration(const Probe& probe) {
-  const std::string path = probe.variable("SLURM_CONF").value_or(slurm_file);
-  return probe.text(path) ? path : "";
+  return probe.variable("SLURM_CONF").value_or(slurm_file);
 }
 
-bool uses_munge(const Probe& probe, const std::string& configuration) {
-  for (const std::string& line : lines_of(probe.text(configuration).value_or(""))) {
-    if (line.starts_with("AuthType=")) return line.find("munge") != line.npos;
+/// A value of slurm.conf, to whose keys case is nothing.
+std::optional<std::string> slurm_value(const std::string& configuration, const char* key) {
+  for (const std::string& line : lines_of(configuration)) {
+    const std::string_view plain = std::string_view(line).substr(0, line.find('#'));
+    const std::size_t equals = plain.find('=');
+    if (equals == plain.npos) continue;
+    if (::strcasecmp(std::string(trim(plain.substr(0, equals))).c_str(), key) != 0) continue;
+    return std::string(trim(plain.substr(equals + 1)));
   }
-  return true;  // its default
+  return std::nullopt;
 }
 
-bool munge_answers(const Probe& probe) {
-  for (const char* path : munge_sockets) {
-    if (probe.is_served(path)) return true;
+/// Where munged is expected: "AuthInfo=socket=/x,cred_expire=5", else at the usual place. Empty:
+/// munge is not used.
+std::string expected_munge_socket(const std::string& configuration) {
+  if (slurm_value(configuration, "AuthType").value_or("munge").find("munge") == std::string::npos) {
+    return "";
   }
-  return false;
+  constexpr std::string_view option = "socket=";
+  for (const std::string& part : split(slurm_value(configuration, "AuthInfo").value_or(""), ',')) {
+    if (trim(part).starts_with(option)) return std::string(trim(part).substr(option.size()));
+  }
+  return munge_socket;
+}
+
+void explain_no_configuration(const Probe& probe, Findings& findings) {
+  const auto typed = probe.variable("SLURM_CONF");
+  if (!typed) {
+    return findings.note("srun is there, and no slurm.conf: this machine is of no cluster",
+                         "SLURM_CONF names the file if it lies elsewhere");
+  }
+  const bool there = probe.facts(*typed).kind != FileFacts::Kind::absent;
+  findings.problem(fmt::format("SLURM_CONF is set to \"{}\", which {}: no command of SLURM works",
+                               *typed, there ? "cannot be read" : "does not exist"),
+                   "unset SLURM_CONF, or let it name the cluster's slurm.conf");
+}
+
+/// mpirun of OpenMPI as root does nothing unless it is told twice that this is meant.
+void look_at_root(const Probe& probe, Findings& findings) {
+  const auto allows = [&](const char* name) {
+    return probe.variable(name).value_or("") == "1";
+  };
+  if (probe.user() != 0) return;
+  if (allows("OMPI_ALLOW_RUN_AS_ROOT") && allows("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")) return;
+  findings.note("mpirun.openmpi refuses root, who this is",
+                "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1, or be another "
+                "user");
 }
 
 }  // namespace
@@ -62,6 +99,7 @@ void check_mpi(const Probe& probe, const Question& /*question*/, Findings& findi
     const ProgramRun run = probe.run({mpi.program, "--version"});
     if (run.status == 0) {
       findings.ok(fmt::format("{} {} ({})", mpi.name, version_of(run.output), mpi.program));
+      if (&mpi == &mpis.front()) look_at_root(probe, findings);
     } else {
       findings.problem(fmt::format("{} --version fails: {}", mpi.program, last_line(run.output)),
                        fmt::format("apt-get install --reinstall {}", mpi.package));
@@ -82,25 +120,23 @@ void check_slurm(const Probe& probe, const Question& /*question*/, Findings& fin
         fmt::format("this is job {} of SLURM, and there is no srun on PATH", *job),
         "apt-get install slurm-client, or load the cluster's module");
   }
-  const std::string configuration = slurm_configuration(probe);
-  if (configuration.empty()) {
-    return findings.note("srun is there, and no slurm.conf: this machine is of no cluster",
-                         "SLURM_CONF names the file if it lies elsewhere");
-  }
-  if (uses_munge(probe, configuration) && !munge_answers(probe)) {
+  const std::string file = slurm_configuration(probe);
+  const auto configuration = probe.text(file);
+  if (!configuration) return explain_no_configuration(probe, findings);
+  const std::string socket = expected_munge_socket(*configuration);
+  if (!socket.empty() && !probe.is_served(socket)) {
     return findings.problem(
-        fmt::format("{} asks for munge, and nobody answers at {}", configuration,
-                    munge_sockets.front()),
+        fmt::format("{} asks for munge, and nobody answers at {}", file, socket),
         "start munged (systemctl start munge), with the cluster's key in /etc/munge/munge.key");
   }
   findings.ok(job ? fmt::format("inside job {}, {} nodes", *job,
                                 probe.variable("SLURM_JOB_NUM_NODES").value_or("1"))
-                  : fmt::format("{}; outside an allocation", configuration));
+                  : fmt::format("{}; outside an allocation", file));
 }
 
 /// Debian's OpenMPI meets its other tasks through PMIx alone.
 void check_slurm_pmix(const Probe& probe, const Question& /*question*/, Findings& findings) {
-  if (probe.find_program("srun").empty() || slurm_configuration(probe).empty()) return;
+  if (probe.find_program("srun").empty() || !probe.text(slurm_configuration(probe))) return;
   const ProgramRun run = probe.run({"srun", "--mpi=list"});
   if (run.status != 0) {
     return findings.problem(fmt::format("srun --mpi=list fails: {}", last_line(run.output)),

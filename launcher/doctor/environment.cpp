@@ -32,6 +32,14 @@ bool is_utf8(std::string name) {
   return name.find("utf-8") != name.npos || name.find("utf8") != name.npos;
 }
 
+std::vector<std::string> rank_variables_in(const Probe& probe) {
+  std::vector<std::string> found;
+  for (const char* name : rank_variables) {
+    if (probe.variable(name)) found.emplace_back(name);
+  }
+  return found;
+}
+
 /// The directories of LD_LIBRARY_PATH that hold a library of the system's name.
 void look_into(const Probe& probe, const std::string& directory, Findings& findings) {
   if (probe.facts(directory).kind != FileFacts::Kind::directory) {
@@ -82,16 +90,28 @@ void check_threads(const Probe& probe, const Question& /*question*/, Findings& f
 
 /// In a shell they come from an earlier job; a job of its own would not know itself.
 void check_rank_variables(const Probe& probe, const Question& /*question*/, Findings& findings) {
-  std::vector<std::string> left;
-  for (const char* name : rank_variables) {
-    if (probe.variable(name)) left.emplace_back(name);
-  }
+  const std::vector<std::string> left = rank_variables_in(probe);
   if (left.empty()) return;
   findings.problem(
       fmt::format(
           "{} set in this shell: dstraind would wait for the other ranks of a job",
           left.size() == 1 ? left.front() + " is" : fmt::format("{} are", fmt::join(left, ", "))),
       fmt::format("unset {}", fmt::join(left, " ")));
+}
+
+void check_starter_variables(const Probe& /*probe*/, const Question& question, Findings& findings) {
+  if (question.starter_refusal.empty()) return;
+  findings.problem(question.starter_refusal,
+                   "if an earlier job has left them, a new shell, or unset them: env | grep -E "
+                   "'^(OMPI|PMI|PMIX|MPI|MV2|PALS|JSM|FLUX|SLURM|TORCHELASTIC)_'");
+}
+
+/// Those of ranks come first: with them all others are read otherwise.
+void check_dstrain_variables(const Probe& probe, const Question& /*question*/, Findings& findings) {
+  if (!rank_variables_in(probe).empty()) return;
+  for (const std::string& refusal : probe.refused_variables()) {
+    findings.problem(refusal, "unset it, or set it to what can be");
+  }
 }
 
 void check_master_address(const Probe& probe, const Question& /*question*/, Findings& findings) {

@@ -68,6 +68,14 @@ std::string left_because(const Probe& probe, const std::string& path, const std:
   return "";
 }
 
+/// Where there is no session of systemd's there is no directory to name.
+std::string runtime_directory_fix(const Probe& probe, const std::string& wrong) {
+  const std::string usual = fmt::format("/run/user/{}", probe.user());
+  const bool there = usual != wrong && probe.facts(usual).kind == Kind::directory;
+  return there ? fmt::format("export XDG_RUNTIME_DIR={}, or unset it", usual)
+               : "unset XDG_RUNTIME_DIR";
+}
+
 }  // namespace
 
 std::vector<std::string> job_directories(const Probe& probe) {
@@ -128,7 +136,7 @@ void check_job_sockets(const Probe& probe, const Question& /*question*/, Finding
 
 void check_runtime_directory(const Probe& probe, const Question& /*question*/, Findings& findings) {
   const auto runtime = probe.variable("XDG_RUNTIME_DIR");
-  if (runtime) {
+  if (runtime && !runtime->empty()) {
     const FileFacts facts = probe.facts(*runtime);
     const bool own = facts.owner == probe.user() && !facts.others_may_write();
     if (facts.kind != Kind::directory || !own) {
@@ -136,7 +144,7 @@ void check_runtime_directory(const Probe& probe, const Question& /*question*/, F
           fmt::format("XDG_RUNTIME_DIR, {}, {}", *runtime,
                       facts.kind != Kind::directory ? "is no directory"
                                                     : "is not this user's alone (after su?)"),
-          fmt::format("export XDG_RUNTIME_DIR=/run/user/{}, or unset it", probe.user()));
+          runtime_directory_fix(probe, *runtime));
     }
   }
   for (const std::string& path : job_directories(probe)) {

@@ -11,7 +11,6 @@
 #include <system_error>
 
 #include <fcntl.h>
-#include <ifaddrs.h>
 #include <linux/io_uring.h>
 #include <netdb.h>
 #include <sys/mman.h>
@@ -22,10 +21,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "launcher/plan/job_env.h"
 #include "launcher/plan/machine.h"
 #include "launcher/process/program_path.h"
 #include "runtime/base/socket.h"
 #include "runtime/base/unique_handle.h"
+#include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher::doctor {
 namespace {
@@ -72,6 +73,20 @@ int MachineProbe::usable_cores() const {
 std::optional<std::string> MachineProbe::variable(const std::string& name) const {
   const char* const value = std::getenv(name.c_str());
   return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+}
+
+std::vector<std::string> MachineProbe::refused_variables() const {
+  std::vector<std::string> refusals;
+  const auto note_refusal = [&](auto read) {
+    try {
+      read();
+    } catch (const Error& error) {
+      refusals.emplace_back(error.what());
+    }
+  };
+  note_refusal(read_worker_env);
+  note_refusal(read_silence_seconds);
+  return refusals;
 }
 
 std::optional<std::string> MachineProbe::text(const std::string& path) const {
@@ -151,16 +166,7 @@ Result<std::vector<std::string>> MachineProbe::resolve(const std::string& host) 
 }
 
 std::vector<std::string> MachineProbe::own_addresses() const {
-  ifaddrs* found = nullptr;
-  if (::getifaddrs(&found) != 0) return {};
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> list(found, ::freeifaddrs);
-  std::vector<std::string> addresses;
-  for (const ifaddrs* at = list.get(); at != nullptr; at = at->ifa_next) {
-    const int family = at->ifa_addr != nullptr ? at->ifa_addr->sa_family : AF_UNSPEC;
-    if (family == AF_INET) addresses.push_back(digits_of(at->ifa_addr, sizeof(sockaddr_in)));
-    if (family == AF_INET6) addresses.push_back(digits_of(at->ifa_addr, sizeof(sockaddr_in6)));
-  }
-  return addresses;
+  return dstrain::own_addresses();
 }
 
 bool MachineProbe::port_is_free(int port) const {

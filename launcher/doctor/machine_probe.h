@@ -26,6 +26,7 @@ class MachineProbe final : public Probe {
   [[nodiscard]] unsigned user() const override;
   [[nodiscard]] int usable_cores() const override;
   [[nodiscard]] std::optional<std::string> variable(const std::string& name) const override;
+  [[nodiscard]] std::vector<std::string> refused_variables() const override;
   [[nodiscard]] std::optional<std::string> text(const std::string& path) const override;
   [[nodiscard]] FileFacts facts(const std::string& path) const override;
   [[nodiscard]] std::vector<std::string> names(const std::string& directory) const override;

@@ -44,7 +44,7 @@ void check_memory_file(const Probe& probe, const Question& /*question*/, Finding
   if (made.ok()) return findings.ok("memfd_create works: ranks of a node share memory through it");
   findings.problem(fmt::format("memfd_create is refused ({}): ranks of a node cannot share memory",
                                made.error()),
-                   "allow it in the container's seccomp profile; until then DSTRAIN_COMM=gloo");
+                   "allow it in the container's seccomp profile; until then DSTRAIN_COMM=tcp");
 }
 
 void check_shared_memory(const Probe& probe, const Question& /*question*/, Findings& findings) {

@@ -35,7 +35,7 @@ void check_host_name(const Probe& probe, const Question& question, Findings& fin
   const auto addresses = probe.resolve(name);
   if (!addresses.ok() || addresses.value().empty()) {
     return findings.problem(
-        fmt::format("this machine's own name, {}, has no address: MPI and gloo look for it", name),
+        fmt::format("this machine's own name, {}, has no address: MPI looks for it", name),
         fmt::format("add a line \"ADDRESS {}\" to /etc/hosts", name));
   }
   const std::string list = fmt::format("{}", fmt::join(addresses.value(), ", "));

@@ -58,6 +58,9 @@ class Probe {
   [[nodiscard]] virtual int usable_cores() const = 0;
   [[nodiscard]] virtual std::optional<std::string> variable(const std::string& name) const = 0;
 
+  /// What dstrain and dstraind say of variables that they would refuse.
+  [[nodiscard]] virtual std::vector<std::string> refused_variables() const = 0;
+
   /// The text of a file, at most its first MiB; none when it cannot be read.
   [[nodiscard]] virtual std::optional<std::string> text(const std::string& path) const = 0;
   [[nodiscard]] virtual FileFacts facts(const std::string& path) const = 0;
@@ -84,7 +87,7 @@ class Probe {
 
   /// The addresses of a host, in digits.
   [[nodiscard]] virtual Result<std::vector<std::string>> resolve(const std::string& host) const = 0;
-  /// Those of this machine's interfaces.
+  /// Those of this machine, loopback left out.
   [[nodiscard]] virtual std::vector<std::string> own_addresses() const = 0;
   [[nodiscard]] virtual bool port_is_free(int port) const = 0;
   /// Whether a process answers at a Unix socket.

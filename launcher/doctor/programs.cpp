@@ -21,7 +21,6 @@ struct Library {
 constexpr std::array own_libraries{
     Library{"oneDNN", "libdnnl.so.2", "libdnnl2", "matrix products of dstraind"},
     Library{"OpenMP", "libgomp.so.1", "libgomp1", "the threads of a rank"},
-    Library{"gloo", "libgloo.so.0", "libgloo0", "communication between nodes"},
     Library{"libssh", "libssh.so.4", "libssh-4", "launching on other hosts"},
     Library{"hwloc", "libhwloc.so.15", "libhwloc15", "--bind_cores_to_rank"},
 };

@@ -113,8 +113,9 @@ std::string as_table(const std::vector<HostReport>& reports) {
     ill += well ? 0 : 1;
   }
   const int problems = count_problems(reports);
-  if (problems == 0)
+  if (problems == 0) {
     return text + fmt::format("no problem on {}\n", counted(reports.size(), "host"));
+  }
   return text + fmt::format("{} on {}\n", counted(static_cast<std::size_t>(problems), "problem"),
                             counted(ill, "host"));
 }

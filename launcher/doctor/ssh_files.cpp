@@ -1,4 +1,5 @@
 // What keeps SSH from letting this user out, or in.
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -118,9 +119,9 @@ void check_known_hosts(const Probe& probe, const Question& question, Findings& f
   }
   std::vector<std::string> missing;
   for (const std::string& host : question.ssh_hosts) {
-    bool known = false;
-    for (const std::string& line : lines)
-      known |= line.starts_with("|1|") || names_host(line, host);
+    const bool known = std::ranges::any_of(lines, [&](const std::string& line) {
+      return line.starts_with("|1|") || names_host(line, host);
+    });
     if (!known) missing.push_back(host);
   }
   if (missing.empty()) return findings.ok("the keys of all hosts are known");

@@ -31,8 +31,8 @@ class HostAgents {
   void close();
   /// How many hosts they are on.
   [[nodiscard]] int hosts() const;
-  /// As Relay::starter_words().
-  [[nodiscard]] std::string starter_words() { return relay_ ? relay_->starter_words() : ""; }
+  /// As Relay::starter_output().
+  [[nodiscard]] std::string starter_output() { return relay_ ? relay_->starter_output() : ""; }
   /// 0: none.
   [[nodiscard]] pid_t relay_pid() const { return relay_ ? relay_->pid() : 0; }
 

@@ -1,6 +1,5 @@
 #include "launcher/hosts/process_link.h"
 
-#include <array>
 #include <cerrno>
 
 #include <sys/wait.h>
@@ -57,17 +56,7 @@ ProcessLink::~ProcessLink() {
 }
 
 void ProcessLink::read_notes() {
-  std::array<char, 4096> buffer;
-  while (notes_) {
-    const ssize_t got = read(notes_.get(), buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return;
-    if (got <= 0) return notes_.reset();
-    last_notes_.append(buffer.data(), static_cast<std::size_t>(got));
-    if (last_notes_.size() > notes_bytes_max) {
-      last_notes_.erase(0, last_notes_.size() - notes_bytes_max);
-    }
-  }
+  read_tail(notes_, last_notes_, notes_bytes_max);
 }
 
 bool ProcessLink::child_ended(pid_t pid, int wait_status) {

@@ -26,8 +26,9 @@
 namespace dstrain::launcher {
 namespace {
 
-constexpr double client_grace_seconds = 3;              // for clients to end by themselves
-constexpr double starter_grace_seconds = 3;             // for agents to end after what started them
+constexpr double client_grace_seconds = 3;   // for clients to end by themselves
+constexpr double starter_grace_seconds = 3;  // for agents to end after what started them
+constexpr std::size_t packet_text_max = 4096;
 constexpr std::size_t about_starter = ~std::size_t{0};  // in place of a host's index
 constexpr int relay_grace_milliseconds = 6000;          // twice what the relay itself waits
 
@@ -87,7 +88,7 @@ class RelayProcess {
   void open_all(const Relay::Settings& settings);
   void close_channel(std::size_t index);
   void advance_tasks(std::span<const pollfd> fds);
-  void pass_on_words();
+  void pass_on_starter_output();
   void starter_ended();
   void tell(std::size_t index, const std::string& text, int flags) const;
 
@@ -96,7 +97,7 @@ class RelayProcess {
   int events_;
   std::optional<TaskLinks> tasks_;  ///< outlives the links in the channels
   std::size_t missing_agents_ = 0;
-  std::string starter_words_;
+  std::string starter_output_;
   std::optional<Deadline> starter_deadline_;  ///< set when it has ended
   std::vector<std::optional<RelayChannel>> channels_;
 };
@@ -137,7 +138,7 @@ void RelayProcess::open_all(const Relay::Settings& settings) {
 /// Fails when the launcher is gone, and then nobody asks.
 void RelayProcess::tell(std::size_t index, const std::string& text, int flags) const {
   std::string packet(reinterpret_cast<const char*>(&index), sizeof index);
-  packet += text.substr(0, 2048);
+  packet += text.substr(0, packet_text_max);
   (void)!send(events_, packet.data(), packet.size(), MSG_NOSIGNAL | flags);
 }
 
@@ -155,15 +156,15 @@ void RelayProcess::advance_tasks(std::span<const pollfd> fds) {
     channel->open(std::move(arrival.link), clock_.now_seconds());
     if (--missing_agents_ == 0) tasks_->close_listener();
   }
-  if (missing_agents_ > 0) pass_on_words();
+  if (missing_agents_ > 0) pass_on_starter_output();
   if (tasks_->starter().ended()) starter_ended();
 }
 
-void RelayProcess::pass_on_words() {
-  std::string words = tasks_->starter().words();
-  if (words == starter_words_) return;
-  tell(about_starter, words, MSG_DONTWAIT);
-  starter_words_ = std::move(words);
+void RelayProcess::pass_on_starter_output() {
+  std::string output = tasks_->starter().output();
+  if (output == starter_output_) return;
+  tell(about_starter, output, MSG_DONTWAIT);
+  starter_output_ = std::move(output);
 }
 
 /// Who has not come will not; who has may have little left to say.
@@ -272,7 +273,7 @@ std::unique_ptr<AgentLink> Relay::take_link(std::size_t index) {
 }
 
 void Relay::read_events() {
-  std::array<char, 4096> packet;
+  std::array<char, sizeof(std::size_t) + packet_text_max> packet;
   for (;;) {
     const ssize_t got = recv(events_.get(), packet.data(), packet.size(), 0);
     if (got < 0 && errno == EINTR) continue;
@@ -284,7 +285,7 @@ void Relay::read_events() {
   }
 }
 
-std::string Relay::starter_words() {
+std::string Relay::starter_output() {
   read_events();
   const auto found = reasons_.find(about_starter);
   return found != reasons_.end() ? found->second : "";

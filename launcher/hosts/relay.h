@@ -42,7 +42,7 @@ class Relay {
   /// Why the link to a host has ended, when the relay said so.
   std::string end_reason(std::size_t index);
   /// What the program that starts the agents has printed before they were all there.
-  std::string starter_words();
+  std::string starter_output();
 
  private:
   void read_events();

@@ -1,6 +1,10 @@
 #include "launcher/hosts/task_links.h"
 
+#include <algorithm>
+
 #include <sys/socket.h>
+
+#include <climits>
 
 #include "launcher/protocol/protocol.h"
 #include "runtime/base/error.h"
@@ -11,6 +15,9 @@
 namespace dstrain::launcher {
 namespace {
 
+constexpr double proof_seconds = 10;
+constexpr std::size_t strangers_max = 128;  // beside one connection per rank
+
 /// A connection that an agent has made.
 class SocketLink final : public AgentLink {
  public:
@@ -20,8 +27,8 @@ class SocketLink final : public AgentLink {
   [[nodiscard]] int write_fd() const override { return socket_.get(); }
   std::string end_reason() override {
     if (starter_.ended()) return starter_.end_reason();
-    const std::string words = starter_.words();
-    return words.empty() ? "" : "the connection was closed; " + words;
+    const std::string output = starter_.output();
+    return output.empty() ? "" : "the connection was closed; " + output;
   }
   void abandon() override { shutdown(socket_.get(), SHUT_RDWR); }
 
@@ -30,15 +37,15 @@ class SocketLink final : public AgentLink {
   const TaskStarter& starter_;
 };
 
-std::vector<EnvVar> starter_environment(const TaskStart& start, const std::string& meeting) {
-  return {{std::string(agents_variable), meeting}, {env::job, start.job_id}};
+std::vector<EnvVar> starter_environment(const TaskStart& start, const std::string& address) {
+  return {{std::string(agents_variable), address}, {env::job, start.job_id}};
 }
 
 }  // namespace
 
 /// On loopback when no rank runs elsewhere; else at all addresses, of which an agent takes one that
 /// it can reach.
-TaskLinks::Place TaskLinks::open_place(bool here_only) {
+TaskLinks::OpenListener TaskLinks::open_listener(bool here_only) {
   std::vector<std::string> addresses{"127.0.0.1"};
   if (!here_only) addresses = own_addresses();
   if (addresses.empty()) {
@@ -47,20 +54,26 @@ TaskLinks::Place TaskLinks::open_place(bool here_only) {
   const bool any_v4 = addresses.front().find(':') == std::string::npos;
   Result<UniqueFd> listener = listen_tcp({here_only ? "127.0.0.1" : any_v4 ? "0.0.0.0" : "::", 0});
   if (!listener.ok()) fail(ErrorCode::remote, "{}", listener.error());
-  Place place{std::move(listener.value()), to_hex(random_bytes<32>()), ""};
-  place.meeting = place.secret;
-  const int port = bound_port(place.listener.get());
+  OpenListener open{std::move(listener.value()), to_hex(random_bytes<32>()), ""};
+  open.address = open.secret;
+  const int port = bound_port(open.socket.get());
   for (const std::string& address : addresses) {
-    place.meeting += fmt::format(" {} {}", address, port);
+    open.address += fmt::format(" {} {}", address, port);
   }
-  return place;
+  return open;
 }
 
-TaskLinks::TaskLinks(const TaskStart& start, Place place, int ranks)
-    : listener_({std::move(place.listener), place.secret, ranks}),
-      starter_(start.command, starter_environment(start, place.meeting), start.signal_mask) {}
+TaskLinks::TaskLinks(const TaskStart& start, OpenListener open, int ranks)
+    : ranks_(ranks),
+      listener_({.listener = std::move(open.socket),
+                 .magic = agents_magic,
+                 .token = open.secret,
+                 .name = "agents",
+                 .unproved_max = static_cast<std::size_t>(ranks) + strangers_max,
+                 .proof_seconds = proof_seconds}),
+      starter_(start.command, starter_environment(start, open.address), start.signal_mask) {}
 
-void TaskLinks::add_polls(std::vector<pollfd>& fds) const {
+void TaskLinks::add_polls(std::vector<pollfd>& fds) {
   starter_.add_polls(fds);
   listener_.add_polls(fds);
 }
@@ -68,7 +81,9 @@ void TaskLinks::add_polls(std::vector<pollfd>& fds) const {
 std::vector<TaskLinks::Arrival> TaskLinks::advance(std::span<const pollfd> fds) {
   starter_.advance(fds.data());
   std::vector<Arrival> arrivals;
-  for (auto& [rank, socket] : listener_.advance(fds.subspan(TaskStarter::polls))) {
+  for (auto& [number, socket] : listener_.advance(fds.subspan(TaskStarter::polls))) {
+    const int rank = static_cast<int>(std::min(number, std::uint32_t{INT_MAX}));
+    if (rank >= ranks_) continue;
     arrivals.push_back({rank, std::make_unique<SocketLink>(std::move(socket), starter_)});
   }
   return arrivals;

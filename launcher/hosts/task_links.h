@@ -8,9 +8,9 @@
 #include <poll.h>
 
 #include "launcher/hosts/agent_link.h"
-#include "launcher/hosts/task_listener.h"
 #include "launcher/hosts/task_starter.h"
 #include "launcher/plan/task_launcher.h"
+#include "runtime/base/token_listener.h"
 
 namespace dstrain::launcher {
 
@@ -27,13 +27,13 @@ class TaskLinks {
  public:
   /// Throws Error{remote} when the program cannot be started or nobody could connect.
   TaskLinks(const TaskStart& start, int ranks)
-      : TaskLinks(start, open_place(start.command.here_only), ranks) {}
+      : TaskLinks(start, open_listener(start.command.here_only), ranks) {}
 
   struct Arrival {
     int rank = 0;
     std::unique_ptr<AgentLink> link;  ///< must not outlive this
   };
-  void add_polls(std::vector<pollfd>& fds) const;
+  void add_polls(std::vector<pollfd>& fds);
   /// Takes back what add_polls() added, polled.
   std::vector<Arrival> advance(std::span<const pollfd> fds);
   /// All are there.
@@ -41,16 +41,17 @@ class TaskLinks {
   [[nodiscard]] const TaskStarter& starter() const { return starter_; }
 
  private:
-  /// Where agents come to, and how they are told of it.
-  struct Place {
-    UniqueFd listener;
+  /// Where agents connect to, and how they are told of it.
+  struct OpenListener {
+    UniqueFd socket;
     std::string secret;
-    std::string meeting;  ///< the value of agents_variable
+    std::string address;  ///< the value of agents_variable
   };
-  static Place open_place(bool here_only);
-  TaskLinks(const TaskStart& start, Place place, int ranks);
+  static OpenListener open_listener(bool here_only);
+  TaskLinks(const TaskStart& start, OpenListener open, int ranks);
 
-  TaskListener listener_;
+  int ranks_;
+  TokenListener listener_;
   TaskStarter starter_;
 };
 

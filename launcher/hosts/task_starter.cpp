@@ -1,11 +1,11 @@
 #include "launcher/hosts/task_starter.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cerrno>
-#include <deque>
 #include <filesystem>
+#include <iterator>
+#include <utility>
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -22,8 +22,8 @@
 namespace dstrain::launcher {
 namespace {
 
-constexpr std::size_t kept_bytes_max = 8192;
-constexpr std::size_t shown_lines_max = 12;
+constexpr std::size_t kept_bytes_max = 8192;   // of the beginning, and of the end
+constexpr std::ptrdiff_t shown_lines_max = 6;  // likewise
 
 /// A file without a name that holds `text`, to be read from its beginning by whoever opens it.
 UniqueFd file_of(const std::string& text) {
@@ -39,6 +39,17 @@ bool says_something(std::string_view line) {
                      [](unsigned char c) { return std::isalnum(c) != 0; });
 }
 
+std::vector<std::string> telling_lines(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string line = last_line(text.substr(0, end));
+    if (says_something(line)) lines.push_back(std::move(line));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
 }  // namespace
 
 TaskStarter::TaskStarter(const TaskCommand& command,
@@ -46,15 +57,15 @@ TaskStarter::TaskStarter(const TaskCommand& command,
                          const sigset_t& signal_mask)
     : name_(std::filesystem::path(command.argv.front()).filename().string()) {
   const UniqueFd hosts = file_of(command.host_list);
-  PipeEnds notes = make_pipe();
-  make_non_blocking(notes.read.get());
+  PipeEnds output = make_pipe();
+  make_non_blocking(output.read.get());
   ProcessSpec spec;
   spec.program = command.argv.front();
   spec.argv = command.argv;
   spec.env = command.env;
   spec.env.insert(spec.env.end(), env.begin(), env.end());
   spec.stdin_fd = hosts.get();
-  spec.stdout_fd = spec.stderr_fd = notes.write.get();
+  spec.stdout_fd = spec.stderr_fd = output.write.get();
   spec.new_session = true;
   spec.signal_mask = signal_mask;
   const Result<pid_t> pid = start_process(spec);
@@ -62,51 +73,45 @@ TaskStarter::TaskStarter(const TaskCommand& command,
   pid_ = pid.value();
   end_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
   if (!end_) fail_errno(errno, "pidfd_open");
-  notes_ = std::move(notes.read);
+  output_ = std::move(output.read);
 }
 
 void TaskStarter::add_polls(std::vector<pollfd>& fds) const {
   fds.push_back({ended() ? -1 : end_.get(), POLLIN, 0});
-  fds.push_back({notes_.get(), POLLIN, 0});
+  fds.push_back({output_.get(), POLLIN, 0});
 }
 
 void TaskStarter::advance(const pollfd* fds) {
-  if (fds[1].revents != 0) read_notes();
+  if (fds[1].revents != 0) read_output();
   if (fds[0].revents == 0) return;
   int wait_status = 0;
   if (waitpid(pid_, &wait_status, WNOHANG) != pid_) return;
-  read_notes();
+  read_output();
   wait_status_ = wait_status;
 }
 
-void TaskStarter::read_notes() {
-  std::array<char, 4096> buffer;
-  while (notes_) {
-    const ssize_t got = read(notes_.get(), buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return;
-    if (got <= 0) return notes_.reset();
-    last_notes_.append(buffer.data(), static_cast<std::size_t>(got));
-    if (last_notes_.size() > kept_bytes_max) {
-      last_notes_.erase(0, last_notes_.size() - kept_bytes_max);
-    }
-  }
+void TaskStarter::read_output() {
+  read_available(output_, [this](std::string_view part) {
+    const std::size_t begin = std::min(part.size(), kept_bytes_max - first_output_.size());
+    first_output_ += part.substr(0, begin);
+    last_output_ += part.substr(begin);
+    if (last_output_.size() <= kept_bytes_max) return;
+    last_output_.erase(0, last_output_.size() - kept_bytes_max);
+  });
 }
 
-std::string TaskStarter::words() const {
-  std::deque<std::string> lines;
-  for (std::string_view rest = last_notes_; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string line = last_line(rest.substr(0, end));
-    if (says_something(line)) lines.push_back(line);
-    if (lines.size() > shown_lines_max) lines.pop_front();
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+std::string TaskStarter::output() const {
+  std::vector<std::string> lines = telling_lines(first_output_ + last_output_);
+  if (std::ssize(lines) > 2 * shown_lines_max) {
+    const auto first_left_out = lines.begin() + shown_lines_max;
+    *first_left_out = "...";
+    lines.erase(first_left_out + 1, lines.end() - shown_lines_max);
   }
   return fmt::format("{}", fmt::join(lines, "\n  "));
 }
 
 std::string TaskStarter::end_reason() const {
-  const std::string said = words();
+  const std::string said = output();
   return fmt::format("{} (pid {}) {}{}{}", name_, pid_, describe_end(*wait_status_),
                      said.empty()                   ? ""
                      : said.find('\n') == said.npos ? ": "

@@ -13,8 +13,8 @@
 
 namespace dstrain::launcher {
 
-/// srun or mpirun as a child of this process, in a session of its own, with the last of what it
-/// prints: what it has to say when it fails.
+/// srun or mpirun as a child of this process, in a session of its own, with the beginning and the
+/// end of what it prints: what it has to say when it fails.
 class TaskStarter {
  public:
   /// `env` comes on top of the command's. Throws Error{remote} when it cannot be started.
@@ -27,20 +27,22 @@ class TaskStarter {
   void advance(const pollfd* fds);
 
   [[nodiscard]] bool ended() const { return wait_status_.has_value(); }
-  /// What it has printed: its last lines, those of dashes left out. Empty: nothing.
-  [[nodiscard]] std::string words() const;
+  /// What it has printed: its first and its last lines, those of dashes left out, since a cause may
+  /// stand before a long explanation or after it. Empty: nothing.
+  [[nodiscard]] std::string output() const;
   /// Once it has ended: "srun (pid 12) ended with status 1: srun: error: ...".
   [[nodiscard]] std::string end_reason() const;
   void ask_to_end() const;
 
  private:
-  void read_notes();
+  void read_output();
 
   std::string name_;
   pid_t pid_ = 0;
   UniqueFd end_;
-  UniqueFd notes_;
-  std::string last_notes_;
+  UniqueFd output_;
+  std::string first_output_;
+  std::string last_output_;  ///< of what follows first_output_
   std::optional<int> wait_status_;
 };
 

@@ -55,13 +55,13 @@ void AgentHandshake::take(HostAgent& agent, const Frame& frame) {
 /// Of agents that one program starts: what that program had to say, once; else each rank that has
 /// not come.
 void AgentHandshake::collect_task_failures() {
-  const std::string words = agents_.starter_words();
+  const std::string output = agents_.starter_output();
   for (const auto& agent : agents_) {
     const int rank = agent->first_rank();
     std::string failure = agent->failure;
     if (agent->state == State::connecting && failure.empty()) {
       failure = fmt::format("rank {} on {} did not answer within {} s{}{}", rank, agent->name(),
-                            job_.connect_seconds, words.empty() ? "" : "; ", words);
+                            job_.connect_seconds, output.empty() ? "" : "; ", output);
     }
     const bool known = std::find(failures_.begin(), failures_.end(), failure) != failures_.end();
     if (!failure.empty() && !known) failures_.push_back(failure);

@@ -106,7 +106,8 @@ void JobEvents::child_ended(pid_t pid, int wait_status) {
 
 void JobEvents::host_lost(HostAgent& agent, const std::string& reason) {
   const double now = to_.clock.now_seconds();
-  if (agent.pids.empty() && !to_.report.has_cause()) {
+  const bool explained = to_.supervisor.failure_explains_losses();
+  if (agent.pids.empty() && !explained && !to_.report.has_cause()) {
     to_.report.set_causes({fmt::format("host {}: {}", agent.name(), reason)});
     carry_out(to_.supervisor.launch_failed(now));
   }
@@ -114,7 +115,7 @@ void JobEvents::host_lost(HostAgent& agent, const std::string& reason) {
   carry_out(to_.supervisor.host_lost(agent.first_rank(), agent.ranks(), now));
   if (to_.supervisor.lost_a_host() && !lost_before) {
     to_.report.host_ended_job(agent, reason);
-  } else if (!to_.supervisor.stop_signal()) {
+  } else if (!explained && !to_.supervisor.stop_signal()) {
     to_.report.host_lost(agent, reason);
   }
 }

@@ -35,7 +35,7 @@ class Launch {
   void end_all();
   void poll_once();
   void take_signals();
-  void stop(int signal);
+  void stop(std::optional<int> signal);
   void serve(std::span<const pollfd> fds);
   void pass_on_save_request(std::uint32_t number);
   void receive(HostAgent& agent, std::span<const pollfd> fds);
@@ -83,9 +83,10 @@ void Launch::take_signals() {
   children_.reap(on_child_end_);
 }
 
-void Launch::stop(int signal) {
+/// By a signal or, without one, by `dstrain stop`, which ends the job as SIGTERM does.
+void Launch::stop(std::optional<int> signal) {
   const bool first = !supervisor_.stop_signal();
-  events_.carry_out(supervisor_.stop_requested(signal, clock_.now_seconds()));
+  events_.carry_out(supervisor_.stop_requested(signal.value_or(SIGTERM), clock_.now_seconds()));
   if (handshake_) {
     given_up_ = true;
   } else if (first && supervisor_.stop_signal()) {
@@ -105,7 +106,7 @@ void Launch::serve(std::span<const pollfd> fds) {
   const JobServer::Requests requests = server_.serve(fds, clock_.now_seconds());
   // Who wants a stop while the job is stopping only waits for the end: to hurry it is for whoever
   // sees its output.
-  if (requests.stop && !stopping) stop(SIGTERM);
+  if (requests.stop && !stopping) stop(std::nullopt);
   pass_on_save_request(requests.save_request);
 }
 

@@ -75,9 +75,12 @@ void LaunchReport::note(const HostAgent& agent, std::string_view text) {
   console_.say("warning", fmt::format("{}: {}", agent.name(), text));
 }
 
-void LaunchReport::stops(int signal) {
-  console_.say("info", fmt::format("{}: asking the ranks to stop; they have {} s (again: now)",
-                                   signal_name(signal), job_.supervision.stop_grace_seconds));
+void LaunchReport::stops(std::optional<int> signal) {
+  // Another `dstrain stop` only waits: what hurries is a signal.
+  const std::string cause = signal ? signal_name(*signal) : "dstrain stop";
+  console_.say("info",
+               fmt::format("{}: asking the ranks to stop; they have {} s ({}: now)", cause,
+                           job_.supervision.stop_grace_seconds, signal ? "again" : "Ctrl-C"));
 }
 
 void LaunchReport::rank_failed(const RankFailure& failure) {

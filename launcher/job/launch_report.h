@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,8 +45,8 @@ class LaunchReport {
   /// The ranks are about to be started; rank 0 will listen there.
   void starts(const std::string& address, int port);
   void note(const HostAgent& agent, std::string_view text);
-  /// The user's first signal was passed on to the ranks.
-  void stops(int signal);
+  /// The ranks were asked to stop: by the user's first signal, or, without one, by `dstrain stop`.
+  void stops(std::optional<int> signal);
   /// The rank's end stops others that still run.
   void rank_failed(const RankFailure& failure);
   void host_lost(const HostAgent& agent, const std::string& reason);

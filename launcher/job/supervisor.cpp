@@ -64,7 +64,7 @@ Order Supervisor::host_lost(int first_rank, int ranks, double now) {
     if (!has_ended_[index(rank)]) ++ended_;
     has_ended_[index(rank)] = true;
   }
-  if (may_be_a_consequence() && !settings_.failure_ends_agents) {
+  if (may_be_a_consequence() && !failure_explains_losses()) {
     failure_.reset();
     lost_ = true;
   }
@@ -78,8 +78,8 @@ Order Supervisor::launch_failed(double now) {
 }
 
 Order Supervisor::stop_requested(int signal, double now) {
-  if (!stop_signal_ && !failure_ && !lost_ && !launch_failed_ && !all_ended())
-    stop_signal_ = signal;
+  const bool has_cause = failure_ || lost_ || launch_failed_;
+  if (!stop_signal_ && !has_cause && !all_ended()) stop_signal_ = signal;
   ++stop_requests_;
   if (stop_requests_ == 1 && phase_ == Phase::running) {
     return stop(now, settings_.stop_grace_seconds);

@@ -52,6 +52,10 @@ class Supervisor {
   [[nodiscard]] const std::optional<RankFailure>& first_failure() const { return failure_; }
   /// Whether the ranks were told to end, by whatever cause.
   [[nodiscard]] bool stopping() const { return phase_ != Phase::running; }
+  /// Whether hosts that are lost from now on are the doing of the rank that has failed.
+  [[nodiscard]] bool failure_explains_losses() const {
+    return failure_ && settings_.failure_ends_agents;
+  }
   /// Whether the loss of a host is what ended the job.
   [[nodiscard]] bool lost_a_host() const { return lost_; }
   [[nodiscard]] std::optional<int> stop_signal() const { return stop_signal_; }

@@ -5,6 +5,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/number.h"
 #include "runtime/base/slurm_host_list.h"
+#include "runtime/base/starter.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -19,8 +20,8 @@ int number_of(const char* name) {
   return parse_number<int>(value_of(name)).value_or(0);
 }
 
-std::vector<std::string> listed_hosts(const char* name) {
-  Result<std::vector<std::string>> hosts = expand_host_list(value_of(name));
+std::vector<std::string> listed_hosts(const char* name, const std::string& list) {
+  Result<std::vector<std::string>> hosts = expand_host_list(list);
   if (!hosts.ok()) fail(ErrorCode::usage, "{}: {}", name, hosts.error());
   if (hosts.value().empty()) fail(ErrorCode::usage, "{} names no host", name);
   return std::move(hosts.value());
@@ -31,12 +32,17 @@ bool in_step() {
 }
 
 /// What was typed must be what the step is.
-void check_step(const LaunchOptions& options, int node, int nodes) {
+void check_step(const LaunchOptions& options, const StartedTask& task, int nodes) {
   const bool alike = options.num_nodes.value_or(nodes) == nodes;
-  if (alike && options.node_rank.value_or(node) != node) {
-    fail(ErrorCode::usage, "--node_rank {} contradicts SLURM_NODEID={}; leave it out",
-         *options.node_rank, node);
+  if (alike && options.node_rank.value_or(task.node.value) != task.node.value) {
+    fail(ErrorCode::usage, "--node_rank {} contradicts {}={}; leave it out", *options.node_rank,
+         task.node.variable, task.node.value);
   }
+  if (options.launcher == "auto" || options.launcher == "local") return;
+  fail(ErrorCode::usage,
+       "--launcher {}: srun has started one dstrain per node ({}={}), which start their own node's "
+       "ranks; leave the option out, or start dstrain outside of srun",
+       options.launcher, task.size.variable, task.size.value);
 }
 
 }  // namespace
@@ -44,7 +50,7 @@ void check_step(const LaunchOptions& options, int node, int nodes) {
 std::optional<Allocation> this_allocation() {
   Allocation allocation{.node_list = value_of("SLURM_JOB_NODELIST"), .hosts = {}};
   if (value_of("SLURM_JOB_ID").empty() || allocation.node_list.empty()) return std::nullopt;
-  for (std::string& host : listed_hosts("SLURM_JOB_NODELIST")) {
+  for (std::string& host : listed_hosts("SLURM_JOB_NODELIST", allocation.node_list)) {
     allocation.hosts.push_back({std::move(host), 1});
   }
   allocation.gpus_per_node = number_of("SLURM_GPUS_ON_NODE");
@@ -66,31 +72,23 @@ std::optional<Allocation> this_allocation() {
 }
 
 void join_step(LaunchOptions& options) {
-  const int tasks = number_of("SLURM_STEP_NUM_TASKS");
-  const int nodes = number_of("SLURM_STEP_NUM_NODES");
-  const bool is_task = in_step() && !value_of("SLURM_NODEID").empty();
-  const bool by_mpirun = !value_of("OMPI_COMM_WORLD_SIZE").empty();
-  if (!is_task || by_mpirun || tasks < 2) return;
-  if (tasks != nodes) {
+  const std::optional<StartedTask> task = find_started_task();
+  if (!task || task->kind != StarterKind::slurm || task->size.value < 2) return;
+  if (task->node.value < 0) return;
+  const std::vector<std::string> hosts = listed_hosts("SLURM_STEP_NODELIST", task->host_list);
+  const int nodes = static_cast<int>(hosts.size());
+  if (task->size.value != nodes) {
     fail(ErrorCode::usage,
-         "SLURM_STEP_NUM_TASKS={} on SLURM_STEP_NUM_NODES={}: srun has started several dstrain per "
-         "node, of which each would start all ranks of its node; srun --ntasks-per-node=1 starts "
-         "one each, and dstrain outside of srun starts all by itself",
-         tasks, nodes);
+         "{}={} on {}: srun has started several dstrain per node, of which each would "
+         "start all ranks of its node; srun --ntasks-per-node=1 starts one each, and dstrain "
+         "outside of srun starts all by itself",
+         task->size.variable, task->size.value, task->host_list);
   }
-  const int node = number_of("SLURM_NODEID");
-  check_step(options, node, nodes);
-  if (options.launcher != "auto" && options.launcher != "local") {
-    fail(ErrorCode::usage,
-         "--launcher {}: srun has started one dstrain per node (SLURM_STEP_NUM_TASKS={}), which "
-         "start their own node's ranks; leave the option out, or start dstrain outside of srun",
-         options.launcher, tasks);
-  }
+  check_step(options, *task, nodes);
   options.no_ssh = true;
-  options.node_rank = node;
+  options.node_rank = task->node.value;
   if (!options.hostfile) options.num_nodes = nodes;
-  if (options.master_addr.empty())
-    options.master_addr = listed_hosts("SLURM_STEP_NODELIST").front();
+  if (options.master_addr.empty()) options.master_addr = hosts.front();
 }
 
 }  // namespace dstrain::launcher

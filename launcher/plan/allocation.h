@@ -24,7 +24,7 @@ std::optional<Allocation> this_allocation();
 /// For a command of which `srun --ntasks-per-node=1` has started one copy per node: fills in, where
 /// they were not typed, --no_ssh, --node_rank, --num_nodes and --master_addr from the step's nodes.
 /// Throws Error{usage} when there are more tasks than nodes, or when what was typed contradicts the
-/// step. Does nothing for a step of one task, or none.
+/// step. Does nothing for what is no task of srun, or its only one.
 void join_step(LaunchOptions& options);
 
 }  // namespace dstrain::launcher

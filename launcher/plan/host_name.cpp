@@ -19,6 +19,14 @@ bool is_address(int family, std::string_view name) {
   return inet_pton(family, std::string(name).c_str(), bytes.data()) == 1;
 }
 
+/// RFC 4343: case is nothing to a name.
+bool is_same_name(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
 }  // namespace
 
 bool is_host_name(std::string_view name) {
@@ -38,9 +46,10 @@ std::string_view without_brackets(std::string_view name) {
 }
 
 bool is_this_machine(std::string_view name, std::string_view this_host) {
-  if (name == "localhost" || name == "::1" || name == this_host) return true;
+  if (is_same_name(name, "localhost") || name == "::1") return true;
   if (name.starts_with("127.") && is_address(AF_INET, name)) return true;
-  return !name.empty() && name == this_host.substr(0, this_host.find('.'));
+  const std::string_view without_domain = this_host.substr(0, this_host.find('.'));
+  return !name.empty() && (is_same_name(name, this_host) || is_same_name(name, without_domain));
 }
 
 }  // namespace dstrain::launcher

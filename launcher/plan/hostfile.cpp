@@ -14,6 +14,7 @@ namespace {
 
 constexpr Bytes hostfile_bytes_max = mebibyte;
 constexpr std::string_view blanks = " \t\r\v\f";
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";  // as some editors begin UTF-8
 
 /// One line being read from left to right; knows its place for messages.
 class LineReader {
@@ -73,15 +74,17 @@ HostEntry parse_line(LineReader& line, std::string_view name) {
     line.refuse(0, "\"{}\" is not a host name or address", shown(name));
   }
   std::optional<int> slots;
-  bool max_slots = false;
+  std::optional<int> max_slots;
   for (auto word = line.next(); !word.empty(); word = line.next()) {
     if (word.starts_with("slots=") && !slots) {
       slots = parse_count(line, word, "slots=");
     } else if (word.starts_with("max_slots=") && !max_slots) {
-      parse_count(line, word, "max_slots=");
-      max_slots = true;
+      max_slots = parse_count(line, word, "max_slots=");
     } else {
       line.refuse(0, "\"{}\" does not belong here; a line is \"{} slots=N\"", shown(word), host);
+    }
+    if (slots && max_slots && *slots > *max_slots) {
+      line.refuse(0, "slots={} is more than max_slots={} of \"{}\"", *slots, *max_slots, host);
     }
   }
   if (!slots) line.refuse(0, "slots=N is missing; a line is \"{} slots=N\"", host);
@@ -94,6 +97,7 @@ std::vector<HostEntry> parse_hostfile(std::string_view text, std::string_view na
   std::vector<HostEntry> hosts;
   std::unordered_map<std::string, int> line_of;
   int number = 0;
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     LineReader line(name, ++number, text.substr(0, end));

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include <sys/random.h>
 #include <unistd.h>
@@ -12,12 +13,14 @@
 #include "launcher/process/text.h"
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
+#include "runtime/base/number.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {
 
 constexpr Bytes env_file_bytes_max = mebibyte;
+constexpr double default_silence_seconds = 30;
 
 void add_file(std::vector<EnvVar>& variables, const std::filesystem::path& path) {
   std::error_code ignored;
@@ -158,6 +161,15 @@ std::vector<RankSpec> rank_environments(const HostPlan& plan) {
     ranks.push_back(std::move(rank));
   }
   return ranks;
+}
+
+double read_silence_seconds() {
+  const char* const text = std::getenv(env::silence);
+  if (text == nullptr) return default_silence_seconds;
+  const std::optional<double> seconds = parse_number<double>(text);
+  if (seconds && *seconds >= 0.1 && *seconds <= 86'400) return *seconds;
+  fail(ErrorCode::usage, "environment variable {}: must be 0.1..86400 seconds, got \"{}\"",
+       env::silence, text);
 }
 
 bool is_secret(std::string_view name) {

@@ -39,6 +39,9 @@ std::vector<EnvVar> job_environment(const LaunchOptions& options,
 /// The variables that differ from rank to rank.
 std::vector<RankSpec> rank_environments(const HostPlan& plan);
 
+/// DSTRAIN_SILENCE (30): the seconds after which a silent host is lost. Throws Error{usage}.
+double read_silence_seconds();
+
 /// Whether the value of `name` must not be shown.
 bool is_secret(std::string_view name);
 

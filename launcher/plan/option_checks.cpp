@@ -125,6 +125,9 @@ void check_nodes(LaunchOptions& o, const RawOptions& raw) {
 }  // namespace
 
 void check_options(LaunchOptions& o, const RawOptions& raw) {
+  if (o.hostfile && o.hostfile->empty()) {
+    fail(ErrorCode::usage, "--hostfile: is empty; name a file, or leave the option out");
+  }
   check_nodes(o, raw);
   constexpr std::array<std::string_view, 5> levels{"debug", "info", "warning", "error", "critical"};
   check_choice("--log_level", o.log_level, levels);
@@ -151,7 +154,7 @@ void check_options(LaunchOptions& o, const RawOptions& raw) {
   if (o.module && o.no_python) {
     fail(ErrorCode::usage, "--module and --no_python exclude each other");
   }
-  if (!raw.core_list.empty()) o.core_list = parse_core_list(raw.core_list);
+  if (raw.core_list) o.core_list = parse_core_list(*raw.core_list);
   o.bind_cores |= !o.core_list.empty();
   if (o.bind_cores) check_can_bind_cores();
   if (raw.device_memory.empty()) return;

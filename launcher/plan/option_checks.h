@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 
 #include "launcher/plan/options.h"
@@ -15,7 +16,7 @@ struct RawOptions {
   std::string launcher_args;
   bool no_ssh_check = false;  ///< every connection is a check
   std::string device_memory;
-  std::string core_list;
+  std::optional<std::string> core_list;
   bool quiet = false;
 };
 

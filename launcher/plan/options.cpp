@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "launcher/plan/option_checks.h"
+#include "launcher/plan/option_words.h"
 #include "runtime/base/error.h"
 #include "runtime/config/suggest.h"
 
@@ -231,7 +232,7 @@ void Parser::parse(std::span<const std::string> arguments) {
   try {
     app_.parse(launch);
   } catch (const CLI::ParseError& error) {
-    fail(ErrorCode::usage, "{}", error.what());
+    fail(ErrorCode::usage, "{}", describe(error));
   }
   if (!line_.help && !line_.version) check_options(line_.options, raw_);
   line_.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(rest), arguments.end());

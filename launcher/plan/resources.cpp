@@ -137,15 +137,22 @@ std::optional<TaskLauncher> find_task_launcher(const LaunchOptions& options,
   return typed;
 }
 
+[[noreturn]] void refuse_same_machine(const HostSlots& first, const HostSlots& second) {
+  fail(ErrorCode::usage, "\"{}\" and \"{}\" are the same machine; keep one of them", first.host,
+       second.host);
+}
+
 /// Of hosts on which another program starts tasks. SLURM's name of this node need not be that of
 /// the machine.
 std::vector<bool> find_elsewhere(const std::vector<HostSlots>& hosts, const Machine& machine) {
   const char* const node = std::getenv("SLURMD_NODENAME");
   std::vector<bool> elsewhere;
+  const HostSlots* here = nullptr;
   for (const HostSlots& host : hosts) {
-    const bool here =
-        is_this_machine(host.host, machine.host_name) || host.host == (node == nullptr ? "" : node);
-    elsewhere.push_back(!here);
+    const bool own = is_this_machine(host.host, machine.host_name);
+    elsewhere.push_back(!own && host.host != (node == nullptr ? "" : node));
+    if (own && here != nullptr) refuse_same_machine(*here, host);
+    if (own) here = &host;
   }
   return elsewhere;
 }
@@ -185,10 +192,7 @@ std::vector<bool> find_remote(const LaunchOptions& options,
            host.host, machine.host_name);
     }
     if (!own || options.force_multi) continue;
-    if (here != nullptr) {
-      fail(ErrorCode::usage, "\"{}\" and \"{}\" are the same machine; keep one of them", here->host,
-           host.host);
-    }
+    if (here != nullptr) refuse_same_machine(*here, host);
     here = &host;
   }
   return remote;

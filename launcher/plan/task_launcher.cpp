@@ -19,7 +19,8 @@ using Words = std::vector<std::string>;
 
 constexpr double list_seconds = 10;  // for srun to say what it has
 
-struct Named {
+/// What is known of each.
+struct Entry {
   TaskLauncher launcher;
   std::string_view name;
   std::array<const char*, 2> programs;  ///< the one that is no other's first
@@ -27,7 +28,7 @@ struct Named {
   const char* rank_variable;  ///< in which a task finds its rank
 };
 
-constexpr std::array<Named, 3> named{{
+constexpr std::array<Entry, 3> task_launchers{{
     {TaskLauncher::slurm, "slurm", {"srun", "srun"}, "slurm-client", "SLURM_PROCID"},
     {TaskLauncher::openmpi,
      "openmpi",
@@ -37,11 +38,11 @@ constexpr std::array<Named, 3> named{{
     {TaskLauncher::mpich, "mpich", {"mpiexec.mpich", "mpiexec.hydra"}, "mpich", "PMI_RANK"},
 }};
 
-const Named& entry_of(TaskLauncher launcher) {
-  return named[static_cast<std::size_t>(launcher)];
+const Entry& entry_of(TaskLauncher launcher) {
+  return task_launchers[static_cast<std::size_t>(launcher)];
 }
 
-std::string find_program(const Named& entry) {
+std::string find_program(const Entry& entry) {
   for (const char* const name : entry.programs) {
     std::string path = find_on_path(name);
     if (!path.empty()) return path;
@@ -52,7 +53,9 @@ std::string find_program(const Named& entry) {
 
 /// Whether this SLURM has PMIx, without which an MPI program finds itself alone.
 bool has_pmix(const std::string& srun) {
-  return output_of({srun, "--mpi=list"}, list_seconds).find("pmix") != std::string::npos;
+  const Result<ProgramOutput> output = run_program({srun, "--mpi=list"}, list_seconds);
+  if (!output.ok()) fail(ErrorCode::remote, "{}", output.error());
+  return output.value().text.find("pmix") != std::string::npos;
 }
 
 /// One line per rank.
@@ -129,7 +132,7 @@ std::string_view name_of(TaskLauncher launcher) {
 }
 
 std::optional<TaskLauncher> task_launcher_named(std::string_view name) {
-  for (const Named& entry : named) {
+  for (const Entry& entry : task_launchers) {
     if (entry.name == name) return entry.launcher;
   }
   return std::nullopt;
@@ -137,7 +140,7 @@ std::optional<TaskLauncher> task_launcher_named(std::string_view name) {
 
 TaskCommand make_task_command(const Resources& resources, const LaunchOptions& options) {
   const HostPlan& plan = resources.plan;
-  const Named& entry = entry_of(*resources.task_launcher);
+  const Entry& entry = entry_of(*resources.task_launcher);
   const std::string program = find_program(entry);
   TaskCommand command;
   command.here_only =

@@ -32,4 +32,22 @@ void make_non_blocking(int fd) {
   }
 }
 
+void read_available(UniqueFd& pipe, FunctionRef<void(std::string_view)> on_part) {
+  std::array<char, 4096> part;
+  while (pipe) {
+    const ssize_t got = read(pipe.get(), part.data(), part.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return;
+    if (got <= 0) return pipe.reset();
+    on_part({part.data(), static_cast<std::size_t>(got)});
+  }
+}
+
+void read_tail(UniqueFd& pipe, std::string& tail, std::size_t bytes_max) {
+  read_available(pipe, [&](std::string_view part) {
+    tail.append(part);
+    if (tail.size() > bytes_max) tail.erase(0, tail.size() - bytes_max);
+  });
+}
+
 }  // namespace dstrain::launcher

@@ -1,4 +1,9 @@
 #pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/function_ref.h"
 #include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
@@ -22,5 +27,12 @@ SocketPair make_socket_pair(int type);
 
 /// Throws Error{io}.
 void make_non_blocking(int fd);
+
+/// Gives what a non-blocking `pipe` holds, in parts. Closes it at its end.
+void read_available(UniqueFd& pipe, FunctionRef<void(std::string_view)> on_part);
+
+/// Adds what a non-blocking `pipe` holds to `tail`, of which the last `bytes_max` stay. Closes it
+/// at its end.
+void read_tail(UniqueFd& pipe, std::string& tail, std::size_t bytes_max);
 
 }  // namespace dstrain::launcher

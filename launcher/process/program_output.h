@@ -1,12 +1,28 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <sys/types.h>
+
+#include "runtime/base/result.h"
+#include "runtime/base/unique_handle.h"
+
 namespace dstrain::launcher {
 
-/// What a program prints on stdout and stderr, run to its end, whatever its status; one that has
-/// not ended after so many seconds is killed. `argv`: the path first. Throws Error{remote} when it
-/// cannot be started.
-std::string output_of(const std::vector<std::string>& argv, double seconds_max);
+/// What a program printed and how it ended.
+struct ProgramOutput {
+  std::string text;                ///< at most 64 KiB
+  std::optional<int> wait_status;  ///< none: it did not end in time, and was killed
+};
+
+/// Runs a program to its end, or kills it, and its process group, after so many seconds. `argv`:
+/// the path first. It reads nothing; stdout and stderr are `text`. The failure says why it was not
+/// started. Throws Error{io}.
+Result<ProgramOutput> run_program(const std::vector<std::string>& argv, double seconds_max);
+
+/// The same of a child that writes to the other end of `pipe`. Reaps it, but for one that the
+/// kernel does not let go: nothing waits for a hung disk.
+ProgramOutput output_of_child(pid_t child, UniqueFd pipe, double seconds_max);
 
 }  // namespace dstrain::launcher

@@ -16,7 +16,7 @@
 namespace dstrain {
 namespace {
 
-/// "gloo::EnforceNotMet": names the library.
+/// "std::bad_alloc".
 std::string name_of(const std::type_info& type) {
   int status = 0;
   char* const name = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);

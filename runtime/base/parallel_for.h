@@ -13,6 +13,9 @@ void parallel_for(std::int64_t count, FunctionRef<void(std::int64_t)> body);
 /// How many threads parallel_for uses.
 int compute_threads();
 
+/// Leaves the loops of the calling thread at most `most` of them, 1 or more.
+void limit_compute_threads(int most);
+
 /// Makes the calling thread and the compute threads flush denormals to zero: Adam's second moment
 /// walks into them and would run ten times slower.
 void flush_denormals_in_compute_threads();

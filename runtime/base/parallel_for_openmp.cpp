@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -36,6 +37,10 @@ void parallel_for(std::int64_t count, FunctionRef<void(std::int64_t)> body) {
 
 int compute_threads() {
   return omp_get_max_threads();
+}
+
+void limit_compute_threads(int most) {
+  omp_set_num_threads(std::clamp(most, 1, omp_get_max_threads()));
 }
 
 void flush_denormals_in_compute_threads() {

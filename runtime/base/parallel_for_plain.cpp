@@ -19,6 +19,8 @@ int compute_threads() {
   return 1;
 }
 
+void limit_compute_threads(int /*most*/) {}
+
 void flush_denormals_in_compute_threads() {
   _mm_setcsr(_mm_getcsr() | flush_denormals);
 }

@@ -81,6 +81,10 @@ Digest sha256(std::span<const std::uint8_t> message) {
   return digest;
 }
 
+Digest sha256(std::string_view message) {
+  return sha256(std::span(reinterpret_cast<const std::uint8_t*>(message.data()), message.size()));
+}
+
 Digest hmac_sha256(std::span<const std::uint8_t> key, std::span<const std::uint8_t> message) {
   std::array<std::uint8_t, hash_block_bytes> padded{};
   if (key.size() > hash_block_bytes) {

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace dstrain {
 
@@ -9,6 +10,7 @@ using Digest = std::array<std::uint8_t, 32>;
 
 /// SHA-256 (FIPS 180-4). For short messages: it runs at plain C++ speed.
 Digest sha256(std::span<const std::uint8_t> message);
+Digest sha256(std::string_view message);
 
 /// HMAC-SHA256 (RFC 2104). A key of any length, also none.
 Digest hmac_sha256(std::span<const std::uint8_t> key, std::span<const std::uint8_t> message);

@@ -1,7 +1,9 @@
 #include "runtime/base/starter.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <span>
 
 #include "runtime/base/error.h"
 #include "runtime/base/number.h"
@@ -129,13 +131,31 @@ StartedTask read_task(const Starter& starter) {
   return task;
 }
 
+/// Whether each task of `outer` has started an `inner` of its own, and so a job of its own. (A
+/// mpirun or torchrun over several nodes may have been started there by srun, once per node.)
+bool is_nested(const Starter& inner, const StartedTask& task, const Starter& outer) {
+  const bool outer_tasks = parse_number<int>(variable(outer.size)).value_or(1) > 1;
+  const bool both_mpi = inner.mpi != MpiKind::none && outer.mpi != MpiKind::none;
+  const bool one_node = task.size.value == task.local_size.value;
+  return is_set(outer.mark) && outer_tasks && (both_mpi || one_node);
+}
+
 }  // namespace
 
 std::optional<StartedTask> find_started_task() {
-  for (const Starter& starter : starters) {
-    if (is_set(starter.mark)) return read_task(starter);
+  const auto* const inner =
+      std::ranges::find_if(starters, [](const Starter& s) { return is_set(s.mark); });
+  if (inner == starters.end()) return std::nullopt;
+  StartedTask task = read_task(*inner);
+  for (const Starter& outer : std::span(inner + 1, starters.end())) {
+    if (!is_nested(*inner, task, outer)) continue;
+    fail(ErrorCode::usage,
+         "{}={} and {}={}: each task of {} has started {} of its own, which would be as many jobs: "
+         "use one of the two, or unset what is left over from the other",
+         outer.size, variable(outer.size), task.size.variable, task.size.value, outer.name,
+         inner->name);
   }
-  return std::nullopt;
+  return task;
 }
 
 void refuse_unknown_tasks() {

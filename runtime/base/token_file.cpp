@@ -56,9 +56,11 @@ void check_private(int fd, const fs::path& path) {
        path.string(), path.string());
 }
 
+/// On every rank, so that none waits for one that has failed here.
 void make_directory(const fs::path& directory) {
   if (::mkdir(directory.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
-    fail_errno(errno, fmt::format("make {}", directory.string()));
+    fail(ErrorCode::input, "cannot make {}: {}: let {} name a directory that all nodes share",
+         directory.string(), std::strerror(errno), env::token_directory);
   }
   const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) fail_errno(errno, directory.string());
@@ -107,6 +109,7 @@ TokenFile TokenFile::create(const std::string& job) {
 
 TokenFile TokenFile::wait_for(const std::string& job, double timeout_seconds) {
   const fs::path path = token_path(job);
+  make_directory(path.parent_path());
   const Deadline deadline = Deadline::after(timeout_seconds);
   for (;;) {
     if (std::optional<std::string> token = read_token(path)) return {{}, std::move(*token)};

@@ -7,18 +7,39 @@
 #include "runtime/base/socket.h"
 
 namespace dstrain {
+namespace {
 
-Digest proof_of(Role role, std::string_view token, const Nonce& server, const Nonce& client) {
+enum class Role : std::uint8_t { client = 'c', server = 's' };
+
+void append(std::vector<std::uint8_t>& message, std::span<const std::uint8_t> bytes) {
+  message.insert(message.end(), bytes.begin(), bytes.end());
+}
+
+Digest proof_of(Role role,
+                std::string_view token,
+                const Greeting& greeting,
+                const ClientHello& hello) {
   std::vector<std::uint8_t> message{static_cast<std::uint8_t>(role)};
-  message.insert(message.end(), server.begin(), server.end());
-  message.insert(message.end(), client.begin(), client.end());
+  append(message, bytes_of(greeting));
+  append(message, hello.nonce);
+  append(message, bytes_of(hello.number));
   return hmac_sha256({reinterpret_cast<const std::uint8_t*>(token.data()), token.size()}, message);
 }
 
-ServerHello answer_hello(const ClientHello& hello, std::string_view token, const Nonce& nonce) {
-  const Digest expected = proof_of(Role::client, token, nonce, hello.nonce);
+}  // namespace
+
+ClientHello make_hello(const Greeting& greeting, std::string_view token, std::uint32_t number) {
+  ClientHello hello{.nonce = random_bytes<sizeof(Nonce)>(), .number = number};
+  hello.proof = proof_of(Role::client, token, greeting, hello);
+  return hello;
+}
+
+ServerHello answer_hello(const Greeting& greeting,
+                         std::string_view token,
+                         const ClientHello& hello) {
+  const Digest expected = proof_of(Role::client, token, greeting, hello);
   if (!equal_in_constant_time(hello.proof, expected)) return {};
-  return {1, proof_of(Role::server, token, nonce, hello.nonce)};
+  return {1, proof_of(Role::server, token, greeting, hello)};
 }
 
 TokenAnswer prove_token(int socket, const TokenProof& proof, Deadline deadline) {
@@ -27,14 +48,13 @@ TokenAnswer prove_token(int socket, const TokenProof& proof, Deadline deadline) 
     return TokenAnswer::broken;
   }
   if (greeting.magic != proof.magic) return TokenAnswer::stranger;
-  const auto nonce = random_bytes<sizeof(Nonce)>();
-  const ClientHello hello{nonce, proof_of(Role::client, proof.token, greeting.nonce, nonce)};
+  const ClientHello hello = make_hello(greeting, proof.token, proof.number);
   ServerHello answer;
   if (send_all(socket, bytes_of(hello), deadline) != Transfer::done ||
       receive_all(socket, bytes_of(answer), deadline) != Transfer::done) {
     return TokenAnswer::broken;
   }
-  const Digest expected = proof_of(Role::server, proof.token, greeting.nonce, nonce);
+  const Digest expected = proof_of(Role::server, proof.token, greeting, hello);
   const bool accepted = answer.accepted == 1 && equal_in_constant_time(answer.proof, expected);
   return accepted ? TokenAnswer::accepted : TokenAnswer::other_token;
 }

@@ -7,10 +7,11 @@
 #include "runtime/base/sha256.h"
 
 /// How two ends of a connection prove to each other that they know a job's token. The server greets
-/// with a nonce; the client answers with a nonce of its own and its proof; the server answers with
-/// one byte and its own proof. A proof is the HMAC, keyed with the token, of the speaker's role and
-/// both nonces: the token never crosses the wire, an overheard proof is of no use again, and a
-/// client trusts no server that lacks the token.
+/// with a nonce; the client answers with a nonce of its own, its number and its proof; the server
+/// answers with one byte and its own proof. A proof is the HMAC, keyed with the token, of the
+/// speaker's role and of all that was said before: the token never crosses the wire, an overheard
+/// proof is of no use again or elsewhere, and a client trusts no server that lacks the token.
+/// token_listener.h is the server's side.
 namespace dstrain {
 
 using Magic = std::array<char, 8>;  ///< what is spoken behind the proof
@@ -23,6 +24,7 @@ struct Greeting {
 
 struct ClientHello {
   Nonce nonce{};
+  std::uint32_t number = 0;  ///< who the client is among those that share the token
   Digest proof{};
 };
 
@@ -30,18 +32,20 @@ struct ServerHello {
   std::uint8_t accepted = 0;
   Digest proof{};
 };
-static_assert(sizeof(Greeting) == 40 && sizeof(ClientHello) == 64 && sizeof(ServerHello) == 33);
+static_assert(sizeof(Greeting) == 40 && sizeof(ClientHello) == 68 && sizeof(ServerHello) == 33);
 
-enum class Role : std::uint8_t { client = 'c', server = 's' };
+/// The client's answer to `greeting`, with a fresh nonce.
+ClientHello make_hello(const Greeting& greeting, std::string_view token, std::uint32_t number);
 
-Digest proof_of(Role role, std::string_view token, const Nonce& server, const Nonce& client);
-
-/// The server's answer to a client that it greeted with `nonce`.
-ServerHello answer_hello(const ClientHello& hello, std::string_view token, const Nonce& nonce);
+/// The server's answer to `hello`, which it had greeted with `greeting`.
+ServerHello answer_hello(const Greeting& greeting,
+                         std::string_view token,
+                         const ClientHello& hello);
 
 struct TokenProof {
   Magic magic;
   std::string_view token;
+  std::uint32_t number = 0;
 };
 
 enum class TokenAnswer {

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include <unistd.h>
+
 #include "runtime/base/number.h"
+#include "runtime/base/sha256.h"
 #include "runtime/base/slurm_host_list.h"
 #include "runtime/base/socket.h"
 #include "runtime/base/starter.h"
@@ -37,10 +39,10 @@ CommKind comm_kind() {
   const std::string_view name = text == nullptr ? "auto" : text;
   if (name == "auto") return CommKind::automatic;
   if (name == "shm") return CommKind::shm;
-  if (name == "gloo") return CommKind::gloo;
+  if (name == "tcp") return CommKind::tcp;
   if (name == "mpi") return CommKind::mpi;
   if (name == "hierarchical") return CommKind::hierarchical;
-  fail(ErrorCode::usage, "{}={}: use auto, shm, gloo, mpi or hierarchical", env::comm, name);
+  fail(ErrorCode::usage, "{}={}: use auto, shm, tcp, mpi or hierarchical", env::comm, name);
 }
 
 IoKind io_kind() {
@@ -109,14 +111,19 @@ std::string first_host(const std::string& host_list) {
        env::master_addr, host_list);
 }
 
+/// Alike in all ranks, whatever each was built with.
+int derived_port(const std::string& job) {
+  const Digest digest = sha256(job);
+  return derived_port_min + (digest[0] << 8 | digest[1]) % derived_port_count;
+}
+
 /// torchrun's own store holds MASTER_PORT; SLURM gives its steps none.
 void find_port(const StartedTask& task, WorkerEnv& worker) {
   const bool given = std::getenv(env::master_port) != nullptr;
   if (task.kind == StarterKind::torchrun) {
     worker.master_port += 1;
   } else if (!given) {
-    const auto hash = static_cast<int>(std::hash<std::string>()(task.job) % derived_port_count);
-    worker.master_port = derived_port_min + hash;
+    worker.master_port = derived_port(task.job);
   } else {
     return;
   }
@@ -145,9 +152,10 @@ void find_rendezvous(const StartedTask& task, WorkerEnv& worker) {
 }
 
 /// Without a token nobody listens where strangers could join: the others would wait in vain.
-void check_token(const WorkerEnv& worker) {
+void check_token(const WorkerEnv& worker, bool says_its_node) {
   const bool by_mpi = worker.mpi != MpiKind::none;
-  if (!worker.loopback_only || by_mpi || worker.local_world_size == worker.world_size) return;
+  const bool one_node = says_its_node && worker.local_world_size == worker.world_size;
+  if (!worker.loopback_only || by_mpi || one_node || worker.world_size == 1) return;
   if (is_loopback(worker.master_addr)) return;
   fail(ErrorCode::usage,
        "{} is not set: ranks on several nodes, which meet at {}, need a secret of their own; "
@@ -172,6 +180,12 @@ int exit_status(ErrorCode code) {
   }
 }
 
+int core_share(const WorkerEnv& worker) {
+  const int online = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  const int cores = int_from_env("SLURM_CPUS_ON_NODE", online);
+  return std::max(std::min(cores, online) / worker.local_world_size, 1);
+}
+
 WorkerEnv read_worker_env() {
   WorkerEnv worker;
   std::optional<StartedTask> task = find_started_task();
@@ -181,6 +195,10 @@ WorkerEnv read_worker_env() {
   worker.comm = comm_kind();
   worker.io = io_kind();
   worker.master_port = int_from_env(env::master_port, worker.master_port, 65535);
+  if (worker.master_port == 0) {
+    fail(ErrorCode::usage, "{}=0: the ranks need to know the port that they meet at",
+         env::master_port);
+  }
   worker.timeout_seconds = int_from_env(env::timeout, 600);
   worker.device_memory_bytes =
       integer_from_env(env::device_memory, 0, std::numeric_limits<std::int64_t>::max());
@@ -194,7 +212,7 @@ WorkerEnv read_worker_env() {
   if (const char* token = std::getenv(env::token)) worker.token = token;
   worker.loopback_only = worker.token.empty();
   if (task) find_rendezvous(*task, worker);
-  check_token(worker);
+  check_token(worker, task || std::getenv(env::local_world_size) != nullptr);
   return worker;
 }
 

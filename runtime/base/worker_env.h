@@ -53,9 +53,9 @@ int exit_status(ErrorCode code);
 enum class CommKind {
   automatic,     ///< "auto": shm on one node, else hierarchical
   shm,           ///< shared memory; all ranks on one node
-  gloo,          ///< gloo between all ranks, those of one node too
+  tcp,           ///< TCP between all ranks, those of one node too
   mpi,           ///< MPI likewise
-  hierarchical,  ///< shm within nodes; between them MPI where it has started the job, else gloo
+  hierarchical,  ///< shm within nodes; between them MPI where it has started the job, else TCP
 };
 
 /// How a rank reads and writes its swap files: DSTRAIN_IO, by these names.
@@ -91,5 +91,9 @@ struct WorkerEnv {
 /// that does not fit together, two variables that contradict each other, or ranks that would meet
 /// over a network without a token.
 WorkerEnv read_worker_env();
+
+/// The own part of the node's cores, of which ranks that nobody has bound to some of them see all:
+/// the launcher says it by OMP_NUM_THREADS, others leave it to the ranks.
+int core_share(const WorkerEnv& worker);
 
 }  // namespace dstrain

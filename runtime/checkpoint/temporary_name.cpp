@@ -5,11 +5,11 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <fstream>
 
 #include <unistd.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/machine_identity.h"
 #include "runtime/checkpoint/catalog.h"
 
 namespace dstrain::checkpoint {
@@ -32,10 +32,9 @@ std::string host_name() {
   return host;
 }
 
-std::string boot_id() {
+std::string half_of_boot_id() {
   constexpr std::size_t digits = 16;
-  std::string id;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  std::string id = boot_id();
   std::erase(id, '-');
   return id.substr(0, digits);
 }
@@ -61,7 +60,7 @@ bool take_last(std::string_view& text, Number& number) {
 }  // namespace
 
 Owner this_owner() {
-  return {host_name(), boot_id(), this_process()};
+  return {host_name(), half_of_boot_id(), this_process()};
 }
 
 std::string temporary_name(std::int64_t step, const Owner& owner, int attempt) {

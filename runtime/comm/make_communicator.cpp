@@ -6,7 +6,6 @@
 #include "runtime/base/log.h"
 #include "runtime/base/socket.h"
 #include "runtime/base/token_file.h"
-#include "runtime/comm/gloo/gloo_transport.h"
 #include "runtime/comm/hierarchical/hierarchical_communicator.h"
 #include "runtime/comm/mpi/mpi_rendezvous.h"
 #include "runtime/comm/mpi/mpi_starter.h"
@@ -15,6 +14,7 @@
 #include "runtime/comm/self/self_communicator.h"
 #include "runtime/comm/shm/shm_communicator.h"
 #include "runtime/comm/store/tcp_store.h"
+#include "runtime/comm/tcp/tcp_transport.h"
 
 namespace dstrain::comm {
 namespace {
@@ -34,8 +34,8 @@ bool under_mpi(const WorkerEnv& worker) {
 }
 
 /// What is known of where ranks meet before MPI has told the rest.
-GivenMeetingPoint given_to(const WorkerEnv& worker) {
-  GivenMeetingPoint given;
+GivenRendezvous given_to(const WorkerEnv& worker) {
+  GivenRendezvous given;
   if (!worker.master_addr.empty()) given.address = worker.master_addr;
   if (worker.master_port != 0) given.port = worker.master_port;
   if (!worker.token.empty()) given.token = worker.token;
@@ -43,18 +43,18 @@ GivenMeetingPoint given_to(const WorkerEnv& worker) {
 }
 
 /// Completes what `worker` knows, through MPI. Returns rank 0's listener, and none elsewhere.
-UniqueFd meet_over_mpi(MpiLibrary& mpi, WorkerEnv& worker) {
+UniqueFd rendezvous_over_mpi(MpiLibrary& mpi, WorkerEnv& worker) {
   if (mpi.api().rank != worker.rank) {
     fail(ErrorCode::config,
          "{}={}, and MPI calls this process rank {}: set {}, {} and {} too, or none of them",
          env::rank, worker.rank, mpi.api().rank, env::master_addr, env::master_port, env::token);
   }
-  MeetingPoint point = share_meeting_point(mpi, given_to(worker));
-  worker.master_addr = point.endpoint.host;
-  worker.master_port = point.endpoint.port;
-  worker.token = point.token;
+  RendezvousAddress shared = share_rendezvous(mpi, given_to(worker));
+  worker.master_addr = shared.endpoint.host;
+  worker.master_port = shared.endpoint.port;
+  worker.token = shared.token;
   worker.loopback_only = false;
-  return std::move(point.listener);
+  return std::move(shared.listener);
 }
 
 /// `listener`: rank 0's, where it listens already.
@@ -103,13 +103,14 @@ void check_alike(Store& store, const WorkerEnv& worker) {
   }
 }
 
-std::unique_ptr<Transport> make_gloo(TcpStore& store, const WorkerEnv& worker) {
+std::unique_ptr<Transport> make_tcp(TcpStore& store, const WorkerEnv& worker) {
   const Result<std::string> address = local_address_towards(store.endpoint());
-  if (!address.ok()) fail(ErrorCode::comm, "gloo: {} (MASTER_ADDR)", address.error());
-  return make_gloo_transport(store, {.rank = worker.rank,
-                                     .size = worker.world_size,
-                                     .timeout_seconds = worker.timeout_seconds,
-                                     .address = address.value()});
+  if (!address.ok()) fail(ErrorCode::comm, "{} (MASTER_ADDR)", address.error());
+  return make_tcp_transport(store, {.rank = worker.rank,
+                                    .size = worker.world_size,
+                                    .timeout_seconds = worker.timeout_seconds,
+                                    .address = address.value(),
+                                    .token = worker.token});
 }
 
 /// Enters MPI unless that was done.
@@ -121,7 +122,7 @@ std::unique_ptr<Transport> make_mpi(Joining& joining, const WorkerEnv& worker) {
 }
 
 std::unique_ptr<Transport> make_between(Joining& joining, const WorkerEnv& worker) {
-  return under_mpi(worker) ? make_mpi(joining, worker) : make_gloo(*joining.store, worker);
+  return under_mpi(worker) ? make_mpi(joining, worker) : make_tcp(*joining.store, worker);
 }
 
 /// The ranks of this node; shared memory also where there is one.
@@ -154,8 +155,8 @@ std::unique_ptr<Communicator> make_communicator(Joining& joining, const WorkerEn
   NodeMap map = exchange_nodes(*joining.store, worker);
   const auto nodes = map.nodes.size();
   switch (worker.comm) {
-    case CommKind::gloo:
-      return std::make_unique<MessageCommunicator>(make_gloo(*joining.store, worker),
+    case CommKind::tcp:
+      return std::make_unique<MessageCommunicator>(make_tcp(*joining.store, worker),
                                                    worker.timeout_seconds);
     case CommKind::mpi:
       return std::make_unique<MessageCommunicator>(make_mpi(joining, worker),
@@ -205,7 +206,7 @@ World join_world(WorkerEnv worker) {
   UniqueFd listener;
   if (under_mpi(worker) && !given_to(worker).complete()) {
     joining.mpi = enter_mpi(worker);
-    listener = meet_over_mpi(*joining.mpi, worker);
+    listener = rendezvous_over_mpi(*joining.mpi, worker);
   }
   {
     const std::optional<TokenFile> token = share_token(worker);

@@ -20,11 +20,10 @@ struct World {
 
 /// Waits for the other ranks that the environment promises and returns once all are there. Where
 /// MPI has started them all and the environment does not say where they meet, they agree through
-/// MPI. The
-/// ranks of one node share memory; where there are several nodes, messages go between them, through
-/// MPI where mpirun has started all ranks, else through gloo. DSTRAIN_COMM, equal on all ranks,
-/// says otherwise (CommKind). `timeout_seconds` bounds the rendezvous and each later wait of a
-/// collective. Throws Error{timeout} that names the missing ranks, Error{comm}, or Error{config}
+/// MPI. The ranks of one node share memory; where there are several nodes, messages go between
+/// them, through MPI where mpirun has started all ranks, else over TCP. DSTRAIN_COMM, equal on all
+/// ranks, says otherwise (CommKind). `timeout_seconds` bounds the rendezvous and each later wait of
+/// a collective. Throws Error{timeout} that names the missing ranks, Error{comm}, or Error{config}
 /// when the ranks do not agree about their nodes or the build lacks what is asked for.
 World join_world(WorkerEnv worker);
 

@@ -1,9 +1,11 @@
 #include "runtime/comm/rendezvous.h"
 
+#include <optional>
 #include <vector>
 
 #include "runtime/base/deadline.h"
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
 #include "runtime/comm/group_barrier.h"
 
 namespace dstrain::comm {
@@ -15,21 +17,59 @@ constexpr double last_look_seconds = 0.2;
 /// The store is rank 0's, which therefore waits longer: the others ask it who is missing.
 constexpr double linger_seconds = 1;
 
-/// Set by the rank that arrives last: one question a rank, however many there are.
+/// After how long without all a log says who is waited for.
+constexpr double silent_seconds = 10;
+
+/// Set by the rank that arrives last, or that finds that there will be no last one, and why: one
+/// question a rank, however many there are.
 constexpr const char* all_arrived = "arrived";
+constexpr const char* world_size = "world size";
 
 std::string key_of(int rank) {
   return fmt::format("arrived/{}", rank);
 }
 
-bool appears(Store& store, const std::string& key, double seconds) {
+std::optional<std::string> find(Store& store, const std::string& key, double seconds) {
   try {
-    store.get(key, seconds);
-    return true;
+    return store.get(key, seconds);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::timeout) throw;
-    return false;
+    return std::nullopt;
   }
+}
+
+std::vector<int> missing_ranks(Store& store, const Rendezvous& rendezvous) {
+  std::vector<int> missing;
+  for (int rank = 0; rank < rendezvous.world_size; ++rank) {
+    if (!find(store, key_of(rank), last_look_seconds)) missing.push_back(rank);
+  }
+  return missing;
+}
+
+/// Rank 0 says how many they are; who was told otherwise tells all, and fails.
+void check_world_size(Store& store, const Rendezvous& rendezvous, Deadline deadline) {
+  const std::string own = std::to_string(rendezvous.world_size);
+  if (rendezvous.rank == 0) return store.set(world_size, own);
+  const auto first = find(store, world_size, deadline.remaining_seconds());
+  if (!first || *first == own) return;
+  const std::string contradiction = fmt::format(
+      "WORLD_SIZE={} of rank {} and {} of rank 0 contradict each other: give all ranks the same",
+      own, rendezvous.rank, *first);
+  store.set(all_arrived, contradiction);
+  fail(ErrorCode::config, "{}", contradiction);
+}
+
+/// Why there is no job, or nothing; none: not all have come.
+std::optional<std::string> wait_for_arrivals(Store& store,
+                                             const Rendezvous& rendezvous,
+                                             Deadline deadline) {
+  const Deadline patience = deadline.at_most(silent_seconds);
+  if (auto answer = find(store, all_arrived, patience.remaining_seconds())) return answer;
+  if (rendezvous.rank == 0 && !deadline.passed()) {
+    log_info(fmt::format("rendezvous at {}: waiting for {}", rendezvous.place,
+                         name_ranks(missing_ranks(store, rendezvous))));
+  }
+  return find(store, all_arrived, deadline.remaining_seconds());
 }
 
 }  // namespace
@@ -41,12 +81,13 @@ void wait_for_all(Store& store, const Rendezvous& rendezvous) {
     fail(ErrorCode::comm, "two processes say that they are rank {} at {}: give each its own RANK",
          rendezvous.rank, rendezvous.place);
   }
+  check_world_size(store, rendezvous, deadline);
   if (store.add("arrivals", 1) == rendezvous.world_size) store.set(all_arrived, "");
-  if (appears(store, all_arrived, deadline.remaining_seconds())) return;
-  std::vector<int> missing;
-  for (int rank = 0; rank < rendezvous.world_size; ++rank) {
-    if (!appears(store, key_of(rank), last_look_seconds)) missing.push_back(rank);
+  if (const auto answer = wait_for_arrivals(store, rendezvous, deadline)) {
+    if (!answer->empty()) fail(ErrorCode::config, "{}", *answer);
+    return;
   }
+  const std::vector<int> missing = missing_ranks(store, rendezvous);
   if (missing.empty()) return;
   fail(ErrorCode::timeout, "rendezvous timed out after {:g} s at {}: waiting for {}",
        rendezvous.timeout_seconds, rendezvous.place, name_ranks(missing));

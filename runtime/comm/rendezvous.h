@@ -13,7 +13,8 @@ struct Rendezvous {
 };
 
 /// Returns once all ranks have called it with the same store; once per store. Throws Error{timeout}
-/// that names the ranks that have not arrived, Error{comm} when two call with the same rank.
+/// that names the ranks that have not arrived, Error{comm} when two call with the same rank,
+/// Error{config} on all when two disagree about `world_size`.
 void wait_for_all(Store& store, const Rendezvous& rendezvous);
 
 }  // namespace dstrain::comm

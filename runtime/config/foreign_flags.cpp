@@ -67,7 +67,7 @@ constexpr std::string_view fsdp =
 constexpr std::string_view compiled = "dstrain is compiled already";
 constexpr std::string_view launcher_device = "the launch option --device chooses the device";
 constexpr std::string_view transport =
-    "ranks on CPUs use shared memory, and gloo or MPI between nodes; DSTRAIN_COMM=gloo|mpi|shm "
+    "ranks on CPUs use shared memory, and TCP or MPI between nodes; DSTRAIN_COMM=tcp|mpi|shm "
     "asks for one";
 constexpr std::string_view tokenizers = "only --tokenizer byte is implemented, or tokens in a .bin";
 constexpr std::string_view ddp =

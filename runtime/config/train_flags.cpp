@@ -266,7 +266,7 @@ const std::array rows{
             .help = "where metrics, checkpoints and the trained model go; required",
             .aliases = "save"},
     FlagRow{"Output", "overwrite_output_dir", &O::overwrite_output_dir, "",
-            "use it although it is not empty"},
+            "use it although it is not empty; not if it holds checkpoints"},
     FlagRow{.group = "Output",
             .name = "logging_strategy",
             .target = &O::logging_strategy,

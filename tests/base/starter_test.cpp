@@ -166,6 +166,24 @@ TEST_CASE("Starter: a single task or an allocation is not several", "[base][star
   check_started_alone();
 }
 
+TEST_CASE("Starter: one that each task of another has started is refused", "[base][starter]") {
+  const Variables here{{"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}};
+  const auto [variables, outer, inner] = GENERATE_COPY(table<Variables, std::string, std::string>(
+      {{with(mpich, openmpi), "PMI_SIZE=4", "OMPI_COMM_WORLD_SIZE=4"},
+       {with(slurm, with(openmpi, here)), "SLURM_STEP_NUM_TASKS=4", "OMPI_COMM_WORLD_SIZE=4"},
+       {with(openmpi, with(torchrun, {{"WORLD_SIZE", "2"}, {"RANK", "0"}})),
+        "OMPI_COMM_WORLD_SIZE=4", "WORLD_SIZE=2"}}));
+  const RankEnvironment environment(variables);
+  CHECK_THROWS_WITH(find_started_task(), Contains(outer) && Contains(inner) && Contains("as many"));
+}
+
+TEST_CASE("Starter: one that another has started on each node is one", "[base][starter]") {
+  const RankEnvironment environment(
+      GENERATE(with(slurm, openmpi), with(slurm, torchrun), with(openmpi, torchrun),
+               with(openmpi, {{"MPI_LOCALNRANKS", "1"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "1"}})));
+  CHECK(find_started_task()->size.value == 4);
+}
+
 TEST_CASE("Starter: what starts ranks itself is started once", "[base][starter]") {
   for (const Row& row : rows()) {
     CAPTURE(row.name);
@@ -197,7 +215,9 @@ TEST_CASE("Starter: where tasks meet when nobody says it", "[base][starter]") {
       CHECK(worker.token_file.empty());
       return worker.master_port;
     };
-    CHECK(port_of("17") != port_of("18"));
+    // The ranks of a job may be built with different libraries, and must still agree.
+    CHECK(port_of("17") == 20492);
+    CHECK(port_of("18") == 23426);
   }
   SECTION("srun on several: at the first, by a file") {
     const RankEnvironment environment(slurm);

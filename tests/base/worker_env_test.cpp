@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include <catch2/catch.hpp>
 
@@ -36,7 +37,7 @@ TEST_CASE("WorkerEnv: reads what the launcher sets", "[base][worker_env]") {
                                               {"LOCAL_RANK", "1"},
                                               {"LOCAL_WORLD_SIZE", "4"},
                                               {"CROSS_RANK", "1"},
-                                              {"DSTRAIN_COMM", "gloo"},
+                                              {"DSTRAIN_COMM", "tcp"},
                                               {"DSTRAIN_IO", "threads"},
                                               {"MASTER_ADDR", "w0"},
                                               {"MASTER_PORT", "65535"},
@@ -50,7 +51,7 @@ TEST_CASE("WorkerEnv: reads what the launcher sets", "[base][worker_env]") {
   CHECK(worker.local_world_size == 4);
   CHECK(worker.node_rank == 1);
   CHECK(worker.mpi == MpiKind::none);
-  CHECK(worker.comm == CommKind::gloo);
+  CHECK(worker.comm == CommKind::tcp);
   CHECK(worker.io == IoKind::threads);
   CHECK(worker.master_addr == "w0");
   CHECK(worker.master_port == 65535);
@@ -64,7 +65,7 @@ TEST_CASE("WorkerEnv: reads what the launcher sets", "[base][worker_env]") {
 TEST_CASE("WorkerEnv: a way to communicate that does not exist is refused", "[base][worker_env]") {
   const RankEnvironment environment(Variables{{"DSTRAIN_COMM", "nccl"}});
   CHECK_THROWS_WITH(read_worker_env(),
-                    "DSTRAIN_COMM=nccl: use auto, shm, gloo, mpi or hierarchical");
+                    "DSTRAIN_COMM=nccl: use auto, shm, tcp, mpi or hierarchical");
 }
 
 TEST_CASE("WorkerEnv: a way to read files that does not exist is refused", "[base][worker_env]") {
@@ -103,6 +104,31 @@ TEST_CASE("WorkerEnv: a set that does not fit together is refused", "[base][work
                Variables{{"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "3"}});
   const RankEnvironment environment(variables);
   CHECK_THROWS_WITH(read_worker_env(), Catch::Contains("do not fit"));
+}
+
+TEST_CASE("WorkerEnv: ranks that may be on several nodes need a token", "[base][worker_env]") {
+  Variables variables{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "10.1.2.3"}};
+  const RankEnvironment environment(variables);
+  CHECK_THROWS_WITH(read_worker_env(), Catch::Contains("DSTRAIN_TOKEN is not set") &&
+                                           Catch::Contains("which meet at 10.1.2.3"));
+  ::setenv(env::local_world_size, "2", 1);
+  CHECK(read_worker_env().loopback_only);  // all are on this one
+}
+
+TEST_CASE("WorkerEnv: no port to meet at is refused", "[base][worker_env]") {
+  const RankEnvironment environment(Variables{{"MASTER_PORT", "0"}});
+  CHECK_THROWS_WITH(read_worker_env(), Catch::Contains("MASTER_PORT=0"));
+}
+
+TEST_CASE("WorkerEnv: ranks of a node share its cores", "[base][worker_env]") {
+  WorkerEnv worker;
+  worker.local_world_size = 1'000'000;
+  CHECK(core_share(worker) == 1);
+  worker.local_world_size = 1;
+  CHECK(core_share(worker) == static_cast<int>(std::thread::hardware_concurrency()));
+  ::setenv("SLURM_CPUS_ON_NODE", "1", 1);
+  CHECK(core_share(worker) == 1);
+  ::unsetenv("SLURM_CPUS_ON_NODE");
 }
 
 TEST_CASE("WorkerEnv: kinds of errors have the statuses that users rely on", "[base][worker_env]") {

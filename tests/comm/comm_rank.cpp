@@ -66,7 +66,7 @@ void die(comm::Communicator& world) {
 }
 
 /// Where the ranks met, and how well the place is guarded.
-void tell_meeting_point(const WorkerEnv& worker) {
+void tell_rendezvous(const WorkerEnv& worker) {
   std::printf("rank %d met at %s with a token of %zu letters\n", worker.rank,
               to_string(Endpoint{worker.master_addr, worker.master_port}).c_str(),
               worker.token.size());
@@ -95,7 +95,7 @@ int run(std::string_view mode) {
     }
     if (mode == "die") die(*world.communicator);
     if (mode == "fail") fail_as_rank_one(*world.communicator);
-    if (mode == "where") tell_meeting_point(world.worker);
+    if (mode == "where") tell_rendezvous(world.worker);
     return status::done;
   } catch (const Error& error) {
     std::printf("%s\n", error.what());

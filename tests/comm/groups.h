@@ -50,9 +50,9 @@ GroupMaker thread_groups();
 /// Every rank maps the segment on its own.
 GroupMaker shm_groups();
 /// Every rank has its own connections.
-GroupMaker gloo_groups();
+GroupMaker tcp_groups();
 
-/// Nodes that are groups of threads, with gloo between them. A node takes `ranks_per_node` in turn,
+/// Nodes that are groups of threads, with TCP between them. A node takes `ranks_per_node` in turn,
 /// until there are as many as the group has.
 GroupMaker hierarchical_groups(std::vector<int> ranks_per_node);
 /// Rank r is on node r % 2: the ranks of a node do not follow each other.

@@ -48,7 +48,7 @@ Words environment() {
 }
 
 /// What says where ranks meet, when they are not to find out through MPI.
-Words meeting_point(const char* comm = "auto") {
+Words given_rendezvous(const char* comm = "auto") {
   return {fmt::format("{}=127.0.0.1", env::master_addr),
           fmt::format("{}={}", env::master_port, free_port()), fmt::format("{}=secret", env::token),
           fmt::format("{}={}", env::comm, comm)};
@@ -78,7 +78,7 @@ Outcome run(Program program) {
 
 void run_suite(const std::string& tests) {
   skip_without_mpi();
-  const Outcome suite = run(under_mpirun(4, {DSTRAIN_COMM_SUITE, tests}, meeting_point()));
+  const Outcome suite = run(under_mpirun(4, {DSTRAIN_COMM_SUITE, tests}, given_rendezvous()));
   INFO(suite.output);
   CHECK(suite.status == 0);
 }
@@ -118,14 +118,14 @@ TEST_CASE("HierarchicalCommunicator: conformance with MPI between nodes", "[comm
   both.insert(both.end(), {":", "-np", "2"});
   const Words second = node("CROSS_RANK=1");
   both.insert(both.end(), second.begin(), second.end());
-  const Outcome suite = run(under_mpirun(2, both, meeting_point()));
+  const Outcome suite = run(under_mpirun(2, both, given_rendezvous()));
   INFO(suite.output);
   CHECK(suite.status == 0);
 }
 
 TEST_CASE("MpiCommunicator: is taken where mpirun has started the job", "[comm]") {
   skip_without_mpi();
-  const Outcome job = run(under_mpirun(2, {DSTRAIN_COMM_RANK, "once"}, meeting_point("mpi")));
+  const Outcome job = run(under_mpirun(2, {DSTRAIN_COMM_RANK, "once"}, given_rendezvous("mpi")));
   CAPTURE(job.output);
   CHECK_THAT(job.output, Contains("half 1") && !Contains("WARN"));
   CHECK(job.status == 0);
@@ -135,7 +135,7 @@ TEST_CASE("MpiCommunicator: a rank that dies ends the job", "[comm]") {
   skip_without_mpi();
   const char* const mode = GENERATE("die", "die_first");
   CAPTURE(mode);
-  const Outcome job = run(under_mpirun(3, {DSTRAIN_COMM_RANK, mode}, meeting_point("mpi")));
+  const Outcome job = run(under_mpirun(3, {DSTRAIN_COMM_RANK, mode}, given_rendezvous("mpi")));
   CAPTURE(job.output);
   CHECK(job.status == (is_openmpi ? 128 + SIGKILL : SIGKILL));
 }
@@ -145,7 +145,7 @@ TEST_CASE("MpiCommunicator: the status of a rank that fails is the job's", "[com
   const auto [mode, says] = GENERATE(table<const char*, const char*>(
       {{"fail_first", "rank 1 never came"}, {"fail", "rank 1 has had enough"}}));
   CAPTURE(mode);
-  const Outcome job = run(under_mpirun(3, {DSTRAIN_COMM_RANK, mode}, meeting_point("mpi")));
+  const Outcome job = run(under_mpirun(3, {DSTRAIN_COMM_RANK, mode}, given_rendezvous("mpi")));
   CHECK_THAT(job.output, Contains(says));
   CHECK(job.status == status::timed_out);
 }
@@ -255,7 +255,7 @@ TEST_CASE("MpiLibrary: the plug-in of another library does not help", "[comm]") 
   const MpiKind other = is_openmpi ? MpiKind::mpich : MpiKind::openmpi;
   fs::create_symlink(plugin_folder / comm::mpi_plugin_name(other),
                      folder.path() / comm::mpi_plugin_name(other));
-  Program program = under_mpirun(2, {DSTRAIN_COMM_RANK, "once"}, meeting_point("mpi"));
+  Program program = under_mpirun(2, {DSTRAIN_COMM_RANK, "once"}, given_rendezvous("mpi"));
   program.environment[0] = "LD_LIBRARY_PATH=" + folder.path().string();
   const Outcome job = run(std::move(program));
   CHECK_THAT(job.output, Contains(std::string(name_of(kind)) + " has started this rank") &&

@@ -9,6 +9,11 @@ namespace {
 
 using Nodes = std::vector<std::vector<int>>;
 
+/// As mpirun's ranks do, which number no nodes.
+NodeClaim on_machine(const char* name, int local_rank, int local_world_size) {
+  return {-1, local_rank, local_world_size, sha256(name)};
+}
+
 }  // namespace
 
 TEST_CASE("NodeMap: nodes are what the ranks say", "[comm]") {
@@ -22,6 +27,9 @@ TEST_CASE("NodeMap: nodes are what the ranks say", "[comm]") {
       Row{{{-1, 0, 2}, {-1, 0, 2}}, {{0, 1}}, true},  // LOCAL_RANK not set: all on one node
       Row{{{-1, 0, 2}, {-1, 1, 2}, {-1, 0, 1}}, {{0, 1}, {2}}, true},
       Row{{{0, 0, 2}, {0, 1, 2}, {1, 0, 1}}, {{0, 1}, {2}}, true},
+      Row{{on_machine("b", 0, 1), on_machine("a", 0, 2), on_machine("a", 1, 2)},
+          {{0}, {1, 2}},
+          true},
       Row{{{5, 0, 1}, {2, 0, 1}}, {{0}, {1}}, true},  // numbered by the first rank
       Row{{{0, 0, 2}, {1, 0, 2}, {0, 1, 2}, {1, 1, 2}}, {{0, 2}, {1, 3}}, false});
   const comm::NodeMap map = comm::map_nodes(row.claims);

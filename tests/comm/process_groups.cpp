@@ -4,13 +4,13 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/socket.h"
-#include "runtime/comm/gloo/gloo_transport.h"
 #include "runtime/comm/hierarchical/hierarchical_communicator.h"
 #include "runtime/comm/make_communicator.h"
 #include "runtime/comm/mpi/mpi_transport.h"
 #include "runtime/comm/self/self_communicator.h"
 #include "runtime/comm/shm/shm_communicator.h"
 #include "runtime/comm/store/tcp_store.h"
+#include "runtime/comm/tcp/tcp_transport.h"
 
 namespace dstrain::test {
 namespace {
@@ -80,13 +80,14 @@ struct Wanted {
 
 std::unique_ptr<comm::Transport> make_transport(Over over, const Wanted& wanted) {
   Process& own = process();
-  if (over == Over::gloo || over == Over::shm_and_gloo) {
-    return comm::make_gloo_transport(
+  if (over == Over::tcp || over == Over::shm_and_tcp) {
+    return comm::make_tcp_transport(
         *own.store, {.rank = own.worker.rank,
                      .size = wanted.size,
                      .timeout_seconds = wanted.timeout_seconds,
                      .name = wanted.name,
-                     .address = local_address_towards(own.store->endpoint()).value()});
+                     .address = local_address_towards(own.store->endpoint()).value(),
+                     .token = own.worker.token});
   }
   return comm::make_mpi_transport(
       own.mpi(), *own.store,
@@ -99,7 +100,7 @@ std::unique_ptr<comm::Transport> make_transport(Over over, const Wanted& wanted)
 
 std::unique_ptr<comm::Communicator> join(Over over, const Wanted& wanted) {
   Process& own = process();
-  if (over != Over::shm_and_gloo && over != Over::shm_and_mpi) {
+  if (over != Over::shm_and_tcp && over != Over::shm_and_mpi) {
     return std::make_unique<comm::MessageCommunicator>(make_transport(over, wanted),
                                                        wanted.timeout_seconds);
   }
@@ -127,8 +128,8 @@ GroupMaker process_groups(Over over) {
           [over](int size, double timeout_seconds) {
             Process& own = process();
             // What all processes do together, also those outside of the group.
-            if (over == Over::shm_and_gloo || over == Over::shm_and_mpi) own.map();
-            if (over != Over::gloo && over != Over::shm_and_gloo) own.mpi();
+            if (over == Over::shm_and_tcp || over == Over::shm_and_mpi) own.map();
+            if (over != Over::tcp && over != Over::shm_and_tcp) own.mpi();
             const Wanted wanted{size, timeout_seconds, fmt::format("group {}", ++own.groups)};
             Group::Members members(static_cast<std::size_t>(size));
             if (own.worker.rank < size) {

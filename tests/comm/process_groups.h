@@ -5,7 +5,7 @@
 namespace dstrain::test {
 
 /// How the processes of a group communicate.
-enum class Over { gloo, mpi, mpi_in_small_pieces, shm_and_gloo, shm_and_mpi };
+enum class Over { tcp, mpi, mpi_in_small_pieces, shm_and_tcp, shm_and_mpi };
 
 /// Groups of the processes that the environment promises: this one holds one rank, in groups that
 /// are larger than its number. All processes run the same tests in the same order.

@@ -24,8 +24,8 @@ void check_all(const GroupMaker& groups) {
 
 }  // namespace
 
-TEST_CASE("processes over gloo", "[gloo]") {
-  check_all(process_groups(Over::gloo));
+TEST_CASE("processes over TCP", "[tcp]") {
+  check_all(process_groups(Over::tcp));
 }
 
 TEST_CASE("processes over MPI", "[mpi]") {
@@ -36,8 +36,8 @@ TEST_CASE("processes over MPI in pieces", "[mpi]") {
   check_results(process_groups(Over::mpi_in_small_pieces), {2});
 }
 
-TEST_CASE("processes with shared memory in nodes and gloo between", "[shm_and_gloo]") {
-  check_all(process_groups(Over::shm_and_gloo));
+TEST_CASE("processes with shared memory in nodes and TCP between", "[shm_and_tcp]") {
+  check_all(process_groups(Over::shm_and_tcp));
 }
 
 TEST_CASE("processes with shared memory in nodes and MPI between", "[shm_and_mpi]") {

@@ -1,8 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "runtime/comm/gloo/gloo_transport.h"
 #include "tests/support/rank_process.h"
-#include "tests/support/skip.h"
 
 using namespace dstrain::test;
 
@@ -10,7 +8,6 @@ using namespace dstrain::test;
 namespace {
 
 void run_suite(const std::vector<int>& ranks_per_node, const std::string& tests) {
-  if (!dstrain::comm::has_gloo()) skip("this build has no gloo (libgloo-dev)");
   const int port = free_port();
   std::vector<RankProcess> processes;
   for (RankPlace place : places_of(ranks_per_node)) {
@@ -25,11 +22,11 @@ void run_suite(const std::vector<int>& ranks_per_node, const std::string& tests)
 
 }  // namespace
 
-TEST_CASE("GlooCommunicator: conformance between processes", "[comm]") {
-  run_suite({4}, "[gloo]");
+TEST_CASE("TcpCommunicator: conformance between processes", "[comm]") {
+  run_suite({4}, "[tcp]");
 }
 
 TEST_CASE("HierarchicalCommunicator: conformance between processes", "[comm]") {
-  run_suite({2, 2}, "[shm_and_gloo]");
-  run_suite({1, 3}, "[shm_and_gloo]");
+  run_suite({2, 2}, "[shm_and_tcp]");
+  run_suite({1, 3}, "[shm_and_tcp]");
 }

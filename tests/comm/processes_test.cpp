@@ -1,18 +1,23 @@
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <random>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include "runtime/base/random_bytes.h"
+#include "runtime/base/socket.h"
 #include "runtime/base/worker_env.h"
-#include "runtime/comm/gloo/gloo_transport.h"
 #include "tests/support/process_end.h"
 #include "tests/support/rank_process.h"
-#include "tests/support/skip.h"
 
 using namespace dstrain;
+namespace fs = std::filesystem;
 using Catch::Matchers::Contains;
 using test::RankProcess;
 
@@ -65,13 +70,12 @@ TEST_CASE("Processes: meet and add up and split", "[comm]") {
   check_sums(nodes, kind);
 }
 
-TEST_CASE("Processes: meet and add up and split over gloo", "[comm]") {
-  if (!comm::has_gloo()) test::skip("this build has no gloo (libgloo-dev)");
+TEST_CASE("Processes: meet and add up and split over TCP", "[comm]") {
   const auto [nodes, kind] =
-      GENERATE(table<std::vector<int>, std::string>({{{2}, "gloo"},
+      GENERATE(table<std::vector<int>, std::string>({{{2}, "tcp"},
                                                      {{1, 1}, "auto"},
                                                      {{2, 1}, "auto"},
-                                                     {{2, 2}, "gloo"},
+                                                     {{2, 2}, "tcp"},
                                                      {{2, 2}, "hierarchical"}}));
   check_sums(nodes, kind);
 }
@@ -103,11 +107,63 @@ TEST_CASE("Processes: a killed rank is named by the others", "[comm]") {
   check_killed({3}, "shm");
 }
 
-TEST_CASE("Processes: a killed rank is named over gloo", "[comm]") {
-  if (!comm::has_gloo()) test::skip("this build has no gloo (libgloo-dev)");
-  check_killed({3}, "gloo");
+TEST_CASE("Processes: a killed rank is named over TCP", "[comm]") {
+  check_killed({3}, "tcp");
   check_killed({2, 1}, "auto");
   check_killed({1, 2}, "auto");
+}
+
+namespace {
+
+/// The ports at which a process listens, IPv4.
+std::vector<int> listening_ports(int pid) {
+  std::set<std::string> own;
+  for (const auto& entry : fs::directory_iterator(fmt::format("/proc/{}/fd", pid))) {
+    std::error_code closed_meanwhile;
+    own.insert(fs::read_symlink(entry.path(), closed_meanwhile).string());
+  }
+  constexpr const char* listening = "0A";
+  std::ifstream table(fmt::format("/proc/{}/net/tcp", pid));
+  std::vector<int> ports;
+  std::string line;
+  for (std::getline(table, line); std::getline(table, line);) {
+    std::istringstream words(line);
+    std::string slot, local, remote, state, queues, timer, retransmits, user, timeout, inode;
+    words >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> user >>
+        timeout >> inode;
+    if (state != listening || !own.contains(fmt::format("socket:[{}]", inode))) continue;
+    ports.push_back(std::stoi(local.substr(local.find(':') + 1), nullptr, 16));
+  }
+  return ports;
+}
+
+/// Comes to the rendezvous and says what is no proof, or nothing.
+std::vector<UniqueFd> send_strangers(int port) {
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 300; ++i) {
+    Result<UniqueFd> socket = connect_tcp({"127.0.0.1", port}, Deadline::after(60));
+    if (!socket.ok()) break;
+    if (i % 2 == 0) send_all(socket.value().get(), random_bytes<200>(), Deadline::after(60));
+    strangers.push_back(std::move(socket.value()));
+  }
+  return strangers;
+}
+
+}  // namespace
+
+TEST_CASE("Processes: strangers reach nothing but the rendezvous and disturb nobody", "[comm]") {
+  const Job job{.ranks_per_node = {2, 1}, .mode = "forever"};
+  auto ranks = start(job);
+  for (RankProcess& process : ranks) REQUIRE(process.read_line() == "running");
+  CHECK(listening_ports(ranks[0].pid()) == std::vector<int>{job.port});
+  CHECK(listening_ports(ranks[1].pid()).empty());
+  CHECK(listening_ports(ranks[2].pid()).empty());
+  const std::vector<UniqueFd> strangers = send_strangers(job.port);
+  CHECK(strangers.size() == 300);
+  ranks[2].kill();
+  for (const std::size_t rank : {0U, 1U}) {  // which went on until then
+    CHECK_THAT(ranks[rank].read_all(), Contains("rank 2 is gone"));
+  }
 }
 
 TEST_CASE("Processes: a rank that never comes is named", "[comm]") {
@@ -136,7 +192,7 @@ TEST_CASE("Processes: what cannot be is refused", "[comm]") {
 }
 
 TEST_CASE("Processes: ranks that choose differently are told", "[comm]") {
-  Job job{.ranks_per_node = {2}, .mode = "once", .comm = "gloo"};
+  Job job{.ranks_per_node = {2}, .mode = "once", .comm = "tcp"};
   const auto places = test::places_of(job.ranks_per_node);
   RankProcess first = start_rank(job, places[0]);
   job.comm = "auto";

@@ -46,6 +46,16 @@ TEST_CASE("Rendezvous: two processes of one rank", "[comm]") {
                     "two processes say that they are rank 1 at the store: give each its own RANK");
 }
 
+TEST_CASE("Rendezvous: ranks of worlds that differ are told", "[comm]") {
+  test::MemoryStore store;
+  test::run_ranks(2, [&](int rank) {
+    const comm::Rendezvous rendezvous{.rank = rank, .world_size = 2 + rank};
+    CHECK_THROWS_WITH(comm::wait_for_all(store, rendezvous),
+                      "WORLD_SIZE=3 of rank 1 and 2 of rank 0 contradict each other: give all "
+                      "ranks the same");
+  });
+}
+
 TEST_CASE("Rendezvous: every rank names the missing ranks though the store ends with rank 0",
           "[comm]") {
   auto server = TcpStore::serve(tcp_options({"127.0.0.1", 0}));

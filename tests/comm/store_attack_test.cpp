@@ -125,15 +125,10 @@ TEST_CASE("TcpStore: who comes while no descriptor is free is served later", "[c
 
 TEST_CASE("TcpStore: an overheard hello is of no use again", "[comm]") {
   const auto store = serve();
-  const auto hello_to = [&](const Nonce& nonce) {
-    ClientHello hello{.nonce = random_bytes<32>()};
-    hello.proof = proof_of(Role::client, "key", nonce, hello.nonce);
-    return hello;
-  };
   const UniqueFd first = connect_stranger(*store);
   Greeting greeting;
   REQUIRE(receive_all(first.get(), bytes_of(greeting), Deadline::after(30)) == Transfer::done);
-  const ClientHello hello = hello_to(greeting.nonce);
+  const ClientHello hello = make_hello(greeting, "key", 0);
   for (const bool replayed : {false, true}) {
     const UniqueFd second = replayed ? connect_stranger(*store) : UniqueFd{};
     const int socket = replayed ? second.get() : first.get();
@@ -152,8 +147,7 @@ TEST_CASE("TcpStore: an oversized frame ends its connection", "[comm]") {
   const UniqueFd socket = connect_stranger(*store);
   Greeting greeting;
   receive_all(socket.get(), bytes_of(greeting), Deadline::after(30));
-  ClientHello hello{.nonce = random_bytes<32>()};
-  hello.proof = proof_of(Role::client, "key", greeting.nonce, hello.nonce);
+  const ClientHello hello = make_hello(greeting, "key", 0);
   send_all(socket.get(), bytes_of(hello), Deadline::after(30));
   const std::array<std::uint8_t, 4> length{0xff, 0xff, 0xff, 0x7f};
   send_all(socket.get(), length, Deadline::after(30));

@@ -39,8 +39,8 @@ std::map<std::string, std::string> two_nodes(const std::string& tasks) {
 std::map<std::string, std::string> step(const std::string& tasks) {
   return {{"SLURM_STEP_ID", "0"},
           {"SLURM_NODEID", "1"},
+          {"SLURM_PROCID", "1"},
           {"SLURM_STEP_NUM_TASKS", tasks},
-          {"SLURM_STEP_NUM_NODES", "2"},
           {"SLURM_STEP_NODELIST", "n[1-2]"}};
 }
 
@@ -129,7 +129,15 @@ TEST_CASE("Step: several launchers on a node are refused", "[launcher][slurm]") 
   const Variables inside(step("4"));
   LaunchOptions options = typed({});
   CHECK_THAT(test::error_of([&] { join_step(options); }),
-             Contains("SLURM_STEP_NUM_TASKS=4 on SLURM_STEP_NUM_NODES=2"));
+             Contains("SLURM_STEP_NUM_TASKS=4 on n[1-2]: srun has"));
+}
+
+TEST_CASE("Step: mpirun within it counts and srun does not", "[launcher][slurm]") {
+  const Variables inside(step("2"));
+  const Variables by_mpirun({{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "1"}});
+  LaunchOptions options = typed({});
+  join_step(options);
+  CHECK_FALSE(options.no_ssh);
 }
 
 TEST_CASE("Step: a single task is no reason to do anything", "[launcher][slurm]") {

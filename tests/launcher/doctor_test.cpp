@@ -93,6 +93,19 @@ const std::vector<Fault> program_faults{
        m.put_file("/etc/slurm/slurm.conf", "ClusterName=c\n");
        m.runs["srun --mpi=list"] = {true, 0, "MPI plugin types are...\n\tpmix\n"};
      }},
+    {"slurm", "nobody answers at /srv/munge.socket",
+     [](FakeMachine& m, Question&) {
+       m.programs["srun"] = "/usr/bin/srun";
+       m.put_file("/etc/slurm/slurm.conf", "authinfo = cred_expire=5,socket=/srv/munge.socket\n");
+       m.served.insert("/run/munge/munge.socket.2");
+       m.runs["srun --mpi=list"] = {true, 0, "MPI plugin types are...\n\tpmix\n"};
+     }},
+    {"slurm", "SLURM_CONF is set to \"/srv/slurm.conf\", which does not exist",
+     [](FakeMachine& m, Question&) {
+       m.programs["srun"] = "/usr/bin/srun";
+       m.put_file("/etc/slurm/slurm.conf", "AuthType=auth/none\n");
+       m.variables["SLURM_CONF"] = "/srv/slurm.conf";
+     }},
     {"slurm_pmix", "no pmix",
      [](FakeMachine& m, Question&) {
        m.programs["srun"] = "/usr/bin/srun";
@@ -265,6 +278,14 @@ const std::vector<Fault> shell_faults{
        m.variables["RANK"] = "1";
        m.variables["WORLD_SIZE"] = "2";
      }},
+    {"starter_variables", "OMPI_COMM_WORLD_SIZE=2",
+     [](FakeMachine&, Question& q) {
+       q.starter_refusal = "OMPI_COMM_WORLD_SIZE=2: mpirun has started this process as one of 2";
+     }},
+    {"dstrain_variables", "DSTRAIN_IO=fast",
+     [](FakeMachine& m, Question&) {
+       m.refused = {"DSTRAIN_IO=fast: use auto, uring or threads"};
+     }},
     {"master_address", "another machine",
      [](FakeMachine& m, Question&) {
        m.variables["MASTER_ADDR"] = "w1";
@@ -324,7 +345,7 @@ std::vector<std::string> checks_of(const std::vector<Finding>& findings) {
 
 TEST_CASE("Doctor: a healthy machine has no problem", "[launcher][doctor]") {
   const FakeMachine machine;
-  const Question question{.paths = {}, .hosts = {"w1"}, .ssh_hosts = {"w1"}};
+  const Question question{.paths = {}, .hosts = {"w1"}, .ssh_hosts = {"w1"}, .starter_refusal = {}};
   for (const Finding& finding : look_at(machine, question)) {
     INFO(finding.check << ": " << finding.what);
     CHECK(finding.level == Level::ok);
@@ -436,6 +457,64 @@ TEST_CASE("Doctor: what merely should be known is a note", "[launcher][doctor]")
     CHECK(unusual[0].check == note.check);
     CHECK_THAT(unusual[0].what, Contains(note.what));
   }
+}
+
+TEST_CASE("Doctor: munged is looked for where slurm.conf says", "[launcher][doctor]") {
+  for (const char* text : {"AuthInfo=socket=/srv/munge.socket\n",
+                           "AuthInfo=socket=/srv/munge.socket,cred_expire=5 # x\n",
+                           "AuthType=auth/munge\nAUTHINFO=ttl=9, socket=/srv/munge.socket\n"}) {
+    CAPTURE(text);
+    FakeMachine machine;
+    machine.programs["srun"] = "/usr/bin/srun";
+    machine.put_file("/srv/slurm.conf", text);
+    machine.variables["SLURM_CONF"] = "/srv/slurm.conf";
+    machine.served.insert("/srv/munge.socket");
+    Findings findings("slurm");
+    check_slurm(machine, {}, findings);
+    REQUIRE(findings.list().size() == 1);
+    CHECK(findings.list()[0].level == Level::ok);
+  }
+}
+
+TEST_CASE("Doctor: root hears what OpenMPI asks of root", "[launcher][doctor]") {
+  FakeMachine machine;
+  machine.user_id = 0;
+  const auto notes = [&] {
+    Findings findings("mpi");
+    check_mpi(machine, {}, findings);
+    std::vector<Finding> found;
+    for (const Finding& one : findings.list()) {
+      if (one.level == Level::note) found.push_back(one);
+    }
+    return found;
+  };
+  machine.variables["OMPI_ALLOW_RUN_AS_ROOT"] = "1";
+  REQUIRE(notes().size() == 1);
+  CHECK_THAT(notes()[0].what, Contains("refuses root"));
+  CHECK_THAT(notes()[0].fix, Contains("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"));
+  machine.variables["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";
+  CHECK(notes().empty());
+  machine.variables.clear();
+  machine.programs.erase("mpirun.openmpi");
+  for (const Finding& note : notes()) CHECK_THAT(note.what, !Contains("root"));
+}
+
+TEST_CASE("Doctor: an empty XDG_RUNTIME_DIR is none", "[launcher][doctor]") {
+  FakeMachine machine;
+  machine.variables["XDG_RUNTIME_DIR"] = "";
+  CHECK(problems_in(look_at(machine, {})).empty());
+}
+
+TEST_CASE("Doctor: a runtime directory is proposed where there is one", "[launcher][doctor]") {
+  FakeMachine machine;
+  machine.variables["XDG_RUNTIME_DIR"] = "/run/user/0";
+  std::vector<Finding> problems = problems_in(look_at(machine, {}));
+  REQUIRE(problems.size() == 1);
+  CHECK_THAT(problems[0].fix, Contains("export XDG_RUNTIME_DIR=/run/user/1000"));
+  machine.files.erase("/run/user/1000");
+  problems = problems_in(look_at(machine, {}));
+  REQUIRE(problems.size() == 1);
+  CHECK(problems[0].fix == "unset XDG_RUNTIME_DIR");
 }
 
 TEST_CASE("Doctor: a process that has a launcher is not left over", "[launcher][doctor]") {

@@ -48,17 +48,20 @@ class FakeMachine final : public launcher::doctor::Probe {
   std::set<int> used_ports;
   std::set<std::string> served;
   int cores = 8;
+  unsigned user_id = 1000;
+  std::vector<std::string> refused;  ///< by dstrain, of the variables
 
   [[nodiscard]] std::string version() const override { return "1.2.3"; }
   [[nodiscard]] std::string program_directory() const override { return "/opt/dstrain/bin"; }
   [[nodiscard]] std::string working_directory() const override { return "/home/user/run"; }
   [[nodiscard]] std::string host_name() const override { return "w0"; }
-  [[nodiscard]] unsigned user() const override { return 1000; }
+  [[nodiscard]] unsigned user() const override { return user_id; }
   [[nodiscard]] int usable_cores() const override { return cores; }
   [[nodiscard]] std::optional<std::string> variable(const std::string& name) const override {
     const auto found = variables.find(name);
     return found == variables.end() ? std::nullopt : std::optional(found->second);
   }
+  [[nodiscard]] std::vector<std::string> refused_variables() const override { return refused; }
   [[nodiscard]] std::optional<std::string> text(const std::string& path) const override {
     const auto found = files.find(path);
     const bool there = found != files.end() && found->second.facts.kind == Kind::file;

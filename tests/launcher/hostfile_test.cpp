@@ -38,6 +38,16 @@ TEST_CASE("Hostfile: hosts keep their order", "[launcher]") {
   CHECK(hosts == expected);
 }
 
+TEST_CASE("Hostfile: a byte order mark is no part of the first name", "[launcher]") {
+  const std::vector<HostEntry> expected{{"worker-1", 2}};
+  CHECK(parse_hostfile("\xEF\xBB\xBFworker-1 slots=2\r\n", "hosts") == expected);
+  CHECK(error_of("\xEF\xBB\xBF"
+                 "a slots=0") == "hosts:1:9: slots must be 1..1024, got \"0\"");
+  CHECK_THAT(error_of("a slots=1\n\xEF\xBB\xBF"
+                      "b slots=1"),
+             Catch::Contains("hosts:2:1: "));
+}
+
 TEST_CASE("Hostfile: every mistake names its place", "[launcher]") {
   struct Row {
     const char* text;
@@ -59,6 +69,8 @@ TEST_CASE("Hostfile: every mistake names its place", "[launcher]") {
         "hosts:1:6: \"is\" does not belong here; a line is \"this slots=N\""},
        {"a slots=1 slots=2",
         "hosts:1:11: \"slots=2\" does not belong here; a line is \"a slots=N\""},
+       {"a slots=3 max_slots=2", "hosts:1:11: slots=3 is more than max_slots=2 of \"a\""},
+       {"a max_slots=2 slots=3", "hosts:1:15: slots=3 is more than max_slots=2 of \"a\""},
        {"a slots=1 more", "hosts:1:11: \"more\" does not belong here; a line is \"a slots=N\""},
        {"-oProxyCommand=x slots=1",
         "hosts:1:1: \"-oProxyCommand=x\" is not a host name or address"},
@@ -93,7 +105,8 @@ TEST_CASE("Hostfile: the example is one", "[launcher]") {
 
 TEST_CASE("Host names: what this machine is called", "[launcher]") {
   using launcher::is_this_machine;
-  for (const char* name : {"localhost", "127.0.0.1", "127.1.2.3", "::1", "box.example", "box"}) {
+  for (const char* name : {"localhost", "LOCALHOST", "127.0.0.1", "127.1.2.3", "::1", "box.example",
+                           "box", "Box.Example", "BOX"}) {
     CAPTURE(name);
     CHECK(is_this_machine(name, "box.example"));
   }

@@ -73,6 +73,16 @@ TEST_CASE("JobEvents: a host that is lost before its ranks started is status 3",
   CHECK(late.supervisor.exit_status() == 1);
 }
 
+TEST_CASE("JobEvents: hosts that a failed rank takes along are no cause", "[launcher][job]") {
+  Parties parties;
+  parties.supervisor = Supervisor({.ranks = 4, .failure_ends_agents = true});
+  parties.started(parties.hosts.first(), 0, 1'000'000);
+  parties.take(parties.hosts.first(), FromAgent::exited, encode_exit({0, 7 << 8}));
+  parties.events.host_lost(parties.hosts.second(), "gone");
+  CHECK(parties.supervisor.exit_status() == 7);
+  CHECK_FALSE(parties.report.has_cause());
+}
+
 TEST_CASE("JobEvents: agents speak of their own ranks only", "[launcher][job]") {
   Parties parties;
   HostAgent& second = parties.hosts.second();

@@ -102,6 +102,12 @@ TEST_CASE("Resources: contradictions and absent things are refused", "[launcher]
   CHECK_THAT(error_of({"-e", "localhost"}, cpu_box), Contains("no slot is left"));
   CHECK_THAT(error_of({"--launcher", "local"}, cpu_box, std::vector<HostEntry>{{"worker-1", 1}}),
              Contains("\"worker-1\" is another machine"));
+  const std::vector<HostEntry> twice{{"LOCALHOST", 1}, {"w1", 1}, {"127.0.0.1", 1}};
+  for (const char* launcher : {"ssh", "openmpi", "mpich"}) {
+    CAPTURE(launcher);
+    CHECK_THAT(error_of({"--launcher", launcher}, cpu_box, twice),
+               Contains("\"LOCALHOST\" and \"127.0.0.1\" are the same machine"));
+  }
   CHECK_THAT(error_of({}, cpu_box, std::vector<HostEntry>{{"box", 1}, {"::1", 1}}),
              Contains("are the same machine"));
 }

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <functional>
 #include <map>
 #include <string>
 
 #include "runtime/base/error.h"
+#include "runtime/base/machine_identity.h"
 #include "runtime/comm/group_barrier.h"
 
 namespace dstrain::comm {
@@ -44,16 +42,6 @@ Nodes by_local_rank(const std::vector<NodeClaim>& claims) {
   return nodes;
 }
 
-/// Alike for all processes of one running kernel in one network namespace.
-std::uint64_t this_machine() {
-  std::ifstream boot("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  boot >> id;
-  std::error_code unknown;
-  id += std::filesystem::read_symlink("/proc/self/ns/net", unknown).string();
-  return std::hash<std::string>()(id) | 1U;
-}
-
 }  // namespace
 
 int NodeMap::node_of(int rank) const {
@@ -80,7 +68,7 @@ NodeMap map_nodes(const std::vector<NodeClaim>& claims) {
   const bool one_node =
       std::ranges::all_of(claims, [&](const NodeClaim& c) { return c.local_world_size == world; });
   const bool by_machine =
-      std::ranges::all_of(claims, [](const NodeClaim& c) { return c.machine != 0; });
+      std::ranges::all_of(claims, [](const NodeClaim& c) { return c.machine != Digest{}; });
   NodeMap map{numbered != 0 || one_node ? by(&NodeClaim::node, claims)
               : by_machine              ? by(&NodeClaim::machine, claims)
                                         : by_local_rank(claims)};
@@ -104,7 +92,7 @@ NodeMap exchange_nodes(Store& store, const WorkerEnv& worker) {
   };
   const bool numbered = worker.node_rank >= 0 || worker.mpi == MpiKind::none;
   const NodeClaim own{worker.node_rank, worker.local_rank, worker.local_world_size,
-                      numbered ? 0 : this_machine()};
+                      numbered ? Digest{} : machine_identity()};
   store.set(key(worker.rank), {reinterpret_cast<const char*>(&own), sizeof(own)});
   std::vector<NodeClaim> claims(static_cast<std::size_t>(worker.world_size));
   for (int rank = 0; rank < worker.world_size; ++rank) {

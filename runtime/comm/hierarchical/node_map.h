@@ -1,7 +1,7 @@
 #pragma once
-#include <cstdint>
 #include <vector>
 
+#include "runtime/base/sha256.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/store.h"
 
@@ -21,8 +21,8 @@ struct NodeClaim {
   int node = -1;  ///< CROSS_RANK; -1: not said
   int local_rank = 0;
   int local_world_size = 1;
-  /// Of the machine it runs on, where mpirun has started it, which numbers no nodes; else 0.
-  std::uint64_t machine = 0;
+  /// The machine it runs on, where mpirun has started it, which numbers no nodes; else zeros.
+  Digest machine{};
 };
 
 /// The nodes that the claims of all ranks tell. Where no rank says its node, those of one machine

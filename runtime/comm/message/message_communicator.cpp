@@ -220,7 +220,9 @@ MessageCommunicator::Part MessageCommunicator::split_transport(Split split) {
     group = std::max(group, ask.group);
   }
   const SplitPlan plan = plan_split(splits, rank());
-  return {peers_.transport().split({plan.members, plan.rank, group, splits_++}), plan.members};
+  Part part{peers_.transport().split({plan.members, plan.rank, group, splits_++}), plan.members};
+  barrier(stream);  // who leaves now takes from no part what its ranks still meet by
+  return part;
 }
 
 std::unique_ptr<Communicator> MessageCommunicator::split(Split split) {

@@ -58,7 +58,7 @@ void* open_plugin(MpiKind kind) {
   fail(ErrorCode::config,
        "{} has started this rank, and {}, through which it is joined to the others, cannot be "
        "loaded: {}: it is built when {} is installed and needs {} on every node; with MASTER_ADDR, "
-       "MASTER_PORT, DSTRAIN_TOKEN and DSTRAIN_COMM=gloo given to all ranks it is not needed",
+       "MASTER_PORT, DSTRAIN_TOKEN and DSTRAIN_COMM=tcp given to all ranks it is not needed",
        name_of(kind), plug_in.file, reason, plug_in.build_package, plug_in.packages);
 }
 
@@ -111,7 +111,7 @@ MpiLibrary::MpiLibrary(const MpiStart& start) : start_(start) {
   if (start.kind == MpiKind::none) {
     fail(ErrorCode::config,
          "neither mpirun nor srun --mpi has started this rank, so that MPI cannot join it to the "
-         "others: start all ranks with one mpirun, or set DSTRAIN_COMM=gloo");
+         "others: start all ranks with one mpirun, or set DSTRAIN_COMM=tcp");
   }
   api_ = enter(start_function(start.kind), start);
   if (start.size == 0 || start.size == api_.size) return;

@@ -1,26 +1,18 @@
 #include "runtime/comm/mpi/mpi_rendezvous.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iterator>
-#include <memory>
 #include <span>
 #include <sstream>
 #include <vector>
 
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-
 #include "runtime/base/deadline.h"
 #include "runtime/base/error.h"
+#include "runtime/base/machine_identity.h"
 #include "runtime/base/number.h"
 #include "runtime/base/random_bytes.h"
-#include "runtime/base/sha256.h"
 #include "runtime/comm/group_barrier.h"
 
 namespace dstrain::comm {
@@ -40,44 +32,9 @@ struct Offer {
   UniqueFd listener;
 };
 
-/// The same for processes that reach each other on loopback: one kernel, one network namespace.
-Digest own_network() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string text;
-  std::getline(file, text);
-  std::error_code unknown;
-  text += std::filesystem::read_symlink("/proc/self/ns/net", unknown).string();
-  return sha256({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
-}
-
-/// In digits; nothing for an address that other machines do not know.
-std::string address_of(const ifaddrs& interface) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (interface.ifa_addr == nullptr || (interface.ifa_flags & IFF_UP) == 0 ||
-      (interface.ifa_flags & IFF_LOOPBACK) != 0) {
-    return {};
-  }
-  if (interface.ifa_addr->sa_family == AF_INET) {
-    const auto& v4 = *reinterpret_cast<const sockaddr_in*>(interface.ifa_addr);
-    return ::inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
-  }
-  if (interface.ifa_addr->sa_family != AF_INET6) return {};
-  const auto& v6 = *reinterpret_cast<const sockaddr_in6*>(interface.ifa_addr);
-  if (IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr)) return {};
-  return ::inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
-}
-
-/// In the order of the interfaces, IPv4 first.
-std::vector<std::string> own_addresses() {
-  ifaddrs* found = nullptr;
-  if (::getifaddrs(&found) != 0) return {};
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> list(found, ::freeifaddrs);
-  std::vector<std::string> addresses;
-  for (const ifaddrs* at = list.get(); at != nullptr; at = at->ifa_next) {
-    if (std::string address = address_of(*at); !address.empty()) {
-      addresses.push_back(std::move(address));
-    }
-  }
+/// IPv4 first.
+std::vector<std::string> network_addresses() {
+  std::vector<std::string> addresses = own_addresses();
   std::stable_partition(addresses.begin(), addresses.end(), [](const std::string& address) {
     return address.find(':') == std::string::npos;
   });
@@ -86,9 +43,9 @@ std::vector<std::string> own_addresses() {
 }
 
 /// Best first.
-std::vector<std::string> addresses_to_try(const GivenMeetingPoint& given, bool one_network) {
+std::vector<std::string> addresses_to_try(const GivenRendezvous& given, bool one_network) {
   if (given.address) return {*given.address};
-  return one_network ? std::vector<std::string>{"127.0.0.1"} : own_addresses();
+  return one_network ? std::vector<std::string>{"127.0.0.1"} : network_addresses();
 }
 
 std::vector<Offer> listen_at(const std::vector<std::string>& addresses, int port) {
@@ -172,11 +129,11 @@ std::string random_token() {
   return to_hex(random_bytes<16>());
 }
 
-void check_given(const GivenMeetingPoint& given, const MeetingPoint& point) {
+void check_given(const GivenRendezvous& given, const RendezvousAddress& shared) {
   const char* name = nullptr;
-  if (given.address && *given.address != point.endpoint.host) name = "MASTER_ADDR";
-  if (given.port && *given.port != point.endpoint.port) name = "MASTER_PORT";
-  if (given.token && *given.token != point.token) name = "DSTRAIN_TOKEN";
+  if (given.address && *given.address != shared.endpoint.host) name = "MASTER_ADDR";
+  if (given.port && *given.port != shared.endpoint.port) name = "MASTER_PORT";
+  if (given.token && *given.token != shared.token) name = "DSTRAIN_TOKEN";
   if (name == nullptr) return;
   fail(ErrorCode::config,
        "{} of this rank is not that of rank 0: give the same to all ranks (OpenMPI: mpirun -x {}), "
@@ -186,8 +143,8 @@ void check_given(const GivenMeetingPoint& given, const MeetingPoint& point) {
 
 }  // namespace
 
-MeetingPoint share_meeting_point(MpiLibrary& mpi, const GivenMeetingPoint& given) {
-  const std::vector<Digest> networks = mpi.gather(own_network());
+RendezvousAddress share_rendezvous(MpiLibrary& mpi, const GivenRendezvous& given) {
+  const std::vector<Digest> networks = mpi.gather(machine_identity());
   std::vector<Offer> offers;
   const std::string addresses = from_rank_zero(mpi, [&] {
     const bool one_network = std::ranges::count(networks, networks[0]) == mpi.api().size;
@@ -202,10 +159,10 @@ MeetingPoint share_meeting_point(MpiLibrary& mpi, const GivenMeetingPoint& given
     chosen = choose(std::move(offers), answers);
     return to_text(chosen.endpoint) + given.token.value_or(random_token());
   }));
-  MeetingPoint point{read_endpoint(decision), {}, std::move(chosen.listener)};
-  point.token.assign(std::istreambuf_iterator<char>(decision), {});
-  check_given(given, point);
-  return point;
+  RendezvousAddress shared{read_endpoint(decision), {}, std::move(chosen.listener)};
+  shared.token.assign(std::istreambuf_iterator<char>(decision), {});
+  check_given(given, shared);
+  return shared;
 }
 
 }  // namespace dstrain::comm

@@ -9,14 +9,14 @@
 namespace dstrain::comm {
 
 /// Where the ranks of a job meet, and what proves that they belong together.
-struct MeetingPoint {
+struct RendezvousAddress {
   Endpoint endpoint;
   std::string token;
   UniqueFd listener;  ///< rank 0's, which listens at the endpoint; none elsewhere
 };
 
 /// What the environment says of it: stays as given.
-struct GivenMeetingPoint {
+struct GivenRendezvous {
   std::optional<std::string> address;  ///< MASTER_ADDR
   std::optional<int> port;             ///< MASTER_PORT
   std::optional<std::string> token;    ///< DSTRAIN_TOKEN
@@ -28,6 +28,6 @@ struct GivenMeetingPoint {
 /// that the others can connect to. All ranks call it; two gathers and two broadcasts. Throws
 /// Error{config} when a rank was given something that rank 0 was not, Error{comm} when no address
 /// will do, Error{timeout}.
-MeetingPoint share_meeting_point(MpiLibrary& mpi, const GivenMeetingPoint& given);
+RendezvousAddress share_rendezvous(MpiLibrary& mpi, const GivenRendezvous& given);
 
 }  // namespace dstrain::comm

@@ -228,7 +228,7 @@ std::unique_ptr<Transport> make_mpi_transport(std::shared_ptr<MpiLibrary> librar
   if (library->api().size < options.size) {
     fail(ErrorCode::config,
          "MPI_COMM_WORLD has {} ranks, the job {}: start all ranks with one mpirun, or set "
-         "DSTRAIN_COMM=gloo (under srun, Debian's OpenMPI needs --mpi=pmix)",
+         "DSTRAIN_COMM=tcp (under srun, Debian's OpenMPI needs --mpi=pmix)",
          library->api().size, options.size);
   }
   const auto key = [&](const char* what, int rank) {

@@ -7,13 +7,12 @@
 
 namespace dstrain::comm {
 
-/// The store's server: one thread that polls. It believes nobody who has not proved the token:
-/// such connections are few, hold a few dozen bytes, and are dropped after some seconds.
+/// The store's server: one thread that polls, and serves those who have proved the token.
 class TcpStoreServer {
  public:
-  /// `listener` as listen_tcp() makes it. `handshake_seconds`: how long a connection may take to
-  /// prove the token.
-  TcpStoreServer(UniqueFd listener, std::string token, double handshake_seconds = 5);
+  /// `listener` as listen_tcp() makes it. `proof_seconds`: how long a connection may take to prove
+  /// the token.
+  TcpStoreServer(UniqueFd listener, std::string token, double proof_seconds = 5);
   TcpStoreServer(const TcpStoreServer&) = delete;
   TcpStoreServer& operator=(const TcpStoreServer&) = delete;
   TcpStoreServer(TcpStoreServer&&) = delete;

@@ -6,8 +6,10 @@
 #include <chrono>
 #include <cmath>
 #include <thread>
+#include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
 #include "runtime/comm/store/protocol.h"
 
 namespace dstrain::comm {
@@ -18,6 +20,7 @@ namespace {
 constexpr double handshake_seconds_max = 10;
 constexpr double port_seconds_max = 1;
 constexpr double retry_seconds_min = 0.01;
+constexpr double silent_seconds = 10;  ///< after so long a log says who is waited for
 constexpr double retry_seconds_max = 0.25;
 
 /// What became of one try to reach the server.
@@ -67,6 +70,8 @@ struct Found {
 Found find_server(const Search& search, Deadline deadline) {
   const double seconds = std::round(deadline.remaining_seconds() * 1e3) / 1e3;  // for the message
   double wait_seconds = retry_seconds_min;
+  const Deadline silent = Deadline::after(silent_seconds);
+  bool told = false;
   std::string failure;
   while (true) {
     for (int i = 0; i < search.ports; ++i) {
@@ -80,6 +85,10 @@ Found find_server(const Search& search, Deadline deadline) {
     if (deadline.passed()) {
       fail(ErrorCode::timeout, "rendezvous timed out after {:g} s at {}: waiting for rank 0 ({})",
            seconds, to_string(search.first), failure);
+    }
+    if (silent.passed() && !std::exchange(told, true)) {
+      log_info(fmt::format("rendezvous at {}: waiting for rank 0 ({})", to_string(search.first),
+                           failure));
     }
     // Nothing tells when somebody begins to listen.
     std::this_thread::sleep_for(

@@ -1,0 +1,119 @@
+#include "launcher/plan/option_words.h"
+
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "runtime/base/error.h"
+#include "runtime/config/suggest.h"
+
+namespace dstrain::launcher {
+namespace {
+
+/// Not "-", which names a stream, and no number below zero.
+bool is_option(const std::string& word) {
+  if (word.starts_with("--")) return word.size() > 2;
+  return word.size() > 1 && word[0] == '-' &&
+         std::isalpha(static_cast<unsigned char>(word[1])) != 0;
+}
+
+std::vector<std::string> names_in(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* const option : app.get_options()) {
+    if (option->get_group().empty()) continue;  // not for users
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+[[noreturn]] void refuse_unknown(const CLI::App& app,
+                                 const std::string& name,
+                                 std::string_view tool) {
+  const std::vector<std::string> names = names_in(app);
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  const std::string near = config::suggest(name, views);
+  if (!near.empty()) {
+    fail(ErrorCode::usage, "{}: unknown option {}; did you mean {}?", tool, name, near);
+  }
+  fail(ErrorCode::usage, "{}: unknown option {}; see dstrain {} --help", tool, name,
+       tool.substr(0, tool.find(' ')));
+}
+
+/// The name that a word gives an option, up to its value: "--num_gpus=2", "-tX".
+std::string name_in(const std::string& word) {
+  if (!word.starts_with("--")) return word.substr(0, 2);
+  return word.substr(0, word.find('='));
+}
+
+std::string with_underscores(std::string name) {
+  if (name.starts_with("--")) std::replace(name.begin() + 2, name.end(), '-', '_');
+  return name;
+}
+
+/// The words with the names of options as `app` spells them. What an option takes as its values
+/// may look like another.
+std::vector<std::string> known_spellings(const CLI::App& app,
+                                         std::span<const std::string> words,
+                                         std::string_view tool) {
+  std::vector<std::string> spelled;
+  int values = 0;  // that the option before still takes
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    std::string word = words[at];
+    if (values > 0) {
+      --values;
+    } else if (word == "--") {
+      spelled.insert(spelled.end(), words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
+      break;
+    } else if (is_option(word)) {
+      const std::string name = name_in(word);
+      const CLI::Option* const option = app.get_option_no_throw(with_underscores(name));
+      if (option == nullptr && !app.get_allow_extras()) refuse_unknown(app, name, tool);
+      if (option != nullptr) {
+        if (word.size() == name.size()) values = option->get_items_expected_min();
+        word.replace(0, name.size(), with_underscores(name));
+      }
+    }
+    spelled.push_back(std::move(word));
+  }
+  return spelled;
+}
+
+/// The subcommand that the words begin with, else `app`.
+const CLI::App& app_of(const CLI::App& app, std::span<const std::string> words) {
+  const auto named = app.get_subcommands(
+      [&](const CLI::App* one) { return !words.empty() && one->get_name() == words.front(); });
+  return named.empty() ? app : *named.front();
+}
+
+}  // namespace
+
+std::string describe(const CLI::ParseError& error) {
+  const std::string_view text = error.what();
+  constexpr std::string_view start = "Could not convert: ";
+  constexpr std::string_view between = " = ";
+  const std::size_t at = text.find(between);
+  if (!text.starts_with(start) || at == text.npos) return std::string(text);
+  return fmt::format("{}: must be a number, got \"{}\"",
+                     text.substr(start.size(), at - start.size()),
+                     text.substr(at + between.size()));
+}
+
+void parse_option_words(CLI::App& app, std::span<const std::string> words, std::string_view tool) {
+  std::vector<std::string> reversed = known_spellings(app_of(app, words), words, tool);
+  std::ranges::reverse(reversed);  // as CLI11 wants them
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    throw;
+  } catch (const CLI::ExtrasError&) {
+    fail(ErrorCode::usage, "{}: \"{}\" does not belong here; see dstrain {} --help", tool,
+         app.remaining(true).front(), tool.substr(0, tool.find(' ')));
+  } catch (const CLI::ParseError& error) {
+    fail(ErrorCode::usage, "{}: {}; see dstrain {} --help", tool, describe(error),
+         tool.substr(0, tool.find(' ')));
+  }
+}
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,22 @@
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's name
+class App;
+class ParseError;
+}  // namespace CLI
+
+namespace dstrain::launcher {
+
+/// What is wrong with an option's value or its place, in the words of our own checks.
+std::string describe(const CLI::ParseError& error);
+
+/// Reads `words` into the options of `app`, which may have subcommands. '-' and '_' are the same
+/// within an option's name. Throws Error{usage} that begins with `tool`, "checkpoint export", and
+/// names the first option that is unknown ("did you mean"), or else the mistake; what CLI11 throws
+/// when help is asked for goes through.
+void parse_option_words(CLI::App& app, std::span<const std::string> words, std::string_view tool);
+
+}  // namespace dstrain::launcher

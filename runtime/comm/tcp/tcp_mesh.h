@@ -1,0 +1,34 @@
+#pragma once
+#include <array>
+#include <string>
+#include <vector>
+
+#include "runtime/base/unique_handle.h"
+#include "runtime/comm/store.h"
+
+namespace dstrain::comm {
+
+/// A rank of a group over TCP.
+struct TcpOptions {
+  int rank = 0;
+  int size = 1;
+  double timeout_seconds = 600;  ///< of joining, at least 5, and of each later wait
+  std::string name = "world";    ///< keeps the groups that use one store apart
+  /// The own address, at which the other ranks reach this one: local_address_towards(MASTER_ADDR).
+  std::string address = "127.0.0.1";
+  std::string token{};  ///< of the job
+};
+
+/// What the connections between two ranks are for.
+enum class Line { control, data, alarm };
+constexpr int lines = 3;
+
+/// By rank: a non-blocking socket per line; none of the own rank.
+using TcpMesh = std::vector<std::array<UniqueFd, lines>>;
+
+/// Connects the ranks of a group, each to each; every rank calls it. Both ends of a connection have
+/// proved the job's token for this very group and line (token_proof.h); nobody listens any more
+/// when it returns. Throws Error{comm} or Error{timeout} that names who is missing.
+TcpMesh connect_mesh(Store& store, const TcpOptions& options);
+
+}  // namespace dstrain::comm

@@ -1,0 +1,217 @@
+// What happens while ranks connect over TCP: strangers that come to their ports, and ranks that
+// leave as soon as they are connected.
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/base/random_bytes.h"
+#include "runtime/base/socket.h"
+#include "runtime/base/token_proof.h"
+#include "runtime/comm/tcp/tcp_transport.h"
+#include "tests/comm/memory_store.h"
+#include "tests/support/ranks.h"
+
+using namespace dstrain;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// Ranks that have connected and left.
+class Departures {
+ public:
+  void add() {
+    const std::lock_guard lock(mutex_);
+    ++number_;
+    changed_.notify_all();
+  }
+  /// Waits for so many, or until it is plain that they do not leave yet.
+  void wait_for(int number) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::milliseconds(200), [&] { return number_ >= number; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int number_ = 0;
+};
+
+/// What a rank hears when the others have left, if they can.
+class SlowStore final : public comm::Store {
+ public:
+  SlowStore(comm::Store& store, Departures& others) : store_(store), others_(others) {}
+  void set(const std::string& key, std::string_view value) override { store_.set(key, value); }
+  std::string get(const std::string& key, double timeout_seconds) override {
+    std::string value = store_.get(key, timeout_seconds);
+    others_.wait_for(2);
+    return value;
+  }
+  std::int64_t add(const std::string& key, std::int64_t delta) override {
+    return store_.add(key, delta);
+  }
+
+ private:
+  comm::Store& store_;
+  Departures& others_;
+};
+
+/// What a stranger does at a rank's port. The socket stays open until the test ends.
+using Stranger = void (*)(int socket);
+
+constexpr double seconds = 60;
+
+Greeting greeting_at(int socket) {
+  Greeting greeting;
+  receive_all(socket, bytes_of(greeting), Deadline::after(seconds));
+  return greeting;
+}
+
+void say_hello(int socket, const std::string& token, std::uint32_t number) {
+  const ClientHello hello = make_hello(greeting_at(socket), token, number);
+  send_all(socket, bytes_of(hello), Deadline::after(seconds));
+}
+
+/// A store before which strangers connect to the port that a rank names, before any rank knows it.
+class VisitedStore final : public comm::Store {
+ public:
+  VisitedStore(Stranger stranger, int visits) : stranger_(stranger), visits_(visits) {}
+  void set(const std::string& key, std::string_view value) override {
+    Endpoint endpoint;
+    if (std::istringstream(std::string(value)) >> endpoint.host >> endpoint.port) visit(endpoint);
+    store_.set(key, value);
+  }
+  std::string get(const std::string& key, double timeout_seconds) override {
+    return store_.get(key, timeout_seconds);
+  }
+  std::int64_t add(const std::string& key, std::int64_t delta) override {
+    return store_.add(key, delta);
+  }
+
+  /// Where ranks have listened.
+  std::vector<Endpoint> endpoints;
+
+ private:
+  /// On threads: a stranger may wait for the greeting of a rank that does not accept yet.
+  void visit(const Endpoint& endpoint) {
+    const std::lock_guard lock(mutex_);
+    endpoints.push_back(endpoint);
+    for (int i = 0; i < visits_; ++i) {
+      threads_.emplace_back([this, endpoint] {
+        Result<UniqueFd> socket = connect_tcp(endpoint, Deadline::after(seconds));
+        if (!socket.ok()) return;
+        stranger_(socket.value().get());
+        const std::lock_guard holding(sockets_mutex_);
+        sockets_.push_back(std::move(socket.value()));
+      });
+    }
+  }
+
+  Stranger stranger_;
+  int visits_;
+  test::MemoryStore store_;
+  std::mutex mutex_;
+  std::mutex sockets_mutex_;
+  std::vector<UniqueFd> sockets_;
+  std::vector<std::jthread> threads_;  // joined first
+};
+
+struct Visit {
+  std::string name;
+  int visits = 1;
+  Stranger stranger = nullptr;
+};
+
+/// All ranks add up what each of them has.
+void add_up(comm::Store& store, int rank, int size) {
+  const auto ranks = comm::make_tcp_communicator(
+      store, {.rank = rank, .size = size, .timeout_seconds = seconds, .token = "token"});
+  Stream stream(Stream::Mode::inline_on_caller);
+  std::vector<float> values(1000, static_cast<float>(rank + 1));
+  ranks->all_reduce(TensorView(values, Shape{1000}), stream);
+  CHECK(values.back() == static_cast<float>(size * (size + 1) / 2));
+}
+
+}  // namespace
+
+TEST_CASE("TcpMesh: no stranger joins or disturbs those who do", "[comm]") {
+  const auto visit = GENERATE(values<Visit>({
+      {"silent", 300,
+       [](int /*socket*/) {
+       }},
+      {"random", 20,
+       [](int socket) {
+         send_all(socket, random_bytes<200>(), Deadline::after(seconds));
+       }},
+      {"another token", 5,
+       [](int socket) {
+         say_hello(socket, "guess/world", 3);
+       }},
+      {"no token", 5,
+       [](int socket) {
+         say_hello(socket, "/world", 3);
+       }},
+      {"another group", 5,
+       [](int socket) {
+         say_hello(socket, "token/other", 3);
+       }},
+      {"no such rank", 5,
+       [](int socket) {
+         say_hello(socket, "token/world", 3 * 7);
+       }},
+      {"a lower rank", 5,
+       [](int socket) {
+         say_hello(socket, "token/world", 0);
+       }},
+  }));
+  CAPTURE(visit.name);
+  VisitedStore store(visit.stranger, visit.visits);
+  REQUIRE_NOTHROW(test::run_ranks(3, [&](int rank) { add_up(store, rank, 3); }));
+}
+
+TEST_CASE("TcpMesh: nobody can connect to ranks that have met", "[comm]") {
+  VisitedStore store([](int /*socket*/) {}, 0);
+  std::array<std::unique_ptr<comm::Transport>, 2> ranks;
+  test::run_ranks(2, [&](int rank) {
+    ranks[static_cast<std::size_t>(rank)] =
+        comm::make_tcp_transport(store, {.rank = rank, .size = 2});
+  });
+  REQUIRE(store.endpoints.size() == 2);
+  for (const Endpoint& endpoint : store.endpoints) {
+    CHECK_FALSE(connect_tcp(endpoint, Deadline::after(seconds)).ok());
+  }
+}
+
+TEST_CASE("TcpMesh: a rank of another job is refused by name", "[comm]") {
+  test::MemoryStore store;
+  const auto meet = [&](int rank, const std::string& token) {
+    comm::make_tcp_transport(store,
+                             {.rank = rank, .size = 2, .timeout_seconds = 5, .token = token});
+  };
+  test::run_ranks(2, [&](int rank) {
+    if (rank == 0) {
+      CHECK_THROWS_WITH(meet(0, "one"), Contains("waits at 127.0.0.1 for connections from rank 1"));
+    } else {
+      CHECK_THROWS_WITH(meet(1, "two"), Contains("rank 1 cannot connect") &&
+                                            Contains("is not a rank of this group"));
+    }
+  });
+}
+
+TEST_CASE("TcpMesh: a rank may leave when the others have heard less", "[comm]") {
+  const int slow = GENERATE(0, 1, 2);
+  CAPTURE(slow);
+  test::MemoryStore store;
+  Departures others;
+  SlowStore late(store, others);
+  REQUIRE_NOTHROW(test::run_ranks(3, [&](int rank) {
+    comm::Store& own = rank == slow ? static_cast<comm::Store&>(late) : store;
+    comm::make_tcp_transport(own, {.rank = rank, .size = 3});
+    others.add();
+  }));
+}
