@@ -2,17 +2,21 @@
 // to.
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/e2e/doctor_report.h"
 #include "tests/e2e/fake_hosts.h"
 
 using namespace dstrain;
 using Catch::Contains;
 using nlohmann::json;
 using test::FakeHosts;
+using test::findings_of;
 using test::Outcome;
 using test::run_command;
 
@@ -45,19 +49,6 @@ json checked_report(const Outcome& outcome) {
   CHECK(report.at("problems") == problems);
   CHECK(outcome.status == (problems > 0 ? 1 : 0));
   return report;
-}
-
-/// The findings of one check on one host.
-std::vector<json> findings_of(const json& report,
-                              const std::string& host,
-                              const std::string& check) {
-  std::vector<json> found;
-  for (const json& one : report.at("hosts")) {
-    for (const json& finding : one.at("findings")) {
-      if (one.at("host") == host && finding.at("check") == check) found.push_back(finding);
-    }
-  }
-  return found;
 }
 
 std::vector<std::string> host_names(const json& report) {
@@ -166,17 +157,69 @@ TEST_CASE("Doctor: a host that never answers costs no more than its time", "[e2e
   check_problem(report, "stall", "reachable", "did not answer within 2 s");
 }
 
+TEST_CASE("Doctor: variables left over from a starter are found", "[e2e]") {
+  const auto report_with = [](std::vector<launcher::EnvVar> env) {
+    test::Launch::Options options;
+    options.env = std::move(env);
+    return checked_report(run_command({"doctor", "--json"}, options));
+  };
+  const std::vector<launcher::EnvVar> openmpi{{"OMPI_COMM_WORLD_SIZE", "2"},
+                                              {"OMPI_COMM_WORLD_RANK", "1"}};
+  const json left = report_with(openmpi);
+  check_problem(left, host_names(left)[0], "starter_variables", "OMPI_COMM_WORLD_SIZE=2");
+  const json partial = report_with({{"TORCHELASTIC_RUN_ID", "7"}});
+  check_problem(partial, host_names(partial)[0], "starter_variables", "RANK is not");
+  const json foreign = report_with({{"PMI_SIZE", "4"}});
+  check_problem(foreign, host_names(foreign)[0], "starter_variables", "PMI_SIZE=4");
+  const json alone = report_with({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}});
+  CHECK(findings_of(alone, host_names(alone)[0], "starter_variables").empty());
+
+  // A task of mpirun is told nothing: they are its own.
+  const test::TempDir folder;
+  const std::filesystem::path starter = folder.path() / "hydra_pmi_proxy";
+  std::ofstream(starter) << "#!/bin/sh\n\"$@\"\nexit $?\n";
+  std::filesystem::permissions(starter, std::filesystem::perms::owner_all);
+  test::Launch::Options options;
+  options.env = openmpi;
+  options.wrapper = {starter.string()};
+  const json task = checked_report(run_command({"doctor", "--json"}, options));
+  CHECK(findings_of(task, host_names(task)[0], "starter_variables").empty());
+}
+
+TEST_CASE("Doctor: variables that a launch or a rank would refuse are found", "[e2e]") {
+  const std::vector<launcher::EnvVar> wrong{{"DSTRAIN_IO", "fast"},     {"DSTRAIN_COMM", "pigeon"},
+                                            {"DSTRAIN_SILENCE", "x"},   {"DSTRAIN_TIMEOUT", "soon"},
+                                            {"MASTER_PORT", "seventy"}, {"DSTRAIN_DEVICE", "tpu"}};
+  for (const launcher::EnvVar& variable : wrong) {
+    CAPTURE(variable.name);
+    test::Launch::Options options;
+    options.env = {variable};
+    const json report = checked_report(run_command({"doctor", "--json"}, options));
+    check_problem(report, host_names(report)[0], "dstrain_variables", variable.value);
+  }
+}
+
 TEST_CASE("Doctor: words that it does not know are refused", "[e2e]") {
-  for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"doctor", "--num_gpus", "2"},
-                                             {"doctor", "now"},
-                                             {"doctor", "--jsn"},
-                                             {"doctor", "--this_host"},
-                                             {"doctor", "--hostfile", "/no/such/file"}}) {
+  struct Row {
+    std::vector<std::string> words;
+    std::string message;
+  };
+  const std::vector<Row> rows{
+      {{"--num_gpus", "2"}, "doctor: unknown option --num_gpus; see dstrain doctor --help"},
+      {{"now", "2"}, "doctor: \"now\" does not belong here; see dstrain doctor --help"},
+      {{"--jsn"}, "doctor: unknown option --jsn; did you mean --json?"},
+      {{"--path", ""}, "doctor: --path: is empty"},
+      {{"--timeout", "abc"}, "--timeout: must be a number, got \"abc\""},
+      {{"--this_host"}, "started by dstrain doctor"},
+      {{"--hostfile", "/no/such/file"}, "/no/such/file"},
+      {{"--hostfile", ""}, "--hostfile: is empty"}};
+  for (const Row& row : rows) {
+    std::vector<std::string> words{"doctor"};
+    words.insert(words.end(), row.words.begin(), row.words.end());
     const Outcome outcome = run_command(words);
-    INFO(outcome.err);
     CHECK(outcome.status == 2);
     CHECK(outcome.out.empty());
+    CHECK_THAT(outcome.err, Contains(row.message));
   }
 }
 

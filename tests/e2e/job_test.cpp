@@ -112,6 +112,7 @@ TEST_CASE("Job: a training is looked at and saved and stopped", "[e2e][job]") {
   CHECK(stopped.status == 0);
   CHECK_THAT(stopped.out, Contains("ended with status 75"));
   CHECK(launch->wait() == 75);
+  CHECK_THAT(launch->err(), Contains("dstrain stop: asking the ranks to stop") && !Contains("SIG"));
   CHECK(launch->nothing_left());
   CHECK(checkpoint::list_checkpoints(session.output()).size() == 2);
   CHECK(fs::is_empty(session.sockets()));

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tests/e2e/doctor_report.h"
 #include "tests/net/link_end.h"
 #include "tests/net/ssh_hosts.h"
 #include "tests/net/two_nodes.h"
@@ -15,18 +16,6 @@ using Catch::Matchers::Contains;
 using nlohmann::json;
 
 namespace {
-
-std::vector<json> findings_of(const json& report,
-                              const std::string& host,
-                              const std::string& check) {
-  std::vector<json> found;
-  for (const json& one : report.at("hosts")) {
-    for (const json& finding : one.at("findings")) {
-      if (one.at("host") == host && finding.at("check") == check) found.push_back(finding);
-    }
-  }
-  return found;
-}
 
 /// In place of ssh: hosts on this machine, of which "island" has a network of its own, to which
 /// nothing leads.

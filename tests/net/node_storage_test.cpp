@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/checkpoint/catalog.h"
-#include "runtime/comm/gloo/gloo_transport.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
@@ -76,7 +75,6 @@ fs::path shard(const fs::path& folder, int node, int rank) {
 }  // namespace
 
 TEST_CASE("Nodes: each keeps the shards of its own ranks", "[net][checkpoint]") {
-  if (!comm::has_gloo()) skip("this build has no gloo (libgloo-dev)");
   const TempDir whole;
   const std::string expected = train(whole.path(), 5, {"--save_steps", "0"}).losses;
   const TempDir folder;

@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "runtime/comm/gloo/gloo_transport.h"
 #include "tests/net/two_nodes.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/skip.h"
@@ -17,9 +16,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 void skip_when_impossible() {
-  std::optional<std::string> reason = TwoNodes::refusal();
-  if (!comm::has_gloo()) reason = "this build has no gloo (libgloo-dev)";
-  if (reason) skip(*reason);
+  if (const auto reason = TwoNodes::refusal()) skip(*reason);
 }
 
 /// One process per rank; on one node when there are no two.
@@ -84,17 +81,17 @@ std::vector<std::string> train(const TwoNodes* nodes,
 
 }  // namespace
 
-TEST_CASE("Nodes: the conformance suite over gloo", "[net]") {
+TEST_CASE("Nodes: the conformance suite over TCP", "[net]") {
   skip_when_impossible();
   const TwoNodes nodes;
-  auto processes = start(&nodes, {2, 2}, {DSTRAIN_COMM_SUITE, "[gloo]"});
+  auto processes = start(&nodes, {2, 2}, {DSTRAIN_COMM_SUITE, "[tcp]"});
   finish(processes);
 }
 
 TEST_CASE("Nodes: the conformance suite with shared memory in nodes", "[net]") {
   skip_when_impossible();
   const TwoNodes nodes;
-  auto processes = start(&nodes, {1, 3}, {DSTRAIN_COMM_SUITE, "[shm_and_gloo]"});
+  auto processes = start(&nodes, {1, 3}, {DSTRAIN_COMM_SUITE, "[shm_and_tcp]"});
   finish(processes);
 }
 

@@ -59,6 +59,17 @@ std::vector<double> launched_losses(const fs::path& output) {
 
 }  // namespace
 
+TEST_CASE("Srun: runs tasks on both nodes", "[net][slurm]") {
+  const SlurmCluster cluster;
+  const auto on = [](const std::string& node) {
+    return test::output_of(
+        {"/usr/bin/srun", "-Q", "-N2", "-n2", "/bin/sh", "-c",
+         "test $SLURMD_NODENAME != " + node + " || echo $SLURM_PROCID of $SLURM_STEP_NUM_TASKS"});
+  };
+  CHECK(on("n1") == "0 of 2\n");
+  CHECK(on("n2") == "1 of 2\n");
+}
+
 TEST_CASE("Srun: a task per rank has the losses of the launcher", "[net][slurm]") {
   const SlurmCluster cluster;
   const fs::path folder = cluster.folder();

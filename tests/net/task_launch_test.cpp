@@ -1,7 +1,7 @@
 // Launches through srun, mpirun and mpiexec: the real ones.
 #include <algorithm>
 #include <csignal>
-#include <random>
+#include <fstream>
 #include <sstream>
 
 #include <catch2/catch.hpp>
@@ -11,7 +11,7 @@
 #include "runtime/checkpoint/catalog.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/net/task_starters.h"
-#include "tests/support/count_from.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -24,11 +24,6 @@ using Words = std::vector<std::string>;
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The last one: where it cannot be had, the test is skipped when the others have passed.
-std::string any_launcher() {
-  return GENERATE("openmpi", "mpich", "slurm");
-}
 
 std::vector<std::string> sorted_lines(const std::string& text) {
   std::vector<std::string> lines;
@@ -65,10 +60,19 @@ void wait_for_ranks(Launch& launch) {
   }
 }
 
+/// Found by its name.
+void kill_a_rank(const Launch& launch) {
+  for (const pid_t pid : launch.processes()) {
+    if (test::read_bytes(fmt::format("/proc/{}/comm", pid)) != "dstraind\n") continue;
+    ::kill(pid, SIGKILL);
+    return;
+  }
+}
+
 }  // namespace
 
 TEST_CASE("Task launch: each task is the rank that the plan says", "[net][tasks]") {
-  const std::string launcher = any_launcher();
+  const std::string launcher = test::any_task_launcher();
   CAPTURE(launcher);
   const TaskStarterUnderTest starter(launcher);
   const std::string task = launcher == "slurm"     ? "$SLURM_PROCID on $SLURMD_NODENAME"
@@ -89,7 +93,7 @@ TEST_CASE("Task launch: each task is the rank that the plan says", "[net][tasks]
 }
 
 TEST_CASE("Task launch: training has the losses of a local launch", "[net][tasks]") {
-  const std::string launcher = any_launcher();
+  const std::string launcher = test::any_task_launcher();
   CAPTURE(launcher);
   const json golden = test::read_json(test::golden_folder / "plain.json");
   const test::TempDir folder;
@@ -108,7 +112,7 @@ TEST_CASE("Task launch: training has the losses of a local launch", "[net][tasks
 }
 
 TEST_CASE("Task launch: the rank that fails is named and its status is the job's", "[net][tasks]") {
-  const std::string launcher = any_launcher();
+  const std::string launcher = test::any_task_launcher();
   const auto [end, status, told] = GENERATE(
       table<const char*, int, const char*>({{"exit 7", 7, "ended with status 7"},
                                             {"exit 1", 1, "ended with status 1"},
@@ -123,8 +127,29 @@ TEST_CASE("Task launch: the rank that fails is named and its status is the job's
   CHECK_THAT(ran.err, Contains("error: rank 1 on ") && Contains(told) && Contains("bad luck"));
 }
 
+TEST_CASE("Task launch: agents that end with a killed rank of MPI are not reported",
+          "[net][tasks]") {
+  const std::string launcher = GENERATE("openmpi", "mpich");
+  CAPTURE(launcher);
+  const TaskStarterUnderTest starter(launcher);
+  const std::string plugin = "libdstrain_mpi_" + launcher + ".so";
+  if (!fs::exists(fs::path(DSTRAIN_PROGRAM).parent_path() / plugin)) test::skip("needs " + plugin);
+  const test::TempDir folder;
+  std::vector<launcher::EnvVar> environment = starter.environment();
+  environment.push_back({"DSTRAIN_COMM", "mpi"});
+  Words words = starter.options();
+  for (const std::string& word : training(3, folder.path() / "out")) words.push_back(word);
+  Launch launch(words, {.env = environment, .directory = test::golden_folder.string()});
+  REQUIRE(launch.wait_for_output("step 2/"));
+  kill_a_rank(launch);
+  CHECK(launch.wait() == 137);
+  CAPTURE(launch.err());
+  CHECK_THAT(launch.err(), Contains("was killed by SIGKILL") && !Contains("is lost"));
+  CHECK(launch.nothing_left());
+}
+
 TEST_CASE("Task launch: a Ctrl-C ends all", "[net][tasks]") {
-  const std::string launcher = any_launcher();
+  const std::string launcher = test::any_task_launcher();
   CAPTURE(launcher);
   const TaskStarterUnderTest starter(launcher);
   Launch launch(starter.shell(run_until_killed), {.env = starter.environment(), .directory = ""});
@@ -135,7 +160,7 @@ TEST_CASE("Task launch: a Ctrl-C ends all", "[net][tasks]") {
 }
 
 TEST_CASE("Task launch: a killed launcher leaves nothing behind", "[net][tasks]") {
-  const std::string launcher = any_launcher();
+  const std::string launcher = test::any_task_launcher();
   CAPTURE(launcher);
   const TaskStarterUnderTest starter(launcher);
   Launch launch(starter.shell("trap '' TERM INT HUP; " + run_until_killed),
@@ -161,6 +186,19 @@ TEST_CASE("Task launch: what the starter says is the cause when it starts nothin
   CHECK_THAT(ran.err, Contains("ended with status") && Contains(told));
 }
 
+TEST_CASE("Task launch: a host that mpirun cannot reach is named", "[net][tasks]") {
+  if (!fs::exists("/usr/bin/ssh")) test::skip("needs openssh-client");
+  const TaskStarterUnderTest starter("openmpi");
+  const test::TempDir folder;
+  const fs::path hosts = folder.path() / "hosts";
+  std::ofstream(hosts) << "localhost slots=1\nnosuch.invalid slots=1\n";
+  const Ran ran =
+      run(starter, {"-H", hosts.string(), "--launcher", "openmpi", "sh", "-c", "echo never"});
+  CAPTURE(ran.err);
+  CHECK(ran.status == 3);
+  CHECK_THAT(ran.err, Contains("resolve hostname nosuch") && Contains("..."));
+}
+
 TEST_CASE("Task launch: a training that SLURM signals saves and asks to be queued again",
           "[net][tasks]") {
   const TaskStarterUnderTest starter("slurm");
@@ -178,8 +216,36 @@ TEST_CASE("Task launch: a training that SLURM signals saves and asks to be queue
   CHECK(checkpoint::verify(found.front().path).whole());
 }
 
+TEST_CASE("Task launch: what ends an allocation ends the job", "[net][tasks]") {
+  const TaskStarterUnderTest starter("slurm");
+  const std::string cause = GENERATE("scancel", "a node that is down");
+  CAPTURE(cause);
+  Launch launch(starter.shell("trap '' TERM; " + run_until_killed),
+                {.env = starter.environment(), .directory = ""});
+  wait_for_ranks(launch);
+  test::output_of(cause == "scancel" ? Words{"/usr/bin/scancel", starter.job()}
+                                     : Words{"/usr/bin/scontrol", "update", "NodeName=n2",
+                                             "State=DOWN", "Reason=test"});
+  CHECK(launch.wait() != 0);
+  CHECK_THAT(launch.err(), Contains("error: "));
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Task launch: a node that is drained finishes what it has", "[net][tasks]") {
+  const TaskStarterUnderTest starter("slurm");
+  const test::TempDir folder;
+  Launch launch(starter.shell(fmt::format("echo here; until test -e {}; do sleep 0.01; done",
+                                          (folder.path() / "drained").string())),
+                {.env = starter.environment(), .directory = ""});
+  wait_for_ranks(launch);
+  test::output_of({"/usr/bin/scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=test"});
+  fs::create_directory(folder.path() / "drained");
+  CHECK(launch.wait() == 0);
+  CHECK(launch.nothing_left());
+}
+
 TEST_CASE("Task launch: a job is asked from outside and begins again", "[net][tasks]") {
-  const std::string launcher = any_launcher();
+  const std::string launcher = test::any_task_launcher();
   CAPTURE(launcher);
   const TaskStarterUnderTest starter(launcher);
   const test::TempDir folder;
@@ -197,13 +263,9 @@ TEST_CASE("Task launch: a job is asked from outside and begins again", "[net][ta
   const json ranks = json::parse(status).at("ranks");
   REQUIRE(ranks.size() == 3);
   const int inside = ranks.at(1).at("pid").get<int>();
-  // What SLURM's namespace calls it is not what we do: it is found by its name.
+  // What SLURM's namespace calls it is not what we do.
   CHECK(inside > 0);
-  for (const pid_t pid : launch.processes()) {
-    if (test::read_bytes(fmt::format("/proc/{}/comm", pid)) != "dstraind\n") continue;
-    ::kill(pid, SIGKILL);
-    break;
-  }
+  kill_a_rank(launch);
   REQUIRE(launch.wait_for_error("restart 1"));
   const auto count_steps = [&] {
     return test::read_metrics(output).size();
@@ -215,24 +277,8 @@ TEST_CASE("Task launch: a job is asked from outside and begins again", "[net][ta
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Task launch: kills at random moments leave nothing behind", "[net][tasks]") {
-  const std::string launcher = any_launcher();
-  CAPTURE(launcher);
-  const TaskStarterUnderTest starter(launcher);
-  const int kills = test::count_from("DSTRAIN_TASK_KILLS", 3);
-  for (int seed = 1; seed <= kills; ++seed) {
-    CAPTURE(seed);
-    std::mt19937 random(static_cast<unsigned>(seed));
-    Launch launch(starter.shell(run_until_killed), {.env = starter.environment(), .directory = ""});
-    test::wait_for_random_moment(launch.pid(), random, 1500);
-    launch.signal(seed % 2 == 0 ? SIGTERM : SIGKILL);
-    launch.wait_without_reading();
-    CHECK(launch.nothing_left());
-  }
-}
-
 TEST_CASE("Task launch: a dry run shows the one command", "[net][tasks]") {
-  const std::string launcher = any_launcher();
+  const std::string launcher = test::any_task_launcher();
   const TaskStarterUnderTest starter(launcher);
   const Ran ran = run(starter, starter.shell("echo never", {"--dry_run"}));
   CAPTURE(launcher, ran.err);
@@ -274,6 +320,6 @@ TEST_CASE("Task launch: several launchers on a node are refused", "[net][tasks]"
                               .wrapper = {"/usr/bin/srun", "--nodes=2", "--ntasks=3"}};
   Launch launch({"sh", "-c", "echo never"}, place);
   CHECK(launch.wait() == 2);
-  CHECK_THAT(launch.err(), Contains("SLURM_STEP_NUM_TASKS=3 on SLURM_STEP_NUM_NODES=2"));
+  CHECK_THAT(launch.err(), Contains("SLURM_STEP_NUM_TASKS=3 on n[1-2]: srun has"));
   CHECK(launch.out().empty());
 }

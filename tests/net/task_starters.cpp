@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include <catch2/catch.hpp>
+
 #include "tests/support/skip.h"
 
 namespace dstrain::test {
@@ -38,6 +40,10 @@ std::vector<std::string> TaskStarterUnderTest::shell(const std::string& script,
   words.insert(words.end(), more.begin(), more.end());
   words.insert(words.end(), {"sh", "-c", script});
   return words;
+}
+
+std::string any_task_launcher() {
+  return GENERATE("openmpi", "mpich", "slurm");
 }
 
 }  // namespace dstrain::test

@@ -33,4 +33,8 @@ class TaskStarterUnderTest {
   std::vector<launcher::EnvVar> environment_;
 };
 
+/// Each in turn, as Catch's GENERATE. The last one: where it cannot be had, the test is skipped
+/// when the others have passed.
+std::string any_task_launcher();
+
 }  // namespace dstrain::test

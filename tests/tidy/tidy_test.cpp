@@ -251,7 +251,7 @@ TEST_CASE("Tidy rules: a test case that returns early is found", "[tidy]") {
   const auto problems_of = [](const std::string& body) {
     return check_early_returns(make_source_file("tests/zero/a_test.cpp", body)).size();
   };
-  CHECK(problems_of("TEST_CASE(\"A\") {\n  if (!has_gloo()) return;\n}\n") == 1);
+  CHECK(problems_of("TEST_CASE(\"A\") {\n  if (!has_mpi()) return;\n}\n") == 1);
   CHECK(problems_of("TEST_CASE(\"A\") {\n  if (x) {\n    WORD;\n    return;\n  }\n}\n") == 1);
   CHECK(problems_of("TEMPLATE_TEST_CASE(\"A\", \"\", int) {\n  if (x) return;\n}\n") == 1);
   CHECK(problems_of("TEST_CASE(\"A\") {\n  run([&](int a) {\n    return;\n  });\n}\n") == 0);

@@ -1,0 +1,89 @@
+// What every command and tool has in common: --version, and how a mistake is told.
+#include <sstream>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "tests/e2e/launch_process.h"
+
+using namespace dstrain;
+using Catch::Contains;
+using test::Outcome;
+using test::run_command;
+using Words = std::vector<std::string>;
+
+namespace {
+
+/// Those that `dstrain --help` lists.
+Words listed_commands() {
+  std::istringstream help(run_command({"--help"}).out);
+  Words commands;
+  bool listed = false;
+  for (std::string line; std::getline(help, line);) {
+    if (listed && !line.starts_with("  ")) break;
+    if (listed) commands.push_back(line.substr(2, line.find(' ', 2) - 2));
+    listed |= line == "Commands:";
+  }
+  return commands;
+}
+
+}  // namespace
+
+TEST_CASE("Tools: every command prints the version", "[e2e]") {
+  const std::string version = run_command({"--version"}).out;
+  CHECK(version.starts_with("dstrain "));
+  std::vector<Words> lines{{"--num_gpus", "2", "train", "--max_steps", "1", "--version"},
+                           {"bench", "gemm", "--version"},
+                           {"bench", "launch", "--version"},
+                           {"checkpoint", "export", "--version"},
+                           {"config", "check", "--version"},
+                           {"status", "no-such-job", "--version"},
+                           {"agent", "--version"}};
+  for (const std::string& command : listed_commands()) lines.push_back({command, "--version"});
+  CHECK(lines.size() == 7 + 12);
+  for (const Words& words : lines) {
+    INFO(words.front());
+    const Outcome outcome = run_command(words);
+    CHECK(outcome.status == 0);
+    CHECK(outcome.out == version);
+    CHECK(outcome.err.empty());
+  }
+}
+
+TEST_CASE("Tools: a program's --version is the program's", "[e2e]") {
+  CHECK_THAT(run_command({"sh", "-c", "echo $0", "--version"}).out, Contains("--version"));
+}
+
+TEST_CASE("Tools: mistakes in options are told alike", "[e2e]") {
+  struct Row {
+    Words words;
+    const char* message;
+  };
+  const std::vector<Row> rows{
+      {{"status", "--jsn"}, "status: unknown option --jsn; did you mean --json?"},
+      {{"status", "a", "b", "c"}, "status: \"b\" does not belong here; see dstrain status --help"},
+      {{"save"}, "save: JOB is required; see dstrain save --help"},
+      {{"stop", "a", "--now"}, "stop: unknown option --now; see dstrain stop --help"},
+      {{"estimate", "--num_node", "2"}, "estimate: unknown option --num_node; did you mean"},
+      {{"estimate", "--num_nodes", "two"}, "estimate: --num_nodes: "},
+      {{"estimate", "--num-nodes", "0"}, "estimate: --num_nodes: "},
+      {{"bench", "gemm", "--rnus", "2"}, "bench: unknown option --rnus; did you mean --runs?"},
+      {{"bench", "launch", "--jsn"}, "bench launch: unknown option --jsn; did you mean --json?"},
+      {{"generate", "--promt", "a"}, "generate: unknown option --promt; did you mean --prompt?"},
+      {{"generate", "--prompt", "--not-an-option", "--model_name_or_path", "/nonexistent"},
+       "/nonexistent"},
+      {{"generate", "--max-new-tokens", "-1", "--prompt", "a"}, "generate: --max_new_tokens: "},
+      {{"generate", "--prompt"}, "generate: --prompt: "},
+      {{"checkpoint", "export", "a", "b", "--dtpe", "fp32"},
+       "checkpoint export: unknown option --dtpe; did you mean --dtype?"},
+      {{"checkpoint", "export", "a", "b", "c"},
+       "checkpoint export: \"c\" does not belong here; see dstrain checkpoint --help"},
+      {{"plan", "--device_memory", "1GiB", "--host_memory", "1GiB", "--max_stps", "1"},
+       "--max_stps: unknown option; did you mean --max_steps?"}};
+  for (const Row& row : rows) {
+    const Outcome outcome = run_command(row.words);
+    CHECK(outcome.status == 2);
+    CHECK(outcome.out.empty());
+    CHECK_THAT(outcome.err, Contains(row.message));
+  }
+}
