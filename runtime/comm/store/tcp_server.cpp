@@ -27,20 +27,18 @@ namespace {
 /// The server's side of one connection: buffers.
 class TcpConnection {
  public:
-  enum class Health { good, closed, malformed };
-
   explicit TcpConnection(UniqueFd socket) : socket_(std::move(socket)) {}
 
   [[nodiscard]] int socket() const noexcept { return socket_.get(); }
   [[nodiscard]] bool has_output() const noexcept { return !output_.empty(); }
 
-  /// Takes in what has arrived, at most `frame_bytes_max` at a time.
-  Health read_available();
-  /// The next complete request; nothing when there is none yet. `malformed` when it is none.
-  std::optional<StoreRequest> next_request(Health& health);
+  /// Takes in what has arrived, at most `frame_bytes_max` at a time. False: the peer has gone.
+  bool read_available();
+  /// The next complete request; nothing when there is none yet, or when `malformed` became true.
+  std::optional<StoreRequest> next_request(bool& malformed);
   void answer(std::string_view payload);
-  /// Sends as much as the socket takes.
-  Health write_available();
+  /// Sends as much as the socket takes. False: the peer has gone.
+  bool write_available();
 
   /// The key that this connection waits for; empty: none.
   std::string awaited;
@@ -58,27 +56,27 @@ void append(std::vector<std::uint8_t>& to, std::span<const std::uint8_t> bytes) 
   std::copy(bytes.begin(), bytes.end(), to.data() + before);
 }
 
-TcpConnection::Health TcpConnection::read_available() {
+bool TcpConnection::read_available() {
   // One read a turn: a talkative peer does not keep the others waiting.
   std::array<std::uint8_t, std::size_t{64} * 1024> chunk;
   const ssize_t got = ::recv(socket_.get(), chunk.data(), chunk.size(), 0);
-  if (got < 0) return errno == EAGAIN || errno == EINTR ? Health::good : Health::closed;
-  if (got == 0) return Health::closed;
+  if (got < 0) return errno == EAGAIN || errno == EINTR;
+  if (got == 0) return false;
   append(input_, std::span(chunk).first(static_cast<std::size_t>(got)));
-  return Health::good;
+  return true;
 }
 
-std::optional<StoreRequest> TcpConnection::next_request(Health& health) {
+std::optional<StoreRequest> TcpConnection::next_request(bool& malformed) {
   if (input_.size() < 4) return std::nullopt;
   const std::span<const std::uint8_t> input(input_);
   const std::uint32_t length = decode_length(input.first<4>());
   if (length > frame_bytes_max) {
-    health = Health::malformed;
+    malformed = true;
     return std::nullopt;
   }
   if (input.size() < 4 + std::size_t{length}) return std::nullopt;
   std::optional<StoreRequest> request = decode_request(input.subspan(4, length));
-  if (!request) health = Health::malformed;
+  malformed = !request;
   input_.erase(input_.begin(), input_.begin() + 4 + std::ptrdiff_t{length});
   return request;
 }
@@ -87,15 +85,13 @@ void TcpConnection::answer(std::string_view payload) {
   append(output_, encode_frame(payload));
 }
 
-TcpConnection::Health TcpConnection::write_available() {
-  if (output_.empty()) return Health::good;
+bool TcpConnection::write_available() {
+  if (output_.empty()) return true;
   const ssize_t sent = ::send(socket_.get(), output_.data(), output_.size(), MSG_NOSIGNAL);
-  if (sent < 0) return errno == EAGAIN || errno == EINTR ? Health::good : Health::closed;
+  if (sent < 0) return errno == EAGAIN || errno == EINTR;
   output_.erase(output_.begin(), output_.begin() + sent);
-  return Health::good;
+  return true;
 }
-
-using Health = TcpConnection::Health;
 
 /// What the server's thread works on.
 class ServerLoop {
@@ -123,7 +119,7 @@ class ServerLoop {
     std::size_t entry = 1;
     for (auto at = connections_.begin(); at != connections_.end(); ++entry) {
       const auto connection = at++;
-      if (entries[entry].revents == 0 || serve(*connection) == Health::good) continue;
+      if (entries[entry].revents == 0 || serve(*connection)) continue;
       connections_.erase(connection);
     }
     for (auto& [number, socket] : listener_.advance(std::span(entries).subspan(own))) {
@@ -132,16 +128,12 @@ class ServerLoop {
     return true;
   }
 
-  Health serve(TcpConnection& connection) {
-    Health health = connection.write_available();
-    if (health == Health::good) health = connection.read_available();
-    while (health == Health::good) {
-      const std::optional<StoreRequest> request = connection.next_request(health);
-      if (!request) break;
-      handle(connection, *request);
-    }
-    if (health == Health::good) health = connection.write_available();
-    return health;
+  /// False when the connection is to be closed.
+  bool serve(TcpConnection& connection) {
+    if (!connection.write_available() || !connection.read_available()) return false;
+    bool malformed = false;
+    while (const auto request = connection.next_request(malformed)) handle(connection, *request);
+    return !malformed && connection.write_available();
   }
 
   void handle(TcpConnection& connection, const StoreRequest& request) {
