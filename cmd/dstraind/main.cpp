@@ -1,4 +1,5 @@
 // The training daemon: one process per rank, started by dstrain, srun or by hand.
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <new>
@@ -19,16 +20,16 @@ int run(const std::vector<std::string>& arguments) {
     dstrain::fail(dstrain::ErrorCode::usage,
                   "usage: dstraind train|generate|bench ...; started for you by dstrain");
   }
+  if (std::ranges::find(arguments, "--version") != arguments.end()) {
+    fmt::print("dstraind {}\n", DSTRAIN_VERSION);
+    return dstrain::status::done;
+  }
   const std::span rest = std::span(arguments).subspan(1);
   if (arguments[0] == "train") return dstrain::cmd::train_command(rest);
   if (arguments[0] == "generate") return dstrain::cmd::generate_command(rest);
   if (arguments[0] == "bench") return dstrain::cmd::bench_command(rest);
   if (arguments[0] == "--help") {
     fmt::print("dstraind train|generate|bench OPTIONS: one rank; see dstrain --help\n");
-    return dstrain::status::done;
-  }
-  if (arguments[0] == "--version") {
-    fmt::print("dstraind {}\n", DSTRAIN_VERSION);
     return dstrain::status::done;
   }
   dstrain::fail(dstrain::ErrorCode::usage,

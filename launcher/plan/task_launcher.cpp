@@ -76,11 +76,21 @@ std::string named_host_of_each_rank(const HostPlan& plan) {
   return lines;
 }
 
+/// What mpiexec reads up to the first colon as a host.
+std::string host_without_colon(const std::string& host) {
+  if (host.find(':') == std::string::npos) return host;
+  if (is_this_machine(host, "")) return "localhost";
+  fail(ErrorCode::remote,
+       "{}: mpiexec of MPICH takes no IPv6 address of another host: give it a name, in /etc/hosts "
+       "if need be, or use --launcher ssh or openmpi",
+       host);
+}
+
 /// "HOST:RANKS" lines.
 std::string ranks_of_each_host(const HostPlan& plan) {
   std::string lines;
   for (const HostSlots& host : plan.hosts()) {
-    lines += fmt::format("{}:{}\n", host.host, host.slots.size());
+    lines += fmt::format("{}:{}\n", host_without_colon(host.host), host.slots.size());
   }
   return lines;
 }

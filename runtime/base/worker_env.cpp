@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -94,12 +95,18 @@ void read_identity(const std::optional<StartedTask>& task, WorkerEnv& worker) {
   if (std::getenv(env::cross_rank) != nullptr) worker.node_rank = int_from_env(env::cross_rank, 0);
   if (worker.rank >= worker.world_size || worker.local_rank >= worker.local_world_size ||
       worker.local_world_size > worker.world_size) {
-    fail(ErrorCode::usage, "RANK={} WORLD_SIZE={} LOCAL_RANK={} LOCAL_WORLD_SIZE={} do not fit",
+    fail(ErrorCode::usage,
+         "RANK={} WORLD_SIZE={} LOCAL_RANK={} LOCAL_WORLD_SIZE={} do not fit: RANK is below "
+         "WORLD_SIZE, LOCAL_RANK below LOCAL_WORLD_SIZE, and that is at most WORLD_SIZE; set them "
+         "so, or unset all four to run one rank",
          worker.rank, worker.world_size, worker.local_rank, worker.local_world_size);
   }
   if (!task && has_rank != (std::getenv(env::world_size) != nullptr)) {
-    fail(ErrorCode::usage, "{} is set and {} is not: a rank needs both",
-         has_rank ? env::rank : env::world_size, has_rank ? env::world_size : env::rank);
+    const auto [set, unset] =
+        has_rank ? std::pair(env::rank, env::world_size) : std::pair(env::world_size, env::rank);
+    fail(ErrorCode::usage,
+         "{} is set and {} is not: a rank needs both; set {} too, or unset {} to run one rank", set,
+         unset, unset, set);
   }
 }
 

@@ -103,7 +103,8 @@ TEST_CASE("WorkerEnv: a set that does not fit together is refused", "[base][work
                Variables{{"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "0"}},
                Variables{{"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "3"}});
   const RankEnvironment environment(variables);
-  CHECK_THROWS_WITH(read_worker_env(), Catch::Contains("do not fit"));
+  CHECK_THROWS_WITH(read_worker_env(),
+                    Catch::Contains("do not fit") && Catch::Contains("or unset all four"));
 }
 
 TEST_CASE("WorkerEnv: ranks that may be on several nodes need a token", "[base][worker_env]") {
@@ -147,7 +148,7 @@ TEST_CASE("WorkerEnv: kinds of errors have the statuses that users rely on", "[b
 TEST_CASE("WorkerEnv: a rank needs its number and the world's size", "[base][worker_env]") {
   const RankEnvironment environment(
       GENERATE(Variables{{"WORLD_SIZE", "2"}}, Variables{{"RANK", "0"}}));
-  CHECK_THROWS_WITH(read_worker_env(), Catch::Contains("a rank needs both"));
+  CHECK_THROWS_WITH(read_worker_env(), Catch::Contains("a rank needs both; set"));
 }
 
 }  // namespace dstrain

@@ -1,4 +1,5 @@
 // What every command and tool has in common: --version, and how a mistake is told.
+#include <filesystem>
 #include <sstream>
 
 #include <catch2/catch.hpp>
@@ -48,6 +49,12 @@ TEST_CASE("Tools: every command prints the version", "[e2e]") {
     CHECK(outcome.out == version);
     CHECK(outcome.err.empty());
   }
+}
+
+TEST_CASE("Tools: the program of a rank prints its version too", "[e2e]") {
+  const std::string dstraind = std::filesystem::path(DSTRAIN_PROGRAM).parent_path() / "dstraind";
+  const std::string command = GENERATE("train", "generate", "bench");
+  CHECK_THAT(run_command({dstraind, command, "--version"}).out, Contains("dstraind "));
 }
 
 TEST_CASE("Tools: a program's --version is the program's", "[e2e]") {

@@ -199,6 +199,23 @@ TEST_CASE("Task launch: a host that mpirun cannot reach is named", "[net][tasks]
   CHECK_THAT(ran.err, Contains("resolve hostname nosuch") && Contains("..."));
 }
 
+TEST_CASE("Task launch: mpiexec of MPICH reads no IPv6 address", "[net][tasks]") {
+  const TaskStarterUnderTest starter("mpich");
+  const test::TempDir folder;
+  const fs::path hosts = folder.path() / "hosts";
+  std::ofstream(hosts) << "::1 slots=2\n";
+  const Words command{"-H", hosts.string(), "--launcher", "mpich", "sh", "-c", "echo on"};
+  const Ran here = run(starter, command);
+  CAPTURE(here.err);
+  CHECK(here.status == 0);
+  CHECK(sorted_lines(here.out).size() == 2);
+
+  std::ofstream(hosts) << "fd00::1 slots=1\n";
+  const Ran elsewhere = run(starter, command);
+  CHECK(elsewhere.status == 3);
+  CHECK_THAT(elsewhere.err, Contains("fd00::1: mpiexec of MPICH takes no IPv6 address"));
+}
+
 TEST_CASE("Task launch: a training that SLURM signals saves and asks to be queued again",
           "[net][tasks]") {
   const TaskStarterUnderTest starter("slurm");
