@@ -5,7 +5,7 @@
 
 #include "cmd/dstraind/commands.h"
 #include "cmd/dstraind/evaluate_model.h"
-#include "cmd/dstraind/stop_signal.h"
+#include "cmd/dstraind/stop_signals.h"
 #include "cmd/dstraind/training_rank.h"
 #include "cmd/resume_plan.h"
 #include "runtime/base/log.h"
@@ -41,6 +41,7 @@ void tell_stop(std::int64_t step, const std::filesystem::path& checkpoint) {
 }  // namespace
 
 int train_command(std::span<const std::string> arguments) {
+  StopSignals signals;
   const WorkerEnv worker = read_worker_env();
   if (std::getenv(env::omp_num_threads) == nullptr) limit_compute_threads(core_share(worker));
   flush_denormals_in_compute_threads();
@@ -57,8 +58,8 @@ int train_command(std::span<const std::string> arguments) {
   if (worker.rank == 0) announce(setup, worker);
   if (!setup.settings.trains) return evaluate_model(std::move(setup), worker);
   TrainingRank rank(std::move(setup), worker);
-  catch_stop_signals();  // until here there is nothing to save
-  const engine::Trainer::Outcome outcome = rank.train();
+  signals.keep();  // until here there is nothing to save
+  const engine::Trainer::Outcome outcome = rank.train(signals);
   if (outcome.stopped && outcome.steps > 0) {
     if (worker.rank == 0) tell_stop(outcome.steps, rank.checkpoint_of(outcome.steps));
     return status::stopped_with_checkpoint;
@@ -67,7 +68,7 @@ int train_command(std::span<const std::string> arguments) {
   if (!outcome.stopped) return status::done;
   if (worker.rank == 0) log_warning("stopped on request before the first step");
   // Another rank may have been asked, and only that one: then as if by the launcher.
-  return 128 + (stop_signal() != 0 ? stop_signal() : SIGTERM);
+  return 128 + (signals.arrived() != 0 ? signals.arrived() : SIGTERM);
 }
 
 }  // namespace dstrain::cmd

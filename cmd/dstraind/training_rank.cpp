@@ -6,7 +6,6 @@
 
 #include <fmt/ranges.h>
 
-#include "cmd/dstraind/stop_signal.h"
 #include "cmd/resume_plan.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
@@ -233,7 +232,7 @@ engine::Checkpointer::Options TrainingRank::checkpoint_options(std::int64_t save
           .saved_step = saved_step};
 }
 
-engine::Trainer::Outcome TrainingRank::train() {
+engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
   const config::TrainSettings& settings = setup_.settings;
   const data::LoaderPlace place{settings.data.block_size, settings.micro_batch_size, worker_.rank,
                                 worker_.world_size};
@@ -274,8 +273,8 @@ engine::Trainer::Outcome TrainingRank::train() {
                            .timeline = timeline_.get(),
                            .say = say,
                            .stop_requested =
-                               [] {
-                                 return stop_signal() != 0;
+                               [&signals] {
+                                 return signals.arrived() != 0;
                                }},
                           streams_);
   return trainer.run();

@@ -4,6 +4,7 @@
 
 #include "cmd/dstraind/rank_disks.h"
 #include "cmd/dstraind/rank_memory.h"
+#include "cmd/dstraind/stop_signals.h"
 #include "cmd/train_setup.h"
 #include "runtime/base/rank_control.h"
 #include "runtime/base/worker_env.h"
@@ -24,7 +25,8 @@ class TrainingRank {
   /// Meets the other ranks and loads the parameters, or the checkpoint to go on from. Collective.
   TrainingRank(TrainSetup setup, const WorkerEnv& worker);
 
-  engine::Trainer::Outcome train();
+  /// Until the last step, or the end of the one in which a signal arrived at a rank.
+  engine::Trainer::Outcome train(const StopSignals& signals);
   /// Writes the model to the output directory, the best one if that is asked for, then the profile
   /// if there is one.
   void save(const engine::Trainer::Outcome& outcome);

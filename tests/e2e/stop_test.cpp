@@ -26,7 +26,34 @@ std::vector<pid_t> ranks_of(const test::Launch& launch) {
   return ranks;
 }
 
+/// The signals that a process handles, as bits; bit 0 is signal 1.
+std::uint64_t handled_signals(pid_t process) {
+  const std::string status = test::read_bytes(fmt::format("/proc/{}/status", process));
+  const std::string_view name = "SigCgt:\t";
+  const std::size_t at = status.find(name);
+  REQUIRE(at != status.npos);
+  return std::stoull(status.substr(at + name.size(), 16), nullptr, 16);
+}
+
 }  // namespace
+
+// A handler's frame lies below the stack pointer, where oneDNN's AVX2 kernels have the heap.
+TEST_CASE("Stop: no signal is handled on a thread that computes", "[e2e][stop]") {
+  const test::TempDir folder;
+  const ResumableRun run{.ranks = 2};
+  test::Launch launch(run.endless(folder.path() / "out"),
+                      {.env = {}, .directory = test::golden_folder.string()});
+  REQUIRE(launch.wait_for_output("step 3/"));
+  const std::vector<pid_t> ranks = ranks_of(launch);
+  REQUIRE(ranks.size() == 2);
+  for (const pid_t rank : ranks) {
+    const std::uint64_t handled = handled_signals(rank);
+    CAPTURE(rank, handled);
+    for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) CHECK((handled >> (signal - 1) & 1U) == 0);
+  }
+  launch.signal(SIGTERM);
+  CHECK(launch.wait() == 75);
+}
 
 TEST_CASE("Stop: a run that is asked to saves and goes on alike", "[e2e][stop]") {
   const auto [signal, to_rank] = GENERATE(table<int, bool>(
