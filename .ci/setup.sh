@@ -13,6 +13,8 @@ packages=(
   g++ cmake ninja-build  # ccache is used where it is; one build of a fresh machine gains nothing
   nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
   libxxhash-dev                  # checksums of checkpoints and swap files
+  libicu-dev libpcre2-dev        # tokenizers: Unicode, regular expressions
+  libsentencepiece-dev           # likewise, and SentencePiece's models
   libdnnl-dev ocl-icd-opencl-dev # oneDNN's CMake package asks for OpenCL
   libopenmpi-dev openmpi-bin     # likewise, for jobs that its mpirun starts
   libmpich-dev mpich             # likewise

@@ -1,0 +1,185 @@
+#include "runtime/tokenizer/decoder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "runtime/tokenizer/byte_level.h"
+#include "runtime/tokenizer/byte_tokens.h"
+#include "runtime/tokenizer/pattern.h"
+#include "runtime/tokenizer/utf8.h"
+
+namespace dstrain::tokenizer {
+namespace {
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += text;
+  return all;
+}
+
+class ByteLevelDecoder final : public Decoder {
+ public:
+  void apply(std::vector<std::string>& texts) const override {
+    std::string bytes;
+    for (const std::string& text : texts) bytes += bytes_of_byte_level(text).value_or(text);
+    std::string storage;
+    texts.assign(1, std::string(valid_utf8(bytes, storage)));
+  }
+};
+
+/// Tokens <0xE2> become bytes, or one U+FFFD each when those in a row are no UTF-8.
+class ByteFallbackDecoder final : public Decoder {
+ public:
+  void apply(std::vector<std::string>& texts) const override {
+    std::vector<std::string> result;
+    std::string bytes;
+    const auto flush = [&] {
+      std::string storage;
+      if (bytes.empty()) return;
+      if (valid_utf8(bytes, storage).data() == bytes.data()) {
+        result.push_back(bytes);
+      } else {
+        result.insert(result.end(), bytes.size(), "\xEF\xBF\xBD");
+      }
+      bytes.clear();
+    };
+    for (std::string& text : texts) {
+      if (const auto byte = byte_of_token(text)) {
+        bytes.push_back(static_cast<char>(*byte));
+      } else {
+        flush();
+        result.push_back(std::move(text));
+      }
+    }
+    flush();
+    texts = std::move(result);
+  }
+};
+
+class Fuse final : public Decoder {
+ public:
+  void apply(std::vector<std::string>& texts) const override { texts.assign(1, joined(texts)); }
+};
+
+/// Takes up to `start` and `stop` of a character from the ends of each text.
+class StripDecoder final : public Decoder {
+ public:
+  StripDecoder(char32_t content, std::int32_t start, std::int32_t stop)
+      : start_(start), stop_(stop) {
+    append_utf8(content_, content);
+  }
+
+  void apply(std::vector<std::string>& texts) const override {
+    for (std::string& text : texts) {
+      std::string_view rest = text;
+      for (std::int32_t i = 0; i < start_ && rest.starts_with(content_); ++i) {
+        rest.remove_prefix(content_.size());
+      }
+      for (std::int32_t i = 0; i < stop_ && rest.ends_with(content_); ++i) {
+        rest.remove_suffix(content_.size());
+      }
+      if (rest.size() < text.size()) text = std::string(rest);
+    }
+  }
+
+ private:
+  std::string content_;
+  std::int32_t start_;
+  std::int32_t stop_;
+};
+
+class ReplaceDecoder final : public Decoder {
+ public:
+  ReplaceDecoder(std::unique_ptr<Pattern> pattern, std::string content)
+      : pattern_(std::move(pattern)), content_(std::move(content)) {}
+
+  void apply(std::vector<std::string>& texts) const override {
+    MatchMemory memory;
+    for (std::string& text : texts) {
+      std::string result;
+      std::size_t end = 0;
+      for_each_match(*pattern_, text, memory, [&](Span match) {
+        result.append(text, end, match.begin - end).append(content_);
+        end = match.end;
+      });
+      text = result.append(text, end);
+    }
+  }
+
+ private:
+  std::unique_ptr<Pattern> pattern_;
+  std::string content_;
+};
+
+/// Signs of word beginnings become spaces, of the first token nothing.
+class MetaspaceDecoder final : public Decoder {
+ public:
+  MetaspaceDecoder(char32_t sign, bool prepended) : prepended_(prepended) {
+    append_utf8(sign_, sign);
+  }
+
+  void apply(std::vector<std::string>& texts) const override {
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const std::string_view space = i == 0 && prepended_ ? "" : " ";
+      std::string result;
+      std::size_t end = 0;
+      for (std::size_t at = 0; (at = texts[i].find(sign_, end)) != std::string::npos;) {
+        result.append(texts[i], end, at - end).append(space);
+        end = at + sign_.size();
+      }
+      texts[i] = result.append(texts[i], end);
+    }
+  }
+
+ private:
+  std::string sign_;
+  bool prepended_;
+};
+
+std::unique_ptr<Decoder> read_metaspace_decoder(const JsonField& field) {
+  const bool prepended = field.flag_or("add_prefix_space", true) &&
+                         field.text_or("prepend_scheme", "always") != "never";
+  return std::make_unique<MetaspaceDecoder>(field.member("replacement").character(), prepended);
+}
+
+std::unique_ptr<Decoder> read_decoder(const std::string& type, const JsonField& field) {
+  if (type == "ByteLevel") return make_byte_level_decoder();
+  if (type == "ByteFallback") return std::make_unique<ByteFallbackDecoder>();
+  if (type == "Fuse") return std::make_unique<Fuse>();
+  if (type == "Metaspace") return read_metaspace_decoder(field);
+  if (type == "Strip") {
+    return std::make_unique<StripDecoder>(field.member("content").character(),
+                                          field.member("start").number(),
+                                          field.member("stop").number());
+  }
+  if (type == "Replace") {
+    return std::make_unique<ReplaceDecoder>(read_pattern(field.member("pattern")),
+                                            field.member("content").text());
+  }
+  field.refuse(fmt::format("has the type '{}', which is not supported", type));
+}
+
+void read_into(const JsonField& field, Decoders& decoders) {
+  const std::string& type = field.member("type").text();
+  if (type == "Sequence") {
+    field.member("decoders").for_each([&](const JsonField& each) { read_into(each, decoders); });
+  } else {
+    decoders.push_back(read_decoder(type, field));
+  }
+}
+
+}  // namespace
+
+Decoders read_decoders(const JsonField& field) {
+  Decoders decoders;
+  read_into(field, decoders);
+  return decoders;
+}
+
+std::unique_ptr<Decoder> make_byte_level_decoder() {
+  return std::make_unique<ByteLevelDecoder>();
+}
+
+}  // namespace dstrain::tokenizer

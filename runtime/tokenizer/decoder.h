@@ -1,0 +1,30 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/tokenizer/json_field.h"
+
+namespace dstrain::tokenizer {
+
+/// A step on the way from tokens to text: the texts of the tokens, joined when all steps are done.
+/// Immutable, so threads may share one.
+class Decoder {
+ public:
+  Decoder() = default;
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+  virtual ~Decoder() = default;
+
+  virtual void apply(std::vector<std::string>& texts) const = 0;
+};
+
+using Decoders = std::vector<std::unique_ptr<Decoder>>;
+
+/// The "decoder" of tokenizer.json, sequences flattened. Throws Error{input}.
+Decoders read_decoders(const JsonField& field);
+
+/// GPT-2's: characters that stand for bytes become these bytes.
+std::unique_ptr<Decoder> make_byte_level_decoder();
+
+}  // namespace dstrain::tokenizer

@@ -1,0 +1,128 @@
+#include "runtime/tokenizer/json_field.h"
+
+#include <limits>
+#include <unordered_set>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/error.h"
+#include "runtime/tokenizer/utf8.h"
+
+namespace dstrain::tokenizer {
+namespace {
+
+constexpr int depth_max = 32;
+
+/// nlohmann/json keeps the last of two equal keys silently: this callback refuses them.
+class Watcher {
+ public:
+  explicit Watcher(const std::string& file) : file_(file) {}
+
+  bool operator()(int depth, nlohmann::json::parse_event_t event, const nlohmann::json& value) {
+    using Event = nlohmann::json::parse_event_t;
+    if (depth > depth_max) fail(ErrorCode::input, "{}: nested deeper than {}", file_, depth_max);
+    if (event == Event::object_start) {
+      keys_.resize(static_cast<std::size_t>(depth) + 1);
+      keys_.back().clear();
+    }
+    if (event == Event::key) {
+      const auto& key = value.get_ref<const std::string&>();
+      // A key's depth is one more than that of the object that holds it.
+      if (!keys_.at(static_cast<std::size_t>(depth) - 1).insert(key).second) {
+        fail(ErrorCode::input, "{}: the key '{}' appears twice", file_, key);
+      }
+    }
+    return true;
+  }
+
+ private:
+  const std::string& file_;
+  std::vector<std::unordered_set<std::string>> keys_;  ///< seen so far, per depth
+};
+
+}  // namespace
+
+JsonField JsonField::member(std::string_view name) const {
+  if (!value_->is_object()) refuse("must be an object");
+  const auto found = value_->find(name);
+  if (found == value_->end()) refuse(fmt::format("has no '{}'", name));
+  return {*found, fmt::format("{}{}{}", place_, place_.ends_with(": ") ? "" : ".", name)};
+}
+
+std::optional<JsonField> JsonField::find(std::string_view name) const {
+  if (!value_->is_object()) refuse("must be an object");
+  const auto found = value_->find(name);
+  if (found == value_->end() || found->is_null()) return std::nullopt;
+  return member(name);
+}
+
+JsonField JsonField::element(std::size_t index) const {
+  if (index >= size()) refuse(fmt::format("has no element {}", index));
+  return {(*value_)[index], fmt::format("{}[{}]", place_, index)};
+}
+
+std::size_t JsonField::size() const {
+  if (!value_->is_array()) refuse("must be an array");
+  return value_->size();
+}
+
+void JsonField::for_each(const std::function<void(const JsonField&)>& visit) const {
+  for (std::size_t i = 0; i < size(); ++i) visit(element(i));
+}
+
+const std::string& JsonField::text() const {
+  if (!value_->is_string()) refuse("must be a string");
+  return value_->get_ref<const std::string&>();
+}
+
+bool JsonField::flag() const {
+  if (!value_->is_boolean()) refuse("must be true or false");
+  return value_->get<bool>();
+}
+
+std::int32_t JsonField::number() const {
+  constexpr auto max = static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max());
+  if (!value_->is_number_unsigned() || value_->get<std::uint64_t>() > max) {
+    refuse(fmt::format("must be a whole number from 0 to {}", max));
+  }
+  return value_->get<std::int32_t>();
+}
+
+char32_t JsonField::character() const {
+  const std::string& all = text();
+  if (all.empty() || first_character(all).size != all.size()) refuse("must be one character");
+  return first_character(all).code;
+}
+
+std::string JsonField::text_or(std::string_view name, std::string_view otherwise) const {
+  const auto found = find(name);
+  return found ? found->text() : std::string(otherwise);
+}
+
+bool JsonField::flag_or(std::string_view name, bool otherwise) const {
+  const auto found = find(name);
+  return found ? found->flag() : otherwise;
+}
+
+void JsonField::refuse(std::string_view reason) const {
+  fail(ErrorCode::input, "{}{} {}", place_, place_.ends_with(": ") ? "the file" : ":", reason);
+}
+
+nlohmann::json parse_json_object(std::string_view text, const std::string& file) {
+  // The parser would take a NUL for the end and not see what follows.
+  if (text.find('\0') != std::string_view::npos) {
+    fail(ErrorCode::input, "{}: holds a NUL byte; is it JSON?", file);
+  }
+  try {
+    Watcher watcher(file);
+    nlohmann::json document = nlohmann::json::parse(text.begin(), text.end(), std::ref(watcher));
+    if (!document.is_object()) fail(ErrorCode::input, "{}: not a JSON object", file);
+    return document;
+  } catch (const nlohmann::json::exception& error) {
+    fail(ErrorCode::input, "{}: {}", file, error.what());
+  }
+}
+
+}  // namespace dstrain::tokenizer

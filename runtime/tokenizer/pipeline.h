@@ -1,0 +1,88 @@
+#pragma once
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "runtime/tokenizer/added_tokens.h"
+#include "runtime/tokenizer/codec.h"
+#include "runtime/tokenizer/decoder.h"
+#include "runtime/tokenizer/model.h"
+#include "runtime/tokenizer/normalizer.h"
+#include "runtime/tokenizer/post_processor.h"
+#include "runtime/tokenizer/pre_tokenizer.h"
+#include "runtime/tokenizer/text_map.h"
+#include "runtime/tokenizer/vocabulary.h"
+#include "runtime/tokenizer/word_cache.h"
+
+namespace dstrain::tokenizer {
+
+/// What a pipeline is made of.
+struct PipelineParts {
+  std::unique_ptr<const Vocabulary> vocabulary;  ///< the model's, without added tokens
+  std::unique_ptr<const Model> model;
+  std::vector<AddedToken> added_tokens;
+  Normalizers normalizers;
+  PreTokenizers pre_tokenizers;
+  PostProcessor post_processor;
+  Decoders decoders;
+};
+
+/// The steps of Hugging Face's `tokenizers`: added tokens are taken out, the rest is normalized,
+/// cut into words, and the model cuts these into tokens. Each text takes about ten times its size
+/// in memory while it is encoded.
+class Pipeline final : public Codec {
+ public:
+  /// Throws Error{input}, which begins with `place`, when added tokens contradict each other.
+  Pipeline(PipelineParts parts, const std::string& place);
+
+  void encode(std::string_view text,
+              SpecialTokens special,
+              std::vector<std::int32_t>& ids) const override;
+  [[nodiscard]] std::string decode(std::span<const std::int32_t> ids,
+                                   SpecialText special) const override;
+  [[nodiscard]] std::int64_t vocabulary_size() const override { return size_; }
+  [[nodiscard]] std::optional<std::string> token(std::int32_t id) const override;
+  [[nodiscard]] std::optional<std::int32_t> id(std::string_view token) const override;
+
+ private:
+  /// What a thread needs while it encodes.
+  struct Memory {
+    explicit Memory(std::size_t cached_words) : cache(cached_words) {}
+
+    std::vector<AddedPart> parts;
+    std::vector<AddedPart> normalized_parts;
+    Passage passage;
+    Words words;
+    CutMemory cut;
+    ModelMemory model;
+    WordCache cache;
+  };
+  class Lease;
+
+  void add_token(const AddedToken& token, const std::string& place);
+  [[nodiscard]] std::string normalized(const std::string& text) const;
+  void encode_text(std::string_view text,
+                   bool begins_input,
+                   Memory& memory,
+                   std::vector<std::int32_t>& ids) const;
+  void encode_normalized(std::string_view text,
+                         bool begins_input,
+                         Memory& memory,
+                         std::vector<std::int32_t>& ids) const;
+
+  PipelineParts parts_;
+  AddedTokenFinder raw_tokens_;         ///< looked for before normalizing
+  AddedTokenFinder normalized_tokens_;  ///< and after it
+  TextMap<std::int32_t> added_id_of_;
+  std::unordered_map<std::int32_t, std::string> added_text_of_;  ///< as the decoder gets it
+  TextMap<bool> special_;                                        ///< the contents of special tokens
+  std::int64_t size_ = 0;
+  /// Memories that no thread uses.
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Memory>> idle_;
+};
+
+}  // namespace dstrain::tokenizer

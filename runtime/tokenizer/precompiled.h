@@ -1,0 +1,32 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dstrain::tokenizer {
+
+/// SentencePiece's table of replacements ("charsmap", github.com/google/sentencepiece,
+/// src/normalizer.cc): u32 size of a double array, the double array (github.com/s-yata/darts-clone,
+/// u32 units), the replacements, each ended by a zero byte. Little-endian. Immutable.
+class Precompiled {
+ public:
+  /// Throws Error{input}, which begins with `place`.
+  Precompiled(std::string_view charsmap, const std::string& place);
+
+  /// `text` as the `tokenizers` library normalizes it: a grapheme of up to 5 bytes becomes what its
+  /// shortest prefix in the table becomes; of others, each character by itself.
+  void append_normalized(std::string_view text, std::string& result) const;
+
+ private:
+  [[nodiscard]] std::optional<std::string_view> replacement_of(std::string_view text) const;
+  void append_grapheme(std::string_view grapheme, std::string& result) const;
+
+  std::vector<std::uint32_t> units_;
+  std::string replacements_;
+  std::array<bool, 128> keeps_ascii_{};  ///< characters that are not replaced
+};
+
+}  // namespace dstrain::tokenizer

@@ -1,0 +1,81 @@
+#include "runtime/tokenizer/sentencepiece_codec.h"
+
+#include <utility>
+#include <vector>
+
+#include <sentencepiece_processor.h>
+
+#include "runtime/base/error.h"
+#include "runtime/base/file.h"
+
+namespace dstrain::tokenizer {
+namespace {
+
+constexpr Bytes sentencepiece_bytes_max = 256 * mebibyte;
+
+using sentencepiece::SentencePieceProcessor;
+
+class SentencePieceCodec final : public Codec {
+ public:
+  SentencePieceCodec(std::unique_ptr<const SentencePieceProcessor> processor, bool bos, bool eos)
+      : processor_(std::move(processor)), add_bos_(bos), add_eos_(eos) {}
+
+  void encode(std::string_view text,
+              SpecialTokens special,
+              std::vector<std::int32_t>& ids) const override {
+    std::vector<int> found;
+    const auto status = processor_->Encode({text.data(), text.size()}, &found);
+    if (!status.ok()) fail(ErrorCode::input, "SentencePiece: {}", status.ToString());
+    const bool added = special == SpecialTokens::added;
+    if (added && add_bos_) ids.push_back(processor_->bos_id());
+    ids.insert(ids.end(), found.begin(), found.end());
+    if (added && add_eos_) ids.push_back(processor_->eos_id());
+  }
+
+  [[nodiscard]] std::string decode(std::span<const std::int32_t> ids,
+                                   SpecialText /*special*/) const override {
+    std::vector<int> known;
+    for (const std::int32_t each : ids) {
+      if (each >= 0 && each < processor_->GetPieceSize()) known.push_back(each);
+    }
+    std::string text;
+    const auto status = processor_->Decode(known, &text);
+    if (!status.ok()) fail(ErrorCode::input, "SentencePiece: {}", status.ToString());
+    return text;
+  }
+
+  [[nodiscard]] std::int64_t vocabulary_size() const override { return processor_->GetPieceSize(); }
+  [[nodiscard]] std::optional<std::string> token(std::int32_t id) const override {
+    if (id < 0 || id >= processor_->GetPieceSize()) return std::nullopt;
+    return processor_->IdToPiece(id);
+  }
+  [[nodiscard]] std::optional<std::int32_t> id(std::string_view token) const override {
+    const int found = processor_->PieceToId({token.data(), token.size()});
+    // What it does not know is the unknown token to it.
+    if (processor_->IdToPiece(found) != token) return std::nullopt;
+    return found;
+  }
+
+ private:
+  std::unique_ptr<const SentencePieceProcessor> processor_;
+  bool add_bos_;
+  bool add_eos_;
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> load_sentencepiece(const std::filesystem::path& path,
+                                          const SpecialNames& names) {
+  const std::string file = read_text_file(path, sentencepiece_bytes_max);
+  auto processor = std::make_unique<SentencePieceProcessor>();
+  const auto status = processor->LoadFromSerializedProto(file);
+  if (!status.ok()) {
+    fail(ErrorCode::input, "{}: SentencePiece cannot read it: {}", path.string(),
+         status.ToString());
+  }
+  const bool bos = names.add_bos && processor->bos_id() >= 0;
+  const bool eos = names.add_eos && processor->eos_id() >= 0;
+  return std::make_unique<SentencePieceCodec>(std::move(processor), bos, eos);
+}
+
+}  // namespace dstrain::tokenizer

@@ -1,0 +1,27 @@
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace dstrain::tokenizer {
+
+/// A code point and the number of bytes that it takes in UTF-8.
+struct Character {
+  char32_t code = 0;
+  std::size_t size = 0;
+};
+
+/// The character at the start of `text`, which is valid UTF-8 and not empty.
+Character first_character(std::string_view text);
+
+/// The last character of `text`, which is valid UTF-8 and not empty.
+Character last_character(std::string_view text);
+
+/// Appends the UTF-8 of a Unicode scalar value.
+void append_utf8(std::string& text, char32_t code);
+
+/// `text` if it is valid UTF-8. Otherwise a copy in `storage` in which each maximal part of a
+/// broken character is one U+FFFD, as Python's bytes.decode(errors="replace") has it.
+std::string_view valid_utf8(std::string_view text, std::string& storage);
+
+}  // namespace dstrain::tokenizer
