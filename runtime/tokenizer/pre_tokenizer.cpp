@@ -185,8 +185,11 @@ class Metaspace final : public PreTokenizer {
 class JointCuts final : public PreTokenizer {
  public:
   explicit JointCuts(const Bpe& model) : model_(model) {
-    for (std::size_t code = 0; code < apart_.size(); ++code) {
-      apart_[code] = model.stay_apart(static_cast<char32_t>(code), sign_code);
+    for (std::size_t left = 0; left < apart_.size(); ++left) {
+      for (std::size_t right = 0; right < apart_.size(); ++right) {
+        apart_[left][right] =
+            model.stay_apart(static_cast<char32_t>(left), static_cast<char32_t>(right));
+      }
     }
   }
 
@@ -194,9 +197,8 @@ class JointCuts final : public PreTokenizer {
     const std::string_view text = words.passage.text;
     cut_each(words, memory, [&](const Span& word, std::vector<Span>& result) {
       std::size_t begin = word.begin;
-      std::size_t at = word.begin;
-      while ((at = text.find(sign, at + 1)) < word.end) {
-        if (!is_apart(Span{begin, at}.of(text))) continue;
+      for (std::size_t at = begin + 1; at < word.end; ++at) {
+        if (!is_apart(text, at)) continue;
         result.push_back({begin, at});
         begin = at;
       }
@@ -208,13 +210,17 @@ class JointCuts final : public PreTokenizer {
   static constexpr std::string_view sign = "\xE2\x96\x81";
   static constexpr char32_t sign_code = 0x2581;  ///< SentencePiece's, before every word
 
-  [[nodiscard]] bool is_apart(std::string_view left) const {
-    const char32_t code = last_character(left).code;
-    return code < apart_.size() ? apart_[code] : model_.stay_apart(code, sign_code);
+  /// Between two ASCII characters, or before the sign: other pairs are not worth the search.
+  [[nodiscard]] bool is_apart(std::string_view text, std::size_t at) const {
+    const auto left = static_cast<unsigned char>(text[at - 1]);
+    const auto right = static_cast<unsigned char>(text[at]);
+    if ((left | right) < 0x80) return apart_[left][right];
+    return text.substr(at, sign.size()) == sign &&
+           model_.stay_apart(last_character(text.substr(0, at)).code, sign_code);
   }
 
   const Bpe& model_;
-  std::array<bool, 128> apart_{};  ///< characters that stay apart from the sign
+  std::array<std::array<bool, 128>, 128> apart_{};  ///< of ASCII characters
 };
 
 std::unique_ptr<PreTokenizer> read_split(const JsonField& field) {

@@ -9,13 +9,13 @@ namespace dstrain::tokenizer {
 namespace {
 
 // Oniguruma's classes, without brackets: the separators Z and what U+0009 to U+000D and U+0085 are.
-// PCRE2's \s has U+180E too, its \w lacks marks.
+// PCRE2's \s has U+180E too, its \w lacks marks and has all numbers.
 constexpr std::string_view space = R"(\x{9}-\x{D}\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A})"
                                    R"(\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 constexpr std::string_view no_space =
     R"(\x{0}-\x{8}\x{E}-\x{1F}\x{21}-\x{84}\x{86}-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF})"
     R"(\x{200B}-\x{2027}\x{202A}-\x{202E}\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{10FFFF})";
-constexpr std::string_view word = R"(\p{L}\p{M}\p{N}\p{Pc})";
+constexpr std::string_view word = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
 
 constexpr std::array<std::string_view, 37> categories{
     "L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M",  "Mn", "Mc", "Me", "N",  "Nd", "Nl",

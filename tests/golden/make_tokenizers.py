@@ -311,6 +311,8 @@ class SentencePiece:
     def encode(self, text, special=False):
         return self.model.encode(text)
 
+    encode_fast = encode
+
     def decode(self, ids, skip):
         return self.model.decode(ids)
 
@@ -321,6 +323,9 @@ class HuggingFace:
 
     def encode(self, text, special=False):
         return self.tokenizer.encode(text, add_special_tokens=special).ids
+
+    def encode_fast(self, text):
+        return self.tokenizer.encode_batch_fast([text], add_special_tokens=False)[0].ids
 
     def decode(self, ids, skip):
         return self.tokenizer.decode(ids, skip_special_tokens=skip)

@@ -2,7 +2,7 @@
 """What tokenizers.sh has checked: dstrain's tokens beside those of tokenizers and sentencepiece.
 
     texts PROGRAM COUNT DIRECTORY...   COUNT random texts, tokens and decoded texts
-    characters PROGRAM DIRECTORY...    every character by itself and between letters
+    characters PROGRAM                 what every character is taken for, and becomes
     speed BENCH DIRECTORY...           MB/s of one thread, beside the library in the same minute
 """
 import json
@@ -10,6 +10,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 import unicodedata
 
@@ -55,21 +56,53 @@ def check_texts(program, count, *directories):
         print(f"{directory}: {int(count)} texts, all the same", flush=True)
 
 
-def check_characters(program, *directories):
-    """Prints what differs, by Python's Unicode: characters that other versions know otherwise."""
-    for directory in directories:
-        codes = [code for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
-        texts = [f"a{chr(code)}1{chr(code)} {chr(code)}.e{chr(code)}\u0301".encode() for code in codes]
-        apart = [text.decode()[1] for text, _, _ in differences(program, directory, texts)]
-        known = [char for char in apart if unicodedata.category(char) != "Cn"]
-        older = [char for char in apart if unicodedata.ucd_3_2_0.category(char) != "Cn"]
-        print(f"{directory}: {len(apart)} of {len(codes)} characters differ, {len(known)} of them in "
-              f"Unicode {unicodedata.unidata_version}, {len(older)} in 3.2: {ranges(known)}", flush=True)
+def replaced(regex):
+    return {"type": "Replace", "pattern": {"Regex": regex}, "content": "~"}
+
+
+# Steps that show what a library takes a character for.
+PROBES = {name: ("normalizer", replaced(name)) for name in
+          (r"\p{L}", r"\p{N}", r"\p{M}", r"\p{Lu}", r"\p{Ll}", r"\p{P}", r"\p{S}", r"\s", r"\d", r"\w", "(?i:'s)",
+           "(?i:k)")}
+PROBES |= {name: ("normalizer", {"type": name}) for name in
+           ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Nmt")}
+PROBES["Punctuation"] = ("pre_tokenizer", {"type": "Sequence", "pretokenizers": [
+    {"type": "Punctuation", "behavior": "Removed"},
+    {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}]})
+PROBES["WhitespaceSplit"] = ("pre_tokenizer", {"type": "Sequence", "pretokenizers": [
+    {"type": "WhitespaceSplit"}, PROBES["Punctuation"][1]["pretokenizers"][1]]})
+PROBES["single_word"] = ("added_tokens", [{"id": 1000, "content": "word", "single_word": True}])
+FLAGS = {"lstrip": False, "rstrip": False, "normalized": False, "special": False}
+
+
+def check_characters(program):
+    """Prints the characters that are not the same to both, besides those that Python's tables lack."""
+    # Beyond these, nothing is assigned or all of it is private.
+    codes = [*range(1, 0xD800), *range(0xE000, 0x33480), *range(0xE0000, 0xE0200)]
+    texts = [f"{chr(code)}word'{chr(code)} e{chr(code)}\u0301".encode() for code in codes]
+    tokenizers = golden.OUT / "gpt2" / "tokenizer.json"
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (key, step) in PROBES.items():
+            document = json.loads(tokenizers.read_text())
+            document[key] = step if key != "added_tokens" else [token | FLAGS for token in step]
+            pathlib.Path(folder, "tokenizer.json").write_text(json.dumps(document))
+            print_apart(name, [text.decode()[0] for text, _, _ in differences(program, folder, texts)])
+    clusters = [f"a{chr(code)}\u0301{chr(code)} \u0f71\u0f72{chr(code)}".encode() for code in codes]
+    apart = [text.decode()[1] for text, _, _ in differences(program, golden.OUT / "t5", clusters)]
+    print_apart("Precompiled", apart)
+
+
+def print_apart(name, apart):
+    older = [char for char in apart if unicodedata.ucd_3_2_0.category(char) != "Cn"]
+    known = [char for char in apart if unicodedata.category(char) != "Cn"]
+    print(f"{name}: {len(apart)} characters differ, {len(known)} of them in Unicode "
+          f"{unicodedata.unidata_version}, {len(older)} in 3.2: {ranges(known)}; others {ranges(set(apart) - set(known))[:3000]}",
+          flush=True)
 
 
 def ranges(chars):
     runs = []
-    for code in map(ord, chars):
+    for code in sorted(map(ord, chars)):
         if runs and runs[-1][1] == code - 1:
             runs[-1][1] = code
         else:
@@ -78,7 +111,7 @@ def ranges(chars):
 
 
 def check_speed(bench, *directories):
-    os.environ["RAYON_NUM_THREADS"] = os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    os.environ["RAYON_NUM_THREADS"] = "1"
     for directory in directories:
         line = subprocess.run([bench], capture_output=True, text=True, check=True,
                               env=os.environ | {"DSTRAIN_TOKENIZER": directory}).stdout
@@ -89,7 +122,7 @@ def check_speed(bench, *directories):
         for _ in range(5):
             begin = time.perf_counter()
             for start in range(0, len(text), mine["piece"]):
-                tokenizer.encode(text[start:start + mine["piece"]])
+                tokenizer.encode_fast(text[start:start + mine["piece"]])
             speeds.append(len(text.encode()) / 1e6 / (time.perf_counter() - begin))
         library = sorted(speeds)[2]
         print(f"{directory}: dstrain {mine['MB/s']:.1f} MB/s, library {library:.1f} MB/s, "
