@@ -293,6 +293,8 @@ def make_tokenizers():
     folder = OUT / "gpt2_files"
     folder.mkdir()
     Tokenizer.from_file(str(OUT / "gpt2" / "tokenizer.json")).model.save(str(folder))
+    with open(folder / "vocab.json", "a") as file:
+        file.write("\n")
     for kind in ("bpe", "unigram"):
         folder = OUT / f"sentencepiece_{kind}"
         folder.mkdir()
