@@ -55,8 +55,8 @@ class Literal final : public Pattern {
 }  // namespace
 
 struct MatchMemory::Parts {
-  static constexpr std::size_t stack_bytes_min = 32 * 1024;
-  static constexpr std::size_t stack_bytes_max = 4 * 1024 * 1024;
+  static constexpr std::size_t stack_bytes_min = std::size_t{32} << 10;
+  static constexpr std::size_t stack_bytes_max = std::size_t{4} << 20;
 
   PcreHandle<pcre2_match_data> data{pcre2_match_data_create(1, nullptr)};
   PcreHandle<pcre2_match_context> context{pcre2_match_context_create(nullptr)};

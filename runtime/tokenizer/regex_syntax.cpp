@@ -16,6 +16,8 @@ constexpr std::string_view no_space =
     R"(\x{0}-\x{8}\x{E}-\x{1F}\x{21}-\x{84}\x{86}-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF})"
     R"(\x{200B}-\x{2027}\x{202A}-\x{202E}\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{10FFFF})";
 constexpr std::string_view word = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+// Outside brackets, \w goes by another table below U+0100, which has these fractions and powers.
+constexpr std::string_view latin_word = R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
 
 constexpr std::array<std::string_view, 37> categories{
     "L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M",  "Mn", "Mc", "Me", "N",  "Nd", "Nl",
@@ -109,10 +111,12 @@ class Rewriter {
       case 'S':
         return add_set(no_space, in_class);
       case 'w':
-        return add_set(word, in_class);
+        if (in_class) return add_set(word, in_class);
+        result_.append("[").append(word).append(latin_word).append("]");
+        return;
       case 'W':
         if (in_class) refuse("\\W within [ ]");
-        result_.append("[^").append(word).append("]");
+        result_.append("[^").append(word).append(latin_word).append("]");
         return;
       case 'd':
         result_ += "\\p{Nd}";

@@ -2,8 +2,8 @@
 """What tokenizers.sh has checked: dstrain's tokens beside those of tokenizers and sentencepiece.
 
     texts PROGRAM COUNT DIRECTORY...   COUNT random texts, tokens and decoded texts
-    characters PROGRAM                 what every character is taken for, and becomes
-    speed BENCH DIRECTORY...           MB/s of one thread, beside the library in the same minute
+    characters PROGRAM [STEP...]       what every character is taken for, and becomes
+    speed BENCH DIRECTORY...           MB per second of processor time, beside the library's
 """
 import json
 import os
@@ -62,8 +62,8 @@ def replaced(regex):
 
 # Steps that show what a library takes a character for.
 PROBES = {name: ("normalizer", replaced(name)) for name in
-          (r"\p{L}", r"\p{N}", r"\p{M}", r"\p{Lu}", r"\p{Ll}", r"\p{P}", r"\p{S}", r"\s", r"\d", r"\w", "(?i:'s)",
-           "(?i:k)")}
+          (r"\p{L}", r"\p{N}", r"\p{M}", r"\p{Lu}", r"\p{Ll}", r"\p{P}", r"\p{S}", r"\s", r"\d",
+           r"\w", r"[\w_]", r"\W", "(?i:'s)", "(?i:k)")}
 PROBES |= {name: ("normalizer", {"type": name}) for name in
            ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Nmt")}
 PROBES["Punctuation"] = ("pre_tokenizer", {"type": "Sequence", "pretokenizers": [
@@ -75,18 +75,21 @@ PROBES["single_word"] = ("added_tokens", [{"id": 1000, "content": "word", "singl
 FLAGS = {"lstrip": False, "rstrip": False, "normalized": False, "special": False}
 
 
-def check_characters(program):
+def check_characters(program, *names):
     """Prints the characters that are not the same to both, besides those that Python's tables lack."""
     # Beyond these, nothing is assigned or all of it is private.
     codes = [*range(1, 0xD800), *range(0xE000, 0x33480), *range(0xE0000, 0xE0200)]
     texts = [f"{chr(code)}word'{chr(code)} e{chr(code)}\u0301".encode() for code in codes]
     tokenizers = golden.OUT / "gpt2" / "tokenizer.json"
     with tempfile.TemporaryDirectory() as folder:
-        for name, (key, step) in PROBES.items():
+        for name in names or PROBES:
+            key, step = PROBES[name]
             document = json.loads(tokenizers.read_text())
             document[key] = step if key != "added_tokens" else [token | FLAGS for token in step]
             pathlib.Path(folder, "tokenizer.json").write_text(json.dumps(document))
             print_apart(name, [text.decode()[0] for text, _, _ in differences(program, folder, texts)])
+    if names:
+        return
     clusters = [f"a{chr(code)}\u0301{chr(code)} \u0f71\u0f72{chr(code)}".encode() for code in codes]
     apart = [text.decode()[1] for text, _, _ in differences(program, golden.OUT / "t5", clusters)]
     print_apart("Precompiled", apart)
@@ -96,8 +99,8 @@ def print_apart(name, apart):
     older = [char for char in apart if unicodedata.ucd_3_2_0.category(char) != "Cn"]
     known = [char for char in apart if unicodedata.category(char) != "Cn"]
     print(f"{name}: {len(apart)} characters differ, {len(known)} of them in Unicode "
-          f"{unicodedata.unidata_version}, {len(older)} in 3.2: {ranges(known)}; others {ranges(set(apart) - set(known))[:3000]}",
-          flush=True)
+          f"{unicodedata.unidata_version}, {len(older)} in 3.2: {ranges(known)}; others "
+          f"{ranges(set(apart) - set(known))}", flush=True)
 
 
 def ranges(chars):
@@ -120,10 +123,10 @@ def check_speed(bench, *directories):
         tokenizer = golden.open_tokenizer(pathlib.Path(directory))
         speeds = []
         for _ in range(3):
-            begin = time.perf_counter()
+            begin = time.process_time()
             for start in range(0, len(text), mine["piece"]):
                 tokenizer.encode_fast(text[start:start + mine["piece"]])
-            speeds.append(len(text.encode()) / 1e6 / (time.perf_counter() - begin))
+            speeds.append(len(text.encode()) / 1e6 / (time.process_time() - begin))
         library = sorted(speeds)[1]
         print(f"{directory}: dstrain {mine['MB/s']:.1f} MB/s, library {library:.1f} MB/s, "
               f"{mine['MB/s'] / library:.1f} times", flush=True)
