@@ -16,7 +16,7 @@ Vocabulary::Vocabulary(std::vector<VocabularyEntry> entries, const std::string& 
          entries.size());
   }
   id_of_.reserve(entries.size());
-  tokens_.resize(static_cast<std::size_t>(largest + 1), nullptr);
+  tokens_.resize(static_cast<std::size_t>(std::int64_t{largest} + 1), nullptr);
   for (VocabularyEntry& entry : entries) add(std::move(entry), place);
 }
 
