@@ -1,0 +1,68 @@
+#include "runtime/data/encode_record.h"
+
+#include <algorithm>
+
+#include "runtime/base/error.h"
+#include "runtime/data/chat_template.h"
+
+namespace dstrain::data {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+/// How many tokens `ids` shares with the encoding of the first `bytes` bytes of its text.
+std::int64_t shared_tokens(const Ids& ids,
+                           std::string_view text,
+                           std::size_t bytes,
+                           const TextEncoder& encoder) {
+  const Ids prefix = encoder.encode(text.substr(0, bytes));
+  return std::ranges::mismatch(ids, prefix).in1 - ids.begin();
+}
+
+EncodedRecord encode_text(const std::string& text,
+                          std::size_t prompt_bytes,
+                          const TextEncoder& encoder) {
+  EncodedRecord encoded{encoder.beginning(), {}};
+  const Ids ids = encoder.encode(text);
+  const auto before = std::ssize(encoded.ids);
+  const std::int64_t uncounted =
+      prompt_bytes == 0 ? -before : shared_tokens(ids, text, prompt_bytes, encoder);
+  encoded.ids.insert(encoded.ids.end(), ids.begin(), ids.end());
+  const auto end_of_text = encoder.end_of_text();
+  if (end_of_text && (ids.empty() || ids.back() != *end_of_text)) {
+    encoded.ids.push_back(*end_of_text);
+  }
+  encoded.counted = {{before + uncounted, std::ssize(encoded.ids)}};
+  return encoded;
+}
+
+EncodedRecord encode_messages(const std::vector<Message>& messages,
+                              const TextEncoder& encoder,
+                              const std::string& place) {
+  const ChatTemplate* const chat = encoder.chat_template();
+  if (chat == nullptr) {
+    fail(ErrorCode::input, "{}: messages: {}", place, encoder.no_chat_template());
+  }
+  const Result<RenderedChat> rendered = chat->render(messages);
+  if (!rendered.ok()) fail(ErrorCode::input, "{}: {}", place, rendered.error());
+  const RenderedChat& conversation = rendered.value();
+  EncodedRecord encoded{encoder.encode(conversation.text), {}};
+  for (const auto& [begin, end] : conversation.answers) {
+    const TokenRange range{shared_tokens(encoded.ids, conversation.text, begin, encoder),
+                           shared_tokens(encoded.ids, conversation.text, end, encoder)};
+    if (range.begin < range.end) encoded.counted.push_back(range);
+  }
+  return encoded;
+}
+
+}  // namespace
+
+EncodedRecord encode_record(const Record& record,
+                            const TextEncoder& encoder,
+                            const std::string& place) {
+  if (record.kind == RecordKind::messages) return encode_messages(record.messages, encoder, place);
+  return encode_text(record.text + record.completion,
+                     record.kind == RecordKind::completion ? record.text.size() : 0, encoder);
+}
+
+}  // namespace dstrain::data

@@ -1,0 +1,37 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/data/json_record.h"
+#include "runtime/data/text_encoder.h"
+
+namespace dstrain::data {
+
+/// Tokens [begin, end) of a record.
+struct TokenRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  bool operator==(const TokenRange&) const = default;
+};
+
+/// The tokens of a record, and which of them are learnt: rising ranges that do not overlap.
+struct EncodedRecord {
+  std::vector<std::int32_t> ids;
+  std::vector<TokenRange> counted;
+};
+
+/// A record as tokens. A text, and a completion, end with the tokenizer's end-of-text token where
+/// there is one and they do not already, and begin with what the tokenizer begins texts with.
+///
+/// All of a text counts; of prompt and completion the latter with its end-of-text; of messages each
+/// answer with its end-of-turn marker. Prompt and completion are encoded together, as is a
+/// conversation: what counts begins with the first token that is not one of the prompt alone. That
+/// takes two encodings for a prompt and 1 + 2A for a conversation with A answers.
+///
+/// Throws Error{input} that begins with `place`.
+EncodedRecord encode_record(const Record& record,
+                            const TextEncoder& encoder,
+                            const std::string& place);
+
+}  // namespace dstrain::data

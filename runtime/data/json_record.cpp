@@ -1,0 +1,165 @@
+#include "runtime/data/json_record.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/error.h"
+
+namespace dstrain::data {
+namespace {
+
+using nlohmann::json;
+
+constexpr int depth_max = 64;
+
+/// The library's own words without its numbers of places, and without what it had read: that may
+/// be a whole document.
+std::string reason_of(const json::parse_error& error) {
+  std::string text = error.what();
+  if (const std::size_t place = text.find("column "); place != std::string::npos) {
+    const std::size_t colon = text.find(": ", place);
+    if (colon != std::string::npos) text.erase(0, colon + 2);
+  }
+  return text.substr(0, text.find("; last read"));
+}
+
+/// Refuses keys that come twice in the record or in a message, of which the library would keep the
+/// last, and deep nesting.
+class KeyWatcher {
+ public:
+  explicit KeyWatcher(const std::string& place) : place_(place) {}
+
+  bool operator()(int depth, json::parse_event_t event, const json& value) {
+    if (depth > depth_max) fail(ErrorCode::input, "{}: nested deeper than {}", place_, depth_max);
+    const auto level = static_cast<std::size_t>(depth);
+    if (event == json::parse_event_t::object_start && level < seen_.size()) seen_.at(level).clear();
+    // A key's depth is one more than that of the object that holds it.
+    if (event == json::parse_event_t::key && level >= 1 && level - 1 < seen_.size()) {
+      const auto& key = value.get_ref<const std::string&>();
+      if (!seen_.at(level - 1).insert(key).second) {
+        fail(ErrorCode::input, "{}: the key '{}' appears twice", place_, key);
+      }
+    }
+    return true;
+  }
+
+ private:
+  const std::string& place_;
+  std::array<std::set<std::string>, 3> seen_;  ///< of the record, and of objects in its arrays
+};
+
+json parse_object(std::string_view line, const std::string& place) {
+  // The parser would take a NUL for the end and not see what follows.
+  if (const std::size_t nul = line.find('\0'); nul != std::string_view::npos) {
+    fail(ErrorCode::input, "{}:{}: a NUL byte; is it JSON?", place, nul + 1);
+  }
+  try {
+    json record = json::parse(line.begin(), line.end(), KeyWatcher(place));
+    if (!record.is_object()) {
+      fail(ErrorCode::input, "{}: not a JSON object; each line is one", place);
+    }
+    return record;
+  } catch (const json::parse_error& error) {
+    fail(ErrorCode::input, "{}:{}: not JSON: {}; each line is one object", place, error.byte,
+         reason_of(error));
+  } catch (const json::exception& error) {
+    fail(ErrorCode::input, "{}: {}", place, error.what());
+  }
+}
+
+std::string take_string(json& object, const char* key, const std::string& name) {
+  const auto field = object.find(key);
+  if (field == object.end()) fail(ErrorCode::input, "{} is missing", name);
+  if (field->is_array()) {
+    fail(ErrorCode::input, "{} is a list; only text is implemented, as a string", name);
+  }
+  if (!field->is_string()) {
+    fail(ErrorCode::input, "{} is {}, not a string", name, field->type_name());
+  }
+  return std::move(field->get_ref<std::string&>());
+}
+
+/// Keys that change what the model sees, and for which nothing is built.
+void refuse_keys(const json& object,
+                 std::span<const std::string_view> keys,
+                 const std::string& place) {
+  for (const std::string_view key : keys) {
+    const auto field = object.find(key);
+    if (field == object.end() || field->is_null() || (field->is_array() && field->empty()))
+      continue;
+    fail(ErrorCode::input, "{}: {} is not implemented; leave it out", place, key);
+  }
+}
+
+std::vector<Message> take_messages(json& list, const std::string& place) {
+  static constexpr std::array<std::string_view, 3> unbuilt{"tool_calls", "tool_call_id",
+                                                           "reasoning_content"};
+  if (!list.is_array()) {
+    fail(ErrorCode::input, "{}: messages is {}, not a list of role and content", place,
+         list.type_name());
+  }
+  if (list.empty()) fail(ErrorCode::input, "{}: messages is empty", place);
+  std::vector<Message> messages;
+  for (json& item : list) {
+    const std::string name = fmt::format("messages[{}]", messages.size());
+    if (!item.is_object()) {
+      fail(ErrorCode::input, "{}: {} is {}, not an object", place, name, item.type_name());
+    }
+    refuse_keys(item, unbuilt, fmt::format("{}: {}", place, name));
+    const std::string prefix = fmt::format("{}: {}.", place, name);
+    messages.push_back({take_string(item, "role", prefix + "role"),
+                        take_string(item, "content", prefix + "content")});
+  }
+  return messages;
+}
+
+RecordKind kind_of(const json& record, const std::string& place) {
+  const bool text = record.contains("text");
+  const bool completion = record.contains("prompt") || record.contains("completion");
+  const bool messages = record.contains("messages");
+  if (int{text} + int{completion} + int{messages} > 1) {
+    fail(ErrorCode::input,
+         "{}: holds more than one of text, prompt with completion, and messages; leave one", place);
+  }
+  if (text) return RecordKind::text;
+  if (completion) return RecordKind::completion;
+  if (messages) return RecordKind::messages;
+  fail(ErrorCode::input, "{}: has neither text, nor prompt and completion, nor messages", place);
+}
+
+}  // namespace
+
+std::string_view name_of(RecordKind kind) {
+  switch (kind) {
+    case RecordKind::text:
+      return "text";
+    case RecordKind::completion:
+      return "prompt and completion";
+    case RecordKind::messages:
+      return "messages";
+  }
+  DSTRAIN_CHECK(false, "kind {}", static_cast<int>(kind));
+}
+
+Record parse_record(std::string_view line, const std::string& place) {
+  static constexpr std::array<std::string_view, 2> unbuilt{"tools", "chat_template_kwargs"};
+  json object = parse_object(line, place);
+  Record record;
+  record.kind = kind_of(object, place);
+  const std::string prefix = place + ": ";
+  if (record.kind == RecordKind::text) record.text = take_string(object, "text", prefix + "text");
+  if (record.kind == RecordKind::completion) {
+    record.text = take_string(object, "prompt", prefix + "prompt");
+    record.completion = take_string(object, "completion", prefix + "completion");
+  }
+  if (record.kind == RecordKind::messages) {
+    refuse_keys(object, unbuilt, place);
+    record.messages = take_messages(object.at("messages"), place);
+  }
+  return record;
+}
+
+}  // namespace dstrain::data

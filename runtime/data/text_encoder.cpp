@@ -1,0 +1,29 @@
+#include "runtime/data/text_encoder.h"
+
+#include "runtime/base/error.h"
+#include "runtime/data/tokenizer.h"
+
+namespace dstrain::data {
+namespace {
+
+class ByteEncoder : public TextEncoder {
+ public:
+  [[nodiscard]] std::string identity() const override { return "byte"; }
+  [[nodiscard]] std::int64_t vocabulary() const override { return byte_vocabulary; }
+  [[nodiscard]] bool is_bytes() const override { return true; }
+  [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const override {
+    return encode_bytes(text);
+  }
+  [[nodiscard]] std::string no_chat_template() const override {
+    return "the byte tokenizer has no chat template; give prompt and completion instead";
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<TextEncoder> make_encoder(const std::string& tokenizer) {
+  if (tokenizer == "byte") return std::make_unique<ByteEncoder>();
+  fail(ErrorCode::usage, "--tokenizer {}: only byte is implemented", tokenizer);
+}
+
+}  // namespace dstrain::data

@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dstrain::data {
+
+class ChatTemplate;
+
+/// Makes tokens of text, by whatever tokenizer. Immutable, so threads may share one.
+class TextEncoder {
+ public:
+  TextEncoder() = default;
+  TextEncoder(const TextEncoder&) = delete;
+  TextEncoder& operator=(const TextEncoder&) = delete;
+  virtual ~TextEncoder() = default;
+
+  /// What cached tokens are known by: two encoders of one identity make the same tokens and the
+  /// same texts of messages. Of a tokenizer from files, their digest.
+  [[nodiscard]] virtual std::string identity() const = 0;
+  /// Ids are below it.
+  [[nodiscard]] virtual std::int64_t vocabulary() const = 0;
+  /// Whether each byte of a text is its token: such text is read from its file as it is.
+  [[nodiscard]] virtual bool is_bytes() const { return false; }
+  /// The tokens of UTF-8 text, with names of special tokens in it as these tokens, and nothing
+  /// added.
+  [[nodiscard]] virtual std::vector<std::int32_t> encode(std::string_view text) const = 0;
+  /// What the tokenizer itself puts before a text, Llama's `<s>`; most put nothing.
+  [[nodiscard]] virtual std::vector<std::int32_t> beginning() const { return {}; }
+  /// What ends a document.
+  [[nodiscard]] virtual std::optional<std::int32_t> end_of_text() const { return std::nullopt; }
+  /// How messages become text; null: not known, and then `no_chat_template` says why.
+  [[nodiscard]] virtual const ChatTemplate* chat_template() const { return nullptr; }
+  [[nodiscard]] virtual std::string no_chat_template() const { return "there is no chat template"; }
+};
+
+/// What `--tokenizer` names. Throws Error{usage}.
+std::unique_ptr<TextEncoder> make_encoder(const std::string& tokenizer);
+
+}  // namespace dstrain::data

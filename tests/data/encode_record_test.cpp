@@ -1,0 +1,96 @@
+#include "runtime/data/encode_record.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/data/word_encoder.h"
+#include "tests/support/error_of.h"
+
+namespace dstrain::test {
+namespace {
+
+using data::EncodedRecord;
+using data::Record;
+using data::RecordKind;
+using Ranges = std::vector<data::TokenRange>;
+
+std::unique_ptr<data::ChatTemplate> chatml_chat() {
+  const auto found = data::ChatTemplate::recognise(
+      "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + "
+      "message['content'] + '<|im_end|>' + '\n'}}{% endfor %}",
+      {});
+  return std::make_unique<data::ChatTemplate>(found.value());
+}
+
+EncodedRecord encode(const Record& record, const data::TextEncoder& encoder) {
+  return data::encode_record(record, encoder, "p");
+}
+
+Record completion(std::string prompt, std::string answer) {
+  return {.kind = RecordKind::completion,
+          .text = std::move(prompt),
+          .completion = std::move(answer),
+          .messages = {}};
+}
+
+}  // namespace
+
+TEST_CASE("EncodeRecord: a text counts and ends", "[data][records]") {
+  const WordEncoder words;
+  const EncodedRecord one = encode({.text = "ab cd"}, words);
+  CHECK(one.ids == words.encode("ab cd</s>"));
+  CHECK(one.counted == Ranges{{0, 3}});
+  CHECK(encode({.text = "ab</s>"}, words).ids == words.encode("ab</s>"));
+  CHECK(encode({.text = ""}, words).ids == words.encode("</s>"));
+  const auto bytes = data::make_encoder("byte");
+  CHECK(encode({.text = "ab"}, *bytes).ids == std::vector<std::int32_t>{97, 98});
+  const WordEncoder begins({.begins_with = "<s>"});
+  CHECK(encode({.text = "ab"}, begins).ids == words.encode("<s>ab</s>"));
+}
+
+TEST_CASE("EncodeRecord: of prompt and completion the latter counts", "[data][records]") {
+  const WordEncoder words;
+  const EncodedRecord two = encode(completion("ab cd", " ef gh"), words);
+  CHECK(two.ids == words.encode("ab cd ef gh</s>"));
+  CHECK(two.counted == Ranges{{2, 5}});
+  // "cd" and "ef" become one token, which is none of the prompt's.
+  const EncodedRecord joined = encode(completion("ab cd", "ef"), words);
+  CHECK(joined.ids == words.encode("ab cdef</s>"));
+  CHECK(joined.counted == Ranges{{1, 3}});
+  CHECK(encode(completion("", "ab"), words).counted == Ranges{{0, 2}});
+  CHECK(encode(completion("ab", ""), words).counted == Ranges{{1, 2}});
+  const WordEncoder begins({.begins_with = "<s>"});
+  const EncodedRecord begun = encode(completion("ab", " cd"), begins);
+  CHECK(begun.ids == words.encode("<s>ab cd</s>"));
+  CHECK(begun.counted == Ranges{{2, 4}});
+}
+
+TEST_CASE("EncodeRecord: of messages the answers count with their ends", "[data][records]") {
+  const WordEncoder words({.chat = chatml_chat()});
+  const Record chat{
+      .kind = RecordKind::messages,
+      .messages = {{"user", "ab"}, {"assistant", "cd ef"}, {"user", "gh"}, {"assistant", ""}}};
+  const EncodedRecord encoded = encode(chat, words);
+  // <|im_start|> user "\nab" <|im_end|> "\n" and so on: "\n" joins what follows it.
+  CHECK(encoded.ids ==
+        words.encode("<|im_start|>user\nab<|im_end|>\n<|im_start|>assistant\ncd ef<|im_end|>\n"
+                     "<|im_start|>user\ngh<|im_end|>\n<|im_start|>assistant\n<|im_end|>\n"));
+  std::vector<std::int32_t> counted;
+  for (const auto& [begin, end] : encoded.counted) {
+    counted.insert(counted.end(), encoded.ids.begin() + begin, encoded.ids.begin() + end);
+  }
+  CHECK(counted == words.encode("\ncd ef<|im_end|><|im_end|>"));
+  CHECK(encoded.counted.size() == 2);
+}
+
+TEST_CASE("EncodeRecord: messages without a template are refused", "[data][records]") {
+  const Record chat{.kind = RecordKind::messages, .messages = {{"user", "ab"}}};
+  CHECK(error_of([&] { data::encode_record(chat, *data::make_encoder("byte"), "d.jsonl:2"); }) ==
+        "d.jsonl:2: messages: the byte tokenizer has no chat template; give prompt and completion "
+        "instead");
+  CHECK(error_of([&] { data::encode_record(chat, WordEncoder(), "d.jsonl:2"); }) ==
+        "d.jsonl:2: messages: there is no chat template");
+  CHECK(error_of([] { data::make_encoder("some/dir"); }) ==
+        "--tokenizer some/dir: only byte is implemented");
+}
+
+}  // namespace dstrain::test

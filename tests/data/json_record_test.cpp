@@ -1,0 +1,85 @@
+#include "runtime/data/json_record.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/error_of.h"
+
+namespace dstrain::test {
+namespace {
+
+std::string error(std::string_view line) {
+  return error_of([&] { data::parse_record(line, "d.jsonl:7"); });
+}
+
+}  // namespace
+
+TEST_CASE("JsonRecord: each kind is read", "[data][json]") {
+  const data::Record text = data::parse_record(R"({"id": 3, "text": "a\u00e9\n"})", "p");
+  CHECK(text.kind == data::RecordKind::text);
+  CHECK(text.text == "a\xC3\xA9\n");
+  const data::Record completion = data::parse_record(R"({"completion":"b","prompt":"a"})", "p");
+  CHECK(completion.kind == data::RecordKind::completion);
+  CHECK(completion.text == "a");
+  CHECK(completion.completion == "b");
+  const data::Record chat = data::parse_record(
+      R"({"messages": [{"role": "user", "content": ""}, {"role": "assistant", "content": "x"}],
+          "tools": null, "source": [[{}]]})",
+      "p");
+  CHECK(chat.kind == data::RecordKind::messages);
+  REQUIRE(chat.messages.size() == 2);
+  CHECK(chat.messages[0].role == "user");
+  CHECK(chat.messages[1].content == "x");
+}
+
+TEST_CASE("JsonRecord: what is wrong is named with its place", "[data][json]") {
+  struct Row {
+    std::string line;
+    std::string message;
+  };
+  const Row row = GENERATE(values<Row>({
+      {"{}", "d.jsonl:7: has neither text, nor prompt and completion, nor messages"},
+      {"[]", "d.jsonl:7: not a JSON object; each line is one"},
+      {"\"a\"", "d.jsonl:7: not a JSON object; each line is one"},
+      {R"({"text": 3})", "d.jsonl:7: text is number, not a string"},
+      {R"({"text": null})", "d.jsonl:7: text is null, not a string"},
+      {R"({"prompt": "a"})", "d.jsonl:7: completion is missing"},
+      {R"({"completion": "a"})", "d.jsonl:7: prompt is missing"},
+      {R"({"prompt": [{"role": "user"}], "completion": "a"})",
+       "d.jsonl:7: prompt is a list; only text is implemented, as a string"},
+      {R"({"text": "a", "messages": []})",
+       "d.jsonl:7: holds more than one of text, prompt with completion, and messages; leave one"},
+      {R"({"messages": "a"})", "d.jsonl:7: messages is string, not a list of role and content"},
+      {R"({"messages": []})", "d.jsonl:7: messages is empty"},
+      {R"({"messages": ["a"]})", "d.jsonl:7: messages[0] is string, not an object"},
+      {R"({"messages": [{"role": "user"}]})", "d.jsonl:7: messages[0].content is missing"},
+      {R"({"messages": [{"role": "user", "content": "a"}, {"content": "b"}]})",
+       "d.jsonl:7: messages[1].role is missing"},
+      {R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}]}]})",
+       "d.jsonl:7: messages[0].content is a list; only text is implemented, as a string"},
+      {R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [{}]}]})",
+       "d.jsonl:7: messages[0]: tool_calls is not implemented; leave it out"},
+      {R"({"messages": [{"role": "user", "content": "a"}], "tools": [{}]})",
+       "d.jsonl:7: tools is not implemented; leave it out"},
+      {R"({"text": "a", "text": "b"})", "d.jsonl:7: the key 'text' appears twice"},
+      {R"({"messages": [{"role": "a", "role": "b", "content": ""}]})",
+       "d.jsonl:7: the key 'role' appears twice"},
+  }));
+  CAPTURE(row.line);
+  CHECK(error(row.line) == row.message);
+}
+
+TEST_CASE("JsonRecord: broken JSON is named with its column", "[data][json]") {
+  CHECK_THAT(error(R"({"text": "a)"), Catch::StartsWith("d.jsonl:7:12: not JSON: ") &&
+                                          Catch::EndsWith("; each line is one object"));
+  CHECK_THAT(error(R"({"text": x})"), Catch::StartsWith("d.jsonl:7:10: not JSON: "));
+  CHECK_THAT(error("{\"text\": \"\xFF\"}"), Catch::StartsWith("d.jsonl:7:11: not JSON: "));
+  CHECK_THAT(error(R"({"text": "a"} x)"), Catch::StartsWith("d.jsonl:7:15: not JSON: "));
+  CHECK(error(std::string("{\"text\": \"\0\"}", 13)) == "d.jsonl:7:11: a NUL byte; is it JSON?");
+  const std::string huge = "{\"text\": \"" + std::string(100'000, 'a');
+  CHECK(error(huge).size() < 300);
+  CHECK(error("{\"a\":" + std::string(100, '[')) == "d.jsonl:7: nested deeper than 64");
+  // A key may come again in another object.
+  CHECK(error(R"({"a": {"text": 1}, "b": [{"text": 1}, {"text": 2}], "text": "a"})") == "");
+}
+
+}  // namespace dstrain::test
