@@ -9,7 +9,7 @@
 #include "cmd/model_loading.h"
 #include "cmd/offload_disks.h"
 #include "runtime/config/resolve.h"
-#include "runtime/data/sample_order.h"
+#include "runtime/data/open_samples.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/model/gpt2.h"
 #include "runtime/model/random_source.h"
@@ -17,16 +17,14 @@
 namespace dstrain::cmd {
 namespace {
 
-std::unique_ptr<data::TokenStream> open_tokens(const std::string& path,
-                                               const config::DataSettings& settings,
-                                               std::int64_t vocabulary) {
-  auto tokens =
-      std::make_unique<data::TokenStream>(path, data::TokenOptions{vocabulary, settings.tokenizer});
-  if (data::sample_count(*tokens, settings.block_size) == 0) {
-    fail(ErrorCode::input, "{}: {} tokens are too few for one sample of --block_size {}", path,
-         tokens->size(), settings.block_size);
-  }
-  return tokens;
+std::unique_ptr<data::SampleSource> open_samples(const std::string& path,
+                                                 const config::DataSettings& data,
+                                                 std::int64_t vocabulary) {
+  return data::open_samples(path, {.block_size = data.block_size, .vocabulary = vocabulary});
+}
+
+void tell_notes(TrainSetup& setup, const data::SampleSource& source) {
+  setup.notes.insert(setup.notes.end(), source.notes().begin(), source.notes().end());
 }
 
 /// At most `most` samples, if that is not 0.
@@ -40,7 +38,7 @@ void split_data(TrainSetup& setup, const config::DataSettings& data) {
   const auto [training, validation] = data::split_samples(all, data.split);
   setup.training_samples = training.count;
   if (setup.settings.evaluation.enabled && validation.count > 0) {
-    setup.validation_tokens = open_tokens(data.train_file, data, setup.model.vocabulary);
+    setup.validation_data = open_samples(data.train_file, data, setup.model.vocabulary);
     setup.validation_samples = validation;
   }
   setup.notes.push_back(fmt::format(
@@ -52,14 +50,16 @@ void split_data(TrainSetup& setup, const config::DataSettings& data) {
 void open_data(TrainSetup& setup, config::DataSettings data) {
   data.block_size = block_size(data, setup.model);
   if (setup.settings.trains || !data.split.empty()) {
-    setup.training_tokens = open_tokens(data.train_file, data, setup.model.vocabulary);
-    setup.training_samples = data::sample_count(*setup.training_tokens, data.block_size);
+    setup.training_data = open_samples(data.train_file, data, setup.model.vocabulary);
+    setup.training_samples = setup.training_data->samples();
+    tell_notes(setup, *setup.training_data);
   }
   if (!data.split.empty()) {
     split_data(setup, data);
   } else if (setup.settings.evaluation.enabled) {
-    setup.validation_tokens = open_tokens(data.validation_file, data, setup.model.vocabulary);
-    setup.validation_samples.count = data::sample_count(*setup.validation_tokens, data.block_size);
+    setup.validation_data = open_samples(data.validation_file, data, setup.model.vocabulary);
+    setup.validation_samples.count = setup.validation_data->samples();
+    tell_notes(setup, *setup.validation_data);
   }
   setup.training_samples = at_most(setup.training_samples, data.max_train_samples);
   setup.validation_samples.count = at_most(setup.validation_samples.count, data.max_eval_samples);
@@ -69,15 +69,14 @@ void open_data(TrainSetup& setup, config::DataSettings data) {
 /// Text is read as bytes. That is what the user means who types so, or has a vocabulary of bytes; a
 /// model that was trained on other tokens would forget all that it knows of them.
 void settle_bytes(TrainSetup& setup, model::Gpt2Config sizes) {
-  const auto is_text = [](const std::unique_ptr<data::TokenStream>& tokens) {
-    return tokens && tokens->is_text();
+  const auto is_text = [](const std::unique_ptr<data::SampleSource>& source) {
+    return source && source->is_text();
   };
-  const bool trains_on_text = is_text(setup.training_tokens);
-  const bool text = trains_on_text || is_text(setup.validation_tokens);
+  const bool trains_on_text = is_text(setup.training_data);
+  const bool text = trains_on_text || is_text(setup.validation_data);
   if (!text || sizes.vocab_size == data::byte_vocabulary) return;
   config::TrainSettings& settings = setup.settings;
-  const std::string& file =
-      (trains_on_text ? setup.training_tokens : setup.validation_tokens)->path();
+  const std::string& file = (trains_on_text ? setup.training_data : setup.validation_data)->path();
   if (!settings.data.tokenizer_given && !sizes.byte_tokens) {
     if (!settings.model.directory.empty()) {
       fail(ErrorCode::usage,
@@ -106,11 +105,11 @@ void settle_bytes(TrainSetup& setup, model::Gpt2Config sizes) {
 
 /// The held-out data, to know it again.
 std::string describe_held_out(const TrainSetup& setup) {
-  if (!setup.validation_tokens) return {};
+  if (!setup.validation_data) return {};
   const auto& [first, count] = setup.validation_samples;
-  const std::filesystem::path path = setup.validation_tokens->path();
+  const std::filesystem::path path = setup.validation_data->path();
   return fmt::format("{} ({} bytes, samples {} to {})", path.filename().string(),
-                     std::filesystem::file_size(path), first, first + count);
+                     setup.validation_data->bytes(), first, first + count);
 }
 
 std::vector<std::string> describe_alike(const TrainSetup& setup,
@@ -130,7 +129,7 @@ std::vector<std::string> describe_alike(const TrainSetup& setup,
 void check_data(const TrainSetup& setup, const std::string& needs_held_out) {
   const config::DataSettings& data = setup.settings.data;
   const bool evaluates_only = !setup.settings.trains;
-  if (!needs_held_out.empty() && !setup.validation_tokens) {
+  if (!needs_held_out.empty() && !setup.validation_data) {
     fail(ErrorCode::input, "{}: --split leaves no sample to evaluate, as {} asks for",
          data.train_file, needs_held_out);
   }
@@ -183,8 +182,10 @@ TrainSetup set_up_training(const config::TrainOptions& options, TrainPlace place
   check_data(setup, config::what_needs_held_out(options));
   refuse(unusable_disks(setup.settings.zero));
   if (setup.settings.trains) {
-    setup.state =
-        engine::describe_run(setup.settings, setup.model, place.world_size, setup.training_samples);
+    const std::filesystem::path file = setup.training_data->path();
+    setup.state = engine::describe_run(
+        setup.settings, setup.model, place.world_size,
+        {file.filename(), setup.training_data->bytes(), setup.training_samples});
     setup.state.held_out = describe_held_out(setup);
   }
   setup.alike = describe_alike(setup, config::option_values(options), resolved.effective);

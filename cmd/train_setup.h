@@ -7,8 +7,8 @@
 #include "cmd/memory_setup.h"
 #include "runtime/config/train_options.h"
 #include "runtime/config/train_settings.h"
-#include "runtime/data/batch_loader.h"
-#include "runtime/data/token_stream.h"
+#include "runtime/data/sample_order.h"
+#include "runtime/data/sample_source.h"
 #include "runtime/engine/trainer_state.h"
 #include "runtime/model/model.h"
 #include "runtime/model/parameter_source.h"
@@ -23,8 +23,8 @@ struct TrainSetup : MemorySetup {
   std::vector<std::string> notes;  ///< what was decided without being asked for, a line each
   engine::TrainerState state;      ///< of this run, before its first step
   std::unique_ptr<model::ParameterSource> initial_parameters;  ///< null: a checkpoint has them
-  std::unique_ptr<data::TokenStream> training_tokens;          ///< null: no training
-  std::unique_ptr<data::TokenStream> validation_tokens;        ///< null: no evaluation
+  std::unique_ptr<data::SampleSource> training_data;           ///< null: no training
+  std::unique_ptr<data::SampleSource> validation_data;         ///< null: no evaluation
   std::int64_t training_samples = 0;                           ///< of an epoch: the first ones
   data::SampleRange validation_samples;
   /// What every rank of a run must have alike, a line each: options, configuration, model, data.

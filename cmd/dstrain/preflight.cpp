@@ -39,15 +39,15 @@ bool is_train_option(const std::string& word) {
   });
 }
 
-/// Reads the start of the tokens, where an id that the model does not know shows itself; the rest
-/// is checked when it is trained on.
-void check_tokens(const data::TokenStream& tokens) {
-  constexpr std::int64_t checked_max = 1 << 24;
-  std::vector<std::int32_t> ids(1 << 16);
-  const std::int64_t checked = std::min(tokens.size(), checked_max);
-  for (std::int64_t at = 0; at < checked; at += static_cast<std::int64_t>(ids.size())) {
-    ids.resize(std::min(ids.size(), static_cast<std::size_t>(checked - at)));
-    tokens.read(at, ids);
+/// Reads the first samples, where an id that the model does not know shows itself; the others are
+/// checked when they are trained on.
+void check_samples(const data::SampleSource& source) {
+  constexpr std::int64_t checked_tokens = 1 << 24;
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(source.block_size()));
+  std::vector<std::int32_t> labels(tokens.size());
+  const std::int64_t most = (checked_tokens - 1) / source.block_size() + 1;
+  for (std::int64_t k = 0; k < std::min(source.samples(), most); ++k) {
+    source.read(k, tokens, labels);
   }
 }
 
@@ -69,8 +69,8 @@ void check_training(const config::TrainOptions& options, TrainPlace place) {
   const TrainSetup setup = set_up_training(options, place);
   refuse_output_in_checkpoint(setup.settings);
   if (setup.settings.trains) check_resume(setup);
-  if (setup.training_tokens) check_tokens(*setup.training_tokens);
-  if (setup.validation_tokens) check_tokens(*setup.validation_tokens);
+  if (setup.training_data) check_samples(*setup.training_data);
+  if (setup.validation_data) check_samples(*setup.validation_data);
   if (place.starts) return config::prepare_output_directory(options);
   for (const std::string& warning : setup.settings.warnings) log_warning(warning);
 }

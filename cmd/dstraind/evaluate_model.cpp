@@ -59,9 +59,9 @@ int evaluate_model(TrainSetup setup, const WorkerEnv& worker) {
                         setup.engine, streams);
   store.load({*setup.initial_parameters}, streams.compute);
   const model::BatchShape shape{settings.evaluation.batch_size, settings.data.block_size};
-  const data::EvaluationLoader loader(
-      *setup.validation_tokens, {shape.tokens, shape.sequences, worker.rank, worker.world_size},
-      setup.validation_samples);
+  const data::EvaluationLoader loader(*setup.validation_data,
+                                      {shape.sequences, worker.rank, worker.world_size},
+                                      setup.validation_samples);
   const double loss =
       engine::evaluate(engine, loader, shape, *world.communicator, streams.communication);
   if (worker.rank == 0) report(loss, settings.output.directory);

@@ -234,18 +234,17 @@ engine::Checkpointer::Options TrainingRank::checkpoint_options(std::int64_t save
 
 engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
   const config::TrainSettings& settings = setup_.settings;
-  const data::LoaderPlace place{settings.data.block_size, settings.micro_batch_size, worker_.rank,
-                                worker_.world_size};
-  const data::BatchLoader training(*setup_.training_tokens, place,
+  const data::LoaderPlace place{settings.micro_batch_size, worker_.rank, worker_.world_size};
+  const data::BatchLoader training(*setup_.training_data, place,
                                    {.samples = setup_.training_samples,
                                     .global_batch = settings.train_batch_size,
                                     .shuffle = settings.data.shuffle,
                                     .seed = settings.data.seed});
   std::optional<data::EvaluationLoader> validation;
-  if (setup_.validation_tokens) {
+  if (setup_.validation_data) {
     data::LoaderPlace evaluated = place;
     evaluated.micro_batch = settings.evaluation.batch_size;
-    validation.emplace(*setup_.validation_tokens, evaluated, setup_.validation_samples);
+    validation.emplace(*setup_.validation_data, evaluated, setup_.validation_samples);
   }
   if (worker_.rank == 0) {
     const std::string path = settings.output.directory + "/metrics.jsonl";

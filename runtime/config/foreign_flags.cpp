@@ -250,8 +250,7 @@ const std::array megatron{
     refused_flag("tokenizer_model_type", "NAME", reason::tokenizers),
     refused_flag("vocab_file", "FILE", reason::tokenizers),
     refused_flag("merge_file", "FILE", reason::tokenizers),
-    refused_flag(
-        "data_path", "PREFIX", "Megatron's indexed data is not read; give --train_file FILE"),
+    refused_flag("data_path", "PREFIX", "give --train_file PREFIX; mixtures are not implemented"),
     hint_flag("data_impl", "NAME", reason::mapped),
     hint_flag("lazy_loader", no_value, reason::mapped),
     hint_flag("loose_json", no_value, reason::mapped),

@@ -47,7 +47,7 @@ const std::array rows{
             .name = "train_file",
             .target = &O::train_file,
             .value = "FILE",
-            .help = "UTF-8 text, or tokens in llm.c's .bin format; required",
+            .help = "UTF-8 text, llm.c's .bin, or Megatron's indexed set; required",
             .aliases = "train_data"},
     FlagRow{.group = "Data",
             .name = "validation_file",

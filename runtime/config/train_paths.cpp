@@ -17,28 +17,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Megatron's indexed data: PREFIX.bin beside PREFIX.idx, named by the prefix or by either.
-bool is_megatron_data(const fs::path& path) {
+/// Whether this is the prefix of Megatron's indexed data, PREFIX.bin beside PREFIX.idx.
+bool is_megatron_prefix(const std::string& path) {
   std::error_code ignored;
-  fs::path index = path;
-  const fs::path extension = path.extension();
-  if (extension == ".bin" || extension == ".idx") {
-    index.replace_extension(".idx");
-  } else {
-    index += ".idx";
-  }
-  return fs::exists(index, ignored);
+  return fs::exists(path + ".idx", ignored) && fs::exists(path + ".bin", ignored);
 }
 
 void check_data(const Flag<std::string>& flag, std::vector<std::string>& problems) {
   if (!flag.typed()) return;
   std::error_code ignored;
-  if (is_megatron_data(flag.value)) {
-    problems.push_back(
-        fmt::format("{} {}: Megatron's .bin/.idx data is not implemented; use text "
-                    "or llm.c's .bin",
-                    flag.typed_as, flag.value));
-  } else if (!fs::exists(flag.value, ignored)) {
+  if (is_megatron_prefix(flag.value)) return;
+  if (!fs::exists(flag.value, ignored)) {
     problems.push_back(fmt::format("{} {}: no such file", flag.typed_as, flag.value));
   } else if (fs::is_directory(flag.value, ignored)) {
     problems.push_back(fmt::format("{} {}: is a directory, not a file", flag.typed_as, flag.value));

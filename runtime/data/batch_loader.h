@@ -4,17 +4,12 @@
 
 #include "runtime/base/label.h"
 #include "runtime/data/sample_order.h"
-#include "runtime/data/token_stream.h"
+#include "runtime/data/sample_source.h"
 
 namespace dstrain::data {
 
-/// Sample k of a stream is tokens [kT, kT + T]: T inputs and, one further on, their T labels. A
-/// tail that is too short is no sample.
-std::int64_t sample_count(const TokenStream& tokens, std::int64_t block_size);
-
 /// Who loads, and how much at a time.
 struct LoaderPlace {
-  std::int64_t block_size = 0;   ///< T
   std::int64_t micro_batch = 0;  ///< B: sequences per rank and micro step
   std::int64_t rank = 0;
   std::int64_t world = 1;  ///< N
@@ -23,12 +18,12 @@ struct LoaderPlace {
 /// Fills micro-batches of training data. Place i of micro step a on rank r is place (aN + r)B + i
 /// of the step's global batch: the global batch is the same set of samples for every split of G
 /// into N, B and micro steps. Keeps no position: any step can be asked for at any time. Safe from
-/// several threads; `tokens` must outlive it.
+/// several threads; `source` must outlive it.
 class BatchLoader {
  public:
   /// Of the first order.samples samples, or as many as there are if that is 0. Throws Error{input}
   /// when the data does not hold one global batch.
-  BatchLoader(const TokenStream& tokens, const LoaderPlace& place, const OrderOptions& order);
+  BatchLoader(const SampleSource& source, const LoaderPlace& place, const OrderOptions& order);
 
   [[nodiscard]] std::int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
 
@@ -40,19 +35,19 @@ class BatchLoader {
                     std::span<std::int32_t> labels) const;
 
  private:
-  const TokenStream& tokens_;
+  const SampleSource& source_;
   LoaderPlace place_;
   std::int64_t micro_steps_;
   SampleOrder order_;
 };
 
-/// Walks samples of a stream once, in order: batch b holds samples [bNB, (b+1)NB), of which
+/// Walks samples of a source once, in order: batch b holds samples [bNB, (b+1)NB), of which
 /// rank r has the r-th run of B. Where samples run out, labels are `ignored_label`; every rank has
-/// the same number of batches. `tokens` must outlive it.
+/// the same number of batches. `source` must outlive it.
 class EvaluationLoader {
  public:
   /// Throws Error{input} when the range does not hold one sample.
-  EvaluationLoader(const TokenStream& tokens, const LoaderPlace& place, SampleRange range = {});
+  EvaluationLoader(const SampleSource& source, const LoaderPlace& place, SampleRange range = {});
 
   [[nodiscard]] std::int64_t batches() const;
   void fill(std::int64_t batch,
@@ -60,7 +55,7 @@ class EvaluationLoader {
             std::span<std::int32_t> labels) const;
 
  private:
-  const TokenStream& tokens_;
+  const SampleSource& source_;
   LoaderPlace place_;
   SampleRange range_;
 };

@@ -2,44 +2,34 @@
 #include <cstdint>
 #include <span>
 #include <string>
-
-#include "runtime/base/file.h"
+#include <utility>
 
 namespace dstrain::data {
 
-/// How to read a token file.
-struct TokenOptions {
-  std::int64_t vocabulary = 0;     ///< V: every id must be below it
-  std::string tokenizer = "byte";  ///< for text
-};
-
-/// The tokens of one file, in order, mapped: UTF-8 text through the byte tokenizer, or an llm.c
-/// `.bin` (u16 ids, magic 20240520; u32 ids, magic 20240801). Safe from several threads.
+/// Tokens in order, without an end between them. Immutable, so threads may share one.
 class TokenStream {
  public:
-  /// Checks the whole structure of the file. Throws Error{input} naming the file and, for text, the
-  /// byte that is not UTF-8.
-  TokenStream(const std::string& path, const TokenOptions& options);
+  TokenStream(const TokenStream&) = delete;
+  TokenStream& operator=(const TokenStream&) = delete;
+  virtual ~TokenStream() = default;
 
+  /// The file, for messages.
   [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] std::int64_t size() const { return count_; }
-  /// Whether the tokens are the bytes of text, rather than ids from a token file.
-  [[nodiscard]] bool is_text() const { return token_bytes_ == 1; }
-
+  /// The size of all its files in bytes.
+  [[nodiscard]] virtual std::int64_t bytes() const = 0;
+  /// Whether the tokens were made of text, rather than being the ids of a token file.
+  [[nodiscard]] virtual bool is_text() const = 0;
+  /// How many tokens there are.
+  [[nodiscard]] virtual std::int64_t size() const = 0;
   /// Writes tokens [begin, begin + tokens.size()). Throws Error{input} naming the file and position
   /// of an id that is not below the vocabulary.
-  void read(std::int64_t begin, std::span<std::int32_t> tokens) const;
+  virtual void read(std::int64_t begin, std::span<std::int32_t> tokens) const = 0;
+
+ protected:
+  explicit TokenStream(std::string path) : path_(std::move(path)) {}
 
  private:
-  void open_text(const TokenOptions& options);
-  void open_llmc();
-
   std::string path_;
-  MappedFile file_;
-  std::int64_t vocabulary_ = 0;
-  std::int64_t count_ = 0;
-  std::int64_t data_offset_ = 0;  ///< in bytes
-  int token_bytes_ = 1;           ///< 1, 2 or 4
 };
 
 }  // namespace dstrain::data

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "runtime/base/error.h"
+
 namespace dstrain::data {
 namespace {
 
@@ -61,6 +63,13 @@ std::optional<std::size_t> find_invalid_utf8(std::span<const std::byte> text) {
     offset += size;
   }
   return std::nullopt;
+}
+
+void check_utf8(std::span<const std::byte> text, const std::string& path) {
+  if (const auto offset = find_invalid_utf8(text)) {
+    fail(ErrorCode::input, "{}: not UTF-8 text: byte {} (0x{:02x}) starts no valid character", path,
+         *offset, std::to_integer<unsigned>(text[*offset]));
+  }
 }
 
 }  // namespace dstrain::data

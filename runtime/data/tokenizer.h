@@ -22,4 +22,7 @@ std::string decode_bytes(std::span<const std::int32_t> tokens);
 /// surrogates, nothing above U+10FFFF), or nothing when all of it is valid.
 std::optional<std::size_t> find_invalid_utf8(std::span<const std::byte> text);
 
+/// Throws Error{input} that names the file and the byte which begins no valid character.
+void check_utf8(std::span<const std::byte> text, const std::string& path);
+
 }  // namespace dstrain::data

@@ -1,7 +1,5 @@
 #include "runtime/engine/trainer_state.h"
 
-#include <filesystem>
-
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
@@ -45,17 +43,16 @@ std::optional<BestCheckpoint> read_best(const nlohmann::json& json) {
 TrainerState describe_run(const config::TrainSettings& settings,
                           const model::Model& model,
                           int world_size,
-                          std::int64_t samples) {
+                          const TrainingData& data) {
   TrainerState state;
   state.train_batch_size = settings.train_batch_size;
   state.block_size = settings.data.block_size;
   state.seed = settings.seed;
   state.shuffle = settings.data.shuffle;
   state.data_seed = settings.data.seed;
-  state.train_file = std::filesystem::path(settings.data.train_file).filename();
-  state.train_file_bytes =
-      static_cast<std::int64_t>(std::filesystem::file_size(settings.data.train_file));
-  state.samples = samples;
+  state.train_file = data.file;
+  state.train_file_bytes = data.bytes;
+  state.samples = data.samples;
   state.scheduler = config::schedule_json(settings.schedule);
   state.description =
       Json{{"optimizer", optimizer_json(settings.optimizer)},

@@ -35,11 +35,18 @@ struct TrainerState {
   std::int64_t micro_step_samples = 0;
 };
 
-/// The state of a run that has not begun. `samples`: of the training data.
+/// What a run is trained on.
+struct TrainingData {
+  std::string file;        ///< its name, without the directory
+  std::int64_t bytes = 0;  ///< of all its files
+  std::int64_t samples = 0;
+};
+
+/// The state of a run that has not begun.
 TrainerState describe_run(const config::TrainSettings& settings,
                           const model::Model& model,
                           int world_size,
-                          std::int64_t samples);
+                          const TrainingData& data);
 
 /// Whether both runs have one schedule of the learning rate, or a state does not say.
 bool same_schedule(const TrainerState& one, const TrainerState& other);

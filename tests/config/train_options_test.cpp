@@ -206,8 +206,7 @@ TEST_CASE("TrainOptions: paths are looked at", "[config][options]") {
   CHECK(
       contains(problem({"--output_dir", in("new"), "--train_file", in("full")}), "is a directory"));
   for (const std::string name : {"corpus", "corpus.bin", "corpus.idx"}) {
-    CHECK(
-        contains(problem({"--output_dir", in("new"), "--validation_file", in(name)}), "Megatron"));
+    CHECK(problem({"--output_dir", in("new"), "--validation_file", in(name)}) == "no error");
   }
   CHECK(problem({"--output_dir", in("new"), "--model_name_or_path", in("text.txt"), "--deepspeed",
                  in("none.json")}) == "--model_name_or_path " + in("text.txt") +

@@ -1,4 +1,4 @@
-#include "runtime/data/token_stream.h"
+#include "runtime/data/token_file.h"
 
 #include <catch2/catch.hpp>
 
@@ -9,10 +9,10 @@
 namespace dstrain::test {
 namespace {
 
-using data::TokenStream;
+using data::TokenFile;
 using Ids = std::vector<std::int32_t>;
 
-Ids read_all(const TokenStream& stream) {
+Ids read_all(const TokenFile& stream) {
   Ids tokens(static_cast<std::size_t>(stream.size()));
   stream.read(0, tokens);
   return tokens;
@@ -26,7 +26,7 @@ class Files {
   /// What opening and reading a file of these bytes complains of, without the directory.
   std::string error(const std::string& name, const std::string& bytes, std::int64_t vocabulary) {
     const std::string path = add(name, bytes);
-    const std::string message = error_of([&] { read_all({path, {.vocabulary = vocabulary}}); });
+    const std::string message = error_of([&] { read_all(TokenFile(path, vocabulary)); });
     return message.empty() ? "" : message.substr(path.size() - name.size());
   }
   const TempDir& directory() const { return directory_; }
@@ -41,9 +41,9 @@ std::optional<std::size_t> invalid_at(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("TokenStream: text is read as bytes", "[data][tokens]") {
+TEST_CASE("TokenFile: text is read as bytes", "[data][tokens]") {
   Files files;
-  const TokenStream stream(files.add("t.txt", "A\xC3\xA9\n"), {.vocabulary = 256});
+  const TokenFile stream(files.add("t.txt", "A\xC3\xA9\n"), 256);
   CHECK(stream.size() == 4);
   CHECK(read_all(stream) == Ids{65, 0xC3, 0xA9, 10});
   Ids middle(2);
@@ -51,20 +51,19 @@ TEST_CASE("TokenStream: text is read as bytes", "[data][tokens]") {
   CHECK(middle == Ids{0xC3, 0xA9});
 }
 
-TEST_CASE("TokenStream: both llm.c widths are read", "[data][tokens]") {
+TEST_CASE("TokenFile: both llm.c widths are read", "[data][tokens]") {
   Files files;
-  const TokenStream narrow(
-      files.add("n.bin", token_bytes<std::uint16_t>({.count = 3}, {5, 0, 50256})),
-      {.vocabulary = 50257});
+  const TokenFile narrow(
+      files.add("n.bin", token_bytes<std::uint16_t>({.count = 3}, {5, 0, 50256})), 50257);
   CHECK(read_all(narrow) == Ids{5, 0, 50256});
-  const TokenStream wide(
+  const TokenFile wide(
       files.add("w.bin", token_bytes<std::uint32_t>({.magic = 20240801, .version = 7, .count = 2},
                                                     {128255, 1})),
-      {.vocabulary = 128256});
+      128256);
   CHECK(read_all(wide) == Ids{128255, 1});
 }
 
-TEST_CASE("TokenStream: a broken llm.c file is refused", "[data][tokens]") {
+TEST_CASE("TokenFile: a broken llm.c file is refused", "[data][tokens]") {
   Files files;
   const auto error = [&](const TokenHeader& header, const std::vector<std::uint16_t>& ids) {
     return files.error("t.bin", token_bytes(header, ids), 100);
@@ -94,7 +93,7 @@ TEST_CASE("TokenStream: a broken llm.c file is refused", "[data][tokens]") {
   CHECK_THAT(files.error("t.bin", "abc", 100), Catch::StartsWith("t.bin: unknown magic 0"));
 }
 
-TEST_CASE("TokenStream: an id beyond the vocabulary is named with its position", "[data][tokens]") {
+TEST_CASE("TokenFile: an id beyond the vocabulary is named with its position", "[data][tokens]") {
   Files files;
   CHECK(files.error("t.bin", token_bytes<std::uint16_t>({.count = 4}, {1, 99, 100, 3}), 100) ==
         "t.bin: token 2 is 100, but the model's vocabulary ends at 99");
@@ -104,7 +103,7 @@ TEST_CASE("TokenStream: an id beyond the vocabulary is named with its position",
                     100) == "t.bin: token 1 is 4294967295, but the model's vocabulary ends at 99");
 }
 
-TEST_CASE("TokenStream: text that cannot be used is refused", "[data][tokens]") {
+TEST_CASE("TokenFile: text that cannot be used is refused", "[data][tokens]") {
   Files files;
   CHECK(files.error("t.txt", "", 256) == "t.txt: the file is empty");
   CHECK(files.error("t.txt", "good text, then \xE9!", 256) ==
@@ -112,23 +111,10 @@ TEST_CASE("TokenStream: text that cannot be used is refused", "[data][tokens]") 
   CHECK(files.error("t.txt", "abc", 255) ==
         "t.txt: the byte tokenizer needs a vocabulary of 256, the model has 255");
   const std::string text = files.add("t.txt", "abc");
-  CHECK(error_of([&] { TokenStream(text, {.vocabulary = 256, .tokenizer = "some/dir"}); }) ==
-        "tokenizer 'some/dir': only 'byte' is implemented");
-  CHECK_THAT(error_of([&] { TokenStream(text + ".no", {.vocabulary = 256}); }),
+  CHECK_THAT(error_of([&] { TokenFile(text + ".no", 256); }),
              Catch::Equals(text + ".no: No such file or directory"));
-  CHECK_THAT(error_of([&] { TokenStream(files.directory().path().string(), {.vocabulary = 256}); }),
+  CHECK_THAT(error_of([&] { TokenFile(files.directory().path().string(), 256); }),
              Catch::Contains("not a regular file"));
-}
-
-TEST_CASE("TokenStream: a Megatron prefix is explained", "[data][tokens]") {
-  Files files;
-  files.add("m.bin", "abcd");
-  files.add("m.idx", std::string("MMIDIDX\0\0", 9));
-  const std::string prefix = (files.directory().path() / "m").string();
-  for (const char* const ending : {"", ".bin", ".idx"}) {
-    CHECK_THAT(error_of([&] { TokenStream(prefix + ending, {.vocabulary = 256}); }),
-               Catch::Contains("an indexed Megatron data set"));
-  }
 }
 
 TEST_CASE("Utf8: what is valid is accepted", "[data][utf8]") {

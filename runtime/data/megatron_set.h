@@ -1,0 +1,56 @@
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/file.h"
+#include "runtime/data/id_array.h"
+#include "runtime/data/token_stream.h"
+
+namespace dstrain::data {
+
+/// What the `.idx` of an indexed Megatron set says (megatron/core/datasets/indexed_dataset.py).
+struct MegatronIndex {
+  IdType type = IdType::u16;
+  std::int64_t tokens = 0;
+  /// The token with which each document begins, and at last the number of tokens.
+  std::vector<std::int64_t> document_starts;
+};
+
+/// `path` is for messages. Throws Error{input} for what contradicts itself, and for sequences that
+/// do not lie one after another, which Megatron's own builder never writes.
+MegatronIndex parse_megatron_index(std::span<const std::byte> bytes, const std::string& path);
+
+/// PREFIX, if there is PREFIX.idx and `path` is PREFIX, PREFIX.bin or PREFIX.idx. A PREFIX that is
+/// a file itself means that file.
+std::optional<std::string> find_megatron_prefix(const std::filesystem::path& path);
+
+/// An indexed Megatron set as one stream of its sequences, mapped.
+class MegatronSet : public TokenStream {
+ public:
+  /// Checks the whole index. Throws Error{input}.
+  MegatronSet(const std::string& prefix, std::int64_t vocabulary);
+
+  [[nodiscard]] std::int64_t bytes() const override {
+    return std::ssize(file_.bytes()) + index_bytes_;
+  }
+  [[nodiscard]] bool is_text() const override { return false; }
+  [[nodiscard]] std::int64_t size() const override { return ids_.size(); }
+  void read(std::int64_t begin, std::span<std::int32_t> tokens) const override {
+    ids_.read(begin, tokens, vocabulary_, path());
+  }
+  /// See MegatronIndex: for masks between documents.
+  [[nodiscard]] const std::vector<std::int64_t>& document_starts() const {
+    return document_starts_;
+  }
+
+ private:
+  MappedFile file_;
+  std::int64_t vocabulary_;
+  std::int64_t index_bytes_ = 0;
+  std::vector<std::int64_t> document_starts_;
+  IdArray ids_;
+};
+
+}  // namespace dstrain::data

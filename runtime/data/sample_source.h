@@ -1,0 +1,48 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dstrain::data {
+
+/// Training samples that lie in a file: T inputs each and, one further on, their T labels. Which
+/// sample comes when is not its business. Immutable, so threads may share one.
+class SampleSource {
+ public:
+  SampleSource(const SampleSource&) = delete;
+  SampleSource& operator=(const SampleSource&) = delete;
+  virtual ~SampleSource() = default;
+
+  /// The file, for messages.
+  [[nodiscard]] const std::string& path() const { return path_; }
+  /// T.
+  [[nodiscard]] std::int64_t block_size() const { return block_size_; }
+  /// The size of all its files in bytes, by which a run knows its data again.
+  [[nodiscard]] virtual std::int64_t bytes() const = 0;
+  /// Whether the tokens were made of text, rather than being the ids of a token file.
+  [[nodiscard]] virtual bool is_text() const = 0;
+  /// At least one.
+  [[nodiscard]] virtual std::int64_t samples() const = 0;
+  /// Writes T inputs and T labels of a sample, `ignored_label` where none counts; each sample has a
+  /// label that counts. Throws Error{input} naming file and position of an id that is not below the
+  /// vocabulary.
+  virtual void read(std::int64_t sample,
+                    std::span<std::int32_t> tokens,
+                    std::span<std::int32_t> labels) const = 0;
+  /// What was done with the data that its owner may not expect, a line each.
+  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+
+ protected:
+  SampleSource(std::string path, std::int64_t block_size)
+      : path_(std::move(path)), block_size_(block_size) {}
+  void add_note(std::string note) { notes_.push_back(std::move(note)); }
+
+ private:
+  std::string path_;
+  std::int64_t block_size_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace dstrain::data

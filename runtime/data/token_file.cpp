@@ -1,0 +1,85 @@
+#include "runtime/data/token_file.h"
+
+#include <array>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "runtime/base/error.h"
+#include "runtime/data/tokenizer.h"
+
+namespace dstrain::data {
+namespace {
+
+constexpr std::int64_t llmc_header_bytes = 1024;
+constexpr std::int32_t magic_u16 = 20240520;
+constexpr std::int32_t magic_u32 = 20240801;
+
+/// Other files of llm.c, which people mistake for token files.
+constexpr std::array<std::pair<std::int32_t, std::string_view>, 5> other_magics{
+    {{20240522, "an evaluation set"},
+     {20240326, "a model"},
+     {20240327, "a debug state"},
+     {20240328, "a tokenizer"},
+     {20240527, "an optimizer state"}}};
+
+template <class Word>
+Word word_at(std::span<const std::byte> bytes, std::size_t offset) {
+  Word word{};
+  if (offset + sizeof word <= bytes.size()) std::memcpy(&word, bytes.data() + offset, sizeof word);
+  return word;
+}
+
+}  // namespace
+
+TokenFile::TokenFile(const std::string& path, std::int64_t vocabulary)
+    : TokenStream(path), file_(path), vocabulary_(vocabulary) {
+  const auto magic = word_at<std::int32_t>(file_.bytes(), 0);
+  for (const auto& [number, what] : other_magics) {
+    if (magic == number) {
+      fail(ErrorCode::input, "{}: this is {} of llm.c, not a token file", path, what);
+    }
+  }
+  if (magic == magic_u16 || magic == magic_u32) {
+    open_llmc();
+  } else if (path.ends_with(".bin")) {
+    fail(ErrorCode::input,
+         "{}: unknown magic {}; a .bin token file starts with {} (u16 ids) or {} (u32 ids)", path,
+         magic, magic_u16, magic_u32);
+  } else {
+    open_text();
+  }
+}
+
+void TokenFile::open_text() {
+  if (vocabulary_ < byte_vocabulary) {
+    fail(ErrorCode::input, "{}: the byte tokenizer needs a vocabulary of {}, the model has {}",
+         path(), byte_vocabulary, vocabulary_);
+  }
+  check_utf8(file_.bytes(), path());
+  ids_ = IdArray(IdType::u8, file_.bytes());
+  is_text_ = true;
+}
+
+void TokenFile::open_llmc() {
+  const bool wide = word_at<std::int32_t>(file_.bytes(), 0) == magic_u32;
+  if (bytes() < llmc_header_bytes) {
+    fail(ErrorCode::input, "{}: {} bytes are too few for the header of a token file", path(),
+         bytes());
+  }
+  const auto version = word_at<std::int32_t>(file_.bytes(), 4);
+  if (version != (wide ? 7 : 1)) {
+    fail(ErrorCode::input, "{}: version {} of magic {} is unknown; {} is read", path(), version,
+         wide ? magic_u32 : magic_u16, wide ? 7 : 1);
+  }
+  const IdType type = wide ? IdType::u32 : IdType::u16;
+  const std::int64_t count = word_at<std::int32_t>(file_.bytes(), 8);
+  if (count < 0 || bytes() != llmc_header_bytes + count * bytes_of(type)) {
+    fail(ErrorCode::input, "{}: the header claims {} tokens of {} bytes, but the file has {} bytes",
+         path(), count, bytes_of(type), bytes());
+  }
+  if (count == 0) fail(ErrorCode::input, "{}: holds no tokens", path());
+  ids_ = IdArray(type, file_.bytes().subspan(llmc_header_bytes));
+}
+
+}  // namespace dstrain::data
