@@ -20,7 +20,9 @@ namespace {
 std::unique_ptr<data::SampleSource> open_samples(const std::string& path,
                                                  const config::DataSettings& data,
                                                  std::int64_t vocabulary) {
-  return data::open_samples(path, {.block_size = data.block_size, .vocabulary = vocabulary});
+  return data::open_samples(
+      path, *data::make_encoder(data.tokenizer),
+      {.block_size = data.block_size, .vocabulary = vocabulary, .packing = data.packing});
 }
 
 void tell_notes(TrainSetup& setup, const data::SampleSource& source) {

@@ -61,7 +61,9 @@ void absorb(HashState& state, std::span<const std::uint8_t> block) {
 }  // namespace
 
 Digest sha256(std::span<const std::uint8_t> message) {
-  std::vector<std::uint8_t> padded(message.begin(), message.end());
+  const std::size_t whole = message.size() / hash_block_bytes * hash_block_bytes;
+  std::vector<std::uint8_t> padded(message.begin() + static_cast<std::ptrdiff_t>(whole),
+                                   message.end());
   padded.push_back(0x80);
   while (padded.size() % hash_block_bytes != hash_block_bytes - 8) padded.push_back(0);
   const std::uint64_t bits = std::uint64_t{message.size()} * 8;
@@ -70,10 +72,13 @@ Digest sha256(std::span<const std::uint8_t> message) {
   }
   HashState state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  const std::span<const std::uint8_t> all(padded);
-  for (std::size_t at = 0; at < all.size(); at += hash_block_bytes) {
-    absorb(state, all.subspan(at, hash_block_bytes));
-  }
+  const auto absorb_all = [&](std::span<const std::uint8_t> blocks) {
+    for (std::size_t at = 0; at < blocks.size(); at += hash_block_bytes) {
+      absorb(state, blocks.subspan(at, hash_block_bytes));
+    }
+  };
+  absorb_all(message.first(whole));
+  absorb_all(padded);
   Digest digest{};
   for (std::size_t i = 0; i < digest.size(); ++i) {
     digest[i] = static_cast<std::uint8_t>(state[i / 4] >> (24 - 8 * (i % 4)));

@@ -28,6 +28,7 @@ struct TrainOptions {
   Flag<std::int64_t> max_train_samples, max_eval_samples;  ///< 0: all
   Flag<std::int64_t> block_size;                           ///< 0: min(1024, the model's positions)
   Flag<std::string> tokenizer{"byte", {}};
+  Flag<bool> packing{true, {}};
   Flag<bool> no_shuffle;
 
   Flag<std::int64_t> max_steps{-1, {}};  ///< not positive: num_train_epochs decides

@@ -79,6 +79,7 @@ struct DataSettings {
   std::string tokenizer = "byte";
   bool tokenizer_given = false;  ///< by the user: else text is refused where it may not be bytes
   std::int64_t block_size = 0;   ///< T; 0: min(1024, the model's positions), as run_clm
+  bool packing = true;           ///< several records of JSON lines in a sample
   bool shuffle = true;
   std::uint64_t seed = 42;  ///< of shuffling
 };

@@ -1,8 +1,10 @@
 #pragma once
+#include <filesystem>
 #include <memory>
 #include <string>
 
 #include "runtime/data/sample_source.h"
+#include "runtime/data/text_encoder.h"
 
 namespace dstrain::data {
 
@@ -10,11 +12,17 @@ namespace dstrain::data {
 struct SampleOptions {
   std::int64_t block_size = 0;  ///< T
   std::int64_t vocabulary = 0;  ///< V of the model: every id must be below it
+  bool packing = true;          ///< of JSON lines: several records in a sample
+  std::filesystem::path cache{};  ///< where made tokens are kept; empty: cache_directory()
 };
 
 /// Opens training data of any kind, which its name tells: an indexed Megatron set (the prefix, or
-/// either of its files), llm.c's `.bin`, else UTF-8 text. Throws Error{input} naming the file and
-/// the place.
-std::unique_ptr<SampleSource> open_samples(const std::string& path, const SampleOptions& options);
+/// either of its files), llm.c's `.bin`, JSON lines (`.jsonl`, `.ndjson`, `.json`), else UTF-8
+/// text. Tokens of JSON lines, and of text unless its bytes are its tokens, are made once and kept
+/// in the cache (`token_cache.h`). Throws Error{input} naming the file and the place, and
+/// Error{io}.
+std::unique_ptr<SampleSource> open_samples(const std::string& path,
+                                           const TextEncoder& encoder,
+                                           const SampleOptions& options);
 
 }  // namespace dstrain::data

@@ -47,6 +47,7 @@ TEST_CASE("TrainOptions: values and spellings", "[config][options]") {
                                                           "0"});
   CHECK(options.train_file.value == "a-b_c.txt");
   CHECK(options.learning_rate.value == 1e-3);
+  CHECK(options.packing.value);
   CHECK(options.no_shuffle.value);
   CHECK(options.max_steps.value == -1);
   CHECK(options.overwrite_output_dir.value);

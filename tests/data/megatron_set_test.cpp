@@ -123,8 +123,8 @@ TEST_CASE("MegatronSet: any of its three names opens it", "[data][megatron]") {
   const MegatronFiles set(index_bytes(small_index()), id_bytes<std::uint16_t>({1, 2, 3, 4, 5}));
   for (const std::string ending : {"", ".bin", ".idx"}) {
     CAPTURE(ending);
-    const auto samples =
-        data::open_samples(set.prefix() + ending, {.block_size = 2, .vocabulary = 100});
+    const auto samples = data::open_samples(set.prefix() + ending, *data::make_encoder("byte"),
+                                            {.block_size = 2, .vocabulary = 100});
     CHECK(samples->samples() == 2);
     Ids tokens(2);
     Ids labels(2);
@@ -133,7 +133,9 @@ TEST_CASE("MegatronSet: any of its three names opens it", "[data][megatron]") {
     CHECK(labels == Ids{4, 5});
   }
   write_file(set.prefix(), "a text beside it");
-  CHECK(data::open_samples(set.prefix(), {.block_size = 2, .vocabulary = 256})->is_text());
+  CHECK(data::open_samples(set.prefix(), *data::make_encoder("byte"),
+                           {.block_size = 2, .vocabulary = 256})
+            ->is_text());
 }
 
 TEST_CASE("MegatronSet: an index that contradicts itself is refused", "[data][megatron]") {

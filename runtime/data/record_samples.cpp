@@ -1,0 +1,94 @@
+#include "runtime/data/record_samples.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "runtime/base/error.h"
+#include "runtime/base/label.h"
+
+namespace dstrain::data {
+
+RecordStream::RecordStream(RecordFile file, TokenSet set)
+    : TokenStream(file.path), file_(std::move(file)), set_(std::move(set)) {}
+
+RecordSamples::RecordSamples(RecordFile file,
+                             TokenSet set,
+                             std::int64_t block_size,
+                             Packing packing)
+    : SampleSource(file.path, block_size), file_(std::move(file)), set_(std::move(set)) {
+  lay_rows(packing);
+  if (samples() == 0) {
+    fail(ErrorCode::input, "{}: none of {} records has a label within block_size {}", path(),
+         set_.records(), block_size);
+  }
+}
+
+TokenRange RecordSamples::tokens_of(std::int64_t record) const {
+  const std::int64_t begin = set_.start(record);
+  return {begin, std::min(set_.start(record + 1), begin + block_size() + 1)};
+}
+
+bool RecordSamples::has_label(const TokenRange& range) const {
+  for (std::int64_t t = range.begin + 1; t < range.end; ++t) {
+    if (set_.counts(t)) return true;
+  }
+  return false;
+}
+
+void RecordSamples::lay_rows(Packing packing) {
+  std::int64_t truncated = 0;
+  std::int64_t left_in_row = 0;
+  for (std::int64_t record = 0; record < set_.records(); ++record) {
+    const TokenRange range = tokens_of(record);
+    if (range.end < set_.start(record + 1)) ++truncated;
+    if (!has_label(range)) continue;
+    const std::int64_t size = range.end - range.begin;
+    if (packing == Packing::one_per_row || size > left_in_row) {
+      row_begins_.push_back(std::ssize(records_));
+      left_in_row = block_size() + 1;
+    }
+    left_in_row -= size;
+    records_.push_back(record);
+  }
+  row_begins_.push_back(std::ssize(records_));
+  const std::int64_t left_out = set_.records() - std::ssize(records_);
+  if (truncated > 0) {
+    add_note(fmt::format("{}: {} of {} records are longer than block_size {} and lose their ends",
+                         path(), truncated, set_.records(), block_size()));
+  }
+  if (left_out > 0) {
+    add_note(fmt::format("{}: {} of {} records have no label that counts and are left out", path(),
+                         left_out, set_.records()));
+  }
+}
+
+std::span<const std::int64_t> RecordSamples::row_records(std::int64_t sample) const {
+  DSTRAIN_CHECK(sample >= 0 && sample < samples(), "sample {} of {}", sample, samples());
+  const auto row = static_cast<std::size_t>(sample);
+  return std::span(records_).subspan(
+      static_cast<std::size_t>(row_begins_[row]),
+      static_cast<std::size_t>(row_begins_[row + 1] - row_begins_[row]));
+}
+
+void RecordSamples::read(std::int64_t sample,
+                         std::span<std::int32_t> tokens,
+                         std::span<std::int32_t> labels) const {
+  std::vector<std::int32_t> row(static_cast<std::size_t>(block_size() + 1));
+  std::ranges::fill(labels, ignored_label);
+  std::size_t at = 0;
+  for (const std::int64_t record : row_records(sample)) {
+    const TokenRange range = tokens_of(record);
+    const auto size = static_cast<std::size_t>(range.end - range.begin);
+    set_.ids().read(range.begin, std::span(row).subspan(at, size), file_.vocabulary, path());
+    for (std::size_t i = 1; i < size; ++i) {
+      if (set_.counts(range.begin + static_cast<std::int64_t>(i))) {
+        labels[at + i - 1] = row[at + i];
+      }
+    }
+    at += size;
+  }
+  std::copy_n(row.begin(), tokens.size(), tokens.begin());
+}
+
+}  // namespace dstrain::data

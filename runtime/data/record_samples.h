@@ -1,0 +1,68 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runtime/data/sample_source.h"
+#include "runtime/data/token_set.h"
+#include "runtime/data/token_stream.h"
+
+namespace dstrain::data {
+
+/// A JSON-lines file, or a text, that a token set was made of.
+struct RecordFile {
+  std::string path;
+  std::int64_t bytes = 0;
+  std::int64_t vocabulary = 0;  ///< V of the model: every id must be below it
+};
+
+/// The tokens of all records one after another.
+class RecordStream : public TokenStream {
+ public:
+  RecordStream(RecordFile file, TokenSet set);
+  [[nodiscard]] std::int64_t bytes() const override { return file_.bytes; }
+  [[nodiscard]] bool is_text() const override { return true; }
+  [[nodiscard]] std::int64_t size() const override { return set_.ids().size(); }
+  void read(std::int64_t begin, std::span<std::int32_t> tokens) const override {
+    set_.ids().read(begin, tokens, file_.vocabulary, path());
+  }
+
+ private:
+  RecordFile file_;
+  TokenSet set_;
+};
+
+/// Rows of T + 1 tokens, filled with whole records in their order: one each, or as many as fit. The
+/// first T tokens of a row are its inputs, the last T its labels; what counts is what the record
+/// says, never its first token, which nothing of its own comes before, and never the padding at the
+/// row's end. A record longer than a row loses its end; one without a label that counts then is
+/// left out. Both are told in a note.
+///
+/// Where records begin within a row is known (`row_records`); attention does not look at it.
+class RecordSamples : public SampleSource {
+ public:
+  enum class Packing { one_per_row, many_per_row };
+  /// Throws Error{input} when no record has a label.
+  RecordSamples(RecordFile file, TokenSet set, std::int64_t block_size, Packing packing);
+
+  [[nodiscard]] std::int64_t bytes() const override { return file_.bytes; }
+  [[nodiscard]] bool is_text() const override { return true; }
+  [[nodiscard]] std::int64_t samples() const override { return std::ssize(row_begins_) - 1; }
+  void read(std::int64_t sample,
+            std::span<std::int32_t> tokens,
+            std::span<std::int32_t> labels) const override;
+  /// The records of a row, in order.
+  [[nodiscard]] std::span<const std::int64_t> row_records(std::int64_t sample) const;
+
+ private:
+  [[nodiscard]] TokenRange tokens_of(std::int64_t record) const;
+  [[nodiscard]] bool has_label(const TokenRange& range) const;
+  void lay_rows(Packing packing);
+
+  RecordFile file_;
+  TokenSet set_;
+  std::vector<std::int64_t> records_;  ///< that are used
+  /// Positions in records_: row k holds [row_begins_[k], row_begins_[k + 1]).
+  std::vector<std::int64_t> row_begins_;
+};
+
+}  // namespace dstrain::data

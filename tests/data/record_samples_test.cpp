@@ -1,0 +1,320 @@
+#include "runtime/data/record_samples.h"
+
+#include <map>
+#include <numeric>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "runtime/base/label.h"
+#include "runtime/base/philox.h"
+#include "runtime/data/batch_loader.h"
+#include "runtime/data/open_samples.h"
+#include "tests/data/token_files.h"
+#include "tests/data/word_encoder.h"
+#include "tests/support/temp_dir.h"
+
+namespace dstrain::test {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+constexpr std::int32_t ignored = ignored_label;
+
+struct SampleRow {
+  Ids tokens;
+  Ids labels;
+  bool operator==(const SampleRow&) const = default;
+};
+
+SampleRow read(const data::SampleSource& source, std::int64_t sample) {
+  const auto size = static_cast<std::size_t>(source.block_size());
+  SampleRow row{Ids(size, -1), Ids(size, -1)};
+  source.read(sample, row.tokens, row.labels);
+  return row;
+}
+
+std::vector<SampleRow> rows_of(const data::SampleSource& source) {
+  std::vector<SampleRow> rows;
+  for (std::int64_t k = 0; k < source.samples(); ++k) rows.push_back(read(source, k));
+  return rows;
+}
+
+class JsonFiles {
+ public:
+  /// JSON lines through the byte tokenizer.
+  std::unique_ptr<data::SampleSource> open(const std::string& text,
+                                           std::int64_t block_size,
+                                           bool packing = true,
+                                           const std::string& name = "d.jsonl") const {
+    return data::open_samples(write_file(directory_.path() / name, text),
+                              *data::make_encoder("byte"),
+                              {.block_size = block_size,
+                               .vocabulary = 256,
+                               .packing = packing,
+                               .cache = directory_.path() / "cache"});
+  }
+  std::string error(const std::string& text, const std::string& name = "d.jsonl") const {
+    const std::string message = error_of([&] { open(text, 4, true, name); });
+    const std::string folder = directory_.path().string() + "/";
+    return message.starts_with(folder) ? message.substr(folder.size()) : message;
+  }
+  const TempDir& directory() const { return directory_; }
+
+ private:
+  TempDir directory_;
+};
+
+std::string pair(const std::string& prompt, const std::string& completion) {
+  return fmt::format("{{\"prompt\": \"{}\", \"completion\": \"{}\"}}\n", prompt, completion);
+}
+
+std::string text_line(const std::string& text) {
+  return fmt::format("{{\"text\": \"{}\"}}\n", text);
+}
+
+/// Labels as letters, "-" where none counts.
+std::string shown(const Ids& ids) {
+  std::string text;
+  for (const std::int32_t id : ids) {
+    text += id == ignored ? '-' : id == 0 ? '.' : static_cast<char>(id);
+  }
+  return text;
+}
+
+std::string shown(const std::vector<SampleRow>& rows) {
+  std::string text;
+  for (const SampleRow& row : rows) text += shown(row.tokens) + "|" + shown(row.labels) + " ";
+  return text;
+}
+
+std::uint32_t below(std::uint64_t seed, std::uint32_t index, std::uint32_t end) {
+  return philox({seed, RandomPurpose::shuffle, 0, index})[0] % end;
+}
+
+}  // namespace
+
+TEST_CASE("JsonLines: texts follow one another through the rows", "[data][records]") {
+  const JsonFiles files;
+  const auto source = files.open(text_line("abc") + "\n" + text_line("defg") + text_line("h"), 3);
+  CHECK(source->is_text());
+  CHECK(shown(rows_of(*source)) == "abc|bcd def|efg g..|h-- ");
+  CHECK(source->notes().empty());
+}
+
+TEST_CASE("JsonLines: without packing a row holds one record", "[data][records]") {
+  const JsonFiles files;
+  const auto source = files.open(text_line("abcdefg") + text_line("x") + text_line("hi"), 3, false);
+  CHECK(shown(rows_of(*source)) == "abc|bcd hi.|i-- ");
+  REQUIRE(source->notes().size() == 2);
+  CHECK_THAT(source->notes()[0],
+             Catch::EndsWith("1 of 3 records are longer than block_size 3 and lose their ends"));
+  CHECK_THAT(source->notes()[1],
+             Catch::EndsWith("1 of 3 records have no label that counts and are left out"));
+}
+
+TEST_CASE("JsonLines: completions are packed whole", "[data][records]") {
+  const JsonFiles files;
+  const std::string lines =
+      pair("ab", "c") + pair("d", "e") + pair("fg", "hi") + pair("j", "klmno");
+  CHECK(shown(rows_of(*files.open(lines, 4))) == "abcd|-c-e fghi|-hi- jklm|klmn ");
+  CHECK(shown(rows_of(*files.open(lines, 4, false))) == "abc.|-c-- de..|e--- fghi|-hi- jklm|klmn ");
+  CHECK(shown(rows_of(*files.open(lines, 8))) == "abcdefgh|-c-e--hi jklmno..|klmno--- ");
+}
+
+TEST_CASE("JsonLines: a prompt that fills its row is left out", "[data][records]") {
+  const JsonFiles files;
+  const auto source = files.open(pair("abcde", "f") + pair("a", "b"), 4);
+  CHECK(shown(rows_of(*source)) == "ab..|b--- ");
+  CHECK(source->notes().size() == 2);
+  CHECK(files.error(pair("abcde", "f")) ==
+        "d.jsonl: none of 1 records has a label within "
+        "block_size 4");
+  CHECK(files.error(pair("abc", "")) ==
+        "d.jsonl: none of 1 records has a label within block_size 4");
+}
+
+TEST_CASE("JsonLines: what is wrong is named by file and line", "[data][records]") {
+  const JsonFiles files;
+  CHECK(files.error("") == "d.jsonl: the file is empty");
+  CHECK(files.error("\n  \n\r\n") == "d.jsonl: holds no record");
+  CHECK(files.error(text_line("a")) ==
+        "d.jsonl: 1 tokens are too few for one sample of block_size 4, which takes 2");
+  CHECK_THAT(files.error(text_line("a") + "\r\n{\"text\": 1}"),
+             Catch::Equals("d.jsonl:3: text is number, not a string"));
+  CHECK_THAT(files.error(text_line("a") + "{\"text\"}"),
+             Catch::StartsWith("d.jsonl:2:8: not JSON"));
+  CHECK(files.error("\n" + text_line("a") + pair("a", "b")) ==
+        "d.jsonl:3: holds prompt and completion, and line 2 text; a file holds one kind of record");
+  CHECK(files.error("[\n" + text_line("a") + "]") ==
+        "d.jsonl: is a JSON array; JSON lines are one object a line: jq -c '.[]' in.json > "
+        "out.jsonl");
+  CHECK_THAT(files.error("{\n\"text\": \"a\"\n}", "d.json"),
+             Catch::StartsWith("d.json:1:2: not JSON"));
+  CHECK_THAT(files.error("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}"),
+             Catch::StartsWith("d.jsonl:1: messages: the byte tokenizer has no chat template"));
+}
+
+TEST_CASE("JsonLines: the first bad line is told whatever comes after", "[data][records]") {
+  const JsonFiles files;
+  std::string lines;
+  for (int i = 1; i <= 5000; ++i)
+    lines += i == 1234 ? "{}\n" : i % 997 == 0 ? "[\n" : text_line("a");
+  CHECK_THAT(files.error(lines), Catch::StartsWith("d.jsonl:997:2: not JSON"));
+}
+
+TEST_CASE("JsonLines: a byte-order mark and line ends of Windows are no matter",
+          "[data][records]") {
+  const JsonFiles files;
+  const auto source = files.open("\xEF\xBB\xBF{\"text\": \"ab\"}\r\n{\"text\": \"c\"}\r\n", 2);
+  CHECK(shown(rows_of(*source)) == "ab|bc ");
+}
+
+TEST_CASE("JsonLines: the name decides and not the content", "[data][records]") {
+  const JsonFiles files;
+  CHECK(shown(rows_of(*files.open("{\"text\": \"abc\"}", 3, true, "d.txt"))).starts_with("{\"t|"));
+  for (const std::string name : {"d.ndjson", "d.json"}) {
+    CHECK(shown(rows_of(*files.open("{\"text\": \"abc\"}", 2, true, name))) == "ab|bc ");
+  }
+}
+
+TEST_CASE("OpenSamples: other formats are refused with the way out", "[data][records]") {
+  const JsonFiles files;
+  CHECK_THAT(files.error("PAR1...", "d.parquet"), Catch::Contains("to_json('out.jsonl'"));
+  CHECK_THAT(files.error("PAR1...", "d.jsonl"), Catch::Contains("Parquet is not read"));
+  CHECK_THAT(files.error("ARROW1..", "d"), Catch::Contains("Arrow is not read"));
+  CHECK_THAT(files.error("\x1f\x8b..", "d.jsonl.gz"), Catch::Contains("gunzip it first"));
+  CHECK_THAT(files.error("text,label", "d.csv"), Catch::Contains("CSV is not read"));
+}
+
+TEST_CASE("JsonLines: each token is learnt once whatever the rows", "[data][records]") {
+  const JsonFiles files;
+  const auto seed = static_cast<std::uint64_t>(GENERATE(range(1, 9)));
+  const std::int64_t block = GENERATE(2, 5, 16, 400);
+  const bool packing = GENERATE(true, false);
+  CAPTURE(seed, block, packing);
+  std::string lines;
+  std::map<std::int32_t, int> expected;
+  for (std::uint32_t i = 0; i < 60; ++i) {
+    // Every record is of letters of its own kind, so that rows show what belongs to what.
+    const char letter = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[i % 52];
+    const std::uint32_t prompt = below(seed, 2 * i, 5);
+    const std::uint32_t answer = below(seed, 2 * i + 1, 7);
+    lines += pair(std::string(prompt, letter), std::string(answer, letter));
+    // The first token of a row has nothing before it; the row's end cuts the record.
+    const auto in_row = std::min<std::int64_t>(prompt + answer, block + 1);
+    const std::int64_t learnt = in_row - std::max<std::int64_t>(prompt, 1);
+    if (learnt > 0) expected[letter] += static_cast<int>(learnt);
+  }
+  const auto source = files.open(lines, block, packing);
+  std::map<std::int32_t, int> found;
+  for (const SampleRow& row : rows_of(*source)) {
+    int labels = 0;
+    for (std::size_t i = 0; i < row.labels.size(); ++i) {
+      if (row.labels[i] == ignored) continue;
+      ++found[row.labels[i]];
+      ++labels;
+      CHECK(row.tokens[i] == row.labels[i]);  // a label's record is its input's
+    }
+    CHECK(labels > 0);
+  }
+  CHECK(found == expected);
+}
+
+TEST_CASE("JsonLines: records stand in rows in order and whole", "[data][records]") {
+  const JsonFiles files;
+  std::string lines;
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    lines += pair("p", std::string(1 + below(3, i, 9), static_cast<char>('a' + i % 26)));
+  }
+  const auto source = files.open(lines, 12);
+  const auto& samples = dynamic_cast<const data::RecordSamples&>(*source);
+  std::int64_t next = 0;
+  for (std::int64_t row = 0; row < samples.samples(); ++row) {
+    for (const std::int64_t record : samples.row_records(row)) CHECK(record == next++);
+  }
+  CHECK(next == 200);
+}
+
+TEST_CASE("JsonLines: a step is the same for every split", "[data][records]") {
+  const JsonFiles files;
+  std::string lines;
+  for (std::uint32_t i = 0; i < 90; ++i) {
+    lines += pair("ab", std::string(1 + below(1, i, 9), static_cast<char>('a' + i % 26)));
+  }
+  const auto source = files.open(lines, 6);
+  const auto batch = [&](std::int64_t world, std::int64_t micro_batch, std::int64_t step) {
+    std::map<std::int64_t, SampleRow> places;
+    for (std::int64_t rank = 0; rank < world; ++rank) {
+      const data::BatchLoader loader(*source,
+                                     {.micro_batch = micro_batch, .rank = rank, .world = world},
+                                     {.global_batch = 12, .shuffle = true, .seed = 5});
+      for (std::int64_t micro = 0; micro < 12 / (world * micro_batch); ++micro) {
+        Ids tokens(static_cast<std::size_t>(micro_batch * 6));
+        Ids labels(tokens.size());
+        const std::int64_t first = loader.fill(step, micro, tokens, labels);
+        for (std::int64_t i = 0; i < micro_batch; ++i) {
+          const auto at = i * 6;
+          places[first + i] = {{tokens.begin() + at, tokens.begin() + at + 6},
+                               {labels.begin() + at, labels.begin() + at + 6}};
+        }
+      }
+    }
+    return places;
+  };
+  for (const std::int64_t step : {0, 3, 11}) {
+    const auto whole = batch(1, 12, step);
+    REQUIRE(whole.size() == 12);
+    for (const auto& [world, micro] : std::vector<std::pair<int, int>>{
+             {1, 1}, {1, 4}, {2, 2}, {2, 6}, {3, 2}, {3, 4}, {4, 3}, {6, 1}, {12, 1}}) {
+      CAPTURE(step, world, micro);
+      CHECK((batch(world, micro, step) == whole));
+    }
+  }
+}
+
+TEST_CASE("JsonLines: a tokenizer's tokens are made once", "[data][records]") {
+  const TempDir directory;
+  const std::string path =
+      write_file(directory.path() / "d.jsonl", pair("ab cd", " ef gh") + pair("ij", " kl"));
+  const auto open = [&](const data::TextEncoder& encoder, std::int64_t vocabulary = 300'000) {
+    return data::open_samples(
+        path, encoder,
+        {.block_size = 8, .vocabulary = vocabulary, .cache = directory.path() / "cache"});
+  };
+  const WordEncoder words;
+  const auto rows = rows_of(*open(words));
+  REQUIRE(rows.size() == 1);
+  Ids all = words.encode("ab cd ef gh</s>ij kl</s>");
+  CHECK(rows[0].tokens == all);
+  CHECK(rows[0].labels == Ids{ignored, all[2], all[3], all[4], ignored, all[6], all[7], ignored});
+  // Another tokenizer under the same name is believed to be it: that is what an identity is for.
+  const WordEncoder unlike({.ends_with = ""});
+  CHECK(rows_of(*open(unlike)) == rows);
+  const WordEncoder other({.identity = "others", .ends_with = ""});
+  CHECK(rows_of(*open(other)) != rows);
+  CHECK_THAT(error_of([&] { rows_of(*open(words, 100)); }),
+             Catch::Contains("d.jsonl: token 0 is ") &&
+                 Catch::EndsWith("but the model's vocabulary ends at 99"));
+}
+
+TEST_CASE("OpenSamples: text under a tokenizer is one stream", "[data][records]") {
+  const TempDir directory;
+  const std::string path = write_file(directory.path() / "t.txt", "ab cd\nef gh ij");
+  const WordEncoder words;
+  const auto source = data::open_samples(
+      path, words, {.block_size = 2, .vocabulary = 300'000, .cache = directory.path() / "cache"});
+  CHECK(source->is_text());
+  CHECK(source->bytes() == 14);
+  REQUIRE(source->samples() == 2);
+  const Ids all = words.encode("ab cd\nef gh ij");
+  CHECK(read(*source, 1).tokens == Ids{all[2], all[3]});
+  CHECK(read(*source, 1).labels == Ids{all[3], all[4]});
+  CHECK_THAT(error_of([&] {
+               data::open_samples(
+                   write_file(directory.path() / "b.txt", "ab\xFF"), words,
+                   {.block_size = 2, .vocabulary = 300'000, .cache = directory.path() / "cache"});
+             }),
+             Catch::EndsWith("b.txt: not UTF-8 text: byte 2 (0xff) starts no valid character"));
+}
+
+}  // namespace dstrain::test
