@@ -1,5 +1,6 @@
 // Losses, norms and rates against PyTorch's; see tests/golden/README.md.
 #include <cmath>
+#include <fstream>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -58,6 +59,47 @@ TEST_CASE("train: every stage and rank count follows PyTorch", "[e2e][golden]") 
     CHECK(worst_relative(run.metrics, steps, "grad_norm") < 1e-4);
     CHECK(worst_relative(run.metrics, steps, "learning_rate") < 1e-12);
   }
+}
+
+TEST_CASE("train: completions of JSON lines follow transformers", "[e2e][golden]") {
+  const std::string name = GENERATE("records_packed", "records_unpacked");
+  const int ranks = GENERATE(1, 2);
+  const json golden = test::read_json(golden_folder / (name + ".json"));
+  const test::TempDir folder;
+  json config = golden.at("ds_config");
+  config["zero_optimization"]["stage"] = 2;
+  const test::TrainRun run =
+      test::run_train(ranks, config, folder.path() / "out", golden.at("arguments"),
+                      {{"DSTRAIN_CACHE", (folder.path() / "cache").string()}});
+  CAPTURE(name, ranks, run.err);
+  REQUIRE(run.status == 0);
+  const json& steps = golden.at("steps");
+  REQUIRE(run.metrics.size() == steps.size());
+  CHECK(worst_relative(run.metrics, steps, "loss") < 1e-5);
+  CHECK(worst_relative(run.metrics, steps, "grad_norm") < 1e-4);
+  CHECK_THAT(run.err, Catch::Contains("2 of 150 records are longer than block_size 32"));
+  CHECK_THAT(run.err, Catch::Contains("1 of 150 records have no label that counts"));
+}
+
+TEST_CASE("train: bad JSON lines are told before a rank starts", "[e2e][golden]") {
+  const test::TempDir folder;
+  const std::filesystem::path path = folder.path() / "d.jsonl";
+  const auto train = [&](const std::string& lines) {
+    std::ofstream(path) << lines;
+    return test::run_train(
+        2, nullptr, folder.path() / "out",
+        {"--model_name_or_path", "byte_model", "--train_file", path.string(), "--max_steps", "1"},
+        {{"DSTRAIN_CACHE", (folder.path() / "cache").string()}});
+  };
+  const test::TrainRun chat =
+      train("{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}\n");
+  CHECK(chat.status == 2);
+  CHECK_THAT(chat.err, Catch::Contains("d.jsonl:1: messages: the byte tokenizer has no chat "
+                                       "template") &&
+                           !Catch::Contains("rank "));
+  const test::TrainRun broken = train("{\"text\": \"a\"}\n{\"text\": \"b\"\n");
+  CHECK(broken.status == 2);
+  CHECK_THAT(broken.err, Catch::Contains("d.jsonl:2:") && !Catch::Contains("rank "));
 }
 
 TEST_CASE("train: bf16 stays within its tolerance of PyTorch in float64", "[e2e][golden]") {
