@@ -47,7 +47,7 @@ const std::array rows{
             .name = "train_file",
             .target = &O::train_file,
             .value = "FILE",
-            .help = "text, JSON lines, or tokens: llm.c's .bin, Megatron's set; required",
+            .help = "text, JSON lines, llm.c's .bin, Megatron's set; required",
             .aliases = "train_data"},
     FlagRow{.group = "Data",
             .name = "validation_file",
