@@ -44,7 +44,7 @@ TEST_CASE("Tokenizer: a long run without a space is no worse than words", "[toke
   const auto name = GENERATE(as<std::string>(), "gpt2", "llama2", "mistral", "t5", "unknowns");
   const Tokenizer tokenizer = golden_tokenizer(name);
   std::string run;
-  for (int i = 0; run.size() < (1U << 20); ++i) run += "abcdefghijklmnop"[i * i % 31 % 16];
+  for (std::size_t i = 0; run.size() < (1U << 20); ++i) run += "abcdefghijklmnop"[i * i % 31 % 16];
   const auto ids = tokenizer.encode(run);
   CHECK(ids.size() > run.size() / 20);
   CHECK(tokenizer.decode(ids).find("abcdef") == std::string::npos);
