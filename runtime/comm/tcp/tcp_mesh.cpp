@@ -118,6 +118,7 @@ TcpMesh connect_mesh(Store& store, const TcpOptions& options) {
   store.set(key_of(options, options.rank),
             fmt::format("{} {}", options.address, bound_port(listener.value().get())));
   std::vector<Endpoint> lower;
+  lower.reserve(static_cast<std::size_t>(options.rank));
   for (int rank = 0; rank < options.rank; ++rank) {
     lower.push_back(find_rank(store, options, rank, end));
   }
