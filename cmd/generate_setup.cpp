@@ -7,6 +7,7 @@
 #include "cmd/model_loading.h"
 #include "launcher/plan/option_words.h"
 #include "runtime/base/log.h"
+#include "runtime/data/hugging_face_encoder.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/model/gpt2.h"
 
@@ -15,6 +16,7 @@ namespace {
 
 struct Options {
   std::string directory;
+  std::string tokenizer;  ///< empty: the model's own, or bytes
   std::string prompt;
   engine::SamplingOptions sampling;
 };
@@ -25,6 +27,8 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--model_name_or_path", options.directory,
                  "Hugging Face model directory, or checkpoint-N of a training run")
       ->required();
+  app.add_option("--tokenizer", options.tokenizer,
+                 "byte, or a directory with a tokenizer's files (the model's, else byte)");
   app.add_option("--prompt", options.prompt, "text to continue")->required();
   app.add_option("--max_new_tokens", sampling.max_new_tokens, "tokens to add (100)")
       ->check(CLI::Range(std::int64_t{1}, most));
@@ -46,11 +50,25 @@ Options parse(std::span<const std::string> arguments) {
   return options;
 }
 
+std::vector<std::int32_t> encode_prompt(const data::TextEncoder& encoder,
+                                        const std::string& prompt,
+                                        std::int64_t vocabulary) {
+  std::vector<std::int32_t> ids = encoder.beginning();
+  const std::vector<std::int32_t> text = encoder.encode(prompt);
+  ids.insert(ids.end(), text.begin(), text.end());
+  for (const std::int32_t id : ids) {
+    if (id < vocabulary) continue;
+    fail(ErrorCode::input, "the tokenizer makes token {} of the prompt, and the model has {}", id,
+         vocabulary);
+  }
+  return ids;
+}
+
 }  // namespace
 
 std::string generate_help() {
   Options options;
-  CLI::App app{"Continue a prompt with a trained model, byte by byte.", "dstrain generate"};
+  CLI::App app{"Continue a prompt with a trained model.", "dstrain generate"};
   declare(app, options);
   return app.help();
 }
@@ -59,16 +77,18 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments, int worl
   Options options = parse(arguments);
   if (world_size > 1) fail(ErrorCode::usage, "generate runs on one rank; leave --num_gpus out");
   GenerateSetup setup;
-  setup.prompt = std::move(options.prompt);
-  setup.sampling = options.sampling;
   const model::Gpt2Config sizes = model_config({.directory = options.directory});
   StoredWeights weights = open_weights(options.directory, model::make_gpt2(sizes).parameters());
   setup.model = model::make_gpt2(sizes, weights.dtype);
-  if (setup.model.vocabulary < data::byte_vocabulary) {
-    fail(ErrorCode::input, "{}: a vocabulary of {} does not hold the byte tokenizer's 256 ids",
-         options.directory, setup.model.vocabulary);
-  }
-  setup.byte_tokens = sizes.byte_tokens || sizes.vocab_size == data::byte_vocabulary;
+  const bool of_bytes = sizes.byte_tokens || sizes.vocab_size == data::byte_vocabulary;
+  const std::string own =
+      !of_bytes && data::has_tokenizer(options.directory) ? options.directory : "byte";
+  const std::string tokenizer = options.tokenizer.empty() ? own : options.tokenizer;
+  setup.knows_tokens = tokenizer != "byte" || of_bytes;
+  setup.encoder = data::make_encoder(tokenizer);
+  setup.prompt = encode_prompt(*setup.encoder, options.prompt, setup.model.vocabulary);
+  setup.sampling = options.sampling;
+  setup.sampling.end = setup.encoder->end_of_text();
   setup.parameters = std::move(weights.parameters);
   return setup;
 }

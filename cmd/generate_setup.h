@@ -3,7 +3,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "runtime/data/text_encoder.h"
 #include "runtime/engine/generator.h"
 #include "runtime/model/model.h"
 #include "runtime/model/parameter_source.h"
@@ -13,10 +15,11 @@ namespace dstrain::cmd {
 /// What `generate` needs, checked: every mistake in options or model directory is found while
 /// making it.
 struct GenerateSetup {
-  std::string prompt;
+  std::unique_ptr<data::TextEncoder> encoder;
+  std::vector<std::int32_t> prompt;  ///< its tokens, with what begins every text
   engine::SamplingOptions sampling;
   model::Model model;
-  bool byte_tokens = false;  ///< the model is known to be of bytes
+  bool knows_tokens = false;  ///< the model is known to have learnt this tokenizer's
   std::unique_ptr<model::ParameterSource> parameters;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <iterator>
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -9,19 +11,43 @@
 #include "cmd/model_loading.h"
 #include "cmd/offload_disks.h"
 #include "runtime/config/resolve.h"
+#include "runtime/data/hugging_face_encoder.h"
 #include "runtime/data/open_samples.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/model/gpt2.h"
+#include "runtime/model/hf_companions.h"
 #include "runtime/model/random_source.h"
 
 namespace dstrain::cmd {
 namespace {
 
+/// The tokenizer of text: the one that was asked for, else the model's own, else bytes.
+std::string choose_tokenizer(const config::TrainSettings& settings,
+                             const model::Gpt2Config& sizes) {
+  const std::string& directory = settings.model.directory;
+  const bool own = !directory.empty() && !sizes.byte_tokens && data::has_tokenizer(directory);
+  return own && !settings.data.tokenizer_given ? directory : settings.data.tokenizer;
+}
+
+/// The files of another tokenizer go out with the model in place of its own.
+void take_tokenizer_files(TrainSetup& setup, const std::string& tokenizer) {
+  if (tokenizer == "byte" || tokenizer == setup.settings.model.directory) return;
+  const auto is_generation_config = [](const model::CompanionFile& file) {
+    return file.name == "generation_config.json";
+  };
+  std::vector<model::CompanionFile>& own = setup.model.companions;
+  std::erase_if(own, std::not_fn(is_generation_config));
+  std::vector<model::CompanionFile> files = model::read_companions(tokenizer);
+  std::erase_if(files, is_generation_config);
+  std::ranges::move(files, std::back_inserter(own));
+}
+
 std::unique_ptr<data::SampleSource> open_samples(const std::string& path,
                                                  const config::DataSettings& data,
                                                  std::int64_t vocabulary) {
+  const std::string tokenizer = data::holds_tokens(path) ? "byte" : data.tokenizer;
   return data::open_samples(
-      path, *data::make_encoder(data.tokenizer),
+      path, *data::make_encoder(tokenizer),
       {.block_size = data.block_size, .vocabulary = vocabulary, .packing = data.packing});
 }
 
@@ -68,24 +94,27 @@ void open_data(TrainSetup& setup, config::DataSettings data) {
   setup.settings.data = std::move(data);
 }
 
-/// Text is read as bytes. That is what the user means who types so, or has a vocabulary of bytes; a
-/// model that was trained on other tokens would forget all that it knows of them.
+/// Text that is read as bytes. That is what the user means who types so, or has a vocabulary of
+/// bytes; a model that was trained on other tokens would forget all that it knows of them.
 void settle_bytes(TrainSetup& setup, model::Gpt2Config sizes) {
   const auto is_text = [](const std::unique_ptr<data::SampleSource>& source) {
     return source && source->is_text();
   };
   const bool trains_on_text = is_text(setup.training_data);
   const bool text = trains_on_text || is_text(setup.validation_data);
-  if (!text || sizes.vocab_size == data::byte_vocabulary) return;
   config::TrainSettings& settings = setup.settings;
+  if (!text || settings.data.tokenizer != "byte") return;
+  if (sizes.vocab_size == data::byte_vocabulary) return;
   const std::string& file = (trains_on_text ? setup.training_data : setup.validation_data)->path();
   if (!settings.data.tokenizer_given && !sizes.byte_tokens) {
     if (!settings.model.directory.empty()) {
-      fail(ErrorCode::usage,
-           "{}: is text, and the model in {} has a vocabulary of {}, not of 256 bytes: no other "
-           "tokenizer than byte is implemented; give a file of the model's own tokens (llm.c's "
-           ".bin), or add --tokenizer byte to train it on the bytes of the text as ids 0 to 255",
-           file, settings.model.directory, sizes.vocab_size);
+      fail(
+          ErrorCode::usage,
+          "{}: is text, and the model in {} has a vocabulary of {}, not of 256 bytes, and no "
+          "tokenizer beside it: add --tokenizer DIR with its tokenizer's files, give a file of its "
+          "own tokens (llm.c's .bin), or add --tokenizer byte to train it on the bytes of the text "
+          "as ids 0 to 255",
+          file, settings.model.directory, sizes.vocab_size);
     }
     setup.notes.push_back(
         fmt::format("{}: each byte of the text is a token, of which the model's vocabulary of {} "
@@ -173,7 +202,9 @@ TrainSetup set_up_training(const config::TrainOptions& options, TrainPlace place
   setup.model = model::make_gpt2(sizes, setup.settings.dtype, setup.settings.model.in_splits);
   const std::string& directory = setup.settings.model.directory;
   if (!directory.empty()) setup.model.companions = stored_companions(directory);
+  setup.settings.data.tokenizer = choose_tokenizer(setup.settings, sizes);
   open_data(setup, setup.settings.data);
+  take_tokenizer_files(setup, setup.settings.data.tokenizer);
   settle_bytes(setup, sizes);
   const config::DataSettings data = setup.settings.data;
   config::Resolved resolved = config::resolve(options, {.world_size = place.world_size,

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/core.h>
 
 #include "cmd/dstraind/commands.h"
@@ -6,7 +9,6 @@
 #include "runtime/base/parallel_for.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/self/self_communicator.h"
-#include "runtime/data/tokenizer.h"
 #include "zero/sharded_store.h"
 
 namespace dstrain::cmd {
@@ -14,9 +16,10 @@ namespace dstrain::cmd {
 int generate_command(std::span<const std::string> arguments) {
   flush_denormals_in_compute_threads();
   const GenerateSetup setup = set_up_generation(arguments, read_worker_env().world_size);
-  if (!setup.byte_tokens) {
+  if (!setup.knows_tokens) {
     log_warning(
-        "the prompt is read as bytes: only a model trained with --tokenizer byte answers in text");
+        "the prompt is read as bytes: only a model trained with --tokenizer byte answers in text; "
+        "--tokenizer DIR names its tokenizer");
   }
   Stream stream(Stream::Mode::inline_on_caller);
   HostMemory memory;
@@ -26,10 +29,11 @@ int generate_command(std::span<const std::string> arguments) {
   zero::ShardedStore store({layout, *communicator, {memory, memory, memory, memory, memory}}, {},
                            stream);
   store.load({*setup.parameters}, stream);
-  const std::vector<std::int32_t> tokens =
-      engine::generate({setup.model, store, *communicator, matmuls, memory, memory},
-                       data::encode_bytes(setup.prompt), setup.sampling, stream);
-  fmt::print("{}{}\n", setup.prompt, data::decode_bytes(tokens));
+  std::vector<std::int32_t> tokens = setup.prompt;
+  std::ranges::copy(engine::generate({setup.model, store, *communicator, matmuls, memory, memory},
+                                     setup.prompt, setup.sampling, stream),
+                    std::back_inserter(tokens));
+  fmt::print("{}\n", setup.encoder->decode(tokens));
   return status::done;
 }
 

@@ -69,7 +69,9 @@ constexpr std::string_view launcher_device = "the launch option --device chooses
 constexpr std::string_view transport =
     "ranks on CPUs use shared memory, and TCP or MPI between nodes; DSTRAIN_COMM=tcp|mpi|shm "
     "asks for one";
-constexpr std::string_view tokenizers = "only --tokenizer byte is implemented, or tokens in a .bin";
+constexpr std::string_view tokenizers =
+    "give --tokenizer DIR, a directory with the tokenizer's files";
+constexpr std::string_view fast_tokenizer = "there is one tokenizer for each kind of files";
 constexpr std::string_view ddp =
     "there is no DistributedDataParallel; gradients are reduced by ZeRO";
 constexpr std::string_view decay = "not implemented; use --lr_scheduler_type or a scheduler";
@@ -84,8 +86,7 @@ constexpr std::string_view tpu = "TPUs are not supported";
 const std::array hugging_face{
     // Model.
     one_of(hint_flag("model_type", "TYPE", "gpt2 is what is trained", "gpt2"), "gpt2"),
-    refused_flag("tokenizer_name", "NAME", reason::tokenizers),
-    negatable(hint_flag("use_fast_tokenizer", no_value, reason::tokenizers, "true")),
+    negatable(hint_flag("use_fast_tokenizer", no_value, reason::fast_tokenizer, "true")),
     hint_flag("cache_dir", "DIR", reason::no_download),
     hint_flag("model_revision", "NAME", reason::no_download, "main"),
     hint_flag("token", "TOKEN", reason::no_download),

@@ -76,8 +76,8 @@ struct DataSettings {
   std::vector<double> split;    ///< three weights of parts of train_file; empty: it is not split
   std::int64_t max_train_samples = 0;  ///< 0: all there are
   std::int64_t max_eval_samples = 0;
-  std::string tokenizer = "byte";
-  bool tokenizer_given = false;  ///< by the user: else text is refused where it may not be bytes
+  std::string tokenizer = "byte";  ///< or a directory
+  bool tokenizer_given = false;    ///< by the user: else the model's own counts, if it has one
   std::int64_t block_size = 0;   ///< T; 0: min(1024, the model's positions), as run_clm
   bool packing = true;           ///< several records of JSON lines in a sample
   bool shuffle = true;

@@ -122,6 +122,10 @@ std::unique_ptr<TokenStream> open_stream(const std::string& path,
 
 }  // namespace
 
+bool holds_tokens(const std::string& path) {
+  return path.ends_with(".bin") || find_megatron_prefix(path).has_value();
+}
+
 std::unique_ptr<SampleSource> open_samples(const std::string& path,
                                            const TextEncoder& encoder,
                                            const SampleOptions& options) {

@@ -10,11 +10,14 @@ namespace dstrain::data {
 
 /// How a file becomes samples.
 struct SampleOptions {
-  std::int64_t block_size = 0;  ///< T
-  std::int64_t vocabulary = 0;  ///< V of the model: every id must be below it
-  bool packing = true;          ///< of JSON lines: several records in a sample
+  std::int64_t block_size = 0;    ///< T
+  std::int64_t vocabulary = 0;    ///< V of the model: every id must be below it
+  bool packing = true;            ///< of JSON lines: several records in a sample
   std::filesystem::path cache{};  ///< where made tokens are kept; empty: cache_directory()
 };
+
+/// Whether a file holds tokens rather than text, as its name tells: no tokenizer is asked.
+bool holds_tokens(const std::string& path);
 
 /// Opens training data of any kind, which its name tells: an indexed Megatron set (the prefix, or
 /// either of its files), llm.c's `.bin`, JSON lines (`.jsonl`, `.ndjson`, `.json`), else UTF-8

@@ -1,6 +1,6 @@
 #include "runtime/data/text_encoder.h"
 
-#include "runtime/base/error.h"
+#include "runtime/data/hugging_face_encoder.h"
 #include "runtime/data/tokenizer.h"
 
 namespace dstrain::data {
@@ -14,6 +14,9 @@ class ByteEncoder : public TextEncoder {
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const override {
     return encode_bytes(text);
   }
+  [[nodiscard]] std::string decode(std::span<const std::int32_t> ids) const override {
+    return decode_bytes(ids);
+  }
   [[nodiscard]] std::string no_chat_template() const override {
     return "the byte tokenizer has no chat template; give prompt and completion instead";
   }
@@ -23,7 +26,7 @@ class ByteEncoder : public TextEncoder {
 
 std::unique_ptr<TextEncoder> make_encoder(const std::string& tokenizer) {
   if (tokenizer == "byte") return std::make_unique<ByteEncoder>();
-  fail(ErrorCode::usage, "--tokenizer {}: only byte is implemented", tokenizer);
+  return std::make_unique<HuggingFaceEncoder>(tokenizer);
 }
 
 }  // namespace dstrain::data

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,8 @@ class TextEncoder {
   /// The tokens of UTF-8 text, with names of special tokens in it as these tokens, and nothing
   /// added.
   [[nodiscard]] virtual std::vector<std::int32_t> encode(std::string_view text) const = 0;
+  /// The text of tokens, without the special ones.
+  [[nodiscard]] virtual std::string decode(std::span<const std::int32_t> ids) const = 0;
   /// What the tokenizer itself puts before a text, Llama's `<s>`; most put nothing.
   [[nodiscard]] virtual std::vector<std::int32_t> beginning() const { return {}; }
   /// What ends a document.
@@ -37,7 +40,8 @@ class TextEncoder {
   [[nodiscard]] virtual std::string no_chat_template() const { return "there is no chat template"; }
 };
 
-/// What `--tokenizer` names. Throws Error{usage}.
+/// What `--tokenizer` names: `byte`, or a directory with a Hugging Face tokenizer. Throws
+/// Error{input} naming the file.
 std::unique_ptr<TextEncoder> make_encoder(const std::string& tokenizer);
 
 }  // namespace dstrain::data

@@ -69,6 +69,7 @@ std::vector<std::int32_t> generate(const Engine::Parts& parts,
     engine->next_token_logits(std::span(tokens).last(static_cast<std::size_t>(length)),
                               {logits, {1, parts.model.vocabulary}});
     tokens.push_back(choose_token(logits, options, static_cast<std::uint64_t>(i)));
+    if (tokens.back() == options.end) break;
   }
   tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(prompt.size()));
   return tokens;

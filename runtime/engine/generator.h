@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct SamplingOptions {
   double temperature = 1.0;  ///< > 0; divides the logits
   std::int64_t top_k = 0;    ///< sample among the k likeliest; 0: among all
   std::uint64_t seed = 42;
+  std::optional<std::int32_t> end{};  ///< the token that ends a text: nothing follows it
 };
 
 /// The token that follows, chosen from its logits (V). `position` numbers the draw: equal seeds,
@@ -22,7 +24,8 @@ std::int32_t choose_token(std::span<const float> logits,
                           const SamplingOptions& options,
                           std::uint64_t position);
 
-/// Continues `prompt` (at least one token) by max_new_tokens tokens and returns those. Each token
+/// Continues `prompt` (at least one token) by max_new_tokens tokens, or until `end`, and returns
+/// those. Each token
 /// runs the model over the last `model.positions` tokens anew. Collective.
 std::vector<std::int32_t> generate(const Engine::Parts& parts,
                                    std::span<const std::int32_t> prompt,

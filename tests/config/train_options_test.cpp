@@ -144,7 +144,8 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
       {{"--lr_scheduler_type", "greedy"},
        "--lr_scheduler_type greedy: not implemented; leave it out or set it to constant or "
        "constant_with_warmup or linear or cosine or polynomial or inverse_sqrt"},
-      {{"--tokenizer", "dir"}, "--tokenizer dir: not implemented; leave it out or set it to byte"},
+      {{"--vocab_file", "vocab.json"},
+       "--vocab_file vocab.json: give --tokenizer DIR, a directory with the tokenizer's files"},
       {{"--model-parallel-size", "2"},
        "--model_parallel_size 2: ZeRO over ranks is the one parallelism; leave it out or set it to "
        "1"},

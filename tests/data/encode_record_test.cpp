@@ -89,8 +89,6 @@ TEST_CASE("EncodeRecord: messages without a template are refused", "[data][recor
         "instead");
   CHECK(error_of([&] { data::encode_record(chat, WordEncoder(), "d.jsonl:2"); }) ==
         "d.jsonl:2: messages: there is no chat template");
-  CHECK(error_of([] { data::make_encoder("some/dir"); }) ==
-        "--tokenizer some/dir: only byte is implemented");
 }
 
 }  // namespace dstrain::test

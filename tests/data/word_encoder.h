@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <stdexcept>
 
 #include "runtime/data/chat_template.h"
 #include "runtime/data/text_encoder.h"
@@ -34,6 +35,9 @@ class WordEncoder : public data::TextEncoder {
       text.remove_prefix(token.size());
     }
     return ids;
+  }
+  [[nodiscard]] std::string decode(std::span<const std::int32_t> /*ids*/) const override {
+    throw std::logic_error("a word's number does not tell the word");
   }
   [[nodiscard]] std::vector<std::int32_t> beginning() const override {
     return encode(options_.begins_with);

@@ -1,0 +1,62 @@
+#include "runtime/data/hugging_face_encoder.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "runtime/base/file.h"
+#include "runtime/base/random_bytes.h"
+#include "runtime/base/sha256.h"
+
+namespace dstrain::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array tokenizer_files{"tokenizer.json",
+                                     "vocab.json",
+                                     "merges.txt",
+                                     "tokenizer.model",
+                                     "tokenizer_config.json",
+                                     "special_tokens_map.json",
+                                     "chat_template.jinja"};
+
+std::string digest_of_files(const fs::path& directory) {
+  std::string digests;
+  for (const char* const name : tokenizer_files) {
+    const fs::path path = directory / name;
+    std::error_code ignored;
+    if (!fs::exists(path, ignored)) continue;
+    const MappedFile file(path.string());
+    const auto bytes = file.bytes();
+    digests += name;
+    digests += to_hex(
+        sha256(std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size())));
+  }
+  return to_hex(sha256(digests));
+}
+
+}  // namespace
+
+HuggingFaceEncoder::HuggingFaceEncoder(const std::string& directory)
+    : tokenizer_(tokenizer::Tokenizer::load(directory)),
+      identity_(digest_of_files(directory)),
+      chat_template_(ChatTemplate::load(directory)) {}
+
+std::vector<std::int32_t> HuggingFaceEncoder::beginning() const {
+  const std::string_view any = "a";
+  const std::vector<std::int32_t> plain = tokenizer_.encode(any);
+  std::vector<std::int32_t> ids = tokenizer_.encode(any, tokenizer::SpecialTokens::added);
+  ids.erase(std::search(ids.begin(), ids.end(), plain.begin(), plain.end()), ids.end());
+  return ids;
+}
+
+bool has_tokenizer(const std::string& directory) {
+  const fs::path path(directory);
+  std::error_code ignored;
+  return fs::exists(path / "tokenizer.json", ignored) ||
+         (fs::exists(path / "vocab.json", ignored) && fs::exists(path / "merges.txt", ignored)) ||
+         fs::exists(path / "tokenizer.model", ignored);
+}
+
+}  // namespace dstrain::data

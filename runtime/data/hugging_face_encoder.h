@@ -1,0 +1,49 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/data/chat_template.h"
+#include "runtime/data/text_encoder.h"
+#include "runtime/tokenizer/tokenizer.h"
+
+namespace dstrain::data {
+
+/// The tokenizer of a Hugging Face directory, and its chat template if it has one that is known.
+class HuggingFaceEncoder : public TextEncoder {
+ public:
+  /// Throws Error{input} naming the file and what is wrong or not supported.
+  explicit HuggingFaceEncoder(const std::string& directory);
+
+  /// SHA-256 of the files that say how texts and messages become tokens.
+  [[nodiscard]] std::string identity() const override { return identity_; }
+  [[nodiscard]] std::int64_t vocabulary() const override { return tokenizer_.vocabulary_size(); }
+  [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const override {
+    return tokenizer_.encode(text);
+  }
+  [[nodiscard]] std::string decode(std::span<const std::int32_t> ids) const override {
+    return tokenizer_.decode(ids, tokenizer::SpecialText::skipped);
+  }
+  [[nodiscard]] std::vector<std::int32_t> beginning() const override;
+  [[nodiscard]] std::optional<std::int32_t> end_of_text() const override {
+    return tokenizer_.eos();
+  }
+  [[nodiscard]] const ChatTemplate* chat_template() const override {
+    return chat_template_.ok() ? &chat_template_.value() : nullptr;
+  }
+  [[nodiscard]] std::string no_chat_template() const override { return chat_template_.error(); }
+
+ private:
+  tokenizer::Tokenizer tokenizer_;
+  std::string identity_;
+  Result<ChatTemplate> chat_template_;
+};
+
+/// Whether a directory holds a tokenizer's files.
+bool has_tokenizer(const std::string& directory);
+
+}  // namespace dstrain::data

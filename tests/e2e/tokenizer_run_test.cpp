@@ -1,0 +1,129 @@
+// Runs that read text by the tokenizer of a Hugging Face directory.
+#include <cstring>
+#include <fstream>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "runtime/tokenizer/tokenizer.h"
+#include "tests/e2e/train_run.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using Catch::Matchers::Contains;
+using test::run_command;
+using test::TrainRun;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+const fs::path tokenizer_folder = test::golden_folder / "tokenizers/gpt2";
+
+Words joined(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+const Words small_model{"--config_name",
+                        "gpt2",
+                        "--config_overrides",
+                        "vocab_size=1000,n_layer=2,n_embd=32,n_head=2,n_positions=64",
+                        "--block_size",
+                        "32",
+                        "--per_device_train_batch_size",
+                        "2",
+                        "--max_steps",
+                        "5"};
+
+/// Some pages of text, emoji and special tokens among it.
+std::string some_text() {
+  std::string text;
+  for (int line = 0; line < 60; ++line) {
+    text += fmt::format("Line {} of a text about \u00e9t\u00e9 \U0001F600,\r\n  with the rest.\n",
+                        line);
+  }
+  return text + "<|endoftext|>And on.\n";
+}
+
+/// llm.c's token file of u16 ids (magic 20240520, version 1).
+void write_token_file(const fs::path& path, const std::vector<std::int32_t>& ids) {
+  std::vector<std::int32_t> header(256);
+  header[0] = 20240520;
+  header[1] = 1;
+  header[2] = static_cast<std::int32_t>(ids.size());
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(header.data()), 1024);
+  for (const std::int32_t id : ids) {
+    const auto word = static_cast<std::uint16_t>(id);
+    file.write(reinterpret_cast<const char*>(&word), sizeof word);
+  }
+}
+
+std::vector<double> losses_of(const TrainRun& run) {
+  std::vector<double> losses;
+  for (const nlohmann::json& line : run.metrics) losses.push_back(line.at("loss"));
+  return losses;
+}
+
+}  // namespace
+
+TEST_CASE("Tokenizer: text trains as its tokens do and the model keeps the tokenizer", "[e2e]") {
+  const test::TempDir folder;
+  const fs::path text = folder.path() / "text.txt";
+  std::ofstream(text, std::ios::binary) << some_text();
+  write_token_file(folder.path() / "text.bin",
+                   tokenizer::Tokenizer::load(tokenizer_folder).encode(some_text()));
+  const std::vector<launcher::EnvVar> cache{{"DSTRAIN_CACHE", (folder.path() / "cache").string()}};
+  const Words asked{"--tokenizer", tokenizer_folder.string()};
+
+  const TrainRun of_tokens = test::run_train(
+      2, nullptr, folder.path() / "tokens",
+      joined(small_model, {"--train_file", (folder.path() / "text.bin").string()}), cache);
+  REQUIRE(of_tokens.status == 0);
+  REQUIRE(of_tokens.metrics.size() == 5);
+  for (const char* const time : {"first", "from the cache"}) {
+    CAPTURE(time);
+    const fs::path output = folder.path() / time;
+    const TrainRun of_text =
+        test::run_train(2, nullptr, output,
+                        joined(joined(small_model, asked), {"--train_file", text.string()}), cache);
+    CAPTURE(of_text.err);
+    REQUIRE(of_text.status == 0);
+    CHECK(losses_of(of_text) == losses_of(of_tokens));
+    CHECK((test::read_bytes(output / "model.safetensors") ==
+           test::read_bytes(folder.path() / "tokens/model.safetensors")));
+    CHECK((test::read_bytes(output / "tokenizer.json") ==
+           test::read_bytes(tokenizer_folder / "tokenizer.json")));
+  }
+
+  // From here on the model's own.
+  const std::string model = (folder.path() / "first").string();
+  const TrainRun further =
+      test::run_train(1, nullptr, folder.path() / "further",
+                      {"--model_name_or_path", model, "--train_file", text.string(), "--block_size",
+                       "32", "--per_device_train_batch_size", "2", "--max_steps", "1"},
+                      cache);
+  CAPTURE(further.err);
+  CHECK(further.status == 0);
+  CHECK(further.metrics.at(0).at("loss") < 7);
+  const test::Outcome said = run_command(
+      {"generate", "--model_name_or_path", model, "--prompt", "Line 7", "--max_new_tokens", "8"});
+  CAPTURE(said.err);
+  CHECK(said.status == 0);
+  CHECK(said.out.starts_with("Line 7"));
+  CHECK_THAT(said.err, !Contains("read as bytes"));
+}
+
+TEST_CASE("Tokenizer: what is no tokenizer is refused before ranks start", "[e2e]") {
+  const test::TempDir folder;
+  const fs::path text = folder.path() / "text.txt";
+  std::ofstream(text) << some_text();
+  const std::string none = (folder.path() / "nothing").string();
+  const TrainRun refused =
+      test::run_train(2, nullptr, folder.path() / "out",
+                      joined(small_model, {"--train_file", text.string(), "--tokenizer", none}));
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, Contains(none) && Contains("holds no tokenizer"));
+}
