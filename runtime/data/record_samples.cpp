@@ -18,7 +18,7 @@ RecordSamples::RecordSamples(RecordFile file,
                              Packing packing)
     : SampleSource(file.path, block_size), file_(std::move(file)), set_(std::move(set)) {
   lay_rows(packing);
-  if (samples() == 0) {
+  if (records_.empty()) {
     fail(ErrorCode::input, "{}: none of {} records has a label within block_size {}", path(),
          set_.records(), block_size);
   }

@@ -72,7 +72,7 @@ void make_whole(const fs::path& path, FunctionRef<void(const fs::path&)> make) {
 }  // namespace
 
 fs::path cache_directory() {
-  if (const fs::path own = variable("DSTRAIN_CACHE"); !own.empty()) return own;
+  if (fs::path own = variable("DSTRAIN_CACHE"); !own.empty()) return own;
   if (const fs::path base = variable("XDG_CACHE_HOME"); !base.empty()) return base / "dstrain";
   if (const fs::path home = variable("HOME"); !home.empty()) return home / ".cache" / "dstrain";
   fail(ErrorCode::io,

@@ -4,11 +4,12 @@
     python3 -m venv venv && venv/bin/pip install transformers jinja2
     venv/bin/python tests/golden/make_chats.py TEMPLATES
 
-TEMPLATES is a folder with the published templates, a file each, which are not kept here: llama2.jinja
-(meta-llama/Llama-2-7b-chat-hf), llama3.jinja (Meta-Llama-3-8B-Instruct), llama3.1.jinja
-(Llama-3.1-8B-Instruct), mistral_v0.1.jinja, mistral_v0.2.jinja (mistralai/Mistral-7B-Instruct),
-qwen2.jinja, qwen2.5.jinja, qwen3_first.jinja (April 2025), qwen3.jinja (Qwen), chatml.jinja.
-With DSTRAIN_CHAT_TEMPLATES=TEMPLATES, data_test also recognises each of them and renders through it.
+TEMPLATES is a folder with the published templates, a file each, which are not kept here:
+llama2.jinja (meta-llama/Llama-2-7b-chat-hf), llama3.jinja (Meta-Llama-3-8B-Instruct),
+llama3.1.jinja (Llama-3.1-8B-Instruct), mistral_v0.1.jinja, mistral_v0.2.jinja
+(mistralai/Mistral-7B-Instruct), qwen2.jinja, qwen2.5.jinja, qwen3_first.jinja (April 2025),
+qwen3.jinja (Qwen), chatml.jinja. With DSTRAIN_CHAT_TEMPLATES=TEMPLATES, data_test also
+recognises each of them and renders through it.
 """
 import json
 import pathlib
@@ -22,9 +23,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 BOS, EOS = "<s>", "</s>"
 NAMES = ["llama2", "llama3", "llama3.1", "mistral_v0.1", "mistral_v0.2", "qwen2", "qwen2.5",
          "qwen3_first", "qwen3", "chatml"]
-TEXTS = ["", "Hi", " padded \n", "\n\nlines\n\n", "\u00a0\u3000wide\u2029", "\x1cfs\x85", "two\nlines",
+TEXTS = ["", "Hi", " padded \n", "\n\nlines\n\n", "\u00a0\u3000wide\u2029", "\x1cfs\x85",
+         "two\nlines",
          "<think>\nplan\n</think>\n\nanswer", "no opening</think>rest", "<think></think>",
-         "a<think>b</think>c<think>d</think>\ne", "<think>\n\n\nx\n\n</think>y", "caf\u00e9 \U0001f600",
+         "a<think>b</think>c<think>d</think>\ne", "<think>\n\n\nx\n\n</think>y",
+         "caf\u00e9 \U0001f600",
          "<tool_response>r</tool_response>", "it's \"quoted\" {{ not a tag }}"]
 
 
@@ -67,7 +70,8 @@ def main():
               "rendered": {name: render(text, messages) for name, text in templates.items()}}
              for messages in conversations]
     lines = ",\n".join(json.dumps(case) for case in cases)
-    (HERE / "chats.json").write_text(f'{{"bos": "{BOS}", "eos": "{EOS}", "cases": [\n{lines}\n]}}\n')
+    head = f'{{"bos": "{BOS}", "eos": "{EOS}", "cases": ['
+    (HERE / "chats.json").write_text(f"{head}\n{lines}\n]}}\n")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Makes records.jsonl and the golden runs on it beside this script: PyTorch on masked completions.
 
-    venv/bin/python tests/golden/make_records.py      # torch and transformers, as for make_golden.py
+    venv/bin/python tests/golden/make_records.py     # torch and transformers, as for make_golden.py
 
-The model is that of transformers, GPT2LMHeadModel, over the 256 bytes, started as make_golden.py starts
-its own. Rows are laid and masked here from the description in docs/data.md, in a way of their own:
-records of prompt and completion as bytes, rows of 33 tokens, the loss on completions alone.
+The model is that of transformers, GPT2LMHeadModel, over the 256 bytes, started as make_golden.py
+starts its own. Rows are laid and masked here from the description in docs/data.md, in a way of
+their own: records of prompt and completion as bytes, rows of 33 tokens, the loss on completions.
 """
 import json
 import math
