@@ -41,6 +41,7 @@ std::size_t copy_ids(std::span<const std::byte> bytes,
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const Id id = id_at<Id>(bytes, i);
     if (!is_id(id) || !is_below(id, vocabulary)) return i;
+    // NOLINTNEXTLINE(bugprone-signed-char-misuse): it is not negative.
     ids[i] = static_cast<std::int32_t>(id);
   }
   return ids.size();

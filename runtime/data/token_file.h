@@ -9,7 +9,7 @@ namespace dstrain::data {
 
 /// The tokens of one mapped file: UTF-8 text, of which each byte is a token, or an llm.c `.bin`
 /// (u16 ids, magic 20240520; u32 ids, magic 20240801).
-class TokenFile : public TokenStream {
+class TokenFile final : public TokenStream {
  public:
   /// Checks the whole structure of the file; ids must be below `vocabulary`. Throws Error{input}
   /// naming the file and, for text, the byte that is not UTF-8.
