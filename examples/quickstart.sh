@@ -70,7 +70,7 @@ mkdir -p "$out"
 find_dictionary
 say "preparing the text"
 prepare_text
-wc -c "$out/train.txt" "$out/held_out.txt" | head -n 2
+wc -c "$out/train.txt" "$out/held_out.txt" | sed 3d  # without their sum; head would close the pipe on it
 say "training on two ranks, ZeRO stage 3"
 train
 
