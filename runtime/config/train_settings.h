@@ -78,8 +78,8 @@ struct DataSettings {
   std::int64_t max_eval_samples = 0;
   std::string tokenizer = "byte";  ///< or a directory
   bool tokenizer_given = false;    ///< by the user: else the model's own counts, if it has one
-  std::int64_t block_size = 0;   ///< T; 0: min(1024, the model's positions), as run_clm
-  bool packing = true;           ///< several records of JSON lines in a sample
+  std::int64_t block_size = 0;     ///< T; 0: min(1024, the model's positions), as run_clm
+  bool packing = true;             ///< several records of JSON lines in a sample
   bool shuffle = true;
   std::uint64_t seed = 42;  ///< of shuffling
 };
