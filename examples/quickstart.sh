@@ -70,7 +70,8 @@ mkdir -p "$out"
 find_dictionary
 say "preparing the text"
 prepare_text
-wc -c "$out/train.txt" "$out/held_out.txt" | sed 3d  # without their sum; head would close the pipe on it
+# Without their sum, on which head would close the pipe.
+wc -c "$out/train.txt" "$out/held_out.txt" | sed 3d
 say "training on two ranks, ZeRO stage 3"
 train
 
