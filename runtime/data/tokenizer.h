@@ -1,7 +1,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,10 +16,6 @@ std::vector<std::int32_t> encode_bytes(std::string_view text);
 
 /// The bytes of the ids. A model's vocabulary may be larger than 256: any other id becomes U+FFFD.
 std::string decode_bytes(std::span<const std::int32_t> tokens);
-
-/// Offset of the first byte that begins no valid UTF-8 character (RFC 3629: no overlong forms, no
-/// surrogates, nothing above U+10FFFF), or nothing when all of it is valid.
-std::optional<std::size_t> find_invalid_utf8(std::span<const std::byte> text);
 
 /// Throws Error{input} that names the file and the byte which begins no valid character.
 void check_utf8(std::span<const std::byte> text, const std::string& path);

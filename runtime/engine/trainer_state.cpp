@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/json_text.h"
 #include "runtime/config/schedule_json.h"
-#include "runtime/model/json_text.h"
 
 namespace dstrain::engine {
 namespace {
@@ -97,7 +97,7 @@ std::string to_text(const TrainerState& state) {
 }
 
 TrainerState parse_trainer_state(std::string_view text, const std::string& path) {
-  const nlohmann::json json = model::parse_json_object(text, path);
+  const nlohmann::json json = parse_json_object(text, path);
   try {
     const auto found = json.at("version").get<std::int64_t>();
     if (found > version) {

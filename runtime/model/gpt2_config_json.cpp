@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/json_text.h"
 #include "runtime/model/gpt2_config.h"
 #include "runtime/model/gpt2_config_fields.h"
 #include "runtime/model/hf_names.h"
-#include "runtime/model/json_text.h"
 
 namespace dstrain::model {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
-#include "runtime/model/json_text.h"
+#include "runtime/base/json_text.h"
 
 namespace dstrain::model {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/model/json_text.h"
+#include "runtime/base/json_text.h"
 
 namespace dstrain::model {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/utf8.h"
 #include "runtime/tokenizer/unicode.h"
-#include "runtime/tokenizer/utf8.h"
 
 namespace dstrain::tokenizer {
 namespace {

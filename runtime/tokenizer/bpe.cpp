@@ -1,7 +1,7 @@
 #include "runtime/tokenizer/bpe.h"
 
+#include "runtime/base/utf8.h"
 #include "runtime/tokenizer/byte_level.h"
-#include "runtime/tokenizer/utf8.h"
 
 namespace dstrain::tokenizer {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "runtime/tokenizer/utf8.h"
+#include "runtime/base/utf8.h"
 
 namespace dstrain::tokenizer {
 namespace {

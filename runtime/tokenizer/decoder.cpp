@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "runtime/base/utf8.h"
 #include "runtime/tokenizer/byte_level.h"
 #include "runtime/tokenizer/byte_tokens.h"
 #include "runtime/tokenizer/pattern.h"
-#include "runtime/tokenizer/utf8.h"
 
 namespace dstrain::tokenizer {
 namespace {

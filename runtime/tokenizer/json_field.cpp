@@ -1,48 +1,14 @@
 #include "runtime/tokenizer/json_field.h"
 
 #include <limits>
-#include <unordered_set>
-#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
-#include "runtime/tokenizer/utf8.h"
+#include "runtime/base/utf8.h"
 
 namespace dstrain::tokenizer {
-namespace {
-
-constexpr int depth_max = 32;
-
-/// nlohmann/json keeps the last of two equal keys silently: this callback refuses them.
-class Watcher {
- public:
-  explicit Watcher(const std::string& file) : file_(file) {}
-
-  bool operator()(int depth, nlohmann::json::parse_event_t event, const nlohmann::json& value) {
-    using Event = nlohmann::json::parse_event_t;
-    if (depth > depth_max) fail(ErrorCode::input, "{}: nested deeper than {}", file_, depth_max);
-    if (event == Event::object_start) {
-      keys_.resize(static_cast<std::size_t>(depth) + 1);
-      keys_.back().clear();
-    }
-    if (event == Event::key) {
-      const auto& key = value.get_ref<const std::string&>();
-      // A key's depth is one more than that of the object that holds it.
-      if (!keys_.at(static_cast<std::size_t>(depth) - 1).insert(key).second) {
-        fail(ErrorCode::input, "{}: the key '{}' appears twice", file_, key);
-      }
-    }
-    return true;
-  }
-
- private:
-  const std::string& file_;
-  std::vector<std::unordered_set<std::string>> keys_;  ///< seen so far, per depth
-};
-
-}  // namespace
 
 JsonField JsonField::member(std::string_view name) const {
   if (!value_->is_object()) refuse("must be an object");
@@ -108,21 +74,6 @@ bool JsonField::flag_or(std::string_view name, bool otherwise) const {
 
 void JsonField::refuse(std::string_view reason) const {
   fail(ErrorCode::input, "{}{} {}", place_, place_.ends_with(": ") ? "the file" : ":", reason);
-}
-
-nlohmann::json parse_json_object(std::string_view text, const std::string& file) {
-  // The parser would take a NUL for the end and not see what follows.
-  if (text.find('\0') != std::string_view::npos) {
-    fail(ErrorCode::input, "{}: holds a NUL byte; is it JSON?", file);
-  }
-  try {
-    Watcher watcher(file);
-    nlohmann::json document = nlohmann::json::parse(text.begin(), text.end(), std::ref(watcher));
-    if (!document.is_object()) fail(ErrorCode::input, "{}: not a JSON object", file);
-    return document;
-  } catch (const nlohmann::json::exception& error) {
-    fail(ErrorCode::input, "{}: {}", file, error.what());
-  }
 }
 
 }  // namespace dstrain::tokenizer

@@ -51,8 +51,4 @@ class JsonField {
   std::string place_;
 };
 
-/// Parses a JSON object: nesting of at most 32, no key twice in one object. `file` is for messages.
-/// Throws Error{input} naming the file and the place.
-nlohmann::json parse_json_object(std::string_view text, const std::string& file);
-
 }  // namespace dstrain::tokenizer

@@ -9,10 +9,10 @@
 #include <unicode/stringpiece.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/utf8.h"
 #include "runtime/tokenizer/base64.h"
 #include "runtime/tokenizer/precompiled.h"
 #include "runtime/tokenizer/unicode.h"
-#include "runtime/tokenizer/utf8.h"
 
 namespace dstrain::tokenizer {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "runtime/base/utf8.h"
 #include "runtime/tokenizer/split.h"
 #include "runtime/tokenizer/unicode.h"
-#include "runtime/tokenizer/utf8.h"
 
 namespace dstrain::tokenizer {
 namespace {

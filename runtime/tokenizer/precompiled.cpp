@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "runtime/base/error.h"
+#include "runtime/base/utf8.h"
 #include "runtime/tokenizer/grapheme.h"
-#include "runtime/tokenizer/utf8.h"
 
 namespace dstrain::tokenizer {
 namespace {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json_text.h"
 #include "runtime/tokenizer/json_field.h"
 
 namespace dstrain::tokenizer {

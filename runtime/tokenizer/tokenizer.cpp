@@ -4,11 +4,11 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
+#include "runtime/base/utf8.h"
 #include "runtime/tokenizer/gpt2_files.h"
 #include "runtime/tokenizer/sentencepiece_codec.h"
 #include "runtime/tokenizer/special_names.h"
 #include "runtime/tokenizer/tokenizer_json.h"
-#include "runtime/tokenizer/utf8.h"
 
 namespace dstrain::tokenizer {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/tokenizer/utf8.h"
+#include "runtime/base/utf8.h"
 
 namespace dstrain::tokenizer {
 

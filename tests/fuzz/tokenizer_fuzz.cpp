@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/base/utf8.h"
 #include "runtime/tokenizer/tokenizer_json.h"
-#include "runtime/tokenizer/utf8.h"
 #include "tests/fuzz/target.h"
 
 using namespace dstrain;
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto codec = tokenizer::parse_tokenizer_json(file, "input");
     constexpr std::size_t text_bytes_max = 48;
     std::string storage;
-    const auto text = tokenizer::valid_utf8(
+    const auto text = valid_utf8(
         std::string_view(file).substr(file.size() - std::min(file.size(), text_bytes_max)),
         storage);
     std::vector<std::int32_t> ids;
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       DSTRAIN_CHECK(id >= 0, "{}", id);
     }
     const std::string decoded = codec->decode(ids, tokenizer::SpecialText::kept);
-    DSTRAIN_CHECK(tokenizer::valid_utf8(decoded, storage).data() == decoded.data(),
+    DSTRAIN_CHECK(valid_utf8(decoded, storage).data() == decoded.data(),
                   "decodes to what is no UTF-8");
   });
 }

@@ -7,7 +7,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/tokenizer/utf8.h"
+#include "runtime/base/utf8.h"
 #include "tests/tokenizer/random_texts.h"
 
 using namespace dstrain;
@@ -24,7 +24,7 @@ Tokenizer golden_tokenizer(const std::string& name) {
 
 std::string repaired(const std::string& text) {
   std::string storage;
-  return std::string(tokenizer::valid_utf8(text, storage));
+  return std::string(valid_utf8(text, storage));
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-#include "runtime/tokenizer/utf8.h"
+#include "runtime/base/utf8.h"
 
 #include <array>
 #include <cstdint>
 #include <cstring>
 
-namespace dstrain::tokenizer {
+namespace dstrain {
 namespace {
 
 constexpr std::string_view replacement = "\xEF\xBF\xBD";
@@ -119,6 +119,11 @@ void append_utf8(std::string& text, char32_t code) {
   }
 }
 
+std::optional<std::size_t> find_invalid_utf8(std::string_view text) {
+  const std::size_t valid = valid_size(text, 0);
+  return valid == text.size() ? std::nullopt : std::optional(valid);
+}
+
 std::string_view valid_utf8(std::string_view text, std::string& storage) {
   std::size_t offset = valid_size(text, 0);
   if (offset == text.size()) return text;
@@ -133,4 +138,4 @@ std::string_view valid_utf8(std::string_view text, std::string& storage) {
   return storage;
 }
 
-}  // namespace dstrain::tokenizer
+}  // namespace dstrain

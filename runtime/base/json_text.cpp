@@ -1,15 +1,15 @@
-#include "runtime/model/json_text.h"
+#include "runtime/base/json_text.h"
 
 #include <cstddef>
 #include <functional>
-#include <set>
+#include <unordered_set>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
 
-namespace dstrain::model {
+namespace dstrain {
 namespace {
 
 constexpr int depth_max = 32;
@@ -38,7 +38,7 @@ class Watcher {
 
  private:
   const std::string& file_;
-  std::vector<std::set<std::string>> keys_;  ///< seen so far, per depth
+  std::vector<std::unordered_set<std::string>> keys_;  ///< seen so far, per depth
 };
 
 }  // namespace
@@ -58,4 +58,4 @@ nlohmann::json parse_json_object(std::string_view text, const std::string& file)
   }
 }
 
-}  // namespace dstrain::model
+}  // namespace dstrain

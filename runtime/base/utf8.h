@@ -1,9 +1,10 @@
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
-namespace dstrain::tokenizer {
+namespace dstrain {
 
 /// A code point and the number of bytes that it takes in UTF-8.
 struct Character {
@@ -20,8 +21,12 @@ Character last_character(std::string_view text);
 /// Appends the UTF-8 of a Unicode scalar value.
 void append_utf8(std::string& text, char32_t code);
 
+/// Offset of the first byte that begins no valid UTF-8 character (RFC 3629: no overlong forms, no
+/// surrogates, nothing above U+10FFFF), or nothing when all of it is valid.
+std::optional<std::size_t> find_invalid_utf8(std::string_view text);
+
 /// `text` if it is valid UTF-8. Otherwise a copy in `storage` in which each maximal part of a
 /// broken character is one U+FFFD, as Python's bytes.decode(errors="replace") has it.
 std::string_view valid_utf8(std::string_view text, std::string& storage);
 
-}  // namespace dstrain::tokenizer
+}  // namespace dstrain
