@@ -15,6 +15,7 @@ packages=(
   libxxhash-dev                  # checksums of checkpoints and swap files
   libicu-dev libpcre2-dev        # tokenizers: Unicode, regular expressions
   libsentencepiece-dev           # likewise, and SentencePiece's models
+  zlib1g-dev libzstd-dev         # compressed texts, for tokenize
   libdnnl-dev ocl-icd-opencl-dev # oneDNN's CMake package asks for OpenCL
   libopenmpi-dev openmpi-bin     # likewise, for jobs that its mpirun starts
   libmpich-dev mpich             # likewise

@@ -21,12 +21,16 @@
 namespace dstrain::cmd {
 namespace {
 
-/// The tokenizer of text: the one that was asked for, else the model's own, else bytes.
+/// The tokenizer of text: the one that was asked for, else the model's own, else the one whose
+/// tokens are trained on, else bytes.
 std::string choose_tokenizer(const config::TrainSettings& settings,
                              const model::Gpt2Config& sizes) {
+  const config::DataSettings& data = settings.data;
   const std::string& directory = settings.model.directory;
-  const bool own = !directory.empty() && !sizes.byte_tokens && data::has_tokenizer(directory);
-  return own && !settings.data.tokenizer_given ? directory : settings.data.tokenizer;
+  if (data.tokenizer_given) return data.tokenizer;
+  if (!directory.empty() && !sizes.byte_tokens && data::has_tokenizer(directory)) return directory;
+  if (directory.empty() && data::has_tokenizer(data.train_file)) return data.train_file;
+  return data.tokenizer;
 }
 
 /// The files of another tokenizer go out with the model in place of its own.

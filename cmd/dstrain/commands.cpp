@@ -11,7 +11,7 @@ namespace {
 
 using Kind = CommandInfo::Kind;
 
-constexpr std::array<CommandInfo, 14> commands{{
+constexpr std::array<CommandInfo, 15> commands{{
     {"train", Kind::daemon, "train a model; options: dstrain train --help", nullptr},
     {"generate", Kind::daemon, "write text with a trained model", nullptr},
     {"bench", Kind::daemon,
@@ -28,6 +28,8 @@ constexpr std::array<CommandInfo, 14> commands{{
      estimate_command},
     {"plan", Kind::tool, "what fits into given memory, fastest first, with the configuration",
      plan_command},
+    {"tokenize", Kind::tool, "text to token files, or a tokenizer learnt from it",
+     tokenize_command},
     {"doctor", Kind::tool, "what is installed, reachable and usable on each host, and why not",
      doctor_command},
     {"agent", Kind::tool, "", agent_command},
@@ -35,7 +37,7 @@ constexpr std::array<CommandInfo, 14> commands{{
 }};
 
 /// Refused with the reason rather than looked up as programs: those are started as ./NAME.
-constexpr std::array<std::string_view, 2> unbuilt{"evaluate", "tokenize"};
+constexpr std::array<std::string_view, 1> unbuilt{"evaluate"};
 
 }  // namespace
 

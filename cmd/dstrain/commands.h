@@ -24,6 +24,9 @@ int estimate_command(std::span<const std::string> arguments);
 /// `dstrain plan ...`: stages and offloads that fit into given memory.
 int plan_command(std::span<const std::string> arguments);
 
+/// `dstrain tokenize ... FILE...`: text to token shards.
+int tokenize_command(std::span<const std::string> arguments);
+
 /// `dstrain doctor [--hostfile H] ...`: looks at this machine, or at every host of a job. Unlike
 /// other tools it takes the launch options that say which hosts these are and how they are reached.
 int doctor_command(std::span<const std::string> arguments);

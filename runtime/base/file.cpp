@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <glob.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -84,6 +85,18 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+std::vector<std::string> paths_matching(const std::string& pattern) {
+  glob_t found{};
+  const int status = ::glob(pattern.c_str(), 0, nullptr, &found);
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; status == 0 && i < found.gl_pathc; ++i) {
+    paths.emplace_back(found.gl_pathv[i]);  // NOLINT(*-pointer-arithmetic)
+  }
+  ::globfree(&found);
+  if (paths.empty()) fail(ErrorCode::input, "{}: no such file", pattern);
+  return paths;
 }
 
 UniqueFd open_directory(const std::filesystem::path& path) {

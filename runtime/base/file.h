@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/base/unique_handle.h"
 #include "runtime/base/units.h"
@@ -29,10 +30,18 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
   ~MappedFile();
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+  /// The same bytes, for who reads text.
+  [[nodiscard]] std::string_view text() const noexcept {
+    return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
+  }
 
  private:
   std::span<const std::byte> bytes_;
 };
+
+/// The paths that a pattern of the shell's matches, "data/*.bin", sorted. Throws Error{input} when
+/// there is none.
+std::vector<std::string> paths_matching(const std::string& pattern);
 
 /// Opens a directory for open_beneath. Throws Error{input}.
 UniqueFd open_directory(const std::filesystem::path& path);

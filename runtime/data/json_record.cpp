@@ -162,4 +162,9 @@ Record parse_record(std::string_view line, const std::string& place) {
   return record;
 }
 
+std::string parse_text(std::string_view line, const std::string& key, const std::string& place) {
+  json object = parse_object(line, place);
+  return take_string(object, key.c_str(), fmt::format("{}: {}", place, key));
+}
+
 }  // namespace dstrain::data

@@ -33,4 +33,7 @@ struct Record {
 /// the column where there is one.
 Record parse_record(std::string_view line, const std::string& place);
 
+/// The text of one line under `key`. Other keys are skipped. Throws as parse_record.
+std::string parse_text(std::string_view line, const std::string& key, const std::string& place);
+
 }  // namespace dstrain::data

@@ -19,7 +19,8 @@ struct SampleOptions {
 /// Whether a file holds tokens rather than text, as its name tells: no tokenizer is asked.
 bool holds_tokens(const std::string& path);
 
-/// Opens training data of any kind, which its name tells: an indexed Megatron set (the prefix, or
+/// Opens training data of any kind, which its name tells: shards (`token_shards.h`), an indexed
+/// Megatron set (the prefix, or
 /// either of its files), llm.c's `.bin`, JSON lines (`.jsonl`, `.ndjson`, `.json`), else UTF-8
 /// text. Tokens of JSON lines, and of text unless its bytes are its tokens, are made once and kept
 /// in the cache (`token_cache.h`). Throws Error{input} naming the file and the place, and

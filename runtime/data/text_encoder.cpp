@@ -14,6 +14,10 @@ class ByteEncoder : public TextEncoder {
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const override {
     return encode_bytes(text);
   }
+  [[nodiscard]] std::size_t safe_cut(std::string_view text) const override { return text.size(); }
+  [[nodiscard]] std::vector<std::int32_t> encode_following(std::string_view text) const override {
+    return encode(text);
+  }
   [[nodiscard]] std::string decode(std::span<const std::int32_t> ids) const override {
     return decode_bytes(ids);
   }

@@ -29,6 +29,12 @@ class TextEncoder {
   /// The tokens of UTF-8 text, with names of special tokens in it as these tokens, and nothing
   /// added.
   [[nodiscard]] virtual std::vector<std::int32_t> encode(std::string_view text) const = 0;
+  /// How much of a text that goes on after `text` can be encoded by itself: the tokens of
+  /// text[0, n), as a first or following piece, and those of the rest as a following piece are
+  /// those of the whole. 0: more of the text must be seen.
+  [[nodiscard]] virtual std::size_t safe_cut(std::string_view text) const = 0;
+  /// Tokens of a piece that begins at such a cut.
+  [[nodiscard]] virtual std::vector<std::int32_t> encode_following(std::string_view text) const = 0;
   /// The text of tokens, without the special ones.
   [[nodiscard]] virtual std::string decode(std::span<const std::int32_t> ids) const = 0;
   /// What the tokenizer itself puts before a text, Llama's `<s>`; most put nothing.

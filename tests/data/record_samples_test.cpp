@@ -183,7 +183,7 @@ TEST_CASE("OpenSamples: other formats are refused with the way out", "[data][rec
   CHECK_THAT(files.error("PAR1...", "d.jsonl"), Catch::Contains("Parquet is not read"));
   CHECK_THAT(files.error("ARROW1..", "d"), Catch::Contains("Arrow is not read"));
   CHECK_THAT(files.error("\x1f\x8b..", "d.jsonl.gz"), Catch::Contains("gunzip it first"));
-  CHECK_THAT(files.error("text,label", "d.csv"), Catch::Contains("CSV is not read"));
+  CHECK_THAT(files.error("text,label", "d.csv"), Catch::Contains("CSV is not trained on"));
 }
 
 TEST_CASE("JsonLines: each token is learnt once whatever the rows", "[data][records]") {

@@ -36,6 +36,14 @@ class WordEncoder : public data::TextEncoder {
     }
     return ids;
   }
+  /// A token begins with each character that is no letter.
+  [[nodiscard]] std::size_t safe_cut(std::string_view text) const override {
+    const std::size_t space = text.rfind(' ');
+    return space == std::string_view::npos ? 0 : space;
+  }
+  [[nodiscard]] std::vector<std::int32_t> encode_following(std::string_view text) const override {
+    return encode(text);
+  }
   [[nodiscard]] std::string decode(std::span<const std::int32_t> /*ids*/) const override {
     throw std::logic_error("a word's number does not tell the word");
   }

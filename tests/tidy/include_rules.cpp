@@ -30,6 +30,8 @@ const std::map<std::string, std::set<std::string>, std::less<>>& arrows() {
       {"runtime/optim",
        {"runtime/optim", "runtime/config", "runtime/ops", "runtime/tensor", "runtime/device",
         "runtime/base"}},
+      {"runtime/preprocess",
+       {"runtime/preprocess", "runtime/data", "runtime/tokenizer", "runtime/base"}},
       {"runtime/data", {"runtime/data", "runtime/tokenizer", "runtime/tensor", "runtime/base"}},
       {"runtime/tokenizer", {"runtime/tokenizer", "runtime/base"}},
       {"runtime/config", {"runtime/config", "runtime/tensor", "runtime/base"}},

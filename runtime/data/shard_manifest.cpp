@@ -1,0 +1,113 @@
+#include "runtime/data/shard_manifest.h"
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/error.h"
+#include "runtime/base/file.h"
+#include "runtime/base/json_text.h"
+
+namespace dstrain::data {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr const char* file_name = "manifest.json";
+constexpr const char* kind = "dstrain token shards";
+constexpr int version = 1;
+
+ordered_json to_json(const ShardManifest::Making& making) {
+  ordered_json inputs = ordered_json::array();
+  for (const ShardManifest::Input& input : making.inputs) {
+    inputs.push_back(
+        {{"path", input.path}, {"bytes", input.bytes}, {"modified_ns", input.modified_ns}});
+  }
+  return {{"tokenizer", making.tokenizer},     {"vocabulary", making.vocabulary},
+          {"format", name_of(making.format)},  {"shard_tokens", making.shard_tokens},
+          {"text_column", making.text_column}, {"end_of_text", making.end_of_text},
+          {"inputs", std::move(inputs)}};
+}
+
+ordered_json to_json(const ShardManifest::Shard& shard) {
+  const ShardManifest::Place& end = shard.end;
+  return {
+      {"file", shard.file},
+      {"tokens", shard.tokens},
+      {"documents", shard.documents},
+      {"end",
+       {{"input", end.input}, {"offset", end.offset}, {"line", end.line}, {"tokens", end.tokens}}}};
+}
+
+ShardManifest::Making making_of(const json& object) {
+  ShardManifest::Making making;
+  making.tokenizer = object.at("tokenizer");
+  making.vocabulary = object.at("vocabulary");
+  making.format = object.at("format") == name_of(ShardFormat::megatron) ? ShardFormat::megatron
+                                                                        : ShardFormat::llmc;
+  making.shard_tokens = object.at("shard_tokens");
+  making.text_column = object.at("text_column");
+  making.end_of_text = object.at("end_of_text");
+  for (const json& input : object.at("inputs")) {
+    making.inputs.push_back({input.at("path"), input.at("bytes"), input.at("modified_ns")});
+  }
+  return making;
+}
+
+ShardManifest::Shard shard_of(const json& object) {
+  const json& end = object.at("end");
+  return {object.at("file"),
+          object.at("tokens"),
+          object.at("documents"),
+          {end.at("input"), end.at("offset"), end.at("line"), end.at("tokens")}};
+}
+
+ShardManifest manifest_of(const json& object, const std::string& path) {
+  if (object.at("kind") != kind || object.at("version") != version) {
+    fail(ErrorCode::input, "{}: is not a manifest of token shards of version {}", path, version);
+  }
+  ShardManifest manifest{.making = making_of(object.at("making"))};
+  for (const json& shard : object.at("shards")) manifest.shards.push_back(shard_of(shard));
+  manifest.complete = object.at("complete");
+  return manifest;
+}
+
+}  // namespace
+
+std::string name_of(ShardFormat format) {
+  return format == ShardFormat::megatron ? "megatron" : "llmc";
+}
+
+std::optional<ShardManifest> read_shard_manifest(const std::filesystem::path& directory) {
+  constexpr Bytes bytes_max = gibibyte;
+  const std::filesystem::path path = directory / file_name;
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
+  const json object = parse_json_object(read_text_file(path, bytes_max), path.string());
+  try {
+    return manifest_of(object, path.string());
+  } catch (const json::exception& error) {
+    fail(ErrorCode::input, "{}: is not a manifest of token shards: {}", path.string(),
+         error.what());
+  }
+}
+
+void write_shard_manifest(const std::filesystem::path& directory, const ShardManifest& manifest) {
+  ordered_json shards = ordered_json::array();
+  std::int64_t tokens = 0;
+  std::int64_t documents = 0;
+  for (const ShardManifest::Shard& shard : manifest.shards) {
+    shards.push_back(to_json(shard));
+    tokens += shard.tokens;
+    documents += shard.documents;
+  }
+  const ordered_json object = {{"kind", kind},
+                               {"version", version},
+                               {"complete", manifest.complete},
+                               {"tokens", tokens},
+                               {"documents", documents},
+                               {"making", to_json(manifest.making)},
+                               {"shards", std::move(shards)}};
+  write_text_file(directory / file_name, object.dump(2) + "\n");
+}
+
+}  // namespace dstrain::data

@@ -1,0 +1,31 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/data/token_stream.h"
+
+namespace dstrain::data {
+
+/// Whether a path means several token files: a directory that `dstrain tokenize` wrote, or a
+/// pattern of the shell's for files of llm.c, "data/*.bin".
+bool names_shards(const std::string& path);
+
+/// Token files one after another as one stream.
+class TokenShards : public TokenStream {
+ public:
+  /// Of a path that names shards; ids must be below `vocabulary`. Throws Error{input}, also for
+  /// shards that are not all written yet.
+  TokenShards(const std::string& path, std::int64_t vocabulary);
+
+  [[nodiscard]] std::int64_t bytes() const override;
+  [[nodiscard]] bool is_text() const override { return false; }
+  [[nodiscard]] std::int64_t size() const override { return begins_.back(); }
+  void read(std::int64_t begin, std::span<std::int32_t> tokens) const override;
+
+ private:
+  std::vector<std::unique_ptr<TokenStream>> shards_;
+  std::vector<std::int64_t> begins_{0};  ///< of each shard in the stream, and at last its end
+};
+
+}  // namespace dstrain::data

@@ -1,0 +1,87 @@
+#include "runtime/preprocess/encode_piece.h"
+
+#include <fmt/format.h>
+
+#include "runtime/data/json_record.h"
+#include "runtime/data/tokenizer.h"
+
+namespace dstrain::preprocess {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+void append(Ids& ids, const Ids& more) {
+  ids.insert(ids.end(), more.begin(), more.end());
+}
+
+void for_each_json_text(const Piece& piece,
+                        const InputFile& file,
+                        const std::string& key,
+                        FunctionRef<void(std::string_view text)> take) {
+  std::string_view rest = piece.bytes;
+  for (std::int64_t line = piece.place.line; !rest.empty(); ++line) {
+    const std::string_view text = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(text.size() + 1, rest.size()));
+    if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    take(data::parse_text(text, key, fmt::format("{}:{}", file.path, line)));
+  }
+}
+
+void check_text(std::string_view text, const std::string& path, std::int64_t before) {
+  data::check_utf8(std::as_bytes(std::span(text)), path, before);
+}
+
+/// A text lies in one piece or many.
+EncodedPiece encode_text(const Piece& piece,
+                         const data::TextEncoder& encoder,
+                         const std::optional<std::int32_t>& end) {
+  EncodedPiece encoded;
+  if (piece.place.offset == 0) {
+    encoded.ids = encoder.beginning();
+    append(encoded.ids, encoder.encode(piece.bytes));
+  } else {
+    encoded.ids = encoder.encode_following(piece.bytes);
+  }
+  if (!piece.ends_file) return encoded;
+  if (end && (encoded.ids.empty() || encoded.ids.back() != *end)) encoded.ids.push_back(*end);
+  encoded.document_ends = {std::ssize(encoded.ids)};
+  return encoded;
+}
+
+}  // namespace
+
+void for_each_text(const Piece& piece,
+                   const InputFile& file,
+                   const std::string& text_column,
+                   FunctionRef<void(std::string_view text)> take) {
+  if (file.layout == Layout::json_lines) {
+    for_each_json_text(piece, file, text_column, take);
+    return;
+  }
+  check_text(piece.bytes, file.path, piece.place.offset);
+  if (file.layout == Layout::text) return take(piece.bytes);
+  for_each_csv_text(piece.bytes, piece.column, file.path, piece.place.line, take);
+}
+
+EncodedPiece encode_piece(const Piece& piece,
+                          const InputFile& file,
+                          const data::TextEncoder& encoder,
+                          const DocumentOptions& options) {
+  const auto end = options.end_of_text ? encoder.end_of_text() : std::nullopt;
+  if (file.layout == Layout::text) {
+    check_text(piece.bytes, file.path, piece.place.offset);
+    return encode_text(piece, encoder, end);
+  }
+  EncodedPiece encoded;
+  for_each_text(piece, file, options.text_column, [&](std::string_view text) {
+    Ids ids = encoder.beginning();
+    append(ids, encoder.encode(text));
+    if (end && (ids.empty() || ids.back() != *end)) ids.push_back(*end);
+    if (ids.empty()) return;
+    append(encoded.ids, ids);
+    encoded.document_ends.push_back(std::ssize(encoded.ids));
+  });
+  return encoded;
+}
+
+}  // namespace dstrain::preprocess

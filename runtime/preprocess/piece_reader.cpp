@@ -1,0 +1,132 @@
+#include "runtime/preprocess/piece_reader.h"
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "runtime/base/error.h"
+#include "runtime/base/units.h"
+#include "runtime/data/foreign_format.h"
+
+namespace dstrain::preprocess {
+namespace {
+
+constexpr std::size_t piece_bytes_max = gibibyte;
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
+std::size_t find_column(const std::vector<std::string>& names,
+                        const std::string& wanted,
+                        const std::string& path) {
+  const auto found = std::ranges::find(names, wanted);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  fail(ErrorCode::input, "{}: has no column '{}', but {}; --text_column chooses one", path, wanted,
+       fmt::join(names, ", "));
+}
+
+}  // namespace
+
+PieceReader::PieceReader(const std::vector<InputFile>& inputs, CutText cut_text, Options options)
+    : inputs_(inputs), cut_text_(cut_text), options_(std::move(options)), place_(options_.from) {
+  for (std::int64_t i = 0; i < place_.input; ++i) {
+    consumed_before_ += inputs_[static_cast<std::size_t>(i)].bytes;
+  }
+}
+
+std::optional<Piece> PieceReader::next() {
+  for (; place_.input < std::ssize(inputs_); close()) {
+    if (!source_) open();
+    for (auto wanted = static_cast<std::size_t>(options_.piece_bytes);; wanted *= 2) {
+      fill(wanted);
+      if (window_.empty()) break;
+      const std::size_t bytes = at_end_ ? window_.size() : cut();
+      if (bytes > 0) return take(bytes);
+      if (wanted < piece_bytes_max) continue;
+      fail(ErrorCode::input, "{}:{}: {}", input().path, place_.line,
+           input().layout == Layout::text
+               ? "more than a gibibyte of text without a place where it could be cut"
+               : "a record is larger than a gibibyte");
+    }
+  }
+  return std::nullopt;
+}
+
+const InputFile& PieceReader::input() const {
+  return inputs_[static_cast<std::size_t>(place_.input)];
+}
+
+void PieceReader::open() {
+  source_ = open_bytes(input());
+  window_.clear();
+  at_end_ = false;
+  fill(mebibyte);
+  data::refuse_unread_format(input().path, window_);
+  seek(std::max(place_.offset, read_head()));
+}
+
+void PieceReader::close() {
+  consumed_before_ += input().bytes;
+  source_.reset();
+  place_ = {.input = place_.input + 1};
+}
+
+std::int64_t PieceReader::read_head() {
+  if (input().layout == Layout::text) return 0;
+  const std::size_t mark = window_.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
+  const std::string_view begin = std::string_view(window_).substr(mark);
+  if (input().layout == Layout::json_lines) {
+    data::refuse_json_array(input().path, begin);
+    return static_cast<std::int64_t>(mark);
+  }
+  column_.separator = input().layout == Layout::csv ? ',' : '\t';
+  const CsvRecord names = parse_csv_record(begin, column_.separator, input().path + ":1");
+  column_.index = find_column(names.fields, options_.text_column, input().path);
+  column_.columns = names.fields.size();
+  return static_cast<std::int64_t>(mark + names.bytes);
+}
+
+void PieceReader::seek(std::int64_t offset) {
+  const auto passed = static_cast<std::size_t>(std::min(offset, std::ssize(window_)));
+  if (place_.offset == 0) place_.line += std::ranges::count(window_.substr(0, passed), '\n');
+  place_.offset = offset;
+  window_.erase(0, passed);
+  if (offset > static_cast<std::int64_t>(passed)) {
+    source_->skip(offset - static_cast<std::int64_t>(passed));
+  }
+}
+
+void PieceReader::fill(std::size_t bytes) {
+  if (at_end_ || window_.size() >= bytes) return;
+  const std::size_t before = window_.size();
+  window_.resize(bytes);
+  window_.resize(before + source_->read(std::span(window_).subspan(before)));
+  at_end_ = window_.size() < bytes;
+}
+
+std::size_t PieceReader::cut() const {
+  // Of all but the last byte, so that a piece follows which ends the file.
+  const std::string_view text(window_.data(), window_.size() - 1);
+  switch (input().layout) {
+    case Layout::text:
+      return cut_text_(text);
+    case Layout::json_lines:
+      return text.rfind('\n') + 1;
+    case Layout::csv:
+    case Layout::tsv:
+      return whole_records(text, column_.separator);
+  }
+  DSTRAIN_CHECK(false, "layout {}", static_cast<int>(input().layout));
+}
+
+Piece PieceReader::take(std::size_t bytes) {
+  Piece piece{.place = place_,
+              .bytes = window_.substr(0, bytes),
+              .ends_file = at_end_ && bytes == window_.size(),
+              .column = column_,
+              .consumed = consumed_before_ + source_->consumed()};
+  window_.erase(0, bytes);
+  place_.offset += static_cast<std::int64_t>(bytes);
+  place_.line += std::ranges::count(piece.bytes, '\n');
+  return piece;
+}
+
+}  // namespace dstrain::preprocess

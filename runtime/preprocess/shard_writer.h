@@ -1,0 +1,37 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "runtime/data/shard_manifest.h"
+
+namespace dstrain::preprocess {
+
+/// One shard that is being written, beside its name until it is whole. Throws Error{io}.
+class ShardWriter {
+ public:
+  ShardWriter() = default;
+  ShardWriter(const ShardWriter&) = delete;
+  ShardWriter& operator=(const ShardWriter&) = delete;
+  virtual ~ShardWriter() = default;
+
+  virtual void add(std::span<const std::int32_t> ids) = 0;
+  virtual void end_document() = 0;
+  /// The files are whole, on the disk and have their names when this returns.
+  virtual void finish() = 0;
+};
+
+/// The most tokens that a shard of a format can say it has; of Megatron's, that a document can.
+inline constexpr std::int64_t shard_tokens_max = 2147483647;
+
+/// PREFIX.bin of llm.c: a header of 256 i32 (20240520, 1 for u16 ids; 20240801, 7 for u32; the
+/// number of tokens), then the ids. Or PREFIX.bin and PREFIX.idx of Megatron
+/// (megatron/core/datasets/indexed_dataset.py): a document is a sequence, ids are u16 below a
+/// vocabulary of 65500, else i32.
+std::unique_ptr<ShardWriter> create_shard(data::ShardFormat format,
+                                          const std::filesystem::path& prefix,
+                                          std::int64_t vocabulary);
+
+}  // namespace dstrain::preprocess

@@ -1,0 +1,227 @@
+#include "runtime/preprocess/tokenize.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include "runtime/base/error.h"
+#include "runtime/base/file.h"
+#include "runtime/preprocess/encode_piece.h"
+#include "runtime/preprocess/ordered_work.h"
+#include "runtime/preprocess/piece_reader.h"
+#include "runtime/preprocess/shard_writer.h"
+
+namespace dstrain::preprocess {
+namespace {
+
+namespace fs = std::filesystem;
+using data::ShardFormat;
+using data::ShardManifest;
+
+/// Held by the process that writes to a directory; ends with it.
+UniqueFd lock_directory(const fs::path& directory) {
+  fs::create_directories(directory);
+  UniqueFd lock = open_directory(directory);
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno != EWOULDBLOCK) fail_errno(errno, "lock " + directory.string());
+  fail(ErrorCode::input, "{}: another dstrain tokenize writes to it", directory.string());
+}
+
+ShardManifest::Making making_of(const std::vector<InputFile>& inputs,
+                                const data::TextEncoder& encoder,
+                                const TokenizeOptions& options) {
+  ShardManifest::Making making{.tokenizer = encoder.identity(),
+                               .vocabulary = encoder.vocabulary(),
+                               .format = options.format,
+                               .shard_tokens = options.shard_tokens,
+                               .text_column = options.text_column,
+                               .end_of_text = options.end_of_text};
+  for (const InputFile& input : inputs) {
+    making.inputs.push_back({input.path, input.bytes, input.modified_ns});
+  }
+  return making;
+}
+
+/// What differs, for a person.
+std::string difference(const ShardManifest::Making& was, const ShardManifest::Making& is) {
+  if (was.tokenizer != is.tokenizer) return "of another tokenizer";
+  if (was.format != is.format) return fmt::format("in the format {}", name_of(was.format));
+  if (was.shard_tokens != is.shard_tokens) {
+    return fmt::format("with {} tokens a shard", was.shard_tokens);
+  }
+  if (was.text_column != is.text_column) return fmt::format("of the column {}", was.text_column);
+  if (was.end_of_text != is.end_of_text) {
+    return was.end_of_text ? "with end-of-text tokens" : "without end-of-text tokens";
+  }
+  for (std::size_t i = 0; i < std::min(was.inputs.size(), is.inputs.size()); ++i) {
+    if (was.inputs[i].path != is.inputs[i].path) {
+      return fmt::format("of {} where {} is now", was.inputs[i].path, is.inputs[i].path);
+    }
+    if (was.inputs[i] != is.inputs[i]) {
+      return fmt::format("of {} as it was before it was changed", is.inputs[i].path);
+    }
+  }
+  return fmt::format("of {} files, not {}", was.inputs.size(), is.inputs.size());
+}
+
+/// The manifest to go on with: that of the directory, or a new one.
+ShardManifest begin_manifest(const fs::path& directory, ShardManifest::Making making) {
+  auto found = data::read_shard_manifest(directory);
+  if (!found) {
+    ShardManifest manifest{.making = std::move(making)};
+    write_shard_manifest(directory, manifest);
+    return manifest;
+  }
+  if (found->making != making) {
+    fail(ErrorCode::input,
+         "{}: holds tokens {}; name another directory, or start anew: --overwrite_output_dir",
+         directory.string(), difference(found->making, making));
+  }
+  for (const ShardManifest::Shard& shard : found->shards) {
+    if (!fs::exists(directory / shard.file)) {
+      fail(ErrorCode::input,
+           "{}: is missing, although the manifest names it; start anew: --overwrite_output_dir",
+           (directory / shard.file).string());
+    }
+  }
+  return std::move(*found);
+}
+
+/// Cuts the tokens of pieces into shards.
+class ShardSink {
+ public:
+  ShardSink(fs::path directory, ShardManifest manifest)
+      : directory_(std::move(directory)),
+        manifest_(std::move(manifest)),
+        limit_(manifest_.making.shard_tokens) {
+    if (!manifest_.shards.empty()) place_ = manifest_.shards.back().end;
+    resumed_tokens_ = place_.tokens;
+    for (const ShardManifest::Shard& shard : manifest_.shards) {
+      written_.tokens += shard.tokens;
+      written_.documents += shard.documents;
+    }
+    written_.shards = std::ssize(manifest_.shards);
+  }
+
+  /// Where the first piece begins.
+  [[nodiscard]] Place first_place() const { return {place_.input, place_.offset, place_.line}; }
+
+  void take(const Piece& piece, const EncodedPiece& encoded) {
+    const std::span<const std::int32_t> ids(encoded.ids);
+    place_ = {piece.place.input, piece.place.offset, piece.place.line,
+              std::min(resumed_tokens_, std::ssize(ids))};
+    resumed_tokens_ -= place_.tokens;
+    written_.consumed = piece.consumed;
+    std::int64_t& at = place_.tokens;
+    auto end = at == 0 ? encoded.document_ends.begin()
+                       : std::ranges::upper_bound(encoded.document_ends, at);
+    while (at < std::ssize(ids) || end != encoded.document_ends.end()) {
+      const std::int64_t until = end == encoded.document_ends.end() ? std::ssize(ids) : *end;
+      const std::int64_t count = std::min(until - at, room());
+      add(ids.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(count)));
+      at += count;
+      for (; end != encoded.document_ends.end() && *end == at; ++end) end_document();
+      close_full_shard();
+    }
+  }
+
+  ShardManifest finish() {
+    if (shard_) close_shard();
+    if (manifest_.shards.empty()) fail(ErrorCode::input, "the inputs hold no text");
+    manifest_.complete = true;
+    write_shard_manifest(directory_, manifest_);
+    return std::move(manifest_);
+  }
+  [[nodiscard]] const TokenizeProgress& written() const { return written_; }
+
+ private:
+  [[nodiscard]] bool is_megatron() const {
+    return manifest_.making.format == ShardFormat::megatron;
+  }
+  /// How many tokens more the shard may take at once: documents of Megatron's are not cut.
+  [[nodiscard]] std::int64_t room() const {
+    return is_megatron() ? std::numeric_limits<std::int64_t>::max() : limit_ - shard_info_.tokens;
+  }
+  void open_shard() {
+    const std::string name = fmt::format("tokens_{:06}", manifest_.shards.size());
+    shard_info_ = {.file = name + ".bin"};
+    shard_ = create_shard(manifest_.making.format, directory_ / name, manifest_.making.vocabulary);
+  }
+  void add(std::span<const std::int32_t> ids) {
+    if (ids.empty()) return;
+    if (!shard_) open_shard();
+    shard_->add(ids);
+    inside_document_ = true;
+    shard_info_.tokens += std::ssize(ids);
+    written_.tokens += std::ssize(ids);
+  }
+  void end_document() {
+    if (!inside_document_) return;
+    inside_document_ = false;
+    // Its last token may have been the last of a shard of llm.c's that is closed.
+    if (shard_) {
+      shard_->end_document();
+      ++shard_info_.documents;
+    }
+    ++written_.documents;
+  }
+  void close_full_shard() {
+    const bool is_full = shard_ && shard_info_.tokens >= limit_;
+    if (is_full && !(is_megatron() && inside_document_)) close_shard();
+  }
+  void close_shard() {
+    shard_->finish();
+    shard_.reset();
+    shard_info_.end = place_;
+    manifest_.shards.push_back(std::move(shard_info_));
+    shard_info_ = {};
+    ++written_.shards;
+    write_shard_manifest(directory_, manifest_);
+  }
+
+  fs::path directory_;
+  ShardManifest manifest_;
+  std::int64_t limit_;
+  std::unique_ptr<ShardWriter> shard_;  ///< the one that is being written, once it has a token
+  ShardManifest::Shard shard_info_;     ///< of it
+  ShardManifest::Place place_{};        ///< up to where tokens are in shards
+  std::int64_t resumed_tokens_ = 0;     ///< of the first piece, in shards already
+  bool inside_document_ = false;
+  TokenizeProgress written_;
+};
+
+}  // namespace
+
+ShardManifest tokenize(const std::vector<InputFile>& inputs,
+                       const data::TextEncoder& encoder,
+                       const fs::path& directory,
+                       const TokenizeOptions& options,
+                       FunctionRef<void(const TokenizeProgress&)> report) {
+  const UniqueFd lock = lock_directory(directory);
+  ShardManifest manifest = begin_manifest(directory, making_of(inputs, encoder, options));
+  if (manifest.complete) return manifest;
+  ShardSink sink(directory, std::move(manifest));
+  const auto cut = [&](std::string_view text) {
+    return encoder.safe_cut(text);
+  };
+  PieceReader reader(inputs, cut, {options.text_column, sink.first_place(), options.piece_bytes});
+  const DocumentOptions document{options.text_column, options.end_of_text};
+  const auto next = [&] {
+    return reader.next();
+  };
+  const auto encode = [&](Piece& piece) {
+    return encode_piece(piece, inputs[static_cast<std::size_t>(piece.place.input)], encoder,
+                        document);
+  };
+  const auto take = [&](Piece& piece, EncodedPiece& encoded) {
+    sink.take(piece, encoded);
+    report(sink.written());
+  };
+  OrderedWork<Piece, EncodedPiece>(options.workers, {next, encode, take});
+  return sink.finish();
+}
+
+}  // namespace dstrain::preprocess

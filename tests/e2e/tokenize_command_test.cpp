@@ -1,0 +1,121 @@
+// `dstrain tokenize`, and training on what it writes.
+#include <fstream>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "tests/e2e/train_run.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using Catch::Matchers::Contains;
+using test::run_command;
+using test::TrainRun;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+const fs::path tokenizer_folder = test::golden_folder / "tokenizers/gpt2";
+
+void write_json_lines(const fs::path& path, int first, int count) {
+  std::ofstream file(path, std::ios::binary);
+  for (int i = first; i < first + count; ++i) {
+    file << fmt::format("{{\"text\": \"Record {} of these, about \u00e9t\u00e9.\"}}\n", i);
+  }
+}
+
+TrainRun train_on(const fs::path& data, const fs::path& output, const Words& more = {}) {
+  Words words{"--config_name",
+              "gpt2",
+              "--config_overrides",
+              "vocab_size=1000,n_layer=1,n_embd=32,n_head=2,n_positions=64",
+              "--block_size",
+              "32",
+              "--per_device_train_batch_size",
+              "2",
+              "--max_steps",
+              "4",
+              "--no_shuffle",
+              "--train_file",
+              data.string()};
+  words.insert(words.end(), more.begin(), more.end());
+  return test::run_train(1, nullptr, output, words,
+                         {{"DSTRAIN_CACHE", (output.parent_path() / "cache").string()}});
+}
+
+}  // namespace
+
+TEST_CASE("tokenize: training on its shards is training on the text", "[e2e]") {
+  const test::TempDir folder;
+  const std::string format = GENERATE("llmc", "megatron");
+  fs::create_directories(folder.path() / "corpus/more");
+  write_json_lines(folder.path() / "all.jsonl", 0, 60);
+  write_json_lines(folder.path() / "corpus/a.jsonl", 0, 25);
+  write_json_lines(folder.path() / "corpus/more/b.jsonl", 25, 35);
+  const fs::path shards = folder.path() / "shards";
+  const Words command{"tokenize",
+                      "--tokenizer",
+                      tokenizer_folder.string(),
+                      "--output_dir",
+                      shards.string(),
+                      "--format",
+                      format,
+                      "--shard_tokens",
+                      "300",
+                      "--num_workers",
+                      "2",
+                      (folder.path() / "corpus").string()};
+  const test::Outcome made = run_command(command);
+  CAPTURE(made.err);
+  REQUIRE(made.status == 0);
+  CHECK_THAT(made.out, Contains("tokens of 60 documents in"));
+  CHECK(fs::exists(shards / "tokens_000001.bin"));
+
+  const TrainRun of_text = train_on(folder.path() / "all.jsonl", folder.path() / "text",
+                                    {"--tokenizer", tokenizer_folder.string()});
+  const TrainRun of_shards = train_on(shards, folder.path() / "tokens");
+  CAPTURE(of_text.err, of_shards.err);
+  REQUIRE(of_shards.status == 0);
+  REQUIRE(of_shards.metrics.size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(of_shards.metrics[i].at("loss") == of_text.metrics.at(i).at("loss"));
+  }
+  CHECK((test::read_bytes(folder.path() / "tokens/tokenizer.json") ==
+         test::read_bytes(tokenizer_folder / "tokenizer.json")));
+
+  // What is whole stays as it is.
+  const test::Outcome again = run_command(command);
+  CHECK(again.status == 0);
+  CHECK(again.out.starts_with(shards.string()));
+}
+
+TEST_CASE("tokenize: wrong usage and unfinished shards are refused", "[e2e]") {
+  const test::TempDir folder;
+  const std::string out = (folder.path() / "out").string();
+  write_json_lines(folder.path() / "a.jsonl", 0, 3);
+  const std::string data = (folder.path() / "a.jsonl").string();
+  const auto [words, message] = GENERATE_COPY(table<Words, std::string>({
+      {{"--tokenizer", "byte", data}, "--output_dir"},
+      {{"--output_dir", out, data}, "--tokenizer"},
+      {{"--tokenizer", "byte", "--output_dir", out}, "INPUT"},
+      {{"--tokenizer", "byte", "--output_dir", out, data + "x"}, "no such file"},
+      {{"--tokenizer", out, "--output_dir", out, data}, "holds no tokenizer"},
+      {{"--tokenizer", "byte", "--output_dir", out, "--shard_tokens", "0", data}, "--shard_tokens"},
+      {{"--tokenizer", "byte", "--output_dir", out, "--text_column", "body", data},
+       "a.jsonl:1: body is missing"},
+  }));
+  Words command{"tokenize"};
+  command.insert(command.end(), words.begin(), words.end());
+  const test::Outcome outcome = run_command(command);
+  CAPTURE(outcome.err);
+  CHECK(outcome.status == 2);
+  CHECK_THAT(outcome.err, Contains(message));
+
+  if (message == "a.jsonl:1: body is missing") {
+    const TrainRun run = train_on(out, folder.path() / "run");
+    CHECK(run.status == 2);
+    CHECK_THAT(run.err, Contains("its shards are not all written"));
+  }
+}

@@ -1,0 +1,84 @@
+#include "runtime/preprocess/input_file.h"
+
+#include <filesystem>
+
+#include <catch2/catch.hpp>
+
+#include "tests/data/token_files.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_dir.h"
+
+namespace dstrain::preprocess {
+namespace {
+
+class Files {
+ public:
+  void add(const std::string& name) {
+    std::filesystem::create_directories((dir_.path() / name).parent_path());
+    test::write_file(dir_.path() / name, "text");
+  }
+  [[nodiscard]] std::string path(const std::string& name) const { return dir_.path() / name; }
+  [[nodiscard]] std::vector<std::string> found(std::vector<std::string> names) const {
+    for (std::string& name : names) name = path(name);
+    std::vector<std::string> relative;
+    for (const InputFile& file : find_inputs(names)) {
+      relative.push_back(std::filesystem::relative(file.path, dir_.path()));
+    }
+    return relative;
+  }
+  [[nodiscard]] std::string error(const std::vector<std::string>& names) const {
+    return test::error_of([&] { static_cast<void>(found(names)); });
+  }
+
+ private:
+  test::TempDir dir_;
+};
+
+}  // namespace
+
+TEST_CASE("InputFile: the name tells layout and compression", "[preprocess][inputs]") {
+  const auto [name, layout, compression] = GENERATE(table<std::string, Layout, Compression>({
+      {"a.txt", Layout::text, Compression::none},
+      {"a", Layout::text, Compression::none},
+      {"a.md.gz", Layout::text, Compression::gzip},
+      {"a.jsonl", Layout::json_lines, Compression::none},
+      {"a.json.zst", Layout::json_lines, Compression::zstd},
+      {"a.csv.gz", Layout::csv, Compression::gzip},
+      {"a.tsv", Layout::tsv, Compression::none},
+  }));
+  CAPTURE(name);
+  Files files;
+  files.add(name);
+  const std::vector<std::string> arguments{files.path(name)};
+  const InputFile file = find_inputs(arguments).at(0);
+  CHECK(file.layout == layout);
+  CHECK(file.compression == compression);
+  CHECK(file.bytes == 4);
+}
+
+TEST_CASE("InputFile: directories and patterns give their files in order", "[preprocess][inputs]") {
+  Files files;
+  for (const char* const name : {"d/b.txt", "d/a.jsonl", "d/sub/c.txt.gz", "d/notes.pdf",
+                                 "d/.hidden/x.txt", "d/.y.txt", "p/2.csv", "p/1.csv", "z.log"}) {
+    files.add(name);
+  }
+  using Names = std::vector<std::string>;
+  CHECK(files.found({"d"}) == Names{"d/a.jsonl", "d/b.txt", "d/sub/c.txt.gz"});
+  CHECK(files.found({"z.log", "p/*.csv"}) == Names{"z.log", "p/1.csv", "p/2.csv"});
+}
+
+TEST_CASE("InputFile: what cannot be read is refused by name", "[preprocess][inputs]") {
+  Files files;
+  for (const char* const name : {"a.parquet", "b.xz", "c.parquet.gz", "d/x.pdf", "t.txt"}) {
+    files.add(name);
+  }
+  CHECK_THAT(files.error({"a.parquet"}), Catch::Contains("Parquet is not read"));
+  CHECK_THAT(files.error({"b.xz"}), Catch::Contains("unxz it first"));
+  CHECK_THAT(files.error({"c.parquet.gz"}), Catch::Contains("Parquet is not read"));
+  CHECK_THAT(files.error({"d"}), Catch::Contains("none of its 1 files is named as a text is"));
+  CHECK_THAT(files.error({"missing.txt"}), Catch::Contains("no such file"));
+  CHECK_THAT(files.error({"*.tsv"}), Catch::Contains("no such file"));
+  CHECK_THAT(files.error({"t.txt", "d/../t.txt"}), Catch::Contains("is named twice"));
+}
+
+}  // namespace dstrain::preprocess
