@@ -28,6 +28,9 @@ constexpr std::array own_libraries{
 /// The package that brings what a plug-in needs.
 std::string_view package_of(std::string_view plug_in) {
   if (plug_in.find("ssh") != plug_in.npos) return "libssh-4";
+  if (plug_in.find("tokenizers") != plug_in.npos) {
+    return "libicu72 libpcre2-8-0 libsentencepiece0";
+  }
   if (plug_in.find("mpich") != plug_in.npos) return "libmpich12";
   if (plug_in.find("mpi") != plug_in.npos) return "libopenmpi3";
   return "";
@@ -93,6 +96,10 @@ void check_plug_ins(const Probe& probe, const Question& /*question*/, Findings& 
     }
     return false;
   };
+  if (!has("tokenizers")) {
+    findings.note("no libdstrain_tokenizers.so: text becomes tokens as bytes only",
+                  "install the whole of dstrain's bin directory");
+  }
   if (!has("ssh")) {
     findings.note("no libdstrain_ssh.so: other hosts through --ssh_command only",
                   "apt-get install libssh-dev and build again");

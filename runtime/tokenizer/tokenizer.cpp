@@ -1,46 +1,21 @@
 #include "runtime/tokenizer/tokenizer.h"
 
-#include <filesystem>
-
 #include "runtime/base/error.h"
-#include "runtime/base/file.h"
 #include "runtime/base/utf8.h"
-#include "runtime/tokenizer/gpt2_files.h"
-#include "runtime/tokenizer/sentencepiece_codec.h"
-#include "runtime/tokenizer/special_names.h"
-#include "runtime/tokenizer/tokenizer_json.h"
+#include "runtime/tokenizer/plug_in.h"
 
 namespace dstrain::tokenizer {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr Bytes tokenizer_bytes_max = 256 * mebibyte;
 constexpr std::size_t text_bytes_max = std::size_t{1} << 30;
-
-std::unique_ptr<const Codec> load_codec(const fs::path& directory, const SpecialNames& names) {
-  const fs::path json = directory / "tokenizer.json";
-  if (fs::exists(json)) {
-    return parse_tokenizer_json(read_text_file(json, tokenizer_bytes_max), json.string());
-  }
-  if (fs::exists(directory / "vocab.json") && fs::exists(directory / "merges.txt")) {
-    return load_gpt2_files(directory, names);
-  }
-  const fs::path sentencepiece = directory / "tokenizer.model";
-  if (fs::exists(sentencepiece)) return load_sentencepiece(sentencepiece, names);
-  fail(ErrorCode::input,
-       "{}: holds no tokenizer: neither tokenizer.json, nor vocab.json and merges.txt, nor "
-       "tokenizer.model",
-       directory.string());
-}
 
 }  // namespace
 
 Tokenizer Tokenizer::load(const std::string& directory) {
-  const SpecialNames names = read_special_names(directory);
-  Tokenizer tokenizer(load_codec(directory, names));
-  if (names.bos) tokenizer.bos_ = tokenizer.id(*names.bos);
-  if (names.eos) tokenizer.eos_ = tokenizer.id(*names.eos);
+  LoadedCodec loaded = plug_in_functions().load(directory);
+  Tokenizer tokenizer(std::move(loaded.codec));
+  tokenizer.bos_ = loaded.bos;
+  tokenizer.eos_ = loaded.eos;
   return tokenizer;
 }
 

@@ -18,7 +18,8 @@ namespace dstrain::tokenizer {
 /// share one.
 class Tokenizer {
  public:
-  /// Throws Error{input} naming the file, the place and what is wrong or not supported.
+  /// Throws Error{input} naming the file, the place and what is wrong or not supported, and
+  /// Error{config} where the plug-in libdstrain_tokenizers.so, or a library of its, is missing.
   static Tokenizer load(const std::string& directory);
 
   /// The tokens of a text of at most 1 GiB, special tokens that are written in it included. What is

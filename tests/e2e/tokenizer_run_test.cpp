@@ -127,3 +127,22 @@ TEST_CASE("Tokenizer: what is no tokenizer is refused before ranks start", "[e2e
   CHECK(refused.status == 2);
   CHECK_THAT(refused.err, Contains(none) && Contains("holds no tokenizer"));
 }
+
+TEST_CASE("Tokenizer: a host without the plug-in is told what to install", "[e2e]") {
+  const test::TempDir folder;
+  fs::copy_file(DSTRAIN_PROGRAM, folder.path() / "dstrain");
+  const std::string copy = (folder.path() / "dstrain").string();
+  const auto train = [&](const std::string& tokenizer) {
+    return run_command(
+        joined({"--num_gpus", "1", "train", "--dry_run", "--output_dir",
+                (folder.path() / "out").string(), "--train_file", DSTRAIN_PROGRAM, "--tokenizer",
+                tokenizer},
+               small_model),
+        {.env = {}, .directory = {}, .wrapper = {"/bin/sh", "-c", "exec " + copy + R"( "$@")"}});
+  };
+  const test::Outcome refused = train(tokenizer_folder.string());
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, Contains("libdstrain_tokenizers.so") &&
+                              Contains("apt-get install libicu72 libpcre2-8-0 libsentencepiece0"));
+  CHECK_THAT(train("byte").err, !Contains("libdstrain_tokenizers.so"));
+}

@@ -79,6 +79,11 @@ const std::vector<Fault> program_faults{
      [](FakeMachine& m, Question&) {
        m.load_failures["/opt/dstrain/bin/libdstrain_mpi_openmpi.so"] = "libmpi.so.40: cannot open";
      }},
+    {"plug_ins", "libsentencepiece.so.0",
+     [](FakeMachine& m, Question&) {
+       m.load_failures["/opt/dstrain/bin/libdstrain_tokenizers.so"] =
+           "libsentencepiece.so.0: cannot open";
+     }},
     {"mpi", "orted",
      [](FakeMachine& m, Question&) {
        m.runs["mpirun.openmpi --version"] = {true, 1, "orted was not found\n"};
@@ -437,6 +442,10 @@ TEST_CASE("Doctor: what merely should be known is a note", "[launcher][doctor]")
       {"plug_ins", "no libdstrain_ssh.so",
        [](FakeMachine& m, Question&) {
          m.files.erase("/opt/dstrain/bin/libdstrain_ssh.so");
+       }},
+      {"plug_ins", "no libdstrain_tokenizers.so",
+       [](FakeMachine& m, Question&) {
+         m.files.erase("/opt/dstrain/bin/libdstrain_tokenizers.so");
        }},
       {"libraries", "libdnnl.so.2",
        [](FakeMachine& m, Question&) {

@@ -32,6 +32,7 @@ FakeMachine::FakeMachine() {
   put_file("/opt/dstrain/bin/dstraind", "", 0755);
   put_file("/opt/dstrain/bin/libdstrain_ssh.so", "");
   put_file("/opt/dstrain/bin/libdstrain_mpi_openmpi.so", "");
+  put_file("/opt/dstrain/bin/libdstrain_tokenizers.so", "");
   put_directory("/home/user");
   put_directory("/home/user/.ssh", 0700);
   put_file("/home/user/.ssh/id_ed25519", "key", 0600);

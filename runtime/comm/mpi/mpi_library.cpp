@@ -3,18 +3,17 @@
 #include <array>
 #include <chrono>
 #include <exception>
-#include <filesystem>
 #include <future>
 #include <memory>
 #include <thread>
 
-#include <dlfcn.h>
 #include <sched.h>
 #include <time.h>
 
 #include "runtime/base/deadline.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/plug_in.h"
 
 namespace dstrain::comm {
 namespace {
@@ -26,49 +25,44 @@ using StartFunction = decltype(&dstrain_mpi_start_2);
 constexpr int eager_looks = 200;
 constexpr long sleep_ns = 20'000;
 
-struct PlugIn {
-  const char* file;
+/// What goes with a library of MPI.
+struct Library {
+  /// Open to all, because OpenMPI's own plug-ins look for its symbols there.
+  PlugIn plug_in;
   const char* build_package;
   const char* packages;  ///< on every node
   const char* remedy;    ///< for ranks that do not find each other
 };
 
-const PlugIn& plug_in_of(MpiKind kind) {
-  static constexpr PlugIn openmpi{"libdstrain_mpi_openmpi.so", "libopenmpi-dev", "libopenmpi3",
-                                  "start them with OpenMPI's own mpirun (mpirun.openmpi), or with "
-                                  "srun --mpi=pmix (srun --mpi=list says whether SLURM has it)"};
-  static constexpr PlugIn mpich{"libdstrain_mpi_mpich.so", "libmpich-dev", "libmpich12",
-                                "start them with MPICH's own mpirun (mpirun.mpich), or with srun "
-                                "--mpi=pmi2"};
+const Library& library_of(MpiKind kind) {
+  static constexpr Library openmpi{{"libdstrain_mpi_openmpi.so", PlugInScope::global},
+                                   "libopenmpi-dev",
+                                   "libopenmpi3",
+                                   "start them with OpenMPI's own mpirun (mpirun.openmpi), or with "
+                                   "srun --mpi=pmix (srun --mpi=list says whether SLURM has it)"};
+  static constexpr Library mpich{{"libdstrain_mpi_mpich.so", PlugInScope::global},
+                                 "libmpich-dev",
+                                 "libmpich12",
+                                 "start them with MPICH's own mpirun (mpirun.mpich), or with srun "
+                                 "--mpi=pmi2"};
   return kind == MpiKind::mpich ? mpich : openmpi;
 }
 
-/// Opened globally, because OpenMPI's own plug-ins look for its symbols there, and for good: MPI
-/// leaves exit handlers behind that run its code.
-void* open_plugin(MpiKind kind) {
-  const PlugIn& plug_in = plug_in_of(kind);
-  std::error_code no_link;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", no_link);
-  const std::string beside = (program.parent_path() / plug_in.file).string();
-  std::string reason;
-  for (const std::string& path : {beside, std::string(plug_in.file)}) {
-    if (void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return handle;
-    reason = ::dlerror();
-  }
-  fail(ErrorCode::config,
-       "{} has started this rank, and {}, through which it is joined to the others, cannot be "
-       "loaded: {}: it is built when {} is installed and needs {} on every node; with MASTER_ADDR, "
-       "MASTER_PORT, DSTRAIN_TOKEN and DSTRAIN_COMM=tcp given to all ranks it is not needed",
-       name_of(kind), plug_in.file, reason, plug_in.build_package, plug_in.packages);
-}
-
+/// Of the plug-in, which stays open: MPI leaves exit handlers behind that run its code.
 StartFunction start_function(MpiKind kind) {
-  void* const symbol = ::dlsym(open_plugin(kind), start_symbol);
-  if (symbol == nullptr) {
-    fail(ErrorCode::config, "{} is of another version: it lacks {}; install one version",
-         plug_in_of(kind).file, start_symbol);
+  const Library& library = library_of(kind);
+  const Result<void*> opened = open_plug_in(library.plug_in);
+  if (!opened.ok()) {
+    fail(ErrorCode::config,
+         "{} has started this rank, and {}, through which it is joined to the others, cannot be "
+         "loaded: {}: it is built when {} is installed and needs {} on every node; with "
+         "MASTER_ADDR, "
+         "MASTER_PORT, DSTRAIN_TOKEN and DSTRAIN_COMM=tcp given to all ranks it is not needed",
+         name_of(kind), library.plug_in.file, opened.error(), library.build_package,
+         library.packages);
   }
-  return reinterpret_cast<StartFunction>(symbol);
+  return reinterpret_cast<StartFunction>(
+      plug_in_symbol(library.plug_in, opened.value(), start_symbol));
 }
 
 /// MPI waits without end for ranks that have failed before: a thread enters it, which is left
@@ -95,7 +89,7 @@ DstrainMpiApi enter(StartFunction function, const MpiStart& start) {
 }  // namespace
 
 const char* mpi_plugin_name(MpiKind kind) {
-  return plug_in_of(kind).file;
+  return library_of(kind).plug_in.file;
 }
 
 void rest_between_looks(int looks) {
@@ -117,7 +111,7 @@ MpiLibrary::MpiLibrary(const MpiStart& start) : start_(start) {
   if (start.size == 0 || start.size == api_.size) return;
   fail(ErrorCode::config, "the starter says that it has started {} ranks, and {} ({}) finds {}: {}",
        start.size, name_of(start.kind), mpi_plugin_name(start.kind), api_.size,
-       plug_in_of(start.kind).remedy);
+       library_of(start.kind).remedy);
 }
 
 /// MPI itself would wait without end for a rank that has failed.

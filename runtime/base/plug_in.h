@@ -1,0 +1,24 @@
+#pragma once
+#include "runtime/base/result.h"
+
+namespace dstrain {
+
+/// Whether libraries that are opened later find a plug-in's symbols.
+enum class PlugInScope { local, global };
+
+/// A shared library of ours that is opened when it is needed, so that programs start without what
+/// it is linked to. It is built together with the programs and lies beside them.
+struct PlugIn {
+  const char* file;
+  PlugInScope scope = PlugInScope::local;
+};
+
+/// Opens a plug-in for good: beside the program, else wherever the loader looks. The failure is the
+/// loader's reason.
+Result<void*> open_plug_in(const PlugIn& plug_in);
+
+/// The address of a symbol of an opened plug-in. Throws Error{config} where the plug-in lacks it,
+/// because it is of another version.
+void* plug_in_symbol(const PlugIn& plug_in, void* opened, const char* symbol);
+
+}  // namespace dstrain

@@ -1,0 +1,8 @@
+#include "runtime/tokenizer/plug_in.h"
+
+#include "runtime/tokenizer/load_codec.h"
+
+/// What the program looks for, see plug_in_functions_symbol.
+extern "C" __attribute__((visibility("default")))
+const dstrain::tokenizer::PlugInFunctions dstrain_tokenizers_1{.load =
+                                                                   dstrain::tokenizer::load_codec};
