@@ -17,4 +17,8 @@ const PlugInFunctions& plug_in_functions() {
       plug_in_symbol(plug_in, opened.value(), plug_in_functions_symbol));
 }
 
+std::unique_ptr<BpeTrainer> make_bpe_trainer() {
+  return plug_in_functions().make_bpe_trainer();
+}
+
 }  // namespace dstrain::tokenizer

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "runtime/tokenizer/bpe_trainer.h"
 #include "runtime/tokenizer/codec.h"
 
 namespace dstrain::tokenizer {
@@ -20,6 +21,7 @@ struct LoadedCodec {
 struct PlugInFunctions {
   /// Throws Error{input} naming the file, the place and what is wrong or not supported.
   LoadedCodec (*load)(const std::string& directory);
+  std::unique_ptr<BpeTrainer> (*make_bpe_trainer)();
 };
 
 /// The symbol of the plug-in's `const PlugInFunctions`.

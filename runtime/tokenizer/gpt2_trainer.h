@@ -1,0 +1,11 @@
+#pragma once
+#include <memory>
+
+#include "runtime/tokenizer/bpe_trainer.h"
+
+namespace dstrain::tokenizer {
+
+/// What make_bpe_trainer() gives, for the plug-in.
+std::unique_ptr<BpeTrainer> make_gpt2_trainer();
+
+}  // namespace dstrain::tokenizer
