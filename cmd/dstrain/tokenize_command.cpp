@@ -13,7 +13,9 @@
 #include "runtime/base/parallel_for.h"
 #include "runtime/base/units.h"
 #include "runtime/base/worker_env.h"
+#include "runtime/data/hugging_face_encoder.h"
 #include "runtime/model/hf_companions.h"
+#include "runtime/preprocess/learn.h"
 #include "runtime/preprocess/shard_writer.h"
 #include "runtime/preprocess/tokenize.h"
 
@@ -29,6 +31,8 @@ struct TokenizeRequest {
   std::string format = "llmc";
   bool no_end_of_text = false;
   bool overwrite = false;
+  bool learns = false;
+  std::int64_t vocabulary = 0;
   preprocess::TokenizeOptions options;
 };
 
@@ -38,8 +42,7 @@ void declare_tokenize(CLI::App& app, TokenizeRequest& request) {
                  "files, directories or patterns: text, JSON lines, CSV, TSV; also .gz, .zst")
       ->required();
   app.add_option("--tokenizer,--tokenizer_name", request.tokenizer,
-                 "byte, or a directory with a Hugging Face tokenizer")
-      ->required();
+                 "byte, or a directory with a Hugging Face tokenizer");
   app.add_option("--output_dir", request.output, "for shards and manifest; goes on where they end")
       ->required();
   app.add_option("--format", request.format, "llmc: .bin; megatron: .bin and .idx (llmc)")
@@ -53,7 +56,10 @@ void declare_tokenize(CLI::App& app, TokenizeRequest& request) {
   app.add_option("--num_workers,--workers,--preprocessing_num_workers", request.options.workers,
                  "threads that encode (one a core)")
       ->check(CLI::Range(1, workers_max));
-  app.add_flag("--overwrite_output_dir", request.overwrite, "remove the shards that are there");
+  app.add_flag("--overwrite_output_dir", request.overwrite, "replace what is there");
+  app.add_flag("--train", request.learns,
+               "write no tokens, but learn a tokenizer, as GPT-2's: a byte-level BPE");
+  app.add_option("--vocab_size", request.vocabulary, "of --train: how many tokens it may have");
 }
 
 /// What a directory may hold of ours.
@@ -78,33 +84,49 @@ class ProgressTeller {
  public:
   explicit ProgressTeller(std::int64_t bytes) : bytes_(bytes) {}
 
-  void tell(const preprocess::TokenizeProgress& progress) {
-    if (first_consumed_ < 0) first_consumed_ = progress.consumed;
+  void tell(std::int64_t consumed, const std::string& made) {
+    if (first_consumed_ < 0) first_consumed_ = consumed;
     const double now = clock_.now_seconds();
     if (now < next_) return;
-    constexpr double interval_s = 2;
     next_ = now + interval_s;
     const double rate =
-        static_cast<double>(progress.consumed - first_consumed_) / std::max(now - start_, 1e-3);
-    log_info(fmt::format(
-        "{} of {} | {}/s | {} tokens | {} shards | ETA {}", format_bytes(progress.consumed),
-        format_bytes(bytes_), format_bytes(static_cast<Bytes>(rate)), progress.tokens,
-        progress.shards,
-        format_duration(static_cast<double>(bytes_ - progress.consumed) / std::max(rate, 1.0))));
+        static_cast<double>(consumed - first_consumed_) / std::max(now - start_, 1e-3);
+    const double left = static_cast<double>(bytes_ - consumed) / std::max(rate, 1.0);
+    log_info(fmt::format("{} of {} | {}/s | {} | ETA {}", format_bytes(consumed),
+                         format_bytes(bytes_), format_bytes(static_cast<Bytes>(rate)), made,
+                         format_duration(left)));
   }
   [[nodiscard]] double seconds() const { return clock_.now_seconds() - start_; }
 
  private:
+  static constexpr double interval_s = 2;
+
   SteadyClock clock_;
   std::int64_t bytes_;
   std::int64_t first_consumed_ = -1;  ///< a run that goes on begins in the middle
   double start_ = clock_.now_seconds();
-  double next_ = start_ + 2;
+  double next_ = start_ + interval_s;
 };
 
-void print_summary(const TokenizeRequest& request,
-                   const data::ShardManifest& manifest,
-                   double seconds) {
+std::int64_t bytes_of(const std::vector<preprocess::InputFile>& inputs) {
+  std::int64_t bytes = 0;
+  for (const preprocess::InputFile& input : inputs) bytes += input.bytes;
+  return bytes;
+}
+
+void make_shards(TokenizeRequest& request, const std::vector<preprocess::InputFile>& inputs) {
+  request.options.end_of_text = !request.no_end_of_text;
+  request.options.format =
+      request.format == "megatron" ? data::ShardFormat::megatron : data::ShardFormat::llmc;
+  const auto encoder = data::make_encoder(request.tokenizer);
+  if (request.overwrite) remove_shards(request.output);
+  ProgressTeller teller(bytes_of(inputs));
+  const data::ShardManifest manifest = preprocess::tokenize(
+      inputs, *encoder, request.output, request.options, [&](const auto& progress) {
+        teller.tell(progress.consumed,
+                    fmt::format("{} tokens | {} shards", progress.tokens, progress.shards));
+      });
+  copy_tokenizer(request.tokenizer, request.output);
   std::int64_t tokens = 0;
   std::int64_t documents = 0;
   for (const data::ShardManifest::Shard& shard : manifest.shards) {
@@ -112,8 +134,31 @@ void print_summary(const TokenizeRequest& request,
     documents += shard.documents;
   }
   fmt::print(
-      "{}: {} tokens of {} documents in {} shards, {:.1f} s; train on them: --train_file {}\n",
-      request.output, tokens, documents, manifest.shards.size(), seconds, request.output);
+      "{}: {} tokens of {} documents in {} shard{}, {:.1f} s; --train_file {} trains on them\n",
+      request.output, tokens, documents, manifest.shards.size(),
+      manifest.shards.size() == 1 ? "" : "s", teller.seconds(), request.output);
+}
+
+void learn_tokenizer(const TokenizeRequest& request,
+                     const std::vector<preprocess::InputFile>& inputs) {
+  const fs::path output = request.output;
+  if (data::has_tokenizer(request.output) && !request.overwrite) {
+    fail(ErrorCode::input, "{}: holds a tokenizer; replace it: --overwrite_output_dir",
+         request.output);
+  }
+  const auto trainer = tokenizer::make_bpe_trainer();
+  ProgressTeller teller(bytes_of(inputs));
+  preprocess::add_documents(inputs, request.options.text_column, request.options.workers, *trainer,
+                            [&](std::int64_t consumed) { teller.tell(consumed, "words counted"); });
+  const tokenizer::LearntTokenizer learnt = trainer->learn(request.vocabulary);
+  fs::create_directories(output);
+  write_text_file(output / "tokenizer_config.json", learnt.tokenizer_config_json);
+  write_text_file(output / "tokenizer.json", learnt.tokenizer_json);
+  if (learnt.vocabulary_size < request.vocabulary) {
+    log_warning(fmt::format("the text has words for {} tokens only", learnt.vocabulary_size));
+  }
+  fmt::print("{}: a tokenizer of {} tokens, {:.1f} s; --tokenizer {} encodes with it\n",
+             request.output, learnt.vocabulary_size, teller.seconds(), request.output);
 }
 
 }  // namespace
@@ -125,20 +170,17 @@ int tokenize_command(std::span<const std::string> arguments) {
                "dstrain tokenize"};
   declare_tokenize(app, request);
   if (!parse_tool_options(app, arguments)) return status::done;
-  request.options.end_of_text = !request.no_end_of_text;
-  request.options.format =
-      request.format == "megatron" ? data::ShardFormat::megatron : data::ShardFormat::llmc;
+  const bool names_tokenizer = !request.tokenizer.empty();
+  if (request.learns == names_tokenizer || request.learns != (request.vocabulary != 0)) {
+    fail(ErrorCode::usage,
+         "tokenize: give either --tokenizer, or --train with --vocab_size to learn one");
+  }
   const std::vector<preprocess::InputFile> inputs = preprocess::find_inputs(request.inputs);
-  const auto encoder = data::make_encoder(request.tokenizer);
-  if (request.overwrite) remove_shards(request.output);
-  std::int64_t bytes = 0;
-  for (const preprocess::InputFile& input : inputs) bytes += input.bytes;
-  ProgressTeller teller(bytes);
-  const data::ShardManifest manifest =
-      preprocess::tokenize(inputs, *encoder, request.output, request.options,
-                           [&](const auto& progress) { teller.tell(progress); });
-  copy_tokenizer(request.tokenizer, request.output);
-  print_summary(request, manifest, teller.seconds());
+  if (request.learns) {
+    learn_tokenizer(request, inputs);
+  } else {
+    make_shards(request, inputs);
+  }
   return status::done;
 }
 

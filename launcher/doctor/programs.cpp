@@ -31,6 +31,7 @@ std::string_view package_of(std::string_view plug_in) {
   if (plug_in.find("tokenizers") != plug_in.npos) {
     return "libicu72 libpcre2-8-0 libsentencepiece0";
   }
+  if (plug_in.find("decompress") != plug_in.npos) return "zlib1g libzstd1";
   if (plug_in.find("mpich") != plug_in.npos) return "libmpich12";
   if (plug_in.find("mpi") != plug_in.npos) return "libopenmpi3";
   return "";

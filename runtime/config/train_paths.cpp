@@ -23,14 +23,22 @@ bool is_megatron_prefix(const std::string& path) {
   return fs::exists(path + ".idx", ignored) && fs::exists(path + ".bin", ignored);
 }
 
+/// Whether this is a directory of token shards, or a pattern for files of tokens.
+bool names_shards(const std::string& path) {
+  std::error_code ignored;
+  const bool is_pattern = path.find_first_of("*?[") != std::string::npos && path.ends_with(".bin");
+  return is_pattern || fs::exists(fs::path(path) / "manifest.json", ignored);
+}
+
 void check_data(const Flag<std::string>& flag, std::vector<std::string>& problems) {
   if (!flag.typed()) return;
   std::error_code ignored;
-  if (is_megatron_prefix(flag.value)) return;
+  if (is_megatron_prefix(flag.value) || names_shards(flag.value)) return;
   if (!fs::exists(flag.value, ignored)) {
     problems.push_back(fmt::format("{} {}: no such file", flag.typed_as, flag.value));
   } else if (fs::is_directory(flag.value, ignored)) {
-    problems.push_back(fmt::format("{} {}: is a directory, not a file", flag.typed_as, flag.value));
+    problems.push_back(fmt::format("{} {}: is a directory, not a file, and none of token shards",
+                                   flag.typed_as, flag.value));
   }
 }
 

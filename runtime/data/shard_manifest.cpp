@@ -71,27 +71,38 @@ ShardManifest manifest_of(const json& object, const std::string& path) {
   return manifest;
 }
 
+void check_shards(const ShardManifest& manifest, const std::string& path) {
+  // Sums of many shards stay below what an int64 holds.
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  for (const ShardManifest::Shard& shard : manifest.shards) {
+    const ShardManifest::Place& end = shard.end;
+    const bool counts = shard.tokens >= 0 && shard.tokens < most && shard.documents >= 0 &&
+                        shard.documents <= shard.tokens;
+    const bool places = end.input >= 0 && end.input < std::ssize(manifest.making.inputs) &&
+                        end.offset >= 0 && end.line >= 1 && end.tokens >= 0;
+    if (counts && places && std::filesystem::path(shard.file).filename() == shard.file) continue;
+    fail(ErrorCode::input, "{}: is damaged: the shard '{}' cannot be so", path, shard.file);
+  }
+}
+
 }  // namespace
 
 std::string name_of(ShardFormat format) {
   return format == ShardFormat::megatron ? "megatron" : "llmc";
 }
 
-std::optional<ShardManifest> read_shard_manifest(const std::filesystem::path& directory) {
-  constexpr Bytes bytes_max = gibibyte;
-  const std::filesystem::path path = directory / file_name;
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
-  const json object = parse_json_object(read_text_file(path, bytes_max), path.string());
+ShardManifest parse_shard_manifest(std::string_view text, const std::string& path) {
+  const json object = parse_json_object(text, path);
   try {
-    return manifest_of(object, path.string());
+    ShardManifest manifest = manifest_of(object, path);
+    check_shards(manifest, path);
+    return manifest;
   } catch (const json::exception& error) {
-    fail(ErrorCode::input, "{}: is not a manifest of token shards: {}", path.string(),
-         error.what());
+    fail(ErrorCode::input, "{}: is not a manifest of token shards: {}", path, error.what());
   }
 }
 
-void write_shard_manifest(const std::filesystem::path& directory, const ShardManifest& manifest) {
+std::string to_text(const ShardManifest& manifest) {
   ordered_json shards = ordered_json::array();
   std::int64_t tokens = 0;
   std::int64_t documents = 0;
@@ -107,7 +118,19 @@ void write_shard_manifest(const std::filesystem::path& directory, const ShardMan
                                {"documents", documents},
                                {"making", to_json(manifest.making)},
                                {"shards", std::move(shards)}};
-  write_text_file(directory / file_name, object.dump(2) + "\n");
+  return object.dump(2) + "\n";
+}
+
+std::optional<ShardManifest> read_shard_manifest(const std::filesystem::path& directory) {
+  constexpr Bytes bytes_max = gibibyte;
+  const std::filesystem::path path = directory / file_name;
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
+  return parse_shard_manifest(read_text_file(path, bytes_max), path.string());
+}
+
+void write_shard_manifest(const std::filesystem::path& directory, const ShardManifest& manifest) {
+  write_text_file(directory / file_name, to_text(manifest));
 }
 
 }  // namespace dstrain::data

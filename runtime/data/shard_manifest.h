@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dstrain::data {
@@ -51,6 +52,11 @@ struct ShardManifest {
   std::vector<Shard> shards{};
   bool complete = false;
 };
+
+/// The text of a manifest, and back. `path` is for messages. Throws Error{input}, also for numbers
+/// below zero and for shards that lie in another directory.
+ShardManifest parse_shard_manifest(std::string_view text, const std::string& path);
+std::string to_text(const ShardManifest& manifest);
 
 /// Null when the directory has no manifest. Throws Error{input} for one that cannot be read.
 std::optional<ShardManifest> read_shard_manifest(const std::filesystem::path& directory);

@@ -26,7 +26,8 @@ class ByteSource {
 };
 
 /// gzip by zlib, with several members one after another as well (RFC 1952); zstd by libzstd, with
-/// several frames (RFC 8878). Throws Error{io}.
+/// several frames (RFC 8878), both in a plug-in. Throws Error{io}, and Error{config} where that
+/// is missing.
 std::unique_ptr<ByteSource> open_bytes(const InputFile& file);
 
 }  // namespace dstrain::preprocess

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-const fs::path tokenizer_folder = test::golden_folder / "tokenizers/gpt2";
+const fs::path gpt2_tokenizer = test::golden_folder / "tokenizers/gpt2";
 
 void write_json_lines(const fs::path& path, int first, int count) {
   std::ofstream file(path, std::ios::binary);
@@ -57,7 +57,7 @@ TEST_CASE("tokenize: training on its shards is training on the text", "[e2e]") {
   const fs::path shards = folder.path() / "shards";
   const Words command{"tokenize",
                       "--tokenizer",
-                      tokenizer_folder.string(),
+                      gpt2_tokenizer.string(),
                       "--output_dir",
                       shards.string(),
                       "--format",
@@ -74,7 +74,7 @@ TEST_CASE("tokenize: training on its shards is training on the text", "[e2e]") {
   CHECK(fs::exists(shards / "tokens_000001.bin"));
 
   const TrainRun of_text = train_on(folder.path() / "all.jsonl", folder.path() / "text",
-                                    {"--tokenizer", tokenizer_folder.string()});
+                                    {"--tokenizer", gpt2_tokenizer.string()});
   const TrainRun of_shards = train_on(shards, folder.path() / "tokens");
   CAPTURE(of_text.err, of_shards.err);
   REQUIRE(of_shards.status == 0);
@@ -83,7 +83,7 @@ TEST_CASE("tokenize: training on its shards is training on the text", "[e2e]") {
     CHECK(of_shards.metrics[i].at("loss") == of_text.metrics.at(i).at("loss"));
   }
   CHECK((test::read_bytes(folder.path() / "tokens/tokenizer.json") ==
-         test::read_bytes(tokenizer_folder / "tokenizer.json")));
+         test::read_bytes(gpt2_tokenizer / "tokenizer.json")));
 
   // What is whole stays as it is.
   const test::Outcome again = run_command(command);
@@ -96,26 +96,50 @@ TEST_CASE("tokenize: wrong usage and unfinished shards are refused", "[e2e]") {
   const std::string out = (folder.path() / "out").string();
   write_json_lines(folder.path() / "a.jsonl", 0, 3);
   const std::string data = (folder.path() / "a.jsonl").string();
-  const auto [words, message] = GENERATE_COPY(table<Words, std::string>({
-      {{"--tokenizer", "byte", data}, "--output_dir"},
-      {{"--output_dir", out, data}, "--tokenizer"},
-      {{"--tokenizer", "byte", "--output_dir", out}, "INPUT"},
-      {{"--tokenizer", "byte", "--output_dir", out, data + "x"}, "no such file"},
-      {{"--tokenizer", out, "--output_dir", out, data}, "holds no tokenizer"},
-      {{"--tokenizer", "byte", "--output_dir", out, "--shard_tokens", "0", data}, "--shard_tokens"},
-      {{"--tokenizer", "byte", "--output_dir", out, "--text_column", "body", data},
-       "a.jsonl:1: body is missing"},
-  }));
-  Words command{"tokenize"};
-  command.insert(command.end(), words.begin(), words.end());
+  const auto error_of = [](Words words) {
+    words.insert(words.begin(), "tokenize");
+    const test::Outcome outcome = run_command(words);
+    CHECK(outcome.status == 2);
+    return outcome.err;
+  };
+  CHECK_THAT(error_of({"--tokenizer", "byte", data}), Contains("--output_dir"));
+  CHECK_THAT(error_of({"--output_dir", out, data}), Contains("--tokenizer"));
+  CHECK_THAT(error_of({"--output_dir", out, "--train", data}), Contains("--vocab_size"));
+  CHECK_THAT(error_of({"--output_dir", out, "--train", "--vocab_size", "100", data}),
+             Contains("257"));
+  CHECK_THAT(error_of({"--tokenizer", "byte", "--output_dir", out}), Contains("INPUT"));
+  CHECK_THAT(error_of({"--tokenizer", "byte", "--output_dir", out, data + "x"}),
+             Contains("no such file"));
+  CHECK_THAT(error_of({"--tokenizer", folder.path().string(), "--output_dir", out, data}),
+             Contains("holds no tokenizer"));
+  CHECK_THAT(error_of({"--tokenizer", "byte", "--output_dir", out, "--shard_tokens", "0", data}),
+             Contains("--shard_tokens"));
+  CHECK_FALSE(fs::exists(out));
+
+  CHECK_THAT(error_of({"--tokenizer", "byte", "--output_dir", out, "--text_column", "body", data}),
+             Contains("a.jsonl:1: body is missing"));
+  const TrainRun run = train_on(out, folder.path() / "run");
+  CHECK(run.status == 2);
+  CHECK_THAT(run.err, Contains("its shards are not all written"));
+}
+
+TEST_CASE("tokenize: a tokenizer that was learnt encodes its text in fewer tokens", "[e2e]") {
+  const test::TempDir folder;
+  const std::string data = (folder.path() / "a.jsonl").string();
+  const std::string learnt = (folder.path() / "learnt").string();
+  write_json_lines(data, 0, 200);
+  const Words command{"tokenize", "--train", "--vocab_size", "280", "--output_dir", learnt, data};
   const test::Outcome outcome = run_command(command);
   CAPTURE(outcome.err);
-  CHECK(outcome.status == 2);
-  CHECK_THAT(outcome.err, Contains(message));
-
-  if (message == "a.jsonl:1: body is missing") {
-    const TrainRun run = train_on(out, folder.path() / "run");
-    CHECK(run.status == 2);
-    CHECK_THAT(run.err, Contains("its shards are not all written"));
-  }
+  REQUIRE(outcome.status == 0);
+  CHECK_THAT(outcome.out, Contains("a tokenizer of 280 tokens"));
+  CHECK_THAT(run_command(command).err, Contains("holds a tokenizer; replace it"));
+  const test::Outcome tokens = run_command(
+      {"tokenize", "--tokenizer", learnt, "--output_dir", (folder.path() / "out").string(), data});
+  CAPTURE(tokens.err);
+  CHECK(tokens.status == 0);
+  std::int64_t count = 0;
+  REQUIRE(std::sscanf(tokens.out.substr(tokens.out.find(": ")).c_str(), ": %ld", &count) == 1);
+  CHECK(count > 200);
+  CHECK(count < 200 * 20);
 }

@@ -134,7 +134,7 @@ TEST_CASE("Tokenizer: a host without the plug-in is told what to install", "[e2e
   const std::string copy = (folder.path() / "dstrain").string();
   const auto train = [&](const std::string& tokenizer) {
     return run_command(
-        joined({"--num_gpus", "1", "train", "--dry_run", "--output_dir",
+        joined({"--num_gpus", "1", "--dry_run", "train", "--output_dir",
                 (folder.path() / "out").string(), "--train_file", DSTRAIN_PROGRAM, "--tokenizer",
                 tokenizer},
                small_model),

@@ -5,8 +5,9 @@
 #   tests/interop/tokenize.sh [VENV [DIRECTORY...]]
 #
 # VENV: a Python environment with tokenizers, numpy and zstandard. Without one it is made under
-# build/, from PyPI. DIRECTORY: of a tokenizer with tokenizer.json and tokenizer_config.json; some of
-# tests/golden/tokenizers are the default. Needs a release build; DSTRAIN_BUILD names another build folder.
+# build/, from PyPI. DIRECTORY: of a tokenizer with tokenizer.json and tokenizer_config.json; some
+# of tests/golden/tokenizers are the default. Needs a release build; DSTRAIN_BUILD names another
+# build folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

@@ -1,0 +1,32 @@
+#include "runtime/preprocess/learn.h"
+
+#include "runtime/preprocess/encode_piece.h"
+#include "runtime/preprocess/ordered_work.h"
+#include "runtime/preprocess/piece_reader.h"
+
+namespace dstrain::preprocess {
+
+void add_documents(const std::vector<InputFile>& inputs,
+                   const std::string& text_column,
+                   int workers,
+                   tokenizer::BpeTrainer& trainer,
+                   FunctionRef<void(std::int64_t consumed)> report) {
+  const auto cut = [&](std::string_view text) {
+    return trainer.safe_cut(text);
+  };
+  PieceReader reader(inputs, cut, {.text_column = text_column});
+  const auto next = [&] {
+    return reader.next();
+  };
+  const auto count = [&](Piece& piece) {
+    for_each_text(piece, inputs[static_cast<std::size_t>(piece.place.input)], text_column,
+                  [&](std::string_view text) { trainer.add(text); });
+    return piece.consumed;
+  };
+  const auto take = [&](Piece& /*piece*/, std::int64_t& consumed) {
+    report(consumed);
+  };
+  OrderedWork<Piece, std::int64_t>(workers, {next, count, take});
+}
+
+}  // namespace dstrain::preprocess
