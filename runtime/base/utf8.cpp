@@ -89,6 +89,13 @@ Character first_character(std::string_view text) {
   return {.code = code, .size = size};
 }
 
+Character first_of_any(std::string_view text) {
+  constexpr char32_t replacement_code = 0xFFFD;
+  const Prefix prefix = prefix_of(text);
+  if (prefix.whole) return first_character(text);
+  return {.code = replacement_code, .size = prefix.size};
+}
+
 Character last_character(std::string_view text) {
   std::size_t begin = text.size() - 1;
   while (begin > 0 && (byte_at(text, begin) & 0xC0U) == 0x80) --begin;

@@ -15,6 +15,10 @@ struct Character {
 /// The character at the start of `text`, which is valid UTF-8 and not empty.
 Character first_character(std::string_view text);
 
+/// The same of any text that is not empty: U+FFFD, with the size of the maximal part, where a
+/// broken character begins it.
+Character first_of_any(std::string_view text);
+
 /// The last character of `text`, which is valid UTF-8 and not empty.
 Character last_character(std::string_view text);
 

@@ -46,7 +46,28 @@ bool AddedTokenFinder::add(std::string_view text, const AddedToken& token) {
   nodes_[node].token = static_cast<std::ptrdiff_t>(tokens_.size());
   tokens_.push_back(token);
   begins_token_[static_cast<unsigned char>(text.front())] = true;
+  note_borders(text, token);
   return true;
+}
+
+void AddedTokenFinder::note_borders(std::string_view text, const AddedToken& token) {
+  strips_ |= token.lstrip || token.rstrip;
+  Character left = first_character(text);
+  if (token.single_word) firsts_of_single_words_.insert(left.code);
+  for (text.remove_prefix(left.size); !text.empty(); text.remove_prefix(left.size)) {
+    const Character right = first_character(text);
+    neighbours_.emplace(left.code, right.code);
+    left = right;
+  }
+  lasts_.insert(left.code);
+}
+
+bool AddedTokenFinder::allows_cut(const Border& border) const {
+  if (tokens_.empty()) return true;
+  if (!border.left || lasts_.contains(*border.left)) return false;
+  if (neighbours_.contains({*border.left, border.right})) return false;
+  if (strips_ && is_whitespace(*border.left)) return false;
+  return !firsts_of_single_words_.contains(border.right) || !is_word(*border.left);
 }
 
 AddedTokenFinder::Found AddedTokenFinder::find(std::string_view text, std::size_t from) const {

@@ -2,10 +2,13 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "runtime/tokenizer/border.h"
 #include "runtime/tokenizer/pattern.h"
 
 namespace dstrain::tokenizer {
@@ -37,6 +40,9 @@ class AddedTokenFinder {
   /// Appends the parts of `text`, which is valid UTF-8; none of it empty.
   void split(std::string_view text, std::vector<AddedPart>& parts) const;
 
+  /// See Border. Not behind a token either: what lies between two tokens begins anew there.
+  [[nodiscard]] bool allows_cut(const Border& border) const;
+
  private:
   struct Node {
     std::map<char, std::size_t> children;
@@ -49,9 +55,15 @@ class AddedTokenFinder {
 
   [[nodiscard]] Found find(std::string_view text, std::size_t from) const;
 
+  void note_borders(std::string_view text, const AddedToken& token);
+
   std::vector<AddedToken> tokens_;
   std::vector<Node> nodes_;
   std::array<bool, 256> begins_token_{};
+  std::set<std::pair<char32_t, char32_t>> neighbours_;  ///< characters within tokens
+  std::set<char32_t> lasts_;
+  std::set<char32_t> firsts_of_single_words_;
+  bool strips_ = false;  ///< some token takes white space along
 };
 
 }  // namespace dstrain::tokenizer

@@ -25,6 +25,11 @@ class Codec {
   virtual void encode(std::string_view text,
                       SpecialTokens special,
                       std::vector<std::int32_t>& ids) const = 0;
+  /// Appends those of a piece that follows a cut.
+  virtual void encode_following(std::string_view text, std::vector<std::int32_t>& ids) const = 0;
+  /// Whether every text in which these two characters stand beside each other may be cut between
+  /// them: the tokens of both pieces are those of the whole. May say no.
+  [[nodiscard]] virtual bool allows_cut(char32_t left, char32_t right) const = 0;
   [[nodiscard]] virtual std::string decode(std::span<const std::int32_t> ids,
                                            SpecialText special) const = 0;
   [[nodiscard]] virtual std::int64_t vocabulary_size() const = 0;

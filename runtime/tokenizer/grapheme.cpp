@@ -74,4 +74,10 @@ std::size_t grapheme_size(std::string_view text) {
   return size;
 }
 
+bool always_parts_graphemes(char32_t left, char32_t right) {
+  // What may stand before `left` and would join them.
+  const Cluster cluster{.last = cluster_class(left), .flags = 1, .pictograph = true};
+  return !continues(cluster, right, cluster_class(right));
+}
+
 }  // namespace dstrain::tokenizer

@@ -9,4 +9,7 @@ namespace dstrain::tokenizer {
 /// joins have 6 bytes or more, which SentencePiece's normalizer takes apart into characters anyway.
 std::size_t grapheme_size(std::string_view text);
 
+/// Whether a cluster ends between two characters whatever stands around them. May say no.
+bool always_parts_graphemes(char32_t left, char32_t right);
+
 }  // namespace dstrain::tokenizer

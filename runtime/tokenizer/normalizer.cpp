@@ -7,10 +7,12 @@
 #include <unicode/bytestream.h>
 #include <unicode/normalizer2.h>
 #include <unicode/stringpiece.h>
+#include <unicode/unistr.h>
 
 #include "runtime/base/error.h"
 #include "runtime/base/utf8.h"
 #include "runtime/tokenizer/base64.h"
+#include "runtime/tokenizer/grapheme.h"
 #include "runtime/tokenizer/precompiled.h"
 #include "runtime/tokenizer/unicode.h"
 
@@ -38,7 +40,22 @@ class UnicodeForm final : public Normalizer {
     passage.text = std::move(result);
   }
 
+  [[nodiscard]] bool allows_cut(Border& border) const override {
+    // An inert character stays as it is and has nothing to do with its neighbours.
+    if (form_.isInert(static_cast<UChar32>(border.right)) == 0) return false;
+    if (border.left && !stays(*border.left)) border.left.reset();
+    return true;
+  }
+
  private:
+  /// Whether it is not composed with what stands before it, nor decomposed.
+  [[nodiscard]] bool stays(char32_t code) const {
+    const auto character = static_cast<UChar32>(code);
+    UErrorCode error = U_ZERO_ERROR;
+    return form_.hasBoundaryBefore(character) != 0 &&
+           form_.isNormalized(icu::UnicodeString(character), error) != 0 && U_SUCCESS(error) != 0;
+  }
+
   const icu::Normalizer2& form_;  ///< ICU's own, which lives as long as the process
 };
 
@@ -47,8 +64,11 @@ class Prepend final : public Normalizer {
   explicit Prepend(std::string text) : text_(std::move(text)) {}
 
   void apply(Passage& passage, MatchMemory& /*memory*/) const override {
-    if (!passage.text.empty()) passage.text.insert(0, text_);
+    if (!passage.text.empty() && !passage.follows) passage.text.insert(0, text_);
   }
+
+  /// What begins the whole must be there to begin its first part.
+  [[nodiscard]] bool allows_cut(Border& border) const override { return border.left.has_value(); }
 
  private:
   std::string text_;
@@ -74,6 +94,25 @@ class Replace final : public Normalizer {
     passage.text = std::move(result);
   }
 
+  [[nodiscard]] bool allows_cut(Border& border) const override {
+    using enum MatchBorder::Chance;
+    if (!border.left) return false;
+    const auto matches = pattern_->border(*border.left, border.right);
+    if (!matches || matches->spanned) return false;
+    if (matches->begins != never) {
+      if (content_.empty()) return false;
+      const char32_t begin = first_character(content_).code;
+      if (matches->begins != certain && begin != border.right) return false;
+      border.right = begin;
+    }
+    if (matches->ends != never) {
+      const auto end =
+          content_.empty() ? std::nullopt : std::optional(last_character(content_).code);
+      if (end != border.left) border.left = matches->ends == certain ? end : std::nullopt;
+    }
+    return true;
+  }
+
  private:
   /// The library counts what replaces a match as part of its last character.
   [[nodiscard]] bool keeps_begin(std::string_view match) const {
@@ -93,6 +132,13 @@ class Charsmap final : public Normalizer {
     result.reserve(passage.text.size());
     table_.append_normalized(passage.text, result);
     passage.text = std::move(result);
+  }
+
+  /// Only where the second part begins with a character that nothing in the table begins with.
+  [[nodiscard]] bool allows_cut(Border& border) const override {
+    if (!border.left || !always_parts_graphemes(*border.left, border.right)) return false;
+    border.left.reset();
+    return !table_.begins_entry(border.right);
   }
 
  private:
@@ -115,6 +161,19 @@ class CharacterWise final : public Normalizer {
       rest.remove_prefix(character.size);
     }
     passage.text = std::move(result);
+  }
+
+  [[nodiscard]] bool allows_cut(Border& border) const override {
+    std::string rewritten;
+    rewrite_(border.right, rewritten);
+    if (rewritten.empty()) return false;
+    border.right = first_character(rewritten).code;
+    if (!border.left) return true;
+    rewritten.clear();
+    rewrite_(*border.left, rewritten);
+    border.left.reset();
+    if (!rewritten.empty()) border.left = last_character(rewritten).code;
+    return true;
   }
 
  private:
@@ -154,6 +213,10 @@ class Strip final : public Normalizer {
       rest.remove_suffix(last_character(rest).size);
     }
     if (rest.size() < passage.text.size()) passage.text = std::string(rest);
+  }
+
+  [[nodiscard]] bool allows_cut(Border& border) const override {
+    return border.left && !is_whitespace(*border.left) && !(left_ && is_whitespace(border.right));
   }
 
  private:

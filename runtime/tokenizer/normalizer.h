@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/tokenizer/border.h"
 #include "runtime/tokenizer/json_field.h"
 #include "runtime/tokenizer/pattern.h"
 
@@ -13,6 +14,8 @@ struct Passage {
   std::string text;
   /// Whether its first character stands for the first one of what was encoded. Metaspace asks.
   bool begins_input = true;
+  /// Whether it goes on a text whose beginning was encoded before. Prepend asks.
+  bool follows = false;
 };
 
 /// Rewrites texts before they are cut into words. Immutable, so threads may share one.
@@ -24,6 +27,8 @@ class Normalizer {
   virtual ~Normalizer() = default;
 
   virtual void apply(Passage& passage, MatchMemory& memory) const = 0;
+  /// See Border.
+  [[nodiscard]] virtual bool allows_cut(Border& border) const = 0;
 };
 
 using Normalizers = std::vector<std::unique_ptr<Normalizer>>;

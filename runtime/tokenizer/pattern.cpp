@@ -2,11 +2,14 @@
 
 #include <array>
 #include <utility>
+#include <vector>
 
 #define PCRE2_CODE_UNIT_WIDTH 8  // NOLINT(readability-identifier-naming): PCRE2 asks for it
 #include <pcre2.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/utf8.h"
+#include "runtime/tokenizer/regex_shape.h"
 #include "runtime/tokenizer/regex_syntax.h"
 
 namespace dstrain::tokenizer {
@@ -48,6 +51,21 @@ class Literal final : public Pattern {
     return Span{begin, begin + text_.size()};
   }
 
+  [[nodiscard]] std::optional<MatchBorder> border(char32_t left, char32_t right) const override {
+    std::string ends;
+    append_utf8(ends, left);
+    std::string begins;
+    append_utf8(begins, right);
+    using enum MatchBorder::Chance;
+    return MatchBorder{.spanned = text_.find(ends + begins) != text_.npos,
+                       .ends = !text_.ends_with(ends) ? never
+                               : text_ == ends        ? certain
+                                                      : possible,
+                       .begins = !text_.starts_with(begins) ? never
+                                 : text_ == begins          ? certain
+                                                            : possible};
+  }
+
  private:
   std::string text_;
 };
@@ -80,14 +98,11 @@ class Regex final : public Pattern {
  public:
   Regex(std::string_view pattern, std::string place) : place_(std::move(place)) {
     const std::string rewritten = pcre2_pattern(pattern, place_);
-    int error = 0;
-    PCRE2_SIZE offset = 0;
-    code_.reset(pcre2_compile(units(rewritten), rewritten.size(), PCRE2_UTF | PCRE2_UCP, &error,
-                              &offset, nullptr));
-    if (code_ == nullptr) {
-      fail(ErrorCode::input, "{}: the regular expression is wrong: {}", place_, message_of(error));
-    }
+    code_ = compile(rewritten);
     pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);  // else PCRE2 interprets it
+    shape_ = regex_shape(rewritten);
+    if (!shape_) return;
+    for (const std::string& atom : shape_->atoms) atoms_.push_back(compile(atom));
   }
 
   std::optional<Span> find(std::string_view text,
@@ -105,9 +120,52 @@ class Regex final : public Pattern {
     return Span{bounds[0], bounds[1]};
   }
 
+  [[nodiscard]] std::optional<MatchBorder> border(char32_t left, char32_t right) const override {
+    if (!shape_) return std::nullopt;
+    const RegexShape::Atoms ending = reading(left);
+    const RegexShape::Atoms beginning = reading(right);
+    using enum MatchBorder::Chance;
+    const auto chance = [&](const auto& those, const auto& outermost) {
+      return (those & shape_->alone).any() ? certain : (those & outermost).any() ? possible : never;
+    };
+    MatchBorder border{.ends = chance(ending, shape_->last),
+                       .begins = chance(beginning, shape_->first)};
+    for (std::size_t atom = 0; atom < atoms_.size(); ++atom) {
+      border.spanned |= ending[atom] && (shape_->next[atom] & beginning).any();
+    }
+    return border;
+  }
+
  private:
+  [[nodiscard]] PcreHandle<pcre2_code> compile(const std::string& pattern) const {
+    int error = 0;
+    PCRE2_SIZE offset = 0;
+    PcreHandle<pcre2_code> code(pcre2_compile(units(pattern), pattern.size(), PCRE2_UTF | PCRE2_UCP,
+                                              &error, &offset, nullptr));
+    if (code == nullptr) {
+      fail(ErrorCode::input, "{}: the regular expression is wrong: {}", place_, message_of(error));
+    }
+    return code;
+  }
+
+  /// The atoms that read a character.
+  [[nodiscard]] RegexShape::Atoms reading(char32_t code) const {
+    std::string character;
+    append_utf8(character, code);
+    const PcreHandle<pcre2_match_data> data(pcre2_match_data_create(1, nullptr));
+    if (data == nullptr) throw std::bad_alloc();
+    RegexShape::Atoms result;
+    for (std::size_t atom = 0; atom < atoms_.size(); ++atom) {
+      result[atom] = pcre2_match(atoms_[atom].get(), units(character), character.size(), 0,
+                                 PCRE2_NO_UTF_CHECK, data.get(), nullptr) >= 0;
+    }
+    return result;
+  }
+
   std::string place_;
   PcreHandle<pcre2_code> code_;
+  std::optional<RegexShape> shape_;
+  std::vector<PcreHandle<pcre2_code>> atoms_;  ///< of the shape
 };
 
 std::unique_ptr<Pattern> make_regex(std::string_view pattern, const std::string& place) {

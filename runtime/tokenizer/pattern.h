@@ -36,6 +36,14 @@ class MatchMemory {
   std::unique_ptr<Parts> parts_;
 };
 
+/// What a pattern says of a place between two characters, whatever else a text holds.
+struct MatchBorder {
+  enum class Chance { never, possible, certain };
+  bool spanned = false;           ///< a match, or what looks for one, may reach over it
+  Chance ends = Chance::never;    ///< a match ends there, if none reaches over it
+  Chance begins = Chance::never;  ///< and begins there
+};
+
 /// What Split and Replace look for. Immutable, so threads may share one.
 class Pattern {
  public:
@@ -48,6 +56,9 @@ class Pattern {
   virtual std::optional<Span> find(std::string_view text,
                                    std::size_t from,
                                    MatchMemory& memory) const = 0;
+
+  /// Nothing where matches depend on more than what they are made of.
+  [[nodiscard]] virtual std::optional<MatchBorder> border(char32_t left, char32_t right) const = 0;
 };
 
 /// A regular expression as in tokenizer.json (see regex_syntax.h), run by PCRE2 as machine code

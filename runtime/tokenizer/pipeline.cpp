@@ -85,33 +85,59 @@ std::string Pipeline::normalized(const std::string& text) const {
 void Pipeline::encode(std::string_view text,
                       SpecialTokens special,
                       std::vector<std::int32_t>& ids) const {
-  Lease lease(*this);
-  Memory& memory = lease.memory();
   const PostProcessor& around = parts_.post_processor;
   if (special == SpecialTokens::added) {
     ids.insert(ids.end(), around.before.begin(), around.before.end());
   }
+  encode_piece(text, Piece::first, ids);
+  if (special == SpecialTokens::added) {
+    ids.insert(ids.end(), around.after.begin(), around.after.end());
+  }
+}
+
+void Pipeline::encode_following(std::string_view text, std::vector<std::int32_t>& ids) const {
+  encode_piece(text, Piece::following, ids);
+}
+
+bool Pipeline::allows_cut(char32_t left, char32_t right) const {
+  Border border{.left = left, .right = right};
+  if (!raw_tokens_.allows_cut(border)) return false;
+  for (const auto& normalizer : parts_.normalizers) {
+    if (!normalizer->allows_cut(border)) return false;
+  }
+  if (!normalized_tokens_.allows_cut(border)) return false;
+  for (const auto& step : parts_.pre_tokenizers.steps) {
+    if (border.ends_word) break;
+    if (!step->allows_cut(border)) return false;
+  }
+  return border.ends_word;
+}
+
+void Pipeline::encode_piece(std::string_view text,
+                            Piece piece,
+                            std::vector<std::int32_t>& ids) const {
+  Lease lease(*this);
+  Memory& memory = lease.memory();
   memory.parts.clear();
   raw_tokens_.split(text, memory.parts);
   for (const AddedPart& part : memory.parts) {
     if (part.id >= 0) {
       ids.push_back(part.id);
     } else {
-      encode_text(part.span.of(text), part.span.begin == 0, memory, ids);
+      encode_text(part.span.of(text), part.span.begin, piece, memory, ids);
     }
-  }
-  if (special == SpecialTokens::added) {
-    ids.insert(ids.end(), around.after.begin(), around.after.end());
   }
 }
 
 void Pipeline::encode_text(std::string_view text,
-                           bool begins_input,
+                           std::size_t begin,
+                           Piece piece,
                            Memory& memory,
                            std::vector<std::int32_t>& ids) const {
   Passage& passage = memory.passage;
   passage.text = text;
-  passage.begins_input = begins_input;
+  passage.begins_input = begin == 0 && piece == Piece::first;
+  passage.follows = begin == 0 && piece == Piece::following;
   for (const auto& normalizer : parts_.normalizers) normalizer->apply(passage, memory.cut.match);
   memory.normalized_parts.clear();
   normalized_tokens_.split(passage.text, memory.normalized_parts);

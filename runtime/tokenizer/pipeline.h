@@ -41,6 +41,8 @@ class Pipeline final : public Codec {
   void encode(std::string_view text,
               SpecialTokens special,
               std::vector<std::int32_t>& ids) const override;
+  void encode_following(std::string_view text, std::vector<std::int32_t>& ids) const override;
+  [[nodiscard]] bool allows_cut(char32_t left, char32_t right) const override;
   [[nodiscard]] std::string decode(std::span<const std::int32_t> ids,
                                    SpecialText special) const override;
   [[nodiscard]] std::int64_t vocabulary_size() const override { return size_; }
@@ -64,8 +66,12 @@ class Pipeline final : public Codec {
 
   void add_token(const AddedToken& token, const std::string& place);
   [[nodiscard]] std::string normalized(const std::string& text) const;
+  enum class Piece { first, following };
+  void encode_piece(std::string_view text, Piece piece, std::vector<std::int32_t>& ids) const;
+  /// Of what lies between added tokens; @p begin where it begins in its piece.
   void encode_text(std::string_view text,
-                   bool begins_input,
+                   std::size_t begin,
+                   Piece piece,
                    Memory& memory,
                    std::vector<std::int32_t>& ids) const;
   void encode_normalized(std::string_view text,

@@ -50,6 +50,16 @@ class PatternSplit final : public PreTokenizer {
     });
   }
 
+  [[nodiscard]] bool allows_cut(Border& border) const override {
+    using enum MatchBorder::Chance;
+    if (!border.left) return false;
+    const auto matches = pattern_->border(*border.left, border.right);
+    if (!matches || matches->spanned) return false;
+    if (matches->ends == never && matches->begins == never) return true;  // between two matches
+    border.ends_word = matches->ends == certain || matches->begins == certain;
+    return behavior_ == SplitBehavior::isolated || behavior_ == SplitBehavior::removed;
+  }
+
  private:
   std::unique_ptr<Pattern> pattern_;
   SplitBehavior behavior_;
@@ -81,6 +91,19 @@ class CharacterSplit final : public PreTokenizer {
     });
   }
 
+  [[nodiscard]] bool allows_cut(Border& border) const override {
+    if (!border.left) return false;
+    const bool left = kind_(*border.left);
+    const bool right = kind_(border.right);
+    if (!left && !right) return true;
+    if (behavior_ == SplitBehavior::contiguous) {
+      border.ends_word = left != right;
+      return true;
+    }
+    border.ends_word = true;
+    return behavior_ == SplitBehavior::isolated || behavior_ == SplitBehavior::removed;
+  }
+
  private:
   Kind kind_;
   SplitBehavior behavior_;
@@ -94,9 +117,7 @@ class WordRuns final : public PreTokenizer {
       int before = blank;
       for (std::size_t at = word.begin; at < word.end;) {
         const Character character = first_character(Span{at, word.end}.of(words.passage.text));
-        const int kind = is_word(character.code)         ? letters
-                         : is_whitespace(character.code) ? blank
-                                                         : others;
+        const int kind = kind_of(character.code);
         if (kind != blank && kind != before) result.push_back({at, at});
         at += character.size;
         if (kind != blank) result.back().end = at;
@@ -105,10 +126,21 @@ class WordRuns final : public PreTokenizer {
     });
   }
 
+  [[nodiscard]] bool allows_cut(Border& border) const override {
+    if (!border.left) return false;
+    const int kind = kind_of(border.right);
+    border.ends_word = kind == blank || kind != kind_of(*border.left);
+    return true;
+  }
+
  private:
   static constexpr int blank = 0;
   static constexpr int letters = 1;
   static constexpr int others = 2;
+
+  static int kind_of(char32_t code) {
+    return is_word(code) ? letters : is_whitespace(code) ? blank : others;
+  }
 };
 
 /// Of ByteLevel: a space before each word that has none.
@@ -125,6 +157,8 @@ class SpaceBefore final : public PreTokenizer {
     }
     std::swap(words.passage.text, memory.text);
   }
+
+  [[nodiscard]] bool allows_cut(Border& border) const override { return border.right == U' '; }
 };
 
 enum class PrependScheme { never, first, always };
@@ -150,6 +184,20 @@ class Metaspace final : public PreTokenizer {
       add_words({begin, memory.text.size()}, memory.text, result);
     });
     std::swap(words.passage.text, memory.text);
+  }
+
+  [[nodiscard]] bool allows_cut(Border& border) const override {
+    const auto rewritten = [&](char32_t code) {
+      return code == U' ' ? settings_.replacement : code;
+    };
+    border.right = rewritten(border.right);
+    if (border.right == settings_.replacement) {
+      border.ends_word = settings_.split;
+    } else if (settings_.prepend == PrependScheme::always || !border.left) {
+      return false;
+    }
+    if (border.left) border.left = rewritten(*border.left);
+    return true;
   }
 
  private:
@@ -204,6 +252,11 @@ class JointCuts final : public PreTokenizer {
       }
       result.push_back({begin, word.end});
     });
+  }
+
+  [[nodiscard]] bool allows_cut(Border& border) const override {
+    border.ends_word = border.left && model_.stay_apart(*border.left, border.right);
+    return true;
   }
 
  private:

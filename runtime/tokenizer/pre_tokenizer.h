@@ -32,6 +32,8 @@ class PreTokenizer {
   virtual ~PreTokenizer() = default;
 
   virtual void apply(Words& words, CutMemory& memory) const = 0;
+  /// See Border, at which no step before has ended a word.
+  [[nodiscard]] virtual bool allows_cut(Border& border) const = 0;
 };
 
 struct PreTokenizers {

@@ -64,6 +64,19 @@ std::optional<std::string_view> Precompiled::replacement_of(std::string_view tex
   return std::nullopt;
 }
 
+bool Precompiled::begins_entry(char32_t code) const {
+  std::string character;
+  append_utf8(character, code);
+  std::size_t node = Unit{units_.front()}.offset();
+  for (const char letter : character) {
+    const std::uint32_t byte = static_cast<unsigned char>(letter);
+    node ^= byte;
+    if (byte == 0 || node >= units_.size() || Unit{units_[node]}.label() != byte) return false;
+    node ^= Unit{units_[node]}.offset();
+  }
+  return true;
+}
+
 void Precompiled::append_normalized(std::string_view text, std::string& result) const {
   const auto is_ascii = [&](std::size_t at) {
     return static_cast<unsigned char>(text[at]) < 0x80;

@@ -20,6 +20,10 @@ class Precompiled {
   /// shortest prefix in the table becomes; of others, each character by itself.
   void append_normalized(std::string_view text, std::string& result) const;
 
+  /// Whether something in the table begins with a character, so that it may be replaced, alone or
+  /// with what follows it.
+  [[nodiscard]] bool begins_entry(char32_t code) const;
+
  private:
   [[nodiscard]] std::optional<std::string_view> replacement_of(std::string_view text) const;
   void append_grapheme(std::string_view grapheme, std::string& result) const;

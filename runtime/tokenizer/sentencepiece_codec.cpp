@@ -32,6 +32,16 @@ class SentencePieceCodec final : public Codec {
     if (added && add_eos_) ids.push_back(processor_->eos_id());
   }
 
+  /// Its unigram model adds up the scores of the whole text as floats: how they are rounded, and so
+  /// which tokens win, depends on all that stands before.
+  [[nodiscard]] bool allows_cut(char32_t /*left*/, char32_t /*right*/) const override {
+    return false;
+  }
+  void encode_following(std::string_view /*text*/,
+                        std::vector<std::int32_t>& /*ids*/) const override {
+    fail(ErrorCode::internal, "SentencePiece encodes texts as a whole");
+  }
+
   [[nodiscard]] std::string decode(std::span<const std::int32_t> ids,
                                    SpecialText /*special*/) const override {
     std::vector<int> known;

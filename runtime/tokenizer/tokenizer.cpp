@@ -1,5 +1,7 @@
 #include "runtime/tokenizer/tokenizer.h"
 
+#include <unordered_map>
+
 #include "runtime/base/error.h"
 #include "runtime/base/utf8.h"
 #include "runtime/tokenizer/plug_in.h"
@@ -8,6 +10,26 @@ namespace dstrain::tokenizer {
 namespace {
 
 constexpr std::size_t text_bytes_max = std::size_t{1} << 30;
+constexpr char32_t replacement = 0xFFFD;
+
+void check_size(std::string_view text) {
+  if (text.size() <= text_bytes_max) return;
+  fail(ErrorCode::input, "a text of {} bytes is too large to encode at once: at most {}",
+       text.size(), text_bytes_max);
+}
+
+bool continues_character(std::string_view text, std::size_t at) {
+  return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80;
+}
+
+/// The character that ends at `end`, which begins one; U+FFFD for what is broken.
+char32_t character_before(std::string_view text, std::size_t end) {
+  constexpr std::size_t bytes_max = 4;
+  std::size_t begin = end - 1;
+  while (begin > 0 && end - begin < bytes_max && continues_character(text, begin)) --begin;
+  const Character found = first_of_any(text.substr(begin, end - begin));
+  return found.size == end - begin ? found.code : replacement;
+}
 
 }  // namespace
 
@@ -28,12 +50,32 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, SpecialTokens
 void Tokenizer::encode(std::string_view text,
                        SpecialTokens special,
                        std::vector<std::int32_t>& ids) const {
-  if (text.size() > text_bytes_max) {
-    fail(ErrorCode::input, "a text of {} bytes is too large to encode at once: at most {}",
-         text.size(), text_bytes_max);
-  }
+  check_size(text);
   std::string storage;
   codec_->encode(valid_utf8(text, storage), special, ids);
+}
+
+std::vector<std::int32_t> Tokenizer::encode_following(std::string_view text) const {
+  check_size(text);
+  std::string storage;
+  std::vector<std::int32_t> ids;
+  codec_->encode_following(valid_utf8(text, storage), ids);
+  return ids;
+}
+
+std::size_t Tokenizer::safe_cut(std::string_view text) const {
+  std::unordered_map<std::uint64_t, bool> known;  // a text has few pairs of characters
+  for (std::size_t at = text.empty() ? 0 : text.size() - 1; at > 0; --at) {
+    if (continues_character(text, at)) continue;
+    const Character right = first_of_any(text.substr(at));
+    // It may be one that what follows completes.
+    if (right.code == replacement && at + right.size == text.size()) continue;
+    const char32_t left = character_before(text, at);
+    const auto [pair, is_new] = known.emplace(std::uint64_t{left} << 32 | right.code, false);
+    if (is_new) pair->second = codec_->allows_cut(left, right.code);
+    if (pair->second) return at;
+  }
+  return 0;
 }
 
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, SpecialText special) const {

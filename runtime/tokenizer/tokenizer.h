@@ -24,11 +24,20 @@ class Tokenizer {
 
   /// The tokens of a text of at most 1 GiB, special tokens that are written in it included. What is
   /// no UTF-8 counts as U+FFFD, as with Python's bytes.decode(errors="replace"). Takes about ten
-  /// times the text in memory.
+  /// times the text in memory: longer ones are encoded in pieces, see safe_cut.
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text,
                                                  SpecialTokens special = SpecialTokens::none) const;
   /// Appends them.
   void encode(std::string_view text, SpecialTokens special, std::vector<std::int32_t>& ids) const;
+
+  /// How much of a text that goes on after `text` can be encoded by itself: the most bytes n, less
+  /// than all, such that the tokens of text[0, n), as a first or a following piece, and those of
+  /// the rest as a following piece are those of the whole, whatever follows. 0: there is no such
+  /// place in `text`, or none can be told, as with tokenizer.model. Looks at `text` from its end
+  /// back to that place.
+  [[nodiscard]] std::size_t safe_cut(std::string_view text) const;
+  /// The tokens of a piece of at most 1 GiB that begins at such a place.
+  [[nodiscard]] std::vector<std::int32_t> encode_following(std::string_view text) const;
 
   /// The text of tokens, as UTF-8. Ids without a token are left out.
   [[nodiscard]] std::string decode(std::span<const std::int32_t> ids,
