@@ -25,9 +25,11 @@ class HuggingFaceEncoder : public TextEncoder {
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const override {
     return tokenizer_.encode(text);
   }
-  [[nodiscard]] std::size_t safe_cut(std::string_view /*text*/) const override { return 0; }
+  [[nodiscard]] std::size_t safe_cut(std::string_view text) const override {
+    return tokenizer_.safe_cut(text);
+  }
   [[nodiscard]] std::vector<std::int32_t> encode_following(std::string_view text) const override {
-    return tokenizer_.encode(text);
+    return tokenizer_.encode_following(text);
   }
   [[nodiscard]] std::string decode(std::span<const std::int32_t> ids) const override {
     return tokenizer_.decode(ids, tokenizer::SpecialText::skipped);

@@ -1,5 +1,7 @@
 #include "runtime/data/text_encoder.h"
 
+#include <algorithm>
+
 #include "runtime/data/hugging_face_encoder.h"
 #include "runtime/data/tokenizer.h"
 
@@ -14,9 +16,16 @@ class ByteEncoder : public TextEncoder {
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const override {
     return encode_bytes(text);
   }
-  [[nodiscard]] std::size_t safe_cut(std::string_view text) const override { return text.size(); }
+  /// Before the last character, which may not be whole.
+  [[nodiscard]] std::size_t safe_cut(std::string_view text) const override {
+    const auto begins_character = [](char byte) {
+      return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U;
+    };
+    const auto last = std::find_if(text.rbegin(), text.rend(), begins_character);
+    return last == text.rend() ? text.size() : static_cast<std::size_t>(text.rend() - last) - 1;
+  }
   [[nodiscard]] std::vector<std::int32_t> encode_following(std::string_view text) const override {
-    return encode(text);
+    return encode_bytes(text);
   }
   [[nodiscard]] std::string decode(std::span<const std::int32_t> ids) const override {
     return decode_bytes(ids);

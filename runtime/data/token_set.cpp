@@ -120,10 +120,7 @@ TokenSetWriter::TokenSetWriter(std::filesystem::path path, RecordKind kind, std:
 }
 
 void TokenSetWriter::add(const EncodedRecord& record) {
-  for (const std::int32_t id : record.ids) {
-    DSTRAIN_CHECK(id >= 0 && (id_bytes_ == 4 || id < 1 << (8 * id_bytes_)), "id {}", id);
-    write(std::as_bytes(std::span(&id, 1)).first(static_cast<std::size_t>(id_bytes_)));
-  }
+  write_ids(record.ids);
   const std::int64_t first = starts_.back();
   starts_.push_back(first + std::ssize(record.ids));
   if (kind_ == RecordKind::text) return;
@@ -132,6 +129,19 @@ void TokenSetWriter::add(const EncodedRecord& record) {
     for (std::int64_t t = first + range.begin; t < first + range.end; ++t) {
       mask_[static_cast<std::size_t>(t / 64)] |= std::uint64_t{1} << (t % 64);
     }
+  }
+}
+
+void TokenSetWriter::extend(std::span<const std::int32_t> ids) {
+  DSTRAIN_CHECK(kind_ == RecordKind::text && starts_.size() > 1, "no text to go on");
+  write_ids(ids);
+  starts_.back() += std::ssize(ids);
+}
+
+void TokenSetWriter::write_ids(std::span<const std::int32_t> ids) {
+  for (const std::int32_t id : ids) {
+    DSTRAIN_CHECK(id >= 0 && (id_bytes_ == 4 || id < 1 << (8 * id_bytes_)), "id {}", id);
+    write(std::as_bytes(std::span(&id, 1)).first(static_cast<std::size_t>(id_bytes_)));
   }
 }
 

@@ -59,10 +59,13 @@ class TokenSetWriter {
   TokenSetWriter(std::filesystem::path path, RecordKind kind, std::int64_t vocabulary);
   /// @p counted tokens of the record that count; of a text all do, and it is not looked at.
   void add(const EncodedRecord& record);
+  /// More tokens of the record that was added last, of a text.
+  void extend(std::span<const std::int32_t> ids);
   /// The file is whole, and on the disk, when this returns.
   void finish();
 
  private:
+  void write_ids(std::span<const std::int32_t> ids);
   void write(std::span<const std::byte> bytes);
   void flush();
 

@@ -75,6 +75,62 @@ std::vector<Encoded> encode_lines(const std::vector<Line>& lines,
   return encoded;
 }
 
+/// A part of a text that is encoded by itself.
+struct Piece {
+  std::string_view text;
+  std::size_t begin = 0;  ///< of it in the whole
+};
+
+struct EncodedPiece {
+  std::vector<std::int32_t> ids;
+  std::exception_ptr failure;
+};
+
+constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+constexpr std::size_t piece_bytes_max = std::size_t{1} << 30;  ///< what a Tokenizer takes
+
+/// The size of the piece that `rest` begins with; @p begin the place of `rest`, for messages.
+std::size_t piece_size(const Piece& rest, const TextEncoder& encoder, const std::string& path) {
+  for (std::size_t window = piece_bytes; window < rest.text.size(); window *= 2) {
+    const std::size_t cut = encoder.safe_cut(rest.text.substr(0, window));
+    if (cut > 0) return cut;
+    if (window < piece_bytes_max) continue;
+    fail(ErrorCode::input,
+         "{}: the tokenizer has no place in {} bytes from byte {} on at which the text can be cut: "
+         "too large to encode at once; give it in parts, or as JSON lines",
+         path, window, rest.begin);
+  }
+  return rest.text.size();
+}
+
+/// Two for each compute thread.
+std::vector<Piece> next_pieces(Piece rest, const TextEncoder& encoder, const std::string& path) {
+  const auto count = static_cast<std::size_t>(compute_threads()) * 2;
+  std::vector<Piece> pieces;
+  while (!rest.text.empty() && pieces.size() < count) {
+    const std::size_t size = piece_size(rest, encoder, path);
+    pieces.push_back({rest.text.substr(0, size), rest.begin});
+    rest = {rest.text.substr(size), rest.begin + size};
+  }
+  return pieces;
+}
+
+std::vector<EncodedPiece> encode_pieces(const std::vector<Piece>& pieces,
+                                        const TextEncoder& encoder) {
+  std::vector<EncodedPiece> encoded(pieces.size());
+  parallel_for(std::ssize(pieces), [&](std::int64_t i) {
+    const Piece& piece = pieces[static_cast<std::size_t>(i)];
+    EncodedPiece& result = encoded[static_cast<std::size_t>(i)];
+    try {
+      result.ids =
+          piece.begin == 0 ? encoder.encode(piece.text) : encoder.encode_following(piece.text);
+    } catch (...) {
+      result.failure = std::current_exception();
+    }
+  });
+  return encoded;
+}
+
 }  // namespace
 
 void tokenize_json_lines(const TextFile& file,
@@ -109,7 +165,16 @@ void tokenize_text(const TextFile& file,
                    const std::filesystem::path& target) {
   check_utf8(file.bytes, file.path);
   TokenSetWriter writer(target, RecordKind::text, encoder.vocabulary());
-  writer.add({encoder.encode(as_text(file.bytes)), {}});
+  writer.add({});
+  const std::string_view text = as_text(file.bytes);
+  for (std::size_t begin = 0; begin < text.size();) {
+    const auto pieces = next_pieces({text.substr(begin), begin}, encoder, file.path);
+    for (const EncodedPiece& encoded : encode_pieces(pieces, encoder)) {
+      if (encoded.failure) std::rethrow_exception(encoded.failure);
+      writer.extend(encoded.ids);
+    }
+    begin = pieces.back().begin + pieces.back().text.size();
+  }
   writer.finish();
 }
 

@@ -21,8 +21,10 @@ void tokenize_json_lines(const TextFile& file,
                          const TextEncoder& encoder,
                          const std::filesystem::path& target);
 
-/// Writes the tokens of UTF-8 text, encoded as a whole, to a token set of one record. Throws
-/// Error{input}.
+/// Writes the tokens of UTF-8 text to a token set of one record. Pieces of about a megabyte, two
+/// for each compute thread, are encoded at once, which takes some ten times their size in memory;
+/// they are cut where that changes no token. Where a gigabyte has no such place, and in texts for
+/// SentencePiece's tokenizer.model, Error{input} is thrown, as for what is no UTF-8.
 void tokenize_text(const TextFile& file,
                    const TextEncoder& encoder,
                    const std::filesystem::path& target);

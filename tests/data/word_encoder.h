@@ -36,7 +36,7 @@ class WordEncoder : public data::TextEncoder {
     }
     return ids;
   }
-  /// A token begins with each character that is no letter.
+  /// A space begins a word, and is in no special token.
   [[nodiscard]] std::size_t safe_cut(std::string_view text) const override {
     const std::size_t space = text.rfind(' ');
     return space == std::string_view::npos ? 0 : space;
