@@ -218,9 +218,9 @@ TEST_CASE("train: a token that the model does not know is found before a rank st
 }
 
 TEST_CASE("dstrain: a command that is not built says so", "[e2e]") {
-  test::Launch launch({"tokenize"});
+  test::Launch launch({"evaluate"});
   CHECK(launch.wait() == 2);
-  CHECK(launch.err().find("the command tokenize is not implemented") != std::string::npos);
+  CHECK(launch.err().find("the command evaluate is not implemented") != std::string::npos);
 }
 
 TEST_CASE("train: tracked model states follow the ZeRO formula", "[e2e][train][memory]") {

@@ -25,10 +25,10 @@ using tokenizer::Tokenizer;
 
 namespace {
 
-const std::filesystem::path golden_folder = DSTRAIN_SOURCE_DIR "/tests/golden";
+const std::filesystem::path folder_of_golden_values = DSTRAIN_SOURCE_DIR "/tests/golden";
 
 std::vector<std::string> random_texts(std::uint64_t first, std::uint64_t count) {
-  const test::RandomTexts drawn(golden_folder / "tokenizers", {});
+  const test::RandomTexts drawn(folder_of_golden_values / "tokenizers", {});
   std::vector<std::string> texts;
   for (std::uint64_t i = 0; i < count; ++i) texts.push_back(drawn.text(first + i));
   return texts;
@@ -37,7 +37,7 @@ std::vector<std::string> random_texts(std::uint64_t first, std::uint64_t count) 
 std::vector<std::string> texts_of(const nlohmann::json& row) {
   if (row.contains("texts")) return row["texts"].get<std::vector<std::string>>();
   if (row.contains("file")) {
-    return {read_text_file(golden_folder / row["file"].get<std::string>(), mebibyte)};
+    return {read_text_file(folder_of_golden_values / row["file"].get<std::string>(), mebibyte)};
   }
   return random_texts(row["first"].get<std::uint64_t>(), row["count"].get<std::uint64_t>());
 }
@@ -66,8 +66,8 @@ Tokenizer loaded(const LearntTokenizer& learnt) {
 }  // namespace
 
 TEST_CASE("Learnt vocabularies: the files are those of the library", "[tokenizer]") {
-  const auto rows =
-      nlohmann::json::parse(read_text_file(golden_folder / "learnt_tokenizers.json", mebibyte));
+  const auto rows = nlohmann::json::parse(
+      read_text_file(folder_of_golden_values / "learnt_tokenizers.json", mebibyte));
   for (const auto& row : rows) {
     CAPTURE(row.dump());
     const LearntTokenizer learnt = learnt_from(texts_of(row), row["asked"].get<std::int64_t>());
