@@ -34,6 +34,9 @@ struct Steps {
 
 const std::vector<std::string> added{"<b>", "<l>", "<r>", "a b", "the", "\n\n", "N", "of"};
 
+const std::string written =
+    "aa the e\u0301 e\u0301x a\u0301 \u1100\u1161 d\u200d \u00a0\u0301 x\u3000y ththe  <l>  of the";
+
 /// Tokens that the vocabulary does not have are numbered behind it.
 json added_token(const std::string& content, const json& vocabulary, int& next_id) {
   const bool known = vocabulary.contains(content);
@@ -148,6 +151,23 @@ TEST_CASE("Pipeline: cuts under every step give the tokens of the whole", "[toke
       {"signs of words at first", "splits", R"({"type": "NFC"})",
        R"({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": true})",
        50},
+      {"a text's beginning vanishes", "splits",
+       R"({"type": "Sequence", "normalizers": [
+           {"type": "Replace", "pattern": {"Regex": "a+"}, "content": ""},
+           {"type": "Prepend", "prepend": "x"}]})",
+       R"({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true})",
+       20},
+      {"some words", "splits", "null",
+       R"({"type": "Split", "pattern": {"String": "th"}, "behavior": "Isolated",
+           "invert": false})",
+       20},
+      {"composed before a blank", "gpt2", R"({"type": "NFC"})",
+       R"({"type": "Sequence", "pretokenizers": [
+           {"type": "Split", "pattern": {"Regex": "é\\s|."}, "behavior": "Isolated",
+            "invert": false},
+           {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
+            "use_regex": false}]})",
+       50},
       {"words alone", "gpt2", R"({"type": "Prepend", "prepend": "q"})",
        R"({"type": "Sequence", "pretokenizers": [
            {"type": "Split", "pattern": {"Regex": "\\w+"}, "behavior": "Removed", "invert": true},
@@ -158,7 +178,7 @@ TEST_CASE("Pipeline: cuts under every step give the tokens of the whole", "[toke
   for (const bool with_added : {false, true}) {
     const auto codec = make_codec(row, with_added);
     const test::RandomTexts texts(models, added);
-    std::size_t cuts = 0;
+    std::size_t cuts = check_cuts(*codec, written);
     for (std::uint64_t number = 0; number < 150; ++number) {
       std::string storage;
       const std::string text = texts.text(number) + " of" + texts.text(number + 90'000);
