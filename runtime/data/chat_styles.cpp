@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -124,6 +125,35 @@ Thought split_thought(std::string_view content) {
           strip_newlines_before(content.substr(content.rfind(closing) + closing.size()))};
 }
 
+/// The system message with what separates it from the question that it goes with.
+std::string system_part(std::span<const Message> messages) {
+  return messages.front().role == "system" ? messages.front().content + "\n\n" : "";
+}
+
+constexpr std::string_view mistral_roles_alternate =
+    "After the optional system message, conversation roles must alternate "
+    "user/assistant/user/assistant/...";
+constexpr std::string_view mistral_roles =
+    "Only user and assistant roles are supported, with the exception of an initial optional system "
+    "message!";
+
+/// What the templates of Mistral's third tokenizer say alike.
+std::optional<Failure> mistral_v3_problem(std::span<const Message> messages) {
+  const std::size_t first = messages.front().role == "system" ? 1 : 0;
+  for (std::size_t i = first; i < messages.size(); ++i) {
+    const std::string& role = messages[i].role;
+    if (role == "tool" || role == "tool_results") return no_meaning(i, role);
+    if ((role == "user") != ((i - first) % 2 == 0)) return says(mistral_roles_alternate);
+  }
+  for (const Message& message : messages.subspan(first)) {
+    if (message.role != "user" && message.role != "assistant") return says(mistral_roles);
+  }
+  if (first == 0 || messages.back().role == "user") return std::nullopt;
+  return Failure{
+      "messages[0].role is 'system', which has no meaning in the chat template unless the user has "
+      "the last word"};
+}
+
 }  // namespace
 
 Result<RenderedChat> render_llama2(std::span<const Message> messages, const ChatDetails& details) {
@@ -182,6 +212,58 @@ Result<RenderedChat> render_mistral(std::span<const Message> messages, const Cha
       writer.write(details.after_turn);
     } else {
       return says("Only user and assistant roles are supported!");
+    }
+  }
+  return writer.take();
+}
+
+Result<RenderedChat> render_mistral_v1(std::span<const Message> messages,
+                                       const ChatDetails& details) {
+  const std::size_t first = messages.front().role == "system" ? 1 : 0;
+  if (first == messages.size()) return no_meaning(0, "system");
+  Writer writer;
+  writer.write(details.bos);
+  for (std::size_t i = first; i < messages.size(); ++i) {
+    const auto& [role, content] = messages[i];
+    if ((role == "user") != ((i - first) % 2 == 0)) return says(mistral_roles_alternate);
+    if (role == "user") {
+      writer.write(" [INST] ", i == first ? system_part(messages) : "", content, " [/INST]");
+    } else if (role == "assistant") {
+      writer.write_answer(" ", content, details.eos);
+    } else {
+      return says(mistral_roles);
+    }
+  }
+  return writer.take();
+}
+
+Result<RenderedChat> render_mistral_v3(std::span<const Message> messages,
+                                       const ChatDetails& details) {
+  if (auto problem = mistral_v3_problem(messages)) return *problem;
+  Writer writer;
+  writer.write(details.bos);
+  for (const Message& message : messages) {
+    const bool last = &message == &messages.back();
+    if (message.role == "user") {
+      writer.write("[INST] ", last ? system_part(messages) : "", message.content, "[/INST]");
+    } else if (message.role == "assistant") {
+      writer.write_answer(" ", strip(message.content), details.eos);
+    }
+  }
+  return writer.take();
+}
+
+Result<RenderedChat> render_mistral_nemo(std::span<const Message> messages,
+                                         const ChatDetails& details) {
+  if (auto problem = mistral_v3_problem(messages)) return *problem;
+  Writer writer;
+  writer.write(details.bos);
+  for (const Message& message : messages) {
+    const bool last = &message == &messages.back();
+    if (message.role == "user") {
+      writer.write("[INST]", last ? system_part(messages) : "", message.content, "[/INST]");
+    } else if (message.role == "assistant") {
+      writer.write_answer(message.content, details.eos);
     }
   }
   return writer.take();

@@ -39,9 +39,21 @@ Result<RenderedChat> render_llama3(std::span<const Message> messages, const Chat
 /// Its system header tells dates: when knowledge ends, and 26 Jul 2024.
 Result<RenderedChat> render_llama3_1(std::span<const Message> messages, const ChatDetails& details);
 Result<RenderedChat> render_mistral(std::span<const Message> messages, const ChatDetails& details);
+/// Mistral's first tokenizer, as published again with system messages, which go with the first
+/// question.
+Result<RenderedChat> render_mistral_v1(std::span<const Message> messages,
+                                       const ChatDetails& details);
+/// Mistral's third tokenizer: a system message goes with the last question, and only if nothing
+/// follows that; one that would be left out is refused.
+Result<RenderedChat> render_mistral_v3(std::span<const Message> messages,
+                                       const ChatDetails& details);
+/// The same with Tekken, of Mistral Nemo: no blanks around contents.
+Result<RenderedChat> render_mistral_nemo(std::span<const Message> messages,
+                                         const ChatDetails& details);
 /// With details.system also Qwen 2's.
 Result<RenderedChat> render_chatml(std::span<const Message> messages, const ChatDetails& details);
-/// Qwen 2.5's: ChatML for the roles that it knows.
+/// Qwen 2.5's, and without details.system Qwen 3's that do not think: ChatML for the roles that
+/// they know.
 Result<RenderedChat> render_qwen2_5(std::span<const Message> messages, const ChatDetails& details);
 /// Thoughts of answers before the last question are left out; the last answer always has a place
 /// for them.

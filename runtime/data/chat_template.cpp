@@ -42,6 +42,49 @@ constexpr std::string_view mistral_end =
     "}}{%else%}"
     "{{raise_exception('Only user and assistant roles are supported!')}}{%endif%}{%endfor%}";
 
+/// Of its first tokenizer, published again with system messages.
+constexpr std::string_view mistral_v1 =
+    "{%if messages[0]['role']=='system'%}{%set system_message=messages[0]['content']%}"
+    "{%set loop_messages=messages[1:]%}{%else%}{%set loop_messages=messages%}{%endif%}{{bos_token}}"
+    "{%for message in loop_messages%}{%if(message['role']=='user')!=(loop.index0%2==0)%}"
+    "{{raise_exception('After the optional system message, conversation roles must alternate "
+    "user/assistant/user/assistant/...')}}{%endif%}{%if message['role']=='user'%}"
+    "{%if loop.first and system_message is defined%}"
+    "{{' [INST] '+system_message+'\\n\\n'+message['content']+' [/INST]'}}{%else%}"
+    "{{' [INST] '+message['content']+' [/INST]'}}{%endif%}{%elif message['role']=='assistant'%}"
+    "{{' '+message['content']+eos_token}}{%else%}"
+    "{{raise_exception('Only user and assistant roles are supported, with the exception of an "
+    "initial optional system message!')}}{%endif%}{%endfor%}";
+
+/// Of Mistral's third tokenizer, around its questions and answers, which Tekken has otherwise.
+constexpr std::array<std::string_view, 5> mistral_v3{
+    "{%if messages[0]['role']=='system'%}{%set system_message=messages[0]['content']%}"
+    "{%set loop_messages=messages[1:]%}{%else%}{%set loop_messages=messages%}{%endif%}"
+    "{%if not tools is defined%}{%set tools=none%}{%endif%}",
+    "{%for message in loop_messages%}{%if not(message.role=='tool'or message.role=='tool_results'or"
+    "(message.tool_calls is defined and message.tool_calls is not none))%}"
+    "{%if(message['role']=='user')!=(ns.index%2==0)%}"
+    "{{raise_exception('After the optional system message, conversation roles must alternate "
+    "user/assistant/user/assistant/...')}}{%endif%}{%set ns.index=ns.index+1%}{%endif%}{%endfor%}"
+    "{{bos_token}}{%for message in loop_messages%}{%if message['role']=='user'%}"
+    "{%if tools is not none and(message==user_messages[-1])%}",
+    "{%endif%}{%if loop.last and system_message is defined%}",
+    "{%elif message['role']=='assistant'%}",
+    "{%else%}{{raise_exception('Only user and assistant roles are supported, with the exception of "
+    "an initial optional system message!')}}{%endif%}{%endfor%}"};
+struct MistralTurns {
+  std::string_view question;
+  std::string_view answer;
+};
+constexpr MistralTurns mistral_v3_turns{
+    "{{'[INST] '+system_message+'\\n\\n'+message['content']+'[/INST]'}}{%else%}"
+    "{{'[INST] '+message['content']+'[/INST]'}}{%endif%}{%elif",
+    "{{' '+message['content']|trim+eos_token}}{%elif"};
+constexpr MistralTurns mistral_nemo_turns{
+    "{{'[INST]'+system_message+'\\n\\n'+message['content']+'[/INST]'}}{%else%}"
+    "{{'[INST]'+message['content']+'[/INST]'}}{%endif%}{%elif",
+    "{{message['content']+eos_token}}{%elif"};
+
 constexpr std::string_view llama3 =
     "{%set loop_messages=messages%}{%for message in loop_messages%}"
     "{%set content='<|start_header_id|>'+message['role']+'<|end_header_id|>\\n\\n'"
@@ -85,6 +128,18 @@ constexpr std::string_view qwen2_5_end =
     "(message.role=='assistant'and not message.tool_calls)%}"
     "{{'<|im_start|>'+message.role+'\\n'+message.content+'<|im_end|>'+'\\n'}}{%elif";
 
+/// Of Qwen 3's models that do not think.
+constexpr std::array<std::string_view, 2> qwen3_instruct{
+    "{%else%}{%if messages[0].role=='system'%}"
+    "{{'<|im_start|>system\\n'+messages[0].content+'<|im_end|>\\n'}}{%endif%}{%endif%}"
+    "{%for message in messages%}{%if message.content is string%}{%set content=message.content%}"
+    "{%else%}{%set content=''%}{%endif%}"
+    "{%if(message.role=='user')or(message.role=='system'and not loop.first)%}"
+    "{{'<|im_start|>'+message.role+'\\n'+content+'<|im_end|>'+'\\n'}}"
+    "{%elif message.role=='assistant'%}{{'<|im_start|>'+message.role+'\\n'+content}}"
+    "{%if message.tool_calls%}",
+    "{{'<|im_end|>\\n'}}{%elif message.role=='tool'%}"};
+
 constexpr std::array<std::string_view, 4> qwen3{
     "{%else%}{%if messages[0].role=='system'%}"
     "{{'<|im_start|>system\\n'+messages[0].content+'<|im_end|>\\n'}}{%endif%}{%endif%}"
@@ -107,6 +162,13 @@ bool holds(std::string_view text, std::span<const std::string_view> parts) {
     text.remove_prefix(at + part.size());
   }
   return true;
+}
+
+bool is_mistral_v3(std::string_view text, const MistralTurns& turns) {
+  const auto& [system, alternation, last, answers, end] = mistral_v3;
+  const std::string question = std::string(last) + std::string(turns.question);
+  const std::string answer = std::string(answers) + std::string(turns.answer);
+  return holds(text, std::array<std::string_view, 5>{system, alternation, question, answer, end});
 }
 
 /// A default system message from the inside of a string, of which only two escapes are known; one
@@ -176,6 +238,9 @@ std::optional<Found> find_style(const std::string& text) {
   const auto after_answer = inside(text, mistral_begin, mistral_end);
   if (after_answer == "") return Found{"Mistral", render_mistral};
   if (after_answer == "+' '") return Found{"Mistral", render_mistral, "", " "};
+  if (text == mistral_v1) return Found{"Mistral", render_mistral_v1};
+  if (is_mistral_v3(text, mistral_v3_turns)) return Found{"Mistral v0.3", render_mistral_v3};
+  if (is_mistral_v3(text, mistral_nemo_turns)) return Found{"Mistral Nemo", render_mistral_nemo};
   if (const auto system = chatml_system(text)) {
     return Found{system->empty() ? "ChatML" : "Qwen 2", render_chatml, *system};
   }
@@ -184,6 +249,7 @@ std::optional<Found> find_style(const std::string& text) {
       return Found{"Qwen 2.5", render_qwen2_5, *system};
     }
     if (holds(text, qwen3)) return Found{"Qwen 3", render_qwen3, "", "\n"};
+    if (holds(text, qwen3_instruct)) return Found{"Qwen 3 Instruct", render_qwen2_5};
   }
   if (holds(text, llama3_1)) return Found{"Llama 3.1", render_llama3_1};
   return std::nullopt;
@@ -197,7 +263,7 @@ Failure unknown(std::string_view jinja) {
   }
   return Failure{
       "the chat template is none of those known: Llama 2, Llama 3, Llama 3.1, Mistral (instruct "
-      "v0.1, v0.2), Qwen 2, Qwen 2.5, Qwen 3 and ChatML as they were published"};
+      "v0.1 to v0.3, Nemo), Qwen 2, Qwen 2.5, Qwen 3 and ChatML as they were published"};
 }
 
 /// A special token in tokenizer_config.json: its text, or an object with its "content".

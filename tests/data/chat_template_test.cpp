@@ -48,15 +48,23 @@ std::map<std::string, std::pair<data::ChatStyle, ChatDetails>> styles() {
   return {{"llama2", {data::render_llama2, plain}},
           {"llama3", {data::render_llama3, plain}},
           {"llama3.1", {data::render_llama3_1, plain}},
+          {"llama3.3", {data::render_llama3_1, plain}},
           {"mistral_v0.1", {data::render_mistral, with("", " ")}},
           {"mistral_v0.2", {data::render_mistral, plain}},
+          {"mistral_v1", {data::render_mistral_v1, plain}},
+          {"mistral_v0.3", {data::render_mistral_v3, plain}},
+          {"mistral_nemo", {data::render_mistral_nemo, plain}},
           {"qwen2", {data::render_chatml, with("You are a helpful assistant.", "")}},
           {"qwen2.5",
            {data::render_qwen2_5,
             with("You are Qwen, created by Alibaba Cloud. You are a helpful assistant.", "")}},
           {"qwen3_first", {data::render_qwen3, with("", "\n")}},
           {"qwen3", {data::render_qwen3, with("", "\n")}},
-          {"chatml", {data::render_chatml, plain}}};
+          {"qwen3_instruct_2507", {data::render_qwen2_5, plain}},
+          {"chatml", {data::render_chatml, plain}},
+          {"smollm2",
+           {data::render_chatml,
+            with("You are a helpful AI assistant named SmolLM, trained by Hugging Face", "")}}};
 }
 
 /// What differs from the golden rendering, or "".
@@ -67,7 +75,8 @@ std::string difference(const Result<RenderedChat>& found, const json& golden) {
     return !found.ok() && found.error() == expected ? "" : "an error is missing";
   }
   if (!found.ok()) {
-    // Llama 2's template leaves out a system message in an answer's place; this is refused.
+    // Templates leave out a system message in an answer's place (Llama 2) or in a conversation that
+    // ends with an answer (Mistral); this is refused.
     return found.error().find("has no meaning") != std::string::npos ? "" : found.error();
   }
   return found.value().text == golden.at("text") ? "" : found.value().text;
@@ -126,6 +135,10 @@ TEST_CASE("ChatTemplate: answers are what the model writes", "[data][chat]") {
                             {"llama3", "A<|eot_id|>^B<|eot_id|>^"},
                             {"llama3.1", "A<|eot_id|>^B<|eot_id|>^"},
                             {"mistral_v0.1", " A </s>^B</s>^"},
+                            {"mistral_v1", "  A </s>^ B</s>^"},
+                            {"mistral_v0.3", " A</s>^ B</s>^"},
+                            {"mistral_nemo", " A </s>^B</s>^"},
+                            {"qwen3_instruct_2507", " A <|im_end|>^B<|im_end|>^"},
                             {"qwen2", " A <|im_end|>^B<|im_end|>^"},
                             {"qwen3", " A <|im_end|>^<think>\n\n</think>\n\nB<|im_end|>^"},
                             {"chatml", " A <|im_end|>^B<|im_end|>^"}}));
@@ -138,7 +151,8 @@ TEST_CASE("ChatTemplate: answers are what the model writes", "[data][chat]") {
 
 TEST_CASE("ChatTemplate: roles without a meaning are refused", "[data][chat]") {
   const std::vector<Message> chat{{"user", "Hi"}, {"tool", "{}"}};
-  for (const std::string name : {"llama2", "llama3.1", "qwen2.5", "qwen3"}) {
+  for (const std::string name : {"llama2", "llama3.1", "mistral_v0.3", "mistral_nemo", "qwen2.5",
+                                 "qwen3", "qwen3_instruct_2507"}) {
     CAPTURE(name);
     const auto [style, details] = styles().at(name);
     const auto rendered = style(chat, details);

@@ -6,10 +6,13 @@
 
 TEMPLATES is a folder with the published templates, a file each, which are not kept here:
 llama2.jinja (meta-llama/Llama-2-7b-chat-hf), llama3.jinja (Meta-Llama-3-8B-Instruct),
-llama3.1.jinja (Llama-3.1-8B-Instruct), mistral_v0.1.jinja, mistral_v0.2.jinja
-(mistralai/Mistral-7B-Instruct), qwen2.jinja, qwen2.5.jinja, qwen3_first.jinja (April 2025),
-qwen3.jinja (Qwen), chatml.jinja. With DSTRAIN_CHAT_TEMPLATES=TEMPLATES, data_test also
-recognises each of them and renders through it.
+llama3.1.jinja (Llama-3.1-8B-Instruct), llama3.3.jinja (Llama-3.3-70B-Instruct),
+mistral_v0.1.jinja, mistral_v0.2.jinja (mistralai/Mistral-7B-Instruct, as first published),
+mistral_v1.jinja (the same with system messages), mistral_v0.3.jinja,
+mistral_nemo.jinja (Mistral-Nemo-Instruct-2407), qwen2.jinja, qwen2.5.jinja,
+qwen3_first.jinja (April 2025), qwen3.jinja, qwen3_instruct_2507.jinja (Qwen), chatml.jinja,
+smollm2.jinja (HuggingFaceTB/SmolLM2-1.7B-Instruct). With DSTRAIN_CHAT_TEMPLATES=TEMPLATES,
+data_test also recognises each of them and renders through it.
 """
 import json
 import pathlib
@@ -21,8 +24,9 @@ from transformers.utils.chat_template_utils import render_jinja_template
 
 HERE = pathlib.Path(__file__).resolve().parent
 BOS, EOS = "<s>", "</s>"
-NAMES = ["llama2", "llama3", "llama3.1", "mistral_v0.1", "mistral_v0.2", "qwen2", "qwen2.5",
-         "qwen3_first", "qwen3", "chatml"]
+NAMES = ["llama2", "llama3", "llama3.1", "llama3.3", "mistral_v0.1", "mistral_v0.2", "mistral_v1",
+         "mistral_v0.3", "mistral_nemo", "qwen2", "qwen2.5", "qwen3_first", "qwen3",
+         "qwen3_instruct_2507", "chatml", "smollm2"]
 TEXTS = ["", "Hi", " padded \n", "\n\nlines\n\n", "\u00a0\u3000wide\u2029", "\x1cfs\x85",
          "two\nlines",
          "<think>\nplan\n</think>\n\nanswer", "no opening</think>rest", "<think></think>",
