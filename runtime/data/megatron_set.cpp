@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "runtime/base/error.h"
+#include "runtime/data/sample_order.h"
 
 namespace dstrain::data {
 namespace {
@@ -154,16 +155,26 @@ void check_documents(const IndexReader& index, const std::string& path) {
 
 }  // namespace
 
-MegatronIndex parse_megatron_index(std::span<const std::byte> bytes, const std::string& path) {
+MegatronIndex parse_megatron_index(std::span<const std::byte> bytes,
+                                   const std::string& path,
+                                   std::span<const double> split) {
   const IndexReader index(bytes, path);
   MegatronIndex parsed;
   parsed.type = index.type();
   check_documents(index, path);
+  std::vector<std::int64_t> ends;  // of the parts, in sequences
+  if (!split.empty()) {
+    const auto [training, held_out] = split_samples(index.sequences(), split);
+    ends = {0, training.count, training.count + held_out.count, index.sequences()};
+  }
   std::int64_t next = 0;
   parsed.document_starts.reserve(static_cast<std::size_t>(index.documents()));
   parsed.tokens = add_sequences(index, path, [&](std::int64_t sequence, std::int64_t tokens) {
     for (; next < index.documents() && index.document(next) == sequence; ++next) {
       parsed.document_starts.push_back(tokens);
+    }
+    while (parsed.cuts.size() < ends.size() && ends[parsed.cuts.size()] == sequence) {
+      parsed.cuts.push_back(tokens);
     }
   });
   return parsed;
@@ -179,18 +190,21 @@ std::optional<std::string> find_megatron_prefix(const std::filesystem::path& pat
   return prefix.string();
 }
 
-MegatronSet::MegatronSet(const std::string& prefix, std::int64_t vocabulary)
+MegatronSet::MegatronSet(const std::string& prefix,
+                         std::int64_t vocabulary,
+                         std::span<const double> split)
     : TokenStream(prefix + ".bin"), file_(path()), vocabulary_(vocabulary) {
   const std::string index_path = prefix + ".idx";
   const MappedFile index_file(index_path);
   index_bytes_ = std::ssize(index_file.bytes());
-  MegatronIndex index = parse_megatron_index(index_file.bytes(), index_path);
+  MegatronIndex index = parse_megatron_index(index_file.bytes(), index_path, split);
   const std::int64_t expected = index.tokens * bytes_of(index.type);
   if (expected != std::ssize(file_.bytes())) {
     fail(ErrorCode::input, "{}: the index claims {} tokens of {} bytes, but the file has {} bytes",
          path(), index.tokens, bytes_of(index.type), file_.bytes().size());
   }
   document_starts_ = std::move(index.document_starts);
+  cuts_ = std::move(index.cuts);
   ids_ = IdArray(index.type, file_.bytes());
 }
 

@@ -16,11 +16,18 @@ struct MegatronIndex {
   std::int64_t tokens = 0;
   /// The token with which each document begins, and at last the number of tokens.
   std::vector<std::int64_t> document_starts;
+  /// Of a split, the tokens at which its three parts begin, and at last the number of tokens.
+  std::vector<std::int64_t> cuts{};
 };
 
-/// `path` is for messages. Throws Error{input} for what contradicts itself, and for sequences that
-/// do not lie one after another, which Megatron's own builder never writes.
-MegatronIndex parse_megatron_index(std::span<const std::byte> bytes, const std::string& path);
+/// `path` is for messages. @p split weights of three parts of the sequences (`split_samples`), as
+/// GPTDataset has them (megatron/core/datasets/gpt_dataset.py: for GPT, sets are split by sequence,
+/// which preprocess_data.py makes one of each document); empty: there are no cuts. Throws
+/// Error{input} for what contradicts itself, and for sequences that do not lie one after another,
+/// which Megatron's own builder never writes.
+MegatronIndex parse_megatron_index(std::span<const std::byte> bytes,
+                                   const std::string& path,
+                                   std::span<const double> split = {});
 
 /// PREFIX, if there is PREFIX.idx and `path` is PREFIX, PREFIX.bin or PREFIX.idx. A PREFIX that is
 /// a file itself means that file.
@@ -29,8 +36,10 @@ std::optional<std::string> find_megatron_prefix(const std::filesystem::path& pat
 /// An indexed Megatron set as one stream of its sequences, mapped.
 class MegatronSet : public TokenStream {
  public:
-  /// Checks the whole index. Throws Error{input}.
-  MegatronSet(const std::string& prefix, std::int64_t vocabulary);
+  /// Checks the whole index. @p split see parse_megatron_index(). Throws Error{input}.
+  MegatronSet(const std::string& prefix,
+              std::int64_t vocabulary,
+              std::span<const double> split = {});
 
   [[nodiscard]] std::int64_t bytes() const override {
     return std::ssize(file_.bytes()) + index_bytes_;
@@ -44,12 +53,15 @@ class MegatronSet : public TokenStream {
   [[nodiscard]] const std::vector<std::int64_t>& document_starts() const {
     return document_starts_;
   }
+  /// See MegatronIndex.
+  [[nodiscard]] const std::vector<std::int64_t>& cuts() const { return cuts_; }
 
  private:
   MappedFile file_;
   std::int64_t vocabulary_;
   std::int64_t index_bytes_ = 0;
   std::vector<std::int64_t> document_starts_;
+  std::vector<std::int64_t> cuts_;
   IdArray ids_;
 };
 

@@ -47,15 +47,24 @@ TokenSet tokens_of(const TextFile& file,
       });
 }
 
+/// Where the parts of a split begin, in tokens; empty without one.
+std::vector<std::int64_t> cut_records(const TokenSet& set, std::span<const double> split) {
+  if (split.empty()) return {};
+  const auto [training, held_out] = split_samples(set.records(), split);
+  return {0, set.start(training.count), set.start(training.count + held_out.count),
+          set.ids().size()};
+}
+
 std::unique_ptr<SampleSource> open_json_lines(const TextFile& file,
                                               const TextEncoder& encoder,
                                               const SampleOptions& options) {
   TokenSet set = tokens_of(file, encoder, options, tokenize_json_lines);
   RecordFile origin{file.path, std::ssize(file.bytes), options.vocabulary};
   if (options.packing && set.kind() == RecordKind::text) {
+    std::vector<std::int64_t> cuts = cut_records(set, options.split);
     return std::make_unique<StreamSamples>(
         std::make_unique<RecordStream>(std::move(origin), std::move(set)), options.block_size,
-        StreamSamples::Tail::padded);
+        StreamSamples::Tail::padded, std::move(cuts));
   }
   return std::make_unique<RecordSamples>(
       std::move(origin), std::move(set), options.block_size,
@@ -65,10 +74,6 @@ std::unique_ptr<SampleSource> open_json_lines(const TextFile& file,
 std::unique_ptr<TokenStream> open_stream(const std::string& path,
                                          const TextEncoder& encoder,
                                          const SampleOptions& options) {
-  if (names_shards(path)) return std::make_unique<TokenShards>(path, options.vocabulary);
-  if (const auto prefix = find_megatron_prefix(path)) {
-    return std::make_unique<MegatronSet>(*prefix, options.vocabulary);
-  }
   if (encoder.is_bytes() || path.ends_with(".bin")) {
     return std::make_unique<TokenFile>(path, options.vocabulary);
   }
@@ -76,6 +81,30 @@ std::unique_ptr<TokenStream> open_stream(const std::string& path,
   return std::make_unique<RecordStream>(
       RecordFile{path, std::ssize(file.bytes()), options.vocabulary},
       tokens_of({path, file.bytes()}, encoder, options, tokenize_text));
+}
+
+std::unique_ptr<SampleSource> open_whole(const std::string& path,
+                                         const TextEncoder& encoder,
+                                         const SampleOptions& options) {
+  constexpr auto tail = StreamSamples::Tail::dropped;
+  if (const auto prefix = find_megatron_prefix(path)) {
+    auto set = std::make_unique<MegatronSet>(*prefix, options.vocabulary, options.split);
+    std::vector<std::int64_t> cuts = set->cuts();
+    return std::make_unique<StreamSamples>(std::move(set), options.block_size, tail,
+                                           std::move(cuts));
+  }
+  if (names_shards(path)) {
+    return std::make_unique<StreamSamples>(std::make_unique<TokenShards>(path, options.vocabulary),
+                                           options.block_size, tail);
+  }
+  const MappedFile file(path);
+  refuse_foreign_format(path, file.text());
+  if (is_json_lines(path)) {
+    refuse_json_array(path, file.text());
+    return open_json_lines({path, file.bytes()}, encoder, options);
+  }
+  return std::make_unique<StreamSamples>(open_stream(path, encoder, options), options.block_size,
+                                         tail);
 }
 
 }  // namespace
@@ -87,16 +116,11 @@ bool holds_tokens(const std::string& path) {
 std::unique_ptr<SampleSource> open_samples(const std::string& path,
                                            const TextEncoder& encoder,
                                            const SampleOptions& options) {
-  if (!names_shards(path) && !find_megatron_prefix(path)) {
-    const MappedFile file(path);
-    refuse_foreign_format(path, file.text());
-    if (is_json_lines(path)) {
-      refuse_json_array(path, file.text());
-      return open_json_lines({path, file.bytes()}, encoder, options);
-    }
+  std::unique_ptr<SampleSource> source = open_whole(path, encoder, options);
+  if (!options.split.empty() && !source->splits_documents()) {
+    source->split_by_samples(options.split);
   }
-  return std::make_unique<StreamSamples>(open_stream(path, encoder, options), options.block_size,
-                                         StreamSamples::Tail::dropped);
+  return source;
 }
 
 }  // namespace dstrain::data

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/data/sample_source.h"
 #include "runtime/data/text_encoder.h"
@@ -14,6 +15,9 @@ struct SampleOptions {
   std::int64_t vocabulary = 0;    ///< V of the model: every id must be below it
   bool packing = true;            ///< of JSON lines: several records in a sample
   std::filesystem::path cache{};  ///< where made tokens are kept; empty: cache_directory()
+  /// Three weights of parts to split it into (`split_samples`), in whole documents where it is a
+  /// stream that knows them, as Megatron does; empty: it is not split.
+  std::vector<double> split{};
 };
 
 /// Whether a file holds tokens rather than text, as its name tells: no tokenizer is asked.

@@ -1,9 +1,12 @@
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "runtime/data/sample_order.h"
 
 namespace dstrain::data {
 
@@ -15,8 +18,14 @@ class SampleSource {
   SampleSource& operator=(const SampleSource&) = delete;
   virtual ~SampleSource() = default;
 
-  /// The file, for messages.
+  /// The file, for messages; of a mixture all of them, with their weights.
   [[nodiscard]] const std::string& path() const { return path_; }
+  /// The same without directories, which may be others when a run goes on.
+  [[nodiscard]] virtual std::string name() const {
+    return std::filesystem::path(path_).filename().string();
+  }
+  /// Of a mixture, what decides which sample of which file comes when; empty: there is one file.
+  [[nodiscard]] virtual std::string mixture() const { return {}; }
   /// T.
   [[nodiscard]] std::int64_t block_size() const { return block_size_; }
   /// The size of all its files in bytes, by which a run knows its data again.
@@ -25,6 +34,14 @@ class SampleSource {
   [[nodiscard]] virtual bool is_text() const = 0;
   /// At least one.
   [[nodiscard]] virtual std::int64_t samples() const = 0;
+  /// The parts that were asked for when it was opened (`SampleOptions::split`).
+  [[nodiscard]] const SampleSplit& split() const { return split_; }
+  /// Whether they are cut between documents: else between samples, and a document may lie in both.
+  [[nodiscard]] bool splits_documents() const { return splits_documents_; }
+  /// Cuts between samples.
+  void split_by_samples(std::span<const double> weights) {
+    split_ = split_samples(samples(), weights);
+  }
   /// Writes T inputs and T labels of a sample, `ignored_label` where none counts; each sample has a
   /// label that counts. Throws Error{input} naming file and position of an id that is not below the
   /// vocabulary.
@@ -38,11 +55,17 @@ class SampleSource {
   SampleSource(std::string path, std::int64_t block_size)
       : path_(std::move(path)), block_size_(block_size) {}
   void add_note(std::string note) { notes_.push_back(std::move(note)); }
+  void set_split_by_documents(const SampleSplit& split) {
+    split_ = split;
+    splits_documents_ = true;
+  }
 
  private:
   std::string path_;
   std::int64_t block_size_;
   std::vector<std::string> notes_;
+  SampleSplit split_;
+  bool splits_documents_ = false;
 };
 
 }  // namespace dstrain::data

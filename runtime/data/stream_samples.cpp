@@ -8,36 +8,62 @@
 namespace dstrain::data {
 namespace {
 
-std::int64_t count_samples(const TokenStream& stream,
-                           std::int64_t block_size,
-                           StreamSamples::Tail tail) {
-  DSTRAIN_CHECK(block_size > 0, "block size {}", block_size);
-  const bool pads = tail == StreamSamples::Tail::padded;
-  const std::int64_t least = pads ? 2 : block_size + 1;
-  if (stream.size() < least) {
-    fail(ErrorCode::input,
-         "{}: {} tokens are too few for one sample of block_size {}, which takes {}", stream.path(),
-         stream.size(), block_size, least);
+using Tail = StreamSamples::Tail;
+
+std::int64_t count_samples(std::int64_t tokens, std::int64_t block_size, Tail tail) {
+  const std::int64_t labels = std::max<std::int64_t>(tokens - 1, 0);
+  return (labels + (tail == Tail::padded ? block_size - 1 : 0)) / block_size;
+}
+
+/// One part without cuts.
+std::vector<std::int64_t> whole(const TokenStream& stream, std::vector<std::int64_t> cuts) {
+  if (cuts.empty()) cuts = {0, stream.size()};
+  DSTRAIN_CHECK(cuts.front() == 0 && cuts.back() == stream.size() && std::ranges::is_sorted(cuts),
+                "cuts from {} to {}", cuts.front(), cuts.back());
+  return cuts;
+}
+
+std::vector<std::int64_t> count_parts(const std::vector<std::int64_t>& cuts,
+                                      std::int64_t block_size,
+                                      Tail tail) {
+  std::vector<std::int64_t> first{0};
+  for (std::size_t part = 0; part + 1 < cuts.size(); ++part) {
+    first.push_back(first.back() + count_samples(cuts[part + 1] - cuts[part], block_size, tail));
   }
-  const std::int64_t labels = stream.size() - 1;
-  return (labels + (pads ? block_size - 1 : 0)) / block_size;
+  return first;
 }
 
 }  // namespace
 
 StreamSamples::StreamSamples(std::unique_ptr<TokenStream> stream,
                              std::int64_t block_size,
-                             Tail tail)
+                             Tail tail,
+                             std::vector<std::int64_t> cuts)
     : SampleSource(stream->path(), block_size),
       stream_(std::move(stream)),
-      samples_(count_samples(*stream_, block_size, tail)) {}
+      cuts_(whole(*stream_, std::move(cuts))),
+      first_samples_(count_parts(cuts_, block_size, tail)) {
+  DSTRAIN_CHECK(block_size > 0, "block size {}", block_size);
+  if (first_samples_.back() == 0) {
+    fail(ErrorCode::input,
+         "{}: {} tokens are too few for one sample of block_size {}, which takes {}", path(),
+         stream_->size(), block_size, tail == Tail::padded ? 2 : block_size + 1);
+  }
+  constexpr std::size_t parts_of_split = 3;
+  if (cuts_.size() != parts_of_split + 1) return;
+  const std::int64_t held_out = first_samples_[1];
+  set_split_by_documents({{0, held_out}, {held_out, first_samples_[2] - held_out}});
+}
 
 void StreamSamples::read(std::int64_t sample,
                          std::span<std::int32_t> tokens,
                          std::span<std::int32_t> labels) const {
-  DSTRAIN_CHECK(sample >= 0 && sample < samples_, "sample {} of {}", sample, samples_);
-  const std::int64_t begin = sample * block_size();
-  const auto filled = static_cast<std::size_t>(std::min(block_size(), stream_->size() - 1 - begin));
+  DSTRAIN_CHECK(sample >= 0 && sample < samples(), "sample {} of {}", sample, samples());
+  const auto after = std::ranges::upper_bound(first_samples_, sample);
+  const auto part = static_cast<std::size_t>(after - first_samples_.begin()) - 1;
+  const std::int64_t begin = cuts_[part] + (sample - first_samples_[part]) * block_size();
+  const std::int64_t labels_left = cuts_[part + 1] - 1 - begin;
+  const auto filled = static_cast<std::size_t>(std::min(block_size(), labels_left));
   stream_->read(begin, tokens.first(filled));
   stream_->read(begin + 1, labels.first(filled));
   std::ranges::fill(tokens.subspan(filled), 0);

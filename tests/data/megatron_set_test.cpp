@@ -138,6 +138,38 @@ TEST_CASE("MegatronSet: any of its three names opens it", "[data][megatron]") {
             ->is_text());
 }
 
+TEST_CASE("MegatronSet: a split cuts between sequences as Megatron's", "[data][megatron]") {
+  // Sequences 1 2 | 3 4 5 6 7 | 8 9 10 | 11 12 13; halves of 4 sequences are 2 and 2.
+  const MegatronFiles set(index_bytes({.lengths = {2, 5, 3, 3}, .documents = {0, 1, 2, 3, 4}}),
+                          id_bytes<std::uint16_t>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}));
+  const auto open = [&](const std::vector<double>& split) {
+    return data::open_samples(set.prefix(), *data::make_encoder("byte"),
+                              {.block_size = 2, .vocabulary = 100, .cache = {}, .split = split});
+  };
+  const auto first_tokens = [](const data::SampleSource& source, const data::SampleRange& range) {
+    Ids firsts;
+    Ids tokens(2);
+    Ids labels(2);
+    for (std::int64_t k = range.first; k < range.first + range.count; ++k) {
+      source.read(k, tokens, labels);
+      CHECK(labels == Ids{tokens[1], tokens[1] + 1});
+      firsts.push_back(tokens[0]);
+    }
+    return firsts;
+  };
+  const auto halves = open({1, 1, 0});
+  CHECK(halves->splits_documents());
+  CHECK(first_tokens(*halves, halves->split().training) == Ids{1, 3, 5});
+  CHECK(first_tokens(*halves, halves->split().validation) == Ids{8, 10});
+  const auto quarters = open({2, 1, 1});
+  CHECK(first_tokens(*quarters, quarters->split().training) == Ids{1, 3, 5});
+  CHECK(first_tokens(*quarters, quarters->split().validation) == Ids{8});
+  CHECK(quarters->samples() == 5);
+  const auto all = open({1, 0, 0});
+  CHECK(first_tokens(*all, all->split().training) == Ids{1, 3, 5, 7, 9, 11});
+  CHECK(all->split().validation.count == 0);
+}
+
 TEST_CASE("MegatronSet: an index that contradicts itself is refused", "[data][megatron]") {
   const auto error = [](auto&& change) {
     IndexClaim index = small_index();

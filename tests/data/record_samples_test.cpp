@@ -297,6 +297,29 @@ TEST_CASE("JsonLines: a tokenizer's tokens are made once", "[data][records]") {
                  Catch::EndsWith("but the model's vocabulary ends at 99"));
 }
 
+TEST_CASE("JsonLines: a split keeps documents of text whole", "[data][records]") {
+  const TempDir directory;
+  const auto open = [&](const std::string& text, const std::vector<double>& split) {
+    return data::open_samples(
+        write_file(directory.path() / "d.jsonl", text), *data::make_encoder("byte"),
+        {.block_size = 4, .vocabulary = 256, .cache = directory.path() / "cache", .split = split});
+  };
+  const std::string texts =
+      "{\"text\": \"abc\"}\n{\"text\": \"defghi\"}\n{\"text\": \"jkl\"}\n{\"text\": \"mn\"}\n";
+  const auto halves = open(texts, {1, 1, 0});
+  CHECK(halves->splits_documents());
+  CHECK(halves->split().training.count == 2);
+  CHECK(halves->split().validation.first == 2);
+  CHECK(halves->split().validation.count == 1);
+  CHECK(rows_of(*halves) == std::vector<SampleRow>{{{'a', 'b', 'c', 'd'}, {'b', 'c', 'd', 'e'}},
+                                                   {{'e', 'f', 'g', 'h'}, {'f', 'g', 'h', 'i'}},
+                                                   {{'j', 'k', 'l', 'm'}, {'k', 'l', 'm', 'n'}}});
+  // Rows hold whole records as they are.
+  const auto rows = open(pair("ab", "cd") + pair("ef", "gh"), {1, 1, 0});
+  CHECK_FALSE(rows->splits_documents());
+  CHECK(rows->split().validation.first == 1);
+}
+
 TEST_CASE("OpenSamples: text under a tokenizer is one stream", "[data][records]") {
   const TempDir directory;
   const std::string path = write_file(directory.path() / "t.txt", "ab cd\nef gh ij");
