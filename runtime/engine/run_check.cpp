@@ -1,5 +1,7 @@
 #include "runtime/engine/run_check.h"
 
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include <fmt/ranges.h>
@@ -38,7 +40,63 @@ void compare_models(Lines& lines, const model::Gpt2Config& saved, const model::G
   }
 }
 
+/// Of files that are as long as those of the checkpoint in all.
+void compare_mixtures(Lines& lines,
+                      const TrainerState& saved,
+                      const TrainerState& run,
+                      const std::string& remedy) {
+  if (saved.mixture == run.mixture) return;
+  const auto named = [](const std::string& mixture) {
+    return mixture.empty() ? "no mixture" : mixture;
+  };
+  compare(lines, "the mixture of the training data", named(saved.mixture), named(run.mixture),
+          remedy);
+}
+
+/// Whether both runs read text by one tokenizer, or a state does not say.
+bool same_encoder(const TrainerState& saved, const TrainerState& run) {
+  return saved.text_encoder.empty() || run.text_encoder.empty() ||
+         saved.text_encoder == run.text_encoder;
+}
+
+/// With other tokens of the same text the run would go on, and learn a language of its own.
+void compare_encoders(Lines& lines,
+                      const TrainerState& saved,
+                      const TrainerState& run,
+                      const std::string& checkpoint) {
+  if (same_encoder(saved, run)) return;
+  const auto named = [](const std::string& encoder) {
+    return encoder == "byte" ? encoder : "the one whose files have the digest " + encoder;
+  };
+  compare(lines, "the tokenizer", named(saved.text_encoder), named(run.text_encoder),
+          fmt::format("set --tokenizer {}", saved.text_encoder == "byte" ? "byte" : checkpoint));
+}
+
 }  // namespace
+
+std::vector<std::string> data_differences(const TrainerState& saved,
+                                          const TrainerState& run,
+                                          const std::string& checkpoint) {
+  Lines lines;
+  const std::string same_data =
+      fmt::format("give the data that the run began with ({})", saved.train_file);
+  compare(lines, "the training data's size in bytes", saved.train_file_bytes, run.train_file_bytes,
+          same_data);
+  compare_encoders(lines, saved, run, checkpoint);
+  // Other tokens are another number of samples, too.
+  if (saved.block_size != run.block_size || !same_encoder(saved, run)) return lines;
+  if (saved.train_file_bytes == run.train_file_bytes) {
+    compare_mixtures(lines, saved, run, same_data);
+  }
+  if (saved.mixture == run.mixture) {
+    compare(
+        lines, "the number of samples", saved.samples, run.samples,
+        saved.train_file_bytes == run.train_file_bytes
+            ? fmt::format("set --max_train_samples {}, or the --split of the run", saved.samples)
+            : same_data);
+  }
+  return lines;
+}
 
 TrainerState read_run(const checkpoint::Checkpoint& checkpoint,
                       const TrainerState& run,
@@ -63,17 +121,8 @@ TrainerState read_run(const checkpoint::Checkpoint& checkpoint,
     compare(lines, "the seed of shuffling", saved.data_seed, run.data_seed,
             fmt::format("set --data_seed {}", saved.data_seed));
   }
-  const std::string same_data =
-      fmt::format("give the data that the run began with ({})", saved.train_file);
-  compare(lines, "the training data's size in bytes", saved.train_file_bytes, run.train_file_bytes,
-          same_data);
-  if (saved.block_size == run.block_size) {
-    compare(
-        lines, "the number of samples", saved.samples, run.samples,
-        saved.train_file_bytes == run.train_file_bytes
-            ? fmt::format("set --max_train_samples {}, or the --split of the run", saved.samples)
-            : same_data);
-  }
+  std::ranges::move(data_differences(saved, run, checkpoint.path().string()),
+                    std::back_inserter(lines));
   if (lines.empty()) return saved;
   fail(ErrorCode::config, "{}: this run cannot go on from there:\n  {}", checkpoint.path().string(),
        fmt::join(lines, "\n  "));

@@ -53,6 +53,8 @@ TrainerState describe_run(const config::TrainSettings& settings,
   state.train_file = data.file;
   state.train_file_bytes = data.bytes;
   state.samples = data.samples;
+  state.mixture = data.mixture;
+  state.text_encoder = data.text_encoder;
   state.scheduler = config::schedule_json(settings.schedule);
   state.description =
       Json{{"optimizer", optimizer_json(settings.optimizer)},
@@ -84,6 +86,8 @@ std::string to_text(const TrainerState& state) {
              {{"train_file", state.train_file},
               {"bytes", state.train_file_bytes},
               {"samples", state.samples},
+              {"mixture", state.mixture},
+              {"text_encoder", state.text_encoder},
               {"shuffle", state.shuffle},
               {"seed", state.data_seed}}},
             {"rng", {{"generator", "philox4x32-10"}, {"seed", state.seed}}}};
@@ -114,6 +118,8 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     data.at("train_file").get_to(state.train_file);
     data.at("bytes").get_to(state.train_file_bytes);
     data.at("samples").get_to(state.samples);
+    state.mixture = data.value("mixture", "");
+    state.text_encoder = data.value("text_encoder", "");
     data.at("shuffle").get_to(state.shuffle);
     json.at("rng").at("seed").get_to(state.seed);
     if (json.contains("scheduler")) state.scheduler = json.at("scheduler").dump();

@@ -25,6 +25,10 @@ struct TrainerState {
   std::string train_file;
   std::int64_t train_file_bytes = 0;
   std::int64_t samples = 0;  ///< of one epoch
+  std::string mixture{};     ///< what decides which file's sample comes when; empty: one file
+  /// What the tokens of text are known by (`data::TextEncoder::identity`); empty: the data are
+  /// tokens, or the state does not say.
+  std::string text_encoder{};
   std::optional<BestCheckpoint> best{};
   std::string held_out{};           ///< on which it was evaluated: file, bytes and samples
   std::string description = "{}";   ///< JSON: optimizer, model, dtype; for the record
@@ -37,9 +41,11 @@ struct TrainerState {
 
 /// What a run is trained on.
 struct TrainingData {
-  std::string file;        ///< its name, without the directory
+  std::string file;        ///< its name, without the directory; of a mixture all names
   std::int64_t bytes = 0;  ///< of all its files
   std::int64_t samples = 0;
+  std::string mixture{};       ///< `data::SampleSource::mixture`
+  std::string text_encoder{};  ///< of text: `data::TextEncoder::identity`
 };
 
 /// The state of a run that has not begun.

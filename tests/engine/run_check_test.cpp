@@ -1,0 +1,77 @@
+// Whether a run goes on with the data that it began with.
+#include "runtime/engine/run_check.h"
+
+#include <catch2/catch.hpp>
+
+using dstrain::engine::data_differences;
+using dstrain::engine::parse_trainer_state;
+using dstrain::engine::TrainerState;
+using Lines = std::vector<std::string>;
+
+namespace {
+
+/// A run over text: 100 samples of 5000 bytes.
+TrainerState text_run(const std::string& encoder, const std::string& mixture = "") {
+  TrainerState state;
+  state.train_batch_size = 4;
+  state.block_size = 32;
+  state.train_file = "a.txt";
+  state.train_file_bytes = 5000;
+  state.samples = 100;
+  state.text_encoder = encoder;
+  state.mixture = mixture;
+  return state;
+}
+
+Lines differences(const TrainerState& saved, const TrainerState& run) {
+  return data_differences(saved, run, "out/checkpoint-3");
+}
+
+}  // namespace
+
+TEST_CASE("RunCheck: another tokenizer is refused with the way back", "[engine][resume]") {
+  CHECK(differences(text_run("byte"), text_run("byte")).empty());
+  CHECK(differences(text_run("c0de"), text_run("c0de")).empty());
+  CHECK(differences(text_run("c0de"), text_run("byte")) ==
+        Lines{"the tokenizer is the one whose files have the digest c0de in the checkpoint and "
+              "byte now: set --tokenizer out/checkpoint-3"});
+  CHECK(differences(text_run("byte"), text_run("c0de")) ==
+        Lines{"the tokenizer is byte in the checkpoint and the one whose files have the digest "
+              "c0de now: set --tokenizer byte"});
+  // Other tokens are another number of samples, of which nothing need be said.
+  TrainerState other = text_run("c0de");
+  other.samples = 70;
+  CHECK(differences(text_run("byte"), other).size() == 1);
+}
+
+TEST_CASE("RunCheck: other weights are refused", "[engine][resume]") {
+  TrainerState even = text_run("byte", "50 of samples 0 to 50, 50 of samples 0 to 50");
+  even.train_file = "0.5 a 0.5 b";
+  const TrainerState uneven = text_run("byte", "75 of samples 0 to 50, 50 of samples 0 to 50");
+  CHECK(differences(even, even).empty());
+  CHECK(differences(even, uneven) ==
+        Lines{"the mixture of the training data is 50 of samples 0 to 50, 50 of samples 0 to 50 in "
+              "the checkpoint and 75 of samples 0 to 50, 50 of samples 0 to 50 now: give the data "
+              "that the run began with (0.5 a 0.5 b)"});
+  CHECK(differences(text_run("byte"), even)
+            .front()
+            .starts_with(
+                "the mixture of the training data is no mixture in the checkpoint and 50 of"));
+  CHECK(differences(even, text_run("byte")).size() == 1);
+}
+
+TEST_CASE("RunCheck: a state that says neither is gone on from", "[engine][resume]") {
+  const TrainerState run = text_run("c0de");
+  const TrainerState old = parse_trainer_state(R"({"version": 1, "global_step": 3, "max_steps": 9,
+      "epoch": 0.1, "train_batch_size": 4, "block_size": 32, "rng": {"seed": 0},
+      "data": {"train_file": "a.txt", "bytes": 5000, "samples": 100, "shuffle": true}})",
+                                               "trainer_state.json");
+  CHECK(old.text_encoder.empty());
+  CHECK(differences(old, run).empty());
+  const TrainerState again = parse_trainer_state(to_text(run), "trainer_state.json");
+  CHECK(again.text_encoder == "c0de");
+  TrainerState mixed = run;
+  mixed.mixture = "all";
+  CHECK(parse_trainer_state(to_text(mixed), "trainer_state.json").mixture == "all");
+  CHECK(differences(again, text_run("f00d")).size() == 1);
+}
