@@ -28,7 +28,9 @@ std::vector<Merge> read_merge_lines(const std::filesystem::path& path,
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty() || line.starts_with("#version")) continue;
-    const std::string place = fmt::format("{}:{}", path.string(), line_number);
+    const auto place = [&] {
+      return fmt::format("{}:{}", path.string(), line_number);
+    };
     const auto [left, right] = split_merge(line, place);
     merges.push_back(make_merge(left, right, vocabulary, place));
   }

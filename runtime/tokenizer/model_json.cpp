@@ -1,5 +1,7 @@
 #include "runtime/tokenizer/model_json.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -9,20 +11,30 @@
 namespace dstrain::tokenizer {
 namespace {
 
+/// Some 100,000 rows: only one that is wrong becomes a field, which knows its place.
 std::vector<Merge> read_merges(const JsonField& field, const Vocabulary& vocabulary) {
   std::vector<Merge> merges;
   merges.reserve(field.size());
-  field.for_each([&](const JsonField& each) {
-    if (each.value().is_array()) {
-      if (each.size() != 2) each.refuse("must be two tokens");
-      merges.push_back(
-          make_merge(each.element(0).text(), each.element(1).text(), vocabulary, each.place()));
-      return;
+  for (std::size_t row = 0; row < field.size(); ++row) {
+    const nlohmann::json& each = field.value()[row];
+    const auto place = [&] {
+      return field.element(row).place();
+    };
+    if (each.is_array()) {
+      if (each.size() != 2) field.element(row).refuse("must be two tokens");
+      const auto token = [&](std::size_t side) -> const std::string& {
+        if (!each[side].is_string()) field.element(row).element(side).refuse("must be a string");
+        return each[side].get_ref<const std::string&>();
+      };
+      merges.push_back(make_merge(token(0), token(1), vocabulary, place));
+      continue;
     }
-    if (each.text().starts_with("#version")) return;
-    const auto [left, right] = split_merge(each.text(), each.place());
-    merges.push_back(make_merge(left, right, vocabulary, each.place()));
-  });
+    if (!each.is_string()) field.element(row).refuse("must be a string");
+    const auto& line = each.get_ref<const std::string&>();
+    if (line.starts_with("#version")) continue;
+    const auto [left, right] = split_merge(line, place);
+    merges.push_back(make_merge(left, right, vocabulary, place));
+  }
   return merges;
 }
 
@@ -89,7 +101,8 @@ std::vector<VocabularyEntry> read_token_ids(const JsonField& field) {
   entries.reserve(field.value().size());
   for (const auto& [token, id] : field.value().items()) {
     if (!id.is_number_unsigned()) field.member(token).refuse("must be an id");
-    entries.push_back({token, field.member(token).number()});
+    const bool fits = std::in_range<std::int32_t>(id.get<std::uint64_t>());
+    entries.push_back({token, fits ? id.get<std::int32_t>() : field.member(token).number()});
   }
   return entries;
 }
@@ -97,11 +110,11 @@ std::vector<VocabularyEntry> read_token_ids(const JsonField& field) {
 Merge make_merge(std::string_view left,
                  std::string_view right,
                  const Vocabulary& vocabulary,
-                 const std::string& place) {
+                 FunctionRef<std::string()> place) {
   const auto id_of = [&](std::string_view token) {
     const auto id = vocabulary.id(token);
     if (!id || token.empty()) {
-      fail(ErrorCode::input, "{}: the token '{}' is not in the vocabulary", place, token);
+      fail(ErrorCode::input, "{}: the token '{}' is not in the vocabulary", place(), token);
     }
     return *id;
   };
@@ -110,10 +123,10 @@ Merge make_merge(std::string_view left,
 }
 
 std::pair<std::string_view, std::string_view> split_merge(std::string_view line,
-                                                          const std::string& place) {
+                                                          FunctionRef<std::string()> place) {
   const std::size_t space = line.find(' ');
   if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
-    fail(ErrorCode::input, "{}: must be two tokens with a space between them, is '{}'", place,
+    fail(ErrorCode::input, "{}: must be two tokens with a space between them, is '{}'", place(),
          line);
   }
   return {line.substr(0, space), line.substr(space + 1)};

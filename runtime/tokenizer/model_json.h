@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/function_ref.h"
 #include "runtime/tokenizer/bpe.h"
 #include "runtime/tokenizer/json_field.h"
 #include "runtime/tokenizer/vocabulary.h"
@@ -24,15 +25,15 @@ LoadedModel read_model(const JsonField& field, BpeUnit unit);
 /// The tokens of an object `{"token": id, ...}`.
 std::vector<VocabularyEntry> read_token_ids(const JsonField& field);
 
-/// The merge of two tokens, all three in the vocabulary. Throws Error{input} beginning with
-/// `place`.
+/// The merge of two tokens, all three in the vocabulary. Throws Error{input} beginning with what
+/// `place` says.
 Merge make_merge(std::string_view left,
                  std::string_view right,
                  const Vocabulary& vocabulary,
-                 const std::string& place);
+                 FunctionRef<std::string()> place);
 
 /// "a b" into "a" and "b". Throws Error{input}.
 std::pair<std::string_view, std::string_view> split_merge(std::string_view line,
-                                                          const std::string& place);
+                                                          FunctionRef<std::string()> place);
 
 }  // namespace dstrain::tokenizer
