@@ -1,7 +1,6 @@
 #include "cmd/train_setup.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <iterator>
 
@@ -12,7 +11,6 @@
 #include "cmd/offload_disks.h"
 #include "runtime/config/resolve.h"
 #include "runtime/data/hugging_face_encoder.h"
-#include "runtime/data/open_samples.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/model/gpt2.h"
 #include "runtime/model/hf_companions.h"
@@ -29,7 +27,9 @@ std::string choose_tokenizer(const config::TrainSettings& settings,
   const std::string& directory = settings.model.directory;
   if (data.tokenizer_given) return data.tokenizer;
   if (!directory.empty() && !sizes.byte_tokens && data::has_tokenizer(directory)) return directory;
-  if (directory.empty() && data::has_tokenizer(data.train_file)) return data.train_file;
+  for (const config::DataFile& file : data.train_files) {
+    if (directory.empty() && data::has_tokenizer(file.path)) return file.path;
+  }
   return data.tokenizer;
 }
 
@@ -46,62 +46,10 @@ void take_tokenizer_files(TrainSetup& setup, const std::string& tokenizer) {
   std::ranges::move(files, std::back_inserter(own));
 }
 
-std::unique_ptr<data::SampleSource> open_samples(const std::string& path,
-                                                 const config::DataSettings& data,
-                                                 std::int64_t vocabulary) {
-  const std::string tokenizer = data::holds_tokens(path) ? "byte" : data.tokenizer;
-  return data::open_samples(
-      path, *data::make_encoder(tokenizer),
-      {.block_size = data.block_size, .vocabulary = vocabulary, .packing = data.packing});
-}
-
-void tell_notes(TrainSetup& setup, const data::SampleSource& source) {
-  setup.notes.insert(setup.notes.end(), source.notes().begin(), source.notes().end());
-}
-
-/// At most `most` samples, if that is not 0.
-std::int64_t at_most(std::int64_t samples, std::int64_t most) {
-  return most > 0 ? std::min(samples, most) : samples;
-}
-
-/// Cuts the training data in two, and says so. A part may have no sample.
-void split_data(TrainSetup& setup, const config::DataSettings& data) {
-  const std::int64_t all = setup.training_samples;
-  const auto [training, validation] = data::split_samples(all, data.split);
-  setup.training_samples = training.count;
-  if (setup.settings.evaluation.enabled && validation.count > 0) {
-    setup.validation_data = open_samples(data.train_file, data, setup.model.vocabulary);
-    setup.validation_samples = validation;
-  }
-  setup.notes.push_back(fmt::format(
-      "--split: of {} samples of {} tokens the first {} are trained on, the next {} held out, the "
-      "rest is not used; Megatron splits documents, and here the file is one stream",
-      all, data.block_size, training.count, validation.count));
-}
-
-void open_data(TrainSetup& setup, config::DataSettings data) {
-  data.block_size = block_size(data, setup.model);
-  if (setup.settings.trains || !data.split.empty()) {
-    setup.training_data = open_samples(data.train_file, data, setup.model.vocabulary);
-    setup.training_samples = setup.training_data->samples();
-    tell_notes(setup, *setup.training_data);
-  }
-  if (!data.split.empty()) {
-    split_data(setup, data);
-  } else if (setup.settings.evaluation.enabled) {
-    setup.validation_data = open_samples(data.validation_file, data, setup.model.vocabulary);
-    setup.validation_samples.count = setup.validation_data->samples();
-    tell_notes(setup, *setup.validation_data);
-  }
-  setup.training_samples = at_most(setup.training_samples, data.max_train_samples);
-  setup.validation_samples.count = at_most(setup.validation_samples.count, data.max_eval_samples);
-  setup.settings.data = std::move(data);
-}
-
 /// Text that is read as bytes. That is what the user means who types so, or has a vocabulary of
 /// bytes; a model that was trained on other tokens would forget all that it knows of them.
 void settle_bytes(TrainSetup& setup, model::Gpt2Config sizes) {
-  const auto is_text = [](const std::unique_ptr<data::SampleSource>& source) {
+  const auto is_text = [](const auto& source) {
     return source && source->is_text();
   };
   const bool trains_on_text = is_text(setup.training_data);
@@ -138,13 +86,10 @@ void settle_bytes(TrainSetup& setup, model::Gpt2Config sizes) {
   setup.model.config_json = model::to_json(sizes, setup.model.dtype);
 }
 
-/// The held-out data, to know it again.
-std::string describe_held_out(const TrainSetup& setup) {
-  if (!setup.validation_data) return {};
-  const auto& [first, count] = setup.validation_samples;
-  const std::filesystem::path path = setup.validation_data->path();
-  return fmt::format("{} ({} bytes, samples {} to {})", path.filename().string(),
-                     setup.validation_data->bytes(), first, first + count);
+engine::TrainingData describe_training_data(const TrainSetup& setup) {
+  const data::SampleSource& source = *setup.training_data;
+  return {source.name(), source.bytes(), setup.training_samples, source.mixture(),
+          source.is_text() ? setup.text_encoder : ""};
 }
 
 std::vector<std::string> describe_alike(const TrainSetup& setup,
@@ -156,6 +101,8 @@ std::vector<std::string> describe_alike(const TrainSetup& setup,
   lines.push_back("the model " + nlohmann::json::parse(setup.model.config_json).dump());
   lines.push_back(fmt::format("training data of {} bytes with {} samples",
                               setup.state.train_file_bytes, setup.training_samples));
+  lines.push_back("the mixture " + setup.state.mixture);
+  lines.push_back("the tokenizer " + setup.text_encoder);
   lines.push_back("held-out data " + describe_held_out(setup));
   return lines;
 }
@@ -166,11 +113,12 @@ void check_data(const TrainSetup& setup, const std::string& needs_held_out) {
   const bool evaluates_only = !setup.settings.trains;
   if (!needs_held_out.empty() && !setup.validation_data) {
     fail(ErrorCode::input, "{}: --split leaves no sample to evaluate, as {} asks for",
-         data.train_file, needs_held_out);
+         config::describe(data.train_files), needs_held_out);
   }
   if (!evaluates_only && setup.training_samples < setup.settings.train_batch_size) {
     fail(ErrorCode::input, "{}: {} samples of {} tokens do not fill one batch of {}",
-         data.train_file, setup.training_samples, data.block_size, setup.settings.train_batch_size);
+         setup.training_data->path(), setup.training_samples, data.block_size,
+         setup.settings.train_batch_size);
   }
 }
 
@@ -207,7 +155,10 @@ TrainSetup set_up_training(const config::TrainOptions& options, TrainPlace place
   const std::string& directory = setup.settings.model.directory;
   if (!directory.empty()) setup.model.companions = stored_companions(directory);
   setup.settings.data.tokenizer = choose_tokenizer(setup.settings, sizes);
-  open_data(setup, setup.settings.data);
+  setup.settings.data.block_size = block_size(setup.settings.data, setup.model);
+  RunData& opened = setup;
+  opened = open_data(setup.settings, setup.model.vocabulary);
+  std::ranges::move(setup.data_notes, std::back_inserter(setup.notes));
   take_tokenizer_files(setup, setup.settings.data.tokenizer);
   settle_bytes(setup, sizes);
   const config::DataSettings data = setup.settings.data;
@@ -219,10 +170,8 @@ TrainSetup set_up_training(const config::TrainOptions& options, TrainPlace place
   check_data(setup, config::what_needs_held_out(options));
   refuse(unusable_disks(setup.settings.zero));
   if (setup.settings.trains) {
-    const std::filesystem::path file = setup.training_data->path();
-    setup.state = engine::describe_run(
-        setup.settings, setup.model, place.world_size,
-        {file.filename(), setup.training_data->bytes(), setup.training_samples});
+    setup.state = engine::describe_run(setup.settings, setup.model, place.world_size,
+                                       describe_training_data(setup));
     setup.state.held_out = describe_held_out(setup);
   }
   setup.alike = describe_alike(setup, config::option_values(options), resolved.effective);

@@ -4,11 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "cmd/data_setup.h"
 #include "cmd/memory_setup.h"
 #include "runtime/config/train_options.h"
 #include "runtime/config/train_settings.h"
-#include "runtime/data/sample_order.h"
-#include "runtime/data/sample_source.h"
 #include "runtime/engine/trainer_state.h"
 #include "runtime/model/model.h"
 #include "runtime/model/parameter_source.h"
@@ -17,16 +16,12 @@ namespace dstrain::cmd {
 
 /// All that a training run decides before any rank starts: every mistake in flags, configuration,
 /// model directory and data is found while making it.
-struct TrainSetup : MemorySetup {
+struct TrainSetup : MemorySetup, RunData {
   config::TrainSettings settings;
   model::Model model;
   std::vector<std::string> notes;  ///< what was decided without being asked for, a line each
   engine::TrainerState state;      ///< of this run, before its first step
   std::unique_ptr<model::ParameterSource> initial_parameters;  ///< null: a checkpoint has them
-  std::unique_ptr<data::SampleSource> training_data;           ///< null: no training
-  std::unique_ptr<data::SampleSource> validation_data;         ///< null: no evaluation
-  std::int64_t training_samples = 0;                           ///< of an epoch: the first ones
-  data::SampleRange validation_samples;
   /// What every rank of a run must have alike, a line each: options, configuration, model, data.
   std::vector<std::string> alike;
 };

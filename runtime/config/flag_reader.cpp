@@ -38,7 +38,9 @@ class FlagReader {
  public:
   FlagReader(TrainOptions& options, Lines& problems) : options_(options), problems_(problems) {}
 
-  void read(const FlagRow& row, const std::string& typed_as, const std::string& text) {
+  void read(const FlagRow& row, const std::string& typed_as, std::span<const std::string> words) {
+    if (row.takes_files()) return read_files(row, typed_as, words);
+    const std::string& text = words.back();
     const std::size_t before = problems_.size();
     if (text.starts_with("--")) {  // the next option, taken for the value of this one
       problems_.push_back(fmt::format("{}: needs a value", typed_as));
@@ -51,6 +53,22 @@ class FlagReader {
   }
 
  private:
+  void read_files(const FlagRow& row,
+                  const std::string& typed_as,
+                  std::span<const std::string> words) {
+    if (words.front().starts_with("--")) {
+      problems_.push_back(fmt::format("{}: needs a value", typed_as));
+      return;
+    }
+    Result<std::vector<DataFile>> files = parse_data_files(words);
+    if (!files.ok()) {
+      problems_.push_back(fmt::format("{}: {}", typed_as, files.error()));
+      return;
+    }
+    options_.*std::get<Flag<std::vector<DataFile>> TrainOptions::*>(row.target) = {
+        std::move(files.value()), typed_as};
+  }
+
   /// The word of row.choices that `text` spells.
   std::string canonical(const FlagRow& row, const std::string& typed_as, const std::string& text) {
     if (row.choices.empty()) return text;
@@ -73,6 +91,13 @@ class FlagReader {
              const std::string& typed_as,
              const std::string& text) {
     store(row, options_.*target, typed_as, text);
+  }
+
+  void store(const FlagRow& /*row*/,
+             Flag<std::vector<DataFile>>& /*flag*/,
+             const std::string& /*typed_as*/,
+             const std::string& /*text*/) {
+    DSTRAIN_CHECK(false, "files are read from several words");
   }
 
   /// Nobody reads the value.
@@ -191,10 +216,10 @@ class FlagReader {
 
 void read_flag(const FlagRow& row,
                const std::string& typed_as,
-               const std::string& text,
+               std::span<const std::string> words,
                TrainOptions& options,
                std::vector<std::string>& problems) {
-  FlagReader(options, problems).read(row, typed_as, text);
+  FlagReader(options, problems).read(row, typed_as, words);
 }
 
 }  // namespace dstrain::config

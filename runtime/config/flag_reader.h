@@ -1,4 +1,5 @@
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -6,12 +7,12 @@
 
 namespace dstrain::config {
 
-/// Stores the text of an option as its row says; `typed_as` is its spelling on the command line.
-/// What is wrong with it is added to `problems`, one line each; what it does not do, to
-/// options.warnings.
+/// Stores the words after an option as its row says: the last one, or all where a row takes files.
+/// `typed_as` is its spelling on the command line. What is wrong with it is added to `problems`,
+/// one line each; what it does not do, to options.warnings.
 void read_flag(const FlagRow& row,
                const std::string& typed_as,
-               const std::string& text,
+               std::span<const std::string> words,
                TrainOptions& options,
                std::vector<std::string>& problems);
 

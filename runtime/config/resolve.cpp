@@ -108,8 +108,8 @@ void resolve_evaluation(SettingsBuilder& builder) {
 void resolve_data(SettingsBuilder& builder) {
   const Flag<std::int64_t>& seed =
       builder.options().data_seed.typed() ? builder.options().data_seed : builder.options().seed;
-  builder.settings().data = {.train_file = builder.options().train_file.value,
-                             .validation_file = builder.options().validation_file.value,
+  builder.settings().data = {.train_files = builder.options().train_file.value,
+                             .validation_files = builder.options().validation_file.value,
                              .split = split_weights(builder.options().split.value),
                              .max_train_samples = builder.options().max_train_samples.value,
                              .max_eval_samples = builder.options().max_eval_samples.value,

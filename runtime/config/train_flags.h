@@ -21,6 +21,7 @@ using FlagTarget = std::variant<std::monostate,
                                 Flag<std::string> TrainOptions::*,
                                 Flag<std::int64_t> TrainOptions::*,
                                 Flag<double> TrainOptions::*,
+                                Flag<std::vector<DataFile>> TrainOptions::*,
                                 Flag<bool> TrainOptions::*>;
 
 /// One option of `train`.
@@ -44,6 +45,10 @@ struct FlagRow {
   bool negatable = false;  ///< --no_NAME says false
 
   [[nodiscard]] bool boolean() const { return value.empty(); }
+  /// Whether it takes several words: files, with or without weights.
+  [[nodiscard]] bool takes_files() const {
+    return std::holds_alternative<Flag<std::vector<DataFile>> TrainOptions::*>(target);
+  }
 };
 
 /// Those that do something, in the order of the help.

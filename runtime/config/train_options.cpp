@@ -67,10 +67,14 @@ void declare(CLI::App& app) {
   app.allow_extras();
   for (const FlagRow& row : train_flags()) {
     const bool optional = row.value_optional || row.value.empty();
+    const int most = row.takes_files() ? CLI::detail::expected_max_vector_size : 1;
+    const auto policy =
+        row.takes_files() ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast;
     const auto add = [&](std::string_view name) {
       app.add_option(fmt::format("--{}", name))
-          ->expected(optional ? 0 : 1, 1)
-          ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+          ->expected(optional ? 0 : 1, most)
+          ->allow_extra_args(row.takes_files())
+          ->multi_option_policy(policy);
     };
     add(row.name);
     for (const std::string_view alias : split_choices(row.aliases)) add(alias);
@@ -88,9 +92,27 @@ void check_spellings(const CLI::App& app, const FlagRow& row, Lines& problems) {
     if (option->count() > 0) typed.push_back(option);
   }
   if (typed.size() < 2 || typed[0]->results() == typed[1]->results()) return;
+  const auto words = [&](const CLI::Option& option) {
+    return row.takes_files() ? fmt::format("{}", fmt::join(option.results(), " "))
+                             : option.results().back();
+  };
   problems.push_back(fmt::format("{} {} and {} {} are the same option; keep one",
-                                 typed[0]->get_name(), typed[0]->results().back(),
-                                 typed[1]->get_name(), typed[1]->results().back()));
+                                 typed[0]->get_name(), words(*typed[0]), typed[1]->get_name(),
+                                 words(*typed[1])));
+}
+
+/// Files that are given one by one: of other options the last one counts, and to the parser the
+/// words of all of them are one list.
+void check_repeated_files(const Lines& arguments, std::string_view name, Lines& problems) {
+  const std::string option = fmt::format("--{}", name);
+  const auto times = std::ranges::count_if(arguments, [&](const std::string& argument) {
+    return argument == option || argument.starts_with(option + "=");
+  });
+  if (times < 2) return;
+  problems.push_back(
+      fmt::format("{}: is given {} times; give all files to one of them, with weights before them "
+                  "if they shall have any: {} 0.7 A 0.3 B",
+                  option, times, option));
 }
 
 void read_negation(const CLI::App& app,
@@ -100,7 +122,7 @@ void read_negation(const CLI::App& app,
   const std::string name = negation(row);
   if (app.get_option(name)->count() == 0) return;
   const CLI::Option& positive = *app.get_option(fmt::format("--{}", row.name));
-  if (positive.count() == 0) return read_flag(row, name, "false", options, problems);
+  if (positive.count() == 0) return read_flag(row, name, Lines{"false"}, options, problems);
   problems.push_back(
       fmt::format("{} and {} are the same option; keep one", positive.get_name(), name));
 }
@@ -108,9 +130,9 @@ void read_negation(const CLI::App& app,
 TrainOptions read_flags(std::span<const std::string> arguments, Lines& problems) {
   CLI::App app;
   declare(app);
-  std::vector<std::string> reversed;  // the order in which CLI11 takes them
-  for (const std::string& argument : arguments) reversed.push_back(with_underscores(argument));
-  std::reverse(reversed.begin(), reversed.end());
+  Lines words;
+  for (const std::string& argument : arguments) words.push_back(with_underscores(argument));
+  Lines reversed(words.rbegin(), words.rend());  // the order in which CLI11 takes them
   try {
     app.parse(reversed);
   } catch (const CLI::ArgumentMismatch& error) {
@@ -127,7 +149,8 @@ TrainOptions read_flags(std::span<const std::string> arguments, Lines& problems)
     for (const std::string_view name : names) {
       const CLI::Option* const option = app.get_option(fmt::format("--{}", name));
       if (option->count() == 0) continue;
-      read_flag(row, option->get_name(), option->results().back(), options, problems);
+      if (row.takes_files()) check_repeated_files(words, name, problems);
+      read_flag(row, option->get_name(), option->results(), options, problems);
     }
     if (row.negatable) read_negation(app, row, options, problems);
   }
@@ -206,7 +229,10 @@ std::vector<std::string> option_values(const TrainOptions& options) {
                       row.value.find("FILE") != std::string_view::npos || row.name == "config_name";
     if (path) continue;
     const auto add = [&](auto target) {
-      if constexpr (!std::is_same_v<decltype(target), std::monostate>) {
+      constexpr bool nothing = std::is_same_v<decltype(target), std::monostate>;
+      constexpr bool files =
+          std::is_same_v<decltype(target), Flag<std::vector<DataFile>> TrainOptions::*>;
+      if constexpr (!nothing && !files) {
         values.push_back(fmt::format("--{} {}", row.name, (options.*target).value));
       }
     };

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/config/data_files.h"
+
 namespace dstrain::config {
 
 /// The value of a command-line option, and whether the user typed it. Only typed ones can disagree
@@ -22,9 +24,9 @@ struct TrainOptions {
   Flag<std::string> config_overrides;
   Flag<std::int64_t> num_layers, hidden_size, num_attention_heads, max_position_embeddings;
 
-  Flag<std::string> train_file;
-  Flag<std::string> validation_file;
-  Flag<std::string> split;                                 ///< "949,50,1": parts of train_file
+  Flag<std::vector<DataFile>> train_file;
+  Flag<std::vector<DataFile>> validation_file;
+  Flag<std::string> split;                                 ///< "949,50,1": parts of each train_file
   Flag<std::int64_t> max_train_samples, max_eval_samples;  ///< 0: all
   Flag<std::int64_t> block_size;                           ///< 0: min(1024, the model's positions)
   Flag<std::string> tokenizer{"byte", {}};

@@ -30,15 +30,24 @@ bool names_shards(const std::string& path) {
   return is_pattern || fs::exists(fs::path(path) / "manifest.json", ignored);
 }
 
-void check_data(const Flag<std::string>& flag, std::vector<std::string>& problems) {
-  if (!flag.typed()) return;
+/// Other programs write "A=0.7,B=0.3", or all words in one pair of quotes.
+std::string_view mixture_remedy(std::string_view path) {
+  const bool looks_like_one = path.find_first_of("=, ") != std::string_view::npos;
+  return looks_like_one ? "; a mixture of files is written 0.7 A 0.3 B, each a word of its own"
+                        : "";
+}
+
+void check_data(const Flag<std::vector<DataFile>>& flag, std::vector<std::string>& problems) {
   std::error_code ignored;
-  if (is_megatron_prefix(flag.value) || names_shards(flag.value)) return;
-  if (!fs::exists(flag.value, ignored)) {
-    problems.push_back(fmt::format("{} {}: no such file", flag.typed_as, flag.value));
-  } else if (fs::is_directory(flag.value, ignored)) {
-    problems.push_back(fmt::format("{} {}: is a directory, not a file, and none of token shards",
-                                   flag.typed_as, flag.value));
+  for (const auto& [path, weight] : flag.value) {
+    if (is_megatron_prefix(path) || names_shards(path)) continue;
+    if (!fs::exists(path, ignored)) {
+      problems.push_back(
+          fmt::format("{} {}: no such file{}", flag.typed_as, path, mixture_remedy(path)));
+    } else if (fs::is_directory(path, ignored)) {
+      problems.push_back(fmt::format("{} {}: is a directory, not a file, and none of token shards",
+                                     flag.typed_as, path));
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/base/units.h"
+#include "runtime/config/data_files.h"
 #include "runtime/config/schedule_settings.h"
 #include "runtime/tensor/dtype.h"
 
@@ -71,9 +72,9 @@ struct ModelSettings {
 };
 
 struct DataSettings {
-  std::string train_file;       ///< empty: the run does not train
-  std::string validation_file;  ///< empty: nothing is evaluated, or a part of train_file
-  std::vector<double> split;    ///< three weights of parts of train_file; empty: it is not split
+  std::vector<DataFile> train_files;       ///< empty: the run does not train
+  std::vector<DataFile> validation_files;  ///< empty: nothing is evaluated, or parts of train_files
+  std::vector<double> split;  ///< three weights of parts of each of train_files; empty: not split
   std::int64_t max_train_samples = 0;  ///< 0: all there are
   std::int64_t max_eval_samples = 0;
   std::string tokenizer = "byte";  ///< or a directory

@@ -174,8 +174,8 @@ TEST_CASE("Resolve: Megatron's names", "[config][resolve]") {
       {"--train-data", "t", "--valid-data", "v", "--clip-grad", "0.5", "--save", "o",
        "--deepspeed_activation_checkpointing", "--tile-factor", "4", "--adam-beta1", "0.8",
        "--adam-eps", "1e-6", "--eval-interval", "5", "--lr-decay-style", "constant"});
-  CHECK(settings.data.train_file == "t");
-  CHECK(settings.data.validation_file == "v");
+  CHECK(settings.data.train_files == std::vector<DataFile>{{"t"}});
+  CHECK(settings.data.validation_files == std::vector<DataFile>{{"v"}});
   CHECK(settings.gradient_clipping == 0.5);
   CHECK(settings.output.directory == "o");
   CHECK(settings.gradient_checkpointing);

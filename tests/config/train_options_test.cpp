@@ -45,7 +45,7 @@ TEST_CASE("TrainOptions: values and spellings", "[config][options]") {
                                                           "false",
                                                           "--tf32",
                                                           "0"});
-  CHECK(options.train_file.value == "a-b_c.txt");
+  CHECK(options.train_file.value == std::vector<DataFile>{{"a-b_c.txt"}});
   CHECK(options.learning_rate.value == 1e-3);
   CHECK(options.packing.value);
   CHECK(options.no_shuffle.value);
@@ -205,6 +205,11 @@ TEST_CASE("TrainOptions: paths are looked at", "[config][options]") {
   CHECK(contains(problem({"--output_dir", in("full")}), "is not empty; choose another, or add"));
   CHECK(contains(problem({"--output_dir", in("text.txt")}), "is no directory"));
   CHECK(contains(problem({"--output_dir", in("new"), "--train_file", in("none")}), "no such file"));
+  CHECK(problem({"--output_dir", in("new"), "--data-path", "1", in("text.txt"), "2", in("none")}) ==
+        "--data_path " + in("none") + ": no such file");
+  CHECK(
+      contains(problem({"--output_dir", in("new"), "--train_file", "a.txt=0.7,b.txt=0.3"}),
+               "no such file; a mixture of files is written 0.7 A 0.3 B, each a word of its own"));
   CHECK(
       contains(problem({"--output_dir", in("new"), "--train_file", in("full")}), "is a directory"));
   for (const std::string name : {"corpus", "corpus.bin", "corpus.idx"}) {

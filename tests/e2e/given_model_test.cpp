@@ -133,11 +133,14 @@ TEST_CASE("Model: text under a vocabulary of other tokens is refused", "[e2e][mo
   const fs::path model = train_on_tokens(folder.path());
   const std::string text = folder.path() / "text.txt";
   for (int i = 0; i < 100; ++i) std::ofstream(text, std::ios::app) << "the cat sat on my mat. ";
-  const auto train = [&](const std::string& name, const Words& words) {
+  const auto train_on = [&](const std::string& file, const std::string& name, const Words& words) {
     return run_train(1, {}, folder.path() / name,
-                     joined({"--train_file", text, "--max_steps", "1",
+                     joined({"--train_file", file, "--max_steps", "1",
                              "--per_device_train_batch_size", "2", "--block_size", "32"},
                             words));
+  };
+  const auto train = [&](const std::string& name, const Words& words) {
+    return train_on(text, name, words);
   };
   const TrainRun refused = train("refused", {"--model_name_or_path", model.string()});
   CAPTURE(refused.err);
@@ -145,10 +148,10 @@ TEST_CASE("Model: text under a vocabulary of other tokens is refused", "[e2e][mo
   CHECK_THAT(refused.err, Contains(text + ": is text, and the model in " + model.string() +
                                    " has a vocabulary of 300, not of 256 bytes") &&
                               Contains("add --tokenizer byte") && !Contains("rank "));
-  const TrainRun held_out =
-      train("refused", {"--model_name_or_path", model.string(), "--train_file", "tokens.bin",
-                        "--validation_file", text});
+  const TrainRun held_out = train_on(
+      "tokens.bin", "refused", {"--model_name_or_path", model.string(), "--validation_file", text});
   CHECK(held_out.status == 2);
+  CHECK_THAT(held_out.err, Contains(text + ": is text, and the model in"));
 
   const TrainRun typed =
       train("typed", {"--model_name_or_path", model.string(), "--tokenizer", "byte"});

@@ -29,8 +29,6 @@ std::vector<std::string> ResumableRun::arguments(int max_steps) const {
       "--config_overrides",
       "n_layer=2,n_embd=48,n_head=4,vocab_size=160,n_positions=32,embd_pdrop=0.1,"
       "attn_pdrop=0.1,resid_pdrop=0.1",
-      "--train_file",
-      "tokens.bin",
       "--block_size",
       "32",
       "--save_steps",
@@ -39,6 +37,8 @@ std::vector<std::string> ResumableRun::arguments(int max_steps) const {
       fmt::format("{}", max_steps),
       "--gradient_checkpointing",
       checkpointed_activations ? "1" : "0"};
+  arguments.emplace_back("--train_file");
+  arguments.insert(arguments.end(), train_file.begin(), train_file.end());
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }

@@ -19,6 +19,7 @@ struct ResumableRun {
   double clipping = 0.5;
   bool checkpointed_activations = false;
   nlohmann::json zero = nlohmann::json::object();  ///< more of zero_optimization
+  std::vector<std::string> train_file{"tokens.bin"};
   std::vector<std::string> more{};
   std::vector<launcher::EnvVar> environment{};
 

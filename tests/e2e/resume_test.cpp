@@ -203,7 +203,9 @@ TEST_CASE("Resume: what cannot go on is refused before a rank starts", "[e2e][re
   ++tokens[8];  // their number
   const std::string longer = (folder.path() / "longer.bin").string();
   std::ofstream(longer, std::ios::binary) << tokens;
-  refused(run, "out", with({"--train_file", longer}), "the training data's size in bytes is");
+  ResumableRun on_longer = run;
+  on_longer.train_file = {longer};
+  refused(on_longer, "out", with({}), "the training data's size in bytes is");
   refused(
       run, "out",
       with({"--config_overrides", "n_layer=3,n_embd=48,n_head=4,vocab_size=160,n_positions=32"}),

@@ -1,0 +1,182 @@
+#include "cmd/data_setup.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "runtime/base/error.h"
+#include "runtime/data/mixture_samples.h"
+#include "runtime/data/open_samples.h"
+
+namespace dstrain::cmd {
+namespace {
+
+/// A file of a run with its samples.
+struct OpenedFile {
+  std::shared_ptr<const data::SampleSource> source;
+  double weight = 0;
+};
+
+/// Opens files by one tokenizer, which is made when the first text is met.
+class DataOpener {
+ public:
+  DataOpener(const config::DataSettings& data, std::int64_t vocabulary)
+      : data_(data), vocabulary_(vocabulary) {}
+
+  std::vector<OpenedFile> open(const std::vector<config::DataFile>& files) {
+    std::vector<OpenedFile> opened;
+    for (const auto& [path, weight] : files) {
+      const std::string tokenizer = data::holds_tokens(path) ? "byte" : data_.tokenizer;
+      opened.push_back({data::open_samples(path, encoder(tokenizer),
+                                           {.block_size = data_.block_size,
+                                            .vocabulary = vocabulary_,
+                                            .packing = data_.packing,
+                                            .cache = {},
+                                            .split = data_.split}),
+                        weight});
+    }
+    return opened;
+  }
+  /// See RunData::text_encoder.
+  std::string text_encoder() { return encoder(data_.tokenizer).identity(); }
+
+ private:
+  const data::TextEncoder& encoder(const std::string& tokenizer) {
+    std::unique_ptr<data::TextEncoder>& made = encoders_[tokenizer];
+    if (!made) made = data::make_encoder(tokenizer);
+    return *made;
+  }
+
+  const config::DataSettings& data_;
+  std::int64_t vocabulary_;
+  std::map<std::string, std::unique_ptr<data::TextEncoder>> encoders_;
+};
+
+/// One file as it is, several as a mixture.
+std::shared_ptr<const data::SampleSource> mixed(const std::vector<OpenedFile>& files) {
+  if (files.size() == 1) return files.front().source;
+  std::vector<data::MixturePart> parts;
+  parts.reserve(files.size());
+  for (const auto& [source, weight] : files) parts.push_back({source, {}, weight});
+  return std::make_shared<data::MixtureSamples>(std::move(parts));
+}
+
+/// A mixture of a part of each file; null when no file has one.
+std::shared_ptr<const data::SampleSource> mixed_parts(
+    const std::vector<OpenedFile>& files, data::SampleRange data::SampleSplit::*range_of) {
+  std::vector<data::MixturePart> parts;
+  for (const auto& [source, weight] : files) {
+    const data::SampleRange range = source->split().*range_of;
+    if (range.count > 0) parts.push_back({source, range, weight});
+  }
+  if (parts.empty()) return nullptr;
+  return std::make_shared<data::MixtureSamples>(std::move(parts));
+}
+
+/// At most `most` samples, if that is not 0.
+std::int64_t at_most(std::int64_t samples, std::int64_t most) {
+  return most > 0 ? std::min(samples, most) : samples;
+}
+
+void add_notes(RunData& run, const data::SampleSource& source) {
+  run.data_notes.insert(run.data_notes.end(), source.notes().begin(), source.notes().end());
+}
+
+/// Where a file is cut, which Megatron does in one way alone.
+std::string_view cut_of(const OpenedFile& file) {
+  return file.source->splits_documents()
+             ? "; the parts are whole documents"
+             : "; Megatron splits documents, and here the file is one stream";
+}
+
+/// Cuts one file in two, and says so. A part may have no sample.
+void split_file(RunData& run, const OpenedFile& file, const config::TrainSettings& settings) {
+  const auto& [training, validation] = file.source->split();
+  run.training_data = file.source;
+  run.training_samples = training.count;
+  add_notes(run, *file.source);
+  if (settings.evaluation.enabled && validation.count > 0) {
+    run.validation_data = file.source;
+    run.validation_samples = validation;
+  }
+  run.data_notes.push_back(fmt::format(
+      "--split: of {} samples of {} tokens the first {} are trained on, the next {} held out, the "
+      "rest is not used{}",
+      file.source->samples(), settings.data.block_size, training.count, validation.count,
+      cut_of(file)));
+}
+
+/// Cuts each file of a mixture in two, as Megatron, and mixes either part by the same weights.
+void split_mixture(RunData& run,
+                   const std::vector<OpenedFile>& files,
+                   const config::TrainSettings& settings) {
+  for (const OpenedFile& file : files) {
+    if (!settings.trains || file.source->split().training.count > 0) continue;
+    fail(ErrorCode::input, "{}: --split leaves none of its {} samples to train on",
+         file.source->path(), file.source->samples());
+  }
+  if (settings.trains) {
+    run.training_data = mixed_parts(files, &data::SampleSplit::training);
+    run.training_samples = run.training_data->samples();
+    add_notes(run, *run.training_data);
+  }
+  if (settings.evaluation.enabled) {
+    run.validation_data = mixed_parts(files, &data::SampleSplit::validation);
+  }
+  run.validation_samples.count = run.validation_data ? run.validation_data->samples() : 0;
+  run.data_notes.push_back(fmt::format(
+      "--split: of each file of the mixture the first part is trained on and the second held out, "
+      "{} samples of {} tokens in all, by the same weights",
+      run.validation_samples.count, settings.data.block_size));
+}
+
+}  // namespace
+
+RunData open_data(const config::TrainSettings& settings, std::int64_t vocabulary) {
+  const config::DataSettings& data = settings.data;
+  RunData run;
+  DataOpener opener(data, vocabulary);
+  if (!data.split.empty()) {
+    const std::vector<OpenedFile> files = opener.open(data.train_files);
+    if (files.size() == 1) {
+      split_file(run, files.front(), settings);
+    } else {
+      split_mixture(run, files, settings);
+    }
+  } else {
+    if (settings.trains) {
+      run.training_data = mixed(opener.open(data.train_files));
+      run.training_samples = run.training_data->samples();
+      add_notes(run, *run.training_data);
+    }
+    if (settings.evaluation.enabled) {
+      run.validation_data = mixed(opener.open(data.validation_files));
+      run.validation_samples.count = run.validation_data->samples();
+      add_notes(run, *run.validation_data);
+    }
+  }
+  const auto is_text = [](const auto& source) {
+    return source && source->is_text();
+  };
+  if (is_text(run.training_data) || is_text(run.validation_data)) {
+    run.text_encoder = opener.text_encoder();
+  }
+  run.training_samples = at_most(run.training_samples, data.max_train_samples);
+  run.validation_samples.count = at_most(run.validation_samples.count, data.max_eval_samples);
+  return run;
+}
+
+std::string describe_held_out(const RunData& run) {
+  if (!run.validation_data) return {};
+  const auto& [first, count] = run.validation_samples;
+  // Where training reads text, too, its tokenizer is compared by itself.
+  const bool tells = run.validation_data->is_text() && run.text_encoder != "byte" &&
+                     !(run.training_data && run.training_data->is_text());
+  return fmt::format("{} ({} bytes, samples {} to {}{})", run.validation_data->name(),
+                     run.validation_data->bytes(), first, first + count,
+                     tells ? ", tokenizer " + run.text_encoder : "");
+}
+
+}  // namespace dstrain::cmd

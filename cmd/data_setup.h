@@ -1,0 +1,32 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/config/train_settings.h"
+#include "runtime/data/sample_order.h"
+#include "runtime/data/sample_source.h"
+
+namespace dstrain::cmd {
+
+/// The data of a run, opened.
+struct RunData {
+  std::shared_ptr<const data::SampleSource> training_data;    ///< null: no training
+  std::shared_ptr<const data::SampleSource> validation_data;  ///< null: no evaluation
+  std::int64_t training_samples = 0;                          ///< of an epoch: the first ones
+  data::SampleRange validation_samples;
+  /// What the tokens of text are known by (`data::TextEncoder::identity`); empty: no text is read.
+  std::string text_encoder;
+  std::vector<std::string> data_notes;  ///< what was done that was not asked for, a line each
+};
+
+/// Opens what the settings name, of which tokenizer and block_size are decided; several files
+/// become a mixture. Only what trains or is evaluated is opened. Ids must be below @p vocabulary.
+/// Throws Error{input, io}.
+RunData open_data(const config::TrainSettings& settings, std::int64_t vocabulary);
+
+/// The held-out data, to know it again; empty without any.
+std::string describe_held_out(const RunData& run);
+
+}  // namespace dstrain::cmd

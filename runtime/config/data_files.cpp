@@ -1,0 +1,65 @@
+#include "runtime/config/data_files.h"
+
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "runtime/base/number.h"
+
+namespace dstrain::config {
+namespace {
+
+std::optional<double> weight_of(const std::string& word) {
+  return parse_number<double>(word);
+}
+
+Failure no_weight(const std::string& word) {
+  return {
+      fmt::format("\"{}\" stands where a weight is expected: give one before each file, as in "
+                  "0.7 A 0.3 B, or none at all",
+                  word)};
+}
+
+Result<std::vector<DataFile>> parse_weighted(std::span<const std::string> words) {
+  std::vector<DataFile> files;
+  for (std::size_t at = 0; at < words.size(); at += 2) {
+    const std::optional<double> weight = weight_of(words[at]);
+    if (!weight) return no_weight(words[at]);
+    if (!std::isfinite(*weight) || *weight <= 0) {
+      return Failure{fmt::format("the weight of a file must be above 0, got {}", words[at])};
+    }
+    if (at + 1 == words.size()) {
+      return Failure{fmt::format("there is no file after the weight {}", words[at])};
+    }
+    files.push_back({words[at + 1], *weight});
+  }
+  return files;
+}
+
+}  // namespace
+
+Result<std::vector<DataFile>> parse_data_files(std::span<const std::string> words) {
+  for (const std::string& word : words) {
+    if (word.empty()) return Failure{"needs a value"};
+  }
+  if (words.size() > 1 && weight_of(words.front())) return parse_weighted(words);
+  std::vector<DataFile> files;
+  for (const std::string& word : words) {
+    if (!files.empty() && weight_of(word)) return no_weight(words.front());
+    files.push_back({word});
+  }
+  return files;
+}
+
+std::string describe(std::span<const DataFile> files) {
+  std::vector<std::string> words;
+  for (const DataFile& file : files) {
+    if (file.weight > 0) words.push_back(fmt::format("{}", file.weight));
+    words.push_back(file.path);
+  }
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+}  // namespace dstrain::config

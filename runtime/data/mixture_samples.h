@@ -1,0 +1,44 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/data/mixture_order.h"
+#include "runtime/data/sample_order.h"
+#include "runtime/data/sample_source.h"
+
+namespace dstrain::data {
+
+/// Samples of one file within a mixture.
+struct MixturePart {
+  std::shared_ptr<const SampleSource> source;
+  SampleRange range;  ///< of the source's samples, within it; not empty
+  double weight = 0;  ///< above 0, in any unit; 0, then of all parts: each sample occurs once
+};
+
+/// An epoch of several files at given weights: the shortest in which each of their samples occurs.
+/// A file whose samples are too few for its weight begins again, and sample k of its part is k
+/// modulo their number. The parts interleave evenly (`MixtureOrder`); a shuffled run takes this
+/// order for that of a file.
+class MixtureSamples : public SampleSource {
+ public:
+  /// Of parts with one block size. Throws Error{input} when the weights lie too far apart.
+  explicit MixtureSamples(std::vector<MixturePart> parts);
+
+  [[nodiscard]] std::string name() const override;
+  [[nodiscard]] std::string mixture() const override;
+  [[nodiscard]] std::int64_t bytes() const override;
+  [[nodiscard]] bool is_text() const override;
+  [[nodiscard]] std::int64_t samples() const override { return order_.samples(); }
+  void read(std::int64_t sample,
+            std::span<std::int32_t> tokens,
+            std::span<std::int32_t> labels) const override;
+
+ private:
+  void add_notes();
+
+  std::vector<MixturePart> parts_;
+  MixtureOrder order_;
+};
+
+}  // namespace dstrain::data
