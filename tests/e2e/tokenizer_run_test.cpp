@@ -1,4 +1,5 @@
 // Runs that read text by the tokenizer of a Hugging Face directory.
+#include <cmath>
 #include <cstring>
 #include <fstream>
 
@@ -100,6 +101,22 @@ TEST_CASE("Tokenizer: text trains as its tokens do and the model keeps the token
 
   // From here on the model's own.
   const std::string model = (folder.path() / "first").string();
+  // Evaluated alone, text has the loss of its tokens, and so has a mixture of both.
+  const std::string tokens = (folder.path() / "text.bin").string();
+  std::vector<double> held_out;
+  for (const Words& files :
+       {Words{tokens}, Words{text.string()}, Words{"0.5", text.string(), "0.5", tokens}}) {
+    Words words{"--model_name_or_path",         model, "--do_eval",        "--block_size", "32",
+                "--per_device_eval_batch_size", "2",   "--validation_file"};
+    const fs::path output = folder.path() / fmt::format("evaluated{}", held_out.size());
+    const TrainRun evaluated =
+        test::run_train(2, nullptr, output, joined(std::move(words), files), cache);
+    CAPTURE(evaluated.err);
+    REQUIRE(evaluated.status == 0);
+    held_out.push_back(evaluated.metrics.back().at("eval_loss"));
+  }
+  CHECK(held_out[1] == held_out[0]);
+  CHECK(std::abs(held_out[2] - held_out[0]) < 1e-6 * held_out[0]);
   const TrainRun further =
       test::run_train(1, nullptr, folder.path() / "further",
                       {"--model_name_or_path", model, "--train_file", text.string(), "--block_size",

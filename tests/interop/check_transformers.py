@@ -4,6 +4,7 @@
     weights SOURCE DTYPE EXPORT...   each holds SOURCE's weights, rounded as torch rounds
     logits EXPORT                    the logits of tests/golden/logits.json
     loss MODEL RUN                   the loss that RUN, started from MODEL, reports for its first step
+    tokenizer SOURCE EXPORT          a tokenizer that makes SOURCE's tokens, and a model of its size
 """
 import json
 import pathlib
@@ -12,7 +13,7 @@ import sys
 import numpy
 import torch
 from safetensors import safe_open
-from transformers import AutoConfig, GPT2LMHeadModel
+from transformers import AutoConfig, AutoTokenizer, GPT2LMHeadModel
 
 GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden"
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -78,5 +79,17 @@ def check_loss(model, run):
     assert abs(found - reported) < 1e-5 * found
 
 
+def check_tokenizer(source, export):
+    found, expected = (AutoTokenizer.from_pretrained(place) for place in (export, source))
+    text = pathlib.Path("README.md").read_text() + "<|endoftext|>caf\u00e9 \U0001f600"
+    tokens = found(text)["input_ids"]
+    assert tokens == expected(text)["input_ids"]
+    assert found.decode(tokens, clean_up_tokenization_spaces=False) == text
+    assert max(tokens) < load(export, dtype=torch.float32).config.vocab_size
+    print(f"tokenizer: {len(tokens)} tokens alike")
+
+
 if __name__ == "__main__":
-    {"weights": check_weights, "logits": check_logits, "loss": check_loss}[sys.argv[1]](*sys.argv[2:])
+    checks = {"weights": check_weights, "logits": check_logits, "loss": check_loss,
+              "tokenizer": check_tokenizer}
+    checks[sys.argv[1]](*sys.argv[2:])

@@ -9,7 +9,8 @@
 # Exports in fp32, bf16 and fp16, in one file and in shards, must load in GPT2LMHeadModel without a
 # missing or unexpected name and hold exactly what torch rounds the weights to; in fp32 the logits
 # must be those of tests/golden to 1e-4 of the largest. The model that training leaves must have the
-# loss that dstrain reports when it goes on from it, to 1e-5.
+# loss that dstrain reports when it goes on from it, to 1e-5. The export of a run over text by a
+# tokenizer must hold one that AutoTokenizer loads and that makes the same tokens.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -51,4 +52,15 @@ exports() {
 exports "$work/golden" "$golden/model"
 exports "$work/trained" "$work/trained"
 check logits "$work/golden-fp32-60KB"
+
+mkdir "$work/tokenizer"
+cp "$golden/tokenizers/gpt2/tokenizer.json" "$work/tokenizer"
+echo '{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|endoftext|>"}' \
+  >"$work/tokenizer/tokenizer_config.json"
+"$build/bin/dstrain" -q --device cpu --num_gpus 2 train --train_file README.md \
+  --tokenizer "$work/tokenizer" --config_name gpt2 \
+  --config_overrides n_layer=1,n_embd=32,n_head=2,vocab_size=1000,n_positions=64 \
+  --block_size 32 --per_device_train_batch_size 2 --max_steps 2 --output_dir "$work/text"
+"$build/bin/dstrain" checkpoint export "$work/text" "$work/text-export"
+check tokenizer "$work/tokenizer" "$work/text-export"
 echo "transformers: all checks passed"
