@@ -30,7 +30,6 @@ struct TokenizeRequest {
   std::string output;
   std::string format = "llmc";
   bool no_end_of_text = false;
-  bool overwrite = false;
   bool learns = false;
   std::int64_t vocabulary = 0;
   preprocess::TokenizeOptions options;
@@ -56,19 +55,10 @@ void declare_tokenize(CLI::App& app, TokenizeRequest& request) {
   app.add_option("--num_workers,--workers,--preprocessing_num_workers", request.options.workers,
                  "threads that encode (one a core)")
       ->check(CLI::Range(1, workers_max));
-  app.add_flag("--overwrite_output_dir", request.overwrite, "replace what is there");
+  app.add_flag("--overwrite_output_dir", request.options.overwrite, "replace what is there");
   app.add_flag("--train", request.learns,
                "write no tokens, but learn a tokenizer, as GPT-2's: a byte-level BPE");
   app.add_option("--vocab_size", request.vocabulary, "of --train: how many tokens it may have");
-}
-
-/// What a directory may hold of ours.
-void remove_shards(const fs::path& directory) {
-  if (!fs::is_directory(directory)) return;
-  for (const auto& entry : fs::directory_iterator(directory)) {
-    const std::string name = entry.path().filename();
-    if (name == "manifest.json" || name.starts_with("tokens_")) fs::remove(entry.path());
-  }
 }
 
 /// The tokenizer goes with its tokens, so that a model trained on them has it.
@@ -119,7 +109,11 @@ void make_shards(TokenizeRequest& request, const std::vector<preprocess::InputFi
   request.options.format =
       request.format == "megatron" ? data::ShardFormat::megatron : data::ShardFormat::llmc;
   const auto encoder = data::make_encoder(request.tokenizer);
-  if (request.overwrite) remove_shards(request.output);
+  const bool ends = request.tokenizer == "byte" || encoder->end_of_text().has_value();
+  if (request.options.end_of_text && !ends) {
+    log_warning(fmt::format("{} names no end-of-text token: nothing stands between documents",
+                            request.tokenizer));
+  }
   ProgressTeller teller(bytes_of(inputs));
   const data::ShardManifest manifest = preprocess::tokenize(
       inputs, *encoder, request.output, request.options, [&](const auto& progress) {
@@ -142,7 +136,7 @@ void make_shards(TokenizeRequest& request, const std::vector<preprocess::InputFi
 void learn_tokenizer(const TokenizeRequest& request,
                      const std::vector<preprocess::InputFile>& inputs) {
   const fs::path output = request.output;
-  if (data::has_tokenizer(request.output) && !request.overwrite) {
+  if (data::has_tokenizer(request.output) && !request.options.overwrite) {
     fail(ErrorCode::input, "{}: holds a tokenizer; replace it: --overwrite_output_dir",
          request.output);
   }

@@ -129,6 +129,10 @@ std::optional<ShardManifest> read_shard_manifest(const std::filesystem::path& di
   return parse_shard_manifest(read_text_file(path, bytes_max), path.string());
 }
 
+void remove_shard_manifest(const std::filesystem::path& directory) {
+  std::filesystem::remove(directory / file_name);
+}
+
 void write_shard_manifest(const std::filesystem::path& directory, const ShardManifest& manifest) {
   write_text_file(directory / file_name, to_text(manifest));
 }

@@ -61,6 +61,9 @@ std::string to_text(const ShardManifest& manifest);
 /// Null when the directory has no manifest. Throws Error{input} for one that cannot be read.
 std::optional<ShardManifest> read_shard_manifest(const std::filesystem::path& directory);
 
+/// Removes the directory's manifest, if there is one.
+void remove_shard_manifest(const std::filesystem::path& directory);
+
 /// Replaces the directory's manifest as a whole. Throws Error{io}.
 void write_shard_manifest(const std::filesystem::path& directory, const ShardManifest& manifest);
 

@@ -128,12 +128,15 @@ class ZstdBytes final : public CompressedBytes {
   UniqueHandle<ZstdTraits> stream_{ZSTD_createDStream()};
 };
 
+std::unique_ptr<ByteSource> open_compressed(const InputFile& file) {
+  if (file.compression == Compression::gzip) return std::make_unique<GzipBytes>(file.path);
+  return std::make_unique<ZstdBytes>(file.path);
+}
+
 }  // namespace
 }  // namespace dstrain::preprocess
 
 extern "C" __attribute__((visibility("default"))) dstrain::preprocess::ByteSource*
 dstrain_open_compressed_bytes_1(const dstrain::preprocess::InputFile* file) {
-  using namespace dstrain::preprocess;
-  if (file->compression == Compression::gzip) return new GzipBytes(file->path);
-  return new ZstdBytes(file->path);
+  return dstrain::preprocess::open_compressed(*file).release();
 }

@@ -26,7 +26,7 @@ void add_documents(const std::vector<InputFile>& inputs,
   const auto take = [&](Piece& /*piece*/, std::int64_t& consumed) {
     report(consumed);
   };
-  OrderedWork<Piece, std::int64_t>(workers, {next, count, take});
+  OrderedWork<Piece, std::int64_t>(workers, {next, count, take}).run();
 }
 
 }  // namespace dstrain::preprocess

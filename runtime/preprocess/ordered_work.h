@@ -28,10 +28,13 @@ class OrderedWork {
     FunctionRef<void(Item& item, Output& output)> take;
   };
 
-  OrderedWork(int threads, Steps steps) : threads_(threads), steps_(steps) {
+  OrderedWork(int threads, Steps steps) : threads_(threads), steps_(steps) {}
+
+  /// Once.
+  void run() {
     std::vector<std::jthread> workers;
-    workers.reserve(static_cast<std::size_t>(threads));
-    for (int i = 0; i < threads; ++i) workers.emplace_back([this] { run_worker(); });
+    workers.reserve(static_cast<std::size_t>(threads_));
+    for (std::int64_t i = 0; i < threads_; ++i) workers.emplace_back([this] { run_worker(); });
     try {
       take_all();
     } catch (...) {

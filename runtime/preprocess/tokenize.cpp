@@ -67,10 +67,33 @@ std::string difference(const ShardManifest::Making& was, const ShardManifest::Ma
   return fmt::format("of {} files, not {}", was.inputs.size(), is.inputs.size());
 }
 
+constexpr std::string_view shard_prefix = "tokens_";
+
+/// The shards in a directory, whole ones and others.
+std::vector<fs::path> shard_files(const fs::path& directory) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    if (entry.path().filename().string().starts_with(shard_prefix)) files.push_back(entry.path());
+  }
+  return files;
+}
+
+/// The manifest first: shards that it does not name are nobody's.
+void remove_shards(const fs::path& directory) {
+  data::remove_shard_manifest(directory);
+  for (const fs::path& file : shard_files(directory)) fs::remove(file);
+}
+
 /// The manifest to go on with: that of the directory, or a new one.
 ShardManifest begin_manifest(const fs::path& directory, ShardManifest::Making making) {
   auto found = data::read_shard_manifest(directory);
   if (!found) {
+    if (const auto files = shard_files(directory); !files.empty()) {
+      fail(ErrorCode::input,
+           "{}: is there, and no manifest says what of; name another directory, or remove such "
+           "files: --overwrite_output_dir",
+           files.front().string());
+    }
     ShardManifest manifest{.making = std::move(making)};
     write_shard_manifest(directory, manifest);
     return manifest;
@@ -146,7 +169,7 @@ class ShardSink {
     return is_megatron() ? std::numeric_limits<std::int64_t>::max() : limit_ - shard_info_.tokens;
   }
   void open_shard() {
-    const std::string name = fmt::format("tokens_{:06}", manifest_.shards.size());
+    const std::string name = fmt::format("{}{:06}", shard_prefix, manifest_.shards.size());
     shard_info_ = {.file = name + ".bin"};
     shard_ = create_shard(manifest_.making.format, directory_ / name, manifest_.making.vocabulary);
   }
@@ -201,6 +224,7 @@ ShardManifest tokenize(const std::vector<InputFile>& inputs,
                        const TokenizeOptions& options,
                        FunctionRef<void(const TokenizeProgress&)> report) {
   const UniqueFd lock = lock_directory(directory);
+  if (options.overwrite) remove_shards(directory);
   ShardManifest manifest = begin_manifest(directory, making_of(inputs, encoder, options));
   if (manifest.complete) return manifest;
   ShardSink sink(directory, std::move(manifest));
@@ -220,7 +244,7 @@ ShardManifest tokenize(const std::vector<InputFile>& inputs,
     sink.take(piece, encoded);
     report(sink.written());
   };
-  OrderedWork<Piece, EncodedPiece>(options.workers, {next, encode, take});
+  OrderedWork<Piece, EncodedPiece>(options.workers, {next, encode, take}).run();
   return sink.finish();
 }
 

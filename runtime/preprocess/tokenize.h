@@ -16,6 +16,7 @@ struct TokenizeOptions {
   std::int64_t shard_tokens = 100'000'000;  ///< 1 to shard_tokens_max
   std::string text_column = "text";
   bool end_of_text = true;
+  bool overwrite = false;  ///< whether shards that are there make room
   int workers = 1;
   Bytes piece_bytes = mebibyte;  ///< of text that a worker encodes at once, about
 };

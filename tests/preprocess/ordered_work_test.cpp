@@ -38,7 +38,7 @@ TEST_CASE("OrderedWork: results come in the order of the items", "[preprocess][o
   const auto take = [&](int& item, int& output) {
     taken.push_back(output == item * item ? item : -1);
   };
-  Work(threads, {next, work, take});
+  Work(threads, {next, work, take}).run();
   std::vector<int> expected(static_cast<std::size_t>(items));
   std::iota(expected.begin(), expected.end(), 0);
   CHECK(taken == expected);
@@ -65,7 +65,7 @@ TEST_CASE("OrderedWork: a failure comes after all that was before it", "[preproc
     taken.push_back(item);
   };
   CAPTURE(where, threads);
-  CHECK(test::error_of([&] { Work(threads, {next, work, take}); }) == where + " of item 50");
+  CHECK(test::error_of([&] { Work(threads, {next, work, take}).run(); }) == where + " of item 50");
   CHECK(taken.size() == 50);
   CHECK(given <= 50 + 1 + 4 * threads);
 }

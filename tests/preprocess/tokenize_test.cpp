@@ -256,6 +256,25 @@ TEST_CASE("tokenize: a directory of other tokens is left alone", "[preprocess][t
   CHECK(bytes_in(out.path()) == before);
 }
 
+TEST_CASE("tokenize: files of tokens that nobody knows are left alone unless asked",
+          "[preprocess][tokenize]") {
+  const Corpus corpus(12);
+  const test::TempDir out;
+  test::write_file(out.path() / "tokens_000000.bin", "of somebody else");
+  TokenizeOptions options = small(data::ShardFormat::llmc, 1000, 1);
+  const auto run = [&] {
+    tokenize(corpus.inputs(), corpus.encoder(), out.path(), options, no_report);
+  };
+  CHECK_THAT(test::error_of(run), Catch::Contains("tokens_000000.bin: is there, and no manifest"));
+  CHECK(bytes_in(out.path()).at("tokens_000000.bin") == "of somebody else");
+  options.overwrite = true;
+  run();
+  options.shard_tokens = 1 << 20;
+  run();
+  CHECK(bytes_in(out.path()).size() == 2);
+  CHECK(read_shards(out.path()) == corpus.ids());
+}
+
 TEST_CASE("tokenize: one process at a time writes to a directory", "[preprocess][tokenize]") {
   const Corpus corpus(10);
   const test::TempDir out;

@@ -34,6 +34,7 @@ TEST_CASE("Tiles: bit-equal at every stage", "[zero][tiles]") {
     for (const bool overlap : {false, true}) {
       if (overlap && settings.world == 1) continue;
       for (const std::int64_t bucket : {0, 3000, 1'000'000}) {
+        if (stage == 1 && bucket > 0) continue;  // it reduces unit by unit
         CAPTURE(settings.world, settings.in_splits, stage, overlap, bucket);
         settings.stage = stage;
         settings.overlap = {.enabled = overlap, .prefetch_numel = 1'000'000};
