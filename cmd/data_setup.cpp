@@ -9,6 +9,7 @@
 #include "runtime/base/error.h"
 #include "runtime/data/mixture_samples.h"
 #include "runtime/data/open_samples.h"
+#include "runtime/data/shard_manifest.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -75,6 +76,33 @@ std::shared_ptr<const data::SampleSource> mixed_parts(
   return std::make_shared<data::MixtureSamples>(std::move(parts));
 }
 
+/// Token shards say which tokenizer made them: the tokens of another would be other words.
+void check_shard_tokenizers(RunData& run, const config::TrainSettings& settings) {
+  const config::DataSettings& data = settings.data;
+  std::vector<std::pair<std::string, std::string>> shards;  // paths and tokenizers
+  for (const auto* const files : {&data.train_files, &data.validation_files}) {
+    for (const config::DataFile& file : *files) {
+      const auto manifest = data::read_shard_manifest(file.path);
+      if (manifest) shards.emplace_back(file.path, manifest->making.tokenizer);
+    }
+  }
+  if (shards.empty()) return;
+  const auto& [path, tokenizer] = shards.front();
+  for (const auto& [other_path, other] : shards) {
+    if (other == tokenizer) continue;
+    fail(ErrorCode::input, "{} and {}: are tokens of different tokenizers", path, other_path);
+  }
+  const bool is_own = data.tokenizer == settings.model.directory;
+  if (!is_own && !data.tokenizer_given) return;
+  if (data::make_encoder(data.tokenizer)->identity() == tokenizer) return;
+  if (data.tokenizer_given) {
+    fail(ErrorCode::usage, "--tokenizer {}: the tokens of {} were made by another; leave it out",
+         data.tokenizer, path);
+  }
+  run.data_notes.push_back(fmt::format(
+      "{}: its tokens were made by other tokenizer files than those of {}", path, data.tokenizer));
+}
+
 /// At most `most` samples, if that is not 0.
 std::int64_t at_most(std::int64_t samples, std::int64_t most) {
   return most > 0 ? std::min(samples, most) : samples;
@@ -137,6 +165,7 @@ void split_mixture(RunData& run,
 RunData open_data(const config::TrainSettings& settings, std::int64_t vocabulary) {
   const config::DataSettings& data = settings.data;
   RunData run;
+  check_shard_tokenizers(run, settings);
   DataOpener opener(data, vocabulary);
   if (!data.split.empty()) {
     const std::vector<OpenedFile> files = opener.open(data.train_files);

@@ -29,7 +29,6 @@ struct TokenizeRequest {
   std::string tokenizer;
   std::string output;
   std::string format = "llmc";
-  bool no_end_of_text = false;
   bool learns = false;
   std::int64_t vocabulary = 0;
   preprocess::TokenizeOptions options;
@@ -37,7 +36,7 @@ struct TokenizeRequest {
 
 void declare_tokenize(CLI::App& app, TokenizeRequest& request) {
   constexpr int workers_max = 4096;
-  app.add_option("INPUT", request.inputs,
+  app.add_option("INPUT,--input", request.inputs,
                  "files, directories or patterns: text, JSON lines, CSV, TSV; also .gz, .zst")
       ->required();
   app.add_option("--tokenizer,--tokenizer_name", request.tokenizer,
@@ -46,12 +45,12 @@ void declare_tokenize(CLI::App& app, TokenizeRequest& request) {
       ->required();
   app.add_option("--format", request.format, "llmc: .bin; megatron: .bin and .idx (llmc)")
       ->check(CLI::IsMember({"llmc", "megatron"}));
-  app.add_option("--text_column", request.options.text_column,
+  app.add_option("--text_column,--json_keys", request.options.text_column,
                  "key of JSON lines, column of CSV and TSV (text)");
   app.add_option("--shard_tokens", request.options.shard_tokens, "tokens of a shard (100000000)")
       ->check(CLI::Range(std::int64_t{1}, preprocess::shard_tokens_max));
-  app.add_flag("--no_append_eod", request.no_end_of_text,
-               "do not end each document with the end-of-text token");
+  app.add_flag("--append_eod,!--no_append_eod", request.options.end_of_text,
+               "end each document with the end-of-text token (yes)");
   app.add_option("--num_workers,--workers,--preprocessing_num_workers", request.options.workers,
                  "threads that encode (one a core)")
       ->check(CLI::Range(1, workers_max));
@@ -65,7 +64,10 @@ void declare_tokenize(CLI::App& app, TokenizeRequest& request) {
 void copy_tokenizer(const std::string& tokenizer, const fs::path& directory) {
   if (tokenizer == "byte") return;
   for (const model::CompanionFile& file : model::read_companions(tokenizer)) {
-    if (file.name != "generation_config.json") write_text_file(directory / file.name, file.bytes);
+    const fs::path target = directory / file.name;
+    const bool is_there =
+        fs::exists(target) && read_text_file(target, model::companion_bytes_max) == file.bytes;
+    if (file.name != "generation_config.json" && !is_there) write_text_file(target, file.bytes);
   }
 }
 
@@ -75,12 +77,15 @@ class ProgressTeller {
   explicit ProgressTeller(std::int64_t bytes) : bytes_(bytes) {}
 
   void tell(std::int64_t consumed, const std::string& made) {
-    if (first_consumed_ < 0) first_consumed_ = consumed;
     const double now = clock_.now_seconds();
+    if (first_consumed_ < 0) {
+      first_consumed_ = consumed;
+      first_time_ = now;
+      next_ = now + interval_s;
+    }
     if (now < next_) return;
     next_ = now + interval_s;
-    const double rate =
-        static_cast<double>(consumed - first_consumed_) / std::max(now - start_, 1e-3);
+    const double rate = static_cast<double>(consumed - first_consumed_) / (now - first_time_);
     const double left = static_cast<double>(bytes_ - consumed) / std::max(rate, 1.0);
     log_info(fmt::format("{} of {} | {}/s | {} | ETA {}", format_bytes(consumed),
                          format_bytes(bytes_), format_bytes(static_cast<Bytes>(rate)), made,
@@ -95,7 +100,8 @@ class ProgressTeller {
   std::int64_t bytes_;
   std::int64_t first_consumed_ = -1;  ///< a run that goes on begins in the middle
   double start_ = clock_.now_seconds();
-  double next_ = start_ + interval_s;
+  double first_time_ = 0;
+  double next_ = 0;
 };
 
 std::int64_t bytes_of(const std::vector<preprocess::InputFile>& inputs) {
@@ -105,21 +111,28 @@ std::int64_t bytes_of(const std::vector<preprocess::InputFile>& inputs) {
 }
 
 void make_shards(TokenizeRequest& request, const std::vector<preprocess::InputFile>& inputs) {
-  request.options.end_of_text = !request.no_end_of_text;
   request.options.format =
       request.format == "megatron" ? data::ShardFormat::megatron : data::ShardFormat::llmc;
   const auto encoder = data::make_encoder(request.tokenizer);
-  const bool ends = request.tokenizer == "byte" || encoder->end_of_text().has_value();
-  if (request.options.end_of_text && !ends) {
-    log_warning(fmt::format("{} names no end-of-text token: nothing stands between documents",
-                            request.tokenizer));
+  if (request.options.end_of_text && !encoder->end_of_text()) {
+    log_warning(fmt::format(
+        "the tokenizer {} names no end-of-text token (eos_token of tokenizer_config.json): nothing "
+        "stands between documents",
+        request.tokenizer));
   }
   ProgressTeller teller(bytes_of(inputs));
-  const data::ShardManifest manifest = preprocess::tokenize(
-      inputs, *encoder, request.output, request.options, [&](const auto& progress) {
-        teller.tell(progress.consumed,
-                    fmt::format("{} tokens | {} shards", progress.tokens, progress.shards));
-      });
+  const auto report = [&](const preprocess::TokenizeProgress& progress) {
+    teller.tell(progress.consumed,
+                fmt::format("{} tokens | {} shards", progress.tokens, progress.shards));
+  };
+  data::ShardManifest manifest;
+  try {
+    manifest = preprocess::tokenize(inputs, *encoder, request.output, request.options, report);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::io) throw;
+    fail(ErrorCode::io, "{}; the same command goes on after the shards that are whole",
+         error.what());
+  }
   copy_tokenizer(request.tokenizer, request.output);
   std::int64_t tokens = 0;
   std::int64_t documents = 0;
@@ -128,8 +141,8 @@ void make_shards(TokenizeRequest& request, const std::vector<preprocess::InputFi
     documents += shard.documents;
   }
   fmt::print(
-      "{}: {} tokens of {} documents in {} shard{}, {:.1f} s; --train_file {} trains on them\n",
-      request.output, tokens, documents, manifest.shards.size(),
+      "{}: {} tokens of {} document{} in {} shard{}, {:.1f} s; --train_file {} trains on them\n",
+      request.output, tokens, documents, documents == 1 ? "" : "s", manifest.shards.size(),
       manifest.shards.size() == 1 ? "" : "s", teller.seconds(), request.output);
 }
 
@@ -169,11 +182,17 @@ int tokenize_command(std::span<const std::string> arguments) {
     fail(ErrorCode::usage,
          "tokenize: give either --tokenizer, or --train with --vocab_size to learn one");
   }
-  const std::vector<preprocess::InputFile> inputs = preprocess::find_inputs(request.inputs);
+  for (const char* const option : {"--format", "--shard_tokens", "--append_eod"}) {
+    if (!request.learns || app.count(option) == 0) continue;
+    fail(ErrorCode::usage, "tokenize: {} is of shards, and --train writes none", option);
+  }
+  if (request.output.empty()) fail(ErrorCode::usage, "tokenize: --output_dir is empty");
+  const preprocess::Inputs inputs = preprocess::find_inputs(request.inputs);
+  for (const std::string& note : inputs.notes) log_warning(note);
   if (request.learns) {
-    learn_tokenizer(request, inputs);
+    learn_tokenizer(request, inputs.files);
   } else {
-    make_shards(request, inputs);
+    make_shards(request, inputs.files);
   }
   return status::done;
 }

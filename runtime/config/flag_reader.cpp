@@ -60,13 +60,14 @@ class FlagReader {
       problems_.push_back(fmt::format("{}: needs a value", typed_as));
       return;
     }
+    auto& flag = options_.*std::get<Flag<std::vector<DataFile>> TrainOptions::*>(row.target);
+    flag = {{}, typed_as};
     Result<std::vector<DataFile>> files = parse_data_files(words);
-    if (!files.ok()) {
+    if (files.ok()) {
+      flag.value = std::move(files.value());
+    } else {
       problems_.push_back(fmt::format("{}: {}", typed_as, files.error()));
-      return;
     }
-    options_.*std::get<Flag<std::vector<DataFile>> TrainOptions::*>(row.target) = {
-        std::move(files.value()), typed_as};
   }
 
   /// The word of row.choices that `text` spells.

@@ -321,7 +321,10 @@ Result<ChatTemplate> ChatTemplate::load(const std::filesystem::path& directory) 
     const std::optional<std::string> text = std::filesystem::exists(file)
                                                 ? read_text_file(file, template_bytes_max)
                                                 : template_text(config);
-    if (!text) return Failure{directory.string() + ": there is no chat template"};
+    if (!text)
+      return Failure{directory.string() +
+                     ": there is no chat template; the model's own goes "
+                     "beside its tokenizer, as chat_template.jinja"};
     Result<ChatTemplate> found =
         recognise(*text, {token_text(config, "bos_token"), token_text(config, "eos_token")});
     if (!found.ok()) return Failure{directory.string() + ": " + found.error()};

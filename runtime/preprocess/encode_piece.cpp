@@ -14,6 +14,25 @@ void append(Ids& ids, const Ids& more) {
   ids.insert(ids.end(), more.begin(), more.end());
 }
 
+/// Appends the tokens of a whole document; of a long one piece by piece, which takes less memory.
+void append_tokens(Ids& ids, std::string_view text, const data::TextEncoder& encoder) {
+  constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+  bool is_first = true;
+  for (std::size_t window = piece_bytes; window < text.size();) {
+    const std::size_t cut = encoder.safe_cut(text.substr(0, window));
+    if (cut == 0) {
+      window *= 2;
+      continue;
+    }
+    const std::string_view piece = text.substr(0, cut);
+    append(ids, is_first ? encoder.encode(piece) : encoder.encode_following(piece));
+    text.remove_prefix(cut);
+    is_first = false;
+    window = piece_bytes;
+  }
+  append(ids, is_first ? encoder.encode(text) : encoder.encode_following(text));
+}
+
 void for_each_json_text(const Piece& piece,
                         const InputFile& file,
                         const std::string& key,
@@ -75,7 +94,7 @@ EncodedPiece encode_piece(const Piece& piece,
   EncodedPiece encoded;
   for_each_text(piece, file, options.text_column, [&](std::string_view text) {
     Ids ids = encoder.beginning();
-    append(ids, encoder.encode(text));
+    append_tokens(ids, text, encoder);
     if (end && (ids.empty() || ids.back() != *end)) ids.push_back(*end);
     if (ids.empty()) return;
     append(encoded.ids, ids);

@@ -2,15 +2,20 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <set>
 #include <utility>
 
 #include <sys/stat.h>
 
+#include <fmt/ranges.h>
+
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
 #include "runtime/data/foreign_format.h"
+#include "runtime/data/hugging_face_encoder.h"
 
 namespace dstrain::preprocess {
 namespace {
@@ -29,18 +34,23 @@ constexpr std::array<std::pair<std::string_view, Layout>, 7> layouts{
 constexpr std::array<std::pair<std::string_view, Compression>, 2> compressions{
     {{".gz", Compression::gzip}, {".zst", Compression::zstd}}};
 
+std::string lower_case(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
 /// What the name says: whether it is one that texts have, and the file as far as it tells.
 std::pair<bool, InputFile> read_name(const std::string& path) {
   InputFile file{.path = path};
   fs::path name = path;
   for (const auto& [extension, compression] : compressions) {
-    if (name.extension() != extension) continue;
+    if (lower_case(name.extension()) != extension) continue;
     file.compression = compression;
     name.replace_extension();
     break;
   }
   data::refuse_unread_format(name.string(), {});
-  const auto* const known = std::ranges::find(layouts, name.extension().string(),
+  const auto* const known = std::ranges::find(layouts, lower_case(name.extension()),
                                               &std::pair<std::string_view, Layout>::first);
   if (known != layouts.end()) file.layout = known->second;
   return {known != layouts.end(), std::move(file)};
@@ -48,7 +58,9 @@ std::pair<bool, InputFile> read_name(const std::string& path) {
 
 InputFile stat_file(InputFile file) {
   struct stat found {};
-  if (::stat(file.path.c_str(), &found) != 0) fail_errno(errno, "read " + file.path);
+  if (::stat(file.path.c_str(), &found) != 0) {
+    fail(ErrorCode::input, "{}: {}", file.path, std::strerror(errno));
+  }
   if (!S_ISREG(found.st_mode)) {
     fail(ErrorCode::input, "{}: is neither a file nor a directory", file.path);
   }
@@ -57,34 +69,80 @@ InputFile stat_file(InputFile file) {
   return file;
 }
 
-bool is_hidden(const fs::path& path) {
-  return path.filename().string().starts_with('.');
-}
+/// Files beneath a directory.
+class Walk {
+ public:
+  /// Throws Error{input}.
+  explicit Walk(const std::string& directory) {
+    std::error_code error;
+    fs::recursive_directory_iterator entry(directory, error);
+    for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+      path_ = entry->path();
+      if (!visit(*entry)) entry.disable_recursion_pending();
+    }
+    if (error) {
+      fail(ErrorCode::input, "{}: cannot be read, after {}: {}", directory, path_.string(),
+           error.message());
+    }
+    std::ranges::sort(paths_);
+  }
 
-void add_directory(const std::string& directory, std::vector<InputFile>& files) {
-  std::vector<std::string> paths;
-  auto entry = fs::recursive_directory_iterator(directory);
-  for (; entry != fs::recursive_directory_iterator(); ++entry) {
-    if (entry->is_directory() && is_hidden(entry->path())) entry.disable_recursion_pending();
-    if (entry->is_regular_file() && !is_hidden(entry->path())) paths.push_back(entry->path());
+  [[nodiscard]] const std::vector<std::string>& paths() const { return paths_; }
+  /// "3 files and directories are left out: a/b.pdf, ..."; empty: nothing is.
+  [[nodiscard]] std::string note() const {
+    constexpr std::ptrdiff_t named = 3;
+    if (left_out_.empty()) return {};
+    const auto count = std::ssize(left_out_);
+    return fmt::format(
+        "left out are {}{}",
+        fmt::join(std::span(left_out_).first(static_cast<std::size_t>(std::min(count, named))),
+                  ", "),
+        count > named ? fmt::format(" and {} more", count - named) : "");
   }
-  std::ranges::sort(paths);
-  const std::size_t before = files.size();
-  for (const std::string& path : paths) {
-    auto [is_text, file] = read_name(path);
-    if (is_text) files.push_back(stat_file(std::move(file)));
+
+ private:
+  /// Whether a directory is to be gone into.
+  bool visit(const fs::directory_entry& entry) {
+    const fs::path& path = entry.path();
+    std::error_code ignored;
+    const bool is_hidden = path.filename().string().starts_with('.');
+    if (entry.is_directory(ignored)) {
+      const bool enter = !is_hidden && !entry.is_symlink(ignored) && !is_ours(path);
+      if (!enter) left_out_.push_back(path.string());
+      return enter;
+    }
+    const bool takes = !is_hidden && entry.is_regular_file(ignored) && read_name(path).first;
+    (takes ? paths_ : left_out_).push_back(path.string());
+    return true;
   }
-  if (files.size() > before) return;
+  static bool is_ours(const fs::path& directory) {
+    std::error_code ignored;
+    return data::has_tokenizer(directory) || fs::exists(directory / "manifest.json", ignored);
+  }
+
+  fs::path path_;
+  std::vector<std::string> paths_;
+  std::vector<std::string> left_out_;
+};
+
+void add_directory(const std::string& directory, Inputs& inputs) {
+  const Walk walk(directory);
+  for (const std::string& path : walk.paths()) {
+    inputs.files.push_back(stat_file(read_name(path).second));
+  }
+  const std::string note = walk.note();
+  if (!note.empty()) inputs.notes.push_back(fmt::format("{}: {}", directory, note));
+  if (!walk.paths().empty()) return;
   fail(ErrorCode::input,
-       "{}: none of its {} files is named as a text is: .txt, .text, .jsonl, .ndjson, .json, .csv, "
-       ".tsv, and these with .gz or .zst; name others one by one",
-       directory, paths.size());
+       "{}: none of its files is named as a text is: .txt, .text, .jsonl, .ndjson, .json, .csv, "
+       ".tsv, and these with .gz or .zst; name others one by one{}",
+       directory, note.empty() ? "" : "; " + note);
 }
 
-void add_path(const std::string& path, std::vector<InputFile>& files) {
+void add_path(const std::string& path, Inputs& inputs) {
   std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return add_directory(path, files);
-  files.push_back(stat_file(read_name(path).second));
+  if (fs::is_directory(path, ignored)) return add_directory(path, inputs);
+  inputs.files.push_back(stat_file(read_name(path).second));
 }
 
 void refuse_repeats(const std::vector<InputFile>& files) {
@@ -98,18 +156,25 @@ void refuse_repeats(const std::vector<InputFile>& files) {
 
 }  // namespace
 
-std::vector<InputFile> find_inputs(std::span<const std::string> arguments) {
-  std::vector<InputFile> files;
+Inputs find_inputs(std::span<const std::string> arguments) {
+  Inputs inputs;
   for (const std::string& argument : arguments) {
     std::error_code ignored;
-    if (fs::exists(argument, ignored)) {
-      add_path(argument, files);
+    if (fs::exists(fs::symlink_status(argument, ignored))) {
+      add_path(argument, inputs);
     } else {
-      for (const std::string& path : paths_matching(argument)) add_path(path, files);
+      for (const std::string& path : paths_matching(argument)) add_path(path, inputs);
     }
   }
-  refuse_repeats(files);
-  return files;
+  refuse_repeats(inputs.files);
+  return inputs;
+}
+
+void refuse_changed(const InputFile& file) {
+  const InputFile now = stat_file(file);
+  if (now.bytes == file.bytes && now.modified_ns == file.modified_ns) return;
+  fail(ErrorCode::input, "{}: was changed while it was read; start anew: --overwrite_output_dir",
+       file.path);
 }
 
 }  // namespace dstrain::preprocess

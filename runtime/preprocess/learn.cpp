@@ -1,5 +1,8 @@
 #include "runtime/preprocess/learn.h"
 
+#include <atomic>
+
+#include "runtime/base/error.h"
 #include "runtime/preprocess/encode_piece.h"
 #include "runtime/preprocess/ordered_work.h"
 #include "runtime/preprocess/piece_reader.h"
@@ -18,15 +21,20 @@ void add_documents(const std::vector<InputFile>& inputs,
   const auto next = [&] {
     return reader.next();
   };
+  std::atomic<bool> has_text = false;
   const auto count = [&](Piece& piece) {
     for_each_text(piece, inputs[static_cast<std::size_t>(piece.place.input)], text_column,
-                  [&](std::string_view text) { trainer.add(text); });
+                  [&](std::string_view text) {
+                    if (!text.empty()) has_text = true;
+                    trainer.add(text);
+                  });
     return piece.consumed;
   };
   const auto take = [&](Piece& /*piece*/, std::int64_t& consumed) {
     report(consumed);
   };
   OrderedWork<Piece, std::int64_t>(workers, {next, count, take}).run();
+  if (!has_text) fail(ErrorCode::input, "the inputs hold no text");
 }
 
 }  // namespace dstrain::preprocess

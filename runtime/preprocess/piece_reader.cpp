@@ -18,7 +18,12 @@ std::size_t find_column(const std::vector<std::string>& names,
                         const std::string& wanted,
                         const std::string& path) {
   const auto found = std::ranges::find(names, wanted);
-  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  if (std::ranges::count(names, wanted) == 1) {
+    return static_cast<std::size_t>(found - names.begin());
+  }
+  if (found != names.end()) {
+    fail(ErrorCode::input, "{}: two columns are named '{}'", path, wanted);
+  }
   fail(ErrorCode::input, "{}: has no column '{}', but {}; --text_column chooses one", path, wanted,
        fmt::join(names, ", "));
 }
@@ -64,6 +69,7 @@ void PieceReader::open() {
 }
 
 void PieceReader::close() {
+  refuse_changed(input());
   consumed_before_ += input().bytes;
   source_.reset();
   place_ = {.input = place_.input + 1};

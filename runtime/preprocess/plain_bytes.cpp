@@ -1,6 +1,7 @@
 #include "runtime/preprocess/plain_bytes.h"
 
 #include <cerrno>
+#include <cstring>
 
 #include <fcntl.h>
 
@@ -11,7 +12,7 @@ namespace dstrain::preprocess {
 
 PlainBytes::PlainBytes(const std::string& path)
     : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (!fd_) fail_errno(errno, "open " + path);
+  if (!fd_) fail(ErrorCode::input, "{}: {}", path, std::strerror(errno));
   static_cast<void>(::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_SEQUENTIAL));
 }
 

@@ -10,7 +10,7 @@ namespace dstrain::preprocess {
 /// The bytes of a file as they lie on the disk.
 class PlainBytes : public ByteSource {
  public:
-  /// Throws Error{io}.
+  /// Throws Error{input}.
   explicit PlainBytes(const std::string& path);
 
   std::size_t read(std::span<char> bytes) override;

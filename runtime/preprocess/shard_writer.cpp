@@ -11,7 +11,17 @@
 #include "runtime/base/unique_handle.h"
 
 namespace dstrain::preprocess {
+
+using data::ShardFormat;
+
 namespace {
+
+constexpr std::size_t header_words = 256;
+
+/// Whether ids take four bytes rather than two.
+bool is_wide(ShardFormat format, std::int64_t vocabulary) {
+  return format == ShardFormat::megatron ? vocabulary >= 65500 : vocabulary > 1 << 16;
+}
 
 /// A file that gets its name when it is whole.
 class NamelessFile {
@@ -60,7 +70,7 @@ class IdWriter {
 class LlmcShard : public ShardWriter {
  public:
   LlmcShard(const std::string& prefix, std::int64_t vocabulary)
-      : wide_(vocabulary > 1 << 16), file_(prefix + ".bin"), ids_(file_, wide_) {
+      : wide_(is_wide(ShardFormat::llmc, vocabulary)), file_(prefix + ".bin"), ids_(file_, wide_) {
     file_.write(std::as_bytes(std::span(header_)));
   }
 
@@ -82,14 +92,14 @@ class LlmcShard : public ShardWriter {
   bool wide_;
   NamelessFile file_;
   IdWriter ids_;
-  std::array<std::int32_t, 256> header_{};
+  std::array<std::int32_t, header_words> header_{};
   std::int64_t tokens_ = 0;
 };
 
 class MegatronShard : public ShardWriter {
  public:
   MegatronShard(const std::string& prefix, std::int64_t vocabulary)
-      : wide_(vocabulary >= 65500),
+      : wide_(is_wide(ShardFormat::megatron, vocabulary)),
         file_(prefix + ".bin"),
         index_(prefix + ".idx"),
         ids_(file_, wide_) {}
@@ -149,10 +159,15 @@ class MegatronShard : public ShardWriter {
 
 }  // namespace
 
-std::unique_ptr<ShardWriter> create_shard(data::ShardFormat format,
+Bytes shard_bytes(ShardFormat format, std::int64_t vocabulary, std::int64_t tokens) {
+  const Bytes header = format == ShardFormat::llmc ? 4 * header_words : 0;
+  return header + tokens * (is_wide(format, vocabulary) ? 4 : 2);
+}
+
+std::unique_ptr<ShardWriter> create_shard(ShardFormat format,
                                           const std::filesystem::path& prefix,
                                           std::int64_t vocabulary) {
-  if (format == data::ShardFormat::megatron) {
+  if (format == ShardFormat::megatron) {
     return std::make_unique<MegatronShard>(prefix.string(), vocabulary);
   }
   return std::make_unique<LlmcShard>(prefix.string(), vocabulary);

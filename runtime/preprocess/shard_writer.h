@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "runtime/base/units.h"
 #include "runtime/data/shard_manifest.h"
 
 namespace dstrain::preprocess {
@@ -25,6 +26,9 @@ class ShardWriter {
 
 /// The most tokens that a shard of a format can say it has; of Megatron's, that a document can.
 inline constexpr std::int64_t shard_tokens_max = 2147483647;
+
+/// The size of PREFIX.bin with so many tokens.
+Bytes shard_bytes(data::ShardFormat format, std::int64_t vocabulary, std::int64_t tokens);
 
 /// PREFIX.bin of llm.c: a header of 256 i32 (20240520, 1 for u16 ids; 20240801, 7 for u32; the
 /// number of tokens), then the ids. Or PREFIX.bin and PREFIX.idx of Megatron

@@ -23,7 +23,11 @@ using data::ShardManifest;
 
 /// Held by the process that writes to a directory; ends with it.
 UniqueFd lock_directory(const fs::path& directory) {
-  fs::create_directories(directory);
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) {
+    fail(ErrorCode::input, "{}: cannot be created: {}", directory.string(), error.message());
+  }
   UniqueFd lock = open_directory(directory);
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
   if (errno != EWOULDBLOCK) fail_errno(errno, "lock " + directory.string());
@@ -104,11 +108,14 @@ ShardManifest begin_manifest(const fs::path& directory, ShardManifest::Making ma
          directory.string(), difference(found->making, making));
   }
   for (const ShardManifest::Shard& shard : found->shards) {
-    if (!fs::exists(directory / shard.file)) {
-      fail(ErrorCode::input,
-           "{}: is missing, although the manifest names it; start anew: --overwrite_output_dir",
-           (directory / shard.file).string());
+    std::error_code error;
+    const auto bytes = fs::file_size(directory / shard.file, error);
+    if (!error &&
+        static_cast<Bytes>(bytes) == shard_bytes(making.format, making.vocabulary, shard.tokens)) {
+      continue;
     }
+    fail(ErrorCode::input, "{}: {}, and the manifest names it; start anew: --overwrite_output_dir",
+         (directory / shard.file).string(), error ? "is missing" : "is damaged");
   }
   return std::move(*found);
 }

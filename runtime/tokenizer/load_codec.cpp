@@ -26,6 +26,10 @@ std::unique_ptr<const Codec> choose_codec(const fs::path& directory, const Speci
   }
   const fs::path sentencepiece = directory / "tokenizer.model";
   if (fs::exists(sentencepiece)) return load_sentencepiece(sentencepiece, names);
+  if (!fs::is_directory(directory)) {
+    fail(ErrorCode::input, "{}: is no directory; name the one with the tokenizer's files",
+         directory.string());
+  }
   fail(ErrorCode::input,
        "{}: holds no tokenizer: neither tokenizer.json, nor vocab.json and merges.txt, nor "
        "tokenizer.model",

@@ -85,6 +85,10 @@ TEST_CASE("tokenize: training on its shards is training on the text", "[e2e]") {
   CHECK((test::read_bytes(folder.path() / "tokens/tokenizer.json") ==
          test::read_bytes(gpt2_tokenizer / "tokenizer.json")));
 
+  const TrainRun other = train_on(shards, folder.path() / "other", {"--tokenizer", "byte"});
+  CHECK(other.status == 2);
+  CHECK_THAT(other.err, Contains("were made by another; leave it out"));
+
   // What is whole stays as it is.
   const test::Outcome again = run_command(command);
   CHECK(again.status == 0);
@@ -107,7 +111,7 @@ TEST_CASE("tokenize: wrong usage and unfinished shards are refused", "[e2e]") {
   CHECK_THAT(error_of({"--output_dir", out, "--train", data}), Contains("--vocab_size"));
   CHECK_THAT(error_of({"--output_dir", out, "--train", "--vocab_size", "100", data}),
              Contains("257"));
-  CHECK_THAT(error_of({"--tokenizer", "byte", "--output_dir", out}), Contains("INPUT"));
+  CHECK_THAT(error_of({"--tokenizer", "byte", "--output_dir", out}), Contains("--input"));
   CHECK_THAT(error_of({"--tokenizer", "byte", "--output_dir", out, data + "x"}),
              Contains("no such file"));
   CHECK_THAT(error_of({"--tokenizer", folder.path().string(), "--output_dir", out, data}),

@@ -21,7 +21,7 @@ class Files {
   [[nodiscard]] std::vector<std::string> found(std::vector<std::string> names) const {
     for (std::string& name : names) name = path(name);
     std::vector<std::string> relative;
-    for (const InputFile& file : find_inputs(names)) {
+    for (const InputFile& file : find_inputs(names).files) {
       relative.push_back(std::filesystem::relative(file.path, dir_.path()));
     }
     return relative;
@@ -45,12 +45,13 @@ TEST_CASE("InputFile: the name tells layout and compression", "[preprocess][inpu
       {"a.json.zst", Layout::json_lines, Compression::zstd},
       {"a.csv.gz", Layout::csv, Compression::gzip},
       {"a.tsv", Layout::tsv, Compression::none},
+      {"A.CSV.GZ", Layout::csv, Compression::gzip},
   }));
   CAPTURE(name);
   Files files;
   files.add(name);
   const std::vector<std::string> arguments{files.path(name)};
-  const InputFile file = find_inputs(arguments).at(0);
+  const InputFile file = find_inputs(arguments).files.at(0);
   CHECK(file.layout == layout);
   CHECK(file.compression == compression);
   CHECK(file.bytes == 4);
@@ -67,6 +68,22 @@ TEST_CASE("InputFile: directories and patterns give their files in order", "[pre
   CHECK(files.found({"z.log", "p/*.csv"}) == Names{"z.log", "p/1.csv", "p/2.csv"});
 }
 
+TEST_CASE("InputFile: what is left out of a directory is told", "[preprocess][inputs]") {
+  Files files;
+  for (const char* const name : {"d/a.txt", "d/.b.txt", "d/c.pdf", "d/out/manifest.json",
+                                 "d/out/x.txt", "d/tok/tokenizer.json", "elsewhere/y.txt"}) {
+    files.add(name);
+  }
+  std::filesystem::create_directory_symlink(files.path("elsewhere"), files.path("d/link"));
+  std::filesystem::create_symlink(files.path("nowhere"), files.path("d/dangling.txt"));
+  const std::vector<std::string> arguments{files.path("d")};
+  const Inputs inputs = find_inputs(arguments);
+  CHECK(inputs.files.size() == 1);
+  REQUIRE(inputs.notes.size() == 1);
+  CHECK_THAT(inputs.notes[0], Catch::Contains("left out are ") && Catch::Contains("and 3 more"));
+  CHECK_THAT(files.error({"d/dangling.txt"}), Catch::Contains("No such file"));
+}
+
 TEST_CASE("InputFile: what cannot be read is refused by name", "[preprocess][inputs]") {
   Files files;
   for (const char* const name : {"a.parquet", "b.xz", "c.parquet.gz", "d/x.pdf", "t.txt"}) {
@@ -75,7 +92,7 @@ TEST_CASE("InputFile: what cannot be read is refused by name", "[preprocess][inp
   CHECK_THAT(files.error({"a.parquet"}), Catch::Contains("Parquet is not read"));
   CHECK_THAT(files.error({"b.xz"}), Catch::Contains("unxz it first"));
   CHECK_THAT(files.error({"c.parquet.gz"}), Catch::Contains("Parquet is not read"));
-  CHECK_THAT(files.error({"d"}), Catch::Contains("none of its 1 files is named as a text is"));
+  CHECK_THAT(files.error({"d"}), Catch::Contains("none of its files is named as a text is"));
   CHECK_THAT(files.error({"missing.txt"}), Catch::Contains("no such file"));
   CHECK_THAT(files.error({"*.tsv"}), Catch::Contains("no such file"));
   CHECK_THAT(files.error({"t.txt", "d/../t.txt"}), Catch::Contains("is named twice"));

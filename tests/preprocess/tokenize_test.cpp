@@ -53,7 +53,7 @@ class Corpus {
 
   [[nodiscard]] std::vector<InputFile> inputs() const {
     const std::vector<std::string> directory{dir_.path()};
-    return find_inputs(directory);
+    return find_inputs(directory).files;
   }
   /// All tokens, and where documents begin, in the order of the files' names.
   [[nodiscard]] Ids ids() const { return join(texts_); }
@@ -275,6 +275,37 @@ TEST_CASE("tokenize: files of tokens that nobody knows are left alone unless ask
   CHECK(read_shards(out.path()) == corpus.ids());
 }
 
+TEST_CASE("tokenize: a shard that was damaged is not taken for whole", "[preprocess][tokenize]") {
+  const Corpus corpus(13);
+  const auto format = GENERATE(data::ShardFormat::llmc, data::ShardFormat::megatron);
+  const test::TempDir out;
+  const TokenizeOptions options = small(format, 1000, 1);
+  const auto run = [&] {
+    tokenize(corpus.inputs(), corpus.encoder(), out.path(), options, no_report);
+  };
+  run();
+  run();
+  fs::resize_file(out.path() / "tokens_000001.bin", 100);
+  CHECK_THAT(test::error_of(run), Catch::Contains("tokens_000001.bin: is damaged"));
+  fs::remove(out.path() / "tokens_000001.bin");
+  CHECK_THAT(test::error_of(run), Catch::Contains("tokens_000001.bin: is missing"));
+}
+
+TEST_CASE("tokenize: an input that changes while it is read is told", "[preprocess][tokenize]") {
+  const Corpus corpus(14);
+  const test::TempDir out;
+  bool changed = false;
+  const auto change = [&](const TokenizeProgress&) {
+    if (!changed) fs::resize_file(corpus.path() / "3.txt", 100);
+    changed = true;
+  };
+  CHECK_THAT(test::error_of([&] {
+               tokenize(corpus.inputs(), corpus.encoder(), out.path(),
+                        small(data::ShardFormat::llmc, 1000, 1), change);
+             }),
+             Catch::Contains("3.txt: was changed while it was read"));
+}
+
 TEST_CASE("tokenize: one process at a time writes to a directory", "[preprocess][tokenize]") {
   const Corpus corpus(10);
   const test::TempDir out;
@@ -304,7 +335,7 @@ TEST_CASE("tokenize: what is wrong in an input is told with its place", "[prepro
   const test::TempDir dir;
   const std::vector<std::string> paths{test::write_file(dir.path() / name, bytes)};
   const std::string error = test::error_of([&] {
-    tokenize(find_inputs(paths), test::WordEncoder(), dir.path() / "out",
+    tokenize(find_inputs(paths).files, test::WordEncoder(), dir.path() / "out",
              small(data::ShardFormat::llmc, 1000, 2), no_report);
   });
   CHECK_THAT(error, Catch::Contains(message));
