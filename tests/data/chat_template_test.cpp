@@ -199,14 +199,14 @@ TEST_CASE("ChatTemplate: it is found in a model's directory", "[data][chat]") {
     write_file(directory.path() / "tokenizer_config.json", config.dump());
   };
   const std::string folder = directory.path().string();
-  CHECK(load() == folder + ": there is no chat template");
+  CHECK_THAT(load(), Catch::StartsWith(folder + ": there is no chat template"));
   write_config({{"chat_template", chatml}});
   CHECK(load() == "ChatML");
   write_config({{"chat_template", json::array({{{"name", "tool_use"}, {"template", "x"}},
                                                {{"name", "default"}, {"template", chatml}}})}});
   CHECK(load() == "ChatML");
   write_config({{"chat_template", json::array({3})}});
-  CHECK(load() == folder + ": there is no chat template");
+  CHECK_THAT(load(), Catch::StartsWith(folder + ": there is no chat template"));
   write_config({{"chat_template", "{{ bos_token }}"}});
   CHECK_THAT(load(), Catch::StartsWith(folder + ": the chat template is none of those known"));
   write_file(directory.path() / "chat_template.jinja", chatml);
