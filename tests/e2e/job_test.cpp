@@ -181,12 +181,14 @@ TEST_CASE("Job: a save that is asked for before the ranks start is done", "[e2e]
   for (const std::string& word : test::ResumableRun().arguments(1'000'000)) words.push_back(word);
   words.insert(words.end(), {"--per_device_train_batch_size", "6", "--save_steps", "0"});
   Launch launch(words, session.options());
+  // The socket's name is there a moment before anybody listens.
+  UniqueFd asker;
   const auto serves = [&] {
-    return fs::exists(session.sockets()) && !fs::is_empty(session.sockets());
+    if (!fs::exists(session.sockets()) || fs::is_empty(session.sockets())) return false;
+    asker = connect_to(socket_of(session));
+    return static_cast<bool>(asker);
   };
   REQUIRE(launch.wait_until(serves));
-  const UniqueFd asker = connect_to(socket_of(session));
-  REQUIRE(asker);
   REQUIRE(::send(asker.get(), "save\n", 5, 0) == 5);
   // Clients are served in the order in which they come.
   CHECK(json::parse(session.run({"status", job_of(session), "--json"}).out).at("step").is_null());
