@@ -23,13 +23,6 @@ bool is_megatron_prefix(const std::string& path) {
   return fs::exists(path + ".idx", ignored) && fs::exists(path + ".bin", ignored);
 }
 
-/// Whether this is a directory of token shards, or a pattern for files of tokens.
-bool names_shards(const std::string& path) {
-  std::error_code ignored;
-  const bool is_pattern = path.find_first_of("*?[") != std::string::npos && path.ends_with(".bin");
-  return is_pattern || fs::exists(fs::path(path) / "manifest.json", ignored);
-}
-
 /// Other programs write "A=0.7,B=0.3", or all words in one pair of quotes.
 std::string_view mixture_remedy(std::string_view path) {
   const bool looks_like_one = path.find_first_of("=, ") != std::string_view::npos;
@@ -40,14 +33,11 @@ std::string_view mixture_remedy(std::string_view path) {
 void check_data(const Flag<std::vector<DataFile>>& flag, std::vector<std::string>& problems) {
   std::error_code ignored;
   for (const auto& [path, weight] : flag.value) {
-    if (is_megatron_prefix(path) || names_shards(path)) continue;
-    if (!fs::exists(path, ignored)) {
-      problems.push_back(
-          fmt::format("{} {}: no such file{}", flag.typed_as, path, mixture_remedy(path)));
-    } else if (fs::is_directory(path, ignored)) {
-      problems.push_back(fmt::format("{} {}: is a directory, not a file, and none of token shards",
-                                     flag.typed_as, path));
-    }
+    // What a directory or a pattern holds is found when data are opened.
+    const bool is_pattern = path.find_first_of("*?[") != std::string::npos;
+    if (is_pattern || is_megatron_prefix(path) || fs::exists(path, ignored)) continue;
+    problems.push_back(
+        fmt::format("{} {}: no such file{}", flag.typed_as, path, mixture_remedy(path)));
   }
 }
 

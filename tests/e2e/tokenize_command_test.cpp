@@ -125,6 +125,9 @@ TEST_CASE("tokenize: wrong usage and unfinished shards are refused", "[e2e]") {
   const TrainRun run = train_on(out, folder.path() / "run");
   CHECK(run.status == 2);
   CHECK_THAT(run.err, Contains("its shards are not all written"));
+  const TrainRun on_a_directory = train_on(folder.path(), folder.path() / "run");
+  CHECK(on_a_directory.status == 2);
+  CHECK_THAT(on_a_directory.err, Contains("is a directory without the manifest of token shards"));
 }
 
 TEST_CASE("tokenize: a tokenizer that was learnt encodes its text in fewer tokens", "[e2e]") {
