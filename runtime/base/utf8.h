@@ -6,6 +6,9 @@
 
 namespace dstrain {
 
+/// U+FEFF, which some programs write at the start of a file.
+inline constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
 /// A code point and the number of bytes that it takes in UTF-8.
 struct Character {
   char32_t code = 0;

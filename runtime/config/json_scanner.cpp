@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "runtime/base/utf8.h"
+
 namespace dstrain::config {
 namespace {
 
@@ -102,7 +104,6 @@ std::vector<std::string_view> keys_in(std::string_view text) {
 
 JsonScanner::JsonScanner(std::string_view text, Problems& problems)
     : text_(text), problems_(problems) {
-  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
   if (text_.starts_with(byte_order_mark)) text_.remove_prefix(byte_order_mark.size());
 }
 

@@ -6,13 +6,13 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/units.h"
+#include "runtime/base/utf8.h"
 #include "runtime/data/foreign_format.h"
 
 namespace dstrain::preprocess {
 namespace {
 
 constexpr std::size_t piece_bytes_max = gibibyte;
-constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
 std::size_t find_column(const std::vector<std::string>& names,
                         const std::string& wanted,
