@@ -37,6 +37,14 @@ class ByteEncoder : public TextEncoder {
 
 }  // namespace
 
+std::string_view first_piece(const TextEncoder& encoder, std::string_view text) {
+  for (std::size_t window = std::size_t{1} << 20; window < text.size(); window *= 2) {
+    const std::size_t cut = encoder.safe_cut(text.substr(0, window));
+    if (cut > 0) return text.substr(0, cut);
+  }
+  return text;
+}
+
 std::unique_ptr<TextEncoder> make_encoder(const std::string& tokenizer) {
   if (tokenizer == "byte") return std::make_unique<ByteEncoder>();
   return std::make_unique<HuggingFaceEncoder>(tokenizer);

@@ -47,6 +47,10 @@ class TextEncoder {
   [[nodiscard]] virtual std::string no_chat_template() const { return "there is no chat template"; }
 };
 
+/// The beginning of `text` to encode by itself: about a mebibyte, more where the text cannot be cut
+/// earlier, or all of it.
+std::string_view first_piece(const TextEncoder& encoder, std::string_view text);
+
 /// What `--tokenizer` names: `byte`, or a directory with a Hugging Face tokenizer. Throws
 /// Error{input} naming the file.
 std::unique_ptr<TextEncoder> make_encoder(const std::string& tokenizer);

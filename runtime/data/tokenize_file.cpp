@@ -5,6 +5,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/parallel_for.h"
+#include "runtime/base/utf8.h"
 #include "runtime/data/encode_record.h"
 #include "runtime/data/token_set.h"
 #include "runtime/data/tokenizer.h"
@@ -25,7 +26,6 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 class LineReader {
  public:
   explicit LineReader(std::string_view text) : rest_(text) {
-    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
     if (rest_.starts_with(byte_order_mark)) rest_.remove_prefix(byte_order_mark.size());
   }
 
@@ -86,21 +86,15 @@ struct EncodedPiece {
   std::exception_ptr failure;
 };
 
-constexpr std::size_t piece_bytes = std::size_t{1} << 20;
-constexpr std::size_t piece_bytes_max = std::size_t{1} << 30;  ///< what a Tokenizer takes
-
 /// The size of the piece that `rest` begins with; @p begin the place of `rest`, for messages.
 std::size_t piece_size(const Piece& rest, const TextEncoder& encoder, const std::string& path) {
-  for (std::size_t window = piece_bytes; window < rest.text.size(); window *= 2) {
-    const std::size_t cut = encoder.safe_cut(rest.text.substr(0, window));
-    if (cut > 0) return cut;
-    if (window < piece_bytes_max) continue;
-    fail(ErrorCode::input,
-         "{}: the tokenizer has no place in {} bytes from byte {} on at which the text can be cut: "
-         "too large to encode at once; give it in parts, or as JSON lines",
-         path, window, rest.begin);
-  }
-  return rest.text.size();
+  constexpr std::size_t bytes_max = std::size_t{1} << 30;  // what a Tokenizer takes
+  const std::size_t size = first_piece(encoder, rest.text).size();
+  if (size <= bytes_max) return size;
+  fail(ErrorCode::input,
+       "{}: the tokenizer has no place in {} bytes from byte {} on at which the text can be cut: "
+       "too large to encode at once; give it in parts, or as JSON lines",
+       path, bytes_max, rest.begin);
 }
 
 /// Two for each compute thread.

@@ -16,21 +16,14 @@ void append(Ids& ids, const Ids& more) {
 
 /// Appends the tokens of a whole document; of a long one piece by piece, which takes less memory.
 void append_tokens(Ids& ids, std::string_view text, const data::TextEncoder& encoder) {
-  constexpr std::size_t piece_bytes = std::size_t{1} << 20;
-  bool is_first = true;
-  for (std::size_t window = piece_bytes; window < text.size();) {
-    const std::size_t cut = encoder.safe_cut(text.substr(0, window));
-    if (cut == 0) {
-      window *= 2;
-      continue;
-    }
-    const std::string_view piece = text.substr(0, cut);
-    append(ids, is_first ? encoder.encode(piece) : encoder.encode_following(piece));
-    text.remove_prefix(cut);
-    is_first = false;
-    window = piece_bytes;
+  const std::string_view first = data::first_piece(encoder, text);
+  append(ids, encoder.encode(first));
+  text.remove_prefix(first.size());
+  while (!text.empty()) {
+    const std::string_view piece = data::first_piece(encoder, text);
+    append(ids, encoder.encode_following(piece));
+    text.remove_prefix(piece.size());
   }
-  append(ids, is_first ? encoder.encode(text) : encoder.encode_following(text));
 }
 
 void for_each_json_text(const Piece& piece,
