@@ -134,16 +134,12 @@ void make_shards(TokenizeRequest& request, const std::vector<preprocess::InputFi
          error.what());
   }
   copy_tokenizer(request.tokenizer, request.output);
-  std::int64_t tokens = 0;
-  std::int64_t documents = 0;
-  for (const data::ShardManifest::Shard& shard : manifest.shards) {
-    tokens += shard.tokens;
-    documents += shard.documents;
-  }
+  const std::int64_t documents = manifest.documents();
   fmt::print(
       "{}: {} tokens of {} document{} in {} shard{}, {:.1f} s; --train_file {} trains on them\n",
-      request.output, tokens, documents, documents == 1 ? "" : "s", manifest.shards.size(),
-      manifest.shards.size() == 1 ? "" : "s", teller.seconds(), request.output);
+      request.output, manifest.tokens(), documents, documents == 1 ? "" : "s",
+      manifest.shards.size(), manifest.shards.size() == 1 ? "" : "s", teller.seconds(),
+      request.output);
 }
 
 void learn_tokenizer(const TokenizeRequest& request,

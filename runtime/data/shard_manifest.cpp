@@ -87,6 +87,18 @@ void check_shards(const ShardManifest& manifest, const std::string& path) {
 
 }  // namespace
 
+std::int64_t ShardManifest::tokens() const {
+  std::int64_t sum = 0;
+  for (const Shard& shard : shards) sum += shard.tokens;
+  return sum;
+}
+
+std::int64_t ShardManifest::documents() const {
+  std::int64_t sum = 0;
+  for (const Shard& shard : shards) sum += shard.documents;
+  return sum;
+}
+
 std::string name_of(ShardFormat format) {
   return format == ShardFormat::megatron ? "megatron" : "llmc";
 }
@@ -104,18 +116,12 @@ ShardManifest parse_shard_manifest(std::string_view text, const std::string& pat
 
 std::string to_text(const ShardManifest& manifest) {
   ordered_json shards = ordered_json::array();
-  std::int64_t tokens = 0;
-  std::int64_t documents = 0;
-  for (const ShardManifest::Shard& shard : manifest.shards) {
-    shards.push_back(to_json(shard));
-    tokens += shard.tokens;
-    documents += shard.documents;
-  }
+  for (const ShardManifest::Shard& shard : manifest.shards) shards.push_back(to_json(shard));
   const ordered_json object = {{"kind", kind},
                                {"version", version},
                                {"complete", manifest.complete},
-                               {"tokens", tokens},
-                               {"documents", documents},
+                               {"tokens", manifest.tokens()},
+                               {"documents", manifest.documents()},
                                {"making", to_json(manifest.making)},
                                {"shards", std::move(shards)}};
   return object.dump(2) + "\n";

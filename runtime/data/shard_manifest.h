@@ -51,6 +51,10 @@ struct ShardManifest {
   Making making;
   std::vector<Shard> shards{};
   bool complete = false;
+
+  /// Of all shards.
+  [[nodiscard]] std::int64_t tokens() const;
+  [[nodiscard]] std::int64_t documents() const;
 };
 
 /// The text of a manifest, and back. `path` is for messages. Throws Error{input}, also for numbers

@@ -129,10 +129,8 @@ class ShardSink {
         limit_(manifest_.making.shard_tokens) {
     if (!manifest_.shards.empty()) place_ = manifest_.shards.back().end;
     resumed_tokens_ = place_.tokens;
-    for (const ShardManifest::Shard& shard : manifest_.shards) {
-      written_.tokens += shard.tokens;
-      written_.documents += shard.documents;
-    }
+    written_.tokens = manifest_.tokens();
+    written_.documents = manifest_.documents();
     written_.shards = std::ssize(manifest_.shards);
   }
 
