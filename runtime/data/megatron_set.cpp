@@ -1,5 +1,6 @@
 #include "runtime/data/megatron_set.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string_view>
@@ -12,7 +13,6 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::string_view magic = "MMIDIDX\0\0"sv;
 constexpr std::string_view old_magic = "TNTIDX\0\0"sv;
 constexpr std::int64_t header_bytes = 34;
 /// Bytes per sequence: an i32 length and an i64 offset; the offsets follow all lengths.
@@ -75,7 +75,8 @@ class IndexReader {
            "set again with Megatron's tools/preprocess_data.py",
            path_);
     }
-    if (!begins_with(magic)) fail(ErrorCode::input, "{}: is no index of a Megatron set", path_);
+    if (!begins_with(megatron_magic))
+      fail(ErrorCode::input, "{}: is no index of a Megatron set", path_);
     if (std::ssize(bytes_) < header_bytes) {
       fail(ErrorCode::input, "{}: {} bytes are too few for the header of an index", path_,
            bytes_.size());
@@ -154,6 +155,10 @@ void check_documents(const IndexReader& index, const std::string& path) {
 }
 
 }  // namespace
+
+std::uint8_t megatron_code(IdType type) {
+  return static_cast<std::uint8_t>(std::ranges::find(types, type) - types.begin() + 1);
+}
 
 MegatronIndex parse_megatron_index(std::span<const std::byte> bytes,
                                    const std::string& path,

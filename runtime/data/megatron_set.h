@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/file.h"
@@ -9,6 +10,12 @@
 #include "runtime/data/token_stream.h"
 
 namespace dstrain::data {
+
+/// How an `.idx` begins, before its version, which is 1.
+inline constexpr std::string_view megatron_magic{"MMIDIDX\0\0", 9};
+
+/// What an `.idx` calls a dtype.
+std::uint8_t megatron_code(IdType type);
 
 /// What the `.idx` of an indexed Megatron set says (megatron/core/datasets/indexed_dataset.py).
 struct MegatronIndex {

@@ -11,10 +11,6 @@
 namespace dstrain::data {
 namespace {
 
-constexpr std::int64_t llmc_header_bytes = 1024;
-constexpr std::int32_t magic_u16 = 20240520;
-constexpr std::int32_t magic_u32 = 20240801;
-
 /// Other files of llm.c, which people mistake for token files.
 constexpr std::array<std::pair<std::int32_t, std::string_view>, 5> other_magics{
     {{20240522, "an evaluation set"},
@@ -40,12 +36,12 @@ TokenFile::TokenFile(const std::string& path, std::int64_t vocabulary)
       fail(ErrorCode::input, "{}: this is {} of llm.c, not a token file", path, what);
     }
   }
-  if (magic == magic_u16 || magic == magic_u32) {
+  if (magic == llmc_u16.magic || magic == llmc_u32.magic) {
     open_llmc();
   } else if (path.ends_with(".bin")) {
     fail(ErrorCode::input,
          "{}: unknown magic {}; a .bin token file starts with {} (u16 ids) or {} (u32 ids)", path,
-         magic, magic_u16, magic_u32);
+         magic, llmc_u16.magic, llmc_u32.magic);
   } else {
     open_text();
   }
@@ -62,15 +58,16 @@ void TokenFile::open_text() {
 }
 
 void TokenFile::open_llmc() {
-  const bool wide = word_at<std::int32_t>(file_.bytes(), 0) == magic_u32;
+  const bool wide = word_at<std::int32_t>(file_.bytes(), 0) == llmc_u32.magic;
+  const LlmcKind& kind = wide ? llmc_u32 : llmc_u16;
   if (bytes() < llmc_header_bytes) {
     fail(ErrorCode::input, "{}: {} bytes are too few for the header of a token file", path(),
          bytes());
   }
   const auto version = word_at<std::int32_t>(file_.bytes(), 4);
-  if (version != (wide ? 7 : 1)) {
+  if (version != kind.version) {
     fail(ErrorCode::input, "{}: version {} of magic {} is unknown; {} is read", path(), version,
-         wide ? magic_u32 : magic_u16, wide ? 7 : 1);
+         kind.magic, kind.version);
   }
   const IdType type = wide ? IdType::u32 : IdType::u16;
   const std::int64_t count = word_at<std::int32_t>(file_.bytes(), 8);

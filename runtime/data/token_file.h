@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string>
 
 #include "runtime/base/file.h"
@@ -7,8 +8,18 @@
 
 namespace dstrain::data {
 
+/// llm.c's `.bin`: 256 i32, of which the first three are magic, version and number of tokens, then
+/// the ids (llm.c, dev/data/data_common.py).
+inline constexpr std::int64_t llmc_header_bytes = 1024;
+struct LlmcKind {
+  std::int32_t magic;
+  std::int32_t version;
+};
+inline constexpr LlmcKind llmc_u16{20240520, 1};
+inline constexpr LlmcKind llmc_u32{20240801, 7};
+
 /// The tokens of one mapped file: UTF-8 text, of which each byte is a token, or an llm.c `.bin`
-/// (u16 ids, magic 20240520; u32 ids, magic 20240801).
+/// of u16 or u32 ids.
 class TokenFile final : public TokenStream {
  public:
   /// Checks the whole structure of the file; ids must be below `vocabulary`. Throws Error{input}

@@ -9,14 +9,14 @@
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
 #include "runtime/base/unique_handle.h"
+#include "runtime/data/megatron_set.h"
+#include "runtime/data/token_file.h"
 
 namespace dstrain::preprocess {
 
 using data::ShardFormat;
 
 namespace {
-
-constexpr std::size_t header_words = 256;
 
 /// Whether ids take four bytes rather than two.
 bool is_wide(ShardFormat format, std::int64_t vocabulary) {
@@ -81,8 +81,9 @@ class LlmcShard : public ShardWriter {
   void end_document() override {}
   void finish() override {
     DSTRAIN_CHECK(tokens_ <= shard_tokens_max, "{} tokens in a shard", tokens_);
-    header_[0] = wide_ ? 20240801 : 20240520;
-    header_[1] = wide_ ? 7 : 1;
+    const data::LlmcKind& kind = wide_ ? data::llmc_u32 : data::llmc_u16;
+    header_[0] = kind.magic;
+    header_[1] = kind.version;
     header_[2] = static_cast<std::int32_t>(tokens_);
     file_.write_at(0, std::as_bytes(std::span(header_)));
     file_.finish();
@@ -92,7 +93,7 @@ class LlmcShard : public ShardWriter {
   bool wide_;
   NamelessFile file_;
   IdWriter ids_;
-  std::array<std::int32_t, header_words> header_{};
+  std::array<std::int32_t, data::llmc_header_bytes / 4> header_{};
   std::int64_t tokens_ = 0;
 };
 
@@ -131,12 +132,9 @@ class MegatronShard : public ShardWriter {
     index_.write(std::as_bytes(std::span(&number, 1)));
   }
   void write_index() {
-    constexpr std::array<char, 9> magic{'M', 'M', 'I', 'D', 'I', 'D', 'X', '\0', '\0'};
-    constexpr std::uint8_t code_i32 = 4;
-    constexpr std::uint8_t code_u16 = 8;
-    index_.write(std::as_bytes(std::span(magic)));
+    index_.write(std::as_bytes(std::span(data::megatron_magic)));
     write_number(std::uint64_t{1});
-    write_number(wide_ ? code_i32 : code_u16);
+    write_number(data::megatron_code(wide_ ? data::IdType::i32 : data::IdType::u16));
     write_number(static_cast<std::uint64_t>(lengths_.size()));
     write_number(static_cast<std::uint64_t>(lengths_.size() + 1));
     index_.write(std::as_bytes(std::span(lengths_)));
@@ -160,7 +158,7 @@ class MegatronShard : public ShardWriter {
 }  // namespace
 
 Bytes shard_bytes(ShardFormat format, std::int64_t vocabulary, std::int64_t tokens) {
-  const Bytes header = format == ShardFormat::llmc ? 4 * header_words : 0;
+  const Bytes header = format == ShardFormat::llmc ? data::llmc_header_bytes : 0;
   return header + tokens * (is_wide(format, vocabulary) ? 4 : 2);
 }
 

@@ -30,8 +30,7 @@ inline constexpr std::int64_t shard_tokens_max = 2147483647;
 /// The size of PREFIX.bin with so many tokens.
 Bytes shard_bytes(data::ShardFormat format, std::int64_t vocabulary, std::int64_t tokens);
 
-/// PREFIX.bin of llm.c: a header of 256 i32 (20240520, 1 for u16 ids; 20240801, 7 for u32; the
-/// number of tokens), then the ids. Or PREFIX.bin and PREFIX.idx of Megatron
+/// PREFIX.bin of llm.c (`data/token_file.h`), or PREFIX.bin and PREFIX.idx of Megatron
 /// (megatron/core/datasets/indexed_dataset.py): a document is a sequence, ids are u16 below a
 /// vocabulary of 65500, else i32.
 std::unique_ptr<ShardWriter> create_shard(data::ShardFormat format,
