@@ -2,7 +2,6 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/plug_in.h"
-#include "runtime/preprocess/compressed_bytes.h"
 #include "runtime/preprocess/plain_bytes.h"
 
 namespace dstrain::preprocess {

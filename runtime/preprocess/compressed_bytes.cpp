@@ -1,5 +1,3 @@
-#include "runtime/preprocess/compressed_bytes.h"
-
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -9,6 +7,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/unique_handle.h"
+#include "runtime/preprocess/byte_source.h"
 #include "runtime/preprocess/plain_bytes.h"
 
 namespace dstrain::preprocess {
