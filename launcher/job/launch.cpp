@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <limits>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <poll.h>
 
@@ -43,6 +45,7 @@ class Launch {
   void advance_handshake();
   void start_ranks();
   void host_ended(HostAgent& agent, const std::string& reason);
+  void take_losses(std::span<HostAgent* const> lost);
   void acknowledge();
   [[nodiscard]] int poll_milliseconds() const;
 
@@ -63,6 +66,7 @@ class Launch {
   };
   std::optional<AgentHandshake> handshake_;  ///< until the ranks are started
   bool given_up_ = false;                    ///< before they were
+  std::vector<HostAgent*> lost_;             ///< in this round of poll_once()
 };
 
 Launch::Launch(const LaunchJob& job)
@@ -144,9 +148,14 @@ void Launch::host_ended(HostAgent& agent, const std::string& reason) {
   agent.state = State::ended;
   if (finished) return;
   agent.failure = reason;
-  if (handshake_) return;
-  if (!agent.task().remote) children_.kill_all(on_child_end_);  // what it left is ours now
-  events_.host_lost(agent, reason);
+  if (!handshake_) lost_.push_back(&agent);
+}
+
+void Launch::take_losses(std::span<HostAgent* const> lost) {
+  for (HostAgent* const agent : lost) {
+    if (!agent->task().remote) children_.kill_all(on_child_end_);  // what it left is ours now
+    events_.host_lost(*agent, agent->failure);
+  }
 }
 
 void Launch::receive(HostAgent& agent, std::span<const pollfd> fds) {
@@ -182,19 +191,23 @@ int Launch::poll_milliseconds() const {
 }
 
 void Launch::poll_once() {
+  // A round late: an mpirun that ends all agents, because a rank has failed, does it after that
+  // rank's agent has told of it, and its words may be read last.
+  const std::vector<HostAgent*> lost = std::exchange(lost_, {});
   std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}};
   console_.add_polls(fds);
   std::size_t at = fds.size();
   for (const auto& agent : agents_) agent->add_polls(fds);
   const std::size_t server_at = fds.size();
   server_.add_polls(fds);
-  if (poll(fds.data(), fds.size(), poll_milliseconds()) < 0 && errno != EINTR) {
+  if (poll(fds.data(), fds.size(), lost.empty() ? poll_milliseconds() : 0) < 0 && errno != EINTR) {
     fail_errno(errno, "poll");
   }
   for (const auto& agent : agents_) {
     receive(*agent, std::span(fds).subspan(at, HostAgent::poll_count));
     at += HostAgent::poll_count;
   }
+  take_losses(lost);
   if (handshake_) advance_handshake();
   if (fds[0].revents != 0) take_signals();
   serve(std::span(fds).subspan(server_at));
@@ -208,7 +221,7 @@ void Launch::supervise() {
                  job_.task_command ? &*job_.task_command : nullptr});
   if (agents_.relay_pid() != 0) children_.exclude(agents_.relay_pid());
   handshake_.emplace(job_, agents_, clock_.now_seconds());
-  while (agents_.any_open() && !given_up_) poll_once();
+  while ((agents_.any_open() || !lost_.empty()) && !given_up_) poll_once();
   report_.finish(supervisor_, status_);
 }
 

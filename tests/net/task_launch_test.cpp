@@ -60,12 +60,13 @@ void wait_for_ranks(Launch& launch) {
   }
 }
 
-/// Found by its name.
-void kill_a_rank(const Launch& launch) {
+/// Found by its name and environment.
+void kill_rank(const Launch& launch, int rank) {
+  const std::string entry = '\0' + fmt::format("RANK={}", rank) + '\0';
   for (const pid_t pid : launch.processes()) {
     if (test::read_bytes(fmt::format("/proc/{}/comm", pid)) != "dstraind\n") continue;
-    ::kill(pid, SIGKILL);
-    return;
+    const std::string environment = test::read_bytes(fmt::format("/proc/{}/environ", pid));
+    if (environment.find(entry) != environment.npos) ::kill(pid, SIGKILL);
   }
 }
 
@@ -141,7 +142,11 @@ TEST_CASE("Task launch: agents that end with a killed rank of MPI are not report
   for (const std::string& word : training(3, folder.path() / "out")) words.push_back(word);
   Launch launch(words, {.env = environment, .directory = test::golden_folder.string()});
   REQUIRE(launch.wait_for_output("step 2/"));
-  kill_a_rank(launch);
+  // All that a busy launcher finds at once: the other agents' ends before the last one's word.
+  launch.signal(SIGSTOP);
+  kill_rank(launch, 2);
+  REQUIRE(launch.wait_until([&] { return launch.processes().size() == 1; }));
+  launch.signal(SIGCONT);
   CHECK(launch.wait() == 137);
   CAPTURE(launch.err());
   CHECK_THAT(launch.err(), Contains("was killed by SIGKILL") && !Contains("is lost"));
@@ -282,7 +287,7 @@ TEST_CASE("Task launch: a job is asked from outside and begins again", "[net][ta
   const int inside = ranks.at(1).at("pid").get<int>();
   // What SLURM's namespace calls it is not what we do.
   CHECK(inside > 0);
-  kill_a_rank(launch);
+  kill_rank(launch, 1);
   REQUIRE(launch.wait_for_error("restart 1"));
   const auto count_steps = [&] {
     return test::read_metrics(output).size();
