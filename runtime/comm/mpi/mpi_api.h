@@ -28,7 +28,7 @@ struct DstrainMpiApi {
   int (*cancel)(void** request);
   /// Forgets a message that is not done, without waiting for it.
   void (*forget)(void** request);
-  /// Leaves MPI, if dstrain_mpi_start entered it. All ranks call it.
+  /// Leaves MPI, if dstrain_mpi_start entered it. All ranks call it, from the thread that entered.
   int (*finish)();
   /// The text of a code, with its final 0.
   void (*describe)(int code, char* text, std::int32_t capacity);

@@ -1,11 +1,8 @@
 #include "runtime/comm/mpi/mpi_library.h"
 
 #include <array>
-#include <chrono>
 #include <exception>
-#include <future>
-#include <memory>
-#include <thread>
+#include <optional>
 
 #include <sched.h>
 #include <time.h>
@@ -19,7 +16,6 @@ namespace dstrain::comm {
 namespace {
 
 constexpr const char* start_symbol = "dstrain_mpi_start_2";
-using StartFunction = decltype(&dstrain_mpi_start_2);
 
 /// Looks before a waiting rank sleeps between them: some 100 us.
 constexpr int eager_looks = 200;
@@ -49,7 +45,12 @@ const Library& library_of(MpiKind kind) {
 }
 
 /// Of the plug-in, which stays open: MPI leaves exit handlers behind that run its code.
-StartFunction start_function(MpiKind kind) {
+MpiThread::StartFunction start_function(MpiKind kind) {
+  if (kind == MpiKind::none) {
+    fail(ErrorCode::config,
+         "neither mpirun nor srun --mpi has started this rank, so that MPI cannot join it to the "
+         "others: start all ranks with one mpirun, or set DSTRAIN_COMM=tcp");
+  }
   const Library& library = library_of(kind);
   const Result<void*> opened = open_plug_in(library.plug_in);
   if (!opened.ok()) {
@@ -61,29 +62,8 @@ StartFunction start_function(MpiKind kind) {
          name_of(kind), library.plug_in.file, opened.error(), library.build_package,
          library.packages);
   }
-  return reinterpret_cast<StartFunction>(
+  return reinterpret_cast<MpiThread::StartFunction>(
       plug_in_symbol(library.plug_in, opened.value(), start_symbol));
-}
-
-/// MPI waits without end for ranks that have failed before: a thread enters it, which is left
-/// behind when time is up.
-DstrainMpiApi enter(StartFunction function, const MpiStart& start) {
-  struct Entry {
-    DstrainMpiApi api{};
-    std::promise<int> code;
-  };
-  const auto entry = std::make_shared<Entry>();
-  std::future<int> code = entry->code.get_future();
-  std::thread([entry, function] { entry->code.set_value(function(&entry->api)); }).detach();
-  const std::chrono::duration<double> limit(start.timeout_seconds);
-  if (code.wait_for(limit) != std::future_status::ready) {
-    fail(ErrorCode::timeout, "rendezvous timed out after {:g} s in {}: not all of its ranks came",
-         start.timeout_seconds, name_of(start.kind));
-  }
-  if (const int failure = code.get(); failure != 0) {
-    fail(ErrorCode::comm, "{} does not start: code {}", name_of(start.kind), failure);
-  }
-  return entry->api;
 }
 
 }  // namespace
@@ -101,16 +81,16 @@ void rest_between_looks(int looks) {
   }
 }
 
-MpiLibrary::MpiLibrary(const MpiStart& start) : start_(start) {
-  if (start.kind == MpiKind::none) {
-    fail(ErrorCode::config,
-         "neither mpirun nor srun --mpi has started this rank, so that MPI cannot join it to the "
-         "others: start all ranks with one mpirun, or set DSTRAIN_COMM=tcp");
+MpiLibrary::MpiLibrary(const MpiStart& start) : start_(start), thread_(start_function(start.kind)) {
+  const std::optional<int> code = thread_.wait_until_entered(start.timeout_seconds);
+  if (!code) {
+    fail(ErrorCode::timeout, "rendezvous timed out after {:g} s in {}: not all of its ranks came",
+         start.timeout_seconds, name_of(start.kind));
   }
-  api_ = enter(start_function(start.kind), start);
-  if (start.size == 0 || start.size == api_.size) return;
+  if (*code != 0) fail(ErrorCode::comm, "{} does not start: code {}", name_of(start.kind), *code);
+  if (start.size == 0 || start.size == api().size) return;
   fail(ErrorCode::config, "the starter says that it has started {} ranks, and {} ({}) finds {}: {}",
-       start.size, name_of(start.kind), mpi_plugin_name(start.kind), api_.size,
+       start.size, name_of(start.kind), mpi_plugin_name(start.kind), api().size,
        library_of(start.kind).remedy);
 }
 
@@ -118,9 +98,8 @@ MpiLibrary::MpiLibrary(const MpiStart& start) : start_(start) {
 MpiLibrary::~MpiLibrary() {
   if (std::uncaught_exceptions() > 0) return;
   try {
-    complete("leaving", [&](void** request) { return api_.barrier(request); });
-    const std::lock_guard lock(mutex_);
-    api_.finish();
+    complete("leaving", [&](void** request) { return api().barrier(request); });
+    thread_.leave();
   } catch (const std::exception& error) {
     log_warning(fmt::format("{}: a rank has failed", error.what()));
   }
@@ -129,7 +108,7 @@ MpiLibrary::~MpiLibrary() {
 void MpiLibrary::check(int code, const char* attempted) const {
   if (code == 0) return;
   std::array<char, 512> text{};
-  api_.describe(code, text.data(), static_cast<std::int32_t>(text.size()));
+  api().describe(code, text.data(), static_cast<std::int32_t>(text.size()));
   fail(ErrorCode::comm, "MPI: {}: {}", attempted, text.data());
 }
 
@@ -146,7 +125,7 @@ void MpiLibrary::complete(const char* what, const Call& call) {
     std::int32_t done = 0;
     {
       const std::lock_guard lock(mutex_);
-      check(api_.test(&request, &done), what);
+      check(api().test(&request, &done), what);
     }
     if (done != 0) return;
     if (deadline.passed()) {
@@ -160,14 +139,14 @@ void MpiLibrary::complete(const char* what, const Call& call) {
 std::string MpiLibrary::broadcast(std::string text) {
   const char* const what = "broadcasting";
   auto size = static_cast<std::int32_t>(text.size());
-  complete(what, [&](void** request) { return api_.broadcast(&size, sizeof(size), request); });
+  complete(what, [&](void** request) { return api().broadcast(&size, sizeof(size), request); });
   text.resize(static_cast<std::size_t>(size));
-  complete(what, [&](void** request) { return api_.broadcast(text.data(), size, request); });
+  complete(what, [&](void** request) { return api().broadcast(text.data(), size, request); });
   return text;
 }
 
 void MpiLibrary::gather_bytes(const void* own, std::int32_t bytes, void* all) {
-  complete("gathering", [&](void** request) { return api_.gather(own, bytes, all, request); });
+  complete("gathering", [&](void** request) { return api().gather(own, bytes, all, request); });
 }
 
 }  // namespace dstrain::comm

@@ -7,6 +7,7 @@
 
 #include "runtime/base/mpi_kind.h"
 #include "runtime/comm/mpi/mpi_api.h"
+#include "runtime/comm/mpi/mpi_thread.h"
 
 namespace dstrain::comm {
 
@@ -38,7 +39,7 @@ class MpiLibrary {
   ~MpiLibrary();
 
   /// Hold `lock()` around each call. check() throws Error{comm} for a code that is not 0.
-  [[nodiscard]] const DstrainMpiApi& api() const { return api_; }
+  [[nodiscard]] const DstrainMpiApi& api() const { return thread_.api(); }
   [[nodiscard]] std::mutex& lock() { return mutex_; }
   void check(int code, const char* attempted) const;
 
@@ -49,7 +50,7 @@ class MpiLibrary {
   template <class Value>
   requires std::has_unique_object_representations_v<Value> std::vector<Value> gather(
       const Value& own) {
-    std::vector<Value> all(api_.rank == 0 ? static_cast<std::size_t>(api_.size) : 0);
+    std::vector<Value> all(api().rank == 0 ? static_cast<std::size_t>(api().size) : 0);
     gather_bytes(&own, sizeof(Value), all.data());
     return all;
   }
@@ -63,7 +64,7 @@ class MpiLibrary {
   void complete(const char* what, const Call& call);
 
   MpiStart start_;
-  DstrainMpiApi api_{};
+  MpiThread thread_;
   std::mutex mutex_;
 };
 
