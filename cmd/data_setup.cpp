@@ -40,8 +40,8 @@ class DataOpener {
     }
     return opened;
   }
-  /// See RunData::text_encoder.
-  std::string text_encoder() { return encoder(data_.tokenizer).identity(); }
+  /// The tokenizer of text.
+  const data::TextEncoder& encoder() { return encoder(data_.tokenizer); }
 
  private:
   const data::TextEncoder& encoder(const std::string& tokenizer) {
@@ -190,8 +190,9 @@ RunData open_data(const config::TrainSettings& settings, std::int64_t vocabulary
     return source && source->is_text();
   };
   if (is_text(run.training_data) || is_text(run.validation_data)) {
-    run.text_encoder = opener.text_encoder();
+    run.text_encoder = opener.encoder().identity();
   }
+  if (settings.model.directory.empty()) run.end_of_text = opener.encoder().end_of_text();
   run.training_samples = at_most(run.training_samples, data.max_train_samples);
   run.validation_samples.count = at_most(run.validation_samples.count, data.max_eval_samples);
   return run;

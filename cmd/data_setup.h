@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct RunData {
   data::SampleRange validation_samples;
   /// What the tokens of text are known by (`data::TextEncoder::identity`); empty: no text is read.
   std::string text_encoder;
+  /// Of the tokenizer, for a model that is made from nothing; none where it names none.
+  std::optional<std::int32_t> end_of_text;
   std::vector<std::string> data_notes;  ///< what was done that was not asked for, a line each
 };
 

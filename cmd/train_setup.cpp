@@ -150,7 +150,7 @@ TrainSetup set_up_training(const config::TrainOptions& options, TrainPlace place
   // Once without model and data, to learn which are meant; then with both.
   setup.settings =
       config::resolve(options, {.world_size = place.world_size, .train_samples = -1}).settings;
-  const model::Gpt2Config sizes = model_config(setup.settings.model);
+  model::Gpt2Config sizes = model_config(setup.settings.model);
   setup.model = model::make_gpt2(sizes, setup.settings.dtype, setup.settings.model.in_splits);
   const std::string& directory = setup.settings.model.directory;
   if (!directory.empty()) setup.model.companions = stored_companions(directory);
@@ -160,6 +160,10 @@ TrainSetup set_up_training(const config::TrainOptions& options, TrainPlace place
   opened = open_data(setup.settings, setup.model.vocabulary);
   std::ranges::move(setup.data_notes, std::back_inserter(setup.notes));
   take_tokenizer_files(setup, setup.settings.data.tokenizer);
+  if (opened.end_of_text) {
+    sizes.end_of_text = opened.end_of_text;
+    setup.model.config_json = model::to_json(sizes, setup.model.dtype);
+  }
   settle_bytes(setup, sizes);
   const config::DataSettings data = setup.settings.data;
   config::Resolved resolved = config::resolve(options, {.world_size = place.world_size,

@@ -84,6 +84,9 @@ TEST_CASE("tokenize: training on its shards is training on the text", "[e2e]") {
   }
   CHECK((test::read_bytes(folder.path() / "tokens/tokenizer.json") ==
          test::read_bytes(gpt2_tokenizer / "tokenizer.json")));
+  for (const char* const run : {"text", "tokens"}) {
+    CHECK(test::read_json(folder.path() / run / "config.json").at("eos_token_id") == 0);
+  }
 
   const TrainRun other = train_on(shards, folder.path() / "other", {"--tokenizer", "byte"});
   CHECK(other.status == 2);
