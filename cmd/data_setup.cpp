@@ -80,10 +80,12 @@ std::shared_ptr<const data::SampleSource> mixed_parts(
 void check_shard_tokenizers(RunData& run, const config::TrainSettings& settings) {
   const config::DataSettings& data = settings.data;
   std::vector<std::pair<std::string, std::string>> shards;  // paths and tokenizers
+  std::string text;                                         // the last file of text
   for (const auto* const files : {&data.train_files, &data.validation_files}) {
     for (const config::DataFile& file : *files) {
       const auto manifest = data::read_shard_manifest(file.path);
       if (manifest) shards.emplace_back(file.path, manifest->making.tokenizer);
+      if (!data::holds_tokens(file.path)) text = file.path;
     }
   }
   if (shards.empty()) return;
@@ -93,14 +95,28 @@ void check_shard_tokenizers(RunData& run, const config::TrainSettings& settings)
     fail(ErrorCode::input, "{} and {}: are tokens of different tokenizers", path, other_path);
   }
   const bool is_own = data.tokenizer == settings.model.directory;
-  if (!is_own && !data.tokenizer_given) return;
+  if (!is_own && !data.tokenizer_given && text.empty()) return;
   if (data::make_encoder(data.tokenizer)->identity() == tokenizer) return;
+  if (!text.empty()) {
+    fail(ErrorCode::input,
+         "{}: its tokens were made by another tokenizer than {}, by which {} is read; name theirs: "
+         "--tokenizer DIR",
+         path, data.tokenizer, text);
+  }
   if (data.tokenizer_given) {
     fail(ErrorCode::usage, "--tokenizer {}: the tokens of {} were made by another; leave it out",
          data.tokenizer, path);
   }
   run.data_notes.push_back(fmt::format(
       "{}: its tokens were made by other tokenizer files than those of {}", path, data.tokenizer));
+}
+
+/// What texts of a tokenizer begin and end with, as far as a model has such tokens.
+model::TextTokens text_tokens(const data::TextEncoder& encoder, std::int64_t vocabulary) {
+  const auto known = [&](std::optional<std::int32_t> id) {
+    return id && *id < vocabulary ? id : std::nullopt;
+  };
+  return {known(encoder.begin_of_text()), known(encoder.end_of_text())};
 }
 
 /// At most `most` samples, if that is not 0.
@@ -192,7 +208,9 @@ RunData open_data(const config::TrainSettings& settings, std::int64_t vocabulary
   if (is_text(run.training_data) || is_text(run.validation_data)) {
     run.text_encoder = opener.encoder().identity();
   }
-  if (settings.model.directory.empty()) run.end_of_text = opener.encoder().end_of_text();
+  if (data.tokenizer != "byte" && data.tokenizer != settings.model.directory) {
+    run.text_tokens = text_tokens(opener.encoder(), vocabulary);
+  }
   run.training_samples = at_most(run.training_samples, data.max_train_samples);
   run.validation_samples.count = at_most(run.validation_samples.count, data.max_eval_samples);
   return run;

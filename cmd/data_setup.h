@@ -8,6 +8,7 @@
 #include "runtime/config/train_settings.h"
 #include "runtime/data/sample_order.h"
 #include "runtime/data/sample_source.h"
+#include "runtime/model/hf_names.h"
 
 namespace dstrain::cmd {
 
@@ -19,8 +20,8 @@ struct RunData {
   data::SampleRange validation_samples;
   /// What the tokens of text are known by (`data::TextEncoder::identity`); empty: no text is read.
   std::string text_encoder;
-  /// Of the tokenizer, for a model that is made from nothing; none where it names none.
-  std::optional<std::int32_t> end_of_text;
+  /// Of a tokenizer that is not the model's own, below the vocabulary; none: the model's hold.
+  std::optional<model::TextTokens> text_tokens;
   std::vector<std::string> data_notes;  ///< what was done that was not asked for, a line each
 };
 

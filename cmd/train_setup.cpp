@@ -33,14 +33,20 @@ std::string choose_tokenizer(const config::TrainSettings& settings,
   return data.tokenizer;
 }
 
-/// The files of another tokenizer go out with the model in place of its own.
-void take_tokenizer_files(TrainSetup& setup, const std::string& tokenizer) {
-  if (tokenizer == "byte" || tokenizer == setup.settings.model.directory) return;
-  const auto is_generation_config = [](const model::CompanionFile& file) {
-    return file.name == "generation_config.json";
-  };
+bool is_generation_config(const model::CompanionFile& file) {
+  return file.name == "generation_config.json";
+}
+
+/// Another tokenizer goes out with the model in place of its own: its files, and the ids of the
+/// tokens that begin and end texts.
+void take_tokenizer(TrainSetup& setup, const std::string& tokenizer) {
+  if (!setup.text_tokens) return;
+  setup.model.config_json = model::with_text_tokens(setup.model.config_json, *setup.text_tokens);
   std::vector<model::CompanionFile>& own = setup.model.companions;
   std::erase_if(own, std::not_fn(is_generation_config));
+  for (model::CompanionFile& file : own) {
+    file.bytes = model::with_text_tokens(file.bytes, *setup.text_tokens);
+  }
   std::vector<model::CompanionFile> files = model::read_companions(tokenizer);
   std::erase_if(files, is_generation_config);
   std::ranges::move(files, std::back_inserter(own));
@@ -73,15 +79,12 @@ void settle_bytes(TrainSetup& setup, model::Gpt2Config sizes) {
                     "uses 256 (--tokenizer byte)",
                     file, sizes.vocab_size));
   }
-  const auto is_tokenizer = [](const model::CompanionFile& companion) {
-    return companion.name.starts_with("tokenizer") || companion.name.starts_with("vocab");
-  };
-  if (std::ranges::any_of(setup.model.companions, is_tokenizer)) {
+  if (!trains_on_text) return;
+  if (std::erase_if(setup.model.companions, std::not_fn(is_generation_config)) > 0) {
     setup.notes.push_back(
-        fmt::format("{}: its tokenizer's files go out with the model, which learns bytes",
+        fmt::format("{}: its tokenizer's files do not go out with the model, which learns bytes",
                     settings.model.directory));
   }
-  if (!trains_on_text) return;
   sizes.byte_tokens = true;
   setup.model.config_json = model::to_json(sizes, setup.model.dtype);
 }
@@ -150,7 +153,7 @@ TrainSetup set_up_training(const config::TrainOptions& options, TrainPlace place
   // Once without model and data, to learn which are meant; then with both.
   setup.settings =
       config::resolve(options, {.world_size = place.world_size, .train_samples = -1}).settings;
-  model::Gpt2Config sizes = model_config(setup.settings.model);
+  const model::Gpt2Config sizes = model_config(setup.settings.model);
   setup.model = model::make_gpt2(sizes, setup.settings.dtype, setup.settings.model.in_splits);
   const std::string& directory = setup.settings.model.directory;
   if (!directory.empty()) setup.model.companions = stored_companions(directory);
@@ -159,11 +162,7 @@ TrainSetup set_up_training(const config::TrainOptions& options, TrainPlace place
   RunData& opened = setup;
   opened = open_data(setup.settings, setup.model.vocabulary);
   std::ranges::move(setup.data_notes, std::back_inserter(setup.notes));
-  take_tokenizer_files(setup, setup.settings.data.tokenizer);
-  if (opened.end_of_text) {
-    sizes.end_of_text = opened.end_of_text;
-    setup.model.config_json = model::to_json(sizes, setup.model.dtype);
-  }
+  take_tokenizer(setup, setup.settings.data.tokenizer);
   settle_bytes(setup, sizes);
   const config::DataSettings data = setup.settings.data;
   config::Resolved resolved = config::resolve(options, {.world_size = place.world_size,

@@ -35,6 +35,9 @@ class HuggingFaceEncoder : public TextEncoder {
     return tokenizer_.decode(ids, tokenizer::SpecialText::skipped);
   }
   [[nodiscard]] std::vector<std::int32_t> beginning() const override;
+  [[nodiscard]] std::optional<std::int32_t> begin_of_text() const override {
+    return tokenizer_.bos();
+  }
   [[nodiscard]] std::optional<std::int32_t> end_of_text() const override {
     return tokenizer_.eos();
   }

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,8 +24,6 @@ struct Gpt2Config {
   float resid_pdrop = 0;  ///< and of each branch before it joins the residual stream
   /// Trained on the bytes of text although the vocabulary is larger: "dstrain_tokenizer": "byte".
   bool byte_tokens = false;
-  /// The token with which texts begin and end, as its tokenizer says; none: as `source` says.
-  std::optional<std::int32_t> end_of_text{};
   /// The config.json that these were read from: what training does not change of it is written
   /// again. Empty: there was none.
   std::string source{};

@@ -187,11 +187,6 @@ Gpt2Config parse_gpt2_config(const std::string& text, const std::string& path) {
 std::string to_json(const Gpt2Config& config, DType dtype) {
   Document document = config.source.empty() ? new_document(config) : changed_document(config);
   if (config.byte_tokens) document[tokenizer_key] = "byte";
-  if (config.end_of_text && *config.end_of_text < config.vocab_size) {
-    for (const char* const key : {"bos_token_id", "eos_token_id"}) {
-      document[key] = *config.end_of_text;
-    }
-  }
   return with_torch_dtype(document.dump(), dtype);
 }
 

@@ -12,6 +12,7 @@ namespace dstrain::model {
 struct CompanionFile {
   std::string name;  ///< a plain file name
   std::string bytes;
+  friend bool operator==(const CompanionFile&, const CompanionFile&) = default;
 };
 
 inline constexpr Bytes companion_bytes_max = 64 * mebibyte;

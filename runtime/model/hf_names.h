@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,5 +29,15 @@ constexpr std::string_view torch_dtype_name(DType dtype) {
 /// The text of a config.json with the dtype of its weights: torch_dtype, and dtype, which newer
 /// ones have, where it is there. Throws Error{input}.
 std::string with_torch_dtype(std::string_view config_json, DType dtype);
+
+/// The ids of the tokens that begin and end texts, as a tokenizer names them.
+struct TextTokens {
+  std::optional<std::int32_t> begin;
+  std::optional<std::int32_t> end;
+};
+
+/// The text of a config.json or generation_config.json with these as bos_token_id and eos_token_id;
+/// null for none. Throws Error{input}.
+std::string with_text_tokens(std::string_view config_json, const TextTokens& tokens);
 
 }  // namespace dstrain::model

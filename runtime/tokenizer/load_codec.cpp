@@ -16,13 +16,13 @@ namespace fs = std::filesystem;
 
 constexpr Bytes tokenizer_bytes_max = 256 * mebibyte;
 
-std::unique_ptr<const Codec> choose_codec(const fs::path& directory, const SpecialNames& names) {
+LoadedCodec choose_codec(const fs::path& directory, const SpecialNames& names) {
   const fs::path json = directory / "tokenizer.json";
   if (fs::exists(json)) {
-    return parse_tokenizer_json(read_text_file(json, tokenizer_bytes_max), json.string());
+    return {parse_tokenizer_json(read_text_file(json, tokenizer_bytes_max), json.string()), {}, {}};
   }
   if (fs::exists(directory / "vocab.json") && fs::exists(directory / "merges.txt")) {
-    return load_gpt2_files(directory, names);
+    return {load_gpt2_files(directory, names), {}, {}};
   }
   const fs::path sentencepiece = directory / "tokenizer.model";
   if (fs::exists(sentencepiece)) return load_sentencepiece(sentencepiece, names);
@@ -40,9 +40,17 @@ std::unique_ptr<const Codec> choose_codec(const fs::path& directory, const Speci
 
 LoadedCodec load_codec(const std::string& directory) {
   const SpecialNames names = read_special_names(directory);
-  LoadedCodec loaded{.codec = choose_codec(directory, names), .bos = {}, .eos = {}};
-  if (names.bos) loaded.bos = loaded.codec->id(*names.bos);
-  if (names.eos) loaded.eos = loaded.codec->id(*names.eos);
+  LoadedCodec loaded = choose_codec(directory, names);
+  const auto named = [&](const char* key, const std::optional<std::string>& name,
+                         std::optional<std::int32_t>& id) {
+    if (!name) return;
+    id = loaded.codec->id(*name);
+    if (id) return;
+    fail(ErrorCode::input, "{}: the {} of its files, {}, is not in the vocabulary", directory, key,
+         *name);
+  };
+  named("bos_token", names.bos, loaded.bos);
+  named("eos_token", names.eos, loaded.eos);
   return loaded;
 }
 

@@ -74,8 +74,7 @@ class SentencePieceCodec final : public Codec {
 
 }  // namespace
 
-std::unique_ptr<Codec> load_sentencepiece(const std::filesystem::path& path,
-                                          const SpecialNames& names) {
+LoadedCodec load_sentencepiece(const std::filesystem::path& path, const SpecialNames& names) {
   const std::string file = read_text_file(path, sentencepiece_bytes_max);
   auto processor = std::make_unique<SentencePieceProcessor>();
   const auto status = processor->LoadFromSerializedProto(file);
@@ -83,9 +82,13 @@ std::unique_ptr<Codec> load_sentencepiece(const std::filesystem::path& path,
     fail(ErrorCode::input, "{}: SentencePiece cannot read it: {}", path.string(),
          status.ToString());
   }
-  const bool bos = names.add_bos && processor->bos_id() >= 0;
-  const bool eos = names.add_eos && processor->eos_id() >= 0;
-  return std::make_unique<SentencePieceCodec>(std::move(processor), bos, eos);
+  const auto known = [](int id) {
+    return id < 0 ? std::nullopt : std::optional<std::int32_t>(id);
+  };
+  LoadedCodec loaded{{}, known(processor->bos_id()), known(processor->eos_id())};
+  loaded.codec = std::make_unique<SentencePieceCodec>(
+      std::move(processor), names.add_bos && loaded.bos, names.add_eos && loaded.eos);
+  return loaded;
 }
 
 }  // namespace dstrain::tokenizer

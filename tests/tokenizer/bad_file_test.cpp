@@ -113,4 +113,6 @@ TEST_CASE("Bad tokenizer directories: the error names the file", "[tokenizer]") 
   CHECK(error().empty());
   write_text_file(folder.path() / "tokenizer_config.json", R"({"eos_token": 3})");
   CHECK(error() == "/tokenizer_config.json: eos_token: must be a string");
+  write_text_file(folder.path() / "tokenizer_config.json", R"({"eos_token": "</s>"})");
+  CHECK(error() == ": the eos_token of its files, </s>, is not in the vocabulary");
 }
