@@ -1,5 +1,9 @@
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -60,15 +64,41 @@ void declare_tokenize(CLI::App& app, TokenizeRequest& request) {
   app.add_option("--vocab_size", request.vocabulary, "of --train: how many tokens it may have");
 }
 
-/// The tokenizer goes with its tokens, so that a model trained on them has it.
-void copy_tokenizer(const std::string& tokenizer, const fs::path& directory) {
-  if (tokenizer == "byte") return;
-  for (const model::CompanionFile& file : model::read_companions(tokenizer)) {
-    const fs::path target = directory / file.name;
-    const bool is_there =
-        fs::exists(target) && read_text_file(target, model::companion_bytes_max) == file.bytes;
-    if (file.name != "generation_config.json" && !is_there) write_text_file(target, file.bytes);
+using TokenizerFiles = std::vector<model::CompanionFile>;
+
+TokenizerFiles read_tokenizer(const std::string& directory) {
+  if (directory == "byte") return {};
+  TokenizerFiles files = model::read_companions(directory);
+  std::erase_if(files, [](const auto& file) { return file.name == "generation_config.json"; });
+  return files;
+}
+
+/// What in the output directory is of another tokenizer than the one that goes there.
+std::vector<fs::path> files_of_others(const std::string& output, const TokenizerFiles& own) {
+  std::vector<fs::path> others;
+  for (const model::CompanionFile& file : read_tokenizer(output)) {
+    if (std::ranges::find(own, file) == own.end()) others.push_back(fs::path(output) / file.name);
   }
+  return others;
+}
+
+/// The tokenizer goes with its tokens, so that a model trained on them has it.
+void copy_tokenizer(const TokenizerFiles& files, const std::string& output) {
+  for (const fs::path& other : files_of_others(output, files)) fs::remove(other);
+  for (const model::CompanionFile& file : files) {
+    const fs::path target = fs::path(output) / file.name;
+    if (!fs::exists(target)) write_text_file(target, file.bytes);
+  }
+}
+
+/// Before any work: the directory, or the one that it will be made in, can be written to.
+void check_output(const std::string& path) {
+  std::error_code ignored;
+  fs::path there = fs::absolute(path);
+  while (!fs::exists(there, ignored) && there.has_relative_path()) there = there.parent_path();
+  if (::access(there.c_str(), W_OK) == 0 && fs::is_directory(there, ignored)) return;
+  fail(ErrorCode::input, "{}: cannot be written to: {}", there.string(),
+       std::strerror(fs::is_directory(there, ignored) ? errno : ENOTDIR));
 }
 
 /// Tells on stderr how far it has come, every other second.
@@ -114,6 +144,15 @@ void make_shards(TokenizeRequest& request, const std::vector<preprocess::InputFi
   request.options.format =
       request.format == "megatron" ? data::ShardFormat::megatron : data::ShardFormat::llmc;
   const auto encoder = data::make_encoder(request.tokenizer);
+  const TokenizerFiles tokenizer = read_tokenizer(request.tokenizer);
+  std::vector<fs::path> others;
+  if (fs::exists(request.output)) others = files_of_others(request.output, tokenizer);
+  if (!others.empty() && !request.options.overwrite) {
+    fail(ErrorCode::input,
+         "{}: is of another tokenizer; name another directory, or replace what is there: "
+         "--overwrite_output_dir",
+         others.front().string());
+  }
   if (request.options.end_of_text && !encoder->end_of_text()) {
     log_warning(fmt::format(
         "the tokenizer {} names no end-of-text token (eos_token of tokenizer_config.json): nothing "
@@ -133,7 +172,7 @@ void make_shards(TokenizeRequest& request, const std::vector<preprocess::InputFi
     fail(ErrorCode::io, "{}; the same command goes on after the shards that are whole",
          error.what());
   }
-  copy_tokenizer(request.tokenizer, request.output);
+  copy_tokenizer(tokenizer, request.output);
   const std::int64_t documents = manifest.documents();
   fmt::print(
       "{}: {} tokens of {} document{} in {} shard{}, {:.1f} s; --train_file {} trains on them\n",
@@ -185,6 +224,7 @@ int tokenize_command(std::span<const std::string> arguments) {
   if (request.output.empty()) fail(ErrorCode::usage, "tokenize: --output_dir is empty");
   const preprocess::Inputs inputs = preprocess::find_inputs(request.inputs);
   for (const std::string& note : inputs.notes) log_warning(note);
+  check_output(request.output);
   if (request.learns) {
     learn_tokenizer(request, inputs.files);
   } else {

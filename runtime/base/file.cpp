@@ -88,6 +88,9 @@ MappedFile::~MappedFile() {
 }
 
 std::vector<std::string> paths_matching(const std::string& pattern) {
+  if (pattern.find("**") != pattern.npos) {
+    fail(ErrorCode::input, "{}: ** in a pattern is not known; one * stands for one name", pattern);
+  }
   glob_t found{};
   const int status = ::glob(pattern.c_str(), 0, nullptr, &found);
   std::vector<std::string> paths;

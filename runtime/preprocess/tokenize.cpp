@@ -91,6 +91,10 @@ void remove_shards(const fs::path& directory) {
 /// The manifest to go on with: that of the directory, or a new one.
 ShardManifest begin_manifest(const fs::path& directory, ShardManifest::Making making) {
   auto found = data::read_shard_manifest(directory);
+  if (found && found->shards.empty()) {
+    remove_shards(directory);
+    found.reset();
+  }
   if (!found) {
     if (const auto files = shard_files(directory); !files.empty()) {
       fail(ErrorCode::input,

@@ -98,6 +98,44 @@ TEST_CASE("tokenize: training on its shards is training on the text", "[e2e]") {
   CHECK(again.out.starts_with(shards.string()));
 }
 
+TEST_CASE("tokenize: two tokenizers neither share a directory nor a run", "[e2e]") {
+  const test::TempDir folder;
+  const fs::path shards = folder.path() / "shards";
+  const fs::path text = folder.path() / "a.jsonl";
+  write_json_lines(text, 0, 60);
+  const auto make = [&](const fs::path& tokenizer, const Words& more) {
+    Words words{"tokenize",     "--tokenizer",   tokenizer.string(),
+                "--output_dir", shards.string(), text.string()};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_command(words);
+  };
+  REQUIRE(make(gpt2_tokenizer, {}).status == 0);
+  const TrainRun mixed =
+      train_on(text, folder.path() / "mixed", {"--validation_file", shards.string(), "--do_eval"});
+  CHECK(mixed.status == 2);
+  CHECK_THAT(mixed.err, Contains("its tokens were made by another tokenizer than byte, by which"));
+
+  const fs::path llama = test::golden_folder / "tokenizers/llama2";
+  const test::Outcome refused = make(llama, {});
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, Contains("is of another tokenizer; name another directory"));
+  CHECK((test::read_bytes(shards / "tokenizer.json") ==
+         test::read_bytes(gpt2_tokenizer / "tokenizer.json")));
+  std::ofstream(shards / "merges.txt") << "of another";
+  REQUIRE(make(llama, {"--overwrite_output_dir"}).status == 0);
+  CHECK(
+      (test::read_bytes(shards / "tokenizer.json") == test::read_bytes(llama / "tokenizer.json")));
+  CHECK_FALSE(fs::exists(shards / "merges.txt"));
+
+  const TrainRun run =
+      train_on(shards, folder.path() / "run", {"--config_overrides", "vocab_size=1200,n_layer=1"});
+  CAPTURE(run.err);
+  REQUIRE(run.status == 0);
+  const auto config = test::read_json(folder.path() / "run/config.json");
+  CHECK(config.at("bos_token_id") == 1);
+  CHECK(config.at("eos_token_id") == 2);
+}
+
 TEST_CASE("tokenize: wrong usage and unfinished shards are refused", "[e2e]") {
   const test::TempDir folder;
   const std::string out = (folder.path() / "out").string();
@@ -117,6 +155,11 @@ TEST_CASE("tokenize: wrong usage and unfinished shards are refused", "[e2e]") {
   CHECK_THAT(error_of({"--tokenizer", "byte", "--output_dir", out}), Contains("--input"));
   CHECK_THAT(error_of({"--tokenizer", "byte", "--output_dir", out, data + "x"}),
              Contains("no such file"));
+  CHECK_THAT(error_of({"--tokenizer", "byte", "--output_dir", out,
+                       (folder.path() / "**/*.jsonl").string()}),
+             Contains("** in a pattern is not known"));
+  CHECK_THAT(error_of({"--tokenizer", "byte", "--output_dir", data, data}),
+             Contains("cannot be written to: Not a directory"));
   CHECK_THAT(error_of({"--tokenizer", folder.path().string(), "--output_dir", out, data}),
              Contains("holds no tokenizer"));
   CHECK_THAT(error_of({"--tokenizer", "byte", "--output_dir", out, "--shard_tokens", "0", data}),
