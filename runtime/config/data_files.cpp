@@ -11,6 +11,8 @@
 namespace dstrain::config {
 namespace {
 
+constexpr double weight_max = 1e100;  ///< so that sums of them are numbers
+
 std::optional<double> weight_of(const std::string& word) {
   return parse_number<double>(word);
 }
@@ -27,8 +29,9 @@ Result<std::vector<DataFile>> parse_weighted(std::span<const std::string> words)
   for (std::size_t at = 0; at < words.size(); at += 2) {
     const std::optional<double> weight = weight_of(words[at]);
     if (!weight) return no_weight(words[at]);
-    if (!std::isfinite(*weight) || *weight <= 0) {
-      return Failure{fmt::format("the weight of a file must be above 0, got {}", words[at])};
+    if (!(*weight > 0 && *weight < weight_max)) {
+      return Failure{fmt::format("the weight of a file must be above 0 and below {:g}, got {}",
+                                 weight_max, words[at])};
     }
     if (at + 1 == words.size()) {
       return Failure{fmt::format("there is no file after the weight {}", words[at])};

@@ -24,7 +24,8 @@ bool is_megatron_prefix(const std::string& path) {
 }
 
 /// Other programs write "A=0.7,B=0.3", or all words in one pair of quotes.
-std::string_view mixture_remedy(std::string_view path) {
+std::string_view remedy(std::string_view path, bool is_pattern) {
+  if (is_pattern) return "; a pattern stands for token files, 'data/*.bin'";
   const bool looks_like_one = path.find_first_of("=, ") != std::string_view::npos;
   return looks_like_one ? "; a mixture of files is written 0.7 A 0.3 B, each a word of its own"
                         : "";
@@ -35,9 +36,12 @@ void check_data(const Flag<std::vector<DataFile>>& flag, std::vector<std::string
   for (const auto& [path, weight] : flag.value) {
     // What a directory or a pattern holds is found when data are opened.
     const bool is_pattern = path.find_first_of("*?[") != std::string::npos;
-    if (is_pattern || is_megatron_prefix(path) || fs::exists(path, ignored)) continue;
+    if ((is_pattern && path.ends_with(".bin")) || is_megatron_prefix(path) ||
+        fs::exists(path, ignored)) {
+      continue;
+    }
     problems.push_back(
-        fmt::format("{} {}: no such file{}", flag.typed_as, path, mixture_remedy(path)));
+        fmt::format("{} {}: no such file{}", flag.typed_as, path, remedy(path, is_pattern)));
   }
 }
 

@@ -58,12 +58,22 @@ void refuse_foreign_format(const std::string& path, std::string_view begin) {
   refuse(formats_of_tokenize, path, begin);
 }
 
-void refuse_json_array(const std::string& path, std::string_view begin) {
+void refuse_json_document(const std::string& path, std::string_view begin) {
   const std::size_t first = begin.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos || begin[first] != '[') return;
-  fail(ErrorCode::input,
-       "{}: is a JSON array; JSON lines are one object a line: jq -c '.[]' in.json > out.jsonl",
-       path);
+  if (first == std::string_view::npos) return;
+  if (begin[first] == '[') {
+    fail(ErrorCode::input,
+         "{}: is a JSON array; JSON lines are one object a line: jq -c '.[]' in.json > out.jsonl",
+         path);
+  }
+  const std::size_t second = begin.find_first_not_of(" \t\r", first + 1);
+  if (begin[first] == '{' && second != std::string_view::npos && begin[second] == '\n') {
+    fail(
+        ErrorCode::input,
+        "{}: has an object over several lines; JSON lines are one object a line: jq -c . in.json > "
+        "out.jsonl",
+        path);
+  }
 }
 
 }  // namespace dstrain::data

@@ -11,7 +11,8 @@ void refuse_unread_format(const std::string& path, std::string_view begin);
 /// The same, and for what only `dstrain tokenize` reads: CSV, TSV, gzip, zstd.
 void refuse_foreign_format(const std::string& path, std::string_view begin);
 
-/// Throws Error{input} when what should be JSON lines is one array of all records.
-void refuse_json_array(const std::string& path, std::string_view begin);
+/// Throws Error{input} when what should be JSON lines is one array of all records, or has an object
+/// over several lines.
+void refuse_json_document(const std::string& path, std::string_view begin);
 
 }  // namespace dstrain::data

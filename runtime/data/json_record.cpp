@@ -82,21 +82,26 @@ std::string take_string(json& object, const char* key, const std::string& name) 
   return std::move(field->get_ref<std::string&>());
 }
 
-/// Keys that change what the model sees, and for which nothing is built.
+/// No tools, a weight of 1.
+bool says_nothing(const json& value) {
+  return value.is_null() || (value.is_array() && value.empty()) || value == true || value == 1;
+}
+
+/// Keys that change what the model sees or learns, and for which nothing is built.
 void refuse_keys(const json& object,
                  std::span<const std::string_view> keys,
                  const std::string& place) {
   for (const std::string_view key : keys) {
     const auto field = object.find(key);
-    if (field == object.end() || field->is_null() || (field->is_array() && field->empty()))
-      continue;
+    if (field == object.end() || says_nothing(*field)) continue;
     fail(ErrorCode::input, "{}: {} is not implemented; leave it out", place, key);
   }
 }
 
 std::vector<Message> take_messages(json& list, const std::string& place) {
-  static constexpr std::array<std::string_view, 3> unbuilt{"tool_calls", "tool_call_id",
-                                                           "reasoning_content"};
+  static constexpr std::array<std::string_view, 8> unbuilt{
+      "tool_calls", "tool_call_id", "function_call", "reasoning_content",
+      "reasoning",  "thinking",     "train",         "weight"};
   if (!list.is_array()) {
     fail(ErrorCode::input, "{}: messages is {}, not a list of role and content", place,
          list.type_name());
@@ -145,7 +150,8 @@ std::string_view name_of(RecordKind kind) {
 }
 
 Record parse_record(std::string_view line, const std::string& place) {
-  static constexpr std::array<std::string_view, 2> unbuilt{"tools", "chat_template_kwargs"};
+  static constexpr std::array<std::string_view, 4> unbuilt{"tools", "functions", "documents",
+                                                           "chat_template_kwargs"};
   json object = parse_object(line, place);
   Record record;
   record.kind = kind_of(object, place);

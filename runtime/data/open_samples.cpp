@@ -42,7 +42,7 @@ TokenSet tokens_of(const TextFile& file,
   return cached_tokens(
       directory, token_key(file.bytes, method), [&](const std::filesystem::path& target) {
         log_info(
-            fmt::format("{}: its tokens are made, and kept in {}", file.path, directory.string()));
+            fmt::format("{}: making its tokens, to keep in {}", file.path, directory.string()));
         tokenize(file, encoder, target);
       });
 }
@@ -100,7 +100,7 @@ std::unique_ptr<SampleSource> open_whole(const std::string& path,
   const MappedFile file(path);
   refuse_foreign_format(path, file.text());
   if (is_json_lines(path)) {
-    refuse_json_array(path, file.text());
+    refuse_json_document(path, file.text());
     return open_json_lines({path, file.bytes()}, encoder, options);
   }
   return std::make_unique<StreamSamples>(open_stream(path, encoder, options), options.block_size,

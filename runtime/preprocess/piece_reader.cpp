@@ -80,7 +80,7 @@ std::int64_t PieceReader::read_head() {
   const std::size_t mark = window_.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
   const std::string_view begin = std::string_view(window_).substr(mark);
   if (input().layout == Layout::json_lines) {
-    data::refuse_json_array(input().path, begin);
+    data::refuse_json_document(input().path, begin);
     return static_cast<std::int64_t>(mark);
   }
   column_.separator = input().layout == Layout::csv ? ',' : '\t';

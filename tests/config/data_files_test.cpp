@@ -54,10 +54,12 @@ TEST_CASE("DataFiles: one problem and its line", "[config][options]") {
     std::string message;
   };
   const Row row = GENERATE(values<Row>({
-      {{"0", "a", "1", "b"}, "the weight of a file must be above 0, got 0"},
-      {{"1", "a", "-2", "b"}, "the weight of a file must be above 0, got -2"},
-      {{"nan", "a"}, "the weight of a file must be above 0, got nan"},
-      {{"1", "a", "inf", "b"}, "the weight of a file must be above 0, got inf"},
+      {{"0", "a", "1", "b"}, "the weight of a file must be above 0 and below 1e+100, got 0"},
+      {{"1", "a", "-2", "b"}, "the weight of a file must be above 0 and below 1e+100, got -2"},
+      {{"nan", "a"}, "the weight of a file must be above 0 and below 1e+100, got nan"},
+      {{"1", "a", "inf", "b"}, "the weight of a file must be above 0 and below 1e+100, got inf"},
+      {{"1e308", "a", "1", "b"},
+       "the weight of a file must be above 0 and below 1e+100, got 1e308"},
       {{"0.7", "a", "0.3"}, "there is no file after the weight 0.3"},
       {{"0.7", "a", "b", "0.3"},
        "\"b\" stands where a weight is expected: give one before each file, as in 0.7 A 0.3 B, or "

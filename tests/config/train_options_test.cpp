@@ -210,6 +210,9 @@ TEST_CASE("TrainOptions: paths are looked at", "[config][options]") {
   CHECK(
       contains(problem({"--output_dir", in("new"), "--train_file", "a.txt=0.7,b.txt=0.3"}),
                "no such file; a mixture of files is written 0.7 A 0.3 B, each a word of its own"));
+  CHECK(problem({"--output_dir", in("new"), "--train_file", in("*.bin")}) == "no error");
+  CHECK(contains(problem({"--output_dir", in("new"), "--train_file", in("*.txt")}),
+                 "no such file; a pattern stands for token files, 'data/*.bin'"));
   for (const std::string name : {"corpus", "corpus.bin", "corpus.idx"}) {
     CHECK(problem({"--output_dir", in("new"), "--validation_file", in(name)}) == "no error");
   }

@@ -58,6 +58,8 @@ TEST_CASE("JsonRecord: what is wrong is named with its place", "[data][json]") {
        "d.jsonl:7: messages[0].content is a list; only text is implemented, as a string"},
       {R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [{}]}]})",
        "d.jsonl:7: messages[0]: tool_calls is not implemented; leave it out"},
+      {R"({"messages": [{"role": "user", "content": "a", "weight": 0}]})",
+       "d.jsonl:7: messages[0]: weight is not implemented; leave it out"},
       {R"({"messages": [{"role": "user", "content": "a"}], "tools": [{}]})",
        "d.jsonl:7: tools is not implemented; leave it out"},
       {R"({"text": "a", "text": "b"})", "d.jsonl:7: the key 'text' appears twice"},

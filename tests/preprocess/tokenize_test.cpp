@@ -324,6 +324,7 @@ TEST_CASE("tokenize: what is wrong in an input is told with its place", "[prepro
       {"a.jsonl", "{\"text\": \"a\"}\n\n{\"text\": 1}\n",
        "a.jsonl:3: text is number, not a string"},
       {"a.jsonl", "[\n{\"text\": \"a\"}]", "is a JSON array"},
+      {"a.jsonl", "{\n  \"text\": \"a\"\n}\n", "has an object over several lines"},
       {"a.csv", "id,body\n1,x\n", "a.csv: has no column 'text', but id, body; --text_column"},
       {"a.csv", "id,text\n1,x\n1,x,y\n", "a.csv:3: 3 fields"},
       {"a.csv", "id,text\n1,\xff\n", "a.csv: not UTF-8 text: byte 10 (0xff)"},
