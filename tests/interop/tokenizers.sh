@@ -8,7 +8,8 @@
 # random texts (default 100000) must have the same tokens and decode to the same texts with each. Of
 # all characters of Unicode those are listed that are not the same to both, for their tables are of
 # different versions. Of sentencepiece it takes the version next to Debian's: 0.2.3 cuts some texts
-# otherwise of which two cuts have the same score. Needs a release build; DSTRAIN_BUILD names another build folder.
+# otherwise of which two cuts have the same score. Needs a release build; DSTRAIN_BUILD names
+# another build folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
