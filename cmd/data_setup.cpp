@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "runtime/base/error.h"
+#include "runtime/data/hugging_face_encoder.h"
 #include "runtime/data/mixture_samples.h"
 #include "runtime/data/open_samples.h"
 #include "runtime/data/shard_manifest.h"
@@ -111,6 +112,12 @@ void check_shard_tokenizers(RunData& run, const config::TrainSettings& settings)
       "{}: its tokens were made by other tokenizer files than those of {}", path, data.tokenizer));
 }
 
+bool is_models_own(const std::string& tokenizer, const std::string& model) {
+  if (tokenizer == model) return true;
+  return !model.empty() && data::has_tokenizer(model) &&
+         data::tokenizer_identity(tokenizer) == data::tokenizer_identity(model);
+}
+
 /// What texts of a tokenizer begin and end with, as far as a model has such tokens.
 model::TextTokens text_tokens(const data::TextEncoder& encoder, std::int64_t vocabulary) {
   const auto known = [&](std::optional<std::int32_t> id) {
@@ -208,7 +215,7 @@ RunData open_data(const config::TrainSettings& settings, std::int64_t vocabulary
   if (is_text(run.training_data) || is_text(run.validation_data)) {
     run.text_encoder = opener.encoder().identity();
   }
-  if (data.tokenizer != "byte" && data.tokenizer != settings.model.directory) {
+  if (data.tokenizer != "byte" && !is_models_own(data.tokenizer, settings.model.directory)) {
     run.text_tokens = text_tokens(opener.encoder(), vocabulary);
   }
   run.training_samples = at_most(run.training_samples, data.max_train_samples);

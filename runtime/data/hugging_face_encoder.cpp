@@ -21,10 +21,12 @@ constexpr std::array tokenizer_files{"tokenizer.json",
                                      "special_tokens_map.json",
                                      "chat_template.jinja"};
 
-std::string digest_of_files(const fs::path& directory) {
+}  // namespace
+
+std::string tokenizer_identity(const std::string& directory) {
   std::string digests;
   for (const char* const name : tokenizer_files) {
-    const fs::path path = directory / name;
+    const fs::path path = fs::path(directory) / name;
     std::error_code ignored;
     if (!fs::exists(path, ignored)) continue;
     const MappedFile file(path.string());
@@ -36,11 +38,9 @@ std::string digest_of_files(const fs::path& directory) {
   return to_hex(sha256(digests));
 }
 
-}  // namespace
-
 HuggingFaceEncoder::HuggingFaceEncoder(const std::string& directory)
     : tokenizer_(tokenizer::Tokenizer::load(directory)),
-      identity_(digest_of_files(directory)),
+      identity_(tokenizer_identity(directory)),
       chat_template_(ChatTemplate::load(directory)) {}
 
 std::vector<std::int32_t> HuggingFaceEncoder::beginning() const {

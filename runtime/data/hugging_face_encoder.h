@@ -19,7 +19,7 @@ class HuggingFaceEncoder : public TextEncoder {
   /// Throws Error{input} naming the file and what is wrong or not supported.
   explicit HuggingFaceEncoder(const std::string& directory);
 
-  /// SHA-256 of the files that say how texts and messages become tokens.
+  /// See tokenizer_identity.
   [[nodiscard]] std::string identity() const override { return identity_; }
   [[nodiscard]] std::int64_t vocabulary() const override { return tokenizer_.vocabulary_size(); }
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const override {
@@ -51,6 +51,9 @@ class HuggingFaceEncoder : public TextEncoder {
   std::string identity_;
   Result<ChatTemplate> chat_template_;
 };
+
+/// SHA-256 of the files in a directory that say how texts and messages become tokens.
+std::string tokenizer_identity(const std::string& directory);
 
 /// Whether a directory holds a tokenizer's files.
 bool has_tokenizer(const std::string& directory);
