@@ -43,7 +43,8 @@ std::optional<Piece> PieceReader::next() {
     for (auto wanted = static_cast<std::size_t>(options_.piece_bytes);; wanted *= 2) {
       fill(wanted);
       if (window_.empty()) break;
-      const std::size_t bytes = at_end_ ? window_.size() : cut();
+      const bool is_rest = at_end_ && window_.size() <= wanted;
+      const std::size_t bytes = is_rest ? window_.size() : cut(std::min(wanted, window_.size()));
       if (bytes > 0) return take(bytes);
       if (wanted < piece_bytes_max) continue;
       fail(ErrorCode::input, "{}:{}: {}", input().path, place_.line,
@@ -108,9 +109,9 @@ void PieceReader::fill(std::size_t bytes) {
   at_end_ = window_.size() < bytes;
 }
 
-std::size_t PieceReader::cut() const {
+std::size_t PieceReader::cut(std::size_t bytes) const {
   // Of all but the last byte, so that a piece follows which ends the file.
-  const std::string_view text(window_.data(), window_.size() - 1);
+  const std::string_view text(window_.data(), bytes - 1);
   switch (input().layout) {
     case Layout::text:
       return cut_text_(text);

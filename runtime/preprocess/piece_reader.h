@@ -61,7 +61,8 @@ class PieceReader {
   void seek(std::int64_t offset);
   /// Makes `window_` as large as that, unless the file ends.
   void fill(std::size_t bytes);
-  [[nodiscard]] std::size_t cut() const;
+  /// Where the first bytes of `window_` can be cut; 0: nowhere.
+  [[nodiscard]] std::size_t cut(std::size_t bytes) const;
   Piece take(std::size_t bytes);
 
   const std::vector<InputFile>& inputs_;
