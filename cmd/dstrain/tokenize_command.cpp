@@ -67,7 +67,6 @@ void declare_tokenize(CLI::App& app, TokenizeRequest& request) {
 using TokenizerFiles = std::vector<model::CompanionFile>;
 
 TokenizerFiles read_tokenizer(const std::string& directory) {
-  if (directory == "byte") return {};
   TokenizerFiles files = model::read_companions(directory);
   std::erase_if(files, [](const auto& file) { return file.name == "generation_config.json"; });
   return files;
@@ -144,7 +143,8 @@ void make_shards(TokenizeRequest& request, const std::vector<preprocess::InputFi
   request.options.format =
       request.format == "megatron" ? data::ShardFormat::megatron : data::ShardFormat::llmc;
   const auto encoder = data::make_encoder(request.tokenizer);
-  const TokenizerFiles tokenizer = read_tokenizer(request.tokenizer);
+  TokenizerFiles tokenizer;  // none of bytes
+  if (request.tokenizer != "byte") tokenizer = read_tokenizer(request.tokenizer);
   std::vector<fs::path> others;
   if (fs::exists(request.output)) others = files_of_others(request.output, tokenizer);
   if (!others.empty() && !request.options.overwrite) {
