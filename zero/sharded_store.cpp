@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "runtime/comm/gather.h"
 #include "runtime/optim/gradient_norm.h"
 #include "zero/run_update.h"
 #include "zero/sharded_gradients.h"
@@ -108,7 +107,7 @@ void ShardedStore::reduce(int part, StreamView stream) {
   gradients_->reduce(part, stream);
 }
 
-double ShardedStore::gradient_norm(StreamView stream) {
+optim::ExactSum ShardedStore::gradient_squares(StreamView stream) {
   communication_.synchronize();
   stream.synchronize();
   optim::ExactSum own;
@@ -117,12 +116,7 @@ double ShardedStore::gradient_norm(StreamView stream) {
     optim::add_squares(gradients_->own(index), own);
   }
   if (swapped_) own.add(swapped_->squares());
-  optim::ExactSum total;
-  for (const optim::ExactSum& part :
-       comm::gather_values(own, parts_.communicator, communication_.stream())) {
-    total.add(part);
-  }
-  return std::sqrt(total.value());
+  return own;
 }
 
 void ShardedStore::step(const optim::StepScalars& scalars, StreamView stream) {

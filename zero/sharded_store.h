@@ -76,7 +76,7 @@ class ShardedStore final : public engine::ParameterStore {
   void begin(engine::MicroStep micro_step) override;
   std::span<const model::GradientTarget> gradients(int part, StreamView stream) override;
   void reduce(int part, StreamView stream) override;
-  double gradient_norm(StreamView stream) override;
+  optim::ExactSum gradient_squares(StreamView stream) override;
   void step(const optim::StepScalars& scalars, StreamView stream) override;
 
  private:

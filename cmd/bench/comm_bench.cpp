@@ -9,7 +9,6 @@
 #include "cmd/bench/collectives.h"
 #include "cmd/bench/summary.h"
 #include "runtime/base/socket.h"
-#include "runtime/comm/gather.h"
 #include "runtime/comm/host_sum.h"
 #include "runtime/comm/make_communicator.h"
 #include "runtime/comm/mpi/mpi_transport.h"
@@ -34,6 +33,7 @@ class Backends {
   }
 
   [[nodiscard]] std::span<const Backend> list() const { return list_; }
+  [[nodiscard]] comm::ControlGroup& control() const { return *world_.control; }
 
  private:
   static std::string default_name(const WorkerEnv& worker) {
@@ -86,20 +86,18 @@ struct CollectiveRow {
 /// Something that all ranks do at once, timed.
 class Stopwatch {
  public:
-  Stopwatch(comm::Communicator& communicator, const Options& options)
-      : communicator_(communicator), clock_(make_clock(options.cpu_time)) {}
+  Stopwatch(comm::ControlGroup& control, const Options& options)
+      : control_(control), clock_(make_clock(options.cpu_time)) {}
 
   /// Seconds of the slowest rank.
   double time(FunctionRef<void()> body) {
-    communicator_.barrier(stream_);
-    const double own = time_of(*clock_, body);
-    return std::ranges::max(comm::gather_values(own, communicator_, stream_));
+    control_.barrier();
+    return std::ranges::max(control_.gather(time_of(*clock_, body)));
   }
 
  private:
-  comm::Communicator& communicator_;
+  comm::ControlGroup& control_;
   std::unique_ptr<Clock> clock_;
-  Stream stream_{Stream::Mode::inline_on_caller};
 };
 
 /// Copies by all ranks at once, each its part of a buffer of the largest size.
@@ -132,9 +130,9 @@ std::vector<CollectiveRow> measure_size(const Backend& backend,
                                         MemoryResource& memory,
                                         Bytes bytes,
                                         const Options& options,
+                                        Stopwatch& stopwatch,
                                         Copying& copying) {
   Stream stream(Stream::Mode::inline_on_caller);
-  Stopwatch stopwatch(backend.communicator, options);
   const CollectiveBuffers buffers(backend.communicator, memory, bytes, stream);
   std::vector<CollectiveRow> rows;
   for (std::size_t i = 0; i < all_collectives().size(); ++i) {
@@ -154,12 +152,13 @@ std::vector<CollectiveRow> measure_size(const Backend& backend,
 
 std::vector<CollectiveRow> measure_collectives(const Options& options,
                                                std::span<const Backend> backends,
+                                               Stopwatch& stopwatch,
                                                Copying& copying) {
   HostMemory host;
   std::vector<CollectiveRow> rows;
   const auto measure = [&](const Backend& backend, const char* name, MemoryResource& memory,
                            Bytes bytes) {
-    std::ranges::move(measure_size(backend, name, memory, bytes, options, copying),
+    std::ranges::move(measure_size(backend, name, memory, bytes, options, stopwatch, copying),
                       std::back_inserter(rows));
   };
   for (const Backend& backend : backends) {
@@ -241,9 +240,10 @@ std::string run_comm(const Options& options, const WorkerEnv& worker) {
   const Backends backends(worker);
   Stream stream(Stream::Mode::inline_on_caller);
   Copying copying(std::ranges::max(options.sizes), worker.world_size, stream);
-  Stopwatch warm_up(backends.list().front().communicator, options);
-  copying.run(warm_up);
-  const std::vector<CollectiveRow> rows = measure_collectives(options, backends.list(), copying);
+  Stopwatch stopwatch(backends.control(), options);
+  copying.run(stopwatch);  // to warm up
+  const std::vector<CollectiveRow> rows =
+      measure_collectives(options, backends.list(), stopwatch, copying);
   if (worker.rank != 0) return {};
   return options.json ? as_json(options, worker, copying, rows) + "\n"
                       : as_table(options, worker, copying, rows);

@@ -54,18 +54,17 @@ int evaluate_model(TrainSetup setup, const WorkerEnv& worker) {
   zero::ShardedStore store(
       {*setup.layout, *world.communicator, served_from(memory, setup.store.offload, disks)},
       setup.store, streams);
-  engine::Engine engine({setup.model, store, *world.communicator, matmuls,
-                         memory.device.activations, memory.host.activations},
-                        setup.engine, streams);
+  engine::Engine engine(
+      {setup.model, store, matmuls, memory.device.activations, memory.host.activations},
+      setup.engine, streams);
   store.load({*setup.initial_parameters}, streams.compute);
   const model::BatchShape shape{settings.evaluation.batch_size, settings.data.block_size};
   const data::EvaluationLoader loader(*setup.validation_data,
                                       {shape.sequences, worker.rank, worker.world_size},
                                       setup.validation_samples);
-  const double loss =
-      engine::evaluate(engine, loader, shape, *world.communicator, streams.communication);
+  const double loss = engine::evaluate(engine, loader, shape, *world.control);
   if (worker.rank == 0) report(loss, settings.output.directory);
-  world.communicator->barrier(streams.communication);
+  world.control->barrier();
   return status::done;
 }
 

@@ -30,8 +30,8 @@ int generate_command(std::span<const std::string> arguments) {
                            stream);
   store.load({*setup.parameters}, stream);
   std::vector<std::int32_t> tokens = setup.prompt;
-  std::ranges::copy(engine::generate({setup.model, store, *communicator, matmuls, memory, memory},
-                                     setup.prompt, setup.sampling, stream),
+  std::ranges::copy(engine::generate({setup.model, store, matmuls, memory, memory}, setup.prompt,
+                                     setup.sampling, stream),
                     std::back_inserter(tokens));
   fmt::print("{}\n", setup.encoder->decode(tokens));
   return status::done;

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <numeric>
 #include <sstream>
 
 #include <fmt/ranges.h>
@@ -10,7 +11,6 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/checkpoint/catalog.h"
-#include "runtime/comm/gather.h"
 #include "runtime/comm/hierarchical/node_map.h"
 #include "runtime/engine/model_saver.h"
 #include "runtime/engine/profile_report.h"
@@ -28,16 +28,18 @@ std::unique_ptr<profile::Timeline> make_timeline(const TrainSetup& setup, const 
   return std::make_unique<profile::Timeline>(clock);
 }
 
-/// The ranks of each node on their own; null when all use one directory.
-std::unique_ptr<comm::Communicator> split_nodes(const TrainSetup& setup,
-                                                const WorkerEnv& worker,
-                                                comm::Communicator& communicator,
-                                                StreamView stream) {
-  if (!setup.settings.checkpoint.node_local) return nullptr;
-  const comm::NodeMap map = comm::map_nodes(comm::gather_values(
-      comm::NodeClaim{worker.node_rank, worker.local_rank, worker.local_world_size}, communicator,
-      stream));
-  return communicator.split({map.node_of(worker.rank), worker.rank});
+/// The ranks that write into the same directory as this one.
+std::vector<int> directory_ranks(const TrainSetup& setup,
+                                 const WorkerEnv& worker,
+                                 comm::ControlGroup& control) {
+  if (setup.settings.checkpoint.node_local) {
+    const comm::NodeMap map = comm::map_nodes(control.gather(
+        comm::NodeClaim{worker.node_rank, worker.local_rank, worker.local_world_size}));
+    return map.nodes[static_cast<std::size_t>(map.node_of(worker.rank))];
+  }
+  std::vector<int> all(static_cast<std::size_t>(worker.world_size));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
 std::unique_ptr<engine::RecordedCommunicator> record(comm::Communicator& communicator,
@@ -47,11 +49,9 @@ std::unique_ptr<engine::RecordedCommunicator> record(comm::Communicator& communi
 }
 
 /// Ranks that are started on each node by themselves may have been given different options.
-void check_alike(const std::vector<std::string>& own,
-                 comm::Communicator& communicator,
-                 StreamView stream) {
+void check_alike(const std::vector<std::string>& own, comm::ControlGroup& control) {
   const std::vector<std::string> all =
-      comm::gather_texts(fmt::format("{}", fmt::join(own, "\n")), communicator, stream);
+      control.gather_texts(fmt::format("{}", fmt::join(own, "\n")));
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] == all[0]) continue;
     std::istringstream first(all[0]);
@@ -66,9 +66,9 @@ void check_alike(const std::vector<std::string>& own,
   }
 }
 
-comm::World join_alike(const TrainSetup& setup, const WorkerEnv& worker, StreamView stream) {
+comm::World join_alike(const TrainSetup& setup, const WorkerEnv& worker) {
   comm::World world = comm::join_world(worker);
-  check_alike(setup.alike, *world.communicator, stream);
+  check_alike(setup.alike, *world.control);
   return world;
 }
 
@@ -81,7 +81,7 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker)
                                                   : Stream::Mode::inline_on_caller),
       streams_(setup_.store.overlap.enabled ? Streams(compute_, communication_)
                                             : Streams(compute_)),
-      world_(join_alike(setup_, worker, compute_)),
+      world_(join_alike(setup_, worker)),
       memory_(worker.device_memory_bytes, world_.communicator->memory()),
       timeline_(make_timeline(setup_, clock_)),
       recorded_(record(*world_.communicator, timeline_.get())),
@@ -99,17 +99,16 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker)
           {*setup_.layout, communicator_, store_memory(), &optimizer_, &states_, timeline_.get()},
           setup_.store,
           streams_),
-      engine_({setup_.model, store_, communicator_, matmuls_, memory_.device.activations,
-               memory_.host.activations, timeline_.get()},
+      engine_({setup_.model, store_, matmuls_, memory_.device.activations, memory_.host.activations,
+               timeline_.get()},
               setup_.engine,
-              streams_),
-      node_(split_nodes(setup_, worker, communicator_, streams_.communication)) {
+              streams_) {
   const std::int64_t saved_step = load();
   checkpointer_ = std::make_unique<engine::Checkpointer>(
-      engine::Checkpointer::Parts{setup_.model, store_, communicator_,
-                                  node_ ? *node_ : communicator_,
+      engine::Checkpointer::Parts{setup_.model, store_, *world_.control,
+                                  directory_ranks(setup_, worker, *world_.control),
                                   disks_.staging() ? *disks_.staging() : memory_.host.staging, say},
-      checkpoint_options(saved_step), streams_);
+      checkpoint_options(saved_step), compute_);
 }
 
 zero::ShardedStore::Memory TrainingRank::store_memory() {
@@ -131,7 +130,7 @@ std::int64_t TrainingRank::load() {
     return 0;
   }
   const engine::Resumed resumed = engine::resume(plan_resume(setup_.settings), setup_.state,
-                                                 {setup_.model, store_, communicator_}, streams_);
+                                                 {setup_.model, store_, *world_.control}, compute_);
   setup_.state.global_step = resumed.state.global_step;
   setup_.state.client_state = resumed.state.client_state;
   setup_.state.best = find_best(resumed);
@@ -178,8 +177,8 @@ std::optional<engine::BestCheckpoint> TrainingRank::find_best(const engine::Resu
   std::error_code ignored;
   const fs::path beside = resumed.checkpoint.parent_path();
   const fs::path path = beside / best->directory;
-  const int here = fs::is_directory(path, ignored) ? 1 : 0;
-  const bool seen = comm::gather_values(here, communicator_, streams_.communication).front() != 0;
+  const bool seen =
+      !world_.control->broadcast(fs::is_directory(path, ignored) ? "seen" : "", 0).empty();
   if (!fs::equivalent(beside, setup_.settings.output.directory, ignored)) {
     best->directory = fs::absolute(path);
   }
@@ -196,7 +195,7 @@ void TrainingRank::load_checkpoint(const std::filesystem::path& path) {
   const Files files = setup_.settings.checkpoint.node_local ? Files::own : Files::all;
   try {
     engine::resume({path.parent_path(), {path.filename().string()}, false, files}, setup_.state,
-                   {setup_.model, store_, communicator_}, streams_);
+                   {setup_.model, store_, *world_.control}, compute_);
   } catch (const Error& error) {
     fail(error.code(), "--load_best_model_at_end: {}; no model is written to {}", error.what(),
          setup_.settings.output.directory);
@@ -253,13 +252,13 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
     if (!metrics_->missing().empty()) log_warning(path + ": " + metrics_->missing());
   }
   if (timeline_) {
-    world_.communicator->barrier(streams_.communication);
+    world_.control->barrier();
     timeline_->restart();
   }
   engine::Trainer trainer({.settings = settings,
                            .model = setup_.model,
                            .engine = engine_,
-                           .communicator = communicator_,
+                           .control_group = *world_.control,
                            .memory = memory_.ledgers,
                            .planned_memory = setup_.plan.bytes,
                            .clock = clock_,
@@ -271,11 +270,9 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
                            .metrics = metrics_ ? &*metrics_ : nullptr,
                            .timeline = timeline_.get(),
                            .say = say,
-                           .stop_requested =
-                               [&signals] {
-                                 return signals.arrived() != 0;
-                               }},
-                          streams_);
+                           .stop_requested = [&signals] {
+                             return signals.arrived() != 0;
+                           }});
   return trainer.run();
 }
 
@@ -285,11 +282,9 @@ void TrainingRank::save(const engine::Trainer::Outcome& outcome) {
   const std::exception_ptr failure = engine::save_model(
       setup_.model, store_, worker_.rank == 0 ? &directory : nullptr, streams_.compute);
   if (failure) std::rethrow_exception(failure);
-  communicator_.barrier(streams_.communication);
+  world_.control->barrier();
   if (!timeline_) return;
-  // Not through the recorded communicator: its spans are being read.
-  engine::write_profile(*timeline_, setup_.model, *world_.communicator,
-                        setup_.settings.output.profile, streams_.communication);
+  engine::write_profile(*timeline_, setup_.model, *world_.control, setup_.settings.output.profile);
 }
 
 }  // namespace dstrain::cmd

@@ -62,7 +62,6 @@ class TrainingRank {
   zero::RankStates states_;
   zero::ShardedStore store_;
   engine::Engine engine_;
-  std::unique_ptr<comm::Communicator> node_;  ///< of the ranks of a node, when its disk is its own
   std::unique_ptr<engine::Checkpointer> checkpointer_;
   std::optional<monitor::MetricsFile> metrics_;  ///< of rank 0, from the start of training on
 };

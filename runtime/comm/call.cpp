@@ -7,9 +7,10 @@
 namespace dstrain::comm {
 namespace {
 
-constexpr std::array<const char*, 10> operation_names{
-    "nothing",   "join", "all_gather", "reduce_scatter", "all_reduce",
-    "broadcast", "send", "receive",    "barrier",        "split"};
+constexpr std::array<const char*, 13> operation_names{
+    "nothing",   "join", "all_gather", "reduce_scatter", "all_reduce", "all_to_all",
+    "broadcast", "send", "receive",    "split",          "gather",     "gather of texts",
+    "barrier"};
 
 constexpr std::array<const char*, 7> dtype_names{"f32", "f16", "bf16", "i32", "i64", "u8", "u16"};
 
@@ -33,8 +34,9 @@ std::string to_string(const Call& call) {
   switch (call.operation) {
     case Operation::none:
     case Operation::join:
-    case Operation::barrier:
     case Operation::split:
+    case Operation::gather_texts:
+    case Operation::barrier:
       return text;
     default:
       break;

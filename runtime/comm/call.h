@@ -12,11 +12,14 @@ enum class Operation : std::uint8_t {
   all_gather,
   reduce_scatter,
   all_reduce,
+  all_to_all,
   broadcast,
   send,
   receive,
-  barrier,
   split,
+  gather,  ///< this and what follows: of a ControlGroup
+  gather_texts,
+  barrier,
 };
 
 /// What one rank says it is doing. Equal on all ranks of a collective. Plain data; lies in shared

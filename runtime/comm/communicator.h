@@ -7,16 +7,23 @@
 
 namespace dstrain::comm {
 
-/// Collectives over the ranks of one group. Every rank calls the same operations in the same
+/// Whose order of additions the sums of a communicator keep.
+enum class SumOrder {
+  by_rank,  ///< ((x_0 + x_1) + x_2) + ...: the same bits on every rank, in every run, everywhere
+  library,  ///< that of the library which adds: the same bits on every rank, and no more
+};
+
+/// Collectives of tensors over the ranks of one group; what the ranks have to tell each other
+/// besides goes through a ControlGroup. Every rank calls the same operations in the same
 /// order. Operations are ordered on `stream`; the views must stay valid until they have run. One
 /// thread launches, and work of one communicator runs on one stream at a time: synchronise before
 /// changing the stream. Errors of an operation come out where it runs: from the call on an inline
 /// stream, from synchronize() on a worker stream. A communicator must outlive the stream work
 /// launched through it: synchronise the stream before destroying it. Views are dense and of one
 /// dtype; only numel matters, not the shape; zero elements are allowed, and size 1 is the identity.
-/// Sums add in rank order in fp32, so that results are the same on every rank, in every run and
-/// with every backend. Bytes on the wire per rank, for n bytes of `whole` over N ranks: all_gather
-/// and reduce_scatter (N-1)/N n, all_reduce twice that.
+/// Sums of f32 add in fp32, in the order that sum_order() tells; sums of i32 and i64 wrap around.
+/// Bytes on the wire per rank, for n bytes of `whole` over N ranks: all_gather, reduce_scatter and
+/// all_to_all (N-1)/N n, all_reduce twice that.
 ///
 /// After an Error{timeout}, Error{comm} or Error{aborted} a communicator may only be aborted and
 /// destroyed.
@@ -25,6 +32,7 @@ class Communicator {
   virtual ~Communicator() = default;
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
+  [[nodiscard]] virtual SumOrder sum_order() const = 0;
 
   /// Memory whose tensors the collectives of this communicator move without staging; any other
   /// works too, on some ranks or all. What is allocated there must be freed before the communicator
@@ -34,20 +42,20 @@ class Communicator {
   /// whole[r] = shard of rank r, for each r; whole has size() times the elements of shard. `shard`
   /// may be this rank's own part of `whole`.
   virtual void all_gather(TensorView shard, TensorView whole, StreamView stream) = 0;
-  /// shard = sum over ranks r, in order, of whole_r[rank()]; f32. `shard` may be this rank's own
+  /// shard = sum over ranks r of whole_r[rank()]; f32, i32 or i64. `shard` may be this rank's own
   /// part of `whole`; the rest of `whole` is left unspecified.
   virtual void reduce_scatter(TensorView whole, TensorView shard, StreamView stream) = 0;
-  /// values = sum over ranks, in rank order, of values; f32. The bits are those of reduce_scatter
+  /// values = sum over ranks of values; f32, i32 or i64. The bits are those of reduce_scatter
   /// followed by all_gather.
   virtual void all_reduce(TensorView values, StreamView stream) = 0;
+  /// received[r] = parts_r[rank()], for each rank r; both hold size() parts, and share no memory.
+  virtual void all_to_all(TensorView parts, TensorView received, StreamView stream) = 0;
   /// values = the values of rank `root`.
   virtual void broadcast(TensorView values, int root, StreamView stream) = 0;
   /// Ordered per pair of ranks. send() is done when `values` may be reused, and may have to wait
   /// for the matching receive(), which has the same numel and dtype. No rank sends to itself.
   virtual void send(TensorView values, int target, StreamView stream) = 0;
   virtual void receive(TensorView values, int source, StreamView stream) = 0;
-  /// Returns (on the host) once every rank has called it and this rank's earlier work is done.
-  virtual void barrier(StreamView stream) = 0;
 
   /// A communicator over the ranks that give the same `color`, ordered by `key`, then by rank.
   /// Every rank of this one calls it, when its earlier work is done; returns on the host.

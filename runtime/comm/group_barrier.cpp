@@ -1,5 +1,6 @@
 #include "runtime/comm/group_barrier.h"
 
+#include <algorithm>
 #include <exception>
 #include <thread>
 
@@ -36,7 +37,7 @@ std::string name_ranks(std::span<const int> ranks) {
 GroupBarrier::GroupBarrier(GroupBlock& group, std::span<MemberBlock> members, Options options)
     : group_(group),
       members_(members),
-      options_(options),
+      options_(std::move(options)),
       // With more ranks than cores, spinning would keep the awaited rank from running. Cores of the
       // machine, because a thread's affinity may be narrowed to one of them.
       spins_(static_cast<long>(members.size()) <= ::sysconf(_SC_NPROCESSORS_ONLN)
@@ -53,7 +54,7 @@ GroupBarrier::~GroupBarrier() {
   if (std::uncaught_exceptions() > 0) return;
   MemberBlock& own = members_[static_cast<std::size_t>(options_.rank)];
   own.state = MemberBlock::left;
-  futex_wake_all(own.arrivals.count);
+  futex_wake_all(group_.completed.count);
 }
 
 void GroupBarrier::announce(const Call& call) {
@@ -68,13 +69,13 @@ void GroupBarrier::agree() {
   check_agreement();
 }
 
+/// The last to arrive releases all others, who sleep on one word: a barrier costs one wake-up a
+/// rank, however many there are. A rank that dies before it has released them counts as missing.
 void GroupBarrier::arrive_and_wait() {
   ++barriers_;
-  members_[static_cast<std::size_t>(options_.rank)].arrivals.increment();
-  for (int r = 0; r < static_cast<int>(members_.size()); ++r) {
-    if (r == options_.rank) continue;
-    wait(members_[static_cast<std::size_t>(r)].arrivals, barriers_, r, Awaited::everyone);
-  }
+  if ((group_.arrived.fetch_add(1) + 1) % members_.size() == 0) group_.completed.increment();
+  members_[static_cast<std::size_t>(options_.rank)].arrivals = barriers_;
+  wait(group_.completed, barriers_, everyone);
 }
 
 void GroupBarrier::announce_pairwise(const Call& call) {
@@ -83,40 +84,42 @@ void GroupBarrier::announce_pairwise(const Call& call) {
 }
 
 void GroupBarrier::wait_for_peer(WaitableCounter& counter, std::uint32_t target, int peer) {
-  wait(counter, target, peer, Awaited::peer);
+  wait(counter, target, peer);
 }
 
 void GroupBarrier::check_message(const Call& sent) {
   if (sent.numel == current_.numel && sent.dtype == current_.dtype) return;
   abort();
-  fail(ErrorCode::comm, "the ranks disagree: rank {} does {}, rank {} does {}", options_.rank,
-       to_string(current_), current_.peer, to_string(sent));
+  fail(ErrorCode::comm, "the ranks disagree: rank {} does {}, rank {} does {}",
+       name_of(options_.rank), to_string(current_), name_of(current_.peer), to_string(sent));
 }
 
 void GroupBarrier::abort() noexcept {
   std::int32_t nobody = 0;
   group_.aborted_by.compare_exchange_strong(nobody, options_.rank + 1);
-  for (const MemberBlock& member : members_) futex_wake_all(member.arrivals.count);
+  futex_wake_all(group_.completed.count);
 }
 
-void GroupBarrier::wait(WaitableCounter& counter, std::uint32_t target, int peer, Awaited awaited) {
+/// `peer`: the one rank that is waited for, or everyone.
+void GroupBarrier::wait(WaitableCounter& counter, std::uint32_t target, int peer) {
   for (int i = 0; i < spins_ && !counter.reached(target); ++i) pause_briefly();
   if (counter.reached(target)) return;
   const Deadline deadline = Deadline::after(options_.timeout_seconds);
   Deadline liveness = Deadline::after(liveness_seconds);
-  const MemberBlock& member = members_[static_cast<std::size_t>(peer)];
   while (true) {
     check_not_aborted();
-    const bool left = member.state == MemberBlock::left;
+    const std::vector<int> missing = missing_ranks(peer);
+    const bool left = std::ranges::any_of(missing, [&](int rank) {
+      return members_[static_cast<std::size_t>(rank)].state == MemberBlock::left;
+    });
     if (counter.reached(target)) return;  // looked at last: it may have arrived and left since
     if (left || liveness.passed()) {
-      const std::vector<int> missing = missing_ranks(peer, awaited);
       check_alive(missing);
       liveness = Deadline::after(liveness_seconds);
     }
     if (deadline.passed()) {
       fail(ErrorCode::timeout, "{} timed out after {:g} s: waiting for {}", doing(),
-           options_.timeout_seconds, name_ranks(missing_ranks(peer, awaited)));
+           options_.timeout_seconds, name_ranks(named(missing)));
     }
     counter.sleep_until(target, deadline.at_most(look_seconds).remaining_seconds());
   }
@@ -124,7 +127,7 @@ void GroupBarrier::wait(WaitableCounter& counter, std::uint32_t target, int peer
 
 void GroupBarrier::check_not_aborted() const {
   const std::int32_t by = group_.aborted_by.load();
-  if (by != 0) fail(ErrorCode::aborted, "{}: aborted by rank {}", doing(), by - 1);
+  if (by != 0) fail(ErrorCode::aborted, "{}: aborted by rank {}", doing(), name_of(by - 1));
 }
 
 /// A rank that died comes before one that left: others leave because one died.
@@ -132,12 +135,13 @@ void GroupBarrier::check_alive(std::span<const int> missing) const {
   for (const int rank : missing) {
     const MemberBlock& member = members_[static_cast<std::size_t>(rank)];
     if (member.state == MemberBlock::present && has_ended(member.process)) {
-      fail(ErrorCode::comm, "{}: rank {} (pid {}) is gone", doing(), rank, member.process.pid);
+      fail(ErrorCode::comm, "{}: rank {} (pid {}) is gone", doing(), name_of(rank),
+           member.process.pid);
     }
   }
   for (const int rank : missing) {
     if (members_[static_cast<std::size_t>(rank)].state == MemberBlock::left) {
-      fail(ErrorCode::comm, "{}: rank {} has left the group", doing(), rank);
+      fail(ErrorCode::comm, "{}: rank {} has left the group", doing(), name_of(rank));
     }
   }
 }
@@ -148,22 +152,33 @@ void GroupBarrier::check_agreement() const {
     const Call& other = members_[r].announced[slot];
     if (other == current_) continue;
     fail(ErrorCode::comm, "the ranks disagree in operation {}: rank {} does {}, rank {} does {}",
-         operations_, options_.rank, to_string(current_), r, to_string(other));
+         operations_, name_of(options_.rank), to_string(current_), name_of(static_cast<int>(r)),
+         to_string(other));
   }
 }
 
-std::vector<int> GroupBarrier::missing_ranks(int peer, Awaited awaited) const {
-  if (awaited == Awaited::peer) return {peer};
+std::vector<int> GroupBarrier::missing_ranks(int peer) const {
+  if (peer != everyone) return {peer};
   std::vector<int> missing;
   for (int r = 0; r < static_cast<int>(members_.size()); ++r) {
-    if (!members_[static_cast<std::size_t>(r)].arrivals.reached(barriers_)) missing.push_back(r);
+    const std::uint32_t arrivals = members_[static_cast<std::size_t>(r)].arrivals;
+    if (static_cast<std::int32_t>(arrivals - barriers_) < 0) missing.push_back(r);
   }
   return missing;
 }
 
+int GroupBarrier::name_of(int rank) const {
+  return options_.names.empty() ? rank : options_.names[static_cast<std::size_t>(rank)];
+}
+
+std::vector<int> GroupBarrier::named(std::vector<int> ranks) const {
+  for (int& rank : ranks) rank = name_of(rank);
+  return ranks;
+}
+
 std::string GroupBarrier::doing() const {
   return fmt::format("{} (operation {}) on rank {}", to_string(current_), operations_,
-                     options_.rank);
+                     name_of(options_.rank));
 }
 
 }  // namespace dstrain::comm

@@ -17,12 +17,14 @@ namespace dstrain::comm {
 /// memory shared between processes.
 struct alignas(64) GroupBlock {
   std::atomic<std::int32_t> aborted_by{0};  ///< rank + 1 of the rank that aborted; 0: none
+  alignas(64) std::atomic<std::uint64_t> arrived{0};  ///< ranks, in all barriers together
+  alignas(64) WaitableCounter completed;              ///< barriers; what the ranks wait for
 };
 
 /// What one member shows to the others. Written by its owner alone.
 struct alignas(64) MemberBlock {
   enum State : std::uint32_t { absent, present, left };
-  WaitableCounter arrivals;
+  std::atomic<std::uint32_t> arrivals{0};  ///< barriers that the rank has come to
   std::atomic<std::uint32_t> state{absent};
   ProcessIdentity process;        ///< readable once the member is present
   std::array<Call, 2> announced;  ///< by parity of the operation's number
@@ -40,6 +42,7 @@ class GroupBarrier {
   struct Options {
     int rank = 0;
     double timeout_seconds = 600;  ///< of each wait
+    std::vector<int> names{};      ///< what messages call the ranks; empty: 0, 1, ...
   };
   /// The memory must outlive this. Does not wait.
   GroupBarrier(GroupBlock& group, std::span<MemberBlock> members, Options options);
@@ -68,14 +71,17 @@ class GroupBarrier {
 
   /// Makes waiting and later operations of all ranks throw Error{aborted}. Thread-safe.
   void abort() noexcept;
+  /// Throws Error{aborted} when a rank has aborted. Does not wait.
+  void check_not_aborted() const;
 
  private:
-  enum class Awaited { peer, everyone };
-  void wait(WaitableCounter& counter, std::uint32_t target, int peer, Awaited awaited);
+  static constexpr int everyone = -1;
+  void wait(WaitableCounter& counter, std::uint32_t target, int peer);
   void check_agreement() const;
-  void check_not_aborted() const;
   void check_alive(std::span<const int> missing) const;
-  [[nodiscard]] std::vector<int> missing_ranks(int peer, Awaited awaited) const;
+  [[nodiscard]] std::vector<int> missing_ranks(int peer) const;
+  [[nodiscard]] int name_of(int rank) const;
+  [[nodiscard]] std::vector<int> named(std::vector<int> ranks) const;
   [[nodiscard]] std::string doing() const;
 
   GroupBlock& group_;

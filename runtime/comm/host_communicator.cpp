@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/comm/host_sum.h"
+
 namespace dstrain::comm {
 namespace {
 
@@ -15,8 +17,13 @@ void check_view(const Call& call, const TensorView& view) {
   DSTRAIN_CHECK(!view.empty() || view.numel() == 0, "{}: no memory", to_string(call));
 }
 
-void check_float(const Call& call) {
-  DSTRAIN_CHECK(call.dtype == DType::f32, "{}: sums are of f32", to_string(call));
+bool is_integer(const Call& call) {
+  return call.dtype == DType::i32 || call.dtype == DType::i64;
+}
+
+void check_summable(const Call& call) {
+  DSTRAIN_CHECK(call.dtype == DType::f32 || is_integer(call), "{}: sums are of f32, i32 and i64",
+                to_string(call));
 }
 
 void check_parts(const Call& call, const TensorView& whole, const TensorView& shard, int size) {
@@ -42,15 +49,51 @@ void HostCommunicator::all_gather(TensorView shard, TensorView whole, StreamView
 void HostCommunicator::reduce_scatter(TensorView whole, TensorView shard, StreamView stream) {
   const Call call = call_of(Operation::reduce_scatter, whole);
   check_parts(call, whole, shard, size_);
-  check_float(call);
-  stream.launch([=, this] { run_reduce_scatter(call, whole, shard); });
+  check_summable(call);
+  stream.launch([=, this] {
+    is_integer(call) ? reduce_scatter_integers(call, whole, shard)
+                     : run_reduce_scatter(call, whole, shard);
+  });
 }
 
 void HostCommunicator::all_reduce(TensorView values, StreamView stream) {
   const Call call = call_of(Operation::all_reduce, values);
   check_view(call, values);
-  check_float(call);
-  stream.launch([=, this] { run_all_reduce(call, values); });
+  check_summable(call);
+  stream.launch([=, this] {
+    is_integer(call) ? all_reduce_integers(call, values) : run_all_reduce(call, values);
+  });
+}
+
+void HostCommunicator::all_to_all(TensorView parts, TensorView received, StreamView stream) {
+  const Call call = call_of(Operation::all_to_all, parts);
+  check_view(call, parts);
+  check_view(call, received);
+  DSTRAIN_CHECK(parts.dtype() == received.dtype(), "{}: two dtypes", to_string(call));
+  DSTRAIN_CHECK(parts.numel() == received.numel() && parts.numel() % size_ == 0,
+                "{}: {} elements come back, in {} parts", to_string(call), received.numel(), size_);
+  stream.launch([=, this] { run_all_to_all(call, parts, received); });
+}
+
+/// Every rank gets the parts of its own shard and adds them up: as few bytes as a sum of floats.
+void HostCommunicator::reduce_scatter_integers(const Call& call,
+                                               TensorView whole,
+                                               TensorView shard) {
+  std::vector<std::byte> received(static_cast<std::size_t>(whole.bytes()));
+  run_all_to_all(call, whole, {received.data(), call.dtype, whole.shape()});
+  add_integers(received.data(), size_, shard);
+}
+
+/// Of as many elements as the ranks can share out, the last filled up.
+void HostCommunicator::all_reduce_integers(const Call& call, TensorView values) {
+  const std::int64_t part = (values.numel() + size_ - 1) / size_;
+  std::vector<std::byte> padded(static_cast<std::size_t>(part * size_ * size_of(call.dtype)));
+  copy_bytes(values.data(), padded.data(), values.bytes());
+  const TensorView whole(padded.data(), call.dtype, {part * size_});
+  const TensorView own(padded.data() + rank_ * part * size_of(call.dtype), call.dtype, {part});
+  reduce_scatter_integers(call, whole, own);
+  run_all_gather(call, own, whole);
+  copy_bytes(padded.data(), values.data(), values.bytes());
 }
 
 void HostCommunicator::broadcast(TensorView values, int root, StreamView stream) {
@@ -74,11 +117,6 @@ void HostCommunicator::receive(TensorView values, int source, StreamView stream)
   check_peer(source);
   DSTRAIN_CHECK(source != rank_, "rank {} receives from itself", rank_);
   stream.launch([=, this] { run_receive(call, values); });
-}
-
-void HostCommunicator::barrier(StreamView stream) {
-  stream.synchronize();
-  run_barrier({Operation::barrier, DType::f32, 0, 0});
 }
 
 SplitPlan plan_split(std::span<const Communicator::Split> splits, int rank) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "runtime/comm/call.h"
@@ -9,7 +10,7 @@ namespace dstrain::comm {
 
 /// What the communicators of host memory share: the checks of the arguments, which hold for every
 /// backend, and the launch on the stream. A backend implements the run_ functions; they block
-/// until done, see checked arguments, and run one at a time.
+/// until done, see checked arguments, and run one at a time; those that sum see f32 alone.
 class HostCommunicator : public Communicator {
  public:
   HostCommunicator(const HostCommunicator&) = delete;
@@ -20,13 +21,14 @@ class HostCommunicator : public Communicator {
 
   [[nodiscard]] int rank() const final { return rank_; }
   [[nodiscard]] int size() const final { return size_; }
+  [[nodiscard]] SumOrder sum_order() const final { return SumOrder::by_rank; }
   void all_gather(TensorView shard, TensorView whole, StreamView stream) final;
   void reduce_scatter(TensorView whole, TensorView shard, StreamView stream) final;
   void all_reduce(TensorView values, StreamView stream) final;
+  void all_to_all(TensorView parts, TensorView received, StreamView stream) final;
   void broadcast(TensorView values, int root, StreamView stream) final;
   void send(TensorView values, int target, StreamView stream) final;
   void receive(TensorView values, int source, StreamView stream) final;
-  void barrier(StreamView stream) final;
 
  protected:
   struct Place {
@@ -38,12 +40,24 @@ class HostCommunicator : public Communicator {
   virtual void run_all_gather(const Call& call, TensorView shard, TensorView whole) = 0;
   virtual void run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) = 0;
   virtual void run_all_reduce(const Call& call, TensorView values) = 0;
+  virtual void run_all_to_all(const Call& call, TensorView parts, TensorView received) = 0;
   virtual void run_broadcast(const Call& call, TensorView values) = 0;
   virtual void run_send(const Call& call, TensorView values) = 0;
   virtual void run_receive(const Call& call, TensorView values) = 0;
-  virtual void run_barrier(const Call& call) = 0;
+
+  /// The `own` of every rank, by rank: what split() is made of.
+  template <class T>
+  requires std::is_trivially_copyable_v<T> std::vector<T> gather_plain(T own) {
+    std::vector<T> all(static_cast<std::size_t>(size_));
+    constexpr std::int64_t bytes = sizeof(T);
+    run_all_gather({Operation::split, DType::u8, 0, bytes}, {&own, DType::u8, {bytes}},
+                   {all.data(), DType::u8, {bytes * size_}});
+    return all;
+  }
 
  private:
+  void reduce_scatter_integers(const Call& call, TensorView whole, TensorView shard);
+  void all_reduce_integers(const Call& call, TensorView values);
   void check_peer(int peer) const;
 
   int rank_;

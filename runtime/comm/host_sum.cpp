@@ -111,4 +111,29 @@ void add_in_rank_order(std::span<const float* const> terms,
   }
 }
 
+namespace {
+
+template <class T>
+void add_terms(const std::byte* terms, int count, T* sum, std::int64_t numel) {
+  std::fill_n(sum, numel, T{0});
+  for (int term = 0; term < count; ++term) {
+    for (std::int64_t i = 0; i < numel; ++i, terms += sizeof(T)) {
+      T value;
+      std::memcpy(&value, terms, sizeof(T));
+      sum[i] += value;
+    }
+  }
+}
+
+}  // namespace
+
+/// Unsigned, because only that wraps around by definition.
+void add_integers(const std::byte* terms, int count, const TensorView& sum) {
+  if (sum.dtype() == DType::i32) {
+    add_terms(terms, count, reinterpret_cast<std::uint32_t*>(sum.data()), sum.numel());
+  } else {
+    add_terms(terms, count, reinterpret_cast<std::uint64_t*>(sum.data()), sum.numel());
+  }
+}
+
 }  // namespace dstrain::comm

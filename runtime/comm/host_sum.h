@@ -4,7 +4,7 @@
 #include <span>
 
 #include "runtime/base/units.h"
-#include "runtime/tensor/dtype.h"
+#include "runtime/tensor/tensor_view.h"
 
 /// Copies and sums of tensors in host memory: what the collectives on CPUs are made of.
 namespace dstrain::comm {
@@ -43,5 +43,9 @@ void add_in_rank_order(std::span<const float* const> terms,
                        float* sum,
                        std::int64_t numel,
                        Writes writes = Writes::cached);
+
+/// sum[i] = terms[0][i] + terms[1][i] + ... for each element of `sum`, whose dtype is i32 or i64,
+/// wrapping around; `terms` holds so many times its elements, one after the other.
+void add_integers(const std::byte* terms, int count, const TensorView& sum);
 
 }  // namespace dstrain::comm

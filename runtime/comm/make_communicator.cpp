@@ -6,12 +6,15 @@
 #include "runtime/base/log.h"
 #include "runtime/base/socket.h"
 #include "runtime/base/token_file.h"
+#include "runtime/comm/control/hierarchical_control_group.h"
+#include "runtime/comm/control/shared_control_group.h"
 #include "runtime/comm/hierarchical/hierarchical_communicator.h"
 #include "runtime/comm/mpi/mpi_rendezvous.h"
 #include "runtime/comm/mpi/mpi_starter.h"
 #include "runtime/comm/mpi/mpi_transport.h"
 #include "runtime/comm/rendezvous.h"
 #include "runtime/comm/self/self_communicator.h"
+#include "runtime/comm/shm/segment_exchange.h"
 #include "runtime/comm/shm/shm_communicator.h"
 #include "runtime/comm/store/tcp_store.h"
 #include "runtime/comm/tcp/tcp_transport.h"
@@ -88,14 +91,12 @@ constexpr double refusal_seconds = 2;
 
 /// The ranks must choose alike, or they wait for each other in different places.
 void check_alike(Store& store, const WorkerEnv& worker) {
-  const auto say = [&](int rank) {
-    return fmt::format("comm/{}", rank);
-  };
   const std::string own =
       fmt::format("{} {} {}", language, static_cast<int>(worker.comm), under_mpi(worker));
-  store.set(say(worker.rank), own);
-  for (int rank = 0; rank < worker.world_size; ++rank) {
-    if (store.get(say(rank), worker.timeout_seconds) == own) continue;
+  const std::vector<std::string> all =
+      store.gather("comm", {worker.rank, worker.world_size}, own, worker.timeout_seconds);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] == own) continue;
     fail(ErrorCode::config,
          "ranks {} and {} differ in {}, or in their version of dstrain, or mpirun has started only "
          "one of them: start all ranks alike",
@@ -103,14 +104,15 @@ void check_alike(Store& store, const WorkerEnv& worker) {
   }
 }
 
-std::unique_ptr<Transport> make_tcp(TcpStore& store, const WorkerEnv& worker) {
+/// Of a group over TCP, of all ranks.
+TcpOptions tcp_options(const TcpStore& store, const WorkerEnv& worker) {
   const Result<std::string> address = local_address_towards(store.endpoint());
   if (!address.ok()) fail(ErrorCode::comm, "{} (MASTER_ADDR)", address.error());
-  return make_tcp_transport(store, {.rank = worker.rank,
-                                    .size = worker.world_size,
-                                    .timeout_seconds = worker.timeout_seconds,
-                                    .address = address.value(),
-                                    .token = worker.token});
+  return {.rank = worker.rank,
+          .size = worker.world_size,
+          .timeout_seconds = worker.timeout_seconds,
+          .address = address.value(),
+          .token = worker.token};
 }
 
 /// Enters MPI unless that was done.
@@ -122,42 +124,80 @@ std::unique_ptr<Transport> make_mpi(Joining& joining, const WorkerEnv& worker) {
 }
 
 std::unique_ptr<Transport> make_between(Joining& joining, const WorkerEnv& worker) {
-  return under_mpi(worker) ? make_mpi(joining, worker) : make_tcp(*joining.store, worker);
+  return under_mpi(worker)
+             ? make_mpi(joining, worker)
+             : make_tcp_transport(*joining.store, tcp_options(*joining.store, worker));
 }
 
-/// The ranks of this node; shared memory also where there is one.
-std::unique_ptr<Communicator> make_within(Store& store,
-                                          const WorkerEnv& worker,
-                                          const NodeMap& map) {
-  const int number = map.node_of(worker.rank);
-  const std::vector<int>& ranks = map.nodes[static_cast<std::size_t>(number)];
-  return make_shm_communicator(
-      store, {.rank = static_cast<int>(std::ranges::find(ranks, worker.rank) - ranks.begin()),
-              .size = static_cast<int>(ranks.size()),
-              .timeout_seconds = worker.timeout_seconds,
-              .name = fmt::format("node {}", number)});
+/// The ranks of a node, of which this is one.
+struct OwnNode {
+  int number = 0;
+  std::vector<int> ranks;
+  int local_rank = 0;                      ///< in `ranks`
+  std::shared_ptr<const Segment> segment;  ///< which they share
+};
+
+OwnNode meet_node(Store& store, const WorkerEnv& worker, const NodeMap& map) {
+  OwnNode own;
+  own.number = map.node_of(worker.rank);
+  own.ranks = map.nodes[static_cast<std::size_t>(own.number)];
+  own.local_rank = static_cast<int>(std::ranges::find(own.ranks, worker.rank) - own.ranks.begin());
+  const int size = static_cast<int>(own.ranks.size());
+  own.segment = join_segment(store, fmt::format("node {}", own.number), {own.local_rank, size},
+                             default_heap_bytes(size), worker.timeout_seconds);
+  return own;
+}
+
+GroupBarrier::Options barrier_of(const OwnNode& own, const WorkerEnv& worker) {
+  return {.rank = own.local_rank, .timeout_seconds = worker.timeout_seconds, .names = own.ranks};
+}
+
+/// Between nodes a tree of the first ranks of each.
+std::unique_ptr<ControlGroup> make_control_group(TcpStore& store,
+                                                 const WorkerEnv& worker,
+                                                 const NodeMap& map,
+                                                 const OwnNode& own) {
+  auto within = std::make_unique<SharedControlGroup>(own.segment, barrier_of(own, worker));
+  if (map.nodes.size() == 1) return within;
+  HierarchicalControlGroup::Parts parts{std::move(within), nullptr};
+  if (own.local_rank == 0) {
+    TreeControlGroup::Options options{.tcp = tcp_options(store, worker)};
+    options.tcp.rank = own.number;
+    options.tcp.size = static_cast<int>(map.nodes.size());
+    options.tcp.name = "control";
+    for (const std::vector<int>& ranks : map.nodes) options.names.push_back(ranks.front());
+    options.look = [&shared = static_cast<SharedControlGroup&>(*parts.within)] {
+      shared.check_not_aborted();
+    };
+    parts.between = std::make_unique<TreeControlGroup>(store, std::move(options));
+  }
+  return std::make_unique<HierarchicalControlGroup>(map, worker.rank, std::move(parts));
 }
 
 std::unique_ptr<Communicator> make_over_nodes(Joining& joining,
                                               const WorkerEnv& worker,
-                                              NodeMap map) {
+                                              NodeMap map,
+                                              const OwnNode& own) {
   if (!map.contiguous() && worker.rank == 0) {
     log_warning(
         "the ranks of a node do not follow each other: every rank talks to every other through the "
         "network, which moves more bytes than sharing memory within the nodes");
   }
-  std::unique_ptr<Communicator> within = make_within(*joining.store, worker, map);
+  // A node counts its ranks from 0 in the names that hierarchical messages give them.
+  auto within = make_shm_communicator(
+      own.segment, {.rank = own.local_rank, .timeout_seconds = worker.timeout_seconds});
   return make_hierarchical(make_between(joining, worker), std::move(within), std::move(map),
                            worker.timeout_seconds);
 }
 
-std::unique_ptr<Communicator> make_communicator(Joining& joining, const WorkerEnv& worker) {
-  NodeMap map = exchange_nodes(*joining.store, worker);
+std::unique_ptr<Communicator> make_communicator(Joining& joining,
+                                                const WorkerEnv& worker,
+                                                NodeMap map,
+                                                const OwnNode& own) {
   const auto nodes = map.nodes.size();
   switch (worker.comm) {
     case CommKind::tcp:
-      return std::make_unique<MessageCommunicator>(make_tcp(*joining.store, worker),
-                                                   worker.timeout_seconds);
+      return make_tcp_communicator(*joining.store, tcp_options(*joining.store, worker));
     case CommKind::mpi:
       return std::make_unique<MessageCommunicator>(make_mpi(joining, worker),
                                                    worker.timeout_seconds);
@@ -171,8 +211,8 @@ std::unique_ptr<Communicator> make_communicator(Joining& joining, const WorkerEn
     case CommKind::automatic:
       break;
   }
-  return nodes == 1 ? make_within(*joining.store, worker, map)
-                    : make_over_nodes(joining, worker, std::move(map));
+  return nodes == 1 ? make_shm_communicator(own.segment, barrier_of(own, worker))
+                    : make_over_nodes(joining, worker, std::move(map), own);
 }
 
 /// What one rank refuses, all do, each for itself. Rank 0 takes the store with it when it goes: it
@@ -200,7 +240,8 @@ std::shared_ptr<MpiLibrary> enter_mpi(const WorkerEnv& worker) {
 
 World join_world(WorkerEnv worker) {
   if (worker.world_size == 1) {
-    return {std::move(worker), nullptr, nullptr, make_self_communicator()};
+    return {std::move(worker), nullptr, make_self_control_group(), nullptr,
+            make_self_communicator()};
   }
   Joining joining;
   UniqueFd listener;
@@ -214,8 +255,11 @@ World join_world(WorkerEnv worker) {
   }
   try {
     check_alike(*joining.store, worker);
-    auto communicator = make_communicator(joining, worker);
-    return {std::move(worker), std::move(joining.store), std::move(joining.mpi),
+    const NodeMap map = exchange_nodes(*joining.store, worker);
+    const OwnNode own = meet_node(*joining.store, worker, map);
+    auto control = make_control_group(*joining.store, worker, map, own);
+    auto communicator = make_communicator(joining, worker, map, own);
+    return {std::move(worker), std::move(joining.store), std::move(control), std::move(joining.mpi),
             std::move(communicator)};
   } catch (const Error& error) {
     if (error.code() == ErrorCode::config) refuse_together(*joining.store, worker);

@@ -3,6 +3,7 @@
 
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/comm/control/control_group.h"
 #include "runtime/comm/store.h"
 
 namespace dstrain::comm {
@@ -10,10 +11,11 @@ namespace dstrain::comm {
 class MpiLibrary;
 
 /// What a rank of a job holds to talk to the others. The communicator goes first, then MPI, which
-/// waits for the others, then the store, which may be rank 0's.
+/// waits for the others, then the control group, then the store, which may be rank 0's.
 struct World {
-  WorkerEnv worker;                 ///< as joined: also where the ranks met
-  std::unique_ptr<Store> store;     ///< null in a world of one
+  WorkerEnv worker;              ///< as joined: also where the ranks met
+  std::unique_ptr<Store> store;  ///< null in a world of one
+  std::unique_ptr<ControlGroup> control;
   std::shared_ptr<MpiLibrary> mpi;  ///< shared with the communicator; null where MPI has no part
   std::unique_ptr<Communicator> communicator;
 };

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dstrain::comm {
 
@@ -13,6 +14,17 @@ class Store {
   virtual void set(const std::string& key, std::string_view value) = 0;
   /// Waits until `key` exists. Throws Error{timeout} that names the key after `timeout_seconds`.
   virtual std::string get(const std::string& key, double timeout_seconds) = 0;
+  struct Member {
+    int rank = 0;
+    int size = 1;
+  };
+  /// Gives this rank's value under `key` and waits until all `size` ranks have given theirs;
+  /// returns them by rank. One question a rank, however many there are. Throws Error{timeout} that
+  /// names the key.
+  virtual std::vector<std::string> gather(const std::string& key,
+                                          Member member,
+                                          std::string_view value,
+                                          double timeout_seconds) = 0;
   /// Adds to a counter that starts at 0 and returns the new value.
   virtual std::int64_t add(const std::string& key, std::int64_t delta) = 0;
 };

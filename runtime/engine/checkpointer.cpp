@@ -7,7 +7,6 @@
 
 #include "runtime/base/log.h"
 #include "runtime/checkpoint/catalog.h"
-#include "runtime/comm/gather.h"
 #include "runtime/engine/file_records.h"
 #include "runtime/engine/model_saver.h"
 
@@ -49,11 +48,11 @@ std::string missing_space(const std::filesystem::path& directory, Bytes needed) 
 
 }  // namespace
 
-Checkpointer::Checkpointer(Parts parts, Options options, Streams streams)
+Checkpointer::Checkpointer(Parts parts, Options options, StreamView stream)
     : parts_(std::move(parts)),
       options_(std::move(options)),
-      streams_(streams),
-      staged_(parts_.store.saved_states(), parts_.store.saved_slices(parts_.world.rank())),
+      stream_(stream),
+      staged_(parts_.store.saved_states(), parts_.store.saved_slices(parts_.control.rank())),
       checkpoint_bytes_(bytes_of_all(parts_.model, parts_.store, options_.whole_model)),
       whole_(options_.saved_step > 0 ? 1 : 0, options_.saved_step) {
   if (!commits()) return;
@@ -81,6 +80,13 @@ void Checkpointer::begin(const TrainerState& state) {
   phase_ = Phase::writing;
 }
 
+/// Of what each rank has given, what those that write into this rank's directory have.
+std::vector<std::string> Checkpointer::of_directory(const std::vector<std::string>& all) const {
+  std::vector<std::string> here;
+  for (const int rank : parts_.directory_ranks) here.push_back(all[static_cast<std::size_t>(rank)]);
+  return here;
+}
+
 void Checkpointer::make_directory() {
   std::string made;
   try {
@@ -91,7 +97,7 @@ void Checkpointer::make_directory() {
   } catch (const Error& error) {
     task_.fail(error.what());
   }
-  path_ = comm::gather_texts(made, parts_.directory_group, streams_.communication).front();
+  path_ = of_directory(parts_.control.gather_texts(made)).front();
   if (path_.empty() && !commits()) task_.fail("");  // the first rank says why
 }
 
@@ -99,7 +105,7 @@ void Checkpointer::make_directory() {
 void Checkpointer::save_whole_model() {
   const bool writes = commits() && !path_.empty();
   const std::exception_ptr failure =
-      save_model(parts_.model, parts_.store, writes ? &path_ : nullptr, streams_.compute);
+      save_model(parts_.model, parts_.store, writes ? &path_ : nullptr, stream_);
   if (!writes) return;
   try {
     if (failure) std::rethrow_exception(failure);
@@ -116,12 +122,12 @@ void Checkpointer::save_whole_model() {
 /// Without room for the copy this save is given up; states that cannot be read end the run.
 void Checkpointer::stage() {
   try {
-    staged_.reserve(parts_.staging, streams_.compute);
+    staged_.reserve(parts_.staging, stream_);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::out_of_memory && error.code() != ErrorCode::io) throw;
     return task_.fail(error.what());
   }
-  const auto bad = staged_.copy(parts_.store, streams_.compute);
+  const auto bad = staged_.copy(parts_.store, stream_);
   if (bad) task_.fail(fmt::format("{} holds a value that is not finite", *bad));
 }
 
@@ -130,7 +136,7 @@ void Checkpointer::write_shard() {
   names.step = step_;
   std::vector<std::string> written;
   for (const checkpoint::StateRecord& state : state_records(parts_.store.saved_states())) {
-    const std::string path = names.shard_path(state, parts_.world.rank());
+    const std::string path = names.shard_path(state, parts_.control.rank());
     if (std::ranges::find(written, path) != written.end()) continue;
     written.push_back(path);
     files_.push_back(checkpoint::write_shard(path_, path, staged_.tensors(state.file)));
@@ -154,10 +160,8 @@ void Checkpointer::advance(std::span<const State> ranks) {
 }
 
 void Checkpointer::start_commit() {
-  std::vector<std::string> records =
-      comm::gather_texts(encode_records(files_), parts_.world, streams_.communication);
-  const std::vector<std::string> here =
-      comm::gather_texts(encode_records(files_), parts_.directory_group, streams_.communication);
+  std::vector<std::string> records = parts_.control.gather_texts(encode_records(files_));
+  const std::vector<std::string> here = of_directory(records);
   phase_ = Phase::committing;
   if (!commits()) return;
   task_.start([this, records = std::move(records), here] { commit(records, here); });
@@ -190,7 +194,7 @@ void Checkpointer::commit(const std::vector<std::string>& all,
 checkpoint::Manifest Checkpointer::describe() const {
   checkpoint::Manifest manifest;
   manifest.step = step_;
-  manifest.world_size = parts_.world.size();
+  manifest.world_size = parts_.control.size();
   manifest.states = state_records(parts_.store.saved_states());
   std::map<std::string, std::vector<checkpoint::Slice>> slices;
   for (int rank = 0; rank < manifest.world_size; ++rank) {
@@ -215,8 +219,7 @@ void Checkpointer::acknowledge() {
 }
 
 void Checkpointer::give_up() {
-  const std::vector<std::string> messages =
-      comm::gather_texts(task_.failure(), parts_.world, streams_.communication);
+  const std::vector<std::string> messages = parts_.control.gather_texts(task_.failure());
   const auto first = std::ranges::find_if(messages, [](const auto& text) { return !text.empty(); });
   failure_ = first == messages.end() ? "" : *first;
   const bool removing = phase_ == Phase::pruning;
@@ -233,7 +236,7 @@ void Checkpointer::give_up() {
 void Checkpointer::finish() {
   while (phase_ != Phase::none) {
     task_.wait(vote_seconds);
-    advance(comm::gather_values(task_.state(), parts_.world, streams_.communication));
+    advance(parts_.control.gather(task_.state()));
   }
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/pending_checkpoint.h"
-#include "runtime/comm/communicator.h"
+#include "runtime/comm/control/control_group.h"
 #include "runtime/engine/background_task.h"
 #include "runtime/engine/staged_shard.h"
 #include "runtime/engine/trainer_state.h"
@@ -29,10 +29,10 @@ class Checkpointer {
   struct Parts {
     const model::Model& model;
     ParameterStore& store;
-    comm::Communicator& world;
-    /// The ranks that write into one directory, the first of which makes and commits it: the
-    /// world, or the ranks of a node.
-    comm::Communicator& directory_group;
+    comm::ControlGroup& control;
+    /// The ranks that write into this one's directory, in order: all, or those of a node. The first
+    /// of them makes and commits it.
+    std::vector<int> directory_ranks;
     MemoryResource& staging;
     std::function<void(const std::string&)> say;  ///< "saved OUTPUT_DIR/checkpoint-N", on rank 0
   };
@@ -45,7 +45,7 @@ class Checkpointer {
     std::int64_t saved_step = 0;   ///< of the checkpoint in `output` that the run began with
   };
   /// Removes what dead runs have left in `output`.
-  Checkpointer(Parts parts, Options options, Streams streams);
+  Checkpointer(Parts parts, Options options, StreamView stream);
 
   /// Begins to save; waits for the save before. Collective.
   void begin(const TrainerState& state);
@@ -70,8 +70,11 @@ class Checkpointer {
  private:
   enum class Phase { none, writing, committing, pruning };
 
-  [[nodiscard]] bool speaks() const { return parts_.world.rank() == 0; }
-  [[nodiscard]] bool commits() const { return parts_.directory_group.rank() == 0; }
+  [[nodiscard]] bool speaks() const { return parts_.control.rank() == 0; }
+  [[nodiscard]] bool commits() const {
+    return parts_.control.rank() == parts_.directory_ranks.front();
+  }
+  [[nodiscard]] std::vector<std::string> of_directory(const std::vector<std::string>& all) const;
   void make_directory();
   void save_whole_model();
   void stage();
@@ -85,7 +88,7 @@ class Checkpointer {
 
   Parts parts_;
   Options options_;
-  Streams streams_;
+  StreamView stream_;
   StagedShard staged_;
   Bytes checkpoint_bytes_ = 0;  ///< of the tensors of all ranks
   Phase phase_ = Phase::none;

@@ -4,11 +4,9 @@
 #include <cmath>
 
 #include "runtime/base/label.h"
-#include "runtime/comm/gather.h"
 #include "runtime/optim/gradient_norm.h"
 
 namespace dstrain::engine {
-namespace {
 
 std::int64_t counted_labels(std::span<const MicroBatch> batches) {
   std::int64_t count = 0;
@@ -18,6 +16,8 @@ std::int64_t counted_labels(std::span<const MicroBatch> batches) {
   }
   return count;
 }
+
+namespace {
 
 /// Per unit, the index of its own part.
 std::vector<int> first_parts(const model::Model& model) {
@@ -173,20 +173,10 @@ void Engine::run(const Frame& frame, const Context& context) {
   }
 }
 
-std::int64_t Engine::count_labels(std::span<const MicroBatch> batches) {
-  std::int64_t total = 0;
-  for (const std::int64_t count :
-       comm::gather_values(counted_labels(batches), parts_.communicator, streams_.communication)) {
-    total += count;
-  }
-  return total;
-}
-
-StepResult Engine::train_step(const StepInput& input) {
-  const std::int64_t labels = count_labels(input.micro_batches);
-  if (labels == 0)
+StepSums Engine::accumulate(const StepInput& input) {
+  if (input.labels == 0) {
     fail(ErrorCode::input, "step {}: the batch has no label that counts", input.step);
-
+  }
   model::LossSum own_loss;
   MicroStep micro_step{0, static_cast<std::int64_t>(input.micro_batches.size())};
   parts_.store.expect(training_parts_, micro_step.count);
@@ -197,19 +187,23 @@ StepResult Engine::train_step(const StepInput& input) {
     run(training_.value(),
         {.shape = options_.shape,
          .batch = input.micro_batches[static_cast<std::size_t>(micro_step.index)],
-         .label_weight = 1.0F / static_cast<float>(labels),
+         .label_weight = 1.0F / static_cast<float>(input.labels),
          .step = static_cast<std::uint32_t>(input.step),
          .training = true,
          .loss = &own_loss});
   }
+  return {parts_.store.gradient_squares(streams_.compute), own_loss.sum};
+}
 
+StepResult Engine::update(const StepInput& input, std::span<const StepSums> ranks) {
   StepResult result;
-  result.gradient_norm = parts_.store.gradient_norm(streams_.compute);
-  for (const double sum :
-       comm::gather_values(own_loss.sum, parts_.communicator, streams_.communication)) {
-    result.loss += sum;
+  optim::ExactSum squares;
+  for (const StepSums& rank : ranks) {
+    squares.add(rank.squares);
+    result.loss += rank.loss;
   }
-  result.loss /= static_cast<double>(labels);
+  result.gradient_norm = std::sqrt(squares.value());
+  result.loss /= static_cast<double>(input.labels);
   if (!std::isfinite(result.loss) || !std::isfinite(result.gradient_norm)) {
     fail(ErrorCode::diverged,
          "step {}: the loss is {} and the gradient norm is {}; the step was not taken. Lower the "

@@ -4,7 +4,6 @@
 #include <span>
 #include <vector>
 
-#include "runtime/comm/communicator.h"
 #include "runtime/device/buffer.h"
 #include "runtime/engine/frame.h"
 #include "runtime/engine/frame_copies.h"
@@ -26,7 +25,17 @@ struct StepInput {
   std::int64_t step = 1;  ///< number of the step, from 1
   double learning_rate = 0;
   std::span<const MicroBatch> micro_batches;  ///< this rank's, as many on every rank
+  std::int64_t labels = 0;                    ///< counted_labels() of all ranks together
   std::optional<optim::Betas> betas{};        ///< of this step; nothing: the optimizer's own
+};
+
+/// The labels that count.
+std::int64_t counted_labels(std::span<const MicroBatch> batches);
+
+/// What one rank adds to the figures of a step. Plain data, which the ranks tell each other.
+struct StepSums {
+  optim::ExactSum squares;  ///< of the gradients that it answers for
+  double loss = 0;          ///< summed over its own labels
 };
 
 struct StepResult {
@@ -34,16 +43,13 @@ struct StepResult {
   double gradient_norm = 0;  ///< before clipping
 };
 
-/// Runs a model's units over a parameter store by the recorded schedule. Every rank of the
-/// communicator holds one and makes the same calls. Owns the frame; synchronises the
-/// computing stream at the end of each call. What the ranks tell each other runs on the
-/// communicating one.
+/// Runs a model's units over a parameter store by the recorded schedule. Every rank holds one and
+/// makes the same calls. Owns the frame; synchronises the computing stream at the end of each call.
 class Engine {
  public:
   struct Parts {
     const model::Model& model;
     ParameterStore& store;
-    comm::Communicator& communicator;
     ops::Matmuls& matmuls;
     MemoryResource& activations;
     MemoryResource& host_activations;       ///< for FrameMode::host_checkpointing
@@ -64,11 +70,14 @@ class Engine {
   /// All of `parts` must outlive the engine.
   Engine(Parts parts, Options options, Streams streams);
 
-  /// Forward and backward of all micro batches, the sum over ranks, clipping, the update. Throws
-  /// Error{diverged} on every rank when the loss or the gradients are not finite. The parameters
-  /// are untouched then, unless the store updates before it knows: no other step may follow.
-  /// Collective.
-  StepResult train_step(const StepInput& input);
+  /// The first half of a step: forward and backward of all micro batches, and the sum of their
+  /// gradients over the ranks. Throws Error{input} when no label counts. Collective.
+  StepSums accumulate(const StepInput& input);
+  /// The second half, given what accumulate() has returned on each rank: clipping and the update.
+  /// Throws Error{diverged} on every rank when the loss or the gradients are not finite. The
+  /// parameters are untouched then, unless the store updates before it knows: no other step may
+  /// follow. Collective.
+  StepResult update(const StepInput& input, std::span<const StepSums> ranks);
 
   /// The loss of one micro batch on this rank, without gradients. Collective, as parameters may
   /// have to be gathered.
@@ -84,7 +93,6 @@ class Engine {
   void run_call(const FrameCall& call, const Context& context);
   [[nodiscard]] model::UnitCall unit_call(const FrameCall& call, const Context& context) const;
   [[nodiscard]] std::vector<int> parts_of(const Frame& frame) const;
-  [[nodiscard]] std::int64_t count_labels(std::span<const MicroBatch> batches);
 
   Parts parts_;
   Options options_;

@@ -1,16 +1,12 @@
 #include "runtime/engine/evaluation.h"
 
 #include <vector>
-
-#include "runtime/comm/gather.h"
-
 namespace dstrain::engine {
 
 double evaluate(Engine& engine,
                 const data::EvaluationLoader& data,
                 model::BatchShape shape,
-                comm::Communicator& communicator,
-                StreamView communication) {
+                comm::ControlGroup& control) {
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(shape.rows()));
   std::vector<std::int32_t> labels(tokens.size());
   model::LossSum own;
@@ -21,7 +17,7 @@ double evaluate(Engine& engine,
     own.labels += loss.labels;
   }
   model::LossSum total;
-  for (const model::LossSum& rank : comm::gather_values(own, communicator, communication)) {
+  for (const model::LossSum& rank : control.gather(own)) {
     total.sum += rank.sum;
     total.labels += rank.labels;
   }

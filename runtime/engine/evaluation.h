@@ -1,5 +1,5 @@
 #pragma once
-#include "runtime/comm/communicator.h"
+#include "runtime/comm/control/control_group.h"
 #include "runtime/data/batch_loader.h"
 #include "runtime/engine/engine.h"
 
@@ -10,7 +10,6 @@ namespace dstrain::engine {
 double evaluate(Engine& engine,
                 const data::EvaluationLoader& data,
                 model::BatchShape shape,
-                comm::Communicator& communicator,
-                StreamView communication);
+                comm::ControlGroup& control);
 
 }  // namespace dstrain::engine

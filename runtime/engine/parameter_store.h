@@ -8,6 +8,7 @@
 #include "runtime/device/stream.h"
 #include "runtime/model/parameter_source.h"
 #include "runtime/model/unit.h"
+#include "runtime/optim/exact_sum.h"
 #include "runtime/optim/optimizer.h"
 
 namespace dstrain::engine {
@@ -93,9 +94,9 @@ class ParameterStore {
   /// the last micro step, get new values: it is not acquired again before step().
   virtual void reduce(int part, StreamView stream) = 0;
 
-  /// The L2 norm of the gradients of all parameters, once the last micro step is done.
-  /// Synchronises; the same on every rank.
-  virtual double gradient_norm(StreamView stream) = 0;
+  /// The sum of squares of the gradients that this rank answers for, once the last micro step is
+  /// done: over all ranks, each element counts once. Synchronises.
+  virtual optim::ExactSum gradient_squares(StreamView stream) = 0;
   /// Updates the parameters from the gradients, which are spent after that.
   virtual void step(const optim::StepScalars& scalars, StreamView stream) = 0;
 };

@@ -1,7 +1,10 @@
 #include "runtime/engine/profile_report.h"
 
 #include <array>
+#include <cstring>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/profile/chrome_trace.h"
@@ -31,60 +34,68 @@ RankProfile own_profile(const profile::Timeline& timeline) {
 }
 
 template <class T>
-TensorView bytes_of(std::vector<T>& values) {
-  return {values.data(), DType::u8, {static_cast<std::int64_t>(values.size() * sizeof(T))}};
+void append(std::string& text, const T* values, std::size_t count) {
+  text.append(reinterpret_cast<const char*>(values), count * sizeof(T));
 }
 
-void send_profile(RankProfile own, comm::Communicator& communicator, StreamView stream) {
-  std::vector<Header> header(1);
+template <class T>
+void take(std::string_view& text, T* values, std::size_t count) {
+  std::memcpy(values, text.data(), count * sizeof(T));
+  text.remove_prefix(count * sizeof(T));
+}
+
+std::string encode(const RankProfile& profile) {
+  Header header{
+      .steps = std::ssize(profile.steps), .spans_lost = profile.spans_lost, .total = profile.total};
   for (std::size_t lane = 0; lane < profile::lane_count; ++lane) {
-    header[0].spans.at(lane) = static_cast<std::int64_t>(own.lanes.at(lane).size());
+    header.spans.at(lane) = std::ssize(profile.lanes.at(lane));
   }
-  header[0].steps = static_cast<std::int64_t>(own.steps.size());
-  header[0].spans_lost = own.spans_lost;
-  header[0].total = own.total;
-  communicator.send(bytes_of(header), 0, stream);
-  for (auto& spans : own.lanes) communicator.send(bytes_of(spans), 0, stream);
-  communicator.send(bytes_of(own.steps), 0, stream);
-  stream.synchronize();
+  std::string text;
+  append(text, &header, 1);
+  for (const auto& spans : profile.lanes) append(text, spans.data(), spans.size());
+  append(text, profile.steps.data(), profile.steps.size());
+  return text;
 }
 
-RankProfile receive_profile(int rank, comm::Communicator& communicator, StreamView stream) {
-  std::vector<Header> header(1);
-  communicator.receive(bytes_of(header), rank, stream);
-  stream.synchronize();
+RankProfile decode(std::string_view text) {
+  Header header;
+  take(text, &header, 1);
   RankProfile profile;
-  profile.total = header[0].total;
-  profile.spans_lost = header[0].spans_lost;
+  profile.total = header.total;
+  profile.spans_lost = header.spans_lost;
   for (std::size_t lane = 0; lane < profile::lane_count; ++lane) {
-    profile.lanes.at(lane).resize(static_cast<std::size_t>(header[0].spans.at(lane)));
-    communicator.receive(bytes_of(profile.lanes.at(lane)), rank, stream);
+    auto& spans = profile.lanes.at(lane);
+    spans.resize(static_cast<std::size_t>(header.spans.at(lane)));
+    take(text, spans.data(), spans.size());
   }
-  profile.steps.resize(static_cast<std::size_t>(header[0].steps));
-  communicator.receive(bytes_of(profile.steps), rank, stream);
-  stream.synchronize();
+  profile.steps.resize(static_cast<std::size_t>(header.steps));
+  take(text, profile.steps.data(), profile.steps.size());
   return profile;
+}
+
+/// Of one rank, on rank 0.
+std::string tell_profile(const profile::Timeline& timeline, int rank, comm::ControlGroup& control) {
+  return control.broadcast(control.rank() == rank ? encode(own_profile(timeline)) : "", rank);
 }
 
 }  // namespace
 
 void write_profile(const profile::Timeline& timeline,
                    const model::Model& model,
-                   comm::Communicator& communicator,
-                   const std::filesystem::path& path,
-                   StreamView stream) {
-  if (communicator.rank() != 0) {
-    send_profile(own_profile(timeline), communicator, stream);
-    return;
+                   comm::ControlGroup& control,
+                   const std::filesystem::path& path) {
+  std::optional<profile::ChromeTrace> trace;
+  if (control.rank() == 0) {
+    std::vector<std::string> units;
+    for (const auto& unit : model.units) units.push_back(unit->spec().name);
+    trace.emplace(path, std::move(units));
+    trace->add_rank(0, own_profile(timeline));
   }
-  std::vector<std::string> units;
-  for (const auto& unit : model.units) units.push_back(unit->spec().name);
-  profile::ChromeTrace trace(path, std::move(units));
-  trace.add_rank(0, own_profile(timeline));
-  for (int rank = 1; rank < communicator.size(); ++rank) {
-    trace.add_rank(rank, receive_profile(rank, communicator, stream));
+  for (int rank = 1; rank < control.size(); ++rank) {
+    const std::string told = tell_profile(timeline, rank, control);
+    if (trace) trace->add_rank(rank, decode(told));
   }
-  trace.finish();
+  if (trace) trace->finish();
 }
 
 }  // namespace dstrain::engine

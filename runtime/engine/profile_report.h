@@ -1,18 +1,18 @@
 #pragma once
 #include <filesystem>
 
-#include "runtime/comm/communicator.h"
+#include "runtime/comm/control/control_group.h"
 #include "runtime/model/model.h"
 #include "runtime/profile/timeline.h"
 
 namespace dstrain::engine {
 
 /// Collects the timelines of all ranks on rank 0, which writes them to `path` as Chrome's trace,
-/// rank by rank. Collective, when nothing is recorded any more.
+/// rank by rank. Each rank in turn tells all, of whom the others forget
+/// it. Collective, when nothing is recorded any more.
 void write_profile(const profile::Timeline& timeline,
                    const model::Model& model,
-                   comm::Communicator& communicator,
-                   const std::filesystem::path& path,
-                   StreamView stream);
+                   comm::ControlGroup& control,
+                   const std::filesystem::path& path);
 
 }  // namespace dstrain::engine

@@ -30,6 +30,11 @@ void RecordedCommunicator::all_reduce(TensorView values, StreamView stream) {
   record(Activity::all_reduce, values.bytes(), stream, [&] { inner_.all_reduce(values, stream); });
 }
 
+void RecordedCommunicator::all_to_all(TensorView parts, TensorView received, StreamView stream) {
+  record(Activity::all_to_all, parts.bytes(), stream,
+         [&] { inner_.all_to_all(parts, received, stream); });
+}
+
 void RecordedCommunicator::broadcast(TensorView values, int root, StreamView stream) {
   record(Activity::broadcast, values.bytes(), stream,
          [&] { inner_.broadcast(values, root, stream); });
@@ -42,10 +47,6 @@ void RecordedCommunicator::send(TensorView values, int target, StreamView stream
 void RecordedCommunicator::receive(TensorView values, int source, StreamView stream) {
   record(Activity::receive, values.bytes(), stream,
          [&] { inner_.receive(values, source, stream); });
-}
-
-void RecordedCommunicator::barrier(StreamView stream) {
-  record(Activity::barrier, 0, stream, [&] { inner_.barrier(stream); });
 }
 
 }  // namespace dstrain::engine

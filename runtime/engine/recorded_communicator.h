@@ -13,14 +13,15 @@ class RecordedCommunicator final : public comm::Communicator {
 
   [[nodiscard]] int rank() const override { return inner_.rank(); }
   [[nodiscard]] int size() const override { return inner_.size(); }
+  [[nodiscard]] comm::SumOrder sum_order() const override { return inner_.sum_order(); }
   [[nodiscard]] MemoryResource& memory() override { return inner_.memory(); }
   void all_gather(TensorView shard, TensorView whole, StreamView stream) override;
   void reduce_scatter(TensorView whole, TensorView shard, StreamView stream) override;
   void all_reduce(TensorView values, StreamView stream) override;
+  void all_to_all(TensorView parts, TensorView received, StreamView stream) override;
   void broadcast(TensorView values, int root, StreamView stream) override;
   void send(TensorView values, int target, StreamView stream) override;
   void receive(TensorView values, int source, StreamView stream) override;
-  void barrier(StreamView stream) override;
   std::unique_ptr<comm::Communicator> split(Split split) override { return inner_.split(split); }
   void abort() noexcept override { inner_.abort(); }
 

@@ -9,7 +9,6 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/checkpoint/catalog.h"
-#include "runtime/comm/gather.h"
 #include "runtime/engine/run_check.h"
 
 namespace dstrain::engine {
@@ -61,20 +60,18 @@ class ToleratedState final : public model::ParameterSource {
 };
 
 /// The names in rank 0's plan.
-std::vector<std::string> agree(const ResumePlan& plan,
-                               comm::Communicator& communicator,
-                               StreamView stream) {
+std::vector<std::string> agree(const ResumePlan& plan, comm::ControlGroup& control) {
   std::string joined;
   for (const std::string& name : plan.names) joined += name + '/';
-  std::istringstream first(comm::gather_texts(joined, communicator, stream).front());
+  std::istringstream first(control.broadcast(joined, 0));
   std::vector<std::string> names;
   for (std::string name; std::getline(first, name, '/');) names.push_back(name);
   return names;
 }
 
 /// What the ranks have found, told by the first of them; empty when all is well.
-std::string agree(const Damage& damage, comm::Communicator& communicator, StreamView stream) {
-  const auto texts = comm::gather_texts(damage.text(), communicator, stream);
+std::string agree(const Damage& damage, comm::ControlGroup& control) {
+  const auto texts = control.gather_texts(damage.text());
   const auto first = std::ranges::find_if(texts, [](const auto& text) { return !text.empty(); });
   return first == texts.end() ? "" : *first;
 }
@@ -95,7 +92,7 @@ std::vector<ToleratedState> open_states(const checkpoint::Checkpoint& checkpoint
 /// Checks this rank's share of the files that load() reads nothing of: the shards that a rank of
 /// this number has written, which may lie on its node alone, and some of the rest.
 void verify_share(const checkpoint::Checkpoint& checkpoint,
-                  const comm::Communicator& communicator,
+                  const comm::ControlGroup& control,
                   Damage& damage) {
   const checkpoint::Manifest& manifest = checkpoint.manifest();
   struct Shard {
@@ -113,7 +110,7 @@ void verify_share(const checkpoint::Checkpoint& checkpoint,
     const auto shard = shards.find(file.path);
     if (shard != shards.end() && shard->second.read) continue;
     const int number = shard != shards.end() ? shard->second.rank : next++;
-    if (number % communicator.size() != communicator.rank()) continue;
+    if (number % control.size() != control.rank()) continue;
     damage.attempt([&] { checkpoint.verify_file(file); });
   }
 }
@@ -123,7 +120,7 @@ std::string load(const std::filesystem::path& path,
                  checkpoint::Checkpoint::Files files,
                  const TrainerState& run,
                  const ResumeParts& parts,
-                 Streams streams,
+                 StreamView stream,
                  TrainerState& state) {
   Damage damage;
   std::optional<checkpoint::Checkpoint> checkpoint;
@@ -134,14 +131,14 @@ std::string load(const std::filesystem::path& path,
     states = open_states(*checkpoint, parts, damage);
   });
   // Loading is collective: nobody begins before all can.
-  std::string found = agree(damage, parts.communicator, streams.communication);
+  std::string found = agree(damage, parts.control);
   if (!found.empty()) return found;
   std::vector<const model::ParameterSource*> sources;
   sources.reserve(states.size());
   for (const ToleratedState& source : states) sources.push_back(&source);
-  parts.store.load({*sources.front(), std::span(sources).subspan(1)}, streams.compute);
-  verify_share(*checkpoint, parts.communicator, damage);
-  return agree(damage, parts.communicator, streams.communication);
+  parts.store.load({*sources.front(), std::span(sources).subspan(1)}, stream);
+  verify_share(*checkpoint, parts.control, damage);
+  return agree(damage, parts.control);
 }
 
 /// They do not touch the data, but whoever put them there may not know where they lie.
@@ -159,13 +156,13 @@ void warn_of_foreign_files(const std::filesystem::path& path) {
 Resumed resume(const ResumePlan& plan,
                const TrainerState& run,
                const ResumeParts& parts,
-               Streams streams) {
+               StreamView stream) {
   std::string found;
-  for (const std::string& name : agree(plan, parts.communicator, streams.communication)) {
+  for (const std::string& name : agree(plan, parts.control)) {
     const std::filesystem::path path = plan.directory / name;
     Resumed resumed{{}, path};
-    found = load(path, plan.files, run, parts, streams, resumed.state);
-    const bool speaks = parts.communicator.rank() == 0;
+    found = load(path, plan.files, run, parts, stream, resumed.state);
+    const bool speaks = parts.control.rank() == 0;
     if (found.empty()) {
       if (speaks) warn_of_foreign_files(path);
       return resumed;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/checkpoint.h"
-#include "runtime/comm/communicator.h"
+#include "runtime/comm/control/control_group.h"
 #include "runtime/engine/parameter_store.h"
 #include "runtime/engine/trainer_state.h"
 
@@ -27,7 +27,7 @@ struct Resumed {
 struct ResumeParts {
   const model::Model& model;
   ParameterStore& store;
-  comm::Communicator& communicator;
+  comm::ControlGroup& control;
 };
 
 /// Loads parameters and optimizer states from the first checkpoint, by rank 0's names, that every
@@ -38,6 +38,6 @@ struct ResumeParts {
 Resumed resume(const ResumePlan& plan,
                const TrainerState& run,
                const ResumeParts& parts,
-               Streams streams);
+               StreamView stream);
 
 }  // namespace dstrain::engine

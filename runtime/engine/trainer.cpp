@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "runtime/base/log.h"
-#include "runtime/comm/gather.h"
 #include "runtime/engine/evaluation.h"
 #include "runtime/monitor/progress_line.h"
 #include "runtime/optim/schedule.h"
@@ -35,20 +34,12 @@ MemoryPeaks peaks_of(const MemoryLedgers& memory) {
   return peaks;
 }
 
-/// What a rank tells the others before each step.
-struct Vote {
-  bool stop = false;
-  Checkpointer::State save = Checkpointer::State::idle;
-  std::uint32_t save_request = 0;
-};
-
 constexpr double step_memory = 8;  ///< steps over which their time is averaged
 
 }  // namespace
 
-Trainer::Trainer(Parts parts, Streams streams)
+Trainer::Trainer(Parts parts)
     : parts_(std::move(parts)),
-      streams_(streams),
       first_step_(parts_.state.global_step + 1),
       total_steps_(config::training_steps(parts_.settings.max_steps,
                                           parts_.settings.num_train_epochs,
@@ -58,21 +49,37 @@ Trainer::Trainer(Parts parts, Streams streams)
       micro_batches_(static_cast<std::size_t>(parts_.settings.accumulation_steps)),
       save_requests_(parts_.control,
                      parts_.checkpointer,
-                     {parts_.communicator.rank(), parts_.communicator.size()}),
+                     {parts_.control_group.rank(), parts_.control_group.size()}),
       best_(parts_.settings.evaluation, parts_.state.best) {}
 
-Trainer::Decision Trainer::vote() {
-  const std::vector<Vote> votes = comm::gather_values(
-      Vote{parts_.stop_requested(), parts_.checkpointer.state(), save_requests_.vote()},
-      parts_.communicator, streams_.communication);
+std::vector<Trainer::Report> Trainer::exchange(const StepSums& sums) {
+  const profile::Recording recording(parts_.timeline, profile::Lane::communication,
+                                     profile::Activity::exchange);
+  reports_are_old_ = false;
+  return parts_.control_group.gather(Report{.sums = sums,
+                                            .labels = counted_labels(micro_batches_),
+                                            .save_request = save_requests_.vote(),
+                                            .save = parts_.checkpointer.state(),
+                                            .stop = parts_.stop_requested()});
+}
+
+/// Takes the save under way as far as all ranks are.
+void Trainer::advance_save() {
   std::vector<Checkpointer::State> saves;
-  std::ranges::transform(votes, std::back_inserter(saves), &Vote::save);
+  std::ranges::transform(reports_, std::back_inserter(saves), &Report::save);
   flush_metrics();  // before a checkpoint is committed that counts their steps
   parts_.checkpointer.advance(saves);
   save_requests_.answer();
-  Decision decision{std::ranges::any_of(votes, &Vote::stop), {}};
-  std::ranges::transform(votes, std::back_inserter(decision.save_requests), &Vote::save_request);
-  return decision;
+}
+
+bool Trainer::stops() const {
+  return std::ranges::any_of(reports_, &Report::stop);
+}
+
+bool Trainer::saves_on_request(std::int64_t step) {
+  std::vector<std::uint32_t> requests;
+  std::ranges::transform(reports_, std::back_inserter(requests), &Report::save_request);
+  return save_requests_.due(requests, step);
 }
 
 double Trainer::epoch_after(std::int64_t step) const {
@@ -116,6 +123,7 @@ void Trainer::begin_save(std::int64_t step) {
   parts_.state.epoch = epoch_after(step);
   flush_metrics();
   parts_.checkpointer.begin(parts_.state);
+  reports_are_old_ = true;
 }
 
 Trainer::Outcome Trainer::stop(std::int64_t step) {
@@ -153,30 +161,35 @@ void Trainer::load(std::int64_t step, data::StepBatches& batches) const {
   }
 }
 
-std::span<const MicroBatch> Trainer::micro_batches(const data::StepBatches& batches) {
+/// Waits for the batches of `step`, if there is such a step; those of the step before are spent.
+void Trainer::load_next(std::int64_t step, data::BatchPrefetcher& batches) {
+  if (step > total_steps_) return;
+  const profile::Recording recording(parts_.timeline, profile::Lane::compute,
+                                     profile::Activity::wait);
+  const data::StepBatches& loaded = batches.take(step - 1);
   for (std::size_t i = 0; i < micro_batches_.size(); ++i) {
     const std::size_t begin = i * micro_batch_tokens_;
-    micro_batches_[i] = {std::span(batches.tokens).subspan(begin, micro_batch_tokens_),
-                         std::span(batches.labels).subspan(begin, micro_batch_tokens_),
-                         batches.first_samples[i]};
+    micro_batches_[i] = {std::span(loaded.tokens).subspan(begin, micro_batch_tokens_),
+                         std::span(loaded.labels).subspan(begin, micro_batch_tokens_),
+                         loaded.first_samples[i]};
   }
-  return micro_batches_;
 }
 
+/// The batches are loaded, and their labels are known from the last exchange.
 StepResult Trainer::take_step(std::int64_t step,
                               double learning_rate,
                               data::BatchPrefetcher& batches) {
-  const data::StepBatches* loaded = nullptr;
-  {
-    const profile::Recording recording(parts_.timeline, profile::Lane::compute,
-                                       profile::Activity::wait);
-    loaded = &batches.take(step - 1);
-  }
-  return parts_.engine.train_step(
-      {.step = step,
-       .learning_rate = learning_rate,
-       .micro_batches = micro_batches(*loaded),
-       .betas = optim::scheduled_betas(parts_.settings.schedule, step)});
+  StepInput input{.step = step,
+                  .learning_rate = learning_rate,
+                  .micro_batches = micro_batches_,
+                  .betas = optim::scheduled_betas(parts_.settings.schedule, step)};
+  for (const Report& rank : reports_) input.labels += rank.labels;
+  const StepSums own = parts_.engine.accumulate(input);
+  load_next(step + 1, batches);
+  reports_ = exchange(own);
+  std::vector<StepSums> sums;
+  std::ranges::transform(reports_, std::back_inserter(sums), &Report::sums);
+  return parts_.engine.update(input, sums);
 }
 
 Trainer::Outcome Trainer::run() {
@@ -200,11 +213,13 @@ Trainer::Outcome Trainer::take_steps() {
   data::BatchPrefetcher batches(
       [this](std::int64_t step, data::StepBatches& target) { load(step, target); }, total_steps_,
       empty_batches());
+  load_next(first_step_, batches);
   for (std::int64_t step = first_step_; step <= total_steps_; ++step) {
     if (parts_.timeline != nullptr) parts_.timeline->begin_step(step);
-    const Decision decision = vote();
-    if (save_requests_.due(decision.save_requests, step - 1)) begin_save(step - 1);
-    if (decision.stop) return stop(step - 1);
+    if (reports_are_old_) reports_ = exchange({});
+    advance_save();
+    if (saves_on_request(step - 1)) begin_save(step - 1);
+    if (stops()) return stop(step - 1);
     const double rate = optim::learning_rate(settings.schedule, step);
     const double begun_at_seconds = parts_.clock.now_seconds();
     const StepResult result = take_step(step, rate, batches);
@@ -249,8 +264,7 @@ monitor::StepMetrics Trainer::measure(std::int64_t step) {
   reported_step_ = step;
   reported_at_seconds_ = now;
   Bytes largest = -1;
-  for (const MemoryPeaks& rank :
-       comm::gather_values(peaks_of(parts_.memory), parts_.communicator, streams_.communication)) {
+  for (const MemoryPeaks& rank : parts_.control_group.gather(peaks_of(parts_.memory))) {
     for (std::size_t tier = 0; tier < rank.tiers.size(); ++tier) {
       metrics.memory.at(tier) = std::max(metrics.memory.at(tier), rank.tiers.at(tier));
     }
@@ -316,20 +330,20 @@ std::string Trainer::describe_times() {
   if (parts_.timeline == nullptr) return "";
   const profile::Ring<profile::StepTimes>& steps = parts_.timeline->steps();
   profile::StepTimes sum;
-  for (const profile::StepTimes& rank : comm::gather_values(
-           steps[steps.pushed() - 1], parts_.communicator, streams_.communication)) {
+  for (const profile::StepTimes& rank : parts_.control_group.gather(steps[steps.pushed() - 1])) {
     sum += rank;
   }
-  return " | " + profile::describe(sum, parts_.communicator.size());
+  return " | " + profile::describe(sum, parts_.control_group.size());
 }
 
 void Trainer::evaluate(std::int64_t step) {
   if (parts_.validation_data == nullptr) return;
+  reports_are_old_ = true;  // it may take long, in which a rank is asked to stop
   const double begin = parts_.clock.now_seconds();
   const config::TrainSettings& settings = parts_.settings;
   const double loss = engine::evaluate(parts_.engine, *parts_.validation_data,
                                        {settings.evaluation.batch_size, settings.data.block_size},
-                                       parts_.communicator, streams_.communication);
+                                       parts_.control_group);
   best_.evaluated(step, loss);
   // Evaluation is not training time.
   const double spent = parts_.clock.now_seconds() - begin;

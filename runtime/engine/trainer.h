@@ -26,7 +26,7 @@ class Trainer {
     const config::TrainSettings& settings;
     const model::Model& model;
     Engine& engine;
-    comm::Communicator& communicator;
+    comm::ControlGroup& control_group;
     const MemoryLedgers& memory;
     TierBytes planned_memory{};  ///< once something is saved
     const Clock& clock;
@@ -38,9 +38,9 @@ class Trainer {
     monitor::MetricsFile* metrics = nullptr;                  ///< null but on rank 0
     profile::Timeline* timeline = nullptr;                    ///< null: nothing is recorded
     std::function<void(const std::string&)> say;              ///< progress, for people
-    std::function<bool()> stop_requested;                     ///< asked once a step
+    std::function<bool()> stop_requested;  ///< asked once a step, before its update
   };
-  Trainer(Parts parts, Streams streams);
+  explicit Trainer(Parts parts);
 
   struct Outcome {
     std::int64_t steps = 0;  ///< taken, those before a resume included
@@ -53,21 +53,28 @@ class Trainer {
 
  private:
   Outcome take_steps();
-  struct Decision {
-    bool stop = false;
-    std::vector<std::uint32_t> save_requests;  ///< the newest that each rank has heard of
+  /// What a rank tells the others once a step, in one exchange: what it adds to the figures of this
+  /// step, and what decides on the next.
+  struct Report {
+    StepSums sums;
+    std::int64_t labels = 0;         ///< that count in its batches of the next step
+    std::uint32_t save_request = 0;  ///< the newest that it has heard of
+    Checkpointer::State save = Checkpointer::State::idle;
+    bool stop = false;  ///< it was asked to
   };
-  /// Tells the other ranks how this one is, and hears what they were asked for.
-  [[nodiscard]] Decision vote();
+  [[nodiscard]] std::vector<Report> exchange(const StepSums& sums);
+  void advance_save();
+  [[nodiscard]] bool stops() const;
+  [[nodiscard]] bool saves_on_request(std::int64_t step);
   Outcome stop(std::int64_t step);
   void begin_save(std::int64_t step);
   void end_save();
   [[nodiscard]] bool due(const config::Cadence& cadence, std::int64_t step) const;
   [[nodiscard]] bool saves_after(std::int64_t step);
   [[nodiscard]] double epoch_after(std::int64_t step) const;
+  void load_next(std::int64_t step, data::BatchPrefetcher& batches);
   [[nodiscard]] data::StepBatches empty_batches() const;
   void load(std::int64_t step, data::StepBatches& batches) const;
-  std::span<const MicroBatch> micro_batches(const data::StepBatches& batches);
   StepResult take_step(std::int64_t step, double learning_rate, data::BatchPrefetcher& batches);
   void tell_progress(std::int64_t step, double loss, double begun_at_seconds);
   void report(std::int64_t step, double learning_rate, const StepResult& result);
@@ -80,11 +87,12 @@ class Trainer {
   void tell_metrics_failure();
 
   Parts parts_;
-  Streams streams_;
   std::int64_t first_step_ = 1;
   std::int64_t total_steps_ = 0;
-  std::size_t micro_batch_tokens_ = 0;  ///< B T
-  std::vector<MicroBatch> micro_batches_;
+  std::size_t micro_batch_tokens_ = 0;     ///< B T
+  std::vector<MicroBatch> micro_batches_;  ///< of the next step, or of the one under way
+  std::vector<Report> reports_;            ///< of all ranks, of the last exchange
+  bool reports_are_old_ = true;            ///< a save or an evaluation came after it
   SaveRequests save_requests_;
   BestTracker best_;
   double step_seconds_ = 0;  ///< of the last steps, the older the less

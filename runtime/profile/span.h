@@ -35,10 +35,11 @@ enum class Activity : std::uint8_t {
   all_gather,
   reduce_scatter,
   all_reduce,
+  all_to_all,
   broadcast,
   send,
   receive,
-  barrier,
+  exchange,  ///< what the ranks tell each other once a step; no detail
   // Of the data lane; detail: the step.
   load,
   // Of a disk's lanes, as long as one block or more is under way; detail: bytes of those that
@@ -46,10 +47,11 @@ enum class Activity : std::uint8_t {
   read,
   write,
 };
-inline constexpr std::array<std::string_view, 18> activity_names{
-    "step", "optimizer_step", "wait",       "forward",        "recompute",  "backward",
-    "norm", "update",         "all_gather", "reduce_scatter", "all_reduce", "broadcast",
-    "send", "receive",        "barrier",    "load",           "read",       "write"};
+inline constexpr std::array<std::string_view, 19> activity_names{
+    "step",       "optimizer_step", "wait",       "forward",    "recompute",
+    "backward",   "norm",           "update",     "all_gather", "reduce_scatter",
+    "all_reduce", "all_to_all",     "broadcast",  "send",       "receive",
+    "exchange",   "load",           "read",       "write"};
 
 constexpr std::string_view name_of(Activity activity) {
   return activity_names.at(static_cast<std::size_t>(activity));

@@ -58,11 +58,10 @@ void sum_forever(comm::Communicator& world, MemoryResource& memory, std::int64_t
 }
 
 /// Rank 2 dies while the others wait for it.
-void die(comm::Communicator& world) {
-  Stream stream(Stream::Mode::inline_on_caller);
-  world.barrier(stream);
-  if (world.rank() == 2) std::raise(SIGKILL);
-  world.barrier(stream);
+void die(comm::ControlGroup& control) {
+  control.barrier();
+  if (control.rank() == 2) std::raise(SIGKILL);
+  control.barrier();
 }
 
 /// Where the ranks met, and how well the place is guarded.
@@ -73,10 +72,9 @@ void tell_rendezvous(const WorkerEnv& worker) {
 }
 
 /// One rank ends in failure, and the others would go on.
-void fail_as_rank_one(comm::Communicator& world) {
-  if (world.rank() == 1) fail(ErrorCode::timeout, "rank 1 has had enough");
-  Stream stream(Stream::Mode::inline_on_caller);
-  world.barrier(stream);
+void fail_as_rank_one(comm::ControlGroup& control) {
+  if (control.rank() == 1) fail(ErrorCode::timeout, "rank 1 has had enough");
+  control.barrier();
 }
 
 int run(std::string_view mode) {
@@ -93,8 +91,8 @@ int run(std::string_view mode) {
     if (mode == "forever_unstaged") {
       sum_forever(*world.communicator, world.communicator->memory(), small);
     }
-    if (mode == "die") die(*world.communicator);
-    if (mode == "fail") fail_as_rank_one(*world.communicator);
+    if (mode == "die") die(*world.control);
+    if (mode == "fail") fail_as_rank_one(*world.control);
     if (mode == "where") tell_rendezvous(world.worker);
     return status::done;
   } catch (const Error& error) {

@@ -48,7 +48,7 @@ void check_split(const GroupMaker& groups, const std::vector<int>& worlds) {
       // The subgroup splits again and the parent still works.
       const auto single = half->split({.color = half->rank()});
       require(single->size() == 1, "size of a split of a split");
-      single->barrier(stream);
+      meet(*single, stream);
       Floats all{1.0F};
       c.all_reduce(view(all), stream);
       require(all[0] == static_cast<float>(c.size()), "sum after a split");
@@ -69,7 +69,7 @@ void check_messages(const GroupMaker& groups) {
       if (c.rank() == 0) c.send(view(mine), next, stream);
       c.receive(view(theirs), previous, stream);
       if (c.rank() != 0) c.send(view(mine), next, stream);
-      c.barrier(stream);
+      meet(c, stream);
       require(same_bits(theirs, values_of(previous, numel)), "receive");
     }
   }));
@@ -96,12 +96,13 @@ void check_wrong_operation(const GroupMaker& groups) {
   const auto failures = failures_of_ranks(group, [](Communicator& c) {
     Stream stream(Stream::Mode::inline_on_caller);
     Floats values(4);
-    c.rank() == 0 ? c.broadcast(view(values), 0, stream) : c.barrier(stream);
+    c.rank() == 0 ? c.broadcast(view(values), 0, stream) : meet(c, stream);
   });
   CHECK_THAT(failures[0].message,
              Contains("rank 0 does broadcast of 4 f32 from rank 0, rank 1 does "
-                      "barrier"));
-  CHECK_THAT(failures[1].message, Contains("rank 1 does barrier, rank 0 does broadcast"));
+                      "all_reduce of 1 f32"));
+  CHECK_THAT(failures[1].message,
+             Contains("rank 1 does all_reduce of 1 f32, rank 0 does broadcast"));
 }
 
 void check_wrong_message(const GroupMaker& groups) {
@@ -141,15 +142,16 @@ void check_abort(const GroupMaker& groups) {
     if (c.rank() == 1) {
       c.abort();
     } else {
-      c.barrier(stream);
+      meet(c, stream);
     }
   });
   for (const std::size_t rank : {0U, 2U}) {
     CHECK(failures[rank].code == ErrorCode::aborted);
-    CHECK_THAT(failures[rank].message, Contains("barrier") && Contains("aborted by rank 1"));
+    CHECK_THAT(failures[rank].message,
+               Contains("all_reduce of 1 f32") && Contains("aborted by rank 1"));
   }
   Stream stream(Stream::Mode::inline_on_caller);
-  if (group.has(0)) CHECK_THROWS_WITH(group[0].barrier(stream), Contains("aborted by rank 1"));
+  if (group.has(0)) CHECK_THROWS_WITH(meet(group[0], stream), Contains("aborted by rank 1"));
 }
 
 /// Rank 0 is alive and elsewhere: what rank 2 waits for does not come from it.
@@ -159,7 +161,7 @@ void check_abort_from_aside(const GroupMaker& groups) {
     Stream stream(Stream::Mode::inline_on_caller);
     if (c.rank() == 0) static_cast<void>(group.told(2));
     if (c.rank() == 1) c.abort();
-    if (c.rank() == 2) c.barrier(stream);
+    if (c.rank() == 2) meet(c, stream);
   });
   CHECK_THAT(failures[2].message, Contains("aborted by rank 1"));
 }
@@ -185,11 +187,11 @@ void check_leaving(const GroupMaker& groups) {
   Group group = groups.make(3, hang_seconds);
   const auto failures = failures_of_ranks(group, [&](Communicator& c) {
     Stream stream(Stream::Mode::inline_on_caller);
-    c.barrier(stream);
+    meet(c, stream);
     if (c.rank() == 2) {
       group.destroy(2);
     } else {
-      c.barrier(stream);
+      meet(c, stream);
     }
   });
   CHECK_THAT(failures[0].message, Contains("has left the group"));

@@ -85,6 +85,54 @@ void check_broadcast(const Bench& on, std::int64_t numel) {
   }
 }
 
+void check_all_to_all(const Bench& on, std::int64_t numel) {
+  const int world = on.c.size();
+  Tensor parts = on.in(values_of(on.c.rank(), numel * world));
+  Tensor received = on.out(Floats(static_cast<std::size_t>(numel * world), -1.0F));
+  on.c.all_to_all(parts.view(), received.view(), on.stream);
+  on.stream.synchronize();
+  for (int r = 0; r < world; ++r) {
+    const Floats sent = part(values_of(r, numel * world), on.c.rank() * numel, numel);
+    require(same_bits(part(received.values(), r * numel, numel), sent), "all_to_all");
+  }
+}
+
+/// Values so large that sums wrap around.
+template <class T>
+void check_integer_sums_of(Communicator& c, std::int64_t numel, StreamView stream) {
+  const auto value = [](int rank, std::int64_t i) {
+    const auto words = philox({.seed = 9,
+                               .stream = static_cast<std::uint32_t>(rank),
+                               .index = static_cast<std::uint64_t>(i)});
+    return static_cast<std::make_unsigned_t<T>>(std::uint64_t{words[0]} << 32 | words[1]);
+  };
+  const auto sum = [&](std::int64_t i) {
+    std::make_unsigned_t<T> total = 0;
+    for (int r = 0; r < c.size(); ++r) total += value(r, i);
+    return static_cast<T>(total);
+  };
+  std::vector<T> whole(static_cast<std::size_t>(numel * c.size()));
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    whole[i] = static_cast<T>(value(c.rank(), static_cast<std::int64_t>(i)));
+  }
+  std::vector<T> values(whole.begin(), whole.begin() + numel);
+  std::vector<T> shard(static_cast<std::size_t>(numel));
+  c.reduce_scatter({whole.data(), dtype_of<T>, {numel * c.size()}},
+                   {shard.data(), dtype_of<T>, {numel}}, stream);
+  c.all_reduce({values.data(), dtype_of<T>, {numel}}, stream);
+  stream.synchronize();
+  for (std::int64_t i = 0; i < numel; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    require(shard[at] == sum(c.rank() * numel + i), "reduce_scatter of integers");
+    require(values[at] == sum(i), "all_reduce of integers");
+  }
+}
+
+void check_integer_sums(const Bench& on, std::int64_t numel) {
+  check_integer_sums_of<std::int32_t>(on.c, numel, on.stream);
+  check_integer_sums_of<std::int64_t>(on.c, numel, on.stream);
+}
+
 /// A run of tensors that share a block: what lies beside a tensor is left alone.
 void check_neighbours(const Bench& on) {
   constexpr std::int64_t numel = 5000;
@@ -131,7 +179,9 @@ void check_results(const GroupMaker& groups, const std::vector<int>& worlds) {
             check_all_reduce(on, numel);
             check_all_reduce(on, numel * 2 + 1);
             check_broadcast(on, numel);
+            check_all_to_all(on, numel);
           }
+          check_integer_sums(on, 1001);
           check_neighbours(on);
         }
         check_bytes(c, stream);
@@ -172,7 +222,7 @@ void check_sequences(const GroupMaker& groups, const std::vector<int>& worlds) {
         const auto words = philox({.seed = 5, .index = step});
         const std::int64_t numel = words[1] % 3000;
         const Bench on{c, places[words[2] % places.size()], stream};
-        switch (words[0] % 5) {
+        switch (words[0] % 6) {
           case 0:
             check_all_gather(on, numel);
             break;
@@ -185,11 +235,11 @@ void check_sequences(const GroupMaker& groups, const std::vector<int>& worlds) {
           case 3:
             check_broadcast(on, numel);
             break;
+          case 4:
+            check_all_to_all(on, numel);
+            break;
           default:
-            static_cast<void>(group.count());
-            c.barrier(stream);
-            require(group.counted() % c.size() == 0, "barrier");
-            c.barrier(stream);
+            check_integer_sums(on, numel);
         }
       }
     }));

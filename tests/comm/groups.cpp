@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "runtime/comm/hierarchical/hierarchical_communicator.h"
+#include "runtime/comm/shm/segment_exchange.h"
 #include "runtime/comm/shm/shm_communicator.h"
 #include "runtime/comm/tcp/tcp_transport.h"
 #include "runtime/comm/thread/thread_communicator.h"
@@ -85,7 +86,9 @@ GroupMaker shm_groups() {
   return {"shm", [](int size, double timeout_seconds) {
             return join_threads(size, [&](comm::Store& store, int rank) {
               return comm::make_shm_communicator(
-                  store, {.rank = rank, .size = size, .timeout_seconds = timeout_seconds});
+                  comm::join_segment(store, "world", {rank, size}, comm::default_heap_bytes(size),
+                                     timeout_seconds),
+                  {.rank = rank, .timeout_seconds = timeout_seconds});
             });
           }};
 }

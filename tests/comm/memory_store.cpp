@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "runtime/base/error.h"
+#include "runtime/comm/packed_texts.h"
 #include "runtime/comm/store/protocol.h"
 
 namespace dstrain::test {
@@ -22,6 +23,22 @@ std::string MemoryStore::get(const std::string& key, double timeout_seconds) {
     fail(ErrorCode::timeout, "nobody set \"{}\" within {:g} s", key, timeout_seconds);
   }
   return values_[key];
+}
+
+std::vector<std::string> MemoryStore::gather(const std::string& key,
+                                             Member member,
+                                             std::string_view value,
+                                             double timeout_seconds) {
+  {
+    const std::lock_guard lock(mutex_);
+    comm::GatheredValues& values = gathered_[key];
+    if (values.take(comm::gather_value(member.rank, member.size, value))) {
+      values_[key] = std::move(values.packed);
+      gathered_.erase(key);
+      changed_.notify_all();
+    }
+  }
+  return comm::unpack_texts(get(key, timeout_seconds), member.size);
 }
 
 std::int64_t MemoryStore::add(const std::string& key, std::int64_t delta) {

@@ -8,6 +8,7 @@
 #include "runtime/comm/make_communicator.h"
 #include "runtime/comm/mpi/mpi_transport.h"
 #include "runtime/comm/self/self_communicator.h"
+#include "runtime/comm/shm/segment_exchange.h"
 #include "runtime/comm/shm/shm_communicator.h"
 #include "runtime/comm/store/tcp_store.h"
 #include "runtime/comm/tcp/tcp_transport.h"
@@ -107,12 +108,13 @@ std::unique_ptr<comm::Communicator> join(Over over, const Wanted& wanted) {
   comm::NodeMap map = first_nodes(own.map(), wanted.size);
   const int number = map.node_of(own.worker.rank);
   const std::vector<int>& node = map.nodes[static_cast<std::size_t>(number)];
+  const int local_rank = static_cast<int>(std::ranges::find(node, own.worker.rank) - node.begin());
+  const int size = static_cast<int>(node.size());
   auto within = comm::make_shm_communicator(
-      *own.store,
-      {.rank = static_cast<int>(std::ranges::find(node, own.worker.rank) - node.begin()),
-       .size = static_cast<int>(node.size()),
-       .timeout_seconds = wanted.timeout_seconds,
-       .name = fmt::format("{} node {}", wanted.name, number)});
+      comm::join_segment(*own.store, fmt::format("{} node {}", wanted.name, number),
+                         {local_rank, size}, comm::default_heap_bytes(size),
+                         wanted.timeout_seconds),
+      {.rank = local_rank, .timeout_seconds = wanted.timeout_seconds});
   return comm::make_hierarchical(make_transport(over, wanted), std::move(within), std::move(map),
                                  wanted.timeout_seconds);
 }

@@ -54,6 +54,14 @@ class SlowStore final : public comm::Store {
     others_.wait_for(2);
     return value;
   }
+  std::vector<std::string> gather(const std::string& key,
+                                  Member member,
+                                  std::string_view value,
+                                  double timeout_seconds) override {
+    auto values = store_.gather(key, member, value, timeout_seconds);
+    others_.wait_for(2);
+    return values;
+  }
   std::int64_t add(const std::string& key, std::int64_t delta) override {
     return store_.add(key, delta);
   }
@@ -83,13 +91,17 @@ void say_hello(int socket, const std::string& token, std::uint32_t number) {
 class VisitedStore final : public comm::Store {
  public:
   VisitedStore(Stranger stranger, int visits) : stranger_(stranger), visits_(visits) {}
-  void set(const std::string& key, std::string_view value) override {
-    Endpoint endpoint;
-    if (std::istringstream(std::string(value)) >> endpoint.host >> endpoint.port) visit(endpoint);
-    store_.set(key, value);
-  }
+  void set(const std::string& key, std::string_view value) override { store_.set(key, value); }
   std::string get(const std::string& key, double timeout_seconds) override {
     return store_.get(key, timeout_seconds);
+  }
+  std::vector<std::string> gather(const std::string& key,
+                                  Member member,
+                                  std::string_view value,
+                                  double timeout_seconds) override {
+    Endpoint endpoint;
+    if (std::istringstream(std::string(value)) >> endpoint.host >> endpoint.port) visit(endpoint);
+    return store_.gather(key, member, value, timeout_seconds);
   }
   std::int64_t add(const std::string& key, std::int64_t delta) override {
     return store_.add(key, delta);

@@ -31,6 +31,13 @@ class Tensor {
   Buffer block_;
 };
 
+/// Returns once all ranks have called it.
+inline void meet(comm::Communicator& communicator, StreamView stream) {
+  Floats one{1};
+  communicator.all_reduce(TensorView(one, Shape{1}), stream);
+  stream.synchronize();
+}
+
 /// In which memory a rank keeps the tensors that go into a collective and those that come out.
 struct Placement {
   MemoryResource& in;

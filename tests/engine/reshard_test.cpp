@@ -1,10 +1,12 @@
 // Saved on N ranks and loaded on M, at any stage: the same tensors.
 #include <map>
+#include <numeric>
 
 #include <catch2/catch.hpp>
 
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/comm/control/shared_control_group.h"
 #include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/engine/checkpointer.h"
 #include "runtime/engine/resume.h"
@@ -44,14 +46,16 @@ zero::Offload offload_at(int stage, bool wanted) {
   return {.optimizer = tier(1), .optimizer_ratio = 0.6, .parameters = tier(3)};
 }
 
-/// Loads a store on every rank, by `load(store, communicator, model, rank)`, and saves it.
+/// Loads a store on every rank, by `load(store, control, model, stream)`, and saves it.
 template <class Load>
 void load_and_save(const Place& place, const fs::path& output, std::int64_t step, Load&& load) {
   auto group = comm::make_thread_group(place.world);
+  auto controls = comm::make_thread_control_groups(place.world);
   test::run_ranks(
       place.world,
       [&](int rank) {
         comm::Communicator& communicator = *group[static_cast<std::size_t>(rank)];
+        comm::ControlGroup& control = *controls[static_cast<std::size_t>(rank)];
         Stream stream(Stream::Mode::inline_on_caller);
         const model::Model model = test::toy_gpt2(place.dtype, place.in_splits);
         test::DeviceMemory memory;
@@ -62,9 +66,11 @@ void load_and_save(const Place& place, const fs::path& output, std::int64_t step
                                     memory.of_states(), stream);
         zero::ShardedStore store({layout, communicator, memory.of_store(), &optimizer, &states},
                                  {.stage = place.stage, .offload = place.offload}, stream);
-        load(store, communicator, model, Streams(stream));
+        load(store, control, model, stream);
         HostMemory staging;
-        engine::Checkpointer checkpointer({model, store, communicator, communicator, staging,
+        std::vector<int> all_ranks(static_cast<std::size_t>(place.world));
+        std::iota(all_ranks.begin(), all_ranks.end(), 0);
+        engine::Checkpointer checkpointer({model, store, control, all_ranks, staging,
                                            [](const std::string&) {
                                            }},
                                           {.output = output, .ds_config = "{}", .saved_step = 0},
@@ -75,7 +81,10 @@ void load_and_save(const Place& place, const fs::path& output, std::int64_t step
         checkpointer.finish();
         if (checkpointer.saved_step() != step) fail(ErrorCode::io, "{}", checkpointer.failure());
       },
-      [&] { group.front()->abort(); });
+      [&] {
+        group.front()->abort();
+        controls.front()->abort();
+      });
 }
 
 std::map<std::string, std::vector<float>> tensors_of(const fs::path& directory) {
@@ -93,12 +102,12 @@ std::map<std::string, std::vector<float>> tensors_of(const fs::path& directory) 
 }
 
 /// Three states that are all different.
-void draw(zero::ShardedStore& store, const model::Model& model, Streams streams) {
+void draw(zero::ShardedStore& store, const model::Model& model, StreamView stream) {
   const model::RandomSource weights(1, model.parameters());
   const model::RandomSource first(2, model.parameters());
   const model::RandomSource second(3, model.parameters());
   const std::vector<const model::ParameterSource*> optimizer{&first, &second};
-  store.load({weights, optimizer}, streams.compute);
+  store.load({weights, optimizer}, stream);
 }
 
 }  // namespace
@@ -112,7 +121,7 @@ TEST_CASE("Reshard: N ranks to M and stage and offload and tiles to others keep 
   const test::TempDir folder;
   load_and_save(
       {before, stage, dtype, offload_at(stage, before != 2), splits_at(before)}, folder.path(), 1,
-      [](auto& store, auto&, const auto& model, Streams streams) { draw(store, model, streams); });
+      [](auto& store, auto&, const auto& model, StreamView stream) { draw(store, model, stream); });
   const auto saved = tensors_of(folder.path() / "checkpoint-1");
   const model::Model model = test::toy_gpt2(dtype);
   REQUIRE(saved.size() == model.parameters().size() * (dtype == DType::f32 ? 3 : 4));
@@ -129,9 +138,9 @@ TEST_CASE("Reshard: N ranks to M and stage and offload and tiles to others keep 
     CAPTURE(after, place.stage);
     const std::int64_t step = 1 + after;
     load_and_save(place, folder.path(), step,
-                  [&](auto& store, auto& communicator, const auto& own, Streams streams) {
+                  [&](auto& store, auto& control, const auto& own, StreamView stream) {
                     engine::resume({folder.path(), {"checkpoint-1"}, false}, engine::TrainerState(),
-                                   {own, store, communicator}, streams);
+                                   {own, store, control}, stream);
                   });
     CHECK((tensors_of(folder.path() / checkpoint::directory_name(step)) == saved));
   }

@@ -1,11 +1,12 @@
 // Which steps are taken, by a store whose norm is what the test says.
+#include "tests/support/step.h"
+
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
-#include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/engine/engine.h"
 #include "tests/support/error_of.h"
 #include "tests/support/toy_gpt2.h"
@@ -60,7 +61,11 @@ class WholeStore final : public engine::ParameterStore {
     return targets_[static_cast<std::size_t>(part)];
   }
   void reduce(int /*part*/, StreamView /*stream*/) override {}
-  double gradient_norm(StreamView /*stream*/) override { return norm; }
+  optim::ExactSum gradient_squares(StreamView /*stream*/) override {
+    optim::ExactSum squares;
+    squares.add(norm * norm);
+    return squares;
+  }
   void step(const optim::StepScalars& scalars, StreamView /*stream*/) override {
     steps.push_back(scalars);
   }
@@ -79,16 +84,17 @@ struct Workplace {
   engine::StepResult take_step() {
     const std::vector<std::int32_t> tokens(tokens_per_sample, 3);
     const engine::MicroBatch batch{tokens, tokens, 0};
-    return engine.train_step({.step = 1, .learning_rate = 0.1, .micro_batches = {&batch, 1}});
+    return test::take_step(engine, *control,
+                           {.step = 1, .learning_rate = 0.1, .micro_batches = {&batch, 1}});
   }
 
   model::Model model = test::toy_gpt2();
   WholeStore store;
-  std::vector<std::unique_ptr<comm::Communicator>> group = comm::make_thread_group(1);
+  std::unique_ptr<comm::ControlGroup> control = comm::make_self_control_group();
   ops::Matmuls matmuls;
   HostMemory memory;
   Stream stream{Stream::Mode::inline_on_caller};
-  engine::Engine engine{{model, store, *group.front(), matmuls, memory, memory},
+  engine::Engine engine{{model, store, matmuls, memory, memory},
                         {.shape = {1, tokens_per_sample},
                          .mode = engine::FrameMode::training,
                          .gradient_clipping = 2},

@@ -18,6 +18,7 @@ class WatchedCommunicator final : public comm::Communicator {
 
   [[nodiscard]] int rank() const override { return inner_.rank(); }
   [[nodiscard]] int size() const override { return inner_.size(); }
+  [[nodiscard]] comm::SumOrder sum_order() const override { return inner_.sum_order(); }
   void all_gather(TensorView shard, TensorView whole, StreamView stream) override {
     announce("all_gather", shard.bytes(), stream);
     inner_.all_gather(shard, whole, stream);
@@ -30,6 +31,10 @@ class WatchedCommunicator final : public comm::Communicator {
     announce("all_reduce", values.bytes(), stream);
     inner_.all_reduce(values, stream);
   }
+  void all_to_all(TensorView parts, TensorView received, StreamView stream) override {
+    announce("all_to_all", parts.bytes(), stream);
+    inner_.all_to_all(parts, received, stream);
+  }
   void broadcast(TensorView values, int root, StreamView stream) override {
     announce("broadcast", values.bytes(), stream);
     inner_.broadcast(values, root, stream);
@@ -41,10 +46,6 @@ class WatchedCommunicator final : public comm::Communicator {
   void receive(TensorView values, int source, StreamView stream) override {
     announce("receive", values.bytes(), stream);
     inner_.receive(values, source, stream);
-  }
-  void barrier(StreamView stream) override {
-    announce("barrier", 0, stream);
-    inner_.barrier(stream);
   }
   std::unique_ptr<comm::Communicator> split(Split split) override { return inner_.split(split); }
   void abort() noexcept override { inner_.abort(); }

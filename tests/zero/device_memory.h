@@ -1,5 +1,5 @@
 #pragma once
-#include "runtime/device/memory_resource.h"
+#include "tests/support/recording_memory.h"
 #include "zero/resident_states.h"
 #include "zero/sharded_store.h"
 
@@ -7,13 +7,14 @@ namespace dstrain::test {
 
 /// Memory of a rank, counted by category: of the device, and of the host beside it.
 struct DeviceMemory {
+  RecordingMemory device;
   HostMemory host;
   MemoryLedger ledger;
-  TrackedMemory parameters{host, ledger, {MemoryCategory::parameters}};
-  TrackedMemory gradients{host, ledger, {MemoryCategory::gradients}};
-  TrackedMemory optimizer{host, ledger, {MemoryCategory::optimizer}};
-  TrackedMemory activations{host, ledger, {MemoryCategory::activations}};
-  TrackedMemory buffers{host, ledger, {MemoryCategory::buffers}};
+  TrackedMemory parameters{device, ledger, {MemoryCategory::parameters}};
+  TrackedMemory gradients{device, ledger, {MemoryCategory::gradients}};
+  TrackedMemory optimizer{device, ledger, {MemoryCategory::optimizer}};
+  TrackedMemory activations{device, ledger, {MemoryCategory::activations}};
+  TrackedMemory buffers{device, ledger, {MemoryCategory::buffers}};
 
   MemoryLedger host_ledger;
   MemoryLedger disk_ledger;

@@ -4,11 +4,13 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/comm/control/shared_control_group.h"
 #include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/model/random_source.h"
 #include "runtime/optim/adamw.h"
 #include "tests/support/random_values.h"
 #include "tests/support/ranks.h"
+#include "tests/support/step.h"
 #include "tests/support/tensor_compare.h"
 #include "tests/support/toy_gpt2.h"
 #include "tests/zero/device_memory.h"
@@ -49,9 +51,11 @@ void write_gradients(std::span<const model::GradientTarget> targets, std::uint64
 /// One rank with a store and no engine.
 class StoreRank {
  public:
-  StoreRank(const StoreCase& settings, comm::Communicator& communicator)
+  StoreRank(const StoreCase& settings,
+            comm::Communicator& communicator,
+            comm::ControlGroup& control)
       : settings_(settings),
-        communicator_(communicator),
+        control_(control),
         model_(test::toy_gpt2(settings.dtype)),
         layout_(model_, {settings.world, settings.persistence_threshold}),
         states_(settings.trains ? zero::state_runs(layout_, {settings.stage, 2, {}})
@@ -72,7 +76,7 @@ class StoreRank {
       for (engine::MicroStep micro{0, 2}; micro.index < micro.count; ++micro.index) {
         run_backward(step, micro);
       }
-      result.norms.push_back(store_.gradient_norm(stream_));
+      result.norms.push_back(test::gradient_norm(store_, control_, stream_));
       store_.step({step, 1e-2, 0.5}, stream_);
     }
     collect_weights(result);
@@ -89,7 +93,7 @@ class StoreRank {
     store_.begin(micro);
     for (int unit = layout_.parts() - 1; unit >= 0; --unit) {
       const std::int64_t place =
-          ((step * micro.count + micro.index) * 100 + unit) * 10 + communicator_.rank();
+          ((step * micro.count + micro.index) * 100 + unit) * 10 + control_.rank();
       write_gradients(store_.gradients(unit, stream_), static_cast<std::uint64_t>(100 * place));
       store_.reduce(unit, stream_);
     }
@@ -106,7 +110,7 @@ class StoreRank {
   }
 
   StoreCase settings_;
-  comm::Communicator& communicator_;
+  comm::ControlGroup& control_;
   Stream stream_{Stream::Mode::inline_on_caller};
   test::DeviceMemory memory_;
   model::Model model_;
@@ -118,15 +122,20 @@ class StoreRank {
 
 StoreResult run_store(const StoreCase& settings) {
   auto group = comm::make_thread_group(settings.world);
+  auto control = comm::make_thread_control_groups(settings.world);
   StoreResult result;
   test::run_ranks(
       settings.world,
       [&](int rank) {
-        StoreRank runner(settings, *group[static_cast<std::size_t>(rank)]);
+        StoreRank runner(settings, *group[static_cast<std::size_t>(rank)],
+                         *control[static_cast<std::size_t>(rank)]);
         StoreResult own = runner.run();
         if (rank == 0) result = std::move(own);
       },
-      [&] { group.front()->abort(); });
+      [&] {
+        group.front()->abort();
+        control.front()->abort();
+      });
   return result;
 }
 

@@ -3,6 +3,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/comm/thread/thread_communicator.h"
+#include "runtime/device/buffer.h"
+#include "tests/support/device_communicator.h"
 #include "tests/zero/training_fixture.h"
 
 using dstrain::DType;
@@ -149,4 +152,18 @@ TEST_CASE("Stages: the tracked peak is the plan", "[zero][stages][memory]") {
                                               .mode = mode,
                                               .steps = 1});
   CHECK(result.peak == result.planned);
+}
+
+/// All of the above pass through it.
+TEST_CASE("DeviceCommunicator: addresses of the host are refused", "[zero][stages]") {
+  using namespace dstrain;
+  const auto inner = comm::make_thread_group(1);
+  test::RecordingMemory memory;
+  test::DeviceCommunicator communicator(*inner.front(), memory);
+  Stream stream(Stream::Mode::inline_on_caller);
+  const Buffer block(64, memory, stream);
+  std::array<float, 4> on_stack{};
+  CHECK_NOTHROW(communicator.all_reduce({block.as<float>().first(16), Shape{16}}, stream));
+  CHECK_THROWS_WITH(communicator.all_reduce({std::span(on_stack), Shape{4}}, stream),
+                    Catch::Contains("16 bytes of no device memory"));
 }

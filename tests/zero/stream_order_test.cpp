@@ -5,12 +5,14 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/comm/control/shared_control_group.h"
 #include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/engine/frame_copies.h"
 #include "runtime/model/random_source.h"
 #include "runtime/optim/adamw.h"
 #include "tests/support/late_streams.h"
 #include "tests/support/ranks.h"
+#include "tests/support/step.h"
 #include "tests/support/tensor_compare.h"
 #include "tests/support/toy_gpt2.h"
 #include "tests/support/watched_communicator.h"
@@ -42,8 +44,11 @@ struct OrderResult {
 /// One rank with a store, and units that only read parameters and write gradients.
 class OrderRank {
  public:
-  OrderRank(const OrderCase& settings, comm::Communicator& communicator)
+  OrderRank(const OrderCase& settings,
+            comm::Communicator& communicator,
+            comm::ControlGroup& control)
       : settings_(settings),
+        control_(control),
         streams_(settings.late),
         communicator_(communicator, [this](const std::string&) { streams_.hold_communication(); }),
         model_(test::toy_gpt2(DType::f32, settings.splits)),
@@ -63,7 +68,7 @@ class OrderRank {
       streams_.begin();
       run_micro_steps(step);
       streams_.end();
-      result_.norms.push_back(store_.gradient_norm(compute()));
+      result_.norms.push_back(test::gradient_norm(store_, control_, compute()));
       streams_.begin_waiting_call();
       compute().launch([this] { streams_.hold_computing(); });
       store_.step({step, 1e-2, 0.5}, compute());
@@ -159,6 +164,7 @@ class OrderRank {
   }
 
   OrderCase settings_;
+  comm::ControlGroup& control_;
   test::LateStreams streams_;
   Stream inline_{Stream::Mode::inline_on_caller};
   test::DeviceMemory memory_;
@@ -174,15 +180,20 @@ class OrderRank {
 
 OrderResult run_order(const OrderCase& settings) {
   auto group = comm::make_thread_group(world);
+  auto control = comm::make_thread_control_groups(world);
   OrderResult result;
   test::run_ranks(
       world,
       [&](int rank) {
-        OrderRank runner(settings, *group[static_cast<std::size_t>(rank)]);
+        OrderRank runner(settings, *group[static_cast<std::size_t>(rank)],
+                         *control[static_cast<std::size_t>(rank)]);
         OrderResult own = runner.run();
         if (rank == 0) result = std::move(own);
       },
-      [&] { group.front()->abort(); });
+      [&] {
+        group.front()->abort();
+        control.front()->abort();
+      });
   return result;
 }
 

@@ -4,11 +4,14 @@
 
 #include "offload/make_file_io.h"
 #include "runtime/base/philox.h"
+#include "runtime/comm/control/shared_control_group.h"
 #include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/model/gpt2.h"
 #include "runtime/model/random_source.h"
 #include "runtime/optim/adamw.h"
+#include "tests/support/device_communicator.h"
 #include "tests/support/ranks.h"
+#include "tests/support/step.h"
 #include "tests/support/tensor_compare.h"
 #include "tests/support/watched_communicator.h"
 #include "tests/zero/device_memory.h"
@@ -47,9 +50,11 @@ std::vector<std::int32_t> sample(int step, std::int64_t place) {
 /// One rank of the run.
 class Rank {
  public:
-  Rank(const TrainingCase& settings, comm::Communicator& communicator)
+  Rank(const TrainingCase& settings, comm::Communicator& communicator, comm::ControlGroup& control)
       : settings_(settings),
-        communicator_(communicator,
+        control_(control),
+        device_communicator_(communicator, memory_.device),
+        communicator_(device_communicator_,
                       [this](const std::string& operation) {
                         if (settings_.watch) settings_.watch(communicator_.rank(), operation);
                       }),
@@ -71,8 +76,7 @@ class Rank {
         store_({layout_, communicator_, store_memory(), &optimizer_, &states_},
                {settings.stage, settings.reduce_bucket_numel, settings.overlap, settings.offload},
                streams_),
-        engine_({model_, store_, communicator_, matmuls_, memory_.activations,
-                 memory_.host_activations},
+        engine_({model_, store_, matmuls_, memory_.activations, memory_.host_activations},
                 options_,
                 streams_) {
     store_.load({model::RandomSource(1, model_.parameters())}, stream_);
@@ -136,7 +140,7 @@ class Rank {
       batches.push_back({std::span(tokens).subspan(a * rows, rows),
                          std::span(labels).subspan(a * rows, rows), first[a]});
     }
-    return engine_.train_step({step, settings_.learning_rate, batches});
+    return test::take_step(engine_, control_, {step, settings_.learning_rate, batches});
   }
 
   /// Of one micro-batch on this rank.
@@ -160,10 +164,12 @@ class Rank {
   }
 
   TrainingCase settings_;
+  comm::ControlGroup& control_;
+  DeviceMemory memory_;
+  DeviceCommunicator device_communicator_;
   WatchedCommunicator communicator_;
   Stream stream_{Stream::Mode::inline_on_caller};
   Stream communication_{Stream::Mode::worker_thread};
-  DeviceMemory memory_;
   model::Model model_;
   zero::FlatLayout layout_;
   std::int64_t micro_batch_;
@@ -182,15 +188,20 @@ class Rank {
 
 TrainingResult run_training(const TrainingCase& settings) {
   auto group = comm::make_thread_group(settings.world);
+  auto control = comm::make_thread_control_groups(settings.world);
   TrainingResult result;
   run_ranks(
       settings.world,
       [&](int rank) {
-        Rank runner(settings, *group[static_cast<std::size_t>(rank)]);
+        Rank runner(settings, *group[static_cast<std::size_t>(rank)],
+                    *control[static_cast<std::size_t>(rank)]);
         TrainingResult own = runner.run();
         if (rank == 0) result = std::move(own);
       },
-      [&] { group.front()->abort(); });
+      [&] {
+        group.front()->abort();
+        control.front()->abort();
+      });
   return result;
 }
 

@@ -133,6 +133,29 @@ void HierarchicalCommunicator::share(std::byte* whole, Bytes shard_bytes, int so
   });
 }
 
+void HierarchicalCommunicator::swap_parts(const std::byte* parts,
+                                          std::byte* received,
+                                          Bytes part_bytes) {
+  Peers::Batch batch;
+  for (int step = 1; step < size(); ++step) {
+    const int source = (rank() - step + size()) % size();
+    const int target = (rank() + step) % size();
+    if (!on_own_node(source)) {
+      peers().receive(batch, source, received + source * part_bytes, part_bytes);
+    }
+    if (!on_own_node(target)) {
+      peers().send(batch, target, parts + target * part_bytes, part_bytes);
+    }
+  }
+  const Bytes first = node(own_node_).front() * part_bytes;
+  const Bytes bytes = ranks_of(own_node_) * part_bytes;
+  run_within([&] {
+    within_->all_to_all(as_bytes(const_cast<std::byte*>(parts) + first, bytes),
+                        as_bytes(received + first, bytes), stream_);
+  });
+  peers().finish(batch);
+}
+
 void HierarchicalCommunicator::move_to(int peer, TensorView values) {
   if (!on_own_node(peer)) return MessageCommunicator::move_to(peer, values);
   run_within([&] { within_->send(values, local_rank_of(peer), stream_); });

@@ -28,6 +28,7 @@ namespace dstrain::comm {
 ///   all_gather      (K-1)/K n in, as much out         (N-1)/N n
 ///   reduce_scatter  at most n in and n out            (g-1)/g n
 ///   all_reduce      at most 2 n in and out            the two together
+///   all_to_all      (K-1)/K g n in, as much out       (g-1)/N n
 ///   broadcast       the root's node 2 n out, n in     (N-1)/N n
 ///
 /// where the flat communicator takes g times (K-1)/K n for the first two. Notices that all ranks do
@@ -44,6 +45,7 @@ class HierarchicalCommunicator final : public MessageCommunicator {
  protected:
   void gather(std::byte* whole, Bytes shard_bytes) override;
   void reduce(const float* whole, float* shard, std::int64_t numel) override;
+  void swap_parts(const std::byte* parts, std::byte* received, Bytes part_bytes) override;
   void move_to(int peer, TensorView values) override;
   void move_from(int peer, TensorView values) override;
   void give_up() noexcept override { within_->abort(); }

@@ -87,18 +87,15 @@ NodeMap map_nodes(const std::vector<NodeClaim>& claims) {
 }
 
 NodeMap exchange_nodes(Store& store, const WorkerEnv& worker) {
-  const auto key = [](int rank) {
-    return fmt::format("node/{}", rank);
-  };
   const bool numbered = worker.node_rank >= 0 || worker.mpi == MpiKind::none;
   const NodeClaim own{worker.node_rank, worker.local_rank, worker.local_world_size,
                       numbered ? Digest{} : machine_identity()};
-  store.set(key(worker.rank), {reinterpret_cast<const char*>(&own), sizeof(own)});
-  std::vector<NodeClaim> claims(static_cast<std::size_t>(worker.world_size));
-  for (int rank = 0; rank < worker.world_size; ++rank) {
-    const std::string value = store.get(key(rank), worker.timeout_seconds);
-    DSTRAIN_CHECK(value.size() == sizeof(NodeClaim), "{} bytes at {}", value.size(), key(rank));
-    std::memcpy(&claims[static_cast<std::size_t>(rank)], value.data(), value.size());
+  std::vector<NodeClaim> claims;
+  for (const std::string& value :
+       store.gather("node", {worker.rank, worker.world_size},
+                    {reinterpret_cast<const char*>(&own), sizeof(own)}, worker.timeout_seconds)) {
+    DSTRAIN_CHECK(value.size() == sizeof(NodeClaim), "a claim of {} bytes", value.size());
+    std::memcpy(&claims.emplace_back(), value.data(), value.size());
   }
   return map_nodes(claims);
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "runtime/comm/gather.h"
 #include "runtime/comm/host_sum.h"
 
 namespace dstrain::comm {
@@ -85,6 +84,27 @@ void MessageCommunicator::reduce_small(float* values, std::int64_t numel) {
   add_in_rank_order(terms, values, numel);
 }
 
+void MessageCommunicator::run_all_to_all(const Call& call, TensorView parts, TensorView received) {
+  operate([&] {
+    peers_.agree(call);
+    swap_parts(parts.data(), received.data(), parts.bytes() / size());
+  });
+}
+
+void MessageCommunicator::swap_parts(const std::byte* parts,
+                                     std::byte* received,
+                                     Bytes part_bytes) {
+  Peers::Batch batch;
+  for (int step = 1; step < size(); ++step) {
+    const int source = (rank() - step + size()) % size();
+    const int target = (rank() + step) % size();
+    peers_.receive(batch, source, received + source * part_bytes, part_bytes);
+    peers_.send(batch, target, parts + target * part_bytes, part_bytes);
+  }
+  copy_bytes(parts + rank() * part_bytes, received + rank() * part_bytes, part_bytes);
+  peers_.finish(batch);
+}
+
 void MessageCommunicator::run_broadcast(const Call& call, TensorView values) {
   operate([&] {
     peers_.agree(call);
@@ -130,10 +150,6 @@ void MessageCommunicator::run_receive(const Call& call, TensorView values) {
     }
     move_from(call.peer, values);
   });
-}
-
-void MessageCommunicator::run_barrier(const Call& call) {
-  operate([&] { peers_.agree(call); });
 }
 
 /// Rank r sends to r+1, r+2, ...: at no time do all send to one.
@@ -210,9 +226,7 @@ MessageCommunicator::Part MessageCommunicator::split_transport(Split split) {
     Split split;
     std::int64_t group = 0;
   };
-  Stream stream(Stream::Mode::inline_on_caller);
-  const auto asked =
-      gather_values(Ask{split, peers_.transport().next_group()}, *this, StreamView(stream));
+  const std::vector<Ask> asked = gather_plain(Ask{split, peers_.transport().next_group()});
   std::vector<Split> splits;
   std::int64_t group = 0;
   for (const Ask& ask : asked) {
@@ -221,7 +235,8 @@ MessageCommunicator::Part MessageCommunicator::split_transport(Split split) {
   }
   const SplitPlan plan = plan_split(splits, rank());
   Part part{peers_.transport().split({plan.members, plan.rank, group, splits_++}), plan.members};
-  barrier(stream);  // who leaves now takes from no part what its ranks still meet by
+  // Who leaves after it takes from no part what its ranks still meet by.
+  operate([&] { peers_.agree({Operation::split, DType::u8, 0, 0}); });
   return part;
 }
 

@@ -12,6 +12,7 @@ namespace dstrain::comm {
 ///   all_gather      (N-1)/N n   every shard goes straight to its place
 ///   reduce_scatter  (N-1)/N n   every part goes straight to its owner, which adds up in rank order
 ///   all_reduce      2 (N-1)/N n the one after the other; (N-1) n when N n is small, in one step
+///   all_to_all      (N-1)/N n   every part goes straight to its place
 ///   broadcast       n           large: the root sends 1/N to each, who then gather
 ///
 /// Memory besides the views: reduce_scatter stages the parts of others, at most 8 MiB up to
@@ -26,15 +27,17 @@ class MessageCommunicator : public HostCommunicator {
   void run_all_gather(const Call& call, TensorView shard, TensorView whole) final;
   void run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) final;
   void run_all_reduce(const Call& call, TensorView values) final;
+  void run_all_to_all(const Call& call, TensorView parts, TensorView received) final;
   void run_broadcast(const Call& call, TensorView values) final;
   void run_send(const Call& call, TensorView values) final;
   void run_receive(const Call& call, TensorView values) final;
-  void run_barrier(const Call& call) final;
 
   /// Fills `whole`, in which the own shard lies in place, from the others.
   virtual void gather(std::byte* whole, Bytes shard_bytes);
   /// shard = the sum over ranks of their whole[rank()], of `numel` elements.
   virtual void reduce(const float* whole, float* shard, std::int64_t numel);
+  /// received[r] = parts_r[rank()], of `part_bytes` each.
+  virtual void swap_parts(const std::byte* parts, std::byte* received, Bytes part_bytes);
   virtual void move_to(int peer, TensorView values);
   virtual void move_from(int peer, TensorView values);
   /// After a failure: releases whoever waits for this rank elsewhere.

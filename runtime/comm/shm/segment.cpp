@@ -22,37 +22,43 @@ constexpr Bytes huge_page_bytes = 2 * mebibyte;
 
 /// The first bytes of a segment. Builds whose blocks differ must not share one.
 struct Header {
-  std::uint64_t magic = 0x326d6873'61727473;  // "strashm2"
+  std::uint64_t magic = 0x336d6873'61727473;  // "strashm3"
   std::uint64_t member_bytes = sizeof(MemberBlock);
   std::uint64_t channel_bytes = sizeof(Channel);
   std::int64_t slot = slot_bytes;
   std::int64_t channel_slot = channel_slot_bytes;
+  std::int64_t control_slot = control_slot_bytes;
   std::int64_t size = 0;
   std::int64_t heap = 0;
   friend bool operator==(const Header&, const Header&) = default;
 };
 
-/// Where the parts begin: header and group, members, shared_tensors, channels, slots, channel
-/// slots, heaps.
+/// Where the parts begin: header and groups, members, those for control, shared_tensors, channels,
+/// slots, channel slots, control slots, heaps.
 struct Layout {
   Layout(std::int64_t size, Bytes heap_bytes)
       : members(page_bytes),
-        shared_tensors(members + static_cast<Bytes>(sizeof(MemberBlock)) * size),
+        control_members(members + static_cast<Bytes>(sizeof(MemberBlock)) * size),
+        shared_tensors(control_members + static_cast<Bytes>(sizeof(MemberBlock)) * size),
         channels(shared_tensors + static_cast<Bytes>(sizeof(SharedTensor)) * size),
         slots(round_up(channels + static_cast<Bytes>(sizeof(Channel)) * size * size, page_bytes)),
         channel_slots(slots + 2 * slot_bytes * size),
-        heaps(round_up(channel_slots + 2 * channel_slot_bytes * size * size, huge_page_bytes)),
+        control_slots(channel_slots + 2 * channel_slot_bytes * size * size),
+        heaps(round_up(control_slots + 2 * control_slot_bytes * size, huge_page_bytes)),
         end(heaps + heap_bytes * size) {}
   Bytes group = 256;
+  Bytes control_group = group + static_cast<Bytes>(sizeof(GroupBlock));
   Bytes members;
+  Bytes control_members;
   Bytes shared_tensors;
   Bytes channels;
   Bytes slots;
   Bytes channel_slots;
+  Bytes control_slots;
   Bytes heaps;
   Bytes end;
 };
-static_assert(sizeof(Header) <= 256 && 256 + sizeof(GroupBlock) <= page_bytes);
+static_assert(sizeof(Header) <= 256 && 256 + 2 * sizeof(GroupBlock) <= page_bytes);
 static_assert(page_bytes % alignof(MemberBlock) == 0 && alignof(MemberBlock) == alignof(Channel) &&
               alignof(MemberBlock) == alignof(SharedTensor));
 
@@ -130,9 +136,10 @@ Segment Segment::create(int size, Bytes heap_bytes) {
   Segment segment(std::move(file), size, heap_bytes);
   std::byte* const base = segment.base_;
   new (base) Header{.size = size, .heap = heap_bytes};
-  new (base + layout.group) GroupBlock;
-  std::uninitialized_default_construct_n(reinterpret_cast<MemberBlock*>(base + layout.members),
-                                         size);
+  for (const Bytes group : {layout.group, layout.control_group}) new (base + group) GroupBlock;
+  for (const Bytes members : {layout.members, layout.control_members}) {
+    std::uninitialized_default_construct_n(reinterpret_cast<MemberBlock*>(base + members), size);
+  }
   std::uninitialized_default_construct_n(
       reinterpret_cast<SharedTensor*>(base + layout.shared_tensors), size);
   std::uninitialized_default_construct_n(reinterpret_cast<Channel*>(base + layout.channels),
@@ -187,6 +194,20 @@ SharedTensor& Segment::shared_tensor(int rank) const {
 std::span<std::byte> Segment::heap(int rank) const {
   return {base_ + Layout(size_, heap_bytes_).heaps + rank * heap_bytes_,
           static_cast<std::size_t>(heap_bytes_)};
+}
+
+GroupBlock& Segment::control_group() const {
+  return *at<GroupBlock>(base_, Layout(size_, heap_bytes_).control_group);
+}
+
+std::span<MemberBlock> Segment::control_members() const {
+  return {at<MemberBlock>(base_, Layout(size_, heap_bytes_).control_members),
+          static_cast<std::size_t>(size_)};
+}
+
+std::byte* Segment::control_slot(int rank, std::uint32_t round) const {
+  return base_ + Layout(size_, heap_bytes_).control_slots +
+         (2 * Bytes{rank} + round % 2) * control_slot_bytes;
 }
 
 }  // namespace dstrain::comm

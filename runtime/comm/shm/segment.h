@@ -17,6 +17,9 @@ constexpr Bytes slot_bytes = 512 * kibibyte;
 /// Bytes of one piece of a message between two ranks; a channel holds two.
 constexpr Bytes channel_slot_bytes = 256 * kibibyte;
 
+/// Bytes that a rank's slot for control values holds; it has two of them.
+constexpr Bytes control_slot_bytes = 64 * kibibyte;
+
 /// From one rank to one other.
 struct alignas(64) Channel {
   WaitableCounter sent;
@@ -36,10 +39,10 @@ struct alignas(64) SharedTensor {
 Bytes default_heap_bytes(int size);
 
 /// The memory that the processes of one group share: blocks of the barrier, channels, slots, and a
-/// heap per rank. Pages that nobody touches cost nothing. An anonymous file (memfd): /dev/shm is
-/// small in many containers, and nothing is left behind however the processes end. All of it stays
-/// mapped in every process while that process has the segment, whatever becomes of the others.
-/// Move-only.
+/// heap per rank; and a barrier and slots of their own for control values. Pages that nobody
+/// touches cost nothing. An anonymous file (memfd): /dev/shm is small in many containers, and
+/// nothing is left behind however the processes end. All of it stays mapped in every process while
+/// that process has the segment, whatever becomes of the others. Move-only.
 class Segment {
  public:
   /// New, zeroed memory for `size` ranks; `heap_bytes`, a multiple of 2 MiB, is for each of them.
@@ -65,6 +68,10 @@ class Segment {
   [[nodiscard]] std::byte* channel_slot(int source, int target, std::uint32_t piece) const;
   [[nodiscard]] SharedTensor& shared_tensor(int rank) const;
   [[nodiscard]] std::span<std::byte> heap(int rank) const;
+
+  [[nodiscard]] GroupBlock& control_group() const;
+  [[nodiscard]] std::span<MemberBlock> control_members() const;
+  [[nodiscard]] std::byte* control_slot(int rank, std::uint32_t round) const;
 
  private:
   Segment(UniqueFd file, int size, Bytes heap_bytes);

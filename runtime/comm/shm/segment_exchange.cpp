@@ -213,4 +213,36 @@ UniqueFd fetch_segment(const SegmentTicket& ticket, int rank, Deadline deadline)
   return receive_file(socket.get(), rank, deadline);  // says so when rank 0 has closed
 }
 
+std::shared_ptr<const Segment> share_segment(SegmentOffer& offer,
+                                             const SegmentTicket& ticket,
+                                             SegmentMember member,
+                                             Bytes heap_bytes,
+                                             Deadline deadline) {
+  Segment segment =
+      member.rank == 0 ? Segment::create(member.size, heap_bytes)
+                       : Segment::attach(fetch_segment(ticket, member.rank, deadline), member.size);
+  if (member.rank == 0) offer.serve(segment.file(), member.size, deadline);
+  segment.close_file();
+  return std::make_shared<const Segment>(std::move(segment));
+}
+
+std::shared_ptr<const Segment> join_segment(Store& store,
+                                            const std::string& name,
+                                            SegmentMember member,
+                                            Bytes heap_bytes,
+                                            double timeout_seconds) {
+  const Deadline deadline = Deadline::after(timeout_seconds);
+  const std::string key = "shm/" + name;
+  SegmentOffer offer;
+  SegmentTicket ticket = offer.ticket();
+  if (member.rank == 0) {
+    store.set(key, {reinterpret_cast<const char*>(&ticket), sizeof(ticket)});
+  } else {
+    const std::string value = store.get(key, timeout_seconds);
+    DSTRAIN_CHECK(value.size() == sizeof(ticket), "{} bytes at {}", value.size(), key);
+    std::memcpy(&ticket, value.data(), sizeof(ticket));
+  }
+  return share_segment(offer, ticket, member, heap_bytes, deadline);
+}
+
 }  // namespace dstrain::comm

@@ -1,10 +1,14 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <string>
 
 #include "runtime/base/deadline.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/unique_handle.h"
+#include "runtime/comm/shm/segment.h"
+#include "runtime/comm/store.h"
 
 namespace dstrain::comm {
 
@@ -35,5 +39,26 @@ class SegmentOffer {
 
 /// Gets the file that rank 0 offers. Throws Error{comm} or Error{timeout}.
 UniqueFd fetch_segment(const SegmentTicket& ticket, int rank, Deadline deadline);
+
+struct SegmentMember {
+  int rank = 0;
+  int size = 1;
+};
+
+/// Rank 0 makes a segment with a heap of so many bytes for each rank and hands it out by `offer`;
+/// the others fetch it with the ticket of that offer. Every rank calls it.
+std::shared_ptr<const Segment> share_segment(SegmentOffer& offer,
+                                             const SegmentTicket& ticket,
+                                             SegmentMember member,
+                                             Bytes heap_bytes,
+                                             Deadline deadline);
+
+/// The same of ranks that have a store in common, in which `name` keeps groups apart. The store is
+/// not used afterwards.
+std::shared_ptr<const Segment> join_segment(Store& store,
+                                            const std::string& name,
+                                            SegmentMember member,
+                                            Bytes heap_bytes,
+                                            double timeout_seconds);
 
 }  // namespace dstrain::comm

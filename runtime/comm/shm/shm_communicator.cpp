@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/comm/gather.h"
 #include "runtime/comm/host_sum.h"
 #include "runtime/comm/shm/segment_exchange.h"
 
@@ -44,9 +43,10 @@ struct ShmCommunicator::Offsets {
   Bytes in_slot;
 };
 
-ShmCommunicator::ShmCommunicator(Segment segment, GroupBarrier::Options options)
-    : HostCommunicator({options.rank, static_cast<int>(segment.members().size())}),
-      segment_(std::make_shared<const Segment>(std::move(segment))),
+ShmCommunicator::ShmCommunicator(std::shared_ptr<const Segment> segment,
+                                 GroupBarrier::Options options)
+    : HostCommunicator({options.rank, static_cast<int>(segment->members().size())}),
+      segment_(std::move(segment)),
       memory_(segment_, options.rank),
       options_(options),
       barrier_(segment_->group(), segment_->members(), options),
@@ -122,22 +122,45 @@ void ShmCommunicator::run_all_gather(const Call& call, TensorView shard, TensorV
       });
 }
 
+/// Bytes of each of the pieces, one for each rank, that a slot holds: whole elements of any dtype.
+Bytes ShmCommunicator::piece_bytes() const {
+  constexpr Bytes largest_element = 8;
+  return slot_bytes / size() / largest_element * largest_element;
+}
+
+/// Puts elements `at` to `at + count` of each rank's part into this rank's slot, but for its own.
+void ShmCommunicator::fill_pieces(const TensorView& parts, Bytes at, Bytes count) {
+  const Bytes part = parts.bytes() / size();
+  for (int r = 0; r < size(); ++r) {
+    if (r == rank()) continue;
+    copy_bytes(parts.data() + r * part + at, slot(rank()) + r * piece_bytes(), count);
+  }
+}
+
+void ShmCommunicator::run_all_to_all(const Call& call, TensorView parts, TensorView received) {
+  announce(call, parts, Shows::tensor);
+  const Bytes part = parts.bytes() / size();
+  const Writes writes = writes_for(received.bytes());
+  run_rounds(
+      {part, piece_bytes()}, [&](Bytes at, Bytes count) { fill_pieces(parts, at, count); },
+      [&](Bytes at, Bytes count) {
+        const Offsets own_part{rank() * part + at, rank() * piece_bytes()};
+        for (int r = 0; r < size(); ++r) {
+          copy_bytes(seen(r, parts.data(), own_part), received.data() + r * part + at, count,
+                     writes);
+        }
+      });
+}
+
 /// A slot holds a piece for each rank; a rank's own piece goes to its sum directly.
 void ShmCommunicator::run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) {
   announce(call, whole, Shows::tensor);
-  const Bytes piece = slot_bytes / size() / size_of(DType::f32) * size_of(DType::f32);
   const Writes writes = writes_for(shard.bytes());
   std::vector<const float*> terms(static_cast<std::size_t>(size()));
   run_rounds(
-      {shard.bytes(), piece},
+      {shard.bytes(), piece_bytes()}, [&](Bytes at, Bytes count) { fill_pieces(whole, at, count); },
       [&](Bytes at, Bytes count) {
-        for (int r = 0; r < size(); ++r) {
-          if (r == rank()) continue;
-          copy_bytes(whole.data() + r * shard.bytes() + at, slot(rank()) + r * piece, count);
-        }
-      },
-      [&](Bytes at, Bytes count) {
-        const Offsets own_part{rank() * shard.bytes() + at, rank() * piece};
+        const Offsets own_part{rank() * shard.bytes() + at, rank() * piece_bytes()};
         for (int r = 0; r < size(); ++r) {
           terms[static_cast<std::size_t>(r)] = floats(seen(r, whole.data(), own_part));
         }
@@ -233,69 +256,20 @@ void ShmCommunicator::run_receive(const Call& call, TensorView values) {
   }
 }
 
-void ShmCommunicator::run_barrier(const Call& call) {
-  barrier_.announce(call);
-  barrier_.agree();
-}
-
-// How ranks come to share a segment: at the start through a store, later through their parent.
-namespace {
-
-struct Member {
-  int rank = 0;
-  int size = 1;
-};
-
-/// Rank 0 hands out the memory that it made, the others fetch it.
-Segment share(Segment made, SegmentOffer& offer, Member member, Deadline deadline) {
-  offer.serve(made.file(), member.size, deadline);
-  made.close_file();
-  return made;
-}
-
-Segment fetch(const SegmentTicket& ticket, Member member, Deadline deadline) {
-  Segment segment = Segment::attach(fetch_segment(ticket, member.rank, deadline), member.size);
-  segment.close_file();
-  return segment;
-}
-
-}  // namespace
-
-std::unique_ptr<Communicator> make_shm_communicator(Store& store, const ShmOptions& options) {
-  const Deadline deadline = Deadline::after(options.timeout_seconds);
-  const Member member{options.rank, options.size};
-  const GroupBarrier::Options barrier{options.rank, options.timeout_seconds};
-  const std::string key = "shm/" + options.name;
-  SegmentTicket ticket;
-  if (options.rank == 0) {
-    SegmentOffer offer;
-    Segment segment = Segment::create(options.size, default_heap_bytes(options.size));
-    ticket = offer.ticket();
-    store.set(key, {reinterpret_cast<const char*>(&ticket), sizeof(ticket)});
-    return std::make_unique<ShmCommunicator>(share(std::move(segment), offer, member, deadline),
-                                             barrier);
-  }
-  const std::string value = store.get(key, options.timeout_seconds);
-  DSTRAIN_CHECK(value.size() == sizeof(ticket), "{} bytes at {}", value.size(), key);
-  std::memcpy(&ticket, value.data(), sizeof(ticket));
-  return std::make_unique<ShmCommunicator>(fetch(ticket, member, deadline), barrier);
+std::unique_ptr<Communicator> make_shm_communicator(std::shared_ptr<const Segment> segment,
+                                                    GroupBarrier::Options options) {
+  return std::make_unique<ShmCommunicator>(std::move(segment), std::move(options));
 }
 
 std::unique_ptr<Communicator> ShmCommunicator::split(Split split) {
-  const Deadline deadline = Deadline::after(options_.timeout_seconds);
-  Stream stream(Stream::Mode::inline_on_caller);
-  const std::vector<Split> splits = gather_values(split, *this, stream);
-  const SplitPlan plan = plan_split(splits, rank());
-  const Member member{plan.rank, static_cast<int>(plan.members.size())};
-  const GroupBarrier::Options barrier{plan.rank, options_.timeout_seconds};
+  const SplitPlan plan = plan_split(gather_plain(split), rank());
+  const SegmentMember member{plan.rank, static_cast<int>(plan.members.size())};
   SegmentOffer offer;
-  const std::vector<SegmentTicket> tickets = gather_values(offer.ticket(), *this, stream);
-  const auto first = static_cast<std::size_t>(plan.members.front());
-  return std::make_unique<ShmCommunicator>(
-      plan.rank == 0 ? share(Segment::create(member.size, default_heap_bytes(member.size)), offer,
-                             member, deadline)
-                     : fetch(tickets[first], member, deadline),
-      barrier);
+  const std::vector<SegmentTicket> tickets = gather_plain(offer.ticket());
+  return make_shm_communicator(
+      share_segment(offer, tickets[static_cast<std::size_t>(plan.members.front())], member,
+                    default_heap_bytes(member.size), Deadline::after(options_.timeout_seconds)),
+      {.rank = plan.rank, .timeout_seconds = options_.timeout_seconds});
 }
 
 }  // namespace dstrain::comm

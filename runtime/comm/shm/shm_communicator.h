@@ -26,7 +26,7 @@ namespace dstrain::comm {
 class ShmCommunicator final : public HostCommunicator {
  public:
   /// Waits for the other ranks.
-  ShmCommunicator(Segment segment, GroupBarrier::Options options);
+  ShmCommunicator(std::shared_ptr<const Segment> segment, GroupBarrier::Options options);
   [[nodiscard]] MemoryResource& memory() override { return memory_; }
   std::unique_ptr<Communicator> split(Split split) override;
   void abort() noexcept override { barrier_.abort(); }
@@ -35,10 +35,10 @@ class ShmCommunicator final : public HostCommunicator {
   void run_all_gather(const Call& call, TensorView shard, TensorView whole) override;
   void run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) override;
   void run_all_reduce(const Call& call, TensorView values) override;
+  void run_all_to_all(const Call& call, TensorView parts, TensorView received) override;
   void run_broadcast(const Call& call, TensorView values) override;
   void run_send(const Call& call, TensorView values) override;
   void run_receive(const Call& call, TensorView values) override;
-  void run_barrier(const Call& call) override;
 
  private:
   struct Rounds;
@@ -52,6 +52,8 @@ class ShmCommunicator final : public HostCommunicator {
   [[nodiscard]] bool stages() const;
   [[nodiscard]] std::byte* slot(int rank) const { return segment_->slot(rank, round_); }
   [[nodiscard]] const std::byte* seen(int rank, const std::byte* own, Offsets offsets) const;
+  [[nodiscard]] Bytes piece_bytes() const;
+  void fill_pieces(const TensorView& parts, Bytes at, Bytes count);
   void reduce_small(const Call& call, const TensorView& values);
   void reduce_large(const Call& call, const TensorView& values);
   [[nodiscard]] Part part_of(int rank, Bytes bytes) const;
@@ -68,14 +70,8 @@ class ShmCommunicator final : public HostCommunicator {
   bool any_in_place_ = false;
 };
 
-struct ShmOptions {
-  int rank = 0;
-  int size = 1;
-  double timeout_seconds = 600;  ///< of joining and of each later wait
-  std::string name = "world";    ///< keeps the groups that use one store apart
-};
-
-/// Joins the group; every rank calls it. The store is not used afterwards.
-std::unique_ptr<Communicator> make_shm_communicator(Store& store, const ShmOptions& options);
+/// Of a segment that the ranks share. Waits for the others.
+std::unique_ptr<Communicator> make_shm_communicator(std::shared_ptr<const Segment> segment,
+                                                    GroupBarrier::Options options);
 
 }  // namespace dstrain::comm

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "runtime/base/error.h"
+#include "runtime/comm/packed_texts.h"
 
 namespace dstrain::comm {
 namespace {
@@ -40,13 +41,29 @@ std::optional<StoreRequest> decode_request(std::span<const std::uint8_t> payload
   constexpr std::size_t head = 5;
   if (payload.size() < head) return std::nullopt;
   const auto verb = static_cast<Verb>(payload[0]);
-  if (verb != Verb::set && verb != Verb::get && verb != Verb::add) return std::nullopt;
+  if (verb != Verb::set && verb != Verb::get && verb != Verb::add && verb != Verb::gather) {
+    return std::nullopt;
+  }
   const std::size_t key_length = decode_length(payload.subspan<1, 4>());
   const auto text = payload.subspan(head);
   if (key_length > text.size()) return std::nullopt;
   const auto key = text.first(key_length);
   const auto value = text.subspan(key_length);
   return StoreRequest{verb, {key.begin(), key.end()}, {value.begin(), value.end()}};
+}
+
+std::string gather_value(int rank, int size, std::string_view value) {
+  std::string text = std::to_string(size) + ' ';
+  pack_text(text, rank, value);
+  return text;
+}
+
+bool GatheredValues::take(std::string_view value) {
+  std::int64_t size = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), size);
+  if (error != std::errc{} || end == value.data() + value.size() || *end != ' ') return false;
+  packed.append(end + 1, value.data() + value.size());
+  return ++given == size;
 }
 
 }  // namespace dstrain::comm

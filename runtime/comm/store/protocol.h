@@ -19,13 +19,16 @@ constexpr std::uint32_t frame_bytes_max = 1U << 20;
 
 constexpr Magic store_magic{'d', 's', 't', 'r', 's', 't', 'o', '1'};
 
-enum class Verb : std::uint8_t { set = 's', get = 'g', add = 'a' };
+enum class Verb : std::uint8_t { set = 's', get = 'g', add = 'a', gather = 'l' };
 
-/// What a client asks for. The answer is a frame with the value (of get and add) or none (of set).
+/// What a client asks for. The answer is a frame with the value (of get and add), the values of all
+/// ranks (of gather, as packed_texts.h has them) or nothing (of set).
 struct StoreRequest {
   Verb verb = Verb::get;
   std::string key;
-  std::string value;  ///< of set; for add the delta as decimal text
+  /// Of set; for add the delta as decimal text; for gather the number of ranks as decimal text, a
+  /// blank, and the rank and its value as packed_texts.h has them.
+  std::string value;
 };
 
 /// The whole frame, length included. Throws Error{internal} when it is over frame_bytes_max.
@@ -45,5 +48,16 @@ inline std::int64_t add_to_counter(std::string& value, std::int64_t delta) {
   value = std::to_string(sum);
   return sum;
 }
+
+/// The values that ranks have given under one key.
+struct GatheredValues {
+  std::string packed;
+  std::int64_t given = 0;
+  /// Takes the value of a gather request. Whether all ranks have given theirs now; false also of
+  /// what is malformed.
+  bool take(std::string_view value);
+};
+
+std::string gather_value(int rank, int size, std::string_view value);
 
 }  // namespace dstrain::comm

@@ -151,6 +151,15 @@ class ServerLoop {
         tell_waiting(request.key);
         break;
       }
+      case Verb::gather: {
+        connection.awaited = request.key;
+        GatheredValues& values = gathered_[request.key];
+        if (!values.take(request.value)) break;
+        values_[request.key] = std::move(values.packed);
+        gathered_.erase(request.key);
+        tell_waiting(request.key);
+        break;
+      }
       case Verb::get:
         if (const auto found = values_.find(request.key); found != values_.end()) {
           connection.answer(found->second);
@@ -174,6 +183,7 @@ class ServerLoop {
   int stop_;
   std::list<TcpConnection> connections_;
   std::map<std::string, std::string> values_;
+  std::map<std::string, GatheredValues> gathered_;  ///< while some are missing
 };
 
 void run_server(ServerLoop& loop) {

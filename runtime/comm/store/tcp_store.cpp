@@ -10,6 +10,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/comm/packed_texts.h"
 #include "runtime/comm/store/protocol.h"
 
 namespace dstrain::comm {
@@ -184,6 +185,17 @@ void TcpStore::set(const std::string& key, std::string_view value) {
 std::string TcpStore::get(const std::string& key, double timeout_seconds) {
   return exchange(encode_request({Verb::get, key, {}}), Deadline::after(timeout_seconds),
                   fmt::format("nobody set \"{}\" within {:g} s", key, timeout_seconds));
+}
+
+std::vector<std::string> TcpStore::gather(const std::string& key,
+                                          Member member,
+                                          std::string_view value,
+                                          double timeout_seconds) {
+  const std::string all =
+      exchange(encode_request({Verb::gather, key, gather_value(member.rank, member.size, value)}),
+               Deadline::after(timeout_seconds),
+               fmt::format("not all ranks gave \"{}\" within {:g} s", key, timeout_seconds));
+  return unpack_texts(all, member.size);
 }
 
 std::int64_t TcpStore::add(const std::string& key, std::int64_t delta) {

@@ -35,6 +35,10 @@ class TcpStore final : public Store {
 
   void set(const std::string& key, std::string_view value) override;
   std::string get(const std::string& key, double timeout_seconds) override;
+  std::vector<std::string> gather(const std::string& key,
+                                  Member member,
+                                  std::string_view value,
+                                  double timeout_seconds) override;
   std::int64_t add(const std::string& key, std::int64_t delta) override;
 
   /// Where the server listens.

@@ -1,5 +1,4 @@
 #pragma once
-#include <array>
 #include <string>
 #include <vector>
 
@@ -19,16 +18,18 @@ struct TcpOptions {
   std::string token{};  ///< of the job
 };
 
-/// What the connections between two ranks are for.
-enum class Line { control, data, alarm };
-constexpr int lines = 3;
+/// Which ranks connect to each other, and how often.
+struct MeshShape {
+  std::vector<int> peers;  ///< of this rank; each of them has this rank among its own
+  int lines = 1;           ///< connections between two ranks, the same in all of the group
+};
 
-/// By rank: a non-blocking socket per line; none of the own rank.
-using TcpMesh = std::vector<std::array<UniqueFd, lines>>;
+/// By rank: a non-blocking socket per line; none of ranks that are no peers.
+using TcpMesh = std::vector<std::vector<UniqueFd>>;
 
-/// Connects the ranks of a group, each to each; every rank calls it. Both ends of a connection have
-/// proved the job's token for this very group and line (token_proof.h); nobody listens any more
-/// when it returns. Throws Error{comm} or Error{timeout} that names who is missing.
-TcpMesh connect_mesh(Store& store, const TcpOptions& options);
+/// Connects the ranks of a group; every rank calls it. Both ends of a connection have proved the
+/// job's token for this very group and line (token_proof.h); nobody listens any more when it
+/// returns. Throws Error{comm} or Error{timeout} that names who is missing.
+TcpMesh connect_mesh(Store& store, const TcpOptions& options, const MeshShape& shape);
 
 }  // namespace dstrain::comm

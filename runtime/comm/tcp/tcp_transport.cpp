@@ -20,8 +20,15 @@ namespace {
 
 using State = PendingMessage::State;
 
-UniqueFd take_line(std::array<UniqueFd, lines>& sockets, Line line) {
-  return std::move(sockets[static_cast<std::size_t>(line)]);
+/// What the connections between two ranks are for.
+enum Line : std::size_t { control_line, data_line, alarm_line, line_count };
+
+std::vector<int> all_but(int rank, int size) {
+  std::vector<int> others;
+  for (int other = 0; other < size; ++other) {
+    if (other != rank) others.push_back(other);
+  }
+  return others;
 }
 
 }  // namespace
@@ -103,13 +110,13 @@ TcpTransport::TcpTransport(Store& store, TcpOptions options)
       wake_(::eventfd(0, EFD_CLOEXEC)),
       peers_(static_cast<std::size_t>(options_.size)) {
   if (!wake_) fail_errno(errno, "eventfd");
-  TcpMesh mesh = connect_mesh(store_, options_);
-  for (int rank = 0; rank < size(); ++rank) {
-    if (rank == options_.rank) continue;
-    auto& sockets = mesh[static_cast<std::size_t>(rank)];
-    stream(rank, Channel::control) = TcpStream(take_line(sockets, Line::control));
-    stream(rank, Channel::data) = TcpStream(take_line(sockets, Line::data));
-    peer(rank).alarm = take_line(sockets, Line::alarm);
+  const std::vector<int> others = all_but(options_.rank, options_.size);
+  TcpMesh mesh = connect_mesh(store_, options_, {others, line_count});
+  for (const int rank : others) {
+    std::vector<UniqueFd>& sockets = mesh[static_cast<std::size_t>(rank)];
+    stream(rank, Channel::control) = TcpStream(std::move(sockets[control_line]));
+    stream(rank, Channel::data) = TcpStream(std::move(sockets[data_line]));
+    peer(rank).alarm = std::move(sockets[alarm_line]);
   }
 }
 

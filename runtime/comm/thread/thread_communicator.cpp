@@ -42,10 +42,10 @@ class ThreadCommunicator final : public HostCommunicator {
   void run_all_gather(const Call& call, TensorView shard, TensorView whole) override;
   void run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) override;
   void run_all_reduce(const Call& call, TensorView values) override;
+  void run_all_to_all(const Call& call, TensorView parts, TensorView received) override;
   void run_broadcast(const Call& call, TensorView values) override;
   void run_send(const Call& call, TensorView values) override;
   void run_receive(const Call& call, TensorView values) override;
-  void run_barrier(const Call& call) override;
 
  private:
   void post(const Call& call, const TensorView& view);
@@ -122,6 +122,16 @@ void ThreadCommunicator::run_all_reduce(const Call& call, TensorView values) {
   barrier_.arrive_and_wait();
 }
 
+void ThreadCommunicator::run_all_to_all(const Call& call, TensorView parts, TensorView received) {
+  post(call, parts);
+  const Bytes part = parts.bytes() / size();
+  for (int r = 0; r < size(); ++r) {
+    copy_bytes(world_->posted[static_cast<std::size_t>(r)] + rank() * part,
+               received.data() + r * part, part);
+  }
+  barrier_.arrive_and_wait();
+}
+
 void ThreadCommunicator::run_broadcast(const Call& call, TensorView values) {
   post(call, values);
   copy_bytes(world_->posted[static_cast<std::size_t>(call.peer)], values.data(), values.bytes());
@@ -144,11 +154,6 @@ void ThreadCommunicator::run_receive(const Call& call, TensorView values) {
   barrier_.check_message(channel.call);
   copy_bytes(channel.values, values.data(), values.bytes());
   channel.received.increment();
-}
-
-void ThreadCommunicator::run_barrier(const Call& call) {
-  barrier_.announce(call);
-  barrier_.agree();
 }
 
 std::unique_ptr<Communicator> ThreadCommunicator::split(Split split) {

@@ -1,0 +1,82 @@
+#pragma once
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "runtime/comm/call.h"
+
+namespace dstrain::comm {
+
+/// What the ranks of a job tell each other beside their tensors: votes, counts, texts, errors. Host
+/// values alone, which no device and no tensor communicator sees. Every rank calls the same
+/// functions in the same order; each returns when all ranks have called it, and is a barrier so. No
+/// order is kept with the collectives of a Communicator. One thread at a time, save abort().
+///
+/// Waits throw Error{timeout} that names who is missing, Error{comm} that names a rank that is gone
+/// or has left, or two that do not do the same, or Error{aborted}. After that a group may only be
+/// aborted and destroyed.
+class ControlGroup {
+ public:
+  ControlGroup(const ControlGroup&) = delete;
+  ControlGroup& operator=(const ControlGroup&) = delete;
+  ControlGroup(ControlGroup&&) = delete;
+  ControlGroup& operator=(ControlGroup&&) = delete;
+  virtual ~ControlGroup() = default;
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return size_; }
+
+  /// The `own` of every rank, by rank. T is plain data.
+  template <class T>
+  requires std::is_trivially_copyable_v<T> &&
+      (!std::is_same_v<T, bool>)std::vector<T> gather(const T& own) {
+    const std::string_view bytes(reinterpret_cast<const char*>(&own), sizeof(T));
+    const std::vector<std::string> texts =
+        exchange({Operation::gather, DType::u8, 0, sizeof(T)}, bytes);
+    std::vector<T> values(texts.size());
+    for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+      std::memcpy(&values[rank], texts[rank].data(), sizeof(T));
+    }
+    return values;
+  }
+
+  /// The `own` of every rank, by rank, of any lengths. Takes the memory of all of them.
+  std::vector<std::string> gather_texts(std::string_view own) {
+    return exchange({Operation::gather_texts, DType::u8, 0, 0}, own);
+  }
+
+  /// The text of rank `root`; what the others give is not looked at.
+  std::string broadcast(std::string_view own, int root);
+
+  /// Whether a rank says so.
+  bool any(bool own);
+
+  /// Returns once every rank has called it.
+  void barrier() { exchange({Operation::barrier, DType::u8, 0, 0}, {}); }
+
+  /// What the functions above are made of: the `own` of every rank, all of which give the same
+  /// `call`.
+  virtual std::vector<std::string> exchange(const Call& call, std::string_view own) = 0;
+
+  /// Makes waiting and later calls of all ranks throw Error{aborted}. Thread-safe.
+  virtual void abort() noexcept = 0;
+
+ protected:
+  struct Place {
+    int rank = 0;
+    int size = 1;
+  };
+  explicit ControlGroup(Place place) : rank_(place.rank), size_(place.size) {}
+
+ private:
+  int rank_;
+  int size_;
+};
+
+/// Of a world of one rank.
+std::unique_ptr<ControlGroup> make_self_control_group();
+
+}  // namespace dstrain::comm

@@ -1,0 +1,36 @@
+#pragma once
+#include <memory>
+
+#include "runtime/comm/control/control_group.h"
+#include "runtime/comm/shm/segment.h"
+
+namespace dstrain::comm {
+
+/// The control group of ranks that share memory: processes of one node, or threads. Every rank
+/// shows its value in a slot of its own and reads those of the others after a barrier; long values
+/// go in rounds of control_slot_bytes.
+class SharedControlGroup final : public ControlGroup {
+ public:
+  /// Does not wait. Threads may share one `segment`.
+  SharedControlGroup(std::shared_ptr<const Segment> segment, GroupBarrier::Options options);
+  std::vector<std::string> exchange(const Call& call, std::string_view own) override;
+  void abort() noexcept override { barrier_.abort(); }
+
+  /// Throws Error{aborted} when a rank has aborted. Does not wait.
+  void check_not_aborted() const { barrier_.check_not_aborted(); }
+
+ private:
+  void show(std::string_view own, std::size_t at);
+  std::size_t take(std::vector<std::string>& texts) const;
+
+  std::shared_ptr<const Segment> segment_;
+  GroupBarrier barrier_;
+  std::uint32_t round_ = 0;
+};
+
+/// The control groups of ranks that are threads of this process, in rank order; each is used by
+/// one thread.
+std::vector<std::unique_ptr<ControlGroup>> make_thread_control_groups(int size,
+                                                                      double timeout_seconds = 600);
+
+}  // namespace dstrain::comm
