@@ -54,6 +54,7 @@ GroupBarrier::~GroupBarrier() {
   if (std::uncaught_exceptions() > 0) return;
   MemberBlock& own = members_[static_cast<std::size_t>(options_.rank)];
   own.state = MemberBlock::left;
+  ++group_.left;
   futex_wake_all(group_.completed.count);
 }
 
@@ -103,23 +104,19 @@ void GroupBarrier::abort() noexcept {
 /// `peer`: the one rank that is waited for, or everyone.
 void GroupBarrier::wait(WaitableCounter& counter, std::uint32_t target, int peer) {
   for (int i = 0; i < spins_ && !counter.reached(target); ++i) pause_briefly();
-  if (counter.reached(target)) return;
   const Deadline deadline = Deadline::after(options_.timeout_seconds);
   Deadline liveness = Deadline::after(liveness_seconds);
-  while (true) {
+  while (!counter.reached(target)) {
     check_not_aborted();
-    const std::vector<int> missing = missing_ranks(peer);
-    const bool left = std::ranges::any_of(missing, [&](int rank) {
-      return members_[static_cast<std::size_t>(rank)].state == MemberBlock::left;
-    });
-    if (counter.reached(target)) return;  // looked at last: it may have arrived and left since
-    if (left || liveness.passed()) {
+    if (group_.left != 0 || liveness.passed()) {
+      const std::vector<int> missing = missing_ranks(peer);
+      if (counter.reached(target)) return;  // looked at last: it may have arrived and left since
       check_alive(missing);
       liveness = Deadline::after(liveness_seconds);
     }
     if (deadline.passed()) {
       fail(ErrorCode::timeout, "{} timed out after {:g} s: waiting for {}", doing(),
-           options_.timeout_seconds, name_ranks(named(missing)));
+           options_.timeout_seconds, name_ranks(named(missing_ranks(peer))));
     }
     counter.sleep_until(target, deadline.at_most(look_seconds).remaining_seconds());
   }

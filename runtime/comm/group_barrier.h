@@ -17,6 +17,7 @@ namespace dstrain::comm {
 /// memory shared between processes.
 struct alignas(64) GroupBlock {
   std::atomic<std::int32_t> aborted_by{0};  ///< rank + 1 of the rank that aborted; 0: none
+  std::atomic<std::int32_t> left{0};        ///< how many ranks have
   alignas(64) std::atomic<std::uint64_t> arrived{0};  ///< ranks, in all barriers together
   alignas(64) WaitableCounter completed;              ///< barriers; what the ranks wait for
 };

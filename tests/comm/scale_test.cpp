@@ -1,0 +1,93 @@
+// Many ranks, as threads of this process: what meeting and agreeing costs. Prints its figures.
+#include <chrono>
+#include <cstdio>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/comm/control/shared_control_group.h"
+#include "runtime/comm/control/tree_control_group.h"
+#include "runtime/comm/rendezvous.h"
+#include "runtime/comm/store/tcp_store.h"
+#include "tests/comm/conformance.h"
+#include "tests/support/process_end.h"
+#include "tests/support/ranks.h"
+
+using namespace dstrain;
+
+namespace {
+
+using SteadyTime = std::chrono::steady_clock;
+
+double seconds_since(SteadyTime::time_point begin) {
+  return std::chrono::duration<double>(SteadyTime::now() - begin).count();
+}
+
+constexpr const char* token = "a token of this test";
+
+comm::TcpStore::Options options_at(Endpoint endpoint) {
+  comm::TcpStore::Options options;
+  options.endpoint = std::move(endpoint);
+  options.token = token;
+  return options;
+}
+
+/// One of `size` ranks, each of which is a node of its own.
+struct Node {
+  std::unique_ptr<comm::TcpStore> store;
+  std::unique_ptr<comm::ControlGroup> control;
+
+  Node(int rank, int size, std::unique_ptr<comm::TcpStore> met_at) : store(std::move(met_at)) {
+    comm::wait_for_all(*store, {.rank = rank, .world_size = size});
+    store->gather("claims", {rank, size}, std::string(40, 'x'), test::hang_seconds);
+    control = std::make_unique<comm::TreeControlGroup>(
+        *store,
+        comm::TreeControlGroup::Options{.tcp = {.rank = rank, .size = size, .token = token}});
+    control->barrier();
+  }
+};
+
+/// Medians in microseconds of so many barriers, of rank 0.
+double barrier_seconds(comm::ControlGroup& control) {
+  constexpr int rounds = 300;
+  std::vector<double> seconds;
+  for (int round = 0; round < rounds; ++round) {
+    const auto begin = SteadyTime::now();
+    control.barrier();
+    seconds.push_back(seconds_since(begin));
+  }
+  std::ranges::nth_element(seconds, seconds.begin() + rounds / 2);
+  return seconds[rounds / 2];
+}
+
+}  // namespace
+
+TEST_CASE("Scale: many ranks meet and agree", "[comm][scale]") {
+  const int size = GENERATE(64, 256, 1024);
+  auto served = comm::TcpStore::serve(options_at({"127.0.0.1", 0}));
+  const Endpoint endpoint = served->endpoint();
+  std::vector<std::unique_ptr<Node>> nodes(static_cast<std::size_t>(size));
+  const auto begin = SteadyTime::now();
+  double met = 0;
+  double check = 0;
+  test::run_ranks(size, [&](int rank) {
+    auto& node = nodes[static_cast<std::size_t>(rank)];
+    auto store = rank == 0 ? std::move(served) : comm::TcpStore::connect(options_at(endpoint));
+    node = std::make_unique<Node>(rank, size, std::move(store));
+    if (rank == 0) met = seconds_since(begin);
+    const double seconds = barrier_seconds(*node->control);
+    if (rank == 0) check = seconds;
+  });
+  std::printf("%d ranks: met in %.3f s; a check over sockets %.0f us\n", size, met, check * 1e6);
+  while (!nodes.empty()) nodes.pop_back();
+}
+
+TEST_CASE("Scale: many ranks of one node agree", "[comm][scale]") {
+  const int size = GENERATE(2, 8, 64);
+  const auto group = comm::make_thread_control_groups(size);
+  double check = 0;
+  test::run_ranks(size, [&](int rank) {
+    const double seconds = barrier_seconds(*group[static_cast<std::size_t>(rank)]);
+    if (rank == 0) check = seconds;
+  });
+  std::printf("%d ranks: a check in shared memory %.1f us\n", size, check * 1e6);
+}
