@@ -9,6 +9,8 @@
 #include "cmd/dstraind/rank_memory.h"
 #include "runtime/comm/make_communicator.h"
 #include "runtime/engine/evaluation.h"
+#include "runtime/engine/observed_communicator.h"
+#include "runtime/engine/observed_control_group.h"
 #include "runtime/monitor/metrics_file.h"
 #include "runtime/monitor/progress_line.h"
 #include "zero/sharded_store.h"
@@ -40,31 +42,40 @@ void report(double loss, const std::string& directory) {
 
 }  // namespace
 
-int evaluate_model(TrainSetup setup, const WorkerEnv& worker) {
+int evaluate_model(TrainSetup setup, const WorkerEnv& worker, ProgressPage& progress) {
   const config::TrainSettings& settings = setup.settings;
   Stream compute(Stream::Mode::inline_on_caller);
   Stream communication(setup.store.overlap.enabled ? Stream::Mode::worker_thread
                                                    : Stream::Mode::inline_on_caller);
   const Streams streams =
       setup.store.overlap.enabled ? Streams(compute, communication) : Streams(compute);
+  progress.enter(RunPhase::meeting);
   const comm::World world = comm::join_world(worker);
+  progress.enter(RunPhase::loading);
+  engine::ObservedCommunicator communicator(*world.communicator, {.progress = &progress});
+  engine::ObservedControlGroup control(*world.control, progress);
   RankMemory memory(worker.device_memory_bytes, world.communicator->memory());
   ops::Matmuls matmuls;
   const RankDisks disks(setup, worker, memory, nullptr);
   zero::ShardedStore store(
-      {*setup.layout, *world.communicator, served_from(memory, setup.store.offload, disks)},
-      setup.store, streams);
-  engine::Engine engine(
-      {setup.model, store, matmuls, memory.device.activations, memory.host.activations},
-      setup.engine, streams);
+      {*setup.layout, communicator, served_from(memory, setup.store.offload, disks)}, setup.store,
+      streams);
+  engine::Engine engine({.model = setup.model,
+                         .store = store,
+                         .matmuls = matmuls,
+                         .activations = memory.device.activations,
+                         .host_activations = memory.host.activations,
+                         .progress = &progress},
+                        setup.engine, streams);
   store.load({*setup.initial_parameters}, streams.compute);
   const model::BatchShape shape{settings.evaluation.batch_size, settings.data.block_size};
   const data::EvaluationLoader loader(*setup.validation_data,
                                       {shape.sequences, worker.rank, worker.world_size},
                                       setup.validation_samples);
-  const double loss = engine::evaluate(engine, loader, shape, *world.control);
+  progress.enter(RunPhase::evaluating);
+  const double loss = engine::evaluate(engine, loader, shape, control);
   if (worker.rank == 0) report(loss, settings.output.directory);
-  world.control->barrier();
+  control.barrier();
   return status::done;
 }
 

@@ -1,12 +1,14 @@
 #pragma once
 #include "cmd/train_setup.h"
+#include "runtime/base/progress_page.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::cmd {
 
 /// --do_eval without --do_train: the loss of the model on the held-out data, as a line of
 /// metrics.jsonl behind those that are there, and as one for people. Neither gradients nor
-/// optimizer states take memory. Collective. Returns the exit status.
-int evaluate_model(TrainSetup setup, const WorkerEnv& worker);
+/// optimizer states take memory. Publishes in `progress` where it is. Collective. Returns
+/// the exit status.
+int evaluate_model(TrainSetup setup, const WorkerEnv& worker, ProgressPage& progress);
 
 }  // namespace dstrain::cmd

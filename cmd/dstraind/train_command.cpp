@@ -42,6 +42,8 @@ void tell_stop(std::int64_t step, const std::filesystem::path& checkpoint) {
 
 int train_command(std::span<const std::string> arguments) {
   StopSignals signals;
+  ProgressPage progress = ProgressPage::from_environment();
+  progress.enter(RunPhase::starting);
   const WorkerEnv worker = read_worker_env();
   if (std::getenv(env::omp_num_threads) == nullptr) limit_compute_threads(core_share(worker));
   flush_denormals_in_compute_threads();
@@ -56,8 +58,8 @@ int train_command(std::span<const std::string> arguments) {
     config::prepare_output_directory(options);
   }
   if (worker.rank == 0) announce(setup, worker);
-  if (!setup.settings.trains) return evaluate_model(std::move(setup), worker);
-  TrainingRank rank(std::move(setup), worker);
+  if (!setup.settings.trains) return evaluate_model(std::move(setup), worker, progress);
+  TrainingRank rank(std::move(setup), worker, std::move(progress));
   signals.keep();  // until here there is nothing to save
   const engine::Trainer::Outcome outcome = rank.train(signals);
   if (outcome.stopped && outcome.steps > 0) {

@@ -42,12 +42,6 @@ std::vector<int> directory_ranks(const TrainSetup& setup,
   return all;
 }
 
-std::unique_ptr<engine::RecordedCommunicator> record(comm::Communicator& communicator,
-                                                     profile::Timeline* timeline) {
-  if (timeline == nullptr) return nullptr;
-  return std::make_unique<engine::RecordedCommunicator>(communicator, *timeline);
-}
-
 /// Ranks that are started on each node by themselves may have been given different options.
 void check_alike(const std::vector<std::string>& own, comm::ControlGroup& control) {
   const std::vector<std::string> all =
@@ -66,7 +60,10 @@ void check_alike(const std::vector<std::string>& own, comm::ControlGroup& contro
   }
 }
 
-comm::World join_alike(const TrainSetup& setup, const WorkerEnv& worker) {
+comm::World join_alike(const TrainSetup& setup,
+                       const WorkerEnv& worker,
+                       ProgressPage& progress) {
+  const InPhase meeting(&progress, RunPhase::meeting);
   comm::World world = comm::join_world(worker);
   check_alike(setup.alike, *world.control);
   return world;
@@ -74,18 +71,19 @@ comm::World join_alike(const TrainSetup& setup, const WorkerEnv& worker) {
 
 }  // namespace
 
-TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker)
+TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPage progress)
     : setup_(std::move(setup)),
       worker_(worker),
+      progress_(std::move(progress)),
       communication_(setup_.store.overlap.enabled ? Stream::Mode::worker_thread
                                                   : Stream::Mode::inline_on_caller),
       streams_(setup_.store.overlap.enabled ? Streams(compute_, communication_)
                                             : Streams(compute_)),
-      world_(join_alike(setup_, worker)),
+      world_(join_alike(setup_, worker, progress_)),
       memory_(worker.device_memory_bytes, world_.communicator->memory()),
       timeline_(make_timeline(setup_, clock_)),
-      recorded_(record(*world_.communicator, timeline_.get())),
-      communicator_(recorded_ ? *recorded_ : *world_.communicator),
+      communicator_(*world_.communicator, {timeline_.get(), &progress_}),
+      control_group_(*world_.control, progress_),
       optimizer_(setup_.settings.optimizer),
       disks_(setup_, worker, memory_, timeline_.get()),
       states_(zero::state_runs(
@@ -100,14 +98,15 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker)
           setup_.store,
           streams_),
       engine_({setup_.model, store_, matmuls_, memory_.device.activations, memory_.host.activations,
-               timeline_.get()},
+               timeline_.get(), &progress_},
               setup_.engine,
               streams_) {
+  const InPhase loading(&progress_, RunPhase::loading);
   const std::int64_t saved_step = load();
   checkpointer_ = std::make_unique<engine::Checkpointer>(
-      engine::Checkpointer::Parts{setup_.model, store_, *world_.control,
-                                  directory_ranks(setup_, worker, *world_.control),
-                                  disks_.staging() ? *disks_.staging() : memory_.host.staging, say},
+      engine::Checkpointer::Parts{
+          setup_.model, store_, control_group_, directory_ranks(setup_, worker, control_group_),
+          disks_.staging() ? *disks_.staging() : memory_.host.staging, say, &progress_},
       checkpoint_options(saved_step), compute_);
 }
 
@@ -130,7 +129,7 @@ std::int64_t TrainingRank::load() {
     return 0;
   }
   const engine::Resumed resumed = engine::resume(plan_resume(setup_.settings), setup_.state,
-                                                 {setup_.model, store_, *world_.control}, compute_);
+                                                 {setup_.model, store_, control_group_}, compute_);
   setup_.state.global_step = resumed.state.global_step;
   setup_.state.client_state = resumed.state.client_state;
   setup_.state.best = find_best(resumed);
@@ -178,7 +177,7 @@ std::optional<engine::BestCheckpoint> TrainingRank::find_best(const engine::Resu
   const fs::path beside = resumed.checkpoint.parent_path();
   const fs::path path = beside / best->directory;
   const bool seen =
-      !world_.control->broadcast(fs::is_directory(path, ignored) ? "seen" : "", 0).empty();
+      !control_group_.broadcast(fs::is_directory(path, ignored) ? "seen" : "", 0).empty();
   if (!fs::equivalent(beside, setup_.settings.output.directory, ignored)) {
     best->directory = fs::absolute(path);
   }
@@ -195,7 +194,7 @@ void TrainingRank::load_checkpoint(const std::filesystem::path& path) {
   const Files files = setup_.settings.checkpoint.node_local ? Files::own : Files::all;
   try {
     engine::resume({path.parent_path(), {path.filename().string()}, false, files}, setup_.state,
-                   {setup_.model, store_, *world_.control}, compute_);
+                   {setup_.model, store_, control_group_}, compute_);
   } catch (const Error& error) {
     fail(error.code(), "--load_best_model_at_end: {}; no model is written to {}", error.what(),
          setup_.settings.output.directory);
@@ -252,13 +251,13 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
     if (!metrics_->missing().empty()) log_warning(path + ": " + metrics_->missing());
   }
   if (timeline_) {
-    world_.control->barrier();
+    control_group_.barrier();
     timeline_->restart();
   }
   engine::Trainer trainer({.settings = settings,
                            .model = setup_.model,
                            .engine = engine_,
-                           .control_group = *world_.control,
+                           .control_group = control_group_,
                            .memory = memory_.ledgers,
                            .planned_memory = setup_.plan.bytes,
                            .clock = clock_,
@@ -269,6 +268,7 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
                            .validation_data = validation ? &*validation : nullptr,
                            .metrics = metrics_ ? &*metrics_ : nullptr,
                            .timeline = timeline_.get(),
+                           .progress = &progress_,
                            .say = say,
                            .stop_requested = [&signals] {
                              return signals.arrived() != 0;
@@ -277,14 +277,15 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
 }
 
 void TrainingRank::save(const engine::Trainer::Outcome& outcome) {
+  const InPhase exporting(&progress_, RunPhase::exporting);
   if (setup_.settings.evaluation.loads_best && !outcome.stopped) load_best(outcome);
   const std::filesystem::path directory = setup_.settings.output.directory;
   const std::exception_ptr failure = engine::save_model(
       setup_.model, store_, worker_.rank == 0 ? &directory : nullptr, streams_.compute);
   if (failure) std::rethrow_exception(failure);
-  world_.control->barrier();
+  control_group_.barrier();
   if (!timeline_) return;
-  engine::write_profile(*timeline_, setup_.model, *world_.control, setup_.settings.output.profile);
+  engine::write_profile(*timeline_, setup_.model, control_group_, setup_.settings.output.profile);
 }
 
 }  // namespace dstrain::cmd

@@ -10,7 +10,8 @@
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/make_communicator.h"
 #include "runtime/engine/checkpointer.h"
-#include "runtime/engine/recorded_communicator.h"
+#include "runtime/engine/observed_communicator.h"
+#include "runtime/engine/observed_control_group.h"
 #include "runtime/engine/resume.h"
 #include "runtime/engine/trainer.h"
 #include "runtime/optim/adamw.h"
@@ -23,7 +24,7 @@ namespace dstrain::cmd {
 class TrainingRank {
  public:
   /// Meets the other ranks and loads the parameters, or the checkpoint to go on from. Collective.
-  TrainingRank(TrainSetup setup, const WorkerEnv& worker);
+  TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPage progress);
 
   /// Until the last step, or the end of the one in which a signal arrived at a rank.
   engine::Trainer::Outcome train(const StopSignals& signals);
@@ -48,14 +49,15 @@ class TrainingRank {
   WorkerEnv worker_;
   SteadyClock clock_;
   RankControl control_ = RankControl::from_environment();
+  ProgressPage progress_;
   Stream compute_{Stream::Mode::inline_on_caller};
   Stream communication_;  ///< used only when communication overlaps
   Streams streams_;
   comm::World world_;
   RankMemory memory_;
-  std::unique_ptr<profile::Timeline> timeline_;             ///< null without --profile
-  std::unique_ptr<engine::RecordedCommunicator> recorded_;  ///< likewise
-  comm::Communicator& communicator_;
+  std::unique_ptr<profile::Timeline> timeline_;  ///< null without --profile
+  engine::ObservedCommunicator communicator_;
+  engine::ObservedControlGroup control_group_;
   ops::Matmuls matmuls_;
   optim::AdamW optimizer_;
   RankDisks disks_;

@@ -30,7 +30,8 @@ class NewFile {
   NewFile& operator=(NewFile&&) = delete;
   ~NewFile();
 
-  void append(std::span<const std::byte> bytes);
+  void append(
+      std::span<const std::byte> bytes, FunctionRef<void()> on_piece = [] {});
   /// Call once, last: flushes. The directory that holds the file is left to be flushed.
   FileRecord finish();
 
@@ -62,7 +63,7 @@ NewFile::~NewFile() {
   if (fd_) ::unlink(name_.c_str());
 }
 
-void NewFile::append(std::span<const std::byte> bytes) {
+void NewFile::append(std::span<const std::byte> bytes, FunctionRef<void()> on_piece) {
   DSTRAIN_CHECK(static_cast<Bytes>(bytes.size()) <= record_.bytes - written_, "{} gets too much",
                 name_);
   while (!bytes.empty()) {  // in pieces that are still in the cache when they are copied
@@ -71,7 +72,9 @@ void NewFile::append(std::span<const std::byte> bytes) {
     write_fully(fd_.get(), piece, name_);
     written_ += static_cast<Bytes>(piece.size());
     bytes = bytes.subspan(piece.size());
-    if (written_ - submitted_ >= writeback_bytes) start_writeback();
+    if (written_ - submitted_ < writeback_bytes) continue;
+    start_writeback();
+    on_piece();
   }
 }
 
@@ -99,7 +102,8 @@ FileRecord NewFile::finish() {
 
 FileRecord write_shard(const std::filesystem::path& root,
                        const std::string& path,
-                       std::span<const ShardTensor> tensors) {
+                       std::span<const ShardTensor> tensors,
+                       FunctionRef<void()> on_piece) {
   std::vector<safetensors::TensorInfo> infos;
   for (const auto& [name, values] : tensors) {
     DSTRAIN_CHECK(values.dense() && values.device().kind == DeviceKind::cpu, "{}", name);
@@ -109,7 +113,7 @@ FileRecord write_shard(const std::filesystem::path& root,
   NewFile file(root, path, static_cast<Bytes>(layout.bytes));
   file.append(std::as_bytes(std::span(layout.head)));
   for (const auto& [name, values] : tensors) {
-    file.append({values.data(), static_cast<std::size_t>(values.bytes())});
+    file.append({values.data(), static_cast<std::size_t>(values.bytes())}, on_piece);
   }
   return file.finish();
 }

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 
+#include "runtime/base/function_ref.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/tensor/tensor_view.h"
 
@@ -16,10 +17,13 @@ struct ShardTensor {
 
 /// Writes a new safetensors file `root` / `path` of these tensors: reserves the space first, hashes
 /// on the way, flushes at the end. On any error the file is removed and Error{io} thrown: what a
-/// failed flush left is never tried again. Throws too when the file is there already.
-FileRecord write_shard(const std::filesystem::path& root,
-                       const std::string& path,
-                       std::span<const ShardTensor> tensors);
+/// failed flush left is never tried again. Throws too when the file is there already. Calls
+/// `on_piece` after each piece of some 8 MiB that the kernel has taken, for whoever watches.
+FileRecord write_shard(
+    const std::filesystem::path& root,
+    const std::string& path,
+    std::span<const ShardTensor> tensors,
+    FunctionRef<void()> on_piece = [] {});
 
 /// Likewise a small text file.
 FileRecord write_text(const std::filesystem::path& root,

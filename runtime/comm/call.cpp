@@ -12,8 +12,6 @@ constexpr std::array<const char*, 13> operation_names{
     "broadcast", "send", "receive",    "split",          "gather",     "gather of texts",
     "barrier"};
 
-constexpr std::array<const char*, 7> dtype_names{"f32", "f16", "bf16", "i32", "i64", "u8", "u16"};
-
 /// The words that join an operation to its peer; empty where it has none.
 const char* peer_words(Operation operation) {
   switch (operation) {
@@ -29,8 +27,12 @@ const char* peer_words(Operation operation) {
 
 }  // namespace
 
+const char* name_of(Operation operation) {
+  return operation_names.at(static_cast<std::size_t>(operation));
+}
+
 std::string to_string(const Call& call) {
-  std::string text = operation_names.at(static_cast<std::size_t>(call.operation));
+  std::string text = name_of(call.operation);
   switch (call.operation) {
     case Operation::none:
     case Operation::join:
@@ -42,7 +44,7 @@ std::string to_string(const Call& call) {
       break;
   }
   text +=
-      fmt::format(" of {} {}", call.numel, dtype_names.at(static_cast<std::size_t>(call.dtype)));
+      fmt::format(" of {} {}", call.numel, name_of(call.dtype));
   const std::string words = peer_words(call.operation);
   return words.empty() ? text : text + words + std::to_string(call.peer);
 }

@@ -32,6 +32,8 @@ struct Call {
   friend constexpr bool operator==(const Call&, const Call&) = default;
 };
 
+/// "all_reduce".
+const char* name_of(Operation operation);
 /// "all_reduce of 12 f32", "broadcast of 3 i64 from rank 1", "barrier".
 std::string to_string(const Call& call);
 

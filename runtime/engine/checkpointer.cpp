@@ -76,7 +76,7 @@ void Checkpointer::begin(const TrainerState& state) {
   make_directory();
   if (options_.whole_model) save_whole_model();
   if (task_.state() != State::failed) stage();
-  if (task_.state() != State::failed) task_.start([this] { write_shard(); });
+  if (task_.state() != State::failed) start([this] { write_shard(); });
   phase_ = Phase::writing;
 }
 
@@ -131,6 +131,15 @@ void Checkpointer::stage() {
   if (bad) task_.fail(fmt::format("{} holds a value that is not finite", *bad));
 }
 
+void Checkpointer::start(std::function<void()> work) {
+  ProgressPage* const progress = parts_.progress;
+  if (progress == nullptr) return task_.start(std::move(work));
+  task_.start([progress, work = std::move(work)] {
+    const SavePublished published(*progress);
+    work();
+  });
+}
+
 void Checkpointer::write_shard() {
   checkpoint::Manifest names;
   names.step = step_;
@@ -139,7 +148,9 @@ void Checkpointer::write_shard() {
     const std::string path = names.shard_path(state, parts_.control.rank());
     if (std::ranges::find(written, path) != written.end()) continue;
     written.push_back(path);
-    files_.push_back(checkpoint::write_shard(path_, path, staged_.tensors(state.file)));
+    files_.push_back(checkpoint::write_shard(path_, path, staged_.tensors(state.file), [this] {
+      if (parts_.progress != nullptr) parts_.progress->advance_save();
+    }));
   }
 }
 
@@ -164,7 +175,7 @@ void Checkpointer::start_commit() {
   const std::vector<std::string> here = of_directory(records);
   phase_ = Phase::committing;
   if (!commits()) return;
-  task_.start([this, records = std::move(records), here] { commit(records, here); });
+  start([this, records = std::move(records), here] { commit(records, here); });
 }
 
 /// `latest` comes last among the files, the directory's name after it.
@@ -215,7 +226,7 @@ void Checkpointer::acknowledge() {
   if (speaks()) parts_.say(fmt::format("saved {}", path_of(step_).string()));
   phase_ = options_.total_limit > 0 ? Phase::pruning : Phase::none;
   if (phase_ == Phase::none || !commits()) return;
-  task_.start([this] { checkpoint::prune(options_.output, options_.total_limit, whole_, best_); });
+  start([this] { checkpoint::prune(options_.output, options_.total_limit, whole_, best_); });
 }
 
 void Checkpointer::give_up() {
@@ -234,6 +245,8 @@ void Checkpointer::give_up() {
 }
 
 void Checkpointer::finish() {
+  if (phase_ == Phase::none) return;
+  const InPhase waiting(parts_.progress, RunPhase::awaiting_save);
   while (phase_ != Phase::none) {
     task_.wait(vote_seconds);
     advance(parts_.control.gather(task_.state()));

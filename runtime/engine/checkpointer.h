@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/progress_page.h"
 #include "runtime/checkpoint/pending_checkpoint.h"
 #include "runtime/comm/control/control_group.h"
 #include "runtime/engine/background_task.h"
@@ -35,6 +36,7 @@ class Checkpointer {
     std::vector<int> directory_ranks;
     MemoryResource& staging;
     std::function<void(const std::string&)> say;  ///< "saved OUTPUT_DIR/checkpoint-N", on rank 0
+    ProgressPage* progress = nullptr;             ///< null: nothing is published
   };
   struct Options {
     std::filesystem::path output;
@@ -78,6 +80,8 @@ class Checkpointer {
   void make_directory();
   void save_whole_model();
   void stage();
+  /// Begins a phase on the thread beside training.
+  void start(std::function<void()> work);
   void write_shard();
   void start_commit();
   /// Both as encode_records() gives them, by rank: of all files, and of those in this directory.

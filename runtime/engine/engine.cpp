@@ -152,12 +152,14 @@ void Engine::run_call(const FrameCall& call, const Context& context) {
     const profile::Recording recording(
         parts_.timeline, profile::Lane::compute,
         call.recompute ? profile::Activity::recompute : profile::Activity::forward, call.unit);
+    begin_work(parts_.progress, call.recompute ? Work::recompute : Work::forward, call.unit);
     unit.forward(arguments, stream);
   }
   if (call.pass == Pass::backward) {
     arguments.parameter_gradients = parts_.store.gradients(part, stream);
     const profile::Recording recording(parts_.timeline, profile::Lane::compute,
                                        profile::Activity::backward, call.unit);
+    begin_work(parts_.progress, Work::backward, call.unit);
     unit.backward(arguments, stream);
   }
   parts_.store.release(part, stream);
@@ -192,6 +194,7 @@ StepSums Engine::accumulate(const StepInput& input) {
          .training = true,
          .loss = &own_loss});
   }
+  begin_work(parts_.progress, Work::norm);
   return {parts_.store.gradient_squares(streams_.compute), own_loss.sum};
 }
 
@@ -210,6 +213,7 @@ StepResult Engine::update(const StepInput& input, std::span<const StepSums> rank
          "learning rate, lengthen the warmup or clip gradients",
          input.step, result.loss, result.gradient_norm);
   }
+  begin_work(parts_.progress, Work::update);
   parts_.store.step(
       {.step = input.step,
        .learning_rate = input.learning_rate,

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/base/progress_page.h"
 #include "runtime/device/buffer.h"
 #include "runtime/engine/frame.h"
 #include "runtime/engine/frame_copies.h"
@@ -54,6 +55,7 @@ class Engine {
     MemoryResource& activations;
     MemoryResource& host_activations;       ///< for FrameMode::host_checkpointing
     profile::Timeline* timeline = nullptr;  ///< null: nothing is recorded
+    ProgressPage* progress = nullptr;       ///< null: nothing is published
   };
   struct Options {
     model::BatchShape shape;

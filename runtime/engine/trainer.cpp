@@ -55,6 +55,7 @@ Trainer::Trainer(Parts parts)
 std::vector<Trainer::Report> Trainer::exchange(const StepSums& sums) {
   const profile::Recording recording(parts_.timeline, profile::Lane::communication,
                                      profile::Activity::exchange);
+  begin_work(parts_.progress, Work::vote);
   reports_are_old_ = false;
   return parts_.control_group.gather(Report{.sums = sums,
                                             .labels = counted_labels(micro_batches_),
@@ -116,6 +117,7 @@ void Trainer::end_save() {
 
 void Trainer::begin_save(std::int64_t step) {
   end_save();
+  const InPhase saving(parts_.progress, RunPhase::saving);
   best_.saving(step);
   parts_.state.best = best_.including(step);
   parts_.state.global_step = step;
@@ -166,6 +168,7 @@ void Trainer::load_next(std::int64_t step, data::BatchPrefetcher& batches) {
   if (step > total_steps_) return;
   const profile::Recording recording(parts_.timeline, profile::Lane::compute,
                                      profile::Activity::wait);
+  begin_work(parts_.progress, Work::tokens);
   const data::StepBatches& loaded = batches.take(step - 1);
   for (std::size_t i = 0; i < micro_batches_.size(); ++i) {
     const std::size_t begin = i * micro_batch_tokens_;
@@ -195,6 +198,7 @@ StepResult Trainer::take_step(std::int64_t step,
 Trainer::Outcome Trainer::run() {
   started_at_seconds_ = reported_at_seconds_ = parts_.clock.now_seconds();
   reported_step_ = parts_.state.global_step;
+  const InPhase training(parts_.progress, RunPhase::training);
   try {
     return take_steps();
   } catch (const Error& error) {
@@ -216,6 +220,7 @@ Trainer::Outcome Trainer::take_steps() {
   load_next(first_step_, batches);
   for (std::int64_t step = first_step_; step <= total_steps_; ++step) {
     if (parts_.timeline != nullptr) parts_.timeline->begin_step(step);
+    if (parts_.progress != nullptr) parts_.progress->begin_step(step);
     if (reports_are_old_) reports_ = exchange({});
     advance_save();
     if (saves_on_request(step - 1)) begin_save(step - 1);
@@ -223,6 +228,7 @@ Trainer::Outcome Trainer::take_steps() {
     const double rate = optim::learning_rate(settings.schedule, step);
     const double begun_at_seconds = parts_.clock.now_seconds();
     const StepResult result = take_step(step, rate, batches);
+    begin_work(parts_.progress, Work::vote);
     tell_progress(step, result.loss, begun_at_seconds);
     if (parts_.timeline != nullptr) parts_.timeline->end_step();
     report(step, rate, result);
@@ -339,6 +345,7 @@ std::string Trainer::describe_times() {
 void Trainer::evaluate(std::int64_t step) {
   if (parts_.validation_data == nullptr) return;
   reports_are_old_ = true;  // it may take long, in which a rank is asked to stop
+  const InPhase evaluating(parts_.progress, RunPhase::evaluating);
   const double begin = parts_.clock.now_seconds();
   const config::TrainSettings& settings = parts_.settings;
   const double loss = engine::evaluate(parts_.engine, *parts_.validation_data,

@@ -37,6 +37,7 @@ class Trainer {
     const data::EvaluationLoader* validation_data = nullptr;  ///< null: no evaluation
     monitor::MetricsFile* metrics = nullptr;                  ///< null but on rank 0
     profile::Timeline* timeline = nullptr;                    ///< null: nothing is recorded
+    ProgressPage* progress = nullptr;                         ///< null: nothing is published
     std::function<void(const std::string&)> say;              ///< progress, for people
     std::function<bool()> stop_requested;  ///< asked once a step, before its update
   };

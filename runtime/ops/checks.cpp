@@ -3,17 +3,6 @@
 namespace dstrain::ops {
 namespace {
 
-const char* name_of(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return "f32";
-    case DType::bf16:
-      return "bf16";
-    default:
-      return "of another type";
-  }
-}
-
 void require_dense(const TensorView& view, DType dtype, const char* what) {
   DSTRAIN_CHECK(!view.empty() || view.numel() == 0, "{} is missing", what);
   DSTRAIN_CHECK(view.dtype() == dtype, "{} is {}, not {}", what, name_of(view.dtype()),

@@ -1,4 +1,6 @@
 #pragma once
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -23,6 +25,12 @@ constexpr Bytes size_of(DType dtype) {
       return 1;
   }
   return 0;
+}
+
+/// "bf16"
+constexpr std::string_view name_of(DType dtype) {
+  constexpr std::array<std::string_view, 7> names{"f32", "f16", "bf16", "i32", "i64", "u8", "u16"};
+  return names.at(static_cast<std::size_t>(dtype));
 }
 
 /// The DType of a C++ type: dtype_of<float> is f32. A type without one does not compile.

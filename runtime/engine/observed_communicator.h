@@ -1,15 +1,22 @@
 #pragma once
+#include "runtime/base/progress_page.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/profile/timeline.h"
 
 namespace dstrain::engine {
 
-/// Passes everything on to another communicator and records when each operation runs, on the
-/// communication lane. Both parts must outlive it. What split() gives is not recorded.
-class RecordedCommunicator final : public comm::Communicator {
+/// Passes everything on to another communicator and tells when each operation runs: the timeline,
+/// on its communication lane, and the page that the agent reads. What split() gives is not
+/// observed.
+class ObservedCommunicator final : public comm::Communicator {
  public:
-  RecordedCommunicator(comm::Communicator& inner, profile::Timeline& timeline)
-      : inner_(inner), timeline_(timeline) {}
+  /// Both must outlive it; null: nobody is told.
+  struct Observers {
+    profile::Timeline* timeline = nullptr;
+    ProgressPage* progress = nullptr;
+  };
+  ObservedCommunicator(comm::Communicator& inner, const Observers& observers)
+      : inner_(inner), observers_(observers) {}
 
   [[nodiscard]] int rank() const override { return inner_.rank(); }
   [[nodiscard]] int size() const override { return inner_.size(); }
@@ -26,11 +33,23 @@ class RecordedCommunicator final : public comm::Communicator {
   void abort() noexcept override { inner_.abort(); }
 
  private:
+  /// What this rank hands in, and the other end where there is one.
+  struct Operation {
+    profile::Activity activity;
+    DType dtype = DType::f32;
+    std::int64_t numel = 0;
+    int peer = -1;
+  };
+  static Operation operation_on(profile::Activity activity, TensorView values, int peer = -1) {
+    return {activity, values.dtype(), values.numel(), peer};
+  }
   template <class Launch>
-  void record(profile::Activity activity, Bytes bytes, StreamView stream, Launch&& launch);
+  void observe(const Operation& operation, StreamView stream, Launch&& launch);
+  void begin(const Operation& operation);
+  void end(const Operation& operation);
 
   comm::Communicator& inner_;
-  profile::Timeline& timeline_;
+  Observers observers_;
   double begin_ = 0;  ///< of the operation that runs; belongs to the stream
 };
 
