@@ -22,6 +22,7 @@ packages=(
   libssh-dev                     # likewise, to launch on other hosts
   liburing-dev                   # likewise, for files that memory is offloaded to
   libhwloc-dev                   # likewise, for ranks that are bound to cores
+  libdw-dev                      # likewise, for the stacks of ranks that hang
 )
 test_packages=(
   catch2

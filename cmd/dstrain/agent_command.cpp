@@ -3,6 +3,7 @@
 #include "cmd/dstrain/commands.h"
 #include "launcher/agent/agent.h"
 #include "launcher/agent/connect.h"
+#include "launcher/agent/take_stacks.h"
 #include "launcher/protocol/protocol.h"
 #include "runtime/base/error.h"
 #include "runtime/base/starter.h"
@@ -13,6 +14,9 @@ int agent_command(std::span<const std::string> arguments) {
   if (arguments.size() == 2 && arguments[0] == launcher::connecting_agent) {
     launcher::connect_to_launcher(arguments[1]);
     return launcher::run_guarded_agent(DSTRAIN_VERSION, launcher::Sigterm::for_the_ranks);
+  }
+  if (!arguments.empty() && arguments[0] == launcher::stacks_argument) {
+    return launcher::take_stacks(arguments.subspan(1));
   }
   const bool watched = arguments.size() == 1 && arguments[0] == launcher::watched_agent;
   if ((!arguments.empty() && !watched) || isatty(STDIN_FILENO) != 0) {

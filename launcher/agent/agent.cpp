@@ -103,6 +103,8 @@ void Agent::handle(const Frame& frame) {
       return ranks_.send_to_rank(frame.payload);
     case ToAgent::port:
       return reserve(decode_port_request(frame.payload));
+    case ToAgent::stacks:
+      return ranks_.take_stacks(in.u32());
     case ToAgent::beat:
       return beats_.agree_on(in.u32() / 1000.0);
   }

@@ -9,6 +9,7 @@
 #include "launcher/process/pipes.h"
 #include "launcher/process/process.h"
 #include "runtime/base/error.h"
+#include "runtime/base/progress_page.h"
 #include "runtime/base/rank_control.h"
 #include "runtime/base/worker_env.h"
 
@@ -51,6 +52,8 @@ AgentRank AgentRank::start(const Context& context, std::size_t index) {
   for (const PipeEnds* pipe : {&out, &err}) make_non_blocking(pipe->read.get());
   AgentRank rank;
   const UniqueFd control = rank.channel_.open();
+  const UniqueFd progress = ProgressPage::make_memory();
+  rank.view_ = RankView(spec.rank, progress.get());
   rank.rank_ = spec.rank;
   if (!job.log_files.empty()) rank.log_ = RankLog(job.log_files[index]);
   ProcessSpec process;
@@ -58,7 +61,9 @@ AgentRank AgentRank::start(const Context& context, std::size_t index) {
   process.argv = arguments_of(job.command, spec.local_rank);
   process.env = environment(context, index);
   set_env(process.env, env::control_fd, std::to_string(control.get()));
-  process.inherited_fd = control.get();
+  set_env(process.env, env::progress_fd, std::to_string(progress.get()));
+  process.inherited_fds = {control.get(), progress.get()};
+  process.traceable = true;
   if (!context.bindings.empty()) {
     const CoreBinding& binding = context.bindings[static_cast<std::size_t>(spec.local_rank)];
     process.cpus = binding.cpus;
@@ -73,6 +78,7 @@ AgentRank AgentRank::start(const Context& context, std::size_t index) {
   const Result<pid_t> pid = start_process(process);
   if (!pid.ok()) fail(ErrorCode::remote, "{}", pid.error());
   rank.pid_ = pid.value();
+  rank.view_.started(rank.pid_);
   rank.pipes_ = {std::move(out.read), std::move(err.read)};
   return rank;
 }

@@ -8,6 +8,7 @@
 
 #include "launcher/agent/rank_channel.h"
 #include "launcher/agent/rank_log.h"
+#include "launcher/agent/rank_view.h"
 #include "launcher/plan/core_binding.h"
 #include "launcher/protocol/protocol.h"
 #include "runtime/base/function_ref.h"
@@ -50,6 +51,7 @@ class AgentRank {
   void finish_log() { log_failed_ |= !log_.finish(); }
   RankChannel& channel() { return channel_; }
   [[nodiscard]] const RankChannel& channel() const { return channel_; }
+  RankView& view() { return view_; }
 
  private:
   int rank_ = 0;
@@ -58,6 +60,7 @@ class AgentRank {
   bool log_failed_ = false;
   std::array<UniqueFd, 2> pipes_;
   RankChannel channel_;
+  RankView view_;
   RankLog log_;
 };
 

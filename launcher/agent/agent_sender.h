@@ -5,6 +5,7 @@
 
 #include "launcher/protocol/frame_pipe.h"
 #include "launcher/protocol/protocol.h"
+#include "launcher/protocol/rank_look.h"
 
 namespace dstrain::launcher {
 
@@ -25,6 +26,8 @@ class AgentSender {
   void refused(int rank, std::string_view reason);
   void rank_message(const RankMessage& message);
   void output(const Output& output);
+  void look(const AgentLook& look) { launcher_.send(FromAgent::look, encode_look(look)); }
+  void stacks(const Stacks& stacks) { launcher_.send(FromAgent::stacks, encode_stacks(stacks)); }
   void exited(const Exit& exit) { launcher_.send(FromAgent::exited, encode_exit(exit)); }
   void finished() { launcher_.send(FromAgent::finished, ""); }
 

@@ -84,6 +84,7 @@ std::string fit_job_to_node(JobSpec& job) {
 void NodeRanks::start(JobSpec job, const sigset_t& signal_mask) {
   has_children_ = true;
   if (job.reports_progress) messages_.report_first();
+  watch_.start(job.look_milliseconds / 1000.0);
   std::vector<CoreBinding> bindings;
   try {
     const std::string warning = fit_job_to_node(job);
@@ -140,6 +141,7 @@ void NodeRanks::add_polls(std::vector<pollfd>& fds) {
     fds.push_back({ranks_[i].fd(OutputStream::err), POLLIN, 0});
   }
   messages_.add_polls(fds);
+  stacks_.add_polls(fds);
 }
 
 void NodeRanks::read(std::span<const pollfd> fds) {
@@ -151,6 +153,17 @@ void NodeRanks::read(std::span<const pollfd> fds) {
     }
   }
   messages_.pass_on();
+  stacks_.tick();
+  if (!stacks_.under_way()) watch_.tick();  // threads are traced meanwhile, which is no state
+}
+
+std::optional<double> NodeRanks::deadline() const {
+  std::optional<double> next;
+  const auto look = stacks_.under_way() ? stacks_.deadline() : watch_.deadline();
+  for (const auto& due : {messages_.deadline(), look}) {
+    if (due) next = std::min(next.value_or(*due), *due);
+  }
+  return next;
 }
 
 void NodeRanks::finish() {

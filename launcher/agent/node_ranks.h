@@ -12,6 +12,8 @@
 #include "launcher/agent/agent_sender.h"
 #include "launcher/agent/oom_watch.h"
 #include "launcher/agent/rank_messages.h"
+#include "launcher/agent/rank_watch.h"
+#include "launcher/agent/stack_taker.h"
 #include "launcher/plan/core_binding.h"
 
 namespace dstrain::launcher {
@@ -22,7 +24,10 @@ class NodeRanks {
  public:
   /// Borrows both.
   NodeRanks(AgentSender& sender, const Clock& clock)
-      : sender_(sender), messages_(ranks_, sender, clock) {}
+      : sender_(sender),
+        messages_(ranks_, sender, clock),
+        watch_(ranks_, sender, clock),
+        stacks_(ranks_, sender, clock) {}
   NodeRanks(const NodeRanks&) = delete;
   NodeRanks& operator=(const NodeRanks&) = delete;
   ~NodeRanks() = default;
@@ -37,9 +42,11 @@ class NodeRanks {
   /// Takes back what add_polls() added, polled.
   void read(std::span<const pollfd> fds);
   /// When read() is due, whatever arrives; none while nothing is held back.
-  [[nodiscard]] std::optional<double> deadline() const { return messages_.deadline(); }
+  [[nodiscard]] std::optional<double> deadline() const;
   /// ToAgent::rank_message, for one of the ranks.
   void send_to_rank(std::string_view payload) { messages_.send_to_rank(payload); }
+  /// ToAgent::stacks.
+  void take_stacks(std::uint32_t request) { stacks_.take(request); }
   /// The job has ended: reads what is left, and completes the log files.
   void finish();
 
@@ -60,6 +67,8 @@ class NodeRanks {
   OomWatch oom_;
   std::vector<AgentRank> ranks_;
   RankMessages messages_;
+  RankWatch watch_;
+  StackTaker stacks_;
   std::size_t polled_ranks_ = 0;
   bool has_children_ = false;
 };

@@ -23,11 +23,13 @@ constexpr std::array own_libraries{
     Library{"OpenMP", "libgomp.so.1", "libgomp1", "the threads of a rank"},
     Library{"libssh", "libssh.so.4", "libssh-4", "launching on other hosts"},
     Library{"hwloc", "libhwloc.so.15", "libhwloc15", "--bind_cores_to_rank"},
+    Library{"libdw", "libdw.so.1", "libdw1", "stacks of ranks that hang"},
 };
 
 /// The package that brings what a plug-in needs.
 std::string_view package_of(std::string_view plug_in) {
   if (plug_in.find("ssh") != plug_in.npos) return "libssh-4";
+  if (plug_in.find("stacks") != plug_in.npos) return "libdw1";
   if (plug_in.find("tokenizers") != plug_in.npos) {
     return "libicu72 libpcre2-8-0 libsentencepiece0";
   }

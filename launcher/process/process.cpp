@@ -93,8 +93,8 @@ bool redirect(int from, int to) {
   return from < 0 || dup2(from, to) >= 0;
 }
 
-bool keep_open(int fd) {
-  return fd < 0 || fcntl(fd, F_SETFD, 0) == 0;
+bool keep_open(const std::vector<int>& fds) {
+  return std::ranges::all_of(fds, [](int fd) { return fcntl(fd, F_SETFD, 0) == 0; });
 }
 
 /// Plain system calls: a C library may do more.
@@ -117,12 +117,13 @@ bool bind(const Prepared& prepared) {
   sigprocmask(SIG_SETMASK, &spec.signal_mask, nullptr);
   if (spec.new_session ? setsid() < 0 : setpgid(0, 0) != 0) give_up(report_fd, Stage::setup);
   if (!bind(prepared)) give_up(report_fd, Stage::setup);
+  if (spec.traceable) prctl(PR_SET_PTRACER, prepared.parent);  // fails where there is no Yama
   if (spec.die_with_parent) {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(report_fd, Stage::setup);
     if (getppid() != prepared.parent) _exit(127);  // it died before prctl: no signal will come
   }
   if (!redirect(spec.stdin_fd, STDIN_FILENO) || !redirect(spec.stdout_fd, STDOUT_FILENO) ||
-      !redirect(spec.stderr_fd, STDERR_FILENO) || !keep_open(spec.inherited_fd)) {
+      !redirect(spec.stderr_fd, STDERR_FILENO) || !keep_open(spec.inherited_fds)) {
     give_up(report_fd, Stage::setup);
   }
   if (!spec.working_directory.empty() && chdir(spec.working_directory.c_str()) != 0) {

@@ -32,12 +32,14 @@ struct ProcessSpec {
   int stdin_fd = -1;
   int stdout_fd = -1;
   int stderr_fd = -1;
-  int inherited_fd = -1;          ///< stays open in the child, under its number
-  std::vector<int> cpus;          ///< processors it may run on; empty: as this process
-  std::vector<int> memory_nodes;  ///< NUMA nodes of its memory; empty: any
-  bool new_session = false;       ///< its own session; otherwise its own process group
-  bool die_with_parent = false;   ///< SIGKILL when the thread that calls start_process ends
-  sigset_t signal_mask{};         ///< the child's
+  std::vector<int> inherited_fds;  ///< stay open in the child, under their numbers
+  std::vector<int> cpus;           ///< processors it may run on; empty: as this process
+  std::vector<int> memory_nodes;   ///< NUMA nodes of its memory; empty: any
+  bool new_session = false;        ///< its own session; otherwise its own process group
+  /// This process and those that it starts may trace it, also where Yama lets only ancestors do so.
+  bool traceable = false;
+  bool die_with_parent = false;  ///< SIGKILL when the thread that calls start_process ends
+  sigset_t signal_mask{};        ///< the child's
 };
 
 /// Forks and executes; returns when the program runs, or why it does not. Call it from a thread

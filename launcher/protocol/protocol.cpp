@@ -123,6 +123,7 @@ std::string encode_job(const JobSpec& job) {
   out.count(job.core_list.size());
   for (const int core : job.core_list) out.i32(core);
   out.u32(job.output_window_bytes);
+  out.u32(job.look_milliseconds);
   return out.take();
 }
 
@@ -153,6 +154,7 @@ JobSpec decode_job(std::string_view payload) {
   job.core_list.resize(in.count(4));
   for (int& core : job.core_list) core = in.i32();
   job.output_window_bytes = in.u32();
+  job.look_milliseconds = in.u32();
   in.finish();
   const auto ranks_end = static_cast<int>(job.slots.size());
   const bool slots_fit = std::ranges::all_of(job.ranks, [ranks_end](const RankSpec& rank) {

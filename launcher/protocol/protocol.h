@@ -13,7 +13,7 @@
 /// it passes a shell or a command line.
 namespace dstrain::launcher {
 
-inline constexpr std::uint32_t protocol_version = 4;
+inline constexpr std::uint32_t protocol_version = 5;
 
 /// The agent's first bytes. What came before was printed by whatever started the agent.
 inline constexpr std::string_view agent_preamble{
@@ -38,6 +38,7 @@ enum class ToAgent : std::uint8_t {
   ack = 3,           ///< u32: so many bytes of output were passed on
   port = 4,          ///< PortRequest; once, before the job, to the host of rank 0
   rank_message = 6,  ///< RankMessage for one of its ranks
+  stacks = 7,        ///< u32 request: the stacks of all its ranks
   beat = 5,  ///< u32 milliseconds: the launcher's side lives; silent for so long it counts as gone
 };
 
@@ -51,6 +52,8 @@ enum class FromAgent : std::uint8_t {
   finished = 71,  ///< every process of the job has ended
   port = 72,      ///< u32 port, now reserved while the agent lives; 0: string, why there is none
   rank_message = 74,  ///< RankMessage from a rank
+  look = 75,          ///< AgentLook, in a watched job every so often
+  stacks = 76,        ///< Stacks
   beat = 73           ///< the agent lives; once it has had a beat itself
 };
 
@@ -134,13 +137,14 @@ struct JobSpec {
   std::string venv_script;  ///< sourced by a shell that then becomes the rank; empty: none
   std::vector<EnvVar> env;  ///< of all ranks, over the agent's own environment
   std::vector<RankSpec> ranks;
-  std::vector<std::string> log_files;  ///< one per rank, or none at all
-  std::vector<int> slots;              ///< of the node's ranks, all of them, by local rank
-  bool use_gpus = true;                ///< slots are GPUs where the node has some
-  bool reports_progress = false;       ///< its first rank does, at each step
-  bool bind_cores = false;             ///< each rank to cores of its own
-  std::vector<int> core_list;          ///< of these; empty: of all
-  bool oversubscribe = false;          ///< more ranks than devices or cores are meant
+  std::vector<std::string> log_files;   ///< one per rank, or none at all
+  std::vector<int> slots;               ///< of the node's ranks, all of them, by local rank
+  bool use_gpus = true;                 ///< slots are GPUs where the node has some
+  bool reports_progress = false;        ///< its first rank does, at each step
+  std::uint32_t look_milliseconds = 0;  ///< between two looks at where its ranks are; 0: none
+  bool bind_cores = false;              ///< each rank to cores of its own
+  std::vector<int> core_list;           ///< of these; empty: of all
+  bool oversubscribe = false;           ///< more ranks than devices or cores are meant
   /// Bytes of output the agent may send ahead of the launcher's acknowledgement. It bounds memory
   /// and lets exits and other messages pass while nobody reads the launcher's stdout.
   std::uint32_t output_window_bytes = 1U << 20;

@@ -52,6 +52,11 @@ void WireWriter::u32(std::uint32_t value) {
   put_u32(bytes_, value);
 }
 
+void WireWriter::u64(std::uint64_t value) {
+  u32(static_cast<std::uint32_t>(value));
+  u32(static_cast<std::uint32_t>(value >> 32));
+}
+
 void WireWriter::count(std::size_t value) {
   DSTRAIN_CHECK(value <= frame_bytes_max, "a count of {}", value);
   u32(static_cast<std::uint32_t>(value));
@@ -75,6 +80,11 @@ std::uint8_t WireReader::u8() {
 
 std::uint32_t WireReader::u32() {
   return get_u32(take(4));
+}
+
+std::uint64_t WireReader::u64() {
+  const std::uint64_t low = u32();
+  return low | static_cast<std::uint64_t>(u32()) << 32;
 }
 
 std::size_t WireReader::count(std::size_t bytes_each) {

@@ -36,6 +36,8 @@ class WireWriter {
   void u8(std::uint8_t value) { bytes_.push_back(static_cast<char>(value)); }
   void u32(std::uint32_t value);
   void i32(std::int32_t value) { u32(static_cast<std::uint32_t>(value)); }
+  void u64(std::uint64_t value);
+  void i64(std::int64_t value) { u64(static_cast<std::uint64_t>(value)); }
   void count(std::size_t value);
   void string(std::string_view value);
   [[nodiscard]] std::string take() { return std::move(bytes_); }
@@ -51,6 +53,8 @@ class WireReader {
   std::uint8_t u8();
   std::uint32_t u32();
   std::int32_t i32() { return static_cast<std::int32_t>(u32()); }
+  std::uint64_t u64();
+  std::int64_t i64() { return static_cast<std::int64_t>(u64()); }
   /// A number of elements that follow, of at least `bytes_each`; no more than can be there.
   std::size_t count(std::size_t bytes_each);
   std::string_view string();

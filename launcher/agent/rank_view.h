@@ -1,0 +1,33 @@
+#pragma once
+#include <optional>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "launcher/protocol/rank_look.h"
+#include "runtime/base/progress_page.h"
+
+namespace dstrain::launcher {
+
+/// What the agent sees of a rank without disturbing it: the page that the rank publishes in, and
+/// the states of its threads.
+class RankView {
+ public:
+  RankView() = default;  ///< sees nothing
+  /// Maps the rank's page from this descriptor. Throws Error{io}.
+  RankView(int rank, int page_fd);
+  void started(pid_t pid) { pid_ = pid; }
+
+  /// How the rank looks, if otherwise than at the last call.
+  std::optional<RankLook> look();
+  /// The threads that matter, the computing one first.
+  [[nodiscard]] std::vector<pid_t> threads() const;
+
+ private:
+  int rank_ = 0;
+  pid_t pid_ = 0;
+  std::optional<ProgressPage> page_;
+  RankLook last_;
+};
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,238 @@
+#include "launcher/job/hang_diagnosis.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "launcher/process/proc_thread.h"
+
+namespace dstrain::launcher {
+namespace {
+
+constexpr std::size_t listed_max = 16;
+constexpr std::size_t lines_max = 16;  // of suspects
+
+const RankProgress& progress_of(const WatchedRanks& ranks, int rank) {
+  return ranks.at(rank).look.progress;
+}
+
+std::vector<int> ranks_that(const WatchedRanks& ranks, auto&& predicate) {
+  std::vector<int> found;
+  for (const auto& [number, rank] : ranks) {
+    if (predicate(rank)) found.push_back(number);
+  }
+  return found;
+}
+
+bool is_inside(const WatchedRank& rank) {
+  return rank.look.progress.collective.inside != 0;
+}
+
+std::uint64_t sequence_of(const WatchedRank& rank) {
+  return rank.look.progress.collective.sequence;
+}
+
+/// The farthest collective that a rank is in; sequence 0: none is in one.
+CollectiveState awaited_collective(const WatchedRanks& ranks) {
+  CollectiveState awaited;
+  for (const auto& [number, rank] : ranks) {
+    if (is_inside(rank) && sequence_of(rank) > awaited.sequence) {
+      awaited = rank.look.progress.collective;
+    }
+  }
+  return awaited;
+}
+
+auto signature_of(const CollectiveState& state) {
+  return std::tuple(state.operation, state.dtype, state.numel);
+}
+
+/// Of the ranks in the collective with this number, those that do something else than most.
+std::vector<int> find_mismatch(const WatchedRanks& ranks, std::uint64_t sequence) {
+  std::map<decltype(signature_of({})), std::vector<int>> by_signature;
+  for (const auto& [number, rank] : ranks) {
+    if (!is_inside(rank) || sequence_of(rank) != sequence) continue;
+    by_signature[signature_of(rank.look.progress.collective)].push_back(number);
+  }
+  std::size_t most = 0;
+  for (const auto& [signature, group] : by_signature) most = std::max(most, group.size());
+  std::vector<int> others;
+  bool skipped_largest = false;
+  for (const auto& [signature, group] : by_signature) {
+    if (!skipped_largest && group.size() == most) {
+      skipped_largest = true;
+      continue;
+    }
+    others.insert(others.end(), group.begin(), group.end());
+  }
+  std::ranges::sort(others);
+  return others;
+}
+
+bool is_stopped(const WatchedRank& rank) {
+  return rank.look.state == 'T' || rank.look.state == 't';  // by a signal, or by a debugger
+}
+
+/// Whether each of `suspects` has begun a later step than all others that are in the collective.
+bool are_ahead(const WatchedRanks& ranks, const std::vector<int>& suspects) {
+  std::int64_t others = 0;
+  for (const auto& [number, rank] : ranks) {
+    if (std::ranges::find(suspects, number) != suspects.end()) continue;
+    others = std::max(others, rank.look.progress.compute.step);
+  }
+  return std::ranges::all_of(
+      suspects, [&](int rank) { return progress_of(ranks, rank).compute.step > others; });
+}
+
+Diagnosis diagnose_collective(const WatchedRanks& ranks, const CollectiveState& awaited) {
+  Diagnosis diagnosis{
+      .kind = HangKind::missing, .suspects = {}, .waiting = {}, .collective = awaited};
+  diagnosis.suspects = ranks_that(ranks, is_stopped);
+  if (!diagnosis.suspects.empty()) return diagnosis;
+  diagnosis.suspects = ranks_that(ranks, [&](const WatchedRank& rank) {
+    return sequence_of(rank) < awaited.sequence && !is_inside(rank);
+  });
+  if (!diagnosis.suspects.empty()) {
+    if (are_ahead(ranks, diagnosis.suspects)) diagnosis.kind = HangKind::skipped;
+    return diagnosis;
+  }
+  diagnosis.kind = HangKind::mismatch;
+  diagnosis.suspects = find_mismatch(ranks, awaited.sequence);
+  if (!diagnosis.suspects.empty()) {
+    if (are_ahead(ranks, diagnosis.suspects)) diagnosis.kind = HangKind::skipped;
+    return diagnosis;
+  }
+  diagnosis.kind = HangKind::left;
+  diagnosis.suspects = ranks_that(ranks, [&](const WatchedRank& rank) {
+    return is_inside(rank) && sequence_of(rank) < awaited.sequence;
+  });
+  if (diagnosis.suspects.empty()) diagnosis.kind = HangKind::together;
+  return diagnosis;
+}
+
+double seconds_since(const WatchedRank& rank, std::int64_t since_ns) {
+  return static_cast<double>(rank.now_ns - since_ns) / 1e9;
+}
+
+std::string suspect_line(const WatchedRank& rank) {
+  const RankProgress& progress = rank.look.progress;
+  const std::string_view state = thread_state_words(rank.look.state);
+  if (!rank.publishes()) return fmt::format("{}, and has published nothing", state);
+  std::string text = fmt::format("{}: {} for {:.0f} s", state, describe(progress.compute),
+                                 seconds_since(rank, progress.compute.since_ns));
+  if (progress.save.busy != 0) {
+    text += fmt::format("; the thread that saves is {}, at the same piece for {:.0f} s",
+                        thread_state_words(rank.look.save_state),
+                        seconds_since(rank, progress.save.since_ns));
+  }
+  if (progress.collective.sequence == 0) return text;
+  const bool inside = progress.collective.inside != 0;
+  return text + fmt::format("; {} collective {}, {}, {}{:.0f} s{}", inside ? "in" : "last",
+                            progress.collective.sequence, describe(progress.collective),
+                            inside ? "for " : "", seconds_since(rank, progress.collective.since_ns),
+                            inside ? "" : " ago");
+}
+
+std::string headline(const Diagnosis& diagnosis) {
+  const std::string suspects = list_ranks(diagnosis.suspects);
+  const bool one = diagnosis.suspects.size() == 1;
+  const std::string collective = fmt::format("collective {}, {}", diagnosis.collective.sequence,
+                                             describe(diagnosis.collective));
+  switch (diagnosis.kind) {
+    case HangKind::absent:
+      return fmt::format("{} {} not come to where the ranks meet", suspects, one ? "has" : "have");
+    case HangKind::missing:
+      return fmt::format("{} {} missing in {}", suspects, one ? "is" : "are", collective);
+    case HangKind::skipped:
+      return fmt::format(
+          "{} {} left out a collective: already in a later step, while others are "
+          "in {}",
+          suspects, one ? "has" : "have", collective);
+    case HangKind::mismatch:
+      return fmt::format("the ranks disagree: {} {} something else than the others in {}", suspects,
+                         one ? "does" : "do", collective);
+    case HangKind::left:
+      return fmt::format("{} {} still in a collective that the others have left for {}", suspects,
+                         one ? "is" : "are", collective);
+    case HangKind::together:
+      return fmt::format("no rank is missing in {}: look at what connects them", collective);
+    case HangKind::saving:
+      return fmt::format("{} {} not get on with a checkpoint", suspects, one ? "does" : "do");
+    case HangKind::apart:
+      return diagnosis.waiting.empty() ? "no rank waits for another"
+                                       : fmt::format("{} {} stopped", suspects, one ? "is" : "are");
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string list_ranks(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank" : "ranks";
+  for (std::size_t i = 0; i < std::min(ranks.size(), listed_max); ++i) {
+    text += fmt::format(" {}", ranks[i]);
+  }
+  if (ranks.size() > listed_max) text += fmt::format(" and {} more", ranks.size() - listed_max);
+  return text;
+}
+
+Diagnosis diagnose(const WatchedRanks& ranks) {
+  const CollectiveState awaited = awaited_collective(ranks);
+  const std::vector<int> savers =
+      ranks_that(ranks, [](const WatchedRank& rank) { return rank.look.progress.save.busy != 0; });
+  const bool all_await_save = std::ranges::all_of(ranks, [](const auto& entry) {
+    return entry.second.look.progress.compute.phase == RunPhase::awaiting_save;
+  });
+  const std::vector<int> stopped = ranks_that(ranks, is_stopped);
+  const auto meets = [](const WatchedRank& rank) {
+    return rank.look.progress.compute.phase == RunPhase::meeting;
+  };
+  const std::vector<int> absent = ranks_that(ranks, [](const WatchedRank& rank) {
+    return rank.look.progress.compute.phase == RunPhase::starting;
+  });
+  Diagnosis diagnosis;
+  if (!absent.empty() && !ranks_that(ranks, meets).empty()) {
+    diagnosis = {.kind = HangKind::absent, .suspects = absent, .waiting = {}, .collective = {}};
+  } else if (all_await_save && !savers.empty() && stopped.empty()) {
+    diagnosis = {.kind = HangKind::saving, .suspects = savers, .waiting = {}, .collective = {}};
+  } else if (awaited.sequence > 0) {
+    diagnosis = diagnose_collective(ranks, awaited);
+  } else {
+    diagnosis.suspects = stopped;
+  }
+  if (diagnosis.suspects.empty()) {
+    diagnosis.suspects = ranks_that(ranks, [](const WatchedRank&) { return true; });
+  }
+  diagnosis.waiting = ranks_that(ranks, [](const WatchedRank&) { return true; });
+  std::erase_if(diagnosis.waiting, [&](int rank) {
+    return std::ranges::find(diagnosis.suspects, rank) != diagnosis.suspects.end();
+  });
+  return diagnosis;
+}
+
+std::vector<std::string> describe(const Diagnosis& diagnosis,
+                                  const WatchedRanks& ranks,
+                                  const PlaceOfRank& place) {
+  std::vector<std::string> lines{headline(diagnosis)};
+  for (std::size_t i = 0; i < std::min(diagnosis.suspects.size(), lines_max); ++i) {
+    const int rank = diagnosis.suspects[i];
+    lines.push_back(
+        fmt::format("rank {} ({}), {}", rank, place(rank), suspect_line(ranks.at(rank))));
+  }
+  if (diagnosis.suspects.size() > lines_max) {
+    lines.push_back(fmt::format("and {} more ranks", diagnosis.suspects.size() - lines_max));
+  }
+  std::map<std::string, std::vector<int>> alike;
+  for (const int rank : diagnosis.waiting) {
+    alike[suspect_line(ranks.at(rank))].push_back(rank);
+  }
+  for (const auto& [line, group] : alike) {
+    if (lines.size() >= 2 * lines_max) break;
+    lines.push_back(fmt::format("{}, {}", list_ranks(group), line));
+  }
+  return lines;
+}
+
+}  // namespace dstrain::launcher

@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "launcher/job/watch.h"
+
+namespace dstrain::launcher {
+
+enum class HangKind {
+  absent,    ///< others wait where all ranks meet first, and the suspects have not come
+  missing,   ///< others wait in a collective that the suspects have not reached
+  skipped,   ///< likewise, and the suspects are steps ahead: they left a collective out
+  mismatch,  ///< in one collective the suspects do something else than the others
+  left,      ///< the suspects are in a collective that the others have left
+  together,  ///< all are in the same collective: none is missing
+  saving,    ///< all wait for a checkpoint, which the suspects write
+  apart,     ///< no rank is in a collective: all but those that have stopped compute
+};
+
+/// Who holds a job up.
+struct Diagnosis {
+  HangKind kind = HangKind::apart;
+  std::vector<int> suspects;   ///< all ranks where none stands out
+  std::vector<int> waiting;    ///< the others
+  CollectiveState collective;  ///< that the others are in; sequence 0: in none
+};
+
+Diagnosis diagnose(const WatchedRanks& ranks);
+
+/// "host w1, pid 123" of a rank.
+using PlaceOfRank = std::function<std::string(int)>;
+
+/// A headline and a line for each suspect, and for those that wait together.
+std::vector<std::string> describe(const Diagnosis& diagnosis,
+                                  const WatchedRanks& ranks,
+                                  const PlaceOfRank& place);
+
+/// "rank 3", "ranks 0 1 2", of many the first and how many more.
+std::string list_ranks(const std::vector<int>& ranks);
+
+}  // namespace dstrain::launcher

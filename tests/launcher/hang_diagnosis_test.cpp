@@ -1,0 +1,111 @@
+#include "launcher/job/hang_diagnosis.h"
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "tests/launcher/seen_ranks.h"
+
+using namespace dstrain;
+using namespace dstrain::launcher;
+using Catch::Matchers::Contains;
+using test::SeenRank;
+
+namespace {
+
+WatchedRanks watched(const std::vector<SeenRank>& ranks) {
+  WatchedRanks watched;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const auto rank = static_cast<int>(i);
+    watched[rank] = {ranks[i].look(rank), 31'000'000'000, 31};
+  }
+  return watched;
+}
+
+std::string text_of(const WatchedRanks& ranks) {
+  std::string text;
+  const auto place = [](int rank) {
+    return fmt::format("host w{}, pid {}", rank, 100 + rank);
+  };
+  for (const std::string& line : describe(diagnose(ranks), ranks, place)) text += line + "\n";
+  return text;
+}
+
+constexpr SeenRank waits{.sequence = 11, .inside = true};
+
+struct Row {
+  const char* what;
+  std::vector<SeenRank> ranks;
+  HangKind kind;
+  std::vector<int> suspects;
+};
+
+}  // namespace
+
+TEST_CASE("Hang diagnosis: who holds the job up", "[launcher]") {
+  const auto row = GENERATE(values<Row>({
+      {"a rank computes without end", {waits, waits, {.state = 'R'}}, HangKind::missing, {2}},
+      {"a rank is stopped", {waits, {.state = 'T'}, waits}, HangKind::missing, {1}},
+      {"a rank is stopped within the collective",
+       {waits, waits, {.sequence = 11, .inside = true, .state = 'T'}},
+       HangKind::missing,
+       {2}},
+      {"two sleep on a disk", {waits, {.state = 'D'}, {.state = 'D'}}, HangKind::missing, {1, 2}},
+      {"a rank does another operation",
+       {waits, {.sequence = 11, .inside = true, .operation = "reduce_scatter"}, waits},
+       HangKind::mismatch,
+       {1}},
+      {"a rank has another size",
+       {waits, waits, {.sequence = 11, .inside = true, .numel = 99}},
+       HangKind::mismatch,
+       {2}},
+      {"a rank left a collective out and waits in the next step",
+       {waits, waits, {.step = 6, .sequence = 11, .inside = true, .operation = "barrier"}},
+       HangKind::skipped,
+       {2}},
+      {"a rank left out the last collective and computes in the next step",
+       {waits, {.step = 6, .state = 'R'}, waits},
+       HangKind::skipped,
+       {1}},
+      {"a rank has not got out of a collective",
+       {{.sequence = 12, .inside = true}, waits, {.sequence = 12, .inside = true}},
+       HangKind::left,
+       {1}},
+      {"all are in the same collective", {waits, waits, waits}, HangKind::together, {0, 1, 2}},
+      {"a disk does not take a checkpoint",
+       {{.phase = RunPhase::awaiting_save},
+        {.phase = RunPhase::awaiting_save, .saves = true},
+        {.phase = RunPhase::awaiting_save, .inside = true}},
+       HangKind::saving,
+       {1}},
+      {"a rank does not come to the rendezvous",
+       {{.phase = RunPhase::meeting, .sequence = 0},
+        {.changes = 0, .phase = RunPhase::starting, .sequence = 0},
+        {.phase = RunPhase::meeting, .sequence = 0}},
+       HangKind::absent,
+       {1}},
+      {"one rank alone", {{.sequence = 0, .state = 'R'}}, HangKind::apart, {0}},
+      {"one of those that do not wait is stopped", {{}, {.state = 'T'}}, HangKind::apart, {1}},
+  }));
+  CAPTURE(row.what);
+  const Diagnosis diagnosis = diagnose(watched(row.ranks));
+  CHECK(diagnosis.kind == row.kind);
+  CHECK(diagnosis.suspects == row.suspects);
+  CHECK(diagnosis.suspects.size() + diagnosis.waiting.size() == row.ranks.size());
+  CHECK_FALSE(text_of(watched(row.ranks)).empty());
+}
+
+TEST_CASE("Hang diagnosis: the report names rank and host and who waits", "[launcher]") {
+  const std::string text = text_of(watched({waits, waits, {.state = 'T'}, waits}));
+  CHECK_THAT(text, Contains("rank 2 is missing in collective 11, all_gather of 100 f32"));
+  CHECK_THAT(text, Contains("rank 2 (host w2, pid 102), stopped: step 5, training for 31 s; last "
+                            "collective 10, all_gather of 100 f32, 31 s ago"));
+  CHECK_THAT(text, Contains("ranks 0 1 3, asleep: step 5"));
+}
+
+TEST_CASE("Hang diagnosis: a report of many ranks stays short", "[launcher]") {
+  std::vector<SeenRank> ranks(1000);
+  for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i].step = static_cast<std::int64_t>(i);
+  const std::string text = text_of(watched(ranks));
+  CHECK(text.size() < 8000);
+  CHECK_THAT(text, Contains("and 984 more ranks"));
+}
