@@ -65,6 +65,12 @@ void print_job(const Json& job) {
   }
 }
 
+/// Where the ranks are and their stacks, as the launcher gives them; some seconds later than asked.
+void print_stacks(const Json& stacks) {
+  for (const Json& line : stacks.at("where")) fmt::print("  {}\n", line.get<std::string>());
+  fmt::print("{}", stacks.at("text").get<std::string>());
+}
+
 void print_list(const std::vector<launcher::FoundJob>& jobs) {
   if (jobs.empty()) fmt::print("no job of yours is running on this machine\n");
   for (const launcher::FoundJob& found : jobs) {
@@ -85,6 +91,7 @@ void print_list_json(const std::vector<launcher::FoundJob>& jobs) {
 struct JobRequest {
   std::optional<std::string> job;
   bool json = false;
+  bool stacks = false;
 };
 
 /// Reads JOB; none when help was asked for.
@@ -93,7 +100,10 @@ std::optional<JobRequest> parse_request(CLI::App& app, std::span<const std::stri
   app.footer(job_help);
   const bool lists = app.get_name() == "dstrain status";  // without JOB
   app.add_option("JOB", request.job)->required(!lists);
-  if (lists) app.add_flag("--json", request.json, "one JSON object, or a list of them");
+  if (lists) {
+    app.add_flag("--json", request.json, "one JSON object, or a list of them");
+    app.add_flag("--stacks", request.stacks, "where each rank of JOB is, with a stack of each");
+  }
   if (!parse_tool_options(app, arguments)) return std::nullopt;
   return request;
 }
@@ -120,16 +130,23 @@ int status_command(std::span<const std::string> arguments) {
   const auto request = parse_request(app, arguments);
   if (!request) return status::done;
   if (!request->job) {
+    if (request->stacks) fail(ErrorCode::usage, "--stacks needs a JOB");
     const auto jobs = launcher::find_jobs();
     request->json ? print_list_json(jobs) : print_list(jobs);
     return status::done;
   }
   const launcher::FoundJob job = launcher::find_job(*request->job);
+  Json json = Json::parse(job.status);
+  const Json stacks = request->stacks ? ask(job.id, "stacks") : Json();
   if (request->json) {
-    fmt::print("{}", job.status);
-  } else {
-    print_job(Json::parse(job.status));
+    for (const char* const key : {"where", "stacks"}) {
+      if (request->stacks) json[key] = stacks.at(key);
+    }
+    fmt::print("{}\n", json.dump());
+    return status::done;
   }
+  print_job(json);
+  if (request->stacks) print_stacks(stacks);
   return status::done;
 }
 

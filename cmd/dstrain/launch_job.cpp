@@ -17,7 +17,8 @@ using launcher::LaunchJob;
 using launcher::LaunchOptions;
 using launcher::Resources;
 
-constexpr double connect_seconds_max = 30;         // for a host to answer
+constexpr double connect_seconds_max = 30;  // for a host to answer
+constexpr double looks_per_hang = 4;
 constexpr std::size_t output_windows = 16U << 20;  // of all agents together
 constexpr std::size_t output_window_min = 64U << 10;
 constexpr std::size_t output_window_max = 1U << 20;
@@ -106,6 +107,16 @@ void rendezvous_without_ssh(const LaunchOptions& options,
   job.master_port.exactly |= hosts.size() > 1;
 }
 
+/// Programs that are not ours publish nothing that could be watched.
+void watch_hangs(const launcher::Command& command, LaunchJob& job) {
+  job.hang_seconds = launcher::read_hang_seconds();
+  if (!command.daemon) return;
+  const double period = std::clamp(job.hang_seconds / looks_per_hang, 0.05, 1.0);
+  for (HostTask& task : job.hosts) {
+    task.spec.look_milliseconds = static_cast<std::uint32_t>(period * 1000);
+  }
+}
+
 }  // namespace
 
 std::string time_stamp() {
@@ -153,6 +164,7 @@ LaunchJob make_launch_job(const LaunchOptions& options,
     job.supervision.failure_ends_agents = true;
   }
   job.silence_seconds = launcher::read_silence_seconds();
+  watch_hangs(command, job);
   job.log_level = options.log_level;
   job.refuses_gpus = command.daemon && options.device != "cpu";
   job.bare_output = speaker == Speaker::rank_0;

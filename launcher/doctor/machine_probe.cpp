@@ -86,6 +86,7 @@ std::vector<std::string> MachineProbe::refused_variables() const {
   };
   note_refusal(read_worker_env);
   note_refusal(read_silence_seconds);
+  note_refusal(read_hang_seconds);
   return refusals;
 }
 

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -47,6 +48,10 @@ void JobEvents::rank_ended(const Exit& exit) {
   to_.console.ranks().finish(exit.rank);
   to_.status.ranks.at(exit.rank).wait_status = exit.wait_status;
   const bool failed_before = to_.supervisor.first_failure().has_value();
+  if (!failed_before && shell_status(exit.wait_status) == status::timed_out) {
+    to_.hangs.rank_timed_out(exit.rank);
+  }
+  to_.hangs.rank_ended(exit.rank);
   carry_out(to_.supervisor.rank_exited(exit, to_.clock.now_seconds()));
   const auto& failure = to_.supervisor.first_failure();
   if (failed_before || !failure || to_.supervisor.all_ended()) return;
@@ -82,6 +87,10 @@ void JobEvents::take(HostAgent& agent, const Frame& frame) {
       agent.state = HostAgent::State::finished;
       agent.finish_deadline = to_.clock.now_seconds() + finish_seconds;
       return;
+    case FromAgent::look:
+      return to_.hangs.take_look(agent, decode_look(frame.payload));
+    case FromAgent::stacks:
+      return to_.hangs.take_stacks(agent, decode_stacks(frame.payload));
     case FromAgent::beat:
       return;
     default:

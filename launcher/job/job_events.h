@@ -1,6 +1,7 @@
 #pragma once
 #include "launcher/hosts/host_agents.h"
 #include "launcher/job/console.h"
+#include "launcher/job/hang_watch.h"
 #include "launcher/job/job_server.h"
 #include "launcher/job/launch_report.h"
 #include "launcher/job/supervisor.h"
@@ -20,6 +21,7 @@ class JobEvents {
     JobServer& server;
     Console& console;
     LaunchReport& report;
+    HangWatch& hangs;
     const Clock& clock;
   };
   /// Borrows all.

@@ -84,6 +84,7 @@ void JobServer::answer(Client& client, std::string line) {
   client.output = std::move(line) + "\n";
   client.save_request = 0;
   client.until_end = false;
+  client.stacks = false;
   flush(client);
 }
 
@@ -103,6 +104,8 @@ void JobServer::handle_request(Client& client, double now_seconds, Requests& req
   const bool trains = !status_.output_directory.empty();
   if (client.input == "status") {
     answer(client, status_json(status_, now_seconds));
+  } else if (client.input == "stacks") {
+    client.stacks = requests.stacks = true;
   } else if (client.input == "stop") {
     client.until_end = requests.stop = true;
   } else if (client.input == "save" && trains) {
@@ -111,7 +114,7 @@ void JobServer::handle_request(Client& client, double now_seconds, Requests& req
     answer(client, error_line(fmt::format("job {} runs {}, which has no checkpoints of dstrain",
                                           status_.id, status_.program)));
   } else {
-    answer(client, error_line("a request is status, save or stop"));
+    answer(client, error_line("a request is status, stacks, save or stop"));
   }
 }
 
@@ -152,9 +155,16 @@ void JobServer::answer_save(const SaveAnswer& save) {
   }
 }
 
+void JobServer::answer_stacks(const std::string& line) {
+  for (Client& client : clients_) {
+    if (client.stacks) answer(client, line);
+  }
+}
+
 void JobServer::close(int exit_status) {
   for (Client& client : clients_) {
     if (client.until_end) answer(client, as_line({{"status", exit_status}}));
+    if (client.stacks) answer(client, error_line("the job ended before its stacks were there"));
     if (client.save_request != 0) answer(client, error_line("the job ended before it could save"));
   }
   clients_.clear();

@@ -14,8 +14,9 @@
 namespace dstrain::launcher {
 
 /// The launcher's side of `dstrain status|save|stop`: a Unix socket that only this user reaches.
-/// A client sends one line, "status", "save" or "stop", and gets one line of JSON, for save and
-/// stop when it is done. Never waits; whatever clients do, few are held, each with a few bytes.
+/// A client sends one line, "status", "stacks", "save" or "stop", and gets one line of JSON, but
+/// for status when it is done. Never waits; whatever clients do, few are held, each with a few
+/// bytes.
 class JobServer {
  public:
   /// Borrows the status. Serves nothing, and says why in failure(), when there is no socket to be
@@ -35,6 +36,7 @@ class JobServer {
   struct Requests {
     bool stop = false;
     std::uint32_t save_request = 0;  ///< to be passed on to the first rank; 0: none
+    bool stacks = false;
   };
   /// Takes back what add_polls() added, polled.
   Requests serve(std::span<const pollfd> fds, double now_seconds);
@@ -42,19 +44,22 @@ class JobServer {
   [[nodiscard]] std::uint32_t newest_save_request() const { return save_requests_; }
   /// The first rank has answered.
   void answer_save(const SaveAnswer& answer);
+  /// The agents have answered; `line` is JSON.
+  void answer_stacks(const std::string& line);
   /// The job has ended: tells all who wait.
   void close(int exit_status);
 
  private:
-  /// Waits for: save with a number, stop with `until_end`.
+  /// Waits for: save with a number, stop with `until_end`, stacks.
   struct Client {
     UniqueFd socket;
     std::string input;
     std::string output;
     std::uint32_t save_request = 0;
     bool until_end = false;
+    bool stacks = false;
     bool done = false;
-    [[nodiscard]] bool waits() const { return save_request != 0 || until_end; }
+    [[nodiscard]] bool waits() const { return save_request != 0 || until_end || stacks; }
   };
   void accept_clients();
   void make_room();

@@ -60,7 +60,8 @@ class Launch {
   JobServer server_{status_};
   HostAgents agents_;
   LaunchReport report_{job_, agents_, console_};
-  JobEvents events_{{agents_, supervisor_, status_, server_, console_, report_, clock_}};
+  HangWatch hangs_{{agents_, status_, server_, console_, clock_}, job_.hang_seconds};
+  JobEvents events_{{agents_, supervisor_, status_, server_, console_, report_, hangs_, clock_}};
   const JobChildren::OnEnd on_child_end_ = [this](pid_t pid, int wait_status) {
     events_.child_ended(pid, wait_status);
   };
@@ -112,6 +113,8 @@ void Launch::serve(std::span<const pollfd> fds) {
   // sees its output.
   if (requests.stop && !stopping) stop(std::nullopt);
   pass_on_save_request(requests.save_request);
+  if (requests.stacks) hangs_.ask_for_stacks();
+  hangs_.tick();
 }
 
 void Launch::advance_handshake() {
@@ -182,6 +185,7 @@ void Launch::acknowledge() {
 
 int Launch::poll_milliseconds() const {
   double next = supervisor_.deadline().value_or(std::numeric_limits<double>::infinity());
+  next = std::min(next, hangs_.deadline().value_or(next));
   if (handshake_) next = std::min(next, handshake_->deadline());
   for (const auto& agent : agents_) {
     if (agent->state == State::finished) next = std::min(next, agent->finish_deadline);

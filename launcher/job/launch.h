@@ -21,6 +21,7 @@ struct LaunchJob {
   PortRequest master_port;
   double connect_seconds = 30;              ///< for all hosts to say hello
   double silence_seconds = 30;              ///< see Relay::Settings
+  double hang_seconds = 30;                 ///< as Watch
   OpenRemote open;                          ///< called in the relay, for each remote host
   std::optional<TaskCommand> task_command;  ///< starts all agents, of one rank each, instead
   std::string log_level = "info";

@@ -21,6 +21,7 @@ namespace {
 
 constexpr Bytes env_file_bytes_max = mebibyte;
 constexpr double default_silence_seconds = 30;
+constexpr double default_hang_seconds = 30;
 
 void add_file(std::vector<EnvVar>& variables, const std::filesystem::path& path) {
   std::error_code ignored;
@@ -170,6 +171,15 @@ double read_silence_seconds() {
   if (seconds && *seconds >= 0.1 && *seconds <= 86'400) return *seconds;
   fail(ErrorCode::usage, "environment variable {}: must be 0.1..86400 seconds, got \"{}\"",
        env::silence, text);
+}
+
+double read_hang_seconds() {
+  const char* const text = std::getenv(env::hang);
+  if (text == nullptr) return default_hang_seconds;
+  const std::optional<double> seconds = parse_number<double>(text);
+  if (seconds && (*seconds == 0 || (*seconds >= 0.1 && *seconds <= 86'400))) return *seconds;
+  fail(ErrorCode::usage, "environment variable {}: must be 0 or 0.1..86400 seconds, got \"{}\"",
+       env::hang, text);
 }
 
 bool is_secret(std::string_view name) {

@@ -42,6 +42,10 @@ std::vector<RankSpec> rank_environments(const HostPlan& plan);
 /// DSTRAIN_SILENCE (30): the seconds after which a silent host is lost. Throws Error{usage}.
 double read_silence_seconds();
 
+/// DSTRAIN_HANG (30): the least seconds without a move after which ranks are said to hang; 0:
+/// never. Throws Error{usage}.
+double read_hang_seconds();
+
 /// Whether the value of `name` must not be shown.
 bool is_secret(std::string_view name);
 

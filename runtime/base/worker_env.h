@@ -29,6 +29,8 @@ inline constexpr const char* timeout = "DSTRAIN_TIMEOUT";  ///< rendezvous, in s
 inline constexpr const char* checked = "DSTRAIN_CHECKED";  ///< 1: the launcher has looked at files
 inline constexpr const char* restart_count = "DSTRAIN_RESTART_COUNT";  ///< absent the first time
 inline constexpr const char* silence = "DSTRAIN_SILENCE";  ///< seconds until a silent host is lost
+inline constexpr const char* hang =
+    "DSTRAIN_HANG";  ///< least seconds until a hang is reported; 0: never
 /// Where the device files of GPUs are counted, for tests; absent: /dev.
 inline constexpr const char* gpu_directory = "DSTRAIN_GPU_DIRECTORY";
 inline constexpr const char* log_level = "DSTRAIN_LOG_LEVEL";          ///< as --log_level

@@ -2,7 +2,10 @@
 // fail, and writes down which calls there are.
 //
 //   DSTRAIN_FAULT=write:3:28   the third write fails with errno 28; "short": it writes half;
-//                              "kill": the process dies before it; write:3+:28: and all after it
+//                              "kill": the process dies before it; write:3+:28: and all after it;
+//                              "spin": it never returns, computing; "hang": nor, asleep; "late": it
+//                              waits until somebody writes to the FIFO that DSTRAIN_FAULT_GATE
+//                              names
 //   DSTRAIN_FAULT_FILES=PART   of files with this in their paths, in place of "checkpoint-"
 //   DSTRAIN_FAULT_RANK=1       only on that rank
 //   DSTRAIN_FAULT_LOG=FILE     appends each call, by rank, and its path, or both of a rename:
@@ -90,6 +93,15 @@ void write_down(const char* call, const std::string& paths) {
   ::close(file);
 }
 
+void spin_for_ever() {
+  for (std::atomic<long> turns{0};; ++turns) continue;
+}
+
+void wait_at_gate() {
+  const int gate = next(&::open, "open")(std::getenv("DSTRAIN_FAULT_GATE"), O_RDONLY | O_CLOEXEC);
+  ::close(gate);
+}
+
 enum class Outcome { real, failed, cut };
 
 /// What becomes of a call. Sets errno when it fails.
@@ -105,6 +117,12 @@ Outcome outcome(const char* call, Path path, const char* target = nullptr) {
   const bool meant = fault().stays ? number >= fault().number : number == fault().number;
   if (!meant) return Outcome::real;
   if (fault().what == "kill") ::raise(SIGKILL);
+  if (fault().what == "spin") spin_for_ever();
+  while (fault().what == "hang") ::pause();
+  if (fault().what == "late") {
+    wait_at_gate();
+    return Outcome::real;
+  }
   if (fault().what == "short") return Outcome::cut;
   errno = std::atoi(fault().what.c_str());
   return Outcome::failed;

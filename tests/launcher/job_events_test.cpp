@@ -25,7 +25,8 @@ struct Parties {
   JobStatus status;
   JobServer server;
   LaunchReport report{hosts.job, hosts.agents, console};
-  JobEvents events{{hosts.agents, supervisor, status, server, console, report, clock}};
+  HangWatch hangs{{hosts.agents, status, server, console, clock}, 30};
+  JobEvents events{{hosts.agents, supervisor, status, server, console, report, hangs, clock}};
 
   Parties() : status(initial_status(with_output(hosts.job), 0)), server(status) {}
 

@@ -28,6 +28,7 @@ class Job {
       if (poll(fds.data(), fds.size(), 0) <= 0) break;
       const JobServer::Requests some = server_.serve(fds, 10);
       all.stop |= some.stop;
+      all.stacks |= some.stacks;
       if (some.save_request != 0) all.save_request = some.save_request;
     }
     return all;
@@ -72,7 +73,7 @@ TEST_CASE("JobServer: a line is answered by a line", "[launcher][job]") {
   CHECK_FALSE(requests.stop);
   CHECK(requests.save_request == 0);
   CHECK_THAT(answer_of(status), StartsWith(R"({"job":"job",)"));
-  CHECK_THAT(answer_of(odd), Contains("a request is status, save or stop"));
+  CHECK_THAT(answer_of(odd), Contains("a request is status, stacks, save or stop"));
   CHECK(answer_of(slow) == "-");
   send(slow.get(), "tus\nstop\n", 9, MSG_NOSIGNAL);
   CHECK_FALSE(job.serve().stop);
@@ -95,6 +96,20 @@ TEST_CASE("JobServer: a save is answered by itself or a later one", "[launcher][
   for (const UniqueFd* const client : {&second, &third}) {
     CHECK_THAT(answer_of(*client), Contains("could not be saved: no space"));
   }
+}
+
+TEST_CASE("JobServer: stacks go to all who wait for them", "[launcher][job]") {
+  Job job;
+  const UniqueFd first = job.client("stacks\n");
+  CHECK(job.serve().stacks);
+  const UniqueFd second = job.client("stacks\n");
+  CHECK(job.serve().stacks);
+  const UniqueFd saves = job.client("save\n");
+  CHECK_FALSE(job.serve().stacks);
+  job.server().answer_stacks("{}");
+  CHECK(answer_of(first) == "{}\n");
+  CHECK(answer_of(second) == "{}\n");
+  CHECK(answer_of(saves) == "-");
 }
 
 TEST_CASE("JobServer: the end of the job is told to who waits", "[launcher][job]") {

@@ -1,0 +1,59 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/hosts/host_agents.h"
+#include "launcher/job/console.h"
+#include "launcher/job/hang_diagnosis.h"
+#include "launcher/job/job_server.h"
+#include "launcher/job/stack_collection.h"
+#include "launcher/job/watch.h"
+#include "runtime/base/clock.h"
+
+namespace dstrain::launcher {
+
+/// Tells the user who hangs: on stderr, once for each hang, who holds the job up, who waits, and a
+/// stack of each rank; and a line when it moves again. Nothing is ended because of it: that is what
+/// --timeout is for. Also asks for stacks when a client wants them.
+class HangWatch {
+ public:
+  struct Parties {
+    const HostAgents& agents;
+    const JobStatus& status;
+    JobServer& server;
+    Console& console;
+    const Clock& clock;
+  };
+  /// Borrows all. `least_seconds`: as Watch.
+  HangWatch(const Parties& parties, double least_seconds) : to_(parties), watch_(least_seconds) {}
+
+  // From an agent.
+  void take_look(HostAgent& agent, const AgentLook& look);
+  void take_stacks(HostAgent& agent, const Stacks& stacks);
+
+  void rank_ended(int rank) { watch_.rank_ended(rank); }
+  /// A rank has given up waiting for others: says where all of them are.
+  void rank_timed_out(int rank);
+  /// A client wants stacks.
+  void ask_for_stacks();
+  /// Call when deadline() has passed.
+  void tick();
+  [[nodiscard]] std::optional<double> deadline() const { return stacks_.deadline(); }
+
+ private:
+  void say_hang();
+  void ask_agents();
+  void pass_on_stacks();
+  /// Who holds the job up, a line each; empty where no rank publishes anything.
+  [[nodiscard]] std::vector<std::string> lines() const;
+  [[nodiscard]] std::string block() const;
+
+  Parties to_;
+  Watch watch_;
+  StackCollection stacks_;
+  bool say_stacks_ = false;     ///< those under way, on stderr
+  bool answer_stacks_ = false;  ///< those under way, to clients
+};
+
+}  // namespace dstrain::launcher

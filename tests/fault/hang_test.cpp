@@ -1,0 +1,133 @@
+// A rank that stops, spins or sleeps in I/O is named with what it was in, and nobody is named
+// without need.
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "tests/e2e/resumable_run.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using Catch::Matchers::Contains;
+using test::Launch;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A run without an end whose hangs are told after `hang_seconds`, twenty times as long where it
+/// saves.
+struct WatchedRun {
+  test::TempDir folder;
+  std::vector<launcher::EnvVar> environment;
+
+  explicit WatchedRun(const std::string& hang_seconds, std::vector<launcher::EnvVar> faults = {})
+      : environment{{"DSTRAIN_HANG", hang_seconds},
+                    {"XDG_RUNTIME_DIR", folder.path().string()},
+                    {"OMP_NUM_THREADS", "1"}} {
+    if (!faults.empty()) environment.push_back({"LD_PRELOAD", DSTRAIN_FAULT_LIBRARY});
+    environment.insert(environment.end(), faults.begin(), faults.end());
+  }
+  [[nodiscard]] Launch::Options options() const {
+    return {.env = environment, .directory = test::golden_folder.string()};
+  }
+  [[nodiscard]] fs::path output() const { return folder.path() / "out"; }
+  [[nodiscard]] Launch start(const std::vector<std::string>& extra = {}) const {
+    return Launch(test::ResumableRun{.ranks = 2, .stage = 3}.endless(output(), extra), options());
+  }
+  /// Of a running job.
+  [[nodiscard]] nlohmann::json status(std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {"status", output().string(), "--json"});
+    return nlohmann::json::parse(test::run_command(more, options()).out, nullptr, false);
+  }
+};
+
+constexpr const char* hang_warning = "no rank has moved";
+
+/// Steps that are in metrics.jsonl.
+std::ptrdiff_t steps_in(const fs::path& output) {
+  std::ifstream lines(output / "metrics.jsonl");
+  return std::count(std::istreambuf_iterator<char>(lines), {}, '\n');
+}
+
+}  // namespace
+
+TEST_CASE("Hang: a stopped rank is named with stacks and a line says that it moves again",
+          "[fault]") {
+  const WatchedRun run("0.3");
+  Launch launch = run.start();
+  REQUIRE(launch.wait_for_output("step 100/"));
+  const pid_t pid = run.status().at("ranks").at(1).at("pid").get<pid_t>();
+  ::kill(pid, SIGSTOP);
+  REQUIRE(launch.wait_for_error("stacks of rank"));
+  CHECK_THAT(launch.err(), Contains("rank 1 is missing in collective"));
+  CHECK_THAT(launch.err(), Contains(fmt::format("pid {}), stopped: step ", pid)));
+  CHECK_THAT(launch.err(), Contains("rank 0, "));
+  // On demand too, and the rank stays stopped.
+  const nlohmann::json stacks = run.status({"--stacks"});
+  CHECK_THAT(stacks.at("where").dump(), Contains("rank 1 is missing in collective"));
+  CHECK(stacks.at("stacks").size() == 2);
+  CHECK_THAT(stacks.at("stacks").dump(), Contains("dstrain::engine::Trainer::take_steps"));
+  ::kill(pid, SIGCONT);
+  CHECK(launch.wait_for_error("the job moves again"));
+}
+
+TEST_CASE("Hang: a rank that computes without end is named", "[fault]") {
+  const WatchedRun run(
+      "0.3", {{"DSTRAIN_FAULT_FILES", "metrics.jsonl"}, {"DSTRAIN_FAULT", "write:60:spin"}});
+  Launch launch = run.start();
+  REQUIRE(launch.wait_for_error("stacks of rank"));
+  CHECK_THAT(launch.err(), Contains("rank 0 is missing in collective"));
+  CHECK_THAT(launch.err(), Contains("running: step 60, between steps"));
+  CHECK_THAT(launch.err(), Contains("spin_for_ever"));
+}
+
+TEST_CASE("Hang: a disk that does not take a checkpoint is told apart", "[fault]") {
+  const WatchedRun run("0.1", {{"DSTRAIN_FAULT_RANK", "1"}, {"DSTRAIN_FAULT", "fsync:1:hang"}});
+  Launch launch = run.start({"--save_steps", "20"});
+  REQUIRE(launch.wait_for_error("rank 1 does not get on with a checkpoint"));
+  REQUIRE(launch.wait_for_error("stacks of rank"));
+  CHECK_THAT(launch.err(), Contains("waiting for a checkpoint to be whole"));
+  CHECK_THAT(launch.err(), Contains("fsync"));
+}
+
+TEST_CASE("Hang: a slow save and a stopped launcher raise no alarm", "[fault]") {
+  const test::TempDir gates;
+  const fs::path gate = gates.path() / "gate";
+  REQUIRE(::mkfifo(gate.c_str(), 0600) == 0);
+  const WatchedRun run("0.5", {{"DSTRAIN_FAULT_RANK", "1"},
+                               {"DSTRAIN_FAULT", "fsync:1:late"},
+                               {"DSTRAIN_FAULT_GATE", gate.string()}});
+  Launch launch = run.start({"--save_steps", "20"});
+  CHECK(launch.wait_until([&] {
+    const std::string where = run.status({"--stacks"}).value("where", nlohmann::json()).dump();
+    return where.find("waiting for a checkpoint to be whole for 2 s") != where.npos;
+  }));
+  const UniqueFd opened(::open(gate.c_str(), O_WRONLY | O_CLOEXEC));
+  REQUIRE(launch.wait_for_output("saved "));
+  launch.signal(SIGSTOP);
+  const std::ptrdiff_t steps = steps_in(run.output());
+  CHECK(launch.wait_until([&] { return steps_in(run.output()) > steps + 200; }));
+  launch.signal(SIGCONT);
+  CHECK(launch.wait_for_output("saved ", 3));
+  CHECK_THAT(launch.err(), !Contains(hang_warning));
+}
+
+TEST_CASE("Hang: a rendezvous that times out names the rank and the host that are missing",
+          "[fault]") {
+  const WatchedRun run("30", {{"DSTRAIN_FAULT_RANK", "1"},
+                              {"DSTRAIN_FAULT_FILES", "tokens.bin"},
+                              {"DSTRAIN_FAULT", "open:1:hang"}});
+  std::vector<std::string> words = test::ResumableRun{.ranks = 2}.endless(run.output());
+  words.insert(words.begin(), {"--timeout", "2"});
+  const test::Outcome outcome = test::run_command(words, run.options());
+  CHECK(outcome.status == 4);
+  CHECK_THAT(outcome.err, Contains("when rank 0 gave up waiting: rank 1 has not come to where"));
+  CHECK_THAT(outcome.err, Contains("rank 1 (host "));
+}
