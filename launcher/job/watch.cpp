@@ -75,6 +75,9 @@ double Watch::limit_of(RunPhase phase) const {
 }
 
 double Watch::limit_seconds() const {
+  const bool stopped =
+      std::ranges::any_of(ranks_, [](const auto& entry) { return entry.second.look.state == 'T'; });
+  if (stopped) return least_seconds_;
   double limit = least_seconds_;
   for (const auto& [number, rank] : ranks_) {
     limit = std::max(limit, limit_of(rank.look.progress.compute.phase));

@@ -42,7 +42,8 @@ class Watch {
   [[nodiscard]] double still_seconds() const;
   /// How long they may. In training and evaluation, once some of it was seen: five times the
   /// longest standstill of late. Before, and while files are read or written, which takes as long
-  /// as it takes: twenty times the least.
+  /// as it takes: twenty times the least. A rank that a signal has stopped gets on with nothing:
+  /// the least.
   [[nodiscard]] double limit_seconds() const;
   /// Those that run.
   [[nodiscard]] const WatchedRanks& ranks() const { return ranks_; }

@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::size_t look_bytes = 100;  // of a rank, at least
 
-template <std::size_t Size>
-void get_text(WireReader& in, std::array<char, Size>& text) {
+template <std::size_t size>
+void get_text(WireReader& in, std::array<char, size>& text) {
   const std::string_view bytes = in.string();
-  std::copy_n(bytes.begin(), std::min(bytes.size(), Size), text.begin());
+  std::copy_n(bytes.begin(), std::min(bytes.size(), size), text.begin());
 }
 
 void put(WireWriter& out, const ComputeState& state) {

@@ -32,10 +32,10 @@ std::int32_t this_thread() {
   return id;
 }
 
-template <std::size_t Size>
-void set_text(std::array<char, Size>& target, std::string_view text) {
+template <std::size_t size>
+void set_text(std::array<char, size>& target, std::string_view text) {
   target.fill('\0');
-  std::copy_n(text.begin(), std::min(text.size(), Size), target.begin());
+  std::copy_n(text.begin(), std::min(text.size(), size), target.begin());
 }
 
 bool is_page(int fd) {

@@ -23,9 +23,9 @@ constexpr std::array<std::string_view, 8> work_names{"",
                                                      "gradient norm",
                                                      "update"};
 
-template <std::size_t Size>
-std::string_view name_of(const std::array<std::string_view, Size>& names, std::uint8_t index) {
-  return index < Size ? names[index] : "unknown";
+template <std::size_t size>
+std::string_view name_of(const std::array<std::string_view, size>& names, std::uint8_t index) {
+  return index < size ? names[index] : "unknown";
 }
 
 }  // namespace

@@ -66,9 +66,9 @@ struct RankProgress {
 };
 
 /// Fixed text of a record as it was written.
-template <std::size_t Size>
-std::string_view text_of(const std::array<char, Size>& text) {
-  const std::string_view all(text.data(), Size);
+template <std::size_t size>
+std::string_view text_of(const std::array<char, size>& text) {
+  const std::string_view all(text.data(), size);
   return all.substr(0, all.find('\0'));
 }
 

@@ -94,6 +94,19 @@ TEST_CASE("Watch: phases that take as long as they take have a limit of their ow
   CHECK(job.hangs == 1);
 }
 
+TEST_CASE("Watch: a stopped rank is not waited for longer than the least", "[launcher]") {
+  Job job;
+  job.train(5, 20);
+  job.rank0.phase = job.rank1.phase = RunPhase::saving;
+  job.rank1.state = 'T';
+  ++job.rank0.changes;
+  job.look();
+  job.stand(9);
+  CHECK(job.hangs == 0);
+  job.stand(1);
+  CHECK(job.hangs == 1);
+}
+
 TEST_CASE("Watch: the first steps may be slow", "[launcher]") {
   Job job;
   job.stand(190);
