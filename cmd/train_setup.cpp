@@ -148,11 +148,13 @@ void check_budget(const MemorySetup& memory, Bytes device_memory) {
 
 }  // namespace
 
-TrainSetup set_up_training(const config::TrainOptions& options, TrainPlace place) {
+TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace& place) {
   TrainSetup setup;
   // Once without model and data, to learn which are meant; then with both.
-  setup.settings =
-      config::resolve(options, {.world_size = place.world_size, .train_samples = -1}).settings;
+  setup.settings = config::resolve(options, {.world_size = place.world_size,
+                                             .train_samples = -1,
+                                             .kept_batch = place.kept_batch})
+                       .settings;
   const model::Gpt2Config sizes = model_config(setup.settings.model);
   setup.model = model::make_gpt2(sizes, setup.settings.dtype, setup.settings.model.in_splits);
   const std::string& directory = setup.settings.model.directory;
@@ -167,7 +169,8 @@ TrainSetup set_up_training(const config::TrainOptions& options, TrainPlace place
   const config::DataSettings data = setup.settings.data;
   config::Resolved resolved = config::resolve(options, {.world_size = place.world_size,
                                                         .hidden = setup.model.hidden,
-                                                        .train_samples = setup.training_samples});
+                                                        .train_samples = setup.training_samples,
+                                                        .kept_batch = place.kept_batch});
   setup.settings = std::move(resolved.settings);
   setup.settings.data = data;
   check_data(setup, config::what_needs_held_out(options));

@@ -6,6 +6,7 @@
 
 #include "cmd/data_setup.h"
 #include "cmd/memory_setup.h"
+#include "runtime/config/kept_batch.h"
 #include "runtime/config/train_options.h"
 #include "runtime/config/train_settings.h"
 #include "runtime/engine/trainer_state.h"
@@ -31,10 +32,12 @@ struct TrainPlace {
   Bytes device_memory = 0;  ///< budget per rank; 0: none
   int ranks_here = 0;       ///< that shall start on this machine; 0: they have begun to
   bool starts = true;       ///< false: nothing is to be written, and warnings are told at once
+  /// Of an elastic job.
+  std::optional<config::KeptBatch> kept_batch = std::nullopt;
 };
 
 /// Throws Error{usage, config, input}, or Error{out_of_memory} when the plan does not fit into the
 /// budget.
-TrainSetup set_up_training(const config::TrainOptions& options, TrainPlace place);
+TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace& place);
 
 }  // namespace dstrain::cmd

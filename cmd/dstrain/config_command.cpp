@@ -1,14 +1,19 @@
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cmd/dstrain/commands.h"
 #include "cmd/model_loading.h"
 #include "cmd/offload_disks.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
+#include "runtime/config/elasticity.h"
+#include "runtime/config/read_elasticity.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/suggest.h"
 
@@ -22,7 +27,10 @@ constexpr std::string_view config_usage =
     "dstrain config show FILE [--num_gpus N] [training options]\n"
     "    Prints what the configuration and the options amount to, and where each value comes\n"
     "    from: the file, a flag, a default, or derived from others. One rank unless --num_gpus;\n"
-    "    \"auto\" sizes are those of the model that --model_name_or_path or --config_name names.\n";
+    "    \"auto\" sizes are those of the model that --model_name_or_path or --config_name names.\n"
+    "dstrain config elastic FILE [--num_gpus N]\n"
+    "    Prints what the section \"elasticity\" amounts to: the global batch and the numbers of\n"
+    "    ranks that can share it; with --num_gpus also the micro batch on so many GPUs.\n";
 
 struct ConfigRequest {
   std::string action;
@@ -43,11 +51,12 @@ std::int64_t rank_count(const std::string& text) {
 ConfigRequest parse_config_request(std::span<const std::string> arguments) {
   ConfigRequest request;
   request.action = arguments.empty() ? "" : arguments.front();
-  if (request.action != "check" && request.action != "show") {
-    constexpr std::string_view actions[] = {"check", "show"};
+  constexpr std::array<std::string_view, 3> actions{"check", "show", "elastic"};
+  if (std::ranges::find(actions, request.action) == actions.end()) {
     const std::string likely = config::suggest(request.action, actions);
     fail(ErrorCode::usage, "config {}: no such action; {}\n{}", request.action,
-         likely.empty() ? "there are check and show" : fmt::format("did you mean {}?", likely),
+         likely.empty() ? "there are check, show and elastic"
+                        : fmt::format("did you mean {}?", likely),
          config_usage);
   }
   for (std::size_t i = 1; i < arguments.size(); ++i) {
@@ -66,8 +75,8 @@ ConfigRequest parse_config_request(std::span<const std::string> arguments) {
     }
   }
   if (request.file.empty()) fail(ErrorCode::usage, "config {}: needs a FILE", request.action);
-  if (request.action == "check" && !request.flags.empty()) {
-    fail(ErrorCode::usage, "config check: {}: only --num_gpus N goes with a FILE",
+  if (request.action != "show" && !request.flags.empty()) {
+    fail(ErrorCode::usage, "config {}: {}: only --num_gpus N goes with a FILE", request.action,
          request.flags.front());
   }
   return request;
@@ -95,6 +104,37 @@ void show(const ConfigRequest& request, const config::DsConfig& config) {
   fmt::print("{}\n", config::report_json(resolved));
 }
 
+template <class T>
+T value_or_fail(const std::string& file, Result<T> result) {
+  if (!result.ok()) fail(ErrorCode::config, "{}: {}", file, result.error());
+  return std::move(result.value());
+}
+
+/// In the words of DeepSpeed's ds_elastic.
+void show_elasticity(const ConfigRequest& request, const config::DsConfig& config) {
+  if (!config::elasticity_enabled(config)) {
+    fail(ErrorCode::config, "{}: elasticity.enabled is not true; set it", request.file);
+  }
+  config::Problems problems = config.problems();
+  const auto elasticity = config::read_elasticity(config, problems);
+  problems.throw_if_any();
+  const std::int64_t gpus = request.num_gpus.value_or(0);
+  const std::int64_t ranks = gpus / elasticity->model_parallel_size;
+  if (gpus % elasticity->model_parallel_size != 0) {
+    fail(ErrorCode::config, "--num_gpus {}: no multiple of elasticity.model_parallel_size {}", gpus,
+         elasticity->model_parallel_size);
+  }
+  const config::ElasticBatch batch =
+      value_or_fail(request.file, ranks > 0 ? config::elastic_batch(*elasticity, ranks)
+                                            : config::elastic_batch(*elasticity));
+  fmt::print("final_batch_size: {}\nvalid_gpus: [{}]\n", batch.train_batch_size,
+             fmt::join(batch.valid_counts, ", "));
+  if (ranks == 0) return;
+  const config::Batch share =
+      value_or_fail(request.file, config::share_elastic_batch(*elasticity, ranks));
+  fmt::print("micro_batch_size: {}\n", share.micro);
+}
+
 }  // namespace
 
 int config_command(std::span<const std::string> arguments) {
@@ -105,7 +145,9 @@ int config_command(std::span<const std::string> arguments) {
   try {
     const ConfigRequest request = parse_config_request(arguments);
     const config::DsConfig config = config::DsConfig::load(request.file);
-    request.action == "check" ? check(request, config) : show(request, config);
+    if (request.action == "check") check(request, config);
+    if (request.action == "show") show(request, config);
+    if (request.action == "elastic") show_elasticity(request, config);
   } catch (const Error& error) {
     fmt::print(stderr, "{}\n", error.what());
     return exit_status(error.code());

@@ -58,13 +58,13 @@ std::optional<config::TrainOptions> read_train_options(std::span<const std::stri
   return config::parse_train_options(command.subspan(1));
 }
 
-void check_command(std::span<const std::string> command, TrainPlace place) {
+void check_command(std::span<const std::string> command, const TrainPlace& place) {
   const std::span<const std::string> arguments = command.subspan(1);
   if (command.front() == "generate") set_up_generation(arguments, place.world_size);
   if (command.front() == "bench") bench::parse_options(arguments, place.world_size);
 }
 
-void check_training(const config::TrainOptions& options, TrainPlace place) {
+void check_training(const config::TrainOptions& options, const TrainPlace& place) {
   config::check_train_paths(options);
   const TrainSetup setup = set_up_training(options, place);
   refuse_output_in_checkpoint(setup.settings);

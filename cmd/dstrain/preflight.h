@@ -16,10 +16,10 @@ std::optional<config::TrainOptions> read_train_options(std::span<const std::stri
 
 /// Finds every mistake of `train` that can be known before a rank starts, and makes the output
 /// directory. Throws Error.
-void check_training(const config::TrainOptions& options, TrainPlace place);
+void check_training(const config::TrainOptions& options, const TrainPlace& place);
 
 /// Finds those of another daemon command. `command`: its name and arguments. Throws Error.
-void check_command(std::span<const std::string> command, TrainPlace place);
+void check_command(std::span<const std::string> command, const TrainPlace& place);
 
 /// Throws Error{usage} when a launch option stands among the arguments of a daemon command that it
 /// does not know. For a command that was refused: in one that was not, such a word is a value.

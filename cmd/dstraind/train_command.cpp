@@ -8,8 +8,10 @@
 #include "cmd/dstraind/stop_signals.h"
 #include "cmd/dstraind/training_rank.h"
 #include "cmd/resume_plan.h"
+#include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/parallel_for.h"
+#include "runtime/config/kept_batch.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -38,6 +40,17 @@ void tell_stop(std::int64_t step, const std::filesystem::path& checkpoint) {
                   step, checkpoint.string()));
 }
 
+/// What the launcher says of an elastic job's batch; none of another job.
+std::optional<config::KeptBatch> read_kept_batch() {
+  const char* const text = std::getenv(env::kept_batch);
+  if (text == nullptr) return std::nullopt;
+  const Result<config::KeptBatch> kept = config::decode_kept_batch(text);
+  if (!kept.ok()) {
+    fail(ErrorCode::usage, "environment variable {}: {}", env::kept_batch, kept.error());
+  }
+  return kept.value();
+}
+
 }  // namespace
 
 int train_command(std::span<const std::string> arguments) {
@@ -51,7 +64,9 @@ int train_command(std::span<const std::string> arguments) {
   const bool looks = worker.rank == 0 && (checked == nullptr || std::string_view(checked) != "1");
   const config::TrainOptions options = config::parse_train_options(arguments);
   if (looks) config::check_train_paths(options);
-  TrainSetup setup = set_up_training(options, {worker.world_size, worker.device_memory_bytes});
+  TrainSetup setup = set_up_training(options, {.world_size = worker.world_size,
+                                               .device_memory = worker.device_memory_bytes,
+                                               .kept_batch = read_kept_batch()});
   if (looks) {
     refuse_output_in_checkpoint(setup.settings);
     if (setup.settings.trains) check_resume(setup);

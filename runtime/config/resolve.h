@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/config/ds_config.h"
+#include "runtime/config/kept_batch.h"
 #include "runtime/config/train_options.h"
 #include "runtime/config/train_settings.h"
 
@@ -15,6 +17,8 @@ struct Context {
   std::int64_t world_size = 0;
   std::int64_t hidden = 0;         ///< the model's width
   std::int64_t train_samples = 0;  ///< of one epoch; -1: not counted yet, they will be known
+  /// Of an elastic job, whose ranks may be fewer than the sizes that are given are meant for.
+  std::optional<KeptBatch> kept_batch = std::nullopt;
 };
 
 /// One effective value: the configuration's key, the value as JSON, and where it came from:

@@ -1,78 +1,150 @@
+#include <array>
+
 #include <fmt/format.h>
 
 #include "runtime/config/batch_size.h"
+#include "runtime/config/given_batch.h"
+#include "runtime/config/read_elasticity.h"
 #include "runtime/config/settings_builder.h"
 
 namespace dstrain::config {
 namespace {
 
-constexpr std::string_view train_key = "train_batch_size";
-constexpr std::string_view micro_key = "train_micro_batch_size_per_gpu";
-constexpr std::string_view steps_key = "gradient_accumulation_steps";
+void check_agreement(SettingsBuilder& builder) {
+  const DsConfig& config = builder.config();
+  const TrainOptions& options = builder.options();
+  builder.check_agreement(train_batch_key, config.integer(train_batch_key),
+                          options.global_batch_size);
+  builder.check_agreement(micro_batch_key, config.integer(micro_batch_key),
+                          options.per_device_train_batch_size);
+  builder.check_agreement(accumulation_key, config.integer(accumulation_key),
+                          options.gradient_accumulation_steps);
+}
 
-/// A size of the batch: from the file, from a typed option, or not given.
-struct Size {
-  std::optional<std::int64_t> value;
-  std::string origin = "derived";
-};
+/// Origins: of the train batch, the micro batch and the accumulation.
+void decide(SettingsBuilder& builder,
+            const Batch& batch,
+            const std::array<std::string, 3>& origins = {"derived", "derived", "derived"}) {
+  builder.settings().train_batch_size = batch.train;
+  builder.settings().micro_batch_size = batch.micro;
+  builder.settings().accumulation_steps = batch.accumulation;
+  if (builder.context().world_size == 0) return;
+  builder.decided(train_batch_key, batch.train, origins[0]);
+  builder.decided(micro_batch_key, batch.micro, origins[1]);
+  builder.decided(accumulation_key, batch.accumulation, origins[2]);
+}
 
-Size size_of(const std::optional<std::int64_t>& in_file, const Flag<std::int64_t>& flag) {
-  if (in_file) return {in_file, "file"};
-  if (flag.typed()) return {flag.value, "flag " + flag.typed_as};
-  return {};
+/// What elasticity decides may not be given too, unless it says that this counts for nothing.
+void check_elastic_alone(SettingsBuilder& builder) {
+  constexpr std::string_view ignores = "elasticity.ignore_non_elastic_batch_info";
+  const bool ignored = builder.config().boolean(ignores).value_or(false);
+  const GivenBatch given = given_batch(builder.options(), builder.config());
+  const std::array<std::pair<std::string_view, const GivenSize&>, 3> sizes{
+      {{train_batch_key, given.train},
+       {micro_batch_key, given.micro},
+       {accumulation_key, given.accumulation}}};
+  for (const auto& [key, size] : sizes) {
+    if (!size.value || size.origin == "default") continue;
+    const std::string what = size.origin == "file" ? "" : fmt::format(" ({})", size.origin);
+    if (ignored) {
+      builder.add_warning(
+          key, fmt::format("{}{} counts for nothing: elasticity decides", *size.value, what));
+    } else {
+      builder.add_problem(
+          key, fmt::format("{}{}: elasticity decides it; leave it out, or set {} to true",
+                           *size.value, what, ignores));
+    }
+  }
+}
+
+/// A batch that only this number of ranks has would change when a host is lost.
+void warn_of_other_batch(SettingsBuilder& builder, const Elasticity& elasticity) {
+  const std::int64_t ranks = builder.context().world_size;
+  const Result<ElasticBatch> shared = elastic_batch(elasticity);
+  const std::int64_t own = elastic_batch(elasticity, ranks).value().train_batch_size;
+  if (shared.ok() && shared.value().train_batch_size == own) return;
+  const std::string why = shared.ok() ? fmt::format("{} rank(s) cannot share its batch of {}",
+                                                    ranks, shared.value().train_batch_size)
+                                      : shared.error();
+  builder.add_warning("elasticity", fmt::format("{}; they get one of {}, with which no other "
+                                                "number of ranks could go on",
+                                                why, own));
+}
+
+void resolve_elasticity(SettingsBuilder& builder) {
+  constexpr std::string_view parallel = "elasticity.model_parallel_size";
+  check_elastic_alone(builder);
+  const std::optional<Elasticity> elasticity =
+      read_elasticity(builder.config(), builder.problems());
+  if (!elasticity) return;
+  if (elasticity->model_parallel_size > 1) {
+    builder.add_problem(parallel, fmt::format("{}: tensor parallelism is not implemented; leave it "
+                                              "out or set it to 1",
+                                              elasticity->model_parallel_size));
+    return;
+  }
+  if (builder.context().world_size == 0) {
+    const Result<ElasticBatch> batch = elastic_batch(*elasticity);
+    if (batch.ok()) return decide(builder, {batch.value().train_batch_size, 0, 0});
+    return builder.problems().add(builder.config().position("elasticity"), "", batch.error());
+  }
+  const Result<Batch> batch = share_elastic_batch(*elasticity, builder.context().world_size);
+  if (!batch.ok()) {
+    return builder.problems().add(builder.config().position("elasticity"), "", batch.error());
+  }
+  warn_of_other_batch(builder, *elasticity);
+  decide(builder, batch.value());
+}
+
+/// Of an elastic job: more steps of accumulation make up for ranks that are gone.
+void resolve_kept(SettingsBuilder& builder, const KeptBatch& kept) {
+  const std::int64_t ranks = builder.context().world_size;
+  const std::optional<Batch> batch = share_kept_batch(kept, ranks);
+  if (!batch) {
+    builder.problems().add(builder.config().position(train_batch_key), train_batch_key,
+                           fmt::format("{}: {} ranks of an elastic job cannot share it in micro "
+                                       "batches of {}",
+                                       kept.train, ranks, kept.micro));
+    return;
+  }
+  const GivenBatch given = given_batch(builder.options(), builder.config());
+  const auto steps = given.accumulation.value;
+  if (steps && given.accumulation.origin != "default" && *steps != batch->accumulation) {
+    builder.add_warning(accumulation_key,
+                        fmt::format("{} for {} rank(s), not {}: an elastic job keeps its batch of "
+                                    "{}",
+                                    batch->accumulation, ranks, *steps, kept.train));
+  }
+  decide(builder, *batch);
 }
 
 }  // namespace
 
 void resolve_batch(SettingsBuilder& builder) {
-  const auto in_file = [&](std::string_view key) {
-    return builder.config().integer(key);
-  };
-  builder.check_agreement(train_key, in_file(train_key), builder.options().global_batch_size);
-  builder.check_agreement(micro_key, in_file(micro_key),
-                          builder.options().per_device_train_batch_size);
-  builder.check_agreement(steps_key, in_file(steps_key),
-                          builder.options().gradient_accumulation_steps);
-  for (const std::string_view key : {train_key, micro_key, steps_key}) {
+  check_agreement(builder);
+  for (const std::string_view key : {train_batch_key, micro_batch_key, accumulation_key}) {
     if (builder.config().is_faulty(key)) return;
   }
-  Size train = size_of(in_file(train_key), builder.options().global_batch_size);
-  Size micro = size_of(in_file(micro_key), builder.options().per_device_train_batch_size);
-  Size steps = size_of(in_file(steps_key), builder.options().gradient_accumulation_steps);
+  if (elasticity_enabled(builder.config())) return resolve_elasticity(builder);
+  if (builder.context().kept_batch) return resolve_kept(builder, *builder.context().kept_batch);
 
-  // "auto" and a run without configuration take the options' defaults, which yield to a batch size
-  // that is given: defaults conflict with nothing.
-  const bool none = builder.config().file().empty();
-  const auto by_default = [&](std::string_view key) {
-    return none || builder.config().is_auto(key) || builder.config().is_auto(train_key);
-  };
-  if (!train.value && !micro.value && by_default(micro_key)) {
-    micro = {builder.options().per_device_train_batch_size.value, "default"};
-  }
-  if (!train.value && !steps.value && by_default(steps_key)) {
-    steps = {builder.options().gradient_accumulation_steps.value, "default"};
-  }
-
-  const BatchGiven given{train.value, micro.value, steps.value};
+  const GivenBatch given = given_batch(builder.options(), builder.config());
   const bool known = builder.context().world_size > 0;
-  const Result<Batch> solved = solve_batch(given, known ? builder.context().world_size : 1);
-  const std::string anywhere = batch_problem_anywhere(given);
+  const Result<Batch> solved =
+      solve_batch(given.values(), known ? builder.context().world_size : 1);
+  const std::string anywhere = batch_problem_anywhere(given.values());
   if (known ? solved.ok() : anywhere.empty()) {
-    const Batch batch = solved.ok() ? solved.value() : Batch{};
-    builder.settings().train_batch_size = batch.train;
-    builder.settings().micro_batch_size = batch.micro;
-    builder.settings().accumulation_steps = batch.accumulation;
-    if (!known) return;
-    builder.decided(train_key, batch.train, train.origin);
-    builder.decided(micro_key, batch.micro, micro.origin);
-    builder.decided(steps_key, batch.accumulation, steps.origin);
-    return;
+    return decide(builder, solved.ok() ? solved.value() : Batch{},
+                  {given.train.origin, given.micro.origin, given.accumulation.origin});
   }
-  std::string_view culprit = train_key;
-  if (!builder.config().has(train_key))
-    culprit = builder.config().has(micro_key) ? micro_key : steps_key;
+  std::string_view culprit = train_batch_key;
+  if (!builder.config().has(train_batch_key)) {
+    culprit = builder.config().has(micro_batch_key) ? micro_batch_key : accumulation_key;
+  }
   std::string message = known ? solved.error() : anywhere;
-  if (!train.value && !micro.value) message += ", here or with --per_device_train_batch_size";
+  if (!given.train.value && !given.micro.value) {
+    message += ", here or with --per_device_train_batch_size";
+  }
   builder.problems().add(builder.config().position(culprit), "", message);
 }
 

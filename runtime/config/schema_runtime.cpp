@@ -11,6 +11,10 @@ constexpr std::string_view use_flag = "use --gradient_checkpointing";
 constexpr std::string_view own_writer =
     "every rank writes its own shard, on a thread beside training";
 
+// What keeps the search for a batch short.
+constexpr double elastic_batch_max = 1e9;
+constexpr double elastic_gpus_max = 1 << 20;
+
 constexpr std::array runtime_table{
     group("activation_checkpointing"),
     off_only("activation_checkpointing.partition_activations",
@@ -177,17 +181,17 @@ constexpr std::array runtime_table{
     inert("sparse_attention.global_block_end_indices", list, "null"),
     inert("sparse_attention.num_sliding_window_blocks", integer, "3"),
     group("elasticity"),
-    off_only("elasticity.enabled", boolean, "false", "elasticity"),
-    inert("elasticity.max_train_batch_size", integer, "2000"),
-    inert("elasticity.micro_batch_sizes", list, "[2, 4, 6]"),
-    inert("elasticity.min_gpus", integer, "1"),
-    inert("elasticity.max_gpus", integer, "10000"),
-    inert("elasticity.min_time", number, "0"),
-    inert("elasticity.version", number, "0.2"),
-    inert("elasticity.prefer_larger_batch", boolean, "true"),
-    inert("elasticity.ignore_non_elastic_batch_info", boolean, "false"),
-    inert("elasticity.num_gpus_per_node", integer, "1"),
-    inert("elasticity.model_parallel_size", integer, "1"),
+    implemented("elasticity.enabled", boolean, "false"),
+    implemented("elasticity.max_train_batch_size", integer, "2000").range(1, elastic_batch_max),
+    implemented("elasticity.micro_batch_sizes", list, "[2, 4, 6]"),
+    implemented("elasticity.min_gpus", integer, "1").range(1, elastic_gpus_max),
+    implemented("elasticity.max_gpus", integer, "10000").range(1, elastic_gpus_max),
+    hint("elasticity.min_time", number, "0", "DeepSpeed does not read it either").at_least(0),
+    implemented("elasticity.version", number, "0.2"),
+    implemented("elasticity.prefer_larger_batch", boolean, "true"),
+    implemented("elasticity.ignore_non_elastic_batch_info", boolean, "false"),
+    implemented("elasticity.num_gpus_per_node", integer, "1").range(1, elastic_gpus_max),
+    implemented("elasticity.model_parallel_size", integer, "1").range(1, elastic_gpus_max),
 };
 
 }  // namespace
