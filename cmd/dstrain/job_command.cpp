@@ -56,6 +56,11 @@ void print_job(const Json& job) {
   if (!job.at("output_dir").is_null()) {
     fmt::print("  {}\n  output: {}\n", progress_text(job), or_nothing(job, "output_dir"));
   }
+  if (job.at("restarts") != 0) fmt::print("  restarts: {}\n", job.at("restarts").dump());
+  for (const char* const name : {"idle", "absent"}) {
+    const auto names = job.at(name).get<std::vector<std::string>>();
+    if (!names.empty()) fmt::print("  {}: {}\n", name, fmt::join(names, ", "));
+  }
   for (const Json& rank : job.at("ranks")) {
     const bool ended = !rank.at("status").is_null();
     fmt::print("  rank {} on {}, pid {}: {}{}{}\n", rank.at("rank").dump(),

@@ -15,6 +15,7 @@
 
 #include "cmd/bench/summary.h"
 #include "cmd/dstrain/tool_options.h"
+#include "launcher/job/job_session.h"
 #include "launcher/job/launch.h"
 #include "launcher/plan/job_env.h"
 #include "launcher/process/process.h"
@@ -95,7 +96,9 @@ void time_launch(Row& row, const std::filesystem::path& notes) {
   std::ofstream(notes, std::ios::trunc).flush();
   const SteadyClock clock;
   const double begin = clock.now_seconds();
-  const int status = launcher::run_job(make_job(row.hosts, notes.string())).status;
+  const launcher::LaunchJob job = make_job(row.hosts, notes.string());
+  launcher::JobSession session(job);
+  const int status = launcher::run_job(job, session).status;
   row.ended.push_back(clock.now_seconds() - begin);
   if (status != status::done) fail(ErrorCode::remote, "bench launch: a run ended with {}", status);
   std::ifstream times(notes);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cmd/dstrain/commands.h"
+#include "cmd/dstrain/elastic_launch.h"
 #include "cmd/dstrain/launch_job.h"
 #include "cmd/dstrain/preflight.h"
 #include "cmd/dstrain/restarts.h"
@@ -73,63 +74,94 @@ std::string expected_address(const launcher::LaunchJob& job, std::size_t hosts) 
   return job.hosts.front().remote ? job.hosts.front().host : launcher::this_machine().host_name;
 }
 
-std::string describe(const launcher::LaunchJob& job, const launcher::Resources& resources) {
+std::string describe(const NextLaunch& next, const launcher::Resources& resources, bool elastic) {
+  const launcher::LaunchJob& job = next.job;
   launcher::DryRun run{resources,
                        expected_address(job, resources.plan.hosts().size()),
                        job.master_port.port,
                        {},
-                       job.task_command ? &*job.task_command : nullptr};
+                       job.task_command ? &*job.task_command : nullptr,
+                       elastic ? &next.idle : nullptr};
   for (const launcher::HostTask& task : job.hosts) run.specs.push_back(task.spec);
   return launcher::dry_run_json(run);
 }
 
-/// What a command of ours is found to be before anything starts.
-struct CheckedCommand {
-  bool files_checked = false;
-  std::optional<config::TrainOptions> training;
-};
-
-/// Throws what is wrong with the command, as far as that can be seen from here.
-CheckedCommand check_command_here(const std::vector<std::string>& command,
-                                  const LaunchOptions& options,
-                                  const launcher::Resources& resources) {
-  CheckedCommand checked{.files_checked = files_are_here(resources), .training = {}};
-  const TrainPlace place{.world_size = resources.plan.world_size(),
-                         .device_memory = options.device_memory_bytes,
-                         .ranks_here = ranks_here(resources),
-                         .starts = !options.dry_run};
+/// The options of `train`; none of another command. Throws what is wrong with them.
+std::optional<config::TrainOptions> read_training(const std::vector<std::string>& command) {
   try {
-    checked.training = read_train_options(command);
-    if (!checked.files_checked) return checked;
-    if (checked.training) {
-      check_training(*checked.training, place);
-    } else {
-      check_command(command, place);
-    }
+    return read_train_options(command);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::usage) refuse_launch_options(command);
     throw;
   }
-  return checked;
 }
 
-/// Where restarts look for checkpoints to go on from.
-std::filesystem::path restart_directory(const CheckedCommand& checked) {
-  return checked.training ? checked.training->output_dir.value : "";
+/// Throws what is wrong with the command, as far as that can be seen from here.
+void check_command_here(const std::vector<std::string>& command,
+                        const std::optional<config::TrainOptions>& training,
+                        const TrainPlace& place) {
+  try {
+    training ? check_training(*training, place) : check_command(command, place);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::usage) refuse_launch_options(command);
+    throw;
+  }
 }
 
-/// What the ranks of a command of ours learn from the launcher besides their place.
-void inform_ranks(launcher::LaunchJob& job,
-                  const CheckedCommand& checked,
-                  const std::optional<TokenFile>& token) {
-  if (checked.training && !checked.training->output_dir.value.empty()) {
-    const std::filesystem::path output = checked.training->output_dir.value;
-    job.output_directory = std::filesystem::absolute(output).lexically_normal().string();
+/// None of a job that is not to be elastic.
+std::optional<ElasticLaunch> make_elastic(const launcher::CommandLine& line,
+                                          const launcher::Resources& resources,
+                                          const std::optional<config::TrainOptions>& training) {
+  if (!line.options.elastic) return std::nullopt;
+  if (!training) {
+    fail(ErrorCode::usage,
+         "--elastic_training, --min_elastic_nodes and --max_elastic_nodes: only train can go on "
+         "with fewer ranks; leave them out, or begin {} again with --max_restarts",
+         line.command.front());
   }
-  for (launcher::HostTask& task : job.hosts) {
-    launcher::set_env(task.spec.env, env::checked, checked.files_checked ? "1" : "0");
-    if (token) launcher::set_env(task.spec.env, env::token, token->token());
+  return ElasticLaunch(*line.options.elastic, resources, *training);
+}
+
+/// What a job's launches have in common, and how the next one is made of it.
+struct JobMaker {
+  const LaunchOptions& options;
+  const launcher::Resources& all;
+  launcher::Command command{};
+  launcher::JobIdentity identity;
+  Speaker speaker = Speaker::every_rank;
+  std::string program;
+  std::string output_directory{};  ///< of a training, absolute
+  bool files_checked = false;
+  std::string token{};  ///< that several launchers share; empty: they do not, or it is exported
+  std::optional<ElasticLaunch> elastic;
+
+  [[nodiscard]] NextLaunch launch_on(const launcher::Resources& resources) const;
+  [[nodiscard]] Result<NextLaunch> launch_without(const std::vector<std::string>& absent) const;
+};
+
+NextLaunch JobMaker::launch_on(const launcher::Resources& resources) const {
+  NextLaunch next{make_launch_job(options, command, resources, identity, speaker), {}};
+  next.job.program = program;
+  next.job.output_directory = output_directory;
+  next.job.elastic = elastic.has_value();
+  if (elastic && !elastic->leads(resources)) next.job.master_addr.clear();
+  for (launcher::HostTask& task : next.job.hosts) {
+    launcher::set_env(task.spec.env, env::checked, files_checked ? "1" : "0");
+    if (!token.empty()) launcher::set_env(task.spec.env, env::token, token);
+    if (!elastic || !elastic->kept_batch()) continue;
+    launcher::set_env(task.spec.env, env::kept_batch,
+                      config::encode_kept_batch(*elastic->kept_batch()));
   }
+  return next;
+}
+
+Result<NextLaunch> JobMaker::launch_without(const std::vector<std::string>& absent) const {
+  if (!elastic) return launch_on(all);
+  Result<launcher::ElasticPlan> plan = elastic->plan(absent);
+  if (!plan.ok()) return Failure{plan.error()};
+  NextLaunch next = launch_on(plan.value().resources);
+  next.idle = std::move(plan.value().idle);
+  return next;
 }
 
 void make_log_directories(const launcher::LaunchJob& job, const LaunchOptions& options) {
@@ -137,6 +169,14 @@ void make_log_directories(const launcher::LaunchJob& job, const LaunchOptions& o
     if (task.remote || task.spec.log_files.empty()) continue;
     launcher::make_log_directory(options.each_rank_log_directory);
   }
+}
+
+/// Where the ranks of the first launch run. Throws Error{usage} when none can.
+launcher::Resources first_resources(const JobMaker& maker) {
+  if (!maker.elastic) return maker.all;
+  Result<launcher::ElasticPlan> plan = maker.elastic->plan({});
+  if (!plan.ok()) fail(ErrorCode::usage, "an elastic job: {}", plan.error());
+  return std::move(plan.value().resources);
 }
 
 }  // namespace
@@ -151,26 +191,44 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
       {launcher::find_hostfile(options), launcher::this_allocation()},
       daemon != nullptr ? launcher::RankDevice::cpu_only : launcher::RankDevice::any);
   for (const std::string& warning : resources.warnings) log_warning(warning);
-  const CheckedCommand checked =
-      daemon != nullptr ? check_command_here(line.command, options, resources) : CheckedCommand{};
+  const bool ours = daemon != nullptr;
+  const auto training = ours ? read_training(line.command) : std::nullopt;
+  JobMaker maker{.options = options,
+                 .all = resources,
+                 .identity = make_identity(resources),
+                 .program = line.command.front(),
+                 .files_checked = ours && files_are_here(resources),
+                 .elastic = make_elastic(line, resources, training)};
+  const launcher::Resources first = first_resources(maker);
+  if (maker.files_checked) {
+    check_command_here(line.command, training,
+                       {.world_size = first.plan.world_size(),
+                        .device_memory = options.device_memory_bytes,
+                        .ranks_here = ranks_here(first),
+                        .starts = !options.dry_run,
+                        .kept_batch = maker.elastic ? maker.elastic->kept_batch() : std::nullopt});
+  }
+  maker.command = resolve_command(line, daemon);
   // Only rank 0 prints what was measured, as one table or one JSON object.
-  const bool measures = daemon != nullptr && daemon->name == "bench";
-  launcher::LaunchJob job = make_launch_job(options, resolve_command(line, daemon), resources,
-                                            measures ? Speaker::rank_0 : Speaker::every_rank);
-  job.program = line.command.front();
+  if (ours && daemon->name == "bench") maker.speaker = Speaker::rank_0;
   // A program that is none of ours meets by means of its own.
-  const std::optional<TokenFile> token =
-      daemon != nullptr ? share_token(options, resources) : std::nullopt;
-  inform_ranks(job, checked, token);
+  const std::optional<TokenFile> token = ours ? share_token(options, resources) : std::nullopt;
+  if (token) maker.token = token->token();
+  if (training && !training->output_dir.value.empty()) {
+    const std::filesystem::path output = training->output_dir.value;
+    maker.output_directory = std::filesystem::absolute(output).lexically_normal().string();
+  }
+  const NextLaunch next = maker.launch_without({}).value();
   if (options.dry_run) {
-    fmt::print("{}\n", describe(job, resources));
+    fmt::print("{}\n", describe(next, first, maker.elastic.has_value()));
     return status::done;
   }
-  make_log_directories(job, options);
+  make_log_directories(next.job, options);
   std::optional<launcher::PidFile> pid_file;
   if (options.save_pid) pid_file.emplace();
-  return run_with_restarts(std::move(job), {.fruitless_max = options.max_restarts,
-                                            .output_directory = restart_directory(checked)});
+  return run_with_restarts(
+      [&](const std::vector<std::string>& absent) { return maker.launch_without(absent); },
+      {.fruitless_max = options.max_restarts, .output_directory = maker.output_directory});
 }
 
 }  // namespace dstrain::cmd

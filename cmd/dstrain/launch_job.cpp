@@ -23,13 +23,6 @@ constexpr std::size_t output_windows = 16U << 20;  // of all agents together
 constexpr std::size_t output_window_min = 64U << 10;
 constexpr std::size_t output_window_max = 1U << 20;
 
-/// Each launcher of a --no_ssh job would make a token of its own: the user gives one to all.
-JobIdentity make_identity(const Resources& resources) {
-  const bool shared = resources.node_rank && resources.plan.hosts().size() > 1;
-  return {fmt::format("{}-{}", time_stamp(), launcher::random_hex(3)),
-          shared ? "" : launcher::random_hex(32)};
-}
-
 /// What all hosts have in common.
 launcher::JobSpec common_spec(const LaunchOptions& options,
                               const launcher::Command& command,
@@ -128,11 +121,18 @@ std::string time_stamp() {
   return text.data();
 }
 
+/// Each launcher of a --no_ssh job would make a token of its own: the user gives one to all.
+JobIdentity make_identity(const Resources& resources) {
+  const bool shared = resources.node_rank && resources.plan.hosts().size() > 1;
+  return {fmt::format("{}-{}", time_stamp(), launcher::random_hex(3)),
+          shared ? "" : launcher::random_hex(32)};
+}
+
 LaunchJob make_launch_job(const LaunchOptions& options,
                           const launcher::Command& command,
                           const Resources& resources,
+                          const JobIdentity& identity,
                           Speaker speaker) {
-  const JobIdentity identity = make_identity(resources);
   LaunchJob job;
   job.id = identity.id;
   job.version = DSTRAIN_VERSION;

@@ -1,16 +1,22 @@
 #include "cmd/dstrain/restarts.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "launcher/job/job_session.h"
 #include "runtime/base/log.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/checkpoint/catalog.h"
 
 namespace dstrain::cmd {
 namespace {
+
+using launcher::LaunchResult;
 
 /// The step of the newest checkpoint that looks intact.
 std::optional<std::int64_t> newest_checkpoint(const std::filesystem::path& output) {
@@ -22,53 +28,145 @@ std::optional<std::int64_t> newest_checkpoint(const std::filesystem::path& outpu
   return std::nullopt;
 }
 
-bool is_worth_another(const launcher::LaunchResult& result, bool ran_before) {
+/// A job from its first launch to its last.
+class RestartedJob {
+ public:
+  RestartedJob(const MakeLaunch& make, const RestartPolicy& policy)
+      : make_(make), policy_(policy) {}
+  int run();
+
+ private:
+  /// How a launch has ended; `final`: there can be no other.
+  struct Outcome {
+    LaunchResult result;
+    bool final = false;
+  };
+  Outcome launch_who_come();
+  LaunchResult launch(NextLaunch next, const std::vector<std::string>& absent);
+  [[nodiscard]] bool is_worth_another(const Outcome& outcome) const;
+  [[nodiscard]] bool may_begin_again(int status, std::optional<std::int64_t> before);
+  void prepare(launcher::LaunchJob& job) const;
+  [[nodiscard]] int status_of(const LaunchResult& result) const;
+
+  const MakeLaunch& make_;
+  const RestartPolicy& policy_;
+  std::optional<launcher::JobSession> session_;  ///< from the first launch on
+  int restarts_ = 0;
+  int fruitless_ = 0;
+  bool resumes_ = false;
+};
+
+/// Tells the ranks which time this is, and training to go on from what was saved.
+void RestartedJob::prepare(launcher::LaunchJob& job) const {
+  if (restarts_ == 0) return;
+  for (launcher::HostTask& task : job.hosts) {
+    launcher::set_env(task.spec.env, env::restart_count, std::to_string(restarts_));
+    std::vector<std::string>& argv = task.spec.command.argv;
+    if (!resumes_) continue;
+    argv.emplace_back("--resume_from_checkpoint");  // the last one typed counts
+    argv.emplace_back("latest");
+  }
+}
+
+LaunchResult RestartedJob::launch(NextLaunch next, const std::vector<std::string>& absent) {
+  prepare(next.job);
+  if (!session_) {
+    session_.emplace(next.job);
+    const std::string& failure = session_->server.failure();
+    if (!failure.empty()) log_warning("dstrain status will not find this job: " + failure);
+  }
+  if (!next.idle.empty()) {
+    log_warning(fmt::format("idle, as {} ranks share the batch: {}", next.job.world_size,
+                            fmt::join(next.idle, ", ")));
+  }
+  session_->status.idle = std::move(next.idle);
+  session_->status.absent = absent;
+  return launcher::run_job(next.job, *session_);
+}
+
+/// Launches without the hosts that do not come up, until all do that are left. Only an elastic
+/// job's launch says that some have not.
+RestartedJob::Outcome RestartedJob::launch_who_come() {
+  std::vector<std::string> absent;
+  std::vector<std::string> reasons;
+  for (;;) {
+    Result<NextLaunch> next = make_(absent);
+    if (!next.ok()) {
+      log_error(fmt::format("{}{}{}", next.error(), reasons.empty() ? "" : ": ",
+                            fmt::join(reasons, "; ")));
+      return {.result = {.status = status::could_not_launch, .absent = {}}, .final = true};
+    }
+    LaunchResult result = launch(std::move(next.value()), absent);
+    if (result.absent.empty() || result.stopped_by_user) return {std::move(result), false};
+    for (const launcher::AbsentHost& host : result.absent) {
+      absent.push_back(host.host);
+      reasons.push_back(fmt::format("host {}: {}", host.host, host.reason));
+      log_warning(reasons.back() + "; going on without it");
+    }
+  }
+}
+
+bool RestartedJob::is_worth_another(const Outcome& outcome) const {
+  const LaunchResult& result = outcome.result;
+  if (outcome.final || policy_.fruitless_max == 0 || result.stopped_by_user) return false;
   switch (result.status) {
     case status::done:
     case status::bad_input:
     case status::stopped_with_checkpoint:
       return false;
     case status::could_not_launch:
-      return ran_before && !result.stopped_by_user;
+      return restarts_ > 0 || result.lost_a_host;
     default:
-      return !result.stopped_by_user;
+      return true;
   }
 }
 
-/// Tells the ranks which time this is, and training to go on from what was saved.
-void prepare_restart(launcher::LaunchJob& job, int restart, bool resume) {
-  for (launcher::HostTask& task : job.hosts) {
-    launcher::set_env(task.spec.env, env::restart_count, std::to_string(restart));
-    std::vector<std::string>& argv = task.spec.command.argv;
-    if (!resume) continue;
-    argv.emplace_back("--resume_from_checkpoint");  // the last one typed counts
-    argv.emplace_back("latest");
+/// Counts a restart, and says so.
+bool RestartedJob::may_begin_again(int status, std::optional<std::int64_t> before) {
+  const auto saved = newest_checkpoint(policy_.output_directory);
+  fruitless_ = saved > before ? 0 : fruitless_ + 1;
+  if (fruitless_ > policy_.fruitless_max) {
+    log_error(fmt::format("--max_restarts {}: so many were without a new checkpoint; giving up",
+                          policy_.fruitless_max));
+    return false;
+  }
+  ++restarts_;
+  resumes_ |= saved.has_value();
+  log_warning(fmt::format("status {}: restart {}, {} ({} of {} without a new checkpoint)", status,
+                          restarts_,
+                          saved ? fmt::format("from checkpoint-{}", *saved) : "from the start",
+                          fruitless_, policy_.fruitless_max));
+  session_->status.restarting = true;
+  session_->status.restarts = restarts_;
+  session_->status.saved_step = std::max(session_->status.saved_step, saved.value_or(0));
+  session_->server.refuse_saves();
+  return true;
+}
+
+/// Who stops a job between two launches loses nothing that its last checkpoint has not.
+int RestartedJob::status_of(const LaunchResult& result) const {
+  const bool between = restarts_ > 0 && !result.started && result.stopped_by_user;
+  const auto saved = newest_checkpoint(policy_.output_directory);
+  if (!between || !saved) return result.status;
+  log_warning(fmt::format("stopped while it restarted; checkpoint-{} is what there is", *saved));
+  return status::stopped_with_checkpoint;
+}
+
+int RestartedJob::run() {
+  for (;;) {
+    const auto before = newest_checkpoint(policy_.output_directory);
+    const Outcome outcome = launch_who_come();
+    if (is_worth_another(outcome) && may_begin_again(outcome.result.status, before)) continue;
+    const int status = status_of(outcome.result);
+    if (session_) session_->server.close(status);
+    return status;
   }
 }
 
 }  // namespace
 
-int run_with_restarts(launcher::LaunchJob job, const RestartPolicy& policy) {
-  int fruitless = 0;
-  bool resumes = false;
-  for (int restart = 1;; ++restart) {
-    const auto before = newest_checkpoint(policy.output_directory);
-    const launcher::LaunchResult result = launcher::run_job(job);
-    if (policy.fruitless_max == 0 || !is_worth_another(result, restart > 1)) return result.status;
-    const auto saved = newest_checkpoint(policy.output_directory);
-    fruitless = saved > before ? 0 : fruitless + 1;
-    if (fruitless > policy.fruitless_max) {
-      log_error(fmt::format("--max_restarts {}: so many were without a new checkpoint; giving up",
-                            policy.fruitless_max));
-      return result.status;
-    }
-    log_warning(fmt::format("status {}: restart {}, {} ({} of {} without a new checkpoint)",
-                            result.status, restart,
-                            saved ? fmt::format("from checkpoint-{}", *saved) : "from the start",
-                            fruitless, policy.fruitless_max));
-    prepare_restart(job, restart, saved && !resumes);
-    resumes |= saved.has_value();
-  }
+int run_with_restarts(const MakeLaunch& make, const RestartPolicy& policy) {
+  return RestartedJob(make, policy).run();
 }
 
 }  // namespace dstrain::cmd

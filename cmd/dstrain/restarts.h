@@ -1,7 +1,11 @@
 #pragma once
 #include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "launcher/job/launch.h"
+#include "runtime/base/result.h"
 
 namespace dstrain::cmd {
 
@@ -13,9 +17,20 @@ struct RestartPolicy {
   std::filesystem::path output_directory;
 };
 
+/// A launch to come.
+struct NextLaunch {
+  launcher::LaunchJob job;
+  std::vector<std::string> idle;  ///< of an elastic job: slots and hosts without a rank
+};
+
+/// Makes the next launch of a job without the hosts that were found absent just now: there are
+/// some of an elastic job alone. A failure says why there can be none.
+using MakeLaunch = std::function<Result<NextLaunch>(const std::vector<std::string>& absent)>;
+
 /// Runs the job, and again after each failure of a rank or a host for as long as the policy allows.
 /// Not again: what ended as it should, what the user stopped, and what would fail in the same way
-/// (wrong usage or input, or a first launch that reached no rank). Returns the last exit status.
-int run_with_restarts(launcher::LaunchJob job, const RestartPolicy& policy);
+/// (wrong usage or input, or a first launch that reached no rank). An elastic job asks all its
+/// hosts each time, and goes on with those that come. Returns the last exit status.
+int run_with_restarts(const MakeLaunch& make, const RestartPolicy& policy);
 
 }  // namespace dstrain::cmd

@@ -1,5 +1,6 @@
 #include "launcher/job/job_server.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -31,6 +32,12 @@ std::string as_line(const Json& json) {
 
 std::string error_line(const std::string& text) {
   return as_line({{"error", text}});
+}
+
+std::string nothing_to_save(const JobStatus& status) {
+  const std::string why =
+      status.saved_step > 0 ? fmt::format("newer than checkpoint-{}", status.saved_step) : "yet";
+  return fmt::format("job {} is restarting: there is nothing to save {}", status.id, why);
 }
 
 }  // namespace
@@ -107,7 +114,9 @@ void JobServer::handle_request(Client& client, double now_seconds, Requests& req
   } else if (client.input == "stacks") {
     client.stacks = requests.stacks = true;
   } else if (client.input == "stop") {
-    client.until_end = requests.stop = true;
+    client.until_end = requests.stop = stop_requested_ = true;
+  } else if (client.input == "save" && trains && status_.restarting) {
+    answer(client, error_line(nothing_to_save(status_)));
   } else if (client.input == "save" && trains) {
     client.save_request = requests.save_request = ++save_requests_;
   } else if (client.input == "save") {
@@ -158,6 +167,18 @@ void JobServer::answer_save(const SaveAnswer& save) {
 void JobServer::answer_stacks(const std::string& line) {
   for (Client& client : clients_) {
     if (client.stacks) answer(client, line);
+  }
+}
+
+std::uint32_t JobServer::newest_save_request() const {
+  std::uint32_t newest = 0;
+  for (const Client& client : clients_) newest = std::max(newest, client.save_request);
+  return newest;
+}
+
+void JobServer::refuse_saves() {
+  for (Client& client : clients_) {
+    if (client.save_request != 0) answer(client, error_line(nothing_to_save(status_)));
   }
 }
 

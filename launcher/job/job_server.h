@@ -40,8 +40,12 @@ class JobServer {
   };
   /// Takes back what add_polls() added, polled.
   Requests serve(std::span<const pollfd> fds, double now_seconds);
-  /// The number of the last request for a checkpoint; 0: none.
-  [[nodiscard]] std::uint32_t newest_save_request() const { return save_requests_; }
+  /// The number of the last request for a checkpoint that somebody waits for; 0: none.
+  [[nodiscard]] std::uint32_t newest_save_request() const;
+  /// Whether the job was ever asked to stop: then it shall not begin again.
+  [[nodiscard]] bool stop_requested() const { return stop_requested_; }
+  /// The ranks have ended and others will be started: tells those who wait for a checkpoint.
+  void refuse_saves();
   /// The first rank has answered.
   void answer_save(const SaveAnswer& answer);
   /// The agents have answered; `line` is JSON.
@@ -74,6 +78,7 @@ class JobServer {
   UniqueFd listener_;
   std::list<Client> clients_;
   std::uint32_t save_requests_ = 0;
+  bool stop_requested_ = false;
 };
 
 }  // namespace dstrain::launcher

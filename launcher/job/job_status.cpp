@@ -31,6 +31,7 @@ Json text_or_null(const std::string& text) {
 
 std::string state_of(const JobStatus& status) {
   if (status.stopping) return "stopping";
+  if (status.restarting) return "restarting";
   const bool all_started =
       std::ranges::all_of(status.ranks, [](const auto& entry) { return entry.second.pid != 0; });
   return all_started ? "running" : "starting";
@@ -74,16 +75,21 @@ JobStatus initial_status(const LaunchJob& job, double now_seconds) {
                    .start = std::time(nullptr),
                    .started_at_seconds = now_seconds,
                    .ranks = {}};
+  status.set_ranks(job);
+  return status;
+}
+
+void JobStatus::set_ranks(const LaunchJob& job) {
+  ranks.clear();
   for (const HostTask& task : job.hosts) {
     for (std::size_t i = 0; i < task.spec.ranks.size(); ++i) {
-      RankStatus& rank = status.ranks[task.spec.ranks[i].rank];
+      RankStatus& rank = ranks[task.spec.ranks[i].rank];
       rank.host = task.host;
       if (task.spec.log_files.empty()) continue;
       const std::string& log = task.spec.log_files[i];
       rank.log_file = task.remote ? fmt::format("{}:{}", task.host, log) : log;
     }
   }
-  return status;
 }
 
 std::optional<SaveAnswer> JobStatus::take(const RankMessage& message) {
@@ -113,7 +119,10 @@ std::string status_json(const JobStatus& status, double now_seconds) {
             {"pid", getpid()},
             {"start", utc_time(status.start)},
             {"uptime_seconds", now_seconds - status.started_at_seconds},
+            {"restarts", status.restarts},
             {"hosts", Json::array()},
+            {"idle", status.idle},
+            {"absent", status.absent},
             {"output_dir", text_or_null(status.output_directory)}};
   add_progress(status, json);
   json["ranks"] = Json::array();

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -29,9 +30,15 @@ struct JobStatus {
   std::time_t start = 0;          ///< by the calendar
   double started_at_seconds = 0;  ///< by the clock that status_json() is given
   bool stopping = false;
-  std::int64_t saved_step = 0;  ///< of the last checkpoint that was reported; 0: none
+  bool restarting = false;  ///< an earlier launch has ended, and no rank of the next one runs yet
+  int restarts = 0;
+  std::vector<std::string> idle{};    ///< of an elastic job: slots and hosts without a rank
+  std::vector<std::string> absent{};  ///< hosts of the job that did not answer
+  std::int64_t saved_step = 0;        ///< of the last checkpoint that was reported; 0: none
   std::map<int, RankStatus> ranks;
 
+  /// The ranks of another launch, of which nothing is known yet.
+  void set_ranks(const LaunchJob& job);
   /// A message of rank_control.h from one of the ranks. Returns what the first one answers to a
   /// request for a checkpoint.
   std::optional<SaveAnswer> take(const RankMessage& message);
@@ -45,8 +52,8 @@ struct JobStatus {
 JobStatus initial_status(const LaunchJob& job, double now_seconds);
 
 /// One JSON object on one line: job, state, program, pid (of the launcher), start (UTC),
-/// uptime_seconds, hosts, step, steps, loss, tokens_per_second, last_checkpoint, output_dir and
-/// ranks; null where there is nothing to say.
+/// uptime_seconds, restarts, hosts, idle, absent, step, steps, loss, tokens_per_second,
+/// last_checkpoint, output_dir and ranks; null where there is nothing to say.
 std::string status_json(const JobStatus& status, double now_seconds);
 
 }  // namespace dstrain::launcher

@@ -13,7 +13,7 @@
 #include "launcher/job/agent_handshake.h"
 #include "launcher/job/console.h"
 #include "launcher/job/job_events.h"
-#include "launcher/job/job_server.h"
+#include "launcher/job/job_session.h"
 #include "launcher/job/launch_report.h"
 #include "launcher/process/children.h"
 #include "launcher/process/signals.h"
@@ -29,7 +29,7 @@ constexpr std::size_t queued_output_max = 1U << 20;
 
 class Launch {
  public:
-  explicit Launch(const LaunchJob& job);
+  Launch(const LaunchJob& job, JobSession& session);
   LaunchResult run();
 
  private:
@@ -43,6 +43,7 @@ class Launch {
   void receive(HostAgent& agent, std::span<const pollfd> fds);
   void take(HostAgent& agent, const Frame& frame);
   void advance_handshake();
+  void handshake_failed();
   void start_ranks();
   void host_ended(HostAgent& agent, const std::string& reason);
   void take_losses(std::span<HostAgent* const> lost);
@@ -56,8 +57,8 @@ class Launch {
   JobChildren children_;
   Console console_;
   Supervisor supervisor_;
-  JobStatus status_;
-  JobServer server_{status_};
+  JobStatus& status_;
+  JobServer& server_;
   HostAgents agents_;
   LaunchReport report_{job_, agents_, console_};
   HangWatch hangs_{{agents_, status_, server_, console_, clock_}, job_.hang_seconds};
@@ -68,17 +69,19 @@ class Launch {
   std::optional<AgentHandshake> handshake_;  ///< until the ranks are started
   bool given_up_ = false;                    ///< before they were
   std::vector<HostAgent*> lost_;             ///< in this round of poll_once()
+  LaunchResult result_;
 };
 
-Launch::Launch(const LaunchJob& job)
+Launch::Launch(const LaunchJob& job, JobSession& session)
     : job_(job),
       children_(job.id),
       console_(job.world_size,
                job.log_level,
                job.bare_output ? LogMux::Prefixes::bare : LogMux::Prefixes::all),
       supervisor_(job.supervision),
-      status_(initial_status(job, clock_.now_seconds())) {
-  if (!server_.failure().empty()) report_.no_control(server_.failure());
+      status_(session.status),
+      server_(session.server) {
+  status_.set_ranks(job);
 }
 
 void Launch::take_signals() {
@@ -122,12 +125,18 @@ void Launch::advance_handshake() {
     case AgentHandshake::Phase::waiting:
       return;
     case AgentHandshake::Phase::failed:
-      report_.set_causes(handshake_->failures());
-      supervisor_.launch_failed(clock_.now_seconds());
-      given_up_ = true;
-      return;
+      return handshake_failed();
     case AgentHandshake::Phase::done:
       return start_ranks();
+  }
+}
+
+void Launch::handshake_failed() {
+  supervisor_.launch_failed(clock_.now_seconds());
+  given_up_ = true;
+  if (!job_.elastic) return report_.set_causes(handshake_->failures());
+  for (const auto& agent : agents_) {
+    if (!agent->failure.empty()) result_.absent.push_back({agent->name(), agent->failure});
   }
 }
 
@@ -135,6 +144,8 @@ void Launch::start_ranks() {
   const std::string address = handshake_->address();
   const int port = handshake_->port();
   handshake_.reset();
+  result_.started = true;
+  status_.restarting = false;
   report_.starts(address, port);
   agents_.start_ranks(address, port);
   pass_on_save_request(server_.newest_save_request());
@@ -155,6 +166,7 @@ void Launch::host_ended(HostAgent& agent, const std::string& reason) {
 }
 
 void Launch::take_losses(std::span<HostAgent* const> lost) {
+  result_.lost_a_host |= !lost.empty();
   for (HostAgent* const agent : lost) {
     if (!agent->task().remote) children_.kill_all(on_child_end_);  // what it left is ours now
     events_.host_lost(*agent, agent->failure);
@@ -243,17 +255,18 @@ LaunchResult Launch::run() {
     throw;
   }
   end_all();
-  server_.close(supervisor_.exit_status());
   console_.drain(signals_, supervisor_.stop_signal().has_value());
-  return {supervisor_.exit_status(), supervisor_.stop_signal().has_value()};
+  result_.status = supervisor_.exit_status();
+  result_.stopped_by_user = supervisor_.asked_to_stop() || server_.stop_requested();
+  return std::move(result_);
 }
 
 }  // namespace
 
-LaunchResult run_job(const LaunchJob& job) {
+LaunchResult run_job(const LaunchJob& job, JobSession& session) {
   ignore_broken_pipes();
   become_subreaper();
-  return Launch(job).run();
+  return Launch(job, session).run();
 }
 
 }  // namespace dstrain::launcher

@@ -29,20 +29,34 @@ struct LaunchJob {
   bool bare_output = false;   ///< see LogMux::Prefixes
   std::string program;        ///< see JobStatus
   std::string output_directory;
+  /// Hosts that do not come up are for the caller to leave out: they are no errors.
+  bool elastic = false;
 };
 
-/// What became of a job.
+struct JobSession;
+
+/// A host that did not come up.
+struct AbsentHost {
+  std::string host;
+  std::string reason;
+};
+
+/// What became of a launch.
 struct LaunchResult {
-  int status = 0;                ///< the exit status of the launcher
-  bool stopped_by_user = false;  ///< someone sent the launcher a signal
+  int status = 0;                  ///< the exit status of the launcher
+  bool stopped_by_user = false;    ///< by a signal to the launcher, or `dstrain stop`
+  bool started = false;            ///< the hosts were given their ranks
+  bool lost_a_host = false;        ///< after that
+  std::vector<AbsentHost> absent;  ///< of an elastic job, when not all hosts came up
 };
 
 /// Brings up an agent on every host, gives each its job, passes output and signals on, and returns
 /// when nothing of the job is left. Takes over SIGINT, SIGTERM, SIGHUP and SIGCHLD of the process,
 /// which must be single-threaded. When launcher or agent is killed, the other ends the job; only if
 /// both are killed at once may a process that left its rank's session survive. Suspended or
-/// stopped, the launcher holds up its output and nothing else. Throws Error when agents cannot be
+/// stopped, the launcher holds up its output and nothing else. Whoever asks at the session's socket
+/// is answered, but for those who wait for the job's end. Throws Error when agents cannot be
 /// started.
-LaunchResult run_job(const LaunchJob& job);
+LaunchResult run_job(const LaunchJob& job, JobSession& session);
 
 }  // namespace dstrain::launcher

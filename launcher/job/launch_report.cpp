@@ -52,10 +52,6 @@ std::string failure_report(const FailedRank& rank) {
   return text;
 }
 
-void LaunchReport::no_control(const std::string& reason) {
-  console_.say("warning", "dstrain status will not find this job: " + reason);
-}
-
 void LaunchReport::starts(const std::string& address, int port) {
   const int ranks = job_.supervision.ranks;
   const std::string of_all = ranks == job_.world_size ? "" : fmt::format(" of {}", job_.world_size);

@@ -40,8 +40,6 @@ class LaunchReport {
   LaunchReport(const LaunchJob& job, const HostAgents& agents, Console& console)
       : job_(job), agents_(agents), console_(console) {}
 
-  /// Nobody will be able to ask for the job.
-  void no_control(const std::string& reason);
   /// The ranks are about to be started; rank 0 will listen there.
   void starts(const std::string& address, int port);
   void note(const HostAgent& agent, std::string_view text);

@@ -59,6 +59,8 @@ class Supervisor {
   /// Whether the loss of a host is what ended the job.
   [[nodiscard]] bool lost_a_host() const { return lost_; }
   [[nodiscard]] std::optional<int> stop_signal() const { return stop_signal_; }
+  /// Whether the user wants an end, also of a job that was failing by itself.
+  [[nodiscard]] bool asked_to_stop() const { return stop_requests_ > 0; }
   [[nodiscard]] int exit_status() const;
 
  private:

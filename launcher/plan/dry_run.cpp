@@ -44,13 +44,14 @@ std::string dry_run_json(const DryRun& run) {
   shared[env::master_addr] = run.master_addr;
   shared[env::master_port] = std::to_string(run.master_port);
   const HostPlan& plan = run.resources.plan;
-  const Json json{{"launcher", run.resources.launcher()},
-                  {"world_size", plan.world_size()},
-                  {"master_addr", run.master_addr},
-                  {"master_port", run.master_port},
-                  {"hosts", hosts_json(plan)},
-                  {"commands", commands_json(run)},
-                  {"env", std::move(shared)}};
+  Json json{{"launcher", run.resources.launcher()},
+            {"world_size", plan.world_size()},
+            {"master_addr", run.master_addr},
+            {"master_port", run.master_port},
+            {"hosts", hosts_json(plan)},
+            {"commands", commands_json(run)},
+            {"env", std::move(shared)}};
+  if (run.idle != nullptr) json["idle"] = *run.idle;
   // Arguments are bytes; JSON is text: what is no UTF-8 is shown with replacement characters.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

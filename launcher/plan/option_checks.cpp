@@ -122,6 +122,41 @@ void check_nodes(LaunchOptions& o, const RawOptions& raw) {
   if (!o.venv_script.empty()) o.venv_script = std::filesystem::absolute(o.venv_script).string();
 }
 
+/// Any of three options makes a job elastic; -1 is DeepSpeed's way of saying "not given".
+void check_elastic(LaunchOptions& o, const RawOptions& raw) {
+  ElasticNodes nodes;
+  if (raw.min_elastic_nodes != -1) {
+    check_number("--min_elastic_nodes", raw.min_elastic_nodes, 1, hosts_max);
+    nodes.min = raw.min_elastic_nodes;
+  }
+  if (raw.max_elastic_nodes != -1) {
+    check_number("--max_elastic_nodes", raw.max_elastic_nodes, 1, hosts_max);
+    nodes.max = raw.max_elastic_nodes;
+  }
+  if (nodes.max != 0 && nodes.min > nodes.max) {
+    fail(ErrorCode::usage, "--min_elastic_nodes {}: is more than --max_elastic_nodes {}", nodes.min,
+         nodes.max);
+  }
+  const char* const given = raw.elastic_training          ? "--elastic_training"
+                            : raw.min_elastic_nodes != -1 ? "--min_elastic_nodes"
+                            : raw.max_elastic_nodes != -1 ? "--max_elastic_nodes"
+                                                          : nullptr;
+  if (given == nullptr) return;
+  if (o.no_ssh) {
+    fail(ErrorCode::usage,
+         "{}: with --no_ssh each node's launcher knows of no other, so none could place the ranks "
+         "anew; leave one of them out",
+         given);
+  }
+  if (task_launcher_named(o.launcher)) {
+    fail(ErrorCode::usage,
+         "{}: --launcher {} ends the tasks of all hosts when one is lost; --launcher ssh starts "
+         "each host by itself",
+         given, o.launcher);
+  }
+  o.elastic = nodes;
+}
+
 }  // namespace
 
 void check_options(LaunchOptions& o, const RawOptions& raw) {
@@ -142,6 +177,9 @@ void check_options(LaunchOptions& o, const RawOptions& raw) {
     o.num_gpus = raw.num_gpus;
   }
   if (o.master_port) check_number("--master_port", *o.master_port, 1, 65535);
+  check_elastic(o, raw);
+  constexpr int elastic_restarts = 100;  // as DeepSpeed's elastic agent
+  o.max_restarts = raw.max_restarts.value_or(o.elastic ? elastic_restarts : 0);
   check_number("--max_restarts", o.max_restarts, 0, 1 << 20);
   if (o.timeout_seconds) check_number("--timeout", *o.timeout_seconds, 1, 1 << 20);
   if (o.grace_seconds && !(*o.grace_seconds >= 0 && *o.grace_seconds <= 1e6)) {

@@ -18,6 +18,10 @@ struct RawOptions {
   std::string device_memory;
   std::optional<std::string> core_list;
   bool quiet = false;
+  std::optional<int> max_restarts;
+  bool elastic_training = false;
+  int min_elastic_nodes = -1;
+  int max_elastic_nodes = -1;
 };
 
 /// Whether the values and combinations of options can be; the raw ones find their way into

@@ -15,19 +15,6 @@
 namespace dstrain::launcher {
 namespace {
 
-/// A known option whose feature is not supported: typed, it is refused.
-struct Missing {
-  const char* name;
-  bool takes_value;
-  const char* feature;
-};
-
-constexpr std::array<Missing, 3> missing_options{{
-    {"--min_elastic_nodes", true, "elastic training"},
-    {"--max_elastic_nodes", true, "elastic training"},
-    {"--elastic_training", false, "elastic training"},
-}};
-
 /// Options that stand together in the help text.
 class Group {
  public:
@@ -111,23 +98,19 @@ void add_job(CLI::App& app, CommandLine& line, RawOptions& raw) {
   group.option("--timeout", o.timeout_seconds, "seconds the ranks may take to meet (600)");
   group.option("--grace", o.grace_seconds,
                "seconds from asking ranks to stop to killing them (30; 1 after a crash)");
-  group.option("--max_restarts", o.max_restarts,
-               "begin again after failures; so many times without a new checkpoint in between (0)");
+  group.option("--max_restarts", raw.max_restarts,
+               "begin again after failures; so many times without a new checkpoint in between (0; "
+               "100 of an elastic job)");
+  group.flag("--elastic_training", raw.elastic_training,
+             "train goes on with the hosts that are left when one is lost, its global batch "
+             "unchanged");
+  group.option("--min_elastic_nodes", raw.min_elastic_nodes,
+               "the same, as long as so many hosts answer (1)");
+  group.option("--max_elastic_nodes", raw.max_elastic_nodes,
+               "the same, on so many hosts at most; further ones are spare (all)");
   group.flag("--dry_run", o.dry_run, "start nothing; print what would be, as one JSON object");
   group.flag("-h,--help", line.help, "print this text");
   group.flag("--version", line.version, "print the version");
-}
-
-void add_missing(CLI::App& app, const Missing& missing) {
-  const auto refuse = [&missing](const auto&) {
-    fail(ErrorCode::usage, "{}: {} is not built; leave the option out", missing.name,
-         missing.feature);
-  };
-  if (missing.takes_value) {
-    app.add_option_function<std::string>(missing.name, refuse)->group("");
-  } else {
-    app.add_flag_function(missing.name, refuse)->group("");
-  }
 }
 
 /// Gives the app all launch options, with their help texts. Parsing fills `line` and `raw`, which
@@ -138,7 +121,6 @@ void add_option_flags(CLI::App& app, CommandLine& line, RawOptions& raw) {
   add_placement(app, line.options, raw);
   add_program(app, line.options);
   add_job(app, line, raw);
-  for (const Missing& option : missing_options) add_missing(app, option);
 }
 
 /// CLI11 does the conversions and the help text; which words belong to it is decided by split().

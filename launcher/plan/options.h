@@ -9,6 +9,12 @@ namespace dstrain::launcher {
 
 inline constexpr int default_master_port = 29500;
 
+/// How many hosts an elastic job may have.
+struct ElasticNodes {
+  int min = 1;
+  int max = 0;  ///< 0: all that there are
+};
+
 /// The launch options as typed. An absent optional, or an empty text, was not typed.
 struct LaunchOptions {
   std::optional<std::string> hostfile;
@@ -44,6 +50,7 @@ struct LaunchOptions {
   std::optional<double> grace_seconds;
   std::vector<std::string> env;  ///< NAME or NAME=VALUE, in order
   int max_restarts = 0;
+  std::optional<ElasticNodes> elastic;  ///< the job goes on with the hosts that are left
   bool dry_run = false;
 };
 

@@ -1,5 +1,6 @@
 #include "tests/e2e/fake_hosts.h"
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 
@@ -15,6 +16,8 @@ command=$2
 clean() {
   exec env -i PATH="$PATH" HOME="$folder" DSTRAIN_TEST_MARKER="$DSTRAIN_TEST_MARKER" "$@"
 }
+test -e "$folder/$host.down" && { echo "connect to host $host: No route to host" >&2; exit 255; }
+while test -e "$folder/$host.slow"; do sleep 0.02; done
 cd /
 case $host in
   noisy*) echo "Welcome to $host"; printf 'no line end \377' ;;
@@ -32,6 +35,9 @@ case $host in
   gpus*) clean env DSTRAIN_GPU_DIRECTORY="$folder" sh -c "$command" ;;
   bash*) clean bash -c "$command" ;;
   zsh*) clean zsh -c "$command" ;;
+  addressed*) # As sshd tells who is connected to whom; the process that is the host can be killed.
+    echo $$ >"$folder/$host.pid"
+    clean env SSH_CONNECTION="127.0.0.1 1 127.0.0.1 22" sh -c "$command" ;;
   cut*) # What goes to the agent and what comes from it pass processes that can be killed.
     mkfifo "$folder/$host.to" "$folder/$host.from"
     exec 3<&0
@@ -67,6 +73,18 @@ std::vector<std::string> FakeHosts::words(const std::vector<std::string>& more) 
 
 std::vector<std::string> FakeHosts::shell(const std::string& script_text) const {
   return words({"sh", "-c", script_text});
+}
+
+void FakeHosts::set(const std::string& host, const std::string& state, bool on) const {
+  const std::filesystem::path file = folder() / (host + "." + state);
+  on ? write_text_file(file, "") : static_cast<void>(std::filesystem::remove(file));
+}
+
+void FakeHosts::crash(const std::string& host) const {
+  set(host, "down", true);
+  std::ifstream file(folder() / (host + ".pid"));
+  pid_t pid = 0;
+  if (file >> pid) kill(pid, SIGKILL);
 }
 
 pid_t FakeHosts::network(const std::string& direction, const std::string& host) const {

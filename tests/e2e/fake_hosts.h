@@ -19,6 +19,11 @@ class FakeHosts {
   [[nodiscard]] std::vector<std::string> words(const std::vector<std::string>& more) const;
   /// The same, and a shell script as the program.
   [[nodiscard]] std::vector<std::string> shell(const std::string& script) const;
+  /// From now on a host is, or no longer, "down" (it refuses connections) or "slow" (it does not
+  /// answer them until it no longer is).
+  void set(const std::string& host, const std::string& state, bool on) const;
+  /// Kills what was started on a host named addressed*, which is down from then on.
+  void crash(const std::string& host) const;
   /// The process that stands for the network "to" or "from" a host named cut*.
   [[nodiscard]] pid_t network(const std::string& direction, const std::string& host) const;
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }

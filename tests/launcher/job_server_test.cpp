@@ -34,6 +34,7 @@ class Job {
     return all;
   }
   JobServer& server() { return server_; }
+  JobStatus& status() { return status_; }
   /// How many clients are held.
   std::size_t clients() {
     serve();
@@ -110,6 +111,32 @@ TEST_CASE("JobServer: stacks go to all who wait for them", "[launcher][job]") {
   CHECK(answer_of(first) == "{}\n");
   CHECK(answer_of(second) == "{}\n");
   CHECK(answer_of(saves) == "-");
+}
+
+TEST_CASE("JobServer: between two launches nothing is saved and a stop is kept",
+          "[launcher][job]") {
+  Job job;
+  const UniqueFd waiting = job.client("save\n");
+  CHECK(job.serve().save_request == 1);
+  job.status().restarting = true;
+  job.status().restarts = 1;
+  job.server().refuse_saves();
+  CHECK_THAT(answer_of(waiting), Contains("restarting: there is nothing to save yet"));
+  CHECK(job.server().newest_save_request() == 0);
+  job.status().saved_step = 40;
+  const UniqueFd late = job.client("save\n");
+  CHECK(job.serve().save_request == 0);
+  CHECK_THAT(answer_of(late), Contains("nothing to save newer than checkpoint-40"));
+  const UniqueFd asks = job.client("status\n");
+  job.serve();
+  CHECK_THAT(answer_of(asks), Contains(R"("state":"restarting")") && Contains(R"("restarts":1)"));
+  CHECK_FALSE(job.server().stop_requested());
+  const UniqueFd stops = job.client("stop\n");
+  CHECK(job.serve().stop);
+  CHECK(job.server().stop_requested());
+  CHECK(answer_of(stops) == "-");
+  job.server().close(75);
+  CHECK(answer_of(stops) == "{\"status\":75}\n");
 }
 
 TEST_CASE("JobServer: the end of the job is told to who waits", "[launcher][job]") {

@@ -8,6 +8,7 @@
 
 using namespace dstrain;
 using launcher::CommandLine;
+using launcher::LaunchOptions;
 using launcher::parse_command_line;
 using Words = std::vector<std::string>;
 
@@ -149,19 +150,40 @@ TEST_CASE("Options: mistakes are named", "[launcher]") {
       {"--ssh_port|0|p", "must be 1..65535"},
       {"--ssh_command|ssh 'x|p", "a quote is not closed"},
       {"--ssh_command| |p", "names no program"},
+      {"--min_elastic_nodes|0|p", "--min_elastic_nodes: must be 1.."},
+      {"--min_elastic_nodes|x|p", "--min_elastic_nodes"},
+      {"--max_elastic_nodes|-2|p", "--max_elastic_nodes: must be 1.."},
+      {"--min_elastic_nodes|3|--max_elastic_nodes|2|p", "3: is more than --max_elastic_nodes 2"},
+      {"--elastic_training|--no_ssh|--node_rank|0|p", "--elastic_training: with --no_ssh"},
+      {"--max_elastic_nodes|2|--launcher|slurm|p", "ends the tasks of all hosts"},
   }));
   CAPTURE(row.words);
   CHECK_THAT(error_of(words_of(row.words)), Catch::Contains(row.message));
 }
 
-TEST_CASE("Options: what is not built is refused by name", "[launcher]") {
-  const std::string text = GENERATE(values<const char*>({
-      "--min_elastic_nodes|1|p",
-      "--max_elastic_nodes|1|p",
-      "--elastic_training|p",
+TEST_CASE("Options: any of three makes a job elastic", "[launcher]") {
+  struct Row {
+    const char* words;
+    int min;
+    int max;
+    int restarts;
+  };
+  const auto row = GENERATE(values<Row>({
+      {"--elastic_training|p", 1, 0, 100},
+      {"--min_elastic_nodes|2|p", 2, 0, 100},
+      {"--max_elastic_nodes|3|p", 1, 3, 100},
+      {"--min_elastic_nodes|2|--max_elastic_nodes|2|--max_restarts|5|p", 2, 2, 5},
+      {"--elastic_training|--min_elastic_nodes|-1|--max_elastic_nodes|-1|p", 1, 0, 100},
   }));
-  CAPTURE(text);
-  CHECK_THAT(error_of(words_of(text)), Catch::Contains("not built;"));
+  CAPTURE(row.words);
+  const LaunchOptions options = parse_command_line(words_of(row.words)).options;
+  REQUIRE(options.elastic.has_value());
+  CHECK(options.elastic->min == row.min);
+  CHECK(options.elastic->max == row.max);
+  CHECK(options.max_restarts == row.restarts);
+  const LaunchOptions plain = parse_command_line(words_of("--min_elastic_nodes|-1|p")).options;
+  CHECK_FALSE(plain.elastic.has_value());
+  CHECK(plain.max_restarts == 0);
 }
 
 TEST_CASE("Options: a client program is split into words", "[launcher]") {

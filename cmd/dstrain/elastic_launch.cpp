@@ -1,0 +1,41 @@
+#include "cmd/dstrain/elastic_launch.h"
+
+#include "runtime/base/error.h"
+
+namespace dstrain::cmd {
+namespace {
+
+void check_resources(const launcher::ElasticNodes& nodes, const launcher::Resources& all) {
+  if (all.task_launcher) {
+    fail(ErrorCode::usage,
+         "an elastic job: {} ends the tasks of all hosts when one is lost; --launcher ssh starts "
+         "each host by itself",
+         all.launcher());
+  }
+  const std::size_t hosts = all.plan.hosts().size();
+  if (static_cast<std::size_t>(nodes.min) > hosts) {
+    fail(ErrorCode::usage, "--min_elastic_nodes {}: the job has {} host(s); give it more (-H FILE)",
+         nodes.min, hosts);
+  }
+}
+
+}  // namespace
+
+ElasticLaunch::ElasticLaunch(const launcher::ElasticNodes& nodes,
+                             const launcher::Resources& all,
+                             const config::TrainOptions& training)
+    : nodes_(nodes), all_(all) {
+  check_resources(nodes_, all_);
+  job_ = config::elastic_job(training, launcher::whole_ranks(all_, nodes_));
+}
+
+Result<launcher::ElasticPlan> ElasticLaunch::plan(const std::vector<std::string>& absent) const {
+  return launcher::plan_elastic(
+      all_, nodes_, absent, [this](std::int64_t available) { return job_.most_ranks(available); });
+}
+
+bool ElasticLaunch::leads(const launcher::Resources& resources) const {
+  return resources.plan.hosts().front().host == all_.plan.hosts().front().host;
+}
+
+}  // namespace dstrain::cmd

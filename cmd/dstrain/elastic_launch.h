@@ -1,0 +1,34 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/plan/elastic_plan.h"
+#include "runtime/config/elastic_job.h"
+#include "runtime/config/train_options.h"
+
+namespace dstrain::cmd {
+
+/// An elastic training: which of its hosts work when some of them are gone.
+class ElasticLaunch {
+ public:
+  /// `all`: the hosts when none is missing. Throws Error{usage} when these, or what starts them,
+  /// leave nothing to choose from, and Error{config} for a batch that cannot be kept.
+  ElasticLaunch(const launcher::ElasticNodes& nodes,
+                const launcher::Resources& all,
+                const config::TrainOptions& training);
+
+  /// A failure says why there can be no launch without the absent ones.
+  [[nodiscard]] Result<launcher::ElasticPlan> plan(const std::vector<std::string>& absent) const;
+  /// The batch that the ranks keep; none when the section "elasticity" decides it.
+  [[nodiscard]] const std::optional<config::KeptBatch>& kept_batch() const { return job_.kept; }
+  /// Whether the plan's first host, where rank 0 listens, is that of the whole job.
+  [[nodiscard]] bool leads(const launcher::Resources& resources) const;
+
+ private:
+  launcher::ElasticNodes nodes_;
+  launcher::Resources all_;
+  config::ElasticJob job_;
+};
+
+}  // namespace dstrain::cmd

@@ -1,0 +1,18 @@
+#pragma once
+#include "launcher/job/job_server.h"
+#include "launcher/job/job_status.h"
+
+namespace dstrain::launcher {
+
+/// What a job is to those who ask for it, from its first launch to its last: what is known of it,
+/// and the socket at which `dstrain status|save|stop` find it. Who connects while nothing is
+/// launched is answered by the next launch.
+struct JobSession {
+  /// Of a job that is about to be launched for the first time.
+  explicit JobSession(const LaunchJob& job);
+
+  JobStatus status;
+  JobServer server{status};
+};
+
+}  // namespace dstrain::launcher

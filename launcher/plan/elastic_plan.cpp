@@ -1,0 +1,85 @@
+#include "launcher/plan/elastic_plan.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace dstrain::launcher {
+namespace {
+
+std::size_t most_hosts(const Resources& all, const ElasticNodes& nodes) {
+  const std::size_t hosts = all.plan.hosts().size();
+  return nodes.max == 0 ? hosts : std::min(hosts, static_cast<std::size_t>(nodes.max));
+}
+
+std::size_t count_slots(const std::vector<HostSlots>& hosts) {
+  std::size_t slots = 0;
+  for (const HostSlots& host : hosts) slots += host.slots.size();
+  return slots;
+}
+
+/// Takes slots away from the end until so many are left; returns what idles then, in order.
+std::vector<std::string> leave_slots(std::vector<HostSlots>& hosts, std::size_t ranks) {
+  std::vector<std::string> idle;
+  std::size_t excess = count_slots(hosts) - ranks;
+  while (excess > 0) {
+    HostSlots& last = hosts.back();
+    if (excess >= last.slots.size()) {
+      excess -= last.slots.size();
+      idle.push_back(last.host);
+      hosts.pop_back();
+      continue;
+    }
+    for (; excess > 0; --excess) {
+      idle.push_back(fmt::format("{} slot {}", last.host, last.slots.back()));
+      last.slots.pop_back();
+    }
+  }
+  std::ranges::reverse(idle);
+  return idle;
+}
+
+}  // namespace
+
+int whole_ranks(const Resources& all, const ElasticNodes& nodes) {
+  std::vector<HostSlots> hosts = all.plan.hosts();
+  hosts.resize(most_hosts(all, nodes));
+  return static_cast<int>(count_slots(hosts));
+}
+
+Result<ElasticPlan> plan_elastic(const Resources& all,
+                                 const ElasticNodes& nodes,
+                                 const std::vector<std::string>& absent,
+                                 const MostRanks& most_ranks) {
+  std::vector<HostSlots> hosts;
+  std::vector<bool> remote;
+  std::vector<std::string> spare;
+  for (std::size_t i = 0; i < all.plan.hosts().size(); ++i) {
+    const HostSlots& host = all.plan.hosts()[i];
+    if (std::ranges::find(absent, host.host) != absent.end()) continue;
+    if (hosts.size() == most_hosts(all, nodes)) {
+      spare.push_back(host.host);
+      continue;
+    }
+    hosts.push_back(host);
+    remote.push_back(all.remote[i]);
+  }
+  if (hosts.size() < static_cast<std::size_t>(nodes.min)) {
+    return Failure{fmt::format("{} of {} hosts are left, and --min_elastic_nodes is {}",
+                               hosts.size(), all.plan.hosts().size(), nodes.min)};
+  }
+  const auto slots = static_cast<std::int64_t>(count_slots(hosts));
+  const std::int64_t ranks = most_ranks(slots);
+  if (ranks < 1) {
+    return Failure{fmt::format("no number of ranks up to {} can share the global batch", slots)};
+  }
+  ElasticPlan plan{all, leave_slots(hosts, static_cast<std::size_t>(ranks))};
+  plan.idle.insert(plan.idle.end(), spare.begin(), spare.end());
+  remote.resize(hosts.size());
+  plan.resources.plan = HostPlan(std::move(hosts));
+  plan.resources.remote = std::move(remote);
+  return plan;
+}
+
+}  // namespace dstrain::launcher
