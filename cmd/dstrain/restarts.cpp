@@ -101,7 +101,7 @@ RestartedJob::Outcome RestartedJob::launch_who_come() {
     for (const launcher::AbsentHost& host : result.absent) {
       absent.push_back(host.host);
       reasons.push_back(fmt::format("host {}: {}", host.host, host.reason));
-      log_warning(reasons.back() + "; going on without it");
+      log_warning(reasons.back() + "; left out");
     }
   }
 }
