@@ -255,9 +255,11 @@ LaunchResult Launch::run() {
     throw;
   }
   end_all();
-  console_.drain(signals_, supervisor_.stop_signal().has_value());
   result_.status = supervisor_.exit_status();
   result_.stopped_by_user = supervisor_.asked_to_stop() || server_.stop_requested();
+  // It does not begin again: who waits for its end need not wait for the readers of its output.
+  if (result_.stopped_by_user && result_.started) server_.close(result_.status);
+  console_.drain(signals_, supervisor_.stop_signal().has_value());
   return std::move(result_);
 }
 
