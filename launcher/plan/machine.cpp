@@ -13,18 +13,12 @@
 
 #include <climits>
 
+#include "launcher/process/text.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {
-
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 /// Cores in the affinity mask, which may be larger than cpu_set_t.
 int affinity_cores() {
@@ -42,12 +36,12 @@ std::string cpu_quota() {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     if (line.starts_with("0::")) {
-      std::string text = first_line("/sys/fs/cgroup" + line.substr(3) + "/cpu.max");
+      std::string text = first_line_of_file("/sys/fs/cgroup" + line.substr(3) + "/cpu.max");
       if (!text.empty()) return text;
     }
   }
-  const std::string quota = first_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  return quota + " " + first_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  const std::string quota = first_line_of_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+  return quota + " " + first_line_of_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
 }
 
 int count_gpu_files() {

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "launcher/process/text.h"
 #include "runtime/base/number.h"
 
 namespace dstrain::launcher {
@@ -20,13 +21,6 @@ constexpr std::size_t kernel_frames_max = 12;
 
 std::string task_path(pid_t process, pid_t thread, const char* name) {
   return fmt::format("/proc/{}/task/{}/{}", process, thread, name);
-}
-
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
 }
 
 /// The file that the first argument of a system call names, when it is a descriptor; else empty.
@@ -46,7 +40,7 @@ std::string file_of_call(pid_t process, const std::string& call) {
 }  // namespace
 
 char thread_state(pid_t process, pid_t thread) {
-  const std::string line = first_line(task_path(process, thread, "stat"));
+  const std::string line = first_line_of_file(task_path(process, thread, "stat"));
   const std::size_t name_end = line.rfind(") ");  // a name may hold anything
   return name_end == std::string::npos || name_end + 2 >= line.size() ? '?' : line[name_end + 2];
 }
@@ -79,14 +73,14 @@ std::vector<pid_t> threads_of(pid_t process) {
 }
 
 std::string thread_name(pid_t process, pid_t thread) {
-  return first_line(task_path(process, thread, "comm"));
+  return first_line_of_file(task_path(process, thread, "comm"));
 }
 
 std::vector<std::string> kernel_view(pid_t process, pid_t thread) {
   std::vector<std::string> lines;
-  const std::string wait = first_line(task_path(process, thread, "wchan"));
+  const std::string wait = first_line_of_file(task_path(process, thread, "wchan"));
   if (!wait.empty() && wait != "0") lines.push_back("waits in the kernel's " + wait);
-  const std::string call = first_line(task_path(process, thread, "syscall"));
+  const std::string call = first_line_of_file(task_path(process, thread, "syscall"));
   if (!call.empty()) {
     const std::string file = file_of_call(process, call);
     lines.push_back(fmt::format("system call {}{}", call.substr(0, call.find(' ')),

@@ -1,6 +1,7 @@
 #include "launcher/process/text.h"
 
 #include <algorithm>
+#include <fstream>
 #include <optional>
 #include <utility>
 
@@ -66,6 +67,13 @@ std::string shell_command(std::string_view script, const std::vector<std::string
   std::string command = "exec /bin/sh -c " + shell_quote(script);
   for (const std::string& word : words) command += ' ' + shell_quote(word);
   return command;
+}
+
+std::string first_line_of_file(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
 }
 
 Result<std::vector<NumberRange>> parse_number_ranges(std::string_view list) {

@@ -13,6 +13,9 @@ std::string_view trim(std::string_view text);
 /// The last line of `text` with something in it, without control characters.
 std::string last_line(std::string_view text);
 
+/// Of a small file, without its end; empty when it cannot be read.
+std::string first_line_of_file(const std::string& path);
+
 /// Splits a command line into words at blanks. Quotes of both kinds hold a word together, and a
 /// backslash outside single quotes takes the next character as it is. Nothing is expanded.
 Result<std::vector<std::string>> split_words(std::string_view text);

@@ -32,7 +32,7 @@ std::string text_of(const WatchedRanks& ranks) {
 
 constexpr SeenRank waits{.sequence = 11, .inside = true};
 
-struct Row {
+struct Case {
   const char* what;
   std::vector<SeenRank> ranks;
   HangKind kind;
@@ -42,7 +42,7 @@ struct Row {
 }  // namespace
 
 TEST_CASE("Hang diagnosis: who holds the job up", "[launcher]") {
-  const auto row = GENERATE(values<Row>({
+  const auto row = GENERATE(values<Case>({
       {"a rank computes without end", {waits, waits, {.state = 'R'}}, HangKind::missing, {2}},
       {"a rank is stopped", {waits, {.state = 'T'}, waits}, HangKind::missing, {1}},
       {"a rank is stopped within the collective",
