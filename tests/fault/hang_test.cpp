@@ -42,9 +42,11 @@ struct WatchedRun {
     return Launch(test::ResumableRun{.ranks = 2, .stage = 3}.endless(output(), extra), options());
   }
   /// Of a running job.
+  /// Empty before there is such a job.
   [[nodiscard]] nlohmann::json status(std::vector<std::string> more = {}) const {
     more.insert(more.begin(), {"status", output().string(), "--json"});
-    return nlohmann::json::parse(test::run_command(more, options()).out, nullptr, false);
+    const test::Outcome outcome = test::run_command(more, options());
+    return outcome.status == 0 ? nlohmann::json::parse(outcome.out) : nlohmann::json::object();
   }
 };
 

@@ -1,17 +1,20 @@
 #pragma once
+#include <algorithm>
+#include <vector>
+
 #include "runtime/base/error.h"
 #include "runtime/comm/communicator.h"
 #include "tests/support/recording_memory.h"
 
 namespace dstrain::test {
 
-/// Passes everything on to another communicator, but refuses what lies outside of the memory that
+/// Passes everything on to another communicator, but refuses what lies outside of the memories that
 /// it was given, as one of a device refuses addresses of the host, those of a stack included.
 class DeviceCommunicator final : public comm::Communicator {
  public:
-  /// Both must outlive it.
-  DeviceCommunicator(comm::Communicator& inner, const RecordingMemory& memory)
-      : inner_(inner), memory_(memory) {}
+  /// All must outlive it.
+  DeviceCommunicator(comm::Communicator& inner, std::vector<const RecordingMemory*> memory)
+      : inner_(inner), memory_(std::move(memory)) {}
 
   [[nodiscard]] int rank() const override { return inner_.rank(); }
   [[nodiscard]] int size() const override { return inner_.size(); }
@@ -42,13 +45,15 @@ class DeviceCommunicator final : public comm::Communicator {
 
  private:
   [[nodiscard]] TensorView check(TensorView view) const {
-    DSTRAIN_CHECK(memory_.holds(view.data(), view.bytes()), "{} bytes of no device memory",
-                  view.bytes());
+    const bool held = std::ranges::any_of(memory_, [&](const RecordingMemory* memory) {
+      return memory->holds(view.data(), view.bytes());
+    });
+    DSTRAIN_CHECK(held, "{} bytes of no device memory", view.bytes());
     return view;
   }
 
   comm::Communicator& inner_;
-  const RecordingMemory& memory_;
+  std::vector<const RecordingMemory*> memory_;
 };
 
 }  // namespace dstrain::test

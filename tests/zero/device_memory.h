@@ -8,7 +8,7 @@ namespace dstrain::test {
 /// Memory of a rank, counted by category: of the device, and of the host beside it.
 struct DeviceMemory {
   RecordingMemory device;
-  HostMemory host;
+  RecordingMemory host;
   MemoryLedger ledger;
   TrackedMemory parameters{device, ledger, {MemoryCategory::parameters}};
   TrackedMemory gradients{device, ledger, {MemoryCategory::gradients}};

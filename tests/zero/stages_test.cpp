@@ -159,7 +159,7 @@ TEST_CASE("DeviceCommunicator: addresses of the host are refused", "[zero][stage
   using namespace dstrain;
   const auto inner = comm::make_thread_group(1);
   test::RecordingMemory memory;
-  test::DeviceCommunicator communicator(*inner.front(), memory);
+  test::DeviceCommunicator communicator(*inner.front(), {&memory});
   Stream stream(Stream::Mode::inline_on_caller);
   const Buffer block(64, memory, stream);
   std::array<float, 4> on_stack{};

@@ -53,7 +53,7 @@ class Rank {
   Rank(const TrainingCase& settings, comm::Communicator& communicator, comm::ControlGroup& control)
       : settings_(settings),
         control_(control),
-        device_communicator_(communicator, memory_.device),
+        device_communicator_(communicator, tensor_memory(settings)),
         communicator_(device_communicator_,
                       [this](const std::string& operation) {
                         if (settings_.watch) settings_.watch(communicator_.rank(), operation);
@@ -113,6 +113,15 @@ class Rank {
   }
 
  private:
+  /// What is offloaded is gathered from where it lies, on CPUs.
+  std::vector<const RecordingMemory*> tensor_memory(const TrainingCase& settings) {
+    if (settings.offload.parameters == MemoryTier::device &&
+        settings.offload.optimizer == MemoryTier::device) {
+      return {&memory_.device};
+    }
+    return {&memory_.device, &memory_.host};
+  }
+
   zero::ShardedStore::Memory store_memory() {
     zero::ShardedStore::Memory memory = memory_.of_store();
     memory.parameter_disk = &disk_;
