@@ -57,6 +57,7 @@ std::vector<std::unique_ptr<ControlGroup>> make_thread_control_groups(int size,
                                                                       double timeout_seconds) {
   const auto segment = std::make_shared<const Segment>(Segment::create(size, 0));
   std::vector<std::unique_ptr<ControlGroup>> groups;
+  groups.reserve(static_cast<std::size_t>(size));
   for (int rank = 0; rank < size; ++rank) {
     groups.push_back(std::make_unique<SharedControlGroup>(
         segment, GroupBarrier::Options{.rank = rank, .timeout_seconds = timeout_seconds}));
