@@ -60,9 +60,7 @@ void check_alike(const std::vector<std::string>& own, comm::ControlGroup& contro
   }
 }
 
-comm::World join_alike(const TrainSetup& setup,
-                       const WorkerEnv& worker,
-                       ProgressPage& progress) {
+comm::World join_alike(const TrainSetup& setup, const WorkerEnv& worker, ProgressPage& progress) {
   const InPhase meeting(&progress, RunPhase::meeting);
   comm::World world = comm::join_world(worker);
   check_alike(setup.alike, *world.control);

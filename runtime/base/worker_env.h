@@ -28,7 +28,7 @@ inline constexpr const char* io = "DSTRAIN_IO";            ///< how swap files a
 inline constexpr const char* timeout = "DSTRAIN_TIMEOUT";  ///< rendezvous, in seconds
 inline constexpr const char* checked = "DSTRAIN_CHECKED";  ///< 1: the launcher has looked at files
 inline constexpr const char* restart_count = "DSTRAIN_RESTART_COUNT";  ///< absent the first time
-inline constexpr const char* kept_batch = "DSTRAIN_KEPT_BATCH";  ///< of an elastic job
+inline constexpr const char* kept_batch = "DSTRAIN_KEPT_BATCH";        ///< of an elastic job
 inline constexpr const char* silence = "DSTRAIN_SILENCE";  ///< seconds until a silent host is lost
 inline constexpr const char* hang =
     "DSTRAIN_HANG";  ///< least seconds until a hang is reported; 0: never

@@ -43,8 +43,7 @@ std::string to_string(const Call& call) {
     default:
       break;
   }
-  text +=
-      fmt::format(" of {} {}", call.numel, name_of(call.dtype));
+  text += fmt::format(" of {} {}", call.numel, name_of(call.dtype));
   const std::string words = peer_words(call.operation);
   return words.empty() ? text : text + words + std::to_string(call.peer);
 }

@@ -48,10 +48,9 @@ enum class Activity : std::uint8_t {
   write,
 };
 inline constexpr std::array<std::string_view, 19> activity_names{
-    "step",       "optimizer_step", "wait",       "forward",    "recompute",
-    "backward",   "norm",           "update",     "all_gather", "reduce_scatter",
-    "all_reduce", "all_to_all",     "broadcast",  "send",       "receive",
-    "exchange",   "load",           "read",       "write"};
+    "step",    "optimizer_step", "wait",           "forward",    "recompute",  "backward",  "norm",
+    "update",  "all_gather",     "reduce_scatter", "all_reduce", "all_to_all", "broadcast", "send",
+    "receive", "exchange",       "load",           "read",       "write"};
 
 constexpr std::string_view name_of(Activity activity) {
   return activity_names.at(static_cast<std::size_t>(activity));
