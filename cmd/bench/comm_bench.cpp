@@ -9,8 +9,10 @@
 #include "cmd/bench/collectives.h"
 #include "cmd/bench/summary.h"
 #include "runtime/base/socket.h"
+#include "runtime/comm/control/tree_control_group.h"
 #include "runtime/comm/host_sum.h"
 #include "runtime/comm/make_communicator.h"
+#include "runtime/comm/message/message_communicator.h"
 #include "runtime/comm/mpi/mpi_transport.h"
 #include "runtime/comm/tcp/tcp_transport.h"
 
@@ -28,7 +30,7 @@ class Backends {
   explicit Backends(const WorkerEnv& worker) : world_(comm::join_world(worker)) {
     list_.push_back({default_name(worker), *world_.communicator});
     if (worker.comm != CommKind::automatic) return;
-    add("tcp", make_tcp(world_.worker));
+    add("tcp", comm::make_tcp_communicator(*world_.store, tcp_options(world_.worker, "bench/tcp")));
     if (worker.mpi != MpiKind::none) add("mpi", make_mpi(worker));
   }
 
@@ -42,25 +44,29 @@ class Backends {
     return worker.local_world_size == worker.world_size ? "shm" : "hierarchical";
   }
 
-  [[nodiscard]] std::unique_ptr<comm::Communicator> make_tcp(const WorkerEnv& worker) const {
+  [[nodiscard]] static comm::TcpOptions tcp_options(const WorkerEnv& worker, std::string name) {
     const Result<std::string> address =
         local_address_towards({worker.master_addr, worker.master_port});
     if (!address.ok()) fail(ErrorCode::comm, "bench comm: {} (MASTER_ADDR)", address.error());
-    return comm::make_tcp_communicator(*world_.store, {.rank = worker.rank,
-                                                       .size = worker.world_size,
-                                                       .timeout_seconds = worker.timeout_seconds,
-                                                       .name = "bench",
-                                                       .address = address.value(),
-                                                       .token = worker.token});
+    return {.rank = worker.rank,
+            .size = worker.world_size,
+            .timeout_seconds = worker.timeout_seconds,
+            .name = std::move(name),
+            .address = address.value(),
+            .token = worker.token};
   }
 
   [[nodiscard]] std::unique_ptr<comm::Communicator> make_mpi(const WorkerEnv& worker) {
     if (!world_.mpi) world_.mpi = comm::enter_mpi(worker);
-    return comm::make_mpi_communicator(world_.mpi, *world_.store,
-                                       {.rank = worker.rank,
-                                        .size = worker.world_size,
-                                        .timeout_seconds = worker.timeout_seconds,
-                                        .name = "bench"});
+    comm::TreeControlGroup::Options control{.tcp = tcp_options(worker, "bench/mpi")};
+    comm::MessageCommunicator::Lines lines{
+        comm::make_mpi_transport(world_.mpi, *world_.store,
+                                 {.rank = worker.rank,
+                                  .size = worker.world_size,
+                                  .timeout_seconds = worker.timeout_seconds,
+                                  .name = "bench"}),
+        std::make_unique<comm::TreeControlGroup>(*world_.store, std::move(control))};
+    return std::make_unique<comm::MessageCommunicator>(std::move(lines), worker.timeout_seconds);
   }
 
   void add(std::string name, std::unique_ptr<comm::Communicator> communicator) {
@@ -124,21 +130,26 @@ class Copying {
   Buffer to_;
 };
 
+/// What the collectives of some rows have in common.
+struct MemoryKind {
+  const char* name;  ///< as CollectiveRow::memory
+  MemoryResource& resource;
+  Bytes bytes;
+};
+
 /// Every run goes through all collectives of one size and kind of memory, and copies once.
 std::vector<CollectiveRow> measure_size(const Backend& backend,
-                                        const std::string& memory_name,
-                                        MemoryResource& memory,
-                                        Bytes bytes,
-                                        const Options& options,
+                                        const MemoryKind& memory,
+                                        int runs,
                                         Stopwatch& stopwatch,
                                         Copying& copying) {
   Stream stream(Stream::Mode::inline_on_caller);
-  const CollectiveBuffers buffers(backend.communicator, memory, bytes, stream);
+  const CollectiveBuffers buffers(backend.communicator, memory.resource, memory.bytes, stream);
   std::vector<CollectiveRow> rows;
   for (std::size_t i = 0; i < all_collectives().size(); ++i) {
-    rows.push_back({backend.name, memory_name, i, bytes, {}, {}});
+    rows.push_back({backend.name, memory.name, i, memory.bytes, {}, {}});
   }
-  for (int run = 0; run <= options.runs; ++run) {
+  for (int run = 0; run <= runs; ++run) {
     const double copy = copying.run(stopwatch);
     for (std::size_t i = 0; i < all_collectives().size(); ++i) {
       const double seconds = stopwatch.time([&] { buffers.run(i, stream); });
@@ -156,17 +167,16 @@ std::vector<CollectiveRow> measure_collectives(const Options& options,
                                                Copying& copying) {
   HostMemory host;
   std::vector<CollectiveRow> rows;
-  const auto measure = [&](const Backend& backend, const char* name, MemoryResource& memory,
-                           Bytes bytes) {
-    std::ranges::move(measure_size(backend, name, memory, bytes, options, stopwatch, copying),
+  const auto measure = [&](const Backend& backend, const MemoryKind& memory) {
+    std::ranges::move(measure_size(backend, memory, options.runs, stopwatch, copying),
                       std::back_inserter(rows));
   };
   for (const Backend& backend : backends) {
     MemoryResource& own = backend.communicator.memory();
     const bool has_own = dynamic_cast<HostMemory*>(&own) == nullptr;
     for (const Bytes bytes : options.sizes) {
-      if (has_own) measure(backend, "segment", own, bytes);
-      measure(backend, "host", host, bytes);
+      if (has_own) measure(backend, {"segment", own, bytes});
+      measure(backend, {"host", host, bytes});
     }
   }
   return rows;

@@ -196,7 +196,7 @@ int meet_command(std::span<const std::string> /*arguments*/) {
   if (!file) fail_errno(errno, fmt::format("open {}", notes));
   write_fully(file.get(), std::as_bytes(std::span(note)), notes);
   // The store is rank 0's: it stays until all have met.
-  if (store->add("met", 1) == worker.world_size) store->set("all met", "");
+  if (store->add("met", 1, worker.timeout_seconds) == worker.world_size) store->set("all met", "");
   if (worker.rank == 0) store->get("all met", worker.timeout_seconds);
   return status::done;
 }

@@ -1,12 +1,14 @@
 #include "runtime/comm/group_barrier.h"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <thread>
 
 #include <unistd.h>
 
 #include "runtime/base/error.h"
+#include "runtime/comm/control/stored_waits.h"
 
 namespace dstrain::comm {
 namespace {
@@ -60,9 +62,10 @@ GroupBarrier::~GroupBarrier() {
 
 void GroupBarrier::announce(const Call& call) {
   current_ = call;
-  check_not_aborted();
-  MemberBlock& own = members_[static_cast<std::size_t>(options_.rank)];
-  own.announced[static_cast<std::size_t>(++operations_ % 2)] = call;
+  check_not_failed();
+  const auto slot = static_cast<std::size_t>(++operations_ % 2);
+  members_[static_cast<std::size_t>(options_.rank)].announced[slot] = call;
+  group_.announced[slot].fetch_add(hash_of(call));
 }
 
 void GroupBarrier::agree() {
@@ -81,7 +84,7 @@ void GroupBarrier::arrive_and_wait() {
 
 void GroupBarrier::announce_pairwise(const Call& call) {
   current_ = call;
-  check_not_aborted();
+  check_not_failed();
 }
 
 void GroupBarrier::wait_for_peer(WaitableCounter& counter, std::uint32_t target, int peer) {
@@ -92,13 +95,27 @@ void GroupBarrier::check_message(const Call& sent) {
   if (sent.numel == current_.numel && sent.dtype == current_.dtype) return;
   abort();
   fail(ErrorCode::comm, "the ranks disagree: rank {} does {}, rank {} does {}",
-       name_of(options_.rank), to_string(current_), name_of(current_.peer), to_string(sent));
+       name_of(options_.rank), to_string(current_), current_.peer, to_string(sent));
+}
+
+void GroupBarrier::spread(const GroupFailure& failure) noexcept {
+  std::uint32_t nothing = GroupBlock::none;
+  if (!group_.failed.compare_exchange_strong(nothing, GroupBlock::being_told)) return;
+  group_.code = static_cast<std::int32_t>(failure.code);
+  const std::size_t length = std::min(failure.why.size(), group_.why.size() - 1);
+  std::memcpy(group_.why.data(), failure.why.data(), length);
+  group_.why[length] = '\0';
+  group_.failed = GroupBlock::told;
+  futex_wake_all(group_.completed.count);
 }
 
 void GroupBarrier::abort() noexcept {
-  std::int32_t nobody = 0;
-  group_.aborted_by.compare_exchange_strong(nobody, options_.rank + 1);
-  futex_wake_all(group_.completed.count);
+  spread({ErrorCode::aborted, "aborted by rank " + std::to_string(name_of(options_.rank))});
+}
+
+std::optional<GroupFailure> GroupBarrier::failure() const {
+  if (group_.failed != GroupBlock::told) return std::nullopt;
+  return GroupFailure{static_cast<ErrorCode>(group_.code), group_.why.data()};
 }
 
 /// `peer`: the one rank that is waited for, or everyone.
@@ -107,24 +124,33 @@ void GroupBarrier::wait(WaitableCounter& counter, std::uint32_t target, int peer
   const Deadline deadline = Deadline::after(options_.timeout_seconds);
   Deadline liveness = Deadline::after(liveness_seconds);
   while (!counter.reached(target)) {
-    check_not_aborted();
+    check_not_failed();
     if (group_.left != 0 || liveness.passed()) {
       const std::vector<int> missing = missing_ranks(peer);
       if (counter.reached(target)) return;  // looked at last: it may have arrived and left since
       check_alive(missing);
       liveness = Deadline::after(liveness_seconds);
     }
-    if (deadline.passed()) {
-      fail(ErrorCode::timeout, "{} timed out after {:g} s: waiting for {}", doing(),
-           options_.timeout_seconds, name_ranks(named(missing_ranks(peer))));
+    if (deadline.passed()) fail_late(peer);
+    if (options_.waits != nullptr) {
+      if (const auto failure = options_.waits->look()) spread(*failure);
     }
     counter.sleep_until(target, deadline.at_most(look_seconds).remaining_seconds());
   }
 }
 
-void GroupBarrier::check_not_aborted() const {
-  const std::int32_t by = group_.aborted_by.load();
-  if (by != 0) fail(ErrorCode::aborted, "{}: aborted by rank {}", doing(), name_of(by - 1));
+void GroupBarrier::check_not_failed() const {
+  if (const auto failed = failure()) throw_failure(*failed, doing());
+}
+
+/// The larger group knows more: the missing rank may be behind one that waits.
+void GroupBarrier::fail_late(int peer) const {
+  std::vector<int> missing;
+  if (options_.waits != nullptr) missing = options_.waits->missing();
+  check_not_failed();
+  if (missing.empty()) missing = named(missing_ranks(peer));
+  fail(ErrorCode::timeout, "{} timed out after {:g} s: waiting for {}", doing(),
+       options_.timeout_seconds, name_ranks(missing));
 }
 
 /// A rank that died comes before one that left: others leave because one died.
@@ -143,8 +169,10 @@ void GroupBarrier::check_alive(std::span<const int> missing) const {
   }
 }
 
-void GroupBarrier::check_agreement() const {
+void GroupBarrier::check_agreement() {
   const auto slot = static_cast<std::size_t>(operations_ % 2);
+  expected_[slot] += hash_of(current_) * members_.size();
+  if (group_.announced[slot] == expected_[slot]) return;
   for (std::size_t r = 0; r < members_.size(); ++r) {
     const Call& other = members_[r].announced[slot];
     if (other == current_) continue;

@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,16 +11,24 @@
 #include "runtime/base/futex.h"
 #include "runtime/base/process_identity.h"
 #include "runtime/comm/call.h"
+#include "runtime/comm/group_failure.h"
 
 namespace dstrain::comm {
+
+class StoredWaits;
 
 /// What a group shares, all zero at the start: plain data and atomics only, because it may lie in
 /// memory shared between processes.
 struct alignas(64) GroupBlock {
-  std::atomic<std::int32_t> aborted_by{0};  ///< rank + 1 of the rank that aborted; 0: none
-  std::atomic<std::int32_t> left{0};        ///< how many ranks have
+  enum FailureState : std::uint32_t { none, being_told, told };
+  std::atomic<std::uint32_t> failed{none};
+  std::int32_t code = 0;              ///< an ErrorCode; readable once the failure is told, as is
+  std::array<char, 1016> why;         ///< its text, which ends with 0
+  std::atomic<std::int32_t> left{0};  ///< how many ranks have
   alignas(64) std::atomic<std::uint64_t> arrived{0};  ///< ranks, in all barriers together
-  alignas(64) WaitableCounter completed;              ///< barriers; what the ranks wait for
+  /// hash_of() of what all ranks have announced, added up, by parity of the operation's number.
+  std::array<std::atomic<std::uint64_t>, 2> announced{};
+  alignas(64) WaitableCounter completed;  ///< barriers; what the ranks wait for
 };
 
 /// What one member shows to the others. Written by its owner alone.
@@ -36,14 +45,18 @@ struct alignas(64) MemberBlock {
 /// time, save abort().
 ///
 /// A collective is one or more barriers, of one arrival of every rank each; in the first the ranks
-/// compare what they announced. A rank that has passed barrier b knows that all others have done
-/// all they do before b, so memory that was read between barriers b-1 and b may be reused after b.
+/// compare what they announced, by one sum, so that it costs each the same however many there are.
+/// A rank that has passed barrier b knows that all others have done all they do before b, so memory
+/// that was read between barriers b-1 and b may be reused after b.
 class GroupBarrier {
  public:
   struct Options {
     int rank = 0;
     double timeout_seconds = 600;  ///< of each wait
     std::vector<int> names{};      ///< what messages call the ranks; empty: 0, 1, ...
+    /// Of the larger group that this one is a part of: looked at in waits, and asked who is
+    /// missing.
+    StoredWaits* waits = nullptr;
   };
   /// The memory must outlive this. Does not wait.
   GroupBarrier(GroupBlock& group, std::span<MemberBlock> members, Options options);
@@ -53,7 +66,8 @@ class GroupBarrier {
   GroupBarrier& operator=(GroupBarrier&&) = delete;
   ~GroupBarrier();
 
-  /// Says what this rank does next. What it writes for the others comes after this.
+  /// Says what this rank does next, its peer as messages call it. What it writes for the others
+  /// comes after this.
   void announce(const Call& call);
   /// The first barrier of the announced operation. Throws Error{comm} on every rank when the ranks
   /// do not all do the same.
@@ -70,15 +84,20 @@ class GroupBarrier {
   /// Error{comm} when they do not match: the sender waits for a receipt that cannot come.
   void check_message(const Call& sent);
 
-  /// Makes waiting and later operations of all ranks throw Error{aborted}. Thread-safe.
+  /// Makes waiting and later operations of all ranks throw this failure; the first is kept.
+  /// Thread-safe.
+  void spread(const GroupFailure& failure) noexcept;
+  /// spread() of an Error{aborted} that names this rank.
   void abort() noexcept;
-  /// Throws Error{aborted} when a rank has aborted. Does not wait.
-  void check_not_aborted() const;
+  /// What a rank has spread. Does not wait.
+  [[nodiscard]] std::optional<GroupFailure> failure() const;
 
  private:
   static constexpr int everyone = -1;
   void wait(WaitableCounter& counter, std::uint32_t target, int peer);
-  void check_agreement() const;
+  void check_not_failed() const;
+  void check_agreement();
+  [[noreturn]] void fail_late(int peer) const;
   void check_alive(std::span<const int> missing) const;
   [[nodiscard]] std::vector<int> missing_ranks(int peer) const;
   [[nodiscard]] int name_of(int rank) const;
@@ -92,6 +111,7 @@ class GroupBarrier {
   std::uint32_t barriers_ = 0;
   std::int64_t operations_ = 0;
   Call current_;
+  std::array<std::uint64_t, 2> expected_{};  ///< GroupBlock::announced when all do as this rank
 };
 
 /// "rank 2", "ranks 1 3".

@@ -1,7 +1,5 @@
 #include "runtime/comm/host_communicator.h"
 
-#include <algorithm>
-
 #include "runtime/comm/host_sum.h"
 
 namespace dstrain::comm {
@@ -117,18 +115,6 @@ void HostCommunicator::receive(TensorView values, int source, StreamView stream)
   check_peer(source);
   DSTRAIN_CHECK(source != rank_, "rank {} receives from itself", rank_);
   stream.launch([=, this] { run_receive(call, values); });
-}
-
-SplitPlan plan_split(std::span<const Communicator::Split> splits, int rank) {
-  const int color = splits[static_cast<std::size_t>(rank)].color;
-  SplitPlan plan;
-  for (int r = 0; r < static_cast<int>(splits.size()); ++r) {
-    if (splits[static_cast<std::size_t>(r)].color == color) plan.members.push_back(r);
-  }
-  std::ranges::stable_sort(
-      plan.members, {}, [&](int member) { return splits[static_cast<std::size_t>(member)].key; });
-  plan.rank = static_cast<int>(std::ranges::find(plan.members, rank) - plan.members.begin());
-  return plan;
 }
 
 }  // namespace dstrain::comm

@@ -1,5 +1,4 @@
 #pragma once
-#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -63,14 +62,5 @@ class HostCommunicator : public Communicator {
   int rank_;
   int size_;
 };
-
-/// The subgroup of one rank after a split.
-struct SplitPlan {
-  std::vector<int> members;  ///< ranks of the parent, in the order of the subgroup
-  int rank = 0;              ///< of the rank that asks, in the subgroup
-};
-
-/// What `rank` of the parent finds when the ranks gave `splits`, in rank order.
-SplitPlan plan_split(std::span<const Communicator::Split> splits, int rank);
 
 }  // namespace dstrain::comm

@@ -152,26 +152,31 @@ GroupBarrier::Options barrier_of(const OwnNode& own, const WorkerEnv& worker) {
   return {.rank = own.local_rank, .timeout_seconds = worker.timeout_seconds, .names = own.ranks};
 }
 
-/// Between nodes a tree of the first ranks of each.
-std::unique_ptr<ControlGroup> make_control_group(TcpStore& store,
+/// A group by that name, over all ranks. `segment` is shared by those of the node.
+std::unique_ptr<ControlGroup> make_control_group(const std::string& name,
+                                                 std::shared_ptr<const Segment> segment,
+                                                 TcpStore& store,
                                                  const WorkerEnv& worker,
-                                                 const NodeMap& map,
-                                                 const OwnNode& own) {
-  auto within = std::make_unique<SharedControlGroup>(own.segment, barrier_of(own, worker));
-  if (map.nodes.size() == 1) return within;
-  HierarchicalControlGroup::Parts parts{std::move(within), nullptr};
-  if (own.local_rank == 0) {
-    TreeControlGroup::Options options{.tcp = tcp_options(store, worker)};
-    options.tcp.rank = own.number;
-    options.tcp.size = static_cast<int>(map.nodes.size());
-    options.tcp.name = "control";
-    for (const std::vector<int>& ranks : map.nodes) options.names.push_back(ranks.front());
-    options.look = [&shared = static_cast<SharedControlGroup&>(*parts.within)] {
-      shared.check_not_aborted();
-    };
-    parts.between = std::make_unique<TreeControlGroup>(store, std::move(options));
+                                                 const NodeMap& map) {
+  if (map.nodes.size() == 1) {
+    return std::make_unique<SharedControlGroup>(
+        std::move(segment),
+        GroupBarrier::Options{.rank = worker.rank, .timeout_seconds = worker.timeout_seconds});
   }
-  return std::make_unique<HierarchicalControlGroup>(map, worker.rank, std::move(parts));
+  TcpOptions tcp = tcp_options(store, worker);
+  tcp.name = name;
+  return std::make_unique<HierarchicalControlGroup>(store, tcp, map, std::move(segment));
+}
+
+/// Of a communicator of messages, which nobody else uses.
+std::unique_ptr<ControlGroup> make_own_control_group(TcpStore& store,
+                                                     const WorkerEnv& worker,
+                                                     const NodeMap& map,
+                                                     const OwnNode& own) {
+  auto segment =
+      join_segment(store, fmt::format("control of node {}", own.number),
+                   {own.local_rank, static_cast<int>(own.ranks.size())}, 0, worker.timeout_seconds);
+  return make_control_group("collectives", std::move(segment), store, worker, map);
 }
 
 std::unique_ptr<Communicator> make_over_nodes(Joining& joining,
@@ -183,10 +188,10 @@ std::unique_ptr<Communicator> make_over_nodes(Joining& joining,
         "the ranks of a node do not follow each other: every rank talks to every other through the "
         "network, which moves more bytes than sharing memory within the nodes");
   }
-  // A node counts its ranks from 0 in the names that hierarchical messages give them.
-  auto within = make_shm_communicator(
-      own.segment, {.rank = own.local_rank, .timeout_seconds = worker.timeout_seconds});
-  return make_hierarchical(make_between(joining, worker), std::move(within), std::move(map),
+  auto within = make_shm_communicator(own.segment, barrier_of(own, worker));
+  MessageCommunicator::Lines lines{make_between(joining, worker),
+                                   make_own_control_group(*joining.store, worker, map, own)};
+  return make_hierarchical(std::move(lines), std::move(within), std::move(map),
                            worker.timeout_seconds);
 }
 
@@ -195,12 +200,17 @@ std::unique_ptr<Communicator> make_communicator(Joining& joining,
                                                 NodeMap map,
                                                 const OwnNode& own) {
   const auto nodes = map.nodes.size();
+  const auto make_flat = [&](std::unique_ptr<Transport> transport) {
+    return std::make_unique<MessageCommunicator>(
+        MessageCommunicator::Lines{std::move(transport),
+                                   make_own_control_group(*joining.store, worker, map, own)},
+        worker.timeout_seconds);
+  };
   switch (worker.comm) {
     case CommKind::tcp:
-      return make_tcp_communicator(*joining.store, tcp_options(*joining.store, worker));
+      return make_flat(make_tcp_transport(*joining.store, tcp_options(*joining.store, worker)));
     case CommKind::mpi:
-      return std::make_unique<MessageCommunicator>(make_mpi(joining, worker),
-                                                   worker.timeout_seconds);
+      return make_flat(make_mpi(joining, worker));
     case CommKind::shm:
       if (nodes == 1) break;
       fail(ErrorCode::config, "{}=shm: the ranks are on {} nodes and share no memory", env::comm,
@@ -257,7 +267,7 @@ World join_world(WorkerEnv worker) {
     check_alike(*joining.store, worker);
     const NodeMap map = exchange_nodes(*joining.store, worker);
     const OwnNode own = meet_node(*joining.store, worker, map);
-    auto control = make_control_group(*joining.store, worker, map, own);
+    auto control = make_control_group("control", own.segment, *joining.store, worker, map);
     auto communicator = make_communicator(joining, worker, map, own);
     return {std::move(worker), std::move(joining.store), std::move(control), std::move(joining.mpi),
             std::move(communicator)};

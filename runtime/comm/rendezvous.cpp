@@ -77,12 +77,13 @@ std::optional<std::string> wait_for_arrivals(Store& store,
 void wait_for_all(Store& store, const Rendezvous& rendezvous) {
   const double linger = rendezvous.rank == 0 ? linger_seconds : 0;
   const Deadline deadline = Deadline::after(rendezvous.timeout_seconds + linger);
-  if (store.add(key_of(rendezvous.rank), 1) != 1) {
+  if (store.add(key_of(rendezvous.rank), 1, rendezvous.timeout_seconds) != 1) {
     fail(ErrorCode::comm, "two processes say that they are rank {} at {}: give each its own RANK",
          rendezvous.rank, rendezvous.place);
   }
   check_world_size(store, rendezvous, deadline);
-  if (store.add("arrivals", 1) == rendezvous.world_size) store.set(all_arrived, "");
+  if (store.add("arrivals", 1, rendezvous.timeout_seconds) == rendezvous.world_size)
+    store.set(all_arrived, "");
   if (const auto answer = wait_for_arrivals(store, rendezvous, deadline)) {
     if (!answer->empty()) fail(ErrorCode::config, "{}", *answer);
     return;

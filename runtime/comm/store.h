@@ -25,8 +25,9 @@ class Store {
                                           Member member,
                                           std::string_view value,
                                           double timeout_seconds) = 0;
-  /// Adds to a counter that starts at 0 and returns the new value.
-  virtual std::int64_t add(const std::string& key, std::int64_t delta) = 0;
+  /// Adds to a counter that starts at 0 and returns the new value. Throws Error{timeout} when the
+  /// store does not answer within `timeout_seconds`.
+  virtual std::int64_t add(const std::string& key, std::int64_t delta, double timeout_seconds) = 0;
 };
 
 }  // namespace dstrain::comm

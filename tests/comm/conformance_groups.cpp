@@ -84,11 +84,11 @@ void check_mismatch(const GroupMaker& groups) {
     Floats values(c.rank() == 2 ? 5 : 4);
     c.all_reduce(view(values), stream);
   });
-  CHECK_THAT(failures[0].message, Contains("the ranks disagree in operation") &&
-                                      Contains("rank 0 does all_reduce of 4 f32") &&
-                                      Contains("rank 2 does all_reduce of 5 f32"));
-  CHECK_THAT(failures[1].message, Contains("rank 1 does all_reduce of 4 f32, rank 2 does"));
-  CHECK_THAT(failures[2].message, Contains("rank 2 does all_reduce of 5 f32, rank 0 does"));
+  for (const Failed& failed : failures) {  // rank 2 and one of the others
+    CHECK_THAT(failed.message, Contains("the ranks disagree in operation") &&
+                                   Contains(" does all_reduce of 4 f32") &&
+                                   Contains("rank 2 does all_reduce of 5 f32"));
+  }
 }
 
 void check_wrong_operation(const GroupMaker& groups) {
@@ -98,11 +98,10 @@ void check_wrong_operation(const GroupMaker& groups) {
     Floats values(4);
     c.rank() == 0 ? c.broadcast(view(values), 0, stream) : meet(c, stream);
   });
-  CHECK_THAT(failures[0].message,
-             Contains("rank 0 does broadcast of 4 f32 from rank 0, rank 1 does "
-                      "all_reduce of 1 f32"));
-  CHECK_THAT(failures[1].message,
-             Contains("rank 1 does all_reduce of 1 f32, rank 0 does broadcast"));
+  for (const Failed& failed : failures) {
+    CHECK_THAT(failed.message, Contains("rank 0 does broadcast of 4 f32 from rank 0") &&
+                                   Contains("rank 1 does all_reduce of 1 f32"));
+  }
 }
 
 void check_wrong_message(const GroupMaker& groups) {

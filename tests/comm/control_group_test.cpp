@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <numeric>
+#include <thread>
 
 #include <catch2/catch.hpp>
 
@@ -69,29 +70,16 @@ Ranks make_nodes(int size, double timeout_seconds, const std::function<int(int)>
     if (map.nodes.size() <= node) map.nodes.resize(node + 1);
     map.nodes[node].push_back(rank);
   }
-  const int nodes = static_cast<int>(map.nodes.size());
-  test::run_ranks(nodes, [&](int node) {
-    const std::vector<int>& own = map.nodes[static_cast<std::size_t>(node)];
-    const int node_size = static_cast<int>(own.size());
-    const auto segment = std::make_shared<const comm::Segment>(comm::Segment::create(node_size, 0));
-    for (int i = 0; i < node_size; ++i) {
-      comm::HierarchicalControlGroup::Parts parts;
-      auto within = std::make_unique<comm::SharedControlGroup>(
-          segment,
-          comm::GroupBarrier::Options{.rank = i, .timeout_seconds = timeout_seconds, .names = own});
-      if (i == 0) {
-        comm::TreeControlGroup::Options options = tree_options(node, nodes, timeout_seconds);
-        for (const std::vector<int>& other : map.nodes) options.names.push_back(other.front());
-        options.look = [&shared = *within] {
-          shared.check_not_aborted();
-        };
-        parts.between = std::make_unique<comm::TreeControlGroup>(*ranks.store, std::move(options));
-      }
-      parts.within = std::move(within);
-      const int rank = own[static_cast<std::size_t>(i)];
-      ranks.members[static_cast<std::size_t>(rank)] =
-          std::make_unique<comm::HierarchicalControlGroup>(map, rank, std::move(parts));
-    }
+  std::vector<std::shared_ptr<const comm::Segment>> segments;
+  for (const std::vector<int>& node : map.nodes) {
+    segments.push_back(std::make_shared<const comm::Segment>(
+        comm::Segment::create(static_cast<int>(node.size()), 0)));
+  }
+  test::run_ranks(size, [&](int rank) {
+    ranks.members[static_cast<std::size_t>(rank)] =
+        std::make_unique<comm::HierarchicalControlGroup>(
+            *ranks.store, tree_options(rank, size, timeout_seconds).tcp, map,
+            segments[static_cast<std::size_t>(map.node_of(rank))]);
   });
   return ranks;
 }
@@ -221,10 +209,8 @@ TEST_CASE("ControlGroup: who does not come is named", "[comm][control]") {
       if (rank == 1 || rank == 5) continue;
       CHECK_THAT(failures[static_cast<std::size_t>(rank)], Contains("timed out after 0.3 s"));
     }
-    if (maker.name == "shared" || maker.name == "tree") {
-      CHECK_THAT(failures[7], Contains("waiting for ranks 1 5"));
-      CHECK_THAT(failures[0], Contains("waiting for ranks 1 5"));
-    }
+    CHECK_THAT(failures[7], Contains("waiting for ranks 1 5"));
+    CHECK_THAT(failures[0], Contains("waiting for ranks 1 5"));
   }
 }
 
@@ -242,6 +228,52 @@ TEST_CASE("ControlGroup: an abort reaches every rank", "[comm][control]") {
                  Contains("barrier") && Contains("aborted by rank"));
     }
     CHECK_THROWS_WITH(ranks[culprit].barrier(), Contains("aborted by rank"));
+  }
+}
+
+TEST_CASE("ControlGroup: a failure reaches who waits elsewhere past a rank that is busy",
+          "[comm][control]") {
+  for (const Maker& maker : makers()) {
+    CAPTURE(maker.name);
+    Ranks ranks = maker.make(5, test::hang_seconds);
+    std::atomic<int> heard = 0;
+    const auto failures = failures_of(ranks, [&](ControlGroup& control) {
+      control.barrier();
+      if (control.rank() == 3) control.spread({ErrorCode::io, "the disk of rank 3 is full"});
+      while (control.rank() != 4 && control.rank() != 2 && heard < 2) std::this_thread::yield();
+      if (control.rank() == 4 || control.rank() == 2) {
+        while (!control.failure()) std::this_thread::yield();
+        ++heard;
+        control.barrier();
+      }
+    });
+    CHECK(failures[4] == "the disk of rank 3 is full");
+    CHECK(failures[2] == "the disk of rank 3 is full");
+  }
+}
+
+TEST_CASE("ControlGroup: a part is a group of its own", "[comm][control]") {
+  for (const Maker& maker : makers()) {
+    for (const int size : {2, 5, 6}) {
+      CAPTURE(maker.name, size);
+      Ranks ranks = maker.make(size, test::hang_seconds);
+      REQUIRE_NOTHROW(test::run_ranks(
+          size,
+          [&](int rank) {
+            // Odd and even ranks, each in reverse order.
+            const auto half = ranks[rank].split({.color = rank % 2, .key = -rank});
+            const std::vector<int> members = half->gather(rank);
+            for (std::size_t i = 0; i < members.size(); ++i) {
+              test::require(members[i] % 2 == rank % 2, "color");
+              test::require(i == 0 || members[i] < members[i - 1], "order");
+            }
+            test::require(members[static_cast<std::size_t>(half->rank())] == rank, "rank");
+            const auto alone = half->split({.color = half->rank()});
+            test::require(alone->size() == 1 && alone->gather(7) == std::vector{7}, "alone");
+            ranks[rank].barrier();
+          },
+          [&] { ranks[0].abort(); }));
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include "runtime/comm/control/hierarchical_control_group.h"
 #include "runtime/comm/hierarchical/hierarchical_communicator.h"
 #include "runtime/comm/shm/segment_exchange.h"
 #include "runtime/comm/shm/shm_communicator.h"
@@ -45,17 +46,24 @@ Group join_threads(
 
 Group join_nodes(int size, double timeout_seconds, const comm::NodeMap& map) {
   Group::Members within(static_cast<std::size_t>(size));
+  std::vector<std::shared_ptr<const comm::Segment>> segments;
   for (const std::vector<int>& ranks : map.nodes) {
     auto node = comm::make_thread_group(static_cast<int>(ranks.size()), timeout_seconds);
+    segments.push_back(std::make_shared<const comm::Segment>(
+        comm::Segment::create(static_cast<int>(ranks.size()), 0)));
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       within[static_cast<std::size_t>(ranks[i])] = std::move(node[i]);
     }
   }
   return join_threads(size, [&](comm::Store& store, int rank) {
-    return comm::make_hierarchical(
-        comm::make_tcp_transport(store,
-                                 {.rank = rank, .size = size, .timeout_seconds = timeout_seconds}),
-        std::move(within[static_cast<std::size_t>(rank)]), map, timeout_seconds);
+    comm::TcpOptions tcp{.rank = rank, .size = size, .timeout_seconds = timeout_seconds};
+    auto transport = comm::make_tcp_transport(store, tcp);
+    tcp.name += "/control";
+    auto control = std::make_unique<comm::HierarchicalControlGroup>(
+        store, tcp, map, segments[static_cast<std::size_t>(map.node_of(rank))]);
+    return comm::make_hierarchical({std::move(transport), std::move(control)},
+                                   std::move(within[static_cast<std::size_t>(rank)]), map,
+                                   timeout_seconds);
   });
 }
 

@@ -29,8 +29,12 @@ class Group {
   void tell(int rank, const std::string& text) const;
   [[nodiscard]] std::string told(int rank) const;
   /// Counts over all ranks: how often it has been called.
-  [[nodiscard]] std::int64_t count() const { return store_->add(name_ + "/count", 1); }
-  [[nodiscard]] std::int64_t counted() const { return store_->add(name_ + "/count", 0); }
+  [[nodiscard]] std::int64_t count() const {
+    return store_->add(name_ + "/count", 1, hang_seconds);
+  }
+  [[nodiscard]] std::int64_t counted() const {
+    return store_->add(name_ + "/count", 0, hang_seconds);
+  }
 
  private:
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }

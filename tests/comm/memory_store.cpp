@@ -41,7 +41,9 @@ std::vector<std::string> MemoryStore::gather(const std::string& key,
   return comm::unpack_texts(get(key, timeout_seconds), member.size);
 }
 
-std::int64_t MemoryStore::add(const std::string& key, std::int64_t delta) {
+std::int64_t MemoryStore::add(const std::string& key,
+                              std::int64_t delta,
+                              double /*timeout_seconds*/) {
   std::int64_t sum = 0;
   {
     const std::lock_guard lock(mutex_);

@@ -17,7 +17,7 @@ class MemoryStore final : public comm::Store {
                                   Member member,
                                   std::string_view value,
                                   double timeout_seconds) override;
-  std::int64_t add(const std::string& key, std::int64_t delta) override;
+  std::int64_t add(const std::string& key, std::int64_t delta, double timeout_seconds) override;
 
  private:
   std::mutex mutex_;

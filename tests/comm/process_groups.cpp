@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/socket.h"
+#include "runtime/comm/control/hierarchical_control_group.h"
 #include "runtime/comm/hierarchical/hierarchical_communicator.h"
 #include "runtime/comm/make_communicator.h"
 #include "runtime/comm/mpi/mpi_transport.h"
@@ -79,16 +80,20 @@ struct Wanted {
   std::string name;
 };
 
+comm::TcpOptions tcp_options(const Wanted& wanted) {
+  Process& own = process();
+  return {.rank = own.worker.rank,
+          .size = wanted.size,
+          .timeout_seconds = wanted.timeout_seconds,
+          .name = wanted.name,
+          .address = local_address_towards(own.store->endpoint()).value(),
+          .token = own.worker.token};
+}
+
 std::unique_ptr<comm::Transport> make_transport(Over over, const Wanted& wanted) {
   Process& own = process();
   if (over == Over::tcp || over == Over::shm_and_tcp) {
-    return comm::make_tcp_transport(
-        *own.store, {.rank = own.worker.rank,
-                     .size = wanted.size,
-                     .timeout_seconds = wanted.timeout_seconds,
-                     .name = wanted.name,
-                     .address = local_address_towards(own.store->endpoint()).value(),
-                     .token = own.worker.token});
+    return comm::make_tcp_transport(*own.store, tcp_options(wanted));
   }
   return comm::make_mpi_transport(
       own.mpi(), *own.store,
@@ -101,21 +106,28 @@ std::unique_ptr<comm::Transport> make_transport(Over over, const Wanted& wanted)
 
 std::unique_ptr<comm::Communicator> join(Over over, const Wanted& wanted) {
   Process& own = process();
+  comm::TcpOptions tcp = tcp_options(wanted);
+  tcp.name += "/control";
   if (over != Over::shm_and_tcp && over != Over::shm_and_mpi) {
-    return std::make_unique<comm::MessageCommunicator>(make_transport(over, wanted),
-                                                       wanted.timeout_seconds);
+    comm::MessageCommunicator::Lines lines{
+        make_transport(over, wanted), std::make_unique<comm::TreeControlGroup>(
+                                          *own.store, comm::TreeControlGroup::Options{.tcp = tcp})};
+    return std::make_unique<comm::MessageCommunicator>(std::move(lines), wanted.timeout_seconds);
   }
   comm::NodeMap map = first_nodes(own.map(), wanted.size);
   const int number = map.node_of(own.worker.rank);
   const std::vector<int>& node = map.nodes[static_cast<std::size_t>(number)];
   const int local_rank = static_cast<int>(std::ranges::find(node, own.worker.rank) - node.begin());
   const int size = static_cast<int>(node.size());
+  const auto segment = comm::join_segment(
+      *own.store, fmt::format("{} node {}", wanted.name, number), {local_rank, size},
+      comm::default_heap_bytes(size), wanted.timeout_seconds);
   auto within = comm::make_shm_communicator(
-      comm::join_segment(*own.store, fmt::format("{} node {}", wanted.name, number),
-                         {local_rank, size}, comm::default_heap_bytes(size),
-                         wanted.timeout_seconds),
-      {.rank = local_rank, .timeout_seconds = wanted.timeout_seconds});
-  return comm::make_hierarchical(make_transport(over, wanted), std::move(within), std::move(map),
+      segment, {.rank = local_rank, .timeout_seconds = wanted.timeout_seconds, .names = node});
+  comm::MessageCommunicator::Lines lines{
+      make_transport(over, wanted),
+      std::make_unique<comm::HierarchicalControlGroup>(*own.store, tcp, map, segment)};
+  return comm::make_hierarchical(std::move(lines), std::move(within), std::move(map),
                                  wanted.timeout_seconds);
 }
 

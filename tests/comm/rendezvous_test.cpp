@@ -41,7 +41,7 @@ TEST_CASE("Rendezvous: the missing ranks are named", "[comm]") {
 
 TEST_CASE("Rendezvous: two processes of one rank", "[comm]") {
   test::MemoryStore store;
-  store.add("arrived/1", 1);
+  store.add("arrived/1", 1, 60);
   const comm::Rendezvous rendezvous{.rank = 1, .world_size = 2};
   CHECK_THROWS_WITH(comm::wait_for_all(store, rendezvous),
                     "two processes say that they are rank 1 at the store: give each its own RANK");

@@ -42,7 +42,7 @@ bool is_closed_by_server(int socket) {
 void check_works(TcpStore& store) {
   const auto client =
       TcpStore::connect({.endpoint = store.endpoint(), .token = "key", .timeout_seconds = 30});
-  const std::int64_t count = store.add("n", 1);
+  const std::int64_t count = store.add("n", 1, 60);
   CHECK(client->get("n", 30) == std::to_string(count));
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("TcpStore: a slow handshake is dropped", "[comm]") {
 
 TEST_CASE("TcpStore: who comes while no descriptor is free is served later", "[comm]") {
   const auto store = serve();
-  store->add("n", 0);
+  store->add("n", 0, 60);
   const UniqueFd late(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -116,7 +116,8 @@ TEST_CASE("TcpStore: who comes while no descriptor is free is served later", "[c
     const test::DescriptorLimit limit(0);
     REQUIRE(::connect(late.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) ==
             0);
-    for (int i = 0; i < 3; ++i) store->add("n", 1);  // the server has seen the connection by then
+    for (int i = 0; i < 3; ++i)
+      store->add("n", 1, 60);  // the server has seen the connection by then
   }
   Greeting greeting;
   CHECK(receive_all(late.get(), bytes_of(greeting), Deadline::after(30)) == Transfer::done);

@@ -25,8 +25,8 @@ void check_store(comm::Store& store, comm::Store& other) {
   CHECK(other.get("a", 30) == std::string("two\0three", 9));
   store.set("empty", "");
   CHECK(other.get("empty", 30).empty());
-  CHECK(store.add("n", 3) == 3);
-  CHECK(other.add("n", -5) == -2);
+  CHECK(store.add("n", 3, 60) == 3);
+  CHECK(other.add("n", -5, 60) == -2);
   CHECK(other.get("n", 30) == "-2");
   const std::string big(900'000, 'x');
   store.set("big", big);
@@ -44,7 +44,7 @@ void check_store(comm::Store& store, comm::Store& other) {
   for (int i = 0; i < 50; ++i) {
     const std::string counter = "counter " + std::to_string(i);
     std::thread counting([&] { got = other.get(counter, 300); });
-    CHECK(store.add(counter, i) == i);
+    CHECK(store.add(counter, i, 60) == i);
     counting.join();
     CHECK(got == std::to_string(i));
   }

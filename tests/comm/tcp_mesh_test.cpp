@@ -62,8 +62,8 @@ class SlowStore final : public comm::Store {
     others_.wait_for(2);
     return values;
   }
-  std::int64_t add(const std::string& key, std::int64_t delta) override {
-    return store_.add(key, delta);
+  std::int64_t add(const std::string& key, std::int64_t delta, double timeout_seconds) override {
+    return store_.add(key, delta, timeout_seconds);
   }
 
  private:
@@ -103,8 +103,8 @@ class VisitedStore final : public comm::Store {
     if (std::istringstream(std::string(value)) >> endpoint.host >> endpoint.port) visit(endpoint);
     return store_.gather(key, member, value, timeout_seconds);
   }
-  std::int64_t add(const std::string& key, std::int64_t delta) override {
-    return store_.add(key, delta);
+  std::int64_t add(const std::string& key, std::int64_t delta, double timeout_seconds) override {
+    return store_.add(key, delta, timeout_seconds);
   }
 
   /// Where ranks have listened.

@@ -13,7 +13,12 @@ class SelfControlGroup final : public ControlGroup {
   std::vector<std::string> exchange(const Call& /*call*/, std::string_view own) override {
     return {std::string(own)};
   }
-  void abort() noexcept override {}
+  void agree(const Call& /*call*/) override {}
+  std::unique_ptr<ControlGroup> split(Communicator::Split /*split*/) override {
+    return make_self_control_group();
+  }
+  void spread(const GroupFailure& /*failure*/) noexcept override {}  // there is nobody to hear it
+  std::optional<GroupFailure> failure() override { return std::nullopt; }
 };
 
 }  // namespace
@@ -23,6 +28,10 @@ std::string ControlGroup::broadcast(std::string_view own, int root) {
   std::vector<std::string> texts = exchange({Operation::broadcast, DType::u8, root, 0},
                                             rank_ == root ? own : std::string_view{});
   return std::move(texts[static_cast<std::size_t>(root)]);
+}
+
+void ControlGroup::abort() noexcept {
+  spread({ErrorCode::aborted, "aborted by rank " + std::to_string(rank_)});
 }
 
 bool ControlGroup::any(bool own) {

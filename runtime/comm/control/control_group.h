@@ -1,12 +1,15 @@
 #pragma once
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "runtime/comm/call.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/comm/group_failure.h"
 
 namespace dstrain::comm {
 
@@ -55,14 +58,25 @@ class ControlGroup {
   bool any(bool own);
 
   /// Returns once every rank has called it.
-  void barrier() { exchange({Operation::barrier, DType::u8, 0, 0}, {}); }
+  void barrier() { agree({Operation::barrier, DType::u8, 0, 0}); }
 
-  /// What the functions above are made of: the `own` of every rank, all of which give the same
+  /// Returns once every rank has called it with the same `call`.
+  virtual void agree(const Call& call) = 0;
+  /// What the other functions are made of: the `own` of every rank, all of which give the same
   /// `call`.
   virtual std::vector<std::string> exchange(const Call& call, std::string_view own) = 0;
 
-  /// Makes waiting and later calls of all ranks throw Error{aborted}. Thread-safe.
-  virtual void abort() noexcept = 0;
+  /// The control group of the ranks that give the same color, ordered by key, then by rank. Every
+  /// rank of this one calls it.
+  virtual std::unique_ptr<ControlGroup> split(Communicator::Split split) = 0;
+
+  /// Makes waiting and later calls of all ranks throw this failure; the first is kept. Reaches
+  /// ranks that wait at once, and those behind a rank that is busy within two seconds. Thread-safe.
+  virtual void spread(const GroupFailure& failure) noexcept = 0;
+  /// spread() of an Error{aborted} that names this rank. Thread-safe.
+  void abort() noexcept;
+  /// For who waits elsewhere, now and then: why this group can go on no more, if that is known.
+  virtual std::optional<GroupFailure> failure() = 0;
 
  protected:
   struct Place {

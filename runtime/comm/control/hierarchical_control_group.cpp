@@ -1,59 +1,132 @@
 #include "runtime/comm/control/hierarchical_control_group.h"
 
-#include "runtime/base/error.h"
+#include <algorithm>
+
 #include "runtime/comm/packed_texts.h"
 
 namespace dstrain::comm {
 namespace {
 
-/// What the first rank of a node shows to the others begins with it; else with an ErrorCode.
-constexpr char well = '\xff';
+GroupBarrier::Options within_options(const TcpOptions& tcp,
+                                     const std::vector<int>& ranks,
+                                     StoredWaits& waits) {
+  return {.rank = static_cast<int>(std::ranges::find(ranks, tcp.rank) - ranks.begin()),
+          .timeout_seconds = tcp.timeout_seconds,
+          .names = ranks,
+          .waits = &waits};
+}
 
-int size_of(const NodeMap& map) {
-  std::size_t size = 0;
-  for (const std::vector<int>& ranks : map.nodes) size += ranks.size();
-  return static_cast<int>(size);
+TreeControlGroup::Options between_options(const TcpOptions& tcp, const NodeMap& map) {
+  TreeControlGroup::Options options{.tcp = tcp};
+  options.tcp.rank = map.node_of(tcp.rank);
+  options.tcp.size = static_cast<int>(map.nodes.size());
+  for (const std::vector<int>& ranks : map.nodes) options.names.push_back(ranks.front());
+  return options;
+}
+
+/// The nodes of a part of the group, whose ranks count as in the part.
+NodeMap map_of_part(const NodeMap& map, const SplitPlan& plan) {
+  NodeMap part;
+  part.nodes.resize(map.nodes.size());
+  for (std::size_t rank = 0; rank < plan.members.size(); ++rank) {
+    const auto node = static_cast<std::size_t>(map.node_of(plan.members[rank]));
+    part.nodes[node].push_back(static_cast<int>(rank));
+  }
+  std::erase_if(part.nodes, [](const std::vector<int>& ranks) { return ranks.empty(); });
+  std::ranges::sort(part.nodes);
+  return part;
 }
 
 }  // namespace
 
-HierarchicalControlGroup::HierarchicalControlGroup(const NodeMap& map, int rank, Parts parts)
-    : ControlGroup({rank, size_of(map)}),
-      parts_(std::move(parts)),
-      ranks_(map.nodes[static_cast<std::size_t>(map.node_of(rank))]) {}
+HierarchicalControlGroup::HierarchicalControlGroup(Store& store,
+                                                   const TcpOptions& tcp,
+                                                   const NodeMap& map,
+                                                   std::shared_ptr<const Segment> segment)
+    : ControlGroup({tcp.rank, tcp.size}),
+      store_(store),
+      tcp_(tcp),
+      map_(map),
+      ranks_(map.nodes[static_cast<std::size_t>(map.node_of(tcp.rank))]),
+      waits_(store, tcp.name, {tcp.rank, tcp.size}),
+      within_(std::move(segment), within_options(tcp, ranks_, waits_)) {
+  if (within_.rank() != 0) return;
+  TreeControlGroup::Options options = between_options(tcp_, map_);
+  options.waits = &waits_;
+  options.within = &within_;
+  between_ = std::make_unique<TreeControlGroup>(store_, std::move(options));
+}
 
-std::vector<std::string> HierarchicalControlGroup::exchange(const Call& call,
-                                                            std::string_view own) {
+/// A failure within the node or between nodes is one of all.
+template <class Run>
+auto HierarchicalControlGroup::operate(const Run& run) {
+  waits_.begin();
   try {
-    const std::vector<std::string> node = parts_.within->exchange(call, own);
-    const std::string outcome =
-        parts_.within->broadcast(parts_.between ? exchange_between(call, node) : "", 0);
-    const std::string_view shown = std::string_view(outcome).substr(1);
-    if (outcome.front() == well) return unpack_texts(shown, size());
-    throw Error(static_cast<ErrorCode>(outcome.front()), std::string(shown));
+    return run();
   } catch (const Error& error) {
-    if (parts_.between) parts_.between->spread(error.code(), error.what());
+    spread(failure().value_or(GroupFailure{error.code(), error.what()}));
     throw;
   }
 }
 
-/// The other ranks of the node hear of a failure as they would of the values.
+void HierarchicalControlGroup::agree(const Call& call) {
+  operate([&] {
+    within_.agree(call);
+    if (between_) between_->agree(call);
+    within_.agree(call);
+  });
+}
+
+std::vector<std::string> HierarchicalControlGroup::exchange(const Call& call,
+                                                            std::string_view own) {
+  return operate([&] {
+    const std::vector<std::string> node = within_.exchange(call, own);
+    return unpack_texts(within_.broadcast(between_ ? exchange_between(call, node) : "", 0), size());
+  });
+}
+
 std::string HierarchicalControlGroup::exchange_between(const Call& call,
                                                        const std::vector<std::string>& node) {
   std::string packed;
   for (std::size_t i = 0; i < node.size(); ++i) pack_text(packed, ranks_[i], node[i]);
-  try {
-    std::string outcome(1, well);
-    for (const std::string& text : parts_.between->exchange(call, packed)) outcome += text;
-    return outcome;
-  } catch (const Error& error) {
-    return static_cast<char>(error.code()) + std::string(error.what());
-  }
+  std::string all;
+  for (const std::string& text : between_->exchange(call, packed)) all += text;
+  return all;
 }
 
-void HierarchicalControlGroup::abort() noexcept {
-  parts_.within->abort();
-  if (parts_.between) parts_.between->abort();
+std::unique_ptr<ControlGroup> HierarchicalControlGroup::split(Communicator::Split split) {
+  const SplitPlan plan = plan_split(gather(split), rank());
+  SharedControlGroup::Part part = within_.split_memory(split);
+  const NodeMap map = map_of_part(map_, plan);
+  if (map.nodes.size() == 1) {
+    return std::make_unique<SharedControlGroup>(
+        std::move(part.segment),
+        GroupBarrier::Options{.rank = plan.rank, .timeout_seconds = tcp_.timeout_seconds});
+  }
+  TcpOptions tcp = tcp_;
+  tcp.rank = plan.rank;
+  tcp.size = static_cast<int>(plan.members.size());
+  tcp.name += fmt::format("/{}.{}", splits_++, plan.members.front());
+  return std::make_unique<HierarchicalControlGroup>(store_, tcp, map, std::move(part.segment));
+}
+
+void HierarchicalControlGroup::spread(const GroupFailure& failure) noexcept {
+  within_.spread(failure);
+  if (between_) between_->spread(failure);
+  waits_.tell(failure);
+}
+
+/// What comes from other nodes is passed on to this one, and the other way round.
+std::optional<GroupFailure> HierarchicalControlGroup::failure() {
+  if (auto known = within_.failure()) {
+    if (between_) between_->spread(*known);
+    return known;
+  }
+  std::optional<GroupFailure> found;
+  if (between_) found = between_->failure();
+  if (!found) found = waits_.look();
+  if (found) spread(*found);
+  return found;
 }
 
 }  // namespace dstrain::comm

@@ -1,7 +1,9 @@
 #pragma once
 #include <memory>
+#include <optional>
 
-#include "runtime/comm/control/control_group.h"
+#include "runtime/comm/control/shared_control_group.h"
+#include "runtime/comm/control/stored_waits.h"
 #include "runtime/comm/control/tree_control_group.h"
 #include "runtime/comm/hierarchical/node_map.h"
 
@@ -11,19 +13,32 @@ namespace dstrain::comm {
 /// each are in a tree. It knows no order of ranks: those of a node may lie scattered.
 class HierarchicalControlGroup final : public ControlGroup {
  public:
-  struct Parts {
-    std::unique_ptr<ControlGroup> within;       ///< the ranks of this node, in order
-    std::unique_ptr<TreeControlGroup> between;  ///< the first of each node; null on the others
-  };
-  HierarchicalControlGroup(const NodeMap& map, int rank, Parts parts);
+  /// `tcp` is that of the whole group, of which `segment` is shared by the ranks of this node. The
+  /// store must outlive this. Waits for the others; throws as connect_mesh().
+  HierarchicalControlGroup(Store& store,
+                           const TcpOptions& tcp,
+                           const NodeMap& map,
+                           std::shared_ptr<const Segment> segment);
+  void agree(const Call& call) override;
   std::vector<std::string> exchange(const Call& call, std::string_view own) override;
-  void abort() noexcept override;
+  std::unique_ptr<ControlGroup> split(Communicator::Split split) override;
+  void spread(const GroupFailure& failure) noexcept override;
+  std::optional<GroupFailure> failure() override;
 
  private:
-  std::string exchange_between(const Call& call, const std::vector<std::string>& node);
+  template <class Run>
+  auto operate(const Run& run);
+  [[nodiscard]] std::string exchange_between(const Call& call,
+                                             const std::vector<std::string>& node);
 
-  Parts parts_;
+  Store& store_;
+  TcpOptions tcp_;
+  NodeMap map_;
   std::vector<int> ranks_;  ///< of this node
+  int splits_ = 0;
+  StoredWaits waits_;
+  SharedControlGroup within_;
+  std::unique_ptr<TreeControlGroup> between_;  ///< of the first of each node; null on the others
 };
 
 }  // namespace dstrain::comm

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/comm/shm/segment_exchange.h"
+
 namespace dstrain::comm {
 namespace {
 
@@ -14,7 +16,13 @@ SharedControlGroup::SharedControlGroup(std::shared_ptr<const Segment> segment,
                                        GroupBarrier::Options options)
     : ControlGroup({options.rank, static_cast<int>(segment->control_members().size())}),
       segment_(std::move(segment)),
+      timeout_seconds_(options.timeout_seconds),
       barrier_(segment_->control_group(), segment_->control_members(), std::move(options)) {}
+
+void SharedControlGroup::agree(const Call& call) {
+  barrier_.announce(call);
+  barrier_.agree();
+}
 
 /// A slot that was read in a round is written again in the round after the next, when all have
 /// passed the barrier between.
@@ -51,6 +59,20 @@ std::size_t SharedControlGroup::take(std::vector<std::string>& texts) const {
     longest = std::max(longest, static_cast<std::size_t>(length));
   }
   return longest;
+}
+
+SharedControlGroup::Part SharedControlGroup::split_memory(Communicator::Split split) {
+  SplitPlan plan = plan_split(gather(split), rank());
+  auto segment = split_segment(
+      plan, [&](const SegmentTicket& own) { return gather(own); }, 0, timeout_seconds_);
+  return {std::move(plan), std::move(segment)};
+}
+
+std::unique_ptr<ControlGroup> SharedControlGroup::split(Communicator::Split split) {
+  Part part = split_memory(split);
+  return std::make_unique<SharedControlGroup>(
+      std::move(part.segment),
+      GroupBarrier::Options{.rank = part.plan.rank, .timeout_seconds = timeout_seconds_});
 }
 
 std::vector<std::unique_ptr<ControlGroup>> make_thread_control_groups(int size,

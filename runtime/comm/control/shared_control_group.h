@@ -3,6 +3,7 @@
 
 #include "runtime/comm/control/control_group.h"
 #include "runtime/comm/shm/segment.h"
+#include "runtime/comm/split_plan.h"
 
 namespace dstrain::comm {
 
@@ -13,17 +14,25 @@ class SharedControlGroup final : public ControlGroup {
  public:
   /// Does not wait. Threads may share one `segment`.
   SharedControlGroup(std::shared_ptr<const Segment> segment, GroupBarrier::Options options);
+  void agree(const Call& call) override;
   std::vector<std::string> exchange(const Call& call, std::string_view own) override;
-  void abort() noexcept override { barrier_.abort(); }
+  std::unique_ptr<ControlGroup> split(Communicator::Split split) override;
+  void spread(const GroupFailure& failure) noexcept override { barrier_.spread(failure); }
+  std::optional<GroupFailure> failure() override { return barrier_.failure(); }
 
-  /// Throws Error{aborted} when a rank has aborted. Does not wait.
-  void check_not_aborted() const { barrier_.check_not_aborted(); }
+  /// The memory of the part that split() makes a group of.
+  struct Part {
+    SplitPlan plan;
+    std::shared_ptr<const Segment> segment;
+  };
+  Part split_memory(Communicator::Split split);
 
  private:
   void show(std::string_view own, std::size_t at);
   std::size_t take(std::vector<std::string>& texts) const;
 
   std::shared_ptr<const Segment> segment_;
+  double timeout_seconds_;
   GroupBarrier barrier_;
   std::uint32_t round_ = 0;
 };

@@ -12,6 +12,7 @@
 #include "runtime/base/socket.h"
 #include "runtime/comm/group_barrier.h"
 #include "runtime/comm/packed_texts.h"
+#include "runtime/comm/split_plan.h"
 
 namespace dstrain::comm {
 namespace {
@@ -20,11 +21,7 @@ constexpr int value_line = 0;
 constexpr int alarm_line = 1;
 
 /// How often a rank that waits looks at what is no socket.
-constexpr double hook_seconds = 0.05;
-/// A rank that waits for so long says so in the store, where those that give up look.
-constexpr double patience_seconds = 1;
-/// Those who wait within a node give up first: they know which of its ranks is missing.
-constexpr double tree_linger_seconds = 1;
+constexpr double tree_look_seconds = 0.05;
 /// How long the last word of a rank may take whose connection for values has ended.
 constexpr double last_word_seconds = 0.5;
 constexpr std::size_t word_bytes_max = 4096;
@@ -81,6 +78,11 @@ TreeControlGroup::TreeControlGroup(Store& store, Options options)
       options_(std::move(options)),
       wake_(::eventfd(0, EFD_CLOEXEC)) {
   if (!wake_) fail_errno(errno, "eventfd");
+  if (options_.waits == nullptr) {
+    own_waits_ =
+        std::make_unique<StoredWaits>(store_, options_.tcp.name, Store::Member{rank(), size()});
+    options_.waits = own_waits_.get();
+  }
   const std::vector<int> ranks = neighbours_of(rank(), size());
   TcpMesh mesh = connect_mesh(store_, options_.tcp, {ranks, 2});
   for (const int rank : ranks) {
@@ -91,25 +93,58 @@ TreeControlGroup::TreeControlGroup(Store& store, Options options)
 
 TreeControlGroup::~TreeControlGroup() {
   // A rank that fails does not say that it leaves: it is named as the one that is gone.
-  if (failed_ || std::uncaught_exceptions() > 0) return;
+  if (known() || std::uncaught_exceptions() > 0) return;
   for (const Neighbour& to : neighbours_) send_word(to.alarm.get(), {}, {});
 }
 
-std::vector<std::string> TreeControlGroup::exchange(const Call& call, std::string_view own) {
+void TreeControlGroup::begin(const Call& call) {
   current_ = call;
   ++operations_;
+  if (own_waits_) own_waits_->begin();
   check_not_failed();
+}
+
+std::span<TreeControlGroup::Neighbour> TreeControlGroup::children() {
+  return std::span(neighbours_).subspan(rank() == 0 ? 0 : 1);
+}
+
+/// Of two ranks each tells the other at once.
+void TreeControlGroup::agree(const Call& call) {
+  begin(call);
+  const Frame own{{call, operations_, 0}, {}};
+  if (size() == 2) {
+    send(neighbours_.front(), own);
+    receive(neighbours_.front());
+    return;
+  }
+  for (Neighbour& child : children()) receive(child);
+  if (rank() != 0) {
+    send(neighbours_.front(), own);
+    receive(neighbours_.front());
+  }
+  for (Neighbour& child : children()) send(child, own);
+}
+
+std::vector<std::string> TreeControlGroup::exchange(const Call& call, std::string_view own) {
+  begin(call);
   Frame frame{{call, operations_, 0}, {}};
   pack_text(frame.packed, rank(), own);
-  const std::span<Neighbour> all(neighbours_);
-  const std::span<Neighbour> children = all.subspan(rank() == 0 ? 0 : 1);
-  for (Neighbour& child : children) frame.packed += receive(child).packed;
+  for (Neighbour& child : children()) frame.packed += receive(child).packed;
   if (rank() != 0) {
-    send(all.front(), frame);
-    frame = receive(all.front());
+    send(neighbours_.front(), frame);
+    frame = receive(neighbours_.front());
   }
-  for (Neighbour& child : children) send(child, frame);
+  for (Neighbour& child : children()) send(child, frame);
   return unpack_texts(frame.packed, size());
+}
+
+std::unique_ptr<ControlGroup> TreeControlGroup::split(Communicator::Split split) {
+  const SplitPlan plan = plan_split(gather(split), rank());
+  Options options{.tcp = options_.tcp};
+  options.tcp.rank = plan.rank;
+  options.tcp.size = static_cast<int>(plan.members.size());
+  options.tcp.name += fmt::format("/{}.{}", splits_++, plan.members.front());
+  return std::make_unique<TreeControlGroup>(store_, std::move(options));
 }
 
 TreeControlGroup::Frame TreeControlGroup::receive(Neighbour& from) {
@@ -155,27 +190,51 @@ void TreeControlGroup::send(Neighbour& to, const Frame& frame) {
 /// Until the connection for values can be read or written. A value that is there comes before what
 /// has become of its sender since.
 void TreeControlGroup::wait_for(Neighbour& peer, short events) {
-  const Deadline deadline = Deadline::after(options_.tcp.timeout_seconds + tree_linger_seconds);
-  const Deadline patience = Deadline::after(patience_seconds);
+  const Deadline deadline = Deadline::after(options_.tcp.timeout_seconds);
   while (true) {
     check_not_failed();
     std::vector<pollfd> polls{{peer.values.get(), events, 0}, {wake_.get(), POLLIN, 0}};
     for (const Neighbour& neighbour : neighbours_) {
       polls.push_back({neighbour.left ? -1 : neighbour.alarm.get(), POLLIN, 0});
     }
-    const Deadline look = deadline.at_most(options_.look ? hook_seconds : patience_seconds);
-    ::poll(polls.data(), polls.size(), look.remaining_ms());
+    ::poll(polls.data(), polls.size(), deadline.at_most(tree_look_seconds).remaining_ms());
     if (polls[0].revents != 0) return;
     for (std::size_t i = 0; i < neighbours_.size(); ++i) {
       if (polls[2 + i].revents != 0) hear(neighbours_[i]);
     }
-    if (options_.look) options_.look();
-    if (patience.passed()) say_that_this_rank_waits();
-    if (deadline.passed()) {
-      fail_with(ErrorCode::timeout,
-                fmt::format("{} timed out after {:g} s: waiting for {}", doing(),
-                            options_.tcp.timeout_seconds, name_ranks(missing_ranks(peer.rank))));
-    }
+    look_elsewhere();
+    if (deadline.passed()) fail_late(peer);
+  }
+}
+
+void TreeControlGroup::look_elsewhere() {
+  if (const auto told = options_.waits->look()) pass_on(*told);
+  if (options_.within == nullptr) return;
+  if (const auto failed = options_.within->failure()) pass_on(*failed);
+}
+
+void TreeControlGroup::fail_late(const Neighbour& peer) {
+  std::vector<int> missing = options_.waits->missing();
+  hear_all();
+  look_elsewhere();
+  check_not_failed();
+  if (missing.empty()) missing = {name_of(peer.rank)};
+  fail_with(ErrorCode::timeout, fmt::format("{} timed out after {:g} s: waiting for {}", doing(),
+                                            options_.tcp.timeout_seconds, name_ranks(missing)));
+}
+
+std::optional<GroupFailure> TreeControlGroup::failure() {
+  if (auto failed = known()) return failed;
+  hear_all();
+  look_elsewhere();
+  return known();
+}
+
+/// What the neighbours have said, without waiting for it.
+void TreeControlGroup::hear_all() {
+  for (Neighbour& neighbour : neighbours_) {
+    pollfd alarm{neighbour.alarm.get(), POLLIN, 0};
+    if (!neighbour.left && !known() && ::poll(&alarm, 1, 0) > 0) hear(neighbour);
   }
 }
 
@@ -185,7 +244,8 @@ void TreeControlGroup::hear(Neighbour& from) {
   const Deadline deadline = Deadline::after(last_word_seconds);
   if (receive_all(from.alarm.get(), memory_of(word), deadline) != Transfer::done ||
       word.bytes > word_bytes_max) {
-    fail_with(ErrorCode::comm, fmt::format("{}: rank {} is gone", doing(), name_of(from.rank)));
+    spread({ErrorCode::comm, fmt::format("{}: rank {} is gone", doing(), name_of(from.rank))});
+    return;
   }
   if (word.kind == Word::left) {
     from.left = true;
@@ -194,13 +254,13 @@ void TreeControlGroup::hear(Neighbour& from) {
   std::string text(word.bytes, '\0');
   receive_all(from.alarm.get(), {reinterpret_cast<std::uint8_t*>(text.data()), text.size()},
               deadline);
-  spread(static_cast<ErrorCode>(word.code), text);
-  check_not_failed();
+  pass_on({static_cast<ErrorCode>(word.code), text});
 }
 
 /// Its connection for values has ended. It may have said why.
 void TreeControlGroup::fail_lost(Neighbour& peer) {
   if (!peer.left) hear(peer);
+  check_not_failed();
   fail_with(ErrorCode::comm,
             fmt::format("{}: rank {} has left the group", doing(), name_of(peer.rank)));
 }
@@ -208,65 +268,40 @@ void TreeControlGroup::fail_lost(Neighbour& peer) {
 void TreeControlGroup::check_same(const Frame& frame, const Neighbour& from) {
   if (frame.header.what == current_ && frame.header.operation == operations_) return;
   fail_with(ErrorCode::comm,
-            fmt::format("the ranks disagree in control operation {}: rank {} does {}, rank {} "
-                        "does {}",
+            fmt::format("the ranks disagree in operation {}: rank {} does {}, rank {} does {}",
                         operations_, name_of(rank()), to_string(current_), name_of(from.rank),
                         to_string(frame.header.what)));
 }
 
-void TreeControlGroup::check_not_failed() const {
+std::optional<GroupFailure> TreeControlGroup::known() const {
   const std::lock_guard lock(mutex_);
-  if (!failed_) return;
-  throw Error(failure_, failure_ == ErrorCode::aborted ? doing() + ": " + why_ : why_);
+  return failure_;
+}
+
+void TreeControlGroup::check_not_failed() const {
+  if (const auto failed = known()) throw_failure(*failed, doing());
 }
 
 void TreeControlGroup::fail_with(ErrorCode code, const std::string& message) {
-  spread(code, message);
+  spread({code, message});
+  check_not_failed();
   throw Error(code, message);
 }
 
-void TreeControlGroup::spread(ErrorCode code, const std::string& message) noexcept {
+void TreeControlGroup::spread(const GroupFailure& failure) noexcept {
+  pass_on(failure);
+  if (own_waits_) own_waits_->tell(failure);
+}
+
+void TreeControlGroup::pass_on(const GroupFailure& failure) noexcept {
   const std::lock_guard lock(mutex_);
-  if (std::exchange(failed_, true)) return;
-  failure_ = code;
-  why_ = message;
+  if (failure_) return;
+  failure_ = failure;
   ::eventfd_write(wake_.get(), 1);
   for (const Neighbour& to : neighbours_) {
-    send_word(to.alarm.get(), {Word::failure, static_cast<std::int32_t>(code)}, message);
+    send_word(to.alarm.get(), {Word::failure, static_cast<std::int32_t>(failure.code)},
+              failure.why);
   }
-}
-
-void TreeControlGroup::abort() noexcept {
-  spread(ErrorCode::aborted, "aborted by rank " + std::to_string(name_of(rank())));
-}
-
-std::string TreeControlGroup::key_of(int rank) const {
-  return fmt::format("waits/{}/{}", options_.tcp.name, rank);
-}
-
-/// A rank in the middle of the tree that does not come hides those behind it: who has come is in
-/// the store.
-void TreeControlGroup::say_that_this_rank_waits() {
-  if (told_ == operations_) return;
-  try {
-    store_.add(key_of(rank()), operations_ - told_);
-    told_ = operations_;
-  } catch (const Error&) {  // rank 0 is gone, which its connections tell
-  }
-}
-
-/// At least `one`, which this rank waits for.
-std::vector<int> TreeControlGroup::missing_ranks(int one) {
-  std::vector<int> missing;
-  try {
-    for (int other = 0; other < size(); ++other) {
-      const bool waits = other == rank() || store_.add(key_of(other), 0) >= operations_;
-      if (!waits) missing.push_back(name_of(other));
-    }
-  } catch (const Error&) {
-    missing.clear();
-  }
-  return missing.empty() ? std::vector<int>{name_of(one)} : missing;
 }
 
 int TreeControlGroup::name_of(int rank) const {
@@ -274,7 +309,7 @@ int TreeControlGroup::name_of(int rank) const {
 }
 
 std::string TreeControlGroup::doing() const {
-  return fmt::format("{} (control operation {}) on rank {}", to_string(current_), operations_,
+  return fmt::format("{} (operation {}) on rank {}", to_string(current_), operations_,
                      name_of(rank()));
 }
 

@@ -8,7 +8,7 @@ namespace dstrain::comm {
 namespace {
 
 /// How long to wait for word of who is to blame, once this node has failed.
-constexpr double word_seconds = 1.0;
+constexpr double word_seconds = 1.5;
 
 int index_in(const std::vector<int>& ranks, int rank) {
   return static_cast<int>(std::ranges::lower_bound(ranks, rank) - ranks.begin());
@@ -42,11 +42,11 @@ TensorView as_floats(std::vector<float>& values, std::int64_t numel) {
 
 }  // namespace
 
-HierarchicalCommunicator::HierarchicalCommunicator(std::unique_ptr<Transport> between,
+HierarchicalCommunicator::HierarchicalCommunicator(Lines lines,
                                                    std::unique_ptr<Communicator> within,
                                                    NodeMap map,
                                                    double timeout_seconds)
-    : MessageCommunicator(std::move(between), timeout_seconds),
+    : MessageCommunicator(std::move(lines), timeout_seconds),
       within_(std::move(within)),
       map_(std::move(map)),
       own_node_(map_.node_of(rank())),
@@ -70,15 +70,16 @@ void HierarchicalCommunicator::abort() noexcept {
   within_->abort();
 }
 
-/// The ranks of a node count from 0 in its messages, and they are released without a word when one
-/// of them has failed.
+/// The ranks of a node are released without a word when one of them has failed.
 void HierarchicalCommunicator::run_within(FunctionRef<void()> run) {
   try {
     run();
   } catch (const Error& error) {
-    peers().look_for_culprit(word_seconds);
-    fail(error.code(), "{}: on node {}, whose ranks {} to {} count from 0: {}", peers().doing(),
-         own_node_, node(own_node_).front(), node(own_node_).back(), error.what());
+    if (error.code() == ErrorCode::aborted) {
+      peers().look_for_cause(word_seconds);
+      peers().fail_all(ErrorCode::aborted, error.what());
+    }
+    peers().fail_all(error.code(), fmt::format("{}: {}", peers().doing(), error.what()));
   }
 }
 
@@ -156,14 +157,14 @@ void HierarchicalCommunicator::swap_parts(const std::byte* parts,
   peers().finish(batch);
 }
 
-void HierarchicalCommunicator::move_to(int peer, TensorView values) {
-  if (!on_own_node(peer)) return MessageCommunicator::move_to(peer, values);
-  run_within([&] { within_->send(values, local_rank_of(peer), stream_); });
+void HierarchicalCommunicator::run_send(const Call& call, TensorView values) {
+  if (!on_own_node(call.peer)) return MessageCommunicator::run_send(call, values);
+  run_within([&] { within_->send(values, local_rank_of(call.peer), stream_); });
 }
 
-void HierarchicalCommunicator::move_from(int peer, TensorView values) {
-  if (!on_own_node(peer)) return MessageCommunicator::move_from(peer, values);
-  run_within([&] { within_->receive(values, local_rank_of(peer), stream_); });
+void HierarchicalCommunicator::run_receive(const Call& call, TensorView values) {
+  if (!on_own_node(call.peer)) return MessageCommunicator::run_receive(call, values);
+  run_within([&] { within_->receive(values, local_rank_of(call.peer), stream_); });
 }
 
 /// What is under way for one chunk; two take turns.
@@ -293,7 +294,7 @@ void HierarchicalCommunicator::expect_delivery(Peers::Batch& delivered,
 }
 
 std::unique_ptr<Communicator> HierarchicalCommunicator::split(Split split) {
-  Part part = split_transport(split);
+  Part part = split_lines(split);
   std::unique_ptr<Communicator> within = within_->split(split);
   std::vector<std::vector<int>> nodes_of_part(map_.nodes.size());
   for (std::size_t r = 0; r < part.members.size(); ++r) {
@@ -302,11 +303,11 @@ std::unique_ptr<Communicator> HierarchicalCommunicator::split(Split split) {
   }
   std::erase_if(nodes_of_part, [](const std::vector<int>& ranks) { return ranks.empty(); });
   std::ranges::sort(nodes_of_part);
-  return make_hierarchical(std::move(part.transport), std::move(within),
+  return make_hierarchical(std::move(part.lines), std::move(within),
                            NodeMap{std::move(nodes_of_part)}, timeout_seconds());
 }
 
-std::unique_ptr<Communicator> make_hierarchical(std::unique_ptr<Transport> between,
+std::unique_ptr<Communicator> make_hierarchical(MessageCommunicator::Lines lines,
                                                 std::unique_ptr<Communicator> within,
                                                 NodeMap map,
                                                 double timeout_seconds) {
@@ -314,9 +315,9 @@ std::unique_ptr<Communicator> make_hierarchical(std::unique_ptr<Transport> betwe
   const bool one_rank_each = std::ranges::all_of(
       map.nodes, [](const std::vector<int>& ranks) { return ranks.size() == 1; });
   if (one_rank_each || !map.contiguous()) {
-    return std::make_unique<MessageCommunicator>(std::move(between), timeout_seconds);
+    return std::make_unique<MessageCommunicator>(std::move(lines), timeout_seconds);
   }
-  return std::make_unique<HierarchicalCommunicator>(std::move(between), std::move(within),
+  return std::make_unique<HierarchicalCommunicator>(std::move(lines), std::move(within),
                                                     std::move(map), timeout_seconds);
 }
 

@@ -31,11 +31,11 @@ namespace dstrain::comm {
 ///   all_to_all      (K-1)/K g n in, as much out       (g-1)/N n
 ///   broadcast       the root's node 2 n out, n in     (N-1)/N n
 ///
-/// where the flat communicator takes g times (K-1)/K n for the first two. Notices that all ranks do
-/// the same go between all ranks, 24 bytes each. Staging: four chunks of 1 MiB.
+/// where the flat communicator takes g times (K-1)/K n for the first two. Staging: four chunks of
+/// 1 MiB.
 class HierarchicalCommunicator final : public MessageCommunicator {
  public:
-  HierarchicalCommunicator(std::unique_ptr<Transport> between,
+  HierarchicalCommunicator(Lines lines,
                            std::unique_ptr<Communicator> within,
                            NodeMap map,
                            double timeout_seconds);
@@ -46,8 +46,8 @@ class HierarchicalCommunicator final : public MessageCommunicator {
   void gather(std::byte* whole, Bytes shard_bytes) override;
   void reduce(const float* whole, float* shard, std::int64_t numel) override;
   void swap_parts(const std::byte* parts, std::byte* received, Bytes part_bytes) override;
-  void move_to(int peer, TensorView values) override;
-  void move_from(int peer, TensorView values) override;
+  void run_send(const Call& call, TensorView values) override;
+  void run_receive(const Call& call, TensorView values) override;
   void give_up() noexcept override { within_->abort(); }
 
  private:
@@ -92,7 +92,7 @@ class HierarchicalCommunicator final : public MessageCommunicator {
 /// Over the ranks of all nodes: shared memory alone on one node, the flat communicator of messages
 /// where nodes have one rank each or their ranks do not follow each other, else the one above.
 /// `within` joins the ranks of this node.
-std::unique_ptr<Communicator> make_hierarchical(std::unique_ptr<Transport> between,
+std::unique_ptr<Communicator> make_hierarchical(MessageCommunicator::Lines lines,
                                                 std::unique_ptr<Communicator> within,
                                                 NodeMap map,
                                                 double timeout_seconds);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "runtime/comm/host_sum.h"
+#include "runtime/comm/split_plan.h"
 
 namespace dstrain::comm {
 namespace {
@@ -26,10 +27,9 @@ std::byte* bytes_at(float* values) {
 
 }  // namespace
 
-MessageCommunicator::MessageCommunicator(std::unique_ptr<Transport> transport,
-                                         double timeout_seconds)
-    : HostCommunicator({transport->rank(), transport->size()}),
-      peers_(std::move(transport), timeout_seconds),
+MessageCommunicator::MessageCommunicator(Lines lines, double timeout_seconds)
+    : HostCommunicator({lines.transport->rank(), lines.transport->size()}),
+      peers_(std::move(lines.transport), std::move(lines.control), timeout_seconds),
       timeout_seconds_(timeout_seconds) {}
 
 template <class Run>
@@ -133,23 +133,11 @@ void MessageCommunicator::spread(std::byte* values, Bytes bytes, int root) {
 }
 
 void MessageCommunicator::run_send(const Call& call, TensorView values) {
-  operate([&] {
-    peers_.announce(call);
-    move_to(call.peer, values);
-  });
+  operate([&] { peers_.send_alone(call, values.data(), values.bytes()); });
 }
 
-/// A sender whose message is not what is received waits in vain: it is released.
 void MessageCommunicator::run_receive(const Call& call, TensorView values) {
-  operate([&] {
-    try {
-      peers_.expect(call);
-    } catch (const Error&) {
-      abort();
-      throw;
-    }
-    move_from(call.peer, values);
-  });
+  operate([&] { peers_.receive_alone(call, values.data(), values.bytes()); });
 }
 
 /// Rank r sends to r+1, r+2, ...: at no time do all send to one.
@@ -209,39 +197,27 @@ void MessageCommunicator::add_up(Round& round, const float* own, float* shard) {
   peers_.finish(round.sent);
 }
 
-void MessageCommunicator::move_to(int peer, TensorView values) {
-  Peers::Batch batch;
-  peers_.send(batch, peer, values.data(), values.bytes());
-  peers_.finish(batch);
-}
-
-void MessageCommunicator::move_from(int peer, TensorView values) {
-  Peers::Batch batch;
-  peers_.receive(batch, peer, values.data(), values.bytes());
-  peers_.finish(batch);
-}
-
-MessageCommunicator::Part MessageCommunicator::split_transport(Split split) {
+MessageCommunicator::Part MessageCommunicator::split_lines(Split split) {
   struct Ask {
     Split split;
     std::int64_t group = 0;
   };
-  const std::vector<Ask> asked = gather_plain(Ask{split, peers_.transport().next_group()});
   std::vector<Split> splits;
   std::int64_t group = 0;
-  for (const Ask& ask : asked) {
+  for (const Ask& ask : peers_.control().gather(Ask{split, peers_.transport().next_group()})) {
     splits.push_back(ask.split);
     group = std::max(group, ask.group);
   }
-  const SplitPlan plan = plan_split(splits, rank());
-  Part part{peers_.transport().split({plan.members, plan.rank, group, splits_++}), plan.members};
+  SplitPlan plan = plan_split(splits, rank());
+  auto control = peers_.control().split(split);
+  auto transport = peers_.transport().split({plan.members, plan.rank, group, splits_++});
   // Who leaves after it takes from no part what its ranks still meet by.
-  operate([&] { peers_.agree({Operation::split, DType::u8, 0, 0}); });
-  return part;
+  peers_.agree({Operation::split, DType::u8, 0, 0});
+  return {{std::move(transport), std::move(control)}, std::move(plan.members)};
 }
 
 std::unique_ptr<Communicator> MessageCommunicator::split(Split split) {
-  return std::make_unique<MessageCommunicator>(split_transport(split).transport, timeout_seconds_);
+  return std::make_unique<MessageCommunicator>(split_lines(split).lines, timeout_seconds_);
 }
 
 }  // namespace dstrain::comm

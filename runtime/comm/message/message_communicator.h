@@ -6,8 +6,9 @@
 
 namespace dstrain::comm {
 
-/// One rank of a group that talks in messages. The transport only moves bytes; sums are added here,
-/// in rank order. Bytes that a rank sends and receives, n bytes of `whole` over N ranks:
+/// One rank of a group that talks in messages. The transport only moves bytes; `control` tells who
+/// does what, and is used by nobody else; sums are added here, in rank order. Bytes that a rank
+/// sends and receives, n bytes of `whole` over N ranks:
 ///
 ///   all_gather      (N-1)/N n   every shard goes straight to its place
 ///   reduce_scatter  (N-1)/N n   every part goes straight to its owner, which adds up in rank order
@@ -19,7 +20,12 @@ namespace dstrain::comm {
 /// N = 1024; a small all_reduce N n, at most 256 KiB.
 class MessageCommunicator : public HostCommunicator {
  public:
-  MessageCommunicator(std::unique_ptr<Transport> transport, double timeout_seconds);
+  /// What a rank talks to the others with.
+  struct Lines {
+    std::unique_ptr<Transport> transport;
+    std::unique_ptr<ControlGroup> control;
+  };
+  MessageCommunicator(Lines lines, double timeout_seconds);
   std::unique_ptr<Communicator> split(Split split) override;
   void abort() noexcept override { peers_.abort(); }
 
@@ -29,8 +35,8 @@ class MessageCommunicator : public HostCommunicator {
   void run_all_reduce(const Call& call, TensorView values) final;
   void run_all_to_all(const Call& call, TensorView parts, TensorView received) final;
   void run_broadcast(const Call& call, TensorView values) final;
-  void run_send(const Call& call, TensorView values) final;
-  void run_receive(const Call& call, TensorView values) final;
+  void run_send(const Call& call, TensorView values) override;
+  void run_receive(const Call& call, TensorView values) override;
 
   /// Fills `whole`, in which the own shard lies in place, from the others.
   virtual void gather(std::byte* whole, Bytes shard_bytes);
@@ -38,17 +44,15 @@ class MessageCommunicator : public HostCommunicator {
   virtual void reduce(const float* whole, float* shard, std::int64_t numel);
   /// received[r] = parts_r[rank()], of `part_bytes` each.
   virtual void swap_parts(const std::byte* parts, std::byte* received, Bytes part_bytes);
-  virtual void move_to(int peer, TensorView values);
-  virtual void move_from(int peer, TensorView values);
   /// After a failure: releases whoever waits for this rank elsewhere.
   virtual void give_up() noexcept {}
 
   struct Part {
-    std::unique_ptr<Transport> transport;
+    Lines lines;
     std::vector<int> members;
   };
   /// The ranks of the same color, connected.
-  Part split_transport(Split split);
+  Part split_lines(Split split);
 
   [[nodiscard]] Peers& peers() { return peers_; }
   [[nodiscard]] double timeout_seconds() const { return timeout_seconds_; }

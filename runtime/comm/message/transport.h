@@ -18,38 +18,28 @@ class PendingMessage {
 
   enum class State {
     done,
-    pending,  ///< not yet; before the deadline only where looking at other messages costs nothing
+    pending,  ///< not yet
     lost,     ///< the peer cannot be reached any more
-    alarmed,  ///< a rank has raised the alarm
   };
   /// Waits until something is known, at the latest until `deadline`. A message that is done says so
   /// however late it is asked, once.
   virtual State wait(Deadline deadline) = 0;
-  /// Whether the peer is known to be lost. Neither waits nor ends anything.
-  virtual bool is_lost() = 0;
 };
 using Message = std::unique_ptr<PendingMessage>;
 
 /// Moves bytes between the ranks of one group of processes, on one node or several: what a network
 /// library has to offer. It knows nothing of operations; Peers adds agreement and errors. Messages
-/// from one rank to another on one channel arrive in the order sent, and a receive has exactly the
-/// bytes of its send. One thread at a time, save raise_alarm().
+/// from one rank to another arrive in the order sent, and a receive has exactly the bytes of its
+/// send. One thread at a time.
 class Transport {
  public:
-  enum class Channel : std::uint8_t { control, data };
-
   virtual ~Transport() = default;
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
 
   /// Start a message and do not wait. Bytes are more than 0.
-  virtual Message send(int peer, Channel channel, const void* from, Bytes bytes) = 0;
-  virtual Message receive(int peer, Channel channel, void* to, Bytes bytes) = 0;
-
-  /// Ends the waits of all ranks that it reaches, now and later. Thread-safe.
-  virtual void raise_alarm() noexcept = 0;
-  /// Who raised the alarm, or -1.
-  [[nodiscard]] virtual int alarm_raised_by() const = 0;
+  virtual Message send(int peer, const void* from, Bytes bytes) = 0;
+  virtual Message receive(int peer, void* to, Bytes bytes) = 0;
 
   /// Why a peer was lost, in the library's words; may be empty.
   [[nodiscard]] virtual std::string reason() const = 0;

@@ -14,7 +14,6 @@ struct DstrainMpiApi {
   /// Start a message of at most 2^31 - 1 bytes in a communicator of our own, and do not wait.
   int (*send)(
       const void* from, std::int32_t bytes, std::int32_t peer, std::int32_t tag, void** request);
-  /// `peer` -1: from anyone.
   int (*receive)(void* to, std::int32_t bytes, std::int32_t peer, std::int32_t tag, void** request);
   /// Start what all ranks of MPI_COMM_WORLD start alike and in one order: to bring rank 0's bytes
   /// to all; to bring each rank's bytes to rank 0, one rank after the other; to learn that all are

@@ -38,8 +38,7 @@ int send(const void* from, std::int32_t bytes, std::int32_t peer, std::int32_t t
 
 int receive(void* to, std::int32_t bytes, std::int32_t peer, std::int32_t tag, void** kept) {
   MPI_Request request = MPI_REQUEST_NULL;
-  const int source = peer < 0 ? MPI_ANY_SOURCE : peer;
-  const int code = MPI_Irecv(to, bytes, MPI_BYTE, source, tag, group, &request);
+  const int code = MPI_Irecv(to, bytes, MPI_BYTE, peer, tag, group, &request);
   // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): likewise
   keep(request, kept);
   return code;

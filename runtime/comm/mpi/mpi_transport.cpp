@@ -1,12 +1,10 @@
 #include "runtime/comm/mpi/mpi_transport.h"
 
 #include <algorithm>
-#include <atomic>
-#include <charconv>
 #include <cstddef>
+#include <cstring>
 
 #include "runtime/base/error.h"
-#include "runtime/comm/message/message_communicator.h"
 #include "runtime/comm/mpi/mpi_library.h"
 
 namespace dstrain::comm {
@@ -14,11 +12,6 @@ namespace {
 
 using State = PendingMessage::State;
 
-constexpr int alarm_channel = 2;
-constexpr int channels = 3;
-
-/// How often a rank that waits for data looks whether the peer has said farewell.
-constexpr double look_around_seconds = 0.05;
 /// How long a receive that was given up may take to be released.
 constexpr double release_seconds = 0.5;
 
@@ -35,18 +28,11 @@ class MpiTransport final : public Transport {
     Bytes piece_bytes = gibibyte;
   };
   MpiTransport(std::shared_ptr<MpiLibrary> library, Place place);
-  MpiTransport(const MpiTransport&) = delete;
-  MpiTransport& operator=(const MpiTransport&) = delete;
-  MpiTransport(MpiTransport&&) = delete;
-  MpiTransport& operator=(MpiTransport&&) = delete;
-  ~MpiTransport() override;
 
   [[nodiscard]] int rank() const override { return place_.rank; }
   [[nodiscard]] int size() const override { return static_cast<int>(place_.members.size()); }
-  Message send(int peer, Channel channel, const void* from, Bytes bytes) override;
-  Message receive(int peer, Channel channel, void* to, Bytes bytes) override;
-  void raise_alarm() noexcept override;
-  [[nodiscard]] int alarm_raised_by() const override { return alarm_raised_by_; }
+  Message send(int peer, const void* from, Bytes bytes) override;
+  Message receive(int peer, void* to, Bytes bytes) override;
   [[nodiscard]] std::string reason() const override { return reason_; }
   [[nodiscard]] std::int64_t next_group() const override { return library_->next_group; }
   std::unique_ptr<Transport> split(const Subgroup& subgroup) override;
@@ -56,21 +42,14 @@ class MpiTransport final : public Transport {
   using Request = void*;
   class MpiMessage;
 
-  [[nodiscard]] int tag(int channel) const;
-  Request start(Direction direction, int peer, int tag, std::byte* memory, Bytes bytes);
-  Message start_all(Direction direction, int peer, Channel channel, std::byte* memory, Bytes bytes);
+  Request start(Direction direction, int peer, std::byte* memory, Bytes bytes);
+  Message start_all(Direction direction, int peer, std::byte* memory, Bytes bytes);
   bool test(Request& request);
   void release(Request& request, Direction direction) noexcept;
-  void look_for_alarm();
 
   std::shared_ptr<MpiLibrary> library_;  // shared by all groups of the process
   Place place_;
   std::string reason_;
-  std::atomic<int> alarm_raised_by_{-1};
-  int alarm_received_ = -1;
-  Request alarm_request_ = nullptr;
-  int own_alarm_ = 0;
-  std::vector<Request> alarms_sent_;
 };
 
 class MpiTransport::MpiMessage final : public PendingMessage {
@@ -88,23 +67,18 @@ class MpiTransport::MpiMessage final : public PendingMessage {
   void add(Request request) { requests_.push_back(request); }
 
   State wait(Deadline deadline) override {
-    const Deadline look_around = deadline.at_most(look_around_seconds);
     for (int looks = 0;; ++looks) {
       try {
         while (!requests_.empty() && transport_.test(requests_.back())) requests_.pop_back();
         if (requests_.empty()) return State::done;
-        transport_.look_for_alarm();
       } catch (const Error& error) {
         transport_.reason_ = error.what();
         return State::lost;
       }
-      if (transport_.alarm_raised_by() >= 0) return State::alarmed;
-      if (look_around.passed()) return State::pending;
+      if (deadline.passed()) return State::pending;
       rest_between_looks(looks);
     }
   }
-
-  bool is_lost() override { return false; }
 
  private:
   MpiTransport& transport_;
@@ -115,28 +89,20 @@ class MpiTransport::MpiMessage final : public PendingMessage {
 MpiTransport::MpiTransport(std::shared_ptr<MpiLibrary> library, Place place)
     : library_(std::move(library)), place_(std::move(place)) {
   library_->next_group = place_.group + 1;
-  if (place_.group * channels + channels > library_->api().tag_max) {
+  if (place_.group > library_->api().tag_max) {
     fail(ErrorCode::comm, "MPI: {} groups of ranks are more than this MPI has tags for",
          place_.group);
   }
-  alarm_request_ = start(Direction::receive, -1, tag(alarm_channel),
-                         reinterpret_cast<std::byte*>(&alarm_received_), sizeof(alarm_received_));
 }
 
-MpiTransport::~MpiTransport() {
-  for (Request& alarm : alarms_sent_) release(alarm, Direction::send);
-  release(alarm_request_, Direction::receive);
-}
-
-int MpiTransport::tag(int channel) const {
-  return static_cast<int>(place_.group * channels + channel);
-}
-
-MpiTransport::Request MpiTransport::start(
-    Direction direction, int peer, int tag, std::byte* memory, Bytes bytes) {
+MpiTransport::Request MpiTransport::start(Direction direction,
+                                          int peer,
+                                          std::byte* memory,
+                                          Bytes bytes) {
   const DstrainMpiApi& api = library_->api();
   const auto count = static_cast<std::int32_t>(bytes);
-  const int other = peer < 0 ? peer : place_.members[static_cast<std::size_t>(peer)];
+  const int other = place_.members[static_cast<std::size_t>(peer)];
+  const auto tag = static_cast<std::int32_t>(place_.group);
   Request request = nullptr;
   const std::lock_guard lock(library_->lock());
   if (direction == Direction::send) {
@@ -147,23 +113,21 @@ MpiTransport::Request MpiTransport::start(
   return request;
 }
 
-Message MpiTransport::start_all(
-    Direction direction, int peer, Channel channel, std::byte* memory, Bytes bytes) {
+Message MpiTransport::start_all(Direction direction, int peer, std::byte* memory, Bytes bytes) {
   auto message = std::make_unique<MpiMessage>(*this, direction);
   for (Bytes at = 0; at < bytes; at += place_.piece_bytes) {
-    message->add(start(direction, peer, tag(static_cast<int>(channel)), memory + at,
-                       std::min(place_.piece_bytes, bytes - at)));
+    message->add(start(direction, peer, memory + at, std::min(place_.piece_bytes, bytes - at)));
   }
   return message;
 }
 
-Message MpiTransport::send(int peer, Channel channel, const void* from, Bytes bytes) {
+Message MpiTransport::send(int peer, const void* from, Bytes bytes) {
   auto* const memory = static_cast<std::byte*>(const_cast<void*>(from));
-  return start_all(Direction::send, peer, channel, memory, bytes);
+  return start_all(Direction::send, peer, memory, bytes);
 }
 
-Message MpiTransport::receive(int peer, Channel channel, void* to, Bytes bytes) {
-  return start_all(Direction::receive, peer, channel, static_cast<std::byte*>(to), bytes);
+Message MpiTransport::receive(int peer, void* to, Bytes bytes) {
+  return start_all(Direction::receive, peer, static_cast<std::byte*>(to), bytes);
 }
 
 bool MpiTransport::test(Request& request) {
@@ -194,26 +158,6 @@ void MpiTransport::release(Request& request, Direction direction) noexcept {
   }
 }
 
-void MpiTransport::look_for_alarm() {
-  if (alarm_request_ == nullptr || alarm_raised_by_ >= 0 || !test(alarm_request_)) return;
-  int nobody = -1;
-  alarm_raised_by_.compare_exchange_strong(nobody, alarm_received_);
-}
-
-void MpiTransport::raise_alarm() noexcept {
-  int nobody = -1;
-  if (!alarm_raised_by_.compare_exchange_strong(nobody, rank())) return;
-  own_alarm_ = rank();
-  for (int peer = 0; peer < size(); ++peer) {
-    if (peer == rank()) continue;
-    try {
-      alarms_sent_.push_back(start(Direction::send, peer, tag(alarm_channel),
-                                   reinterpret_cast<std::byte*>(&own_alarm_), sizeof(own_alarm_)));
-    } catch (const std::exception&) {  // that peer cannot be reached
-    }
-  }
-}
-
 std::unique_ptr<Transport> MpiTransport::split(const Subgroup& subgroup) {
   Place place{{}, subgroup.rank, subgroup.group, place_.piece_bytes};
   for (const int member : subgroup.members) {
@@ -231,30 +175,21 @@ std::unique_ptr<Transport> make_mpi_transport(std::shared_ptr<MpiLibrary> librar
          "DSTRAIN_COMM=tcp (under srun, Debian's OpenMPI needs --mpi=pmix)",
          library->api().size, options.size);
   }
-  const auto key = [&](const char* what, int rank) {
-    return fmt::format("mpi/{}/{}/{}", options.name, what, rank);
+  struct Own {
+    std::int64_t place;
+    std::int64_t group;
   };
-  const auto number = [&](const char* what, int rank) {
-    const std::string text = store.get(key(what, rank), options.timeout_seconds);
-    std::int64_t value = 0;
-    std::from_chars(text.data(), text.data() + text.size(), value);
-    return value;
-  };
-  store.set(key("place", options.rank), std::to_string(library->api().rank));
-  store.set(key("group", options.rank), std::to_string(library->next_group));
+  Own own{library->api().rank, library->next_group};
   MpiTransport::Place place{{}, options.rank, 0, options.piece_bytes};
-  for (int rank = 0; rank < options.size; ++rank) {
-    place.members.push_back(static_cast<int>(number("place", rank)));
-    place.group = std::max(place.group, number("group", rank));
+  for (const std::string& text :
+       store.gather("mpi/" + options.name, {options.rank, options.size},
+                    {reinterpret_cast<const char*>(&own), sizeof(own)}, options.timeout_seconds)) {
+    DSTRAIN_CHECK(text.size() == sizeof(own), "{} bytes of a rank's place in MPI", text.size());
+    std::memcpy(&own, text.data(), sizeof(own));
+    place.members.push_back(static_cast<int>(own.place));
+    place.group = std::max(place.group, own.group);
   }
   return std::make_unique<MpiTransport>(std::move(library), std::move(place));
-}
-
-std::unique_ptr<Communicator> make_mpi_communicator(std::shared_ptr<MpiLibrary> library,
-                                                    Store& store,
-                                                    const MpiOptions& options) {
-  return std::make_unique<MessageCommunicator>(
-      make_mpi_transport(std::move(library), store, options), options.timeout_seconds);
 }
 
 }  // namespace dstrain::comm

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "runtime/base/units.h"
-#include "runtime/comm/communicator.h"
 #include "runtime/comm/message/transport.h"
 #include "runtime/comm/store.h"
 
@@ -27,8 +26,5 @@ class MpiLibrary;
 std::unique_ptr<Transport> make_mpi_transport(std::shared_ptr<MpiLibrary> library,
                                               Store& store,
                                               const MpiOptions& options);
-std::unique_ptr<Communicator> make_mpi_communicator(std::shared_ptr<MpiLibrary> library,
-                                                    Store& store,
-                                                    const MpiOptions& options);
 
 }  // namespace dstrain::comm

@@ -226,6 +226,18 @@ std::shared_ptr<const Segment> share_segment(SegmentOffer& offer,
   return std::make_shared<const Segment>(std::move(segment));
 }
 
+std::shared_ptr<const Segment> split_segment(
+    const SplitPlan& plan,
+    FunctionRef<std::vector<SegmentTicket>(const SegmentTicket&)> gather,
+    Bytes heap_bytes,
+    double timeout_seconds) {
+  SegmentOffer offer;
+  const std::vector<SegmentTicket> tickets = gather(offer.ticket());
+  return share_segment(offer, tickets[static_cast<std::size_t>(plan.members.front())],
+                       {plan.rank, static_cast<int>(plan.members.size())}, heap_bytes,
+                       Deadline::after(timeout_seconds));
+}
+
 std::shared_ptr<const Segment> join_segment(Store& store,
                                             const std::string& name,
                                             SegmentMember member,

@@ -3,11 +3,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/base/deadline.h"
+#include "runtime/base/function_ref.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/unique_handle.h"
 #include "runtime/comm/shm/segment.h"
+#include "runtime/comm/split_plan.h"
 #include "runtime/comm/store.h"
 
 namespace dstrain::comm {
@@ -52,6 +55,14 @@ std::shared_ptr<const Segment> share_segment(SegmentOffer& offer,
                                              SegmentMember member,
                                              Bytes heap_bytes,
                                              Deadline deadline);
+
+/// The same of the ranks that find themselves in one part of a group, all of which call it.
+/// `gather`: the ticket of every rank of the group, given this rank's.
+std::shared_ptr<const Segment> split_segment(
+    const SplitPlan& plan,
+    FunctionRef<std::vector<SegmentTicket>(const SegmentTicket&)> gather,
+    Bytes heap_bytes,
+    double timeout_seconds);
 
 /// The same of ranks that have a store in common, in which `name` keeps groups apart. The store is
 /// not used afterwards.

@@ -67,9 +67,15 @@ ShmCommunicator::Part ShmCommunicator::part_of(int rank, Bytes bytes) const {
   return {bytes_of_floats(numel * rank / size()), bytes_of_floats(numel * (rank + 1) / size())};
 }
 
+/// With the peer as messages call it.
+Call ShmCommunicator::named(Call call) const {
+  if (!options_.names.empty()) call.peer = options_.names[static_cast<std::size_t>(call.peer)];
+  return call;
+}
+
 /// Announces the operation and where the others find `tensor`, unless they need nothing of it.
 void ShmCommunicator::announce(const Call& call, const TensorView& tensor, Shows shows) {
-  barrier_.announce(call);
+  barrier_.announce(named(call));
   const Bytes offset = memory_.offset_of(tensor.data()).value_or(SharedTensor::staged);
   segment_->shared_tensor(rank()).in_heap[++operation_ % 2] =
       shows == Shows::tensor ? offset : SharedTensor::nothing;
@@ -231,12 +237,12 @@ void ShmCommunicator::run_broadcast(const Call& call, TensorView values) {
 }
 
 void ShmCommunicator::run_send(const Call& call, TensorView values) {
-  barrier_.announce_pairwise(call);
+  barrier_.announce_pairwise(named(call));
   Channel& channel = segment_->channel(rank(), call.peer);
   for (Bytes at = 0; at == 0 || at < values.bytes(); at += channel_slot_bytes) {
     const std::uint32_t piece = channel.sent.count;
     barrier_.wait_for_peer(channel.received, piece - 1, call.peer);  // one of two slots is free
-    channel.calls[piece % 2] = call;
+    channel.calls[piece % 2] = named(call);
     copy_bytes(values.data() + at, segment_->channel_slot(rank(), call.peer, piece),
                std::min(channel_slot_bytes, values.bytes() - at));
     channel.sent.increment();
@@ -244,7 +250,7 @@ void ShmCommunicator::run_send(const Call& call, TensorView values) {
 }
 
 void ShmCommunicator::run_receive(const Call& call, TensorView values) {
-  barrier_.announce_pairwise(call);
+  barrier_.announce_pairwise(named(call));
   Channel& channel = segment_->channel(call.peer, rank());
   for (Bytes at = 0; at == 0 || at < values.bytes(); at += channel_slot_bytes) {
     const std::uint32_t piece = channel.received.count;
@@ -263,12 +269,10 @@ std::unique_ptr<Communicator> make_shm_communicator(std::shared_ptr<const Segmen
 
 std::unique_ptr<Communicator> ShmCommunicator::split(Split split) {
   const SplitPlan plan = plan_split(gather_plain(split), rank());
-  const SegmentMember member{plan.rank, static_cast<int>(plan.members.size())};
-  SegmentOffer offer;
-  const std::vector<SegmentTicket> tickets = gather_plain(offer.ticket());
   return make_shm_communicator(
-      share_segment(offer, tickets[static_cast<std::size_t>(plan.members.front())], member,
-                    default_heap_bytes(member.size), Deadline::after(options_.timeout_seconds)),
+      split_segment(
+          plan, [&](const SegmentTicket& own) { return gather_plain(own); },
+          default_heap_bytes(static_cast<int>(plan.members.size())), options_.timeout_seconds),
       {.rank = plan.rank, .timeout_seconds = options_.timeout_seconds});
 }
 

@@ -45,6 +45,7 @@ class ShmCommunicator final : public HostCommunicator {
   struct Offsets;
   struct Part;
   enum class Shows : std::uint8_t { tensor, nothing };
+  [[nodiscard]] Call named(Call call) const;
   void announce(const Call& call, const TensorView& tensor, Shows shows);
   void agree();
   template <class Fill, class Take>

@@ -198,11 +198,10 @@ std::vector<std::string> TcpStore::gather(const std::string& key,
   return unpack_texts(all, member.size);
 }
 
-std::int64_t TcpStore::add(const std::string& key, std::int64_t delta) {
-  const std::string sum =
-      exchange(encode_request({Verb::add, key, std::to_string(delta)}),
-               Deadline::after(options_.timeout_seconds),
-               fmt::format("the rendezvous at {} does not answer", to_string(options_.endpoint)));
+std::int64_t TcpStore::add(const std::string& key, std::int64_t delta, double timeout_seconds) {
+  const std::string sum = exchange(
+      encode_request({Verb::add, key, std::to_string(delta)}), Deadline::after(timeout_seconds),
+      fmt::format("the rendezvous at {} does not answer", to_string(options_.endpoint)));
   std::int64_t value = 0;
   std::from_chars(sum.data(), sum.data() + sum.size(), value);
   return value;

@@ -39,7 +39,7 @@ class TcpStore final : public Store {
                                   Member member,
                                   std::string_view value,
                                   double timeout_seconds) override;
-  std::int64_t add(const std::string& key, std::int64_t delta) override;
+  std::int64_t add(const std::string& key, std::int64_t delta, double timeout_seconds) override;
 
   /// Where the server listens.
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return options_.endpoint; }

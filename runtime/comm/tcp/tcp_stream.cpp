@@ -49,24 +49,19 @@ void TcpStream::move_out() {
 void TcpStream::move_in() {
   if (ended() || incoming_.empty()) return;
   const Piece& piece = *incoming_.front();
-  const bool whole = advance(
-      incoming_, ::recv(socket_.get(), piece.memory + piece.moved, piece.bytes - piece.moved, 0));
-  if (whole) ++received_;
+  advance(incoming_,
+          ::recv(socket_.get(), piece.memory + piece.moved, piece.bytes - piece.moved, 0));
 }
 
-bool TcpStream::advance(Queue& queue, ssize_t moved) {
+void TcpStream::advance(Queue& queue, ssize_t moved) {
   if (moved > 0) {
     queue.front()->moved += static_cast<std::size_t>(moved);
-    if (!queue.front()->done()) return false;
-    queue.pop_front();
-    return true;
-  }
-  if (moved == 0) {
+    if (queue.front()->done()) queue.pop_front();
+  } else if (moved == 0) {
     reason_ = "the connection was closed";
   } else if (errno != EAGAIN && errno != EINTR) {
     reason_ = std::generic_category().message(errno);
   }
-  return false;
 }
 
 }  // namespace dstrain::comm

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
@@ -36,24 +35,20 @@ class TcpStream {
   [[nodiscard]] bool ended() const { return !reason_.empty(); }
   [[nodiscard]] const std::string& reason() const { return reason_; }
 
-  /// How many pieces have come in whole.
-  [[nodiscard]] std::uint64_t received() const { return received_; }
-
   [[nodiscard]] int socket() const { return socket_.get(); }
   /// Of poll(2): when move() moves something. 0: there is nothing to move.
   [[nodiscard]] short events() const;
 
  private:
   using Queue = std::deque<std::shared_ptr<Piece>>;
-  /// Takes in what send(2) or recv(2) has moved of the front; whether that is done.
-  bool advance(Queue& queue, ssize_t moved);
+  /// Takes in what send(2) or recv(2) has moved of the front.
+  void advance(Queue& queue, ssize_t moved);
   void move_out();
   void move_in();
 
   UniqueFd socket_;
   Queue outgoing_;
   Queue incoming_;
-  std::uint64_t received_ = 0;
   std::string reason_;
 };
 

@@ -3,6 +3,7 @@
 #include "runtime/comm/group_barrier.h"
 #include "runtime/comm/host_communicator.h"
 #include "runtime/comm/host_sum.h"
+#include "runtime/comm/split_plan.h"
 
 namespace dstrain::comm {
 namespace {
