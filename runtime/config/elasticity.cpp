@@ -33,8 +33,7 @@ std::optional<std::int64_t> least_common_multiple(const std::vector<std::int64_t
   std::int64_t multiple = 1;
   for (const std::int64_t number : numbers) {
     const std::int64_t factor = number / std::gcd(multiple, number);
-    if (multiple > most / factor) return std::nullopt;
-    multiple *= factor;
+    if (__builtin_mul_overflow(multiple, factor, &multiple) || multiple > most) return std::nullopt;
   }
   return multiple;
 }

@@ -71,7 +71,9 @@ int add_frame(Dwfl_Frame* frame, void* argument) {
 
 OwnedDwfl open_process(pid_t process) {
   static char no_path[] = "";
-  static char* debug_info_path = no_path;  // symbols of the files themselves are enough
+  // Symbols of the files themselves are enough. The library asks for a pointer that it may change.
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+  static char* debug_info_path = no_path;
   static const Dwfl_Callbacks callbacks{dwfl_linux_proc_find_elf, dwfl_standard_find_debuginfo,
                                         nullptr, &debug_info_path};
   OwnedDwfl dwfl(dwfl_begin(&callbacks));
@@ -83,12 +85,7 @@ OwnedDwfl open_process(pid_t process) {
   return dwfl;
 }
 
-}  // namespace
-}  // namespace dstrain::launcher
-
-extern "C" __attribute__((visibility("default"))) void dstrain_read_frames(
-    pid_t process, pid_t thread, std::vector<std::string>* lines) {
-  using namespace dstrain::launcher;
+void read_frames(pid_t process, pid_t thread, std::vector<std::string>* lines) {
   static OpenProcess open;
   if (open.pid != process) open = {process, open_process(process)};
   if (!open.dwfl) {
@@ -97,4 +94,12 @@ extern "C" __attribute__((visibility("default"))) void dstrain_read_frames(
   }
   Frames frames{open.dwfl.get(), lines};
   dwfl_getthread_frames(open.dwfl.get(), thread, add_frame, &frames);
+}
+
+}  // namespace
+}  // namespace dstrain::launcher
+
+extern "C" __attribute__((visibility("default"))) void dstrain_read_frames(
+    pid_t process, pid_t thread, std::vector<std::string>* lines) {
+  dstrain::launcher::read_frames(process, thread, lines);
 }
