@@ -12,6 +12,8 @@ namespace dstrain {
 /// A value in shared memory that one thread writes and any number of threads and processes read:
 /// a sequence lock. Neither side waits or enters the kernel; a writer that is stopped in the middle
 /// leaves the readers without a value, not with half of one. All zero bytes are the value of zeros.
+/// Each word is released, so that who reads a new one sees the odd version before it; fences in
+/// their place are unknown to the thread sanitizer.
 template <class T>
 class PublishedRecord {
   static_assert(std::is_trivially_copyable_v<T> && std::has_unique_object_representations_v<T>);
@@ -25,9 +27,8 @@ class PublishedRecord {
     const auto words = std::bit_cast<Words>(value);
     const std::uint64_t version = version_.load(std::memory_order_relaxed);
     version_.store(version + 1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
     for (std::size_t i = 0; i < word_count; ++i) {
-      words_[i].store(words[i], std::memory_order_relaxed);
+      words_[i].store(words[i], std::memory_order_release);
     }
     version_.store(version + 2, std::memory_order_release);
   }
@@ -39,9 +40,8 @@ class PublishedRecord {
       const std::uint64_t version = version_.load(std::memory_order_acquire);
       Words words{};
       for (std::size_t word = 0; word < word_count; ++word) {
-        words[word] = words_[word].load(std::memory_order_relaxed);
+        words[word] = words_[word].load(std::memory_order_acquire);
       }
-      std::atomic_thread_fence(std::memory_order_acquire);
       const bool whole = version_.load(std::memory_order_relaxed) == version;
       if (whole && version % 2 == 0) return std::bit_cast<T>(words);
     }

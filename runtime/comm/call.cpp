@@ -25,22 +25,7 @@ const char* peer_words(Operation operation) {
   }
 }
 
-/// A step of splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
-std::uint64_t mixed(std::uint64_t value) {
-  value += 0x9e3779b97f4a7c15;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
-}
-
 }  // namespace
-
-std::uint64_t hash_of(const Call& call) {
-  const auto kind =
-      static_cast<std::uint64_t>(call.operation) << 8U | static_cast<std::uint64_t>(call.dtype);
-  const auto peer = static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.peer));
-  return mixed(mixed(kind << 32U | peer) ^ static_cast<std::uint64_t>(call.numel));
-}
 
 const char* name_of(Operation operation) {
   return operation_names.at(static_cast<std::size_t>(operation));

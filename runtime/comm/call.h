@@ -32,9 +32,6 @@ struct Call {
   friend constexpr bool operator==(const Call&, const Call&) = default;
 };
 
-/// Different for calls that differ, but for one pair in 2^64. Sums of so many equal ones tell them
-/// apart too.
-std::uint64_t hash_of(const Call& call);
 /// "all_reduce".
 const char* name_of(Operation operation);
 /// "all_reduce of 12 f32", "broadcast of 3 i64 from rank 1", "barrier".

@@ -26,9 +26,7 @@ struct alignas(64) GroupBlock {
   std::array<char, 1016> why;         ///< its text, which ends with 0
   std::atomic<std::int32_t> left{0};  ///< how many ranks have
   alignas(64) std::atomic<std::uint64_t> arrived{0};  ///< ranks, in all barriers together
-  /// hash_of() of what all ranks have announced, added up, by parity of the operation's number.
-  std::array<std::atomic<std::uint64_t>, 2> announced{};
-  alignas(64) WaitableCounter completed;  ///< barriers; what the ranks wait for
+  alignas(64) WaitableCounter completed;              ///< barriers; what the ranks wait for
 };
 
 /// What one member shows to the others. Written by its owner alone.
@@ -45,9 +43,8 @@ struct alignas(64) MemberBlock {
 /// time, save abort().
 ///
 /// A collective is one or more barriers, of one arrival of every rank each; in the first the ranks
-/// compare what they announced, by one sum, so that it costs each the same however many there are.
-/// A rank that has passed barrier b knows that all others have done all they do before b, so memory
-/// that was read between barriers b-1 and b may be reused after b.
+/// compare what they announced. A rank that has passed barrier b knows that all others have done
+/// all they do before b, so memory that was read between barriers b-1 and b may be reused after b.
 class GroupBarrier {
  public:
   struct Options {
@@ -96,7 +93,7 @@ class GroupBarrier {
   static constexpr int everyone = -1;
   void wait(WaitableCounter& counter, std::uint32_t target, int peer);
   void check_not_failed() const;
-  void check_agreement();
+  void check_agreement() const;
   [[noreturn]] void fail_late(int peer) const;
   void check_alive(std::span<const int> missing) const;
   [[nodiscard]] std::vector<int> missing_ranks(int peer) const;
@@ -111,7 +108,6 @@ class GroupBarrier {
   std::uint32_t barriers_ = 0;
   std::int64_t operations_ = 0;
   Call current_;
-  std::array<std::uint64_t, 2> expected_{};  ///< GroupBlock::announced when all do as this rank
 };
 
 /// "rank 2", "ranks 1 3".

@@ -189,10 +189,10 @@ std::unique_ptr<Communicator> make_over_nodes(Joining& joining,
         "network, which moves more bytes than sharing memory within the nodes");
   }
   auto within = make_shm_communicator(own.segment, barrier_of(own, worker));
-  MessageCommunicator::Lines lines{make_between(joining, worker),
-                                   make_own_control_group(*joining.store, worker, map, own)};
-  return make_hierarchical(std::move(lines), std::move(within), std::move(map),
-                           worker.timeout_seconds);
+  auto between = make_between(joining, worker);
+  auto control = make_own_control_group(*joining.store, worker, map, own);
+  return make_hierarchical({std::move(between), std::move(control)}, std::move(within),
+                           std::move(map), worker.timeout_seconds);
 }
 
 std::unique_ptr<Communicator> make_communicator(Joining& joining,
@@ -201,9 +201,9 @@ std::unique_ptr<Communicator> make_communicator(Joining& joining,
                                                 const OwnNode& own) {
   const auto nodes = map.nodes.size();
   const auto make_flat = [&](std::unique_ptr<Transport> transport) {
+    auto control = make_own_control_group(*joining.store, worker, map, own);
     return std::make_unique<MessageCommunicator>(
-        MessageCommunicator::Lines{std::move(transport),
-                                   make_own_control_group(*joining.store, worker, map, own)},
+        MessageCommunicator::Lines{std::move(transport), std::move(control)},
         worker.timeout_seconds);
   };
   switch (worker.comm) {

@@ -88,8 +88,8 @@ void forget(void** kept) {
   keep(MPI_REQUEST_NULL, kept);
 }
 
-/// Takes in what nobody waits for any more, as the farewell of a rank to one that has said its own:
-/// UCX, under MPICH, warns of each such message on stderr.
+/// Takes in what nobody waits for any more, as a message that its receiver has refused: UCX, under
+/// MPICH, warns of each such message on stderr.
 void receive_the_rest() {
   std::string bytes;
   for (int found = 1; found != 0;) {
