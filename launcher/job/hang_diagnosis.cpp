@@ -1,7 +1,9 @@
 #include "launcher/job/hang_diagnosis.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <span>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -49,26 +51,16 @@ auto signature_of(const CollectiveState& state) {
   return std::tuple(state.operation, state.dtype, state.numel);
 }
 
-/// Of the ranks in the collective with this number, those that do something else than most.
-std::vector<int> find_mismatch(const WatchedRanks& ranks, std::uint64_t sequence) {
+/// The ranks in the collective with this number by what they do there.
+std::vector<std::vector<int>> group_alike(const WatchedRanks& ranks, std::uint64_t sequence) {
   std::map<decltype(signature_of({})), std::vector<int>> by_signature;
   for (const auto& [number, rank] : ranks) {
     if (!is_inside(rank) || sequence_of(rank) != sequence) continue;
     by_signature[signature_of(rank.look.progress.collective)].push_back(number);
   }
-  std::size_t most = 0;
-  for (const auto& [signature, group] : by_signature) most = std::max(most, group.size());
-  std::vector<int> others;
-  bool skipped_largest = false;
-  for (const auto& [signature, group] : by_signature) {
-    if (!skipped_largest && group.size() == most) {
-      skipped_largest = true;
-      continue;
-    }
-    others.insert(others.end(), group.begin(), group.end());
-  }
-  std::ranges::sort(others);
-  return others;
+  std::vector<std::vector<int>> groups;
+  for (auto& [signature, group] : by_signature) groups.push_back(std::move(group));
+  return groups;
 }
 
 bool is_stopped(const WatchedRank& rank) {
@@ -84,6 +76,37 @@ bool are_ahead(const WatchedRanks& ranks, const std::vector<int>& suspects) {
   }
   return std::ranges::all_of(
       suspects, [&](int rank) { return progress_of(ranks, rank).compute.step > others; });
+}
+
+/// Who does something else than most in the collective with this number; where no side has the most
+/// ranks, the side that has left something out, else all of them. Empty: all do the same.
+std::vector<int> find_mismatch(const WatchedRanks& ranks, std::uint64_t sequence) {
+  std::vector<std::vector<int>> groups = group_alike(ranks, sequence);
+  if (groups.size() < 2) return {};
+  std::ranges::stable_sort(groups, std::greater(), &std::vector<int>::size);
+  std::vector<int> suspects;
+  if (groups[0].size() == groups[1].size()) {
+    for (const std::vector<int>& group : groups) {
+      if (are_ahead(ranks, group)) return group;
+    }
+    suspects = groups[0];
+  }
+  for (const std::vector<int>& group : std::span(groups).subspan(1)) {
+    suspects.insert(suspects.end(), group.begin(), group.end());
+  }
+  std::ranges::sort(suspects);
+  return suspects;
+}
+
+/// What those do whom nobody suspects, if anybody is left.
+void tell_common_collective(const WatchedRanks& ranks, Diagnosis& diagnosis) {
+  for (const auto& [number, rank] : ranks) {
+    if (!is_inside(rank) || sequence_of(rank) != diagnosis.collective.sequence) continue;
+    if (std::ranges::find(diagnosis.suspects, number) != diagnosis.suspects.end()) continue;
+    diagnosis.collective = rank.look.progress.collective;
+    return;
+  }
+  diagnosis.kind = HangKind::divided;
 }
 
 Diagnosis diagnose_collective(const WatchedRanks& ranks, const CollectiveState& awaited) {
@@ -102,6 +125,7 @@ Diagnosis diagnose_collective(const WatchedRanks& ranks, const CollectiveState& 
   diagnosis.suspects = find_mismatch(ranks, awaited.sequence);
   if (!diagnosis.suspects.empty()) {
     if (are_ahead(ranks, diagnosis.suspects)) diagnosis.kind = HangKind::skipped;
+    tell_common_collective(ranks, diagnosis);
     return diagnosis;
   }
   diagnosis.kind = HangKind::left;
@@ -153,6 +177,9 @@ std::string headline(const Diagnosis& diagnosis) {
     case HangKind::mismatch:
       return fmt::format("the ranks disagree: {} {} something else than the others in {}", suspects,
                          one ? "does" : "do", collective);
+    case HangKind::divided:
+      return fmt::format("the ranks disagree in collective {}, and no side has the most ranks",
+                         diagnosis.collective.sequence);
     case HangKind::left:
       return fmt::format("{} {} still in a collective that the others have left for {}", suspects,
                          one ? "is" : "are", collective);

@@ -13,6 +13,7 @@ enum class HangKind {
   missing,   ///< others wait in a collective that the suspects have not reached
   skipped,   ///< likewise, and the suspects are steps ahead: they left a collective out
   mismatch,  ///< in one collective the suspects do something else than the others
+  divided,   ///< likewise, and no side has the most ranks: all are suspects
   left,      ///< the suspects are in a collective that the others have left
   together,  ///< all are in the same collective: none is missing
   saving,    ///< all wait for a checkpoint, which the suspects write

@@ -5,11 +5,12 @@
 //                              "kill": the process dies before it; write:3+:28: and all after it;
 //                              "spin": it never returns, computing; "hang": nor, asleep; "late": it
 //                              waits until somebody writes to the FIFO that DSTRAIN_FAULT_GATE
-//                              names
+//                              names. Of "send" the message counts as the path
 //   DSTRAIN_FAULT_FILES=PART   of files with this in their paths, in place of "checkpoint-"
 //   DSTRAIN_FAULT_RANK=1       only on that rank
 //   DSTRAIN_FAULT_LOG=FILE     appends each call, by rank, and its path, or both of a rename:
-//                              "1 write<tab>PATH"
+//                              "1 write<tab>PATH"; and "1 struck<tab>PATH" before one that never
+//                              returns
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -21,6 +22,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -67,6 +69,10 @@ bool is_rank() {
 
 std::string path_of(const char* path) {
   return path != nullptr ? path : "";
+}
+
+std::string path_of(const std::string& message) {
+  return message;
 }
 
 /// Empty for what is no file.
@@ -117,6 +123,7 @@ Outcome outcome(const char* call, Path path, const char* target = nullptr) {
   const bool meant = fault().stays ? number >= fault().number : number == fault().number;
   if (!meant) return Outcome::real;
   if (fault().what == "kill") ::raise(SIGKILL);
+  if (fault().what == "spin" || fault().what == "hang") write_down("struck", meant_path);
   if (fault().what == "spin") spin_for_ever();
   while (fault().what == "hang") ::pause();
   if (fault().what == "late") {
@@ -192,6 +199,16 @@ DSTRAIN_PWRITE(pwrite64)
   }
 DSTRAIN_PREAD(pread)
 DSTRAIN_PREAD(pread64)
+
+/// What is sent over the network is no business of other faults.
+ssize_t send(int socket, const void* from, std::size_t size, int flags) {
+  const auto real = [=] {
+    return next(&::send, "send")(socket, from, size, flags);
+  };
+  if (fault().call != "send") return real();
+  const std::string message(static_cast<const char*>(from), size);
+  return outcome("send", message) != Outcome::real ? -1 : real();
+}
 
 int fsync(int fd) {
   return guarded("fsync", fd, [=] { return next(&::fsync, "fsync")(fd); });

@@ -58,6 +58,25 @@ TEST_CASE("Hang diagnosis: who holds the job up", "[launcher]") {
        {waits, waits, {.sequence = 11, .inside = true, .numel = 99}},
        HangKind::mismatch,
        {2}},
+      {"two ranks do different things",
+       {waits, {.sequence = 11, .inside = true, .operation = "gather"}},
+       HangKind::divided,
+       {0, 1}},
+      {"as many do one thing as another",
+       {waits,
+        {.sequence = 11, .inside = true, .numel = 99},
+        waits,
+        {.sequence = 11, .inside = true, .numel = 99}},
+       HangKind::divided,
+       {0, 1, 2, 3}},
+      {"of two ranks the first left a collective out and waits in the next step",
+       {{.step = 6, .sequence = 11, .inside = true, .operation = "barrier"}, waits},
+       HangKind::skipped,
+       {0}},
+      {"of two ranks the second did",
+       {waits, {.step = 6, .sequence = 11, .inside = true, .operation = "barrier"}},
+       HangKind::skipped,
+       {1}},
       {"a rank left a collective out and waits in the next step",
        {waits, waits, {.step = 6, .sequence = 11, .inside = true, .operation = "barrier"}},
        HangKind::skipped,
@@ -100,6 +119,13 @@ TEST_CASE("Hang diagnosis: the report names rank and host and who waits", "[laun
   CHECK_THAT(text, Contains("rank 2 (host w2, pid 102), stopped: step 5, training for 31 s; last "
                             "collective 10, all_gather of 100 f32, 31 s ago"));
   CHECK_THAT(text, Contains("ranks 0 1 3, asleep: step 5"));
+}
+
+TEST_CASE("Hang diagnosis: a mismatch is told with what most ranks do", "[launcher]") {
+  const std::string text =
+      text_of(watched({{.sequence = 11, .inside = true, .numel = 99}, waits, waits}));
+  CHECK_THAT(text, Contains("rank 0 does something else than the others in collective 11, "
+                            "all_gather of 100 f32"));
 }
 
 TEST_CASE("Hang diagnosis: a report of many ranks stays short", "[launcher]") {

@@ -100,6 +100,16 @@ void TwoNodes::enter(int node) const {
   if (!network || ::setns(network.get(), CLONE_NEWNET) != 0) fail_errno(errno, "enter a node");
 }
 
+void TwoNodes::cut() const {
+  run_on(1, {ip, "link", "set", "veth0", "down"});
+}
+
+/// The other node sends its packets to a device that is not there.
+void TwoNodes::deafen(int node) const {
+  run_on(1 - node, {ip, "neighbour", "replace", address(node), "lladdr", "02:00:00:00:00:99", "dev",
+                    "veth0", "nud", "permanent"});
+}
+
 void TwoNodes::run_on(int node, const std::vector<std::string>& command) const {
   RankProcess process({on(node, command), {}});
   const std::string output = process.read_all();

@@ -28,6 +28,11 @@ class TwoNodes {
   [[nodiscard]] static std::string address(int node);
   /// Moves this thread, and what it starts from now on, to a node.
   void enter(int node) const;
+  /// From now on nothing gets through, and no connection ends: somebody has pulled the cable.
+  void cut() const;
+  /// From now on nothing that the other node sends gets to this one, which is still heard, and no
+  /// connection ends.
+  void deafen(int node) const;
 
  private:
   void run_on(int node, const std::vector<std::string>& command) const;
