@@ -59,6 +59,7 @@ std::vector<std::vector<int>> group_alike(const WatchedRanks& ranks, std::uint64
     by_signature[signature_of(rank.look.progress.collective)].push_back(number);
   }
   std::vector<std::vector<int>> groups;
+  groups.reserve(by_signature.size());
   for (auto& [signature, group] : by_signature) groups.push_back(std::move(group));
   return groups;
 }

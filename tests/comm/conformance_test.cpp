@@ -93,6 +93,7 @@ TEST_CASE("HierarchicalCommunicator: results", "[comm]") {
   check_results(hierarchical_groups({2}), {1, 2, 3, 4, 6});
   check_results(hierarchical_groups({3, 1, 2}), {5, 6});
   check_results(hierarchical_groups({1, 3}), {4});
+  check_results(hierarchical_groups({1}), {17});  // so many that not all are connected
 }
 
 TEST_CASE("HierarchicalCommunicator: long sums", "[comm]") {
@@ -107,6 +108,7 @@ TEST_CASE("HierarchicalCommunicator: sequences", "[comm]") {
 TEST_CASE("HierarchicalCommunicator: groups and messages", "[comm]") {
   check_split(hierarchical_groups({2}), {2, 3, 4, 6});
   check_split(hierarchical_groups({1, 3}), {5});
+  check_split(hierarchical_groups({1}), {17});
   check_messages(hierarchical_groups({2}));
 }
 

@@ -91,7 +91,10 @@ void say_hello(int socket, const std::string& token, std::uint32_t number) {
 class VisitedStore final : public comm::Store {
  public:
   VisitedStore(Stranger stranger, int visits) : stranger_(stranger), visits_(visits) {}
-  void set(const std::string& key, std::string_view value) override { store_.set(key, value); }
+  void set(const std::string& key, std::string_view value) override {
+    visit(value);
+    store_.set(key, value);
+  }
   std::string get(const std::string& key, double timeout_seconds) override {
     return store_.get(key, timeout_seconds);
   }
@@ -99,8 +102,7 @@ class VisitedStore final : public comm::Store {
                                   Member member,
                                   std::string_view value,
                                   double timeout_seconds) override {
-    Endpoint endpoint;
-    if (std::istringstream(std::string(value)) >> endpoint.host >> endpoint.port) visit(endpoint);
+    visit(value);
     return store_.gather(key, member, value, timeout_seconds);
   }
   std::int64_t add(const std::string& key, std::int64_t delta, double timeout_seconds) override {
@@ -112,7 +114,9 @@ class VisitedStore final : public comm::Store {
 
  private:
   /// On threads: a stranger may wait for the greeting of a rank that does not accept yet.
-  void visit(const Endpoint& endpoint) {
+  void visit(std::string_view value) {
+    Endpoint endpoint;
+    if (!(std::istringstream(std::string(value)) >> endpoint.host >> endpoint.port)) return;
     const std::lock_guard lock(mutex_);
     endpoints.push_back(endpoint);
     for (int i = 0; i < visits_; ++i) {
@@ -164,23 +168,23 @@ TEST_CASE("TcpMesh: no stranger joins or disturbs those who do", "[comm]") {
        }},
       {"another token", 5,
        [](int socket) {
-         say_hello(socket, "guess/world", 3);
+         say_hello(socket, "guess/world/mesh 0", 3);
        }},
       {"no token", 5,
        [](int socket) {
-         say_hello(socket, "/world", 3);
+         say_hello(socket, "/world/mesh 0", 3);
        }},
       {"another group", 5,
        [](int socket) {
-         say_hello(socket, "token/other", 3);
+         say_hello(socket, "token/other/mesh 0", 3);
        }},
       {"no such rank", 5,
        [](int socket) {
-         say_hello(socket, "token/world", 3 * 7);
+         say_hello(socket, "token/world/mesh 0", 3 * 7);
        }},
       {"a lower rank", 5,
        [](int socket) {
-         say_hello(socket, "token/world", 0);
+         say_hello(socket, "token/world/mesh 0", 0);
        }},
   }));
   CAPTURE(visit.name);
@@ -193,12 +197,14 @@ TEST_CASE("TcpMesh: no stranger joins or disturbs those who do", "[comm]") {
 
 TEST_CASE("TcpMesh: nobody can connect to ranks that have met", "[comm]") {
   VisitedStore store([](int /*socket*/) {}, 0);
-  std::array<std::unique_ptr<comm::Transport>, 2> ranks;
-  test::run_ranks(2, [&](int rank) {
-    ranks[static_cast<std::size_t>(rank)] =
-        comm::make_tcp_transport(store, {.rank = rank, .size = 2});
+  std::array<std::unique_ptr<comm::Transport>, 3> ranks;
+  test::run_ranks(3, [&](int rank) {
+    auto& transport = ranks[static_cast<std::size_t>(rank)];
+    transport = comm::make_tcp_transport(store, {.rank = rank, .size = 3});
+    transport->connect(rank == 2 ? std::vector<int>{} : std::vector<int>{1 - rank});
+    if (rank > 0) transport->connect_pair(3 - rank, [] {});
   });
-  REQUIRE(store.endpoints.size() == 2);
+  REQUIRE(store.endpoints.size() == 4);
   for (const Endpoint& endpoint : store.endpoints) {
     CHECK_FALSE(connect_tcp(endpoint, Deadline::after(seconds)).ok());
   }
@@ -209,9 +215,9 @@ TEST_CASE("TcpMesh: a rank of another job is refused by name", "[comm]") {
   std::array<std::string, 2> errors;
   test::run_ranks(2, [&](int rank) {
     errors[static_cast<std::size_t>(rank)] = error_of([&] {
-      comm::make_tcp_transport(
-          store,
-          {.rank = rank, .size = 2, .timeout_seconds = 5, .token = rank == 0 ? "one" : "two"});
+      const comm::TcpOptions options{
+          .rank = rank, .size = 2, .timeout_seconds = 5, .token = rank == 0 ? "one" : "two"};
+      comm::connect_mesh(store, options, {{1 - rank}, 1});
     });
   });
   CHECK_THAT(errors[0], Contains("waits at 127.0.0.1 for connections from rank 1"));
@@ -227,7 +233,9 @@ TEST_CASE("TcpMesh: a rank may leave when the others have heard less", "[comm]")
   SlowStore late(store, others);
   REQUIRE_NOTHROW(test::run_ranks(3, [&](int rank) {
     comm::Store& own = rank == slow ? static_cast<comm::Store&>(late) : store;
-    comm::make_tcp_transport(own, {.rank = rank, .size = 3});
+    std::vector<int> peers{0, 1, 2};
+    std::erase(peers, rank);
+    comm::connect_mesh(own, {.rank = rank, .size = 3}, {peers, 1});
     others.add();
   }));
 }

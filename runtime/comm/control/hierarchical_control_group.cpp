@@ -20,7 +20,7 @@ TreeControlGroup::Options between_options(const TcpOptions& tcp, const NodeMap& 
   TreeControlGroup::Options options{.tcp = tcp};
   options.tcp.rank = map.node_of(tcp.rank);
   options.tcp.size = static_cast<int>(map.nodes.size());
-  for (const std::vector<int>& ranks : map.nodes) options.names.push_back(ranks.front());
+  for (const std::vector<int>& ranks : map.nodes) options.tcp.names.push_back(ranks.front());
   return options;
 }
 

@@ -218,7 +218,7 @@ void TreeControlGroup::fail_late(const Neighbour& peer) {
   hear_all();
   look_elsewhere();
   check_not_failed();
-  if (missing.empty()) missing = {name_of(peer.rank)};
+  if (missing.empty()) missing = {options_.tcp.name_of(peer.rank)};
   fail_with(ErrorCode::timeout, fmt::format("{} timed out after {:g} s: waiting for {}", doing(),
                                             options_.tcp.timeout_seconds, name_ranks(missing)));
 }
@@ -244,7 +244,8 @@ void TreeControlGroup::hear(Neighbour& from) {
   const Deadline deadline = Deadline::after(last_word_seconds);
   if (receive_all(from.alarm.get(), memory_of(word), deadline) != Transfer::done ||
       word.bytes > word_bytes_max) {
-    spread({ErrorCode::comm, fmt::format("{}: rank {} is gone", doing(), name_of(from.rank))});
+    spread({ErrorCode::comm,
+            fmt::format("{}: rank {} is gone", doing(), options_.tcp.name_of(from.rank))});
     return;
   }
   if (word.kind == Word::left) {
@@ -261,16 +262,16 @@ void TreeControlGroup::hear(Neighbour& from) {
 void TreeControlGroup::fail_lost(Neighbour& peer) {
   if (!peer.left) hear(peer);
   check_not_failed();
-  fail_with(ErrorCode::comm,
-            fmt::format("{}: rank {} has left the group", doing(), name_of(peer.rank)));
+  fail_with(ErrorCode::comm, fmt::format("{}: rank {} has left the group", doing(),
+                                         options_.tcp.name_of(peer.rank)));
 }
 
 void TreeControlGroup::check_same(const Frame& frame, const Neighbour& from) {
   if (frame.header.what == current_ && frame.header.operation == operations_) return;
   fail_with(ErrorCode::comm,
             fmt::format("the ranks disagree in operation {}: rank {} does {}, rank {} does {}",
-                        operations_, name_of(rank()), to_string(current_), name_of(from.rank),
-                        to_string(frame.header.what)));
+                        operations_, options_.tcp.name_of(rank()), to_string(current_),
+                        options_.tcp.name_of(from.rank), to_string(frame.header.what)));
 }
 
 std::optional<GroupFailure> TreeControlGroup::known() const {
@@ -304,13 +305,9 @@ void TreeControlGroup::pass_on(const GroupFailure& failure) noexcept {
   }
 }
 
-int TreeControlGroup::name_of(int rank) const {
-  return options_.names.empty() ? rank : options_.names[static_cast<std::size_t>(rank)];
-}
-
 std::string TreeControlGroup::doing() const {
   return fmt::format("{} (operation {}) on rank {}", to_string(current_), operations_,
-                     name_of(rank()));
+                     options_.tcp.name_of(rank()));
 }
 
 }  // namespace dstrain::comm

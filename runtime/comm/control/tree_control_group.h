@@ -21,7 +21,6 @@ class TreeControlGroup final : public ControlGroup {
  public:
   struct Options {
     TcpOptions tcp;
-    std::vector<int> names{};  ///< what messages call the ranks; empty: 0, 1, ...
     /// Where this is a part of a larger group: told of failures by whoever holds it, and outlives
     /// this.
     StoredWaits* waits = nullptr;
@@ -68,7 +67,6 @@ class TreeControlGroup final : public ControlGroup {
   void check_not_failed() const;
   [[noreturn]] void fail_late(const Neighbour& peer);
   [[noreturn]] void fail_with(ErrorCode code, const std::string& message);
-  [[nodiscard]] int name_of(int rank) const;
   [[nodiscard]] std::string doing() const;
 
   Store& store_;

@@ -1,7 +1,9 @@
 #include "runtime/comm/hierarchical/hierarchical_communicator.h"
 
 #include <algorithm>
+#include <deque>
 
+#include "runtime/comm/hierarchical/linked_ranks.h"
 #include "runtime/comm/host_sum.h"
 
 namespace dstrain::comm {
@@ -20,6 +22,10 @@ TensorView as_bytes(std::byte* data, Bytes bytes) {
 
 /// Floats of a chunk: large enough for the network, small enough that all nodes soon have one.
 constexpr std::int64_t chunk_numel = 262'144;
+
+/// Up to so many nodes of one rank each, all are connected with all: a message to each takes less
+/// time than a ring.
+constexpr int flat_nodes_max = 16;
 
 /// A range of the elements of a chunk.
 struct Range {
@@ -46,7 +52,7 @@ HierarchicalCommunicator::HierarchicalCommunicator(Lines lines,
                                                    std::unique_ptr<Communicator> within,
                                                    NodeMap map,
                                                    double timeout_seconds)
-    : MessageCommunicator(std::move(lines), timeout_seconds),
+    : MessageCommunicator(Unconnected{}, std::move(lines), timeout_seconds),
       within_(std::move(within)),
       map_(std::move(map)),
       own_node_(map_.node_of(rank())),
@@ -55,6 +61,7 @@ HierarchicalCommunicator::HierarchicalCommunicator(Lines lines,
   DSTRAIN_CHECK(within_->size() == ranks_of(own_node_) && within_->rank() == local_rank_,
                 "rank {} of {} within the node, {} of {} expected", within_->rank(),
                 within_->size(), local_rank_, ranks_of(own_node_));
+  peers().transport().connect(linked_ranks(map_, rank()));
 }
 
 bool HierarchicalCommunicator::on_own_node(int rank) const {
@@ -83,37 +90,45 @@ void HierarchicalCommunicator::run_within(FunctionRef<void()> run) {
   }
 }
 
-/// Each shard of another node comes to one rank of this node, which shows it to the others.
+/// Around the ring of nodes: each passes on what it has received to the next, until all have it.
 void HierarchicalCommunicator::gather(std::byte* whole, Bytes shard_bytes) {
   if (shard_bytes == 0) return;
   std::vector<Peers::Batch> received(map_.nodes.size());
   Peers::Batch sent;
-  exchange(whole, shard_bytes, received);
+  const auto source_of = [&](int step) {
+    return (own_node_ - step + nodes()) % nodes();
+  };
   for (int step = 1; step < nodes(); ++step) {
-    const std::vector<int>& target = node((own_node_ + step) % nodes());
-    const auto partner = static_cast<std::size_t>(local_rank_) % target.size();
-    peers().send(sent, target[partner], whole + rank() * shard_bytes, shard_bytes);
+    receive_shards(received[static_cast<std::size_t>(step)], whole, shard_bytes, source_of(step));
   }
-  share(whole, shard_bytes, own_node_);
-  for (int step = 1; step < nodes(); ++step) {
-    const int source = (own_node_ - step + nodes()) % nodes();
-    peers().finish(received[static_cast<std::size_t>(source)]);
-    share(whole, shard_bytes, source);
+  for (int step = 0; step < nodes(); ++step) {
+    peers().finish(received[static_cast<std::size_t>(step)]);
+    if (step + 1 < nodes()) send_shards(sent, whole, shard_bytes, source_of(step));
+    share(whole, shard_bytes, source_of(step));
   }
   peers().finish(sent);
 }
 
-/// Starts to receive the shards that come to this rank, by node.
-void HierarchicalCommunicator::exchange(std::byte* whole,
-                                        Bytes shard_bytes,
-                                        std::vector<Peers::Batch>& received) {
-  for (int source = 0; source < nodes(); ++source) {
-    if (source == own_node_) continue;
-    for (int i = local_rank_; i < ranks_of(source); i += ranks_of(own_node_)) {
-      const int peer = node(source)[static_cast<std::size_t>(i)];
-      peers().receive(received[static_cast<std::size_t>(source)], peer, whole + peer * shard_bytes,
-                      shard_bytes);
-    }
+/// Starts to receive, from the node before, what this rank passes on of one node's shards.
+void HierarchicalCommunicator::receive_shards(Peers::Batch& batch,
+                                              std::byte* whole,
+                                              Bytes shard_bytes,
+                                              int source_node) {
+  const int previous = (own_node_ + nodes() - 1) % nodes();
+  for (int i = local_rank_; i < ranks_of(source_node); i += ranks_of(own_node_)) {
+    const int owner = node(source_node)[static_cast<std::size_t>(i)];
+    peers().receive(batch, bearer(previous, i), whole + owner * shard_bytes, shard_bytes);
+  }
+}
+
+/// Likewise to the next node.
+void HierarchicalCommunicator::send_shards(Peers::Batch& batch,
+                                           std::byte* whole,
+                                           Bytes shard_bytes,
+                                           int source_node) {
+  for (int i = local_rank_; i < ranks_of(source_node); i += ranks_of(own_node_)) {
+    const int owner = node(source_node)[static_cast<std::size_t>(i)];
+    peers().send(batch, bearer(next_node(), i), whole + owner * shard_bytes, shard_bytes);
   }
 }
 
@@ -137,6 +152,8 @@ void HierarchicalCommunicator::share(std::byte* whole, Bytes shard_bytes, int so
 void HierarchicalCommunicator::swap_parts(const std::byte* parts,
                                           std::byte* received,
                                           Bytes part_bytes) {
+  if (!all_connected_) peers().connect(other_ranks());
+  all_connected_ = true;
   Peers::Batch batch;
   for (int step = 1; step < size(); ++step) {
     const int source = (rank() - step + size()) % size();
@@ -155,6 +172,34 @@ void HierarchicalCommunicator::swap_parts(const std::byte* parts,
                         as_bytes(received + first, bytes), stream_);
   });
   peers().finish(batch);
+}
+
+/// From the root's node around the ring, chunk after chunk: the first rank of each passes on what
+/// it shows to the others of its node.
+void HierarchicalCommunicator::spread(std::byte* values, Bytes bytes, int root) {
+  const int root_node = map_.node_of(root);
+  const int source = own_node_ == root_node ? local_rank_of(root) : 0;
+  const bool receives = local_rank_ == 0 && own_node_ != root_node;
+  const bool sends = local_rank_ == 0 && next_node() != root_node;
+  constexpr Bytes most = chunk_numel * float_bytes;
+  const auto chunk_at = [&](Bytes at) {
+    return std::min(most, bytes - at);
+  };
+  std::deque<Peers::Batch> received;
+  Peers::Batch sent;
+  for (Bytes at = 0; receives && at < bytes; at += most) {
+    peers().receive(received.emplace_back(), node((own_node_ + nodes() - 1) % nodes()).front(),
+                    values + at, chunk_at(at));
+  }
+  for (Bytes at = 0; at < bytes; at += most) {
+    if (receives) {
+      peers().finish(received.front());
+      received.pop_front();
+    }
+    run_within([&] { within_->broadcast(as_bytes(values + at, chunk_at(at)), source, stream_); });
+    if (sends) peers().send(sent, node(next_node()).front(), values + at, chunk_at(at));
+  }
+  peers().finish(sent);
 }
 
 void HierarchicalCommunicator::run_send(const Call& call, TensorView values) {
@@ -303,8 +348,10 @@ std::unique_ptr<Communicator> HierarchicalCommunicator::split(Split split) {
   }
   std::erase_if(nodes_of_part, [](const std::vector<int>& ranks) { return ranks.empty(); });
   std::ranges::sort(nodes_of_part);
-  return make_hierarchical(std::move(part.lines), std::move(within),
-                           NodeMap{std::move(nodes_of_part)}, timeout_seconds());
+  auto made = make_hierarchical(std::move(part.lines), std::move(within),
+                                NodeMap{std::move(nodes_of_part)}, timeout_seconds());
+  end_split();
+  return made;
 }
 
 std::unique_ptr<Communicator> make_hierarchical(MessageCommunicator::Lines lines,
@@ -314,7 +361,8 @@ std::unique_ptr<Communicator> make_hierarchical(MessageCommunicator::Lines lines
   if (map.nodes.size() == 1) return within;
   const bool one_rank_each = std::ranges::all_of(
       map.nodes, [](const std::vector<int>& ranks) { return ranks.size() == 1; });
-  if (one_rank_each || !map.contiguous()) {
+  const bool few = static_cast<int>(map.nodes.size()) <= flat_nodes_max;
+  if ((one_rank_each && few) || !map.contiguous()) {
     return std::make_unique<MessageCommunicator>(std::move(lines), timeout_seconds);
   }
   return std::make_unique<HierarchicalCommunicator>(std::move(lines), std::move(within),

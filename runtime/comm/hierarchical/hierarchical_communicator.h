@@ -20,7 +20,9 @@ namespace dstrain::comm {
 /// node, which sends each part to its owner. Chunks follow each other through the chain, so that
 /// all nodes work at once. A chunk is received by the first rank of a node, which adds its own
 /// values; the ranks of the node then add theirs by a reduce_scatter within the node, and each
-/// sends the part that it ends with.
+/// sends the part that it ends with. Shards and broadcasts go from node to node around a ring.
+/// Connected are the ranks that this needs (linked_ranks.h); those that send() and receive() when
+/// they first do, and all in the first all_to_all.
 ///
 /// Bytes for n bytes of `whole` over N ranks on K nodes of g = N/K ranks:
 ///
@@ -29,12 +31,13 @@ namespace dstrain::comm {
 ///   reduce_scatter  at most n in and n out            (g-1)/g n
 ///   all_reduce      at most 2 n in and out            the two together
 ///   all_to_all      (K-1)/K g n in, as much out       (g-1)/N n
-///   broadcast       the root's node 2 n out, n in     (N-1)/N n
+///   broadcast       n in, n out                       n
 ///
 /// where the flat communicator takes g times (K-1)/K n for the first two. Staging: four chunks of
 /// 1 MiB.
 class HierarchicalCommunicator final : public MessageCommunicator {
  public:
+  /// Connects the ranks: every rank calls it.
   HierarchicalCommunicator(Lines lines,
                            std::unique_ptr<Communicator> within,
                            NodeMap map,
@@ -46,6 +49,7 @@ class HierarchicalCommunicator final : public MessageCommunicator {
   void gather(std::byte* whole, Bytes shard_bytes) override;
   void reduce(const float* whole, float* shard, std::int64_t numel) override;
   void swap_parts(const std::byte* parts, std::byte* received, Bytes part_bytes) override;
+  void spread(std::byte* values, Bytes bytes, int root) override;
   void run_send(const Call& call, TensorView values) override;
   void run_receive(const Call& call, TensorView values) override;
   void give_up() noexcept override { within_->abort(); }
@@ -63,10 +67,16 @@ class HierarchicalCommunicator final : public MessageCommunicator {
   }
   [[nodiscard]] int ranks_of(int number) const { return static_cast<int>(node(number).size()); }
   [[nodiscard]] int nodes() const { return static_cast<int>(map_.nodes.size()); }
+  [[nodiscard]] int next_node() const { return (own_node_ + 1) % nodes(); }
+  /// The rank of that node which passes on shard `index` of each other node.
+  [[nodiscard]] int bearer(int number, int index) const {
+    return node(number)[static_cast<std::size_t>(index % ranks_of(number))];
+  }
   [[nodiscard]] bool on_own_node(int rank) const;
   [[nodiscard]] int local_rank_of(int rank) const;
 
-  void exchange(std::byte* whole, Bytes shard_bytes, std::vector<Peers::Batch>& received);
+  void receive_shards(Peers::Batch& batch, std::byte* whole, Bytes shard_bytes, int source_node);
+  void send_shards(Peers::Batch& batch, std::byte* whole, Bytes shard_bytes, int source_node);
   void share(std::byte* whole, Bytes shard_bytes, int source_node);
 
   [[nodiscard]] std::vector<Chunk> chunks_of(std::int64_t numel) const;
@@ -84,14 +94,15 @@ class HierarchicalCommunicator final : public MessageCommunicator {
   NodeMap map_;
   int own_node_;
   int local_rank_;
+  bool all_connected_ = false;
   Stream stream_{Stream::Mode::inline_on_caller};
   std::array<std::vector<float>, 2> brought_;  ///< what this rank brings to a chunk's sum
   std::array<std::vector<float>, 2> summed_;   ///< its part of the node's sum
 };
 
 /// Over the ranks of all nodes: shared memory alone on one node, the flat communicator of messages
-/// where nodes have one rank each or their ranks do not follow each other, else the one above.
-/// `within` joins the ranks of this node.
+/// where the ranks of a node do not follow each other, or up to 16 nodes have one rank each; else
+/// the one above. `within` joins the ranks of this node. Every rank calls it.
 std::unique_ptr<Communicator> make_hierarchical(MessageCommunicator::Lines lines,
                                                 std::unique_ptr<Communicator> within,
                                                 NodeMap map,

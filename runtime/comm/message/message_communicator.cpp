@@ -27,10 +27,25 @@ std::byte* bytes_at(float* values) {
 
 }  // namespace
 
-MessageCommunicator::MessageCommunicator(Lines lines, double timeout_seconds)
+MessageCommunicator::MessageCommunicator(Unconnected /*unconnected*/,
+                                         Lines lines,
+                                         double timeout_seconds)
     : HostCommunicator({lines.transport->rank(), lines.transport->size()}),
       peers_(std::move(lines.transport), std::move(lines.control), timeout_seconds),
       timeout_seconds_(timeout_seconds) {}
+
+MessageCommunicator::MessageCommunicator(Lines lines, double timeout_seconds)
+    : MessageCommunicator(Unconnected{}, std::move(lines), timeout_seconds) {
+  peers_.transport().connect(other_ranks());
+}
+
+std::vector<int> MessageCommunicator::other_ranks() const {
+  std::vector<int> others;
+  for (int other = 0; other < size(); ++other) {
+    if (other != rank()) others.push_back(other);
+  }
+  return others;
+}
 
 template <class Run>
 void MessageCommunicator::operate(Run&& run) {
@@ -108,22 +123,26 @@ void MessageCommunicator::swap_parts(const std::byte* parts,
 void MessageCommunicator::run_broadcast(const Call& call, TensorView values) {
   operate([&] {
     peers_.agree(call);
-    std::byte* const own = values.data();
-    const Bytes part = values.bytes() <= small_broadcast_bytes ? 0 : values.bytes() / size();
-    if (part > 0) {
-      Peers::Batch batch;
-      for (int r = 0; r < size() && rank() == call.peer; ++r) {
-        if (r != rank()) peers_.send(batch, r, own + r * part, part);
-      }
-      if (rank() != call.peer) peers_.receive(batch, call.peer, own + rank() * part, part);
-      peers_.finish(batch);
-      gather(own, part);
-    }
-    spread(own + part * size(), values.bytes() - part * size(), call.peer);
+    spread(values.data(), values.bytes(), call.peer);
   });
 }
 
+/// Each rank gets a part of many bytes, and then gathers the others' parts.
 void MessageCommunicator::spread(std::byte* values, Bytes bytes, int root) {
+  const Bytes part = bytes <= small_broadcast_bytes ? 0 : bytes / size();
+  if (part > 0) {
+    Peers::Batch batch;
+    for (int r = 0; r < size() && rank() == root; ++r) {
+      if (r != rank()) peers_.send(batch, r, values + r * part, part);
+    }
+    if (rank() != root) peers_.receive(batch, root, values + rank() * part, part);
+    peers_.finish(batch);
+    gather(values, part);
+  }
+  send_to_all(values + part * size(), bytes - part * size(), root);
+}
+
+void MessageCommunicator::send_to_all(std::byte* values, Bytes bytes, int root) {
   Peers::Batch batch;
   for (int r = 0; r < size() && rank() == root; ++r) {
     if (r != root) peers_.send(batch, r, values, bytes);
@@ -211,13 +230,18 @@ MessageCommunicator::Part MessageCommunicator::split_lines(Split split) {
   SplitPlan plan = plan_split(splits, rank());
   auto control = peers_.control().split(split);
   auto transport = peers_.transport().split({plan.members, plan.rank, group, splits_++});
-  // Who leaves after it takes from no part what its ranks still meet by.
-  peers_.agree({Operation::split, DType::u8, 0, 0});
   return {{std::move(transport), std::move(control)}, std::move(plan.members)};
 }
 
+/// Who leaves after it takes from no part what its ranks still meet by.
+void MessageCommunicator::end_split() {
+  peers_.agree({Operation::split, DType::u8, 0, 0});
+}
+
 std::unique_ptr<Communicator> MessageCommunicator::split(Split split) {
-  return std::make_unique<MessageCommunicator>(split_lines(split).lines, timeout_seconds_);
+  auto part = std::make_unique<MessageCommunicator>(split_lines(split).lines, timeout_seconds_);
+  end_split();
+  return part;
 }
 
 }  // namespace dstrain::comm

@@ -7,8 +7,9 @@
 namespace dstrain::comm {
 
 /// One rank of a group that talks in messages. The transport only moves bytes; `control` tells who
-/// does what, and is used by nobody else; sums are added here, in rank order. Bytes that a rank
-/// sends and receives, n bytes of `whole` over N ranks:
+/// does what, and is used by nobody else; sums are added here, in rank order. Every rank is
+/// connected with every other. Bytes that a rank sends and receives, n bytes of `whole` over N
+/// ranks:
 ///
 ///   all_gather      (N-1)/N n   every shard goes straight to its place
 ///   reduce_scatter  (N-1)/N n   every part goes straight to its owner, which adds up in rank order
@@ -25,11 +26,16 @@ class MessageCommunicator : public HostCommunicator {
     std::unique_ptr<Transport> transport;
     std::unique_ptr<ControlGroup> control;
   };
+  /// Connects the ranks: every rank calls it.
   MessageCommunicator(Lines lines, double timeout_seconds);
   std::unique_ptr<Communicator> split(Split split) override;
   void abort() noexcept override { peers_.abort(); }
 
  protected:
+  /// One that connects nobody yet.
+  struct Unconnected {};
+  MessageCommunicator(Unconnected unconnected, Lines lines, double timeout_seconds);
+
   void run_all_gather(const Call& call, TensorView shard, TensorView whole) final;
   void run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) final;
   void run_all_reduce(const Call& call, TensorView values) final;
@@ -44,6 +50,8 @@ class MessageCommunicator : public HostCommunicator {
   virtual void reduce(const float* whole, float* shard, std::int64_t numel);
   /// received[r] = parts_r[rank()], of `part_bytes` each.
   virtual void swap_parts(const std::byte* parts, std::byte* received, Bytes part_bytes);
+  /// values = those of `root`.
+  virtual void spread(std::byte* values, Bytes bytes, int root);
   /// After a failure: releases whoever waits for this rank elsewhere.
   virtual void give_up() noexcept {}
 
@@ -51,17 +59,20 @@ class MessageCommunicator : public HostCommunicator {
     Lines lines;
     std::vector<int> members;
   };
-  /// The ranks of the same color, connected.
+  /// The ranks of the same color; they connect when their communicator is made, before
+  /// end_split().
   Part split_lines(Split split);
+  void end_split();
 
   [[nodiscard]] Peers& peers() { return peers_; }
+  [[nodiscard]] std::vector<int> other_ranks() const;
   [[nodiscard]] double timeout_seconds() const { return timeout_seconds_; }
 
  private:
   template <class Run>
   void operate(Run&& run);
   void reduce_small(float* values, std::int64_t numel);
-  void spread(std::byte* values, Bytes bytes, int root);
+  void send_to_all(std::byte* values, Bytes bytes, int root);
 
   /// Some elements of every part, from `at` on, on their way to their owners.
   struct Round {

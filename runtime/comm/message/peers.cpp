@@ -34,6 +34,19 @@ void Peers::begin(const Call& call) {
   ++operations_;
 }
 
+void Peers::connect(const std::vector<int>& peers) {
+  or_fail_all([&] { transport_->connect(peers); });
+}
+
+/// What keeps two ranks apart is a failure of all.
+void Peers::or_fail_all(FunctionRef<void()> connect) {
+  try {
+    connect();
+  } catch (const Error& error) {
+    fail_all(error.code(), fmt::format("{}: {}", doing(), error.what()));
+  }
+}
+
 void Peers::agree(const Call& call) {
   begin(call);
   control_->agree(call);
@@ -54,9 +67,16 @@ void Peers::finish(Batch& batch) {
   batch.started_.clear();
 }
 
-void Peers::send_alone(const Call& call, const void* from, Bytes bytes) {
+void Peers::begin_alone(const Call& call) {
   begin(call);
   check_not_failed();
+  const Deadline deadline = Deadline::after(timeout_seconds_);
+  or_fail_all(
+      [&] { transport_->connect_pair(call.peer, [&] { check_waits(deadline, call.peer); }); });
+}
+
+void Peers::send_alone(const Call& call, const void* from, Bytes bytes) {
+  begin_alone(call);
   Batch batch;
   send(batch, call.peer, &call, sizeof(call));
   send(batch, call.peer, from, bytes);
@@ -64,8 +84,7 @@ void Peers::send_alone(const Call& call, const void* from, Bytes bytes) {
 }
 
 void Peers::receive_alone(const Call& call, void* to, Bytes bytes) {
-  begin(call);
-  check_not_failed();
+  begin_alone(call);
   Call sent;
   Batch batch;
   receive(batch, call.peer, &sent, sizeof(sent));
@@ -88,12 +107,17 @@ void Peers::wait(PendingMessage& message, int peer) {
       case State::lost:
         fail_lost(peer);
       case State::pending:
-        check_not_failed();
-        if (!deadline.passed()) break;
-        fail_all(ErrorCode::timeout, fmt::format("{} timed out after {:g} s: waiting for rank {}",
-                                                 doing(), timeout_seconds_, peer));
+        check_waits(deadline, peer);
     }
   }
+}
+
+/// Whether it makes sense to wait for that rank any longer.
+void Peers::check_waits(Deadline deadline, int peer) {
+  check_not_failed();
+  if (!deadline.passed()) return;
+  fail_all(ErrorCode::timeout, fmt::format("{} timed out after {:g} s: waiting for rank {}",
+                                           doing(), timeout_seconds_, peer));
 }
 
 /// The peer may have failed because another did.

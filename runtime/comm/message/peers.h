@@ -24,6 +24,9 @@ class Peers {
   [[nodiscard]] int rank() const { return transport_->rank(); }
   [[nodiscard]] int size() const { return transport_->size(); }
 
+  /// Connects this rank with others in the middle of an operation, as Transport::connect().
+  void connect(const std::vector<int>& peers);
+
   /// Tells all ranks what this one does and waits until all do the same: a barrier. Throws
   /// Error{comm} on every rank when they differ.
   void agree(const Call& call);
@@ -45,7 +48,7 @@ class Peers {
   void finish(Batch& batch);
 
   /// Sends so many bytes to `call.peer`, after a word of what they are; returns when they are on
-  /// their way.
+  /// their way. The first between two ranks waits until both are here and connects them.
   void send_alone(const Call& call, const void* from, Bytes bytes);
   /// What send_alone() of `call.peer` sends here. Throws Error{comm} when that is something else,
   /// and makes all ranks fail: the sender would wait in vain.
@@ -62,7 +65,10 @@ class Peers {
 
  private:
   void begin(const Call& call);
+  void begin_alone(const Call& call);
+  void or_fail_all(FunctionRef<void()> connect);
   void wait(PendingMessage& message, int peer);
+  void check_waits(Deadline deadline, int peer);
   [[noreturn]] void fail_lost(int peer);
   void check_not_failed();
 

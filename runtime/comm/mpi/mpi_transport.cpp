@@ -31,6 +31,8 @@ class MpiTransport final : public Transport {
 
   [[nodiscard]] int rank() const override { return place_.rank; }
   [[nodiscard]] int size() const override { return static_cast<int>(place_.members.size()); }
+  void connect(const std::vector<int>& /*peers*/) override {}
+  void connect_pair(int /*peer*/, FunctionRef<void()> /*look*/) override {}
   Message send(int peer, const void* from, Bytes bytes) override;
   Message receive(int peer, void* to, Bytes bytes) override;
   [[nodiscard]] std::string reason() const override { return reason_; }

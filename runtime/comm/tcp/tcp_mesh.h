@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/function_ref.h"
 #include "runtime/base/unique_handle.h"
 #include "runtime/comm/store.h"
 
@@ -15,7 +16,12 @@ struct TcpOptions {
   std::string name = "world";    ///< keeps the groups that use one store apart
   /// The own address, at which the other ranks reach this one: local_address_towards(MASTER_ADDR).
   std::string address = "127.0.0.1";
-  std::string token{};  ///< of the job
+  std::string token{};       ///< of the job
+  std::vector<int> names{};  ///< what messages call the ranks; empty: 0, 1, ...
+
+  [[nodiscard]] int name_of(int other) const {
+    return names.empty() ? other : names[static_cast<std::size_t>(other)];
+  }
 };
 
 /// Which ranks connect to each other, and how often.
@@ -31,5 +37,9 @@ using TcpMesh = std::vector<std::vector<UniqueFd>>;
 /// job's token for this very group and line (token_proof.h); nobody listens any more when it
 /// returns. Throws Error{comm} or Error{timeout} that names who is missing.
 TcpMesh connect_mesh(Store& store, const TcpOptions& options, const MeshShape& shape);
+
+/// Connects two ranks of a group, which both call it, once. The first to come waits for the other;
+/// meanwhile it calls `look` twenty times a second, which may throw. Else as connect_mesh().
+UniqueFd connect_pair(Store& store, const TcpOptions& options, int peer, FunctionRef<void()> look);
 
 }  // namespace dstrain::comm

@@ -1,6 +1,8 @@
 #include "runtime/comm/tcp/tcp_transport.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,6 +10,7 @@
 
 #include <poll.h>
 
+#include "runtime/base/error.h"
 #include "runtime/comm/control/tree_control_group.h"
 #include "runtime/comm/message/message_communicator.h"
 #include "runtime/comm/tcp/tcp_stream.h"
@@ -17,22 +20,19 @@ namespace {
 
 using State = PendingMessage::State;
 
-std::vector<int> all_but(int rank, int size) {
-  std::vector<int> others;
-  for (int other = 0; other < size; ++other) {
-    if (other != rank) others.push_back(other);
-  }
-  return others;
-}
-
 }  // namespace
 
 class TcpTransport final : public Transport {
  public:
-  TcpTransport(Store& store, TcpOptions options);
+  TcpTransport(Store& store, TcpOptions options)
+      : store_(store),
+        options_(std::move(options)),
+        streams_(static_cast<std::size_t>(options_.size)) {}
 
   [[nodiscard]] int rank() const override { return options_.rank; }
   [[nodiscard]] int size() const override { return options_.size; }
+  void connect(const std::vector<int>& peers) override;
+  void connect_pair(int peer, FunctionRef<void()> look) override;
   Message send(int peer, const void* from, Bytes bytes) override;
   Message receive(int peer, void* to, Bytes bytes) override;
   [[nodiscard]] std::string reason() const override { return reason_; }
@@ -42,13 +42,19 @@ class TcpTransport final : public Transport {
  private:
   class TcpMessage;
 
-  TcpStream& stream(int peer) { return streams_[static_cast<std::size_t>(peer)]; }
+  [[nodiscard]] bool is_connected(int peer) const {
+    return streams_[static_cast<std::size_t>(peer)].socket() >= 0;
+  }
+  void add(int peer, UniqueFd socket);
+  TcpStream& stream(int peer);
   State wait(const TcpStream::Piece& piece, TcpStream& stream, Deadline deadline);
   void move_all(Deadline deadline);
 
   Store& store_;
   TcpOptions options_;
-  std::vector<TcpStream> streams_;  ///< by rank; the own has no socket
+  std::vector<TcpStream> streams_;  ///< by rank; those that are not connected have no socket
+  std::vector<int> connected_;      ///< those that are
+  int meshes_ = 0;                  ///< calls of connect()
   std::string reason_;
   std::vector<pollfd> polls_;
 };
@@ -71,15 +77,28 @@ class TcpTransport::TcpMessage final : public PendingMessage {
   std::shared_ptr<TcpStream::Piece> piece_;
 };
 
-TcpTransport::TcpTransport(Store& store, TcpOptions options)
-    : store_(store),
-      options_(std::move(options)),
-      streams_(static_cast<std::size_t>(options_.size)) {
-  const std::vector<int> others = all_but(options_.rank, options_.size);
-  TcpMesh mesh = connect_mesh(store_, options_, {others, 1});
-  for (const int other : others) {
-    stream(other) = TcpStream(std::move(mesh[static_cast<std::size_t>(other)].front()));
-  }
+void TcpTransport::connect(const std::vector<int>& peers) {
+  std::vector<int> missing;
+  std::ranges::copy_if(peers, std::back_inserter(missing),
+                       [&](int peer) { return !is_connected(peer); });
+  TcpOptions options = options_;
+  options.name += fmt::format("/mesh {}", meshes_++);
+  TcpMesh mesh = connect_mesh(store_, options, {missing, 1});
+  for (const int peer : missing) add(peer, std::move(mesh[static_cast<std::size_t>(peer)].front()));
+}
+
+void TcpTransport::connect_pair(int peer, FunctionRef<void()> look) {
+  if (!is_connected(peer)) add(peer, comm::connect_pair(store_, options_, peer, look));
+}
+
+void TcpTransport::add(int peer, UniqueFd socket) {
+  streams_[static_cast<std::size_t>(peer)] = TcpStream(std::move(socket));
+  connected_.push_back(peer);
+}
+
+TcpStream& TcpTransport::stream(int peer) {
+  DSTRAIN_CHECK(is_connected(peer), "ranks {} and {} are not connected", rank(), peer);
+  return streams_[static_cast<std::size_t>(peer)];
 }
 
 Message TcpTransport::send(int peer, const void* from, Bytes bytes) {
@@ -108,13 +127,14 @@ State TcpTransport::wait(const TcpStream::Piece& piece, TcpStream& stream, Deadl
 /// Waits until something can be moved or `deadline`, and moves it.
 void TcpTransport::move_all(Deadline deadline) {
   polls_.clear();
-  for (const TcpStream& stream : streams_) {
-    const short events = stream.events();
-    polls_.push_back({events == 0 ? -1 : stream.socket(), events, 0});
+  for (const int peer : connected_) {
+    const TcpStream& with = stream(peer);
+    const short events = with.events();
+    polls_.push_back({events == 0 ? -1 : with.socket(), events, 0});
   }
   if (::poll(polls_.data(), polls_.size(), deadline.remaining_ms()) <= 0) return;
-  for (std::size_t peer = 0; peer < streams_.size(); ++peer) {
-    if (polls_[peer].revents != 0) streams_[peer].move();
+  for (std::size_t i = 0; i < connected_.size(); ++i) {
+    if (polls_[i].revents != 0) stream(connected_[i]).move();
   }
 }
 
