@@ -15,6 +15,13 @@ namespace {
 
 /// Some 10 us of looking before sleeping: a peer that is about to arrive costs no system call.
 constexpr int spins_before_sleep = 400;
+/// With more ranks than cores, spinning would keep the awaited rank from running: a rank passes its
+/// core on to the next so many times, which costs less than to sleep and to be woken.
+constexpr int yields_before_sleep = 4;
+/// A core that comes back later than this was with someone who computes. Who sleeps is let in when
+/// it is woken, who yields is not: the rank sleeps at once in so many barriers that follow.
+constexpr double yield_seconds_max = 0.001;
+constexpr std::uint32_t barriers_without_yields = 64;
 /// How often a sleeping rank looks whether the group was aborted or a rank left.
 constexpr double look_seconds = 0.05;
 /// How often it looks into /proc whether the missing ranks still live.
@@ -40,11 +47,8 @@ GroupBarrier::GroupBarrier(GroupBlock& group, std::span<MemberBlock> members, Op
     : group_(group),
       members_(members),
       options_(std::move(options)),
-      // With more ranks than cores, spinning would keep the awaited rank from running. Cores of the
-      // machine, because a thread's affinity may be narrowed to one of them.
-      spins_(static_cast<long>(members.size()) <= ::sysconf(_SC_NPROCESSORS_ONLN)
-                 ? spins_before_sleep
-                 : 0) {
+      // Of the machine, because a thread's affinity may be narrowed to one of them.
+      has_core_(static_cast<long>(members.size()) <= ::sysconf(_SC_NPROCESSORS_ONLN)) {
   MemberBlock& own = members_[static_cast<std::size_t>(options_.rank)];
   own.process = this_process();
   own.state = MemberBlock::present;
@@ -117,9 +121,27 @@ std::optional<GroupFailure> GroupBarrier::failure() const {
   return GroupFailure{static_cast<ErrorCode>(group_.code), group_.why.data()};
 }
 
+void GroupBarrier::spin(const WaitableCounter& counter, std::uint32_t target) {
+  for (int i = 0; i < spins_before_sleep && !counter.reached(target); ++i) pause_briefly();
+}
+
+void GroupBarrier::yield(const WaitableCounter& counter, std::uint32_t target) {
+  if (barriers_to_sleep_ > 0) {
+    --barriers_to_sleep_;
+    return;
+  }
+  for (int i = 0; i < yields_before_sleep && !counter.reached(target); ++i) {
+    const Deadline soon = Deadline::after(yield_seconds_max);
+    std::this_thread::yield();
+    if (!soon.passed()) continue;
+    barriers_to_sleep_ = barriers_without_yields;
+    return;
+  }
+}
+
 /// `peer`: the one rank that is waited for, or everyone.
 void GroupBarrier::wait(WaitableCounter& counter, std::uint32_t target, int peer) {
-  for (int i = 0; i < spins_ && !counter.reached(target); ++i) pause_briefly();
+  has_core_ ? spin(counter, target) : yield(counter, target);
   const Deadline deadline = Deadline::after(options_.timeout_seconds);
   Deadline liveness = Deadline::after(liveness_seconds);
   while (!counter.reached(target)) {

@@ -91,6 +91,8 @@ class GroupBarrier {
 
  private:
   static constexpr int everyone = -1;
+  static void spin(const WaitableCounter& counter, std::uint32_t target);
+  void yield(const WaitableCounter& counter, std::uint32_t target);
   void wait(WaitableCounter& counter, std::uint32_t target, int peer);
   void check_not_failed() const;
   void check_agreement() const;
@@ -104,7 +106,8 @@ class GroupBarrier {
   GroupBlock& group_;
   std::span<MemberBlock> members_;
   Options options_;
-  int spins_;
+  bool has_core_;                        ///< no more ranks than cores
+  std::uint32_t barriers_to_sleep_ = 0;  ///< in which this rank does not yield
   std::uint32_t barriers_ = 0;
   std::int64_t operations_ = 0;
   Call current_;

@@ -1,5 +1,5 @@
 // `dstrain config check` on the configurations that people find in tutorials, as they are printed
-// there: tests/config/published.
+// there: tests/config/published. And what `dstrain config elastic` prints.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -175,4 +175,31 @@ TEST_CASE("ConfigShow: auto sizes are those of the model", "[e2e][config]") {
   const dstrain::test::TempDir model;
   std::ofstream(model.path() / "config.json") << R"({"model_type": "gpt2", "n_embd": 60})";
   CHECK(reduce_bucket_size({"--model_name_or_path", model.path().string()}) == 60 * 60);
+}
+
+TEST_CASE("config elastic: the batch and the numbers of ranks that share it", "[e2e]") {
+  const dstrain::test::TempDir folder;
+  const std::string file = (folder.path() / "config.json").string();
+  const auto write = [&](const char* enabled) {
+    std::ofstream(file) << R"({"elasticity": {"enabled": )" << enabled
+                        << R"(, "max_train_batch_size": 32, "micro_batch_sizes": [1, 2, 3, 7],
+                              "min_gpus": 1, "max_gpus": 1500, "version": 0.1}})";
+  };
+  write("true");
+  // DeepSpeed's answers to this configuration.
+  const Outcome all = run_command({"config", "elastic", file});
+  CHECK(all.status == 0);
+  CHECK(all.out == "final_batch_size: 24\nvalid_gpus: [1, 2, 3, 4, 6, 8, 12, 24]\n");
+  const Outcome four = run_command({"config", "elastic", file, "--num_gpus", "4"});
+  CHECK(four.status == 0);
+  CHECK(four.out == all.out + "micro_batch_size: 3\n");
+  const Outcome five = run_command({"config", "elastic", file, "--num_gpus", "5"});
+  CHECK(five.status == 2);
+  CHECK(five.err == file +
+                        ": elasticity: 5 rank(s) cannot share its batch of 24; the nearest that "
+                        "can: 4 and 6\n");
+  write("false");
+  const Outcome off = run_command({"config", "elastic", file});
+  CHECK(off.status == 2);
+  CHECK(off.err == file + ": elasticity.enabled is not true; set it\n");
 }

@@ -48,8 +48,8 @@ ShmCommunicator::ShmCommunicator(std::shared_ptr<const Segment> segment,
     : HostCommunicator({options.rank, static_cast<int>(segment->members().size())}),
       segment_(std::move(segment)),
       memory_(segment_, options.rank),
-      options_(options),
-      barrier_(segment_->group(), segment_->members(), options),
+      options_(std::move(options)),
+      barrier_(segment_->group(), segment_->members(), options_),
       shown_(segment_->members().size()) {
   barrier_.announce({Operation::join, DType::u8, 0, 0});
   barrier_.agree();

@@ -69,8 +69,8 @@ ThreadCommunicator::ThreadCommunicator(std::shared_ptr<ThreadWorld> world,
                                        GroupBarrier::Options options)
     : HostCommunicator({options.rank, static_cast<int>(world->members.size())}),
       world_(std::move(world)),
-      options_(options),
-      barrier_(world_->group, world_->members, options) {}
+      options_(std::move(options)),
+      barrier_(world_->group, world_->members, options_) {}
 
 void ThreadCommunicator::post(const Call& call, const TensorView& view) {
   barrier_.announce(call);
