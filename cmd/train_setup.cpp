@@ -1,7 +1,6 @@
 #include "cmd/train_setup.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 
 #include <fmt/ranges.h>
@@ -33,23 +32,17 @@ std::string choose_tokenizer(const config::TrainSettings& settings,
   return data.tokenizer;
 }
 
-bool is_generation_config(const model::CompanionFile& file) {
-  return file.name == "generation_config.json";
-}
-
 /// Another tokenizer goes out with the model in place of its own: its files, and the ids of the
 /// tokens that begin and end texts.
 void take_tokenizer(TrainSetup& setup, const std::string& tokenizer) {
   if (!setup.text_tokens) return;
   setup.model.config_json = model::with_text_tokens(setup.model.config_json, *setup.text_tokens);
   std::vector<model::CompanionFile>& own = setup.model.companions;
-  std::erase_if(own, std::not_fn(is_generation_config));
+  std::erase_if(own, model::is_of_tokenizer);
   for (model::CompanionFile& file : own) {
     file.bytes = model::with_text_tokens(file.bytes, *setup.text_tokens);
   }
-  std::vector<model::CompanionFile> files = model::read_companions(tokenizer);
-  std::erase_if(files, is_generation_config);
-  std::ranges::move(files, std::back_inserter(own));
+  std::ranges::move(model::read_tokenizer_files(tokenizer), std::back_inserter(own));
 }
 
 /// Text that is read as bytes. That is what the user means who types so, or has a vocabulary of
@@ -80,7 +73,7 @@ void settle_bytes(TrainSetup& setup, model::Gpt2Config sizes) {
                     file, sizes.vocab_size));
   }
   if (!trains_on_text) return;
-  if (std::erase_if(setup.model.companions, std::not_fn(is_generation_config)) > 0) {
+  if (std::erase_if(setup.model.companions, model::is_of_tokenizer) > 0) {
     setup.notes.push_back(
         fmt::format("{}: its tokenizer's files do not go out with the model, which learns bytes",
                     settings.model.directory));

@@ -66,16 +66,10 @@ void declare_tokenize(CLI::App& app, TokenizeRequest& request) {
 
 using TokenizerFiles = std::vector<model::CompanionFile>;
 
-TokenizerFiles read_tokenizer(const std::string& directory) {
-  TokenizerFiles files = model::read_companions(directory);
-  std::erase_if(files, [](const auto& file) { return file.name == "generation_config.json"; });
-  return files;
-}
-
 /// What in the output directory is of another tokenizer than the one that goes there.
 std::vector<fs::path> files_of_others(const std::string& output, const TokenizerFiles& own) {
   std::vector<fs::path> others;
-  for (const model::CompanionFile& file : read_tokenizer(output)) {
+  for (const model::CompanionFile& file : model::read_tokenizer_files(output)) {
     if (std::ranges::find(own, file) == own.end()) others.push_back(fs::path(output) / file.name);
   }
   return others;
@@ -144,7 +138,7 @@ void make_shards(TokenizeRequest& request, const std::vector<preprocess::InputFi
       request.format == "megatron" ? data::ShardFormat::megatron : data::ShardFormat::llmc;
   const auto encoder = data::make_encoder(request.tokenizer);
   TokenizerFiles tokenizer;  // none of bytes
-  if (request.tokenizer != "byte") tokenizer = read_tokenizer(request.tokenizer);
+  if (request.tokenizer != "byte") tokenizer = model::read_tokenizer_files(request.tokenizer);
   std::vector<fs::path> others;
   if (fs::exists(request.output)) others = files_of_others(request.output, tokenizer);
   if (!others.empty() && !request.options.overwrite) {

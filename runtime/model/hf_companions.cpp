@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <span>
 
 #include "runtime/base/error.h"
@@ -13,19 +14,12 @@
 namespace dstrain::model {
 namespace {
 
+constexpr std::string_view generation_config = "generation_config.json";
+
 constexpr std::array<std::string_view, 13> companion_names{
-    "added_tokens.json",
-    "chat_template.jinja",
-    "chat_template.json",
-    "generation_config.json",
-    "merges.txt",
-    "sentencepiece.bpe.model",
-    "special_tokens_map.json",
-    "spiece.model",
-    "tokenizer.json",
-    "tokenizer.model",
-    "tokenizer_config.json",
-    "vocab.json",
+    "added_tokens.json", "chat_template.jinja",     "chat_template.json",      generation_config,
+    "merges.txt",        "sentencepiece.bpe.model", "special_tokens_map.json", "spiece.model",
+    "tokenizer.json",    "tokenizer.model",         "tokenizer_config.json",   "vocab.json",
     "vocab.txt",
 };
 
@@ -33,6 +27,16 @@ constexpr std::array<std::string_view, 13> companion_names{
 
 bool is_companion(std::string_view name) {
   return std::ranges::find(companion_names, name) != companion_names.end();
+}
+
+bool is_of_tokenizer(const CompanionFile& file) {
+  return file.name != generation_config;
+}
+
+std::vector<CompanionFile> read_tokenizer_files(const std::string& directory) {
+  std::vector<CompanionFile> files = read_companions(directory);
+  std::erase_if(files, std::not_fn(is_of_tokenizer));
+  return files;
 }
 
 std::vector<CompanionFile> read_companions(const std::string& directory) {

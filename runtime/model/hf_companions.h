@@ -19,9 +19,13 @@ inline constexpr Bytes companion_bytes_max = 64 * mebibyte;
 
 /// Whether a file of this name is one.
 bool is_companion(std::string_view name);
+/// Whether it is one of the tokenizer's.
+bool is_of_tokenizer(const CompanionFile& file);
 
 /// Those of a Hugging Face directory; links as in open_hf_directory(). Throws Error{input} for one
 /// that cannot be read or is larger than companion_bytes_max.
 std::vector<CompanionFile> read_companions(const std::string& directory);
+/// Those of the tokenizer alone.
+std::vector<CompanionFile> read_tokenizer_files(const std::string& directory);
 
 }  // namespace dstrain::model
