@@ -45,7 +45,7 @@ void send_word(int socket, Word word, std::string_view text) noexcept {
   word.bytes = text.size();
   std::array<char, sizeof(Word) + word_bytes_max> bytes;
   std::memcpy(bytes.data(), &word, sizeof(word));
-  std::memcpy(bytes.data() + sizeof(word), text.data(), text.size());
+  text.copy(bytes.data() + sizeof(word), text.size());
   ::send(socket, bytes.data(), sizeof(word) + text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
