@@ -42,8 +42,8 @@ void SharedControlGroup::show(std::string_view own, std::size_t at) {
   std::byte* const slot = segment_->control_slot(rank(), round_);
   const std::uint64_t length = own.size();
   std::memcpy(slot, &length, sizeof(length));
-  const std::string_view piece = own.substr(std::min(at, own.size()), piece_bytes);
-  std::memcpy(slot + sizeof(length), piece.data(), piece.size());
+  own.substr(std::min(at, own.size()))
+      .copy(reinterpret_cast<char*>(slot + sizeof(length)), piece_bytes);
 }
 
 /// Appends what the slots of this round hold; returns the longest value's bytes.
