@@ -1,7 +1,6 @@
 #include "runtime/engine/profile_report.h"
 
 #include <array>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,7 +39,7 @@ void append(std::string& text, const T* values, std::size_t count) {
 
 template <class T>
 void take(std::string_view& text, T* values, std::size_t count) {
-  std::memcpy(values, text.data(), count * sizeof(T));
+  text.copy(reinterpret_cast<char*>(values), count * sizeof(T));
   text.remove_prefix(count * sizeof(T));
 }
 
