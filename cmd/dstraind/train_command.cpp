@@ -40,6 +40,13 @@ void tell_stop(std::int64_t step, const std::filesystem::path& checkpoint) {
                   step, checkpoint.string()));
 }
 
+/// What a start of this job wrote before it was begun again is the job's own.
+config::TrainOptions read_options(std::span<const std::string> arguments) {
+  config::TrainOptions options = config::parse_train_options(arguments);
+  if (std::getenv(env::restart_count) != nullptr) options.overwrite_output_dir.value = true;
+  return options;
+}
+
 /// What the launcher says of an elastic job's batch; none of another job.
 std::optional<config::KeptBatch> read_kept_batch() {
   const char* const text = std::getenv(env::kept_batch);
@@ -62,7 +69,7 @@ int train_command(std::span<const std::string> arguments) {
   flush_denormals_in_compute_threads();
   const char* const checked = std::getenv(env::checked);
   const bool looks = worker.rank == 0 && (checked == nullptr || std::string_view(checked) != "1");
-  const config::TrainOptions options = config::parse_train_options(arguments);
+  const config::TrainOptions options = read_options(arguments);
   if (looks) config::check_train_paths(options);
   TrainSetup setup = set_up_training(options, {.world_size = worker.world_size,
                                                .device_memory = worker.device_memory_bytes,

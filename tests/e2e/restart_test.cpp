@@ -137,3 +137,29 @@ TEST_CASE("Restarts: a new checkpoint gives back those without one", "[e2e]") {
                  Contains("(0 of 1 without a new checkpoint)") &&
                  Contains("restart 3, from checkpoint-"));
 }
+
+TEST_CASE("Restarts: from the start over what was written before the first checkpoint", "[e2e]") {
+  const test::ResumableRun run{.ranks = 2, .stage = 2};
+  const test::TempDir folder;
+  const test::TrainRun whole = run.train(folder.path() / "whole", 200);
+  REQUIRE(whole.status == 0);
+
+  const test::FakeHosts hosts("n0 slots=2\n");  // the launcher's host has no part in the job
+  const std::filesystem::path output = folder.path() / "cut";
+  write_text_file(folder.path() / "config.json", run.config().dump());
+  Words words = hosts.words({"--max_restarts", "1", "train", "--output_dir", output.string(),
+                             "--logging_steps", "1", "--deepspeed",
+                             (folder.path() / "config.json").string()});
+  for (const std::string& word : run.arguments(200)) words.push_back(word);
+  Launch launch(words, {.env = {}, .directory = test::golden_folder.string()});
+  REQUIRE(launch.wait_until([&] { return std::filesystem::exists(output / "metrics.jsonl"); }));
+  const pid_t rank = some_rank(launch);
+  REQUIRE(rank != 0);
+  kill(rank, SIGKILL);
+  CHECK(launch.wait() == 0);
+  CAPTURE(launch.err());
+  test::TrainRun cut;
+  cut.metrics = test::read_metrics(output);
+  CHECK(test::results_of(cut) == test::results_of(whole));
+  CHECK(launch.nothing_left());
+}
