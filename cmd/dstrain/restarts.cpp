@@ -46,7 +46,6 @@ class RestartedJob {
   [[nodiscard]] bool is_worth_another(const Outcome& outcome) const;
   [[nodiscard]] bool may_begin_again(int status, std::optional<std::int64_t> before);
   void prepare(launcher::LaunchJob& job) const;
-  [[nodiscard]] int status_of(const LaunchResult& result) const;
 
   const MakeLaunch& make_;
   const RestartPolicy& policy_;
@@ -143,23 +142,13 @@ bool RestartedJob::may_begin_again(int status, std::optional<std::int64_t> befor
   return true;
 }
 
-/// Who stops a job between two launches loses nothing that its last checkpoint has not.
-int RestartedJob::status_of(const LaunchResult& result) const {
-  const bool between = restarts_ > 0 && !result.started && result.stopped_by_user;
-  const auto saved = newest_checkpoint(policy_.output_directory);
-  if (!between || !saved) return result.status;
-  log_warning(fmt::format("stopped while it restarted; checkpoint-{} is what there is", *saved));
-  return status::stopped_with_checkpoint;
-}
-
 int RestartedJob::run() {
   for (;;) {
     const auto before = newest_checkpoint(policy_.output_directory);
     const Outcome outcome = launch_who_come();
     if (is_worth_another(outcome) && may_begin_again(outcome.result.status, before)) continue;
-    const int status = status_of(outcome.result);
-    if (session_) session_->server.close(status);
-    return status;
+    if (session_) session_->server.close(outcome.result.status);
+    return outcome.result.status;
   }
 }
 

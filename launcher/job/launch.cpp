@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include "launcher/hosts/host_agents.h"
@@ -19,6 +20,7 @@
 #include "launcher/process/signals.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -34,6 +36,7 @@ class Launch {
 
  private:
   void supervise();
+  [[nodiscard]] int exit_status() const;
   void end_all();
   void poll_once();
   void take_signals();
@@ -246,6 +249,18 @@ void Launch::end_all() {
   children_.kill_all(on_child_end_);
 }
 
+/// Who stops a job before it goes on after a restart loses nothing that its last checkpoint has
+/// not.
+int Launch::exit_status() const {
+  const int status = supervisor_.exit_status();
+  const bool goes_on = !result_.stopped_by_user || (result_.started && status <= 128) ||
+                       status_.progress().has_value();
+  if (status_.restarts == 0 || status_.saved_step == 0 || goes_on) return status;
+  log_warning(fmt::format("stopped while it restarted; checkpoint-{} is what there is",
+                          status_.saved_step));
+  return status::stopped_with_checkpoint;
+}
+
 LaunchResult Launch::run() {
   try {
     supervise();
@@ -255,8 +270,8 @@ LaunchResult Launch::run() {
     throw;
   }
   end_all();
-  result_.status = supervisor_.exit_status();
   result_.stopped_by_user = supervisor_.asked_to_stop() || server_.stop_requested();
+  result_.status = exit_status();
   // It does not begin again: who waits for its end need not wait for the readers of its output.
   if (result_.stopped_by_user && result_.started) server_.close(result_.status);
   console_.drain(signals_, supervisor_.stop_signal().has_value());

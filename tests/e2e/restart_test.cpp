@@ -163,3 +163,29 @@ TEST_CASE("Restarts: from the start over what was written before the first check
   CHECK(test::results_of(cut) == test::results_of(whole));
   CHECK(launch.nothing_left());
 }
+
+TEST_CASE("Restarts: stopped before training goes on there is the checkpoint", "[e2e]") {
+  const test::TempDir folder;
+  const std::filesystem::path output = folder.path() / "out";
+  const std::filesystem::path script = folder.path() / "script";
+  const std::filesystem::path again = folder.path() / "again";
+  write_text_file(script, fmt::format("test ${{DSTRAIN_RESTART_COUNT-0}} = 0 || "
+                                      "{{ touch {}; exec sleep 1000; }}\n",
+                                      again.string()));
+  const test::ResumableRun run{.ranks = 1, .more = {"--save_steps", "20"}};
+  write_text_file(folder.path() / "config.json", run.config().dump());
+  Words words{"--max_restarts", "1",           "--venv_script",
+              script.string(),  "train",       "--output_dir",
+              output.string(),  "--deepspeed", (folder.path() / "config.json").string()};
+  for (const std::string& word : run.arguments(100'000)) words.push_back(word);
+  Launch launch(words, {.env = {}, .directory = test::golden_folder.string()});
+  REQUIRE(launch.wait_until([&] { return std::filesystem::exists(output / "checkpoint-20"); }));
+  const pid_t rank = some_rank(launch);
+  REQUIRE(rank != 0);
+  kill(rank, SIGKILL);
+  REQUIRE(launch.wait_until([&] { return std::filesystem::exists(again); }));
+  launch.signal(SIGTERM);
+  CHECK(launch.wait() == 75);
+  CHECK_THAT(launch.err(), Contains("stopped while it restarted; checkpoint-"));
+  CHECK(launch.nothing_left());
+}
