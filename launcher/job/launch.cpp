@@ -7,8 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
 #include <poll.h>
+
+#include <fmt/format.h>
 
 #include "launcher/hosts/host_agents.h"
 #include "launcher/job/agent_handshake.h"
@@ -21,6 +22,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {
