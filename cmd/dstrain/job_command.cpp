@@ -35,13 +35,18 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-/// "step 12 of 100, loss 3.2142, 1234 tokens/s, last checkpoint /out/checkpoint-10"
+/// "step 12 of 100, loss 3.2142, 1234 tokens/s, last checkpoint /out/checkpoint-10"; the steps are
+/// those since the last restart.
 std::string progress_text(const Json& job) {
-  if (job.at("step").is_null()) return "no step yet";
+  const std::string saved = or_nothing(job, "last_checkpoint");
+  if (job.at("step").is_null()) {
+    return fmt::format("no step yet{}, last checkpoint {}",
+                       job.at("restarts") == 0 ? "" : " since the restart", saved);
+  }
   const double loss = job.at("loss").is_null() ? NAN : job.at("loss").get<double>();
   return fmt::format("step {} of {}, loss {:.4f}, {:.0f} tokens/s, last checkpoint {}",
                      job.at("step").dump(), job.at("steps").dump(), loss,
-                     job.at("tokens_per_second").get<double>(), or_nothing(job, "last_checkpoint"));
+                     job.at("tokens_per_second").get<double>(), saved);
 }
 
 std::string head_line(const Json& job) {

@@ -184,6 +184,8 @@ TEST_CASE("Elastic: a job is found while it restarts", "[e2e][elastic]") {
   REQUIRE(launch.wait_until([&] { return (status = job.status()).at("state") == "restarting"; }));
   CHECK(status.at("job") == id);
   CHECK(status.at("restarts") == 1);
+  CHECK_THAT(job.run({"status", id}).out,
+             Contains("no step yet since the restart, last checkpoint " + saved.out));
   CHECK(status.at("last_checkpoint") == saved.out.substr(0, saved.out.size() - 1));
   const test::Outcome nothing = job.run({"save", id});
   CHECK(nothing.status == 1);
