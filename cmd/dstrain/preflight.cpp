@@ -13,6 +13,7 @@
 #include "launcher/plan/options.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/checkpoint/output_lock.h"
 #include "runtime/config/schema.h"
 #include "runtime/config/train_flags.h"
 
@@ -68,7 +69,10 @@ void check_training(const config::TrainOptions& options, const TrainPlace& place
   config::check_train_paths(options);
   const TrainSetup setup = set_up_training(options, place);
   refuse_output_in_checkpoint(setup.settings);
-  if (setup.settings.trains) check_resume(setup);
+  if (setup.settings.trains) {
+    checkpoint::refuse_locked_output(setup.settings.output.directory);
+    check_resume(setup);
+  }
   if (setup.training_data) check_samples(*setup.training_data);
   if (setup.validation_data) check_samples(*setup.validation_data);
   if (place.starts) return config::prepare_output_directory(options);

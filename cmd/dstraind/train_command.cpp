@@ -1,5 +1,6 @@
 #include <csignal>
 #include <cstdlib>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/parallel_for.h"
+#include "runtime/checkpoint/output_lock.h"
 #include "runtime/config/kept_batch.h"
 
 namespace dstrain::cmd {
@@ -47,6 +49,11 @@ config::TrainOptions read_options(std::span<const std::string> arguments) {
   return options;
 }
 
+std::string job_id() {
+  const char* const id = std::getenv(env::job);
+  return id == nullptr ? "" : id;
+}
+
 /// What the launcher says of an elastic job's batch; none of another job.
 std::optional<config::KeptBatch> read_kept_batch() {
   const char* const text = std::getenv(env::kept_batch);
@@ -81,6 +88,8 @@ int train_command(std::span<const std::string> arguments) {
   }
   if (worker.rank == 0) announce(setup, worker);
   if (!setup.settings.trains) return evaluate_model(std::move(setup), worker, progress);
+  std::optional<checkpoint::OutputLock> lock;
+  if (worker.rank == 0) lock.emplace(setup.settings.output.directory, job_id());
   TrainingRank rank(std::move(setup), worker, std::move(progress));
   signals.keep();  // until here there is nothing to save
   const engine::Trainer::Outcome outcome = rank.train(signals);
