@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "launcher/job/job_session.h"
+#include "launcher/job/restart_pause.h"
 #include "runtime/base/log.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/checkpoint/catalog.h"
@@ -131,8 +132,9 @@ bool RestartedJob::may_begin_again(int status, std::optional<std::int64_t> befor
   }
   ++restarts_;
   resumes_ |= saved.has_value();
-  log_warning(fmt::format("status {}: restart {}, {} ({} of {} without a new checkpoint)", status,
-                          restarts_,
+  const double pause = launcher::restart_pause_seconds(fruitless_);
+  log_warning(fmt::format("status {}: restart {}{}, {} ({} of {} without a new checkpoint)", status,
+                          restarts_, pause > 0 ? fmt::format(" in {:.0f} s", pause) : "",
                           saved ? fmt::format("from checkpoint-{}", *saved) : "from the start",
                           fruitless_, policy_.fruitless_max));
   session_->status.restarting = true;
@@ -146,9 +148,15 @@ int RestartedJob::run() {
   for (;;) {
     const auto before = newest_checkpoint(policy_.output_directory);
     const Outcome outcome = launch_who_come();
-    if (is_worth_another(outcome) && may_begin_again(outcome.result.status, before)) continue;
-    if (session_) session_->server.close(outcome.result.status);
-    return outcome.result.status;
+    int status = outcome.result.status;
+    if (is_worth_another(outcome) && may_begin_again(status, before)) {
+      const double pause = launcher::restart_pause_seconds(fruitless_);
+      const auto signal = launcher::pause_before_restart(pause, *session_);
+      if (!signal) continue;
+      status = launcher::status_of_stop(session_->status, 128 + *signal);
+    }
+    if (session_) session_->server.close(status);
+    return status;
   }
 }
 

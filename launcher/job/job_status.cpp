@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/process/process.h"
+#include "runtime/base/log.h"
+#include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -67,6 +69,13 @@ void add_progress(const JobStatus& status, Json& json) {
 }
 
 }  // namespace
+
+int status_of_stop(const JobStatus& job, int status) {
+  if (job.restarts == 0 || job.saved_step == 0) return status;
+  log_warning(
+      fmt::format("stopped while it restarted; checkpoint-{} is what there is", job.saved_step));
+  return status::stopped_with_checkpoint;
+}
 
 JobStatus initial_status(const LaunchJob& job, double now_seconds) {
   JobStatus status{.id = job.id,

@@ -48,6 +48,10 @@ struct JobStatus {
   [[nodiscard]] std::int64_t last_step(int rank) const;
 };
 
+/// The exit status of a job that is stopped before it goes on after a restart, `status` without a
+/// checkpoint: it loses nothing that its last checkpoint has not, and says so.
+int status_of_stop(const JobStatus& job, int status);
+
 /// Before any rank is started. `now_seconds`: by the clock that status_json() is given.
 JobStatus initial_status(const LaunchJob& job, double now_seconds);
 

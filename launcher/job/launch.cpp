@@ -251,16 +251,11 @@ void Launch::end_all() {
   children_.kill_all(on_child_end_);
 }
 
-/// Who stops a job before it goes on after a restart loses nothing that its last checkpoint has
-/// not.
 int Launch::exit_status() const {
   const int status = supervisor_.exit_status();
   const bool goes_on = !result_.stopped_by_user || (result_.started && status <= 128) ||
                        status_.progress().has_value();
-  if (status_.restarts == 0 || status_.saved_step == 0 || goes_on) return status;
-  log_warning(fmt::format("stopped while it restarted; checkpoint-{} is what there is",
-                          status_.saved_step));
-  return status::stopped_with_checkpoint;
+  return goes_on ? status : status_of_stop(status_, status);
 }
 
 LaunchResult Launch::run() {

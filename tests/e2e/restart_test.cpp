@@ -75,6 +75,16 @@ TEST_CASE("Restarts: not after the user stopped it", "[e2e]") {
   CHECK(count(launch.out(), "ready") == 2);
 }
 
+TEST_CASE("Restarts: those that bring nothing have growing pauses which end at a stop", "[e2e]") {
+  Launch launch({"--num_gpus", "2", "--max_restarts", "100", "sh", "-c", "exit 9"});
+  REQUIRE(launch.wait_for_error("restart 4 in 4 s, from the start (4 of 100"));
+  CHECK_THAT(launch.err(), Contains("restart 1, from the start") && Contains("restart 2 in 1 s"));
+  launch.signal(SIGTERM);
+  CHECK(launch.wait() == 143);
+  CHECK_THAT(launch.err(), !Contains("restart 5"));
+  CHECK(launch.nothing_left());
+}
+
 TEST_CASE("Restarts: training goes on from its newest checkpoint", "[e2e]") {
   const test::ResumableRun run{.ranks = 2, .stage = 2, .more = {"--save_steps", "20"}};
   const test::TempDir folder;

@@ -1,0 +1,47 @@
+#include "launcher/job/restart_pause.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <span>
+#include <vector>
+
+#include <poll.h>
+
+#include "launcher/process/signals.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/deadline.h"
+#include "runtime/base/error.h"
+
+namespace dstrain::launcher {
+namespace {
+
+constexpr double longest_pause_seconds = 60;
+
+}  // namespace
+
+double restart_pause_seconds(int fruitless) {
+  return fruitless < 2 ? 0 : std::min(std::ldexp(1.0, fruitless - 2), longest_pause_seconds);
+}
+
+std::optional<int> pause_before_restart(double seconds, JobSession& session) {
+  const std::vector<int> watched = launcher_signals();
+  SignalSource signals{watched};
+  const SteadyClock clock;
+  const Deadline deadline = Deadline::after(seconds);
+  while (!deadline.passed()) {
+    std::vector<pollfd> fds{{signals.fd(), POLLIN, 0}};
+    session.server.add_polls(fds);
+    if (poll(fds.data(), fds.size(), deadline.remaining_ms()) < 0 && errno != EINTR) {
+      fail_errno(errno, "poll");
+    }
+    while (const auto signal = signals.next()) {
+      if (signal->number != SIGCHLD) return signal->number;
+    }
+    if (session.server.serve(std::span(fds).subspan(1), clock.now_seconds()).stop) return SIGTERM;
+  }
+  return std::nullopt;
+}
+
+}  // namespace dstrain::launcher
