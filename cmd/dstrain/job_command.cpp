@@ -81,19 +81,27 @@ void print_stacks(const Json& stacks) {
   fmt::print("{}", stacks.at("text").get<std::string>());
 }
 
-void print_list(const std::vector<launcher::FoundJob>& jobs) {
-  if (jobs.empty()) fmt::print("no job of yours is running on this machine\n");
-  for (const launcher::FoundJob& found : jobs) {
+void print_list(const launcher::FoundJobs& jobs) {
+  if (jobs.answering.empty() && jobs.silent.empty()) {
+    fmt::print("no job of yours is running on this machine\n");
+  }
+  for (const launcher::FoundJob& found : jobs.answering) {
     const Json job = Json::parse(found.status);
     fmt::print("{}\n", head_line(job));
     if (!job.at("output_dir").is_null()) fmt::print("  {}\n", progress_text(job));
   }
+  for (const launcher::SilentJob& job : jobs.silent) {
+    fmt::print("job {}: {}\n", job.id, job.reason);
+  }
 }
 
-/// One JSON object on each line of the launchers, as one array.
-void print_list_json(const std::vector<launcher::FoundJob>& jobs) {
+/// One JSON object of each launcher, as one array.
+void print_list_json(const launcher::FoundJobs& jobs) {
   Json list = Json::array();
-  for (const launcher::FoundJob& job : jobs) list.push_back(Json::parse(job.status));
+  for (const launcher::FoundJob& job : jobs.answering) list.push_back(Json::parse(job.status));
+  for (const launcher::SilentJob& job : jobs.silent) {
+    list.push_back({{"job", job.id}, {"state", "silent"}, {"reason", job.reason}});
+  }
   fmt::print("{}\n", list.dump());
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -11,23 +12,46 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "launcher/process/proc_thread.h"
 #include "runtime/base/error.h"
 #include "runtime/base/socket.h"
 
 namespace dstrain::launcher {
 namespace {
 
-constexpr double answer_seconds = 3;  // with a launcher that is stopped, say
+constexpr double answer_seconds = 3;
 constexpr double forever_seconds = 1e9;
 
-/// None at the deadline, or when the launcher goes away.
-std::optional<std::string> exchange(const JobDirectory& directory,
-                                    const std::string& job,
-                                    const std::string& request,
-                                    Deadline deadline) {
+/// A line of the launcher, or that it goes away, or why nothing comes until the deadline.
+struct Reply {
+  std::optional<std::string> line;
+  std::string silence;
+};
+
+bool is_stopped(pid_t launcher) {
+  return launcher != 0 && thread_state(launcher, launcher) == 'T';
+}
+
+std::string silence_of(pid_t launcher) {
+  if (launcher == 0) return "its launcher does not answer";
+  return fmt::format("its launcher (pid {}) {}", launcher,
+                     is_stopped(launcher) ? "is stopped; fg, or kill -CONT, lets it go on"
+                                          : "does not answer");
+}
+
+Reply exchange(const JobDirectory& directory,
+               const std::string& job,
+               const std::string& request,
+               Deadline deadline) {
   const UniqueFd socket = directory.connect(job, Deadline::after(answer_seconds));
+  if (!socket) {  // dead ones are swept; of one that has no room for us the name stays
+    const std::vector<std::string> jobs = directory.jobs();
+    return {{}, std::ranges::count(jobs, job) == 0 ? "" : silence_of(0)};
+  }
+  const pid_t launcher = peer_process(socket.get());
+  if (is_stopped(launcher)) return {{}, silence_of(launcher)};
   const std::string line = request + "\n";
-  if (!socket || ::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0) return {};
+  if (::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0) return {};
   std::string answer;
   std::array<char, 1U << 16> buffer;
   while (wait_until_ready(socket.get(), POLLIN, deadline)) {
@@ -35,9 +59,9 @@ std::optional<std::string> exchange(const JobDirectory& directory,
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return {};
     answer.append(buffer.data(), static_cast<std::size_t>(got));
-    if (answer.ends_with('\n')) return answer;
+    if (answer.ends_with('\n')) return {std::move(answer), ""};
   }
-  return {};
+  return {{}, silence_of(launcher)};
 }
 
 std::string output_directory_of(const FoundJob& job) {
@@ -51,38 +75,59 @@ bool same_directory(const std::string& a, const std::string& b) {
   return std::filesystem::equivalent(a, b, ignored);
 }
 
+[[noreturn]] void refuse(const std::string& name, const FoundJobs& jobs) {
+  if (!jobs.silent.empty()) {
+    std::vector<std::string> lines;
+    for (const SilentJob& job : jobs.silent) {
+      lines.push_back(fmt::format("job {}: {}", job.id, job.reason));
+    }
+    fail(ErrorCode::aborted, "{}", fmt::join(lines, "\n"));
+  }
+  if (jobs.answering.empty()) fail(ErrorCode::usage, "no job of yours is running on this machine");
+  std::vector<std::string> ids;
+  std::ranges::transform(jobs.answering, std::back_inserter(ids), &FoundJob::id);
+  fail(ErrorCode::usage, "no job runs with the id or the output directory \"{}\"; running jobs: {}",
+       name, fmt::join(ids, ", "));
+}
+
 }  // namespace
 
-std::vector<FoundJob> find_jobs() {
-  std::vector<FoundJob> found;
+FoundJobs find_jobs() {
+  FoundJobs found;
   for (JobDirectory& any : JobDirectory::find_all()) {
     const auto directory = std::make_shared<const JobDirectory>(std::move(any));
     for (const std::string& id : directory->jobs()) {
-      auto status = exchange(*directory, id, "status", Deadline::after(answer_seconds));
-      if (status) found.push_back({id, std::move(*status), directory});
+      Reply status = exchange(*directory, id, "status", Deadline::after(answer_seconds));
+      if (status.line) found.answering.push_back({id, std::move(*status.line), directory});
+      if (!status.silence.empty()) found.silent.push_back({id, std::move(status.silence)});
     }
   }
   return found;
 }
 
 FoundJob find_job(const std::string& id_or_directory) {
-  std::vector<FoundJob> jobs = find_jobs();
-  auto found = std::ranges::find(jobs, id_or_directory, &FoundJob::id);
-  if (found == jobs.end()) {
-    found = std::ranges::find_if(jobs, [&](const FoundJob& job) {
-      return same_directory(output_directory_of(job), id_or_directory);
-    });
+  FoundJobs jobs = find_jobs();
+  std::vector<FoundJob> matches;
+  std::ranges::copy_if(jobs.answering, std::back_inserter(matches),
+                       [&](const FoundJob& job) { return job.id == id_or_directory; });
+  if (!matches.empty()) return std::move(matches.front());
+  std::erase_if(jobs.silent, [&](const SilentJob& job) {
+    // Where a silent one writes is not known: a directory may be its.
+    return job.id != id_or_directory && !std::filesystem::is_directory(id_or_directory);
+  });
+  std::ranges::copy_if(jobs.answering, std::back_inserter(matches), [&](const FoundJob& job) {
+    return same_directory(output_directory_of(job), id_or_directory);
+  });
+  if (matches.empty()) refuse(id_or_directory, jobs);
+  if (matches.size() > 1) {
+    fail(ErrorCode::usage, "{}: jobs {} and {} both write there; say which", id_or_directory,
+         matches[0].id, matches[1].id);
   }
-  if (found != jobs.end()) return std::move(*found);
-  if (jobs.empty()) fail(ErrorCode::usage, "no job of yours is running on this machine");
-  std::vector<std::string> ids;
-  std::ranges::transform(jobs, std::back_inserter(ids), &FoundJob::id);
-  fail(ErrorCode::usage, "no job runs with the id or the output directory \"{}\"; running jobs: {}",
-       id_or_directory, fmt::join(ids, ", "));
+  return std::move(matches.front());
 }
 
 std::optional<std::string> ask_job(const FoundJob& job, const std::string& request) {
-  return exchange(*job.directory, job.id, request, Deadline::after(forever_seconds));
+  return exchange(*job.directory, job.id, request, Deadline::after(forever_seconds)).line;
 }
 
 }  // namespace dstrain::launcher

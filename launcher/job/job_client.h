@@ -15,10 +15,22 @@ struct FoundJob {
   std::shared_ptr<const JobDirectory> directory;  ///< several jobs lie in one
 };
 
-/// All that answer.
-std::vector<FoundJob> find_jobs();
+/// A job whose launcher did not say a word in time, and why: "its launcher (pid 17) is stopped".
+struct SilentJob {
+  std::string id;
+  std::string reason;
+};
 
-/// The one with this id, or else this output directory. Throws Error{usage} when there is none.
+struct FoundJobs {
+  std::vector<FoundJob> answering;
+  std::vector<SilentJob> silent;
+};
+
+/// All of this user.
+FoundJobs find_jobs();
+
+/// The one with this id, or else this output directory. Throws Error{usage} when there is none, or
+/// more than one in the directory, and Error{aborted} when it may be a silent one.
 FoundJob find_job(const std::string& id_or_directory);
 
 /// Sends "save" or "stop" and waits, without end, for the line that answers. None when the launcher

@@ -111,6 +111,13 @@ std::string digits_of(const sockaddr* address, socklen_t length) {
   return failed == 0 ? text.data() : "";
 }
 
+std::optional<ucred> peer_of(int socket) {
+  ucred peer{};
+  socklen_t length = sizeof(peer);
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return std::nullopt;
+  return peer;
+}
+
 }  // namespace
 
 std::string to_string(const Endpoint& endpoint) {
@@ -222,10 +229,12 @@ std::optional<ConnectedAddresses> connected_addresses(int socket) {
 }
 
 std::optional<uid_t> peer_user(int socket) {
-  ucred peer{};
-  socklen_t length = sizeof(peer);
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return std::nullopt;
-  return peer.uid;
+  const std::optional<ucred> peer = peer_of(socket);
+  return peer ? std::optional(peer->uid) : std::nullopt;
+}
+
+pid_t peer_process(int socket) {
+  return peer_of(socket).value_or(ucred()).pid;
 }
 
 bool wait_until_ready(int socket, short events, Deadline deadline) {

@@ -55,6 +55,10 @@ Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline deadline);
 /// The user whose process is at the other end of a Unix socket; none when that cannot be told.
 std::optional<uid_t> peer_user(int socket);
 
+/// That process itself, of a connection that was made to it: who began to listen. 0 when that
+/// cannot be told, as from another PID namespace.
+pid_t peer_process(int socket);
+
 /// Waits for `events` of poll(2); false when the deadline passes first. Goes on after signals. True
 /// too when poll fails: the next call on the socket says what it is.
 bool wait_until_ready(int socket, short events, Deadline deadline);

@@ -1,4 +1,5 @@
 // dstrain status, save and stop, on jobs that run.
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <filesystem>
@@ -292,6 +293,51 @@ TEST_CASE("Job: what a killed launcher leaves is swept", "[e2e][job]") {
   CHECK((status == 1 || status == 2));  // it asked, or came too late
   CHECK(session.run({"status"}).status == 0);
   CHECK(fs::is_empty(session.sockets()));
+}
+
+TEST_CASE("Job: a launcher that is stopped is named and not denied", "[e2e][job]") {
+  const Session session;
+  Launch launch({"sh", "-c", "echo ready; exec sleep 1000"}, session.options());
+  REQUIRE(launch.wait_for_output("ready"));
+  const std::string id = job_of(session);
+  const std::string stopped =
+      fmt::format("job {}: its launcher (pid {}) is stopped", id, launch.pid());
+  launch.signal(SIGSTOP);
+  CHECK_THAT(session.run({"status"}).out, Contains(stopped));
+  const std::string command = GENERATE("status", "save", "stop");
+  const bool by_directory = GENERATE(false, true);
+  const test::Outcome asked =
+      session.run({command, by_directory ? session.sockets().string() : id});
+  CHECK(asked.status == 1);
+  CHECK_THAT(asked.err, Contains(stopped));
+  const json list = json::parse(session.run({"status", "--json"}).out);
+  CHECK(std::ranges::any_of(
+      list, [&](const json& job) { return job.at("job") == id && job.at("state") == "silent"; }));
+  launch.signal(SIGCONT);
+  CHECK(session.run({"stop", id}).status == 0);
+  CHECK(launch.wait() == 143);
+}
+
+TEST_CASE("Job: an output directory is one job's at a time", "[e2e][job]") {
+  const Session session;
+  const auto launch = session.train();
+  const test::ResumableRun run{.ranks = 1};
+  Words words = run.arguments(10);
+  words.insert(words.end(), {"--overwrite_output_dir", "--output_dir", session.output().string()});
+  const std::string owner = fmt::format("job {}, process ", job_of(session));
+  Words launched{"train"};
+  launched.insert(launched.end(), words.begin(), words.end());
+  const auto refused = session.run(launched);
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, Contains(owner) && Contains("writes there") && !Contains("rank 0"));
+  // As a program of its own it is looked at by no launcher.
+  words.insert(words.begin(), {fs::path(DSTRAIN_PROGRAM).parent_path() / "dstraind", "train"});
+  const auto late = session.run(words);
+  CHECK(late.status == 2);
+  CHECK_THAT(late.err, Contains(owner) && Contains("writes there"));
+  launch->signal(SIGTERM);
+  CHECK(launch->wait() == 75);
+  CHECK_FALSE(fs::exists(session.output() / "job.lock"));
 }
 
 TEST_CASE("Job: a directory that others may enter is not used", "[e2e][job]") {
