@@ -68,6 +68,24 @@ bool is_stopped(const WatchedRank& rank) {
   return rank.look.state == 'T' || rank.look.state == 't';  // by a signal, or by a debugger
 }
 
+/// The earliest collective in which a signal has stopped a rank; sequence 0: there is none.
+CollectiveState held_collective(const WatchedRanks& ranks) {
+  CollectiveState held;
+  for (const auto& [number, rank] : ranks) {
+    if (!is_stopped(rank) || !is_inside(rank)) continue;
+    if (held.sequence == 0 || sequence_of(rank) < held.sequence) {
+      held = rank.look.progress.collective;
+    }
+  }
+  return held;
+}
+
+std::vector<int> stopped_in(const WatchedRanks& ranks, std::uint64_t sequence) {
+  return ranks_that(ranks, [sequence](const WatchedRank& rank) {
+    return is_stopped(rank) && is_inside(rank) && sequence_of(rank) == sequence;
+  });
+}
+
 /// Whether each of `suspects` has begun a later step than all others that are in the collective.
 bool are_ahead(const WatchedRanks& ranks, const std::vector<int>& suspects) {
   std::int64_t others = 0;
@@ -111,16 +129,20 @@ void tell_common_collective(const WatchedRanks& ranks, Diagnosis& diagnosis) {
 }
 
 Diagnosis diagnose_collective(const WatchedRanks& ranks, const CollectiveState& awaited) {
-  Diagnosis diagnosis{
-      .kind = HangKind::missing, .suspects = {}, .waiting = {}, .collective = awaited};
-  diagnosis.suspects = ranks_that(ranks, is_stopped);
-  if (!diagnosis.suspects.empty()) return diagnosis;
+  Diagnosis diagnosis{.kind = HangKind::missing, .collective = awaited};
   diagnosis.suspects = ranks_that(ranks, [&](const WatchedRank& rank) {
     return sequence_of(rank) < awaited.sequence && !is_inside(rank);
   });
   if (!diagnosis.suspects.empty()) {
     if (are_ahead(ranks, diagnosis.suspects)) diagnosis.kind = HangKind::skipped;
+    diagnosis.stopped = stopped_in(ranks, awaited.sequence);
     return diagnosis;
+  }
+  const CollectiveState held = held_collective(ranks);
+  if (held.sequence > 0) {
+    return {.kind = HangKind::stopped,
+            .suspects = stopped_in(ranks, held.sequence),
+            .collective = held};
   }
   diagnosis.kind = HangKind::mismatch;
   diagnosis.suspects = find_mismatch(ranks, awaited.sequence);
@@ -160,6 +182,19 @@ std::string suspect_line(const WatchedRank& rank) {
                             inside ? "" : " ago");
 }
 
+/// Those who hold the job up, a line each.
+std::vector<int> culprits_of(const Diagnosis& diagnosis) {
+  std::vector<int> ranks = diagnosis.suspects;
+  ranks.insert(ranks.end(), diagnosis.stopped.begin(), diagnosis.stopped.end());
+  return ranks;
+}
+
+/// "; rank 1 is stopped in it", of the collective that a headline has named.
+std::string also_stopped(const std::vector<int>& ranks) {
+  if (ranks.empty()) return "";
+  return fmt::format("; {} {} stopped in it", list_ranks(ranks), ranks.size() == 1 ? "is" : "are");
+}
+
 std::string headline(const Diagnosis& diagnosis) {
   const std::string suspects = list_ranks(diagnosis.suspects);
   const bool one = diagnosis.suspects.size() == 1;
@@ -169,12 +204,15 @@ std::string headline(const Diagnosis& diagnosis) {
     case HangKind::absent:
       return fmt::format("{} {} not come to where the ranks meet", suspects, one ? "has" : "have");
     case HangKind::missing:
-      return fmt::format("{} {} missing in {}", suspects, one ? "is" : "are", collective);
+      return fmt::format("{} {} missing in {}{}", suspects, one ? "is" : "are", collective,
+                         also_stopped(diagnosis.stopped));
     case HangKind::skipped:
       return fmt::format(
           "{} {} left out a collective: already in a later step, while others are "
-          "in {}",
-          suspects, one ? "has" : "have", collective);
+          "in {}{}",
+          suspects, one ? "has" : "have", collective, also_stopped(diagnosis.stopped));
+    case HangKind::stopped:
+      return fmt::format("{} {} stopped in {}", suspects, one ? "is" : "are", collective);
     case HangKind::mismatch:
       return fmt::format("the ranks disagree: {} {} something else than the others in {}", suspects,
                          one ? "does" : "do", collective);
@@ -222,9 +260,9 @@ Diagnosis diagnose(const WatchedRanks& ranks) {
   });
   Diagnosis diagnosis;
   if (!absent.empty() && !ranks_that(ranks, meets).empty()) {
-    diagnosis = {.kind = HangKind::absent, .suspects = absent, .waiting = {}, .collective = {}};
+    diagnosis = {.kind = HangKind::absent, .suspects = absent};
   } else if (all_await_save && !savers.empty() && stopped.empty()) {
-    diagnosis = {.kind = HangKind::saving, .suspects = savers, .waiting = {}, .collective = {}};
+    diagnosis = {.kind = HangKind::saving, .suspects = savers};
   } else if (awaited.sequence > 0) {
     diagnosis = diagnose_collective(ranks, awaited);
   } else {
@@ -233,10 +271,10 @@ Diagnosis diagnose(const WatchedRanks& ranks) {
   if (diagnosis.suspects.empty()) {
     diagnosis.suspects = ranks_that(ranks, [](const WatchedRank&) { return true; });
   }
+  const std::vector<int> culprits = culprits_of(diagnosis);
   diagnosis.waiting = ranks_that(ranks, [](const WatchedRank&) { return true; });
-  std::erase_if(diagnosis.waiting, [&](int rank) {
-    return std::ranges::find(diagnosis.suspects, rank) != diagnosis.suspects.end();
-  });
+  std::erase_if(diagnosis.waiting,
+                [&](int rank) { return std::ranges::find(culprits, rank) != culprits.end(); });
   return diagnosis;
 }
 
@@ -244,13 +282,14 @@ std::vector<std::string> describe(const Diagnosis& diagnosis,
                                   const WatchedRanks& ranks,
                                   const PlaceOfRank& place) {
   std::vector<std::string> lines{headline(diagnosis)};
-  for (std::size_t i = 0; i < std::min(diagnosis.suspects.size(), lines_max); ++i) {
-    const int rank = diagnosis.suspects[i];
+  const std::vector<int> culprits = culprits_of(diagnosis);
+  for (std::size_t i = 0; i < std::min(culprits.size(), lines_max); ++i) {
+    const int rank = culprits[i];
     lines.push_back(
         fmt::format("rank {} ({}), {}", rank, place(rank), suspect_line(ranks.at(rank))));
   }
-  if (diagnosis.suspects.size() > lines_max) {
-    lines.push_back(fmt::format("and {} more ranks", diagnosis.suspects.size() - lines_max));
+  if (culprits.size() > lines_max) {
+    lines.push_back(fmt::format("and {} more ranks", culprits.size() - lines_max));
   }
   std::map<std::string, std::vector<int>> alike;
   for (const int rank : diagnosis.waiting) {

@@ -12,6 +12,7 @@ enum class HangKind {
   absent,    ///< others wait where all ranks meet first, and the suspects have not come
   missing,   ///< others wait in a collective that the suspects have not reached
   skipped,   ///< likewise, and the suspects are steps ahead: they left a collective out
+  stopped,   ///< a signal has stopped the suspects in a collective, and none is missing in it
   mismatch,  ///< in one collective the suspects do something else than the others
   divided,   ///< likewise, and no side has the most ranks: all are suspects
   left,      ///< the suspects are in a collective that the others have left
@@ -23,9 +24,10 @@ enum class HangKind {
 /// Who holds a job up.
 struct Diagnosis {
   HangKind kind = HangKind::apart;
-  std::vector<int> suspects;   ///< all ranks where none stands out
-  std::vector<int> waiting;    ///< the others
-  CollectiveState collective;  ///< that the others are in; sequence 0: in none
+  std::vector<int> suspects{};   ///< all ranks where none stands out
+  std::vector<int> stopped{};    ///< besides: in the collective that the suspects have not reached
+  std::vector<int> waiting{};    ///< the others
+  CollectiveState collective{};  ///< that the others are in, or stopped suspects; sequence 0: none
 };
 
 Diagnosis diagnose(const WatchedRanks& ranks);

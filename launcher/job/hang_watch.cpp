@@ -35,7 +35,7 @@ void HangWatch::take_look(HostAgent& agent, const AgentLook& look) {
     case Watch::News::hangs:
       return say_hang();
     case Watch::News::moves_again:
-      return to_.console.say("info", "the job moves again");
+      if (!to_.supervisor.stopping()) to_.console.say("info", "the job moves again");
   }
 }
 

@@ -8,18 +8,20 @@
 #include "launcher/job/hang_diagnosis.h"
 #include "launcher/job/job_server.h"
 #include "launcher/job/stack_collection.h"
+#include "launcher/job/supervisor.h"
 #include "launcher/job/watch.h"
 #include "runtime/base/clock.h"
 
 namespace dstrain::launcher {
 
 /// Tells the user who hangs: on stderr, once for each hang, who holds the job up, who waits, and a
-/// stack of each rank; and a line when it moves again. Nothing is ended because of it: that is what
-/// --timeout is for. Also asks for stacks when a client wants them.
+/// stack of each rank; and a line when it moves again, unless it is being ended. Nothing is ended
+/// because of it: that is what --timeout is for. Also asks for stacks when a client wants them.
 class HangWatch {
  public:
   struct Parties {
     const HostAgents& agents;
+    const Supervisor& supervisor;
     const JobStatus& status;
     JobServer& server;
     Console& console;

@@ -66,7 +66,7 @@ class Launch {
   JobServer& server_;
   HostAgents agents_;
   LaunchReport report_{job_, agents_, console_};
-  HangWatch hangs_{{agents_, status_, server_, console_, clock_}, job_.hang_seconds};
+  HangWatch hangs_{{agents_, supervisor_, status_, server_, console_, clock_}, job_.hang_seconds};
   JobEvents events_{{agents_, supervisor_, status_, server_, console_, report_, hangs_, clock_}};
   const JobChildren::OnEnd on_child_end_ = [this](pid_t pid, int wait_status) {
     events_.child_ended(pid, wait_status);

@@ -1,4 +1,5 @@
 #pragma once
+#include <exception>
 #include <memory>
 
 #include "runtime/base/published_record.h"
@@ -87,8 +88,8 @@ class SavePublished {
   ProgressPage& page_;
 };
 
-/// The computing thread is in a phase while this lives, and then in the one before. Nothing when
-/// `page` is null.
+/// The computing thread is in a phase while this lives, and then in the one before; a rank that
+/// fails stays in the one in which it failed. Nothing when `page` is null.
 class InPhase {
  public:
   InPhase(ProgressPage* page, RunPhase phase)
@@ -100,12 +101,14 @@ class InPhase {
   InPhase(InPhase&&) = delete;
   InPhase& operator=(InPhase&&) = delete;
   ~InPhase() {
-    if (page_ != nullptr) page_->enter(before_);
+    const bool fails = std::uncaught_exceptions() > exceptions_;
+    if (page_ != nullptr && !fails) page_->enter(before_);
   }
 
  private:
   ProgressPage* page_;
   RunPhase before_;
+  int exceptions_ = std::uncaught_exceptions();  ///< at the begin
 };
 
 /// Nothing when `page` is null.

@@ -9,6 +9,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/base/error.h"
+
 using namespace dstrain;
 
 namespace {
@@ -79,6 +81,19 @@ TEST_CASE("ProgressPage: the agent reads what the rank publishes", "[base]") {
   CHECK(describe(seen->compute) == "step 12, starting");
   CHECK(seen->collective.inside == 0);
   CHECK(seen->save.busy == 1);
+}
+
+TEST_CASE("ProgressPage: a rank that fails stays where it failed", "[base]") {
+  ProgressPage page;
+  page.enter(RunPhase::starting);
+  { const InPhase loading(&page, RunPhase::loading); }
+  CHECK(describe(page.read()->compute) == "starting");
+  try {
+    const InPhase meeting(&page, RunPhase::meeting);
+    fail(ErrorCode::timeout, "nobody comes");
+  } catch (const Error&) {
+    CHECK(describe(page.read()->compute) == "waiting for the other ranks to start");
+  }
 }
 
 TEST_CASE("ProgressPage: a descriptor that is no such memory is let alone", "[base]") {

@@ -220,7 +220,8 @@ std::string expected_words(const HangRound& round) {
   }
   switch (round.fault) {
     case HangFault::stop:
-      return missing + "stopped: step \\d+";
+      return fmt::format("rank {} is (missing|stopped) in collective \\d+, .*{}stopped: step \\d+",
+                         round.rank, line);
     case HangFault::spin:
       return missing + "running: step \\d+";
     case HangFault::disk:

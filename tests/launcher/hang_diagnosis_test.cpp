@@ -32,6 +32,8 @@ std::string text_of(const WatchedRanks& ranks) {
 
 constexpr SeenRank waits{.sequence = 11, .inside = true};
 
+constexpr SeenRank stopped_inside{.sequence = 11, .inside = true, .state = 'T'};
+
 struct Case {
   const char* what;
   std::vector<SeenRank> ranks;
@@ -46,9 +48,14 @@ TEST_CASE("Hang diagnosis: who holds the job up", "[launcher]") {
       {"a rank computes without end", {waits, waits, {.state = 'R'}}, HangKind::missing, {2}},
       {"a rank is stopped", {waits, {.state = 'T'}, waits}, HangKind::missing, {1}},
       {"a rank is stopped within the collective",
-       {waits, waits, {.sequence = 11, .inside = true, .state = 'T'}},
-       HangKind::missing,
+       {waits, waits, stopped_inside},
+       HangKind::stopped,
        {2}},
+      {"two ranks are", {stopped_inside, waits, stopped_inside}, HangKind::stopped, {0, 2}},
+      {"a rank is stopped in a collective that the others have left",
+       {stopped_inside, {.sequence = 12, .inside = true}, {.sequence = 12, .inside = true}},
+       HangKind::stopped,
+       {0}},
       {"two sleep on a disk", {waits, {.state = 'D'}, {.state = 'D'}}, HangKind::missing, {1, 2}},
       {"a rank does another operation",
        {waits, {.sequence = 11, .inside = true, .operation = "reduce_scatter"}, waits},
@@ -119,6 +126,23 @@ TEST_CASE("Hang diagnosis: the report names rank and host and who waits", "[laun
   CHECK_THAT(text, Contains("rank 2 (host w2, pid 102), stopped: step 5, training for 31 s; last "
                             "collective 10, all_gather of 100 f32, 31 s ago"));
   CHECK_THAT(text, Contains("ranks 0 1 3, asleep: step 5"));
+}
+
+TEST_CASE("Hang diagnosis: who is stopped in a collective is not missing in it", "[launcher]") {
+  CHECK_THAT(text_of(watched({waits, stopped_inside})),
+             Contains("rank 1 is stopped in collective 11, all_gather of 100 f32\n"
+                      "rank 1 (host w1, pid 101), stopped: ") &&
+                 !Contains("missing"));
+  CHECK_THAT(text_of(watched({waits, {.sequence = 12, .inside = true}, stopped_inside})),
+             Contains("rank 2 is stopped in collective 11, all_gather of 100 f32"));
+  CHECK_THAT(text_of(watched({stopped_inside, waits, stopped_inside})),
+             Contains("ranks 0 2 are stopped in collective 11"));
+  const WatchedRanks ranks = watched({waits, stopped_inside, {.state = 'R'}});
+  CHECK(diagnose(ranks).waiting == std::vector{0});
+  CHECK_THAT(text_of(ranks), Contains("rank 2 is missing in collective 11, all_gather of 100 f32; "
+                                      "rank 1 is stopped in it\n"
+                                      "rank 2 (host w2, pid 102), running: ") &&
+                                 Contains("rank 1 (host w1, pid 101), stopped: "));
 }
 
 TEST_CASE("Hang diagnosis: a mismatch is told with what most ranks do", "[launcher]") {

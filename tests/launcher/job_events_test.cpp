@@ -9,6 +9,7 @@
 #include "runtime/base/rank_control.h"
 #include "tests/launcher/made_up_hosts.h"
 #include "tests/launcher/runtime_directory.h"
+#include "tests/launcher/seen_ranks.h"
 
 using namespace dstrain;
 using namespace dstrain::launcher;
@@ -25,7 +26,7 @@ struct Parties {
   JobStatus status;
   JobServer server;
   LaunchReport report{hosts.job, hosts.agents, console};
-  HangWatch hangs{{hosts.agents, status, server, console, clock}, 30};
+  HangWatch hangs{{hosts.agents, supervisor, status, server, console, clock}, 30};
   JobEvents events{{hosts.agents, supervisor, status, server, console, report, hangs, clock}};
 
   Parties() : status(initial_status(with_output(hosts.job), 0)), server(status) {}
@@ -119,6 +120,27 @@ TEST_CASE("JobEvents: a rank that a dead agent has left ended by itself or with 
   CHECK_FALSE(parties.supervisor.first_failure());
   parties.events.child_ended(1'000'001, row.wait_status);
   CHECK(parties.supervisor.first_failure().has_value() == row.own);
+}
+
+TEST_CASE("JobEvents: a job that is being ended does not move again", "[launcher][job]") {
+  const bool ends = GENERATE(false, true);
+  Parties parties;
+  HostAgent& first = parties.hosts.first();
+  parties.started(first, 0, 1'000'000);
+  parties.started(first, 1, 1'000'001);
+  test::SeenRank rank{.state = 'T'};
+  const auto look = [&](double seconds) {
+    parties.take(first, FromAgent::look,
+                 encode_look({.seconds = seconds, .ranks = {rank.look(0), rank.look(1)}}));
+  };
+  look(0);
+  look(40);
+  const std::size_t said = parties.console.pending_bytes();
+  CHECK(said > 0);  // that it hangs
+  if (ends) parties.supervisor.stop_requested(SIGTERM, 0);
+  ++rank.changes;
+  look(1);
+  CHECK((parties.console.pending_bytes() == said) == ends);
 }
 
 TEST_CASE("JobEvents: the first rank answers for checkpoints", "[launcher][job]") {
