@@ -115,6 +115,10 @@ void JobEvents::child_ended(pid_t pid, int wait_status) {
 
 void JobEvents::host_lost(HostAgent& agent, const std::string& reason) {
   const double now = to_.clock.now_seconds();
+  for (const RankSpec& rank : agent.task().spec.ranks) {
+    to_.status.ranks.at(rank.rank).lost = true;
+    to_.hangs.rank_ended(rank.rank);
+  }
   const bool explained = to_.supervisor.failure_explains_losses();
   if (agent.pids.empty() && !explained && !to_.report.has_cause()) {
     to_.report.set_causes({fmt::format("host {}: {}", agent.name(), reason)});

@@ -39,13 +39,17 @@ std::string state_of(const JobStatus& status) {
   return all_started ? "running" : "starting";
 }
 
+std::string state_of(const RankStatus& status) {
+  if (status.wait_status) return "ended";
+  if (status.lost) return "lost";
+  return status.pid != 0 ? "running" : "starting";
+}
+
 Json rank_json(int rank, const RankStatus& status) {
   Json json{{"rank", rank},
             {"host", status.host},
             {"pid", status.pid == 0 ? Json() : Json(status.pid)},
-            {"state", status.wait_status ? "ended"
-                      : status.pid != 0  ? "running"
-                                         : "starting"},
+            {"state", state_of(status)},
             {"status", nullptr},
             {"log", text_or_null(status.log_file)}};
   if (status.wait_status) json["status"] = shell_status(*status.wait_status);

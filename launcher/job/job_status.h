@@ -19,6 +19,7 @@ struct RankStatus {
   std::string log_file;            ///< empty: none
   pid_t pid = 0;                   ///< 0: not started yet
   std::optional<int> wait_status;  ///< once it has ended
+  bool lost = false;               ///< with its host: nothing more is heard of it
   std::optional<Progress> progress;
 };
 
@@ -57,7 +58,8 @@ JobStatus initial_status(const LaunchJob& job, double now_seconds);
 
 /// One JSON object on one line: job, state, program, pid (of the launcher), start (UTC),
 /// uptime_seconds, restarts, hosts, idle, absent, step, steps, loss, tokens_per_second,
-/// last_checkpoint, output_dir and ranks; null where there is nothing to say.
+/// last_checkpoint, output_dir and ranks, each with its state: starting, running, ended or lost;
+/// null where there is nothing to say.
 std::string status_json(const JobStatus& status, double now_seconds);
 
 }  // namespace dstrain::launcher

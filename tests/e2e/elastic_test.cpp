@@ -184,8 +184,13 @@ TEST_CASE("Elastic: a job is found while it restarts", "[e2e][elastic]") {
   REQUIRE(launch.wait_until([&] { return (status = job.status()).at("state") == "restarting"; }));
   CHECK(status.at("job") == id);
   CHECK(status.at("restarts") == 1);
+  for (const json& rank : status.at("ranks")) {
+    CHECK(rank.at("state") == "starting");
+    CHECK(rank.at("pid").is_null());
+  }
   CHECK_THAT(job.run({"status", id}).out,
-             Contains("no step yet since the restart, last checkpoint " + saved.out));
+             Contains(": train, restarting ") && !Contains(": running") &&
+                 Contains("no step yet since the restart, last checkpoint " + saved.out));
   CHECK(status.at("last_checkpoint") == saved.out.substr(0, saved.out.size() - 1));
   const test::Outcome nothing = job.run({"save", id});
   CHECK(nothing.status == 1);

@@ -17,6 +17,7 @@
 #include "runtime/base/random_bytes.h"
 #include "runtime/base/socket.h"
 #include "runtime/checkpoint/catalog.h"
+#include "tests/e2e/fake_hosts.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/support/count_from.h"
 #include "tests/support/rank_process.h"
@@ -280,6 +281,28 @@ TEST_CASE("Job: any program is looked at and stopped but not saved", "[e2e][job]
   const auto gone = session.run({"stop", id});
   CHECK(gone.status == 2);
   CHECK_THAT(gone.err, Contains("no job"));
+}
+
+TEST_CASE("Job: ranks of a lost host are lost while the others are stopped", "[e2e][job]") {
+  const Session session;
+  const test::FakeHosts hosts("n0 slots=1\naddressed1 slots=1\n");
+  Launch launch(hosts.words({"--grace", "1000", "sh", "-c",
+                             "trap '' TERM; echo ready; while :; do sleep 1000; done"}),
+                session.options());
+  REQUIRE(launch.wait_for_output("ready", 2));
+  const std::string id = job_of(session);
+  hosts.crash("addressed1");
+  json status;
+  REQUIRE(launch.wait_until([&] {
+    status = json::parse(session.run({"status", id, "--json"}).out);
+    return status.at("state") == "stopping";
+  }));
+  CHECK(status.at("ranks").at(0).at("state") == "running");
+  CHECK(status.at("ranks").at(1).at("state") == "lost");
+  CHECK(status.at("ranks").at(1).at("status").is_null());
+  const std::string pid = status.at("ranks").at(1).at("pid").dump();
+  CHECK_THAT(session.run({"status", id}).out,
+             Contains("rank 1 on addressed1, pid " + pid + ": lost\n"));
 }
 
 TEST_CASE("Job: what a killed launcher leaves is swept", "[e2e][job]") {

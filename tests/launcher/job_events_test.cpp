@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "runtime/base/rank_control.h"
 #include "tests/launcher/made_up_hosts.h"
@@ -73,6 +74,20 @@ TEST_CASE("JobEvents: a host that is lost before its ranks started is status 3",
   late.events.host_lost(late.hosts.second(), "gone");
   CHECK(late.supervisor.lost_a_host());
   CHECK(late.supervisor.exit_status() == 1);
+}
+
+TEST_CASE("JobEvents: ranks of a lost host are lost unless they ended before", "[launcher][job]") {
+  Parties parties;
+  HostAgent& second = parties.hosts.second();
+  parties.started(parties.hosts.first(), 0, 1'000'000);
+  parties.started(second, 2, 1'000'002);
+  parties.started(second, 3, 1'000'003);
+  parties.take(second, FromAgent::exited, encode_exit({3, 7 << 8}));
+  parties.events.host_lost(second, "gone");
+  const auto status = nlohmann::json::parse(status_json(parties.status, 1));
+  std::vector<std::string> states;
+  for (const auto& rank : status.at("ranks")) states.push_back(rank.at("state"));
+  CHECK(states == std::vector<std::string>{"running", "starting", "lost", "ended"});
 }
 
 TEST_CASE("JobEvents: hosts that a failed rank takes along are no cause", "[launcher][job]") {
