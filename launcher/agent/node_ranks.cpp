@@ -154,13 +154,12 @@ void NodeRanks::read(std::span<const pollfd> fds) {
   }
   messages_.pass_on();
   stacks_.tick();
-  if (!stacks_.under_way()) watch_.tick();  // threads are traced meanwhile, which is no state
+  watch_.tick(stacks_.under_way() ? RankWatch::Sight::traced : RankWatch::Sight::clear);
 }
 
 std::optional<double> NodeRanks::deadline() const {
   std::optional<double> next;
-  const auto look = stacks_.under_way() ? stacks_.deadline() : watch_.deadline();
-  for (const auto& due : {messages_.deadline(), look}) {
+  for (const auto& due : {messages_.deadline(), stacks_.deadline(), watch_.deadline()}) {
     if (due) next = std::min(next.value_or(*due), *due);
   }
   return next;

@@ -31,16 +31,16 @@ std::optional<double> RankWatch::deadline() const {
   return looked_at_ + period_seconds_;
 }
 
-void RankWatch::tick() {
+void RankWatch::tick(Sight sight) {
   const double now = clock_.now_seconds();
   if (period_seconds_ == 0 || now < looked_at_ + period_seconds_ || !any_runs()) return;
   const bool held = !sender_.may_output();
-  const bool counts = !held && !held_;
+  const bool counts = !held && !held_ && sight == Sight::clear;
   AgentLook look{.now_ns = ranks_now_ns(),
                  .seconds = counts ? std::min(now - looked_at_, periods_max * period_seconds_) : 0,
                  .ranks = {}};
   for (AgentRank& rank : ranks_) {
-    if (!rank.running()) continue;
+    if (!rank.running() || sight == Sight::traced) continue;
     if (auto changed = rank.view().look()) look.ranks.push_back(*changed);
   }
   held_ = held;

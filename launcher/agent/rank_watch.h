@@ -10,7 +10,7 @@ namespace dstrain::launcher {
 
 /// Tells the launcher every so often where the ranks of an agent are. Time in which they could not
 /// move is not counted: while the agent itself was stopped, and while their output waits for the
-/// launcher.
+/// launcher. While stacks are taken it tells no more than that the agent lives.
 class RankWatch {
  public:
   /// Borrows all.
@@ -19,8 +19,10 @@ class RankWatch {
 
   /// From now on; 0: not at all.
   void start(double period_seconds);
+  /// Threads of which stacks are taken are traced, which is no state of theirs.
+  enum class Sight { clear, traced };
   /// Looks, when the time has come.
-  void tick();
+  void tick(Sight sight);
   /// When tick() is due; none while there is nothing to look at.
   [[nodiscard]] std::optional<double> deadline() const;
 

@@ -23,6 +23,8 @@ class AgentLink {
   /// has to say of itself. read_notes() takes what has come.
   [[nodiscard]] virtual int notes_fd() const { return -1; }
   virtual void read_notes() {}
+  /// The process at the other end, when it is a child of this one; else 0.
+  [[nodiscard]] virtual pid_t pid() const { return 0; }
   /// Whether the process that has ended was this link's; its status is kept then.
   virtual bool child_ended(pid_t /*pid*/, int /*wait_status*/) { return false; }
   /// Once read_fd() has ended: what ended it and what to do about it, in one line, or nothing when

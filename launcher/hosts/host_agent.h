@@ -35,6 +35,8 @@ class HostAgent {
   [[nodiscard]] const HostTask& task() const { return task_; }
   [[nodiscard]] const std::string& name() const { return task_.host; }
   [[nodiscard]] int first_rank() const { return task_.spec.ranks.front().rank; }
+  /// 0: it runs on another host.
+  [[nodiscard]] pid_t pid() const { return link_->pid(); }
   [[nodiscard]] int ranks() const { return static_cast<int>(task_.spec.ranks.size()); }
   /// Throws Error{remote} unless the rank is one of its own.
   int check_rank(int rank) const;

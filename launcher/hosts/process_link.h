@@ -35,6 +35,7 @@ class ProcessLink final : public AgentLink {
   [[nodiscard]] int write_fd() const override { return to_child_.get(); }
   [[nodiscard]] int notes_fd() const override { return notes_.get(); }
   void read_notes() override;
+  [[nodiscard]] pid_t pid() const override { return pid_; }
   bool child_ended(pid_t pid, int wait_status) override;
   /// Waits for the child, briefly; one that does not end is killed.
   std::string end_reason() override;

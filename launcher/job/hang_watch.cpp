@@ -1,6 +1,7 @@
 #include "launcher/job/hang_watch.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,11 @@ namespace dstrain::launcher {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// A watched agent looks at its ranks once a second, also while it takes stacks.
+constexpr double silent_seconds = 4;
+/// One that has no rank to look at answers within this.
+constexpr double least_wait_seconds = 1;
 
 std::vector<int> ranks_of(const HostAgent& agent) {
   std::vector<int> ranks;
@@ -23,6 +29,11 @@ bool is_working(const std::unique_ptr<HostAgent>& agent) {
 }
 
 }  // namespace
+
+void HangWatch::heard(const HostAgent& agent) {
+  if (agent.task().spec.look_milliseconds == 0) return;
+  heard_at_[agent.first_rank()] = to_.clock.now_seconds();
+}
 
 void HangWatch::take_look(HostAgent& agent, const AgentLook& look) {
   for (const RankLook& rank : look.ranks) agent.check_rank(rank.rank);
@@ -42,12 +53,30 @@ void HangWatch::take_look(HostAgent& agent, const AgentLook& look) {
 std::vector<std::string> HangWatch::lines() const {
   const bool any = std::ranges::any_of(watch_.ranks(),
                                        [](const auto& entry) { return entry.second.publishes(); });
-  if (!any) return {};
+  if (!any) return silent_lines();
   const auto place = [this](int rank) {
     const RankStatus& status = to_.status.ranks.at(rank);
     return fmt::format("host {}, pid {}", status.host, status.pid);
   };
-  return describe(diagnose(watch_.ranks()), watch_.ranks(), place);
+  std::vector<std::string> lines = describe(diagnose(watch_.ranks()), watch_.ranks(), place);
+  for (std::string& line : silent_lines()) lines.push_back(std::move(line));
+  return lines;
+}
+
+std::vector<std::string> HangWatch::silent_lines() const {
+  std::vector<std::string> lines;
+  for (const auto& agent : to_.agents) {
+    const auto heard = heard_at_.find(agent->first_rank());
+    if (!is_working(agent) || heard == heard_at_.end()) continue;
+    const double silence = to_.clock.now_seconds() - heard->second;
+    if (silence < silent_seconds) continue;
+    const std::string pid = agent->pid() == 0 ? "" : fmt::format(", pid {},", agent->pid());
+    lines.push_back(
+        fmt::format("nothing has been heard from host {}, of {}, for {:.0f} s: its agent{} may be "
+                    "stopped",
+                    agent->name(), list_ranks(ranks_of(*agent)), silence, pid));
+  }
+  return lines;
 }
 
 std::string HangWatch::block() const {
@@ -77,9 +106,13 @@ void HangWatch::ask_for_stacks() {
 
 void HangWatch::ask_agents() {
   if (stacks_.under_way()) return;
-  const auto working = std::ranges::count_if(to_.agents, is_working);
+  StackCollection::Agents working;
+  for (const auto& agent : to_.agents) {
+    if (is_working(agent)) working[agent->first_rank()] = agent->name();
+  }
+  asked_at_ = to_.clock.now_seconds();
   WireWriter request;
-  request.u32(stacks_.begin(static_cast<std::size_t>(working), to_.clock.now_seconds()));
+  request.u32(stacks_.begin(std::move(working), asked_at_));
   const std::string payload = request.take();
   for (const auto& agent : to_.agents) {
     if (is_working(agent)) agent->send(ToAgent::stacks, payload);
@@ -87,11 +120,35 @@ void HangWatch::ask_agents() {
 }
 
 void HangWatch::take_stacks(HostAgent& agent, const Stacks& stacks) {
-  stacks_.take(agent.name(), stacks);
+  stacks_.take(agent.first_rank(), stacks);
+}
+
+void HangWatch::host_lost(const HostAgent& agent) {
+  for (const int rank : ranks_of(agent)) watch_.rank_ended(rank);
+  stacks_.give_up(agent.first_rank());
+}
+
+double HangWatch::patience_with(int agent) const {
+  const auto heard = heard_at_.find(agent);
+  if (heard == heard_at_.end()) return std::numeric_limits<double>::infinity();  // it never looks
+  return std::max(heard->second + silent_seconds, asked_at_ + least_wait_seconds);
+}
+
+std::optional<double> HangWatch::deadline() const {
+  std::optional<double> next = stacks_.deadline();
+  for (const auto& [agent, host] : stacks_.awaited()) {
+    next = std::min(*next, patience_with(agent));
+  }
+  return next;
 }
 
 void HangWatch::tick() {
-  if (stacks_.take_end(to_.clock.now_seconds())) pass_on_stacks();
+  const double now = to_.clock.now_seconds();
+  const StackCollection::Agents awaited = stacks_.awaited();
+  for (const auto& [agent, host] : awaited) {
+    if (now >= patience_with(agent)) stacks_.give_up(agent);
+  }
+  if (stacks_.take_end(now)) pass_on_stacks();
 }
 
 void HangWatch::pass_on_stacks() {

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,18 +31,20 @@ class HangWatch {
   /// Borrows all. `least_seconds`: as Watch.
   HangWatch(const Parties& parties, double least_seconds) : to_(parties), watch_(least_seconds) {}
 
-  // From an agent.
+  // From an agent; first of all that there is something.
+  void heard(const HostAgent& agent);
   void take_look(HostAgent& agent, const AgentLook& look);
   void take_stacks(HostAgent& agent, const Stacks& stacks);
 
   void rank_ended(int rank) { watch_.rank_ended(rank); }
+  void host_lost(const HostAgent& agent);
   /// A rank has given up waiting for others: says where all of them are.
   void rank_timed_out(int rank);
   /// A client wants stacks.
   void ask_for_stacks();
   /// Call when deadline() has passed.
   void tick();
-  [[nodiscard]] std::optional<double> deadline() const { return stacks_.deadline(); }
+  [[nodiscard]] std::optional<double> deadline() const;
 
  private:
   void say_hang();
@@ -50,12 +53,18 @@ class HangWatch {
   /// Who holds the job up, a line each; empty where no rank publishes anything.
   [[nodiscard]] std::vector<std::string> lines() const;
   [[nodiscard]] std::string block() const;
+  /// Of whom nothing has come for so long that what is known of their ranks is old; a line each.
+  [[nodiscard]] std::vector<std::string> silent_lines() const;
+  /// When the agent is not waited for any longer.
+  [[nodiscard]] double patience_with(int agent) const;
 
   Parties to_;
   Watch watch_;
   StackCollection stacks_;
-  bool say_stacks_ = false;     ///< those under way, on stderr
-  bool answer_stacks_ = false;  ///< those under way, to clients
+  std::map<int, double> heard_at_;  ///< of each agent that looks, by its first rank
+  double asked_at_ = 0;             ///< for stacks
+  bool say_stacks_ = false;         ///< those under way, on stderr
+  bool answer_stacks_ = false;      ///< those under way, to clients
 };
 
 }  // namespace dstrain::launcher

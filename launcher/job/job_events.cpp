@@ -59,6 +59,7 @@ void JobEvents::rank_ended(const Exit& exit) {
 }
 
 void JobEvents::take(HostAgent& agent, const Frame& frame) {
+  to_.hangs.heard(agent);
   switch (static_cast<FromAgent>(frame.type)) {
     case FromAgent::output: {
       const Output output = decode_output(frame.payload);
@@ -115,10 +116,8 @@ void JobEvents::child_ended(pid_t pid, int wait_status) {
 
 void JobEvents::host_lost(HostAgent& agent, const std::string& reason) {
   const double now = to_.clock.now_seconds();
-  for (const RankSpec& rank : agent.task().spec.ranks) {
-    to_.status.ranks.at(rank.rank).lost = true;
-    to_.hangs.rank_ended(rank.rank);
-  }
+  for (const RankSpec& rank : agent.task().spec.ranks) to_.status.ranks.at(rank.rank).lost = true;
+  to_.hangs.host_lost(agent);
   const bool explained = to_.supervisor.failure_explains_losses();
   if (agent.pids.empty() && !explained && !to_.report.has_cause()) {
     to_.report.set_causes({fmt::format("host {}: {}", agent.name(), reason)});

@@ -86,6 +86,27 @@ TEST_CASE("Hang: a stopped rank is named with stacks and a line says that it mov
   CHECK(launch.wait_for_error("the job moves again"));
 }
 
+TEST_CASE("Hang: a stopped agent is named where stacks are asked for", "[fault]") {
+  const WatchedRun run("30");
+  Launch launch = run.start();
+  REQUIRE(launch.wait_for_output("step 100/"));
+  const pid_t agent = launch.agent_pid();
+  ::kill(agent, SIGSTOP);
+  const nlohmann::json stacks = run.status({"--stacks"});
+  CHECK(stacks.at("stacks").empty());
+  REQUIRE_FALSE(stacks.at("where").empty());
+  const std::string where = stacks.at("where").back();
+  CHECK_THAT(where, Catch::Matchers::StartsWith(
+                        "nothing has been heard from host localhost, of ranks 0 1, for "));
+  CHECK_THAT(where, Catch::Matchers::EndsWith(
+                        fmt::format(" s: its agent, pid {}, may be stopped", agent)));
+  const test::Outcome text =
+      test::run_command({"status", run.output().string(), "--stacks"}, run.options());
+  CHECK_THAT(text.out, Contains("  the agent on localhost has not answered\n"));
+  ::kill(agent, SIGCONT);
+  CHECK(launch.wait_until([&] { return run.status({"--stacks"}).at("stacks").size() == 2; }));
+}
+
 TEST_CASE("Hang: a job that is stopped does not move again", "[fault]") {
   const test::TempDir gates;
   const fs::path gate = gates.path() / "gate";

@@ -1,0 +1,138 @@
+#include "launcher/job/hang_watch.h"
+
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/launcher/made_up_hosts.h"
+#include "tests/launcher/runtime_directory.h"
+#include "tests/launcher/seen_ranks.h"
+
+using namespace dstrain;
+using namespace dstrain::launcher;
+using Catch::Matchers::Contains;
+
+namespace {
+
+class SetClock final : public Clock {
+ public:
+  [[nodiscard]] double now_seconds() const override { return seconds; }
+  double seconds = 100;
+};
+
+/// The watch of a job on two hosts with two ranks each, and a client that waits for stacks.
+class Job {
+ public:
+  Job() {
+    for (HostTask& task : hosts_.job.hosts) task.spec.look_milliseconds = 1000;
+    for (HostAgent* const agent : {&first(), &second()}) {
+      agent->state = HostAgent::State::working;
+      for (int rank = agent->first_rank(); rank < agent->first_rank() + agent->ranks(); ++rank) {
+        agent->pids[rank] = status_.ranks.at(rank).pid = 1'000 + rank;
+      }
+    }
+  }
+  [[nodiscard]] HostAgent& first() const { return hosts_.first(); }
+  [[nodiscard]] HostAgent& second() const { return hosts_.second(); }
+  HangWatch& watch() { return watch_; }
+
+  void look(HostAgent& agent) {
+    watch_.heard(agent);
+    AgentLook look;
+    for (int rank = agent.first_rank(); rank < agent.first_rank() + agent.ranks(); ++rank) {
+      look.ranks.push_back(test::SeenRank().look(rank));
+    }
+    watch_.take_look(agent, look);
+  }
+  void ask_for_stacks() {
+    send(client_.get(), "stacks\n", 7, MSG_NOSIGNAL);
+    for (bool asked = false; !asked;) {
+      std::vector<pollfd> fds;
+      server_.add_polls(fds);
+      poll(fds.data(), fds.size(), -1);
+      asked = server_.serve(fds, 0).stacks;
+    }
+    watch_.ask_for_stacks();
+  }
+  void pass(double seconds) {
+    clock_.seconds += seconds;
+    watch_.tick();
+  }
+  /// What the client has got; null: nothing yet.
+  nlohmann::json answer() {
+    std::string text(1U << 16, '\0');
+    const ssize_t got = recv(client_.get(), text.data(), text.size(), MSG_DONTWAIT);
+    if (got <= 0) return nullptr;
+    return nlohmann::json::parse(text.substr(0, static_cast<std::size_t>(got)));
+  }
+
+ private:
+  static const LaunchJob& named(LaunchJob& job) {
+    job.id = "hangs";
+    return job;
+  }
+
+  test::RuntimeDirectory directory_;
+  test::MadeUpHosts hosts_{0, 2};
+  SetClock clock_;
+  Console console_{4, "info", LogMux::Prefixes::all};
+  Supervisor supervisor_{hosts_.job.supervision};
+  JobStatus status_{initial_status(named(hosts_.job), 0)};
+  JobServer server_{status_};
+  HangWatch watch_{{hosts_.agents, supervisor_, status_, server_, console_, clock_}, 30};
+  UniqueFd client_ = JobDirectory::make().connect("hangs", Deadline::after(60));
+};
+
+}  // namespace
+
+TEST_CASE("HangWatch: an agent that has fallen silent is named and not waited for", "[launcher]") {
+  Job job;
+  job.look(job.first());
+  job.look(job.second());
+  job.pass(3);
+  job.look(job.first());
+  job.ask_for_stacks();
+  job.watch().take_stacks(job.first(), {1,
+                                        "\x1e"
+                                        "0\n  main\n"});
+  CHECK(job.watch().deadline() == 104.0);
+  job.pass(0.75);
+  CHECK(job.answer().is_null());
+  job.pass(0.25);
+  const nlohmann::json answer = job.answer();
+  REQUIRE(answer.is_object());
+  CHECK(answer.at("text") == "stacks of rank 0:\n  main\n  the agent on h1 has not answered\n");
+  CHECK(answer.at("where").back() ==
+        "nothing has been heard from host h1, of ranks 2 3, for 4 s: its agent may be stopped");
+  CHECK_THAT(answer.at("where").dump(), !Contains("from host h0"));
+}
+
+TEST_CASE("HangWatch: an agent that looks at its ranks has time to take stacks", "[launcher]") {
+  Job job;
+  job.look(job.first());
+  job.ask_for_stacks();
+  job.watch().take_stacks(job.second(), {1, ""});
+  for (int second = 0; second < 11; ++second) {
+    job.look(job.first());
+    job.pass(1);
+    CHECK(job.answer().is_null());
+  }
+  job.look(job.first());
+  job.pass(1);
+  const nlohmann::json answer = job.answer();
+  REQUIRE(answer.is_object());
+  CHECK(answer.at("text") == "  the agent on h0 has not answered\n");
+  CHECK_THAT(answer.at("where").dump(), !Contains("nothing has been heard"));
+}
+
+TEST_CASE("HangWatch: a lost host is not waited for", "[launcher]") {
+  Job job;
+  job.ask_for_stacks();
+  job.watch().take_stacks(job.first(), {1,
+                                        "\x1e"
+                                        "1\n  main\n"});
+  job.watch().host_lost(job.second());
+  job.pass(0);
+  CHECK(job.answer().is_object());
+}
