@@ -7,6 +7,7 @@
 
 #include "cmd/dstraind/rank_disks.h"
 #include "cmd/dstraind/rank_memory.h"
+#include "runtime/base/rank_control.h"
 #include "runtime/comm/make_communicator.h"
 #include "runtime/engine/evaluation.h"
 #include "runtime/engine/observed_communicator.h"
@@ -50,7 +51,9 @@ int evaluate_model(TrainSetup setup, const WorkerEnv& worker, ProgressPage& prog
   const Streams streams =
       setup.store.overlap.enabled ? Streams(compute, communication) : Streams(compute);
   progress.enter(RunPhase::meeting);
-  const comm::World world = comm::join_world(worker);
+  const RankControl control_socket = RankControl::from_environment();
+  const comm::World world = comm::join_world(
+      worker, [&](const std::string& ranks) { control_socket.tell_awaited(ranks); });
   progress.enter(RunPhase::loading);
   engine::ObservedCommunicator communicator(*world.communicator, {.progress = &progress});
   engine::ObservedControlGroup control(*world.control, progress);

@@ -60,9 +60,16 @@ void check_alike(const std::vector<std::string>& own, comm::ControlGroup& contro
   }
 }
 
-comm::World join_alike(const TrainSetup& setup, const WorkerEnv& worker, ProgressPage& progress) {
-  const InPhase meeting(&progress, RunPhase::meeting);
-  comm::World world = comm::join_world(worker);
+/// What is told of a rank to whoever watches it.
+struct Watched {
+  ProgressPage& progress;
+  const RankControl& control;
+};
+
+comm::World join_alike(const TrainSetup& setup, const WorkerEnv& worker, const Watched& watched) {
+  const InPhase meeting(&watched.progress, RunPhase::meeting);
+  comm::World world = comm::join_world(
+      worker, [&](const std::string& ranks) { watched.control.tell_awaited(ranks); });
   check_alike(setup.alike, *world.control);
   return world;
 }
@@ -77,7 +84,7 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPa
                                                   : Stream::Mode::inline_on_caller),
       streams_(setup_.store.overlap.enabled ? Streams(compute_, communication_)
                                             : Streams(compute_)),
-      world_(join_alike(setup_, worker, progress_)),
+      world_(join_alike(setup_, worker, {progress_, control_})),
       memory_(worker.device_memory_bytes, world_.communicator->memory()),
       timeline_(make_timeline(setup_, clock_)),
       communicator_(*world_.communicator, {timeline_.get(), &progress_}),

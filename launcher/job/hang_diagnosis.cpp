@@ -64,6 +64,12 @@ std::vector<std::vector<int>> group_alike(const WatchedRanks& ranks, std::uint64
   return groups;
 }
 
+bool all_are_in(const WatchedRanks& ranks, RunPhase phase) {
+  return std::ranges::all_of(ranks, [phase](const auto& entry) {
+    return entry.second.look.progress.compute.phase == phase;
+  });
+}
+
 bool is_stopped(const WatchedRank& rank) {
   return rank.look.state == 'T' || rank.look.state == 't';  // by a signal, or by a debugger
 }
@@ -203,6 +209,9 @@ std::string headline(const Diagnosis& diagnosis) {
   switch (diagnosis.kind) {
     case HangKind::absent:
       return fmt::format("{} {} not come to where the ranks meet", suspects, one ? "has" : "have");
+    case HangKind::meeting:
+      return fmt::format("all ranks here wait where the ranks meet{}{}",
+                         diagnosis.awaited.empty() ? "" : ", for ", diagnosis.awaited);
     case HangKind::missing:
       return fmt::format("{} {} missing in {}{}", suspects, one ? "is" : "are", collective,
                          also_stopped(diagnosis.stopped));
@@ -248,9 +257,6 @@ Diagnosis diagnose(const WatchedRanks& ranks) {
   const CollectiveState awaited = awaited_collective(ranks);
   const std::vector<int> savers =
       ranks_that(ranks, [](const WatchedRank& rank) { return rank.look.progress.save.busy != 0; });
-  const bool all_await_save = std::ranges::all_of(ranks, [](const auto& entry) {
-    return entry.second.look.progress.compute.phase == RunPhase::awaiting_save;
-  });
   const std::vector<int> stopped = ranks_that(ranks, is_stopped);
   const auto meets = [](const WatchedRank& rank) {
     return rank.look.progress.compute.phase == RunPhase::meeting;
@@ -261,14 +267,16 @@ Diagnosis diagnose(const WatchedRanks& ranks) {
   Diagnosis diagnosis;
   if (!absent.empty() && !ranks_that(ranks, meets).empty()) {
     diagnosis = {.kind = HangKind::absent, .suspects = absent};
-  } else if (all_await_save && !savers.empty() && stopped.empty()) {
+  } else if (all_are_in(ranks, RunPhase::meeting) && stopped.empty()) {
+    diagnosis.kind = HangKind::meeting;
+  } else if (all_are_in(ranks, RunPhase::awaiting_save) && !savers.empty() && stopped.empty()) {
     diagnosis = {.kind = HangKind::saving, .suspects = savers};
   } else if (awaited.sequence > 0) {
     diagnosis = diagnose_collective(ranks, awaited);
   } else {
     diagnosis.suspects = stopped;
   }
-  if (diagnosis.suspects.empty()) {
+  if (diagnosis.suspects.empty() && diagnosis.kind != HangKind::meeting) {
     diagnosis.suspects = ranks_that(ranks, [](const WatchedRank&) { return true; });
   }
   const std::vector<int> culprits = culprits_of(diagnosis);

@@ -10,6 +10,7 @@ namespace dstrain::launcher {
 
 enum class HangKind {
   absent,    ///< others wait where all ranks meet first, and the suspects have not come
+  meeting,   ///< all wait where all ranks meet first, for ranks that nobody watches here
   missing,   ///< others wait in a collective that the suspects have not reached
   skipped,   ///< likewise, and the suspects are steps ahead: they left a collective out
   stopped,   ///< a signal has stopped the suspects in a collective, and none is missing in it
@@ -24,10 +25,11 @@ enum class HangKind {
 /// Who holds a job up.
 struct Diagnosis {
   HangKind kind = HangKind::apart;
-  std::vector<int> suspects{};   ///< all ranks where none stands out
+  std::vector<int> suspects{};   ///< all ranks where none stands out; none of those that meet
   std::vector<int> stopped{};    ///< besides: in the collective that the suspects have not reached
   std::vector<int> waiting{};    ///< the others
   CollectiveState collective{};  ///< that the others are in, or stopped suspects; sequence 0: none
+  std::string awaited{};         ///< of those that meet: whom they say they wait for; empty: nobody
 };
 
 Diagnosis diagnose(const WatchedRanks& ranks);

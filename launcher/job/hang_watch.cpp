@@ -24,6 +24,14 @@ std::vector<int> ranks_of(const HostAgent& agent) {
   return ranks;
 }
 
+/// As the first rank that knows has said it.
+std::string awaited_ranks(const JobStatus& status) {
+  for (const auto& [number, rank] : status.ranks) {
+    if (!rank.awaits.empty()) return rank.awaits;
+  }
+  return "";
+}
+
 bool is_working(const std::unique_ptr<HostAgent>& agent) {
   return agent->state == HostAgent::State::working;
 }
@@ -58,7 +66,9 @@ std::vector<std::string> HangWatch::lines() const {
     const RankStatus& status = to_.status.ranks.at(rank);
     return fmt::format("host {}, pid {}", status.host, status.pid);
   };
-  std::vector<std::string> lines = describe(diagnose(watch_.ranks()), watch_.ranks(), place);
+  Diagnosis diagnosis = diagnose(watch_.ranks());
+  if (diagnosis.kind == HangKind::meeting) diagnosis.awaited = awaited_ranks(to_.status);
+  std::vector<std::string> lines = describe(diagnosis, watch_.ranks(), place);
   for (std::string& line : silent_lines()) lines.push_back(std::move(line));
   return lines;
 }

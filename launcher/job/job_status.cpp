@@ -111,6 +111,10 @@ std::optional<SaveAnswer> JobStatus::take(const RankMessage& message) {
     saved_step = std::max(saved_step, progress->saved_step);
     return std::nullopt;
   }
+  if (auto awaited = decode_awaited(message.text)) {
+    ranks.at(message.rank).awaits = std::move(*awaited);
+    return std::nullopt;
+  }
   std::optional<SaveAnswer> answer = decode_save_answer(message.text);
   if (!answer || message.rank != ranks.begin()->first) return std::nullopt;
   if (!answer->checkpoint.empty()) saved_step = answer->step;

@@ -21,6 +21,7 @@ struct RankStatus {
   std::optional<int> wait_status;  ///< once it has ended
   bool lost = false;               ///< with its host: nothing more is heard of it
   std::optional<Progress> progress;
+  std::string awaits;  ///< whom it waits for where all ranks meet, as it said last
 };
 
 /// What the launcher knows of its job, as its ranks report it.

@@ -88,6 +88,7 @@ void join_step(LaunchOptions& options) {
   options.no_ssh = true;
   options.node_rank = task->node.value;
   if (!options.hostfile) options.num_nodes = nodes;
+  options.node_names = hosts;
   if (options.master_addr.empty()) options.master_addr = hosts.front();
 }
 

@@ -75,6 +75,18 @@ void set_default(std::vector<EnvVar>& variables, const char* name, const std::st
   set_env(variables, name, exported != nullptr && *exported != '\0' ? exported : value);
 }
 
+/// Of all nodes; a text that the kernel would not take is left out: only messages need it.
+void add_nodes(std::vector<EnvVar>& variables, const HostPlan& plan) {
+  constexpr std::size_t bytes_max = std::size_t{64} << 10;
+  RankNodes nodes;
+  nodes.reserve(plan.hosts().size());
+  for (const HostSlots& host : plan.hosts()) {
+    nodes.push_back({host.made_up ? "" : host.host, static_cast<int>(host.slots.size())});
+  }
+  const std::string text = encode_rank_nodes(nodes);
+  if (nodes.size() > 1 && text.size() <= bytes_max) set_env(variables, env::nodes, text);
+}
+
 }  // namespace
 
 std::vector<EnvVar> parse_env_file(std::string_view text, std::string_view file) {
@@ -134,6 +146,7 @@ std::vector<EnvVar> job_environment(const LaunchOptions& options,
 
   set_env(variables, env::world_size, std::to_string(plan.world_size()));
   set_env(variables, env::cross_size, std::to_string(plan.hosts().size()));
+  add_nodes(variables, plan);
   set_env(variables, env::job, identity.id);
   set_env(variables, env::log_level, options.log_level);
   if (!identity.token.empty()) set_default(variables, env::token, identity.token);

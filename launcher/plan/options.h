@@ -33,8 +33,9 @@ struct LaunchOptions {
   std::vector<std::string> ssh_command;  ///< words of a client program; empty: none
   bool force_multi = false;
   bool no_ssh = false;
-  std::optional<int> node_rank;  ///< with no_ssh, and only then
-  std::string venv_script;       ///< absolute
+  std::optional<int> node_rank;         ///< with no_ssh, and only then
+  std::vector<std::string> node_names;  ///< likewise, where the step says them
+  std::string venv_script;              ///< absolute
   bool module = false;
   bool no_python = false;
   bool no_local_rank = false;

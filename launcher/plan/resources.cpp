@@ -103,11 +103,13 @@ std::vector<HostSlots> hosts_of_machine(const LaunchOptions& options,
 }
 
 /// --no_ssh without a hostfile: every node is like this one.
-std::vector<HostSlots> like_nodes(const HostSlots& this_node, int count) {
+std::vector<HostSlots> like_nodes(const HostSlots& this_node, const LaunchOptions& options) {
+  const int count = options.num_nodes.value_or(1);
   std::vector<HostSlots> nodes;
   nodes.reserve(static_cast<std::size_t>(count));
-  for (int node = 0; node < count; ++node) {
-    nodes.push_back({fmt::format("node{}", node), this_node.slots});
+  for (const std::string& name : options.node_names) nodes.push_back({name, this_node.slots});
+  for (int node = static_cast<int>(nodes.size()); node < count; ++node) {
+    nodes.push_back({fmt::format("node{}", node), this_node.slots, true});
   }
   return nodes;
 }
@@ -168,7 +170,7 @@ std::vector<HostSlots> find_hosts(const LaunchOptions& options,
   }
   std::vector<HostSlots> here = hosts_of_machine(options, machine, gpus, warnings);
   const int nodes = options.num_nodes.value_or(1);
-  if (options.no_ssh && !here.empty()) return like_nodes(here.front(), nodes);
+  if (options.no_ssh && !here.empty()) return like_nodes(here.front(), options);
   if (nodes > 1) {
     fail(ErrorCode::usage, "--num_nodes {}: more nodes need a hostfile (-H FILE), or --no_ssh",
          nodes);

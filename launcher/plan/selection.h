@@ -9,6 +9,7 @@ namespace dstrain::launcher {
 struct HostSlots {
   std::string host;
   std::vector<int> slots;
+  bool made_up = false;  ///< the name: nobody has said where the node is
   bool operator==(const HostSlots&) const = default;
 };
 

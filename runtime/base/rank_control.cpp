@@ -64,6 +64,10 @@ std::string encode_save_request(std::uint32_t number) {
   return fmt::format("save {}", number);
 }
 
+std::string encode_awaited(std::string_view ranks) {
+  return fmt::format("awaits {}", ranks).substr(0, control_message_bytes_max);
+}
+
 std::optional<Progress> decode_progress(std::string_view message) {
   Words words(message);
   if (words.word() != "progress") return std::nullopt;
@@ -95,6 +99,12 @@ std::optional<std::uint32_t> decode_save_request(std::string_view message) {
   const auto number = words.number<std::uint32_t>();
   if (!words.good()) return std::nullopt;
   return number;
+}
+
+std::optional<std::string> decode_awaited(std::string_view message) {
+  Words words(message);
+  if (words.word() != "awaits" || words.rest().empty()) return std::nullopt;
+  return std::string(words.rest());
 }
 
 RankControl RankControl::from_environment() {

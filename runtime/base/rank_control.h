@@ -11,6 +11,7 @@
 /// it, and none must.
 ///   rank to agent   progress STEP STEPS LOSS TOKENS_PER_SECOND SAVED_STEP
 ///                   saved NUMBER STEP PATH | unsaved NUMBER STEP REASON
+///                   awaits RANKS
 ///   agent to rank   save NUMBER
 namespace dstrain {
 
@@ -40,10 +41,13 @@ struct SaveAnswer {
 std::string encode_progress(const Progress& progress);
 std::string encode_save_answer(const SaveAnswer& answer);
 std::string encode_save_request(std::uint32_t number);
+/// Whom a rank waits for where all meet, as messages name them.
+std::string encode_awaited(std::string_view ranks);
 /// None for any other message, or one that is malformed.
 std::optional<Progress> decode_progress(std::string_view message);
 std::optional<SaveAnswer> decode_save_answer(std::string_view message);
 std::optional<std::uint32_t> decode_save_request(std::string_view message);
+std::optional<std::string> decode_awaited(std::string_view message);
 
 /// The rank's end. Nothing here ever waits: what nobody takes is dropped. Not thread-safe.
 class RankControl {
@@ -54,6 +58,7 @@ class RankControl {
   static RankControl from_environment();
 
   void tell(const Progress& progress) const { send(encode_progress(progress)); }
+  void tell_awaited(std::string_view ranks) const { send(encode_awaited(ranks)); }
   /// False when it must be told again later.
   [[nodiscard]] bool tell(const SaveAnswer& answer) const {
     return send(encode_save_answer(answer));

@@ -170,6 +170,17 @@ void check_token(const WorkerEnv& worker, bool says_its_node) {
        env::token, worker.master_addr);
 }
 
+/// As the launcher says; else as many alike as the own one, where that can be.
+RankNodes find_nodes(const WorkerEnv& worker) {
+  const char* const text = std::getenv(env::nodes);
+  RankNodes told = decode_rank_nodes(text != nullptr ? text : "", worker.world_size);
+  const int size = worker.local_world_size;
+  const bool alike = size < worker.world_size && worker.world_size % size == 0 &&
+                     worker.rank == worker.node_rank * size + worker.local_rank;
+  if (!told.empty() || !alike) return told;
+  return RankNodes(static_cast<std::size_t>(worker.world_size / size), RankNode{"", size});
+}
+
 }  // namespace
 
 int exit_status(ErrorCode code) {
@@ -219,6 +230,7 @@ WorkerEnv read_worker_env() {
   if (const char* token = std::getenv(env::token)) worker.token = token;
   worker.loopback_only = worker.token.empty();
   if (task) find_rendezvous(*task, worker);
+  worker.nodes = find_nodes(worker);
   check_token(worker, task || std::getenv(env::local_world_size) != nullptr);
   return worker;
 }

@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/mpi_kind.h"
+#include "runtime/base/rank_nodes.h"
 
 /// The contract between the launcher and the processes it starts: names in the environment of a
 /// rank, and exit statuses.
@@ -86,6 +87,7 @@ struct WorkerEnv {
   bool loopback_only = true;
   std::string token_file;  ///< the job that token_file.h knows the token of; empty: none
   double timeout_seconds = 600;
+  RankNodes nodes{};                     ///< of all ranks, for messages
   std::int64_t device_memory_bytes = 0;  ///< 0: no budget
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/comm/make_communicator.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "runtime/base/log.h"
@@ -12,7 +13,6 @@
 #include "runtime/comm/mpi/mpi_rendezvous.h"
 #include "runtime/comm/mpi/mpi_starter.h"
 #include "runtime/comm/mpi/mpi_transport.h"
-#include "runtime/comm/rendezvous.h"
 #include "runtime/comm/self/self_communicator.h"
 #include "runtime/comm/shm/segment_exchange.h"
 #include "runtime/comm/shm/shm_communicator.h"
@@ -60,8 +60,22 @@ UniqueFd rendezvous_over_mpi(MpiLibrary& mpi, WorkerEnv& worker) {
   return std::move(shared.listener);
 }
 
+/// The store of rank 0, which is waited for.
+std::unique_ptr<TcpStore> reach_store(TcpStore::Options options,
+                                      const RankNodes& nodes,
+                                      const TellAwaited& tell) {
+  try {
+    return TcpStore::connect(std::move(options));
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::timeout && tell) tell(locate_ranks(std::array{0}, nodes));
+    throw;
+  }
+}
+
 /// `listener`: rank 0's, where it listens already.
-std::unique_ptr<TcpStore> rendezvous(const WorkerEnv& worker, UniqueFd listener) {
+std::unique_ptr<TcpStore> rendezvous(const WorkerEnv& worker,
+                                     UniqueFd listener,
+                                     const TellAwaited& tell) {
   TcpStore::Options options{.endpoint = {worker.master_addr, worker.master_port},
                             .ports = worker.master_ports,
                             .token = worker.token,
@@ -69,11 +83,13 @@ std::unique_ptr<TcpStore> rendezvous(const WorkerEnv& worker, UniqueFd listener)
                             .timeout_seconds = worker.timeout_seconds};
   std::unique_ptr<TcpStore> store = worker.rank == 0
                                         ? TcpStore::serve(std::move(options), std::move(listener))
-                                        : TcpStore::connect(std::move(options));
+                                        : reach_store(std::move(options), worker.nodes, tell);
   wait_for_all(*store, {.rank = worker.rank,
                         .world_size = worker.world_size,
                         .timeout_seconds = worker.timeout_seconds,
-                        .place = to_string(store->endpoint())});
+                        .place = to_string(store->endpoint()),
+                        .nodes = worker.nodes,
+                        .tell = tell});
   return store;
 }
 
@@ -248,7 +264,7 @@ std::shared_ptr<MpiLibrary> enter_mpi(const WorkerEnv& worker) {
       .kind = worker.mpi, .size = worker.world_size, .timeout_seconds = worker.timeout_seconds});
 }
 
-World join_world(WorkerEnv worker) {
+World join_world(WorkerEnv worker, const TellAwaited& tell) {
   if (worker.world_size == 1) {
     return {std::move(worker), nullptr, make_self_control_group(), nullptr,
             make_self_communicator()};
@@ -261,7 +277,7 @@ World join_world(WorkerEnv worker) {
   }
   {
     const std::optional<TokenFile> token = share_token(worker);
-    joining.store = rendezvous(worker, std::move(listener));
+    joining.store = rendezvous(worker, std::move(listener), tell);
   }
   try {
     check_alike(*joining.store, worker);

@@ -4,6 +4,7 @@
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/comm/control/control_group.h"
+#include "runtime/comm/rendezvous.h"
 #include "runtime/comm/store.h"
 
 namespace dstrain::comm {
@@ -26,8 +27,9 @@ struct World {
 /// them, through MPI where mpirun has started all ranks, else over TCP. DSTRAIN_COMM, equal on all
 /// ranks, says otherwise (CommKind). `timeout_seconds` bounds the rendezvous and each later wait of
 /// a collective. Throws Error{timeout} that names the missing ranks, Error{comm}, or Error{config}
-/// when the ranks do not agree about their nodes or the build lacks what is asked for.
-World join_world(WorkerEnv worker);
+/// when the ranks do not agree about their nodes or the build lacks what is asked for. `tell`: as
+/// Rendezvous has it.
+World join_world(WorkerEnv worker, const TellAwaited& tell = {});
 
 /// Enters MPI as the ranks of a job that it has started; once per process. As MpiLibrary().
 std::shared_ptr<MpiLibrary> enter_mpi(const WorkerEnv& worker);

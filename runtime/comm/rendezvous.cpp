@@ -6,7 +6,6 @@
 #include "runtime/base/deadline.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/comm/group_barrier.h"
 
 namespace dstrain::comm {
 namespace {
@@ -17,7 +16,7 @@ constexpr double last_look_seconds = 0.2;
 /// The store is rank 0's, which therefore waits longer: the others ask it who is missing.
 constexpr double linger_seconds = 1;
 
-/// After how long without all a log says who is waited for.
+/// How often rank 0 looks who is waited for.
 constexpr double silent_seconds = 10;
 
 /// Set by the rank that arrives last, or that finds that there will be no last one, and why: one
@@ -59,17 +58,29 @@ void check_world_size(Store& store, const Rendezvous& rendezvous, Deadline deadl
   fail(ErrorCode::config, "{}", contradiction);
 }
 
+/// "ranks 2 3 (host w1)"; empty: all have come after all. They are told to whoever wants to know.
+std::string tell_missing(Store& store, const Rendezvous& rendezvous) {
+  const std::vector<int> missing = missing_ranks(store, rendezvous);
+  if (missing.empty()) return "";
+  std::string text = locate_ranks(missing, rendezvous.nodes);
+  if (rendezvous.tell) rendezvous.tell(text);
+  return text;
+}
+
 /// Why there is no job, or nothing; none: not all have come.
 std::optional<std::string> wait_for_arrivals(Store& store,
                                              const Rendezvous& rendezvous,
                                              Deadline deadline) {
-  const Deadline patience = deadline.at_most(silent_seconds);
-  if (auto answer = find(store, all_arrived, patience.remaining_seconds())) return answer;
-  if (rendezvous.rank == 0 && !deadline.passed()) {
-    log_info(fmt::format("rendezvous at {}: waiting for {}", rendezvous.place,
-                         name_ranks(missing_ranks(store, rendezvous))));
+  if (rendezvous.rank != 0) return find(store, all_arrived, deadline.remaining_seconds());
+  for (std::string told;;) {
+    const Deadline patience = deadline.at_most(silent_seconds);
+    if (auto answer = find(store, all_arrived, patience.remaining_seconds())) return answer;
+    if (deadline.passed()) return std::nullopt;
+    const std::string missing = tell_missing(store, rendezvous);
+    if (missing.empty() || missing == told) continue;
+    log_info(fmt::format("rendezvous at {}: waiting for {}", rendezvous.place, missing));
+    told = missing;
   }
-  return find(store, all_arrived, deadline.remaining_seconds());
 }
 
 }  // namespace
@@ -88,10 +99,10 @@ void wait_for_all(Store& store, const Rendezvous& rendezvous) {
     if (!answer->empty()) fail(ErrorCode::config, "{}", *answer);
     return;
   }
-  const std::vector<int> missing = missing_ranks(store, rendezvous);
+  const std::string missing = tell_missing(store, rendezvous);
   if (missing.empty()) return;
   fail(ErrorCode::timeout, "rendezvous timed out after {:g} s at {}: waiting for {}",
-       rendezvous.timeout_seconds, rendezvous.place, name_ranks(missing));
+       rendezvous.timeout_seconds, rendezvous.place, missing);
 }
 
 }  // namespace dstrain::comm

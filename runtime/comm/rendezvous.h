@@ -1,15 +1,23 @@
 #pragma once
+#include <functional>
 #include <string>
 
+#include "runtime/base/rank_nodes.h"
 #include "runtime/comm/store.h"
 
 namespace dstrain::comm {
+
+/// Is told which ranks have not come, as messages name them.
+using TellAwaited = std::function<void(const std::string& ranks)>;
 
 struct Rendezvous {
   int rank = 0;
   int world_size = 1;
   double timeout_seconds = 600;
   std::string place = "the store";  ///< for messages: "127.0.0.1:29500"
+  RankNodes nodes{};                ///< for messages
+  /// Called by rank 0 every 10 s, and by all ranks when time is up.
+  TellAwaited tell{};
 };
 
 /// Returns once all ranks have called it with the same store; once per store. Throws Error{timeout}

@@ -33,6 +33,7 @@ TEST_CASE("RankControl: messages come back as they were", "[base]") {
   CHECK(failed->checkpoint.empty());
   CHECK(failed->failure == "no space left");
   CHECK(decode_save_request(encode_save_request(4'000'000'000)) == 4'000'000'000);
+  CHECK(decode_awaited(encode_awaited("ranks 2 3 (host w1)")) == "ranks 2 3 (host w1)");
 }
 
 TEST_CASE("RankControl: what is no message is none", "[base]") {
@@ -54,6 +55,7 @@ TEST_CASE("RankControl: what is no message is none", "[base]") {
     CAPTURE(text);
     CHECK(!decode_progress(text));
     CHECK(!decode_save_answer(text));
+    CHECK(!decode_awaited(text));
     if (std::string_view(text) != "save 1 2x") CHECK(!decode_save_request(text));
   }
   std::mt19937 random(1);

@@ -38,6 +38,7 @@ class RankEnvironment {
                                     env::master_addr,
                                     env::master_port,
                                     env::local_world_size,
+                                    env::nodes,
                                     env::token,
                                     env::timeout,
                                     env::device_memory,

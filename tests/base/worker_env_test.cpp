@@ -62,6 +62,18 @@ TEST_CASE("WorkerEnv: reads what the launcher sets", "[base][worker_env]") {
   CHECK(worker.device_memory_bytes == 8589934592);
 }
 
+TEST_CASE("WorkerEnv: nodes are those of the launcher or alike where that can be",
+          "[base][worker_env]") {
+  Variables variables{{"RANK", "5"},       {"WORLD_SIZE", "8"},   {"LOCAL_RANK", "1"},
+                      {"CROSS_RANK", "1"}, {"MASTER_ADDR", "w0"}, {"DSTRAIN_TOKEN", "secret"}};
+  const auto [local_size, told, nodes] = GENERATE(table<std::string, std::string, std::string>(
+      {{"4", "w0*3,w1*5", "w0*3,w1*5"}, {"4", "w0*3", "*4,*4"}, {"2", "", ""}, {"3", "", ""}}));
+  variables["LOCAL_WORLD_SIZE"] = local_size;
+  variables["DSTRAIN_NODES"] = told;
+  const RankEnvironment environment(variables);
+  CHECK(encode_rank_nodes(read_worker_env().nodes) == nodes);
+}
+
 TEST_CASE("WorkerEnv: a way to communicate that does not exist is refused", "[base][worker_env]") {
   const RankEnvironment environment(Variables{{"DSTRAIN_COMM", "nccl"}});
   CHECK_THROWS_WITH(read_worker_env(),

@@ -39,6 +39,22 @@ TEST_CASE("Rendezvous: the missing ranks are named", "[comm]") {
                     "rendezvous timed out after 0.1 s at 127.0.0.1:29500: waiting for ranks 2 3");
 }
 
+TEST_CASE("Rendezvous: the hosts of missing ranks are named and told", "[comm]") {
+  test::MemoryStore store;
+  store.set("arrived/1", "1");
+  std::string told;
+  const comm::Rendezvous rendezvous{.rank = 0,
+                                    .world_size = 4,
+                                    .timeout_seconds = 0.1,
+                                    .nodes = {{"w0", 2}, {"w1", 2}},
+                                    .tell = [&](const std::string& ranks) {
+                                      told = ranks;
+                                    }};
+  CHECK_THROWS_WITH(comm::wait_for_all(store, rendezvous),
+                    Catch::Contains(": waiting for ranks 2 3 (host w1)"));
+  CHECK(told == "ranks 2 3 (host w1)");
+}
+
 TEST_CASE("Rendezvous: two processes of one rank", "[comm]") {
   test::MemoryStore store;
   store.add("arrived/1", 1, 60);

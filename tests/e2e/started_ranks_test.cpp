@@ -101,6 +101,22 @@ TEST_CASE("Started ranks: the tasks of one srun are one job", "[e2e][starters]")
   check_job(folder.path() / "out", std::move(ranks));
 }
 
+TEST_CASE("Started ranks: those that never come are named with their nodes", "[e2e][starters]") {
+  const test::TempDir folder;
+  RankProcess rank =
+      start_rank(folder.path() / "out", {{"RANK", "0"},
+                                         {"WORLD_SIZE", "4"},
+                                         {"LOCAL_RANK", "0"},
+                                         {"LOCAL_WORLD_SIZE", "2"},
+                                         {"CROSS_RANK", "0"},
+                                         {"MASTER_ADDR", "127.0.0.1"},
+                                         {"MASTER_PORT", std::to_string(test::free_port())},
+                                         {"DSTRAIN_TIMEOUT", "1"}});
+  CHECK_THAT(rank.read_all(),
+             Contains("waiting for rank 1 (node rank 0), ranks 2 3 (node rank 1)"));
+  CHECK(rank.wait() == 4);
+}
+
 TEST_CASE("Started ranks: tasks on several nodes meet by a file of their user", "[e2e][starters]") {
   const test::TempDir folder;
   std::vector<RankProcess> ranks;

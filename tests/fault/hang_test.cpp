@@ -10,7 +10,9 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include "runtime/base/file.h"
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/rank_process.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -183,4 +185,44 @@ TEST_CASE("Hang: a rendezvous that times out names the rank and the host that ar
   CHECK(outcome.status == 4);
   CHECK_THAT(outcome.err, Contains("when rank 0 gave up waiting: rank 1 has not come to where"));
   CHECK_THAT(outcome.err, Contains("rank 1 (host "));
+}
+
+TEST_CASE("Hang: nodes that are started by hand name the host that never comes", "[fault]") {
+  using Words = std::vector<std::string>;
+  struct Row {
+    const char* node;
+    bool hostfile;
+    const char* error;
+    const char* headline;
+  };
+  const auto row = GENERATE(values<Row>({
+      {"0", true, "waiting for ranks 2 3 (host w1)", "for ranks 2 3 (host w1)"},
+      {"1", true, "waiting for rank 0", "for rank 0 (host w0)"},
+      {"0", false, "waiting for ranks 2 3 (node rank 1)", "for ranks 2 3 (node rank 1)"},
+  }));
+  const WatchedRun run("30");
+  const std::string hosts = (run.folder.path() / "hosts").string();
+  write_text_file(hosts, "w0 slots=2\nw1 slots=2\n");
+  Words words = row.hostfile ? Words{"-H", hosts} : Words{"--num_nodes", "2", "--num_gpus", "2"};
+  const Words by_hand{"--no_ssh",
+                      "--node_rank",
+                      row.node,
+                      "--timeout",
+                      "2",
+                      "--master_addr",
+                      "127.0.0.1",
+                      "--master_port",
+                      std::to_string(test::free_port())};
+  words.insert(words.end(), by_hand.begin(), by_hand.end());
+  const Words training = test::ResumableRun{.ranks = 4}.endless(run.output());
+  words.insert(words.end(), training.begin() + 2, training.end());  // without --num_gpus N
+  Launch::Options options = run.options();
+  options.env.push_back({"DSTRAIN_TOKEN", "shared"});
+  const test::Outcome outcome = test::run_command(words, options);
+  CHECK(outcome.status == 4);
+  CHECK_THAT(outcome.err, Contains("rendezvous timed out after 2 s at ") && Contains(row.error));
+  CHECK_THAT(outcome.err, Contains(std::string("gave up waiting: all ranks here wait where the "
+                                               "ranks meet, ") +
+                                   row.headline + "\n  ranks "));
+  CHECK_THAT(outcome.err, !Contains("no rank waits for another"));
 }

@@ -114,6 +114,7 @@ TEST_CASE("Step: one launcher per node knows its place", "[launcher][slurm]") {
   CHECK(options.node_rank == 1);
   CHECK(options.num_nodes == 2);
   CHECK(options.master_addr == "n1");
+  CHECK(options.node_names == std::vector<std::string>{"n1", "n2"});
   LaunchOptions same =
       typed({"--no_ssh", "--node_rank", "1", "--num_nodes", "2", "--master_addr", "10.0.0.9"});
   join_step(same);

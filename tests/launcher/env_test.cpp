@@ -11,6 +11,7 @@
 #include "launcher/plan/job_env.h"
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
+#include "runtime/base/rank_nodes.h"
 #include "runtime/base/socket.h"
 #include "tests/support/temp_dir.h"
 
@@ -39,6 +40,19 @@ TEST_CASE("EnvFile: the current directory wins over home", "[launcher]") {
   const std::vector<EnvVar> expected{{"A", "here"}, {"B", "home2"}};
   CHECK(read_env_files(home.path(), here.path()) == expected);
   CHECK(read_env_files({}, home.path() / "absent").empty());
+}
+
+TEST_CASE("JobEnv: ranks are told the hosts of several nodes as far as they have names",
+          "[launcher]") {
+  const auto nodes_of = [](std::vector<HostSlots> hosts) -> std::string {
+    for (const EnvVar& variable : job_environment({}, HostPlan(std::move(hosts)), {"job", "t"})) {
+      if (variable.name == env::nodes) return variable.value;
+    }
+    return "(absent)";
+  };
+  CHECK(nodes_of({{"w0", {0, 1}}, {"w1", {3}}}) == "w0*2,w1*1");
+  CHECK(nodes_of({{"node0", {0}, true}, {"node1", {0}, true}}) == "*1,*1");
+  CHECK(nodes_of({{"localhost", {0, 1}}}) == "(absent)");
 }
 
 TEST_CASE("JobEnv: the job's own variables win", "[launcher]") {

@@ -109,6 +109,10 @@ TEST_CASE("Hang diagnosis: who holds the job up", "[launcher]") {
         {.phase = RunPhase::meeting, .sequence = 0}},
        HangKind::absent,
        {1}},
+      {"all wait for ranks that nobody watches here",
+       {{.phase = RunPhase::meeting, .sequence = 0}, {.phase = RunPhase::meeting, .sequence = 0}},
+       HangKind::meeting,
+       {}},
       {"one rank alone", {{.sequence = 0, .state = 'R'}}, HangKind::apart, {0}},
       {"one of those that do not wait is stopped", {{}, {.state = 'T'}}, HangKind::apart, {1}},
   }));
@@ -143,6 +147,19 @@ TEST_CASE("Hang diagnosis: who is stopped in a collective is not missing in it",
                                       "rank 1 is stopped in it\n"
                                       "rank 2 (host w2, pid 102), running: ") &&
                                  Contains("rank 1 (host w1, pid 101), stopped: "));
+}
+
+TEST_CASE("Hang diagnosis: ranks that meet are told with whom they wait for", "[launcher]") {
+  constexpr SeenRank meets{.phase = RunPhase::meeting, .sequence = 0};
+  const WatchedRanks ranks = watched({meets, meets});
+  CHECK_THAT(text_of(ranks), Contains("all ranks here wait where the ranks meet\nranks 0 1, "));
+  Diagnosis diagnosis = diagnose(ranks);
+  diagnosis.awaited = "ranks 2 3 (host w1)";
+  const auto place = [](int) {
+    return "";
+  };
+  CHECK(describe(diagnosis, ranks, place).front() ==
+        "all ranks here wait where the ranks meet, for ranks 2 3 (host w1)");
 }
 
 TEST_CASE("Hang diagnosis: a mismatch is told with what most ranks do", "[launcher]") {

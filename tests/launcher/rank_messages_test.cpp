@@ -86,9 +86,10 @@ TEST_CASE("RankMessages: answers wait for nothing", "[launcher]") {
   CHECK(two.heard() == Texts{progress(1)});
   say(two.first, progress(2));
   say(two.first, answer(7));
+  say(two.second, encode_awaited("rank 5"));
   say(two.second, answer(8));
   two.messages.pass_on();
-  CHECK(two.heard() == Texts{answer(7), answer(8)});
+  CHECK(two.heard() == Texts{answer(7), encode_awaited("rank 5"), answer(8)});
 }
 
 TEST_CASE("RankMessages: a rank that nobody looks at tells its last step", "[launcher]") {

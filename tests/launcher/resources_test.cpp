@@ -169,8 +169,11 @@ TEST_CASE("Resources: without ssh each node starts its own ranks", "[launcher]")
       typed({"--no_ssh", "--num_nodes", "3", "--node_rank", "2", "--num_gpus", "2"}), cpu_box, {});
   CHECK(alike.node_rank == 2);
   CHECK(alike.plan.world_size() == 6);
-  CHECK(alike.plan.hosts()[1] == launcher::HostSlots{"node1", {0, 1}});
+  CHECK(alike.plan.hosts()[1] == launcher::HostSlots{"node1", {0, 1}, true});
   CHECK(alike.launcher() == "local");
+  LaunchOptions step = typed({"--no_ssh", "--num_nodes", "2", "--node_rank", "1"});
+  step.node_names = {"n1", "n2"};
+  CHECK(resolve(step, cpu_box, {}).plan.hosts()[1] == launcher::HostSlots{"n2", {0}});
   const std::vector<HostEntry> file{{"w0", 2}, {"w1", 1}};
   const auto named = resolve(typed({"--no_ssh", "--node_rank", "1"}), cpu_box, file);
   CHECK(named.plan.world_size() == 3);
