@@ -112,12 +112,14 @@ T value_or_fail(const std::string& file, Result<T> result) {
 
 /// In the words of DeepSpeed's ds_elastic.
 void show_elasticity(const ConfigRequest& request, const config::DsConfig& config) {
+  config::Problems problems = config.problems();
+  problems.throw_if_any();
   if (!config::elasticity_enabled(config)) {
     fail(ErrorCode::config, "{}: elasticity.enabled is not true; set it", request.file);
   }
-  config::Problems problems = config.problems();
-  const auto elasticity = config::read_elasticity(config, problems);
+  const auto elasticity = config::read_elasticity({}, config, problems);
   problems.throw_if_any();
+  for (const std::string& line : problems.warnings()) fmt::print(stderr, "warning: {}\n", line);
   const std::int64_t gpus = request.num_gpus.value_or(0);
   const std::int64_t ranks = gpus / elasticity->model_parallel_size;
   if (gpus % elasticity->model_parallel_size != 0) {

@@ -41,7 +41,7 @@ ElasticJob elastic_job(const TrainOptions& options, std::int64_t ranks) {
   check_shared_checkpoints(options, config);
   if (elasticity_enabled(config)) {
     Problems problems = config.problems();
-    const std::optional<Elasticity> elasticity = read_elasticity(config, problems);
+    const std::optional<Elasticity> elasticity = read_elasticity(options, config, problems);
     problems.throw_if_any();
     Result<ElasticBatch> batch = elastic_batch(*elasticity);
     if (!batch.ok()) fail(ErrorCode::config, "{}: {}", file, batch.error());

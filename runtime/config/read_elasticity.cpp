@@ -1,8 +1,11 @@
 #include "runtime/config/read_elasticity.h"
 
+#include <array>
 #include <cstdlib>
 
 #include <fmt/format.h>
+
+#include "runtime/config/given_batch.h"
 
 namespace dstrain::config {
 namespace {
@@ -10,6 +13,29 @@ namespace {
 constexpr std::string_view batch_max_key = "elasticity.max_train_batch_size";
 constexpr std::string_view micro_sizes_key = "elasticity.micro_batch_sizes";
 constexpr std::string_view version_key = "elasticity.version";
+
+/// What elasticity decides may not be given too, unless it says that this counts for nothing.
+void check_elastic_alone(const TrainOptions& options, const DsConfig& config, Problems& problems) {
+  constexpr std::string_view ignores = "elasticity.ignore_non_elastic_batch_info";
+  const bool ignored = config.boolean(ignores).value_or(false);
+  const GivenBatch given = given_batch(options, config);
+  const std::array<std::pair<std::string_view, const GivenSize&>, 3> sizes{
+      {{train_batch_key, given.train},
+       {micro_batch_key, given.micro},
+       {accumulation_key, given.accumulation}}};
+  for (const auto& [key, size] : sizes) {
+    if (!size.value || size.origin == "default") continue;
+    const std::string what = size.origin == "file" ? "" : fmt::format(" ({})", size.origin);
+    if (ignored) {
+      problems.warn(config.position(key), key,
+                    fmt::format("{}{} counts for nothing: elasticity decides", *size.value, what));
+    } else {
+      problems.add(config.position(key), key,
+                   fmt::format("{}{}: elasticity decides it; leave it out, or set {} to true",
+                               *size.value, what, ignores));
+    }
+  }
+}
 
 /// The micro batches; what is none is a problem.
 std::vector<std::int64_t> read_micro_batches(const DsConfig& config, Problems& problems) {
@@ -57,7 +83,10 @@ bool elasticity_enabled(const DsConfig& config) {
   return config.boolean("elasticity.enabled").value_or(false);
 }
 
-std::optional<Elasticity> read_elasticity(const DsConfig& config, Problems& problems) {
+std::optional<Elasticity> read_elasticity(const TrainOptions& options,
+                                          const DsConfig& config,
+                                          Problems& problems) {
+  check_elastic_alone(options, config, problems);
   const std::size_t before = problems.lines().size();
   const auto number = [&](std::string_view name, std::int64_t fallback) {
     return config.integer(fmt::format("elasticity.{}", name)).value_or(fallback);

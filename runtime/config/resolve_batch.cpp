@@ -34,29 +34,6 @@ void decide(SettingsBuilder& builder,
   builder.decided(accumulation_key, batch.accumulation, origins[2]);
 }
 
-/// What elasticity decides may not be given too, unless it says that this counts for nothing.
-void check_elastic_alone(SettingsBuilder& builder) {
-  constexpr std::string_view ignores = "elasticity.ignore_non_elastic_batch_info";
-  const bool ignored = builder.config().boolean(ignores).value_or(false);
-  const GivenBatch given = given_batch(builder.options(), builder.config());
-  const std::array<std::pair<std::string_view, const GivenSize&>, 3> sizes{
-      {{train_batch_key, given.train},
-       {micro_batch_key, given.micro},
-       {accumulation_key, given.accumulation}}};
-  for (const auto& [key, size] : sizes) {
-    if (!size.value || size.origin == "default") continue;
-    const std::string what = size.origin == "file" ? "" : fmt::format(" ({})", size.origin);
-    if (ignored) {
-      builder.add_warning(
-          key, fmt::format("{}{} counts for nothing: elasticity decides", *size.value, what));
-    } else {
-      builder.add_problem(
-          key, fmt::format("{}{}: elasticity decides it; leave it out, or set {} to true",
-                           *size.value, what, ignores));
-    }
-  }
-}
-
 /// A batch that only this number of ranks has would change when a host is lost.
 void warn_of_other_batch(SettingsBuilder& builder, const Elasticity& elasticity) {
   const std::int64_t ranks = builder.context().world_size;
@@ -73,9 +50,8 @@ void warn_of_other_batch(SettingsBuilder& builder, const Elasticity& elasticity)
 
 void resolve_elasticity(SettingsBuilder& builder) {
   constexpr std::string_view parallel = "elasticity.model_parallel_size";
-  check_elastic_alone(builder);
   const std::optional<Elasticity> elasticity =
-      read_elasticity(builder.config(), builder.problems());
+      read_elasticity(builder.options(), builder.config(), builder.problems());
   if (!elasticity) return;
   if (elasticity->model_parallel_size > 1) {
     builder.add_problem(parallel, fmt::format("{}: tensor parallelism is not implemented; leave it "

@@ -203,3 +203,36 @@ TEST_CASE("config elastic: the batch and the numbers of ranks that share it", "[
   CHECK(off.status == 2);
   CHECK(off.err == file + ": elasticity.enabled is not true; set it\n");
 }
+
+TEST_CASE("config elastic: refuses what training refuses", "[e2e]") {
+  const dstrain::test::TempDir folder;
+  const std::string file = (folder.path() / "config.json").string();
+  const auto elastic = [&](const std::string& text) {
+    std::ofstream(file) << text;
+    return run_command({"config", "elastic", file});
+  };
+  const std::string section =
+      R"("enabled": true, "max_train_batch_size": 32, "micro_batch_sizes": [1, 2])";
+  const auto [text, told] = GENERATE_COPY(table<std::string, std::string>({
+      {R"({"train_batch_size": 8, "elasticity": {)" + section + "}}",
+       ":1:22: train_batch_size: 8: elasticity decides it; leave it out, or set "
+       "elasticity.ignore_non_elastic_batch_info to true\n"},
+      {R"({"elasticity": {)" + section + R"(}, "gradient_accumulation_steps": 2})",
+       "gradient_accumulation_steps: 2: elasticity decides it"},
+      {R"({"elasticity": 5})", ":1:16: elasticity: expected an object, got 5\n"},
+      {R"({"elasticity": []})", ":1:16: elasticity: expected an object, got a list\n"},
+      {R"({"elasticity": {"enabled": "yes"}})", ": elasticity.enabled: expected true or false"},
+  }));
+  CAPTURE(text);
+  const Outcome refused = elastic(text);
+  CHECK(refused.status == 2);
+  CHECK(refused.out.empty());
+  CHECK_THAT(refused.err, Catch::Contains(told));
+  CHECK(run_command({"config", "check", file}).err == refused.err);
+
+  const Outcome ignoring = elastic(R"({"train_batch_size": 8, "elasticity": {)" + section +
+                                   R"(, "ignore_non_elastic_batch_info": true}})");
+  CHECK(ignoring.status == 0);
+  CHECK(ignoring.err ==
+        "warning: " + file + ":1:22: train_batch_size: 8 counts for nothing: elasticity decides\n");
+}
