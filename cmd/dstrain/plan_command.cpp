@@ -16,7 +16,7 @@ struct PlanOptions {
   int nodes = 1;
   std::string device_memory;
   std::string host_memory;
-  std::string nvme;
+  std::string nvme = "0";
   bool json = false;
 };
 
@@ -39,7 +39,6 @@ void declare_plan(CLI::App& app, PlanOptions& options) {
 }
 
 Bytes bytes_of(const char* option, const std::string& text) {
-  if (text.empty()) return 0;
   const Result<Bytes> bytes = parse_bytes(text);
   if (!bytes.ok()) fail(ErrorCode::usage, "plan: {}: {}", option, bytes.error());
   return bytes.value();

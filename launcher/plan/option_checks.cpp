@@ -195,8 +195,8 @@ void check_options(LaunchOptions& o, const RawOptions& raw) {
   if (raw.core_list) o.core_list = parse_core_list(*raw.core_list);
   o.bind_cores |= !o.core_list.empty();
   if (o.bind_cores) check_can_bind_cores();
-  if (raw.device_memory.empty()) return;
-  const Result<Bytes> bytes = parse_bytes(raw.device_memory);
+  if (!raw.device_memory) return;
+  const Result<Bytes> bytes = parse_bytes(*raw.device_memory);
   if (!bytes.ok()) fail(ErrorCode::usage, "--device_memory: {}", bytes.error());
   if (bytes.value() < 1) fail(ErrorCode::usage, "--device_memory: must be more than 0");
   o.device_memory_bytes = bytes.value();

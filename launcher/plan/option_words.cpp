@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/number.h"
 #include "runtime/config/suggest.h"
 
 namespace dstrain::launcher {
@@ -80,6 +84,22 @@ std::vector<std::string> known_spellings(const CLI::App& app,
   return spelled;
 }
 
+std::string not_a_number(std::string_view word) {
+  return fmt::format("must be a number, got \"{}\"", word);
+}
+
+/// What is wrong with the word. CLI11 would read "010" as 8: it gets 10.
+std::string take_whole_number(std::string& word) {
+  if (const auto number = parse_number<std::int64_t>(word))
+    return word = std::to_string(*number), "";
+  return parse_number<std::uint64_t>(word) ? "" : not_a_number(word);
+}
+
+std::string take_finite_number(const std::string& word) {
+  const std::optional<double> number = parse_number<double>(word);
+  return number && std::isfinite(*number) ? "" : not_a_number(word);
+}
+
 /// The subcommand that the words begin with, else `app`.
 const CLI::App& app_of(const CLI::App& app, std::span<const std::string> words) {
   const auto named = app.get_subcommands(
@@ -95,12 +115,24 @@ std::string describe(const CLI::ParseError& error) {
   constexpr std::string_view between = " = ";
   const std::size_t at = text.find(between);
   if (!text.starts_with(start) || at == text.npos) return std::string(text);
-  return fmt::format("{}: must be a number, got \"{}\"",
-                     text.substr(start.size(), at - start.size()),
-                     text.substr(at + between.size()));
+  return fmt::format("{}: {}", text.substr(start.size(), at - start.size()),
+                     not_a_number(text.substr(at + between.size())));
+}
+
+void take_only_numbers(CLI::App& app) {
+  for (CLI::Option* const option : app.get_options()) {
+    const std::string type = option->get_type_name();  // and what CLI11's own checks say
+    if (type.starts_with("INT") || type.starts_with("UINT")) {
+      option->transform(CLI::Validator(take_whole_number, ""));
+    } else if (type.starts_with("FLOAT")) {
+      option->transform(CLI::Validator(take_finite_number, ""));
+    }
+  }
+  for (CLI::App* const command : app.get_subcommands(nullptr)) take_only_numbers(*command);
 }
 
 void parse_option_words(CLI::App& app, std::span<const std::string> words, std::string_view tool) {
+  take_only_numbers(app);
   std::vector<std::string> reversed = known_spellings(app_of(app, words), words, tool);
   std::ranges::reverse(reversed);  // as CLI11 wants them
   try {

@@ -13,6 +13,10 @@ namespace dstrain::launcher {
 /// What is wrong with an option's value or its place, in the words of our own checks.
 std::string describe(const CLI::ParseError& error);
 
+/// Lets the options of `app` and its subcommands that take numbers take nothing else: neither "", "
+/// 5", "nan" nor "inf". CLI11 by itself reads "" as not given, and "010" as 8.
+void take_only_numbers(CLI::App& app);
+
 /// Reads `words` into the options of `app`, which may have subcommands. '-' and '_' are the same
 /// within an option's name. Throws Error{usage} that begins with `tool`, "checkpoint export", and
 /// names the first option that is unknown ("did you mean"), or else the mistake; what CLI11 throws

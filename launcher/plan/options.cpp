@@ -128,6 +128,7 @@ class Parser {
  public:
   explicit Parser(CommandLine& line) : line_(line), app_("", "dstrain") {
     add_option_flags(app_, line_, raw_);
+    take_only_numbers(app_);
   }
 
   void parse(std::span<const std::string> arguments);

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/config/train_flags.h"
 #include "tests/config/resolved.h"
 #include "tests/support/temp_dir.h"
 
@@ -152,6 +153,24 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
   }));
   CAPTURE(row.arguments);
   CHECK(options_error(row.arguments) == row.message);
+}
+
+TEST_CASE("TrainOptions: what is no number is refused by all that take one", "[config][options]") {
+  const std::string word =
+      GENERATE("", " 5", "5 ", "5x", "0x5", "+5", "nan", "inf", "-inf", "1e999");
+  int numbers = 0;
+  for (const FlagRow& row : implemented_flags()) {
+    const bool whole = std::holds_alternative<Flag<std::int64_t> TrainOptions::*>(row.target);
+    if (!whole && !std::holds_alternative<Flag<double> TrainOptions::*>(row.target)) continue;
+    ++numbers;
+    const std::string option = fmt::format("--{}", row.name);
+    const std::string told = fmt::format("{}: expected {}, got \"{}\"", option,
+                                         whole ? "a whole number" : "a number", word);
+    CHECK(options_error({option, word}) == told);
+    CHECK(options_error({option + "=" + word}) ==
+          (word.empty() ? option + ": needs a value" : told));
+  }
+  CHECK(numbers > 20);
 }
 
 TEST_CASE("TrainOptions: an option without its value", "[config][options]") {

@@ -121,7 +121,7 @@ TEST_CASE("Options: mistakes are named", "[launcher]") {
       {"--master_port|70000|p", "--master_port: must be 1..65535"},
       {"--master_addr|-oX|p", "--master_addr: \"-oX\" is not a host name"},
       {"--grace|-1|p", "--grace: must be"},
-      {"--grace|nan|p", "--grace: must be"},
+      {"--grace|1e9|p", "--grace: must be"},
       {"--timeout|0|p", "--timeout: must be"},
       {"--device_memory|many|p", "--device_memory: \"many\" is not a size"},
       {"--device_memory|0|p", "--device_memory: must be more than 0"},
@@ -159,6 +159,25 @@ TEST_CASE("Options: mistakes are named", "[launcher]") {
   }));
   CAPTURE(row.words);
   CHECK_THAT(error_of(words_of(row.words)), Catch::Contains(row.message));
+}
+
+TEST_CASE("Options: what is no number is refused by all that take one", "[launcher]") {
+  const std::string option = GENERATE(
+      values<std::string>({"--num_nodes", "--num_gpus", "--num_accelerators", "--master_port",
+                           "--ssh_port", "--node_rank", "--timeout", "--grace", "--max_restarts",
+                           "--min_elastic_nodes", "--max_elastic_nodes"}));
+  const std::string word = GENERATE("", " 5", "5 ", "5x", "0x5", "+5", "nan", "inf", "-inf", "5,5");
+  CAPTURE(option, word);
+  const std::string name = option == "--num_accelerators" ? "--num_gpus" : option;
+  CHECK(error_of({option, word, "p"}) == name + ": must be a number, got \"" + word + "\"");
+  CHECK(error_of({option + "=" + word, "p"}) == error_of({option, word, "p"}));
+}
+
+TEST_CASE("Options: a number is read as it stands", "[launcher]") {
+  CHECK(parse_command_line(Words{"--num_gpus", "010", "p"}).options.num_gpus == 10);  // not octal
+  CHECK_THAT(error_of({"--timeout", "-5", "p"}), Catch::Contains("--timeout: must be 1.."));
+  CHECK_THAT(error_of({"--num_gpus", "-2", "p"}), Catch::Contains("--num_gpus: must be 1.."));
+  CHECK_THAT(error_of({"--device_memory", "", "p"}), Catch::Contains("\"\" is not a size"));
 }
 
 TEST_CASE("Options: any of three makes a job elastic", "[launcher]") {
