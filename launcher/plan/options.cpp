@@ -146,8 +146,33 @@ class Parser {
   CLI::App app_;
 };
 
+/// What torchrun (first) and accelerate call what dstrain has too, and what to say of it.
+std::string_view hint_at_own(std::string_view foreign) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 12> hints{{
+      {"--nnodes", "did you mean --num_nodes?"},
+      {"--nproc_per_node", "did you mean --num_gpus, the ranks of each node?"},
+      {"--rdzv_endpoint", "did you mean --master_addr HOST --master_port PORT?"},
+      {"--rdzv_backend",
+       "leave it out: ranks meet in the store of rank 0 (--master_addr, --master_port)"},
+      {"--rdzv_id",
+       "leave it out: the launcher keeps jobs apart (several with --no_ssh: DSTRAIN_TOKEN)"},
+      {"--rdzv_conf", "did you mean --timeout, for the ranks to meet?"},
+      {"--standalone", "did you mean --launcher local?"},
+      {"--num_processes", "did you mean --num_gpus, the ranks of each node?"},
+      {"--num_machines", "did you mean --num_nodes?"},
+      {"--machine_rank", "did you mean --no_ssh --node_rank?"},
+      {"--main_process_ip", "did you mean --master_addr?"},
+      {"--main_process_port", "did you mean --master_port?"},
+  }};
+  const auto* const found =
+      std::ranges::find(hints, foreign, [](const auto& h) { return h.first; });
+  return found == hints.end() ? std::string_view() : found->second;
+}
+
 const CLI::Option& Parser::known(const std::string& name) {
   if (const CLI::Option* found = app_.get_option_no_throw(name)) return *found;
+  const std::string_view hint = hint_at_own(name);
+  if (!hint.empty()) fail(ErrorCode::usage, "unknown launch option {}; {}", name, hint);
   std::vector<std::string> names;
   for (const CLI::Option* option : std::as_const(app_).get_options()) {
     for (const std::string& known_name : option->get_lnames()) names.push_back("--" + known_name);

@@ -161,6 +161,32 @@ TEST_CASE("Options: mistakes are named", "[launcher]") {
   CHECK_THAT(error_of(words_of(row.words)), Catch::Contains(row.message));
 }
 
+TEST_CASE("Options: those of torchrun and accelerate are told ours", "[launcher]") {
+  struct Row {
+    const char* words;
+    const char* ours;
+  };
+  const auto row = GENERATE(values<Row>({
+      {"--nnodes|2|p", "--nnodes; did you mean --num_nodes?"},
+      {"--nnodes=1:2|p", "--nnodes; did you mean --num_nodes?"},
+      {"--nproc_per_node|2|p", "did you mean --num_gpus, the ranks of each node?"},
+      {"--nproc-per-node=2|p", "did you mean --num_gpus, the ranks of each node?"},
+      {"--rdzv_endpoint|w0:29500|p", "did you mean --master_addr HOST --master_port PORT?"},
+      {"--rdzv-backend=c10d|p", "leave it out: ranks meet in the store of rank 0 (--master_addr"},
+      {"--rdzv_id|7|p", "leave it out: the launcher keeps jobs apart"},
+      {"--rdzv_conf|timeout=9|p", "did you mean --timeout"},
+      {"--standalone|p", "did you mean --launcher local?"},
+      {"--num_processes|2|p", "did you mean --num_gpus, the ranks of each node?"},
+      {"--num-machines|2|p", "did you mean --num_nodes?"},
+      {"--machine_rank|1|p", "did you mean --no_ssh --node_rank?"},
+      {"--main_process_ip|w0|p", "did you mean --master_addr?"},
+      {"--main_process_port|1|p", "did you mean --master_port?"},
+      {"--node-rank|1|p", "--no_ssh is missing"},  // ours too
+  }));
+  CAPTURE(row.words);
+  CHECK_THAT(error_of(words_of(row.words)), Catch::Contains(row.ours));
+}
+
 TEST_CASE("Options: what is no number is refused by all that take one", "[launcher]") {
   const std::string option = GENERATE(
       values<std::string>({"--num_nodes", "--num_gpus", "--num_accelerators", "--master_port",
