@@ -10,6 +10,7 @@ namespace dstrain {
 /// Why an operation gave no value: one line that names the culprit.
 struct Failure {
   std::string message;
+  bool passing = false;  ///< another try may go well, though nothing is changed
 };
 
 /// An outcome the caller must branch on: a value, or the reason there is none.
@@ -29,7 +30,8 @@ class [[nodiscard]] Result {
     DSTRAIN_CHECK(ok(), "{}", error());
     return std::get<0>(outcome_);
   }
-  [[nodiscard]] const std::string& error() const { return std::get<1>(outcome_).message; }
+  [[nodiscard]] const std::string& error() const { return failure().message; }
+  [[nodiscard]] const Failure& failure() const { return std::get<1>(outcome_); }
 
  private:
   std::variant<T, Failure> outcome_;

@@ -43,7 +43,8 @@ Result<std::vector<Address>> look_up(const Endpoint& endpoint) {
       ::getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &found);
   if (status != 0) {
     return Failure{
-        fmt::format("cannot resolve host \"{}\": {}", endpoint.host, ::gai_strerror(status))};
+        fmt::format("cannot resolve host \"{}\": {}", endpoint.host, ::gai_strerror(status)),
+        status == EAI_AGAIN};
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(found, ::freeaddrinfo);
   std::vector<Address> addresses;
@@ -134,7 +135,7 @@ bool is_loopback(const std::string& host) {
 
 Result<UniqueFd> listen_tcp(const Endpoint& endpoint) {
   const auto addresses = resolve(endpoint);
-  if (!addresses.ok()) return Failure{addresses.error()};
+  if (!addresses.ok()) return addresses.failure();
   int error = EADDRNOTAVAIL;
   for (const Address& address : addresses.value()) {
     UniqueFd socket = open_socket(address);
@@ -148,7 +149,8 @@ Result<UniqueFd> listen_tcp(const Endpoint& endpoint) {
   }
   if (error == EADDRINUSE) {
     return Failure{fmt::format("port {} of {} is in use, maybe by another job: choose another port",
-                               endpoint.port, endpoint.host)};
+                               endpoint.port, endpoint.host),
+                   true};
   }
   return Failure{fmt::format("cannot listen at {}: {}", to_string(endpoint), text_of(error))};
 }
@@ -165,7 +167,7 @@ int bound_port(int socket) {
 
 Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline deadline) {
   const auto addresses = resolve(endpoint);
-  if (!addresses.ok()) return Failure{addresses.error()};
+  if (!addresses.ok()) return addresses.failure();
   int error = EADDRNOTAVAIL;
   for (const Address& address : addresses.value()) {
     UniqueFd socket = open_socket(address);
@@ -181,7 +183,7 @@ Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline deadline) {
 
 Result<std::string> local_address_towards(const Endpoint& endpoint) {
   const auto addresses = resolve(endpoint);
-  if (!addresses.ok()) return Failure{addresses.error()};
+  if (!addresses.ok()) return addresses.failure();
   int error = EADDRNOTAVAIL;
   for (const Address& there : addresses.value()) {
     // To connect a datagram socket only looks up the route.

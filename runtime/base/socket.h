@@ -28,7 +28,7 @@ std::string to_string(const Endpoint& endpoint);
 bool is_loopback(const std::string& host);
 
 /// A non-blocking socket that listens on the address of `endpoint` and on no other. Port 0 takes a
-/// free one. The failure names the endpoint, and a port in use with the remedy.
+/// free one. The failure names the endpoint, and a port in use with the remedy: that one passes.
 Result<UniqueFd> listen_tcp(const Endpoint& endpoint);
 
 /// The port that a socket is bound to.
@@ -46,7 +46,9 @@ struct ConnectedAddresses {
 /// None for what is no connected TCP socket.
 std::optional<ConnectedAddresses> connected_addresses(int socket);
 
-/// The own address that reaches `endpoint`, in digits: "10.0.0.2". Sends nothing.
+/// The own address that reaches `endpoint`, in digits: "10.0.0.2". Sends nothing there. A failure
+/// passes when the name server does not answer for now; a name that it does not know, or a network
+/// without a route, stays.
 Result<std::string> local_address_towards(const Endpoint& endpoint);
 
 /// A non-blocking, connected socket without Nagle's delay: one try over all addresses of the host.

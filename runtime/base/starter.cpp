@@ -96,8 +96,9 @@ void add_slurm(StartedTask& task) {
   task.mpi = mpi_of_srun();
   task.job = fmt::format("{}-{}.{}-{}", variable("SLURM_CLUSTER_NAME"), variable("SLURM_JOB_ID"),
                          variable("SLURM_STEP_ID"), variable("SLURM_RESTART_COUNT"));
-  task.host_list =
-      variable(is_set("SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST");
+  task.host_list_variable =
+      is_set("SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST";
+  task.host_list = variable(task.host_list_variable);
 }
 
 [[noreturn]] void refuse_foreign_task(const char* name, std::string_view starter) {

@@ -32,6 +32,7 @@ struct StartedTask {
   /// same time; empty where the starter tells nothing of the kind.
   std::string job;
   std::string host_list;  ///< SLURM's, of which task 0 has the first; empty otherwise
+  const char* host_list_variable = nullptr;  ///< where that stands
 };
 
 /// What the environment says, by the innermost starter: torchrun runs under srun, not the reverse.

@@ -148,6 +148,7 @@ void find_rendezvous(const StartedTask& task, WorkerEnv& worker) {
   const bool one_node = worker.local_world_size == worker.world_size;
   if (std::getenv(env::master_addr) == nullptr && !one_node) {
     worker.master_addr = first_host(task.host_list);
+    worker.master_variable = task.host_list_variable;
   }
   if (!worker.token.empty()) return;
   if (one_node) {

@@ -29,7 +29,7 @@ inline constexpr const char* io = "DSTRAIN_IO";            ///< how swap files a
 inline constexpr const char* timeout = "DSTRAIN_TIMEOUT";  ///< rendezvous, in seconds
 inline constexpr const char* checked = "DSTRAIN_CHECKED";  ///< 1: the launcher has looked at files
 inline constexpr const char* restart_count = "DSTRAIN_RESTART_COUNT";  ///< absent the first time
-inline constexpr const char* kept_batch = "DSTRAIN_KEPT_BATCH";        ///< of an elastic job
+inline constexpr const char* kept_batch = "DSTRAIN_KEPT_BATCH";  ///< of an elastic job
 inline constexpr const char* silence = "DSTRAIN_SILENCE";  ///< seconds until a silent host is lost
 inline constexpr const char* hang =
     "DSTRAIN_HANG";  ///< least seconds until a hang is reported; 0: never
@@ -44,7 +44,7 @@ namespace status {
 inline constexpr int done = 0;
 inline constexpr int failed = 1;
 inline constexpr int bad_input = 2;         ///< usage, config, hostfile, data or model file
-inline constexpr int could_not_launch = 3;  ///< host unreachable, program missing
+inline constexpr int could_not_launch = 3;  ///< host or MASTER_ADDR unreachable, program missing
 inline constexpr int timed_out = 4;         ///< rendezvous or collective
 inline constexpr int stopped_with_checkpoint = 75;
 inline constexpr int interrupted = 130;
@@ -79,8 +79,9 @@ struct WorkerEnv {
   MpiKind mpi = MpiKind::none;  ///< MPI_COMM_WORLD has the ranks of this job, in their order
   CommKind comm = CommKind::automatic;
   IoKind io = IoKind::automatic;
-  std::string master_addr = "127.0.0.1";  ///< empty: MPI tells
-  int master_port = 29500;                ///< 0: MPI tells
+  std::string master_addr = "127.0.0.1";           ///< empty: MPI tells
+  const char* master_variable = env::master_addr;  ///< which says that
+  int master_port = 29500;                         ///< 0: MPI tells
   int master_ports = 1;  ///< rank 0 listens at the first free one of so many from `master_port` on
   std::string token;     ///< empty: MPI or `token_file` tells it, else there is none
   /// The token keeps jobs apart and is no secret, or there is none: only loopback is listened on.

@@ -76,6 +76,10 @@ std::unique_ptr<TcpStore> reach_store(TcpStore::Options options,
 std::unique_ptr<TcpStore> rendezvous(const WorkerEnv& worker,
                                      UniqueFd listener,
                                      const TellAwaited& tell) {
+  if (!worker.loopback_only) {  // else the store is at loopback, whatever the address
+    wait_for_route({worker.master_addr, worker.master_port}, worker.master_variable,
+                   worker.timeout_seconds);
+  }
   TcpStore::Options options{.endpoint = {worker.master_addr, worker.master_port},
                             .ports = worker.master_ports,
                             .token = worker.token,

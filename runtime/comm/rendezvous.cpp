@@ -1,11 +1,15 @@
 #include "runtime/comm/rendezvous.h"
 
+#include <chrono>
 #include <optional>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/deadline.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/worker_env.h"
 
 namespace dstrain::comm {
 namespace {
@@ -18,6 +22,8 @@ constexpr double linger_seconds = 1;
 
 /// How often rank 0 looks who is waited for.
 constexpr double silent_seconds = 10;
+
+constexpr double resolve_again_seconds = 0.25;
 
 /// Set by the rank that arrives last, or that finds that there will be no last one, and why: one
 /// question a rank, however many there are.
@@ -84,6 +90,28 @@ std::optional<std::string> wait_for_arrivals(Store& store,
 }
 
 }  // namespace
+
+void wait_for_route(const Endpoint& master, std::string_view variable, double timeout_seconds) {
+  const Deadline deadline = Deadline::after(timeout_seconds);
+  const Deadline silent = Deadline::after(silent_seconds);
+  bool told = false;
+  for (;;) {
+    const Result<std::string> own = local_address_towards(master);
+    if (own.ok()) return;
+    if (!own.failure().passing || deadline.passed()) {
+      fail(ErrorCode::remote,
+           "{}: {}; give {} (dstrain --master_addr) a name or an address of rank 0's machine that "
+           "leads there from every node",
+           variable, own.error(), env::master_addr);
+    }
+    if (silent.passed() && !std::exchange(told, true)) {
+      log_info(fmt::format("rendezvous at {}: waiting ({})", to_string(master), own.error()));
+    }
+    // Nothing tells when a name server answers again.
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(deadline.at_most(resolve_again_seconds).remaining_ms()));
+  }
+}
 
 void wait_for_all(Store& store, const Rendezvous& rendezvous) {
   const double linger = rendezvous.rank == 0 ? linger_seconds : 0;

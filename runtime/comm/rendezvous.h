@@ -1,8 +1,10 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "runtime/base/rank_nodes.h"
+#include "runtime/base/socket.h"
 #include "runtime/comm/store.h"
 
 namespace dstrain::comm {
@@ -19,6 +21,12 @@ struct Rendezvous {
   /// Called by rank 0 every 10 s, and by all ranks when time is up.
   TellAwaited tell{};
 };
+
+/// Returns once this machine knows a way to where the ranks meet: a name server that does not
+/// answer may come up after the ranks, and is asked again until the time is over. Throws
+/// Error{remote} that names `variable`, which says where they meet, when there is no way: the name
+/// is unknown, or no network leads there.
+void wait_for_route(const Endpoint& master, std::string_view variable, double timeout_seconds);
 
 /// Returns once all ranks have called it with the same store; once per store. Throws Error{timeout}
 /// that names the ranks that have not arrived, Error{comm} when two call with the same rank,

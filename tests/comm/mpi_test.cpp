@@ -225,7 +225,7 @@ TEST_CASE("MpiRendezvous: a place that rank 0 cannot listen at is told", "[comm]
   const Outcome job =
       run(under_mpirun(2, {DSTRAIN_COMM_RANK, "where"}, {"MASTER_ADDR=192.0.2.77"}));
   CHECK_THAT(job.output, Contains("cannot listen at 192.0.2.77"));
-  CHECK(job.status == status::failed);
+  CHECK(job.status == status::could_not_launch);
 }
 
 TEST_CASE("MpiRendezvous: ranks on two hosts meet at an address that both reach", "[comm]") {

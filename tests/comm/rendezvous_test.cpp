@@ -30,6 +30,17 @@ TEST_CASE("Rendezvous: all arrive", "[comm]") {
   }));
 }
 
+TEST_CASE("Rendezvous: a place that no network leads to is told at once", "[comm]") {
+  const Endpoint nowhere{"fe80::1", 29500};  // of a link, and it does not say which
+  try {
+    comm::wait_for_route(nowhere, "MASTER_ADDR", 1e6);
+    FAIL("there is no route");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::remote);
+    CHECK_THAT(error.what(), Catch::StartsWith("MASTER_ADDR: no route to fe80::1: "));
+  }
+}
+
 TEST_CASE("Rendezvous: the missing ranks are named", "[comm]") {
   test::MemoryStore store;
   store.set("arrived/1", "1");

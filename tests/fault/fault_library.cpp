@@ -5,7 +5,8 @@
 //                              "kill": the process dies before it; write:3+:28: and all after it;
 //                              "spin": it never returns, computing; "hang": nor, asleep; "late": it
 //                              waits until somebody writes to the FIFO that DSTRAIN_FAULT_GATE
-//                              names. Of "send" the message counts as the path
+//                              names. Of "send" the message counts as the path, of "getaddrinfo"
+//                              the host, which fails with that code of its own
 //   DSTRAIN_FAULT_FILES=PART   of files with this in their paths, in place of "checkpoint-"
 //   DSTRAIN_FAULT_RANK=1       only on that rank
 //   DSTRAIN_FAULT_LOG=FILE     appends each call, by rank, and its path, or both of a rename:
@@ -22,6 +23,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -208,6 +210,11 @@ ssize_t send(int socket, const void* from, std::size_t size, int flags) {
   if (fault().call != "send") return real();
   const std::string message(static_cast<const char*>(from), size);
   return outcome("send", message) != Outcome::real ? -1 : real();
+}
+
+int getaddrinfo(const char* host, const char* service, const addrinfo* hints, addrinfo** found) {
+  if (outcome("getaddrinfo", host) != Outcome::real) return errno;
+  return next(&::getaddrinfo, "getaddrinfo")(host, service, hints, found);
 }
 
 int fsync(int fd) {

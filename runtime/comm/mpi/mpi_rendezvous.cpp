@@ -23,7 +23,7 @@ constexpr double probe_seconds = 2;
 /// No more are tried: a rank answers with a bit for each.
 constexpr std::size_t addresses_max = 16;
 
-/// Begins the text that rank 0 sends in place of what it could not find.
+/// Begins the text that rank 0 sends in place of what it could not find, before the kind of error.
 constexpr char failure_mark = '!';
 
 /// Where rank 0 listens, for all to try.
@@ -50,18 +50,19 @@ std::vector<std::string> addresses_to_try(const GivenRendezvous& given, bool one
 
 std::vector<Offer> listen_at(const std::vector<std::string>& addresses, int port) {
   std::vector<Offer> offers;
-  std::string reason = "this machine has no address but loopback";
+  Failure reason{"this machine has no address but loopback"};
   for (const std::string& address : addresses) {
     Result<UniqueFd> listener = listen_tcp({address, port});
     if (listener.ok()) {
       const int bound = bound_port(listener.value().get());
       offers.push_back({{address, bound}, std::move(listener.value())});
     } else {
-      reason = listener.error();
+      reason = listener.failure();
     }
   }
   if (!offers.empty()) return offers;
-  fail(ErrorCode::comm, "rendezvous: {} (MASTER_ADDR, MASTER_PORT)", reason);
+  fail(reason.passing ? ErrorCode::comm : ErrorCode::remote,
+       "rendezvous: {} (MASTER_ADDR, MASTER_PORT)", reason.message);
 }
 
 std::string to_text(const Endpoint& endpoint) {
@@ -83,11 +84,13 @@ std::string from_rank_zero(MpiLibrary& mpi, const std::function<std::string()>& 
   try {
     if (mpi.api().rank == 0) text = make();
   } catch (const Error& error) {
-    mpi.broadcast(failure_mark + std::string(error.what()));
+    mpi.broadcast(std::string{failure_mark, static_cast<char>(error.code())} + error.what());
     throw;
   }
   text = mpi.broadcast(std::move(text));
-  if (text.starts_with(failure_mark)) fail(ErrorCode::comm, "rank 0 says: {}", text.substr(1));
+  if (text.starts_with(failure_mark)) {
+    fail(static_cast<ErrorCode>(text[1]), "rank 0 says: {}", text.substr(2));
+  }
   return text;
 }
 

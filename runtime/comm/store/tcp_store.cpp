@@ -98,13 +98,15 @@ Found find_server(const Search& search, Deadline deadline) {
   }
 }
 
-/// At the first port that is free. Throws Error{comm} that names the last one.
+/// At the first port that is free. Throws Error{comm} that names the last one, or Error{remote}
+/// when the machine has no such address.
 UniqueFd listen_at_free_port(const Endpoint& first, int ports) {
   for (int i = 0;; ++i) {
     Result<UniqueFd> listener = listen_tcp({first.host, first.port + i});
     if (listener.ok()) return std::move(listener.value());
     if (i + 1 < ports) continue;
-    fail(ErrorCode::comm, "rendezvous: {} (MASTER_ADDR, MASTER_PORT)", listener.error());
+    fail(listener.failure().passing ? ErrorCode::comm : ErrorCode::remote,
+         "rendezvous: {} (MASTER_ADDR, MASTER_PORT)", listener.error());
   }
 }
 

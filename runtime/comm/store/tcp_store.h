@@ -26,8 +26,9 @@ class TcpStore final : public Store {
     double timeout_seconds = 600;  ///< to reach the server, and for an answer to set and add
   };
 
-  /// Rank 0: serves and uses the store. Throws Error{comm} when it cannot listen. Port 0 takes any
-  /// free port. `listener`: a socket that listens at the endpoint already.
+  /// Rank 0: serves and uses the store. Throws Error{comm} when the port is in use, Error{remote}
+  /// when it cannot listen there at all. Port 0 takes any free port. `listener`: a socket that
+  /// listens at the endpoint already.
   static std::unique_ptr<TcpStore> serve(Options options, UniqueFd listener = {});
   /// The others: retries until the server is there. Throws Error{timeout} when it does not come,
   /// Error{comm} when what is at the only port refuses the token or is no dstrain rendezvous.

@@ -1,0 +1,64 @@
+// Ranks whose name server fails, or does not know where they are to meet.
+#include <netdb.h>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "runtime/base/worker_env.h"
+#include "tests/e2e/resumable_run.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using Catch::Matchers::Contains;
+using test::Outcome;
+
+namespace {
+
+/// Two ranks that are to meet at `host`, each of which tries so long. The look-ups that `calls`
+/// names ("1": the first of each rank, "1+": all) fail with `code`.
+struct Meeting {
+  std::string host;
+  std::string calls;
+  int code = 0;
+  int seconds = 60;
+};
+
+Outcome train(const Meeting& meeting, const test::TempDir& folder) {
+  const auto& [host, calls, code, seconds] = meeting;
+  std::vector<std::string> command{
+      "--num_gpus",     "2", "--master_addr", host,
+      "--max_restarts", "1", "--env",         fmt::format("DSTRAIN_TIMEOUT={}", seconds)};
+  const std::vector<std::string> words = test::train_command(folder.path() / "out");
+  command.insert(command.end(), words.begin(), words.end());
+  return test::run_command(
+      command, {.env = {{"LD_PRELOAD", DSTRAIN_FAULT_LIBRARY},
+                        {"DSTRAIN_FAULT", fmt::format("getaddrinfo:{}:{}", calls, code)},
+                        {"DSTRAIN_FAULT_FILES", host},
+                        {"OMP_NUM_THREADS", "1"}},
+                .directory = test::golden_folder.string()});
+}
+
+}  // namespace
+
+TEST_CASE("Name server: ranks that cannot resolve where to meet could not be launched",
+          "[fault][rendezvous]") {
+  const auto [code, seconds] = GENERATE(table<int, int>({{EAI_NONAME, 600}, {EAI_AGAIN, 1}}));
+  const test::TempDir folder;
+  const Outcome job =
+      train({.host = "w0.cluster", .calls = "1+", .code = code, .seconds = seconds}, folder);
+  CAPTURE(code, job.err);
+  CHECK(job.status == status::could_not_launch);
+  CHECK_THAT(job.err, Contains(fmt::format("MASTER_ADDR: cannot resolve host \"w0.cluster\": {}; "
+                                           "give MASTER_ADDR (dstrain --master_addr) a name",
+                                           ::gai_strerror(code))));
+  CHECK_THAT(job.err, !Contains("restart 1"));
+}
+
+TEST_CASE("Name server: one that comes up after the ranks is asked again", "[fault][rendezvous]") {
+  const test::TempDir folder;
+  const Outcome job = train({.host = "127.0.0.1", .calls = "1", .code = EAI_AGAIN}, folder);
+  CAPTURE(job.err);
+  CHECK(job.status == status::done);
+  CHECK_THAT(job.err, !Contains("restart 1"));
+  CHECK(test::read_metrics(folder.path() / "out").size() == 2);
+}
