@@ -5,8 +5,11 @@
 #include <ctime>
 #include <filesystem>
 
+#include <fmt/ranges.h>
+
 #include "launcher/agent/rank_log.h"
 #include "runtime/base/error.h"
+#include "runtime/base/worker_env.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -84,6 +87,21 @@ std::vector<HostTask> make_tasks(const LaunchOptions& options,
   return {std::move(tasks[static_cast<std::size_t>(*resources.node_rank)])};
 }
 
+/// How many ranks there are, by which options. Each launcher was told that by itself.
+std::string world_claim(const LaunchOptions& options, const Resources& resources) {
+  std::vector<std::string> told;
+  if (const auto file = launcher::hostfile_path(options)) {
+    told.push_back("hostfile " + file->string());
+  }
+  if (options.num_nodes) told.push_back(fmt::format("--num_nodes {}", *options.num_nodes));
+  if (options.num_gpus) told.push_back(fmt::format("--num_gpus {}", *options.num_gpus));
+  if (!options.include.empty()) told.push_back("--include " + options.include);
+  if (!options.exclude.empty()) told.push_back("--exclude " + options.exclude);
+  return fmt::format("node {}'s launcher says {} ranks on {} nodes ({})", *resources.node_rank,
+                     resources.plan.world_size(), resources.plan.hosts().size(),
+                     fmt::join(told, ", "));
+}
+
 /// --no_ssh: all launchers must come to the same place by themselves.
 void rendezvous_without_ssh(const LaunchOptions& options,
                             const Resources& resources,
@@ -98,6 +116,7 @@ void rendezvous_without_ssh(const LaunchOptions& options,
     job.master_addr = hosts.front().host;
   }
   job.master_port.exactly |= hosts.size() > 1;
+  launcher::set_env(job.hosts.front().spec.env, env::world_claim, world_claim(options, resources));
 }
 
 /// Programs that are not ours publish nothing that could be watched.

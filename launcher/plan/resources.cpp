@@ -258,11 +258,17 @@ int HostPlan::local_size(const RankPlace& place) const {
   return static_cast<int>(host_of(place).slots.size());
 }
 
-std::optional<std::vector<HostEntry>> find_hostfile(const LaunchOptions& options) {
-  if (options.hostfile) return read_hostfile(*options.hostfile);
+std::optional<std::filesystem::path> hostfile_path(const LaunchOptions& options) {
+  if (options.hostfile) return *options.hostfile;
   std::error_code ignored;
-  if (std::filesystem::exists(default_hostfile, ignored)) return read_hostfile(default_hostfile);
+  if (std::filesystem::exists(default_hostfile, ignored)) return default_hostfile;
   return std::nullopt;
+}
+
+std::optional<std::vector<HostEntry>> find_hostfile(const LaunchOptions& options) {
+  const std::optional<std::filesystem::path> path = hostfile_path(options);
+  if (!path) return std::nullopt;
+  return read_hostfile(*path);
 }
 
 Resources resolve_resources(const LaunchOptions& options,

@@ -1,4 +1,5 @@
 #pragma once
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,8 +58,10 @@ enum class RankDevice {
   cpu_only  ///< slots are CPU ranks: who typed slots where there are GPUs must say so (--device)
 };
 
-/// The hostfile's hosts: the file that was typed, or /job/hostfile when there is one, or none.
-/// Throws Error{input} when a typed file is missing.
+/// The file that was typed, or /job/hostfile when there is one, or none.
+std::optional<std::filesystem::path> hostfile_path(const LaunchOptions& options);
+
+/// The hosts of that file. Throws Error{input} when a typed file is missing.
 std::optional<std::vector<HostEntry>> find_hostfile(const LaunchOptions& options);
 
 /// Who offers hosts: the hostfile, else the allocation for the launchers that use it.

@@ -211,6 +211,7 @@ WorkerEnv read_worker_env() {
   if (!task && std::getenv(env::rank) == nullptr) refuse_unknown_tasks();
   if (task && task->size.value <= 1) task.reset();
   read_identity(task, worker);
+  if (const char* claim = std::getenv(env::world_claim)) worker.world_claim = claim;
   worker.comm = comm_kind();
   worker.io = io_kind();
   worker.master_port = int_from_env(env::master_port, worker.master_port, 65535);

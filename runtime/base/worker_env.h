@@ -29,6 +29,9 @@ inline constexpr const char* io = "DSTRAIN_IO";            ///< how swap files a
 inline constexpr const char* timeout = "DSTRAIN_TIMEOUT";  ///< rendezvous, in seconds
 inline constexpr const char* checked = "DSTRAIN_CHECKED";  ///< 1: the launcher has looked at files
 inline constexpr const char* restart_count = "DSTRAIN_RESTART_COUNT";  ///< absent the first time
+/// What a launcher that others of the same job do not know of says of the number of ranks: who says
+/// it, and by which options. For messages.
+inline constexpr const char* world_claim = "DSTRAIN_WORLD_CLAIM";
 inline constexpr const char* kept_batch = "DSTRAIN_KEPT_BATCH";  ///< of an elastic job
 inline constexpr const char* silence = "DSTRAIN_SILENCE";  ///< seconds until a silent host is lost
 inline constexpr const char* hang =
@@ -73,6 +76,7 @@ enum class IoKind {
 struct WorkerEnv {
   int rank = 0;
   int world_size = 1;
+  std::string world_claim;  ///< who says so, where that is a launcher by hand; else empty
   int local_rank = 0;
   int local_world_size = 1;
   int node_rank = -1;           ///< CROSS_RANK, or as the starter counts; -1: not said

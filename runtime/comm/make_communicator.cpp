@@ -90,6 +90,7 @@ std::unique_ptr<TcpStore> rendezvous(const WorkerEnv& worker,
                                         : reach_store(std::move(options), worker.nodes, tell);
   wait_for_all(*store, {.rank = worker.rank,
                         .world_size = worker.world_size,
+                        .world_claim = worker.world_claim,
                         .timeout_seconds = worker.timeout_seconds,
                         .place = to_string(store->endpoint()),
                         .nodes = worker.nodes,

@@ -29,6 +29,7 @@ constexpr double resolve_again_seconds = 0.25;
 /// question a rank, however many there are.
 constexpr const char* all_arrived = "arrived";
 constexpr const char* world_size = "world size";
+constexpr const char* world_claim = "world claim";
 
 std::string key_of(int rank) {
   return fmt::format("arrived/{}", rank);
@@ -51,15 +52,23 @@ std::vector<int> missing_ranks(Store& store, const Rendezvous& rendezvous) {
   return missing;
 }
 
+std::string claim_of(const Rendezvous& rendezvous) {
+  if (!rendezvous.world_claim.empty()) return rendezvous.world_claim;
+  return fmt::format("WORLD_SIZE of rank {} says {} ranks", rendezvous.rank, rendezvous.world_size);
+}
+
 /// Rank 0 says how many they are; who was told otherwise tells all, and fails.
 void check_world_size(Store& store, const Rendezvous& rendezvous, Deadline deadline) {
   const std::string own = std::to_string(rendezvous.world_size);
-  if (rendezvous.rank == 0) return store.set(world_size, own);
+  if (rendezvous.rank == 0) {
+    store.set(world_claim, claim_of(rendezvous));
+    return store.set(world_size, own);
+  }
   const auto first = find(store, world_size, deadline.remaining_seconds());
   if (!first || *first == own) return;
-  const std::string contradiction = fmt::format(
-      "WORLD_SIZE={} of rank {} and {} of rank 0 contradict each other: give all ranks the same",
-      own, rendezvous.rank, *first);
+  const std::string contradiction =
+      fmt::format("{}, and {}: give all the same", claim_of(rendezvous),
+                  find(store, world_claim, last_look_seconds).value_or("rank 0 " + *first));
   store.set(all_arrived, contradiction);
   fail(ErrorCode::config, "{}", contradiction);
 }
@@ -117,6 +126,7 @@ void wait_for_all(Store& store, const Rendezvous& rendezvous) {
   const double linger = rendezvous.rank == 0 ? linger_seconds : 0;
   const Deadline deadline = Deadline::after(rendezvous.timeout_seconds + linger);
   if (store.add(key_of(rendezvous.rank), 1, rendezvous.timeout_seconds) != 1) {
+    check_world_size(store, rendezvous, deadline.at_most(last_look_seconds));  // which explains it
     fail(ErrorCode::comm, "two processes say that they are rank {} at {}: give each its own RANK",
          rendezvous.rank, rendezvous.place);
   }

@@ -15,6 +15,7 @@ using TellAwaited = std::function<void(const std::string& ranks)>;
 struct Rendezvous {
   int rank = 0;
   int world_size = 1;
+  std::string world_claim = {};  ///< as WorkerEnv's; empty: WORLD_SIZE says it
   double timeout_seconds = 600;
   std::string place = "the store";  ///< for messages: "127.0.0.1:29500"
   RankNodes nodes{};                ///< for messages

@@ -83,8 +83,22 @@ TEST_CASE("Rendezvous: ranks of worlds that differ are told", "[comm]") {
   });
   for (const std::string& error : errors) {
     CHECK(error ==
-          "WORLD_SIZE=3 of rank 1 and 2 of rank 0 contradict each other: give all ranks the same");
+          "WORLD_SIZE of rank 1 says 3 ranks, and WORLD_SIZE of rank 0 says 2 ranks: give "
+          "all the same");
   }
+}
+
+TEST_CASE("Rendezvous: worlds that differ are told before ranks that they share", "[comm]") {
+  test::MemoryStore store;
+  store.add("arrived/1", 1, 60);  // rank 1 of the four that rank 0 says there are
+  store.set("world claim", "node 0's launcher says 4 ranks");
+  store.set("world size", "4");
+  const comm::Rendezvous rendezvous{
+      .rank = 1, .world_size = 2, .world_claim = "node 1's launcher says 2 ranks"};
+  const std::string told =
+      "node 1's launcher says 2 ranks, and node 0's launcher says 4 ranks: give all the same";
+  CHECK(test::error_of([&] { comm::wait_for_all(store, rendezvous); }) == told);
+  CHECK(store.get("arrived", 0) == told);  // which ends the others
 }
 
 TEST_CASE("Rendezvous: every rank names the missing ranks though the store ends with rank 0",

@@ -232,6 +232,41 @@ TEST_CASE("Job: launchers with different options are told the first one", "[e2e]
   }
 }
 
+TEST_CASE("Job: launchers that disagree about the ranks are told whose options differ",
+          "[e2e][job]") {
+  const test::TempDir folder;
+  const std::string hostfile = folder.path() / "hosts";
+  write_text_file(hostfile, "a slots=1\nb slots=3\n");
+  const std::vector<std::pair<Words, std::string>> rows{
+      {{"--num_nodes", "2", "--num_gpus", "2"}, "4 ranks on 2 nodes (--num_nodes 2, --num_gpus 2)"},
+      {{"--num_nodes", "4"}, "4 ranks on 4 nodes (--num_nodes 4)"},
+      {{"-H", hostfile}, "4 ranks on 2 nodes (hostfile " + hostfile + ")"}};
+  const auto& [second, told] = rows.at(GENERATE(0U, 1U, 2U));
+  const std::array<Words, 2> given{Words{"--num_nodes", "2", "--num_gpus", "1"}, second};
+  const std::string port = std::to_string(test::free_port());
+  std::vector<std::unique_ptr<Launch>> launches;
+  for (std::size_t node = 0; node < 2; ++node) {
+    Words words = given.at(node);
+    words.insert(words.end(),
+                 {"--no_ssh", "--node_rank", std::to_string(node), "--master_addr", "127.0.0.1",
+                  "--master_port", port, "train", "--output_dir", folder.path() / "out"});
+    for (const std::string& word : test::ResumableRun().arguments(5)) words.push_back(word);
+    words.insert(words.end(), {"--per_device_train_batch_size", "3"});
+    Launch::Options options{.env = {{"DSTRAIN_TOKEN", "shared"}},
+                            .directory = test::golden_folder.string()};
+    launches.push_back(std::make_unique<Launch>(words, options));
+  }
+  for (const auto& launch : launches) {
+    CHECK(launch->wait() == 2);
+    CAPTURE(launch->err());
+    CHECK_THAT(launch->err(),
+               Contains("node 1's launcher says " + told +
+                        ", and node 0's launcher says 2 ranks on 2 nodes (--num_nodes 2, "
+                        "--num_gpus 1): give all the same") &&
+                   !Contains("WORLD_SIZE"));
+  }
+}
+
 TEST_CASE("Job: many who ask for checkpoints all get one", "[e2e][job]") {
   const Session session;
   const auto launch = session.train({"--save_steps", "7", "--save_total_limit", "3"});
