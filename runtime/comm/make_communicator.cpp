@@ -107,9 +107,6 @@ struct Joining {
 /// Changes with what the ranks say to each other.
 constexpr const char* language = "dstrain 1";
 
-/// How long rank 0 waits until all ranks have seen what is refused.
-constexpr double refusal_seconds = 2;
-
 /// The ranks must choose alike, or they wait for each other in different places.
 void check_alike(Store& store, const WorkerEnv& worker) {
   const std::string own =
@@ -246,22 +243,6 @@ std::unique_ptr<Communicator> make_communicator(Joining& joining,
                     : make_over_nodes(joining, worker, std::move(map), own);
 }
 
-/// What one rank refuses, all do, each for itself. Rank 0 takes the store with it when it goes: it
-/// lets the others find out first.
-void refuse_together(Store& store, const WorkerEnv& worker) noexcept {
-  const auto key = [](int rank) {
-    return fmt::format("refused/{}", rank);
-  };
-  try {
-    store.set(key(worker.rank), "");
-    const Deadline deadline = Deadline::after(refusal_seconds);
-    for (int rank = 1; rank < worker.world_size && worker.rank == 0; ++rank) {
-      store.get(key(rank), deadline.remaining_seconds());
-    }
-  } catch (const std::exception&) {  // the reason that is on its way matters more
-  }
-}
-
 }  // namespace
 
 std::shared_ptr<MpiLibrary> enter_mpi(const WorkerEnv& worker) {
@@ -293,7 +274,8 @@ World join_world(WorkerEnv worker, const TellAwaited& tell) {
     return {std::move(worker), std::move(joining.store), std::move(control), std::move(joining.mpi),
             std::move(communicator)};
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::config) refuse_together(*joining.store, worker);
+    if (error.code() == ErrorCode::config)
+      refuse_together(*joining.store, {worker.rank, worker.world_size});
     throw;
   }
 }

@@ -1,6 +1,8 @@
 #include "runtime/comm/rendezvous.h"
 
+#include <algorithm>
 #include <chrono>
+#include <exception>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -9,6 +11,7 @@
 #include "runtime/base/deadline.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/number.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::comm {
@@ -24,12 +27,14 @@ constexpr double linger_seconds = 1;
 constexpr double silent_seconds = 10;
 
 constexpr double resolve_again_seconds = 0.25;
+constexpr double refusal_seconds = 2;
 
 /// Set by the rank that arrives last, or that finds that there will be no last one, and why: one
 /// question a rank, however many there are.
 constexpr const char* all_arrived = "arrived";
 constexpr const char* world_size = "world size";
 constexpr const char* world_claim = "world claim";
+constexpr const char* other_world_size = "other world size";  ///< than rank 0's
 
 std::string key_of(int rank) {
   return fmt::format("arrived/{}", rank);
@@ -57,6 +62,16 @@ std::string claim_of(const Rendezvous& rendezvous) {
   return fmt::format("WORLD_SIZE of rank {} says {} ranks", rendezvous.rank, rendezvous.world_size);
 }
 
+/// There may be as many ranks as any of them was told.
+[[noreturn]] void refuse_worlds(Store& store,
+                                const Rendezvous& rendezvous,
+                                const std::string& contradiction) {
+  const std::string other = find(store, other_world_size, last_look_seconds).value_or("");
+  const int size = std::max(rendezvous.world_size, parse_number<int>(other).value_or(0));
+  refuse_together(store, {rendezvous.rank, size});
+  fail(ErrorCode::config, "{}", contradiction);
+}
+
 /// Rank 0 says how many they are; who was told otherwise tells all, and fails.
 void check_world_size(Store& store, const Rendezvous& rendezvous, Deadline deadline) {
   const std::string own = std::to_string(rendezvous.world_size);
@@ -69,8 +84,9 @@ void check_world_size(Store& store, const Rendezvous& rendezvous, Deadline deadl
   const std::string contradiction =
       fmt::format("{}, and {}: give all the same", claim_of(rendezvous),
                   find(store, world_claim, last_look_seconds).value_or("rank 0 " + *first));
+  store.set(other_world_size, own);
   store.set(all_arrived, contradiction);
-  fail(ErrorCode::config, "{}", contradiction);
+  refuse_worlds(store, rendezvous, contradiction);
 }
 
 /// "ranks 2 3 (host w1)"; empty: all have come after all. They are told to whoever wants to know.
@@ -134,13 +150,27 @@ void wait_for_all(Store& store, const Rendezvous& rendezvous) {
   if (store.add("arrivals", 1, rendezvous.timeout_seconds) == rendezvous.world_size)
     store.set(all_arrived, "");
   if (const auto answer = wait_for_arrivals(store, rendezvous, deadline)) {
-    if (!answer->empty()) fail(ErrorCode::config, "{}", *answer);
+    if (!answer->empty()) refuse_worlds(store, rendezvous, *answer);
     return;
   }
   const std::string missing = tell_missing(store, rendezvous);
   if (missing.empty()) return;
   fail(ErrorCode::timeout, "rendezvous timed out after {:g} s at {}: waiting for {}",
        rendezvous.timeout_seconds, rendezvous.place, missing);
+}
+
+void refuse_together(Store& store, Store::Member member) noexcept {
+  const auto key = [](int rank) {
+    return fmt::format("refused/{}", rank);
+  };
+  try {
+    store.set(key(member.rank), "");
+    const Deadline deadline = Deadline::after(refusal_seconds);
+    for (int rank = 1; rank < member.size && member.rank == 0; ++rank) {
+      store.get(key(rank), deadline.remaining_seconds());
+    }
+  } catch (const std::exception&) {  // the reason that is on its way matters more
+  }
 }
 
 }  // namespace dstrain::comm

@@ -34,4 +34,8 @@ void wait_for_route(const Endpoint& master, std::string_view variable, double ti
 /// Error{config} on all when two disagree about `world_size`.
 void wait_for_all(Store& store, const Rendezvous& rendezvous);
 
+/// What one rank refuses, all do, each for itself, after this call. Rank 0 takes the store with it
+/// when it goes: it lets the others find out first, for two seconds at most.
+void refuse_together(Store& store, Store::Member member) noexcept;
+
 }  // namespace dstrain::comm

@@ -1,6 +1,7 @@
 #include "runtime/comm/rendezvous.h"
 
 #include <array>
+#include <future>
 
 #include <catch2/catch.hpp>
 
@@ -99,6 +100,24 @@ TEST_CASE("Rendezvous: worlds that differ are told before ranks that they share"
       "node 1's launcher says 2 ranks, and node 0's launcher says 4 ranks: give all the same";
   CHECK(test::error_of([&] { comm::wait_for_all(store, rendezvous); }) == told);
   CHECK(store.get("arrived", 0) == told);  // which ends the others
+}
+
+TEST_CASE("Rendezvous: worlds that differ are told to every rank before the store goes", "[comm]") {
+  auto server = TcpStore::serve(tcp_options({"127.0.0.1", 0}));
+  const Endpoint endpoint = server->endpoint();
+  std::promise<void> first_has_failed;
+  std::array<std::string, 3> errors;
+  test::run_ranks(3, [&](int rank) {
+    if (rank == 2) first_has_failed.get_future().wait();
+    const auto store = rank == 0 ? std::move(server) : TcpStore::connect(tcp_options(endpoint));
+    errors.at(static_cast<std::size_t>(rank)) = test::error_of(
+        [&] { comm::wait_for_all(*store, {.rank = rank, .world_size = rank == 0 ? 2 : 3}); });
+    if (rank == 1) first_has_failed.set_value();
+  });
+  for (const std::string& error : errors) {
+    CHECK_THAT(error, Catch::EndsWith("says 3 ranks, and WORLD_SIZE of rank 0 says 2 ranks: give "
+                                      "all the same"));
+  }
 }
 
 TEST_CASE("Rendezvous: every rank names the missing ranks though the store ends with rank 0",
