@@ -90,8 +90,10 @@ std::string not_a_number(std::string_view word) {
 
 /// What is wrong with the word. CLI11 would read "010" as 8: it gets 10.
 std::string take_whole_number(std::string& word) {
-  if (const auto number = parse_number<std::int64_t>(word))
-    return word = std::to_string(*number), "";
+  if (const auto number = parse_number<std::int64_t>(word)) {
+    word = std::to_string(*number);
+    return "";
+  }
   return parse_number<std::uint64_t>(word) ? "" : not_a_number(word);
 }
 
