@@ -11,6 +11,7 @@ namespace dstrain::offload {
 class MappedMemory final : public MemoryResource {
  public:
   explicit MappedMemory(std::filesystem::path directory) : directory_(std::move(directory)) {}
+  [[nodiscard]] Device device() const noexcept override { return {}; }
   std::byte* allocate(Bytes bytes, StreamView stream) override;
   void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept override;
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "offload/file_io.h"
-#include "runtime/device/buffer.h"
+#include "runtime/tensor/buffer.h"
 
 namespace dstrain::offload {
 
@@ -76,7 +76,7 @@ class RecordSwap {
   std::vector<Bytes> offsets_;
   Options options_;
   SwapFile file_;
-  Buffer memory_;
+  HostBuffer memory_;
   std::mutex mutex_;
   std::condition_variable released_;
   std::vector<Slot> slots_;

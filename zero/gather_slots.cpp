@@ -84,9 +84,8 @@ GatherSlots::Slot& GatherSlots::slot_of(int segment) {
 }
 
 TensorView GatherSlots::view(int segment) const {
-  return {memory_.bytes().data() + slot_of(segment).offset * size_of(layout_.dtype()),
-          layout_.dtype(),
-          {layout_.segment(segment).numel}};
+  const Bytes begin = slot_of(segment).offset * size_of(layout_.dtype());
+  return memory_.block().cut(begin, layout_.dtype(), {layout_.segment(segment).numel});
 }
 
 void GatherSlots::gather(int segment,

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/device/buffer.h"
+#include "runtime/tensor/buffer.h"
 #include "zero/communication.h"
 #include "zero/flat_layout.h"
 #include "zero/overlap.h"

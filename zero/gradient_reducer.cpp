@@ -1,8 +1,6 @@
 #include "zero/gradient_reducer.h"
 
-#include <algorithm>
-
-#include "runtime/ops/chunks.h"
+#include "runtime/ops/fill_zero.h"
 
 namespace dstrain::zero {
 
@@ -24,8 +22,8 @@ std::span<const int> PendingUses::complete(int part) {
   return completed_;
 }
 
-std::span<const model::GradientTarget> GradientTargets::of(
-    int part, std::span<const std::span<float>> segments) {
+std::span<const model::GradientTarget> GradientTargets::of(int part,
+                                                           std::span<const TensorView> segments) {
   std::vector<model::GradientTarget>& targets = layout_.is_tile(part) ? tile_ : unit_;
   targets.clear();
   for (const int parameter : layout_.part_parameters(part)) {
@@ -34,33 +32,21 @@ std::span<const model::GradientTarget> GradientTargets::of(
       continue;
     }
     const Placement& place = layout_.parameter(parameter);
-    const std::span<float> segment = segments[static_cast<std::size_t>(place.segment)];
+    const TensorView segment = segments[static_cast<std::size_t>(place.segment)];
     const auto index = static_cast<std::size_t>(parameter);
-    targets.push_back(
-        {{segment.subspan(static_cast<std::size_t>(place.offset)), place.shape}, written_[index]});
+    targets.push_back({segment.part(place.offset, place.shape), written_[index]});
     written_[index] = true;
   }
   return targets;
 }
 
-void copy_to(std::span<float> target, std::span<const float> values) {
-  ops::for_chunks(std::ssize(target), ops::elementwise_chunk,
-                  [to = target.data(), from = values.data()](std::int64_t begin, std::int64_t end) {
-                    std::copy(from + begin, from + end, to + begin);
-                  });
-}
-
-void add_to(std::span<float> sum, std::span<const float> values) {
-  ops::for_chunks(std::ssize(sum), ops::elementwise_chunk,
-                  [to = sum.data(), from = values.data()](std::int64_t begin, std::int64_t end) {
-                    for (std::int64_t i = begin; i < end; ++i) to[i] += from[i];
-                  });
-}
-
-void zero_padding(const FlatLayout& layout, const Segment& segment, std::span<float> values) {
+void zero_padding(const FlatLayout& layout,
+                  const Segment& segment,
+                  TensorView values,
+                  StreamView stream) {
   std::int64_t used = 0;
   const auto zero_until = [&](std::int64_t end) {
-    std::fill(values.begin() + used, values.begin() + end, 0.0F);
+    if (end > used) ops::fill_zero(values.part(used, {end - used}), stream);
   };
   for (const int parameter : segment.parameters) {
     const Placement& place = layout.parameter(parameter);

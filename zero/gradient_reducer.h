@@ -18,9 +18,9 @@ class GradientReducer {
   /// The backward of `part` is done.
   virtual void reduce(int part, StreamView stream) = 0;
   /// This rank's shard of the summed gradients of a segment; empty when it lies on a disk.
-  [[nodiscard]] virtual std::span<float> own(int segment) const = 0;
+  [[nodiscard]] virtual TensorView own(int segment) const = 0;
   /// The summed gradients for what ParameterShards::hold() gives.
-  [[nodiscard]] virtual std::span<float> updated(int segment) const = 0;
+  [[nodiscard]] virtual TensorView updated(int segment) const = 0;
 };
 
 /// Which segments still wait for the backward of a unit that uses them.
@@ -48,7 +48,7 @@ class GradientTargets {
   /// Those of what `part` has, in `segments` (per segment: its whole gradients); empty ones for
   /// what is in tiles. What holds gradients is added to; all of it does after that. Until the next
   /// unit or tile.
-  std::span<const model::GradientTarget> of(int part, std::span<const std::span<float>> segments);
+  std::span<const model::GradientTarget> of(int part, std::span<const TensorView> segments);
 
  private:
   const FlatLayout& layout_;
@@ -57,12 +57,11 @@ class GradientTargets {
   std::vector<model::GradientTarget> tile_;
 };
 
-/// Element by element, on the compute threads.
-void copy_to(std::span<float> target, std::span<const float> values);
-void add_to(std::span<float> sum, std::span<const float> values);
-
 /// Makes the elements of a segment that belong to no parameter zero, so that they stay out of
-/// sums and norms. Runs on the caller's thread.
-void zero_padding(const FlatLayout& layout, const Segment& segment, std::span<float> values);
+/// sums and norms. Asynchronous on `stream`.
+void zero_padding(const FlatLayout& layout,
+                  const Segment& segment,
+                  TensorView values,
+                  StreamView stream);
 
 }  // namespace dstrain::zero

@@ -27,10 +27,11 @@ GradientShards::GradientShards(const FlatLayout& layout,
                                MemoryResource& memory,
                                StreamView stream)
     : memory_(bytes(layout, place), memory, stream) {
-  std::span<float> rest = memory_.as<float>();
+  Bytes next = 0;
   for (const std::int64_t numel : numels(layout, place)) {
-    shards_.push_back(rest.first(static_cast<std::size_t>(numel)));
-    rest = rest.subspan(static_cast<std::size_t>(numel));
+    TensorView& shard = shards_.emplace_back();
+    if (numel > 0) shard = memory_.block().cut(next, DType::f32, {numel});
+    next += numel * size_of(DType::f32);
   }
 }
 

@@ -2,7 +2,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/device/buffer.h"
+#include "runtime/tensor/buffer.h"
 #include "zero/flat_layout.h"
 #include "zero/offload.h"
 
@@ -19,13 +19,13 @@ class GradientShards {
   static Bytes bytes(const FlatLayout& layout, Place place);
 
   /// Empty when it lies elsewhere.
-  [[nodiscard]] std::span<float> of(int segment) const {
+  [[nodiscard]] TensorView of(int segment) const {
     return shards_[static_cast<std::size_t>(segment)];
   }
 
  private:
   Buffer memory_;
-  std::vector<std::span<float>> shards_;  ///< per segment
+  std::vector<TensorView> shards_;  ///< per segment
 };
 
 }  // namespace dstrain::zero

@@ -3,30 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/ops/convert.h"
+#include "runtime/ops/fill_zero.h"
+#include "zero/load_values.h"
 #include "zero/shard_slices.h"
 
 namespace dstrain::zero {
 namespace {
-
-/// Reads values [begin, begin + values.numel()) of a parameter, in pieces when they are rounded.
-void read_values(const model::ParameterSource& source,
-                 const model::ParameterSpec& spec,
-                 std::int64_t begin,
-                 TensorView values) {
-  if (values.dtype() == DType::f32) {
-    source.read(spec, begin, values.as<float>());
-    return;
-  }
-  constexpr std::int64_t piece = 1 << 18;
-  std::vector<float> exact(static_cast<std::size_t>(std::min(piece, values.numel())));
-  for (std::int64_t done = 0; done < values.numel(); done += piece) {
-    const Shape count{std::min(piece, values.numel() - done)};
-    const TensorView read{exact, count};
-    source.read(spec, begin + done, read.as<float>());
-    ops::convert(read, values.part(done, count));
-  }
-}
 
 bool keeps_whole(const FlatLayout& layout,
                  const Segment& segment,
@@ -71,16 +53,19 @@ ParameterShards::ParameterShards(const FlatLayout& layout,
       memory_(kept_bytes(layout, options, false), memory.parameters, stream),
       offloaded_(kept_bytes(layout, options, true), memory.offloaded, stream),
       held_(homes_.size()) {
-  std::byte* here = memory_.bytes().data();
-  std::byte* elsewhere = offloaded_.bytes().data();
+  Bytes next_here = 0;
+  Bytes next_elsewhere = 0;
   for (std::size_t index = 0; index < homes_.size(); ++index) {
     const Segment& segment = layout.segments()[index];
     if (homes_[index] == MemoryTier::nvme) {
       segments_.emplace_back();
       continue;
     }
-    std::byte*& next = on_host(homes_[index]) ? elsewhere : here;
-    segments_.emplace_back(next, layout.dtype(), Shape{kept_numel(segment, options.policy)});
+    const bool elsewhere = on_host(homes_[index]);
+    Bytes& next = elsewhere ? next_elsewhere : next_here;
+    segments_.push_back((elsewhere ? offloaded_ : memory_)
+                            .block()
+                            .cut(next, layout.dtype(), {kept_numel(segment, options.policy)}));
     next += segments_.back().bytes();
   }
   if (std::ranges::count(homes_, MemoryTier::nvme) > 0) {
@@ -147,12 +132,14 @@ void ParameterShards::end_hold(int segment, bool changed) {
   held = {};
 }
 
-void ParameterShards::load_shard(int index, const model::ParameterSource& source) {
+void ParameterShards::load_shard(int index,
+                                 const model::ParameterSource& source,
+                                 StreamView stream) {
   const TensorView shard = own_shard(index);
-  std::fill_n(shard.data(), shard.bytes(), std::byte{0});  // the padding
+  ops::fill_zero(shard, stream);  // the padding
   for (const ShardSlice& slice : shard_slices(layout_, index, communication_.rank())) {
-    read_values(source, layout_.parameter(slice.parameter).spec, slice.elements.begin,
-                shard.part(slice.offset, {slice.elements.count()}));
+    load_values(source, layout_.parameter(slice.parameter).spec, slice.elements.begin,
+                shard.part(slice.offset, {slice.elements.count()}), stream);
   }
 }
 

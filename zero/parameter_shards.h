@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "runtime/device/buffer.h"
 #include "runtime/model/parameter_source.h"
+#include "runtime/tensor/buffer.h"
 #include "zero/communication.h"
 #include "zero/flat_layout.h"
 #include "zero/gather_slots.h"
@@ -45,8 +45,8 @@ class ParameterShards {
   /// Bytes of all that a rank keeps in the memory of the device or (`offloaded`) of the host.
   static Bytes kept_bytes(const FlatLayout& layout, const Options& options, bool offloaded);
 
-  /// Fills this rank's shard of a segment from `source`. The device must be idle.
-  void load_shard(int segment, const model::ParameterSource& source);
+  /// Fills this rank's shard of a segment from `source`.
+  void load_shard(int segment, const model::ParameterSource& source, StreamView stream);
   /// All of what hold() gave is loaded: gathers what is kept whole.
   void loaded(int segment, StreamView stream);
   void expect(std::span<const int> parts, std::int64_t rounds) { schedule_.expect(parts, rounds); }

@@ -25,15 +25,16 @@ Bytes ResidentStates::bytes(std::span<const StateRun> runs, MemoryTier tier) {
 ResidentStates::ResidentStates(std::span<const StateRun> runs, Memory memory, StreamView stream)
     : memory_(bytes(runs, MemoryTier::device), memory.device, stream),
       offloaded_(host_bytes(runs), memory.offloaded, stream) {
-  std::span<float> here = memory_.as<float>();
-  std::span<float> elsewhere = offloaded_.as<float>();
+  Bytes next_here = 0;
+  Bytes next_elsewhere = 0;
   for (const StateRun& run : runs) {
-    std::vector<std::span<float>>& states = runs_.emplace_back();
+    std::vector<TensorView>& states = runs_.emplace_back();
     if (run.home == MemoryTier::nvme) continue;
-    std::span<float>& rest = run.home == MemoryTier::device ? here : elsewhere;
+    const bool here = run.home == MemoryTier::device;
+    Bytes& next = here ? next_here : next_elsewhere;
     for (std::int64_t state = 0; state < run.states; ++state) {
-      states.push_back(rest.first(static_cast<std::size_t>(run.numel)));
-      rest = rest.subspan(static_cast<std::size_t>(run.numel));
+      states.push_back((here ? memory_ : offloaded_).block().cut(next, DType::f32, {run.numel}));
+      next += states.back().bytes();
     }
   }
 }
@@ -41,7 +42,7 @@ ResidentStates::ResidentStates(std::span<const StateRun> runs, Memory memory, St
 engine::StateLease ResidentStates::acquire(int run,
                                            engine::StateUse /*use*/,
                                            StreamView /*stream*/) {
-  return {runs_[static_cast<std::size_t>(run)], {}};
+  return {runs_[static_cast<std::size_t>(run)]};
 }
 
 }  // namespace dstrain::zero

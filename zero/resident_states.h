@@ -2,8 +2,8 @@
 #include <span>
 #include <vector>
 
-#include "runtime/device/buffer.h"
 #include "runtime/engine/state_store.h"
+#include "runtime/tensor/buffer.h"
 #include "zero/state_runs.h"
 
 namespace dstrain::zero {
@@ -25,7 +25,7 @@ class ResidentStates final : public engine::StateStore {
  private:
   Buffer memory_;
   Buffer offloaded_;
-  std::vector<std::vector<std::span<float>>> runs_;
+  std::vector<std::vector<TensorView>> runs_;
 };
 
 }  // namespace dstrain::zero

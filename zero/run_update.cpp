@@ -10,16 +10,13 @@ void update_run(const StateRun& run,
                 const optim::Optimizer& optimizer,
                 const optim::StepScalars& scalars,
                 StreamView stream) {
-  optim::OptimizerShard shard{
-      .parameters = run.master ? lease.states.back() : parameters.as<float>(),
-      .gradients = lease.gradients,
-      .states = lease.states.first(optimizer.state_names().size())};
-  if (parameters.dtype() == DType::bf16) shard.working = parameters.as<BFloat16>();
+  optim::OptimizerShard shard{.parameters = run.master ? lease.states.back() : parameters,
+                              .gradients = lease.gradients,
+                              .states = lease.states.first(optimizer.state_names().size())};
+  if (parameters.dtype() == DType::bf16) shard.working = parameters;
   optimizer.step(shard, scalars, stream);
   if (run.master && parameters.dtype() == DType::f32) {
-    stream.launch([from = TensorView(lease.states.back(), {run.numel}), parameters] {
-      ops::convert(from, parameters);
-    });
+    ops::convert(lease.states.back(), parameters, stream);
   }
 }
 

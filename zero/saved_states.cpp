@@ -1,22 +1,15 @@
 // What of a ShardedStore goes into a checkpoint and comes from one.
 #include "zero/saved_states.h"
 
-#include <algorithm>
-
 #include "runtime/ops/convert.h"
+#include "runtime/ops/fill_zero.h"
+#include "zero/load_values.h"
 #include "zero/shard_slices.h"
 #include "zero/sharded_store.h"
 
 namespace dstrain::zero {
-namespace {
 
 using engine::StateUse;
-
-TensorView view_of(std::span<float> values) {
-  return {values, {static_cast<std::int64_t>(values.size())}};
-}
-
-}  // namespace
 
 std::vector<engine::SavedState> saved_states(std::span<const std::string_view> optimizer_states,
                                              DType dtype) {
@@ -44,7 +37,7 @@ void ShardedStore::load(const engine::StateSources& sources, StreamView stream) 
   communication_.synchronize();
   if (runs_.empty()) {
     for (int index = 0; index < static_cast<int>(parts_.layout.segments().size()); ++index) {
-      parameters_.load_shard(index, sources.parameters);
+      parameters_.load_shard(index, sources.parameters, stream);
       parameters_.loaded(index, stream);
     }
   }
@@ -58,36 +51,37 @@ void ShardedStore::load(const engine::StateSources& sources, StreamView stream) 
 void ShardedStore::load_run(int index, const engine::StateSources& sources, StreamView stream) {
   const StateRun& run = runs_[static_cast<std::size_t>(index)];
   const auto states = parts_.states->acquire(index, StateUse::replace, stream).states;
-  stream.synchronize();
   if (run.master) {
-    const TensorView master = view_of(states.back());
-    load_state(run, sources.parameters, master);
-    ops::convert(master, parameters_.hold(run, true));
+    load_state(run, sources.parameters, states.back(), stream);
+    ops::convert(states.back(), parameters_.hold(run, true), stream);
   } else {
-    parameters_.load_shard(run.segment, sources.parameters);
+    parameters_.load_shard(run.segment, sources.parameters, stream);
   }
   for (std::size_t state = 0; state < parts_.optimizer->state_names().size(); ++state) {
     if (sources.optimizer.empty()) {
-      std::ranges::fill(states[state], 0.0F);
+      ops::fill_zero(states[state], stream);
     } else {
-      load_state(run, *sources.optimizer[state], view_of(states[state]));
+      load_state(run, *sources.optimizer[state], states[state], stream);
     }
   }
+  stream.synchronize();
   parts_.states->release(index, StateUse::replace, stream);
 }
 
 /// Reads this rank's part of a run's values, and gets the others' parts where all are here.
 void ShardedStore::load_state(const StateRun& run,
                               const model::ParameterSource& source,
-                              TensorView values) {
+                              TensorView values,
+                              StreamView stream) {
   const TensorView own =
       own_part(parts_.layout.segment(run.segment), communication_.rank(), values);
-  std::ranges::fill(own.as<float>(), 0.0F);  // the padding
+  ops::fill_zero(own, stream);  // the padding
   for (const auto& [slice, before] : run_slices(parts_.layout, run, communication_.rank())) {
-    source.read(parts_.layout.parameter(slice.parameter).spec, slice.elements.begin,
-                own.part(slice.offset, {slice.elements.count()}).as<float>());
+    load_values(source, parts_.layout.parameter(slice.parameter).spec, slice.elements.begin,
+                own.part(slice.offset, {slice.elements.count()}), stream);
   }
   if (values.numel() == own.numel()) return;
+  communication_.follow(stream);
   communication_.communicator().all_gather(own, values, communication_.stream());
   communication_.synchronize();
 }
@@ -106,7 +100,6 @@ void ShardedStore::visit_saved(engine::SavedVisitor visit, StreamView stream) {
     const StateRun& run = runs_[index];
     const int at = static_cast<int>(index);
     const auto states = parts_.states->acquire(at, StateUse::inspect, stream).states;
-    stream.synchronize();
     const std::vector<TensorView> saved = saved_values(run, states);
     for (const auto& [slice, before] : run_slices(parts_.layout, run, communication_.rank())) {
       if (before == 0) ++visited;
@@ -115,6 +108,7 @@ void ShardedStore::visit_saved(engine::SavedVisitor visit, StreamView stream) {
               saved[state].part(slice.offset, {slice.elements.count()}));
       }
     }
+    stream.synchronize();
     parts_.states->release(at, StateUse::inspect, stream);
     if (completes_segment(index)) parameters_.let_go(run.segment);
   }
@@ -122,11 +116,11 @@ void ShardedStore::visit_saved(engine::SavedVisitor visit, StreamView stream) {
 
 /// This rank's part of a run, in the order of saved_states().
 std::vector<TensorView> ShardedStore::saved_values(const StateRun& run,
-                                                   std::span<const std::span<float>> states) {
+                                                   std::span<const TensorView> states) {
   const TensorView parameters = parameters_.hold(run, false);
-  std::vector<TensorView> values{run.master ? view_of(states.back()) : parameters};
+  std::vector<TensorView> values{run.master ? states.back() : parameters};
   for (std::size_t i = 0; i < parts_.optimizer->state_names().size(); ++i) {
-    values.push_back(view_of(states[i]));
+    values.push_back(states[i]);
   }
   if (parameters.dtype() != DType::f32) values.push_back(parameters);
   for (TensorView& each : values) {

@@ -1,6 +1,9 @@
 #include "zero/sharded_gradients.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "runtime/ops/add.h"
 
 namespace dstrain::zero {
 namespace {
@@ -68,10 +71,10 @@ ShardedGradients::ShardedGradients(const FlatLayout& layout,
 }
 
 void ShardedGradients::cut_buckets() {
-  std::span<float> rest = bucket_memory_.as<float>();
-  const auto cut = [&rest](std::int64_t numel) {
-    const std::span<float> front = rest.first(static_cast<std::size_t>(numel));
-    rest = rest.subspan(front.size());
+  Bytes next = 0;
+  const auto cut = [&](std::int64_t numel) {
+    const TensorView front = bucket_memory_.block().cut(next, DType::f32, {numel});
+    next += front.bytes();
     return front;
   };
   for (Turns* const turns : {&units_, &tiles_}) {
@@ -100,23 +103,21 @@ void ShardedGradients::place(int part, StreamView stream) {
   if (turns.current().used + bucket_share(layout_, part) > turns.capacity) flush(turns, stream);
   for (const int index : layout_.part_segments(part)) {
     const Segment& segment = layout_.segment(index);
-    std::span<float>& whole = whole_[static_cast<std::size_t>(index)];
+    TensorView& whole = whole_[static_cast<std::size_t>(index)];
     if (segment.shared) {
       communication_.wait(shared_reduced_[static_cast<std::size_t>(index)], stream);
     } else {
       whole = place_in_bucket(turns.current(), segment.numel, stream);
     }
-    stream.launch([this, &segment, values = whole] { zero_padding(layout_, segment, values); });
+    zero_padding(layout_, segment, whole, stream);
   }
 }
 
-std::span<float> ShardedGradients::place_in_bucket(Bucket& bucket,
-                                                   std::int64_t numel,
-                                                   StreamView stream) {
+TensorView ShardedGradients::place_in_bucket(Bucket& bucket,
+                                             std::int64_t numel,
+                                             StreamView stream) {
   communication_.wait(bucket.emptied, stream);
-  const auto offset = static_cast<std::size_t>(bucket.used);
-  bucket.used += numel;
-  return bucket.memory.subspan(offset, static_cast<std::size_t>(numel));
+  return bucket.memory.part(std::exchange(bucket.used, bucket.used + numel), {numel});
 }
 
 std::span<const model::GradientTarget> ShardedGradients::targets(int part, StreamView stream) {
@@ -153,32 +154,29 @@ void ShardedGradients::flush(Turns& turns, StreamView stream) {
 }
 
 void ShardedGradients::reduce_segment(int index) {
-  const std::span<float> whole = whole_[static_cast<std::size_t>(index)];
-  const std::span<float> shard = own(index);
+  const TensorView whole = whole_[static_cast<std::size_t>(index)];
+  const TensorView shard = own(index);
   const std::int64_t shard_numel = layout_.segment(index).shard_numel;
-  const TensorView source(whole, {layout_.segment(index).numel});
   comm::Communicator& communicator = communication_.communicator();
   if (micro_step_.first() && !shard.empty()) {
-    communicator.reduce_scatter(source, {shard, {shard_numel}}, communication_.stream());
+    communicator.reduce_scatter(whole, shard, communication_.stream());
     return;
   }
-  const std::span<float> sum =
-      whole.subspan(static_cast<std::size_t>(communication_.rank() * shard_numel),
-                    static_cast<std::size_t>(shard_numel));
+  const TensorView sum = whole.part(communication_.rank() * shard_numel, {shard_numel});
   SwappedGradients* const swapped = shard.empty() ? options_.swapped : nullptr;
   if (swapped != nullptr) swapped->announce(index, micro_step_);
   const StreamView stream = communication_.stream();
-  communicator.reduce_scatter(source, {sum, {shard_numel}}, stream);
+  communicator.reduce_scatter(whole, sum, stream);
   if (swapped == nullptr) {
-    stream.launch([shard, sum] { add_to(shard, sum); });
+    ops::add(sum, shard, stream);
   } else {
     stream.launch([swapped, index, sum] { swapped->put(index, sum); });
     stream.launch_always([swapped, index] { swapped->finish(index); });
   }
 }
 
-std::span<float> ShardedGradients::own(int segment) const {
-  const std::span<float> here = shards_.of(segment);
+TensorView ShardedGradients::own(int segment) const {
+  const TensorView here = shards_.of(segment);
   return here.empty() ? offloaded_.of(segment) : here;
 }
 

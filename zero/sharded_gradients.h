@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "runtime/device/buffer.h"
+#include "runtime/tensor/buffer.h"
 #include "zero/communication.h"
 #include "zero/gradient_reducer.h"
 #include "zero/gradient_shards.h"
@@ -38,12 +38,12 @@ class ShardedGradients final : public GradientReducer {
   void begin(engine::MicroStep micro_step) override;
   std::span<const model::GradientTarget> targets(int part, StreamView stream) override;
   void reduce(int part, StreamView stream) override;
-  [[nodiscard]] std::span<float> own(int segment) const override;
-  [[nodiscard]] std::span<float> updated(int segment) const override { return own(segment); }
+  [[nodiscard]] TensorView own(int segment) const override;
+  [[nodiscard]] TensorView updated(int segment) const override { return own(segment); }
 
  private:
   struct Bucket {
-    std::span<float> memory;
+    TensorView memory;
     std::int64_t used = 0;         ///< elements
     std::vector<int> complete;     ///< segments in it that wait to be reduced
     Communication::Point emptied;  ///< set while it is being reduced
@@ -58,7 +58,7 @@ class ShardedGradients final : public GradientReducer {
   Turns& turns_of(int part) { return layout_.is_tile(part) ? tiles_ : units_; }
   void cut_buckets();
   void place(int part, StreamView stream);
-  std::span<float> place_in_bucket(Bucket& bucket, std::int64_t numel, StreamView stream);
+  TensorView place_in_bucket(Bucket& bucket, std::int64_t numel, StreamView stream);
   void reduce_segment(int index);
   void flush(Turns& turns, StreamView stream);
 
@@ -70,7 +70,7 @@ class ShardedGradients final : public GradientReducer {
   Buffer bucket_memory_;
   Turns units_;
   Turns tiles_;
-  std::vector<std::span<float>> whole_;  ///< per segment, while its gradients are being written
+  std::vector<TensorView> whole_;  ///< per segment, while its gradients are being written
   std::vector<Communication::Point> shared_reduced_;  ///< per segment
   engine::MicroStep micro_step_;
   PendingUses pending_;

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "runtime/optim/gradient_norm.h"
+#include "runtime/ops/square_sum.h"
 #include "zero/run_update.h"
 #include "zero/sharded_gradients.h"
 #include "zero/whole_gradients.h"
@@ -107,14 +107,16 @@ void ShardedStore::reduce(int part, StreamView stream) {
   gradients_->reduce(part, stream);
 }
 
-optim::ExactSum ShardedStore::gradient_squares(StreamView stream) {
+ExactSum ShardedStore::gradient_squares(StreamView stream) {
   communication_.synchronize();
   stream.synchronize();
-  optim::ExactSum own;
+  ExactSum own;
   for (int index = 0; index < static_cast<int>(parts_.layout.segments().size()); ++index) {
     const Recording recording(parts_.timeline, Lane::compute, Activity::norm, index);
-    optim::add_squares(gradients_->own(index), own);
+    const TensorView gradients = gradients_->own(index);
+    if (!gradients.empty()) ops::add_squares(gradients, ops::view_of(own), stream);
   }
+  stream.synchronize();
   if (swapped_) own.add(swapped_->squares());
   return own;
 }
@@ -149,9 +151,8 @@ void ShardedStore::update(int index, const optim::StepScalars& scalars, StreamVi
   parts_.states->release(index, engine::StateUse::update, stream);
 }
 
-std::span<const float> ShardedStore::gradients_of(const StateRun& run) const {
-  return gradients_->updated(run.segment)
-      .subspan(static_cast<std::size_t>(run.offset), static_cast<std::size_t>(run.numel));
+TensorView ShardedStore::gradients_of(const StateRun& run) const {
+  return gradients_->updated(run.segment).part(run.offset, {run.numel});
 }
 
 bool ShardedStore::completes_segment(std::size_t run) const {

@@ -76,16 +76,18 @@ class ShardedStore final : public engine::ParameterStore {
   void begin(engine::MicroStep micro_step) override;
   std::span<const model::GradientTarget> gradients(int part, StreamView stream) override;
   void reduce(int part, StreamView stream) override;
-  optim::ExactSum gradient_squares(StreamView stream) override;
+  ExactSum gradient_squares(StreamView stream) override;
   void step(const optim::StepScalars& scalars, StreamView stream) override;
 
  private:
   void load_run(int run, const engine::StateSources& sources, StreamView stream);
-  std::vector<TensorView> saved_values(const StateRun& run,
-                                       std::span<const std::span<float>> states);
-  void load_state(const StateRun& run, const model::ParameterSource& source, TensorView values);
+  std::vector<TensorView> saved_values(const StateRun& run, std::span<const TensorView> states);
+  void load_state(const StateRun& run,
+                  const model::ParameterSource& source,
+                  TensorView values,
+                  StreamView stream);
   void update(int run, const optim::StepScalars& scalars, StreamView stream);
-  [[nodiscard]] std::span<const float> gradients_of(const StateRun& run) const;
+  [[nodiscard]] TensorView gradients_of(const StateRun& run) const;
   [[nodiscard]] bool completes_segment(std::size_t run) const;
   int& lease(int part) { return leased_.at(parts_.layout.is_tile(part) ? 1 : 0); }
 

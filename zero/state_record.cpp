@@ -9,8 +9,8 @@ Bytes pieces(std::int64_t floats) {
   return round_up(floats * size_of(DType::f32), offload::io_alignment);
 }
 
-std::span<float> floats(std::span<std::byte> record, Bytes begin, std::int64_t numel) {
-  return {reinterpret_cast<float*>(record.data() + begin), static_cast<std::size_t>(numel)};
+HostView floats(std::span<std::byte> record, Bytes begin, std::int64_t numel) {
+  return {record.data() + begin, DType::f32, {numel}};
 }
 
 }  // namespace
@@ -26,12 +26,11 @@ offload::FileRange StateRecord::range(RecordParts parts) const {
   return {parts.gradients ? 0 : middle_, end_};
 }
 
-std::span<float> StateRecord::gradients(std::span<std::byte> record) const {
-  return floats(record, 0, middle_ > 0 ? numel_ : 0);
+TensorView StateRecord::gradients(std::span<std::byte> record) const {
+  return middle_ > 0 ? floats(record, 0, numel_) : HostView();
 }
 
-void StateRecord::cut_states(std::span<std::byte> record,
-                             std::vector<std::span<float>>& states) const {
+void StateRecord::cut_states(std::span<std::byte> record, std::vector<TensorView>& states) const {
   states.clear();
   for (std::int64_t state = 0; state < states_; ++state) {
     states.push_back(floats(record, middle_ + state * numel_ * size_of(DType::f32), numel_));

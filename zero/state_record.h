@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "offload/file_io.h"
+#include "runtime/tensor/tensor_view.h"
 #include "zero/state_runs.h"
 
 namespace dstrain::zero {
@@ -22,8 +23,8 @@ class StateRecord {
   [[nodiscard]] Bytes gradient_bytes() const { return middle_; }
   /// In bytes of the record.
   [[nodiscard]] offload::FileRange range(RecordParts parts) const;
-  [[nodiscard]] std::span<float> gradients(std::span<std::byte> record) const;
-  void cut_states(std::span<std::byte> record, std::vector<std::span<float>>& states) const;
+  [[nodiscard]] TensorView gradients(std::span<std::byte> record) const;
+  void cut_states(std::span<std::byte> record, std::vector<TensorView>& states) const;
 
  private:
   std::int64_t numel_;

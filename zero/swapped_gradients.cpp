@@ -32,10 +32,11 @@ void SwappedGradients::announce(int segment, engine::MicroStep micro_step) {
   parts_.parameters.hold(segment, true);
 }
 
-void SwappedGradients::put(int segment, std::span<const float> gradients) {
+void SwappedGradients::put(int segment, TensorView gradients) {
   parts_.states.put(
       segment, gradients,
-      [this](const StateRun& run, const engine::StateLease& lease) { update(run, lease); });
+      [this](const StateRun& run, const engine::StateLease& lease) { update(run, lease); },
+      inline_);
   if (early_) parts_.parameters.write_back(segment);
 }
 

@@ -29,7 +29,7 @@ class SwappedGradients final {
   /// Whether what was updated early counts; else a step is to be taken as if nothing had been.
   bool end_step(const optim::StepScalars& scalars);
   /// Of all that was put, once the last micro step is done.
-  [[nodiscard]] const optim::ExactSum& squares() const { return parts_.states.squares(); }
+  [[nodiscard]] const ExactSum& squares() const { return parts_.states.squares(); }
 
   /// A put() of the segment is about to be launched; also for the computing thread.
   void announce(int segment, engine::MicroStep micro_step);
@@ -38,7 +38,7 @@ class SwappedGradients final {
   void begin(engine::MicroStep micro_step);
   /// Takes the shard of a segment, and adds it to what the micro steps before have put there. The
   /// values may change once this returns. Throws Error{io}.
-  void put(int segment, std::span<const float> gradients);
+  void put(int segment, TensorView gradients);
   /// That put() is over, or will not come after a failure.
   void finish(int segment);
 

@@ -48,7 +48,7 @@ offload::FileRange SwappedParameters::whole(int segment) const {
   return {0, record_bytes(layout_, layout_.segment(segment))};
 }
 
-TensorView SwappedParameters::view(int segment, std::span<std::byte> memory) const {
+HostView SwappedParameters::view(int segment, std::span<std::byte> memory) const {
   return {memory.data(), layout_.dtype(), {layout_.segment(segment).shard_numel}};
 }
 
@@ -56,11 +56,11 @@ void SwappedParameters::expect(int segment) {
   swap_.expect(segment, whole(segment));
 }
 
-TensorView SwappedParameters::take(int segment) {
+HostView SwappedParameters::take(int segment) {
   return view(segment, swap_.take(segment, whole(segment)));
 }
 
-TensorView SwappedParameters::replace(int segment) {
+HostView SwappedParameters::replace(int segment) {
   return view(segment, swap_.take(segment, {}));
 }
 

@@ -23,16 +23,16 @@ class SwappedParameters {
   /// Begins to read a shard, when a buffer is to spare.
   void expect(int segment);
   /// The buffer that the shard is being read into: wait() before use.
-  [[nodiscard]] TensorView take(int segment);
+  [[nodiscard]] HostView take(int segment);
   void wait(int segment) { swap_.wait(segment); }
   /// A buffer for new values.
-  [[nodiscard]] TensorView replace(int segment);
+  [[nodiscard]] HostView replace(int segment);
   /// After take() or replace(). A shard that has changed is written.
   void release(int segment, bool changed);
 
  private:
   [[nodiscard]] offload::FileRange whole(int segment) const;
-  [[nodiscard]] TensorView view(int segment, std::span<std::byte> memory) const;
+  [[nodiscard]] HostView view(int segment, std::span<std::byte> memory) const;
 
   const FlatLayout& layout_;
   offload::RecordSwap swap_;  ///< a record per segment

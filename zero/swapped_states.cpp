@@ -2,8 +2,9 @@
 
 #include <utility>
 
-#include "runtime/optim/gradient_norm.h"
-#include "zero/gradient_reducer.h"
+#include "runtime/ops/add.h"
+#include "runtime/ops/convert.h"
+#include "runtime/ops/square_sum.h"
 
 namespace dstrain::zero {
 namespace {
@@ -80,7 +81,7 @@ std::span<std::byte> SwappedStates::fetch(int number, RecordParts parts, const R
 
 engine::StateLease SwappedStates::lease(const Run& run,
                                         std::span<std::byte> record,
-                                        std::span<const float> gradients) {
+                                        TensorView gradients) {
   run.layout.cut_states(record, states_);
   return {states_, gradients};
 }
@@ -117,53 +118,47 @@ void SwappedStates::begin(engine::MicroStep micro_step, bool early) {
   swap_.expect(run.record, run.layout.range({.gradients = !micro_step.first(), .states = true}));
 }
 
-void SwappedStates::put(int segment, std::span<const float> gradients, Update update) {
+void SwappedStates::put(int segment, TensorView gradients, Update update, StreamView stream) {
   for (std::size_t index = 0; index < runs_.size(); ++index) {
     const StateRun& place = runs_[index].place;
     if (place.segment != segment) continue;
     const int run = static_cast<int>(index);
     by_put_.note(run);
-    const auto part = gradients.subspan(static_cast<std::size_t>(place.offset),
-                                        static_cast<std::size_t>(place.numel));
+    const TensorView part = gradients.part(place.offset, {place.numel});
     if (updates_early()) {
-      update_run(run, part, update);
+      update_run(run, part, update, stream);
     } else {
-      add_run(run, part);
+      add_run(run, part, stream);
     }
   }
 }
 
-void SwappedStates::add_run(int number, std::span<const float> gradients) {
+void SwappedStates::add_run(int number, TensorView gradients, StreamView stream) {
   const Run& run = run_of(number);
   const FileRange whole = run.layout.range({.gradients = true});
   const std::span<std::byte> memory =
       swap_.acquire(run.record, micro_step_.first() ? FileRange{} : whole);
-  const std::span<float> sum = run.layout.gradients(memory);
-  DSTRAIN_CHECK(sum.size() == gradients.size(), "run {}'s gradients have no place", number);
-  if (micro_step_.first()) {
-    copy_to(sum, gradients);
-  } else {
-    add_to(sum, gradients);
-  }
-  if (micro_step_.last()) optim::add_squares(sum, squares_);
+  const TensorView sum = run.layout.gradients(memory);
+  DSTRAIN_CHECK(!sum.empty(), "run {}'s gradients have no place", number);
+  micro_step_.first() ? ops::convert(gradients, sum, stream) : ops::add(gradients, sum, stream);
+  if (micro_step_.last()) ops::add_squares(sum, ops::view_of(squares_), stream);
   swap_.release(run.record, whole);
 }
 
-void SwappedStates::update_run(int number, std::span<const float> gradients, Update update) {
+void SwappedStates::update_run(int number, TensorView gradients, Update update, StreamView stream) {
   Run& run = run_of(number);
   const bool revocable = run.new_record != run.record;
   const std::span<std::byte> record =
       fetch(number, {.gradients = !micro_step_.first(), .states = true}, by_put_);
-  const std::span<float> kept = run.layout.gradients(record);
-  std::span<const float> sum = kept;
+  TensorView sum = run.layout.gradients(record);
   if (!micro_step_.first()) {
-    add_to(kept, gradients);
+    ops::add(gradients, sum, stream);
   } else if (revocable) {
-    copy_to(kept, gradients);
+    ops::convert(gradients, sum, stream);
   } else {
     sum = gradients;
   }
-  optim::add_squares(sum, squares_);
+  ops::add_squares(sum, ops::view_of(squares_), stream);
   update(run.place, lease(run, record, sum));
   run.early = true;
   swap_.release(run.record, run.layout.range({.gradients = revocable, .states = true}),

@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "offload/record_swap.h"
+#include "runtime/base/exact_sum.h"
 #include "runtime/base/function_ref.h"
 #include "runtime/engine/parameter_store.h"
 #include "runtime/engine/state_store.h"
-#include "runtime/optim/exact_sum.h"
 #include "zero/disk_place.h"
 #include "zero/run_order.h"
 #include "zero/state_record.h"
@@ -38,11 +38,11 @@ class SwappedStates final : public engine::StateStore {
   /// What is put from now on belongs to this micro step. `early`: in the last one put() updates.
   void begin(engine::MicroStep micro_step, bool early);
   /// Takes this rank's shard of a segment's gradients, summed over the ranks, and adds it to what
-  /// the micro steps before have put there. The values may change once this returns. Throws
-  /// Error{io}.
-  void put(int segment, std::span<const float> gradients, Update update);
+  /// the micro steps before have put there. `stream` computes in line: the values may change once
+  /// this returns. Throws Error{io}.
+  void put(int segment, TensorView gradients, Update update, StreamView stream);
   /// Of all that was put, once the last micro step is done.
-  [[nodiscard]] const optim::ExactSum& squares() const { return squares_; }
+  [[nodiscard]] const ExactSum& squares() const { return squares_; }
   /// What was updated early counts.
   void accept();
 
@@ -57,21 +57,19 @@ class SwappedStates final : public engine::StateStore {
   Run& run_of(int run) { return runs_[static_cast<std::size_t>(run)]; }
   [[nodiscard]] bool updates_early() const { return early_ && micro_step_.last(); }
   std::span<std::byte> fetch(int run, RecordParts parts, const RunOrder& order);
-  engine::StateLease lease(const Run& run,
-                           std::span<std::byte> record,
-                           std::span<const float> gradients);
-  void add_run(int run, std::span<const float> gradients);
-  void update_run(int run, std::span<const float> gradients, Update update);
+  engine::StateLease lease(const Run& run, std::span<std::byte> record, TensorView gradients);
+  void add_run(int run, TensorView gradients, StreamView stream);
+  void update_run(int run, TensorView gradients, Update update, StreamView stream);
 
   std::vector<Run> runs_;
   bool read_ahead_;
   offload::RecordSwap swap_;
-  std::vector<std::span<float>> states_;  ///< of the run in use
+  std::vector<TensorView> states_;  ///< of the run in use
   RunOrder by_number_;
   RunOrder by_put_;
   engine::MicroStep micro_step_;
   bool early_ = false;
-  optim::ExactSum squares_;
+  ExactSum squares_;
 };
 
 }  // namespace dstrain::zero

@@ -1,7 +1,5 @@
 #include "zero/whole_gradients.h"
 
-#include <algorithm>
-
 namespace dstrain::zero {
 
 Bytes WholeGradients::bytes(const FlatLayout& layout) {
@@ -23,11 +21,10 @@ WholeGradients::WholeGradients(const FlatLayout& layout,
       offloaded_(layout, {homes, true}, memory.offloaded, stream),
       pending_(layout),
       targets_(layout) {
-  std::span<float> rest = memory_.as<float>();
+  Bytes next = 0;
   for (const Segment& segment : layout.segments()) {
-    const auto numel = static_cast<std::size_t>(segment.numel);
-    segments_.push_back(rest.first(numel));
-    rest = rest.subspan(numel);
+    segments_.push_back(memory_.block().cut(next, DType::f32, {segment.numel}));
+    next += segments_.back().bytes();
   }
 }
 
@@ -40,9 +37,8 @@ void WholeGradients::begin(engine::MicroStep micro_step) {
 std::span<const model::GradientTarget> WholeGradients::targets(int part, StreamView stream) {
   if (micro_step_.first()) {
     for (const int index : layout_.part_segments(part)) {
-      stream.launch([this, index] {
-        zero_padding(layout_, layout_.segment(index), segments_[static_cast<std::size_t>(index)]);
-      });
+      zero_padding(layout_, layout_.segment(index), segments_[static_cast<std::size_t>(index)],
+                   stream);
     }
   }
   return targets_.of(part, segments_);
@@ -54,25 +50,22 @@ void WholeGradients::reduce(int part, StreamView stream) {
   communication_.follow(stream);
   comm::Communicator& communicator = communication_.communicator();
   for (const int index : complete) {
-    const TensorView whole(segments_[static_cast<std::size_t>(index)],
-                           {layout_.segment(index).numel});
+    const TensorView whole = segments_[static_cast<std::size_t>(index)];
     if (result_ == Result::whole) {
       communicator.all_reduce(whole, communication_.stream());
     } else {
-      communicator.reduce_scatter(whole, {own(index), {layout_.segment(index).shard_numel}},
-                                  communication_.stream());
+      communicator.reduce_scatter(whole, own(index), communication_.stream());
     }
   }
 }
 
-std::span<float> WholeGradients::own(int segment) const {
-  if (const auto elsewhere = offloaded_.of(segment); !elsewhere.empty()) return elsewhere;
-  const auto shard = static_cast<std::size_t>(layout_.segment(segment).shard_numel);
-  return segments_[static_cast<std::size_t>(segment)].subspan(
-      static_cast<std::size_t>(communication_.rank()) * shard, shard);
+TensorView WholeGradients::own(int segment) const {
+  if (const TensorView elsewhere = offloaded_.of(segment); !elsewhere.empty()) return elsewhere;
+  const std::int64_t shard = layout_.segment(segment).shard_numel;
+  return segments_[static_cast<std::size_t>(segment)].part(communication_.rank() * shard, {shard});
 }
 
-std::span<float> WholeGradients::updated(int segment) const {
+TensorView WholeGradients::updated(int segment) const {
   return result_ == Result::whole ? segments_[static_cast<std::size_t>(segment)] : own(segment);
 }
 

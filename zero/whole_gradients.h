@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "runtime/device/buffer.h"
+#include "runtime/tensor/buffer.h"
 #include "zero/communication.h"
 #include "zero/gradient_reducer.h"
 #include "zero/gradient_shards.h"
@@ -31,8 +31,8 @@ class WholeGradients final : public GradientReducer {
   void begin(engine::MicroStep micro_step) override;
   std::span<const model::GradientTarget> targets(int part, StreamView stream) override;
   void reduce(int part, StreamView stream) override;
-  [[nodiscard]] std::span<float> own(int segment) const override;
-  [[nodiscard]] std::span<float> updated(int segment) const override;
+  [[nodiscard]] TensorView own(int segment) const override;
+  [[nodiscard]] TensorView updated(int segment) const override;
 
  private:
   const FlatLayout& layout_;
@@ -40,7 +40,7 @@ class WholeGradients final : public GradientReducer {
   Communication communication_;
   Buffer memory_;
   GradientShards offloaded_;
-  std::vector<std::span<float>> segments_;
+  std::vector<TensorView> segments_;
   engine::MicroStep micro_step_;
   PendingUses pending_;
   GradientTargets targets_;

@@ -10,7 +10,8 @@
 #include "cmd/bench/summary.h"
 #include "runtime/base/error.h"
 #include "runtime/base/parallel_for.h"
-#include "runtime/device/buffer.h"
+#include "runtime/ops/adamw.h"
+#include "runtime/tensor/buffer.h"
 
 namespace dstrain::bench {
 namespace {
@@ -20,29 +21,38 @@ namespace {
 class Tensors {
  public:
   Tensors(std::int64_t numel, StreamView stream) {
-    for (Buffer& buffer : floats_) buffer = Buffer(numel * Bytes{sizeof(float)}, memory_, stream);
-    working_ = Buffer(numel * Bytes{sizeof(BFloat16)}, memory_, stream);
-    move_like_adamw(range(true));
+    for (HostBuffer& buffer : floats_) {
+      buffer = HostBuffer(numel * Bytes{sizeof(float)}, memory_, stream);
+    }
+    working_ = HostBuffer(numel * Bytes{sizeof(BFloat16)}, memory_, stream);
+    move_like_adamw(arrays(true));
     constexpr std::array<float, 4> values{0.5F, 0.01F, 0.01F, 0.0001F};
     for (std::size_t i = 0; i < floats_.size(); ++i) {
       std::ranges::fill(floats_[i].as<float>(), values[i]);
     }
   }
 
+  [[nodiscard]] UpdatedArrays arrays(bool with_working) const {
+    return {.parameters = floats_[0].as<float>(),
+            .gradients = floats_[1].as<float>(),
+            .exp_avg = floats_[2].as<float>(),
+            .exp_avg_sq = floats_[3].as<float>(),
+            .working = with_working ? working_.as<BFloat16>() : std::span<BFloat16>()};
+  }
   [[nodiscard]] ops::AdamWRange range(bool with_working) const {
-    ops::AdamWRange range{.parameters = floats_[0].as<float>(),
-                          .gradients = floats_[1].as<float>(),
-                          .exp_avg = floats_[2].as<float>(),
-                          .exp_avg_sq = floats_[3].as<float>(),
-                          .working = {}};
-    if (with_working) range.working = working_.as<BFloat16>();
+    const auto view = [this](std::size_t i) {
+      return floats_.at(i).block().cut(0, DType::f32, {std::ssize(floats_.at(i).as<float>())});
+    };
+    ops::AdamWRange range{view(0), view(1), view(2), view(3)};
+    const Shape shape = range.parameters.shape();
+    if (with_working) range.working = working_.block().cut(0, DType::bf16, shape);
     return range;
   }
 
  private:
   HostMemory memory_;
-  std::array<Buffer, 4> floats_;
-  Buffer working_;
+  std::array<HostBuffer, 4> floats_;
+  HostBuffer working_;
 };
 
 /// One of two rows: with the working copy or without.
@@ -68,7 +78,7 @@ std::vector<AdamRow> measure_adam(const Options& options) {
     for (AdamRow& row : rows) {
       const double step =
           time_of(*clock, [&] { ops::adamw(updated.range(row.with_working), scalars, stream); });
-      const double move = time_of(*clock, [&] { move_like_adamw(moved.range(row.with_working)); });
+      const double move = time_of(*clock, [&] { move_like_adamw(moved.arrays(row.with_working)); });
       if (run == 0) continue;
       row.step.push_back(step);
       row.move.push_back(move);

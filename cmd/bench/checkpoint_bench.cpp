@@ -13,7 +13,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/pending_checkpoint.h"
 #include "runtime/checkpoint/shard_writer.h"
-#include "runtime/device/buffer.h"
+#include "runtime/tensor/buffer.h"
 
 namespace dstrain::bench {
 namespace {
@@ -45,7 +45,7 @@ class Workplace {
 };
 
 /// Writes a checkpoint of one rank that holds `values`, from the directory to the last flush.
-void save(const fs::path& output, std::int64_t step, TensorView values) {
+void save(const fs::path& output, std::int64_t step, HostView values) {
   checkpoint::Manifest manifest;
   manifest.step = step;
   manifest.states = {{"fp32", DType::f32, "optim_states"}};
@@ -67,11 +67,11 @@ Times measure_files(const Options& options) {
   const SteadyClock clock;
   Stream stream(Stream::Mode::inline_on_caller);
   HostMemory memory;
-  const Buffer buffer(options.bytes, memory, stream);
+  const HostBuffer buffer(options.bytes, memory, stream);
   const std::span<float> values = buffer.as<float>();
   std::uint32_t bits = 1;
   for (float& value : values) std::memcpy(&value, &(bits = bits * 1664525 + 1013904223), 4);
-  const TensorView tensor(values, {static_cast<std::int64_t>(values.size())});
+  const HostView tensor(values, {static_cast<std::int64_t>(values.size())});
   const std::span<std::byte> bytes = std::as_writable_bytes(values);
   Times times;
   // A disk may still be busy with the file that was written last: each is it in every other run.

@@ -59,11 +59,9 @@ CollectiveBuffers::CollectiveBuffers(comm::Communicator& communicator,
 
 void CollectiveBuffers::run(std::size_t collective, StreamView stream) const {
   const std::int64_t part = numel_ / communicator_.size();
-  const TensorView whole(whole_.as<float>(), Shape{numel_});
-  const TensorView shard(shard_.as<float>(), Shape{part});
-  const TensorView own(
-      whole_.as<float>().subspan(static_cast<std::size_t>(part * communicator_.rank())),
-      Shape{part});
+  const TensorView whole = whole_.block().cut(0, DType::f32, {numel_});
+  const TensorView shard = shard_.block().cut(0, DType::f32, {part});
+  const TensorView own = whole.part(part * communicator_.rank(), {part});
   switch (collective) {
     case reduce_scatter:
       return communicator_.reduce_scatter(whole, shard, stream);

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "runtime/comm/communicator.h"
-#include "runtime/device/buffer.h"
+#include "runtime/tensor/buffer.h"
 
 namespace dstrain::bench {
 
@@ -31,8 +31,8 @@ class CollectiveBuffers {
  private:
   comm::Communicator& communicator_;
   std::int64_t numel_;
-  Buffer whole_;
-  Buffer shard_;
+  HostBuffer whole_;
+  HostBuffer shard_;
 };
 
 }  // namespace dstrain::bench

@@ -126,8 +126,8 @@ class Copying {
  private:
   Bytes bytes_;
   HostMemory memory_;
-  Buffer from_;
-  Buffer to_;
+  HostBuffer from_;
+  HostBuffer to_;
 };
 
 /// What the collectives of some rows have in common.

@@ -11,7 +11,7 @@
 #include "cmd/bench/summary.h"
 #include "runtime/base/parallel_for.h"
 #include "runtime/base/philox.h"
-#include "runtime/device/buffer.h"
+#include "runtime/tensor/buffer.h"
 
 namespace dstrain::bench {
 namespace {
@@ -27,9 +27,10 @@ class Product {
       : args_(product_of(shape, dtype)) {
     for (TensorView* const view : {&args_.a, &args_.b, &args_.out, &args_.bias}) {
       if (view->shape().rank() == 0) continue;
-      const std::span<std::byte> block = take(view->bytes(), memory, stream);
-      *view = TensorView(block.data(), view->dtype(), view->shape());
-      fill(*view);
+      const HostView values =
+          take(view->bytes(), memory, stream).cut(0, view->dtype(), view->shape());
+      fill(values);
+      *view = values;
     }
     args_.workspace = take(ops::matmul_workspace(args_), memory, stream);
   }
@@ -37,12 +38,12 @@ class Product {
   void run(ops::Matmuls& matmuls, StreamView stream) const { matmuls.run(args_, stream); }
 
  private:
-  std::span<std::byte> take(Bytes bytes, MemoryResource& memory, StreamView stream) {
-    return buffers_.emplace_back(bytes, memory, stream).bytes();
+  HostView take(Bytes bytes, MemoryResource& memory, StreamView stream) {
+    return buffers_.emplace_back(bytes, memory, stream).block();
   }
 
   /// Numbers from -0.5 to 0.5.
-  static void fill(const TensorView& view) {
+  static void fill(const HostView& view) {
     constexpr std::int64_t chunk = 1 << 16;
     parallel_for((view.numel() + chunk - 1) / chunk, [&](std::int64_t part) {
       const std::int64_t end = std::min(view.numel(), (part + 1) * chunk);
@@ -58,7 +59,7 @@ class Product {
   }
 
   ops::MatmulArgs args_;
-  std::vector<Buffer> buffers_;
+  std::vector<HostBuffer> buffers_;
 };
 
 /// Times of one shape, by dtype.

@@ -100,7 +100,7 @@ std::vector<GemmShape> gemm_shapes(const model::Gpt2Config& config, std::int64_t
 
 ops::MatmulArgs product_of(const GemmShape& shape, DType dtype) {
   const auto view = [](DType type, Shape sizes) {
-    return TensorView(nullptr, type, sizes);
+    return TensorView(type, sizes);
   };
   const auto matrix = [&](DType type, std::int64_t rows, std::int64_t columns, bool transposed) {
     return view(type, transposed ? Shape{columns, rows} : Shape{rows, columns});

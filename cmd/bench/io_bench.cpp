@@ -11,7 +11,7 @@
 #include "cmd/bench/summary.h"
 #include "offload/make_file_io.h"
 #include "offload/storage.h"
-#include "runtime/device/buffer.h"
+#include "runtime/tensor/buffer.h"
 
 namespace dstrain::bench {
 namespace {
@@ -127,7 +127,7 @@ class Bench {
   HostMemory memory_;
   Stream stream_{Stream::Mode::inline_on_caller};
   offload::SwapFile file_;
-  Buffer buffer_;
+  HostBuffer buffer_;
   bool with_fio_;
 };
 

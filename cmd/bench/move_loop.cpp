@@ -50,17 +50,17 @@ void move_all(float* __restrict parameters,
 
 }  // namespace
 
-void move_like_adamw(const ops::AdamWRange& range) {
-  ops::for_chunks(static_cast<std::int64_t>(range.parameters.size()), ops::elementwise_chunk,
+void move_like_adamw(const UpdatedArrays& arrays) {
+  ops::for_chunks(static_cast<std::int64_t>(arrays.parameters.size()), ops::elementwise_chunk,
                   [&](std::int64_t begin, std::int64_t end) {
-                    float* const p = range.parameters.data() + begin;
-                    const float* const g = range.gradients.data() + begin;
-                    float* const m = range.exp_avg.data() + begin;
-                    float* const v = range.exp_avg_sq.data() + begin;
-                    if (range.working.empty()) {
+                    float* const p = arrays.parameters.data() + begin;
+                    const float* const g = arrays.gradients.data() + begin;
+                    float* const m = arrays.exp_avg.data() + begin;
+                    float* const v = arrays.exp_avg_sq.data() + begin;
+                    if (arrays.working.empty()) {
                       move_all(p, g, m, v, end - begin);
                     } else {
-                      move_all(p, g, m, v, range.working.data() + begin, end - begin);
+                      move_all(p, g, m, v, arrays.working.data() + begin, end - begin);
                     }
                   });
 }

@@ -1,12 +1,21 @@
 #pragma once
-#include <cstdint>
+#include <span>
 
-#include "runtime/ops/adamw.h"
+#include "runtime/tensor/bfloat16.h"
 
 namespace dstrain::bench {
 
+/// What an update works on, of equal sizes.
+struct UpdatedArrays {
+  std::span<float> parameters;
+  std::span<const float> gradients;
+  std::span<float> exp_avg;
+  std::span<float> exp_avg_sq;
+  std::span<BFloat16> working;  ///< or empty
+};
+
 /// Reads and writes what ops::adamw does, in the same chunks on the same threads, and computes
 /// nothing: values change places. One bitwise or keeps the fourth input from being left unread.
-void move_like_adamw(const ops::AdamWRange& range);
+void move_like_adamw(const UpdatedArrays& arrays);
 
 }  // namespace dstrain::bench

@@ -40,9 +40,9 @@ class Piece {
  public:
   explicit Piece(DType dtype) : dtype_(dtype) {}
 
-  TensorView read(const CheckpointState& source,
-                  const model::ParameterSpec& spec,
-                  std::int64_t begin) {
+  HostView read(const CheckpointState& source,
+                const model::ParameterSpec& spec,
+                std::int64_t begin) {
     const std::int64_t count = std::min(piece_numel, spec.shape.numel() - begin);
     values_.resize(static_cast<std::size_t>(count));
     source.read(spec, begin, values_);

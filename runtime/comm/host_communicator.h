@@ -36,13 +36,13 @@ class HostCommunicator : public Communicator {
   };
   explicit HostCommunicator(Place place) : rank_(place.rank), size_(place.size) {}
 
-  virtual void run_all_gather(const Call& call, TensorView shard, TensorView whole) = 0;
-  virtual void run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) = 0;
-  virtual void run_all_reduce(const Call& call, TensorView values) = 0;
-  virtual void run_all_to_all(const Call& call, TensorView parts, TensorView received) = 0;
-  virtual void run_broadcast(const Call& call, TensorView values) = 0;
-  virtual void run_send(const Call& call, TensorView values) = 0;
-  virtual void run_receive(const Call& call, TensorView values) = 0;
+  virtual void run_all_gather(const Call& call, HostView shard, HostView whole) = 0;
+  virtual void run_reduce_scatter(const Call& call, HostView whole, HostView shard) = 0;
+  virtual void run_all_reduce(const Call& call, HostView values) = 0;
+  virtual void run_all_to_all(const Call& call, HostView parts, HostView received) = 0;
+  virtual void run_broadcast(const Call& call, HostView values) = 0;
+  virtual void run_send(const Call& call, HostView values) = 0;
+  virtual void run_receive(const Call& call, HostView values) = 0;
 
   /// The `own` of every rank, by rank: what split() is made of.
   template <class T>
@@ -55,8 +55,8 @@ class HostCommunicator : public Communicator {
   }
 
  private:
-  void reduce_scatter_integers(const Call& call, TensorView whole, TensorView shard);
-  void all_reduce_integers(const Call& call, TensorView values);
+  void reduce_scatter_integers(const Call& call, HostView whole, HostView shard);
+  void all_reduce_integers(const Call& call, HostView values);
   void check_peer(int peer) const;
 
   int rank_;

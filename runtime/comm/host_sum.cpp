@@ -128,7 +128,7 @@ void add_terms(const std::byte* terms, int count, T* sum, std::int64_t numel) {
 }  // namespace
 
 /// Unsigned, because only that wraps around by definition.
-void add_integers(const std::byte* terms, int count, const TensorView& sum) {
+void add_integers(const std::byte* terms, int count, const HostView& sum) {
   if (sum.dtype() == DType::i32) {
     add_terms(terms, count, reinterpret_cast<std::uint32_t*>(sum.data()), sum.numel());
   } else {

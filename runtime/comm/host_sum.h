@@ -46,6 +46,6 @@ void add_in_rank_order(std::span<const float* const> terms,
 
 /// sum[i] = terms[0][i] + terms[1][i] + ... for each element of `sum`, whose dtype is i32 or i64,
 /// wrapping around; `terms` holds so many times its elements, one after the other.
-void add_integers(const std::byte* terms, int count, const TensorView& sum);
+void add_integers(const std::byte* terms, int count, const HostView& sum);
 
 }  // namespace dstrain::comm

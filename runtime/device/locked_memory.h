@@ -8,6 +8,7 @@ namespace dstrain {
 class LockedMemory final : public MemoryResource {
  public:
   explicit LockedMemory(MemoryResource& upstream) : upstream_(upstream) {}
+  [[nodiscard]] Device device() const noexcept override { return upstream_.device(); }
   std::byte* allocate(Bytes bytes, StreamView stream) override;
   void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept override;
 

@@ -26,6 +26,8 @@ using TierBytes = std::array<CategoryBytes, memory_tier_names.size()>;
 class MemoryResource {
  public:
   virtual ~MemoryResource() = default;
+  /// Whose memory it is; that of the host is the CPU's.
+  [[nodiscard]] virtual Device device() const noexcept = 0;
   /// Uninitialised memory, usable by work launched on `stream`. Throws Error{out_of_memory}.
   virtual std::byte* allocate(Bytes bytes, StreamView stream) = 0;
   /// Takes the memory back once the work launched on `stream` so far is done.
@@ -36,6 +38,7 @@ class MemoryResource {
 /// begins on a page, as direct I/O wants it, from 2 MiB on on a huge one.
 class HostMemory final : public MemoryResource {
  public:
+  [[nodiscard]] Device device() const noexcept override { return {}; }
   std::byte* allocate(Bytes bytes, StreamView stream) override;
   void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept override;
 };
@@ -76,6 +79,7 @@ class TrackedMemory final : public MemoryResource {
   };
   TrackedMemory(MemoryResource& upstream, MemoryLedger& ledger, Options options)
       : upstream_(upstream), ledger_(ledger), options_(options) {}
+  [[nodiscard]] Device device() const noexcept override { return upstream_.device(); }
   std::byte* allocate(Bytes bytes, StreamView stream) override;
   void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept override;
 

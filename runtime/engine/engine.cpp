@@ -91,12 +91,12 @@ Engine::Engine(Parts parts, Options options, Streams streams)
       memory_(activation_bytes(parts.model, options).device, parts.activations, streams.compute),
       host_memory_(
           activation_bytes(parts.model, options).host, parts.host_activations, streams.compute),
-      inference_(parts.model, {inference_shape_, FrameMode::inference}, {memory_.bytes()}),
+      inference_(parts.model, {inference_shape_, FrameMode::inference}, {memory_.block()}),
       first_part_(first_parts(parts.model)),
       inference_parts_(parts_of(inference_)) {
   if (options.mode == FrameMode::inference) return;
   training_.emplace(parts.model, Frame::Options{options.shape, options.mode},
-                    Frame::Blocks{memory_.bytes(), host_memory_.bytes()});
+                    Frame::Blocks{memory_.block(), host_memory_.block()});
   training_parts_ = parts_of(*training_);
   if (options.mode == FrameMode::host_checkpointing) {
     copies_.emplace(streams.compute, parts.timeline);
@@ -200,7 +200,7 @@ StepSums Engine::accumulate(const StepInput& input) {
 
 StepResult Engine::update(const StepInput& input, std::span<const StepSums> ranks) {
   StepResult result;
-  optim::ExactSum squares;
+  ExactSum squares;
   for (const StepSums& rank : ranks) {
     squares.add(rank.squares);
     result.loss += rank.loss;

@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "runtime/base/progress_page.h"
-#include "runtime/device/buffer.h"
 #include "runtime/engine/frame.h"
 #include "runtime/engine/frame_copies.h"
 #include "runtime/engine/parameter_store.h"
 #include "runtime/model/model.h"
 #include "runtime/profile/timeline.h"
+#include "runtime/tensor/buffer.h"
 
 namespace dstrain::engine {
 
@@ -35,8 +35,8 @@ std::int64_t counted_labels(std::span<const MicroBatch> batches);
 
 /// What one rank adds to the figures of a step. Plain data, which the ranks tell each other.
 struct StepSums {
-  optim::ExactSum squares;  ///< of the gradients that it answers for
-  double loss = 0;          ///< summed over its own labels
+  ExactSum squares;  ///< of the gradients that it answers for
+  double loss = 0;   ///< summed over its own labels
 };
 
 struct StepResult {
@@ -101,7 +101,7 @@ class Engine {
   model::BatchShape inference_shape_;
   Streams streams_;
   Buffer memory_;  ///< of both frames: only one is in use at a time
-  Buffer host_memory_;
+  HostBuffer host_memory_;
   Frame inference_;
   std::optional<Frame> training_;
   std::vector<int> first_part_;       ///< per unit: its own

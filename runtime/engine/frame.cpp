@@ -5,7 +5,7 @@
 namespace dstrain::engine {
 namespace {
 
-/// Turns a plan's interval indices into spans and views of the blocks.
+/// Turns a plan's interval indices into views of the blocks.
 class Binder {
  public:
   Binder(const model::Model& model,
@@ -43,21 +43,19 @@ class Binder {
   }
 
  private:
-  [[nodiscard]] std::span<std::byte> bytes(int index) const {
+  [[nodiscard]] TensorView bytes(int index) const {
     if (index < 0) return {};
-    return part(blocks_.device, plan_.intervals[static_cast<std::size_t>(index)]);
+    const Interval& interval = plan_.intervals[static_cast<std::size_t>(index)];
+    return blocks_.device.part(interval.offset, {interval.bytes});
   }
-  [[nodiscard]] std::span<std::byte> host_bytes(int index) const {
-    return part(blocks_.host, plan_.host_intervals[static_cast<std::size_t>(index)]);
-  }
-  static std::span<std::byte> part(std::span<std::byte> block, const Interval& interval) {
-    return block.subspan(static_cast<std::size_t>(interval.offset),
-                         static_cast<std::size_t>(interval.bytes));
+  [[nodiscard]] HostView host_bytes(int index) const {
+    const Interval& interval = plan_.host_intervals[static_cast<std::size_t>(index)];
+    return blocks_.host.part(interval.offset, {interval.bytes});
   }
   [[nodiscard]] TensorView view(int index, const model::ActivationSpec& activation) const {
-    return {bytes(index).data(),
-            activation.dtype,
-            {shape_.sequences, shape_.tokens, activation.features}};
+    const Shape shape{shape_.sequences, shape_.tokens, activation.features};
+    if (index < 0) return {activation.dtype, shape};
+    return bytes(index).cut(0, activation.dtype, shape);
   }
 
   const model::Model& model_;
@@ -66,9 +64,9 @@ class Binder {
   Frame::Blocks blocks_;
 };
 
-void check_room(Bytes bytes, std::span<std::byte> block) {
-  DSTRAIN_CHECK(bytes <= static_cast<Bytes>(block.size()), "{} bytes in a block of {}", bytes,
-                block.size());
+void check_room(Bytes bytes, const TensorView& block) {
+  const Bytes room = block.empty() ? 0 : block.bytes();
+  DSTRAIN_CHECK(bytes <= room, "{} bytes in a block of {}", bytes, room);
 }
 
 }  // namespace

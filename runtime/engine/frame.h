@@ -25,11 +25,11 @@ struct FrameBytes {
 
 /// An activation on its way between device and host.
 struct FrameCopy {
-  std::span<const std::byte> source;
-  std::span<std::byte> target;
+  TensorView source;  ///< u8
+  TensorView target;  ///< u8
 };
 
-/// One entry of the recorded schedule, with the memory that the call gets. Spans and views are
+/// One entry of the recorded schedule, with the memory that the call gets. Views are
 /// fixed for the life of the frame.
 struct FrameCall {
   int unit = 0;
@@ -39,8 +39,8 @@ struct FrameCall {
   std::vector<TensorView> outputs{};
   std::vector<TensorView> output_gradients{};
   std::vector<model::GradientTarget> input_gradients{};
-  std::span<std::byte> saved{};
-  std::span<std::byte> workspace{};
+  TensorView saved{};                ///< u8
+  TensorView workspace{};            ///< u8
   std::vector<FrameCopy> fetches{};  ///< to the device while this call runs, for the next one
   std::vector<FrameCopy> stores{};   ///< to the host after this call, before the next but one
 };
@@ -58,8 +58,8 @@ class Frame {
     FrameMode mode = FrameMode::training;
   };
   struct Blocks {
-    std::span<std::byte> device;
-    std::span<std::byte> host{};
+    TensorView device;  ///< u8
+    HostView host{};    ///< u8
   };
   /// Lies in `blocks`, which hold bytes() and outlive the frame.
   Frame(const model::Model& model, Options options, Blocks blocks);

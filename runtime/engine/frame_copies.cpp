@@ -1,6 +1,6 @@
 #include "runtime/engine/frame_copies.h"
 
-#include <cstring>
+#include "runtime/ops/convert.h"
 
 namespace dstrain::engine {
 
@@ -20,10 +20,7 @@ void FrameCopies::end(const FrameCall& call) {
 void FrameCopies::launch(std::span<const FrameCopy> copies) {
   if (copies.empty()) return;
   Event::record(compute_).wait_on(stream_);
-  for (const FrameCopy& copy : copies) {
-    StreamView(stream_).launch(
-        [copy] { std::memcpy(copy.target.data(), copy.source.data(), copy.target.size()); });
-  }
+  for (const FrameCopy& copy : copies) ops::convert(copy.source, copy.target, stream_);
 }
 
 }  // namespace dstrain::engine

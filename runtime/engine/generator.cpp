@@ -67,7 +67,7 @@ std::vector<std::int32_t> generate(const Engine::Parts& parts,
       planned = length;
     }
     engine->next_token_logits(std::span(tokens).last(static_cast<std::size_t>(length)),
-                              {logits, {1, parts.model.vocabulary}});
+                              HostView(logits, {1, parts.model.vocabulary}));
     tokens.push_back(choose_token(logits, options, static_cast<std::uint64_t>(i)));
     if (tokens.back() == options.end) break;
   }

@@ -1,14 +1,18 @@
 #include "runtime/engine/model_saver.h"
 
+#include <algorithm>
 #include <exception>
 #include <optional>
+#include <vector>
 
 #include "runtime/model/hf_export.h"
+#include "runtime/ops/convert.h"
 
 namespace dstrain::engine {
 namespace {
 
-/// The file of a rank that writes. Does nothing after a failure, which it keeps.
+/// The file of a rank that writes, from the device by way of a piece of host memory. Does nothing
+/// after a failure, which it keeps.
 class Output {
  public:
   Output(const model::Model& model, const std::filesystem::path& directory) {
@@ -17,8 +21,17 @@ class Output {
                     model::HfExportOptions{.dtype = model.dtype, .companions = model.companions});
     });
   }
-  void write(const model::ParameterSpec& spec, TensorView values) {
-    attempt([&] { file_->write(spec, values); });
+  void write(const model::ParameterSpec& spec, TensorView values, StreamView stream) {
+    constexpr Bytes piece_bytes = 16 * mebibyte;
+    piece_.resize(static_cast<std::size_t>(piece_bytes));
+    const std::int64_t most = piece_bytes / size_of(values.dtype());
+    for (std::int64_t begin = 0; begin < values.numel(); begin += most) {
+      const Shape shape{std::min(most, values.numel() - begin)};
+      const HostView piece(piece_.data(), values.dtype(), shape);
+      ops::convert(values.part(begin, shape), piece, stream);
+      stream.synchronize();
+      attempt([&] { file_->write(spec, piece); });
+    }
   }
   std::exception_ptr finish() {
     attempt([&] { file_->finish(); });
@@ -37,6 +50,7 @@ class Output {
   }
 
   std::optional<model::HfExport> file_;
+  std::vector<std::byte> piece_;
   std::exception_ptr failure_;
 };
 
@@ -52,13 +66,12 @@ std::exception_ptr save_model(const model::Model& model,
   for (const model::Part& part : model.parts()) {
     const model::UnitSpec& unit = model.units[static_cast<std::size_t>(part.unit)]->spec();
     const std::span<const TensorView> views = store.acquire(index, stream);
-    stream.synchronize();
     if (output && part.is_tile()) {
       const auto tile = static_cast<std::size_t>(part.tile);
-      output->write(unit.parameters[unit.tiles[tile].parameter], views.front());
+      output->write(unit.parameters[unit.tiles[tile].parameter], views.front(), stream);
     }
     for (std::size_t i = 0; output && !part.is_tile() && i < unit.parameters.size(); ++i) {
-      if (!views[i].empty()) output->write(unit.parameters[i], views[i]);
+      if (!views[i].empty()) output->write(unit.parameters[i], views[i], stream);
     }
     store.release(index++, stream);
   }

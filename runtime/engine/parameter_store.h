@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/exact_sum.h"
 #include "runtime/base/function_ref.h"
 #include "runtime/device/stream.h"
 #include "runtime/model/parameter_source.h"
 #include "runtime/model/unit.h"
-#include "runtime/optim/exact_sum.h"
 #include "runtime/optim/optimizer.h"
 
 namespace dstrain::engine {
@@ -69,7 +69,8 @@ class ParameterStore {
   /// tile of it, follow each other in order.
   [[nodiscard]] virtual std::vector<SavedState> saved_states() const = 0;
   [[nodiscard]] virtual std::vector<ParameterSlice> saved_slices(int rank) const = 0;
-  /// Shows the values of this rank's slices, as they are between steps. Synchronises.
+  /// Shows the values of this rank's slices, as they are between steps, to be read by work on
+  /// `stream`, for which it waits.
   virtual void visit_saved(SavedVisitor visit, StreamView stream) = 0;
 
   /// Which parts will be acquired next: `parts` in order, `rounds` times over. Lets the store fetch
@@ -96,7 +97,7 @@ class ParameterStore {
 
   /// The sum of squares of the gradients that this rank answers for, once the last micro step is
   /// done: over all ranks, each element counts once. Synchronises.
-  virtual optim::ExactSum gradient_squares(StreamView stream) = 0;
+  virtual ExactSum gradient_squares(StreamView stream) = 0;
   /// Updates the parameters from the gradients, which are spent after that.
   virtual void step(const optim::StepScalars& scalars, StreamView stream) = 0;
 };

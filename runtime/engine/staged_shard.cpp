@@ -1,46 +1,13 @@
 #include "runtime/engine/staged_shard.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "runtime/base/parallel_for.h"
+#include "runtime/ops/copy_finite.h"
 
 namespace dstrain::engine {
 namespace {
 
 constexpr Bytes shard_alignment = 64;
-
-/// Copies `values` and says whether all are finite: no exponent of ones only.
-template <class Bits>
-bool copy_finite(std::span<const Bits> values, Bits exponent, Bits* to) {
-  Bits not_finite = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const Bits value = values[i];
-    to[i] = value;
-    not_finite = static_cast<Bits>(not_finite | ((value & exponent) == exponent ? 1U : 0U));
-  }
-  return not_finite == 0;
-}
-
-template <class Bits>
-bool copy_in_blocks(TensorView from, TensorView to, Bits exponent) {
-  constexpr std::int64_t block = 1 << 16;
-  const std::span<const Bits> values(reinterpret_cast<const Bits*>(from.data()),
-                                     static_cast<std::size_t>(from.numel()));
-  std::vector<std::uint8_t> finite(static_cast<std::size_t>(round_up(from.numel(), block) / block));
-  parallel_for(static_cast<std::int64_t>(finite.size()), [&](std::int64_t index) {
-    const auto begin = static_cast<std::size_t>(index * block);
-    const auto part = values.subspan(begin, std::min<std::size_t>(block, values.size() - begin));
-    finite[static_cast<std::size_t>(index)] =
-        copy_finite(part, exponent, reinterpret_cast<Bits*>(to.data()) + begin) ? 1 : 0;
-  });
-  return std::ranges::all_of(finite, [](std::uint8_t good) { return good != 0; });
-}
-
-bool copy_values(TensorView from, TensorView to) {
-  if (from.dtype() == DType::f32) return copy_in_blocks<std::uint32_t>(from, to, 0x7F800000U);
-  return copy_in_blocks<std::uint16_t>(from, to, 0x7F80U);
-}
 
 }  // namespace
 
@@ -77,25 +44,30 @@ void StagedShard::add_tensor(const checkpoint::StateRecord& state, const std::st
                       .offset = round_up(bytes_, shard_alignment)});
 }
 
-TensorView StagedShard::view(const Tensor& tensor) const {
-  return {memory_.bytes().data() + tensor.offset, tensor.dtype, {tensor.numel}};
+HostView StagedShard::view(const Tensor& tensor) const {
+  return memory_.block().cut(tensor.offset, tensor.dtype, {tensor.numel});
 }
 
 void StagedShard::reserve(MemoryResource& memory, StreamView stream) {
-  if (memory_.bytes().data() == nullptr) memory_ = Buffer(bytes_, memory, stream);
+  if (memory_.empty()) memory_ = HostBuffer(bytes_, memory, stream);
 }
 
 std::optional<std::string> StagedShard::copy(ParameterStore& store, StreamView stream) {
-  std::optional<std::string> bad;
+  std::vector<std::int32_t> not_finite(tensors_.size());
   store.visit_saved(
       [&](SavedPlace saved, TensorView values) {
         const Place& place = places_[saved.state][saved.slice];
-        const Tensor& tensor = tensors_[place.tensor];
-        const TensorView copy = view(tensor).part(place.begin + saved.begin, values.shape());
-        if (!copy_values(values, copy) && !bad) bad = tensor.name;
+        const HostView copy =
+            view(tensors_[place.tensor]).part(place.begin + saved.begin, values.shape());
+        ops::copy_finite({.source = values,
+                          .target = copy,
+                          .not_finite = HostView(&not_finite[place.tensor], DType::i32, {1})},
+                         stream);
       },
       stream);
-  return bad;
+  const auto bad = std::ranges::find(not_finite, 1);
+  if (bad == not_finite.end()) return std::nullopt;
+  return tensors_[static_cast<std::size_t>(bad - not_finite.begin())].name;
 }
 
 std::vector<checkpoint::ShardTensor> StagedShard::tensors(std::string_view file) const {

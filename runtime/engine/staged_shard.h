@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "runtime/checkpoint/shard_writer.h"
-#include "runtime/device/buffer.h"
 #include "runtime/engine/parameter_store.h"
+#include "runtime/tensor/buffer.h"
 
 namespace dstrain::engine {
 
@@ -44,12 +44,12 @@ class StagedShard {
     std::int64_t begin = 0;  ///< first element in it
   };
   void add_tensor(const checkpoint::StateRecord& state, const std::string& parameter);
-  [[nodiscard]] TensorView view(const Tensor& tensor) const;
+  [[nodiscard]] HostView view(const Tensor& tensor) const;
 
   std::vector<Tensor> tensors_;
   std::vector<std::vector<Place>> places_;  ///< [state][slice]
   Bytes bytes_ = 0;
-  Buffer memory_;
+  HostBuffer memory_;
 };
 
 }  // namespace dstrain::engine

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "runtime/device/stream.h"
+#include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::engine {
 
@@ -15,8 +16,8 @@ enum class StateUse : std::uint8_t {
 
 /// The states of a run, and its summed gradients where they lie with the states; else empty.
 struct StateLease {
-  std::span<const std::span<float>> states;
-  std::span<const float> gradients;
+  std::span<const TensorView> states;  ///< f32, flat
+  TensorView gradients{};              ///< likewise
 };
 
 /// Where a rank's optimizer states live between steps: on the device, or in a slower tier. A run

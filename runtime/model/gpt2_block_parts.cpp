@@ -8,11 +8,9 @@
 namespace dstrain::model {
 namespace {
 
-/// A block of memory for cuts that start at the same place: an empty one when only measuring.
-std::span<std::byte> take_overlay(Arena& arena, Bytes bytes) {
-  const TensorView overlay = arena.take({bytes}, DType::u8);
-  if (overlay.empty()) return {};
-  return {overlay.data(), static_cast<std::size_t>(bytes)};
+/// A block of bytes, for cuts that start at the same place, say.
+TensorView take_bytes(Arena& arena, Bytes bytes) {
+  return arena.take({bytes}, DType::u8);
 }
 
 ops::AttentionSizes attention_sizes(const Gpt2BlockSizes& sizes) {
@@ -31,13 +29,13 @@ void cut_inner(Arena& arena, const Gpt2BlockSizes& sizes, Gpt2BlockBackwardSpace
 
 }  // namespace
 
-std::span<std::byte> take_products(Arena& arena, const Gpt2BlockSizes& sizes) {
+TensorView take_products(Arena& arena, const Gpt2BlockSizes& sizes) {
   const auto need = [&sizes](std::int64_t inputs, std::int64_t outputs) {
     return linear_workspace({sizes.rows(), inputs, outputs, sizes.in_splits}, sizes.dtype);
   };
   const std::int64_t channels = sizes.channels;
-  return take_overlay(arena, std::max({need(channels, 3 * channels), need(channels, channels),
-                                       need(channels, sizes.inner), need(sizes.inner, channels)}));
+  return take_bytes(arena, std::max({need(channels, 3 * channels), need(channels, channels),
+                                     need(channels, sizes.inner), need(sizes.inner, channels)}));
 }
 
 Gpt2BlockSizes::Gpt2BlockSizes(const Gpt2Config& config,
@@ -71,8 +69,8 @@ Gpt2BlockForwardSpace::Gpt2BlockForwardSpace(Arena& arena, const Gpt2BlockSizes&
   measured_keys.take(keys_shape);
   Arena measured_active;
   sizes.take_activation(measured_active, sizes.inner);
-  const std::span<std::byte> overlay =
-      take_overlay(arena, std::max(measured_keys.used(), measured_active.used()));
+  const TensorView overlay =
+      take_bytes(arena, std::max(measured_keys.used(), measured_active.used()));
   keys = Arena(overlay).take(keys_shape);
   Arena active_arena(overlay);
   active = sizes.take_activation(active_arena, sizes.inner);
@@ -87,8 +85,7 @@ Gpt2BlockBackwardSpace::Gpt2BlockBackwardSpace(Arena& arena, const Gpt2BlockSize
   cut_attention(measured, sizes, *this);
   Arena measured_inner;
   cut_inner(measured_inner, sizes, *this);
-  const std::span<std::byte> overlay =
-      take_overlay(arena, std::max(measured.used(), measured_inner.used()));
+  const TensorView overlay = take_bytes(arena, std::max(measured.used(), measured_inner.used()));
   Arena attention_arena(overlay);
   cut_attention(attention_arena, sizes, *this);
   Arena inner_arena(overlay);

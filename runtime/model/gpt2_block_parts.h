@@ -53,15 +53,15 @@ struct Gpt2BlockSaved {
 };
 
 /// Workspace of every matrix product of a block.
-std::span<std::byte> take_products(Arena& arena, const Gpt2BlockSizes& sizes);
+TensorView take_products(Arena& arena, const Gpt2BlockSizes& sizes);
 
 /// Workspace of forward. `keys` and `active` share memory: one is done before the other begins.
 struct Gpt2BlockForwardSpace {
   Gpt2BlockForwardSpace(Arena& arena, const Gpt2BlockSizes& sizes);
-  TensorView normed;  ///< (B, T, C)
-  TensorView keys;    ///< workspace of attention
-  TensorView active;  ///< (B, T, F): after GELU
-  std::span<std::byte> products;
+  TensorView normed;    ///< (B, T, C)
+  TensorView keys;      ///< workspace of attention
+  TensorView active;    ///< (B, T, F): after GELU
+  TensorView products;  ///< u8
 };
 
 /// Workspace of backward. `inner` and `active` share memory with `qkv` and `attention`.
@@ -74,7 +74,7 @@ struct Gpt2BlockBackwardSpace {
   TensorView active;     ///< (B, T, F): after GELU
   TensorView qkv;        ///< (B, T, 3C): gradient
   TensorView attention;  ///< workspace of attention
-  std::span<std::byte> products;
+  TensorView products;   ///< u8
 };
 
 }  // namespace dstrain::model

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/ops/copy_rows.h"
 #include "runtime/ops/cross_entropy.h"
 #include "runtime/ops/layer_norm.h"
 
@@ -15,23 +16,15 @@ constexpr std::int64_t chunk_rows_max = 1024;
 
 /// Rows [begin, begin + rows) of a dense (B, T, C) activation.
 TensorView rows_from(const TensorView& view, std::int64_t begin, std::int64_t rows) {
-  const std::int64_t columns = view.shape()[2];
-  return {view.data() + begin * columns * size_of(view.dtype()),
-          view.dtype(),
-          {rows, columns},
-          view.device()};
+  const Shape& shape = view.shape();
+  return view.reshaped({shape[0] * shape[1], shape[2]}).rows(begin, rows);
 }
 
 /// (R, V) dense rows from pieces of columns.
-void join_pieces(const ops::LogitPieces& logits, const TensorView& rows) {
+void join_pieces(const ops::LogitPieces& logits, const TensorView& rows, StreamView stream) {
   for (std::int64_t piece = 0; piece < logits.count(); ++piece) {
-    const std::span<const float> from = logits.piece(piece).as<const float>();
-    const auto width = static_cast<std::size_t>(logits.width(piece));
-    for (std::int64_t row = 0; row < logits.rows(); ++row) {
-      const std::span<float> to = rows.as<float>().subspan(
-          static_cast<std::size_t>(row * logits.columns() + logits.first_column(piece)), width);
-      std::copy_n(from.begin() + row * logits.width(piece), width, to.begin());
-    }
+    ops::copy_rows(logits.piece(piece),
+                   rows.columns(logits.first_column(piece), logits.width(piece)), stream);
   }
 }
 
@@ -98,20 +91,17 @@ void Gpt2Head::last_logits(const UnitCall& call, StreamView stream) const {
     const Gpt2HeadSpace space = cut_space(arena, count);
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t row = (begin + i + 1) * call.shape.tokens - 1;
-      const TensorView one = rows_from(space.normed.reshaped({1, count, channels_}), i, 1);
       ops::layer_norm_forward({.input = rows_from(call.inputs[0], row, 1),
                                .weight = call.parameters[ln_f_weight],
                                .bias = call.parameters[ln_f_bias],
-                               .mean = {space.mean.data(), DType::f32, {1}},
-                               .rstd = {space.rstd.data(), DType::f32, {1}},
-                               .output = one,
+                               .mean = space.mean.part(0, {1}),
+                               .rstd = space.rstd.part(0, {1}),
+                               .output = space.normed.rows(i, 1),
                                .eps = eps_},
                               stream);
     }
     head_logits(space, call.parameters[wte_weight], *call.matmuls, stream);
-    const TensorView rows =
-        rows_from(call.logits.reshaped({1, call.shape.sequences, vocabulary_}), begin, count);
-    stream.launch([logits = space.logits, rows] { join_pieces(logits, rows); });
+    join_pieces(space.logits, call.logits.rows(begin, count), stream);
   }
 }
 

@@ -21,10 +21,7 @@ std::int64_t piece_columns(std::int64_t vocabulary) {
 TensorView piece_rows(const TensorView& matrix,
                       const ops::LogitPieces& logits,
                       std::int64_t piece) {
-  const std::int64_t channels = matrix.shape()[1];
-  const Bytes offset = logits.first_column(piece) * channels * size_of(matrix.dtype());
-  std::byte* const data = matrix.empty() ? nullptr : matrix.data() + offset;
-  return {data, matrix.dtype(), {logits.width(piece), channels}, matrix.device()};
+  return matrix.rows(logits.first_column(piece), logits.width(piece));
 }
 
 ops::MatmulArgs logits_product(const Gpt2HeadSpace& space,
@@ -63,8 +60,8 @@ ops::MatmulArgs normed_product(const Gpt2HeadSpace& space,
 
 /// The first piece is the largest.
 Bytes products_workspace(const Gpt2HeadSpace& space, const Gpt2HeadSizes& sizes) {
-  const TensorView wte(nullptr, sizes.dtype, {sizes.vocabulary, sizes.channels});
-  const TensorView gradient(nullptr, DType::f32, wte.shape());
+  const TensorView wte(sizes.dtype, {sizes.vocabulary, sizes.channels});
+  const TensorView gradient(DType::f32, wte.shape());
   return std::max({ops::matmul_workspace(logits_product(space, wte, 0)),
                    ops::matmul_workspace(wte_product(space, {gradient, true}, 0)),
                    ops::matmul_workspace(normed_product(space, wte, 0))});
@@ -83,15 +80,13 @@ Gpt2HeadSpace::Gpt2HeadSpace(Arena& arena, const Gpt2HeadSizes& sizes)
   if (sizes.dtype == DType::bf16) {
     rounded = arena.take({sizes.rows, logits.width(0)}, DType::bf16);
   }
-  const Bytes bytes = products_workspace(*this, sizes);
-  const TensorView workspace = arena.take({bytes}, DType::u8);
-  if (!workspace.empty()) products = {workspace.data(), static_cast<std::size_t>(bytes)};
+  products = arena.take({products_workspace(*this, sizes)}, DType::u8);
 }
 
 TensorView Gpt2HeadSpace::logit_gradient(std::int64_t piece) const {
   const TensorView values = logits.piece(piece);
   if (rounded.shape().rank() == 0) return values;
-  return {rounded.data(), rounded.dtype(), values.shape(), rounded.device()};
+  return rounded.part(0, values.shape());
 }
 
 void head_logits(const Gpt2HeadSpace& space,
@@ -118,7 +113,7 @@ void head_gradients(const Gpt2HeadSpace& space,
     matmuls.run(wte_product(space, gradients.wte_gradient, piece), stream);
     matmuls.run(normed_product(space, gradients.wte, piece), stream);
   }
-  stream.launch([from = space.normed_gradient, to = space.normed] { ops::convert(from, to); });
+  ops::convert(space.normed_gradient, space.normed, stream);
 }
 
 }  // namespace dstrain::model

@@ -27,7 +27,7 @@ struct Gpt2HeadSpace {
   TensorView rstd;             ///< (R) f32
   TensorView losses;           ///< (R) f32
   TensorView softmax;          ///< (R, 2) f32
-  std::span<std::byte> products;
+  TensorView products;         ///< u8
 };
 
 /// space.logits = space.normed wte', for wte (V, C).

@@ -146,7 +146,7 @@ HfExport::HfExport(const std::filesystem::path& directory,
   }
 }
 
-void HfExport::write(const ParameterSpec& spec, TensorView values) {
+void HfExport::write(const ParameterSpec& spec, HostView values) {
   const auto found = file_of_.find(tensor_name(spec));
   DSTRAIN_CHECK(found != file_of_.end(), "no parameter named {}", spec.name);
   writers_.at(found->second)->write(found->first, values);

@@ -45,7 +45,7 @@ class HfExport {
 
   /// Appends the next elements of a parameter, row-major, in that dtype; parameters may come in any
   /// order.
-  void write(const ParameterSpec& spec, TensorView values);
+  void write(const ParameterSpec& spec, HostView values);
 
   /// Call once, when every parameter is complete.
   void finish();

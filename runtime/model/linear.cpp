@@ -51,7 +51,7 @@ class Call {
                    LinearSizes{input_.shape()[0], input_.shape()[1], output_.shape()[1],
                                std::ssize(weight.tiles)},
                    output.dtype());
-    products_.workspace = products.workspace.subspan(static_cast<std::size_t>(arena.used()));
+    products_.workspace = arena.rest();
   }
 
   void forward(TensorView bias) const {
@@ -65,7 +65,7 @@ class Call {
            .accumulate = i > 0});
       release(i);
     }
-    if (rounds) stream_.launch([sum, output = output_] { ops::convert(sum, output); });
+    if (rounds) ops::convert(sum, output_, stream_);
   }
 
   struct Wanted {
@@ -93,7 +93,7 @@ class Call {
   }
 
   [[nodiscard]] TensorView columns_of_input(std::size_t tile) const {
-    return ops::columns(input_, weight_.tiles[tile].first_row, weight_.tiles[tile].rows);
+    return input_.columns(weight_.tiles[tile].first_row, weight_.tiles[tile].rows);
   }
   /// Dense, (rows, rows of the tile).
   [[nodiscard]] TensorView room(std::size_t tile) const {
@@ -139,7 +139,7 @@ class Call {
 /// What the products of one piece of a weight need; `sum`: where forward writes.
 Bytes products_workspace(const LinearSizes& sizes, DType dtype, DType sum) {
   const auto view = [](DType type, Shape shape) {
-    return TensorView(nullptr, type, shape);
+    return TensorView(type, shape);
   };
   const TensorView input = view(dtype, {sizes.rows, sizes.inputs});
   const TensorView output = view(dtype, {sizes.rows, sizes.outputs});

@@ -6,7 +6,7 @@ namespace dstrain::model {
 /// What the products of a call run with.
 struct Products {
   ops::Matmuls& matmuls;
-  std::span<std::byte> workspace;  ///< at least linear_workspace() of each of them
+  TensorView workspace;  ///< u8: at least linear_workspace() of each of them
 };
 
 /// A weight (K, N): whole, or in tiles of rows, as in DeepSpeed's TiledLinear with in_splits. Then

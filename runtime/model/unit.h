@@ -100,8 +100,8 @@ struct UnitCall {
   TileLender* tiles = nullptr;             ///< not null when the unit has tiles
   std::span<const TensorView> inputs;      ///< activations read
   std::span<const TensorView> outputs;     ///< activations written; values of forward
-  std::span<std::byte> saved;              ///< UnitMemory::saved bytes, 64-byte aligned
-  std::span<std::byte> workspace;
+  TensorView saved;                        ///< u8: UnitMemory::saved bytes, 64-byte aligned
+  TensorView workspace;                    ///< u8, likewise
   DropoutSource dropout;
   ops::Matmuls* matmuls = nullptr;  ///< never null: the process's prepared matrix products
 

@@ -1,9 +1,8 @@
 #pragma once
 #include <cstdint>
-#include <span>
 
 #include "runtime/device/stream.h"
-#include "runtime/tensor/bfloat16.h"
+#include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::ops {
 
@@ -35,13 +34,13 @@ struct AdamWSettings {
 /// Each value is computed in double, as PyTorch does, and rounded once to float.
 AdamWScalars adamw_scalars(const AdamWSettings& settings);
 
-/// Flat ranges of equal length on the stream's device.
+/// Flat ranges of equal numel, f32 but for `working`.
 struct AdamWRange {
-  std::span<float> parameters;
-  std::span<const float> gradients;
-  std::span<float> exp_avg;
-  std::span<float> exp_avg_sq;
-  std::span<BFloat16> working = {};  ///< receives the new parameters, rounded; empty: not wanted
+  TensorView parameters;
+  TensorView gradients;
+  TensorView exp_avg;
+  TensorView exp_avg_sq;
+  TensorView working{};  ///< bf16: receives the new parameters, rounded; empty: not wanted
 };
 
 /// One Adam or AdamW step over a flat range, elementwise, as torch.optim.AdamW:

@@ -1,9 +1,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/base/error.h"
 #include "runtime/ops/adamw.h"
+#include "runtime/ops/checks.h"
 #include "runtime/ops/chunks.h"
+#include "runtime/ops/elements.h"
 #include "runtime/ops/simd.h"
 
 namespace dstrain::ops {
@@ -85,12 +86,12 @@ void update_chunk(const AdamWRange& range,
                   std::int64_t begin,
                   std::int64_t count,
                   const AdamWScalars& scalars) {
-  const Arrays arrays{range.parameters.data() + begin, range.gradients.data() + begin,
-                      range.exp_avg.data() + begin, range.exp_avg_sq.data() + begin};
+  const Arrays arrays{floats(range.parameters) + begin, floats(range.gradients) + begin,
+                      floats(range.exp_avg) + begin, floats(range.exp_avg_sq) + begin};
   if (range.working.empty()) {
     update_all(arrays, count, scalars);
   } else {
-    update_and_round(arrays, range.working.data() + begin, count, scalars);
+    update_and_round(arrays, elements<BFloat16>(range.working) + begin, count, scalars);
   }
 }
 
@@ -116,15 +117,14 @@ AdamWScalars adamw_scalars(const AdamWSettings& settings) {
 }
 
 void adamw(const AdamWRange& range, const AdamWScalars& scalars, StreamView stream) {
-  const auto numel = range.parameters.size();
-  DSTRAIN_CHECK(range.gradients.size() == numel && range.exp_avg.size() == numel &&
-                    range.exp_avg_sq.size() == numel &&
-                    (range.working.empty() || range.working.size() == numel),
-                "parameters {}, gradients {}, exp_avg {}, exp_avg_sq {}, working {}", numel,
-                range.gradients.size(), range.exp_avg.size(), range.exp_avg_sq.size(),
-                range.working.size());
+  const Shape shape{range.parameters.numel()};
+  require_f32(range.parameters, shape, "parameters");
+  require_f32(range.gradients, shape, "gradients");
+  require_f32(range.exp_avg, shape, "exp_avg");
+  require_f32(range.exp_avg_sq, shape, "exp_avg_sq");
+  if (!range.working.empty()) require_tensor(range.working, DType::bf16, shape, "working");
   stream.launch([range, scalars] {
-    for_chunks(static_cast<std::int64_t>(range.parameters.size()), elementwise_chunk,
+    for_chunks(range.parameters.numel(), elementwise_chunk,
                [&](std::int64_t begin, std::int64_t end) {
                  update_chunk(range, begin, end - begin, scalars);
                });

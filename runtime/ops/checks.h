@@ -21,9 +21,4 @@ DType element_dtype(const TensorView& view, const char* what);
 std::int64_t columns_of(const TensorView& view);
 std::int64_t rows_of(const TensorView& view);
 
-/// The memory of a view as floats, for kernels. Null when the view is empty.
-inline float* floats(const TensorView& view) {
-  return reinterpret_cast<float*>(view.data());
-}
-
 }  // namespace dstrain::ops

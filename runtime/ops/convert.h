@@ -1,10 +1,11 @@
 #pragma once
+#include "runtime/device/stream.h"
 #include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::ops {
 
-/// target[i] = source[i], dense and of equal numel, each f32 or bf16: widens, rounds or copies. On
-/// the caller's thread and the compute threads.
-void convert(const TensorView& source, const TensorView& target);
+/// target[i] = source[i], dense and of equal numel: f32 or bf16 each, which widens or rounds, or
+/// both of any one dtype. Asynchronous on `stream`.
+void convert(const TensorView& source, const TensorView& target, StreamView stream);
 
 }  // namespace dstrain::ops

@@ -1,7 +1,9 @@
 #include <cstring>
 
+#include "runtime/ops/checks.h"
 #include "runtime/ops/chunks.h"
 #include "runtime/ops/convert.h"
+#include "runtime/ops/convert_kernel.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/simd.h"
 
@@ -18,11 +20,18 @@ void round(const float* __restrict source, std::int64_t count, BFloat16* __restr
   for (std::int64_t i = 0; i < count; ++i) target[i] = to_bfloat16(source[i]);
 }
 
-}  // namespace
-
-void convert(const TensorView& source, const TensorView& target) {
+void check(const TensorView& source, const TensorView& target) {
   DSTRAIN_CHECK(source.numel() == target.numel() && source.dense() && target.dense(), "{} as {}",
                 to_string(source.shape()), to_string(target.shape()));
+  if (source.dtype() == target.dtype()) return;
+  element_dtype(source, "source");
+  element_dtype(target, "target");
+}
+
+}  // namespace
+
+void convert_values(const HostView& source, const HostView& target) {
+  check(source, target);
   if (source.dtype() == target.dtype()) {
     const Bytes size = size_of(source.dtype());
     for_chunks(source.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
@@ -39,6 +48,12 @@ void convert(const TensorView& source, const TensorView& target) {
       round(elements<float>(source) + begin, end - begin, elements<BFloat16>(target) + begin);
     }
   });
+}
+
+void convert(const TensorView& source, const TensorView& target, StreamView stream) {
+  check(source, target);
+  stream.launch(
+      [from = host_access(source), to = host_access(target)] { convert_values(from, to); });
 }
 
 }  // namespace dstrain::ops

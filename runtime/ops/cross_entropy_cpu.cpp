@@ -75,7 +75,7 @@ struct RowSoftmax {
 };
 
 RowSoftmax* row_softmax(const TensorView& view) {
-  return reinterpret_cast<RowSoftmax*>(view.data());
+  return elements<RowSoftmax>(view);
 }
 
 /// The loss of one row.

@@ -1,6 +1,6 @@
 #pragma once
 #include "runtime/tensor/bfloat16.h"
-#include "runtime/tensor/tensor_view.h"
+#include "runtime/tensor/host_access.h"
 
 namespace dstrain::ops {
 
@@ -22,10 +22,13 @@ constexpr T from_float(float value) {
   }
 }
 
-/// The memory of a view of T, for kernels. Null when the view is empty.
+/// The memory of a view of T, for kernels of the CPU. Null when the view is empty.
 template <class T>
 T* elements(const TensorView& view) {
-  return reinterpret_cast<T*>(view.data());
+  return reinterpret_cast<T*>(host_access(view).data());
+}
+inline float* floats(const TensorView& view) {
+  return elements<float>(view);
 }
 
 /// Calls `body` with a value of the element type that `dtype` (f32 or bf16) names.

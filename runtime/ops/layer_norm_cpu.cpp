@@ -146,7 +146,7 @@ DType checked_backward(const LayerNormBackwardArgs& args) {
   require_matrix(args.input_gradient, dtype, rows, columns, "input_gradient");
   require_f32(args.weight_gradient, {columns}, "weight_gradient");
   require_f32(args.bias_gradient, {columns}, "bias_gradient");
-  DSTRAIN_CHECK(args.residual.data() != args.input_gradient.data() || !args.accumulate_input,
+  DSTRAIN_CHECK(!args.residual.begins_with(args.input_gradient) || !args.accumulate_input,
                 "the residual would count twice");
   return dtype;
 }
@@ -163,7 +163,7 @@ void run_backward(const LayerNormBackwardArgs& args) {
                         .rstd = floats(args.rstd)};
   add_up_rows(sums, {floats(args.bias_gradient), args.accumulate_bias},
               {floats(args.weight_gradient), args.accumulate_weight});
-  const bool in_place = args.residual.data() == args.input_gradient.data();
+  const bool in_place = args.residual.begins_with(args.input_gradient);
   const Base<T> base{in_place ? nullptr : elements<T>(args.residual),
                      in_place || args.accumulate_input};
   for_chunks(rows, rows_per_task, [&](std::int64_t begin, std::int64_t end) {

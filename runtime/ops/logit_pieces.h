@@ -26,9 +26,7 @@ struct LogitPieces {
   }
   /// (R, width(piece)), dense. Without memory it describes.
   [[nodiscard]] TensorView piece(std::int64_t piece) const {
-    const Bytes offset = rows() * first_column(piece) * size_of(values.dtype());
-    std::byte* const data = values.empty() ? nullptr : values.data() + offset;
-    return {data, values.dtype(), {rows(), width(piece)}, values.device()};
+    return values.part(rows() * first_column(piece), {rows(), width(piece)});
   }
 };
 

@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 
 #include "runtime/base/units.h"
 #include "runtime/device/stream.h"
@@ -19,8 +18,8 @@ struct MatmulArgs {
   TensorView bias{};  ///< (N), or empty
   bool a_transposed = false;
   bool b_transposed = false;
-  bool accumulate = false;           ///< add to `out`, which is f32, instead of overwriting it
-  std::span<std::byte> workspace{};  ///< at least matmul_workspace() bytes, 64-byte aligned
+  bool accumulate = false;  ///< add to `out`, which is f32, instead of overwriting it
+  TensorView workspace{};   ///< u8: at least matmul_workspace() bytes, 64-byte aligned
 };
 
 /// Bytes of workspace that a product needs, on any CPU; only shapes, dtypes and flags count.

@@ -2,11 +2,12 @@
 #include <list>
 #include <map>
 
-#include "runtime/ops/convert.h"
+#include "runtime/ops/convert_kernel.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/matmul_shape.h"
 #include "runtime/ops/panels.h"
 #include "runtime/ops/prepared_product.h"
+#include "runtime/tensor/host_access.h"
 
 namespace dstrain::ops {
 
@@ -54,16 +55,6 @@ struct Matmuls::Cache {
   Scratchpad scratchpad;
 };
 
-namespace {
-
-/// Rows [begin, begin + count) of a dense matrix.
-TensorView rows_of_matrix(const TensorView& view, std::int64_t begin, std::int64_t count) {
-  const std::int64_t columns = view.shape()[1];
-  return {view.data() + begin * columns * size_of(view.dtype()), view.dtype(), {count, columns}};
-}
-
-}  // namespace
-
 /// One product, cut as planned.
 class Matmuls::Run {
  public:
@@ -73,26 +64,28 @@ class Matmuls::Run {
         shape_(matmul_shape(args)),
         compute_(matmul_compute(args, cache.bf16_products)),
         plan_(plan_matmul(args, compute_)) {
-    DSTRAIN_CHECK(static_cast<Bytes>(args.workspace.size()) >= plan_.workspace(),
-                  "a workspace of {} bytes, {} needed", args.workspace.size(), plan_.workspace());
-    panels_ = args.workspace.data();
+    DSTRAIN_CHECK(args.workspace.numel() >= plan_.workspace(), "a workspace of {} bytes, {} needed",
+                  args.workspace.numel(), plan_.workspace());
+    panels_ = host_access(args.workspace).data();
     a_rows_ = panels_ + plan_.panels;
     out_rows_ = a_rows_ + plan_.a_rows;
     bias_ = out_rows_ + plan_.out_rows;
   }
 
   void run() {
-    if (plan_.bias > 0) convert(args_.bias, {bias_, DType::f32, {shape_.n}});
+    const HostView a = host_access(args_.a);
+    const HostView b = host_access(args_.b);
+    if (plan_.bias > 0) convert_values(host_access(args_.bias), {bias_, DType::f32, {shape_.n}});
     for (std::int64_t begin = 0; begin < shape_.k; begin += plan_.k_piece) {
       const std::int64_t count = std::min(plan_.k_piece, shape_.k - begin);
       const bool whole = count == shape_.k;
-      prepare_b(whole ? args_.b : rows_of_matrix(args_.b, begin, count));
-      run_rows(whole ? args_.a : rows_of_matrix(args_.a, begin, count), begin == 0);
+      prepare_b(whole ? b : b.rows(begin, count));
+      run_rows(whole ? a : a.rows(begin, count), begin == 0);
     }
   }
 
  private:
-  void prepare_b(const TensorView& b) {
+  void prepare_b(const HostView& b) {
     if (plan_.panels == 0 || (!cache_.reads_panels && b.dtype() == compute_)) {
       b_ = b.data();
       b_layout_ = args_.b_transposed ? RightLayout::transposed : RightLayout::plain;
@@ -108,13 +101,13 @@ class Matmuls::Run {
     }
   }
 
-  void run_rows(const TensorView& a, bool first) {
+  void run_rows(const HostView& a, bool first) {
     const std::int64_t k = a.shape()[args_.a_transposed ? 0 : 1];
     for (std::int64_t begin = 0; begin < shape_.m; begin += plan_.m_piece) {
       const std::int64_t count = std::min(plan_.m_piece, shape_.m - begin);
       const bool converted = plan_.a_rows > 0;
       if (converted) copy_rows({a, args_.a_transposed}, {begin, count}, compute_, a_rows_);
-      const TensorView out = rows_of_matrix(args_.out, begin, count);
+      const HostView out = host_access(args_.out).rows(begin, count);
       const bool rounded = plan_.out_rows > 0;
       const bool bias = first && !args_.bias.empty();
       cache_
@@ -129,10 +122,10 @@ class Matmuls::Run {
                     .accumulate = args_.accumulate || !first})
           .run({.a = converted ? a_rows_ : a.data() + begin * k * size_of(a.dtype()),
                 .b = b_,
-                .bias = !bias ? nullptr : (plan_.bias > 0 ? bias_ : args_.bias.data()),
+                .bias = !bias ? nullptr : (plan_.bias > 0 ? bias_ : host_access(args_.bias).data()),
                 .out = rounded ? out_rows_ : out.data()},
                cache_.stream, cache_.scratchpad);
-      if (rounded) convert({out_rows_, DType::f32, out.shape()}, out);
+      if (rounded) convert_values({out_rows_, DType::f32, out.shape()}, out);
     }
   }
 

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "runtime/base/parallel_for.h"
-#include "runtime/ops/checks.h"
-#include "runtime/ops/convert.h"
+#include "runtime/ops/convert_kernel.h"
+#include "runtime/ops/elements.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/matmul_shape.h"
 #include "runtime/ops/panels.h"
@@ -18,7 +18,8 @@ std::vector<float> rows_of(const TensorView& view, bool transposed) {
   const Shape& shape = view.shape();
   const std::int64_t rows = shape[transposed ? 1 : 0];
   std::vector<float> values(static_cast<std::size_t>(view.numel()));
-  copy_rows({view, transposed}, {0, rows}, DType::f32, reinterpret_cast<std::byte*>(values.data()));
+  copy_rows({host_access(view), transposed}, {0, rows}, DType::f32,
+            reinterpret_cast<std::byte*>(values.data()));
   return values;
 }
 
@@ -27,7 +28,7 @@ void multiply(const MatmulArgs& args, const MatmulShape& shape) {
   const std::vector<float> a = rows_of(args.a, args.a_transposed);
   const std::vector<float> b = rows_of(args.b, args.b_transposed);
   std::vector<float> start(static_cast<std::size_t>(n), 0.0F);
-  if (!args.bias.empty()) convert(args.bias, {start, {n}});
+  if (!args.bias.empty()) convert_values(host_access(args.bias), {start, {n}});
   std::vector<float> sums(static_cast<std::size_t>(m * n));
   parallel_for(m, [&](std::int64_t i) {
     float* const out = sums.data() + i * n;
@@ -47,7 +48,7 @@ void multiply(const MatmulArgs& args, const MatmulShape& shape) {
                    .k = k},
                   Into::add);
   });
-  convert({sums, args.out.shape()}, args.out);
+  convert_values({sums, args.out.shape()}, host_access(args.out));
 }
 
 }  // namespace

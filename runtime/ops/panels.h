@@ -7,7 +7,7 @@ namespace dstrain::ops {
 
 /// A (K, N) matrix, stored as (N, K) when `transposed`; dense, f32 or bf16.
 struct StoredMatrix {
-  TensorView view;
+  HostView view;
   bool transposed = false;
 };
 

@@ -3,7 +3,7 @@
 #include "runtime/base/parallel_for.h"
 #include "runtime/ops/blocks16.h"
 #include "runtime/ops/chunks.h"
-#include "runtime/ops/convert.h"
+#include "runtime/ops/convert_kernel.h"
 #include "runtime/ops/panels.h"
 #include "runtime/ops/simd.h"
 
@@ -167,8 +167,7 @@ void copy_rows(const StoredMatrix& a, RowRange rows, DType dtype, std::byte* tar
   const Bytes row_bytes = source.columns * size_of(dtype);
   if (!a.transposed) {
     const Shape shape{rows.count, source.columns};
-    std::byte* const from = a.view.data() + rows.begin * source.columns * size_of(source.dtype);
-    convert({from, source.dtype, shape}, {target, dtype, shape});
+    convert_values(a.view.rows(rows.begin, rows.count), {target, dtype, shape});
     return;
   }
   for_chunks(rows.count, strip, [&](std::int64_t begin, std::int64_t end) {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "runtime/device/stream.h"
-#include "runtime/tensor/bfloat16.h"
+#include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::optim {
 
@@ -28,10 +28,10 @@ struct StepScalars {
 /// A flat run of parameters that this rank updates, f32, with what belongs to it, element by
 /// element. Padding between parameters is zero in all of them and must stay so.
 struct OptimizerShard {
-  std::span<float> parameters;
-  std::span<const float> gradients;
-  std::span<const std::span<float>> states;  ///< in the order of Optimizer::state_names()
-  std::span<BFloat16> working = {};  ///< receives the new parameters, rounded; empty: not wanted
+  TensorView parameters;
+  TensorView gradients;
+  std::span<const TensorView> states;  ///< in the order of Optimizer::state_names()
+  TensorView working{};  ///< bf16: receives the new parameters, rounded; empty: not wanted
 };
 
 /// An update rule. An elementwise rule sees any cut of the parameters and gives the same bits.

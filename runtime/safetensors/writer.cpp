@@ -34,7 +34,7 @@ Writer::~Writer() {
   if (fd_) ::unlink(temporary_.c_str());
 }
 
-void Writer::write(const std::string& name, TensorView values) {
+void Writer::write(const std::string& name, HostView values) {
   const auto found = unwritten_.find(name);
   DSTRAIN_CHECK(found != unwritten_.end(), "no tensor named {}", name);
   Unwritten& rest = found->second;

@@ -26,7 +26,7 @@ class Writer {
 
   /// Appends the next elements of a tensor, row-major, in its dtype. Tensors may be written
   /// in any order.
-  void write(const std::string& name, TensorView values);
+  void write(const std::string& name, HostView values);
 
   /// Checks that every tensor is complete and flushes; the file has not its name yet. For those
   /// who finish several files together; finish() does it too.

@@ -10,27 +10,21 @@
 
 namespace dstrain {
 
-/// Typed memory that someone else owns, with a shape. Rows may be strided: consecutive rows of the
-/// last axis lie `row_stride` elements apart (the last extent when dense). Pass by value.
+/// Typed memory of a device that someone else owns, with a shape. It says where the memory lies and
+/// gives no way to it: ops, copies and collectives that run on that device take it (HostView,
+/// below, is for the host). Rows may be strided: consecutive rows of the last axis lie `row_stride`
+/// elements apart (the last extent when dense). One without memory describes. Pass by value.
 class TensorView {
  public:
   TensorView() = default;
-  TensorView(void* data, DType dtype, Shape shape, Device device = {})
-      : TensorView(data, dtype, shape, device, shape.rank() == 0 ? 1 : shape[shape.rank() - 1]) {}
-  TensorView(void* data, DType dtype, Shape shape, Device device, std::int64_t row_stride)
-      : data_(static_cast<std::byte*>(data)),
-        shape_(shape),
-        row_stride_(row_stride),
-        dtype_(dtype),
-        device_(device) {}
-  /// A dense view of `values`.
-  TensorView(std::span<float> values, Shape shape)
-      : TensorView(values.data(), DType::f32, shape, values.size()) {}
-  TensorView(std::span<BFloat16> values, Shape shape)
-      : TensorView(values.data(), DType::bf16, shape, values.size()) {}
+  /// Describes a tensor.
+  TensorView(DType dtype, Shape shape) : TensorView(nullptr, dtype, shape, Device{}) {}
+  /// For owners of memory: `address` is one of `device`'s.
+  TensorView(void* address, DType dtype, Shape shape, Device device)
+      : TensorView(address, dtype, shape, device, shape.rank() == 0 ? 1 : shape[shape.rank() - 1]) {
+  }
 
-  [[nodiscard]] bool empty() const { return data_ == nullptr; }
-  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] bool empty() const { return address_ == nullptr; }
   [[nodiscard]] DType dtype() const { return dtype_; }
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] std::int64_t numel() const { return shape_.numel(); }
@@ -40,38 +34,110 @@ class TensorView {
   [[nodiscard]] bool dense() const {
     return shape_.rank() == 0 || row_stride_ == shape_[shape_.rank() - 1];
   }
-
-  /// The elements of a dense view. T must be the view's type.
-  template <class T>
-  [[nodiscard]] std::span<T> as() const {
-    DSTRAIN_CHECK(dtype_of<std::remove_const_t<T>> == dtype_ && dense(), "wrong type or strided");
-    return {reinterpret_cast<T*>(data_), static_cast<std::size_t>(numel())};
+  /// Whether both begin at the same place.
+  [[nodiscard]] bool begins_with(const TensorView& other) const {
+    return address_ == other.address_;
   }
+
   /// The same dense elements under another shape of equal numel.
   [[nodiscard]] TensorView reshaped(Shape shape) const {
-    DSTRAIN_CHECK(dense() && shape.numel() == numel(), "{} as {}", to_string(shape_),
-                  to_string(shape));
-    return {data_, dtype_, shape, device_};
+    require_dense(shape.numel() == numel(), 0, shape);
+    return {address_, dtype_, shape, device_};
   }
   /// `shape` of the elements of a dense view, from `begin` on.
   [[nodiscard]] TensorView part(std::int64_t begin, Shape shape) const {
-    DSTRAIN_CHECK(dense() && begin >= 0 && begin + shape.numel() <= numel(), "{} from {} in {}",
-                  to_string(shape), begin, to_string(shape_));
-    return {data_ + begin * size_of(dtype_), dtype_, shape, device_};
+    require_dense(begin >= 0 && begin + shape.numel() <= numel(), begin, shape);
+    return {at(begin), dtype_, shape, device_};
   }
+  /// Rows [first, first + count) of a dense view (R, C), as (count, C).
+  [[nodiscard]] TensorView rows(std::int64_t first, std::int64_t count) const {
+    DSTRAIN_CHECK(shape_.rank() == 2, "rows of {}", to_string(shape_));
+    return part(first * shape_[1], {count, shape_[1]});
+  }
+  /// Columns [first, first + count) of a dense view (R, C), as strided (R, count).
+  [[nodiscard]] TensorView columns(std::int64_t first, std::int64_t count) const {
+    DSTRAIN_CHECK(dense() && shape_.rank() == 2 && first >= 0 && first + count <= shape_[1],
+                  "{} columns from {} in {}", count, first, to_string(shape_));
+    return {at(first), dtype_, Shape{shape_[0], count}, device_, shape_[1]};
+  }
+  /// A tensor in a dense block of bytes (u8), from byte `begin` on.
+  [[nodiscard]] TensorView cut(Bytes begin, DType dtype, Shape shape) const {
+    require_dense(
+        dtype_ == DType::u8 && begin >= 0 && begin + shape.numel() * size_of(dtype) <= bytes(),
+        begin, shape);
+    return {at(begin), dtype, shape, device_};
+  }
+
+ protected:
+  TensorView(void* address, DType dtype, Shape shape, Device device, std::int64_t row_stride)
+      : address_(static_cast<std::byte*>(address)),
+        shape_(shape),
+        row_stride_(row_stride),
+        dtype_(dtype),
+        device_(device) {}
 
  private:
-  TensorView(void* data, DType dtype, Shape shape, std::size_t available)
-      : TensorView(data, dtype, shape) {
-    DSTRAIN_CHECK(shape.numel() <= static_cast<std::int64_t>(available), "{} in {} elements",
-                  to_string(shape), available);
+  friend class HostView;
+  /// Null without memory.
+  [[nodiscard]] std::byte* at(std::int64_t element) const {
+    return empty() ? nullptr : address_ + element * size_of(dtype_);
+  }
+  void require_dense(bool fits, std::int64_t begin, const Shape& shape) const {
+    DSTRAIN_CHECK(dense() && fits, "{} from {} in {}", to_string(shape), begin, to_string(shape_));
   }
 
-  std::byte* data_ = nullptr;
+  std::byte* address_ = nullptr;
   Shape shape_;
   std::int64_t row_stride_ = 0;
   DType dtype_ = DType::f32;
   Device device_;
+};
+
+/// Memory of the host, which whoever has the view may read and write. It is a TensorView too, of
+/// the CPU as a device; a TensorView is none of the host (but see host_access.h).
+class HostView : public TensorView {
+ public:
+  HostView() = default;
+  HostView(void* data, DType dtype, Shape shape) : TensorView(data, dtype, shape, Device{}) {}
+  /// A dense view of `values`.
+  HostView(std::span<float> values, Shape shape)
+      : HostView(values.data(), DType::f32, shape, values.size()) {}
+  HostView(std::span<BFloat16> values, Shape shape)
+      : HostView(values.data(), DType::bf16, shape, values.size()) {}
+
+  [[nodiscard]] std::byte* data() const { return address_; }
+  /// The elements of a dense view. T must be the view's type.
+  template <class T>
+  [[nodiscard]] std::span<T> as() const {
+    DSTRAIN_CHECK(dtype_of<std::remove_const_t<T>> == dtype_ && dense(), "wrong type or strided");
+    return {reinterpret_cast<T*>(address_), static_cast<std::size_t>(numel())};
+  }
+
+  // As those of TensorView.
+  [[nodiscard]] HostView reshaped(Shape shape) const {
+    return HostView(TensorView::reshaped(shape));
+  }
+  [[nodiscard]] HostView part(std::int64_t begin, Shape shape) const {
+    return HostView(TensorView::part(begin, shape));
+  }
+  [[nodiscard]] HostView rows(std::int64_t first, std::int64_t count) const {
+    return HostView(TensorView::rows(first, count));
+  }
+  [[nodiscard]] HostView columns(std::int64_t first, std::int64_t count) const {
+    return HostView(TensorView::columns(first, count));
+  }
+  [[nodiscard]] HostView cut(Bytes begin, DType dtype, Shape shape) const {
+    return HostView(TensorView::cut(begin, dtype, shape));
+  }
+
+ private:
+  friend HostView host_access(const TensorView& view);
+  explicit HostView(const TensorView& view) : TensorView(view) {}
+  HostView(void* data, DType dtype, Shape shape, std::size_t available)
+      : HostView(data, dtype, shape) {
+    DSTRAIN_CHECK(shape.numel() <= static_cast<std::int64_t>(available), "{} in {} elements",
+                  to_string(shape), available);
+  }
 };
 
 }  // namespace dstrain

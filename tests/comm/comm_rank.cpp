@@ -9,7 +9,7 @@
 #include "runtime/base/socket.h"
 #include "runtime/comm/make_communicator.h"
 #include "runtime/comm/mpi/mpi_starter.h"
-#include "runtime/device/buffer.h"
+#include "runtime/tensor/buffer.h"
 
 /// A rank for processes_test: `comm_rank MODE` with the environment of a rank. Prints one line for
 /// the test to read; exit status as a rank's.
@@ -29,12 +29,12 @@ std::vector<float> values_of(int rank) {
 void sum_once(comm::Communicator& world) {
   Stream stream(Stream::Mode::worker_thread);
   std::vector<float> values = values_of(world.rank());
-  const TensorView view(values, Shape{static_cast<std::int64_t>(values.size())});
+  const HostView view(values, Shape{static_cast<std::int64_t>(values.size())});
   world.all_reduce(view, stream);
   stream.synchronize();
   const auto half = world.split({.color = world.rank() % 2});
   std::vector<float> one{1};
-  half->all_reduce(TensorView(one, Shape{1}), stream);
+  half->all_reduce(HostView(one, Shape{1}), stream);
   stream.synchronize();
   const double total = std::accumulate(values.begin(), values.end(), 0.0);
   std::printf("total %.0f half %.0f\n", total, static_cast<double>(one[0]));
@@ -46,10 +46,10 @@ constexpr std::int64_t large = 8'000'000;  ///< takes long enough to be cut
 /// Sums values in `memory` until something fails. Tells the test when the collectives are running.
 void sum_forever(comm::Communicator& world, MemoryResource& memory, std::int64_t numel) {
   Stream stream(Stream::Mode::inline_on_caller);
-  const Buffer block(numel * size_of(DType::f32), memory, stream);
+  const HostBuffer block(numel * size_of(DType::f32), memory, stream);
   std::ranges::fill(block.as<float>(), 0.0F);
   for (int i = 0;; ++i) {
-    world.all_reduce(TensorView(block.as<float>(), Shape{numel}), stream);
+    world.all_reduce(HostView(block.as<float>(), Shape{numel}), stream);
     if (i == 10) {
       std::printf("running\n");
       std::fflush(stdout);

@@ -117,9 +117,9 @@ void check_integer_sums_of(Communicator& c, std::int64_t numel, StreamView strea
   }
   std::vector<T> values(whole.begin(), whole.begin() + numel);
   std::vector<T> shard(static_cast<std::size_t>(numel));
-  c.reduce_scatter({whole.data(), dtype_of<T>, {numel * c.size()}},
-                   {shard.data(), dtype_of<T>, {numel}}, stream);
-  c.all_reduce({values.data(), dtype_of<T>, {numel}}, stream);
+  c.reduce_scatter(HostView(whole.data(), dtype_of<T>, {numel * c.size()}),
+                   HostView(shard.data(), dtype_of<T>, {numel}), stream);
+  c.all_reduce(HostView(values.data(), dtype_of<T>, {numel}), stream);
   stream.synchronize();
   for (std::int64_t i = 0; i < numel; ++i) {
     const auto at = static_cast<std::size_t>(i);
@@ -154,7 +154,7 @@ void check_bytes(Communicator& c, StreamView stream) {
   std::vector<std::uint16_t> shard(5, static_cast<std::uint16_t>(c.rank() + 7));
   std::vector<std::uint16_t> whole(5 * static_cast<std::size_t>(c.size()));
   const auto numel = static_cast<std::int64_t>(whole.size());
-  c.all_gather({shard.data(), DType::u16, Shape{5}}, {whole.data(), DType::u16, Shape{numel}},
+  c.all_gather(HostView(shard.data(), DType::u16, {5}), HostView(whole.data(), DType::u16, {numel}),
                stream);
   stream.synchronize();
   for (std::size_t i = 0; i < whole.size(); ++i) require(whole[i] == i / 5 + 7, "all_gather u16");

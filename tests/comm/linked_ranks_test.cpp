@@ -85,8 +85,8 @@ TEST_CASE("HierarchicalCommunicator: ranks that are not linked exchange messages
     std::vector<std::int32_t> parts;
     for (int to = 0; to < rank.size(); ++to) parts.push_back(100 * rank.rank() + to);
     std::vector<std::int32_t> received(parts.size());
-    const TensorView from(reinterpret_cast<std::byte*>(parts.data()), DType::i32, Shape{8});
-    const TensorView to(reinterpret_cast<std::byte*>(received.data()), DType::i32, Shape{8});
+    const HostView from(reinterpret_cast<std::byte*>(parts.data()), DType::i32, Shape{8});
+    const HostView to(reinterpret_cast<std::byte*>(received.data()), DType::i32, Shape{8});
     rank.all_to_all(from, to, stream);
     for (int source = 0; source < rank.size(); ++source) {
       test::require(received[static_cast<std::size_t>(source)] == 100 * source + rank.rank(),

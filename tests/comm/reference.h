@@ -42,11 +42,11 @@ inline bool same_bits(const Floats& left, const Floats& right) {
          (left.empty() || std::memcmp(left.data(), right.data(), left.size() * 4) == 0);
 }
 
-inline TensorView view(Floats& values) {
+inline HostView view(Floats& values) {
   return {values.data(), DType::f32, Shape{static_cast<std::int64_t>(values.size())}};
 }
 
-inline TensorView view(Floats& values, std::int64_t begin, std::int64_t numel) {
+inline HostView view(Floats& values, std::int64_t begin, std::int64_t numel) {
   return {values.data() + begin, DType::f32, Shape{numel}};
 }
 

@@ -8,7 +8,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/comm/shm/shm_communicator.h"
-#include "runtime/device/buffer.h"
+#include "runtime/tensor/buffer.h"
 #include "tests/comm/groups.h"
 
 using namespace dstrain;
@@ -25,7 +25,7 @@ TEST_CASE("SegmentMemory: blocks are aligned and apart and writable", "[comm][me
   Stream stream(Stream::Mode::inline_on_caller);
   const auto segment = segment_of_one(16 * mebibyte);
   comm::SegmentMemory memory(segment, 0);
-  std::vector<Buffer> blocks;
+  std::vector<HostBuffer> blocks;
   for (const Bytes bytes :
        {Bytes{0}, Bytes{1}, Bytes{65}, 2 * mebibyte - 1, 2 * mebibyte, 5 * mebibyte, Bytes{64}}) {
     blocks.emplace_back(bytes, memory, stream);
@@ -47,10 +47,10 @@ TEST_CASE("SegmentMemory: freed blocks are used again once their stream is done"
   comm::SegmentMemory memory(segment, 0);
   Stream stream(mode);
   const Bytes bytes = GENERATE(100, 6 * mebibyte);
-  const std::byte* const first = Buffer(bytes, memory, stream).bytes().data();
+  const std::byte* const first = HostBuffer(bytes, memory, stream).bytes().data();
   stream.synchronize();
   for (int i = 0; i < 10; ++i) {
-    CHECK(Buffer(bytes, memory, stream).bytes().data() == first);
+    CHECK(HostBuffer(bytes, memory, stream).bytes().data() == first);
     stream.synchronize();
   }
 }
@@ -59,7 +59,7 @@ TEST_CASE("SegmentMemory: a full heap says how full", "[comm][memory]") {
   Stream stream(Stream::Mode::inline_on_caller);
   const auto segment = segment_of_one(8 * mebibyte);
   comm::SegmentMemory memory(segment, 0);
-  const Buffer block(6 * mebibyte, memory, stream);
+  const HostBuffer block(6 * mebibyte, memory, stream);
   const Bytes more = GENERATE(3 * mebibyte, std::numeric_limits<Bytes>::max());
   CHECK_THROWS_WITH(memory.allocate(more, stream),
                     Catch::Contains("in memory shared with the other ranks: 6.00 MiB of 8.00 MiB"));
@@ -82,7 +82,7 @@ TEST_CASE("SegmentMemory: a block may be freed after the memory has gone", "[com
   std::atomic<bool> gone{false};
   auto memory = std::make_unique<comm::SegmentMemory>(segment_of_one(8 * mebibyte), 0);
   {
-    const Buffer block(3 * mebibyte, *memory, stream);
+    const HostBuffer block(3 * mebibyte, *memory, stream);
     stream.launch([&gone, bytes = block.bytes()] {
       while (!gone) std::this_thread::yield();
       std::memset(bytes.data(), 1, bytes.size());
@@ -99,9 +99,9 @@ TEST_CASE("Communicator memory: a ledger counts it and bounds it", "[comm][memor
   MemoryLedger ledger;
   TrackedMemory tracked(group[1].memory(), ledger, {MemoryCategory::buffers, 3 * mebibyte});
   {
-    const Buffer block(2 * mebibyte, tracked, stream);
+    const HostBuffer block(2 * mebibyte, tracked, stream);
     CHECK(ledger.current(MemoryCategory::buffers) == 2 * mebibyte);
-    CHECK_THROWS_WITH(Buffer(2 * mebibyte, tracked, stream), Catch::Contains("does not fit"));
+    CHECK_THROWS_WITH(HostBuffer(2 * mebibyte, tracked, stream), Catch::Contains("does not fit"));
   }
   CHECK(ledger.current() == 0);
   CHECK(ledger.peak() == 2 * mebibyte);

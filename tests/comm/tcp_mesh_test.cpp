@@ -151,7 +151,7 @@ float add_up(comm::Store& store, int rank, int size) {
       store, {.rank = rank, .size = size, .timeout_seconds = seconds, .token = "token"});
   Stream stream(Stream::Mode::inline_on_caller);
   std::vector<float> values(1000, static_cast<float>(rank + 1));
-  ranks->all_reduce(TensorView(values, Shape{1000}), stream);
+  ranks->all_reduce(HostView(values, Shape{1000}), stream);
   return values.back();
 }
 

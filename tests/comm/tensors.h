@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "runtime/comm/communicator.h"
-#include "runtime/device/buffer.h"
+#include "runtime/tensor/buffer.h"
 #include "tests/comm/reference.h"
 
 namespace dstrain::test {
@@ -17,8 +17,8 @@ class Tensor {
     std::copy(values.begin(), values.end(), floats().begin());
   }
 
-  [[nodiscard]] TensorView view() { return {floats(), Shape{numel_}}; }
-  [[nodiscard]] TensorView view(std::int64_t begin, std::int64_t numel) {
+  [[nodiscard]] HostView view() { return {floats(), Shape{numel_}}; }
+  [[nodiscard]] HostView view(std::int64_t begin, std::int64_t numel) {
     return {floats().subspan(static_cast<std::size_t>(begin)), Shape{numel}};
   }
   [[nodiscard]] Floats values() const { return {floats().begin(), floats().end()}; }
@@ -28,13 +28,13 @@ class Tensor {
 
   std::int64_t numel_;
   std::size_t offset_;
-  Buffer block_;
+  HostBuffer block_;
 };
 
 /// Returns once all ranks have called it.
 inline void meet(comm::Communicator& communicator, StreamView stream) {
   Floats one{1};
-  communicator.all_reduce(TensorView(one, Shape{1}), stream);
+  communicator.all_reduce(HostView(one, Shape{1}), stream);
   stream.synchronize();
 }
 

@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/device/buffer.h"
+#include "runtime/tensor/buffer.h"
 #include "tests/support/skip.h"
 
 using namespace dstrain;
@@ -37,7 +37,7 @@ TEST_CASE("LockedMemory: is locked as long as it lives", "[device][memory]") {
   Stream stream(Stream::Mode::inline_on_caller);
   const Bytes before = locked_bytes();
   {
-    const Buffer buffer(bytes, locked, stream);
+    const HostBuffer buffer(bytes, locked, stream);
     CHECK(locked_bytes() == before + bytes);
   }
   CHECK(locked_bytes() == before);

@@ -14,6 +14,7 @@ namespace {
 /// An upstream that has no memory.
 class EmptyMemory final : public MemoryResource {
  public:
+  [[nodiscard]] Device device() const noexcept override { return {}; }
   std::byte* allocate(Bytes /*bytes*/, StreamView /*stream*/) override {
     fail(ErrorCode::out_of_memory, "nothing here");
   }

@@ -33,8 +33,8 @@ class WholeStore final : public engine::ParameterStore {
       std::vector<model::GradientTarget>& targets = targets_.emplace_back();
       const auto add = [&](const std::string& name) {
         const auto index = static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
-        views.emplace_back(std::span(values_[index]), shapes_[index]);
-        targets.push_back({{std::span(gradients_[index]), shapes_[index]}});
+        views.push_back(HostView(values_[index], shapes_[index]));
+        targets.push_back({HostView(gradients_[index], shapes_[index])});
       };
       for (const model::ParameterSpec& spec : unit->spec().parameters) add(spec.name);
       for (const std::string& name : unit->spec().borrowed) add(name);
@@ -61,8 +61,8 @@ class WholeStore final : public engine::ParameterStore {
     return targets_[static_cast<std::size_t>(part)];
   }
   void reduce(int /*part*/, StreamView /*stream*/) override {}
-  optim::ExactSum gradient_squares(StreamView /*stream*/) override {
-    optim::ExactSum squares;
+  ExactSum gradient_squares(StreamView /*stream*/) override {
+    ExactSum squares;
     squares.add(norm * norm);
     return squares;
   }

@@ -52,8 +52,7 @@ class Steps {
 
   void sum(std::int64_t numel) {
     communicator_.all_reduce(
-        TensorView(std::span(whole_).first(static_cast<std::size_t>(numel)), Shape{numel}),
-        stream_);
+        HostView(std::span(whole_).first(static_cast<std::size_t>(numel)), Shape{numel}), stream_);
   }
   void scatter() { communicator_.reduce_scatter(whole(), shard(), stream_); }
   void gather() { communicator_.all_gather(shard(), whole(), stream_); }
@@ -63,8 +62,8 @@ class Steps {
     for (std::atomic<long> turns{0};; ++turns) continue;
   }
 
-  TensorView whole() { return {whole_, Shape{whole_numel}}; }
-  TensorView shard() {
+  HostView whole() { return {whole_, Shape{whole_numel}}; }
+  HostView shard() {
     const std::int64_t numel = whole_numel / communicator_.size();
     return {std::span(shard_).first(static_cast<std::size_t>(numel)), Shape{numel}};
   }

@@ -16,11 +16,11 @@ std::vector<float> memory_of(Bytes bytes) {
 }
 
 /// The bytes of `values` from the first 64-byte boundary.
-std::span<std::byte> aligned_bytes(std::vector<float>& values) {
+HostView aligned_bytes(std::vector<float>& values) {
   void* start = values.data();
   std::size_t space = values.size() * sizeof(float);
   std::align(64, 1, start, space);
-  return {static_cast<std::byte*>(start), space};
+  return {start, DType::u8, {static_cast<std::int64_t>(space)}};
 }
 
 }  // namespace
@@ -66,8 +66,7 @@ class UnitChain::Tiles final : public model::TileLender {
     return spec_.parameters[spec_.tiles[tile].parameter].name;
   }
   [[nodiscard]] TensorView rows(std::size_t tile, const TensorView& whole) const {
-    const std::int64_t columns = whole.shape()[1];
-    return whole.part(spec_.tiles[tile].first_row * columns, {spec_.tiles[tile].rows, columns});
+    return whole.rows(spec_.tiles[tile].first_row, spec_.tiles[tile].rows);
   }
 
   UnitChain& chain_;
@@ -117,7 +116,7 @@ void UnitChain::fill(std::uint64_t seed, float stddev) {
   }
 }
 
-TensorView UnitChain::parameter_view(const std::string& name) {
+HostView UnitChain::parameter_view(const std::string& name) {
   std::vector<float>& values = parameters[name];
   if (model_.dtype == DType::f32) return {values, shapes_[name]};
   std::vector<BFloat16>& rounded = rounded_[name];
@@ -127,11 +126,11 @@ TensorView UnitChain::parameter_view(const std::string& name) {
 }
 
 model::GradientTarget UnitChain::gradient_target(const std::string& name) {
-  return {{gradients[name], shapes_[name]}, written_[name]};
+  return {HostView(gradients[name], shapes_[name]), written_[name]};
 }
 
-TensorView UnitChain::activation_view(std::vector<float>& memory,
-                                      const model::ActivationSpec& activation) {
+HostView UnitChain::activation_view(std::vector<float>& memory,
+                                    const model::ActivationSpec& activation) {
   return {memory.data(), activation.dtype,
           Shape{shape_.sequences, shape_.tokens, activation.features}};
 }
@@ -229,7 +228,7 @@ std::vector<float> UnitChain::last_logits() {
   std::vector<float> logits(static_cast<std::size_t>(shape.numel()), poison);
   Views views;
   model::UnitCall call = call_of(model_.units.size() - 1, views);
-  call.logits = TensorView(logits, shape);
+  call.logits = HostView(logits, shape);
   model_.units.back()->forward(call, stream_);
   return logits;
 }

@@ -42,9 +42,9 @@ class UnitChain {
  private:
   struct Views;
   class Tiles;
-  TensorView parameter_view(const std::string& name);
+  HostView parameter_view(const std::string& name);
   model::GradientTarget gradient_target(const std::string& name);
-  TensorView activation_view(std::vector<float>& memory, const model::ActivationSpec& activation);
+  HostView activation_view(std::vector<float>& memory, const model::ActivationSpec& activation);
   model::UnitCall call_of(std::size_t unit, Views& views);
 
   const model::Model& model_;

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
-#include "runtime/device/buffer.h"
+#include "runtime/tensor/buffer.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -14,8 +14,8 @@ TEST_CASE("MappedMemory: keeps what is written and leaves nothing", "[offload]")
   const test::TempDir folder;
   offload::MappedMemory memory(folder.path());
   Stream stream(Stream::Mode::inline_on_caller);
-  const Buffer first(3 * mebibyte + 64, memory, stream);
-  const Buffer second(100, memory, stream);
+  const HostBuffer first(3 * mebibyte + 64, memory, stream);
+  const HostBuffer second(100, memory, stream);
   CHECK(std::ranges::count(first.bytes(), std::byte{0}) == 3 * mebibyte + 64);
   std::ranges::fill(first.bytes(), std::byte{7});
   std::ranges::fill(second.bytes(), std::byte{9});

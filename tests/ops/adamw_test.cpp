@@ -25,17 +25,21 @@ struct State {
 };
 
 void update(State& state,
-            std::span<const float> g,
+            std::span<float> g,
             const ops::AdamWSettings& settings,
             std::size_t begin,
             std::size_t count,
             std::span<BFloat16> working = {}) {
   Stream stream(Stream::Mode::inline_on_caller);
-  ops::adamw({.parameters = std::span(state.p).subspan(begin, count),
-              .gradients = g.subspan(begin, count),
-              .exp_avg = std::span(state.m).subspan(begin, count),
-              .exp_avg_sq = std::span(state.v).subspan(begin, count),
-              .working = working},
+  const Shape shape{static_cast<std::int64_t>(count)};
+  const auto part = [&](std::span<float> values) {
+    return HostView(values.subspan(begin, count), shape);
+  };
+  ops::adamw({.parameters = part(state.p),
+              .gradients = part(g),
+              .exp_avg = part(state.m),
+              .exp_avg_sq = part(state.v),
+              .working = working.empty() ? HostView() : HostView(working, shape)},
              ops::adamw_scalars(settings), stream);
 }
 
@@ -69,7 +73,7 @@ TEST_CASE("AdamW: agrees with the formulas in double", "[ops][adamw]") {
   settings.step = GENERATE(1, 1000);
   settings.gradient_scale = GENERATE(1.0, 0.25);
   State state(1000);
-  const std::vector<float> gradients = test::random_values(1000, 4);
+  std::vector<float> gradients = test::random_values(1000, 4);
   std::vector<double> expected;
   update_in_double(state, gradients, settings, expected);
   update(state, gradients, settings, 0, 1000);
@@ -78,7 +82,7 @@ TEST_CASE("AdamW: agrees with the formulas in double", "[ops][adamw]") {
 
 TEST_CASE("AdamW: the bits do not depend on how a range is cut", "[ops][adamw]") {
   constexpr std::size_t numel = 50001;
-  const std::vector<float> gradients = test::random_values(numel, 4);
+  std::vector<float> gradients = test::random_values(numel, 4);
   const ops::AdamWSettings settings{.weight_decay = 0.01, .step = 7};
   State whole(numel);
   State cut(numel);
@@ -95,7 +99,7 @@ TEST_CASE("AdamW: the bits do not depend on how a range is cut", "[ops][adamw]")
 TEST_CASE("AdamW: equals one element computed with fused multiply-adds", "[ops][adamw]") {
   State state(100);
   const State before = state;
-  const std::vector<float> gradients = test::random_values(100, 4);
+  std::vector<float> gradients = test::random_values(100, 4);
   const ops::AdamWSettings settings{.weight_decay = 0.01, .step = 3};
   const ops::AdamWScalars s = ops::adamw_scalars(settings);
   update(state, gradients, settings, 0, 100);
@@ -109,7 +113,7 @@ TEST_CASE("AdamW: equals one element computed with fused multiply-adds", "[ops][
 
 TEST_CASE("AdamW: the working copy is the rounded parameters and changes no bit", "[ops][adamw]") {
   const auto numel = GENERATE(0UL, 1UL, 15UL, 17UL, 50001UL);
-  const std::vector<float> gradients = test::random_values(static_cast<std::int64_t>(numel), 4);
+  std::vector<float> gradients = test::random_values(static_cast<std::int64_t>(numel), 4);
   const ops::AdamWSettings settings{.weight_decay = 0.01, .step = 3};
   State plain(static_cast<std::int64_t>(numel));
   State copied = plain;
@@ -138,22 +142,12 @@ TEST_CASE("AdamW: a parameter that is no number is none in the working copy", "[
 TEST_CASE("AdamW: ranges of unequal length are refused", "[ops][adamw]") {
   State state(4);
   Stream stream(Stream::Mode::inline_on_caller);
-  const std::vector<float> gradients(3);
-  CHECK_THROWS_AS(ops::adamw({.parameters = state.p,
-                              .gradients = gradients,
-                              .exp_avg = state.m,
-                              .exp_avg_sq = state.v,
-                              .working = {}},
-                             {}, stream),
-                  Error);
+  const HostView p(state.p, {4});
+  const HostView m(state.m, {4});
+  const HostView v(state.v, {4});
+  CHECK_THROWS_AS(ops::adamw({p, p.part(0, {3}), m, v}, {}, stream), Error);
   std::vector<BFloat16> working(3);
-  CHECK_THROWS_AS(ops::adamw({.parameters = state.p,
-                              .gradients = state.p,
-                              .exp_avg = state.m,
-                              .exp_avg_sq = state.v,
-                              .working = working},
-                             {}, stream),
-                  Error);
+  CHECK_THROWS_AS(ops::adamw({p, p, m, v, HostView(working, {3})}, {}, stream), Error);
 }
 
 }  // namespace

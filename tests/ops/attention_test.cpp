@@ -34,8 +34,8 @@ struct Attention {
     Stream stream(Stream::Mode::inline_on_caller);
     ops::attention_forward({.qkv = qkv.view({s.sequences, s.tokens, 3 * channels}),
                             .output = output.view({s.sequences, s.tokens, channels}),
-                            .logsumexp = {logsumexp, {s.sequences, s.heads, s.tokens}},
-                            .workspace = {workspace, {numel}},
+                            .logsumexp = HostView(logsumexp, {s.sequences, s.heads, s.tokens}),
+                            .workspace = HostView(workspace, {numel}),
                             .dropout = site},
                            stream);
   }
@@ -46,10 +46,10 @@ struct Attention {
     ops::attention_backward(
         {.qkv = qkv.view({s.sequences, s.tokens, 3 * channels}),
          .output = output.view({s.sequences, s.tokens, channels}),
-         .logsumexp = {logsumexp, {s.sequences, s.heads, s.tokens}},
+         .logsumexp = HostView(logsumexp, {s.sequences, s.heads, s.tokens}),
          .output_gradient = gradient.view({s.sequences, s.tokens, channels}),
          .qkv_gradient = qkv_gradient.view({s.sequences, s.tokens, 3 * channels}),
-         .workspace = {workspace, {numel}},
+         .workspace = HostView(workspace, {numel}),
          .dropout = site},
         stream);
   }

@@ -26,7 +26,7 @@ TEST_CASE("Bias gradient: the sum of the rows", "[ops][bias_gradient]") {
   }
   Stream stream(Stream::Mode::inline_on_caller);
   ops::bias_gradient({.output_gradient = values.view({rows, columns}),
-                      .gradient = {gradient, {columns}},
+                      .gradient = HostView(gradient, {columns}),
                       .accumulate = accumulate},
                      stream);
   CHECK(test::difference(gradient, expected, test::tolerance::reduction) == "");

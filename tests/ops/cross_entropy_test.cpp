@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/ops/elements.h"
 #include "tests/support/central_difference.h"
 #include "tests/support/random_values.h"
 #include "tests/support/reference_ops.h"
@@ -22,10 +23,10 @@ struct Rows {
     for (std::size_t row = 1; row < labels.size(); row += 3) labels[row] = dstrain::ignored_label;
   }
   ops::CrossEntropyArgs args(float label_weight = 0) {
-    return {.logits = {{logits, {rows, vocabulary}}, vocabulary},
+    return {.logits = {HostView(logits, {rows, vocabulary}), vocabulary},
             .labels = labels,
-            .losses = {losses, {rows}},
-            .softmax = {softmax, {rows, 2}},
+            .losses = HostView(losses, {rows}),
+            .softmax = HostView(softmax, {rows, 2}),
             .label_weight = label_weight,
             .loss_sum = &sum,
             .label_count = &count};
@@ -93,7 +94,7 @@ TEST_CASE("Cross-entropy: a bf16 gradient is the f32 one rounded", "[ops][cross_
   const ops::CrossEntropyArgs args = rows.args(0.5F);
   ops::cross_entropy_forward(args, stream);
   ops::cross_entropy_backward({.logits = args.logits.values,
-                               .gradient = {rounded, {4, columns}},
+                               .gradient = HostView(rounded, {4, columns}),
                                .labels = args.labels,
                                .softmax = args.softmax,
                                .label_weight = args.label_weight},
@@ -113,8 +114,7 @@ TEST_CASE("Cross-entropy: pieces of columns give what whole rows give", "[ops][c
   args.logits.piece_columns = width;
   const auto place = [&](std::int64_t row, std::int64_t column) -> float& {
     const std::int64_t piece = column / width;
-    return reinterpret_cast<float*>(
-        args.logits.piece(piece).data())[row * args.logits.width(piece) + column % width];
+    return ops::floats(args.logits.piece(piece))[row * args.logits.width(piece) + column % width];
   };
   const auto at = [vocabulary](std::int64_t row, std::int64_t column) {
     return static_cast<std::size_t>(row * vocabulary + column);

@@ -18,7 +18,7 @@ ops::DropoutSite site(float rate, std::int64_t first_sample = 0) {
 std::vector<float> mask(const ops::DropoutSite& where, std::int64_t sequences) {
   std::vector<float> values(static_cast<std::size_t>(sequences * 3 * 35), 1.0F);
   Stream stream(Stream::Mode::inline_on_caller);
-  const TensorView view(values, {sequences, 3, 35});
+  const HostView view(values, {sequences, 3, 35});
   ops::dropout({.input = view, .residual = {}, .output = view, .site = where}, stream);
   return values;
 }
@@ -86,7 +86,7 @@ TEST_CASE("Dropout: adds the residual and is the identity at rate 0", "[ops][dro
                 .site = where},
                stream);
   std::vector<float> mask(input.size(), 1.0F);
-  const TensorView mask_view(mask, shape);
+  const HostView mask_view(mask, shape);
   ops::dropout({.input = mask_view, .residual = {}, .output = mask_view, .site = where}, stream);
   for (std::size_t i = 0; i < mask.size(); ++i) {
     CHECK(output.read()[i] == test::rounded(residual.read()[i] + input.read()[i] * mask[i], dtype));

@@ -64,8 +64,8 @@ TEST_CASE("Embedding: backward adds rows of repeated tokens", "[ops][embedding]"
   Stream stream(Stream::Mode::inline_on_caller);
   ops::embedding_backward({.tokens = tokens,
                            .output_gradient = gradient.view({embedded_sequences, length, columns}),
-                           .token_gradient = {table, {vocabulary, columns}},
-                           .position_gradient = {places, {positions, columns}},
+                           .token_gradient = HostView(table, {vocabulary, columns}),
+                           .position_gradient = HostView(places, {positions, columns}),
                            .accumulate_token = accumulate,
                            .accumulate_position = accumulate},
                           stream);
@@ -81,9 +81,9 @@ TEST_CASE("Embedding: a token outside the table is refused", "[ops][embedding]")
   const std::vector<std::int32_t> tokens{0, token};
   Stream stream(Stream::Mode::inline_on_caller);
   CHECK_THROWS_WITH(ops::embedding_forward({.tokens = tokens,
-                                            .token_table = {table, {2, 2}},
-                                            .position_table = {places, {2, 2}},
-                                            .output = {output, {1, 2, 2}}},
+                                            .token_table = HostView(table, {2, 2}),
+                                            .position_table = HostView(places, {2, 2}),
+                                            .output = HostView(output, {1, 2, 2})},
                                            stream),
                     Catch::Contains("of a vocabulary of 2"));
 }

@@ -35,21 +35,21 @@ struct Norm {
     return {.input = input.view({rows, columns}),
             .weight = weight.view({columns}),
             .bias = bias.view({columns}),
-            .mean = {mean, {rows}},
-            .rstd = {rstd, {rows}},
+            .mean = HostView(mean, {rows}),
+            .rstd = HostView(rstd, {rows}),
             .output = output.view({rows, columns}),
             .eps = eps};
   }
   ops::LayerNormBackwardArgs backward_args() {
     return {.input = input.view({rows, columns}),
             .weight = weight.view({columns}),
-            .mean = {mean, {rows}},
-            .rstd = {rstd, {rows}},
+            .mean = HostView(mean, {rows}),
+            .rstd = HostView(rstd, {rows}),
             .output_gradient = gradient.view({rows, columns}),
             .residual = {},
             .input_gradient = input_gradient.view({rows, columns}),
-            .weight_gradient = {weight_gradient, {columns}},
-            .bias_gradient = {bias_gradient, {columns}}};
+            .weight_gradient = HostView(weight_gradient, {columns}),
+            .bias_gradient = HostView(bias_gradient, {columns})};
   }
 
   std::int64_t rows, columns;

@@ -23,7 +23,7 @@ struct Matrix {
       narrow[i] = to_bfloat16(wide[i]);
       if (dtype == DType::bf16) wide[i] = to_float(narrow[i]);
     }
-    view = dtype == DType::bf16 ? TensorView(narrow, shape) : TensorView(wide, shape);
+    view = dtype == DType::bf16 ? HostView(narrow, shape) : HostView(wide, shape);
   }
   Matrix(const Matrix&) = delete;
   Matrix& operator=(const Matrix&) = delete;
@@ -40,7 +40,7 @@ struct Matrix {
   }
   std::vector<float> wide;
   std::vector<BFloat16> narrow;
-  TensorView view;
+  HostView view;
 };
 
 struct Sizes {
@@ -77,7 +77,7 @@ void run(ops::Matmuls& matmuls, MatmulArgs args, StreamView stream) {
   void* start = memory.data();
   std::size_t space = memory.size();
   std::align(64, 1, start, space);
-  args.workspace = {static_cast<std::byte*>(start), space};
+  args.workspace = HostView(start, DType::u8, {static_cast<std::int64_t>(space)});
   matmuls.run(args, stream);
   stream.synchronize();
 }
@@ -105,7 +105,7 @@ void check_combinations(Bf16Products products) {
   const MatmulArgs args{.a = a.view,
                         .b = b.view,
                         .out = out.view,
-                        .bias = with_bias ? bias.view.reshaped({n}) : TensorView(),
+                        .bias = with_bias ? bias.view.reshaped({n}) : HostView(),
                         .a_transposed = a_transposed,
                         .b_transposed = b_transposed,
                         .accumulate = accumulate,

@@ -54,7 +54,7 @@ struct Stored {
         narrow(rounded(wide)) {
     const Shape shape = of.transposed ? Shape{of.sizes.columns, of.sizes.rows}
                                       : Shape{of.sizes.rows, of.sizes.columns};
-    matrix.view = of.from == DType::f32 ? TensorView(wide, shape) : TensorView(narrow, shape);
+    matrix.view = of.from == DType::f32 ? HostView(wide, shape) : HostView(narrow, shape);
     matrix.transposed = of.transposed;
   }
   [[nodiscard]] float at(std::int64_t row, std::int64_t column) const {
@@ -113,8 +113,9 @@ TEST_CASE("Panels: conversion rounds each element", "[ops][panels]") {
   std::vector<float> values = test::random_values(count, 3);
   std::vector<BFloat16> narrow(values.size());
   std::vector<float> back(values.size());
-  ops::convert({values, {count}}, {narrow, {count}});
-  ops::convert({narrow, {count}}, {back, {count}});
+  Stream stream(Stream::Mode::inline_on_caller);
+  ops::convert(HostView(values, {count}), HostView(narrow, {count}), stream);
+  ops::convert(HostView(narrow, {count}), HostView(back, {count}), stream);
   CHECK(narrow == rounded(values));
   CHECK(back == held(values, DType::bf16));
 }

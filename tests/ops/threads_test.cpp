@@ -28,11 +28,11 @@ constexpr std::int64_t rows = thread_sequences * tokens;
 class Tensors {
  public:
   explicit Tensors(DType dtype) : dtype_(dtype) {}
-  TensorView activation(std::int64_t columns) {
+  HostView activation(std::int64_t columns) {
     return take(dtype_, {thread_sequences, tokens, columns});
   }
-  TensorView vector(std::int64_t numel) { return take(dtype_, {numel}); }
-  TensorView f32(Shape shape) { return take(DType::f32, shape); }
+  HostView vector(std::int64_t numel) { return take(dtype_, {numel}); }
+  HostView f32(Shape shape) { return take(DType::f32, shape); }
   [[nodiscard]] std::vector<float> all() const {
     std::vector<float> values;
     for (const auto& tensor : tensors_) {
@@ -43,7 +43,7 @@ class Tensors {
   }
 
  private:
-  TensorView take(DType dtype, Shape shape) {
+  HostView take(DType dtype, Shape shape) {
     const auto values = test::random_values(shape.numel(), tensors_.size() + 1);
     tensors_.push_back(std::make_unique<test::TypedValues>(values, dtype));
     return tensors_.back()->view(shape);
@@ -55,32 +55,34 @@ class Tensors {
 void run_attention(Tensors& t, StreamView stream) {
   const ops::AttentionSizes sizes{thread_sequences, tokens, heads, channels};
   const ops::DropoutSite site{.rate = 0.1F, .seed = 5, .step = 1, .first_sample = 2};
-  const TensorView qkv = t.activation(3 * channels);
-  const TensorView output = t.activation(channels);
-  const TensorView logsumexp = t.f32({thread_sequences, heads, tokens});
+  const HostView qkv = t.activation(3 * channels);
+  const HostView output = t.activation(channels);
+  const HostView logsumexp = t.f32({thread_sequences, heads, tokens});
   std::vector<float> forward(static_cast<std::size_t>(ops::attention_forward_workspace(sizes)));
   std::vector<float> backward(static_cast<std::size_t>(ops::attention_backward_workspace(sizes)));
-  ops::attention_forward({.qkv = qkv,
-                          .output = output,
-                          .logsumexp = logsumexp,
-                          .workspace = {forward, {static_cast<std::int64_t>(forward.size())}},
-                          .dropout = site},
-                         stream);
-  ops::attention_backward({.qkv = qkv,
-                           .output = output,
-                           .logsumexp = logsumexp,
-                           .output_gradient = t.activation(channels),
-                           .qkv_gradient = t.activation(3 * channels),
-                           .workspace = {backward, {static_cast<std::int64_t>(backward.size())}},
-                           .dropout = site},
-                          stream);
+  ops::attention_forward(
+      {.qkv = qkv,
+       .output = output,
+       .logsumexp = logsumexp,
+       .workspace = HostView(forward, {static_cast<std::int64_t>(forward.size())}),
+       .dropout = site},
+      stream);
+  ops::attention_backward(
+      {.qkv = qkv,
+       .output = output,
+       .logsumexp = logsumexp,
+       .output_gradient = t.activation(channels),
+       .qkv_gradient = t.activation(3 * channels),
+       .workspace = HostView(backward, {static_cast<std::int64_t>(backward.size())}),
+       .dropout = site},
+      stream);
 }
 
 void run_layer_norm(Tensors& t, StreamView stream) {
-  const TensorView input = t.activation(channels);
-  const TensorView weight = t.vector(channels);
-  const TensorView mean = t.f32({rows});
-  const TensorView rstd = t.f32({rows});
+  const HostView input = t.activation(channels);
+  const HostView weight = t.vector(channels);
+  const HostView mean = t.f32({rows});
+  const HostView rstd = t.f32({rows});
   ops::layer_norm_forward({.input = input,
                            .weight = weight,
                            .bias = t.vector(channels),
@@ -116,7 +118,7 @@ void run_embedding(Tensors& t, StreamView stream) {
 }
 
 void run_others(Tensors& t, StreamView stream) {
-  const TensorView wide = t.activation(400);
+  const HostView wide = t.activation(400);
   ops::gelu_forward(wide, t.activation(400), stream);
   ops::gelu_backward(wide, t.activation(400), t.activation(400), stream);
   ops::bias_gradient({.output_gradient = wide, .gradient = t.f32({400})}, stream);
@@ -129,7 +131,7 @@ void run_others(Tensors& t, StreamView stream) {
   double loss = 0;
   std::int64_t count = 0;
   const ops::LogitPieces logits{t.f32({rows, 500}), 128};
-  const TensorView softmax = t.f32({rows, 2});
+  const HostView softmax = t.f32({rows, 2});
   ops::cross_entropy_forward({.logits = logits,
                               .labels = labels,
                               .losses = t.f32({rows}),

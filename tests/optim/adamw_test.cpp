@@ -22,13 +22,14 @@ Run train(const config::AdamSettings& settings, std::span<BFloat16> working) {
   Stream stream(Stream::Mode::inline_on_caller);
   Run run;
   for (std::int64_t step = 1; step <= 3; ++step) {
-    const std::vector<float> gradients =
-        test::random_values(1001, static_cast<std::uint64_t>(step) + 10);
-    const std::array<std::span<float>, 2> states{run.exp_avg, run.exp_avg_sq};
-    optimizer.step({.parameters = run.parameters,
-                    .gradients = gradients,
+    std::vector<float> gradients = test::random_values(1001, static_cast<std::uint64_t>(step) + 10);
+    const Shape shape{1001};
+    const std::array<TensorView, 2> states{HostView(run.exp_avg, shape),
+                                           HostView(run.exp_avg_sq, shape)};
+    optimizer.step({.parameters = HostView(run.parameters, shape),
+                    .gradients = HostView(gradients, shape),
                     .states = states,
-                    .working = working},
+                    .working = working.empty() ? HostView() : HostView(working, shape)},
                    {.step = step, .learning_rate = 0.01, .gradient_scale = 0.5}, stream);
   }
   return run;

@@ -35,7 +35,7 @@ std::string raw(const std::vector<T>& values) {
 
 /// A flat view of `values`.
 template <class T>
-TensorView flat(std::vector<T>& values) {
+HostView flat(std::vector<T>& values) {
   return {std::span(values), {static_cast<std::int64_t>(values.size())}};
 }
 

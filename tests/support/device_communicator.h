@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/tensor/host_access.h"
 #include "tests/support/recording_memory.h"
 
 namespace dstrain::test {
@@ -46,7 +47,7 @@ class DeviceCommunicator final : public comm::Communicator {
  private:
   [[nodiscard]] TensorView check(TensorView view) const {
     const bool held = std::ranges::any_of(memory_, [&](const RecordingMemory* memory) {
-      return memory->holds(view.data(), view.bytes());
+      return memory->holds(host_access(view).data(), view.bytes());
     });
     DSTRAIN_CHECK(held, "{} bytes of no device memory", view.bytes());
     return view;

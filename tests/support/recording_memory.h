@@ -9,6 +9,7 @@ namespace dstrain::test {
 /// Host memory that knows what it has handed out.
 class RecordingMemory final : public MemoryResource {
  public:
+  [[nodiscard]] Device device() const noexcept override { return {}; }
   std::byte* allocate(Bytes bytes, StreamView stream) override {
     std::byte* const address = upstream_.allocate(bytes, stream);
     const std::lock_guard lock(mutex_);

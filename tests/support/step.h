@@ -20,7 +20,7 @@ inline engine::StepResult take_step(engine::Engine& engine,
 inline double gradient_norm(engine::ParameterStore& store,
                             comm::ControlGroup& control,
                             StreamView stream) {
-  optim::ExactSum total;
+  ExactSum total;
   for (const auto& squares : control.gather(store.gradient_squares(stream))) total.add(squares);
   return std::sqrt(total.value());
 }

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/tensor/tensor_view.h"
+#include "runtime/tensor/host_access.h"
 
 namespace dstrain::test {
 
@@ -58,7 +58,8 @@ std::string difference(const A& actual, const E& expected, Tolerance tolerance) 
 }
 
 /// Appends the elements of an f32 or bf16 view as floats.
-inline void append_floats(const TensorView& view, std::vector<float>& values) {
+inline void append_floats(const TensorView& of, std::vector<float>& values) {
+  const HostView view = host_access(of);
   if (view.dtype() == DType::f32) {
     const std::span<float> floats = view.as<float>();
     values.insert(values.end(), floats.begin(), floats.end());

@@ -15,8 +15,8 @@ class TypedValues {
     halves_.clear();
     for (const float value : values) halves_.push_back(to_bfloat16(value));
   }
-  [[nodiscard]] TensorView view(Shape shape) {
-    return dtype_ == DType::bf16 ? TensorView(halves_, shape) : TensorView(floats_, shape);
+  [[nodiscard]] HostView view(Shape shape) {
+    return dtype_ == DType::bf16 ? HostView(halves_, shape) : HostView(floats_, shape);
   }
   [[nodiscard]] std::vector<float> read() const {
     if (dtype_ == DType::f32) return floats_;

@@ -5,9 +5,14 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/base/philox.h"
+#include "runtime/tensor/host_access.h"
 
 namespace dstrain {
 namespace {
+
+TensorView view_of(std::vector<std::byte>& block) {
+  return HostView(block.data(), DType::u8, {std::ssize(block)});
+}
 
 /// Cuts a few tensors of sizes that follow from the seed.
 std::vector<TensorView> cut(Arena& arena, std::uint64_t seed) {
@@ -31,7 +36,7 @@ TEST_CASE("Arena: measuring gives what cutting needs", "[tensor][arena]") {
   Arena measure;
   const auto measured = cut(measure, seed);
   std::vector<std::byte> block(static_cast<std::size_t>(measure.used()));
-  Arena arena{block};
+  Arena arena(view_of(block));
   const auto views = cut(arena, seed);
   CHECK(arena.used() == measure.used());
   const std::byte* free_from = block.data();
@@ -39,16 +44,18 @@ TEST_CASE("Arena: measuring gives what cutting needs", "[tensor][arena]") {
     CHECK(measured[i].empty());
     CHECK(views[i].shape() == measured[i].shape());
     CHECK(views[i].dtype() == measured[i].dtype());
-    CHECK((views[i].data() - block.data()) % 64 == 0);
-    CHECK(views[i].data() >= free_from);  // no overlap
-    free_from = views[i].data() + views[i].bytes();
+    const std::byte* const begin = host_access(views[i]).data();
+    CHECK((begin - block.data()) % 64 == 0);
+    CHECK(begin >= free_from);  // no overlap
+    free_from = begin + views[i].bytes();
   }
   CHECK(free_from <= block.data() + block.size());
+  CHECK(arena.rest().bytes() == 0);
 }
 
 TEST_CASE("Arena: a block that is too small is a bug", "[tensor][arena]") {
   std::vector<std::byte> block(128);
-  Arena arena{block};
+  Arena arena(view_of(block));
   arena.take({16});
   arena.take({1});
   CHECK(arena.used() == 128);

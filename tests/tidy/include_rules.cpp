@@ -134,6 +134,22 @@ Problems check_includes(const SourceFile& file, const std::vector<SourceFile>& t
   return problems;
 }
 
+Problems check_host_access(const SourceFile& file) {
+  constexpr std::array<std::string_view, 2> ways_in{"runtime/tensor/host_access.h",
+                                                    "runtime/ops/elements.h"};
+  if (file.in("runtime/ops") || file.in("tests") ||
+      file.path == "runtime/comm/host_communicator.cpp") {
+    return {};
+  }
+  Problems problems;
+  for (const Include& include : includes_of(file)) {
+    if (std::ranges::find(ways_in, include.name) == ways_in.end()) continue;
+    problems.push_back(fmt::format("{}:{}: \"{}\" is for the CPU's ops and collectives: use an op",
+                                   file.path, include.line, include.name));
+  }
+  return problems;
+}
+
 Problems check_vendor_headers(const SourceFile& file) {
   constexpr std::array<std::string_view, 5> vendor{"cuda", "cublas", "nccl", "mpi", "nvml"};
   constexpr std::array<std::string_view, 3> plug_ins{"/cuda/", "/nccl/", "/mpi/"};

@@ -59,6 +59,10 @@ TEST_CASE("Tidy: includes follow the arrows of the folders", "[tidy]") {
   check_tree([](const SourceFile& file) { return check_includes(file, tree()); });
 }
 
+TEST_CASE("Tidy: device memory is for what runs on the device", "[tidy]") {
+  check_tree(check_host_access);
+}
+
 TEST_CASE("Tidy: vendor headers stay in their plug-ins and heavy ones in sources", "[tidy]") {
   check_tree(check_vendor_headers);
 }
@@ -164,6 +168,18 @@ TEST_CASE("Tidy rules: an include in a comment counts for nothing", "[tidy]") {
                                      "/*\n#include \"zero/partition.h\"\n*/\n"
                                      "// #include \"zero/partition.h\"\n");
   CHECK(check_includes(file, small_tree()).empty());
+}
+
+TEST_CASE("Tidy rules: a way into device memory is found", "[tidy]") {
+  const auto problems_of = [](const char* path, const char* include) {
+    return check_host_access(make_source_file(path, "#include \"" + std::string(include) + "\"\n"))
+        .size();
+  };
+  CHECK(problems_of("zero/sharded_store.cpp", "runtime/tensor/host_access.h") == 1);
+  CHECK(problems_of("runtime/model/linear.cpp", "runtime/ops/elements.h") == 1);
+  CHECK(problems_of("runtime/comm/host_communicator.cpp", "runtime/tensor/host_access.h") == 0);
+  CHECK(problems_of("runtime/ops/add_cpu.cpp", "runtime/ops/elements.h") == 0);
+  CHECK(problems_of("zero/sharded_store.cpp", "runtime/tensor/tensor_view.h") == 0);
 }
 
 TEST_CASE("Tidy rules: vendor and heavy headers are found", "[tidy]") {

@@ -40,7 +40,7 @@ struct StoreResult {
 /// Gradients that depend on rank, step and place, but not on the parameters.
 void write_gradients(std::span<const model::GradientTarget> targets, std::uint64_t seed) {
   for (const model::GradientTarget& target : targets) {
-    const std::span<float> values = target.values.as<float>();
+    const std::span<float> values = host_access(target.values).as<float>();
     const std::vector<float> drawn = test::random_values(target.values.numel(), ++seed);
     for (std::size_t i = 0; i < values.size(); ++i) {
       values[i] = target.accumulate ? values[i] + drawn[i] : drawn[i];

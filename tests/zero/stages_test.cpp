@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/comm/thread/thread_communicator.h"
-#include "runtime/device/buffer.h"
+#include "runtime/tensor/buffer.h"
 #include "tests/support/device_communicator.h"
 #include "tests/zero/training_fixture.h"
 
@@ -161,9 +161,9 @@ TEST_CASE("DeviceCommunicator: addresses of the host are refused", "[zero][stage
   test::RecordingMemory memory;
   test::DeviceCommunicator communicator(*inner.front(), {&memory});
   Stream stream(Stream::Mode::inline_on_caller);
-  const Buffer block(64, memory, stream);
+  const HostBuffer block(64, memory, stream);
   std::array<float, 4> on_stack{};
-  CHECK_NOTHROW(communicator.all_reduce({block.as<float>().first(16), Shape{16}}, stream));
-  CHECK_THROWS_WITH(communicator.all_reduce({std::span(on_stack), Shape{4}}, stream),
+  CHECK_NOTHROW(communicator.all_reduce(HostView(block.as<float>(), {16}), stream));
+  CHECK_THROWS_WITH(communicator.all_reduce(HostView(on_stack, {4}), stream),
                     Catch::Contains("16 bytes of no device memory"));
 }

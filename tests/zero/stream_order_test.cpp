@@ -155,7 +155,7 @@ class OrderRank {
       std::int64_t number = from * 7919;
       for (const model::GradientTarget& target : all) {
         if (target.values.empty()) continue;  // in tiles
-        for (float& value : target.values.as<float>()) {
+        for (float& value : host_access(target.values).as<float>()) {
           const float drawn = static_cast<float>(++number % 1009) / 1009 - 0.5F;
           value = target.accumulate ? value + drawn : drawn;
         }
@@ -221,6 +221,9 @@ TEST_CASE("Stream order: copies of activations keep to computing", "[engine][fra
   constexpr std::size_t size = 64;
   std::vector<std::vector<std::byte>> host(calls, std::vector<std::byte>(size));
   std::vector<std::vector<std::byte>> device(2, std::vector<std::byte>(size));
+  const auto bytes = [](std::vector<std::byte>& memory) {
+    return HostView(memory.data(), DType::u8, {size});
+  };
   std::vector<std::byte> seen;
   {
     test::LateStreams streams(late);
@@ -230,7 +233,7 @@ TEST_CASE("Stream order: copies of activations keep to computing", "[engine][fra
     for (int n = 0; n < calls; ++n) {
       const auto index = static_cast<std::size_t>(n);
       engine::FrameCall call;
-      call.stores.push_back({device[index % 2], host[index]});
+      call.stores.push_back({bytes(device[index % 2]), bytes(host[index])});
       copies.begin(call);
       streams.compute().launch([&, n, index] {
         streams.hold_computing();
@@ -242,7 +245,7 @@ TEST_CASE("Stream order: copies of activations keep to computing", "[engine][fra
     for (int n = calls; n >= 0; --n) {
       engine::FrameCall call;
       const auto next = static_cast<std::size_t>(n - 1);
-      if (n > 0) call.fetches.push_back({host[next], device[next % 2]});
+      if (n > 0) call.fetches.push_back({bytes(host[next]), bytes(device[next % 2])});
       copies.begin(call);
       streams.compute().launch([&, n] {
         streams.hold_computing();

@@ -16,7 +16,7 @@ int index_in(const std::vector<int>& ranks, int rank) {
   return static_cast<int>(std::ranges::lower_bound(ranks, rank) - ranks.begin());
 }
 
-TensorView as_bytes(std::byte* data, Bytes bytes) {
+HostView as_bytes(std::byte* data, Bytes bytes) {
   return {data, DType::u8, Shape{bytes}};
 }
 
@@ -42,7 +42,7 @@ Range piece(int index, std::int64_t numel) {
   return {index * numel, (index + 1) * numel};
 }
 
-TensorView as_floats(std::vector<float>& values, std::int64_t numel) {
+HostView as_floats(std::vector<float>& values, std::int64_t numel) {
   return {values.data(), DType::f32, Shape{numel}};
 }
 
@@ -202,12 +202,12 @@ void HierarchicalCommunicator::spread(std::byte* values, Bytes bytes, int root) 
   peers().finish(sent);
 }
 
-void HierarchicalCommunicator::run_send(const Call& call, TensorView values) {
+void HierarchicalCommunicator::run_send(const Call& call, HostView values) {
   if (!on_own_node(call.peer)) return MessageCommunicator::run_send(call, values);
   run_within([&] { within_->send(values, local_rank_of(call.peer), stream_); });
 }
 
-void HierarchicalCommunicator::run_receive(const Call& call, TensorView values) {
+void HierarchicalCommunicator::run_receive(const Call& call, HostView values) {
   if (!on_own_node(call.peer)) return MessageCommunicator::run_receive(call, values);
   run_within([&] { within_->receive(values, local_rank_of(call.peer), stream_); });
 }

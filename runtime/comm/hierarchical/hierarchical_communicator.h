@@ -50,8 +50,8 @@ class HierarchicalCommunicator final : public MessageCommunicator {
   void reduce(const float* whole, float* shard, std::int64_t numel) override;
   void swap_parts(const std::byte* parts, std::byte* received, Bytes part_bytes) override;
   void spread(std::byte* values, Bytes bytes, int root) override;
-  void run_send(const Call& call, TensorView values) override;
-  void run_receive(const Call& call, TensorView values) override;
+  void run_send(const Call& call, HostView values) override;
+  void run_receive(const Call& call, HostView values) override;
   void give_up() noexcept override { within_->abort(); }
 
  private:

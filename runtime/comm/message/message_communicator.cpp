@@ -17,7 +17,7 @@ constexpr Bytes small_broadcast_bytes = 64 * kibibyte;
 constexpr std::int64_t staged_numel = 2 * mebibyte;
 constexpr std::int64_t piece_numel_min = 1024;
 
-float* floats(const TensorView& view) {
+float* floats(const HostView& view) {
   return reinterpret_cast<float*>(view.data());
 }
 
@@ -57,7 +57,7 @@ void MessageCommunicator::operate(Run&& run) {
   }
 }
 
-void MessageCommunicator::run_all_gather(const Call& call, TensorView shard, TensorView whole) {
+void MessageCommunicator::run_all_gather(const Call& call, HostView shard, HostView whole) {
   operate([&] {
     peers_.agree(call);
     copy_bytes(shard.data(), whole.data() + rank() * shard.bytes(), shard.bytes());
@@ -65,7 +65,7 @@ void MessageCommunicator::run_all_gather(const Call& call, TensorView shard, Ten
   });
 }
 
-void MessageCommunicator::run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) {
+void MessageCommunicator::run_reduce_scatter(const Call& call, HostView whole, HostView shard) {
   operate([&] {
     peers_.agree(call);
     if (shard.numel() > 0) reduce(floats(whole), floats(shard), shard.numel());
@@ -73,7 +73,7 @@ void MessageCommunicator::run_reduce_scatter(const Call& call, TensorView whole,
 }
 
 /// What the ranks cannot share evenly, less than an element each, is added like small values.
-void MessageCommunicator::run_all_reduce(const Call& call, TensorView values) {
+void MessageCommunicator::run_all_reduce(const Call& call, HostView values) {
   operate([&] {
     peers_.agree(call);
     float* const own = floats(values);
@@ -99,7 +99,7 @@ void MessageCommunicator::reduce_small(float* values, std::int64_t numel) {
   add_in_rank_order(terms, values, numel);
 }
 
-void MessageCommunicator::run_all_to_all(const Call& call, TensorView parts, TensorView received) {
+void MessageCommunicator::run_all_to_all(const Call& call, HostView parts, HostView received) {
   operate([&] {
     peers_.agree(call);
     swap_parts(parts.data(), received.data(), parts.bytes() / size());
@@ -120,7 +120,7 @@ void MessageCommunicator::swap_parts(const std::byte* parts,
   peers_.finish(batch);
 }
 
-void MessageCommunicator::run_broadcast(const Call& call, TensorView values) {
+void MessageCommunicator::run_broadcast(const Call& call, HostView values) {
   operate([&] {
     peers_.agree(call);
     spread(values.data(), values.bytes(), call.peer);
@@ -151,11 +151,11 @@ void MessageCommunicator::send_to_all(std::byte* values, Bytes bytes, int root) 
   peers_.finish(batch);
 }
 
-void MessageCommunicator::run_send(const Call& call, TensorView values) {
+void MessageCommunicator::run_send(const Call& call, HostView values) {
   operate([&] { peers_.send_alone(call, values.data(), values.bytes()); });
 }
 
-void MessageCommunicator::run_receive(const Call& call, TensorView values) {
+void MessageCommunicator::run_receive(const Call& call, HostView values) {
   operate([&] { peers_.receive_alone(call, values.data(), values.bytes()); });
 }
 

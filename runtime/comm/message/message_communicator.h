@@ -36,13 +36,13 @@ class MessageCommunicator : public HostCommunicator {
   struct Unconnected {};
   MessageCommunicator(Unconnected unconnected, Lines lines, double timeout_seconds);
 
-  void run_all_gather(const Call& call, TensorView shard, TensorView whole) final;
-  void run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) final;
-  void run_all_reduce(const Call& call, TensorView values) final;
-  void run_all_to_all(const Call& call, TensorView parts, TensorView received) final;
-  void run_broadcast(const Call& call, TensorView values) final;
-  void run_send(const Call& call, TensorView values) override;
-  void run_receive(const Call& call, TensorView values) override;
+  void run_all_gather(const Call& call, HostView shard, HostView whole) final;
+  void run_reduce_scatter(const Call& call, HostView whole, HostView shard) final;
+  void run_all_reduce(const Call& call, HostView values) final;
+  void run_all_to_all(const Call& call, HostView parts, HostView received) final;
+  void run_broadcast(const Call& call, HostView values) final;
+  void run_send(const Call& call, HostView values) override;
+  void run_receive(const Call& call, HostView values) override;
 
   /// Fills `whole`, in which the own shard lies in place, from the others.
   virtual void gather(std::byte* whole, Bytes shard_bytes);

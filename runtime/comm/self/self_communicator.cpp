@@ -16,22 +16,22 @@ class SelfCommunicator final : public HostCommunicator {
   void abort() noexcept override { aborted_ = true; }
 
  protected:
-  void run_all_gather(const Call& call, TensorView shard, TensorView whole) override {
+  void run_all_gather(const Call& call, HostView shard, HostView whole) override {
     check_running(call);
     copy_bytes(shard.data(), whole.data(), shard.bytes());
   }
-  void run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) override {
+  void run_reduce_scatter(const Call& call, HostView whole, HostView shard) override {
     check_running(call);
     copy_bytes(whole.data(), shard.data(), whole.bytes());
   }
-  void run_all_reduce(const Call& call, TensorView /*values*/) override { check_running(call); }
-  void run_all_to_all(const Call& call, TensorView parts, TensorView received) override {
+  void run_all_reduce(const Call& call, HostView /*values*/) override { check_running(call); }
+  void run_all_to_all(const Call& call, HostView parts, HostView received) override {
     check_running(call);
     copy_bytes(parts.data(), received.data(), parts.bytes());
   }
-  void run_broadcast(const Call& call, TensorView /*values*/) override { check_running(call); }
-  void run_send(const Call& call, TensorView /*values*/) override { no_peer(call); }
-  void run_receive(const Call& call, TensorView /*values*/) override { no_peer(call); }
+  void run_broadcast(const Call& call, HostView /*values*/) override { check_running(call); }
+  void run_send(const Call& call, HostView /*values*/) override { no_peer(call); }
+  void run_receive(const Call& call, HostView /*values*/) override { no_peer(call); }
 
  private:
   void check_running(const Call& call) const {

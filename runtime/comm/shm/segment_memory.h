@@ -14,6 +14,7 @@ class SegmentMemory final : public MemoryResource {
   /// Blocks that are freed on a worker stream may outlive this by the time the stream takes: the
   /// segment stays mapped until then.
   SegmentMemory(std::shared_ptr<const Segment> segment, int rank);
+  [[nodiscard]] Device device() const noexcept override { return {}; }
   std::byte* allocate(Bytes bytes, StreamView stream) override;
   void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept override;
 

@@ -74,7 +74,7 @@ Call ShmCommunicator::named(Call call) const {
 }
 
 /// Announces the operation and where the others find `tensor`, unless they need nothing of it.
-void ShmCommunicator::announce(const Call& call, const TensorView& tensor, Shows shows) {
+void ShmCommunicator::announce(const Call& call, const HostView& tensor, Shows shows) {
   barrier_.announce(named(call));
   const Bytes offset = memory_.offset_of(tensor.data()).value_or(SharedTensor::staged);
   segment_->shared_tensor(rank()).in_heap[++operation_ % 2] =
@@ -114,7 +114,7 @@ void ShmCommunicator::run_rounds(Rounds rounds, const Fill& fill, const Take& ta
   if (any_in_place_) barrier_.arrive_and_wait();  // now nobody reads them any more
 }
 
-void ShmCommunicator::run_all_gather(const Call& call, TensorView shard, TensorView whole) {
+void ShmCommunicator::run_all_gather(const Call& call, HostView shard, HostView whole) {
   announce(call, shard, Shows::tensor);
   const Bytes bytes = shard.bytes();
   const Writes writes = writes_for(whole.bytes());
@@ -135,7 +135,7 @@ Bytes ShmCommunicator::piece_bytes() const {
 }
 
 /// Puts elements `at` to `at + count` of each rank's part into this rank's slot, but for its own.
-void ShmCommunicator::fill_pieces(const TensorView& parts, Bytes at, Bytes count) {
+void ShmCommunicator::fill_pieces(const HostView& parts, Bytes at, Bytes count) {
   const Bytes part = parts.bytes() / size();
   for (int r = 0; r < size(); ++r) {
     if (r == rank()) continue;
@@ -143,7 +143,7 @@ void ShmCommunicator::fill_pieces(const TensorView& parts, Bytes at, Bytes count
   }
 }
 
-void ShmCommunicator::run_all_to_all(const Call& call, TensorView parts, TensorView received) {
+void ShmCommunicator::run_all_to_all(const Call& call, HostView parts, HostView received) {
   announce(call, parts, Shows::tensor);
   const Bytes part = parts.bytes() / size();
   const Writes writes = writes_for(received.bytes());
@@ -159,7 +159,7 @@ void ShmCommunicator::run_all_to_all(const Call& call, TensorView parts, TensorV
 }
 
 /// A slot holds a piece for each rank; a rank's own piece goes to its sum directly.
-void ShmCommunicator::run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) {
+void ShmCommunicator::run_reduce_scatter(const Call& call, HostView whole, HostView shard) {
   announce(call, whole, Shows::tensor);
   const Writes writes = writes_for(shard.bytes());
   std::vector<const float*> terms(static_cast<std::size_t>(size()));
@@ -174,11 +174,11 @@ void ShmCommunicator::run_reduce_scatter(const Call& call, TensorView whole, Ten
       });
 }
 
-void ShmCommunicator::run_all_reduce(const Call& call, TensorView values) {
+void ShmCommunicator::run_all_reduce(const Call& call, HostView values) {
   values.numel() <= small_numel ? reduce_small(call, values) : reduce_large(call, values);
 }
 
-void ShmCommunicator::reduce_small(const Call& call, const TensorView& values) {
+void ShmCommunicator::reduce_small(const Call& call, const HostView& values) {
   announce(call, values, Shows::nothing);
   copy_bytes(values.data(), slot(rank()), values.bytes());
   agree();
@@ -191,7 +191,7 @@ void ShmCommunicator::reduce_small(const Call& call, const TensorView& values) {
 
 /// Every rank sums one part of a round's elements and shows the sum in the place of its own term,
 /// which nobody else reads: in its tensor and, unless others read that, in its slot.
-void ShmCommunicator::reduce_large(const Call& call, const TensorView& values) {
+void ShmCommunicator::reduce_large(const Call& call, const HostView& values) {
   announce(call, values, Shows::tensor);
   const Writes writes = writes_for(values.bytes());
   run_rounds(
@@ -224,7 +224,7 @@ void ShmCommunicator::sum_part(std::byte* values, Bytes at, Part part) {
   if (stages()) copy_bytes(sum, slot(rank()) + part.begin, bytes);
 }
 
-void ShmCommunicator::run_broadcast(const Call& call, TensorView values) {
+void ShmCommunicator::run_broadcast(const Call& call, HostView values) {
   const bool root = rank() == call.peer;
   announce(call, values, root ? Shows::tensor : Shows::nothing);
   run_rounds(
@@ -236,7 +236,7 @@ void ShmCommunicator::run_broadcast(const Call& call, TensorView values) {
       });
 }
 
-void ShmCommunicator::run_send(const Call& call, TensorView values) {
+void ShmCommunicator::run_send(const Call& call, HostView values) {
   barrier_.announce_pairwise(named(call));
   Channel& channel = segment_->channel(rank(), call.peer);
   for (Bytes at = 0; at == 0 || at < values.bytes(); at += channel_slot_bytes) {
@@ -249,7 +249,7 @@ void ShmCommunicator::run_send(const Call& call, TensorView values) {
   }
 }
 
-void ShmCommunicator::run_receive(const Call& call, TensorView values) {
+void ShmCommunicator::run_receive(const Call& call, HostView values) {
   barrier_.announce_pairwise(named(call));
   Channel& channel = segment_->channel(call.peer, rank());
   for (Bytes at = 0; at == 0 || at < values.bytes(); at += channel_slot_bytes) {

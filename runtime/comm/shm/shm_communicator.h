@@ -32,13 +32,13 @@ class ShmCommunicator final : public HostCommunicator {
   void abort() noexcept override { barrier_.abort(); }
 
  protected:
-  void run_all_gather(const Call& call, TensorView shard, TensorView whole) override;
-  void run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) override;
-  void run_all_reduce(const Call& call, TensorView values) override;
-  void run_all_to_all(const Call& call, TensorView parts, TensorView received) override;
-  void run_broadcast(const Call& call, TensorView values) override;
-  void run_send(const Call& call, TensorView values) override;
-  void run_receive(const Call& call, TensorView values) override;
+  void run_all_gather(const Call& call, HostView shard, HostView whole) override;
+  void run_reduce_scatter(const Call& call, HostView whole, HostView shard) override;
+  void run_all_reduce(const Call& call, HostView values) override;
+  void run_all_to_all(const Call& call, HostView parts, HostView received) override;
+  void run_broadcast(const Call& call, HostView values) override;
+  void run_send(const Call& call, HostView values) override;
+  void run_receive(const Call& call, HostView values) override;
 
  private:
   struct Rounds;
@@ -46,7 +46,7 @@ class ShmCommunicator final : public HostCommunicator {
   struct Part;
   enum class Shows : std::uint8_t { tensor, nothing };
   [[nodiscard]] Call named(Call call) const;
-  void announce(const Call& call, const TensorView& tensor, Shows shows);
+  void announce(const Call& call, const HostView& tensor, Shows shows);
   void agree();
   template <class Fill, class Take>
   void run_rounds(Rounds rounds, const Fill& fill, const Take& take);
@@ -54,9 +54,9 @@ class ShmCommunicator final : public HostCommunicator {
   [[nodiscard]] std::byte* slot(int rank) const { return segment_->slot(rank, round_); }
   [[nodiscard]] const std::byte* seen(int rank, const std::byte* own, Offsets offsets) const;
   [[nodiscard]] Bytes piece_bytes() const;
-  void fill_pieces(const TensorView& parts, Bytes at, Bytes count);
-  void reduce_small(const Call& call, const TensorView& values);
-  void reduce_large(const Call& call, const TensorView& values);
+  void fill_pieces(const HostView& parts, Bytes at, Bytes count);
+  void reduce_small(const Call& call, const HostView& values);
+  void reduce_large(const Call& call, const HostView& values);
   [[nodiscard]] Part part_of(int rank, Bytes bytes) const;
   void sum_part(std::byte* values, Bytes at, Part part);
 

@@ -40,16 +40,16 @@ class ThreadCommunicator final : public HostCommunicator {
   void abort() noexcept override { barrier_.abort(); }
 
  protected:
-  void run_all_gather(const Call& call, TensorView shard, TensorView whole) override;
-  void run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) override;
-  void run_all_reduce(const Call& call, TensorView values) override;
-  void run_all_to_all(const Call& call, TensorView parts, TensorView received) override;
-  void run_broadcast(const Call& call, TensorView values) override;
-  void run_send(const Call& call, TensorView values) override;
-  void run_receive(const Call& call, TensorView values) override;
+  void run_all_gather(const Call& call, HostView shard, HostView whole) override;
+  void run_reduce_scatter(const Call& call, HostView whole, HostView shard) override;
+  void run_all_reduce(const Call& call, HostView values) override;
+  void run_all_to_all(const Call& call, HostView parts, HostView received) override;
+  void run_broadcast(const Call& call, HostView values) override;
+  void run_send(const Call& call, HostView values) override;
+  void run_receive(const Call& call, HostView values) override;
 
  private:
-  void post(const Call& call, const TensorView& view);
+  void post(const Call& call, const HostView& view);
   [[nodiscard]] const float* posted_floats(int rank) const;
   void add_posted(std::int64_t offset, std::int64_t numel, float* sum) const;
 
@@ -72,7 +72,7 @@ ThreadCommunicator::ThreadCommunicator(std::shared_ptr<ThreadWorld> world,
       options_(std::move(options)),
       barrier_(world_->group, world_->members, options_) {}
 
-void ThreadCommunicator::post(const Call& call, const TensorView& view) {
+void ThreadCommunicator::post(const Call& call, const HostView& view) {
   barrier_.announce(call);
   world_->posted[static_cast<std::size_t>(rank())] = view.data();
   barrier_.agree();
@@ -91,7 +91,7 @@ void ThreadCommunicator::add_posted(std::int64_t offset, std::int64_t numel, flo
   add_in_rank_order(terms, sum, numel);
 }
 
-void ThreadCommunicator::run_all_gather(const Call& call, TensorView shard, TensorView whole) {
+void ThreadCommunicator::run_all_gather(const Call& call, HostView shard, HostView whole) {
   post(call, shard);
   for (int r = 0; r < size(); ++r) {
     copy_bytes(world_->posted[static_cast<std::size_t>(r)], whole.data() + r * shard.bytes(),
@@ -100,14 +100,14 @@ void ThreadCommunicator::run_all_gather(const Call& call, TensorView shard, Tens
   barrier_.arrive_and_wait();
 }
 
-void ThreadCommunicator::run_reduce_scatter(const Call& call, TensorView whole, TensorView shard) {
+void ThreadCommunicator::run_reduce_scatter(const Call& call, HostView whole, HostView shard) {
   post(call, whole);
   add_posted(rank() * shard.numel(), shard.numel(), reinterpret_cast<float*>(shard.data()));
   barrier_.arrive_and_wait();
 }
 
 /// Each rank sums its part in place, which no other rank reads before the barrier.
-void ThreadCommunicator::run_all_reduce(const Call& call, TensorView values) {
+void ThreadCommunicator::run_all_reduce(const Call& call, HostView values) {
   post(call, values);
   const auto begin = [&](int r) {
     return values.numel() * r / size();
@@ -123,7 +123,7 @@ void ThreadCommunicator::run_all_reduce(const Call& call, TensorView values) {
   barrier_.arrive_and_wait();
 }
 
-void ThreadCommunicator::run_all_to_all(const Call& call, TensorView parts, TensorView received) {
+void ThreadCommunicator::run_all_to_all(const Call& call, HostView parts, HostView received) {
   post(call, parts);
   const Bytes part = parts.bytes() / size();
   for (int r = 0; r < size(); ++r) {
@@ -133,13 +133,13 @@ void ThreadCommunicator::run_all_to_all(const Call& call, TensorView parts, Tens
   barrier_.arrive_and_wait();
 }
 
-void ThreadCommunicator::run_broadcast(const Call& call, TensorView values) {
+void ThreadCommunicator::run_broadcast(const Call& call, HostView values) {
   post(call, values);
   copy_bytes(world_->posted[static_cast<std::size_t>(call.peer)], values.data(), values.bytes());
   barrier_.arrive_and_wait();
 }
 
-void ThreadCommunicator::run_send(const Call& call, TensorView values) {
+void ThreadCommunicator::run_send(const Call& call, HostView values) {
   barrier_.announce_pairwise(call);
   ThreadWorld::Channel& channel = world_->channel(rank(), call.peer);
   channel.call = call;
@@ -148,7 +148,7 @@ void ThreadCommunicator::run_send(const Call& call, TensorView values) {
   barrier_.wait_for_peer(channel.received, channel.sent.count, call.peer);
 }
 
-void ThreadCommunicator::run_receive(const Call& call, TensorView values) {
+void ThreadCommunicator::run_receive(const Call& call, HostView values) {
   barrier_.announce_pairwise(call);
   ThreadWorld::Channel& channel = world_->channel(call.peer, rank());
   barrier_.wait_for_peer(channel.sent, channel.received.count + 1, call.peer);

@@ -1,4 +1,4 @@
-#include "runtime/optim/exact_sum.h"
+#include "runtime/base/exact_sum.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 #include <catch2/catch.hpp>
 
-using dstrain::optim::ExactSum;
+using dstrain::ExactSum;
 
 namespace {
 
@@ -20,7 +20,7 @@ double exact(const std::vector<double>& terms) {
 
 }  // namespace
 
-TEST_CASE("ExactSum: small sums are exact", "[optim][exact_sum]") {
+TEST_CASE("ExactSum: small sums are exact", "[base][exact_sum]") {
   CHECK(exact({}) == 0.0);
   CHECK(exact({0.0, 1.5, 2.25}) == 3.75);
   CHECK(exact({1e300, 1e300}) == 2e300);
@@ -32,7 +32,7 @@ TEST_CASE("ExactSum: small sums are exact", "[optim][exact_sum]") {
   CHECK(exact(terms) == 1.0 + 0x1.0p-50);
 }
 
-TEST_CASE("ExactSum: order and grouping do not matter", "[optim][exact_sum]") {
+TEST_CASE("ExactSum: order and grouping do not matter", "[base][exact_sum]") {
   const auto seed = GENERATE(range(0, 20));
   std::mt19937_64 random(static_cast<std::uint64_t>(seed));
   std::uniform_real_distribution<double> exponent(-200, 200);
@@ -52,12 +52,12 @@ TEST_CASE("ExactSum: order and grouping do not matter", "[optim][exact_sum]") {
   CHECK(whole == Approx(static_cast<double>(reference)).epsilon(1e-15));
 }
 
-TEST_CASE("ExactSum: what is not finite shows", "[optim][exact_sum]") {
+TEST_CASE("ExactSum: what is not finite shows", "[base][exact_sum]") {
   CHECK(std::isnan(exact({1.0, std::numeric_limits<double>::infinity()})));
   CHECK(std::isnan(exact({std::numeric_limits<double>::quiet_NaN(), 1.0})));
 }
 
-TEST_CASE("ExactSum: what is not finite shows in a sum of sums", "[optim][exact_sum]") {
+TEST_CASE("ExactSum: what is not finite shows in a sum of sums", "[base][exact_sum]") {
   ExactSum finite;
   finite.add(1.0);
   ExactSum infinite;

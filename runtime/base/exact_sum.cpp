@@ -1,10 +1,10 @@
-#include "runtime/optim/exact_sum.h"
+#include "runtime/base/exact_sum.h"
 
 #include <bit>
 #include <cmath>
 #include <limits>
 
-namespace dstrain::optim {
+namespace dstrain {
 
 void ExactSum::add_at(std::size_t word, std::uint64_t value) {
   while (value != 0 && word < words) {
@@ -51,4 +51,4 @@ double ExactSum::value() const {
   return sum;
 }
 
-}  // namespace dstrain::optim
+}  // namespace dstrain

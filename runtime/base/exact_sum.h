@@ -2,16 +2,17 @@
 #include <array>
 #include <cstdint>
 
-namespace dstrain::optim {
+namespace dstrain {
 
 /// A sum of non-negative doubles without rounding: a fixed-point number wide enough for any of
 /// them (a superaccumulator after Kulisch). The order of additions does not matter, so a sum
 /// whose terms are split over threads or ranks is the same however they are split. Trivially
-/// copyable: ranks exchange it as bytes.
+/// copyable: ranks exchange it as bytes, and its `numel` words of 64 bits may lie in a tensor.
 class ExactSum {
  public:
   /// Bits from 2^-1074, the smallest double, up to 2^1024 and 64 more for carries.
   static constexpr std::size_t words = (1074 + 1024 + 64) / 64 + 1;
+  static constexpr std::int64_t numel = words + 1;
 
   /// Adds one term. An infinity or a NaN makes the sum NaN.
   void add(double term);
@@ -21,7 +22,7 @@ class ExactSum {
 
  private:
   void add_at(std::size_t word, std::uint64_t value);
-  std::array<std::uint64_t, words + 1> state_{};  ///< little-endian words, then: not finite
+  std::array<std::uint64_t, numel> state_{};  ///< little-endian words, then: not finite
 };
 
-}  // namespace dstrain::optim
+}  // namespace dstrain

@@ -1,4 +1,4 @@
-#include "runtime/device/buffer.h"
+#include "runtime/tensor/buffer.h"
 
 #include <algorithm>
 #include <utility>
@@ -18,66 +18,66 @@ struct Memory {
 
 }  // namespace
 
-TEST_CASE("Buffer: frees at the end of its scope", "[device][buffer]") {
+TEST_CASE("Buffer: frees at the end of its scope", "[tensor][buffer]") {
   Memory memory;
   {
-    const Buffer buffer(128, memory.tracked, memory.stream);
+    const HostBuffer buffer(128, memory.tracked, memory.stream);
     CHECK(buffer.bytes().size() == 128);
     CHECK(memory.ledger.current() == 128);
   }
   CHECK(memory.ledger.current() == 0);
 }
 
-TEST_CASE("Buffer: none holds nothing", "[device][buffer]") {
-  const Buffer buffer;
+TEST_CASE("Buffer: none holds nothing", "[tensor][buffer]") {
+  const HostBuffer buffer;
   CHECK(buffer.bytes().empty());
   CHECK(buffer.as<float>().empty());
 }
 
-TEST_CASE("Buffer: of no bytes is fine", "[device][buffer]") {
+TEST_CASE("Buffer: of no bytes is fine", "[tensor][buffer]") {
   Memory memory;
-  const Buffer buffer(0, memory.tracked, memory.stream);
+  const HostBuffer buffer(0, memory.tracked, memory.stream);
   CHECK(buffer.bytes().empty());
 }
 
-TEST_CASE("Buffer: a move takes the memory along", "[device][buffer]") {
+TEST_CASE("Buffer: a move takes the memory along", "[tensor][buffer]") {
   Memory memory;
-  Buffer first(64, memory.tracked, memory.stream);
+  HostBuffer first(64, memory.tracked, memory.stream);
   const std::byte* const address = first.bytes().data();
-  Buffer second(std::move(first));
+  HostBuffer second(std::move(first));
   CHECK(first.bytes().empty());  // NOLINT(bugprone-use-after-move)
   CHECK(second.bytes().data() == address);
   CHECK(memory.ledger.current() == 64);
 }
 
-TEST_CASE("Buffer: assignment frees the old memory", "[device][buffer]") {
+TEST_CASE("Buffer: assignment frees the old memory", "[tensor][buffer]") {
   Memory memory;
-  Buffer buffer(64, memory.tracked, memory.stream);
-  buffer = Buffer(256, memory.tracked, memory.stream);
+  HostBuffer buffer(64, memory.tracked, memory.stream);
+  buffer = HostBuffer(256, memory.tracked, memory.stream);
   CHECK(buffer.bytes().size() == 256);
   CHECK(memory.ledger.current() == 256);
   auto& same = buffer;
   buffer = std::move(same);
   CHECK(buffer.bytes().size() == 256);
-  buffer = Buffer();
+  buffer = HostBuffer();
   CHECK(memory.ledger.current() == 0);
 }
 
-TEST_CASE("Buffer: shows its memory as elements", "[device][buffer]") {
+TEST_CASE("Buffer: shows its memory as elements", "[tensor][buffer]") {
   Memory memory;
-  const Buffer buffer(4 * sizeof(float), memory.tracked, memory.stream);
+  const HostBuffer buffer(4 * sizeof(float), memory.tracked, memory.stream);
   const std::span<float> values = buffer.as<float>();
   REQUIRE(values.size() == 4);
   std::ranges::fill(values, 1.5F);
   CHECK(buffer.as<const float>()[3] == 1.5F);
 }
 
-TEST_CASE("Buffer: lives until the work that uses it is done", "[device][buffer]") {
+TEST_CASE("Buffer: lives until the work that uses it is done", "[tensor][buffer]") {
   Memory memory;
   Stream worker(Stream::Mode::worker_thread);
   float sum = 0;
   {
-    const Buffer buffer(1000 * sizeof(float), memory.tracked, worker);
+    const HostBuffer buffer(1000 * sizeof(float), memory.tracked, worker);
     worker.launch([values = buffer.as<float>()] { std::ranges::fill(values, 2.0F); });
     worker.launch([values = buffer.as<float>(), &sum] {
       for (const float value : values) sum += value;

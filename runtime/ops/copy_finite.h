@@ -1,0 +1,16 @@
+#pragma once
+#include "runtime/device/stream.h"
+#include "runtime/tensor/tensor_view.h"
+
+namespace dstrain::ops {
+
+/// target[i] = source[i], f32 or bf16, of one dtype and shape, dense; `not_finite`, (1) i32,
+/// becomes 1 when one of them is a NaN or an infinity. Asynchronous on `stream`.
+struct CopyFiniteArgs {
+  TensorView source;
+  TensorView target;
+  TensorView not_finite;
+};
+void copy_finite(const CopyFiniteArgs& args, StreamView stream);
+
+}  // namespace dstrain::ops

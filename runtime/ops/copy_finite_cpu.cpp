@@ -1,0 +1,52 @@
+#include <atomic>
+
+#include "runtime/ops/checks.h"
+#include "runtime/ops/chunks.h"
+#include "runtime/ops/copy_finite.h"
+#include "runtime/ops/elements.h"
+#include "runtime/ops/simd.h"
+
+namespace dstrain::ops {
+namespace {
+
+/// Whether all are finite: none has an exponent of ones only.
+template <class Bits>
+DSTRAIN_SIMD_CLONES bool copy_kernel(const Bits* __restrict from,
+                                     Bits* __restrict to,
+                                     std::int64_t count,
+                                     Bits exponent) {
+  Bits not_finite = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Bits value = from[i];
+    to[i] = value;
+    not_finite = static_cast<Bits>(not_finite | ((value & exponent) == exponent ? 1U : 0U));
+  }
+  return not_finite == 0;
+}
+
+template <class Bits>
+void run(const CopyFiniteArgs& args, Bits exponent) {
+  std::atomic<bool> finite = true;
+  for_chunks(args.source.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
+    if (!copy_kernel(elements<Bits>(args.source) + begin, elements<Bits>(args.target) + begin,
+                     end - begin, exponent)) {
+      finite = false;
+    }
+  });
+  if (!finite) *elements<std::int32_t>(args.not_finite) = 1;
+}
+
+}  // namespace
+
+void copy_finite(const CopyFiniteArgs& args, StreamView stream) {
+  const DType dtype = element_dtype(args.source, "source");
+  require_tensor(args.source, dtype, args.target.shape(), "source");
+  require_tensor(args.target, dtype, args.target.shape(), "target");
+  require_tensor(args.not_finite, DType::i32, {1}, "not_finite");
+  stream.launch([args, dtype] {
+    if (dtype == DType::f32) return run<std::uint32_t>(args, 0x7F800000U);
+    run<std::uint16_t>(args, 0x7F80U);
+  });
+}
+
+}  // namespace dstrain::ops

@@ -1,0 +1,79 @@
+#include <array>
+#include <vector>
+
+#include "runtime/ops/checks.h"
+#include "runtime/ops/chunks.h"
+#include "runtime/ops/elements.h"
+#include "runtime/ops/simd.h"
+#include "runtime/ops/square_sum.h"
+
+namespace dstrain::ops {
+namespace {
+
+constexpr int lanes = 8;
+constexpr std::int64_t block_numel = 64;
+constexpr std::int64_t blocks_per_task = 1024;
+
+inline double add_lanes(const double* lane) {
+  return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+}
+
+DSTRAIN_SIMD_CLONES
+void whole_blocks_kernel(const float* __restrict values,
+                         double* __restrict sums,
+                         std::int64_t blocks) {
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const float* const x = values + block * block_numel;
+    double lane[lanes] = {};
+    for (int i = 0; i < block_numel; i += lanes) {
+      for (int j = 0; j < lanes; ++j) {
+        const auto value = static_cast<double>(x[i + j]);
+        lane[j] += value * value;
+      }
+    }
+    sums[block] = add_lanes(lane);
+  }
+}
+
+double short_block(const float* values, std::int64_t count) {
+  double lane[lanes] = {};
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto value = static_cast<double>(values[i]);
+    lane[i % lanes] += value * value;
+  }
+  return add_lanes(lane);
+}
+
+/// Of at most blocks_per_task blocks.
+ExactSum task_sum(const float* values, std::int64_t count) {
+  std::array<double, blocks_per_task> sums;
+  const std::int64_t whole = count / block_numel;
+  whole_blocks_kernel(values, sums.data(), whole);
+  ExactSum sum;
+  for (std::int64_t block = 0; block < whole; ++block) {
+    sum.add(sums[static_cast<std::size_t>(block)]);
+  }
+  const std::int64_t rest = count % block_numel;
+  if (rest > 0) sum.add(short_block(values + count - rest, rest));
+  return sum;
+}
+
+}  // namespace
+
+void add_squares(const TensorView& values, const TensorView& sum, StreamView stream) {
+  require_f32(values, values.shape(), "values");
+  require_tensor(sum, DType::i64, {ExactSum::numel}, "sum");
+  stream.launch([values, sum] {
+    constexpr std::int64_t task_numel = blocks_per_task * block_numel;
+    const std::int64_t tasks = chunk_count(values.numel(), task_numel);
+    std::vector<ExactSum> parts(static_cast<std::size_t>(tasks));
+    for_chunks(values.numel(), task_numel, [&](std::int64_t begin, std::int64_t end) {
+      parts[static_cast<std::size_t>(begin / task_numel)] =
+          task_sum(floats(values) + begin, end - begin);
+    });
+    auto& total = *elements<ExactSum>(sum);
+    for (const ExactSum& part : parts) total.add(part);
+  });
+}
+
+}  // namespace dstrain::ops
