@@ -96,12 +96,16 @@ std::optional<config::TrainOptions> read_training(const std::vector<std::string>
   }
 }
 
-/// Throws what is wrong with the command, as far as that can be seen from here.
-void check_command_here(const std::vector<std::string>& command,
-                        const std::optional<config::TrainOptions>& training,
-                        const TrainPlace& place) {
+/// Throws what is wrong with the command, as far as that can be seen from here. Returns what locks
+/// the output directory of a training that starts.
+std::unique_ptr<OutputLock> check_command_here(const std::vector<std::string>& command,
+                                               const std::optional<config::TrainOptions>& training,
+                                               const TrainPlace& place,
+                                               const std::string& job) {
   try {
-    training ? check_training(*training, place) : check_command(command, place);
+    if (training) return check_training(*training, place, job);
+    check_command(command, place);
+    return nullptr;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::usage) refuse_launch_options(command);
     throw;
@@ -200,13 +204,16 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
                  .files_checked = ours && files_are_here(resources),
                  .elastic = make_elastic(line, resources, training)};
   const launcher::Resources first = first_resources(maker);
+  std::unique_ptr<OutputLock> output_lock;
   if (maker.files_checked) {
-    check_command_here(line.command, training,
-                       {.world_size = first.plan.world_size(),
-                        .device_memory = options.device_memory_bytes,
-                        .ranks_here = ranks_here(first),
-                        .starts = !options.dry_run,
-                        .kept_batch = maker.elastic ? maker.elastic->kept_batch() : std::nullopt});
+    output_lock = check_command_here(
+        line.command, training,
+        {.world_size = first.plan.world_size(),
+         .device_memory = options.device_memory_bytes,
+         .ranks_here = ranks_here(first),
+         .starts = !options.dry_run,
+         .kept_batch = maker.elastic ? maker.elastic->kept_batch() : std::nullopt},
+        maker.identity.id);
   }
   maker.command = resolve_command(line, daemon);
   // Only rank 0 prints what was measured, as one table or one JSON object.

@@ -13,7 +13,6 @@
 #include "launcher/plan/options.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/checkpoint/output_lock.h"
 #include "runtime/config/schema.h"
 #include "runtime/config/train_flags.h"
 
@@ -65,18 +64,26 @@ void check_command(std::span<const std::string> command, const TrainPlace& place
   if (command.front() == "bench") bench::parse_options(arguments, place.world_size);
 }
 
-void check_training(const config::TrainOptions& options, const TrainPlace& place) {
+std::unique_ptr<OutputLock> check_training(const config::TrainOptions& options,
+                                           const TrainPlace& place,
+                                           const std::string& job) {
+  refuse_locked_output(options.output_dir.value);
   config::check_train_paths(options);
   const TrainSetup setup = set_up_training(options, place);
   refuse_output_in_checkpoint(setup.settings);
-  if (setup.settings.trains) {
-    checkpoint::refuse_locked_output(setup.settings.output.directory);
-    check_resume(setup);
-  }
+  if (setup.settings.trains) check_resume(setup);
   if (setup.training_data) check_samples(*setup.training_data);
   if (setup.validation_data) check_samples(*setup.validation_data);
-  if (place.starts) return config::prepare_output_directory(options);
-  for (const std::string& warning : setup.settings.warnings) log_warning(warning);
+  if (!place.starts) {
+    for (const std::string& warning : setup.settings.warnings) log_warning(warning);
+    return nullptr;
+  }
+  config::prepare_output_directory(options);
+  auto lock = std::make_unique<OutputLock>(setup.settings.output.directory,
+                                           OutputLock::Holder::launcher, job);
+  config::check_train_paths(options);  // once more: a job may have ended there meanwhile
+  if (setup.settings.trains) check_resume(setup);
+  return lock;
 }
 
 void refuse_launch_options(std::span<const std::string> command) {

@@ -1,9 +1,11 @@
 #pragma once
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
 #include "cmd/train_setup.h"
+#include "runtime/base/output_lock.h"
 
 namespace dstrain::cmd {
 
@@ -14,9 +16,11 @@ bool print_help(std::span<const std::string> command);
 /// Error{usage}.
 std::optional<config::TrainOptions> read_train_options(std::span<const std::string> command);
 
-/// Finds every mistake of `train` that can be known before a rank starts, and makes the output
-/// directory. Throws Error.
-void check_training(const config::TrainOptions& options, const TrainPlace& place);
+/// Finds every mistake of `train` that can be known before a rank starts, makes the output
+/// directory and locks it for this job; null of one that does not start. Throws Error.
+std::unique_ptr<OutputLock> check_training(const config::TrainOptions& options,
+                                           const TrainPlace& place,
+                                           const std::string& job);
 
 /// Finds those of another daemon command. `command`: its name and arguments. Throws Error.
 void check_command(std::span<const std::string> command, const TrainPlace& place);

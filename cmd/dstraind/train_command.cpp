@@ -11,8 +11,8 @@
 #include "cmd/resume_plan.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/output_lock.h"
 #include "runtime/base/parallel_for.h"
-#include "runtime/checkpoint/output_lock.h"
 #include "runtime/config/kept_batch.h"
 
 namespace dstrain::cmd {
@@ -77,7 +77,10 @@ int train_command(std::span<const std::string> arguments) {
   const char* const checked = std::getenv(env::checked);
   const bool looks = worker.rank == 0 && (checked == nullptr || std::string_view(checked) != "1");
   const config::TrainOptions options = read_options(arguments);
-  if (looks) config::check_train_paths(options);
+  if (looks) {
+    refuse_locked_output(options.output_dir.value);
+    config::check_train_paths(options);
+  }
   TrainSetup setup = set_up_training(options, {.world_size = worker.world_size,
                                                .device_memory = worker.device_memory_bytes,
                                                .kept_batch = read_kept_batch()});
@@ -86,10 +89,16 @@ int train_command(std::span<const std::string> arguments) {
     if (setup.settings.trains) check_resume(setup);
     config::prepare_output_directory(options);
   }
-  if (worker.rank == 0) announce(setup, worker);
+  std::optional<OutputLock> lock;
+  if (worker.rank == 0) {
+    lock.emplace(setup.settings.output.directory, OutputLock::Holder::rank, job_id());
+    if (looks) {  // once more: a job may have ended there meanwhile
+      config::check_train_paths(options);
+      if (setup.settings.trains) check_resume(setup);
+    }
+    announce(setup, worker);
+  }
   if (!setup.settings.trains) return evaluate_model(std::move(setup), worker, progress);
-  std::optional<checkpoint::OutputLock> lock;
-  if (worker.rank == 0) lock.emplace(setup.settings.output.directory, job_id());
   TrainingRank rank(std::move(setup), worker, std::move(progress));
   signals.keep();  // until here there is nothing to save
   const engine::Trainer::Outcome outcome = rank.train(signals);

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/output_lock.h"
 #include "runtime/config/missing_directory.h"
 #include "runtime/config/train_options.h"
 
@@ -69,14 +70,24 @@ bool has_checkpoint(const fs::path& directory) {
   return false;
 }
 
+/// But for what a killed job has left, which says no more than whose it was.
+bool holds_nothing(const fs::path& directory) {
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    if (entry->path().filename() != OutputLock::file_name) return false;
+  }
+  return true;
+}
+
 void check_output(const TrainOptions& options, std::vector<std::string>& problems) {
   const fs::path directory = options.output_dir.value;
   std::error_code ignored;
   if (!fs::exists(directory, ignored)) return;
   if (!fs::is_directory(directory, ignored)) {
     problems.push_back(fmt::format("--output_dir {}: is no directory", directory.string()));
-  } else if (trains(options) && !fs::is_empty(directory, ignored) &&
-             !options.overwrite_output_dir.value && !resumes(options)) {
+  } else if (trains(options) && !holds_nothing(directory) && !options.overwrite_output_dir.value &&
+             !resumes(options)) {
     problems.push_back(
         fmt::format("--output_dir {}: is not empty; choose another, or add --overwrite_output_dir",
                     directory.string()));

@@ -398,6 +398,46 @@ TEST_CASE("Job: an output directory is one job's at a time", "[e2e][job]") {
   CHECK_FALSE(fs::exists(session.output() / "job.lock"));
 }
 
+TEST_CASE("Job: between two starts it is found and keeps its directory", "[e2e][job]") {
+  const Session session;
+  const test::TempDir folder;
+  const fs::path script = folder.path() / "script";
+  write_text_file(script, "exit 9\n");
+  const test::ResumableRun run{.ranks = 1};
+  Words words{"--max_restarts", "100",   "--venv_script",
+              script.string(),  "train", "--output_dir",
+              session.output().string()};
+  for (const std::string& word : run.arguments(10)) words.push_back(word);
+  Launch launch(words, session.options());
+  REQUIRE(launch.wait_for_error("restart 4 in 4 s"));
+  const std::string output = session.output().string();
+  const json status = json::parse(session.run({"status", output, "--json"}).out);
+  CHECK(status.at("state") == "restarting");
+  CHECK(status.at("ranks").at(0).at("state") == "starting");
+  CHECK_THAT(session.run({"status", output, "--stacks"}).out, Contains("the job restarts"));
+  Words second{"train", "--output_dir", output};
+  for (const std::string& word : run.arguments(10)) second.push_back(word);
+  const auto refused = session.run(second);
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, Contains(fmt::format("job {}, process ", job_of(session))));
+  CHECK(session.run({"stop", output}).status == 0);
+  CHECK(launch.wait() == 143);
+  CHECK(session.run(second).status == 0);  // what is left of it locks nothing and is no output
+}
+
+TEST_CASE("Job: a lock that a killed job has left is no output", "[e2e][job]") {
+  const Session session;
+  const test::ResumableRun run{.ranks = 1};
+  fs::create_directory(session.output());
+  write_text_file(session.output() / "job.lock", "job gone, process 1 on host w0\n");
+  Words words{"train", "--output_dir", session.output().string()};
+  for (const std::string& word : run.arguments(2)) words.push_back(word);
+  const auto trained = session.run(words);
+  CAPTURE(trained.err);
+  CHECK(trained.status == 0);
+  CHECK_FALSE(fs::exists(session.output() / "job.lock"));
+}
+
 TEST_CASE("Job: a directory that others may enter is not used", "[e2e][job]") {
   const Session session;
   fs::create_directory(session.sockets());

@@ -1,0 +1,133 @@
+#include "runtime/base/output_lock.h"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/deadline.h"
+#include "runtime/base/fd_io.h"
+#include "runtime/base/log.h"
+
+namespace dstrain {
+namespace {
+
+namespace fs = std::filesystem;
+using Holder = OutputLock::Holder;
+
+constexpr double own_job_seconds = 60;  // twice the silence after which a host ends its ranks
+constexpr std::chrono::milliseconds look_interval{20};
+constexpr std::size_t text_bytes_max = 4096;
+constexpr int lock_flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+
+/// A byte of the file for each holder.
+struct flock byte_of(Holder holder) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = holder == Holder::launcher ? 0 : 1;
+  lock.l_len = 1;
+  return lock;
+}
+
+/// Whether somebody else holds it.
+bool is_held(int file, Holder holder) {
+  struct flock lock = byte_of(holder);
+  return ::fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+std::string owner_of(int file, const fs::path& path) {
+  std::string text(text_bytes_max, '\0');
+  text.resize(read_fully_at(file, 0, std::as_writable_bytes(std::span(text)), path.string()));
+  return text.substr(0, text.find('\n'));
+}
+
+bool is_own(const std::string& owner, const std::string& job) {
+  return !job.empty() && owner.starts_with(fmt::format("job {},", job));
+}
+
+/// Whether the file is still the one of that name: its last owner may have removed it.
+bool is_current(int file, const fs::path& path) {
+  struct stat opened {};
+  struct stat named {};
+  return ::fstat(file, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+[[noreturn]] void refuse(const fs::path& path, const std::string& owner) {
+  fail(ErrorCode::usage,
+       "--output_dir {}: {} writes there; wait for its end or end it with dstrain stop, or choose "
+       "another directory",
+       path.parent_path().string(), owner.empty() ? "another job" : owner);
+}
+
+/// Returns whether the lock was taken: false where there are none. Throws who has it.
+bool take(int file, Holder holder, const fs::path& path, const std::string& job) {
+  const Deadline deadline = Deadline::after(own_job_seconds);
+  struct flock lock = byte_of(holder);
+  while (::fcntl(file, F_OFD_SETLK, &lock) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN && errno != EACCES) return false;
+    const std::string owner = owner_of(file, path);
+    const bool waits = holder == Holder::rank && is_own(owner, job) && !deadline.passed();
+    if (!waits) refuse(path, owner);
+    std::this_thread::sleep_for(look_interval);
+  }
+  return true;
+}
+
+std::string text_of(const std::string& job) {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return fmt::format("{}, process {} on host {}\n",
+                     job.empty() ? "a training that no launcher has started" : "job " + job,
+                     ::getpid(), host.data());
+}
+
+}  // namespace
+
+OutputLock::OutputLock(const fs::path& directory, Holder holder, const std::string& job)
+    : path_(directory / file_name) {
+  const Holder other = holder == Holder::launcher ? Holder::rank : Holder::launcher;
+  do {
+    file_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | lock_flags, 0644));
+    if (!file_) fail_errno(errno, "create " + path_.string());
+    regular_bytes(file_.get(), path_.string());
+    if (!take(file_.get(), holder, path_, job)) {
+      log_warning(fmt::format("{}: {}: that no other job writes to this directory is not checked",
+                              path_.string(), std::strerror(errno)));
+      break;
+    }
+  } while (!is_current(file_.get(), path_));
+  if (is_held(file_.get(), other)) {
+    const std::string owner = owner_of(file_.get(), path_);
+    if (!is_own(owner, job)) refuse(path_, owner);
+    return;
+  }
+  const std::string text = text_of(job);
+  write_fully_at(file_.get(), 0, std::as_bytes(std::span(text)), path_.string());
+  if (::ftruncate(file_.get(), static_cast<off_t>(text.size())) != 0) {
+    fail_errno(errno, "write " + path_.string());
+  }
+  wrote_ = true;
+}
+
+OutputLock::~OutputLock() {
+  if (wrote_ && is_current(file_.get(), path_)) ::unlink(path_.c_str());
+}
+
+void refuse_locked_output(const fs::path& directory) {
+  const fs::path path = directory / OutputLock::file_name;
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | lock_flags));
+  if (!file || (!is_held(file.get(), Holder::launcher) && !is_held(file.get(), Holder::rank))) {
+    return;
+  }
+  refuse(path, owner_of(file.get(), path));
+}
+
+}  // namespace dstrain
