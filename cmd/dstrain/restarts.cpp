@@ -137,9 +137,7 @@ bool RestartedJob::may_begin_again(int status, std::optional<std::int64_t> befor
                           restarts_, pause > 0 ? fmt::format(" in {:.0f} s", pause) : "",
                           saved ? fmt::format("from checkpoint-{}", *saved) : "from the start",
                           fruitless_, policy_.fruitless_max));
-  session_->status.restarting = true;
-  session_->status.restarts = restarts_;
-  session_->status.saved_step = std::max(session_->status.saved_step, saved.value_or(0));
+  session_->status.begin_restart(restarts_, saved.value_or(0));
   session_->server.refuse_saves();
   return true;
 }

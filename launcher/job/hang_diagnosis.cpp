@@ -207,6 +207,8 @@ std::string headline(const Diagnosis& diagnosis) {
   const std::string collective = fmt::format("collective {}, {}", diagnosis.collective.sequence,
                                              describe(diagnosis.collective));
   switch (diagnosis.kind) {
+    case HangKind::moving:
+      return "the ranks move";
     case HangKind::absent:
       return fmt::format("{} {} not come to where the ranks meet", suspects, one ? "has" : "have");
     case HangKind::meeting:

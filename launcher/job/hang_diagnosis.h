@@ -10,6 +10,7 @@ namespace dstrain::launcher {
 
 enum class HangKind {
   absent,    ///< others wait where all ranks meet first, and the suspects have not come
+  moving,    ///< none: the ranks have moved just now
   meeting,   ///< all wait where all ranks meet first, for ranks that nobody watches here
   missing,   ///< others wait in a collective that the suspects have not reached
   skipped,   ///< likewise, and the suspects are steps ahead: they left a collective out

@@ -15,6 +15,8 @@ using Json = nlohmann::ordered_json;
 
 /// A watched agent looks at its ranks once a second, also while it takes stacks.
 constexpr double silent_seconds = 4;
+/// Ranks that have moved for as short a time as this are not judged.
+constexpr double moving_seconds = 2;
 /// One that has no rank to look at answers within this.
 constexpr double least_wait_seconds = 1;
 
@@ -37,6 +39,10 @@ bool is_working(const std::unique_ptr<HostAgent>& agent) {
 }
 
 }  // namespace
+
+std::string no_stacks_json(const std::string& reason) {
+  return Json{{"where", {reason}}, {"stacks", Json::array()}, {"text", ""}}.dump();
+}
 
 void HangWatch::heard(const HostAgent& agent) {
   if (agent.task().spec.look_milliseconds == 0) return;
@@ -66,7 +72,11 @@ std::vector<std::string> HangWatch::lines() const {
     const RankStatus& status = to_.status.ranks.at(rank);
     return fmt::format("host {}, pid {}", status.host, status.pid);
   };
-  Diagnosis diagnosis = diagnose(watch_.ranks());
+  const bool moves = !watch_.hangs() && watch_.still_seconds() < moving_seconds;
+  Diagnosis diagnosis = moves ? Diagnosis{.kind = HangKind::moving} : diagnose(watch_.ranks());
+  for (const auto& [rank, watched] : watch_.ranks()) {
+    if (moves) diagnosis.waiting.push_back(rank);
+  }
   if (diagnosis.kind == HangKind::meeting) diagnosis.awaited = awaited_ranks(to_.status);
   std::vector<std::string> lines = describe(diagnosis, watch_.ranks(), place);
   for (std::string& line : silent_lines()) lines.push_back(std::move(line));

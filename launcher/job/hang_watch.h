@@ -15,6 +15,9 @@
 
 namespace dstrain::launcher {
 
+/// What `status --stacks` is answered while there are no ranks, and why there are none.
+std::string no_stacks_json(const std::string& reason);
+
 /// Tells the user who hangs: on stderr, once for each hang, who holds the job up, who waits, and a
 /// stack of each rank; and a line when it moves again, unless it is being ended. Nothing is ended
 /// because of it: that is what --timeout is for. Also asks for stacks when a client wants them.

@@ -34,9 +34,9 @@ bool is_stopped(pid_t launcher) {
 
 std::string silence_of(pid_t launcher) {
   if (launcher == 0) return "its launcher does not answer";
-  return fmt::format("its launcher (pid {}) {}", launcher,
-                     is_stopped(launcher) ? "is stopped; fg, or kill -CONT, lets it go on"
-                                          : "does not answer");
+  return fmt::format(
+      "its launcher (pid {}) {}", launcher,
+      is_stopped(launcher) ? "is stopped; fg, or kill -CONT, lets it go on" : "does not answer");
 }
 
 Reply exchange(const JobDirectory& directory,
@@ -71,8 +71,15 @@ std::string output_directory_of(const FoundJob& job) {
 }
 
 bool same_directory(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
   std::error_code ignored;
-  return std::filesystem::equivalent(a, b, ignored);
+  if (a.empty() || b.empty()) return false;
+  if (fs::equivalent(a, b, ignored)) return true;
+  // It may not be there yet, or on other hosts alone.
+  const auto whole = [&](const fs::path& path) {
+    return fs::weakly_canonical(fs::absolute(path), ignored) / "";
+  };
+  return whole(a) == whole(b);
 }
 
 [[noreturn]] void refuse(const std::string& name, const FoundJobs& jobs) {

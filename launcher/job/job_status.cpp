@@ -105,6 +105,19 @@ void JobStatus::set_ranks(const LaunchJob& job) {
   }
 }
 
+void JobStatus::begin_restart(int number, std::int64_t newest_checkpoint) {
+  restarting = true;
+  stopping = false;
+  restarts = number;
+  saved_step = std::max(saved_step, newest_checkpoint);
+  for (auto& [rank, status] : ranks) {
+    RankStatus next;
+    next.host = std::move(status.host);
+    next.log_file = std::move(status.log_file);
+    status = std::move(next);
+  }
+}
+
 std::optional<SaveAnswer> JobStatus::take(const RankMessage& message) {
   if (const auto progress = decode_progress(message.text)) {
     ranks.at(message.rank).progress = progress;

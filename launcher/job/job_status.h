@@ -41,6 +41,8 @@ struct JobStatus {
 
   /// The ranks of another launch, of which nothing is known yet.
   void set_ranks(const LaunchJob& job);
+  /// A launch has ended and another will come: nothing is known of its ranks either.
+  void begin_restart(int number, std::int64_t newest_checkpoint);
   /// A message of rank_control.h from one of the ranks. Returns what the first one answers to a
   /// request for a checkpoint.
   std::optional<SaveAnswer> take(const RankMessage& message);

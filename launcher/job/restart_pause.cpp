@@ -9,6 +9,7 @@
 
 #include <poll.h>
 
+#include "launcher/job/hang_watch.h"
 #include "launcher/process/signals.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/deadline.h"
@@ -39,7 +40,10 @@ std::optional<int> pause_before_restart(double seconds, JobSession& session) {
     while (const auto signal = signals.next()) {
       if (signal->number != SIGCHLD) return signal->number;
     }
-    if (session.server.serve(std::span(fds).subspan(1), clock.now_seconds()).stop) return SIGTERM;
+    const JobServer::Requests requests =
+        session.server.serve(std::span(fds).subspan(1), clock.now_seconds());
+    if (requests.stop) return SIGTERM;
+    if (requests.stacks) session.server.answer_stacks(no_stacks_json("the job restarts"));
   }
   return std::nullopt;
 }
