@@ -64,7 +64,7 @@ void HangWatch::take_look(HostAgent& agent, const AgentLook& look) {
   }
 }
 
-std::vector<std::string> HangWatch::lines() const {
+std::vector<std::string> HangWatch::lines(Asked asked) const {
   const bool any = std::ranges::any_of(watch_.ranks(),
                                        [](const auto& entry) { return entry.second.publishes(); });
   if (!any) return silent_lines();
@@ -72,7 +72,8 @@ std::vector<std::string> HangWatch::lines() const {
     const RankStatus& status = to_.status.ranks.at(rank);
     return fmt::format("host {}, pid {}", status.host, status.pid);
   };
-  const bool moves = !watch_.hangs() && watch_.still_seconds() < moving_seconds;
+  const bool moves =
+      asked == Asked::from_outside && !watch_.hangs() && watch_.still_seconds() < moving_seconds;
   Diagnosis diagnosis = moves ? Diagnosis{.kind = HangKind::moving} : diagnose(watch_.ranks());
   for (const auto& [rank, watched] : watch_.ranks()) {
     if (moves) diagnosis.waiting.push_back(rank);
@@ -101,7 +102,7 @@ std::vector<std::string> HangWatch::silent_lines() const {
 
 std::string HangWatch::block() const {
   std::string text;
-  for (const std::string& line : lines())
+  for (const std::string& line : lines(Asked::by_trouble))
     text += fmt::format("{}{}", text.empty() ? "" : "\n  ", line);
   return text;
 }
@@ -174,7 +175,8 @@ void HangWatch::tick() {
 void HangWatch::pass_on_stacks() {
   if (say_stacks_) to_.console.ranks().own_lines(stacks_.text());
   if (answer_stacks_) {
-    Json json{{"where", lines()}, {"stacks", Json::array()}, {"text", stacks_.text()}};
+    Json json{
+        {"where", lines(Asked::from_outside)}, {"stacks", Json::array()}, {"text", stacks_.text()}};
     for (const StackCollection::Group& group : stacks_.groups()) {
       json["stacks"].push_back({{"ranks", group.ranks}, {"text", group.text}});
     }

@@ -53,8 +53,10 @@ class HangWatch {
   void say_hang();
   void ask_agents();
   void pass_on_stacks();
-  /// Who holds the job up, a line each; empty where no rank publishes anything.
-  [[nodiscard]] std::vector<std::string> lines() const;
+  enum class Asked { from_outside, by_trouble };
+  /// Who holds the job up, a line each; empty where no rank publishes anything. Who asks from
+  /// outside, of ranks that have just moved, gets no verdict.
+  [[nodiscard]] std::vector<std::string> lines(Asked asked) const;
   [[nodiscard]] std::string block() const;
   /// Of whom nothing has come for so long that what is known of their ranks is old; a line each.
   [[nodiscard]] std::vector<std::string> silent_lines() const;
