@@ -34,6 +34,10 @@ Result<launcher::ElasticPlan> ElasticLaunch::plan(const std::vector<std::string>
       all_, nodes_, absent, [this](std::int64_t available) { return job_.most_ranks(available); });
 }
 
+std::vector<std::string> ElasticLaunch::describe_idle(const launcher::ElasticPlan& plan) const {
+  return launcher::describe_idle(plan, nodes_);
+}
+
 bool ElasticLaunch::leads(const launcher::Resources& resources) const {
   return resources.plan.hosts().front().host == all_.plan.hosts().front().host;
 }

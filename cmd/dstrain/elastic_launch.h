@@ -20,6 +20,8 @@ class ElasticLaunch {
 
   /// A failure says why there can be no launch without the absent ones.
   [[nodiscard]] Result<launcher::ElasticPlan> plan(const std::vector<std::string>& absent) const;
+  /// Who of such a plan does not work and why, a line for each cause.
+  [[nodiscard]] std::vector<std::string> describe_idle(const launcher::ElasticPlan& plan) const;
   /// The batch that the ranks keep; none when the section "elasticity" decides it.
   [[nodiscard]] const std::optional<config::KeptBatch>& kept_batch() const { return job_.kept; }
   /// Whether the plan's first host, where rank 0 listens, is that of the whole job.

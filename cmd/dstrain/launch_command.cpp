@@ -164,7 +164,8 @@ Result<NextLaunch> JobMaker::launch_without(const std::vector<std::string>& abse
   Result<launcher::ElasticPlan> plan = elastic->plan(absent);
   if (!plan.ok()) return Failure{plan.error()};
   NextLaunch next = launch_on(plan.value().resources);
-  next.idle = std::move(plan.value().idle);
+  next.idle = plan.value().without_ranks();
+  next.job.notices = elastic->describe_idle(plan.value());
   return next;
 }
 

@@ -54,6 +54,7 @@ class RestartedJob {
   int restarts_ = 0;
   int fruitless_ = 0;
   bool resumes_ = false;
+  std::vector<std::string> told_;  ///< the notices that held for the last launch that started
 };
 
 /// Tells the ranks which time this is, and training to go on from what was saved.
@@ -75,13 +76,15 @@ LaunchResult RestartedJob::launch(NextLaunch next, const std::vector<std::string
     const std::string& failure = session_->server.failure();
     if (!failure.empty()) log_warning("dstrain status will not find this job: " + failure);
   }
-  if (!next.idle.empty()) {
-    log_warning(fmt::format("idle, as {} ranks share the batch: {}", next.job.world_size,
-                            fmt::join(next.idle, ", ")));
-  }
   session_->status.idle = std::move(next.idle);
   session_->status.absent = absent;
-  return launcher::run_job(next.job, *session_);
+  std::vector<std::string> notices = next.job.notices;
+  std::erase_if(next.job.notices, [this](const std::string& notice) {
+    return std::ranges::find(told_, notice) != told_.end();
+  });
+  LaunchResult result = launcher::run_job(next.job, *session_);
+  if (result.started) told_ = std::move(notices);
+  return result;
 }
 
 /// Launches without the hosts that do not come up, until all do that are left. Only an elastic

@@ -31,6 +31,7 @@ struct LaunchJob {
   std::string output_directory;
   /// Hosts that do not come up are for the caller to leave out: they are no errors.
   bool elastic = false;
+  std::vector<std::string> notices;  ///< warnings that hold if all hosts come up: said once they do
 };
 
 struct JobSession;

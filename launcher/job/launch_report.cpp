@@ -59,6 +59,7 @@ void LaunchReport::starts(const std::string& address, int port) {
       agents_.hosts() == 1 ? agents_.front().name() : fmt::format("{} hosts", agents_.hosts());
   console_.say("info", fmt::format("job {}: {}{} {} on {}, master {}:{}", job_.id, ranks, of_all,
                                    job_.world_size == 1 ? "rank" : "ranks", hosts, address, port));
+  for (const std::string& notice : job_.notices) console_.say("warning", notice);
   for (const auto& agent : agents_) {
     const std::string noise = agent->noise();
     if (noise.empty()) continue;

@@ -1,6 +1,7 @@
 #include "launcher/plan/elastic_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -42,6 +43,12 @@ std::vector<std::string> leave_slots(std::vector<HostSlots>& hosts, std::size_t 
 
 }  // namespace
 
+std::vector<std::string> ElasticPlan::without_ranks() const {
+  std::vector<std::string> all = idle;
+  all.insert(all.end(), spare.begin(), spare.end());
+  return all;
+}
+
 int whole_ranks(const Resources& all, const ElasticNodes& nodes) {
   std::vector<HostSlots> hosts = all.plan.hosts();
   hosts.resize(most_hosts(all, nodes));
@@ -74,12 +81,26 @@ Result<ElasticPlan> plan_elastic(const Resources& all,
   if (ranks < 1) {
     return Failure{fmt::format("no number of ranks up to {} can share the global batch", slots)};
   }
-  ElasticPlan plan{all, leave_slots(hosts, static_cast<std::size_t>(ranks))};
-  plan.idle.insert(plan.idle.end(), spare.begin(), spare.end());
+  ElasticPlan plan{all, leave_slots(hosts, static_cast<std::size_t>(ranks)), std::move(spare)};
   remote.resize(hosts.size());
   plan.resources.plan = HostPlan(std::move(hosts));
   plan.resources.remote = std::move(remote);
   return plan;
+}
+
+std::vector<std::string> describe_idle(const ElasticPlan& plan, const ElasticNodes& nodes) {
+  std::vector<std::string> lines;
+  if (!plan.idle.empty()) {
+    const int ranks = plan.resources.plan.world_size();
+    lines.push_back(fmt::format("idle, as {} {} the batch: {}", ranks,
+                                ranks == 1 ? "rank has" : "ranks share",
+                                fmt::join(plan.idle, ", ")));
+  }
+  if (!plan.spare.empty()) {
+    lines.push_back(fmt::format("spare, as --max_elastic_nodes is {}: {}", nodes.max,
+                                fmt::join(plan.spare, ", ")));
+  }
+  return lines;
 }
 
 }  // namespace dstrain::launcher

@@ -13,7 +13,13 @@ namespace dstrain::launcher {
 /// Where the ranks of an elastic job run for now.
 struct ElasticPlan {
   Resources resources;
-  std::vector<std::string> idle;  ///< what could work and does not: "w1 slot 3", or "w2" as a whole
+  /// Who has no share of the batch, "w1 slot 3", or "w2" as a whole, and who is beyond the largest
+  /// number of hosts.
+  std::vector<std::string> idle;
+  std::vector<std::string> spare;
+
+  /// Both: what could work and does not.
+  [[nodiscard]] std::vector<std::string> without_ranks() const;
 };
 
 /// How many of so many ranks can share the job's work; 0: no number of them.
@@ -23,11 +29,15 @@ using MostRanks = std::function<std::int64_t(std::int64_t available)>;
 int whole_ranks(const Resources& all, const ElasticNodes& nodes);
 
 /// Places ranks on the first hosts of `all` that are not among the `absent` ones, up to the largest
-/// number of hosts: as many ranks as `most_ranks` says, the first ones, so that the last slots and
-/// hosts idle. A failure says in one line why the job cannot go on with the hosts that are left.
+/// number of hosts, beyond which they are spare: as many ranks as `most_ranks` says, the first
+/// ones, so that the last slots and hosts idle. A failure says in one line why the job cannot go on
+/// with the hosts that are left.
 Result<ElasticPlan> plan_elastic(const Resources& all,
                                  const ElasticNodes& nodes,
                                  const std::vector<std::string>& absent,
                                  const MostRanks& most_ranks);
+
+/// Who of the plan does not work and why, a line for each cause.
+std::vector<std::string> describe_idle(const ElasticPlan& plan, const ElasticNodes& nodes);
 
 }  // namespace dstrain::launcher

@@ -149,6 +149,24 @@ TEST_CASE("Elastic: who cannot share the batch idles and is named", "[e2e][elast
   CHECK(plan.at("idle") == row.idle);
 }
 
+TEST_CASE("Elastic: a spare host is named while it is one", "[e2e][elastic]") {
+  const Job job(two + "addressed2 slots=1\n");
+  Launch launch(job.words({"--max_elastic_nodes", "2"}, 160), job.surroundings());
+  REQUIRE(launch.wait_until([&] { return job.has_checkpoint(20); }));
+  CHECK(job.status().at("idle") == Words{"addressed2"});
+  kill(some_rank(launch), SIGKILL);  // the same hosts come
+  REQUIRE(launch.wait_for_error("restart 1, from checkpoint-"));
+  REQUIRE(launch.wait_until([&] { return job.has_checkpoint(80); }));
+  job.hosts().crash("addressed1");  // the spare one takes its place
+  CHECK(launch.wait() == 0);
+  CAPTURE(launch.err());
+  const std::string told = "warning: spare, as --max_elastic_nodes is 2: addressed2\n";
+  const std::size_t first = launch.err().find(told);
+  REQUIRE(first < launch.err().find("restart 1"));
+  CHECK_THAT(launch.err(), Contains("host addressed1: ") && !Contains("idle, as"));
+  CHECK(launch.err().find("spare, as", first + told.size()) == std::string::npos);
+}
+
 TEST_CASE("Elastic: starts with those who come and ends with too few", "[e2e][elastic]") {
   const Job job(two);
   job.hosts().set("addressed1", "down", true);

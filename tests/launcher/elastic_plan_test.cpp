@@ -37,6 +37,7 @@ struct Row {
   Words absent;
   Words hosts;  ///< that work, with their slots
   Words idle;
+  Words spare = {};
 };
 
 Words working(const Resources& resources) {
@@ -59,7 +60,8 @@ TEST_CASE("ElasticPlan: the first ranks work and the last ones idle", "[launcher
       {{4, 2, 2}, {}, {}, {"w0:4", "w1:2"}, {"w2"}},
       {{4, 1, 4}, {}, {}, {"w0:4", "w1:1", "w2:1"}, {"w2 slot 1", "w2 slot 2", "w2 slot 3"}},
       {{7, 4}, {}, {}, {"w0:6"}, {"w0 slot 6", "w1"}},
-      {{1, 1, 1}, {1, 2}, {}, {"w0:1", "w1:1"}, {"w2"}},
+      {{1, 1, 1}, {1, 2}, {}, {"w0:1", "w1:1"}, {}, {"w2"}},
+      {{2, 3, 1}, {1, 2}, {}, {"w0:2", "w1:2"}, {"w1 slot 2"}, {"w2"}},
       {{1, 1, 1}, {1, 2}, {"w0"}, {"w1:1", "w2:1"}, {}},
       {{1, 1, 1}, {1, 9}, {"w0", "w1"}, {"w2:1"}, {}},
   }));
@@ -67,6 +69,7 @@ TEST_CASE("ElasticPlan: the first ranks work and the last ones idle", "[launcher
   REQUIRE(plan.ok());
   CHECK(working(plan.value().resources) == row.hosts);
   CHECK(plan.value().idle == row.idle);
+  CHECK(plan.value().spare == row.spare);
   CHECK(plan.value().resources.remote.size() == row.hosts.size());
   CHECK(plan.value().resources.remote.front() == (row.hosts.front().substr(0, 2) != "w0"));
 }
@@ -83,6 +86,31 @@ TEST_CASE("ElasticPlan: every slot works or idles or is absent", "[launcher][ela
       }
     }
   }
+}
+
+TEST_CASE("ElasticPlan: who does not work is told with the cause", "[launcher][elastic]") {
+  struct Case {
+    std::vector<int> slots;
+    ElasticNodes nodes;
+    Words without_ranks;
+    Words lines;
+  };
+  const std::string four = "idle, as 4 ranks share the batch: ";
+  const std::string two = "spare, as --max_elastic_nodes is 2: ";
+  const auto row = GENERATE_COPY(values<Case>({
+      {{2, 2}, {}, {}, {}},
+      {{2, 3}, {}, {"w1 slot 2"}, {four + "w1 slot 2"}},
+      {{1, 1, 1}, {1, 2}, {"w2"}, {two + "w2"}},
+      {{2, 3, 1, 1}, {1, 2}, {"w1 slot 2", "w2", "w3"}, {four + "w1 slot 2", two + "w2, w3"}},
+  }));
+  const auto plan = plan_elastic(hosts_with(row.slots), row.nodes, {}, divisors);
+  REQUIRE(plan.ok());
+  CHECK(plan.value().without_ranks() == row.without_ranks);
+  CHECK(describe_idle(plan.value(), row.nodes) == row.lines);
+  const auto one =
+      plan_elastic(hosts_with({1, 1}), {}, {}, [](std::int64_t) { return std::int64_t{1}; });
+  REQUIRE(one.ok());
+  CHECK(describe_idle(one.value(), {}) == Words{"idle, as 1 rank has the batch: w1"});
 }
 
 TEST_CASE("ElasticPlan: says why there is none", "[launcher][elastic]") {
