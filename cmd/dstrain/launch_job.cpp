@@ -115,7 +115,10 @@ void rendezvous_without_ssh(const LaunchOptions& options,
     }
     job.master_addr = hosts.front().host;
   }
-  job.master_port.exactly |= hosts.size() > 1;
+  if (hosts.size() > 1) {
+    job.master_port.rule =
+        options.master_port ? launcher::PortRule::typed_to_all : launcher::PortRule::default_of_all;
+  }
   launcher::set_env(job.hosts.front().spec.env, env::world_claim, world_claim(options, resources));
 }
 
@@ -168,8 +171,9 @@ LaunchJob make_launch_job(const LaunchOptions& options,
     job.supervision.stop_grace_seconds = *options.grace_seconds;
   }
   job.master_addr = options.master_addr;
-  job.master_port = {options.master_port.value_or(launcher::default_master_port),
-                     options.master_port.has_value()};
+  job.master_port = {
+      options.master_port.value_or(launcher::default_master_port),
+      options.master_port ? launcher::PortRule::typed : launcher::PortRule::first_free};
   if (resources.node_rank) rendezvous_without_ssh(options, resources, job);
   const double limit = options.timeout_seconds.value_or(600);
   job.connect_seconds = options.copy_binary ? limit : std::min(connect_seconds_max, limit);

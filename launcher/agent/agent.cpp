@@ -70,7 +70,7 @@ class Agent {
 
 void Agent::reserve(const PortRequest& request) {
   try {
-    port_ = request.exactly ? reserve_port(request.port) : reserve_free_port(request.port);
+    port_ = reserve_port(request);
     sender_.port(port_.port);
   } catch (const Error& error) {
     sender_.no_port(error.what());

@@ -51,15 +51,21 @@ std::optional<ReservedPort> try_port(int port) {
   return ReservedPort{port, std::move(reservation)};
 }
 
-}  // namespace
-
-ReservedPort reserve_port(int port) {
-  std::optional<ReservedPort> reserved = try_port(port);
-  if (!reserved) {
-    fail(ErrorCode::usage,
-         "--master_port {}: the port is in use; give another, or none to take a free one", port);
+std::string describe_use(const PortRequest& request) {
+  switch (request.rule) {
+    case PortRule::default_of_all:
+      return fmt::format(
+          "port {} (the default of --master_port) is in use; give all launchers another "
+          "--master_port",
+          request.port);
+    case PortRule::typed_to_all:
+      return fmt::format("--master_port {}: the port is in use; give all launchers another",
+                         request.port);
+    default:
+      return fmt::format(
+          "--master_port {}: the port is in use; give another, or none to take a free one",
+          request.port);
   }
-  return std::move(*reserved);
 }
 
 ReservedPort reserve_free_port(int first) {
@@ -67,6 +73,15 @@ ReservedPort reserve_free_port(int first) {
     if (std::optional<ReservedPort> reserved = try_port(port)) return std::move(*reserved);
   }
   fail(ErrorCode::remote, "no free port from {} on; give one with --master_port", first);
+}
+
+}  // namespace
+
+ReservedPort reserve_port(const PortRequest& request) {
+  if (!request.exactly()) return reserve_free_port(request.port);
+  std::optional<ReservedPort> reserved = try_port(request.port);
+  if (!reserved) fail(ErrorCode::usage, "{}", describe_use(request));
+  return std::move(*reserved);
 }
 
 }  // namespace dstrain::launcher

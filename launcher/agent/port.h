@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 
+#include "launcher/protocol/protocol.h"
 #include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
@@ -12,10 +13,8 @@ struct ReservedPort {
   UniqueFd reservation;
 };
 
-/// A port that was typed: exactly this one. Throws Error{usage} when another job or program has it.
-ReservedPort reserve_port(int port);
-
-/// The first free port from `first` on. Throws Error{remote} when a thousand are taken.
-ReservedPort reserve_free_port(int first);
+/// Throws Error{usage} that says what to do when another job or program has the only port that will
+/// do, and Error{remote} when a thousand are taken.
+ReservedPort reserve_port(const PortRequest& request);
 
 }  // namespace dstrain::launcher

@@ -39,7 +39,7 @@ void AgentHandshake::take_port(const Frame& frame) {
   WireReader in(frame.payload);
   port_ = in.i32();
   if (port_ > 0) return;
-  const ErrorCode code = job_.master_port.exactly ? ErrorCode::usage : ErrorCode::remote;
+  const ErrorCode code = job_.master_port.exactly() ? ErrorCode::usage : ErrorCode::remote;
   fail(code, "{}: {}", agents_.front().name(), in.string());
 }
 

@@ -84,7 +84,7 @@ Hello decode_hello(std::string_view payload) {
 std::string encode_port_request(const PortRequest& request) {
   WireWriter out;
   out.i32(request.port);
-  out.u8(request.exactly ? 1 : 0);
+  out.u8(static_cast<std::uint8_t>(request.rule));
   return out.take();
 }
 
@@ -92,7 +92,7 @@ PortRequest decode_port_request(std::string_view payload) {
   WireReader in(payload);
   PortRequest request;
   request.port = in.i32();
-  request.exactly = in.u8() != 0;
+  request.rule = static_cast<PortRule>(in.u8());
   in.finish();
   return request;
 }

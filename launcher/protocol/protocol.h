@@ -13,7 +13,7 @@
 /// it passes a shell or a command line.
 namespace dstrain::launcher {
 
-inline constexpr std::uint32_t protocol_version = 5;
+inline constexpr std::uint32_t protocol_version = 6;
 
 /// The agent's first bytes. What came before was printed by whatever started the agent.
 inline constexpr std::string_view agent_preamble{
@@ -98,10 +98,22 @@ std::string encode_hello(const Hello& hello);
 /// Of another protocol nothing but its number is read.
 Hello decode_hello(std::string_view payload);
 
-/// The master port: exactly this one, or the first free one from it on.
+/// Which port is wanted: the first free one from one on, or exactly that one. It was typed, here or
+/// to all launchers of a job that has several; or these take the default, having no way to agree on
+/// another.
+enum class PortRule : std::uint8_t {
+  first_free = 0,
+  typed = 1,
+  typed_to_all = 2,
+  default_of_all = 3
+};
+
+/// The master port.
 struct PortRequest {
   int port = 0;
-  bool exactly = false;
+  PortRule rule = PortRule::first_free;
+
+  [[nodiscard]] bool exactly() const { return rule != PortRule::first_free; }
 };
 
 std::string encode_port_request(const PortRequest& request);

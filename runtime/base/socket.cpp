@@ -152,7 +152,9 @@ Result<UniqueFd> listen_tcp(const Endpoint& endpoint) {
                                endpoint.port, endpoint.host),
                    true};
   }
-  return Failure{fmt::format("cannot listen at {}: {}", to_string(endpoint), text_of(error))};
+  return Failure{
+      fmt::format("cannot listen at {}: {}", to_string(endpoint),
+                  error == EADDRNOTAVAIL ? "it is no address of this machine" : text_of(error))};
 }
 
 int bound_port(int socket) {

@@ -107,6 +107,17 @@ TEST_CASE("TcpStore: a port in use is named with the remedy", "[comm]") {
                                  Contains("choose another port"));
 }
 
+TEST_CASE("TcpStore: an address of another machine is told as such", "[comm]") {
+  const auto serve = [] {
+    TcpStore::serve(options_at({"192.0.2.77", 0}, "token"));
+  };
+  CHECK(code_of(serve) == ErrorCode::remote);
+  CHECK_THROWS_WITH(serve(),
+                    "rendezvous: cannot listen at 192.0.2.77:0: it is no address of this machine; "
+                    "MASTER_ADDR (dstrain --master_addr) names the machine of rank 0, MASTER_PORT "
+                    "a port of it");
+}
+
 TEST_CASE("TcpStore: a job finds its own server among those of others", "[comm]") {
   // Another job of the same kind is at the first port.
   const auto others = TcpStore::serve(options_at({"127.0.0.1", 0}, "other"));

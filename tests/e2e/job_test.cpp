@@ -267,6 +267,18 @@ TEST_CASE("Job: launchers that disagree about the ranks are told whose options d
   }
 }
 
+TEST_CASE("Job: a port in use is told as one that all launchers must agree on", "[e2e][job]") {
+  const UniqueFd listener = std::move(listen_tcp({"127.0.0.1", 0}).value());
+  const std::string port = std::to_string(bound_port(listener.get()));
+  const test::Outcome outcome =
+      test::run_command({"--no_ssh", "--num_nodes", "2", "--node_rank", "0", "--num_gpus", "1",
+                         "--master_addr", "127.0.0.1", "--master_port", port, "true"},
+                        {.env = {{"DSTRAIN_TOKEN", "shared"}}, .directory = "/"});
+  CHECK(outcome.status == 2);
+  CHECK_THAT(outcome.err, Contains("--master_port " + port +
+                                   ": the port is in use; give all launchers another\n"));
+}
+
 TEST_CASE("Job: many who ask for checkpoints all get one", "[e2e][job]") {
   const Session session;
   const auto launch = session.train({"--save_steps", "7", "--save_total_limit", "3"});

@@ -115,7 +115,7 @@ TEST_CASE("AgentHandshake: what nobody asked for is refused", "[launcher]") {
 TEST_CASE("AgentHandshake: no port is the mistake of who named it", "[launcher]") {
   GreetedHosts hosts;
   const bool exactly = GENERATE(true, false);
-  hosts.job.master_port = {29500, exactly};
+  hosts.job.master_port = {29500, exactly ? PortRule::typed : PortRule::first_free};
   AgentHandshake handshake = hosts.greeted();
   REQUIRE(handshake.advance(begin_seconds) == Phase::waiting);
   const auto answer = [&] {
@@ -127,7 +127,7 @@ TEST_CASE("AgentHandshake: no port is the mistake of who named it", "[launcher]"
 
 TEST_CASE("AgentHandshake: without rank 0 the port is the one that was typed", "[launcher]") {
   GreetedHosts hosts(2);
-  hosts.job.master_port = {29777, true};
+  hosts.job.master_port = {29777, PortRule::typed};
   AgentHandshake handshake = hosts.greeted();
   CHECK(handshake.advance(begin_seconds) == Phase::done);
   CHECK(handshake.port() == 29777);

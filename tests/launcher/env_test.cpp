@@ -140,10 +140,26 @@ TEST_CASE("DryRun: one JSON object without secrets", "[launcher]") {
 }
 
 TEST_CASE("Port: two jobs never get the same one", "[launcher]") {
-  const ReservedPort first = reserve_free_port(29500);
-  const ReservedPort second = reserve_free_port(29500);
+  const ReservedPort first = reserve_port({29500, PortRule::first_free});
+  const ReservedPort second = reserve_port({29500, PortRule::first_free});
   CHECK(first.port != second.port);
-  CHECK_THROWS_AS(reserve_port(first.port), Error);
+  CHECK_THROWS_AS(reserve_port({first.port, PortRule::typed}), Error);
+}
+
+TEST_CASE("Port: one in use is told by what the user did", "[launcher]") {
+  const ReservedPort taken = reserve_port({29500, PortRule::first_free});
+  const int port = taken.port;
+  const std::string typed = fmt::format("--master_port {}: the port is in use; ", port);
+  const auto [rule, told] = GENERATE_COPY(table<PortRule, std::string>({
+      {PortRule::typed, typed + "give another, or none to take a free one"},
+      {PortRule::typed_to_all, typed + "give all launchers another"},
+      {PortRule::default_of_all,
+       fmt::format("port {} (the default of --master_port) is in use; give all launchers another "
+                   "--master_port",
+                   port)},
+  }));
+  const PortRequest request = decode_port_request(encode_port_request({port, rule}));
+  CHECK_THROWS_WITH(reserve_port(request), told);
 }
 
 TEST_CASE("Port: one on which somebody listens is taken and one that is left is not",
@@ -151,7 +167,7 @@ TEST_CASE("Port: one on which somebody listens is taken and one that is left is 
   Result<UniqueFd> made = listen_tcp({"127.0.0.1", 0});
   UniqueFd listener = std::move(made.value());
   const int port = bound_port(listener.get());
-  CHECK_THROWS_AS(reserve_port(port), Error);
+  CHECK_THROWS_AS(reserve_port({port, PortRule::typed}), Error);
   Result<UniqueFd> client = connect_tcp({"127.0.0.1", port}, Deadline::after(60));
   UniqueFd guest(::accept(listener.get(), nullptr, nullptr));
   REQUIRE(guest);
@@ -160,5 +176,5 @@ TEST_CASE("Port: one on which somebody listens is taken and one that is left is 
   REQUIRE(::recv(client.value().get(), &byte, 1, 0) == 0);
   client.value().reset();
   listener.reset();
-  CHECK(reserve_port(port).port == port);
+  CHECK(reserve_port({port, PortRule::typed}).port == port);
 }

@@ -14,6 +14,7 @@
 #include "runtime/base/number.h"
 #include "runtime/base/random_bytes.h"
 #include "runtime/comm/group_barrier.h"
+#include "runtime/comm/store/tcp_store.h"
 
 namespace dstrain::comm {
 namespace {
@@ -61,8 +62,7 @@ std::vector<Offer> listen_at(const std::vector<std::string>& addresses, int port
     }
   }
   if (!offers.empty()) return offers;
-  fail(reason.passing ? ErrorCode::comm : ErrorCode::remote,
-       "rendezvous: {} (MASTER_ADDR, MASTER_PORT)", reason.message);
+  fail_to_listen(reason);
 }
 
 std::string to_text(const Endpoint& endpoint) {

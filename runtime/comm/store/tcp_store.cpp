@@ -10,6 +10,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/worker_env.h"
 #include "runtime/comm/packed_texts.h"
 #include "runtime/comm/store/protocol.h"
 
@@ -105,12 +106,21 @@ UniqueFd listen_at_free_port(const Endpoint& first, int ports) {
     Result<UniqueFd> listener = listen_tcp({first.host, first.port + i});
     if (listener.ok()) return std::move(listener.value());
     if (i + 1 < ports) continue;
-    fail(listener.failure().passing ? ErrorCode::comm : ErrorCode::remote,
-         "rendezvous: {} (MASTER_ADDR, MASTER_PORT)", listener.error());
+    fail_to_listen(listener.failure());
   }
 }
 
 }  // namespace
+
+void fail_to_listen(const Failure& reason) {
+  if (reason.passing) {
+    fail(ErrorCode::comm, "rendezvous: {} ({}, {})", reason.message, env::master_addr,
+         env::master_port);
+  }
+  fail(ErrorCode::remote,
+       "rendezvous: {}; {} (dstrain --master_addr) names the machine of rank 0, {} a port of it",
+       reason.message, env::master_addr, env::master_port);
+}
 
 TcpStore::TcpStore(Options options) : options_(std::move(options)) {
   const bool loopback_only = options_.loopback_only || options_.token.empty();

@@ -10,6 +10,10 @@
 
 namespace dstrain::comm {
 
+/// Throws why rank 0 cannot listen where ranks shall meet, as listen_tcp() says it: Error{comm} for
+/// a port in use, else Error{remote}.
+[[noreturn]] void fail_to_listen(const Failure& reason);
+
 /// The store of a job whose ranks are processes: rank 0 serves it over TCP, all ranks are clients.
 /// The job's token guards it. The server listens on the address given and no other; without a
 /// token, or one that is no secret, on loopback only, whatever the address, and clients look for it
