@@ -155,8 +155,11 @@ void wait_for_all(Store& store, const Rendezvous& rendezvous) {
   }
   const std::string missing = tell_missing(store, rendezvous);
   if (missing.empty()) return;
-  fail(ErrorCode::timeout, "rendezvous timed out after {:g} s at {}: waiting for {}",
-       rendezvous.timeout_seconds, rendezvous.place, missing);
+  fail(
+      ErrorCode::timeout,
+      "rendezvous timed out after {:g} s at {}: waiting for {}; see that all are started and reach "
+      "this address and port, or raise --timeout",
+      rendezvous.timeout_seconds, rendezvous.place, missing);
 }
 
 void refuse_together(Store& store, Store::Member member) noexcept {

@@ -158,7 +158,7 @@ TEST_CASE("MpiLibrary: a rank that never enters MPI costs the others their timeo
   // OpenMPI's mpirun ends the job itself when it hears of the end after another rank has entered.
   const bool by_mpirun = job.output.find("exiting improperly") != std::string::npos;
   const std::string timed_out = "rendezvous timed out after 2 s in " + std::string(name_of(kind)) +
-                                ": not all of its ranks came";
+                                ": not all of its ranks came; see that all are started";
   CHECK((by_mpirun || job.output.find(timed_out) != std::string::npos));
   CHECK((by_mpirun || job.status == status::timed_out));
 }

@@ -171,7 +171,8 @@ TEST_CASE("Processes: a rank that never comes is named", "[comm]") {
   const Job job{.ranks_per_node = {3}, .mode = "once", .timeout_seconds = 1};
   RankProcess first = start_rank(job, test::places_of(job.ranks_per_node)[0]);
   CHECK(first.read_line() == fmt::format("rendezvous timed out after 1 s at 127.0.0.1:{}: waiting "
-                                         "for ranks 1 2",
+                                         "for ranks 1 2; see that all are started and reach this "
+                                         "address and port, or raise --timeout",
                                          job.port));
   CHECK(first.wait() == status::timed_out);
 }

@@ -149,7 +149,9 @@ TEST_CASE("TcpStore: nobody listens", "[comm]") {
   CHECK(code_of([&] { TcpStore::connect(options); }) == ErrorCode::timeout);
   CHECK_THROWS_WITH(TcpStore::connect(options),
                     Contains("rendezvous timed out after 0.1 s at 127.0.0.1:" +
-                             std::to_string(port) + ": waiting for rank 0"));
+                             std::to_string(port) + ": waiting for rank 0 (") &&
+                        Contains("; see that it is started and that this address and port reach "
+                                 "it, or raise --timeout"));
 }
 
 TEST_CASE("TcpStore: clients may start before the server", "[comm]") {

@@ -84,7 +84,9 @@ void rest_between_looks(int looks) {
 MpiLibrary::MpiLibrary(const MpiStart& start) : start_(start), thread_(start_function(start.kind)) {
   const std::optional<int> code = thread_.wait_until_entered(start.timeout_seconds);
   if (!code) {
-    fail(ErrorCode::timeout, "rendezvous timed out after {:g} s in {}: not all of its ranks came",
+    fail(ErrorCode::timeout,
+         "rendezvous timed out after {:g} s in {}: not all of its ranks came; "
+         "see that all are started and run the same program, or raise --timeout",
          start.timeout_seconds, name_of(start.kind));
   }
   if (*code != 0) fail(ErrorCode::comm, "{} does not start: code {}", name_of(start.kind), *code);

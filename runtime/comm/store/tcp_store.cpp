@@ -85,7 +85,9 @@ Found find_server(const Search& search, Deadline deadline) {
       failure = std::move(attempt.failure);
     }
     if (deadline.passed()) {
-      fail(ErrorCode::timeout, "rendezvous timed out after {:g} s at {}: waiting for rank 0 ({})",
+      fail(ErrorCode::timeout,
+           "rendezvous timed out after {:g} s at {}: waiting for rank 0 ({}); "
+           "see that it is started and that this address and port reach it, or raise --timeout",
            seconds, to_string(search.first), failure);
     }
     if (silent.passed() && !std::exchange(told, true)) {
