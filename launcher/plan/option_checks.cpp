@@ -160,9 +160,6 @@ void check_elastic(LaunchOptions& o, const RawOptions& raw) {
 }  // namespace
 
 void check_options(LaunchOptions& o, const RawOptions& raw) {
-  if (o.hostfile && o.hostfile->empty()) {
-    fail(ErrorCode::usage, "--hostfile: is empty; name a file, or leave the option out");
-  }
   check_nodes(o, raw);
   constexpr std::array<std::string_view, 5> levels{"debug", "info", "warning", "error", "critical"};
   check_choice("--log_level", o.log_level, levels);

@@ -133,6 +133,18 @@ void take_only_numbers(CLI::App& app) {
   for (CLI::App* const command : app.get_subcommands(nullptr)) take_only_numbers(*command);
 }
 
+void refuse_empty_texts(CLI::App& app, std::span<const std::string_view> exempt) {
+  for (CLI::Option* const option : app.get_options()) {
+    const bool may_be_empty = std::ranges::any_of(
+        exempt, [&](std::string_view name) { return option->check_name(std::string(name)); });
+    if (may_be_empty || !option->get_type_name().starts_with("TEXT")) continue;
+    const auto check = [](const std::string& word) {
+      return std::string(word.empty() ? "must not be empty" : "");
+    };
+    option->check(CLI::Validator(check, ""));
+  }
+}
+
 void parse_option_words(CLI::App& app, std::span<const std::string> words, std::string_view tool) {
   take_only_numbers(app);
   std::vector<std::string> reversed = known_spellings(app_of(app, words), words, tool);

@@ -17,6 +17,10 @@ std::string describe(const CLI::ParseError& error);
 /// 5", "nan" nor "inf". CLI11 by itself reads "" as not given, and "010" as 8.
 void take_only_numbers(CLI::App& app);
 
+/// Lets the options of `app` that take a text, but for the `exempt` ones ("--include"), take no
+/// empty one.
+void refuse_empty_texts(CLI::App& app, std::span<const std::string_view> exempt);
+
 /// Reads `words` into the options of `app`, which may have subcommands. '-' and '_' are the same
 /// within an option's name. Throws Error{usage} that begins with `tool`, "checkpoint export", and
 /// names the first option that is unknown ("did you mean"), or else the mistake; what CLI11 throws

@@ -129,6 +129,9 @@ class Parser {
   explicit Parser(CommandLine& line) : line_(line), app_("", "dstrain") {
     add_option_flags(app_, line_, raw_);
     take_only_numbers(app_);
+    // Empty, these say what they say when they are not given, as with DeepSpeed.
+    constexpr std::array<std::string_view, 3> empty{"--include", "--exclude", "--launcher_args"};
+    refuse_empty_texts(app_, empty);
   }
 
   void parse(std::span<const std::string> arguments);

@@ -212,7 +212,7 @@ TEST_CASE("Doctor: words that it does not know are refused", "[e2e]") {
       {{"--timeout", "abc"}, "--timeout: must be a number, got \"abc\""},
       {{"--this_host"}, "started by dstrain doctor"},
       {{"--hostfile", "/no/such/file"}, "/no/such/file"},
-      {{"--hostfile", ""}, "--hostfile: is empty"}};
+      {{"--hostfile", ""}, "--hostfile: must not be empty"}};
   for (const Row& row : rows) {
     std::vector<std::string> words{"doctor"};
     words.insert(words.end(), row.words.begin(), row.words.end());
