@@ -12,9 +12,22 @@ void Communication::follow(StreamView compute) const {
   Event::record(compute).wait_on(streams_.communication);
 }
 
+void Communication::host_follows() const {
+  if (streams_.overlap()) Event::record(streams_.communication).wait_on(*host_);
+}
+
+void Communication::follow_host() const {
+  if (streams_.overlap()) Event::record(*host_).wait_on(streams_.communication);
+}
+
 Communication::Point Communication::now() const {
   if (!streams_.overlap()) return std::nullopt;
   return Event::record(streams_.communication);
+}
+
+Communication::Point Communication::host_now() const {
+  if (!streams_.overlap()) return std::nullopt;
+  return Event::record(*host_);
 }
 
 void Communication::wait(Point& point, StreamView compute) const {
@@ -34,6 +47,7 @@ void Communication::synchronize() const {
   }
   const Recording recording(timeline_, Lane::compute, Activity::wait);
   streams_.communication.synchronize();
+  host_->synchronize();
 }
 
 }  // namespace dstrain::zero

@@ -88,15 +88,11 @@ TensorView GatherSlots::view(int segment) const {
   return memory_.block().cut(begin, layout_.dtype(), {layout_.segment(segment).numel});
 }
 
-void GatherSlots::gather(int segment,
-                         TensorView shard,
-                         StreamView stream,
-                         std::function<void()> done) {
+void GatherSlots::gather(int segment, TensorView shard, StreamView stream) {
   Slot& slot = slot_of(segment);
   if (slot.tenant == segment) return;
   communication_.follow(stream);  // the tenant before was in use until now
   communication_.communicator().all_gather(shard, view(segment), communication_.stream());
-  communication_.stream().launch_always(std::move(done));
   slot.filled = communication_.now();
   slot.tenant = segment;
 }

@@ -1,5 +1,4 @@
 #pragma once
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -30,11 +29,11 @@ class GatherSlots {
   [[nodiscard]] TensorView view(int segment) const;
   /// Whether the slot of `segment` holds it, or will when what is on its way has come.
   [[nodiscard]] bool holds(int segment) const { return slot_of(segment).tenant == segment; }
-  /// Begins to make `segment` whole from every rank's `shard`, unless its slot holds it. `done` is
-  /// called, on the communicating stream, when the shard is not needed any more.
-  void gather(
-      int segment, TensorView shard, StreamView stream, std::function<void()> done = [] {});
-  /// Waits until `segment` is there, and `done` has been called.
+  /// Begins to make `segment` whole from every rank's `shard`, unless its slot holds it.
+  void gather(int segment, TensorView shard, StreamView stream);
+  /// Who waits for `segment` waits for this later point than that of its gather.
+  void set_filled(int segment, Communication::Point point) { slot_of(segment).filled = point; }
+  /// Waits until `segment` is there.
   void wait(int segment, StreamView stream);
   /// The segment in its slot is of no use any more.
   void drop(int segment);

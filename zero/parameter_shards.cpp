@@ -164,8 +164,12 @@ void ParameterShards::gather(int segment, StreamView stream) {
   if (!swapped(segment)) return slots_->gather(segment, own_shard(segment), stream);
   communication_.follow(stream);
   const TensorView shard = swap_->take(segment);
-  communication_.stream().launch([this, segment] { swap_->wait(segment); });
-  slots_->gather(segment, shard, stream, [this, segment] { swap_->release(segment, false); });
+  communication_.host().run([this, segment] { swap_->wait(segment); });
+  communication_.follow_host();
+  slots_->gather(segment, shard, stream);
+  communication_.host_follows();
+  communication_.host().run_always([this, segment] { swap_->release(segment, false); });
+  slots_->set_filled(segment, communication_.host_now());
 }
 
 /// Begins to read from disk what the next parts need. One buffer is left for a gather, and one for

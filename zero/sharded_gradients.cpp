@@ -94,7 +94,7 @@ void ShardedGradients::begin(engine::MicroStep micro_step) {
   parts_left_ = layout_.parts();
   targets_.reset();
   if (SwappedGradients* const swapped = options_.swapped) {
-    communication_.stream().launch([swapped, micro_step] { swapped->begin(micro_step); });
+    communication_.host().run([swapped, micro_step] { swapped->begin(micro_step); });
   }
 }
 
@@ -131,7 +131,7 @@ void ShardedGradients::reduce(int part, StreamView stream) {
     if (layout_.segment(index).shared) {
       communication_.follow(stream);
       reduce_segment(index);
-      shared_reduced_[static_cast<std::size_t>(index)] = communication_.now();
+      shared_reduced_[static_cast<std::size_t>(index)] = reduced();
     } else {
       turns.current().complete.push_back(index);
     }
@@ -147,10 +147,17 @@ void ShardedGradients::flush(Turns& turns, StreamView stream) {
   Bucket& bucket = turns.current();
   communication_.follow(stream);
   for (const int index : bucket.complete) reduce_segment(index);
-  bucket.emptied = communication_.now();
+  bucket.emptied = reduced();
   bucket.complete.clear();
   bucket.used = 0;
   turns.filling = (turns.filling + 1) % turns.buckets.size();
+}
+
+/// The point from which on what was reduced so far may be overwritten.
+Communication::Point ShardedGradients::reduced() const {
+  if (options_.swapped == nullptr) return communication_.now();
+  communication_.host_follows();
+  return communication_.host_now();
 }
 
 void ShardedGradients::reduce_segment(int index) {
@@ -170,8 +177,9 @@ void ShardedGradients::reduce_segment(int index) {
   if (swapped == nullptr) {
     ops::add(sum, shard, stream);
   } else {
-    stream.launch([swapped, index, sum] { swapped->put(index, sum); });
-    stream.launch_always([swapped, index] { swapped->finish(index); });
+    communication_.host_follows();
+    communication_.host().run([swapped, index, sum] { swapped->put(index, sum); });
+    communication_.host().run_always([swapped, index] { swapped->finish(index); });
   }
 }
 

@@ -59,6 +59,7 @@ class ShardedGradients final : public GradientReducer {
   void cut_buckets();
   void place(int part, StreamView stream);
   TensorView place_in_bucket(Bucket& bucket, std::int64_t numel, StreamView stream);
+  [[nodiscard]] Communication::Point reduced() const;
   void reduce_segment(int index);
   void flush(Turns& turns, StreamView stream);
 

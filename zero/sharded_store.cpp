@@ -60,7 +60,8 @@ std::vector<StateRun> make_runs(const ShardedStore::Parts& parts,
 
 ShardedStore::ShardedStore(Parts parts, Options options, Streams streams)
     : parts_(parts),
-      communication_(parts.communicator, streams, parts.timeline),
+      host_(streams.overlap() ? HostQueue::Mode::worker_thread : HostQueue::Mode::inline_on_caller),
+      communication_(parts.communicator, streams, host_, parts.timeline),
       runs_(make_runs(parts, options)),
       gradient_homes_(optimizer_homes(parts.layout, options.offload)),
       parameters_(parts.layout,

@@ -62,8 +62,11 @@ class ShardedStore final : public engine::ParameterStore {
   ShardedStore& operator=(const ShardedStore&) = delete;
   ShardedStore(ShardedStore&&) = delete;
   ShardedStore& operator=(ShardedStore&&) = delete;
-  /// Waits for communication under way: it uses memory of the store.
-  ~ShardedStore() override { communication_.stream().wait_until_idle(); }
+  /// Waits for work under way: it uses memory of the store.
+  ~ShardedStore() override {
+    communication_.stream().wait_until_idle();
+    host_.wait_until_idle();
+  }
 
   void load(const engine::StateSources& sources, StreamView stream) override;
   [[nodiscard]] std::vector<engine::SavedState> saved_states() const override;
@@ -92,6 +95,7 @@ class ShardedStore final : public engine::ParameterStore {
   int& lease(int part) { return leased_.at(parts_.layout.is_tile(part) ? 1 : 0); }
 
   Parts parts_;
+  HostQueue host_;
   Communication communication_;
   std::vector<StateRun> runs_;
   std::vector<MemoryTier> gradient_homes_;  ///< per segment

@@ -33,7 +33,7 @@ class SwappedGradients final {
 
   /// A put() of the segment is about to be launched; also for the computing thread.
   void announce(int segment, engine::MicroStep micro_step);
-  // For the communicating stream:
+  // For the host's queue of Communication:
   /// What is put from now on belongs to this micro step.
   void begin(engine::MicroStep micro_step);
   /// Takes the shard of a segment, and adds it to what the micro steps before have put there. The

@@ -14,7 +14,7 @@ void BackgroundTask::start(std::function<void()> task) {
     state_ = State::busy;
     failure_.clear();
   }
-  thread_.launch([this, task = std::move(task)] {
+  thread_.run([this, task = std::move(task)] {
     try {
       task();
       finish(State::idle, {});

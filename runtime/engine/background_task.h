@@ -5,7 +5,7 @@
 #include <mutex>
 #include <string>
 
-#include "runtime/device/stream.h"
+#include "runtime/device/host_queue.h"
 
 namespace dstrain::engine {
 
@@ -35,7 +35,7 @@ class BackgroundTask {
   mutable std::condition_variable changed_;
   State state_ = State::idle;
   std::string failure_;
-  Stream thread_{Stream::Mode::worker_thread};
+  HostQueue thread_{HostQueue::Mode::worker_thread};
 };
 
 }  // namespace dstrain::engine

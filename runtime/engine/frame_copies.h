@@ -1,7 +1,7 @@
 #pragma once
 #include <optional>
 
-#include "runtime/device/stream.h"
+#include "runtime/device/event.h"
 #include "runtime/engine/frame.h"
 #include "runtime/profile/timeline.h"
 

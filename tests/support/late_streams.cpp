@@ -1,6 +1,7 @@
 #include "tests/support/late_streams.h"
 
 #include <cstring>
+#include <functional>
 
 namespace dstrain::test {
 namespace {
@@ -20,6 +21,12 @@ const void* identity_of(const Event& event) {
 // What the linker calls Event::record and Event::wait_on with --wrap.
 Event real_record(StreamView stream) asm("__real__ZN7dstrain5Event6recordENS_10StreamViewE");
 Event wrapped_record(StreamView stream) asm("__wrap__ZN7dstrain5Event6recordENS_10StreamViewE");
+Event real_record_host(HostQueue& queue) asm("__real__ZN7dstrain5Event6recordERNS_9HostQueueE");
+Event wrapped_record_host(HostQueue& queue) asm("__wrap__ZN7dstrain5Event6recordERNS_9HostQueueE");
+void real_wait_on_host(const Event& event,
+                       HostQueue& queue) asm("__real__ZNK7dstrain5Event7wait_onERNS_9HostQueueE");
+void wrapped_wait_on_host(const Event& event, HostQueue& queue) asm(
+    "__wrap__ZNK7dstrain5Event7wait_onERNS_9HostQueueE");
 void real_wait_on(const Event& event,
                   StreamView stream) asm("__real__ZNK7dstrain5Event7wait_onENS_10StreamViewE");
 void wrapped_wait_on(const Event& event,
@@ -28,13 +35,16 @@ void wrapped_wait_on(const Event& event,
 /// Tells the streams of the calling thread which events they reach and wait for.
 struct WrappedEvent {
   static Event record(StreamView stream) {
-    Event event = real_record(stream);
+    const Event event = real_record(stream);
     LateStreams* const streams = streams_of_thread;
-    if (streams == nullptr) return event;
-    streams->change([&] { streams->reached_.erase(identity_of(event)); });
-    stream.launch_always([streams, event] {
-      streams->change([&] { streams->reached_.insert(identity_of(event)); });
-    });
+    if (streams != nullptr) stream.launch_always(note_reached(*streams, event));
+    return event;
+  }
+
+  static Event record(HostQueue& queue) {
+    const Event event = real_record_host(queue);
+    LateStreams* const streams = streams_of_thread;
+    if (streams != nullptr) queue.run_always(note_reached(*streams, event));
     return event;
   }
 
@@ -53,6 +63,21 @@ struct WrappedEvent {
       stream.launch([streams] { streams->hold_communication(); });
     }
   }
+
+  static void wait_on(const Event& event, HostQueue& queue) {
+    real_wait_on_host(event, queue);
+    LateStreams* const streams = streams_of_thread;
+    if (streams != nullptr) queue.run([streams] { streams->hold_communication(); });
+  }
+
+ private:
+  /// What is done once an event is reached, which has not been so far.
+  static std::function<void()> note_reached(LateStreams& streams, const Event& event) {
+    streams.change([&] { streams.reached_.erase(identity_of(event)); });
+    return [&streams, event] {
+      streams.change([&] { streams.reached_.insert(identity_of(event)); });
+    };
+  }
 };
 
 Event wrapped_record(StreamView stream) {
@@ -61,6 +86,14 @@ Event wrapped_record(StreamView stream) {
 
 void wrapped_wait_on(const Event& event, StreamView stream) {
   WrappedEvent::wait_on(event, stream);
+}
+
+Event wrapped_record_host(HostQueue& queue) {
+  return WrappedEvent::record(queue);
+}
+
+void wrapped_wait_on_host(const Event& event, HostQueue& queue) {
+  WrappedEvent::wait_on(event, queue);
 }
 
 LateStreams::LateStreams(Late late) : late_(late) {

@@ -4,15 +4,15 @@
 #include <mutex>
 #include <set>
 
-#include "runtime/device/stream.h"
+#include "runtime/device/event.h"
 
 namespace dstrain::test {
 
 /// A computing and a communicating stream, both workers, of which one is late: what holds on it
 /// runs only when the other can do no more, as it waits for an event that was not reached or has
 /// come to the end of what it was given. An order that no event makes is so the wrong one, each
-/// time. Work that waits for an event on a third stream, to copy something, holds as communication
-/// does. Made and used by the thread that launches.
+/// time. Work that waits for an event on a third stream, to copy something, or on a queue of the
+/// host holds as communication does. Made and used by the thread that launches.
 class LateStreams {
  public:
   enum class Late { neither, computing, communication };
