@@ -3,6 +3,7 @@
 #include <array>
 #include <csignal>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 #include <regex>
 
@@ -84,8 +85,10 @@ struct Stage {
 };
 
 /// In place of ssh: runs the command on this machine, on a node of the network where there is one.
+/// A shell reads it: a launch beside this one may fork while it is being written, and a program
+/// that is open for writing cannot be started.
 void write_client(const Stage& stage) {
-  std::string script = "#!/bin/sh\ncd /\ncase $1 in\n";
+  std::string script = "cd /\ncase $1 in\n";
   for (const int node : {0, 1}) {
     std::vector<std::string> words{"exec"};
     const std::vector<std::string> shell{"sh", "-c", "\"$2\""};
@@ -94,7 +97,6 @@ void write_client(const Stage& stage) {
     script += fmt::format("  w{}) {} ;;\n", node, fmt::join(words, " "));
   }
   write_text_file(stage.path("client"), script + "esac\n");
-  fs::permissions(stage.path("client"), fs::perms::owner_all);
 }
 
 std::vector<std::string> launch_words(const HangRound& round, const Stage& stage) {
@@ -107,7 +109,7 @@ std::vector<std::string> launch_words(const HangRound& round, const Stage& stage
           "-H",
           stage.path("hosts"),
           "--ssh_command",
-          stage.path("client"),
+          fmt::format("sh {}", stage.path("client").string()),
           "--master_addr",
           stage.network ? TwoNodes::address(0) : "127.0.0.1"};
 }
@@ -194,14 +196,15 @@ bool strike(const HangRound& round, const Stage& stage, Launch& launch) {
   return true;
 }
 
-/// "rank 2", or the ranks of a host.
+/// A regular expression of some ranks of a host, "ranks 2 3": what was on its way may have reached
+/// the others before nothing did any more.
 std::string ranks_of_host(const HangRound& round) {
   const int second = first_of_second_host(round);
   const int begin = round.rank < second ? 0 : second;
   const int end = round.rank < second ? second : round.ranks;
-  std::string text = end - begin == 1 ? "rank" : "ranks";
-  for (int rank = begin; rank < end; ++rank) text += fmt::format(" {}", rank);
-  return text;
+  std::vector<int> ranks(static_cast<std::size_t>(end - begin));
+  std::iota(ranks.begin(), ranks.end(), begin);
+  return fmt::format("ranks?( ({}))+", fmt::join(ranks, "|"));
 }
 
 /// A regular expression of what must be said.
@@ -212,7 +215,7 @@ std::string expected_words(const HangRound& round) {
       fmt::format("rank {} is missing in collective \\d+, .*{}", round.rank, line);
   const std::string all_in_one =
       "no rank is missing in collective \\d+, .*: look at what connects them"
-      "\n  rank 0 \\(host w0, (.|\n)*\\(host w1, ";
+      "\n  rank 0 \\(host w0, [\\s\\S]*?\\(host w1, ";
   const OddWay* const way = odd_way_of(round);
   if (way != nullptr && *way->error != '\0') {
     return fmt::format("the ranks disagree in operation \\d+: .*rank {} does {}", round.rank,
@@ -229,7 +232,7 @@ std::string expected_words(const HangRound& round) {
       return fmt::format("rank {} does not get on with a checkpoint{}asleep: ", round.rank, line);
     case HangFault::mismatch:
       if (round.ranks == 2)
-        return "the ranks disagree in collective \\d+, and no side(.|\n)*" + line;
+        return "the ranks disagree in collective \\d+, and no side[\\s\\S]*?" + line;
       return fmt::format("the ranks disagree: rank {} does something else than the others{}",
                          round.rank, " in collective \\d+, .*" + line);
     case HangFault::skip:
@@ -239,8 +242,10 @@ std::string expected_words(const HangRound& round) {
       return fmt::format("({}|ranks? .* still in a collective that the others have left)",
                          all_in_one);
     case HangFault::deaf:
-      return fmt::format("({}|{} (is|are) still in a collective that the others have left.*{})",
-                         all_in_one, ranks_of_host(round), line);
+      return fmt::format(
+          "({}|{} (is|are) still in a collective that the others have left.*"
+          "\n  rank \\d+ \\(host {}, pid \\d+\\), )",
+          all_in_one, ranks_of_host(round), host_of(round));
   }
   return "";
 }
