@@ -3,13 +3,18 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <string_view>
 
+#include <fmt/format.h>
+
+#include "launcher/protocol/protocol.h"
 #include "runtime/base/file.h"
 
 namespace dstrain::test {
 namespace {
 
-constexpr const char* script = R"(#!/bin/sh
+/// PROTOCOL: the version of the agent protocol, as an octal number of three digits.
+constexpr std::string_view script = R"(#!/bin/sh
 folder=$(dirname "$0")
 host=$1
 command=$2
@@ -28,7 +33,7 @@ case $host in
   path*) PATH=$(dirname "$DSTRAIN_TEST_PROGRAM"):$PATH
     command=$(echo "$command" | sed 's#/dstrain#/no-dstrain#') ;;
   old*) printf '\036dstrain agent speaks\036\n'
-    printf '\030\000\000\000\101\005\000\000\000\003\000\000\0000.0'
+    printf '\030\000\000\000\101\PROTOCOL\000\000\000\003\000\000\0000.0'
     head -c 12 /dev/zero
     exec sleep 1000 ;;
   garbage*) printf '\036dstrain agent speaks\036\n\377\377\377\377\377'; exec sleep 1000 ;;
@@ -54,7 +59,11 @@ clean sh -c "$command"
 
 FakeHosts::FakeHosts(const std::string& hosts) {
   write_text_file(folder() / "hosts", hosts);
-  write_text_file(folder() / "client", script);
+  std::string client(script);
+  constexpr std::string_view version = "PROTOCOL";
+  client.replace(client.find(version), version.size(),
+                 fmt::format("{:03o}", launcher::protocol_version));
+  write_text_file(folder() / "client", client);
   std::filesystem::permissions(folder() / "client", std::filesystem::perms::owner_all);
 }
 
