@@ -1,5 +1,6 @@
 #pragma once
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "runtime/tensor/buffer.h"
@@ -32,7 +33,9 @@ class GatherSlots {
   /// Begins to make `segment` whole from every rank's `shard`, unless its slot holds it.
   void gather(int segment, TensorView shard, StreamView stream);
   /// Who waits for `segment` waits for this later point than that of its gather.
-  void set_filled(int segment, Communication::Point point) { slot_of(segment).filled = point; }
+  void set_filled(int segment, Communication::Point point) {
+    slot_of(segment).filled = std::move(point);
+  }
   /// Waits until `segment` is there.
   void wait(int segment, StreamView stream);
   /// The segment in its slot is of no use any more.
