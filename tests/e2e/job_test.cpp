@@ -416,9 +416,8 @@ TEST_CASE("Job: between two starts it is found and keeps its directory", "[e2e][
   const fs::path script = folder.path() / "script";
   write_text_file(script, "exit 9\n");
   const test::ResumableRun run{.ranks = 1};
-  Words words{"--max_restarts", "100",   "--venv_script",
-              script.string(),  "train", "--output_dir",
-              session.output().string()};
+  Words words{"--max_restarts", "100",          "--venv_script",          script.string(),
+              "train",          "--output_dir", session.output().string()};
   for (const std::string& word : run.arguments(10)) words.push_back(word);
   Launch launch(words, session.options());
   REQUIRE(launch.wait_for_error("restart 4 in 4 s"));

@@ -33,8 +33,8 @@ TEST_CASE("CopyFinite: a number that is none is found wherever it is", "[ops][co
   std::vector<float> values(numel, -std::numeric_limits<float>::max() / 2);
   CHECK(copy(values, dtype) == 0);
   if (numel > 0) {
-    const float odd = GENERATE(std::numeric_limits<float>::quiet_NaN(),
-                               -std::numeric_limits<float>::infinity());
+    const float odd =
+        GENERATE(std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity());
     values[GENERATE(0U, 49'999U) % numel] = odd;
     CHECK(copy(values, dtype) == 1);
   }
