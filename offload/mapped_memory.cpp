@@ -24,7 +24,7 @@ std::byte* MappedMemory::allocate(Bytes bytes, StreamView /*stream*/) {
 }
 
 void MappedMemory::deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept {
-  stream.launch_always([address, size = static_cast<std::size_t>(round_up(bytes, page))] {
+  after_work_on(stream, [address, size = static_cast<std::size_t>(round_up(bytes, page))] {
     ::munmap(address, size);
   });
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include "runtime/device/cpu_stream.h"
 #include "runtime/engine/parameter_store.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/profile/timeline.h"
@@ -50,7 +51,7 @@ class SwappedGradients final {
   bool clipped_ = true;  ///< the last step, or it is not known
   bool early_ = false;
   optim::StepScalars foreseen_;
-  Stream inline_{Stream::Mode::inline_on_caller};  ///< of the thread that puts
+  CpuStream inline_{CpuStream::Mode::inline_on_caller};  ///< of the thread that puts
 };
 
 }  // namespace dstrain::zero

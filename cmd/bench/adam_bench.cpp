@@ -10,6 +10,7 @@
 #include "cmd/bench/summary.h"
 #include "runtime/base/error.h"
 #include "runtime/base/parallel_for.h"
+#include "runtime/device/cpu_stream.h"
 #include "runtime/ops/adamw.h"
 #include "runtime/tensor/buffer.h"
 
@@ -69,7 +70,7 @@ std::vector<AdamRow> measure_adam(const Options& options) {
     fail(ErrorCode::usage, "bench adam: --cpu_time counts one thread: set OMP_NUM_THREADS=1");
   }
   const std::unique_ptr<Clock> clock = make_clock(options.cpu_time);
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   const Tensors updated(options.numel, stream);
   const Tensors moved(options.numel, stream);
   const ops::AdamWScalars scalars = ops::adamw_scalars({.weight_decay = 0.1, .step = 10});

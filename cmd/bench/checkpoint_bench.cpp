@@ -13,6 +13,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/pending_checkpoint.h"
 #include "runtime/checkpoint/shard_writer.h"
+#include "runtime/device/cpu_stream.h"
 #include "runtime/tensor/buffer.h"
 
 namespace dstrain::bench {
@@ -65,7 +66,7 @@ struct Times {
 Times measure_files(const Options& options) {
   const Workplace workplace(options.directory);
   const SteadyClock clock;
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   HostMemory memory;
   const HostBuffer buffer(options.bytes, memory, stream);
   const std::span<float> values = buffer.as<float>();

@@ -15,6 +15,7 @@
 #include "runtime/comm/message/message_communicator.h"
 #include "runtime/comm/mpi/mpi_transport.h"
 #include "runtime/comm/tcp/tcp_transport.h"
+#include "runtime/device/cpu_stream.h"
 
 namespace dstrain::bench {
 namespace {
@@ -143,7 +144,7 @@ std::vector<CollectiveRow> measure_size(const Backend& backend,
                                         int runs,
                                         Stopwatch& stopwatch,
                                         Copying& copying) {
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   const CollectiveBuffers buffers(backend.communicator, memory.resource, memory.bytes, stream);
   std::vector<CollectiveRow> rows;
   for (std::size_t i = 0; i < all_collectives().size(); ++i) {
@@ -248,7 +249,7 @@ std::string as_table(const Options& options,
 
 std::string run_comm(const Options& options, const WorkerEnv& worker) {
   const Backends backends(worker);
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   Copying copying(std::ranges::max(options.sizes), worker.world_size, stream);
   Stopwatch stopwatch(backends.control(), options);
   copying.run(stopwatch);  // to warm up

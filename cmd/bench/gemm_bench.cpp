@@ -11,6 +11,7 @@
 #include "cmd/bench/summary.h"
 #include "runtime/base/parallel_for.h"
 #include "runtime/base/philox.h"
+#include "runtime/device/cpu_stream.h"
 #include "runtime/tensor/buffer.h"
 
 namespace dstrain::bench {
@@ -35,7 +36,7 @@ class Product {
     args_.workspace = take(ops::matmul_workspace(args_), memory, stream);
   }
 
-  void run(ops::Matmuls& matmuls, StreamView stream) const { matmuls.run(args_, stream); }
+  void run(StreamView stream) const { ops::matmul(args_, stream); }
 
  private:
   HostView take(Bytes bytes, MemoryResource& memory, StreamView stream) {
@@ -88,9 +89,8 @@ struct Products {
 
 Products measure_products(const Options& options) {
   const SteadyClock clock;
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   HostMemory memory;
-  ops::Matmuls matmuls;
   Products result;
   std::vector<std::array<Product, 2>> products;
   for (GemmShape& shape : gemm_shapes(options.model, options.sequences * options.tokens)) {
@@ -99,7 +99,7 @@ Products measure_products(const Options& options) {
     result.shapes.push_back({std::move(shape), {}});
   }
   const auto time = [&](Product& product) {
-    return time_of(clock, [&] { product.run(matmuls, stream); });
+    return time_of(clock, [&] { product.run(stream); });
   };
   for (int run = 0; run <= options.runs; ++run) {
     const bool timed = run > 0;  // the first prepares the products

@@ -11,6 +11,7 @@
 #include "cmd/bench/summary.h"
 #include "offload/make_file_io.h"
 #include "offload/storage.h"
+#include "runtime/device/cpu_stream.h"
 #include "runtime/tensor/buffer.h"
 
 namespace dstrain::bench {
@@ -125,7 +126,7 @@ class Bench {
   IoKind kind_;
   SteadyClock clock_;
   HostMemory memory_;
-  Stream stream_{Stream::Mode::inline_on_caller};
+  CpuStream stream_{CpuStream::Mode::inline_on_caller};
   offload::SwapFile file_;
   HostBuffer buffer_;
   bool with_fio_;

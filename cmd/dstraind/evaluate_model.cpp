@@ -9,8 +9,8 @@
 #include "cmd/dstraind/rank_memory.h"
 #include "runtime/base/rank_control.h"
 #include "runtime/comm/make_communicator.h"
+#include "runtime/engine/collective_records.h"
 #include "runtime/engine/evaluation.h"
-#include "runtime/engine/observed_communicator.h"
 #include "runtime/engine/observed_control_group.h"
 #include "runtime/monitor/metrics_file.h"
 #include "runtime/monitor/progress_line.h"
@@ -45,9 +45,9 @@ void report(double loss, const std::string& directory) {
 
 int evaluate_model(TrainSetup setup, const WorkerEnv& worker, ProgressPage& progress) {
   const config::TrainSettings& settings = setup.settings;
-  Stream compute(Stream::Mode::inline_on_caller);
-  Stream communication(setup.store.overlap.enabled ? Stream::Mode::worker_thread
-                                                   : Stream::Mode::inline_on_caller);
+  CpuStream compute(CpuStream::Mode::inline_on_caller);
+  CpuStream communication(setup.store.overlap.enabled ? CpuStream::Mode::worker_thread
+                                                      : CpuStream::Mode::inline_on_caller);
   const Streams streams =
       setup.store.overlap.enabled ? Streams(compute, communication) : Streams(compute);
   progress.enter(RunPhase::meeting);
@@ -55,17 +55,16 @@ int evaluate_model(TrainSetup setup, const WorkerEnv& worker, ProgressPage& prog
   const comm::World world = comm::join_world(
       worker, [&](const std::string& ranks) { control_socket.tell_awaited(ranks); });
   progress.enter(RunPhase::loading);
-  engine::ObservedCommunicator communicator(*world.communicator, {.progress = &progress});
+  engine::CollectiveRecords records(nullptr, &progress);
+  world.communicator->set_observer(&records);
   engine::ObservedControlGroup control(*world.control, progress);
   RankMemory memory(worker.device_memory_bytes, world.communicator->memory());
-  ops::Matmuls matmuls;
   const RankDisks disks(setup, worker, memory, nullptr);
   zero::ShardedStore store(
-      {*setup.layout, communicator, served_from(memory, setup.store.offload, disks)}, setup.store,
-      streams);
+      {*setup.layout, *world.communicator, served_from(memory, setup.store.offload, disks)},
+      setup.store, streams);
   engine::Engine engine({.model = setup.model,
                          .store = store,
-                         .matmuls = matmuls,
                          .activations = memory.device.activations,
                          .host_activations = memory.host.activations,
                          .progress = &progress},

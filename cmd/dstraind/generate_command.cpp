@@ -9,6 +9,7 @@
 #include "runtime/base/parallel_for.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/self/self_communicator.h"
+#include "runtime/device/cpu_stream.h"
 #include "zero/sharded_store.h"
 
 namespace dstrain::cmd {
@@ -21,18 +22,17 @@ int generate_command(std::span<const std::string> arguments) {
         "the prompt is read as bytes: only a model trained with --tokenizer byte answers in text; "
         "--tokenizer DIR names its tokenizer");
   }
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   HostMemory memory;
   const std::unique_ptr<comm::Communicator> communicator = comm::make_self_communicator();
-  ops::Matmuls matmuls;
   const zero::FlatLayout layout(setup.model, {});
   zero::ShardedStore store({layout, *communicator, {memory, memory, memory, memory, memory}}, {},
                            stream);
   store.load({*setup.parameters}, stream);
   std::vector<std::int32_t> tokens = setup.prompt;
-  std::ranges::copy(engine::generate({setup.model, store, matmuls, memory, memory}, setup.prompt,
-                                     setup.sampling, stream),
-                    std::back_inserter(tokens));
+  std::ranges::copy(
+      engine::generate({setup.model, store, memory, memory}, setup.prompt, setup.sampling, stream),
+      std::back_inserter(tokens));
   fmt::print("{}\n", setup.encoder->decode(tokens));
   return status::done;
 }

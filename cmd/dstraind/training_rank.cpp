@@ -80,14 +80,18 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPa
     : setup_(std::move(setup)),
       worker_(worker),
       progress_(std::move(progress)),
-      communication_(setup_.store.overlap.enabled ? Stream::Mode::worker_thread
-                                                  : Stream::Mode::inline_on_caller),
-      streams_(setup_.store.overlap.enabled ? Streams(compute_, communication_)
-                                            : Streams(compute_)),
+      communication_(setup_.store.overlap.enabled ? CpuStream::Mode::worker_thread
+                                                  : CpuStream::Mode::inline_on_caller),
+      copies_(setup_.engine.mode == engine::FrameMode::host_checkpointing
+                  ? CpuStream::Mode::worker_thread
+                  : CpuStream::Mode::inline_on_caller),
+      streams_(compute_,
+               setup_.store.overlap.enabled ? StreamView(communication_) : StreamView(compute_),
+               copies_),
       world_(join_alike(setup_, worker, {progress_, control_})),
       memory_(worker.device_memory_bytes, world_.communicator->memory()),
       timeline_(make_timeline(setup_, clock_)),
-      communicator_(*world_.communicator, {timeline_.get(), &progress_}),
+      collective_records_(timeline_.get(), &progress_),
       control_group_(*world_.control, progress_),
       optimizer_(setup_.settings.optimizer),
       disks_(setup_, worker, memory_, timeline_.get()),
@@ -98,14 +102,15 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPa
               {memory_.device.optimizer, memory_.of(setup_.store.offload.optimizer).optimizer},
               disks_.optimizer(),
               compute_),
-      store_(
-          {*setup_.layout, communicator_, store_memory(), &optimizer_, &states_, timeline_.get()},
-          setup_.store,
-          streams_),
-      engine_({setup_.model, store_, matmuls_, memory_.device.activations, memory_.host.activations,
+      store_({*setup_.layout, *world_.communicator, store_memory(), &optimizer_, &states_,
+              timeline_.get()},
+             setup_.store,
+             streams_),
+      engine_({setup_.model, store_, memory_.device.activations, memory_.host.activations,
                timeline_.get(), &progress_},
               setup_.engine,
               streams_) {
+  world_.communicator->set_observer(&collective_records_);
   const InPhase loading(&progress_, RunPhase::loading);
   const std::int64_t saved_step = load();
   checkpointer_ = std::make_unique<engine::Checkpointer>(

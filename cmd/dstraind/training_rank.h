@@ -9,8 +9,9 @@
 #include "runtime/base/rank_control.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/make_communicator.h"
+#include "runtime/device/cpu_stream.h"
 #include "runtime/engine/checkpointer.h"
-#include "runtime/engine/observed_communicator.h"
+#include "runtime/engine/collective_records.h"
 #include "runtime/engine/observed_control_group.h"
 #include "runtime/engine/resume.h"
 #include "runtime/engine/trainer.h"
@@ -50,15 +51,15 @@ class TrainingRank {
   SteadyClock clock_;
   RankControl control_ = RankControl::from_environment();
   ProgressPage progress_;
-  Stream compute_{Stream::Mode::inline_on_caller};
-  Stream communication_;  ///< used only when communication overlaps
+  CpuStream compute_{CpuStream::Mode::inline_on_caller};
+  CpuStream communication_;  ///< used only when communication overlaps
+  CpuStream copies_;         ///< of activations, between device and host
   Streams streams_;
   comm::World world_;
   RankMemory memory_;
   std::unique_ptr<profile::Timeline> timeline_;  ///< null without --profile
-  engine::ObservedCommunicator communicator_;
+  engine::CollectiveRecords collective_records_;
   engine::ObservedControlGroup control_group_;
-  ops::Matmuls matmuls_;
   optim::AdamW optimizer_;
   RankDisks disks_;
   zero::RankStates states_;

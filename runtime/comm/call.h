@@ -32,6 +32,11 @@ struct Call {
   friend constexpr bool operator==(const Call&, const Call&) = default;
 };
 
+/// Whether `peer` counts.
+constexpr bool has_peer(Operation operation) {
+  return operation == Operation::broadcast || operation == Operation::send ||
+         operation == Operation::receive;
+}
 /// "all_reduce".
 const char* name_of(Operation operation);
 /// "all_reduce of 12 f32", "broadcast of 3 i64 from rank 1", "barrier".

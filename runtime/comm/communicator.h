@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 
+#include "runtime/comm/collective_observer.h"
 #include "runtime/device/memory_resource.h"
 #include "runtime/device/stream.h"
 #include "runtime/tensor/tensor_view.h"
@@ -69,8 +70,16 @@ class Communicator {
   /// it can reach. Thread-safe.
   virtual void abort() noexcept = 0;
 
+  /// Who is told of its operations from now on, but not of those of what split() gives; it must
+  /// outlive their work. Null: nobody.
+  void set_observer(CollectiveObserver* observer) { observer_ = observer; }
+
+ protected:
+  [[nodiscard]] CollectiveObserver* observer() const { return observer_; }
+
  private:
   HostMemory host_memory_;
+  CollectiveObserver* observer_ = nullptr;
 };
 
 }  // namespace dstrain::comm

@@ -1,6 +1,7 @@
 #include "runtime/comm/host_communicator.h"
 
 #include "runtime/comm/host_sum.h"
+#include "runtime/device/cpu_stream_access.h"
 #include "runtime/tensor/host_access.h"
 
 namespace dstrain::comm {
@@ -34,6 +35,15 @@ void check_parts(const Call& call, const TensorView& whole, const TensorView& sh
 
 }  // namespace
 
+template <class Run>
+void HostCommunicator::launch(const Call& call, StreamView stream, Run run) {
+  cpu_stream(stream).launch([this, call, run] {
+    if (observer() != nullptr) observer()->begin(call);
+    run();
+    if (observer() != nullptr) observer()->end(call);
+  });
+}
+
 void HostCommunicator::check_peer(int peer) const {
   DSTRAIN_CHECK(peer >= 0 && peer < size_, "rank {} of {}", peer, size_);
 }
@@ -41,7 +51,7 @@ void HostCommunicator::check_peer(int peer) const {
 void HostCommunicator::all_gather(TensorView shard, TensorView whole, StreamView stream) {
   const Call call = call_of(Operation::all_gather, shard);
   check_parts(call, whole, shard, size_);
-  stream.launch([this, call, own = checked(call, shard), all = checked(call, whole)] {
+  launch(call, stream, [this, call, own = checked(call, shard), all = checked(call, whole)] {
     run_all_gather(call, own, all);
   });
 }
@@ -50,7 +60,7 @@ void HostCommunicator::reduce_scatter(TensorView whole, TensorView shard, Stream
   const Call call = call_of(Operation::reduce_scatter, whole);
   check_parts(call, whole, shard, size_);
   check_summable(call);
-  stream.launch([this, call, own = checked(call, shard), all = checked(call, whole)] {
+  launch(call, stream, [this, call, own = checked(call, shard), all = checked(call, whole)] {
     is_integer(call) ? reduce_scatter_integers(call, all, own) : run_reduce_scatter(call, all, own);
   });
 }
@@ -58,7 +68,7 @@ void HostCommunicator::reduce_scatter(TensorView whole, TensorView shard, Stream
 void HostCommunicator::all_reduce(TensorView values, StreamView stream) {
   const Call call = call_of(Operation::all_reduce, values);
   check_summable(call);
-  stream.launch([this, call, memory = checked(call, values)] {
+  launch(call, stream, [this, call, memory = checked(call, values)] {
     is_integer(call) ? all_reduce_integers(call, memory) : run_all_reduce(call, memory);
   });
 }
@@ -68,7 +78,7 @@ void HostCommunicator::all_to_all(TensorView parts, TensorView received, StreamV
   DSTRAIN_CHECK(parts.dtype() == received.dtype(), "{}: two dtypes", to_string(call));
   DSTRAIN_CHECK(parts.numel() == received.numel() && parts.numel() % size_ == 0,
                 "{}: {} elements come back, in {} parts", to_string(call), received.numel(), size_);
-  stream.launch([this, call, from = checked(call, parts), to = checked(call, received)] {
+  launch(call, stream, [this, call, from = checked(call, parts), to = checked(call, received)] {
     run_all_to_all(call, from, to);
   });
 }
@@ -95,21 +105,22 @@ void HostCommunicator::all_reduce_integers(const Call& call, HostView values) {
 void HostCommunicator::broadcast(TensorView values, int root, StreamView stream) {
   const Call call = call_of(Operation::broadcast, values, root);
   check_peer(root);
-  stream.launch([this, call, memory = checked(call, values)] { run_broadcast(call, memory); });
+  launch(call, stream,
+         [this, call, memory = checked(call, values)] { run_broadcast(call, memory); });
 }
 
 void HostCommunicator::send(TensorView values, int target, StreamView stream) {
   const Call call = call_of(Operation::send, values, target);
   check_peer(target);
   DSTRAIN_CHECK(target != rank_, "rank {} sends to itself", rank_);
-  stream.launch([this, call, memory = checked(call, values)] { run_send(call, memory); });
+  launch(call, stream, [this, call, memory = checked(call, values)] { run_send(call, memory); });
 }
 
 void HostCommunicator::receive(TensorView values, int source, StreamView stream) {
   const Call call = call_of(Operation::receive, values, source);
   check_peer(source);
   DSTRAIN_CHECK(source != rank_, "rank {} receives from itself", rank_);
-  stream.launch([this, call, memory = checked(call, values)] { run_receive(call, memory); });
+  launch(call, stream, [this, call, memory = checked(call, values)] { run_receive(call, memory); });
 }
 
 }  // namespace dstrain::comm

@@ -8,8 +8,9 @@
 namespace dstrain::comm {
 
 /// What the communicators of host memory share: the checks of the arguments, which hold for every
-/// backend, and the launch on the stream. A backend implements the run_ functions; they block
-/// until done, see checked arguments, and run one at a time; those that sum see f32 alone.
+/// backend, the launch on the stream, and the observer. A backend implements the run_ functions;
+/// they block until done, see checked arguments, and run one at a time; those that sum see f32
+/// alone.
 class HostCommunicator : public Communicator {
  public:
   HostCommunicator(const HostCommunicator&) = delete;
@@ -55,6 +56,9 @@ class HostCommunicator : public Communicator {
   }
 
  private:
+  /// Launches `run`, and what the observer is told.
+  template <class Run>
+  void launch(const Call& call, StreamView stream, Run run);
   void reduce_scatter_integers(const Call& call, HostView whole, HostView shard);
   void all_reduce_integers(const Call& call, HostView values);
   void check_peer(int peer) const;

@@ -1,49 +1,23 @@
 #include "runtime/device/event.h"
 
-#include <condition_variable>
-#include <exception>
-#include <mutex>
-#include <utility>
+#include "runtime/device/host_point.h"
 
 namespace dstrain {
 
-struct Event::State {
-  void reach(std::exception_ptr failed) {
-    const std::lock_guard lock(mutex);
-    reached = true;
-    failure = std::move(failed);
-    changed.notify_all();
-  }
-  void wait() {
-    std::unique_lock lock(mutex);
-    changed.wait(lock, [this] { return reached; });
-    if (failure) std::rethrow_exception(failure);
-  }
-
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool reached = false;
-  std::exception_ptr failure;
-};
-
 Event Event::record(StreamView stream) {
-  auto state = std::make_shared<State>();
-  stream.launch_always([state, stream] { state->reach(stream.failure()); });
-  return Event(std::move(state));
+  return Event(stream.stream_->record());
 }
 
 Event Event::record(HostQueue& queue) {
-  auto state = std::make_shared<State>();
-  queue.run_always([state, &queue] { state->reach(queue.failure()); });
-  return Event(std::move(state));
+  return Event(HostPoint::record(queue));
 }
 
 void Event::wait_on(StreamView stream) const {
-  stream.launch_always([state = state_] { state->wait(); });
+  stream.stream_->wait_for(point_);
 }
 
 void Event::wait_on(HostQueue& queue) const {
-  queue.run_always([state = state_] { state->wait(); });
+  queue.run_always([point = point_] { point->wait(); });
 }
 
 }  // namespace dstrain

@@ -1,6 +1,8 @@
 #pragma once
 #include <memory>
+#include <utility>
 
+#include "runtime/device/host_queue.h"
 #include "runtime/device/stream.h"
 
 namespace dstrain {
@@ -19,9 +21,8 @@ class Event {
   void wait_on(HostQueue& queue) const;
 
  private:
-  struct State;
-  explicit Event(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  std::shared_ptr<State> state_;  // shared: both sides may outlive the caller's copy
+  explicit Event(std::shared_ptr<EventPoint> point) : point_(std::move(point)) {}
+  std::shared_ptr<EventPoint> point_;  // shared: both sides may outlive the caller's copy
 };
 
 }  // namespace dstrain

@@ -108,10 +108,6 @@ std::exception_ptr HostQueue::failure() const {
   return thread_ ? thread_->failure() : nullptr;
 }
 
-void HostQueue::check() const {
-  if (const std::exception_ptr failed = failure()) std::rethrow_exception(failed);
-}
-
 void HostQueue::wait_until_idle() noexcept {
   if (thread_) thread_->wait_until_idle();
 }

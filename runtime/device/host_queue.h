@@ -46,11 +46,7 @@ class HostQueue {
   /// Blocks until all work is done; rethrows the first exception of the thread.
   void synchronize();
 
-  /// Rethrows the first exception of the thread, if there is one by now, and keeps it: for who
-  /// waits for an event and wants to hear at once that the work before it has failed.
-  void check() const;
-
-  /// What check() would throw; null: nothing.
+  /// The first exception of the thread, which it keeps; null: none by now.
   [[nodiscard]] std::exception_ptr failure() const;
 
   /// Blocks until all work is done or dropped. Throws nothing and keeps a failure: for owners of

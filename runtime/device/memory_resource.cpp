@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "runtime/base/error.h"
+#include "runtime/device/cpu_stream_access.h"
 
 namespace dstrain {
 namespace {
@@ -22,6 +23,10 @@ Bytes alignment_of(Bytes bytes) {
 
 }  // namespace
 
+void MemoryResource::after_work_on(StreamView stream, std::function<void()> release) {
+  cpu_stream(stream).launch_always(std::move(release));
+}
+
 std::byte* HostMemory::allocate(Bytes bytes, StreamView /*stream*/) {
   DSTRAIN_CHECK(bytes >= 0 && bytes <= std::numeric_limits<Bytes>::max() - huge_page, "{} bytes",
                 bytes);
@@ -36,7 +41,7 @@ std::byte* HostMemory::allocate(Bytes bytes, StreamView /*stream*/) {
 }
 
 void HostMemory::deallocate(std::byte* address, Bytes /*bytes*/, StreamView stream) noexcept {
-  stream.launch_always([address] { std::free(address); });
+  after_work_on(stream, [address] { std::free(address); });
 }
 
 void MemoryLedger::Count::add(Bytes bytes) noexcept {

@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <string>
 
 #include "runtime/base/units.h"
@@ -32,6 +33,11 @@ class MemoryResource {
   virtual std::byte* allocate(Bytes bytes, StreamView stream) = 0;
   /// Takes the memory back once the work launched on `stream` so far is done.
   virtual void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept = 0;
+
+ protected:
+  /// Calls `release` once the work launched on `stream`, one of the CPU's, so far is done: for
+  /// memory of the host.
+  static void after_work_on(StreamView stream, std::function<void()> release);
 };
 
 /// Ordinary memory of the host; on the CPU device it is the device's memory too. From 4 KiB on it

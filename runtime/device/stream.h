@@ -1,38 +1,56 @@
 #pragma once
-#include <utility>
+#include <exception>
+#include <memory>
 
 #include "runtime/device/device.h"
-#include "runtime/device/host_queue.h"
 
 namespace dstrain {
 
-/// Work of a device in order: its ops, copies and collectives, which launch it. The CPU's is a
-/// queue of the host: inline, on the caller's thread, or with a thread of its own, where the first
-/// exception comes out of synchronize(). Owner; hand out StreamView. Launching from several threads
-/// needs a lock.
+class CpuStream;
+
+/// What an Event passes on: a point in the work of a stream or a queue.
+class EventPoint {
+ public:
+  EventPoint() = default;
+  EventPoint(const EventPoint&) = delete;
+  EventPoint& operator=(const EventPoint&) = delete;
+  EventPoint(EventPoint&&) = delete;
+  EventPoint& operator=(EventPoint&&) = delete;
+  virtual ~EventPoint() = default;
+  /// Blocks until the point is reached; rethrows the failure that came before it, if any.
+  virtual void wait() = 0;
+};
+
+/// Work of a device in order: its ops, copies and collectives, which launch it in the device's own
+/// way (cpu_stream_access.h). Nothing else can be launched. The first failure comes out of
+/// synchronize(); until then what comes after it is dropped. Owner; hand out StreamView. Launching
+/// from several threads needs a lock.
 class Stream {
  public:
-  using Mode = HostQueue::Mode;
-  explicit Stream(Mode mode, Device device = {}) : queue_(mode), device_(device) {}
+  explicit Stream(Device device) : device_(device) {}
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  Stream(Stream&&) = delete;
+  Stream& operator=(Stream&&) = delete;
+  /// Finishes the work.
+  virtual ~Stream() = default;
 
   [[nodiscard]] Device device() const noexcept { return device_; }
-
-  // As those of HostQueue.
-  template <class Task>
-  void launch(Task&& task) {
-    queue_.run(std::forward<Task>(task));
-  }
-  template <class Task>
-  void launch_always(Task&& task) {
-    queue_.run_always(std::forward<Task>(task));
-  }
-  void synchronize() { queue_.synchronize(); }
-  void check() const { queue_.check(); }
-  [[nodiscard]] std::exception_ptr failure() const { return queue_.failure(); }
-  void wait_until_idle() noexcept { queue_.wait_until_idle(); }
+  /// Blocks until all work is done; rethrows the first failure.
+  virtual void synchronize() = 0;
+  /// What synchronize() would throw by now; null: nothing. The stream keeps it.
+  [[nodiscard]] virtual std::exception_ptr failure() const = 0;
+  /// Blocks until all work is done or dropped. Throws nothing and keeps a failure: for owners of
+  /// memory that the work uses.
+  virtual void wait_until_idle() noexcept = 0;
 
  private:
-  HostQueue queue_;
+  friend class Event;
+  /// The point after all that was launched so far; it is reached after a failure too.
+  virtual std::shared_ptr<EventPoint> record() = 0;
+  /// What is launched from now on runs after `point`, of whatever stream or queue it is.
+  virtual void wait_for(std::shared_ptr<EventPoint> point) = 0;
+
   Device device_;
 };
 
@@ -41,35 +59,36 @@ class StreamView {
  public:
   StreamView(Stream& stream) noexcept : stream_(&stream) {}  // NOLINT(google-explicit-constructor)
   [[nodiscard]] Device device() const noexcept { return stream_->device(); }
-  template <class Task>
-  void launch(Task&& task) const {
-    stream_->launch(std::forward<Task>(task));
-  }
-  template <class Task>
-  void launch_always(Task&& task) const {
-    stream_->launch_always(std::forward<Task>(task));
-  }
   void synchronize() const { stream_->synchronize(); }
-  void check() const { stream_->check(); }
-  [[nodiscard]] std::exception_ptr failure() const { return stream_->failure(); }
+  /// Rethrows what the stream has failed with by now: for who waits for an event and wants to hear
+  /// at once that the work before it has failed.
+  void check() const {
+    if (const std::exception_ptr failed = stream_->failure()) std::rethrow_exception(failed);
+  }
   void wait_until_idle() const noexcept { stream_->wait_until_idle(); }
   /// Whether both are the same stream.
   friend bool operator==(StreamView a, StreamView b) noexcept { return a.stream_ == b.stream_; }
 
  private:
+  friend class Event;
+  friend CpuStream& cpu_stream(StreamView view);
   Stream* stream_;
 };
 
 /// Where the work of a rank runs. Communication that has a stream of its own overlaps with
-/// computing; with one stream for both it does not.
+/// computing; with one stream for both it does not. The same for copies of activations between
+/// device and host.
 struct Streams {
-  Streams(StreamView both) noexcept : Streams(both, both) {}  // NOLINT(google-explicit-constructor)
-  Streams(Stream& both) noexcept : Streams(both, both) {}     // NOLINT(google-explicit-constructor)
+  Streams(StreamView all) noexcept : Streams(all, all) {}  // NOLINT(google-explicit-constructor)
+  Streams(Stream& all) noexcept : Streams(all, all) {}     // NOLINT(google-explicit-constructor)
   Streams(StreamView compute_on, StreamView communicate_on) noexcept
-      : compute(compute_on), communication(communicate_on) {}
+      : Streams(compute_on, communicate_on, compute_on) {}
+  Streams(StreamView compute_on, StreamView communicate_on, StreamView copy_on) noexcept
+      : compute(compute_on), communication(communicate_on), copies(copy_on) {}
   [[nodiscard]] bool overlap() const noexcept { return !(compute == communication); }
   StreamView compute;
   StreamView communication;
+  StreamView copies;
 };
 
 }  // namespace dstrain

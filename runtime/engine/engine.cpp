@@ -99,7 +99,7 @@ Engine::Engine(Parts parts, Options options, Streams streams)
                     Frame::Blocks{memory_.block(), host_memory_.block()});
   training_parts_ = parts_of(*training_);
   if (options.mode == FrameMode::host_checkpointing) {
-    copies_.emplace(streams.compute, parts.timeline);
+    copies_.emplace(streams, parts.timeline);
   }
 }
 
@@ -132,7 +132,6 @@ model::UnitCall Engine::unit_call(const FrameCall& call, const Context& context)
   unit.workspace = call.workspace;
   unit.dropout = {options_.seed, context.step, context.batch.first_sample,
                   static_cast<std::uint32_t>(call.unit), context.training};
-  unit.matmuls = &parts_.matmuls;
   unit.output_gradients = call.output_gradients;
   unit.input_gradients = call.input_gradients;
   unit.loss = context.loss;

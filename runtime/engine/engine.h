@@ -51,7 +51,6 @@ class Engine {
   struct Parts {
     const model::Model& model;
     ParameterStore& store;
-    ops::Matmuls& matmuls;
     MemoryResource& activations;
     MemoryResource& host_activations;       ///< for FrameMode::host_checkpointing
     profile::Timeline* timeline = nullptr;  ///< null: nothing is recorded

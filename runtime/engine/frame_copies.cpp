@@ -10,7 +10,7 @@ void FrameCopies::begin(const FrameCall& call) {
     point_->wait_on(compute_);
   }
   launch(call.fetches);
-  point_ = Event::record(stream_);
+  point_ = Event::record(copies_);
 }
 
 void FrameCopies::end(const FrameCall& call) {
@@ -19,8 +19,8 @@ void FrameCopies::end(const FrameCall& call) {
 
 void FrameCopies::launch(std::span<const FrameCopy> copies) {
   if (copies.empty()) return;
-  Event::record(compute_).wait_on(stream_);
-  for (const FrameCopy& copy : copies) ops::convert(copy.source, copy.target, stream_);
+  Event::record(compute_).wait_on(copies_);
+  for (const FrameCopy& copy : copies) ops::convert(copy.source, copy.target, copies_);
 }
 
 }  // namespace dstrain::engine

@@ -48,7 +48,7 @@ void attention_forward(const Description& block,
   ops::layer_norm_forward(norm, stream);
   linear_forward({space.normed, weight_of(call, block.spec, c_attn_weight),
                   call.parameters[c_attn_bias], saved.qkv},
-                 {*call.matmuls, space.products}, stream);
+                 space.products, stream);
   ops::attention_forward(
       {.qkv = saved.qkv,
        .output = saved.attention,
@@ -58,7 +58,7 @@ void attention_forward(const Description& block,
       stream);
   linear_forward({saved.attention, weight_of(call, block.spec, attn_c_proj_weight),
                   call.parameters[attn_c_proj_bias], saved.residual},
-                 {*call.matmuls, space.products}, stream);
+                 space.products, stream);
   ops::dropout({.input = saved.residual,
                 .residual = call.inputs[0],
                 .output = saved.residual,
@@ -78,11 +78,11 @@ void mlp_forward(const Description& block,
   ops::layer_norm_forward(norm, stream);
   linear_forward({space.normed, weight_of(call, block.spec, c_fc_weight),
                   call.parameters[c_fc_bias], saved.inner},
-                 {*call.matmuls, space.products}, stream);
+                 space.products, stream);
   ops::gelu_forward(saved.inner, space.active, stream);
   linear_forward({space.active, weight_of(call, block.spec, mlp_c_proj_weight),
                   call.parameters[mlp_c_proj_bias], call.outputs[0]},
-                 {*call.matmuls, space.products}, stream);
+                 space.products, stream);
   ops::dropout(
       {.input = call.outputs[0],
        .residual = saved.residual,
@@ -107,22 +107,21 @@ void mlp_backward(const Description& block,
                   const Gpt2BlockSaved& saved,
                   const Gpt2BlockBackwardSpace& space,
                   StreamView stream) {
-  const Products products{*call.matmuls, space.products};
   const auto targets = call.parameter_gradients;
   const TensorView output_gradient = call.output_gradients[0];
   const TensorView branch = branch_gradient(
       space, output_gradient,
       dropout_site(call.dropout, Gpt2DropoutPlace::mlp_branch, block.config.resid_pdrop), stream);
   linear_backward_input({branch, weight_of(call, block.spec, mlp_c_proj_weight), space.inner},
-                        products, stream);
+                        space.products, stream);
   ops::gelu_backward(saved.inner, space.inner, space.active, stream);
   linear_backward({space.active, branch, weight_of(call, block.spec, mlp_c_proj_weight),
                    targets[mlp_c_proj_bias]},
-                  products, stream);
+                  space.products, stream);
   ops::layer_norm_recompute(norm_2(call, saved, space.normed), stream);
   linear_backward({space.normed, space.inner, weight_of(call, block.spec, c_fc_weight),
                    targets[c_fc_bias], true},
-                  products, stream);
+                  space.products, stream);
   ops::layer_norm_backward({.input = saved.residual,
                             .weight = call.parameters[ln_2_weight],
                             .mean = saved.mean_2,
@@ -143,17 +142,16 @@ void attention_backward(const Description& block,
                         const Gpt2BlockSaved& saved,
                         const Gpt2BlockBackwardSpace& space,
                         StreamView stream) {
-  const Products products{*call.matmuls, space.products};
   const auto targets = call.parameter_gradients;
   const TensorView branch = branch_gradient(
       space, space.residual,
       dropout_site(call.dropout, Gpt2DropoutPlace::attention_branch, block.config.resid_pdrop),
       stream);
   linear_backward_input({branch, weight_of(call, block.spec, attn_c_proj_weight), space.normed},
-                        products, stream);
+                        space.products, stream);
   linear_backward({saved.attention, branch, weight_of(call, block.spec, attn_c_proj_weight),
                    targets[attn_c_proj_bias]},
-                  products, stream);
+                  space.products, stream);
   ops::attention_backward(
       {.qkv = saved.qkv,
        .output = saved.attention,
@@ -166,7 +164,7 @@ void attention_backward(const Description& block,
   ops::layer_norm_recompute(norm_1(call, saved, space.normed), stream);
   linear_backward({space.normed, space.qkv, weight_of(call, block.spec, c_attn_weight),
                    targets[c_attn_bias], true},
-                  products, stream);
+                  space.products, stream);
   const GradientTarget& input = call.input_gradients[0];
   ops::layer_norm_backward({.input = call.inputs[0],
                             .weight = call.parameters[ln_1_weight],

@@ -80,7 +80,7 @@ void Gpt2Head::compute_logits(const UnitCall& call, const Chunk& chunk, StreamVi
                            .output = chunk.space.normed,
                            .eps = eps_},
                           stream);
-  head_logits(chunk.space, call.parameters[wte_weight], *call.matmuls, stream);
+  head_logits(chunk.space, call.parameters[wte_weight], stream);
 }
 
 void Gpt2Head::last_logits(const UnitCall& call, StreamView stream) const {
@@ -100,7 +100,7 @@ void Gpt2Head::last_logits(const UnitCall& call, StreamView stream) const {
                                .eps = eps_},
                               stream);
     }
-    head_logits(space, call.parameters[wte_weight], *call.matmuls, stream);
+    head_logits(space, call.parameters[wte_weight], stream);
     join_pieces(space.logits, call.logits.rows(begin, count), stream);
   }
 }
@@ -147,7 +147,7 @@ void Gpt2Head::backward(const UnitCall& call, StreamView stream) const {
                     .label_weight = call.label_weight,
                     .wte = call.parameters[wte_weight],
                     .wte_gradient = {wte.values, wte.accumulate || later}},
-                   *call.matmuls, stream);
+                   stream);
     ops::layer_norm_backward(
         {.input = chunk.hidden,
          .weight = call.parameters[ln_f_weight],

@@ -4,6 +4,7 @@
 
 #include "runtime/ops/convert.h"
 #include "runtime/ops/cross_entropy.h"
+#include "runtime/ops/matmul.h"
 #include "runtime/ops/panels.h"
 
 namespace dstrain::model {
@@ -89,18 +90,14 @@ TensorView Gpt2HeadSpace::logit_gradient(std::int64_t piece) const {
   return rounded.part(0, values.shape());
 }
 
-void head_logits(const Gpt2HeadSpace& space,
-                 const TensorView& wte,
-                 ops::Matmuls& matmuls,
-                 StreamView stream) {
+void head_logits(const Gpt2HeadSpace& space, const TensorView& wte, StreamView stream) {
   for (std::int64_t piece = 0; piece < space.logits.count(); ++piece) {
-    matmuls.run(logits_product(space, wte, piece), stream);
+    ops::matmul(logits_product(space, wte, piece), stream);
   }
 }
 
 void head_gradients(const Gpt2HeadSpace& space,
                     const Gpt2HeadGradients& gradients,
-                    ops::Matmuls& matmuls,
                     StreamView stream) {
   for (std::int64_t piece = 0; piece < space.logits.count(); ++piece) {
     ops::cross_entropy_backward({.logits = space.logits.piece(piece),
@@ -110,8 +107,8 @@ void head_gradients(const Gpt2HeadSpace& space,
                                  .softmax = space.softmax,
                                  .label_weight = gradients.label_weight},
                                 stream);
-    matmuls.run(wte_product(space, gradients.wte_gradient, piece), stream);
-    matmuls.run(normed_product(space, gradients.wte, piece), stream);
+    ops::matmul(wte_product(space, gradients.wte_gradient, piece), stream);
+    ops::matmul(normed_product(space, gradients.wte, piece), stream);
   }
   ops::convert(space.normed_gradient, space.normed, stream);
 }

@@ -31,10 +31,7 @@ struct Gpt2HeadSpace {
 };
 
 /// space.logits = space.normed wte', for wte (V, C).
-void head_logits(const Gpt2HeadSpace& space,
-                 const TensorView& wte,
-                 ops::Matmuls& matmuls,
-                 StreamView stream);
+void head_logits(const Gpt2HeadSpace& space, const TensorView& wte, StreamView stream);
 
 /// What the gradients of a chunk are made of.
 struct Gpt2HeadGradients {
@@ -48,7 +45,6 @@ struct Gpt2HeadGradients {
 /// space.normed, or added to it; then space.normed = (gradient of the logits) wte.
 void head_gradients(const Gpt2HeadSpace& space,
                     const Gpt2HeadGradients& gradients,
-                    ops::Matmuls& matmuls,
                     StreamView stream);
 
 }  // namespace dstrain::model

@@ -7,6 +7,7 @@
 #include "runtime/ops/checks.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/copy_rows.h"
+#include "runtime/ops/matmul.h"
 #include "runtime/tensor/arena.h"
 
 namespace dstrain::model {
@@ -38,20 +39,20 @@ class Call {
   Call(const LinearWeight& weight,
        TensorView input,
        TensorView output,
-       const Products& products,
+       const TensorView& workspace,
        StreamView stream)
       : weight_(weight),
         input_(as_matrix(input)),
         output_(as_matrix(output)),
-        products_(products),
+        workspace_(workspace),
         stream_(stream) {
     if (!tiled()) return;
-    Arena arena(products.workspace);
+    Arena arena(workspace);
     space_.emplace(arena,
                    LinearSizes{input_.shape()[0], input_.shape()[1], output_.shape()[1],
                                std::ssize(weight.tiles)},
                    output.dtype());
-    products_.workspace = arena.rest();
+    workspace_ = arena.rest();
   }
 
   void forward(TensorView bias) const {
@@ -124,14 +125,14 @@ class Call {
   }
 
   void run(ops::MatmulArgs product) const {
-    product.workspace = products_.workspace;
-    products_.matmuls.run(product, stream_);
+    product.workspace = workspace_;
+    ops::matmul(product, stream_);
   }
 
   LinearWeight weight_;
   TensorView input_;
   TensorView output_;
-  Products products_;
+  TensorView workspace_;
   StreamView stream_;
   std::optional<TileSpace> space_;
 };
@@ -196,12 +197,14 @@ Bytes linear_workspace(const LinearSizes& sizes, DType dtype) {
   return arena.used() + products;
 }
 
-void linear_forward(const LinearArgs& args, const Products& products, StreamView stream) {
-  Call(args.weight, args.input, args.output, products, stream).forward(args.bias);
+void linear_forward(const LinearArgs& args, const TensorView& workspace, StreamView stream) {
+  Call(args.weight, args.input, args.output, workspace, stream).forward(args.bias);
 }
 
-void linear_backward(const LinearBackwardArgs& args, const Products& products, StreamView stream) {
-  Call(args.weight, args.input, args.output_gradient, products, stream)
+void linear_backward(const LinearBackwardArgs& args,
+                     const TensorView& workspace,
+                     StreamView stream) {
+  Call(args.weight, args.input, args.output_gradient, workspace, stream)
       .backward({.weight = true, .input = args.over_input});
   ops::bias_gradient({.output_gradient = args.output_gradient,
                       .gradient = args.bias.values,
@@ -210,9 +213,9 @@ void linear_backward(const LinearBackwardArgs& args, const Products& products, S
 }
 
 void linear_backward_input(const LinearInputGradient& args,
-                           const Products& products,
+                           const TensorView& workspace,
                            StreamView stream) {
-  Call(args.weight, args.input_gradient, args.output_gradient, products, stream)
+  Call(args.weight, args.input_gradient, args.output_gradient, workspace, stream)
       .backward({.input = true});
 }
 

@@ -3,12 +3,6 @@
 
 namespace dstrain::model {
 
-/// What the products of a call run with.
-struct Products {
-  ops::Matmuls& matmuls;
-  TensorView workspace;  ///< u8: at least linear_workspace() of each of them
-};
-
 /// A weight (K, N): whole, or in tiles of rows, as in DeepSpeed's TiledLinear with in_splits. Then
 /// the output is the sum of what the tiles make of their columns of the input, added in f32; they
 /// are taken in order in forward, the last one first in backward.
@@ -38,6 +32,8 @@ struct LinearSizes {
 };
 Bytes linear_workspace(const LinearSizes& sizes, DType dtype);
 
+// The `workspace` of the calls is u8, of at least linear_workspace() bytes.
+
 /// output (..., N) = input (..., K) weight (K, N) + bias (N): Hugging Face's Conv1D.
 struct LinearArgs {
   TensorView input;
@@ -45,7 +41,7 @@ struct LinearArgs {
   TensorView bias;
   TensorView output;
 };
-void linear_forward(const LinearArgs& args, const Products& products, StreamView stream);
+void linear_forward(const LinearArgs& args, const TensorView& workspace, StreamView stream);
 
 /// Gradients of weight and bias from input (..., K) and output_gradient (..., N). The weight must
 /// not be used after that. With `over_input` the gradient of the input takes its place.
@@ -56,7 +52,9 @@ struct LinearBackwardArgs {
   GradientTarget bias;
   bool over_input = false;
 };
-void linear_backward(const LinearBackwardArgs& args, const Products& products, StreamView stream);
+void linear_backward(const LinearBackwardArgs& args,
+                     const TensorView& workspace,
+                     StreamView stream);
 
 /// input_gradient (..., K) = output_gradient (..., N) weight (K, N) transposed, where the input is
 /// needed later.
@@ -66,7 +64,7 @@ struct LinearInputGradient {
   TensorView input_gradient;
 };
 void linear_backward_input(const LinearInputGradient& args,
-                           const Products& products,
+                           const TensorView& workspace,
                            StreamView stream);
 
 }  // namespace dstrain::model

@@ -7,7 +7,6 @@
 #include "runtime/base/units.h"
 #include "runtime/device/stream.h"
 #include "runtime/model/parameter.h"
-#include "runtime/ops/matmul.h"
 #include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::model {
@@ -103,7 +102,6 @@ struct UnitCall {
   TensorView saved;                        ///< u8: UnitMemory::saved bytes, 64-byte aligned
   TensorView workspace;                    ///< u8, likewise
   DropoutSource dropout;
-  ops::Matmuls* matmuls = nullptr;  ///< never null: the process's prepared matrix products
 
   // Backward only.
   std::span<const GradientTarget> parameter_gradients;  ///< in the order of `parameters`

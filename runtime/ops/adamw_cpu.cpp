@@ -1,9 +1,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/adamw.h"
-#include "runtime/ops/checks.h"
 #include "runtime/ops/chunks.h"
+#include "runtime/ops/cpu_ops.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/simd.h"
 
@@ -97,33 +98,10 @@ void update_chunk(const AdamWRange& range,
 
 }  // namespace
 
-AdamWScalars adamw_scalars(const AdamWSettings& settings) {
-  const auto step = static_cast<double>(settings.step);
-  const bool correct = settings.bias_correction;
-  const double correction1 = correct ? 1.0 - std::pow(settings.beta1, step) : 1.0;
-  const double root2 = correct ? std::sqrt(1.0 - std::pow(settings.beta2, step)) : 1.0;
-  const double decay = settings.weight_decay;
-  AdamWScalars scalars;
-  scalars.gradient_scale = static_cast<float>(settings.gradient_scale);
-  scalars.l2_decay = settings.decoupled ? 0.0F : static_cast<float>(decay);
-  scalars.decay_factor =
-      settings.decoupled ? static_cast<float>(1.0 - settings.learning_rate * decay) : 1.0F;
-  scalars.one_minus_beta1 = static_cast<float>(1.0 - settings.beta1);
-  scalars.beta2 = static_cast<float>(settings.beta2);
-  scalars.one_minus_beta2 = static_cast<float>(1.0 - settings.beta2);
-  scalars.eps = static_cast<float>(settings.eps * root2);
-  scalars.step_size = static_cast<float>(settings.learning_rate * root2 / correction1);
-  return scalars;
-}
+namespace cpu {
 
 void adamw(const AdamWRange& range, const AdamWScalars& scalars, StreamView stream) {
-  const Shape shape{range.parameters.numel()};
-  require_f32(range.parameters, shape, "parameters");
-  require_f32(range.gradients, shape, "gradients");
-  require_f32(range.exp_avg, shape, "exp_avg");
-  require_f32(range.exp_avg_sq, shape, "exp_avg_sq");
-  if (!range.working.empty()) require_tensor(range.working, DType::bf16, shape, "working");
-  stream.launch([range, scalars] {
+  cpu_stream(stream).launch([range, scalars] {
     for_chunks(range.parameters.numel(), elementwise_chunk,
                [&](std::int64_t begin, std::int64_t end) {
                  update_chunk(range, begin, end - begin, scalars);
@@ -131,4 +109,5 @@ void adamw(const AdamWRange& range, const AdamWScalars& scalars, StreamView stre
   });
 }
 
+}  // namespace cpu
 }  // namespace dstrain::ops

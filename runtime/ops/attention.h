@@ -13,6 +13,8 @@ struct AttentionSizes {
   std::int64_t heads;      ///< H
   std::int64_t channels;   ///< C
 };
+/// Those of qkv (B, T, 3C) and logsumexp (B, H, T). Throws Error{internal} when they do not fit.
+AttentionSizes attention_sizes(const TensorView& qkv, const TensorView& logsumexp);
 
 /// Causal self-attention of H heads of D = C / H over packed projections; all dense. Query, key and
 /// value of head h are columns [h D, (h + 1) D) of the first, second and third C columns of qkv.

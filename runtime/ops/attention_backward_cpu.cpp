@@ -1,7 +1,8 @@
 #include <cmath>
 
+#include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/attention_tiles.h"
-#include "runtime/ops/checks.h"
+#include "runtime/ops/cpu_ops.h"
 #include "runtime/ops/lanes.h"
 #include "runtime/ops/simd.h"
 #include "runtime/ops/vector16.h"
@@ -327,13 +328,10 @@ std::int64_t attention_backward_workspace(const AttentionSizes& sizes) {
   return layout.slots() * space_numel(layout);
 }
 
+namespace cpu {
+
 void attention_backward(const AttentionBackwardArgs& args, StreamView stream) {
-  const HeadLayout layout = attention_layout(args.qkv, args.output, args.logsumexp);
-  const DType dtype = args.qkv.dtype();
-  require_tensor(args.output_gradient, dtype, args.output.shape(), "output_gradient");
-  require_tensor(args.qkv_gradient, dtype, args.qkv.shape(), "qkv_gradient");
-  require_f32(args.workspace, {attention_backward_workspace(layout)}, "workspace");
-  stream.launch([args, layout] {
+  cpu_stream(stream).launch([args, layout = attention_layout(args.qkv, args.logsumexp)] {
     with_element_type(args.qkv.dtype(), [&](auto element) {
       for_heads(layout, [&](std::int64_t head, std::int64_t slot) {
         run_head<decltype(element)>(
@@ -344,4 +342,5 @@ void attention_backward(const AttentionBackwardArgs& args, StreamView stream) {
   });
 }
 
+}  // namespace cpu
 }  // namespace dstrain::ops

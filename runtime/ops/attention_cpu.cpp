@@ -1,8 +1,9 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/attention_tiles.h"
-#include "runtime/ops/checks.h"
+#include "runtime/ops/cpu_ops.h"
 #include "runtime/ops/simd.h"
 #include "runtime/ops/vector16.h"
 
@@ -241,10 +242,10 @@ std::int64_t attention_forward_workspace(const AttentionSizes& sizes) {
   return layout.slots() * space_numel(layout);
 }
 
+namespace cpu {
+
 void attention_forward(const AttentionArgs& args, StreamView stream) {
-  const HeadLayout layout = attention_layout(args.qkv, args.output, args.logsumexp);
-  require_f32(args.workspace, {attention_forward_workspace(layout)}, "workspace");
-  stream.launch([args, layout] {
+  cpu_stream(stream).launch([args, layout = attention_layout(args.qkv, args.logsumexp)] {
     with_element_type(args.qkv.dtype(), [&](auto element) {
       for_heads(layout, [&](std::int64_t head, std::int64_t slot) {
         run_head<decltype(element)>(
@@ -255,4 +256,5 @@ void attention_forward(const AttentionArgs& args, StreamView stream) {
   });
 }
 
+}  // namespace cpu
 }  // namespace dstrain::ops

@@ -1,6 +1,5 @@
 #include "runtime/ops/attention_tiles.h"
 
-#include "runtime/ops/checks.h"
 #include "runtime/ops/simd.h"
 
 namespace dstrain::ops {
@@ -39,20 +38,8 @@ typedef float Memory4 __attribute__((vector_size(16), aligned(4), may_alias));
 
 }  // namespace
 
-HeadLayout attention_layout(const TensorView& qkv,
-                            const TensorView& output,
-                            const TensorView& logsumexp) {
-  const Shape& packed = qkv.shape();
-  const Shape& lse = logsumexp.shape();
-  DSTRAIN_CHECK(
-      packed.rank() == 3 && lse.rank() == 3 && lse[1] > 0 && packed[2] % (3 * lse[1]) == 0,
-      "qkv {} logsumexp {}", to_string(packed), to_string(lse));
-  const DType dtype = element_dtype(qkv, "qkv");
-  const HeadLayout layout{{packed[0], packed[1], lse[1], packed[2] / 3}, dtype == DType::bf16};
-  require_tensor(qkv, dtype, packed, "qkv");
-  require_tensor(output, dtype, {layout.sequences, layout.tokens, layout.channels}, "output");
-  require_f32(logsumexp, {layout.sequences, layout.heads, layout.tokens}, "logsumexp");
-  return layout;
+HeadLayout attention_layout(const TensorView& qkv, const TensorView& logsumexp) {
+  return {attention_sizes(qkv, logsumexp), qkv.dtype() == DType::bf16};
 }
 
 template <class T>

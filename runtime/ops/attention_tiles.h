@@ -49,10 +49,8 @@ struct HeadLayout : AttentionSizes {
   }
 };
 
-/// The layout of tensors as AttentionArgs has them. Throws Error{internal} when they do not fit.
-HeadLayout attention_layout(const TensorView& qkv,
-                            const TensorView& output,
-                            const TensorView& logsumexp);
+/// The layout of tensors as AttentionArgs has them.
+HeadLayout attention_layout(const TensorView& qkv, const TensorView& logsumexp);
 
 /// Some rows of a head in a tensor of T: `stride` elements apart, D columns.
 template <class T>

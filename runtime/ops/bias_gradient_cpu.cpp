@@ -1,24 +1,21 @@
+#include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/bias_gradient.h"
 #include "runtime/ops/checks.h"
+#include "runtime/ops/cpu_ops.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/row_sums.h"
 
-namespace dstrain::ops {
+namespace dstrain::ops::cpu {
 
 void bias_gradient(const BiasGradientArgs& args, StreamView stream) {
-  const std::int64_t columns = columns_of(args.output_gradient);
-  const std::int64_t rows = rows_of(args.output_gradient);
-  const DType dtype = element_dtype(args.output_gradient, "output_gradient");
-  require_matrix(args.output_gradient, dtype, rows, columns, "output_gradient");
-  require_f32(args.gradient, {columns}, "gradient");
-  stream.launch([args, rows, columns, dtype] {
-    with_element_type(dtype, [&](auto element) {
-      using T = decltype(element);
-      add_up_rows<T>(
-          {.values = elements<T>(args.output_gradient), .rows = rows, .columns = columns},
-          {floats(args.gradient), args.accumulate});
+  cpu_stream(stream).launch([args] {
+    with_element_type(args.output_gradient.dtype(), [&](auto element) {
+      add_up_rows<decltype(element)>({.values = elements<decltype(element)>(args.output_gradient),
+                                      .rows = rows_of(args.output_gradient),
+                                      .columns = columns_of(args.output_gradient)},
+                                     {floats(args.gradient), args.accumulate});
     });
   });
 }
 
-}  // namespace dstrain::ops
+}  // namespace dstrain::ops::cpu

@@ -1,9 +1,10 @@
 #include <cstring>
 
-#include "runtime/ops/checks.h"
+#include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/chunks.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/convert_kernel.h"
+#include "runtime/ops/cpu_ops.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/simd.h"
 
@@ -20,18 +21,9 @@ void round(const float* __restrict source, std::int64_t count, BFloat16* __restr
   for (std::int64_t i = 0; i < count; ++i) target[i] = to_bfloat16(source[i]);
 }
 
-void check(const TensorView& source, const TensorView& target) {
-  DSTRAIN_CHECK(source.numel() == target.numel() && source.dense() && target.dense(), "{} as {}",
-                to_string(source.shape()), to_string(target.shape()));
-  if (source.dtype() == target.dtype()) return;
-  element_dtype(source, "source");
-  element_dtype(target, "target");
-}
-
 }  // namespace
 
 void convert_values(const HostView& source, const HostView& target) {
-  check(source, target);
   if (source.dtype() == target.dtype()) {
     const Bytes size = size_of(source.dtype());
     for_chunks(source.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
@@ -50,10 +42,12 @@ void convert_values(const HostView& source, const HostView& target) {
   });
 }
 
+namespace cpu {
+
 void convert(const TensorView& source, const TensorView& target, StreamView stream) {
-  check(source, target);
-  stream.launch(
+  cpu_stream(stream).launch(
       [from = host_access(source), to = host_access(target)] { convert_values(from, to); });
 }
 
+}  // namespace cpu
 }  // namespace dstrain::ops

@@ -1,8 +1,9 @@
 #include <atomic>
 
-#include "runtime/ops/checks.h"
+#include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/chunks.h"
 #include "runtime/ops/copy_finite.h"
+#include "runtime/ops/cpu_ops.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/simd.h"
 
@@ -38,15 +39,14 @@ void run(const CopyFiniteArgs& args, Bits exponent) {
 
 }  // namespace
 
+namespace cpu {
+
 void copy_finite(const CopyFiniteArgs& args, StreamView stream) {
-  const DType dtype = element_dtype(args.source, "source");
-  require_tensor(args.source, dtype, args.target.shape(), "source");
-  require_tensor(args.target, dtype, args.target.shape(), "target");
-  require_tensor(args.not_finite, DType::i32, {1}, "not_finite");
-  stream.launch([args, dtype] {
-    if (dtype == DType::f32) return run<std::uint32_t>(args, 0x7F800000U);
+  cpu_stream(stream).launch([args] {
+    if (args.source.dtype() == DType::f32) return run<std::uint32_t>(args, 0x7F800000U);
     run<std::uint16_t>(args, 0x7F80U);
   });
 }
 
+}  // namespace cpu
 }  // namespace dstrain::ops

@@ -1,17 +1,16 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/chunks.h"
 #include "runtime/ops/copy_rows.h"
+#include "runtime/ops/cpu_ops.h"
 #include "runtime/tensor/host_access.h"
 
-namespace dstrain::ops {
+namespace dstrain::ops::cpu {
 
 void copy_rows(const TensorView& source, const TensorView& target, StreamView stream) {
-  const Shape& shape = source.shape();
-  DSTRAIN_CHECK(shape == target.shape() && shape.rank() == 2 && source.dtype() == target.dtype(),
-                "{} to {}", to_string(shape), to_string(target.shape()));
-  stream.launch([from = host_access(source), to = host_access(target)] {
+  cpu_stream(stream).launch([from = host_access(source), to = host_access(target)] {
     const std::int64_t rows = from.shape()[0];
     const std::int64_t columns = from.shape()[1];
     const Bytes size = size_of(from.dtype());
@@ -26,4 +25,4 @@ void copy_rows(const TensorView& source, const TensorView& target, StreamView st
   });
 }
 
-}  // namespace dstrain::ops
+}  // namespace dstrain::ops::cpu

@@ -1,7 +1,8 @@
 #include <algorithm>
 
-#include "runtime/ops/checks.h"
+#include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/chunks.h"
+#include "runtime/ops/cpu_ops.h"
 #include "runtime/ops/dropout.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/simd.h"
@@ -40,7 +41,8 @@ DSTRAIN_SIMD_CLONES void plain_kernel(const T* input, const T* residual, T* outp
 }
 
 template <class T>
-void run(const DropoutArgs& args, const Shape& shape) {
+void run(const DropoutArgs& args) {
+  const Shape& shape = args.input.shape();
   const std::int64_t numel = shape[1] * shape[2];
   const std::int64_t chunks = chunk_count(numel, elementwise_chunk);
   parallel_for(shape[0] * chunks, [&](std::int64_t task) {
@@ -61,19 +63,13 @@ void run(const DropoutArgs& args, const Shape& shape) {
 
 }  // namespace
 
+namespace cpu {
+
 void dropout(const DropoutArgs& args, StreamView stream) {
-  const Shape& shape = args.input.shape();
-  DSTRAIN_CHECK(shape.rank() == 3, "input {} is not (B, T, C)", to_string(shape));
-  DSTRAIN_CHECK(args.site.rate >= 0 && args.site.rate < 1, "rate {}", args.site.rate);
-  DSTRAIN_CHECK(args.site.first_sample + shape[0] <= (std::int64_t{1} << 24), "sample {}",
-                args.site.first_sample + shape[0]);
-  const DType dtype = element_dtype(args.input, "input");
-  require_tensor(args.input, dtype, shape, "input");
-  require_tensor(args.output, dtype, shape, "output");
-  if (!args.residual.empty()) require_tensor(args.residual, dtype, shape, "residual");
-  stream.launch([args, shape, dtype] {
-    with_element_type(dtype, [&](auto element) { run<decltype(element)>(args, shape); });
+  cpu_stream(stream).launch([args] {
+    with_element_type(args.input.dtype(), [&](auto element) { run<decltype(element)>(args); });
   });
 }
 
+}  // namespace cpu
 }  // namespace dstrain::ops

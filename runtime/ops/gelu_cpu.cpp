@@ -1,5 +1,6 @@
-#include "runtime/ops/checks.h"
+#include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/chunks.h"
+#include "runtime/ops/cpu_ops.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/fast_exp.h"
 #include "runtime/ops/gelu.h"
@@ -41,20 +42,13 @@ DSTRAIN_SIMD_CLONES void backward_kernel(const T* __restrict input,
   }
 }
 
-/// Checks that both are of one type and size; returns that type.
-DType checked_dtype(const TensorView& input, const TensorView& other, const char* what) {
-  const DType dtype = element_dtype(input, "input");
-  require_matrix(input, dtype, rows_of(input), columns_of(input), "input");
-  require_matrix(other, dtype, rows_of(input), columns_of(input), what);
-  return dtype;
-}
-
 }  // namespace
 
-void gelu_forward(TensorView input, TensorView output, StreamView stream) {
-  const DType dtype = checked_dtype(input, output, "output");
-  stream.launch([input, output, dtype] {
-    with_element_type(dtype, [&](auto element) {
+namespace cpu {
+
+void gelu_forward(const TensorView& input, const TensorView& output, StreamView stream) {
+  cpu_stream(stream).launch([input, output] {
+    with_element_type(input.dtype(), [&](auto element) {
       using T = decltype(element);
       for_chunks(input.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
         forward_kernel(elements<T>(input) + begin, elements<T>(output) + begin, end - begin);
@@ -63,11 +57,12 @@ void gelu_forward(TensorView input, TensorView output, StreamView stream) {
   });
 }
 
-void gelu_backward(TensorView input, TensorView gradient, TensorView output, StreamView stream) {
-  const DType dtype = checked_dtype(input, gradient, "gradient");
-  checked_dtype(input, output, "output");
-  stream.launch([input, gradient, output, dtype] {
-    with_element_type(dtype, [&](auto element) {
+void gelu_backward(const TensorView& input,
+                   const TensorView& gradient,
+                   const TensorView& output,
+                   StreamView stream) {
+  cpu_stream(stream).launch([input, gradient, output] {
+    with_element_type(input.dtype(), [&](auto element) {
       using T = decltype(element);
       for_chunks(input.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
         backward_kernel(elements<T>(input) + begin, elements<T>(gradient) + begin,
@@ -77,4 +72,5 @@ void gelu_backward(TensorView input, TensorView gradient, TensorView output, Str
   });
 }
 
+}  // namespace cpu
 }  // namespace dstrain::ops

@@ -1,7 +1,9 @@
 #include <cmath>
 
+#include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/checks.h"
 #include "runtime/ops/chunks.h"
+#include "runtime/ops/cpu_ops.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/lanes.h"
 #include "runtime/ops/layer_norm.h"
@@ -118,37 +120,10 @@ void run_apply(const LayerNormArgs& args, bool statistics) {
 }
 
 void launch_apply(const LayerNormArgs& args, bool statistics, StreamView stream) {
-  const std::int64_t columns = columns_of(args.input);
-  const std::int64_t rows = rows_of(args.input);
-  const DType dtype = element_dtype(args.input, "input");
-  require_matrix(args.input, dtype, rows, columns, "input");
-  require_matrix(args.output, dtype, rows, columns, "output");
-  require_tensor(args.weight, dtype, {columns}, "weight");
-  require_tensor(args.bias, dtype, {columns}, "bias");
-  require_f32(args.mean, {rows}, "mean");
-  require_f32(args.rstd, {rows}, "rstd");
-  stream.launch([args, statistics, dtype] {
-    with_element_type(dtype, [&](auto element) { run_apply<decltype(element)>(args, statistics); });
+  cpu_stream(stream).launch([args, statistics] {
+    with_element_type(args.input.dtype(),
+                      [&](auto element) { run_apply<decltype(element)>(args, statistics); });
   });
-}
-
-/// Returns the type of the activations.
-DType checked_backward(const LayerNormBackwardArgs& args) {
-  const std::int64_t columns = columns_of(args.input);
-  const std::int64_t rows = rows_of(args.input);
-  const DType dtype = element_dtype(args.input, "input");
-  require_matrix(args.input, dtype, rows, columns, "input");
-  require_tensor(args.weight, dtype, {columns}, "weight");
-  require_f32(args.mean, {rows}, "mean");
-  require_f32(args.rstd, {rows}, "rstd");
-  require_matrix(args.output_gradient, dtype, rows, columns, "output_gradient");
-  if (!args.residual.empty()) require_matrix(args.residual, dtype, rows, columns, "residual");
-  require_matrix(args.input_gradient, dtype, rows, columns, "input_gradient");
-  require_f32(args.weight_gradient, {columns}, "weight_gradient");
-  require_f32(args.bias_gradient, {columns}, "bias_gradient");
-  DSTRAIN_CHECK(!args.residual.begins_with(args.input_gradient) || !args.accumulate_input,
-                "the residual would count twice");
-  return dtype;
 }
 
 template <class T>
@@ -175,6 +150,8 @@ void run_backward(const LayerNormBackwardArgs& args) {
 
 }  // namespace
 
+namespace cpu {
+
 void layer_norm_forward(const LayerNormArgs& args, StreamView stream) {
   launch_apply(args, true, stream);
 }
@@ -184,10 +161,11 @@ void layer_norm_recompute(const LayerNormArgs& args, StreamView stream) {
 }
 
 void layer_norm_backward(const LayerNormBackwardArgs& args, StreamView stream) {
-  const DType dtype = checked_backward(args);
-  stream.launch([args, dtype] {
-    with_element_type(dtype, [&](auto element) { run_backward<decltype(element)>(args); });
+  cpu_stream(stream).launch([args] {
+    with_element_type(args.input.dtype(),
+                      [&](auto element) { run_backward<decltype(element)>(args); });
   });
 }
 
+}  // namespace cpu
 }  // namespace dstrain::ops

@@ -1,7 +1,5 @@
 #pragma once
-#include <cstddef>
 #include <cstdint>
-#include <memory>
 
 #include "runtime/base/units.h"
 #include "runtime/device/stream.h"
@@ -25,41 +23,18 @@ struct MatmulArgs {
 /// Bytes of workspace that a product needs, on any CPU; only shapes, dtypes and flags count.
 Bytes matmul_workspace(const MatmulArgs& args);
 
-/// How products with a bf16 operand are computed.
-enum class Bf16Products : std::uint8_t {
-  native,  ///< bf16 dot products (AVX512_BF16, AMX), summed in f32
-  widened  ///< operands widened to f32 in cache, f32 products
+/// The sizes of a product: (M, K) times (K, N).
+struct MatmulShape {
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
 };
+/// Those of `args`. Throws Error{internal} when the views do not fit each other. Views without
+/// memory pass: they describe.
+MatmulShape matmul_shape(const MatmulArgs& args);
 
-/// What is faster on this CPU. Intel's VDPBF16PS runs at half the rate of f32 FMA, AMD's at twice
-/// it; AMX is faster than both.
-Bf16Products preferred_bf16_products();
-
-/// Matrix products, each shape prepared once and kept (a oneDNN primitive on the CPU) while it is
-/// among the last that were used. One per process; use from one thread at a time. Results are the
-/// same for the same number of threads and the same CPU.
-class Matmuls {
- public:
-  /// A training step uses some dozens of shapes, again and again. Generating uses others for each
-  /// token.
-  static constexpr std::size_t prepared_max = 256;
-
-  explicit Matmuls(Bf16Products bf16_products = preferred_bf16_products());
-  Matmuls(const Matmuls&) = delete;
-  Matmuls& operator=(const Matmuls&) = delete;
-  Matmuls(Matmuls&&) = delete;
-  Matmuls& operator=(Matmuls&&) = delete;
-  ~Matmuls();
-
-  /// Asynchronous on `stream`.
-  void run(const MatmulArgs& args, StreamView stream);
-  /// Products that are kept, at most prepared_max. No run() is under way.
-  [[nodiscard]] std::size_t prepared() const;
-
- private:
-  struct Cache;
-  class Run;
-  std::unique_ptr<Cache> cache_;
-};
+/// Results are the same for the same device and, on a CPU, the same number of threads. Asynchronous
+/// on `stream`.
+void matmul(const MatmulArgs& args, StreamView stream);
 
 }  // namespace dstrain::ops

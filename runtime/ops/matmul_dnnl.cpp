@@ -2,14 +2,16 @@
 #include <list>
 #include <map>
 
+#include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/convert_kernel.h"
+#include "runtime/ops/cpu_ops.h"
 #include "runtime/ops/matmul.h"
-#include "runtime/ops/matmul_shape.h"
+#include "runtime/ops/matmul_plan.h"
 #include "runtime/ops/panels.h"
 #include "runtime/ops/prepared_product.h"
 #include "runtime/tensor/host_access.h"
 
-namespace dstrain::ops {
+namespace dstrain::ops::cpu {
 
 Bf16Products preferred_bf16_products() {
   const auto effective = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
@@ -21,9 +23,10 @@ Bf16Products preferred_bf16_products() {
   return pays ? Bf16Products::native : Bf16Products::widened;
 }
 
-struct Matmuls::Cache {
-  explicit Cache(Bf16Products products) : bf16_products(products) {}
+namespace {
 
+/// What a stream keeps for its products.
+struct Products final : CpuStream::Kept {
   struct Prepared {
     Prepared(const ProductKey& shape, const dnnl::engine& engine)
         : key(shape), product(shape, engine) {}
@@ -39,14 +42,14 @@ struct Matmuls::Cache {
     }
     prepared.emplace_front(key, engine);
     places.emplace(key, prepared.begin());
-    if (prepared.size() > prepared_max) {
+    if (prepared.size() > prepared_products_max) {
       places.erase(prepared.back().key);
       prepared.pop_back();
     }
     return prepared.front().product;
   }
 
-  Bf16Products bf16_products;
+  Bf16Products bf16_products = preferred_bf16_products();
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
   bool reads_panels = PreparedProduct::reads_panels(DType::f32, engine);
@@ -56,13 +59,13 @@ struct Matmuls::Cache {
 };
 
 /// One product, cut as planned.
-class Matmuls::Run {
+class Run {
  public:
-  Run(Cache& cache, const MatmulArgs& args)
-      : cache_(cache),
+  Run(Products& kept, const MatmulArgs& args)
+      : kept_(kept),
         args_(args),
         shape_(matmul_shape(args)),
-        compute_(matmul_compute(args, cache.bf16_products)),
+        compute_(matmul_compute(args, kept.bf16_products)),
         plan_(plan_matmul(args, compute_)) {
     DSTRAIN_CHECK(args.workspace.numel() >= plan_.workspace(), "a workspace of {} bytes, {} needed",
                   args.workspace.numel(), plan_.workspace());
@@ -86,18 +89,18 @@ class Matmuls::Run {
 
  private:
   void prepare_b(const HostView& b) {
-    if (plan_.panels == 0 || (!cache_.reads_panels && b.dtype() == compute_)) {
+    if (plan_.panels == 0 || (!kept_.reads_panels && b.dtype() == compute_)) {
       b_ = b.data();
       b_layout_ = args_.b_transposed ? RightLayout::transposed : RightLayout::plain;
       return;
     }
     b_ = panels_;
-    b_layout_ = cache_.reads_panels ? RightLayout::panels : RightLayout::plain;
+    b_layout_ = kept_.reads_panels ? RightLayout::panels : RightLayout::plain;
     const StoredMatrix stored{b, args_.b_transposed};
-    if (cache_.reads_panels) {
+    if (kept_.reads_panels) {
       pack_panels(stored, compute_, panels_);
     } else {
-      copy_rows(stored, {0, b.shape()[args_.b_transposed ? 1 : 0]}, compute_, panels_);
+      convert_rows(stored, {0, b.shape()[args_.b_transposed ? 1 : 0]}, compute_, panels_);
     }
   }
 
@@ -106,11 +109,11 @@ class Matmuls::Run {
     for (std::int64_t begin = 0; begin < shape_.m; begin += plan_.m_piece) {
       const std::int64_t count = std::min(plan_.m_piece, shape_.m - begin);
       const bool converted = plan_.a_rows > 0;
-      if (converted) copy_rows({a, args_.a_transposed}, {begin, count}, compute_, a_rows_);
+      if (converted) convert_rows({a, args_.a_transposed}, {begin, count}, compute_, a_rows_);
       const HostView out = host_access(args_.out).rows(begin, count);
       const bool rounded = plan_.out_rows > 0;
       const bool bias = first && !args_.bias.empty();
-      cache_
+      kept_
           .product({.m = count,
                     .n = shape_.n,
                     .k = k,
@@ -124,12 +127,12 @@ class Matmuls::Run {
                 .b = b_,
                 .bias = !bias ? nullptr : (plan_.bias > 0 ? bias_ : host_access(args_.bias).data()),
                 .out = rounded ? out_rows_ : out.data()},
-               cache_.stream, cache_.scratchpad);
+               kept_.stream, kept_.scratchpad);
       if (rounded) convert_values({out_rows_, DType::f32, out.shape()}, out);
     }
   }
 
-  Cache& cache_;
+  Products& kept_;
   const MatmulArgs& args_;
   MatmulShape shape_;
   DType compute_;
@@ -142,16 +145,19 @@ class Matmuls::Run {
   RightLayout b_layout_ = RightLayout::plain;
 };
 
-Matmuls::Matmuls(Bf16Products bf16_products) : cache_(std::make_unique<Cache>(bf16_products)) {}
-Matmuls::~Matmuls() = default;
+}  // namespace
 
-std::size_t Matmuls::prepared() const {
-  return cache_->prepared.size();
+void use_bf16_products(Bf16Products products, StreamView stream) {
+  cpu_stream(stream).kept<Products>().bf16_products = products;
 }
 
-void Matmuls::run(const MatmulArgs& args, StreamView stream) {
-  matmul_shape(args);  // what does not fit is told on the caller's thread
-  stream.launch([cache = cache_.get(), args] { Run(*cache, args).run(); });
+std::size_t prepared_products(StreamView stream) {
+  return cpu_stream(stream).kept<Products>().prepared.size();
 }
 
-}  // namespace dstrain::ops
+void matmul(const MatmulArgs& args, StreamView stream) {
+  CpuStream& on = cpu_stream(stream);
+  on.launch([&kept = on.kept<Products>(), args] { Run(kept, args).run(); });
+}
+
+}  // namespace dstrain::ops::cpu

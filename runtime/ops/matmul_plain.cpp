@@ -3,14 +3,16 @@
 #include <vector>
 
 #include "runtime/base/parallel_for.h"
+#include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/convert_kernel.h"
+#include "runtime/ops/cpu_ops.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/matmul.h"
-#include "runtime/ops/matmul_shape.h"
+#include "runtime/ops/matmul_plan.h"
 #include "runtime/ops/panels.h"
 #include "runtime/ops/tile_product.h"
 
-namespace dstrain::ops {
+namespace dstrain::ops::cpu {
 namespace {
 
 /// The elements of a matrix widened to f32, by rows of the matrix that is stored transposed or not.
@@ -18,7 +20,7 @@ std::vector<float> rows_of(const TensorView& view, bool transposed) {
   const Shape& shape = view.shape();
   const std::int64_t rows = shape[transposed ? 1 : 0];
   std::vector<float> values(static_cast<std::size_t>(view.numel()));
-  copy_rows({host_access(view), transposed}, {0, rows}, DType::f32,
+  convert_rows({host_access(view), transposed}, {0, rows}, DType::f32,
             reinterpret_cast<std::byte*>(values.data()));
   return values;
 }
@@ -57,18 +59,14 @@ Bf16Products preferred_bf16_products() {
   return Bf16Products::widened;
 }
 
-struct Matmuls::Cache {};
+void use_bf16_products(Bf16Products /*products*/, StreamView /*stream*/) {}
 
-Matmuls::Matmuls(Bf16Products /*bf16_products*/) {}
-Matmuls::~Matmuls() = default;
-
-std::size_t Matmuls::prepared() const {
+std::size_t prepared_products(StreamView /*stream*/) {
   return 0;
 }
 
-void Matmuls::run(const MatmulArgs& args, StreamView stream) {
-  const MatmulShape shape = matmul_shape(args);
-  stream.launch([args, shape] { multiply(args, shape); });
+void matmul(const MatmulArgs& args, StreamView stream) {
+  cpu_stream(stream).launch([args, shape = matmul_shape(args)] { multiply(args, shape); });
 }
 
-}  // namespace dstrain::ops
+}  // namespace dstrain::ops::cpu

@@ -32,6 +32,6 @@ struct RowRange {
   std::int64_t begin = 0;
   std::int64_t count = 0;
 };
-void copy_rows(const StoredMatrix& a, RowRange rows, DType dtype, std::byte* target);
+void convert_rows(const StoredMatrix& a, RowRange rows, DType dtype, std::byte* target);
 
 }  // namespace dstrain::ops

@@ -162,7 +162,7 @@ void pack_panels(const StoredMatrix& b, DType dtype, std::byte* panels) {
   }
 }
 
-void copy_rows(const StoredMatrix& a, RowRange rows, DType dtype, std::byte* target) {
+void convert_rows(const StoredMatrix& a, RowRange rows, DType dtype, std::byte* target) {
   const Source source = source_of(a);
   const Bytes row_bytes = source.columns * size_of(dtype);
   if (!a.transposed) {

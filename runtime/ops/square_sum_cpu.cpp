@@ -1,8 +1,9 @@
 #include <array>
 #include <vector>
 
-#include "runtime/ops/checks.h"
+#include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/chunks.h"
+#include "runtime/ops/cpu_ops.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/simd.h"
 #include "runtime/ops/square_sum.h"
@@ -60,10 +61,10 @@ ExactSum task_sum(const float* values, std::int64_t count) {
 
 }  // namespace
 
+namespace cpu {
+
 void add_squares(const TensorView& values, const TensorView& sum, StreamView stream) {
-  require_f32(values, values.shape(), "values");
-  require_tensor(sum, DType::i64, {ExactSum::numel}, "sum");
-  stream.launch([values, sum] {
+  cpu_stream(stream).launch([values, sum] {
     constexpr std::int64_t task_numel = blocks_per_task * block_numel;
     const std::int64_t tasks = chunk_count(values.numel(), task_numel);
     std::vector<ExactSum> parts(static_cast<std::size_t>(tasks));
@@ -76,4 +77,5 @@ void add_squares(const TensorView& values, const TensorView& sum, StreamView str
   });
 }
 
+}  // namespace cpu
 }  // namespace dstrain::ops

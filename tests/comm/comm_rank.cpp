@@ -9,6 +9,7 @@
 #include "runtime/base/socket.h"
 #include "runtime/comm/make_communicator.h"
 #include "runtime/comm/mpi/mpi_starter.h"
+#include "runtime/device/cpu_stream.h"
 #include "runtime/tensor/buffer.h"
 
 /// A rank for processes_test: `comm_rank MODE` with the environment of a rank. Prints one line for
@@ -27,7 +28,7 @@ std::vector<float> values_of(int rank) {
 
 /// all_reduce, then a split in two and an all_reduce there.
 void sum_once(comm::Communicator& world) {
-  Stream stream(Stream::Mode::worker_thread);
+  CpuStream stream(CpuStream::Mode::worker_thread);
   std::vector<float> values = values_of(world.rank());
   const HostView view(values, Shape{static_cast<std::int64_t>(values.size())});
   world.all_reduce(view, stream);
@@ -45,7 +46,7 @@ constexpr std::int64_t large = 8'000'000;  ///< takes long enough to be cut
 
 /// Sums values in `memory` until something fails. Tells the test when the collectives are running.
 void sum_forever(comm::Communicator& world, MemoryResource& memory, std::int64_t numel) {
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   const HostBuffer block(numel * size_of(DType::f32), memory, stream);
   std::ranges::fill(block.as<float>(), 0.0F);
   for (int i = 0;; ++i) {

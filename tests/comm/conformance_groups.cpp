@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/device/cpu_stream.h"
 #include "tests/comm/conformance.h"
 #include "tests/comm/reference.h"
 #include "tests/comm/tensors.h"
@@ -15,7 +16,7 @@ using comm::Communicator;
 /// Tensors in the memory of a subgroup and of its parent, in collectives of both.
 void check_memory_of_split(Communicator& parent, Communicator& child) {
   constexpr std::int64_t numel = 20'000;
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   for (Communicator* const owner : {&parent, &child}) {
     for (Communicator* const user : {&parent, &child}) {
       Tensor values(values_of(user->rank(), numel * user->size()), owner->memory(), stream, 0);
@@ -34,7 +35,7 @@ void check_split(const GroupMaker& groups, const std::vector<int>& worlds) {
     CAPTURE(groups.name, world);
     const Group group = groups.make(world, hang_seconds);
     REQUIRE_NOTHROW(run_group(group, [&](Communicator& c) {
-      Stream stream(Stream::Mode::inline_on_caller);
+      CpuStream stream(CpuStream::Mode::inline_on_caller);
       // Odd and even ranks, each in reverse order.
       const auto half = c.split({.color = c.rank() % 2, .key = -c.rank()});
       const int peers = (c.size() + 1 - c.rank() % 2) / 2;
@@ -59,7 +60,7 @@ void check_split(const GroupMaker& groups, const std::vector<int>& worlds) {
 void check_messages(const GroupMaker& groups) {
   const Group group = groups.make(3, hang_seconds);
   REQUIRE_NOTHROW(run_group(group, [&](Communicator& c) {
-    Stream stream(Stream::Mode::worker_thread);
+    CpuStream stream(CpuStream::Mode::worker_thread);
     for (const std::int64_t numel : {0, 1, 1000, 65'536, 500'003}) {
       // Around the ring; rank 0 sends first.
       const int next = (c.rank() + 1) % 3;
@@ -80,7 +81,7 @@ namespace {
 void check_mismatch(const GroupMaker& groups) {
   const Group group = groups.make(3, hang_seconds);
   const auto failures = failures_of_ranks(group, [](Communicator& c) {
-    Stream stream(Stream::Mode::inline_on_caller);
+    CpuStream stream(CpuStream::Mode::inline_on_caller);
     Floats values(c.rank() == 2 ? 5 : 4);
     c.all_reduce(view(values), stream);
   });
@@ -94,7 +95,7 @@ void check_mismatch(const GroupMaker& groups) {
 void check_wrong_operation(const GroupMaker& groups) {
   const Group group = groups.make(2, hang_seconds);
   const auto failures = failures_of_ranks(group, [](Communicator& c) {
-    Stream stream(Stream::Mode::inline_on_caller);
+    CpuStream stream(CpuStream::Mode::inline_on_caller);
     Floats values(4);
     c.rank() == 0 ? c.broadcast(view(values), 0, stream) : meet(c, stream);
   });
@@ -107,7 +108,7 @@ void check_wrong_operation(const GroupMaker& groups) {
 void check_wrong_message(const GroupMaker& groups) {
   const Group group = groups.make(2, hang_seconds);
   const auto failures = failures_of_ranks(group, [](Communicator& c) {
-    Stream stream(Stream::Mode::inline_on_caller);
+    CpuStream stream(CpuStream::Mode::inline_on_caller);
     Floats values(c.rank() == 0 ? 1'000'000 : 3);
     c.rank() == 0 ? c.send(view(values), 1, stream) : c.receive(view(values), 0, stream);
   });
@@ -125,7 +126,7 @@ void check_timeout(const GroupMaker& groups) {
   const Group group = groups.make(4, 0.2);
   const auto failures = failures_of_ranks(group, [](Communicator& c) {
     if (c.rank() == 1 || c.rank() == 3) return;
-    Stream stream(Stream::Mode::inline_on_caller);
+    CpuStream stream(CpuStream::Mode::inline_on_caller);
     Floats values(4);
     c.all_reduce(view(values), stream);
   });
@@ -137,7 +138,7 @@ void check_timeout(const GroupMaker& groups) {
 void check_abort(const GroupMaker& groups) {
   const Group group = groups.make(3, hang_seconds);
   const auto failures = failures_of_ranks(group, [](Communicator& c) {
-    Stream stream(Stream::Mode::inline_on_caller);
+    CpuStream stream(CpuStream::Mode::inline_on_caller);
     if (c.rank() == 1) {
       c.abort();
     } else {
@@ -149,7 +150,7 @@ void check_abort(const GroupMaker& groups) {
     CHECK_THAT(failures[rank].message,
                Contains("all_reduce of 1 f32") && Contains("aborted by rank 1"));
   }
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   if (group.has(0)) CHECK_THROWS_WITH(meet(group[0], stream), Contains("aborted by rank 1"));
 }
 
@@ -157,7 +158,7 @@ void check_abort(const GroupMaker& groups) {
 void check_abort_from_aside(const GroupMaker& groups) {
   const Group group = groups.make(3, hang_seconds);
   const auto failures = failures_of_ranks(group, [&](Communicator& c) {
-    Stream stream(Stream::Mode::inline_on_caller);
+    CpuStream stream(CpuStream::Mode::inline_on_caller);
     if (c.rank() == 0) static_cast<void>(group.told(2));
     if (c.rank() == 1) c.abort();
     if (c.rank() == 2) meet(c, stream);
@@ -168,7 +169,7 @@ void check_abort_from_aside(const GroupMaker& groups) {
 void check_abort_of_worker_stream(const GroupMaker& groups) {
   const Group group = groups.make(2, hang_seconds);
   const auto failures = failures_of_ranks(group, [](Communicator& c) {
-    Stream stream(Stream::Mode::worker_thread);
+    CpuStream stream(CpuStream::Mode::worker_thread);
     Floats values(4);
     if (c.rank() == 0) {
       c.receive(view(values), 1, stream);
@@ -185,7 +186,7 @@ void check_abort_of_worker_stream(const GroupMaker& groups) {
 void check_leaving(const GroupMaker& groups) {
   Group group = groups.make(3, hang_seconds);
   const auto failures = failures_of_ranks(group, [&](Communicator& c) {
-    Stream stream(Stream::Mode::inline_on_caller);
+    CpuStream stream(CpuStream::Mode::inline_on_caller);
     meet(c, stream);
     if (c.rank() == 2) {
       group.destroy(2);

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/base/philox.h"
+#include "runtime/device/cpu_stream.h"
 #include "tests/comm/conformance.h"
 #include "tests/comm/reference.h"
 #include "tests/comm/tensors.h"
@@ -13,8 +14,8 @@ using comm::Communicator;
 
 /// Elements of a shard. The large ones take several rounds of a slot, the last not full, and the
 /// largest is written past the cache.
-std::vector<std::int64_t> shard_numels(int world, std::size_t placement, Stream::Mode mode) {
-  if (mode == Stream::Mode::worker_thread) return {0, 64, 4097};  // more is slow under TSan
+std::vector<std::int64_t> shard_numels(int world, std::size_t placement, CpuStream::Mode mode) {
+  if (mode == CpuStream::Mode::worker_thread) return {0, 64, 4097};  // more is slow under TSan
   std::vector<std::int64_t> numels{0, 1, 3, 63, 64, 1000, 4096, 4097};
   if (world <= 3 || placement == 0) numels.push_back(150'001);
   if (world == 2 && placement < 3) numels.push_back(300'007);
@@ -164,11 +165,11 @@ void check_bytes(Communicator& c, StreamView stream) {
 
 void check_results(const GroupMaker& groups, const std::vector<int>& worlds) {
   for (const int world : worlds) {
-    for (const auto mode : {Stream::Mode::inline_on_caller, Stream::Mode::worker_thread}) {
-      CAPTURE(groups.name, world, mode == Stream::Mode::worker_thread);
+    for (const auto mode : {CpuStream::Mode::inline_on_caller, CpuStream::Mode::worker_thread}) {
+      CAPTURE(groups.name, world, mode == CpuStream::Mode::worker_thread);
       const Group group = groups.make(world, hang_seconds);
       REQUIRE_NOTHROW(run_group(group, [&](Communicator& c) {
-        Stream stream(mode);
+        CpuStream stream(mode);
         HostMemory host;
         const std::vector<Placement> places = placements(c, host);
         for (std::size_t i = 0; i < places.size(); ++i) {
@@ -197,7 +198,7 @@ void check_long_sums(const GroupMaker& groups, const std::vector<int>& worlds) {
     CAPTURE(groups.name, world);
     const Group group = groups.make(world, hang_seconds);
     REQUIRE_NOTHROW(run_group(group, [&](Communicator& c) {
-      Stream stream(Stream::Mode::inline_on_caller);
+      CpuStream stream(CpuStream::Mode::inline_on_caller);
       HostMemory host;
       constexpr std::int64_t round_numel = 1'048'576;
       const std::int64_t numel = round_numel * 5 / 2 / std::max(1, world - 1) + 3;
@@ -215,7 +216,7 @@ void check_sequences(const GroupMaker& groups, const std::vector<int>& worlds) {
     CAPTURE(groups.name, world);
     const Group group = groups.make(world, hang_seconds);
     REQUIRE_NOTHROW(run_group(group, [&](Communicator& c) {
-      Stream stream(Stream::Mode::inline_on_caller);
+      CpuStream stream(CpuStream::Mode::inline_on_caller);
       HostMemory host;
       const std::vector<Placement> places = placements(c, host);
       for (std::uint64_t step = 0; step < 100 * places.size(); ++step) {

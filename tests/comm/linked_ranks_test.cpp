@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/device/cpu_stream.h"
 #include "tests/comm/conformance.h"
 #include "tests/comm/tensors.h"
 
@@ -31,7 +32,7 @@ test::GroupMaker four_nodes() {
 }
 
 void exchange(Communicator& with, int peer) {
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   test::Floats mine = test::values_of(with.rank(), 1000);
   test::Floats theirs(mine.size());
   const auto send = [&] {
@@ -81,7 +82,7 @@ TEST_CASE("HierarchicalCommunicator: ranks that are not linked exchange messages
         }
       }
     }
-    Stream stream(Stream::Mode::inline_on_caller);
+    CpuStream stream(CpuStream::Mode::inline_on_caller);
     std::vector<std::int32_t> parts;
     for (int to = 0; to < rank.size(); ++to) parts.push_back(100 * rank.rank() + to);
     std::vector<std::int32_t> received(parts.size());

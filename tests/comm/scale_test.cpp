@@ -13,6 +13,7 @@
 #include "runtime/comm/self/self_communicator.h"
 #include "runtime/comm/store/tcp_store.h"
 #include "runtime/comm/tcp/tcp_transport.h"
+#include "runtime/device/cpu_stream.h"
 #include "tests/comm/conformance.h"
 #include "tests/support/process_end.h"
 #include "tests/support/ranks.h"
@@ -120,7 +121,7 @@ TEST_CASE("Scale: many nodes connect and add up", "[comm][scale]") {
     node->control->barrier();
     if (rank == 0) connected = seconds_since(begin);
     const auto connected_at = SteadyTime::now();
-    Stream stream(Stream::Mode::inline_on_caller);
+    CpuStream stream(CpuStream::Mode::inline_on_caller);
     std::vector<float> values(100'000, static_cast<float>(rank));
     communicator->all_reduce(HostView(values, Shape{std::ssize(values)}), stream);
     if (std::ranges::count(values, static_cast<float>(size * (size - 1) / 2)) == 100'000) ++right;

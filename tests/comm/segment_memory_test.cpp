@@ -8,6 +8,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/comm/shm/shm_communicator.h"
+#include "runtime/device/cpu_stream.h"
 #include "runtime/tensor/buffer.h"
 #include "tests/comm/groups.h"
 
@@ -22,7 +23,7 @@ std::shared_ptr<const comm::Segment> segment_of_one(Bytes heap_bytes) {
 }  // namespace
 
 TEST_CASE("SegmentMemory: blocks are aligned and apart and writable", "[comm][memory]") {
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   const auto segment = segment_of_one(16 * mebibyte);
   comm::SegmentMemory memory(segment, 0);
   std::vector<HostBuffer> blocks;
@@ -42,10 +43,10 @@ TEST_CASE("SegmentMemory: blocks are aligned and apart and writable", "[comm][me
 
 TEST_CASE("SegmentMemory: freed blocks are used again once their stream is done",
           "[comm][memory]") {
-  const auto mode = GENERATE(Stream::Mode::inline_on_caller, Stream::Mode::worker_thread);
+  const auto mode = GENERATE(CpuStream::Mode::inline_on_caller, CpuStream::Mode::worker_thread);
   const auto segment = segment_of_one(8 * mebibyte);
   comm::SegmentMemory memory(segment, 0);
-  Stream stream(mode);
+  CpuStream stream(mode);
   const Bytes bytes = GENERATE(100, 6 * mebibyte);
   const std::byte* const first = HostBuffer(bytes, memory, stream).bytes().data();
   stream.synchronize();
@@ -56,7 +57,7 @@ TEST_CASE("SegmentMemory: freed blocks are used again once their stream is done"
 }
 
 TEST_CASE("SegmentMemory: a full heap says how full", "[comm][memory]") {
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   const auto segment = segment_of_one(8 * mebibyte);
   comm::SegmentMemory memory(segment, 0);
   const HostBuffer block(6 * mebibyte, memory, stream);
@@ -78,7 +79,7 @@ TEST_CASE("SegmentMemory: knows what is elsewhere", "[comm][memory]") {
 }
 
 TEST_CASE("SegmentMemory: a block may be freed after the memory has gone", "[comm][memory]") {
-  Stream stream(Stream::Mode::worker_thread);
+  CpuStream stream(CpuStream::Mode::worker_thread);
   std::atomic<bool> gone{false};
   auto memory = std::make_unique<comm::SegmentMemory>(segment_of_one(8 * mebibyte), 0);
   {
@@ -95,7 +96,7 @@ TEST_CASE("SegmentMemory: a block may be freed after the memory has gone", "[com
 
 TEST_CASE("Communicator memory: a ledger counts it and bounds it", "[comm][memory]") {
   const test::Group group = test::shm_groups().make(2, test::hang_seconds);
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   MemoryLedger ledger;
   TrackedMemory tracked(group[1].memory(), ledger, {MemoryCategory::buffers, 3 * mebibyte});
   {

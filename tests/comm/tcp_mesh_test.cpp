@@ -14,6 +14,7 @@
 #include "runtime/base/socket.h"
 #include "runtime/base/token_proof.h"
 #include "runtime/comm/tcp/tcp_transport.h"
+#include "runtime/device/cpu_stream.h"
 #include "tests/comm/memory_store.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
@@ -149,7 +150,7 @@ struct Visit {
 float add_up(comm::Store& store, int rank, int size) {
   const auto ranks = comm::make_tcp_communicator(
       store, {.rank = rank, .size = size, .timeout_seconds = seconds, .token = "token"});
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   std::vector<float> values(1000, static_cast<float>(rank + 1));
   ranks->all_reduce(HostView(values, Shape{1000}), stream);
   return values.back();

@@ -7,10 +7,12 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/device/cpu_stream.h"
+
 namespace dstrain {
 namespace {
 
-using Mode = Stream::Mode;
+using Mode = CpuStream::Mode;
 
 std::vector<int> zero_to(int count) {
   std::vector<int> numbers(static_cast<std::size_t>(count));
@@ -32,15 +34,15 @@ class Side {
 
  private:
   bool host_;
-  Stream stream_{Mode::worker_thread};
+  CpuStream stream_{Mode::worker_thread};
   HostQueue queue_{HostQueue::Mode::worker_thread};
 };
 
 }  // namespace
 
 TEST_CASE("Streams: two of them overlap and one does not", "[device][stream]") {
-  Stream one(Mode::inline_on_caller);
-  Stream other(Mode::inline_on_caller);
+  CpuStream one(Mode::inline_on_caller);
+  CpuStream other(Mode::inline_on_caller);
   CHECK_FALSE(Streams(one).overlap());
   CHECK_FALSE(Streams(one, one).overlap());
   CHECK(Streams(one, other).overlap());
@@ -84,7 +86,7 @@ TEST_CASE("Event: a failure comes out of the waits for it", "[device][event]") {
   Side waiting(GENERATE(false, true));
   broken.give([] { throw std::runtime_error("broken"); });
   const Event event = broken.record();
-  Stream inline_stream(Mode::inline_on_caller);
+  CpuStream inline_stream(Mode::inline_on_caller);
   CHECK_THROWS_WITH(event.wait_on(inline_stream), "broken");
   waiting.wait_for(event);
   bool went_on = false;
@@ -97,8 +99,8 @@ TEST_CASE("Event: a failure comes out of the waits for it", "[device][event]") {
 }
 
 TEST_CASE("Event: an inline stream waits on the caller", "[device][event]") {
-  Stream worker(Mode::worker_thread);
-  Stream inline_stream(Mode::inline_on_caller);
+  CpuStream worker(Mode::worker_thread);
+  CpuStream inline_stream(Mode::inline_on_caller);
   int value = 0;
   worker.launch([&] { value = 7; });
   Event::record(worker).wait_on(inline_stream);
@@ -107,8 +109,8 @@ TEST_CASE("Event: an inline stream waits on the caller", "[device][event]") {
 
 TEST_CASE("Event: one that has passed costs no wait and can be waited for again",
           "[device][event]") {
-  Stream first(Mode::inline_on_caller);
-  Stream second(Mode::worker_thread);
+  CpuStream first(Mode::inline_on_caller);
+  CpuStream second(Mode::worker_thread);
   const Event passed = Event::record(first);
   const Event copy = passed;
   passed.wait_on(second);
@@ -118,10 +120,10 @@ TEST_CASE("Event: one that has passed costs no wait and can be waited for again"
 }
 
 TEST_CASE("Event: outlives the streams it came from", "[device][event]") {
-  auto source = std::make_unique<Stream>(Mode::worker_thread);
+  auto source = std::make_unique<CpuStream>(Mode::worker_thread);
   const Event event = Event::record(*source);
   source.reset();
-  Stream target(Mode::worker_thread);
+  CpuStream target(Mode::worker_thread);
   event.wait_on(target);
   CHECK_NOTHROW(target.synchronize());
 }

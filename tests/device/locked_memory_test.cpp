@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/device/cpu_stream.h"
 #include "runtime/tensor/buffer.h"
 #include "tests/support/skip.h"
 
@@ -34,7 +35,7 @@ TEST_CASE("LockedMemory: is locked as long as it lives", "[device][memory]") {
   }
   HostMemory host;
   LockedMemory locked(host);
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   const Bytes before = locked_bytes();
   {
     const HostBuffer buffer(bytes, locked, stream);

@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/device/cpu_stream.h"
 
 namespace dstrain {
 namespace {
@@ -28,7 +29,7 @@ class EmptyMemory final : public MemoryResource {
 TEST_CASE("HostMemory: blocks of any size are aligned and writable", "[device][memory]") {
   const Bytes bytes = GENERATE(0, 1, 63, 64, 65, 2 * mebibyte - 1, 2 * mebibyte, 5'000'001);
   CAPTURE(bytes);
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   HostMemory memory;
   std::byte* const address = memory.allocate(bytes, stream);
   REQUIRE(address != nullptr);
@@ -38,21 +39,21 @@ TEST_CASE("HostMemory: blocks of any size are aligned and writable", "[device][m
 }
 
 TEST_CASE("HostMemory: more than the machine has is an error", "[device][memory]") {
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   HostMemory memory;
   constexpr Bytes huge = Bytes{1} << 60;
   CHECK_THROWS_WITH(memory.allocate(huge, stream), "the machine has no 1048576 TiB of memory left");
 }
 
 TEST_CASE("HostMemory: a size that makes no sense is a bug", "[device][memory]") {
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   HostMemory memory;
   const Bytes bytes = GENERATE(Bytes{-1}, std::numeric_limits<Bytes>::max());
   CHECK_THROWS_WITH(memory.allocate(bytes, stream), Catch::Contains("check failed"));
 }
 
 TEST_CASE("HostMemory: is freed after the work launched before", "[device][memory]") {
-  Stream stream(Stream::Mode::worker_thread);
+  CpuStream stream(CpuStream::Mode::worker_thread);
   HostMemory memory;
   constexpr std::size_t size = 4096;
   std::byte* const address = memory.allocate(size, stream);
@@ -82,7 +83,7 @@ TEST_CASE("MemoryLedger: counts what is in use and the most there was", "[device
 }
 
 TEST_CASE("TrackedMemory: counts under its category and gives back", "[device][memory]") {
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   HostMemory host;
   MemoryLedger ledger;
   TrackedMemory activations(host, ledger, {.category = MemoryCategory::activations});
@@ -94,7 +95,7 @@ TEST_CASE("TrackedMemory: counts under its category and gives back", "[device][m
 }
 
 TEST_CASE("TrackedMemory: a budget can be filled but not passed", "[device][memory]") {
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   HostMemory host;
   MemoryLedger ledger;
   constexpr Bytes limit = 3 * mebibyte;
@@ -114,7 +115,7 @@ TEST_CASE("TrackedMemory: a budget can be filled but not passed", "[device][memo
 }
 
 TEST_CASE("TrackedMemory: what the upstream refuses is not counted", "[device][memory]") {
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   EmptyMemory empty;
   MemoryLedger ledger;
   TrackedMemory buffers(empty, ledger, {.category = MemoryCategory::buffers});
@@ -132,7 +133,7 @@ TEST_CASE("TrackedMemory: threads together never pass the budget", "[device][mem
     std::vector<std::jthread> threads;
     for (Bytes bytes = 3000; bytes < 3004; ++bytes) {
       threads.emplace_back([&memory, bytes] {
-        Stream stream(Stream::Mode::inline_on_caller);
+        CpuStream stream(CpuStream::Mode::inline_on_caller);
         for (int round = 0; round < 2000; ++round) {
           try {
             memory.deallocate(memory.allocate(bytes, stream), bytes, stream);

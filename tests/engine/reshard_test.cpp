@@ -8,6 +8,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/comm/control/shared_control_group.h"
 #include "runtime/comm/thread/thread_communicator.h"
+#include "runtime/device/cpu_stream.h"
 #include "runtime/engine/checkpointer.h"
 #include "runtime/engine/resume.h"
 #include "runtime/model/random_source.h"
@@ -56,7 +57,7 @@ void load_and_save(const Place& place, const fs::path& output, std::int64_t step
       [&](int rank) {
         comm::Communicator& communicator = *group[static_cast<std::size_t>(rank)];
         comm::ControlGroup& control = *controls[static_cast<std::size_t>(rank)];
-        Stream stream(Stream::Mode::inline_on_caller);
+        CpuStream stream(CpuStream::Mode::inline_on_caller);
         const model::Model model = test::toy_gpt2(place.dtype, place.in_splits);
         test::DeviceMemory memory;
         const zero::FlatLayout layout(model,

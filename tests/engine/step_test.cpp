@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/device/cpu_stream.h"
 #include "runtime/engine/engine.h"
 #include "tests/support/error_of.h"
 #include "tests/support/toy_gpt2.h"
@@ -91,10 +92,9 @@ struct Workplace {
   model::Model model = test::toy_gpt2();
   WholeStore store;
   std::unique_ptr<comm::ControlGroup> control = comm::make_self_control_group();
-  ops::Matmuls matmuls;
   HostMemory memory;
-  Stream stream{Stream::Mode::inline_on_caller};
-  engine::Engine engine{{model, store, matmuls, memory, memory},
+  CpuStream stream{CpuStream::Mode::inline_on_caller};
+  engine::Engine engine{{model, store, memory, memory},
                         {.shape = {1, tokens_per_sample},
                          .mode = engine::FrameMode::training,
                          .gradient_clipping = 2},

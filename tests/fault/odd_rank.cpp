@@ -18,7 +18,8 @@
 #include "runtime/base/error.h"
 #include "runtime/base/number.h"
 #include "runtime/comm/make_communicator.h"
-#include "runtime/engine/observed_communicator.h"
+#include "runtime/device/cpu_stream.h"
+#include "runtime/engine/collective_records.h"
 #include "runtime/engine/observed_control_group.h"
 
 namespace {
@@ -29,8 +30,11 @@ class Steps {
  public:
   Steps(comm::World& world, ProgressPage& page)
       : page_(page),
-        communicator_(*world.communicator, {nullptr, &page}),
-        control_(*world.control, page) {}
+        communicator_(*world.communicator),
+        records_(nullptr, &page),
+        control_(*world.control, page) {
+    communicator_.set_observer(&records_);
+  }
 
   /// As the others do, but for `way`; empty: not even that.
   void take(std::int64_t step, const std::string& way) {
@@ -69,9 +73,10 @@ class Steps {
   }
 
   ProgressPage& page_;
-  engine::ObservedCommunicator communicator_;
+  comm::Communicator& communicator_;
+  engine::CollectiveRecords records_;
   engine::ObservedControlGroup control_;
-  Stream stream_{Stream::Mode::inline_on_caller};
+  CpuStream stream_{CpuStream::Mode::inline_on_caller};
   std::array<float, whole_numel> whole_{};
   std::array<float, whole_numel> shard_{};
 };

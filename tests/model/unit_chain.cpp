@@ -172,7 +172,6 @@ model::UnitCall UnitChain::call_of(std::size_t unit, Views& views) {
   call.workspace = aligned_bytes(workspace_);
   call.dropout = dropout;
   call.dropout.unit = static_cast<std::uint32_t>(unit);
-  call.matmuls = &matmuls_;
   call.tiles = views.tiles.get();
   call.parameter_gradients = views.parameter_gradients;
   call.output_gradients = views.output_gradients;

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/device/cpu_stream.h"
 #include "runtime/model/model.h"
 #include "tests/support/random_values.h"
 
@@ -56,8 +57,7 @@ class UnitChain {
   std::vector<float> workspace_;
   float label_weight_ = 0;
   model::LossSum loss_;
-  ops::Matmuls matmuls_;
-  Stream stream_{Stream::Mode::inline_on_caller};
+  CpuStream stream_{CpuStream::Mode::inline_on_caller};
 };
 
 }  // namespace dstrain::test

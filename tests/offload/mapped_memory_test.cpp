@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/device/cpu_stream.h"
 #include "runtime/tensor/buffer.h"
 #include "tests/support/temp_dir.h"
 
@@ -13,7 +14,7 @@ using namespace dstrain;
 TEST_CASE("MappedMemory: keeps what is written and leaves nothing", "[offload]") {
   const test::TempDir folder;
   offload::MappedMemory memory(folder.path());
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   const HostBuffer first(3 * mebibyte + 64, memory, stream);
   const HostBuffer second(100, memory, stream);
   CHECK(std::ranges::count(first.bytes(), std::byte{0}) == 3 * mebibyte + 64);
@@ -26,6 +27,6 @@ TEST_CASE("MappedMemory: keeps what is written and leaves nothing", "[offload]")
 TEST_CASE("MappedMemory: a directory that cannot be used is named", "[offload]") {
   const test::TempDir folder;
   offload::MappedMemory memory(folder.path() / "missing");
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   CHECK_THROWS_WITH(memory.allocate(4096, stream), Catch::Contains("missing"));
 }

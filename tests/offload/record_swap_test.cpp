@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/device/cpu_stream.h"
 #include "tests/offload/io_support.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
@@ -42,7 +43,7 @@ struct Fixture {
   test::TempDir folder;
   std::unique_ptr<offload::AsyncFileIo> io = test::make_io(IoKind::automatic, {});
   HostMemory memory;
-  Stream stream{Stream::Mode::inline_on_caller};
+  CpuStream stream{CpuStream::Mode::inline_on_caller};
   RecordSwap swap;
 };
 
@@ -158,7 +159,7 @@ TEST_CASE("RecordSwap: a record is not written while an older write of it is und
   FakeDisk io;
   io.done_already = false;
   HostMemory memory;
-  Stream stream{Stream::Mode::inline_on_caller};
+  CpuStream stream{CpuStream::Mode::inline_on_caller};
   RecordSwap swap(io, folder.path(), {page, page}, {.buffers = 3}, memory, stream);
   std::ignore = swap.take(1, {});
   swap.release(1, {0, page});
@@ -173,7 +174,7 @@ TEST_CASE("RecordSwap: a read that is not urgent waits for no write", "[offload]
   const test::TempDir folder;
   FakeDisk io;
   HostMemory memory;
-  Stream stream{Stream::Mode::inline_on_caller};
+  CpuStream stream{CpuStream::Mode::inline_on_caller};
   RecordSwap swap(io, folder.path(), {page, page, page}, {.buffers = 2}, memory, stream);
   std::ignore = swap.take(0, {});
   std::ignore = swap.take(1, {});
@@ -207,7 +208,7 @@ struct SlowDisk {
   test::TempDir folder;
   FakeDisk io;
   HostMemory memory;
-  Stream stream{Stream::Mode::inline_on_caller};
+  CpuStream stream{CpuStream::Mode::inline_on_caller};
   RecordSwap swap;
 };
 
@@ -278,7 +279,7 @@ TEST_CASE("RecordSwap: a buffer whose read has failed goes to who waits for one"
   FakeDisk io;
   io.reads_fail = true;
   HostMemory memory;
-  Stream stream{Stream::Mode::inline_on_caller};
+  CpuStream stream{CpuStream::Mode::inline_on_caller};
   RecordSwap swap(io, folder.path(), {page, page}, {.buffers = 1}, memory, stream);
   for (int round = 0; round < 200; ++round) {
     std::ignore = swap.take(0, {0, page});

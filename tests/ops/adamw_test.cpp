@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/device/cpu_stream.h"
 #include "tests/support/random_values.h"
 #include "tests/support/tensor_compare.h"
 
@@ -30,7 +31,7 @@ void update(State& state,
             std::size_t begin,
             std::size_t count,
             std::span<BFloat16> working = {}) {
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   const Shape shape{static_cast<std::int64_t>(count)};
   const auto part = [&](std::span<float> values) {
     return HostView(values.subspan(begin, count), shape);
@@ -141,7 +142,7 @@ TEST_CASE("AdamW: a parameter that is no number is none in the working copy", "[
 
 TEST_CASE("AdamW: ranges of unequal length are refused", "[ops][adamw]") {
   State state(4);
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   const HostView p(state.p, {4});
   const HostView m(state.m, {4});
   const HostView v(state.v, {4});

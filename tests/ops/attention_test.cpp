@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/device/cpu_stream.h"
 #include "runtime/ops/tile_product.h"
 #include "tests/support/central_difference.h"
 #include "tests/support/random_values.h"
@@ -31,7 +32,7 @@ struct Attention {
   void forward(const ops::DropoutSite& site = {}) {
     const std::int64_t numel = ops::attention_forward_workspace(workspace_sizes());
     std::vector<float> workspace(static_cast<std::size_t>(numel));
-    Stream stream(Stream::Mode::inline_on_caller);
+    CpuStream stream(CpuStream::Mode::inline_on_caller);
     ops::attention_forward({.qkv = qkv.view({s.sequences, s.tokens, 3 * channels}),
                             .output = output.view({s.sequences, s.tokens, channels}),
                             .logsumexp = HostView(logsumexp, {s.sequences, s.heads, s.tokens}),
@@ -42,7 +43,7 @@ struct Attention {
   void backward(const ops::DropoutSite& site = {}) {
     const std::int64_t numel = ops::attention_backward_workspace(workspace_sizes());
     std::vector<float> workspace(static_cast<std::size_t>(numel));
-    Stream stream(Stream::Mode::inline_on_caller);
+    CpuStream stream(CpuStream::Mode::inline_on_caller);
     ops::attention_backward(
         {.qkv = qkv.view({s.sequences, s.tokens, 3 * channels}),
          .output = output.view({s.sequences, s.tokens, channels}),

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/device/cpu_stream.h"
 #include "tests/support/random_values.h"
 #include "tests/support/tensor_compare.h"
 #include "tests/support/typed_values.h"
@@ -24,7 +25,7 @@ TEST_CASE("Bias gradient: the sum of the rows", "[ops][bias_gradient]") {
       expected[j] += terms[i];
     }
   }
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   ops::bias_gradient({.output_gradient = values.view({rows, columns}),
                       .gradient = HostView(gradient, {columns}),
                       .accumulate = accumulate},

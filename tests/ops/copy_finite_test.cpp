@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/device/cpu_stream.h"
 #include "tests/support/typed_values.h"
 
 namespace dstrain {
@@ -17,7 +18,7 @@ std::int32_t copy(const std::vector<float>& values, DType dtype) {
   test::TypedValues from(values, dtype);
   test::TypedValues to(std::vector<float>(values.size()), dtype);
   std::int32_t not_finite = 0;
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   ops::copy_finite({.source = from.view(shape),
                     .target = to.view(shape),
                     .not_finite = HostView(&not_finite, DType::i32, {1})},

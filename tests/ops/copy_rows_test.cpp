@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/device/cpu_stream.h"
 #include "tests/support/random_values.h"
 
 using namespace dstrain;
@@ -11,7 +12,7 @@ TEST_CASE("CopyRows: columns leave a matrix and come back", "[ops][copy_rows]") 
   const std::int64_t width = GENERATE(1, 12, 300);
   const std::int64_t first = width / 3;
   const std::int64_t count = width - first;
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   std::vector<float> matrix = test::random_values(rows * width, 1, 1.0F);
   const std::vector<float> before = matrix;
   std::vector<float> taken(static_cast<std::size_t>(rows * count));

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/device/cpu_stream.h"
 #include "runtime/ops/elements.h"
 #include "tests/support/central_difference.h"
 #include "tests/support/random_values.h"
@@ -42,7 +43,7 @@ struct Rows {
 
 /// Losses, and the logits replaced by their gradient.
 void run_both(const ops::CrossEntropyArgs& args) {
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   ops::cross_entropy_forward(args, stream);
   for (std::int64_t piece = 0; piece < args.logits.count(); ++piece) {
     ops::cross_entropy_backward({.logits = args.logits.piece(piece),
@@ -68,7 +69,7 @@ double expected_sum(const std::vector<double>& logits, const std::vector<std::in
 TEST_CASE("Cross-entropy: the sum of the counted losses", "[ops][cross_entropy]") {
   Rows rows(GENERATE(1, 5, 40), GENERATE(2, 17, 5000));
   const std::vector<float> before = rows.logits;
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   ops::cross_entropy_forward(rows.args(), stream);
   CHECK(rows.logits == before);
   CHECK(rows.sum - 100 == Approx(expected_sum(test::to_double(before), rows.labels)).epsilon(1e-7));
@@ -90,7 +91,7 @@ TEST_CASE("Cross-entropy: a bf16 gradient is the f32 one rounded", "[ops][cross_
   const std::int64_t columns = GENERATE(2, 17, 2500);
   Rows rows(4, columns);
   std::vector<BFloat16> rounded(rows.logits.size());
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   const ops::CrossEntropyArgs args = rows.args(0.5F);
   ops::cross_entropy_forward(args, stream);
   ops::cross_entropy_backward({.logits = args.logits.values,
@@ -146,7 +147,7 @@ TEST_CASE("Cross-entropy: large logits neither overflow nor vanish", "[ops][cros
 TEST_CASE("Cross-entropy: a label outside the vocabulary is refused", "[ops][cross_entropy]") {
   Rows rows(1, 3);
   rows.labels = {GENERATE(3, -1)};
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   CHECK_THROWS_WITH(ops::cross_entropy_forward(rows.args(), stream),
                     Catch::Contains("of a vocabulary of 3"));
 }

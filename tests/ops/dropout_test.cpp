@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/device/cpu_stream.h"
 #include "tests/support/random_values.h"
 #include "tests/support/typed_values.h"
 
@@ -17,7 +18,7 @@ ops::DropoutSite site(float rate, std::int64_t first_sample = 0) {
 /// The multipliers of `sequences` samples of 3 x 35 elements.
 std::vector<float> mask(const ops::DropoutSite& where, std::int64_t sequences) {
   std::vector<float> values(static_cast<std::size_t>(sequences * 3 * 35), 1.0F);
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   const HostView view(values, {sequences, 3, 35});
   ops::dropout({.input = view, .residual = {}, .output = view, .site = where}, stream);
   return values;
@@ -73,7 +74,7 @@ TEST_CASE("Dropout: adds the residual and is the identity at rate 0", "[ops][dro
   test::TypedValues input(test::random_values(2 * 5 * 20, 1), dtype);
   test::TypedValues residual(test::random_values(2 * 5 * 20, 2), dtype);
   test::TypedValues output(test::random_values(2 * 5 * 20, 3), dtype);
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   const Shape shape{2, 5, 20};
   ops::dropout(
       {.input = input.view(shape), .residual = {}, .output = output.view(shape), .site = {}},

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/device/cpu_stream.h"
 #include "tests/support/random_values.h"
 #include "tests/support/tensor_compare.h"
 #include "tests/support/typed_values.h"
@@ -21,7 +22,7 @@ TEST_CASE("Embedding: token row plus position row", "[ops][embedding]") {
   test::TypedValues places(test::random_values(positions * columns, 2), dtype);
   const auto tokens = test::random_tokens(embedded_sequences * length, 3, vocabulary);
   test::TypedValues output(test::random_values(embedded_sequences * length * columns, 3), dtype);
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   ops::embedding_forward({.tokens = tokens,
                           .token_table = table.view({vocabulary, columns}),
                           .position_table = places.view({positions, columns}),
@@ -61,7 +62,7 @@ TEST_CASE("Embedding: backward adds rows of repeated tokens", "[ops][embedding]"
     expected_table[static_cast<std::size_t>(tokens[row]) * width + i % width] += terms[i];
     expected_places[row % length * width + i % width] += terms[i];
   }
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   ops::embedding_backward({.tokens = tokens,
                            .output_gradient = gradient.view({embedded_sequences, length, columns}),
                            .token_gradient = HostView(table, {vocabulary, columns}),
@@ -79,7 +80,7 @@ TEST_CASE("Embedding: a token outside the table is refused", "[ops][embedding]")
   std::vector<float> output(4);
   const std::int32_t token = GENERATE(-1, 2);
   const std::vector<std::int32_t> tokens{0, token};
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   CHECK_THROWS_WITH(ops::embedding_forward({.tokens = tokens,
                                             .token_table = HostView(table, {2, 2}),
                                             .position_table = HostView(places, {2, 2}),

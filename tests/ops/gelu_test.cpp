@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/device/cpu_stream.h"
 #include "runtime/ops/fast_exp.h"
 #include "tests/support/central_difference.h"
 #include "tests/support/random_values.h"
@@ -26,7 +27,7 @@ TEST_CASE("GELU: forward agrees with double", "[ops][gelu]") {
   const auto numel = static_cast<std::int64_t>(input.size());
   std::vector<double> expected;
   for (const double x : input.read_double()) expected.push_back(reference::gelu(x));
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   ops::gelu_forward(input.view({numel}), input.view({numel}), stream);
   const auto tolerance = test::tolerance::stored(dtype, test::tolerance::elementwise);
   CHECK(test::difference(input.read(), expected, tolerance) == "");
@@ -42,7 +43,7 @@ TEST_CASE("GELU: backward agrees with central differences and repeats forward", 
     double& x = inputs[i];
     expected[i] *= test::central_difference(x, [&x] { return reference::gelu(x); });
   }
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   test::TypedValues output(test::random_values(3001, 4), dtype);
   ops::gelu_backward(input.view({3001}), gradient.view({3001}), output.view({3001}), stream);
   const auto tolerance = test::tolerance::stored(dtype, test::tolerance::elementwise);

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/device/cpu_stream.h"
 #include "tests/support/central_difference.h"
 #include "tests/support/random_values.h"
 #include "tests/support/reference_ops.h"
@@ -70,7 +71,7 @@ TEST_CASE("Layer norm: forward agrees with double and recompute with forward",
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   Norm norm(cases(), dtype);
   const auto tolerance = test::tolerance::stored(dtype, test::tolerance::reduction);
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   ops::layer_norm_forward(norm.args(), stream);
   const auto expected = reference::layer_norm(norm.input.read_double(), norm.weight.read_double(),
                                               norm.bias.read_double(), static_cast<double>(eps));
@@ -88,7 +89,7 @@ TEST_CASE("Layer norm: backward agrees with central differences", "[ops][layer_n
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   Norm norm(sizes, dtype);
   const auto tolerance = test::tolerance::stored(dtype, test::tolerance::reduction);
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   ops::layer_norm_forward(norm.args(), stream);
   auto x = norm.input.read_double();
   auto weight = norm.weight.read_double();
@@ -120,7 +121,7 @@ TEST_CASE("Layer norm: a residual gradient is added also in place", "[ops][layer
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   Norm norm({20, 24}, dtype);
   test::TypedValues residual(test::random_values(20 * 24, 8), dtype);
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   ops::layer_norm_forward(norm.args(), stream);
   auto args = norm.backward_args();
   ops::layer_norm_backward(args, stream);

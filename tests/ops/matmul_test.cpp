@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/device/cpu_stream.h"
+#include "runtime/ops/matmul_cpu.h"
 #include "tests/support/random_values.h"
 #include "tests/support/skip.h"
 #include "tests/support/tensor_compare.h"
@@ -12,8 +14,8 @@
 namespace dstrain {
 namespace {
 
-using ops::Bf16Products;
 using ops::MatmulArgs;
+using ops::cpu::Bf16Products;
 
 /// A dense matrix with values of `dtype`, and the same values in double.
 struct Matrix {
@@ -72,13 +74,13 @@ std::vector<double> product(const MatmulArgs& args,
   return result;
 }
 
-void run(ops::Matmuls& matmuls, MatmulArgs args, StreamView stream) {
+void run(MatmulArgs args, StreamView stream) {
   std::vector<std::byte> memory(static_cast<std::size_t>(ops::matmul_workspace(args)) + 64);
   void* start = memory.data();
   std::size_t space = memory.size();
   std::align(64, 1, start, space);
   args.workspace = HostView(start, DType::u8, {static_cast<std::int64_t>(space)});
-  matmuls.run(args, stream);
+  ops::matmul(args, stream);
   stream.synchronize();
 }
 
@@ -111,9 +113,9 @@ void check_combinations(Bf16Products products) {
                         .accumulate = accumulate,
                         .workspace = {}};
   const std::vector<double> expected = product(args, a, b, out, bias);
-  Stream stream(Stream::Mode::inline_on_caller);
-  ops::Matmuls matmuls(products);
-  run(matmuls, args, stream);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
+  ops::cpu::use_bf16_products(products, stream);
+  run(args, stream);
   const auto tolerance =
       result == DType::bf16 ? test::tolerance::rounded_bf16 : test::tolerance::reduction;
   CHECK(test::difference(out.values(), expected, tolerance) == "");
@@ -144,9 +146,8 @@ TEST_CASE("Matmul: large products run in pieces", "[ops][matmul]") {
                         .accumulate = a_transposed,
                         .workspace = {}};
   const std::vector<double> expected = product(args, a, b, out, out);
-  Stream stream(Stream::Mode::inline_on_caller);
-  ops::Matmuls matmuls;
-  run(matmuls, args, stream);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
+  run(args, stream);
   const auto tolerance = out.view.dtype() == DType::bf16 ? test::tolerance::rounded_bf16
                                                          : test::tolerance::long_reduction;
   CHECK(test::difference(out.values(), expected, tolerance) == "");
@@ -157,9 +158,9 @@ TEST_CASE("Matmul: a mix of dtypes rounds only what it must", "[ops][matmul]") {
   const Matrix b({30, 70}, DType::bf16, 2);
   const Matrix out({40, 70}, DType::f32, 3);
   const MatmulArgs args{.a = a.view, .b = b.view, .out = out.view, .bias = {}, .workspace = {}};
-  Stream stream(Stream::Mode::inline_on_caller);
-  ops::Matmuls matmuls(Bf16Products::widened);
-  run(matmuls, args, stream);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
+  ops::cpu::use_bf16_products(Bf16Products::widened, stream);
+  run(args, stream);
   CHECK(test::difference(out.values(), product(args, a, b, out, out), test::tolerance::reduction) ==
         "");
 }
@@ -180,20 +181,18 @@ TEST_CASE("Matmul: a prepared product serves other addresses and streams with th
                   .a_transposed = true,
                   .b_transposed = true,
                   .workspace = {}};
-  ops::Matmuls matmuls;
-  Stream here(Stream::Mode::inline_on_caller);
-  Stream worker(Stream::Mode::worker_thread);
-  run(matmuls, args, here);
+  CpuStream here(CpuStream::Mode::inline_on_caller);
+  CpuStream worker(CpuStream::Mode::worker_thread);
+  run(args, here);
   args.out = second.view;
-  run(matmuls, args, worker);
+  run(args, worker);
   CHECK(first.values() == second.values());
 }
 
 TEST_CASE("Matmul: however many shapes there are only the last ones stay prepared",
           "[ops][matmul]") {
-  constexpr auto shapes = static_cast<std::int64_t>(ops::Matmuls::prepared_max) + 20;
-  Stream stream(Stream::Mode::inline_on_caller);
-  ops::Matmuls matmuls;
+  constexpr auto shapes = static_cast<std::int64_t>(ops::cpu::prepared_products_max) + 20;
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   std::size_t most = 0;
   std::vector<std::vector<double>> results;
   for (const int round : {1, 2}) {
@@ -202,13 +201,12 @@ TEST_CASE("Matmul: however many shapes there are only the last ones stay prepare
       const Matrix a({m, 3}, DType::f32, 1);
       const Matrix b({3, 5}, DType::f32, 2);
       const Matrix out({m, 5}, DType::f32, 3);
-      run(matmuls, {.a = a.view, .b = b.view, .out = out.view, .bias = {}, .workspace = {}},
-          stream);
-      most = std::max(most, matmuls.prepared());
+      run({.a = a.view, .b = b.view, .out = out.view, .bias = {}, .workspace = {}}, stream);
+      most = std::max(most, ops::cpu::prepared_products(stream));
       results.push_back(out.values());
     }
   }
-  CHECK(most <= ops::Matmuls::prepared_max);
+  CHECK(most <= ops::cpu::prepared_products_max);
   CHECK(std::equal(results.begin(), results.begin() + shapes, results.begin() + shapes));
 }
 
@@ -218,16 +216,15 @@ TEST_CASE("Matmul: views that do not fit are refused", "[ops][matmul]") {
   const Matrix c({3, 5}, DType::f32, 2);
   const Matrix out({4, 5}, DType::f32, 3);
   const Matrix narrow({4, 5}, DType::bf16, 3);
-  Stream stream(Stream::Mode::inline_on_caller);
-  ops::Matmuls matmuls;
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   MatmulArgs args{.a = a.view, .b = b.view, .out = out.view, .bias = {}, .workspace = {}};
-  CHECK_THROWS_WITH(matmuls.run(args, stream), Catch::Contains("a (4, 3) b (4, 5)"));
+  CHECK_THROWS_WITH(ops::matmul(args, stream), Catch::Contains("a (4, 3) b (4, 5)"));
   args.b = c.view;
   args.out = {};
-  CHECK_THROWS_AS(matmuls.run(args, stream), Error);
+  CHECK_THROWS_AS(ops::matmul(args, stream), Error);
   args.out = narrow.view;
   args.accumulate = true;
-  CHECK_THROWS_WITH(matmuls.run(args, stream), Catch::Contains("kept in f32"));
+  CHECK_THROWS_WITH(ops::matmul(args, stream), Catch::Contains("kept in f32"));
 }
 
 }  // namespace

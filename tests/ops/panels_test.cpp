@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/base/units.h"
+#include "runtime/device/cpu_stream.h"
 #include "runtime/ops/convert.h"
 #include "tests/support/random_values.h"
 
@@ -97,7 +98,7 @@ TEST_CASE("Panels: a range of rows is copied dense", "[ops][panels]") {
   CAPTURE(rows, columns, of.from, of.to, of.transposed);
   const Stored stored(of);
   std::vector<std::byte> copy(static_cast<std::size_t>(range.count * columns * size_of(of.to)));
-  ops::copy_rows(stored.matrix, range, of.to, copy.data());
+  ops::convert_rows(stored.matrix, range, of.to, copy.data());
   int wrong = 0;
   for (std::int64_t i = 0; i < range.count; ++i) {
     for (std::int64_t j = 0; j < columns; ++j) {
@@ -113,7 +114,7 @@ TEST_CASE("Panels: conversion rounds each element", "[ops][panels]") {
   std::vector<float> values = test::random_values(count, 3);
   std::vector<BFloat16> narrow(values.size());
   std::vector<float> back(values.size());
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   ops::convert(HostView(values, {count}), HostView(narrow, {count}), stream);
   ops::convert(HostView(narrow, {count}), HostView(back, {count}), stream);
   CHECK(narrow == rounded(values));

@@ -4,13 +4,14 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/device/cpu_stream.h"
 #include "tests/support/random_values.h"
 
 namespace dstrain {
 namespace {
 
 void add_squares(std::span<float> values, ExactSum& sum) {
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   ops::add_squares(HostView(values, {std::ssize(values)}), ops::view_of(sum), stream);
 }
 

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/device/cpu_stream.h"
 #include "runtime/ops/attention.h"
 #include "runtime/ops/bias_gradient.h"
 #include "runtime/ops/cross_entropy.h"
@@ -152,7 +153,7 @@ void run_others(Tensors& t, StreamView stream) {
 std::vector<float> run_all(DType dtype, int threads) {
   const int before = omp_get_max_threads();
   omp_set_num_threads(threads);
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   Tensors tensors(dtype);
   run_attention(tensors, stream);
   run_layer_norm(tensors, stream);

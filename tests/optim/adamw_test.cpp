@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/device/cpu_stream.h"
 #include "tests/support/random_values.h"
 
 namespace dstrain {
@@ -19,7 +20,7 @@ struct Run {
 /// Three steps; the last working copy is left in `working`.
 Run train(const config::AdamSettings& settings, std::span<BFloat16> working) {
   const optim::AdamW optimizer(settings);
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   Run run;
   for (std::int64_t step = 1; step <= 3; ++step) {
     std::vector<float> gradients = test::random_values(1001, static_cast<std::uint64_t>(step) + 10);

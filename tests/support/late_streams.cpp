@@ -3,6 +3,8 @@
 #include <cstring>
 #include <functional>
 
+#include "runtime/device/cpu_stream_access.h"
+
 namespace dstrain::test {
 namespace {
 
@@ -37,7 +39,7 @@ struct WrappedEvent {
   static Event record(StreamView stream) {
     const Event event = real_record(stream);
     LateStreams* const streams = streams_of_thread;
-    if (streams != nullptr) stream.launch_always(note_reached(*streams, event));
+    if (streams != nullptr) cpu_stream(stream).launch_always(note_reached(*streams, event));
     return event;
   }
 
@@ -53,14 +55,14 @@ struct WrappedEvent {
     LateStreams::Side* const side = streams == nullptr ? nullptr : streams->side_of(stream);
     const auto waits_for = [&](const void* identity) {
       if (side == nullptr) return;
-      stream.launch_always(
+      cpu_stream(stream).launch_always(
           [streams, side, identity] { streams->change([&] { side->event = identity; }); });
     };
     waits_for(identity_of(event));
     real_wait_on(event, stream);
     waits_for(nullptr);
     if (streams != nullptr && side == nullptr) {
-      stream.launch([streams] { streams->hold_communication(); });
+      cpu_stream(stream).launch([streams] { streams->hold_communication(); });
     }
   }
 
@@ -105,8 +107,8 @@ LateStreams::~LateStreams() {
 }
 
 LateStreams::Side* LateStreams::side_of(StreamView stream) {
-  if (stream == compute()) return &compute_;
-  return stream == communication() ? &communication_ : nullptr;
+  if (stream == StreamView(compute())) return &compute_;
+  return stream == StreamView(communication()) ? &communication_ : nullptr;
 }
 
 bool LateStreams::can_do_no_more(const Side& side) const {

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <set>
 
+#include "runtime/device/cpu_stream.h"
 #include "runtime/device/event.h"
 
 namespace dstrain::test {
@@ -23,8 +24,8 @@ class LateStreams {
   LateStreams& operator=(LateStreams&&) = delete;
   ~LateStreams();
 
-  [[nodiscard]] StreamView compute() { return compute_.stream; }
-  [[nodiscard]] StreamView communication() { return communication_.stream; }
+  [[nodiscard]] CpuStream& compute() { return compute_.stream; }
+  [[nodiscard]] CpuStream& communication() { return communication_.stream; }
 
   /// Called by work on the computing stream, first.
   void hold_computing();
@@ -38,7 +39,7 @@ class LateStreams {
 
  private:
   struct Side {
-    Stream stream{Stream::Mode::worker_thread};
+    CpuStream stream{CpuStream::Mode::worker_thread};
     bool at_end = true;           ///< of what it was given
     const void* event = nullptr;  ///< that it waits for
   };

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "runtime/comm/communicator.h"
+#include "runtime/device/cpu_stream_access.h"
 
 namespace dstrain::test {
 
@@ -52,7 +53,7 @@ class WatchedCommunicator final : public comm::Communicator {
 
  private:
   void announce(const char* what, Bytes bytes, StreamView stream) {
-    stream.launch([this, what, bytes] { watch_(fmt::format("{} {}", what, bytes)); });
+    cpu_stream(stream).launch([this, what, bytes] { watch_(fmt::format("{} {}", what, bytes)); });
   }
   comm::Communicator& inner_;
   Watch watch_;

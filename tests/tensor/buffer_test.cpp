@@ -5,12 +5,14 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/device/cpu_stream.h"
+
 namespace dstrain {
 namespace {
 
 /// A ledger with host memory behind it and an inline stream.
 struct Memory {
-  Stream stream{Stream::Mode::inline_on_caller};
+  CpuStream stream{CpuStream::Mode::inline_on_caller};
   HostMemory host;
   MemoryLedger ledger;
   TrackedMemory tracked{host, ledger, {.category = MemoryCategory::buffers}};
@@ -74,7 +76,7 @@ TEST_CASE("Buffer: shows its memory as elements", "[tensor][buffer]") {
 
 TEST_CASE("Buffer: lives until the work that uses it is done", "[tensor][buffer]") {
   Memory memory;
-  Stream worker(Stream::Mode::worker_thread);
+  CpuStream worker(CpuStream::Mode::worker_thread);
   float sum = 0;
   {
     const HostBuffer buffer(1000 * sizeof(float), memory.tracked, worker);

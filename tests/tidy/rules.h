@@ -15,7 +15,8 @@ using Problems = std::vector<std::string>;
 /// Quoted includes name files of the repository, from its root, and follow the folder arrows.
 Problems check_includes(const SourceFile& file, const std::vector<SourceFile>& tree);
 
-/// The ways into the memory of the CPU as a device are for its ops and collectives alone.
+/// The ways into the memory and the streams of the CPU as a device are for its ops and collectives
+/// alone.
 Problems check_host_access(const SourceFile& file);
 
 /// CUDA, NCCL and MPI headers only in the folders of those plug-ins; heavy headers in no header.

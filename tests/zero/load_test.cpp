@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/comm/thread/thread_communicator.h"
+#include "runtime/device/cpu_stream.h"
 #include "runtime/model/random_source.h"
 #include "tests/support/ranks.h"
 #include "tests/support/toy_gpt2.h"
@@ -43,7 +44,7 @@ TEST_CASE("ShardedStore: each rank loads its slices and no others", "[zero][stor
   test::run_ranks(
       world,
       [&](int rank) {
-        Stream stream(Stream::Mode::inline_on_caller);
+        CpuStream stream(CpuStream::Mode::inline_on_caller);
         test::DeviceMemory memory;
         const CountingSource source(model.parameters());
         zero::ShardedStore store(

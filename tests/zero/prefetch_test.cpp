@@ -6,6 +6,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/comm/thread/thread_communicator.h"
+#include "runtime/device/cpu_stream.h"
 #include "runtime/model/random_source.h"
 #include "tests/support/ranks.h"
 #include "tests/support/toy_gpt2.h"
@@ -28,7 +29,7 @@ class PrefetchRank {
  public:
   PrefetchRank(comm::Communicator& communicator,
                const zero::Overlap& overlap,
-               Stream::Mode mode,
+               CpuStream::Mode mode,
                test::WatchedCommunicator::Watch watch)
       : communication_(mode),
         communicator_(communicator, std::move(watch)),
@@ -42,8 +43,8 @@ class PrefetchRank {
   Stream& compute() { return compute_; }
 
  private:
-  Stream compute_{Stream::Mode::inline_on_caller};
-  Stream communication_;
+  CpuStream compute_{CpuStream::Mode::inline_on_caller};
+  CpuStream communication_;
   test::DeviceMemory memory_;
   model::Model model_ = test::toy_gpt2();
   zero::FlatLayout layout_{model_, {.world = 2}};
@@ -63,7 +64,7 @@ Log gathers_of(const std::vector<int>& units, const zero::Overlap& overlap) {
         std::vector<std::string> now;
         // Inline, so that all an acquire() launches has run when it returns.
         PrefetchRank runner(*group[static_cast<std::size_t>(rank)], overlap,
-                            Stream::Mode::inline_on_caller,
+                            CpuStream::Mode::inline_on_caller,
                             [&](const std::string& operation) { now.push_back(operation); });
         runner.store().expect(units, 1);
         for (const int unit : units) {
@@ -196,7 +197,7 @@ TEST_CASE("Prefetch: a unit nobody expected is gathered too", "[zero][prefetch]"
   auto group = comm::make_thread_group(2);
   test::run_ranks(2, [&](int rank) {
     PrefetchRank runner(*group[static_cast<std::size_t>(rank)], no_limits,
-                        Stream::Mode::worker_thread, [](const std::string&) {});
+                        CpuStream::Mode::worker_thread, [](const std::string&) {});
     const std::vector<int> expected{0, 1, 2};
     runner.store().expect(expected, 2);
     for (const int unit : {0, 5, 1, 2, 0}) {
@@ -216,7 +217,7 @@ TEST_CASE("Prefetch: a failure comes out of the next acquire", "[zero][prefetch]
         [&](int rank) {
           int gathers = 0;
           PrefetchRank runner(*group[static_cast<std::size_t>(rank)], no_limits,
-                              Stream::Mode::worker_thread, [&](const std::string&) {
+                              CpuStream::Mode::worker_thread, [&](const std::string&) {
                                 // The segments of the embedding, then of two blocks.
                                 if (rank == 0 && ++gathers == 4)
                                   fail(ErrorCode::comm, "rank 1 is gone");
@@ -239,7 +240,7 @@ TEST_CASE("Prefetch: a store may go while a unit is on its way", "[zero][prefetc
   auto group = comm::make_thread_group(2);
   test::run_ranks(2, [&](int rank) {
     PrefetchRank runner(*group[static_cast<std::size_t>(rank)], no_limits,
-                        Stream::Mode::worker_thread, [](const std::string&) {});
+                        CpuStream::Mode::worker_thread, [](const std::string&) {});
     const std::vector<int> units = forward_units();
     runner.store().expect(units, 1);
     runner.store().acquire(0, runner.compute());

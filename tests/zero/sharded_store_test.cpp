@@ -6,6 +6,7 @@
 
 #include "runtime/comm/control/shared_control_group.h"
 #include "runtime/comm/thread/thread_communicator.h"
+#include "runtime/device/cpu_stream.h"
 #include "runtime/model/random_source.h"
 #include "runtime/optim/adamw.h"
 #include "tests/support/random_values.h"
@@ -111,7 +112,7 @@ class StoreRank {
 
   StoreCase settings_;
   comm::ControlGroup& control_;
-  Stream stream_{Stream::Mode::inline_on_caller};
+  CpuStream stream_{CpuStream::Mode::inline_on_caller};
   test::DeviceMemory memory_;
   model::Model model_;
   zero::FlatLayout layout_;

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/comm/thread/thread_communicator.h"
+#include "runtime/device/cpu_stream.h"
 #include "runtime/tensor/buffer.h"
 #include "tests/support/device_communicator.h"
 #include "tests/zero/training_fixture.h"
@@ -160,7 +161,7 @@ TEST_CASE("DeviceCommunicator: addresses of the host are refused", "[zero][stage
   const auto inner = comm::make_thread_group(1);
   test::RecordingMemory memory;
   test::DeviceCommunicator communicator(*inner.front(), {&memory});
-  Stream stream(Stream::Mode::inline_on_caller);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
   const HostBuffer block(64, memory, stream);
   std::array<float, 4> on_stack{};
   CHECK_NOTHROW(communicator.all_reduce(HostView(block.as<float>(), {16}), stream));

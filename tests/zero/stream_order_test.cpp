@@ -7,6 +7,7 @@
 
 #include "runtime/comm/control/shared_control_group.h"
 #include "runtime/comm/thread/thread_communicator.h"
+#include "runtime/device/cpu_stream.h"
 #include "runtime/engine/frame_copies.h"
 #include "runtime/model/random_source.h"
 #include "runtime/optim/adamw.h"
@@ -81,7 +82,7 @@ class OrderRank {
   }
 
  private:
-  StreamView compute() { return settings_.overlap ? streams_.compute() : StreamView(inline_); }
+  CpuStream& compute() { return settings_.overlap ? streams_.compute() : inline_; }
   [[nodiscard]] int units() const { return static_cast<int>(model_.units.size()); }
   [[nodiscard]] int tiles(int unit) const {
     return static_cast<int>(model_.units[static_cast<std::size_t>(unit)]->spec().tiles.size());
@@ -166,7 +167,7 @@ class OrderRank {
   OrderCase settings_;
   comm::ControlGroup& control_;
   test::LateStreams streams_;
-  Stream inline_{Stream::Mode::inline_on_caller};
+  CpuStream inline_{CpuStream::Mode::inline_on_caller};
   test::DeviceMemory memory_;
   test::WatchedCommunicator communicator_;
   model::Model model_;
@@ -227,7 +228,8 @@ TEST_CASE("Stream order: copies of activations keep to computing", "[engine][fra
   std::vector<std::byte> seen;
   {
     test::LateStreams streams(late);
-    engine::FrameCopies copies(streams.compute(), nullptr);
+    CpuStream copying(CpuStream::Mode::worker_thread);
+    engine::FrameCopies copies({streams.compute(), streams.compute(), copying}, nullptr);
     streams.begin();
     // Call n writes one of two buffers, which is stored after it, before call n + 2 writes there.
     for (int n = 0; n < calls; ++n) {

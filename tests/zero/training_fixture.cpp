@@ -6,6 +6,7 @@
 #include "runtime/base/philox.h"
 #include "runtime/comm/control/shared_control_group.h"
 #include "runtime/comm/thread/thread_communicator.h"
+#include "runtime/device/cpu_stream.h"
 #include "runtime/model/gpt2.h"
 #include "runtime/model/random_source.h"
 #include "runtime/optim/adamw.h"
@@ -66,7 +67,9 @@ class Rank {
                  .mode = settings.mode,
                  .gradient_clipping = settings.clipping,
                  .seed = 5},
-        streams_(settings.overlap.enabled ? Streams(stream_, communication_) : Streams(stream_)),
+        streams_(stream_,
+                 settings.overlap.enabled ? StreamView(communication_) : StreamView(stream_),
+                 copies_),
         disk_{*io_, settings.nvme_path, memory_.host_buffers, memory_.disk_ledger},
         states_(zero::state_runs(layout_, {settings.stage, 2, settings.offload}),
                 settings.offload,
@@ -76,9 +79,8 @@ class Rank {
         store_({layout_, communicator_, store_memory(), &optimizer_, &states_},
                {settings.stage, settings.reduce_bucket_numel, settings.overlap, settings.offload},
                streams_),
-        engine_({model_, store_, matmuls_, memory_.activations, memory_.host_activations},
-                options_,
-                streams_) {
+        engine_(
+            {model_, store_, memory_.activations, memory_.host_activations}, options_, streams_) {
     store_.load({model::RandomSource(1, model_.parameters())}, stream_);
   }
 
@@ -177,14 +179,14 @@ class Rank {
   DeviceMemory memory_;
   DeviceCommunicator device_communicator_;
   WatchedCommunicator communicator_;
-  Stream stream_{Stream::Mode::inline_on_caller};
-  Stream communication_{Stream::Mode::worker_thread};
+  CpuStream stream_{CpuStream::Mode::inline_on_caller};
+  CpuStream communication_{CpuStream::Mode::worker_thread};
+  CpuStream copies_{CpuStream::Mode::worker_thread};
   model::Model model_;
   zero::FlatLayout layout_;
   std::int64_t micro_batch_;
   engine::Engine::Options options_;
   Streams streams_;
-  ops::Matmuls matmuls_;
   optim::AdamW optimizer_{config::AdamSettings{.weight_decay = 0.1}};
   std::unique_ptr<offload::AsyncFileIo> io_ = offload::make_file_io({}, IoKind::automatic).io;
   zero::DiskPlace disk_;

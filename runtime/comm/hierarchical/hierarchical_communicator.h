@@ -6,6 +6,7 @@
 #include "runtime/base/function_ref.h"
 #include "runtime/comm/hierarchical/node_map.h"
 #include "runtime/comm/message/message_communicator.h"
+#include "runtime/device/cpu_stream.h"
 
 namespace dstrain::comm {
 
@@ -95,7 +96,7 @@ class HierarchicalCommunicator final : public MessageCommunicator {
   int own_node_;
   int local_rank_;
   bool all_connected_ = false;
-  Stream stream_{Stream::Mode::inline_on_caller};
+  CpuStream stream_{CpuStream::Mode::inline_on_caller};
   std::array<std::vector<float>, 2> brought_;  ///< what this rank brings to a chunk's sum
   std::array<std::vector<float>, 2> summed_;   ///< its part of the node's sum
 };

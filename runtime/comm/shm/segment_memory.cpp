@@ -72,7 +72,7 @@ std::byte* SegmentMemory::allocate(Bytes bytes, StreamView /*stream*/) {
 }
 
 void SegmentMemory::deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept {
-  stream.launch_always([heap = heap_, address, bytes] { heap->give_back(address, bytes); });
+  after_work_on(stream, [heap = heap_, address, bytes] { heap->give_back(address, bytes); });
 }
 
 std::optional<Bytes> SegmentMemory::offset_of(const std::byte* address) const {

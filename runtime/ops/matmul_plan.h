@@ -2,19 +2,9 @@
 #include <cstdint>
 
 #include "runtime/ops/matmul.h"
+#include "runtime/ops/matmul_cpu.h"
 
 namespace dstrain::ops {
-
-/// The sizes of a matrix product: (M, K) times (K, N).
-struct MatmulShape {
-  std::int64_t m;
-  std::int64_t n;
-  std::int64_t k;
-};
-
-/// Reads the sizes off `args`. Throws Error{internal} when the views do not fit each other. Views
-/// without memory pass: they describe.
-MatmulShape matmul_shape(const MatmulArgs& args);
 
 /// How a product is cut so that what is converted stays in cache, and its workspace. Operands are
 /// converted when their dtype is not the one computed in; the right one is packed into panels.
@@ -32,6 +22,6 @@ struct MatmulPlan {
 MatmulPlan plan_matmul(const MatmulArgs& args, DType compute);
 
 /// The dtype that a product computes in.
-DType matmul_compute(const MatmulArgs& args, Bf16Products bf16_products);
+DType matmul_compute(const MatmulArgs& args, cpu::Bf16Products bf16_products);
 
 }  // namespace dstrain::ops

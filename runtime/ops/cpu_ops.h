@@ -1,0 +1,35 @@
+#pragma once
+#include <type_traits>
+
+#include "runtime/ops/op_table.h"
+
+/// The CPU's entries of the op table. `Entry<&OpTable::x> x` declares a function of its type.
+namespace dstrain::ops::cpu {
+
+template <auto member>
+using Entry =
+    std::remove_pointer_t<std::remove_reference_t<decltype(std::declval<OpTable&>().*member)>>;
+
+Entry<&OpTable::adamw> adamw;
+Entry<&OpTable::add> add;
+Entry<&OpTable::add_squares> add_squares;
+Entry<&OpTable::attention_backward> attention_backward;
+Entry<&OpTable::attention_forward> attention_forward;
+Entry<&OpTable::bias_gradient> bias_gradient;
+Entry<&OpTable::convert> convert;
+Entry<&OpTable::copy_finite> copy_finite;
+Entry<&OpTable::copy_rows> copy_rows;
+Entry<&OpTable::cross_entropy_backward> cross_entropy_backward;
+Entry<&OpTable::cross_entropy_forward> cross_entropy_forward;
+Entry<&OpTable::dropout> dropout;
+Entry<&OpTable::embedding_backward> embedding_backward;
+Entry<&OpTable::embedding_forward> embedding_forward;
+Entry<&OpTable::fill_zero> fill_zero;
+Entry<&OpTable::gelu_backward> gelu_backward;
+Entry<&OpTable::gelu_forward> gelu_forward;
+Entry<&OpTable::layer_norm_backward> layer_norm_backward;
+Entry<&OpTable::layer_norm_forward> layer_norm_forward;
+Entry<&OpTable::layer_norm_recompute> layer_norm_recompute;
+Entry<&OpTable::matmul> matmul;
+
+}  // namespace dstrain::ops::cpu

@@ -1,0 +1,57 @@
+#pragma once
+#include "runtime/device/stream.h"
+#include "runtime/tensor/tensor_view.h"
+
+namespace dstrain::ops {
+
+struct AdamWRange;
+struct AdamWScalars;
+struct AttentionArgs;
+struct AttentionBackwardArgs;
+struct BiasGradientArgs;
+struct CopyFiniteArgs;
+struct CrossEntropyArgs;
+struct CrossEntropyGradientArgs;
+struct DropoutArgs;
+struct EmbeddingArgs;
+struct EmbeddingBackwardArgs;
+struct LayerNormArgs;
+struct LayerNormBackwardArgs;
+struct MatmulArgs;
+
+/// The ops of one kind of device, each under the name by which everybody calls it. An entry sees
+/// arguments that were checked, and launches on the stream, which is of its device.
+struct OpTable {
+  void (*adamw)(const AdamWRange& range, const AdamWScalars& scalars, StreamView stream);
+  void (*add)(const TensorView& values, const TensorView& sum, StreamView stream);
+  void (*add_squares)(const TensorView& values, const TensorView& sum, StreamView stream);
+  void (*attention_backward)(const AttentionBackwardArgs& args, StreamView stream);
+  void (*attention_forward)(const AttentionArgs& args, StreamView stream);
+  void (*bias_gradient)(const BiasGradientArgs& args, StreamView stream);
+  void (*convert)(const TensorView& source, const TensorView& target, StreamView stream);
+  void (*copy_finite)(const CopyFiniteArgs& args, StreamView stream);
+  void (*copy_rows)(const TensorView& source, const TensorView& target, StreamView stream);
+  void (*cross_entropy_backward)(const CrossEntropyGradientArgs& args, StreamView stream);
+  void (*cross_entropy_forward)(const CrossEntropyArgs& args, StreamView stream);
+  void (*dropout)(const DropoutArgs& args, StreamView stream);
+  void (*embedding_backward)(const EmbeddingBackwardArgs& args, StreamView stream);
+  void (*embedding_forward)(const EmbeddingArgs& args, StreamView stream);
+  void (*fill_zero)(const TensorView& values, StreamView stream);
+  void (*gelu_backward)(const TensorView& input,
+                        const TensorView& gradient,
+                        const TensorView& output,
+                        StreamView stream);
+  void (*gelu_forward)(const TensorView& input, const TensorView& output, StreamView stream);
+  void (*layer_norm_backward)(const LayerNormBackwardArgs& args, StreamView stream);
+  void (*layer_norm_forward)(const LayerNormArgs& args, StreamView stream);
+  void (*layer_norm_recompute)(const LayerNormArgs& args, StreamView stream);
+  void (*matmul)(const MatmulArgs& args, StreamView stream);
+};
+
+/// Those of the device that `stream` is of. Throws Error{internal} where there are none.
+const OpTable& op_table(StreamView stream);
+
+/// Those of the CPU.
+const OpTable& cpu_op_table();
+
+}  // namespace dstrain::ops

@@ -1,0 +1,30 @@
+#include "runtime/ops/cpu_ops.h"
+
+namespace dstrain::ops {
+
+const OpTable& cpu_op_table() {
+  static constexpr OpTable table{.adamw = cpu::adamw,
+                                 .add = cpu::add,
+                                 .add_squares = cpu::add_squares,
+                                 .attention_backward = cpu::attention_backward,
+                                 .attention_forward = cpu::attention_forward,
+                                 .bias_gradient = cpu::bias_gradient,
+                                 .convert = cpu::convert,
+                                 .copy_finite = cpu::copy_finite,
+                                 .copy_rows = cpu::copy_rows,
+                                 .cross_entropy_backward = cpu::cross_entropy_backward,
+                                 .cross_entropy_forward = cpu::cross_entropy_forward,
+                                 .dropout = cpu::dropout,
+                                 .embedding_backward = cpu::embedding_backward,
+                                 .embedding_forward = cpu::embedding_forward,
+                                 .fill_zero = cpu::fill_zero,
+                                 .gelu_backward = cpu::gelu_backward,
+                                 .gelu_forward = cpu::gelu_forward,
+                                 .layer_norm_backward = cpu::layer_norm_backward,
+                                 .layer_norm_forward = cpu::layer_norm_forward,
+                                 .layer_norm_recompute = cpu::layer_norm_recompute,
+                                 .matmul = cpu::matmul};
+  return table;
+}
+
+}  // namespace dstrain::ops
