@@ -3,19 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/base/label.h"
 #include "runtime/optim/gradient_norm.h"
 
 namespace dstrain::engine {
-
-std::int64_t counted_labels(std::span<const MicroBatch> batches) {
-  std::int64_t count = 0;
-  for (const MicroBatch& batch : batches) {
-    count += std::count_if(batch.labels.begin(), batch.labels.end(),
-                           [](std::int32_t label) { return label != ignored_label; });
-  }
-  return count;
-}
 
 namespace {
 
@@ -62,20 +52,15 @@ class StoredTiles final : public model::TileLender {
   StreamView stream_;
 };
 
-}  // namespace
+/// Of the largest micro batch.
+std::int64_t rows_max(const Engine::Options& options) {
+  const std::int64_t inference = options.inference_shape.value_or(options.shape).rows();
+  return options.mode == FrameMode::inference ? inference
+                                              : std::max(inference, options.shape.rows());
+}
 
-/// What the calls of one micro-batch have in common.
-struct Engine::Context {
-  model::BatchShape shape;
-  MicroBatch batch;
-  float label_weight = 0;
-  std::uint32_t step = 0;
-  bool training = false;
-  model::LossSum* loss = nullptr;
-  TensorView logits{};
-};
-
-FrameBytes Engine::activation_bytes(const model::Model& model, const Options& options) {
+/// Of the frames alone.
+FrameBytes frame_bytes(const model::Model& model, const Engine::Options& options) {
   const model::BatchShape shape = options.inference_shape.value_or(options.shape);
   const FrameBytes inference = Frame::bytes(model, {shape, FrameMode::inference});
   if (options.mode == FrameMode::inference) return inference;
@@ -83,14 +68,30 @@ FrameBytes Engine::activation_bytes(const model::Model& model, const Options& op
   return {std::max(inference.device, bytes.device), bytes.host};
 }
 
+}  // namespace
+
+/// What the calls of one micro-batch have in common.
+struct Engine::Context {
+  model::BatchShape shape;
+  std::int64_t first_sample = 0;
+  std::uint32_t step = 0;
+  bool training = false;
+  TensorView logits{};
+};
+
+FrameBytes Engine::activation_bytes(const model::Model& model, const Options& options) {
+  const FrameBytes frames = frame_bytes(model, options);
+  return {frames.device + DeviceBatch::bytes(rows_max(options)), frames.host};
+}
+
 Engine::Engine(Parts parts, Options options, Streams streams)
     : parts_(parts),
       options_(options),
       inference_shape_(options.inference_shape.value_or(options.shape)),
       streams_(streams),
-      memory_(activation_bytes(parts.model, options).device, parts.activations, streams.compute),
-      host_memory_(
-          activation_bytes(parts.model, options).host, parts.host_activations, streams.compute),
+      batch_(rows_max(options), parts.activations, streams.compute),
+      memory_(frame_bytes(parts.model, options).device, parts.activations, streams.compute),
+      host_memory_(frame_bytes(parts.model, options).host, parts.host_activations, streams.compute),
       inference_(parts.model, {inference_shape_, FrameMode::inference}, {memory_.block()}),
       first_part_(first_parts(parts.model)),
       inference_parts_(parts_of(inference_)) {
@@ -123,18 +124,15 @@ std::vector<int> Engine::parts_of(const Frame& frame) const {
 model::UnitCall Engine::unit_call(const FrameCall& call, const Context& context) const {
   model::UnitCall unit;
   unit.shape = context.shape;
-  unit.tokens = context.batch.tokens;
-  unit.labels = context.batch.labels;
-  unit.label_weight = context.label_weight;
+  batch_.show(unit);
   unit.inputs = call.inputs;
   unit.outputs = call.outputs;
   unit.saved = call.saved;
   unit.workspace = call.workspace;
-  unit.dropout = {options_.seed, context.step, context.batch.first_sample,
+  unit.dropout = {options_.seed, context.step, context.first_sample,
                   static_cast<std::uint32_t>(call.unit), context.training};
   unit.output_gradients = call.output_gradients;
   unit.input_gradients = call.input_gradients;
-  unit.loss = context.loss;
   unit.logits = context.logits;
   return unit;
 }
@@ -178,23 +176,22 @@ StepSums Engine::accumulate(const StepInput& input) {
   if (input.labels == 0) {
     fail(ErrorCode::input, "step {}: the batch has no label that counts", input.step);
   }
-  model::LossSum own_loss;
+  batch_.begin(1.0F / static_cast<float>(input.labels), streams_.compute);
   MicroStep micro_step{0, static_cast<std::int64_t>(input.micro_batches.size())};
   parts_.store.expect(training_parts_, micro_step.count);
   parts_.store.begin_step(
       {.step = input.step, .learning_rate = input.learning_rate, .betas = input.betas});
   for (; micro_step.index < micro_step.count; ++micro_step.index) {
     parts_.store.begin(micro_step);
-    run(training_.value(),
-        {.shape = options_.shape,
-         .batch = input.micro_batches[static_cast<std::size_t>(micro_step.index)],
-         .label_weight = 1.0F / static_cast<float>(input.labels),
-         .step = static_cast<std::uint32_t>(input.step),
-         .training = true,
-         .loss = &own_loss});
+    const MicroBatch& batch = input.micro_batches[static_cast<std::size_t>(micro_step.index)];
+    batch_.take(batch, options_.shape, streams_.compute);
+    run(training_.value(), {.shape = options_.shape,
+                            .first_sample = batch.first_sample,
+                            .step = static_cast<std::uint32_t>(input.step),
+                            .training = true});
   }
   begin_work(parts_.progress, Work::norm);
-  return {parts_.store.gradient_squares(streams_.compute), own_loss.sum};
+  return {parts_.store.gradient_squares(streams_.compute), batch_.loss(streams_.compute)};
 }
 
 StepResult Engine::update(const StepInput& input, std::span<const StepSums> ranks) {
@@ -223,17 +220,18 @@ StepResult Engine::update(const StepInput& input, std::span<const StepSums> rank
   return result;
 }
 
-model::LossSum Engine::evaluate(const MicroBatch& batch) {
-  model::LossSum loss;
+double Engine::evaluate(const MicroBatch& batch) {
   parts_.store.expect(inference_parts_, 1);
-  run(inference_, {.shape = inference_shape_, .batch = batch, .loss = &loss});
-  streams_.compute.synchronize();
-  return loss;
+  batch_.begin(0, streams_.compute);
+  batch_.take(batch, inference_shape_, streams_.compute);
+  run(inference_, {.shape = inference_shape_});
+  return batch_.loss(streams_.compute);
 }
 
 void Engine::next_token_logits(std::span<const std::int32_t> tokens, TensorView logits) {
   parts_.store.expect(inference_parts_, 1);
-  run(inference_, {.shape = inference_shape_, .batch = {tokens, {}, 0}, .logits = logits});
+  batch_.take({tokens, {}, 0}, inference_shape_, streams_.compute);
+  run(inference_, {.shape = inference_shape_, .logits = logits});
   streams_.compute.synchronize();
 }
 

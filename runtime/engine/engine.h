@@ -7,19 +7,13 @@
 #include "runtime/base/progress_page.h"
 #include "runtime/engine/frame.h"
 #include "runtime/engine/frame_copies.h"
+#include "runtime/engine/micro_batch.h"
 #include "runtime/engine/parameter_store.h"
 #include "runtime/model/model.h"
 #include "runtime/profile/timeline.h"
 #include "runtime/tensor/buffer.h"
 
 namespace dstrain::engine {
-
-/// What one rank trains on or evaluates at once.
-struct MicroBatch {
-  std::span<const std::int32_t> tokens;  ///< (B, T)
-  std::span<const std::int32_t> labels;  ///< (B, T); -100 does not count
-  std::int64_t first_sample = 0;  ///< index of sequence 0 within the global batch of the step
-};
 
 /// One optimizer step.
 struct StepInput {
@@ -29,9 +23,6 @@ struct StepInput {
   std::int64_t labels = 0;                    ///< counted_labels() of all ranks together
   std::optional<optim::Betas> betas{};        ///< of this step; nothing: the optimizer's own
 };
-
-/// The labels that count.
-std::int64_t counted_labels(std::span<const MicroBatch> batches);
 
 /// What one rank adds to the figures of a step. Plain data, which the ranks tell each other.
 struct StepSums {
@@ -80,9 +71,9 @@ class Engine {
   /// follow. Collective.
   StepResult update(const StepInput& input, std::span<const StepSums> ranks);
 
-  /// The loss of one micro batch on this rank, without gradients. Collective, as parameters may
-  /// have to be gathered.
-  model::LossSum evaluate(const MicroBatch& batch);
+  /// The sum of the losses of one micro batch on this rank, without gradients. Collective, as
+  /// parameters may have to be gathered.
+  double evaluate(const MicroBatch& batch);
 
   /// Writes the logits (B, V), f32, that follow the last of each sequence's tokens (B, T).
   /// Collective.
@@ -99,6 +90,7 @@ class Engine {
   Options options_;
   model::BatchShape inference_shape_;
   Streams streams_;
+  DeviceBatch batch_;
   Buffer memory_;  ///< of both frames: only one is in use at a time
   HostBuffer host_memory_;
   Frame inference_;

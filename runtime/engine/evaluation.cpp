@@ -1,7 +1,17 @@
 #include "runtime/engine/evaluation.h"
 
 #include <vector>
+
 namespace dstrain::engine {
+namespace {
+
+/// Of some labels: their sum, and how many count.
+struct Losses {
+  double sum = 0;
+  std::int64_t labels = 0;
+};
+
+}  // namespace
 
 double evaluate(Engine& engine,
                 const data::EvaluationLoader& data,
@@ -9,15 +19,15 @@ double evaluate(Engine& engine,
                 comm::ControlGroup& control) {
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(shape.rows()));
   std::vector<std::int32_t> labels(tokens.size());
-  model::LossSum own;
+  Losses own;
   for (std::int64_t batch = 0; batch < data.batches(); ++batch) {
     data.fill(batch, tokens, labels);
-    const model::LossSum loss = engine.evaluate({tokens, labels, 0});
-    own.sum += loss.sum;
-    own.labels += loss.labels;
+    const MicroBatch loaded{tokens, labels, 0};
+    own.sum += engine.evaluate(loaded);
+    own.labels += counted_labels({&loaded, 1});
   }
-  model::LossSum total;
-  for (const model::LossSum& rank : control.gather(own)) {
+  Losses total;
+  for (const Losses& rank : control.gather(own)) {
     total.sum += rank.sum;
     total.labels += rank.labels;
   }

@@ -32,8 +32,8 @@ void join_pieces(const ops::LogitPieces& logits, const TensorView& rows, StreamV
 
 struct Gpt2Head::Chunk {
   Gpt2HeadSpace space;
-  TensorView hidden;                     ///< (R, C) rows of the input
-  std::span<const std::int32_t> labels;  ///< (R)
+  TensorView hidden;  ///< (R, C) rows of the input
+  TensorView labels;  ///< (R)
 };
 
 Gpt2Head::Gpt2Head(const Gpt2Config& config, DType dtype)
@@ -68,7 +68,7 @@ Gpt2Head::Chunk Gpt2Head::cut_chunk(const UnitCall& call, std::int64_t begin) co
   const std::int64_t rows = std::min(chunk_rows(call.shape.rows()), call.shape.rows() - begin);
   Arena arena(call.workspace);
   return {cut_space(arena, rows), rows_from(call.inputs[0], begin, rows),
-          call.labels.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(rows))};
+          call.labels.part(begin, {rows})};
 }
 
 void Gpt2Head::compute_logits(const UnitCall& call, const Chunk& chunk, StreamView stream) const {
@@ -117,9 +117,7 @@ void Gpt2Head::forward(const UnitCall& call, StreamView stream) const {
     ops::cross_entropy_forward({.logits = chunk.space.logits,
                                 .labels = chunk.labels,
                                 .losses = chunk.space.losses,
-                                .softmax = {},
-                                .loss_sum = &call.loss->sum,
-                                .label_count = &call.loss->labels},
+                                .loss_sum = call.loss},
                                stream);
   }
 }
@@ -139,8 +137,7 @@ void Gpt2Head::backward(const UnitCall& call, StreamView stream) const {
                                 .losses = chunk.space.losses,
                                 .softmax = chunk.space.softmax,
                                 .label_weight = call.label_weight,
-                                .loss_sum = &call.loss->sum,
-                                .label_count = &call.loss->labels},
+                                .loss_sum = call.loss},
                                stream);
     head_gradients(chunk.space,
                    {.labels = chunk.labels,

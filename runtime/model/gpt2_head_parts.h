@@ -35,8 +35,8 @@ void head_logits(const Gpt2HeadSpace& space, const TensorView& wte, StreamView s
 
 /// What the gradients of a chunk are made of.
 struct Gpt2HeadGradients {
-  std::span<const std::int32_t> labels;  ///< (R)
-  float label_weight;
+  TensorView labels;            ///< (R) i32
+  TensorView label_weight;      ///< (1) f32
   TensorView wte;               ///< (V, C)
   GradientTarget wte_gradient;  ///< (V, C) f32
 };

@@ -82,19 +82,14 @@ struct DropoutSource {
   bool training = false;          ///< false: dropout is the identity
 };
 
-/// The sum of the losses (natural log) of the counted labels, and how many there were.
-struct LossSum {
-  double sum = 0;
-  std::int64_t labels = 0;
-};
-
 /// Everything a unit gets for one forward or backward over one micro-batch. Views lie on the
 /// stream's device.
 struct UnitCall {
   BatchShape shape;
-  std::span<const std::int32_t> tokens;  ///< (B, T) token ids
-  std::span<const std::int32_t> labels;  ///< (B, T), already shifted; -100 does not count
-  float label_weight = 0;  ///< 1 / counted labels of the global batch: scale of the loss gradient
+  TensorView tokens;        ///< (B, T) i32: token ids
+  TensorView labels;        ///< (B, T) i32: already shifted; -100 does not count
+  TensorView label_weight;  ///< (1) f32: 1 / counted labels of the global batch, which scales the
+                            ///< gradient of the loss; backward only
   std::span<const TensorView> parameters;  ///< owned, then borrowed; of those in tiles empty ones
   TileLender* tiles = nullptr;             ///< not null when the unit has tiles
   std::span<const TensorView> inputs;      ///< activations read
@@ -109,9 +104,9 @@ struct UnitCall {
   std::span<const GradientTarget> input_gradients;
 
   // The unit with computes_loss only.
-  LossSum* loss = nullptr;  ///< added to
-  TensorView logits;        ///< forward, when not empty: (B, V) f32 logits of the last position are
-                            ///< written here, and no loss is computed
+  TensorView loss;    ///< (1) f64: the losses (natural log) of the counted labels are added to it
+  TensorView logits;  ///< forward, when not empty: (B, V) f32 logits of the last position are
+                      ///< written here, and no loss is computed
 };
 
 /// The smallest thing recomputed or assigned to a pipeline stage, and, but for its tiles, gathered

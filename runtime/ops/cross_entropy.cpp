@@ -4,15 +4,6 @@
 #include "runtime/ops/op_table.h"
 
 namespace dstrain::ops {
-namespace {
-
-void require_labels(std::span<const std::int32_t> labels, std::int64_t rows) {
-  DSTRAIN_CHECK(static_cast<std::int64_t>(labels.size()) == rows, "{} labels for {} rows",
-                labels.size(), rows);
-}
-
-}  // namespace
-
 void cross_entropy_forward(const CrossEntropyArgs& args, StreamView stream) {
   const Shape& shape = args.logits.values.shape();
   DSTRAIN_CHECK(shape.rank() == 2 && args.logits.piece_columns > 0,
@@ -20,13 +11,12 @@ void cross_entropy_forward(const CrossEntropyArgs& args, StreamView stream) {
                 args.logits.piece_columns);
   require_f32(args.logits.values, shape, "logits");
   require_f32(args.losses, {shape[0]}, "losses");
-  if (!args.softmax.empty()) require_f32(args.softmax, {shape[0], 2}, "softmax");
-  require_labels(args.labels, shape[0]);
-  DSTRAIN_CHECK(args.loss_sum != nullptr && args.label_count != nullptr, "no place for the loss");
-  for (const std::int32_t label : args.labels) {
-    DSTRAIN_CHECK(label == ignored_label || (label >= 0 && label < shape[1]),
-                  "label {} of a vocabulary of {}", label, shape[1]);
+  if (!args.softmax.empty()) {
+    require_f32(args.softmax, {shape[0], 2}, "softmax");
+    require_f32(args.label_weight, {1}, "label_weight");
   }
+  require_tensor(args.labels, DType::i32, {shape[0]}, "labels");
+  require_tensor(args.loss_sum, DType::f64, {1}, "loss_sum");
   op_table(stream).cross_entropy_forward(args, stream);
 }
 
@@ -36,7 +26,8 @@ void cross_entropy_backward(const CrossEntropyGradientArgs& args, StreamView str
   require_f32(args.logits, shape, "logits");
   require_tensor(args.gradient, element_dtype(args.gradient, "gradient"), shape, "gradient");
   require_f32(args.softmax, {shape[0], 2}, "softmax");
-  require_labels(args.labels, shape[0]);
+  require_tensor(args.labels, DType::i32, {shape[0]}, "labels");
+  require_f32(args.label_weight, {1}, "label_weight");
   op_table(stream).cross_entropy_backward(args, stream);
 }
 

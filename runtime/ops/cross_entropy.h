@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <span>
 
 #include "runtime/base/label.h"
 #include "runtime/device/stream.h"
@@ -11,26 +10,26 @@ namespace dstrain::ops {
 
 /// Softmax and cross-entropy of R rows of logits.
 struct CrossEntropyArgs {
-  LogitPieces logits;                    ///< (R, V)
-  std::span<const std::int32_t> labels;  ///< (R), in [0, V) or ignored_label
-  TensorView losses;                     ///< (R) f32: written; 0 where the label does not count
-  TensorView softmax;                    ///< (R, 2) f32: written for the gradient, unless empty
-  float label_weight = 0;                ///< scale of the gradient
-  double* loss_sum = nullptr;            ///< added to, in double and in row order
-  std::int64_t* label_count = nullptr;   ///< added to
+  LogitPieces logits;         ///< (R, V)
+  TensorView labels;          ///< (R) i32, in [0, V) or ignored_label
+  TensorView losses;          ///< (R) f32: written; 0 where the label does not count
+  TensorView softmax{};       ///< (R, 2) f32: written for the gradient, unless empty
+  TensorView label_weight{};  ///< (1) f32: scale of the gradient; read with `softmax`
+  TensorView loss_sum;        ///< (1) f64: added to, in row order
 };
 
-/// Losses, and what their gradient needs. Asynchronous on `stream`.
+/// Losses, and what their gradient needs. A label outside the vocabulary is a bug, and on the CPU
+/// an Error{internal} of the stream. Asynchronous on `stream`.
 void cross_entropy_forward(const CrossEntropyArgs& args, StreamView stream);
 
 /// The gradient of one piece of the logits.
 struct CrossEntropyGradientArgs {
-  TensorView logits;                     ///< (R, W) f32
-  TensorView gradient;                   ///< (R, W) f32 or bf16: written; may be the logits
-  std::span<const std::int32_t> labels;  ///< (R), as forward had them
-  std::int64_t first_column = 0;         ///< of the piece, among all V
-  TensorView softmax;                    ///< (R, 2) f32, as forward has left it
-  float label_weight = 0;                ///< as forward had it
+  TensorView logits;              ///< (R, W) f32
+  TensorView gradient;            ///< (R, W) f32 or bf16: written; may be the logits
+  TensorView labels;              ///< (R) i32, as forward had them
+  std::int64_t first_column = 0;  ///< of the piece, among all V
+  TensorView softmax;             ///< (R, 2) f32, as forward has left it
+  TensorView label_weight;        ///< (1) f32, as forward had it
 };
 
 /// (softmax - onehot) label_weight, zero in rows that do not count. Asynchronous on `stream`.

@@ -75,6 +75,10 @@ struct RowSoftmax {
   float scale;  ///< label_weight / sum of e^(x - largest); 0 in rows that do not count
 };
 
+std::int32_t label_of(const TensorView& labels, std::int64_t row) {
+  return elements<std::int32_t>(labels)[row];
+}
+
 RowSoftmax* row_softmax(const TensorView& view) {
   return elements<RowSoftmax>(view);
 }
@@ -82,14 +86,14 @@ RowSoftmax* row_softmax(const TensorView& view) {
 /// The loss of one row.
 float row_loss(const CrossEntropyArgs& args, std::int64_t row) {
   RowSoftmax* const left = args.softmax.empty() ? nullptr : row_softmax(args.softmax) + row;
-  const std::int32_t label = args.labels[static_cast<std::size_t>(row)];
+  const std::int32_t label = label_of(args.labels, row);
   if (label == ignored_label) {
     if (left != nullptr) *left = {0, 0};
     return 0;
   }
   const auto [largest, sum] = softmax(args.logits, row);
   if (left != nullptr) {
-    *left = {largest, static_cast<float>(static_cast<double>(args.label_weight) / sum)};
+    *left = {largest, static_cast<float>(static_cast<double>(floats(args.label_weight)[0]) / sum)};
   }
   const double own = logit_of(args.logits, row, label);
   return static_cast<float>(std::log(sum) - (own - static_cast<double>(largest)));
@@ -101,7 +105,7 @@ void row_gradient(const CrossEntropyGradientArgs& args, std::int64_t row) {
   const std::int64_t width = args.logits.shape()[1];
   const float* const logits = floats(args.logits) + row * width;
   T* const gradient = elements<T>(args.gradient) + row * width;
-  const std::int32_t label = args.labels[static_cast<std::size_t>(row)];
+  const std::int32_t label = label_of(args.labels, row);
   if (label == ignored_label) {
     std::fill(gradient, gradient + width, T{});
     return;
@@ -112,8 +116,15 @@ void row_gradient(const CrossEntropyGradientArgs& args, std::int64_t row) {
   for (std::int64_t begin = 0; begin < width; begin += block_numel) {
     const std::int64_t numel = std::min(block_numel, width - begin);
     gradient_kernel(logits + begin, numel, largest, scale, block);
-    if (begin <= own && own < begin + numel) block[own - begin] -= args.label_weight;
+    if (begin <= own && own < begin + numel) block[own - begin] -= floats(args.label_weight)[0];
     store_kernel(block, numel, gradient + begin);
+  }
+}
+
+void require_known(const TensorView& labels, std::int64_t vocabulary) {
+  for (const std::int32_t label : host_access(labels).as<const std::int32_t>()) {
+    DSTRAIN_CHECK(label == ignored_label || (label >= 0 && label < vocabulary),
+                  "label {} of a vocabulary of {}", label, vocabulary);
   }
 }
 
@@ -124,12 +135,12 @@ namespace cpu {
 void cross_entropy_forward(const CrossEntropyArgs& args, StreamView stream) {
   cpu_stream(stream).launch([args] {
     const std::int64_t rows = args.logits.rows();
+    require_known(args.labels, args.logits.columns());
     float* const losses = floats(args.losses);
     parallel_for(rows, [&](std::int64_t row) { losses[row] = row_loss(args, row); });
+    double& sum = *elements<double>(args.loss_sum);
     for (std::int64_t row = 0; row < rows; ++row) {
-      if (args.labels[static_cast<std::size_t>(row)] == ignored_label) continue;
-      *args.loss_sum += static_cast<double>(losses[row]);
-      ++*args.label_count;
+      if (label_of(args.labels, row) != ignored_label) sum += static_cast<double>(losses[row]);
     }
   });
 }

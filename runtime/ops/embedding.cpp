@@ -1,7 +1,5 @@
 #include "runtime/ops/embedding.h"
 
-#include <algorithm>
-
 #include "runtime/ops/checks.h"
 #include "runtime/ops/op_table.h"
 
@@ -11,7 +9,7 @@ namespace {
 /// `activation` is (B, T, C) of the tokens and fits both tables, which are of `table_dtype`.
 void require_fit(const TensorView& activation,
                  DType table_dtype,
-                 std::span<const std::int32_t> tokens,
+                 const TensorView& tokens,
                  const TensorView& token_table,
                  const TensorView& position_table) {
   const Shape& shape = activation.shape();
@@ -20,15 +18,9 @@ void require_fit(const TensorView& activation,
   require_tensor(token_table, table_dtype, {token_table.shape()[0], shape[2]}, "token table");
   require_tensor(position_table, table_dtype, {position_table.shape()[0], shape[2]},
                  "position table");
-  DSTRAIN_CHECK(static_cast<std::int64_t>(tokens.size()) == shape[0] * shape[1], "{} tokens for {}",
-                tokens.size(), to_string(shape));
+  require_tensor(tokens, DType::i32, {shape[0], shape[1]}, "tokens");
   DSTRAIN_CHECK(shape[1] <= position_table.shape()[0], "{} positions, table has {}", shape[1],
                 position_table.shape()[0]);
-  const std::int64_t vocabulary = token_table.shape()[0];
-  const auto outside = std::find_if(tokens.begin(), tokens.end(), [vocabulary](std::int32_t token) {
-    return token < 0 || token >= vocabulary;
-  });
-  DSTRAIN_CHECK(outside == tokens.end(), "token {} of a vocabulary of {}", *outside, vocabulary);
 }
 
 }  // namespace

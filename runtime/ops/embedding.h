@@ -1,7 +1,4 @@
 #pragma once
-#include <cstdint>
-#include <span>
-
 #include "runtime/device/stream.h"
 #include "runtime/tensor/tensor_view.h"
 
@@ -10,21 +7,22 @@ namespace dstrain::ops {
 /// output[b, t] = token_table[tokens[b, t]] + position_table[t]; all dense, all f32 or
 /// all bf16.
 struct EmbeddingArgs {
-  std::span<const std::int32_t> tokens;  ///< (B, T), each in [0, V): checked by the caller's data
-  TensorView token_table;                ///< (V, C)
-  TensorView position_table;             ///< (P, C), P >= T
-  TensorView output;                     ///< (B, T, C)
+  TensorView tokens;          ///< (B, T) i32, each in [0, V)
+  TensorView token_table;     ///< (V, C)
+  TensorView position_table;  ///< (P, C), P >= T
+  TensorView output;          ///< (B, T, C)
 };
 
-/// A token outside the table is a bug: Error{internal}. Asynchronous on `stream`.
+/// A token outside the table is a bug, and on the CPU an Error{internal} of the stream.
+/// Asynchronous on `stream`.
 void embedding_forward(const EmbeddingArgs& args, StreamView stream);
 
 /// Gradients of both tables, f32, each overwritten or added to; all dense.
 struct EmbeddingBackwardArgs {
-  std::span<const std::int32_t> tokens;  ///< (B, T)
-  TensorView output_gradient;            ///< (B, T, C) f32 or bf16
-  TensorView token_gradient;             ///< (V, C)
-  TensorView position_gradient;          ///< (P, C)
+  TensorView tokens;             ///< (B, T) i32, as forward had them
+  TensorView output_gradient;    ///< (B, T, C) f32 or bf16
+  TensorView token_gradient;     ///< (V, C)
+  TensorView position_gradient;  ///< (P, C)
   bool accumulate_token = false;
   bool accumulate_position = false;
 };

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 
 #include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/chunks.h"
@@ -32,13 +33,22 @@ void zero(const TensorView& view) {
   });
 }
 
+void require_known(std::span<const std::int32_t> tokens, std::int64_t vocabulary) {
+  const auto outside = std::find_if(tokens.begin(), tokens.end(), [vocabulary](std::int32_t token) {
+    return token < 0 || token >= vocabulary;
+  });
+  DSTRAIN_CHECK(outside == tokens.end(), "token {} of a vocabulary of {}", *outside, vocabulary);
+}
+
 template <class T>
 void run_forward(const EmbeddingArgs& args) {
   const Shape& shape = args.output.shape();
   const std::int64_t columns = shape[2];
+  const auto tokens = host_access(args.tokens).as<const std::int32_t>();
+  require_known(tokens, args.token_table.shape()[0]);
   for_chunks(shape[0] * shape[1], rows_per_task, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      const std::int64_t token = args.tokens[static_cast<std::size_t>(row)];
+      const std::int64_t token = tokens[static_cast<std::size_t>(row)];
       sum_kernel(elements<T>(args.token_table) + token * columns,
                  elements<T>(args.position_table) + row % shape[1] * columns,
                  elements<T>(args.output) + row * columns, columns);
@@ -50,11 +60,13 @@ template <class T>
 void run_backward(const EmbeddingBackwardArgs& args) {
   const Shape& shape = args.output_gradient.shape();
   const std::int64_t columns = shape[2];
+  const auto tokens = host_access(args.tokens).as<const std::int32_t>();
+  require_known(tokens, args.token_gradient.shape()[0]);
   if (!args.accumulate_token) zero(args.token_gradient);
   if (!args.accumulate_position) zero(args.position_gradient);
   for_chunks(columns, columns_per_task, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = 0; row < shape[0] * shape[1]; ++row) {
-      const std::int64_t token = args.tokens[static_cast<std::size_t>(row)];
+      const std::int64_t token = tokens[static_cast<std::size_t>(row)];
       const T* const gradient = elements<T>(args.output_gradient) + row * columns + begin;
       add_kernel(gradient, floats(args.token_gradient) + token * columns + begin, end - begin);
       add_kernel(gradient, floats(args.position_gradient) + row % shape[1] * columns + begin,

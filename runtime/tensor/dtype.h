@@ -8,10 +8,11 @@
 
 namespace dstrain {
 
-enum class DType : std::uint8_t { f32, f16, bf16, i32, i64, u8, u16 };
+enum class DType : std::uint8_t { f32, f64, f16, bf16, i32, i64, u8, u16 };
 
 constexpr Bytes size_of(DType dtype) {
   switch (dtype) {
+    case DType::f64:
     case DType::i64:
       return 8;
     case DType::f32:
@@ -29,7 +30,8 @@ constexpr Bytes size_of(DType dtype) {
 
 /// "bf16"
 constexpr std::string_view name_of(DType dtype) {
-  constexpr std::array<std::string_view, 7> names{"f32", "f16", "bf16", "i32", "i64", "u8", "u16"};
+  constexpr std::array<std::string_view, 8> names{"f32", "f64", "f16", "bf16",
+                                                  "i32", "i64", "u8",  "u16"};
   return names.at(static_cast<std::size_t>(dtype));
 }
 
@@ -41,6 +43,8 @@ inline constexpr DType dtype_of = [] {
 }();
 template <>
 inline constexpr DType dtype_of<float> = DType::f32;
+template <>
+inline constexpr DType dtype_of<double> = DType::f64;
 template <>
 inline constexpr DType dtype_of<std::int32_t> = DType::i32;
 template <>

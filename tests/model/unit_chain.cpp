@@ -162,9 +162,9 @@ model::UnitCall UnitChain::call_of(std::size_t unit, Views& views) {
   }
   model::UnitCall call;
   call.shape = shape_;
-  call.tokens = tokens;
-  call.labels = labels;
-  call.label_weight = label_weight_;
+  call.tokens = HostView(tokens, {shape_.sequences, shape_.tokens});
+  call.labels = HostView(labels, {shape_.sequences, shape_.tokens});
+  call.label_weight = HostView(std::span(&label_weight_, 1), {1});
   call.parameters = views.parameters;
   call.inputs = views.inputs;
   call.outputs = views.outputs;
@@ -176,7 +176,7 @@ model::UnitCall UnitChain::call_of(std::size_t unit, Views& views) {
   call.parameter_gradients = views.parameter_gradients;
   call.output_gradients = views.output_gradients;
   call.input_gradients = views.input_gradients;
-  call.loss = &loss_;
+  call.loss = HostView(&loss_, DType::f64, {1});
   return call;
 }
 
@@ -187,16 +187,16 @@ void UnitChain::forward() {
   }
 }
 
-model::LossSum UnitChain::loss() {
+double UnitChain::loss() {
   Views views;
-  loss_ = {};
+  loss_ = 0;
   model_.units.back()->forward(call_of(model_.units.size() - 1, views), stream_);
   return loss_;
 }
 
-model::LossSum UnitChain::backward(float label_weight) {
+double UnitChain::backward(float label_weight) {
   label_weight_ = label_weight;
-  loss_ = {};
+  loss_ = 0;
   written_.clear();
   for (std::size_t unit = model_.units.size(); unit-- > 0;) {
     Views views;

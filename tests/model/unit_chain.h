@@ -23,9 +23,9 @@ class UnitChain {
   /// One forward pass over all units but the last. Then loss() or backward().
   void forward();
   /// The head's forward.
-  model::LossSum loss();
+  double loss();
   /// The head in one go, then the other units back to front; gradients overwritten first.
-  model::LossSum backward(float label_weight);
+  double backward(float label_weight);
   /// One unit's backward after backward(): every gradient overwritten, or every one added to.
   void backward_unit(std::size_t unit, bool accumulate);
   /// (B, V) logits of the last position.
@@ -56,7 +56,7 @@ class UnitChain {
   std::map<std::string, bool> written_;                   ///< gradients that hold something already
   std::vector<float> workspace_;
   float label_weight_ = 0;
-  model::LossSum loss_;
+  double loss_ = 0;
   CpuStream stream_{CpuStream::Mode::inline_on_caller};
 };
 

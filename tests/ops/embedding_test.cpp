@@ -20,10 +20,10 @@ TEST_CASE("Embedding: token row plus position row", "[ops][embedding]") {
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   test::TypedValues table(test::random_values(vocabulary * columns, 1), dtype);
   test::TypedValues places(test::random_values(positions * columns, 2), dtype);
-  const auto tokens = test::random_tokens(embedded_sequences * length, 3, vocabulary);
+  auto tokens = test::random_tokens(embedded_sequences * length, 3, vocabulary);
   test::TypedValues output(test::random_values(embedded_sequences * length * columns, 3), dtype);
   CpuStream stream(CpuStream::Mode::inline_on_caller);
-  ops::embedding_forward({.tokens = tokens,
+  ops::embedding_forward({.tokens = HostView(tokens, {embedded_sequences, length}),
                           .token_table = table.view({vocabulary, columns}),
                           .position_table = places.view({positions, columns}),
                           .output = output.view({embedded_sequences, length, columns})},
@@ -44,7 +44,7 @@ TEST_CASE("Embedding: token row plus position row", "[ops][embedding]") {
 TEST_CASE("Embedding: backward adds rows of repeated tokens", "[ops][embedding]") {
   const std::int64_t columns = GENERATE(1, 5, 130);
   const bool accumulate = GENERATE(false, true);
-  const auto tokens = test::random_tokens(embedded_sequences * length, 3, vocabulary);
+  auto tokens = test::random_tokens(embedded_sequences * length, 3, vocabulary);
   test::TypedValues gradient(test::random_values(embedded_sequences * length * columns, 4),
                              GENERATE(DType::f32, DType::bf16));
   const std::vector<double> terms = gradient.read_double();
@@ -63,7 +63,7 @@ TEST_CASE("Embedding: backward adds rows of repeated tokens", "[ops][embedding]"
     expected_places[row % length * width + i % width] += terms[i];
   }
   CpuStream stream(CpuStream::Mode::inline_on_caller);
-  ops::embedding_backward({.tokens = tokens,
+  ops::embedding_backward({.tokens = HostView(tokens, {embedded_sequences, length}),
                            .output_gradient = gradient.view({embedded_sequences, length, columns}),
                            .token_gradient = HostView(table, {vocabulary, columns}),
                            .position_gradient = HostView(places, {positions, columns}),
@@ -79,9 +79,9 @@ TEST_CASE("Embedding: a token outside the table is refused", "[ops][embedding]")
   std::vector<float> places(4);
   std::vector<float> output(4);
   const std::int32_t token = GENERATE(-1, 2);
-  const std::vector<std::int32_t> tokens{0, token};
+  std::vector<std::int32_t> tokens{0, token};
   CpuStream stream(CpuStream::Mode::inline_on_caller);
-  CHECK_THROWS_WITH(ops::embedding_forward({.tokens = tokens,
+  CHECK_THROWS_WITH(ops::embedding_forward({.tokens = HostView(tokens, {1, 2}),
                                             .token_table = HostView(table, {2, 2}),
                                             .position_table = HostView(places, {2, 2}),
                                             .output = HostView(output, {1, 2, 2})},

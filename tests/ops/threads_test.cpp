@@ -1,3 +1,4 @@
+#include <array>
 #include <cstring>
 
 #include <catch2/catch.hpp>
@@ -105,13 +106,14 @@ void run_layer_norm(Tensors& t, StreamView stream) {
 }
 
 void run_embedding(Tensors& t, StreamView stream) {
-  const auto ids = test::random_tokens(rows, 1, 20);
-  ops::embedding_forward({.tokens = ids,
+  auto ids = test::random_tokens(rows, 1, 20);
+  const HostView batch(ids, {thread_sequences, tokens});
+  ops::embedding_forward({.tokens = batch,
                           .token_table = t.vector(20 * channels).reshaped({20, channels}),
                           .position_table = t.vector(80 * channels).reshaped({80, channels}),
                           .output = t.activation(channels)},
                          stream);
-  ops::embedding_backward({.tokens = ids,
+  ops::embedding_backward({.tokens = batch,
                            .output_gradient = t.activation(channels),
                            .token_gradient = t.f32({20, channels}),
                            .position_gradient = t.f32({80, channels})},
@@ -128,25 +130,25 @@ void run_others(Tensors& t, StreamView stream) {
                 .output = t.activation(400),
                 .site = {.rate = 0.3F, .seed = 1, .step = 2, .first_sample = 3}},
                stream);
-  const auto labels = test::random_tokens(rows, 3, 500);
+  auto ids = test::random_tokens(rows, 3, 500);
+  const HostView labels(ids, {rows});
+  std::array<float, 1> label_weight{0.1F};
   double loss = 0;
-  std::int64_t count = 0;
   const ops::LogitPieces logits{t.f32({rows, 500}), 128};
   const HostView softmax = t.f32({rows, 2});
   ops::cross_entropy_forward({.logits = logits,
                               .labels = labels,
                               .losses = t.f32({rows}),
                               .softmax = softmax,
-                              .label_weight = 0.1F,
-                              .loss_sum = &loss,
-                              .label_count = &count},
+                              .label_weight = HostView(label_weight, {1}),
+                              .loss_sum = HostView(&loss, DType::f64, {1})},
                              stream);
   ops::cross_entropy_backward({.logits = logits.piece(1),
                                .gradient = t.activation(128).reshaped({rows, 128}),
                                .labels = labels,
                                .first_column = 128,
                                .softmax = softmax,
-                               .label_weight = 0.1F},
+                               .label_weight = HostView(label_weight, {1})},
                               stream);
 }
 

@@ -158,7 +158,7 @@ class Rank {
   double held_out_loss() {
     const auto rows = static_cast<std::size_t>(micro_batch_ * block_size);
     const std::vector<std::int32_t> tokens(rows, 7);
-    return engine_.evaluate({tokens, tokens, 0}).sum;
+    return engine_.evaluate({tokens, tokens, 0});
   }
 
   void collect_weights(TrainingResult& result) {
