@@ -9,7 +9,7 @@ namespace dstrain {
 /// nothing of its own. Throws Error{internal} for a stream of another device.
 inline CpuStream& cpu_stream(StreamView view) {
   DSTRAIN_CHECK(view.device().kind == DeviceKind::cpu, "the stream is of another device");
-  return static_cast<CpuStream&>(*view.stream_);
+  return static_cast<CpuStream&>(view.stream());
 }
 
 }  // namespace dstrain

@@ -1,9 +1,11 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 namespace dstrain {
 
 enum class DeviceKind : std::uint8_t { cpu, cuda };
+inline constexpr std::size_t device_kinds = 2;
 
 /// Which accelerator of this process's node.
 struct Device {

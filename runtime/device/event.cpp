@@ -5,7 +5,7 @@
 namespace dstrain {
 
 Event Event::record(StreamView stream) {
-  return Event(stream.stream_->record());
+  return Event(stream.stream().record());
 }
 
 Event Event::record(HostQueue& queue) {
@@ -13,7 +13,7 @@ Event Event::record(HostQueue& queue) {
 }
 
 void Event::wait_on(StreamView stream) const {
-  stream.stream_->wait_for(point_);
+  stream.stream().wait_for(point_);
 }
 
 void Event::wait_on(HostQueue& queue) const {

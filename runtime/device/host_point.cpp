@@ -16,11 +16,26 @@ void HostPoint::wait() {
   if (failure_) std::rethrow_exception(failure_);
 }
 
+void HostPoint::then(Open open) {
+  std::unique_lock lock(mutex_);
+  if (!reached_) {
+    waiting_.push_back(std::move(open));
+    return;
+  }
+  lock.unlock();
+  open(failure_);
+}
+
 void HostPoint::reach(std::exception_ptr failure) {
-  const std::lock_guard lock(mutex_);
-  reached_ = true;
-  failure_ = std::move(failure);
-  changed_.notify_all();
+  std::vector<Open> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    reached_ = true;
+    failure_ = std::move(failure);
+    waiting.swap(waiting_);
+    changed_.notify_all();
+  }
+  for (const Open& open : waiting) open(failure_);
 }
 
 }  // namespace dstrain

@@ -6,8 +6,6 @@
 
 namespace dstrain {
 
-class CpuStream;
-
 /// What an Event passes on: a point in the work of a stream or a queue.
 class EventPoint {
  public:
@@ -66,12 +64,12 @@ class StreamView {
     if (const std::exception_ptr failed = stream_->failure()) std::rethrow_exception(failed);
   }
   void wait_until_idle() const noexcept { stream_->wait_until_idle(); }
+  /// For what launches on its device.
+  [[nodiscard]] Stream& stream() const noexcept { return *stream_; }
   /// Whether both are the same stream.
   friend bool operator==(StreamView a, StreamView b) noexcept { return a.stream_ == b.stream_; }
 
  private:
-  friend class Event;
-  friend CpuStream& cpu_stream(StreamView view);
   Stream* stream_;
 };
 

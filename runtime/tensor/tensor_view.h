@@ -78,6 +78,7 @@ class TensorView {
 
  private:
   friend class HostView;
+  friend std::byte* device_access(const TensorView& view);
   /// Null without memory.
   [[nodiscard]] std::byte* at(std::int64_t element) const {
     return empty() ? nullptr : address_ + element * size_of(dtype_);

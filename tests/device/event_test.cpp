@@ -1,13 +1,17 @@
 #include "runtime/device/event.h"
 
+#include <array>
+#include <functional>
 #include <future>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
 #include "runtime/device/cpu_stream.h"
+#include "tests/support/deferred_device.h"
 
 namespace dstrain {
 namespace {
@@ -20,22 +24,50 @@ std::vector<int> zero_to(int count) {
   return numbers;
 }
 
+enum class Kind { host_queue, cpu_stream, device_stream };
+
+/// Each way across.
+std::vector<std::pair<Kind, Kind>> crossings() {
+  constexpr std::array kinds{Kind::host_queue, Kind::cpu_stream, Kind::device_stream};
+  std::vector<std::pair<Kind, Kind>> pairs;
+  for (const Kind from : kinds) {
+    for (const Kind to : kinds) pairs.emplace_back(from, to);
+  }
+  return pairs;
+}
+
 /// A stream or a queue of the host, for what holds for all crossings.
 class Side {
  public:
-  explicit Side(bool host) : host_(host) {}
-  template <class Task>
-  void give(Task&& task) {
-    host_ ? queue_.run(std::forward<Task>(task)) : stream_.launch(std::forward<Task>(task));
+  Side(Kind kind, test::DeferredDevice& device)
+      : kind_(kind), device_stream_(device.make_stream()) {}
+  void give(const std::function<void()>& task) {
+    switch (kind_) {
+      case Kind::host_queue:
+        return queue_.run(task);
+      case Kind::cpu_stream:
+        return stream_.launch(task);
+      case Kind::device_stream:
+        return test::DeferredDevice::launch(*device_stream_, [task](CpuStream&) { task(); });
+    }
   }
-  [[nodiscard]] Event record() { return host_ ? Event::record(queue_) : Event::record(stream_); }
-  void wait_for(const Event& event) { host_ ? event.wait_on(queue_) : event.wait_on(stream_); }
-  void synchronize() { host_ ? queue_.synchronize() : stream_.synchronize(); }
+  [[nodiscard]] Event record() {
+    return kind_ == Kind::host_queue ? Event::record(queue_) : Event::record(stream());
+  }
+  void wait_for(const Event& event) {
+    kind_ == Kind::host_queue ? event.wait_on(queue_) : event.wait_on(stream());
+  }
+  void synchronize() { kind_ == Kind::host_queue ? queue_.synchronize() : stream().synchronize(); }
 
  private:
-  bool host_;
+  StreamView stream() {
+    return kind_ == Kind::cpu_stream ? StreamView(stream_) : StreamView(*device_stream_);
+  }
+
+  Kind kind_;
   CpuStream stream_{Mode::worker_thread};
   HostQueue queue_{HostQueue::Mode::worker_thread};
+  std::unique_ptr<Stream> device_stream_;
 };
 
 }  // namespace
@@ -49,8 +81,10 @@ TEST_CASE("Streams: two of them overlap and one does not", "[device][stream]") {
 }
 
 TEST_CASE("Event: work after it sees the work before it", "[device][event]") {
-  Side before(GENERATE(false, true));
-  Side after(GENERATE(false, true));
+  test::DeferredDevice device(1);
+  const auto [from, to] = GENERATE(from_range(crossings()));
+  Side before(from, device);
+  Side after(to, device);
   std::promise<void> open;
   int value = 0;
   int seen = -1;
@@ -67,8 +101,10 @@ TEST_CASE("Event: work after it sees the work before it", "[device][event]") {
 }
 
 TEST_CASE("Event: two sides can hand a value to and fro", "[device][event]") {
-  Side ping(GENERATE(false, true));
-  Side pong(GENERATE(false, true));
+  test::DeferredDevice device(2);
+  const auto [from, to] = GENERATE(from_range(crossings()));
+  Side ping(from, device);
+  Side pong(to, device);
   std::vector<int> turns;  // unguarded: only the events order the two
   for (int i = 0; i < 200; ++i) {
     ping.give([&turns, i] { turns.push_back(2 * i); });
@@ -82,8 +118,10 @@ TEST_CASE("Event: two sides can hand a value to and fro", "[device][event]") {
 }
 
 TEST_CASE("Event: a failure comes out of the waits for it", "[device][event]") {
-  Side broken(GENERATE(false, true));
-  Side waiting(GENERATE(false, true));
+  test::DeferredDevice device(3);
+  const auto [from, to] = GENERATE(from_range(crossings()));
+  Side broken(from, device);
+  Side waiting(to, device);
   broken.give([] { throw std::runtime_error("broken"); });
   const Event event = broken.record();
   CpuStream inline_stream(Mode::inline_on_caller);

@@ -1,0 +1,251 @@
+#include "tests/ops/all_ops.h"
+
+#include <cstring>
+#include <memory>
+
+#include "runtime/base/exact_sum.h"
+#include "runtime/ops/adamw.h"
+#include "runtime/ops/add.h"
+#include "runtime/ops/attention.h"
+#include "runtime/ops/bias_gradient.h"
+#include "runtime/ops/convert.h"
+#include "runtime/ops/copy_finite.h"
+#include "runtime/ops/copy_rows.h"
+#include "runtime/ops/cross_entropy.h"
+#include "runtime/ops/dropout.h"
+#include "runtime/ops/embedding.h"
+#include "runtime/ops/fill_zero.h"
+#include "runtime/ops/gelu.h"
+#include "runtime/ops/layer_norm.h"
+#include "runtime/ops/matmul.h"
+#include "runtime/ops/square_sum.h"
+#include "runtime/tensor/buffer.h"
+#include "tests/support/random_values.h"
+#include "tests/support/typed_values.h"
+
+namespace dstrain::test {
+namespace {
+
+constexpr std::int64_t sequences = 3;
+constexpr std::int64_t tokens = 77;
+constexpr std::int64_t heads = 3;
+constexpr std::int64_t channels = 60;
+constexpr std::int64_t rows = sequences * tokens;
+
+/// Tensors on a device, filled from the host; all of them are the result of a run.
+class Tensors {
+ public:
+  Tensors(DType dtype, MemoryResource& memory, StreamView stream)
+      : dtype_(dtype), memory_(memory), stream_(stream) {}
+  TensorView activation(std::int64_t columns) {
+    return random(dtype_, {sequences, tokens, columns});
+  }
+  TensorView vector(std::int64_t numel) { return random(dtype_, {numel}); }
+  TensorView matrix(std::int64_t height, std::int64_t width) {
+    return random(dtype_, {height, width});
+  }
+  TensorView f32(Shape shape) { return random(DType::f32, shape); }
+  TensorView bf16(std::int64_t numel) { return random(DType::bf16, {numel}); }
+  /// Like those of a second moment.
+  TensorView squares(std::int64_t numel) {
+    const TensorView values = f32({numel});
+    ops::fill_zero(values, stream_);
+    return values;
+  }
+  TensorView numbers(Shape shape, std::uint64_t bound) {
+    ids_.push_back(std::make_unique<std::vector<std::int32_t>>(
+        random_tokens(shape.numel(), ids_.size() + 1, bound)));
+    return copy_of(HostView(*ids_.back(), shape));
+  }
+  TensorView zeros(DType dtype, Shape shape) {
+    const TensorView values = take(dtype, shape);
+    ops::fill_zero(values, stream_);
+    return values;
+  }
+  /// Memory that ops may use as they like: no result.
+  TensorView workspace(Bytes bytes) {
+    scratch_.emplace_back(bytes, memory_, stream_);
+    return scratch_.back().block();
+  }
+  TensorView scratch(std::int64_t floats) {
+    return workspace(floats * size_of(DType::f32)).cut(0, DType::f32, {floats});
+  }
+  [[nodiscard]] std::vector<std::byte> all() const {
+    std::vector<std::byte> bytes;
+    for (const Buffer& buffer : buffers_) {
+      std::vector<std::byte> own(static_cast<std::size_t>(buffer.block().bytes()));
+      ops::convert(buffer.block(), HostView(own.data(), DType::u8, {std::ssize(own)}), stream_);
+      stream_.synchronize();
+      bytes.insert(bytes.end(), own.begin(), own.end());
+    }
+    return bytes;
+  }
+
+ private:
+  TensorView take(DType dtype, Shape shape) {
+    buffers_.emplace_back(shape.numel() * size_of(dtype), memory_, stream_);
+    return buffers_.back().block().cut(0, dtype, shape);
+  }
+  TensorView copy_of(const HostView& values) {
+    const TensorView copy = take(values.dtype(), values.shape());
+    ops::convert(values, copy, stream_);
+    return copy;
+  }
+  TensorView random(DType dtype, Shape shape) {
+    values_.push_back(
+        std::make_unique<TypedValues>(random_values(shape.numel(), values_.size() + 1), dtype));
+    return copy_of(values_.back()->view(shape));
+  }
+
+  DType dtype_;
+  MemoryResource& memory_;
+  StreamView stream_;
+  std::vector<std::unique_ptr<TypedValues>> values_;  // on their way until the stream has run
+  std::vector<std::unique_ptr<std::vector<std::int32_t>>> ids_;
+  std::vector<Buffer> buffers_;
+  std::vector<Buffer> scratch_;
+};
+
+void run_attention(Tensors& t, StreamView stream) {
+  const ops::AttentionSizes sizes{sequences, tokens, heads, channels};
+  const ops::DropoutSite site{.rate = 0.1F, .seed = 5, .step = 1, .first_sample = 2};
+  const TensorView qkv = t.activation(3 * channels);
+  const TensorView output = t.activation(channels);
+  const TensorView logsumexp = t.f32({sequences, heads, tokens});
+  ops::attention_forward({.qkv = qkv,
+                          .output = output,
+                          .logsumexp = logsumexp,
+                          .workspace = t.scratch(ops::attention_forward_workspace(sizes)),
+                          .dropout = site},
+                         stream);
+  ops::attention_backward({.qkv = qkv,
+                           .output = output,
+                           .logsumexp = logsumexp,
+                           .output_gradient = t.activation(channels),
+                           .qkv_gradient = t.activation(3 * channels),
+                           .workspace = t.scratch(ops::attention_backward_workspace(sizes)),
+                           .dropout = site},
+                          stream);
+}
+
+void run_layer_norm(Tensors& t, StreamView stream) {
+  const TensorView input = t.activation(channels);
+  const TensorView weight = t.vector(channels);
+  const TensorView mean = t.f32({rows});
+  const TensorView rstd = t.f32({rows});
+  ops::layer_norm_forward({.input = input,
+                           .weight = weight,
+                           .bias = t.vector(channels),
+                           .mean = mean,
+                           .rstd = rstd,
+                           .output = t.activation(channels),
+                           .eps = 1e-5F},
+                          stream);
+  ops::layer_norm_recompute({.input = input,
+                             .weight = weight,
+                             .bias = t.vector(channels),
+                             .mean = mean,
+                             .rstd = rstd,
+                             .output = t.activation(channels),
+                             .eps = 1e-5F},
+                            stream);
+  ops::layer_norm_backward({.input = input,
+                            .weight = weight,
+                            .mean = mean,
+                            .rstd = rstd,
+                            .output_gradient = t.activation(channels),
+                            .residual = t.activation(channels),
+                            .input_gradient = t.activation(channels),
+                            .weight_gradient = t.f32({channels}),
+                            .bias_gradient = t.f32({channels})},
+                           stream);
+}
+
+void run_embedding(Tensors& t, StreamView stream) {
+  const TensorView batch = t.numbers({sequences, tokens}, 20);
+  ops::embedding_forward({.tokens = batch,
+                          .token_table = t.vector(20 * channels).reshaped({20, channels}),
+                          .position_table = t.vector(80 * channels).reshaped({80, channels}),
+                          .output = t.activation(channels)},
+                         stream);
+  ops::embedding_backward({.tokens = batch,
+                           .output_gradient = t.activation(channels),
+                           .token_gradient = t.f32({20, channels}),
+                           .position_gradient = t.f32({80, channels})},
+                          stream);
+}
+
+void run_others(Tensors& t, StreamView stream) {
+  const TensorView wide = t.activation(400);
+  ops::gelu_forward(wide, t.activation(400), stream);
+  ops::gelu_backward(wide, t.activation(400), t.activation(400), stream);
+  ops::bias_gradient({.output_gradient = wide, .gradient = t.f32({400})}, stream);
+  ops::dropout({.input = wide,
+                .residual = t.activation(400),
+                .output = t.activation(400),
+                .site = {.rate = 0.3F, .seed = 1, .step = 2, .first_sample = 3}},
+               stream);
+  const TensorView labels = t.numbers({rows}, 500);
+  const TensorView label_weight = t.f32({1});
+  const ops::LogitPieces logits{t.f32({rows, 500}), 128};
+  const TensorView softmax = t.f32({rows, 2});
+  ops::cross_entropy_forward({.logits = logits,
+                              .labels = labels,
+                              .losses = t.f32({rows}),
+                              .softmax = softmax,
+                              .label_weight = label_weight,
+                              .loss_sum = t.zeros(DType::f64, {1})},
+                             stream);
+  ops::cross_entropy_backward({.logits = logits.piece(1),
+                               .gradient = t.activation(128).reshaped({rows, 128}),
+                               .labels = labels,
+                               .first_column = 128,
+                               .softmax = softmax,
+                               .label_weight = label_weight},
+                              stream);
+}
+
+void run_products(Tensors& t, StreamView stream) {
+  ops::MatmulArgs product{.a = t.matrix(rows, channels),
+                          .b = t.matrix(channels, 130),
+                          .out = t.matrix(rows, 130),
+                          .bias = t.vector(130)};
+  product.workspace = t.workspace(ops::matmul_workspace(product));
+  ops::matmul(product, stream);
+  ops::MatmulArgs gradient{.a = product.a,
+                           .b = product.out,
+                           .out = t.f32({channels, 130}),
+                           .a_transposed = true,
+                           .accumulate = true};
+  gradient.workspace = t.workspace(ops::matmul_workspace(gradient));
+  ops::matmul(gradient, stream);
+}
+
+void run_flat(Tensors& t, StreamView stream) {
+  constexpr std::int64_t numel = 20'000;
+  const TensorView values = t.f32({numel});
+  const TensorView sum = t.f32({numel});
+  ops::add(values, sum, stream);
+  ops::add_squares(sum, t.zeros(DType::i64, {ExactSum::numel}), stream);
+  ops::adamw({values, sum, t.squares(numel), t.squares(numel), t.bf16(numel)},
+             ops::adamw_scalars({.learning_rate = 1e-3}), stream);
+  ops::convert(values, t.matrix(1, numel), stream);
+  ops::copy_finite({values, t.f32({numel}), t.zeros(DType::i32, {1})}, stream);
+  ops::copy_rows(t.matrix(40, 50).columns(3, 20), t.matrix(40, 20), stream);
+}
+
+}  // namespace
+
+std::vector<std::byte> run_all_ops(const OpsRun& run) {
+  const StreamView stream = run.stream;
+  Tensors tensors(run.dtype, run.memory, stream);
+  run_attention(tensors, stream);
+  run_layer_norm(tensors, stream);
+  run_embedding(tensors, stream);
+  run_others(tensors, stream);
+  if (run.products) run_products(tensors, stream);
+  run_flat(tensors, stream);
+  return tensors.all();
+}
+
+}  // namespace dstrain::test

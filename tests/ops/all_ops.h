@@ -1,0 +1,20 @@
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "runtime/device/memory_resource.h"
+#include "runtime/tensor/dtype.h"
+
+namespace dstrain::test {
+
+struct OpsRun {
+  DType dtype;  ///< of weights and activations
+  MemoryResource& memory;
+  StreamView stream;
+  bool products = true;  ///< of matrices too, whose bits depend on the number of threads
+};
+
+/// What every op makes of random tensors: the bytes of all of them, read and written.
+std::vector<std::byte> run_all_ops(const OpsRun& run);
+
+}  // namespace dstrain::test

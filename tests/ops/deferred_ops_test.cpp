@@ -1,0 +1,54 @@
+// Every op on a device whose memory the host cannot reach, and which runs it when it likes.
+#include "tests/support/deferred_ops.h"
+
+#include <catch2/catch.hpp>
+
+#include "runtime/ops/add.h"
+#include "runtime/ops/convert.h"
+#include "runtime/ops/copy_rows.h"
+#include "runtime/tensor/buffer.h"
+#include "runtime/tensor/host_access.h"
+#include "tests/ops/all_ops.h"
+#include "tests/support/deferred_device.h"
+
+namespace dstrain {
+namespace {
+
+TEST_CASE("Deferred device: every op has the bits of the CPU", "[ops][deferred]") {
+  test::install_deferred_ops();
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  CpuStream cpu(CpuStream::Mode::inline_on_caller);
+  HostMemory host;
+  const std::vector<std::byte> expected = test::run_all_ops({dtype, host, cpu});
+  const auto seed = static_cast<std::uint64_t>(GENERATE(range(1, 6)));
+  test::DeferredDevice device(seed);
+  const auto stream = device.make_stream();
+  CHECK((test::run_all_ops({dtype, device.memory(), *stream}) == expected));
+}
+
+TEST_CASE("Deferred device: an op refuses memory of the host, a copy does not", "[ops][deferred]") {
+  test::install_deferred_ops();
+  test::DeferredDevice device(1);
+  const auto stream = device.make_stream();
+  const Buffer buffer(16, device.memory(), *stream);
+  const TensorView values = buffer.block().cut(0, DType::f32, {4});
+  std::vector<float> numbers{1, 2, 3, 4};
+  std::vector<float> back(4);
+  CHECK_THROWS_WITH(ops::add(HostView(numbers, {4}), values, *stream),
+                    Catch::Contains("given host memory"));
+  ops::convert(HostView(numbers, {4}), values, *stream);
+  ops::add(values, values, *stream);
+  ops::convert(values, HostView(back, {4}), *stream);
+  stream->synchronize();
+  CHECK(back == std::vector<float>{2, 4, 6, 8});
+}
+
+TEST_CASE("Deferred device: the CPU's way into memory is closed", "[ops][deferred]") {
+  test::DeferredDevice device(1);
+  const auto stream = device.make_stream();
+  const Buffer buffer(16, device.memory(), *stream);
+  CHECK_THROWS_WITH(host_access(buffer.block()), Catch::Contains("cannot reach this device"));
+}
+
+}  // namespace
+}  // namespace dstrain

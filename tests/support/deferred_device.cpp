@@ -1,0 +1,340 @@
+#include "tests/support/deferred_device.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <list>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include <sys/mman.h>
+
+#include "runtime/base/error.h"
+#include "runtime/device/host_point.h"
+#include "runtime/tensor/device_access.h"
+
+namespace dstrain::test {
+namespace {
+
+std::byte* map(Bytes bytes, int protection) {
+  void* const address = ::mmap(nullptr, static_cast<std::size_t>(bytes), protection,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  DSTRAIN_CHECK(address != MAP_FAILED, "mmap of {} bytes", bytes);
+  return static_cast<std::byte*>(address);
+}
+
+}  // namespace
+
+/// The thread of the device, and what its streams hold.
+class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
+ public:
+  /// What a stream waits for; all but the address is guarded by the core.
+  struct Gate {
+    bool open = false;
+    std::exception_ptr failure;
+  };
+  struct Step {
+    Task run;                    ///< null: waits for the gate
+    std::shared_ptr<Gate> gate;  ///< null: waits for nothing
+    bool always = false;         ///< after a failure too
+  };
+  struct Queue {
+    std::deque<Step> steps;
+    bool busy = false;
+    std::exception_ptr failure;
+    [[nodiscard]] bool idle() const { return steps.empty() && !busy; }
+    [[nodiscard]] bool runnable() const {
+      return !steps.empty() && (steps.front().gate == nullptr || steps.front().gate->open);
+    }
+  };
+
+  explicit Core(std::uint64_t seed) : random_(seed) {}
+
+  void start() {
+    thread_ = std::thread([this] { run(); });
+  }
+  void stop() {
+    change([this] { stopping_ = true; });
+    thread_.join();
+  }
+
+  Queue& add_queue() {
+    const std::lock_guard lock(mutex_);
+    return queues_.emplace_back();
+  }
+  void remove_queue(const Queue& queue) {
+    const std::lock_guard lock(mutex_);
+    queues_.remove_if([&](const Queue& one) { return &one == &queue; });
+  }
+  void push(Queue& queue, Step step) {
+    change([&] { queue.steps.push_back(std::move(step)); });
+  }
+  void open(Gate& gate, std::exception_ptr failure) {
+    change([&] {
+      gate.open = true;
+      gate.failure = std::move(failure);
+    });
+  }
+  /// Blocks the calling thread of the host; the device hears that it does.
+  template <class Condition>
+  void wait_until(const Condition& condition) {
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    changed_.notify_all();
+    changed_.wait(lock, condition);
+    --waiting_;
+  }
+  template <class Read>
+  auto read(const Read& read) {
+    const std::lock_guard lock(mutex_);
+    return read();
+  }
+
+ private:
+  template <class Change>
+  void change(const Change& change) {
+    {
+      const std::lock_guard lock(mutex_);
+      change();
+    }
+    changed_.notify_all();
+  }
+
+  std::vector<Queue*> runnable() {
+    std::vector<Queue*> found;
+    for (Queue& queue : queues_) {
+      if (queue.runnable()) found.push_back(&queue);
+    }
+    return found;
+  }
+
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return stopping_ || !runnable().empty(); });
+      // A host that waits for another rank of the test does not tell: the device goes on by itself.
+      if (random_() % 4 == 0) {
+        changed_.wait_for(lock, std::chrono::microseconds(random_() % 500),
+                          [this] { return stopping_ || waiting_ > 0; });
+      }
+      const std::vector<Queue*> found = runnable();
+      if (found.empty() && stopping_) return;
+      if (!found.empty()) take_step(*found[random_() % found.size()], lock);
+    }
+  }
+
+  void take_step(Queue& queue, std::unique_lock<std::mutex>& lock) {
+    Step step = std::move(queue.steps.front());
+    queue.steps.pop_front();
+    if (step.gate != nullptr && step.gate->failure && !queue.failure) {
+      queue.failure = step.gate->failure;
+    }
+    if (step.run && (step.always || !queue.failure)) {
+      queue.busy = true;
+      lock.unlock();
+      std::exception_ptr failure;
+      try {
+        step.run(here_);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      step = {};
+      lock.lock();
+      queue.busy = false;
+      if (failure && !queue.failure) queue.failure = failure;
+    }
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::list<Queue> queues_;
+  int waiting_ = 0;  ///< threads of the host
+  bool stopping_ = false;
+  std::mt19937_64 random_;
+  CpuStream here_{CpuStream::Mode::inline_on_caller};  ///< of the device's thread
+  std::thread thread_;
+};
+
+/// A point in a stream of the device.
+class DeferredDevice::Point final : public EventPoint {
+ public:
+  explicit Point(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+  void wait() override {
+    core_->wait_until([this] { return gate_->open; });
+    if (gate_->failure) std::rethrow_exception(gate_->failure);
+  }
+  [[nodiscard]] const std::shared_ptr<Core::Gate>& gate() const { return gate_; }
+  [[nodiscard]] const Core& core() const { return *core_; }
+
+ private:
+  std::shared_ptr<Core> core_;
+  std::shared_ptr<Core::Gate> gate_ = std::make_shared<Core::Gate>();
+};
+
+class DeferredDevice::DeferredStream final : public Stream {
+ public:
+  explicit DeferredStream(DeferredDevice& device)
+      : Stream({DeviceKind::cuda, 0}),
+        device_(device),
+        core_(device.core_),
+        queue_(core_->add_queue()) {}
+  DeferredStream(const DeferredStream&) = delete;
+  DeferredStream& operator=(const DeferredStream&) = delete;
+  DeferredStream(DeferredStream&&) = delete;
+  DeferredStream& operator=(DeferredStream&&) = delete;
+  ~DeferredStream() override {
+    wait_until_idle();
+    core_->remove_queue(queue_);
+  }
+
+  [[nodiscard]] DeferredDevice& owner() const { return device_; }
+  void push(Task task, bool always = false) { core_->push(queue_, {std::move(task), {}, always}); }
+
+  void synchronize() override {
+    wait_until_idle();
+    const auto failure =
+        core_->read([this] { return std::exchange(queue_.failure, std::exception_ptr()); });
+    if (failure) std::rethrow_exception(failure);
+  }
+  [[nodiscard]] std::exception_ptr failure() const override {
+    return core_->read([this] { return queue_.failure; });
+  }
+  void wait_until_idle() noexcept override {
+    core_->wait_until([this] { return queue_.idle(); });
+  }
+
+ private:
+  std::shared_ptr<EventPoint> record() override {
+    auto point = std::make_shared<Point>(core_);
+    push([this, gate = point->gate()](CpuStream&) { core_->open(*gate, failure()); }, true);
+    return point;
+  }
+  void wait_for(std::shared_ptr<EventPoint> point) override {
+    if (const auto own = std::dynamic_pointer_cast<Point>(point)) {
+      DSTRAIN_CHECK(&own->core() == core_.get(), "a point of another device");
+      core_->push(queue_, {nullptr, own->gate()});
+      return;
+    }
+    const auto gate = std::make_shared<Core::Gate>();
+    dynamic_cast<HostPoint&>(*point).then(
+        [core = core_, gate](std::exception_ptr failed) { core->open(*gate, std::move(failed)); });
+    core_->push(queue_, {nullptr, gate});
+  }
+
+  DeferredDevice& device_;
+  std::shared_ptr<Core> core_;
+  Core::Queue& queue_;
+};
+
+/// First fit over one range of addresses.
+class DeferredDevice::Memory final : public MemoryResource {
+ public:
+  explicit Memory(Bytes bytes)
+      : bytes_(bytes),
+        seen_(map(bytes, PROT_NONE)),
+        used_(map(bytes, PROT_READ | PROT_WRITE)),
+        free_{{0, bytes}} {}
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  Memory(Memory&&) = delete;
+  Memory& operator=(Memory&&) = delete;
+  ~Memory() override {
+    ::munmap(seen_, static_cast<std::size_t>(bytes_));
+    ::munmap(used_, static_cast<std::size_t>(bytes_));
+  }
+
+  [[nodiscard]] Device device() const noexcept override { return {DeviceKind::cuda, 0}; }
+  std::byte* allocate(Bytes bytes, StreamView /*stream*/) override {
+    const Bytes size = round_up(std::max<Bytes>(bytes, 1), 64);
+    const std::lock_guard lock(mutex_);
+    const auto place =
+        std::ranges::find_if(free_, [size](const auto& range) { return range.second >= size; });
+    if (place == free_.end()) fail(ErrorCode::out_of_memory, "the deferred device is full");
+    const auto [begin, room] = *place;
+    free_.erase(place);
+    if (room > size) free_.emplace(begin + size, room - size);
+    poison(begin, size);
+    return seen_ + begin;
+  }
+  void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept override {
+    const Bytes size = round_up(std::max<Bytes>(bytes, 1), 64);
+    stream_of(stream).push([this, begin = address - seen_, size](CpuStream&) { free(begin, size); },
+                           true);
+  }
+  /// The place of `bytes` from `address` on that ops use.
+  [[nodiscard]] std::byte* behind(const std::byte* address, Bytes bytes) const {
+    const std::ptrdiff_t begin = address - seen_;
+    DSTRAIN_CHECK(begin >= 0 && begin + bytes <= bytes_, "not in the deferred device's memory");
+    return used_ + begin;
+  }
+
+ private:
+  void poison(Bytes begin, Bytes size) const {
+    std::memset(used_ + begin, 0xFF, static_cast<std::size_t>(size));
+  }
+  void free(Bytes begin, Bytes size) {
+    const std::lock_guard lock(mutex_);
+    poison(begin, size);
+    auto place = free_.emplace(begin, size).first;
+    const auto next = std::next(place);
+    if (next != free_.end() && place->first + place->second == next->first) {
+      place->second += next->second;
+      free_.erase(next);
+    }
+    if (place == free_.begin()) return;
+    const auto before = std::prev(place);
+    if (before->first + before->second != place->first) return;
+    before->second += place->second;
+    free_.erase(place);
+  }
+
+  Bytes bytes_;
+  std::byte* seen_;
+  std::byte* used_;
+  std::mutex mutex_;
+  std::map<Bytes, Bytes> free_;  ///< size by begin
+};
+
+DeferredDevice::DeferredDevice(std::uint64_t seed, Bytes memory)
+    : core_(std::make_shared<Core>(seed)), memory_(std::make_unique<Memory>(memory)) {
+  core_->start();
+}
+
+DeferredDevice::~DeferredDevice() {
+  core_->stop();
+}
+
+MemoryResource& DeferredDevice::memory() {
+  return *memory_;
+}
+
+std::unique_ptr<Stream> DeferredDevice::make_stream() {
+  return std::make_unique<DeferredStream>(*this);
+}
+
+DeferredDevice::DeferredStream& DeferredDevice::stream_of(StreamView stream) {
+  return dynamic_cast<DeferredStream&>(stream.stream());
+}
+
+void DeferredDevice::launch(StreamView stream, Task task) {
+  stream_of(stream).push(std::move(task));
+}
+
+TensorView DeferredDevice::translated(const TensorView& view, StreamView stream) {
+  if (view.empty()) return view;
+  DSTRAIN_CHECK(view.device().kind == DeviceKind::cuda, "an op of a device was given host memory");
+  /// Of the memory behind, with the rows of `view`.
+  struct Behind : TensorView {
+    Behind(std::byte* address, const TensorView& like)
+        : TensorView(address, like.dtype(), like.shape(), Device{}, like.row_stride()) {}
+  };
+  return Behind(stream_of(stream).owner().memory_->behind(device_access(view), view.bytes()), view);
+}
+
+}  // namespace dstrain::test

@@ -1,0 +1,138 @@
+#include "tests/support/deferred_ops.h"
+
+#include <initializer_list>
+#include <tuple>
+
+#include "runtime/ops/adamw.h"
+#include "runtime/ops/attention.h"
+#include "runtime/ops/bias_gradient.h"
+#include "runtime/ops/copy_finite.h"
+#include "runtime/ops/cross_entropy.h"
+#include "runtime/ops/dropout.h"
+#include "runtime/ops/embedding.h"
+#include "runtime/ops/layer_norm.h"
+#include "runtime/ops/matmul.h"
+#include "runtime/ops/op_table.h"
+#include "tests/support/deferred_device.h"
+
+namespace dstrain::test {
+namespace {
+
+using namespace ops;
+using Views = std::initializer_list<TensorView*>;
+
+// The tensors of each kind of arguments.
+
+void translate(Views views, StreamView stream) {
+  for (TensorView* const view : views) *view = DeferredDevice::translated(*view, stream);
+}
+void translate(TensorView& view, StreamView stream) {
+  translate({&view}, stream);
+}
+void translate(const AdamWScalars& /*scalars*/, StreamView /*stream*/) {}
+void translate(AdamWRange& a, StreamView stream) {
+  translate({&a.parameters, &a.gradients, &a.exp_avg, &a.exp_avg_sq, &a.working}, stream);
+}
+void translate(AttentionArgs& a, StreamView stream) {
+  translate({&a.qkv, &a.output, &a.logsumexp, &a.workspace}, stream);
+}
+void translate(AttentionBackwardArgs& a, StreamView stream) {
+  translate({&a.qkv, &a.output, &a.logsumexp, &a.output_gradient, &a.qkv_gradient, &a.workspace},
+            stream);
+}
+void translate(BiasGradientArgs& a, StreamView stream) {
+  translate({&a.output_gradient, &a.gradient}, stream);
+}
+void translate(CopyFiniteArgs& a, StreamView stream) {
+  translate({&a.source, &a.target, &a.not_finite}, stream);
+}
+void translate(CrossEntropyArgs& a, StreamView stream) {
+  translate({&a.logits.values, &a.labels, &a.losses, &a.softmax, &a.label_weight, &a.loss_sum},
+            stream);
+}
+void translate(CrossEntropyGradientArgs& a, StreamView stream) {
+  translate({&a.logits, &a.gradient, &a.labels, &a.softmax, &a.label_weight}, stream);
+}
+void translate(DropoutArgs& a, StreamView stream) {
+  translate({&a.input, &a.residual, &a.output}, stream);
+}
+void translate(EmbeddingArgs& a, StreamView stream) {
+  translate({&a.tokens, &a.token_table, &a.position_table, &a.output}, stream);
+}
+void translate(EmbeddingBackwardArgs& a, StreamView stream) {
+  translate({&a.tokens, &a.output_gradient, &a.token_gradient, &a.position_gradient}, stream);
+}
+void translate(LayerNormArgs& a, StreamView stream) {
+  translate({&a.input, &a.weight, &a.bias, &a.mean, &a.rstd, &a.output}, stream);
+}
+void translate(LayerNormBackwardArgs& a, StreamView stream) {
+  translate({&a.input, &a.weight, &a.mean, &a.rstd, &a.output_gradient, &a.residual,
+             &a.input_gradient, &a.weight_gradient, &a.bias_gradient},
+            stream);
+}
+void translate(MatmulArgs& a, StreamView stream) {
+  translate({&a.a, &a.b, &a.out, &a.bias, &a.workspace}, stream);
+}
+
+/// Launches the CPU's `entry` on the tensors behind those of `args`.
+template <auto entry, class... Args>
+void defer(StreamView stream, Args... args) {
+  (translate(args, stream), ...);
+  DeferredDevice::launch(stream,
+                         [args...](CpuStream& here) { (cpu_op_table().*entry)(args..., here); });
+}
+
+/// One that copies: it may have the host on one side.
+TensorView of_either(const TensorView& view, StreamView stream) {
+  return view.device().kind == DeviceKind::cpu ? view : DeferredDevice::translated(view, stream);
+}
+
+template <auto entry>
+void defer_copy(const TensorView& source, const TensorView& target, StreamView stream) {
+  DeferredDevice::launch(stream, [from = of_either(source, stream), to = of_either(target, stream)](
+                                     CpuStream& here) { (cpu_op_table().*entry)(from, to, here); });
+}
+
+/// Entries of one, two and three arguments.
+template <auto entry, class A>
+void one(const A& a, StreamView stream) {
+  defer<entry>(stream, a);
+}
+template <auto entry, class A, class B>
+void two(const A& a, const B& b, StreamView stream) {
+  defer<entry>(stream, a, b);
+}
+template <auto entry, class A, class B, class C>
+void three(const A& a, const B& b, const C& c, StreamView stream) {
+  defer<entry>(stream, a, b, c);
+}
+
+}  // namespace
+
+void install_deferred_ops() {
+  using T = OpTable;
+  static constexpr OpTable table{.adamw = two<&T::adamw>,
+                                 .add = two<&T::add>,
+                                 .add_squares = two<&T::add_squares>,
+                                 .attention_backward = one<&T::attention_backward>,
+                                 .attention_forward = one<&T::attention_forward>,
+                                 .bias_gradient = one<&T::bias_gradient>,
+                                 .convert = defer_copy<&T::convert>,
+                                 .copy_finite = one<&T::copy_finite>,
+                                 .copy_rows = defer_copy<&T::copy_rows>,
+                                 .cross_entropy_backward = one<&T::cross_entropy_backward>,
+                                 .cross_entropy_forward = one<&T::cross_entropy_forward>,
+                                 .dropout = one<&T::dropout>,
+                                 .embedding_backward = one<&T::embedding_backward>,
+                                 .embedding_forward = one<&T::embedding_forward>,
+                                 .fill_zero = one<&T::fill_zero>,
+                                 .gelu_backward = three<&T::gelu_backward>,
+                                 .gelu_forward = two<&T::gelu_forward>,
+                                 .layer_norm_backward = one<&T::layer_norm_backward>,
+                                 .layer_norm_forward = one<&T::layer_norm_forward>,
+                                 .layer_norm_recompute = one<&T::layer_norm_recompute>,
+                                 .matmul = one<&T::matmul>};
+  set_op_table(DeviceKind::cuda, table);
+}
+
+}  // namespace dstrain::test
