@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/device/cpu_stream.h"
 #include "runtime/engine/parameter_store.h"
 #include "runtime/engine/state_store.h"
 #include "zero/communication.h"
@@ -79,7 +80,7 @@ class ShardedStore final : public engine::ParameterStore {
   void begin(engine::MicroStep micro_step) override;
   std::span<const model::GradientTarget> gradients(int part, StreamView stream) override;
   void reduce(int part, StreamView stream) override;
-  ExactSum gradient_squares(StreamView stream) override;
+  ExactSum gradient_squares(TensorView sum, StreamView stream) override;
   void step(const optim::StepScalars& scalars, StreamView stream) override;
 
  private:
@@ -96,6 +97,7 @@ class ShardedStore final : public engine::ParameterStore {
 
   Parts parts_;
   HostQueue host_;
+  CpuStream host_ops_{CpuStream::Mode::inline_on_caller};  ///< on what is offloaded
   Communication communication_;
   std::vector<StateRun> runs_;
   std::vector<MemoryTier> gradient_homes_;  ///< per segment

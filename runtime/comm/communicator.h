@@ -72,7 +72,7 @@ class Communicator {
 
   /// Who is told of its operations from now on, but not of those of what split() gives; it must
   /// outlive their work. Null: nobody.
-  void set_observer(CollectiveObserver* observer) { observer_ = observer; }
+  virtual void set_observer(CollectiveObserver* observer) { observer_ = observer; }
 
  protected:
   [[nodiscard]] CollectiveObserver* observer() const { return observer_; }

@@ -24,7 +24,12 @@ Bytes alignment_of(Bytes bytes) {
 }  // namespace
 
 void MemoryResource::after_work_on(StreamView stream, std::function<void()> release) {
-  cpu_stream(stream).launch_always(std::move(release));
+  if (stream.device().kind == DeviceKind::cpu) {
+    cpu_stream(stream).launch_always(std::move(release));
+    return;
+  }
+  stream.wait_until_idle();
+  release();
 }
 
 std::byte* HostMemory::allocate(Bytes bytes, StreamView /*stream*/) {

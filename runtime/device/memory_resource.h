@@ -35,8 +35,8 @@ class MemoryResource {
   virtual void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept = 0;
 
  protected:
-  /// Calls `release` once the work launched on `stream`, one of the CPU's, so far is done: for
-  /// memory of the host.
+  /// Calls `release` once the work launched on `stream` so far is done, for which it waits when
+  /// that is another device's: for memory of the host.
   static void after_work_on(StreamView stream, std::function<void()> release);
 };
 

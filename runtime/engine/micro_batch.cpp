@@ -32,7 +32,8 @@ DeviceBatch::Views::Views(Arena& arena, std::int64_t rows)
     : tokens(arena.take({rows}, DType::i32)),
       labels(arena.take({rows}, DType::i32)),
       label_weight(arena.take({1})),
-      loss(arena.take({1}, DType::f64)) {}
+      loss(arena.take({1}, DType::f64)),
+      squares(arena.take({ExactSum::numel}, DType::i64)) {}
 
 DeviceBatch::Views DeviceBatch::cut(const TensorView& block, std::int64_t rows) {
   Arena arena(block);

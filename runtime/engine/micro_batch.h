@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <span>
 
+#include "runtime/base/exact_sum.h"
 #include "runtime/model/unit.h"
 #include "runtime/tensor/arena.h"
 #include "runtime/tensor/buffer.h"
@@ -18,7 +19,7 @@ struct MicroBatch {
 /// The labels that count.
 std::int64_t counted_labels(std::span<const MicroBatch> batches);
 
-/// What the units read of a micro batch, and the loss that they add up, on the device.
+/// What the units read of a micro batch, and what a step adds up, on the device.
 class DeviceBatch {
  public:
   /// Of micro batches of at most `rows` tokens.
@@ -33,6 +34,8 @@ class DeviceBatch {
   void take(const MicroBatch& batch, model::BatchShape shape, StreamView stream);
   /// Hands what it holds to a unit.
   void show(model::UnitCall& call) const;
+  /// Room for the sum of the squares of the gradients.
+  [[nodiscard]] TensorView squares() const { return views_.squares; }
   /// The sum of the losses since begin(). Waits for all work on `stream`.
   [[nodiscard]] double loss(StreamView stream) const;
 
@@ -43,6 +46,7 @@ class DeviceBatch {
     TensorView labels;        ///< (rows) i32
     TensorView label_weight;  ///< (1) f32
     TensorView loss;          ///< (1) f64
+    TensorView squares;       ///< (ExactSum::numel) i64
   };
   static Views cut(const TensorView& block, std::int64_t rows);
 

@@ -96,8 +96,9 @@ class ParameterStore {
   virtual void reduce(int part, StreamView stream) = 0;
 
   /// The sum of squares of the gradients that this rank answers for, once the last micro step is
-  /// done: over all ranks, each element counts once. Synchronises.
-  virtual ExactSum gradient_squares(StreamView stream) = 0;
+  /// done: over all ranks, each element counts once. `sum`, (ExactSum::numel) i64 of the device, is
+  /// room to work in. Synchronises.
+  virtual ExactSum gradient_squares(TensorView sum, StreamView stream) = 0;
   /// Updates the parameters from the gradients, which are spent after that.
   virtual void step(const optim::StepScalars& scalars, StreamView stream) = 0;
 };

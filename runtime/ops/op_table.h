@@ -51,8 +51,8 @@ struct OpTable {
 /// Those of the device that `stream` is of. Throws Error{internal} where there are none.
 const OpTable& op_table(StreamView stream);
 
-/// What a backend brings along when it is opened, before there is a stream of its kind. `table` must
-/// outlive all work.
+/// What a backend brings along when it is opened, before there is a stream of its kind. `table`
+/// must outlive all work.
 void set_op_table(DeviceKind kind, const OpTable& table);
 
 /// Those of the CPU.

@@ -47,6 +47,23 @@ TEST_CASE("ThreadCommunicator: failures", "[comm]") {
   check_failures(thread_groups());
 }
 
+TEST_CASE("StagedCommunicator: results", "[comm]") {
+  check_results(staged_groups(4096), {1, 2, 3, 5});
+}
+
+TEST_CASE("StagedCommunicator: sequences", "[comm]") {
+  check_sequences(staged_groups(4096), {1, 2, 3, 4});
+}
+
+TEST_CASE("StagedCommunicator: groups and messages", "[comm]") {
+  check_split(staged_groups(4096), {1, 2, 3, 4, 5});
+  check_messages(staged_groups(4096));
+}
+
+TEST_CASE("StagedCommunicator: failures", "[comm]") {
+  check_failures(staged_groups(8 * dstrain::mebibyte));
+}
+
 TEST_CASE("ShmCommunicator: results", "[comm]") {
   check_results(shm_groups(), {1, 2, 3, 5});
 }

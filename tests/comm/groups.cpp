@@ -6,6 +6,7 @@
 #include "runtime/comm/hierarchical/hierarchical_communicator.h"
 #include "runtime/comm/shm/segment_exchange.h"
 #include "runtime/comm/shm/shm_communicator.h"
+#include "runtime/comm/staged_communicator.h"
 #include "runtime/comm/tcp/tcp_transport.h"
 #include "runtime/comm/thread/thread_communicator.h"
 #include "tests/comm/memory_store.h"
@@ -87,6 +88,18 @@ GroupMaker thread_groups() {
   return {"thread", [](int size, double timeout_seconds) {
             return Group(comm::make_thread_group(size, timeout_seconds),
                          std::make_shared<MemoryStore>());
+          }};
+}
+
+GroupMaker staged_groups(Bytes staging) {
+  return {"staged", [staging](int size, double timeout_seconds) {
+            static HostMemory memory;
+            Group::Members members = comm::make_thread_group(size, timeout_seconds);
+            for (auto& member : members) {
+              member = std::make_unique<comm::StagedCommunicator>(
+                  std::move(member), comm::StagedCommunicator::Staging{memory, staging});
+            }
+            return Group(std::move(members), std::make_shared<MemoryStore>());
           }};
 }
 

@@ -56,6 +56,9 @@ GroupMaker shm_groups();
 /// Every rank has its own connections.
 GroupMaker tcp_groups();
 
+/// Threads whose tensors pass through staging blocks, in chunks: a message names the chunk.
+GroupMaker staged_groups(Bytes staging);
+
 /// Nodes that are groups of threads, with TCP between them. A node takes `ranks_per_node` in turn,
 /// until there are as many as the group has.
 GroupMaker hierarchical_groups(std::vector<int> ranks_per_node);

@@ -62,7 +62,7 @@ class WholeStore final : public engine::ParameterStore {
     return targets_[static_cast<std::size_t>(part)];
   }
   void reduce(int /*part*/, StreamView /*stream*/) override {}
-  ExactSum gradient_squares(StreamView /*stream*/) override {
+  ExactSum gradient_squares(TensorView /*sum*/, StreamView /*stream*/) override {
     ExactSum squares;
     squares.add(norm * norm);
     return squares;

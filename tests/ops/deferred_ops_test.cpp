@@ -26,7 +26,8 @@ TEST_CASE("Deferred device: every op has the bits of the CPU", "[ops][deferred]"
   CHECK((test::run_all_ops({dtype, device.memory(), *stream}) == expected));
 }
 
-TEST_CASE("Deferred device: an op refuses memory of the host, a copy does not", "[ops][deferred]") {
+TEST_CASE("Deferred device: an op refuses memory of the host and a copy takes it",
+          "[ops][deferred]") {
   test::install_deferred_ops();
   test::DeferredDevice device(1);
   const auto stream = device.make_stream();

@@ -3,6 +3,7 @@
 
 #include "runtime/comm/control/control_group.h"
 #include "runtime/engine/engine.h"
+#include "runtime/ops/square_sum.h"
 
 namespace dstrain::test {
 
@@ -20,8 +21,10 @@ inline engine::StepResult take_step(engine::Engine& engine,
 inline double gradient_norm(engine::ParameterStore& store,
                             comm::ControlGroup& control,
                             StreamView stream) {
+  ExactSum room;
   ExactSum total;
-  for (const auto& squares : control.gather(store.gradient_squares(stream))) total.add(squares);
+  const ExactSum own = store.gradient_squares(ops::view_of(room), stream);
+  for (const auto& squares : control.gather(own)) total.add(squares);
   return std::sqrt(total.value());
 }
 

@@ -7,7 +7,11 @@ namespace dstrain::test {
 
 /// Memory of a rank, counted by category: of the device, and of the host beside it.
 struct DeviceMemory {
-  RecordingMemory device;
+  DeviceMemory() : DeviceMemory(recorded) {}
+  explicit DeviceMemory(MemoryResource& memory) : device(memory) {}
+
+  RecordingMemory recorded;  ///< the device's, unless another is given
+  MemoryResource& device;
   RecordingMemory host;
   MemoryLedger ledger;
   TrackedMemory parameters{device, ledger, {MemoryCategory::parameters}};

@@ -5,11 +5,15 @@
 #include "offload/make_file_io.h"
 #include "runtime/base/philox.h"
 #include "runtime/comm/control/shared_control_group.h"
+#include "runtime/comm/staged_communicator.h"
 #include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/model/gpt2.h"
 #include "runtime/model/random_source.h"
+#include "runtime/ops/convert.h"
 #include "runtime/optim/adamw.h"
+#include "tests/support/deferred_device.h"
+#include "tests/support/deferred_ops.h"
 #include "tests/support/device_communicator.h"
 #include "tests/support/ranks.h"
 #include "tests/support/step.h"
@@ -48,17 +52,72 @@ std::vector<std::int32_t> sample(int step, std::int64_t place) {
   return tokens;
 }
 
+/// Where a rank computes, on the CPU as it is or on a deferred device: streams, memory and a
+/// communicator for that. On the CPU this refuses all other memory, and tells who watches;
+/// elsewhere collectives are staged.
+class Workplace {
+ public:
+  Workplace(const TrainingCase& settings, std::unique_ptr<comm::Communicator> communicator) {
+    if (settings.deferred) {
+      install_deferred_ops();
+      device_.emplace(*settings.deferred + static_cast<std::uint64_t>(communicator->rank()));
+      memory_.emplace(device_->memory());
+      communicator_ = std::make_unique<comm::StagedCommunicator>(
+          std::move(communicator), comm::StagedCommunicator::Staging{staging_, 3000});
+    } else {
+      memory_.emplace();
+      inner_ = std::move(communicator);
+      checked_ = std::make_unique<DeviceCommunicator>(*inner_, tensor_memory(settings));
+      communicator_ = std::make_unique<WatchedCommunicator>(
+          *checked_, [watch = settings.watch, rank = inner_->rank()](const std::string& operation) {
+            if (watch) watch(rank, operation);
+          });
+    }
+    compute_ = make_stream(CpuStream::Mode::inline_on_caller);
+    communication_ = make_stream(CpuStream::Mode::worker_thread);
+    copies_ = make_stream(CpuStream::Mode::worker_thread);
+  }
+  DeviceMemory& memory() { return *memory_; }
+  comm::Communicator& communicator() { return *communicator_; }
+  [[nodiscard]] Streams streams(bool overlap) const {
+    const StreamView compute = *compute_;
+    return {compute, overlap ? StreamView(*communication_) : compute, *copies_};
+  }
+
+ private:
+  /// What is offloaded is gathered from where it lies, on CPUs.
+  std::vector<const RecordingMemory*> tensor_memory(const TrainingCase& settings) {
+    if (settings.offload.parameters == MemoryTier::device &&
+        settings.offload.optimizer == MemoryTier::device) {
+      return {&memory_->recorded};
+    }
+    return {&memory_->recorded, &memory_->host};
+  }
+  /// `mode`: on the CPU.
+  std::unique_ptr<Stream> make_stream(CpuStream::Mode mode) {
+    if (device_) return device_->make_stream();
+    return std::make_unique<CpuStream>(mode);
+  }
+
+  HostMemory staging_;
+  std::optional<DeferredDevice> device_;
+  std::optional<DeviceMemory> memory_;
+  std::unique_ptr<comm::Communicator> inner_;
+  std::unique_ptr<comm::Communicator> checked_;
+  std::unique_ptr<comm::Communicator> communicator_;
+  std::unique_ptr<Stream> compute_;
+  std::unique_ptr<Stream> communication_;
+  std::unique_ptr<Stream> copies_;
+};
+
 /// One rank of the run.
 class Rank {
  public:
-  Rank(const TrainingCase& settings, comm::Communicator& communicator, comm::ControlGroup& control)
+  Rank(const TrainingCase& settings, Workplace& place, comm::ControlGroup& control)
       : settings_(settings),
         control_(control),
-        device_communicator_(communicator, tensor_memory(settings)),
-        communicator_(device_communicator_,
-                      [this](const std::string& operation) {
-                        if (settings_.watch) settings_.watch(communicator_.rank(), operation);
-                      }),
+        memory_(place.memory()),
+        communicator_(place.communicator()),
         model_(model::make_gpt2(
             toy_config(settings.dropout, settings.layers), settings.dtype, settings.in_splits)),
         layout_(model_, {settings.world, settings.persistence_threshold}),
@@ -67,9 +126,8 @@ class Rank {
                  .mode = settings.mode,
                  .gradient_clipping = settings.clipping,
                  .seed = 5},
-        streams_(stream_,
-                 settings.overlap.enabled ? StreamView(communication_) : StreamView(stream_),
-                 copies_),
+        streams_(place.streams(settings.overlap.enabled)),
+        stream_(streams_.compute),
         disk_{*io_, settings.nvme_path, memory_.host_buffers, memory_.disk_ledger},
         states_(zero::state_runs(layout_, {settings.stage, 2, settings.offload}),
                 settings.offload,
@@ -115,15 +173,6 @@ class Rank {
   }
 
  private:
-  /// What is offloaded is gathered from where it lies, on CPUs.
-  std::vector<const RecordingMemory*> tensor_memory(const TrainingCase& settings) {
-    if (settings.offload.parameters == MemoryTier::device &&
-        settings.offload.optimizer == MemoryTier::device) {
-      return {&memory_.device};
-    }
-    return {&memory_.device, &memory_.host};
-  }
-
   zero::ShardedStore::Memory store_memory() {
     zero::ShardedStore::Memory memory = memory_.of_store();
     memory.parameter_disk = &disk_;
@@ -168,25 +217,33 @@ class Rank {
       const auto views = store_.acquire(index, stream_);
       const std::size_t owned = part.is_tile() ? 1 : unit.parameters.size();
       for (const TensorView& values : views.first(owned)) {
-        if (!values.empty()) append_floats(values, result.weights);
+        if (!values.empty()) append_values(values, result.weights);
       }
       store_.release(index++, stream_);
     }
   }
 
+  /// As f32, from wherever they lie.
+  void append_values(const TensorView& values, std::vector<float>& all) {
+    std::vector<float> own(static_cast<std::size_t>(values.numel()));
+    const Buffer exact(values.numel() * size_of(DType::f32), memory_.device, stream_);
+    const TensorView widened = exact.block().cut(0, DType::f32, {values.numel()});
+    ops::convert(values.reshaped(widened.shape()), widened, stream_);
+    ops::convert(widened, HostView(own, widened.shape()), stream_);
+    stream_.synchronize();
+    all.insert(all.end(), own.begin(), own.end());
+  }
+
   TrainingCase settings_;
   comm::ControlGroup& control_;
-  DeviceMemory memory_;
-  DeviceCommunicator device_communicator_;
-  WatchedCommunicator communicator_;
-  CpuStream stream_{CpuStream::Mode::inline_on_caller};
-  CpuStream communication_{CpuStream::Mode::worker_thread};
-  CpuStream copies_{CpuStream::Mode::worker_thread};
+  DeviceMemory& memory_;
+  comm::Communicator& communicator_;
   model::Model model_;
   zero::FlatLayout layout_;
   std::int64_t micro_batch_;
   engine::Engine::Options options_;
   Streams streams_;
+  StreamView stream_;  ///< the computing one
   optim::AdamW optimizer_{config::AdamSettings{.weight_decay = 0.1}};
   std::unique_ptr<offload::AsyncFileIo> io_ = offload::make_file_io({}, IoKind::automatic).io;
   zero::DiskPlace disk_;
@@ -198,19 +255,22 @@ class Rank {
 }  // namespace
 
 TrainingResult run_training(const TrainingCase& settings) {
-  auto group = comm::make_thread_group(settings.world);
+  std::vector<std::unique_ptr<Workplace>> places;
+  for (auto& communicator : comm::make_thread_group(settings.world)) {
+    places.push_back(std::make_unique<Workplace>(settings, std::move(communicator)));
+  }
   auto control = comm::make_thread_control_groups(settings.world);
   TrainingResult result;
   run_ranks(
       settings.world,
       [&](int rank) {
-        Rank runner(settings, *group[static_cast<std::size_t>(rank)],
+        Rank runner(settings, *places[static_cast<std::size_t>(rank)],
                     *control[static_cast<std::size_t>(rank)]);
         TrainingResult own = runner.run();
         if (rank == 0) result = std::move(own);
       },
       [&] {
-        group.front()->abort();
+        places.front()->communicator().abort();
         control.front()->abort();
       });
   return result;

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ struct TrainingCase {
   zero::Overlap overlap{};
   zero::Offload offload{};
   std::string nvme_path{};
+  /// Runs on a deferred device of that seed, each rank on one of its own; needs neither `watch` nor
+  /// what is offloaded.
+  std::optional<std::uint64_t> deferred{};
   /// Called before each collective of a rank, on the thread that runs it; may throw.
   std::function<void(int rank, const std::string& operation)> watch{};
 };
