@@ -191,7 +191,8 @@ StepSums Engine::accumulate(const StepInput& input) {
                             .training = true});
   }
   begin_work(parts_.progress, Work::norm);
-  return {parts_.store.gradient_squares(batch_.squares(), streams_.compute), batch_.loss(streams_.compute)};
+  return {parts_.store.gradient_squares(batch_.squares(), streams_.compute),
+          batch_.loss(streams_.compute)};
 }
 
 StepResult Engine::update(const StepInput& input, std::span<const StepSums> ranks) {

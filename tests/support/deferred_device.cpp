@@ -53,6 +53,7 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
     }
   };
 
+  using Clock = std::chrono::steady_clock;
   explicit Core(std::uint64_t seed) : random_(seed) {}
 
   void start() {
@@ -89,6 +90,27 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
     changed_.wait(lock, condition);
     --waiting_;
   }
+  void count_waits(std::int64_t dropped, int late_ms) {
+    const std::lock_guard lock(mutex_);
+    counts_ = true;
+    counted_ = 0;
+    dropped_ = dropped;
+    late_ = std::chrono::milliseconds(late_ms);
+  }
+  std::int64_t end_count() {
+    const std::lock_guard lock(mutex_);
+    counts_ = false;
+    return counted_;
+  }
+  /// To be asked before each wait: of `waiting`, or of the host (null).
+  [[nodiscard]] bool drops(const Queue* waiting) {
+    const std::lock_guard lock(mutex_);
+    if (!counts_ || counted_++ != dropped_) return false;
+    late_until_ = Clock::now() + late_;
+    goes_on_ = waiting;
+    changed_.notify_all();
+    return true;
+  }
   template <class Read>
   auto read(const Read& read) {
     const std::lock_guard lock(mutex_);
@@ -105,10 +127,12 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
     changed_.notify_all();
   }
 
+  /// After a dropped wait, for a while, only who would have waited goes on.
   std::vector<Queue*> runnable() {
+    const bool late = Clock::now() < late_until_;
     std::vector<Queue*> found;
     for (Queue& queue : queues_) {
-      if (queue.runnable()) found.push_back(&queue);
+      if (queue.runnable() && (!late || &queue == goes_on_)) found.push_back(&queue);
     }
     return found;
   }
@@ -116,7 +140,13 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
   void run() {
     std::unique_lock lock(mutex_);
     while (true) {
-      changed_.wait(lock, [this] { return stopping_ || !runnable().empty(); });
+      while (!stopping_ && runnable().empty()) {
+        if (Clock::now() < late_until_) {
+          changed_.wait_until(lock, late_until_);
+        } else {
+          changed_.wait(lock);
+        }
+      }
       // A host that waits for another rank of the test does not tell: the device goes on by itself.
       if (random_() % 4 == 0) {
         changed_.wait_for(lock, std::chrono::microseconds(random_() % 500),
@@ -156,6 +186,12 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
   std::list<Queue> queues_;
   int waiting_ = 0;  ///< threads of the host
   bool stopping_ = false;
+  bool counts_ = false;
+  std::int64_t counted_ = 0;  ///< waits
+  std::int64_t dropped_ = none_dropped;
+  std::chrono::milliseconds late_{};
+  Clock::time_point late_until_{};
+  const Queue* goes_on_ = nullptr;
   std::mt19937_64 random_;
   CpuStream here_{CpuStream::Mode::inline_on_caller};  ///< of the device's thread
   std::thread thread_;
@@ -166,6 +202,7 @@ class DeferredDevice::Point final : public EventPoint {
  public:
   explicit Point(std::shared_ptr<Core> core) : core_(std::move(core)) {}
   void wait() override {
+    if (core_->drops(nullptr)) return;
     core_->wait_until([this] { return gate_->open; });
     if (gate_->failure) std::rethrow_exception(gate_->failure);
   }
@@ -216,6 +253,7 @@ class DeferredDevice::DeferredStream final : public Stream {
     return point;
   }
   void wait_for(std::shared_ptr<EventPoint> point) override {
+    if (core_->drops(&queue_)) return;
     if (const auto own = std::dynamic_pointer_cast<Point>(point)) {
       DSTRAIN_CHECK(&own->core() == core_.get(), "a point of another device");
       core_->push(queue_, {nullptr, own->gate()});
@@ -308,6 +346,14 @@ DeferredDevice::DeferredDevice(std::uint64_t seed, Bytes memory)
 
 DeferredDevice::~DeferredDevice() {
   core_->stop();
+}
+
+void DeferredDevice::count_waits(std::int64_t dropped, int late_ms) {
+  core_->count_waits(dropped, late_ms);
+}
+
+std::int64_t DeferredDevice::end_count() {
+  return core_->end_count();
 }
 
 MemoryResource& DeferredDevice::memory() {

@@ -28,6 +28,15 @@ class DeferredDevice {
   [[nodiscard]] MemoryResource& memory();
   [[nodiscard]] std::unique_ptr<Stream> make_stream();
 
+  /// Waits for points are counted from here on: of the device's streams for each other and for the
+  /// host, and of the host. That of number `dropped`, from 0, does not happen, and for `late_ms`
+  /// milliseconds what it would have waited for does not either: an order that no other wait makes
+  /// is lost.
+  void count_waits(std::int64_t dropped, int late_ms);
+  static constexpr std::int64_t none_dropped = -1;
+  /// Ends that; returns how many there were.
+  std::int64_t end_count();
+
   /// What an op of the CPU does in place of the device's.
   using Task = std::function<void(CpuStream& here)>;
   /// Launches `task` on `stream`, which is one of a deferred device.

@@ -113,8 +113,9 @@ TEST_CASE("Tidy rules: an include against the arrows is found", "[tidy]") {
   const auto row = GENERATE(values<Row>({
       {"runtime/comm/store.cpp", "runtime/base/error.h", ""},
       {"runtime/comm/store.cpp", "zero/partition.h", "runtime/comm may not include zero"},
-      {"runtime/comm/store.cpp", "runtime/ops/matmul.h",
-       "runtime/comm may not include runtime/ops"},
+      {"runtime/tensor/shape.cpp", "runtime/ops/matmul.h",
+       "runtime/tensor may not include runtime/ops"},
+      {"runtime/comm/store.cpp", "runtime/ops/matmul.h", ""},
       {"runtime/engine/engine.cpp", "runtime/comm/communicator.h", ""},
       {"runtime/engine/engine.cpp", "zero/partition.h", "runtime/engine may not include zero"},
       {"zero/store.cpp", "runtime/comm/communicator.h", ""},

@@ -78,6 +78,8 @@ class Workplace {
     copies_ = make_stream(CpuStream::Mode::worker_thread);
   }
   DeviceMemory& memory() { return *memory_; }
+  /// Null on the CPU.
+  DeferredDevice* device() { return device_ ? &*device_ : nullptr; }
   comm::Communicator& communicator() { return *communicator_; }
   [[nodiscard]] Streams streams(bool overlap) const {
     const StreamView compute = *compute_;
@@ -116,6 +118,7 @@ class Rank {
   Rank(const TrainingCase& settings, Workplace& place, comm::ControlGroup& control)
       : settings_(settings),
         control_(control),
+        device_(place.device()),
         memory_(place.memory()),
         communicator_(place.communicator()),
         model_(model::make_gpt2(
@@ -145,11 +148,17 @@ class Rank {
   TrainingResult run() {
     TrainingResult result;
     if (settings_.evaluates) result.held_out_losses.push_back(held_out_loss());
+    if (device_ != nullptr) {
+      const bool drops = communicator_.rank() == 0;
+      device_->count_waits(drops ? settings_.dropped_wait : DeferredDevice::none_dropped,
+                           settings_.late_ms);
+    }
     for (int step = 1; step <= settings_.steps; ++step) {
       const engine::StepResult outcome = take_step(step);
       result.losses.push_back(outcome.loss);
       result.norms.push_back(outcome.gradient_norm);
     }
+    if (device_ != nullptr) result.waits = device_->end_count();
     if (settings_.evaluates) result.held_out_losses.push_back(held_out_loss());
     collect_weights(result);
     const zero::MemoryPlan plan = zero::plan_memory(
@@ -236,6 +245,7 @@ class Rank {
 
   TrainingCase settings_;
   comm::ControlGroup& control_;
+  DeferredDevice* device_;
   DeviceMemory& memory_;
   comm::Communicator& communicator_;
   model::Model model_;

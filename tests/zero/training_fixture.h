@@ -36,6 +36,8 @@ struct TrainingCase {
   /// Runs on a deferred device of that seed, each rank on one of its own; needs neither `watch` nor
   /// what is offloaded.
   std::optional<std::uint64_t> deferred{};
+  std::int64_t dropped_wait = -1;  ///< of rank 0's device in the steps; -1: none
+  int late_ms = 0;                 ///< what that waits for
   /// Called before each collective of a rank, on the thread that runs it; may throw.
   std::function<void(int rank, const std::string& operation)> watch{};
 };
@@ -51,6 +53,7 @@ struct TrainingResult {
   Bytes host_peak = 0;
   Bytes host_planned = 0;               ///< without what a save takes
   Bytes host_activations = 0;           ///< the peak of these alone
+  std::int64_t waits = 0;               ///< of the deferred device in the steps
   std::vector<double> held_out_losses;  ///< empty unless the case evaluates
 };
 
