@@ -45,7 +45,8 @@ class RestartedJob {
   Outcome launch_who_come();
   LaunchResult launch(NextLaunch next, const std::vector<std::string>& absent);
   [[nodiscard]] bool is_worth_another(const Outcome& outcome) const;
-  [[nodiscard]] bool may_begin_again(int status, std::optional<std::int64_t> before);
+  [[nodiscard]] std::optional<double> begin_again(const Outcome& outcome,
+                                                  std::optional<std::int64_t> before);
   void prepare(launcher::LaunchJob& job) const;
 
   const MakeLaunch& make_;
@@ -124,25 +125,28 @@ bool RestartedJob::is_worth_another(const Outcome& outcome) const {
   }
 }
 
-/// Counts a restart, and says so.
-bool RestartedJob::may_begin_again(int status, std::optional<std::int64_t> before) {
+/// Counts a restart, and says so. In how many seconds it comes; none: there is no other.
+std::optional<double> RestartedJob::begin_again(const Outcome& outcome,
+                                                std::optional<std::int64_t> before) {
+  if (!is_worth_another(outcome)) return std::nullopt;
   const auto saved = newest_checkpoint(policy_.output_directory);
   fruitless_ = saved > before ? 0 : fruitless_ + 1;
   if (fruitless_ > policy_.fruitless_max) {
     log_error(fmt::format("--max_restarts {}: so many were without a new checkpoint; giving up",
                           policy_.fruitless_max));
-    return false;
+    return std::nullopt;
   }
   ++restarts_;
   resumes_ |= saved.has_value();
   const double pause = launcher::restart_pause_seconds(fruitless_);
-  log_warning(fmt::format("status {}: restart {}{}, {} ({} of {} without a new checkpoint)", status,
-                          restarts_, pause > 0 ? fmt::format(" in {:.0f} s", pause) : "",
+  log_warning(fmt::format("status {}: restart {}{}, {} ({} of {} without a new checkpoint)",
+                          outcome.result.status, restarts_,
+                          pause > 0 ? fmt::format(" in {:.0f} s", pause) : "",
                           saved ? fmt::format("from checkpoint-{}", *saved) : "from the start",
                           fruitless_, policy_.fruitless_max));
   session_->status.begin_restart(restarts_, saved.value_or(0));
   session_->server.refuse_saves();
-  return true;
+  return pause;
 }
 
 int RestartedJob::run() {
@@ -150,9 +154,8 @@ int RestartedJob::run() {
     const auto before = newest_checkpoint(policy_.output_directory);
     const Outcome outcome = launch_who_come();
     int status = outcome.result.status;
-    if (is_worth_another(outcome) && may_begin_again(status, before)) {
-      const double pause = launcher::restart_pause_seconds(fruitless_);
-      const auto signal = launcher::pause_before_restart(pause, *session_);
+    if (const auto pause = begin_again(outcome, before)) {
+      const auto signal = launcher::pause_before_restart(*pause, *session_);
       if (!signal) continue;
       status = launcher::status_of_stop(session_->status, 128 + *signal);
     }
