@@ -89,23 +89,24 @@ LaunchResult RestartedJob::launch(NextLaunch next, const std::vector<std::string
 }
 
 /// Launches without the hosts that do not come up, until all do that are left. Only an elastic
-/// job's launch says that some have not.
+/// job's launch says that some have not. Why is told once: when it goes on without them, or cannot.
 RestartedJob::Outcome RestartedJob::launch_who_come() {
   std::vector<std::string> absent;
-  std::vector<std::string> reasons;
+  std::vector<std::string> untold;
   for (;;) {
     Result<NextLaunch> next = make_(absent);
     if (!next.ok()) {
-      log_error(fmt::format("{}{}{}", next.error(), reasons.empty() ? "" : ": ",
-                            fmt::join(reasons, "; ")));
+      log_error(
+          fmt::format("{}{}{}", next.error(), untold.empty() ? "" : ": ", fmt::join(untold, "; ")));
       return {.result = {.status = status::could_not_launch, .absent = {}}, .final = true};
     }
+    for (const std::string& reason : untold) log_warning(reason + "; left out");
+    untold.clear();
     LaunchResult result = launch(std::move(next.value()), absent);
     if (result.absent.empty() || result.stopped_by_user) return {std::move(result), false};
     for (const launcher::AbsentHost& host : result.absent) {
       absent.push_back(host.host);
-      reasons.push_back(fmt::format("host {}: {}", host.host, host.reason));
-      log_warning(reasons.back() + "; left out");
+      untold.push_back(fmt::format("host {}: {}", host.host, host.reason));
     }
   }
 }

@@ -176,6 +176,7 @@ TEST_CASE("Elastic: starts with those who come and ends with too few", "[e2e][el
   CHECK_THAT(refused.err,
              Contains("1 of 2 hosts are left, and --min_elastic_nodes is 2: host addressed1: ") &&
                  Contains("No route to host"));
+  CHECK(refused.err.find("No route") == refused.err.rfind("No route"));  // is told once
 
   Launch launch(job.words({"--min_elastic_nodes", "1"}, 1'000'000), job.surroundings());
   REQUIRE(launch.wait_until([&] { return job.has_checkpoint(20); }));
