@@ -34,14 +34,18 @@ std::string awaited_ranks(const JobStatus& status) {
   return "";
 }
 
-bool is_working(const std::unique_ptr<HostAgent>& agent) {
-  return agent->state == HostAgent::State::working;
+bool is_working(const HostAgent& agent) {
+  return agent.state == HostAgent::State::working;
 }
 
 }  // namespace
 
 std::string no_stacks_json(const std::string& reason) {
   return Json{{"where", {reason}}, {"stacks", Json::array()}, {"text", ""}}.dump();
+}
+
+void HangWatch::ranks_started() {
+  for (const auto& agent : to_.agents) heard(*agent);
 }
 
 void HangWatch::heard(const HostAgent& agent) {
@@ -87,17 +91,22 @@ std::vector<std::string> HangWatch::lines(Asked asked) const {
 std::vector<std::string> HangWatch::silent_lines() const {
   std::vector<std::string> lines;
   for (const auto& agent : to_.agents) {
-    const auto heard = heard_at_.find(agent->first_rank());
-    if (!is_working(agent) || heard == heard_at_.end()) continue;
-    const double silence = to_.clock.now_seconds() - heard->second;
-    if (silence < silent_seconds) continue;
-    const std::string pid = agent->pid() == 0 ? "" : fmt::format(", pid {},", agent->pid());
-    lines.push_back(
-        fmt::format("nothing has been heard from host {}, of {}, for {:.0f} s: its agent{} may be "
-                    "stopped",
-                    agent->name(), list_ranks(ranks_of(*agent)), silence, pid));
+    if (auto line = silent_line(*agent)) lines.push_back(std::move(*line));
   }
   return lines;
+}
+
+std::optional<std::string> HangWatch::silent_line(const HostAgent& agent) const {
+  const auto heard = heard_at_.find(agent.first_rank());
+  if (!is_working(agent) || heard == heard_at_.end()) return std::nullopt;
+  const double silence = to_.clock.now_seconds() - heard->second;
+  if (silence < silent_seconds) return std::nullopt;
+  std::vector<int> ranks;
+  for (const RankSpec& rank : agent.task().spec.ranks) ranks.push_back(rank.rank);
+  const std::string pid = agent.pid() == 0 ? "" : fmt::format(", pid {},", agent.pid());
+  return fmt::format(
+      "nothing has been heard from host {}, of {}, for {:.0f} s: its agent{} may be stopped",
+      agent.name(), list_ranks(ranks), silence, pid);
 }
 
 std::string HangWatch::block() const {
@@ -129,14 +138,14 @@ void HangWatch::ask_agents() {
   if (stacks_.under_way()) return;
   StackCollection::Agents working;
   for (const auto& agent : to_.agents) {
-    if (is_working(agent)) working[agent->first_rank()] = agent->name();
+    if (is_working(*agent)) working[agent->first_rank()] = agent->name();
   }
   asked_at_ = to_.clock.now_seconds();
   WireWriter request;
   request.u32(stacks_.begin(std::move(working), asked_at_));
   const std::string payload = request.take();
   for (const auto& agent : to_.agents) {
-    if (is_working(agent)) agent->send(ToAgent::stacks, payload);
+    if (is_working(*agent)) agent->send(ToAgent::stacks, payload);
   }
 }
 
@@ -149,26 +158,50 @@ void HangWatch::host_lost(const HostAgent& agent) {
   stacks_.give_up(agent.first_rank());
 }
 
-double HangWatch::patience_with(int agent) const {
+double HangWatch::patience_with(int agent, double asked_at) const {
   const auto heard = heard_at_.find(agent);
   if (heard == heard_at_.end()) return std::numeric_limits<double>::infinity();  // it never looks
-  return std::max(heard->second + silent_seconds, asked_at_ + least_wait_seconds);
+  return std::max(heard->second + silent_seconds, asked_at + least_wait_seconds);
+}
+
+void HangWatch::save_requested() {
+  if (!save_asked_at_) save_asked_at_ = to_.clock.now_seconds();
+}
+
+std::optional<double> HangWatch::patience_with_save() const {
+  if (!save_asked_at_ || !is_working(to_.agents.front())) return std::nullopt;
+  return patience_with(to_.agents.front().first_rank(), *save_asked_at_);
+}
+
+/// The ranks of a stopped agent run on, but only the first agent passes the request on, and the
+/// answer: without it nobody knows when, or whether, there is a checkpoint.
+void HangWatch::refuse_hopeless_saves(double now) {
+  if (to_.server.newest_save_request() == 0) save_asked_at_.reset();
+  const auto patience = patience_with_save();
+  if (!patience || now < *patience) return;
+  const auto silence = silent_line(to_.agents.front());
+  if (!silence) return;
+  to_.server.refuse_saves(fmt::format(
+      "{}; the checkpoint is saved once it goes on, which is not waited for", *silence));
+  save_asked_at_.reset();
 }
 
 std::optional<double> HangWatch::deadline() const {
   std::optional<double> next = stacks_.deadline();
   for (const auto& [agent, host] : stacks_.awaited()) {
-    next = std::min(*next, patience_with(agent));
+    next = std::min(*next, patience_with(agent, asked_at_));
   }
-  return next;
+  const auto save = patience_with_save();
+  return next && save ? std::min(*next, *save) : next ? next : save;
 }
 
 void HangWatch::tick() {
   const double now = to_.clock.now_seconds();
   const StackCollection::Agents awaited = stacks_.awaited();
   for (const auto& [agent, host] : awaited) {
-    if (now >= patience_with(agent)) stacks_.give_up(agent);
+    if (now >= patience_with(agent, asked_at_)) stacks_.give_up(agent);
   }
+  refuse_hopeless_saves(now);
   if (stacks_.take_end(now)) pass_on_stacks();
 }
 

@@ -20,7 +20,8 @@ std::string no_stacks_json(const std::string& reason);
 
 /// Tells the user who hangs: on stderr, once for each hang, who holds the job up, who waits, and a
 /// stack of each rank; and a line when it moves again, unless it is being ended. Nothing is ended
-/// because of it: that is what --timeout is for. Also asks for stacks when a client wants them.
+/// because of it: that is what --timeout is for. Also asks for stacks when a client wants them, and
+/// gives up waiting for agents of which nothing is heard.
 class HangWatch {
  public:
   struct Parties {
@@ -34,6 +35,8 @@ class HangWatch {
   /// Borrows all. `least_seconds`: as Watch.
   HangWatch(const Parties& parties, double least_seconds) : to_(parties), watch_(least_seconds) {}
 
+  /// The agents have been given their ranks.
+  void ranks_started();
   // From an agent; first of all that there is something.
   void heard(const HostAgent& agent);
   void take_look(HostAgent& agent, const AgentLook& look);
@@ -45,6 +48,8 @@ class HangWatch {
   void rank_timed_out(int rank);
   /// A client wants stacks.
   void ask_for_stacks();
+  /// A client wants a checkpoint, which the first agent is asked for.
+  void save_requested();
   /// Call when deadline() has passed.
   void tick();
   [[nodiscard]] std::optional<double> deadline() const;
@@ -53,6 +58,7 @@ class HangWatch {
   void say_hang();
   void ask_agents();
   void pass_on_stacks();
+  void refuse_hopeless_saves(double now);
   enum class Asked { from_outside, by_trouble };
   /// Who holds the job up, a line each; empty where no rank publishes anything. Who asks from
   /// outside, of ranks that have just moved, gets no verdict.
@@ -60,16 +66,21 @@ class HangWatch {
   [[nodiscard]] std::string block() const;
   /// Of whom nothing has come for so long that what is known of their ranks is old; a line each.
   [[nodiscard]] std::vector<std::string> silent_lines() const;
-  /// When the agent is not waited for any longer.
-  [[nodiscard]] double patience_with(int agent) const;
+  /// One of them; none where enough has come of the agent.
+  [[nodiscard]] std::optional<std::string> silent_line(const HostAgent& agent) const;
+  /// When an agent that was asked for something is not waited for any longer.
+  [[nodiscard]] double patience_with(int agent, double asked_at) const;
+  /// When the first agent is not waited for any longer; none: nobody waits for a checkpoint.
+  [[nodiscard]] std::optional<double> patience_with_save() const;
 
   Parties to_;
   Watch watch_;
   StackCollection stacks_;
-  std::map<int, double> heard_at_;  ///< of each agent that looks, by its first rank
-  double asked_at_ = 0;             ///< for stacks
-  bool say_stacks_ = false;         ///< those under way, on stderr
-  bool answer_stacks_ = false;      ///< those under way, to clients
+  std::map<int, double> heard_at_;       ///< of each agent that looks, by its first rank
+  double asked_at_ = 0;                  ///< for stacks
+  std::optional<double> save_asked_at_;  ///< the first of those that are waited for
+  bool say_stacks_ = false;              ///< those under way, on stderr
+  bool answer_stacks_ = false;           ///< those under way, to clients
 };
 
 }  // namespace dstrain::launcher

@@ -177,8 +177,12 @@ std::uint32_t JobServer::newest_save_request() const {
 }
 
 void JobServer::refuse_saves() {
+  refuse_saves(nothing_to_save(status_));
+}
+
+void JobServer::refuse_saves(const std::string& reason) {
   for (Client& client : clients_) {
-    if (client.save_request != 0) answer(client, error_line(nothing_to_save(status_)));
+    if (client.save_request != 0) answer(client, error_line(reason));
   }
 }
 
@@ -186,8 +190,8 @@ void JobServer::close(int exit_status) {
   for (Client& client : clients_) {
     if (client.until_end) answer(client, as_line({{"status", exit_status}}));
     if (client.stacks) answer(client, error_line("the job ended before its stacks were there"));
-    if (client.save_request != 0) answer(client, error_line("the job ended before it could save"));
   }
+  refuse_saves("the job ended before it could save");
   clients_.clear();
   listener_.reset();
 }

@@ -46,6 +46,8 @@ class JobServer {
   [[nodiscard]] bool stop_requested() const { return stop_requested_; }
   /// The ranks have ended and others will be started: tells those who wait for a checkpoint.
   void refuse_saves();
+  /// Nobody will be told of a checkpoint, and why.
+  void refuse_saves(const std::string& reason);
   /// The first rank has answered.
   void answer_save(const SaveAnswer& answer);
   /// The agents have answered; `line` is JSON.

@@ -121,6 +121,7 @@ void Launch::serve(std::span<const pollfd> fds) {
   // sees its output.
   if (requests.stop && !stopping) stop(std::nullopt);
   pass_on_save_request(requests.save_request);
+  if (requests.save_request != 0) hangs_.save_requested();
   if (requests.stacks) hangs_.ask_for_stacks();
   hangs_.tick();
 }
@@ -153,6 +154,7 @@ void Launch::start_ranks() {
   status_.restarting = false;
   report_.starts(address, port);
   agents_.start_ranks(address, port);
+  hangs_.ranks_started();
   pass_on_save_request(server_.newest_save_request());
 }
 

@@ -109,6 +109,26 @@ TEST_CASE("Hang: a stopped agent is named where stacks are asked for", "[fault]"
   CHECK(launch.wait_until([&] { return run.status({"--stacks"}).at("stacks").size() == 2; }));
 }
 
+TEST_CASE("Hang: a checkpoint is not waited for while the agent is stopped", "[fault]") {
+  const WatchedRun run("30");
+  Launch launch = run.start();
+  REQUIRE(launch.wait_for_output("step 100/"));
+  const pid_t agent = launch.agent_pid();
+  ::kill(agent, SIGSTOP);
+  const test::Outcome refused = test::run_command({"save", run.output().string()}, run.options());
+  CHECK(refused.status == 1);
+  CHECK(refused.out.empty());
+  CHECK_THAT(refused.err,
+             Contains("nothing has been heard from host localhost, of ranks 0 1, for ") &&
+                 Contains(fmt::format(" s: its agent, pid {}, may be stopped; the checkpoint is "
+                                      "saved once it goes on, which is not waited for\n",
+                                      agent)));
+  ::kill(agent, SIGCONT);
+  const test::Outcome saved = test::run_command({"save", run.output().string()}, run.options());
+  CHECK(saved.status == 0);
+  CHECK_THAT(saved.out, Contains("/checkpoint-"));
+}
+
 TEST_CASE("Hang: a job that is stopped does not move again", "[fault]") {
   const test::TempDir gates;
   const fs::path gate = gates.path() / "gate";

@@ -21,7 +21,8 @@ class SetClock final : public Clock {
   double seconds = 100;
 };
 
-/// The watch of a job on two hosts with two ranks each, and a client that waits for stacks.
+/// The watch of a training on two hosts with two ranks each, and a client that waits for stacks or
+/// a checkpoint.
 class Job {
  public:
   Job() {
@@ -46,15 +47,15 @@ class Job {
     watch_.take_look(agent, look);
   }
   void ask_for_stacks() {
-    send(client_.get(), "stacks\n", 7, MSG_NOSIGNAL);
-    for (bool asked = false; !asked;) {
-      std::vector<pollfd> fds;
-      server_.add_polls(fds);
-      poll(fds.data(), fds.size(), -1);
-      asked = server_.serve(fds, 0).stacks;
-    }
+    ask("stacks\n");
     watch_.ask_for_stacks();
   }
+  void ask_for_save() {
+    ask("save\n");
+    watch_.save_requested();
+  }
+  void checkpoint_is_whole() { server_.answer_save({1, 5, "checkpoint-5", ""}); }
+  [[nodiscard]] double now() const { return clock_.seconds; }
   void pass(double seconds) {
     clock_.seconds += seconds;
     watch_.tick();
@@ -70,7 +71,18 @@ class Job {
  private:
   static const LaunchJob& named(LaunchJob& job) {
     job.id = "hangs";
+    job.output_directory = "/out";
     return job;
+  }
+  void ask(std::string_view request) {
+    send(client_.get(), request.data(), request.size(), MSG_NOSIGNAL);
+    for (bool asked = false; !asked;) {
+      std::vector<pollfd> fds;
+      server_.add_polls(fds);
+      poll(fds.data(), fds.size(), -1);
+      const JobServer::Requests requests = server_.serve(fds, 0);
+      asked = requests.stacks || requests.save_request != 0;
+    }
   }
 
   test::RuntimeDirectory directory_;
@@ -124,6 +136,43 @@ TEST_CASE("HangWatch: an agent that looks at its ranks has time to take stacks",
   REQUIRE(answer.is_object());
   CHECK(answer.at("text") == "  the agent on h0 has not answered\n");
   CHECK_THAT(answer.at("where").dump(), !Contains("nothing has been heard"));
+}
+
+TEST_CASE("HangWatch: a checkpoint is not waited for when the first agent is silent",
+          "[launcher]") {
+  Job job;
+  job.watch().ranks_started();
+  SECTION("since it was given its ranks") {
+    job.ask_for_save();
+  }
+  SECTION("before one was asked for") {
+    job.pass(3.5);
+    job.ask_for_save();
+    job.look(job.second());
+    job.pass(0.5);
+    CHECK(job.answer().is_null());
+  }
+  REQUIRE(job.watch().deadline().has_value());
+  job.pass(*job.watch().deadline() - job.now());
+  CHECK_THAT(job.answer().dump(), Contains("nothing has been heard from host h0, of ranks 0 1, ") &&
+                                      Contains("the checkpoint is saved once it goes on"));
+  CHECK_FALSE(job.watch().deadline().has_value());
+}
+
+TEST_CASE("HangWatch: a checkpoint is waited for while the first agent looks at its ranks",
+          "[launcher]") {
+  Job job;
+  job.watch().ranks_started();
+  job.ask_for_save();
+  for (int second = 0; second < 20; ++second) {  // the other one is silent
+    job.look(job.first());
+    job.pass(1);
+    CHECK(job.answer().is_null());
+  }
+  job.checkpoint_is_whole();
+  CHECK(job.answer().at("checkpoint") == "checkpoint-5");
+  job.pass(60);
+  CHECK_FALSE(job.watch().deadline().has_value());
 }
 
 TEST_CASE("HangWatch: a lost host is not waited for", "[launcher]") {
