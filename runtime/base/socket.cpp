@@ -32,6 +32,11 @@ std::string text_of(int errno_value) {
   return std::generic_category().message(errno_value);
 }
 
+/// A name server may come up late, and so may a name: Kubernetes publishes a pod's once it runs.
+bool may_resolve_later(int status) {
+  return status == EAI_AGAIN || status == EAI_NONAME || status == EAI_NODATA;
+}
+
 /// Not AI_ADDRCONFIG: it hides 127.0.0.1 where loopback is the only network.
 Result<std::vector<Address>> look_up(const Endpoint& endpoint) {
   addrinfo hints{};
@@ -44,7 +49,7 @@ Result<std::vector<Address>> look_up(const Endpoint& endpoint) {
   if (status != 0) {
     return Failure{
         fmt::format("cannot resolve host \"{}\": {}", endpoint.host, ::gai_strerror(status)),
-        status == EAI_AGAIN};
+        may_resolve_later(status)};
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(found, ::freeaddrinfo);
   std::vector<Address> addresses;
@@ -135,7 +140,7 @@ bool is_loopback(const std::string& host) {
 
 Result<UniqueFd> listen_tcp(const Endpoint& endpoint) {
   const auto addresses = resolve(endpoint);
-  if (!addresses.ok()) return addresses.failure();
+  if (!addresses.ok()) return Failure{addresses.error()};
   int error = EADDRNOTAVAIL;
   for (const Address& address : addresses.value()) {
     UniqueFd socket = open_socket(address);

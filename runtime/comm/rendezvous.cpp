@@ -118,9 +118,7 @@ std::optional<std::string> wait_for_arrivals(Store& store,
 
 void wait_for_route(const Endpoint& master, std::string_view variable, double timeout_seconds) {
   const Deadline deadline = Deadline::after(timeout_seconds);
-  const Deadline silent = Deadline::after(silent_seconds);
-  bool told = false;
-  for (;;) {
+  for (bool told = false;;) {
     const Result<std::string> own = local_address_towards(master);
     if (own.ok()) return;
     if (!own.failure().passing || deadline.passed()) {
@@ -129,10 +127,11 @@ void wait_for_route(const Endpoint& master, std::string_view variable, double ti
            "leads there from every node",
            variable, own.error(), env::master_addr);
     }
-    if (silent.passed() && !std::exchange(told, true)) {
-      log_info(fmt::format("rendezvous at {}: waiting ({})", to_string(master), own.error()));
+    if (!std::exchange(told, true)) {
+      log_warning(fmt::format("{}: {}; it is asked for again for {:g} s", variable, own.error(),
+                              timeout_seconds));
     }
-    // Nothing tells when a name server answers again.
+    // Nothing tells when the answer changes.
     std::this_thread::sleep_for(
         std::chrono::milliseconds(deadline.at_most(resolve_again_seconds).remaining_ms()));
   }

@@ -23,10 +23,11 @@ struct Rendezvous {
   TellAwaited tell{};
 };
 
-/// Returns once this machine knows a way to where the ranks meet: a name server that does not
-/// answer may come up after the ranks, and is asked again until the time is over. Throws
-/// Error{remote} that names `variable`, which says where they meet, when there is no way: the name
-/// is unknown, or no network leads there.
+/// Returns once this machine knows a way to where the ranks meet. A name that cannot be resolved is
+/// asked for again until the time is over, and a warning says so at once: a name server may come up
+/// after the ranks, as may the name of rank 0's machine. Throws Error{remote} that names
+/// `variable`, which says where they meet, when there is no way: then, or at once where no network
+/// leads there.
 void wait_for_route(const Endpoint& master, std::string_view variable, double timeout_seconds);
 
 /// Returns once all ranks have called it with the same store; once per store. Throws Error{timeout}
