@@ -14,6 +14,7 @@
 #include "runtime/base/output_lock.h"
 #include "runtime/base/parallel_for.h"
 #include "runtime/config/kept_batch.h"
+#include "runtime/engine/name_collective.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -65,11 +66,8 @@ std::optional<config::KeptBatch> read_kept_batch() {
   return kept.value();
 }
 
-}  // namespace
-
-int train_command(std::span<const std::string> arguments) {
+int train_or_evaluate(std::span<const std::string> arguments, ProgressPage& progress) {
   StopSignals signals;
-  ProgressPage progress = ProgressPage::from_environment();
   progress.enter(RunPhase::starting);
   const WorkerEnv worker = read_worker_env();
   if (std::getenv(env::omp_num_threads) == nullptr) limit_compute_threads(core_share(worker));
@@ -99,7 +97,7 @@ int train_command(std::span<const std::string> arguments) {
     announce(setup, worker);
   }
   if (!setup.settings.trains) return evaluate_model(std::move(setup), worker, progress);
-  TrainingRank rank(std::move(setup), worker, std::move(progress));
+  TrainingRank rank(std::move(setup), worker, progress);
   signals.keep();  // until here there is nothing to save
   const engine::Trainer::Outcome outcome = rank.train(signals);
   if (outcome.stopped && outcome.steps > 0) {
@@ -111,6 +109,17 @@ int train_command(std::span<const std::string> arguments) {
   if (worker.rank == 0) log_warning("stopped on request before the first step");
   // Another rank may have been asked, and only that one: then as if by the launcher.
   return 128 + (signals.arrived() != 0 ? signals.arrived() : SIGTERM);
+}
+
+}  // namespace
+
+int train_command(std::span<const std::string> arguments) {
+  ProgressPage progress = ProgressPage::from_environment();
+  try {
+    return train_or_evaluate(arguments, progress);
+  } catch (const Error& error) {
+    throw engine::name_collective(error, progress);
+  }
 }
 
 }  // namespace dstrain::cmd

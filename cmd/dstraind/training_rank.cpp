@@ -76,10 +76,10 @@ comm::World join_alike(const TrainSetup& setup, const WorkerEnv& worker, const W
 
 }  // namespace
 
-TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPage progress)
+TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPage& progress)
     : setup_(std::move(setup)),
       worker_(worker),
-      progress_(std::move(progress)),
+      progress_(progress),
       communication_(setup_.store.overlap.enabled ? CpuStream::Mode::worker_thread
                                                   : CpuStream::Mode::inline_on_caller),
       copies_(setup_.engine.mode == engine::FrameMode::host_checkpointing

@@ -25,7 +25,8 @@ namespace dstrain::cmd {
 class TrainingRank {
  public:
   /// Meets the other ranks and loads the parameters, or the checkpoint to go on from. Collective.
-  TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPage progress);
+  /// `progress` must outlive it.
+  TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPage& progress);
 
   /// Until the last step, or the end of the one in which a signal arrived at a rank.
   engine::Trainer::Outcome train(const StopSignals& signals);
@@ -50,7 +51,7 @@ class TrainingRank {
   WorkerEnv worker_;
   SteadyClock clock_;
   RankControl control_ = RankControl::from_environment();
-  ProgressPage progress_;
+  ProgressPage& progress_;
   CpuStream compute_{CpuStream::Mode::inline_on_caller};
   CpuStream communication_;  ///< used only when communication overlaps
   CpuStream copies_;         ///< of activations, between device and host

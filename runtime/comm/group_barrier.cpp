@@ -195,8 +195,8 @@ void GroupBarrier::check_agreement() const {
   for (std::size_t r = 0; r < members_.size(); ++r) {
     const Call& other = members_[r].announced[slot];
     if (other == current_) continue;
-    fail(ErrorCode::comm, "the ranks disagree in operation {}: rank {} does {}, rank {} does {}",
-         operations_, name_of(options_.rank), to_string(current_), name_of(static_cast<int>(r)),
+    fail(ErrorCode::comm, "the ranks disagree: rank {} does {}, rank {} does {}",
+         name_of(options_.rank), to_string(current_), name_of(static_cast<int>(r)),
          to_string(other));
   }
 }
@@ -221,8 +221,7 @@ std::vector<int> GroupBarrier::named(std::vector<int> ranks) const {
 }
 
 std::string GroupBarrier::doing() const {
-  return fmt::format("{} (operation {}) on rank {}", to_string(current_), operations_,
-                     name_of(options_.rank));
+  return fmt::format("{} on rank {}", to_string(current_), name_of(options_.rank));
 }
 
 }  // namespace dstrain::comm

@@ -86,7 +86,7 @@ void check_mismatch(const GroupMaker& groups) {
     c.all_reduce(view(values), stream);
   });
   for (const Failed& failed : failures) {  // rank 2 and one of the others
-    CHECK_THAT(failed.message, Contains("the ranks disagree in operation") &&
+    CHECK_THAT(failed.message, Contains("the ranks disagree: rank ") &&
                                    Contains(" does all_reduce of 4 f32") &&
                                    Contains("rank 2 does all_reduce of 5 f32"));
   }

@@ -218,7 +218,7 @@ std::string expected_words(const HangRound& round) {
       "\n  rank 0 \\(host w0, [\\s\\S]*?\\(host w1, ";
   const OddWay* const way = odd_way_of(round);
   if (way != nullptr && *way->error != '\0') {
-    return fmt::format("the ranks disagree in operation \\d+: .*rank {} does {}", round.rank,
+    return fmt::format("collective \\d+: the ranks disagree: .*rank {} does {}", round.rank,
                        way->error);
   }
   switch (round.fault) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <fstream>
+#include <regex>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -205,6 +206,26 @@ TEST_CASE("Hang: a rendezvous that times out names the rank and the host that ar
   CHECK(outcome.status == 4);
   CHECK_THAT(outcome.err, Contains("when rank 0 gave up waiting: rank 1 has not come to where"));
   CHECK_THAT(outcome.err, Contains("rank 1 (host "));
+}
+
+TEST_CASE("Hang: a collective has one number in the error of a rank and in what is said of it",
+          "[fault]") {
+  const WatchedRun run("30");
+  std::vector<std::string> words = test::ResumableRun{.ranks = 2, .stage = 3}.endless(run.output());
+  words.insert(words.begin(), {"--timeout", "3"});
+  Launch launch(words, run.options());
+  REQUIRE(launch.wait_for_output("step 100/"));
+  ::kill(run.status().at("ranks").at(1).at("pid").get<pid_t>(), SIGSTOP);
+  CHECK(launch.wait() == 4);
+  CAPTURE(launch.err());
+  const std::string error = launch.err();
+  std::smatch found;
+  REQUIRE(std::regex_search(
+      error, found,
+      std::regex(
+          "error: (collective \\d+): .* on rank 0 timed out after 3 s: waiting for rank 1")));
+  CHECK_THAT(error, Contains("when rank 0 gave up waiting: "));
+  CHECK_THAT(error, Contains("; in " + found.str(1) + ", ") && !Contains("operation"));
 }
 
 TEST_CASE("Hang: nodes that are started by hand name the host that never comes", "[fault]") {

@@ -20,6 +20,7 @@
 #include "runtime/comm/make_communicator.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/engine/collective_records.h"
+#include "runtime/engine/name_collective.h"
 #include "runtime/engine/observed_control_group.h"
 
 namespace {
@@ -81,8 +82,7 @@ class Steps {
   std::array<float, whole_numel> shard_{};
 };
 
-void run(const std::string& way, int odd_rank, std::int64_t odd_step) {
-  ProgressPage page = ProgressPage::from_environment();
+void run(const std::string& way, int odd_rank, std::int64_t odd_step, ProgressPage& page) {
   page.enter(RunPhase::meeting);
   comm::World world = comm::join_world(read_worker_env());
   page.enter(RunPhase::training);
@@ -98,11 +98,12 @@ void run(const std::string& way, int odd_rank, std::int64_t odd_step) {
 }  // namespace
 
 int main() {
+  ProgressPage page = ProgressPage::from_environment();
   try {
     run(std::getenv("ODD_WAY"), parse_number<int>(std::getenv("ODD_RANK")).value(),
-        parse_number<std::int64_t>(std::getenv("ODD_STEP")).value());
+        parse_number<std::int64_t>(std::getenv("ODD_STEP")).value(), page);
   } catch (const Error& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    std::fprintf(stderr, "%s\n", engine::name_collective(error, page).what());
     return exit_status(error.code());
   }
 }

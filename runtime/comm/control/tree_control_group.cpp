@@ -269,8 +269,8 @@ void TreeControlGroup::fail_lost(Neighbour& peer) {
 void TreeControlGroup::check_same(const Frame& frame, const Neighbour& from) {
   if (frame.header.what == current_ && frame.header.operation == operations_) return;
   fail_with(ErrorCode::comm,
-            fmt::format("the ranks disagree in operation {}: rank {} does {}, rank {} does {}",
-                        operations_, options_.tcp.name_of(rank()), to_string(current_),
+            fmt::format("the ranks disagree: rank {} does {}, rank {} does {}",
+                        options_.tcp.name_of(rank()), to_string(current_),
                         options_.tcp.name_of(from.rank), to_string(frame.header.what)));
 }
 
@@ -306,8 +306,7 @@ void TreeControlGroup::pass_on(const GroupFailure& failure) noexcept {
 }
 
 std::string TreeControlGroup::doing() const {
-  return fmt::format("{} (operation {}) on rank {}", to_string(current_), operations_,
-                     options_.tcp.name_of(rank()));
+  return fmt::format("{} on rank {}", to_string(current_), options_.tcp.name_of(rank()));
 }
 
 }  // namespace dstrain::comm

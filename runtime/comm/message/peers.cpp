@@ -31,7 +31,6 @@ Peers::Peers(std::unique_ptr<Transport> transport,
 
 void Peers::begin(const Call& call) {
   current_ = call;
-  ++operations_;
 }
 
 void Peers::connect(const std::vector<int>& peers) {
@@ -147,7 +146,7 @@ void Peers::fail_all(ErrorCode code, const std::string& why) {
 }
 
 std::string Peers::doing() const {
-  return fmt::format("{} (operation {}) on rank {}", to_string(current_), operations_, rank());
+  return fmt::format("{} on rank {}", to_string(current_), rank());
 }
 
 }  // namespace dstrain::comm

@@ -60,7 +60,7 @@ class Peers {
   void look_for_cause(double seconds);
   /// Makes all ranks fail, and throws.
   [[noreturn]] void fail_all(ErrorCode code, const std::string& why);
-  /// "all_reduce of 4 f32 (operation 3) on rank 0".
+  /// "all_reduce of 4 f32 on rank 0".
   [[nodiscard]] std::string doing() const;
 
  private:
@@ -76,7 +76,6 @@ class Peers {
   std::unique_ptr<ControlGroup> control_;
   double timeout_seconds_;
   Call current_{Operation::join, DType::u8, 0, 0};
-  std::int64_t operations_ = 0;
 };
 
 }  // namespace dstrain::comm
