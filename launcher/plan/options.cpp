@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "launcher/plan/foreign_options.h"
 #include "launcher/plan/option_checks.h"
 #include "launcher/plan/option_words.h"
 #include "runtime/base/error.h"
@@ -150,32 +151,18 @@ class Parser {
   CLI::App app_;
 };
 
-/// What torchrun (first) and accelerate call what dstrain has too, and what to say of it.
-std::string_view hint_at_own(std::string_view foreign) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 12> hints{{
-      {"--nnodes", "did you mean --num_nodes?"},
-      {"--nproc_per_node", "did you mean --num_gpus, the ranks of each node?"},
-      {"--rdzv_endpoint", "did you mean --master_addr HOST --master_port PORT?"},
-      {"--rdzv_backend",
-       "leave it out: ranks meet in the store of rank 0 (--master_addr, --master_port)"},
-      {"--rdzv_id",
-       "leave it out: the launcher keeps jobs apart (several with --no_ssh: DSTRAIN_TOKEN)"},
-      {"--rdzv_conf", "did you mean --timeout, for the ranks to meet?"},
-      {"--standalone", "did you mean --launcher local?"},
-      {"--num_processes", "did you mean --num_gpus, the ranks of each node?"},
-      {"--num_machines", "did you mean --num_nodes?"},
-      {"--machine_rank", "did you mean --no_ssh --node_rank?"},
-      {"--main_process_ip", "did you mean --master_addr?"},
-      {"--main_process_port", "did you mean --master_port?"},
-  }};
-  const auto* const found =
-      std::ranges::find(hints, foreign, [](const auto& h) { return h.first; });
-  return found == hints.end() ? std::string_view() : found->second;
+/// As others write long options too: "-np", "-hostfile". For us they were -n and -h with a value.
+void refuse_long_word(const std::string& word) {
+  if (word.starts_with("--") || word.size() == 2) return;
+  std::string name = word;
+  std::replace(name.begin() + 1, name.end(), '-', '_');
+  const std::string_view hint = hint_at_own_option(name);
+  if (!hint.empty()) fail(ErrorCode::usage, "unknown launch option {}; {}", word, hint);
 }
 
 const CLI::Option& Parser::known(const std::string& name) {
   if (const CLI::Option* found = app_.get_option_no_throw(name)) return *found;
-  const std::string_view hint = hint_at_own(name);
+  const std::string_view hint = hint_at_own_option(name);
   if (!hint.empty()) fail(ErrorCode::usage, "unknown launch option {}; {}", name, hint);
   std::vector<std::string> names;
   for (const CLI::Option* option : std::as_const(app_).get_options()) {
@@ -222,6 +209,7 @@ std::size_t Parser::split(std::span<const std::string> arguments,
     const bool is_long = word.starts_with("--");
     const std::size_t equals = is_long ? word.find('=') : word.npos;
     const std::string name = option_name(word);
+    refuse_long_word(word);
     const bool takes_value = known(name).get_items_expected_min() > 0;
     const bool joined = is_long ? equals != word.npos : word.size() > 2;
     launch.push_back(name);

@@ -268,6 +268,13 @@ std::optional<std::filesystem::path> hostfile_path(const LaunchOptions& options)
 std::optional<std::vector<HostEntry>> find_hostfile(const LaunchOptions& options) {
   const std::optional<std::filesystem::path> path = hostfile_path(options);
   if (!path) return std::nullopt;
+  std::error_code ignored;
+  if (!std::filesystem::exists(*path, ignored)) {  // mpirun's -H takes hosts
+    fail(ErrorCode::input,
+         "--hostfile {}: no such file; it has a line \"NAME slots=N\" for each host, and --include "
+         "HOST@HOST takes some of them",
+         path->string());
+  }
   return read_hostfile(*path);
 }
 

@@ -159,7 +159,7 @@ TEST_CASE("Options: mistakes are named", "[launcher]") {
   CHECK_THAT(error_of(words_of(row.words)), Catch::Contains(row.message));
 }
 
-TEST_CASE("Options: those of torchrun and accelerate are told ours", "[launcher]") {
+TEST_CASE("Options: those of other launchers are told ours", "[launcher]") {
   struct Row {
     const char* words;
     const char* ours;
@@ -180,6 +180,34 @@ TEST_CASE("Options: those of torchrun and accelerate are told ours", "[launcher]
       {"--main_process_ip|w0|p", "did you mean --master_addr?"},
       {"--main_process_port|1|p", "did you mean --master_port?"},
       {"--node-rank|1|p", "--no_ssh is missing"},  // ours too
+      {"-m|p", "unknown launch option -m; did you mean --module?"},
+      {"--log-dir|logs|p", "did you mean --enable_each_rank_log DIRECTORY?"},
+      {"-r|3|p", "did you mean --enable_each_rank_log DIRECTORY?"},
+      {"--tee=3|p", "--tee; leave it out: what all ranks say is printed"},
+      {"--monitor-interval|5|p", "leave it out: the end of a rank is noticed at once"},
+      {"--gpu_ids|0,1|p", "did you mean --include localhost:0,1, the slots of a host?"},
+      {"--multi_gpu|p", "leave it out: all slots of all hosts get a rank"},
+      {"--cpu|p", "did you mean --device cpu?"},
+      {"--mixed-precision|bf16|p", "did you mean train --bf16?"},
+      {"--deepspeed_config_file|f|p", "did you mean train --deepspeed FILE?"},
+      {"--deepspeed_hostfile|f|p", "did you mean --hostfile?"},
+      {"--deepspeed_inclusion_filter|w0|p", "did you mean --include?"},
+      {"-n|4|p", "unknown launch option -n; did you mean --num_gpus, the ranks of each node?"},
+      {"-n4|p", "unknown launch option -n; did you mean --num_gpus, the ranks of each node?"},
+      {"-np|4|p", "unknown launch option -np; did you mean --num_gpus, the ranks of each node?"},
+      {"--ntasks-per-node=4|p", "did you mean --num_gpus, the ranks of each node?"},
+      {"-N|2|p", "did you mean --num_nodes, or --num_gpus, the ranks of each node?"},
+      {"--host|w0,w1|p", "--host; did you mean --include HOST@HOST, of the hosts in --hostfile"},
+      {"-host|w0,w1|p", "-host; did you mean --include HOST@HOST"},
+      {"-hostfile|f|p", "unknown launch option -hostfile; did you mean --hostfile?"},
+      {"-machinefile|f|p", "unknown launch option -machinefile; did you mean --hostfile?"},
+      {"-x|A=1|p", "did you mean --env NAME=VALUE?"},
+      {"-bind-to|core|p", "unknown launch option -bind-to; did you mean --bind_cores_to_rank?"},
+      {"--autotuning|tune|p", "leave it out: dstrain plan tells what fits"},
+      {"--enable_elastic_training|p", "did you mean --elastic_training?"},
+      {"--world_info=e30|p", "leave it out: the launcher tells the ranks by itself"},
+      {"--comment|night|p", "did you mean --launcher_args \"--comment TEXT\"?"},
+      {"--account|a|p", "did you mean --launcher_args \"--account NAME\"?"},
   }));
   CAPTURE(row.words);
   CHECK_THAT(error_of(words_of(row.words)), Catch::Contains(row.ours));

@@ -182,7 +182,10 @@ TEST_CASE("Resources: without ssh each node starts its own ranks", "[launcher]")
 }
 
 TEST_CASE("Resources: a named hostfile must exist", "[launcher]") {
-  CHECK_THROWS_AS(launcher::find_hostfile(typed({"-H", "/nonexistent/hosts"})), Error);
+  for (const std::string name : {"/nonexistent/hosts", "w0,w1"}) {
+    CHECK_THROWS_WITH(launcher::find_hostfile(typed({"-H", name})),
+                      Catch::StartsWith("--hostfile " + name + ": no such file; it has a line "));
+  }
 }
 
 TEST_CASE("Placement: local ranks count from 0 on every node", "[launcher]") {

@@ -1,0 +1,126 @@
+#include "launcher/plan/foreign_options.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace dstrain::launcher {
+namespace {
+
+using Hint = std::pair<std::string_view, std::string_view>;
+
+namespace reply {
+constexpr std::string_view ranks = "did you mean --num_gpus, the ranks of each node?";
+constexpr std::string_view nodes = "did you mean --num_nodes?";
+constexpr std::string_view hosts =
+    "did you mean --include HOST@HOST, of the hosts in --hostfile FILE?";
+constexpr std::string_view hostfile = "did you mean --hostfile?";
+constexpr std::string_view variables = "did you mean --env NAME=VALUE?";
+constexpr std::string_view cores = "did you mean --bind_cores_to_rank?";
+constexpr std::string_view logs = "did you mean --enable_each_rank_log DIRECTORY?";
+constexpr std::string_view printed =
+    "leave it out: what all ranks say is printed; --enable_each_rank_log DIRECTORY keeps it too";
+constexpr std::string_view config = "did you mean train --deepspeed FILE?";
+}  // namespace reply
+
+constexpr std::array torchrun{
+    Hint{"--nnodes", reply::nodes},
+    Hint{"--nproc_per_node", reply::ranks},
+    Hint{"--rdzv_endpoint", "did you mean --master_addr HOST --master_port PORT?"},
+    Hint{"--rdzv_backend",
+         "leave it out: ranks meet in the store of rank 0 (--master_addr, --master_port)"},
+    Hint{"--rdzv_id",
+         "leave it out: the launcher keeps jobs apart (several with --no_ssh: DSTRAIN_TOKEN)"},
+    Hint{"--rdzv_conf", "did you mean --timeout, for the ranks to meet?"},
+    Hint{"--standalone", "did you mean --launcher local?"},
+    Hint{"-m", "did you mean --module?"},
+    Hint{"--log_dir", reply::logs},
+    Hint{"-r", reply::logs},
+    Hint{"--redirects", reply::logs},
+    Hint{"-t", reply::printed},
+    Hint{"--tee", reply::printed},
+    Hint{"--local_ranks_filter", reply::printed},
+    Hint{"--local_addr", "did you mean --master_addr?"},
+    Hint{"--role", "leave it out: all ranks are alike"},
+    Hint{"--monitor_interval", "leave it out: the end of a rank is noticed at once"},
+    Hint{"--start_method", "leave it out: each rank is a process that runs the program"},
+    Hint{"--run_path", "leave it out: a program that ends in .py is run by python3"},
+};
+
+constexpr std::array accelerate{
+    Hint{"--num_processes", reply::ranks},
+    Hint{"--num_machines", reply::nodes},
+    Hint{"--machine_rank", "did you mean --no_ssh --node_rank?"},
+    Hint{"--main_process_ip", "did you mean --master_addr?"},
+    Hint{"--main_process_port", "did you mean --master_port?"},
+    Hint{"--gpu_ids", "did you mean --include localhost:0,1, the slots of a host?"},
+    Hint{"--multi_gpu", "leave it out: all slots of all hosts get a rank"},
+    Hint{"--cpu", "did you mean --device cpu?"},
+    Hint{"--config_file", "what that file says are launch options (dstrain --help)"},
+    Hint{"--mixed_precision", "did you mean train --bf16?"},
+    Hint{"--use_deepspeed", reply::config},
+    Hint{"--deepspeed_config_file", reply::config},
+    Hint{"--zero_stage", reply::config},
+    Hint{"--deepspeed_hostfile", reply::hostfile},
+    Hint{"--deepspeed_multinode_launcher", "did you mean --launcher?"},
+    Hint{"--deepspeed_inclusion_filter", "did you mean --include?"},
+    Hint{"--deepspeed_exclusion_filter", "did you mean --exclude?"},
+    Hint{"--num_cpu_threads_per_process", "did you mean --env OMP_NUM_THREADS=N?"},
+};
+
+/// mpirun of Open MPI, mpiexec of MPICH, srun.
+constexpr std::array task_starters{
+    Hint{"-n", reply::ranks},
+    Hint{"-np", reply::ranks},
+    Hint{"--np", reply::ranks},
+    Hint{"--ntasks", reply::ranks},
+    Hint{"--ntasks_per_node", reply::ranks},
+    Hint{"--gpus_per_node", reply::ranks},
+    Hint{"-npernode", reply::ranks},
+    Hint{"--npernode", reply::ranks},
+    Hint{"-ppn", reply::ranks},
+    Hint{"--ppn", reply::ranks},
+    Hint{"-N", "did you mean --num_nodes, or --num_gpus, the ranks of each node?"},
+    Hint{"--nodes", reply::nodes},
+    Hint{"-host", reply::hosts},
+    Hint{"--host", reply::hosts},
+    Hint{"-hosts", reply::hosts},
+    Hint{"--hosts", reply::hosts},
+    Hint{"-w", reply::hosts},
+    Hint{"--nodelist", reply::hosts},
+    Hint{"-hostfile", reply::hostfile},
+    Hint{"-machinefile", reply::hostfile},
+    Hint{"--machinefile", reply::hostfile},
+    Hint{"-f", reply::hostfile},
+    Hint{"-x", reply::variables},
+    Hint{"-genv", reply::variables},
+    Hint{"--export", reply::variables},
+    Hint{"-bind_to", reply::cores},
+    Hint{"--bind_to", reply::cores},
+    Hint{"--cpu_bind", reply::cores},
+};
+
+constexpr std::array deepspeed{
+    Hint{"--autotuning", "leave it out: dstrain plan tells what fits and how fast it is"},
+    Hint{"--enable_elastic_training", "did you mean --elastic_training?"},
+    Hint{"--world_info", "leave it out: the launcher tells the ranks by itself"},
+    Hint{"--comment", "did you mean --launcher_args \"--comment TEXT\"?"},
+    Hint{"--account", "did you mean --launcher_args \"--account NAME\"?"},
+};
+
+}  // namespace
+
+std::string_view hint_at_own_option(std::string_view name) {
+  std::string_view hint;
+  const auto look = [&](const auto& hints) {
+    const auto found = std::ranges::find(hints, name, &Hint::first);
+    if (found != hints.end()) hint = found->second;
+  };
+  look(torchrun);
+  look(accelerate);
+  look(task_starters);
+  look(deepspeed);
+  return hint;
+}
+
+}  // namespace dstrain::launcher
