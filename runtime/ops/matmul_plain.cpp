@@ -21,18 +21,19 @@ std::vector<float> rows_of(const TensorView& view, bool transposed) {
   const std::int64_t rows = shape[transposed ? 1 : 0];
   std::vector<float> values(static_cast<std::size_t>(view.numel()));
   convert_rows({host_access(view), transposed}, {0, rows}, DType::f32,
-            reinterpret_cast<std::byte*>(values.data()));
+               reinterpret_cast<std::byte*>(values.data()));
   return values;
 }
 
 void multiply(const MatmulArgs& args, const MatmulShape& shape) {
-  const auto [m, n, k] = shape;
+  const std::int64_t n = shape.n;  // not bound: lambdas of clang take no bindings
+  const std::int64_t k = shape.k;
   const std::vector<float> a = rows_of(args.a, args.a_transposed);
   const std::vector<float> b = rows_of(args.b, args.b_transposed);
   std::vector<float> start(static_cast<std::size_t>(n), 0.0F);
   if (!args.bias.empty()) convert_values(host_access(args.bias), {start, {n}});
-  std::vector<float> sums(static_cast<std::size_t>(m * n));
-  parallel_for(m, [&](std::int64_t i) {
+  std::vector<float> sums(static_cast<std::size_t>(shape.m * n));
+  parallel_for(shape.m, [&](std::int64_t i) {
     float* const out = sums.data() + i * n;
     std::copy(start.begin(), start.end(), out);
     if (args.accumulate) {
