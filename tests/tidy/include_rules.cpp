@@ -136,10 +136,9 @@ Problems check_includes(const SourceFile& file, const std::vector<SourceFile>& t
 }
 
 Problems check_host_access(const SourceFile& file) {
-  constexpr std::array<std::string_view, 4> ways_in{"runtime/device/cpu_stream_access.h",
-                                                    "runtime/ops/elements.h",
-                                                    "runtime/tensor/device_access.h",
-                                                    "runtime/tensor/host_access.h"};
+  constexpr std::array<std::string_view, 4> ways_in{
+      "runtime/device/cpu_stream_access.h", "runtime/ops/elements.h",
+      "runtime/tensor/device_access.h", "runtime/tensor/host_access.h"};
   if (file.in("runtime/device") || file.in("runtime/ops") || file.in("tests") ||
       file.path == "runtime/comm/host_communicator.cpp") {
     return {};
