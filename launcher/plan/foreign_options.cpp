@@ -23,7 +23,8 @@ constexpr std::string_view printed =
 constexpr std::string_view config = "did you mean train --deepspeed FILE?";
 }  // namespace reply
 
-constexpr std::array torchrun{
+constexpr std::array hints{
+    // torchrun
     Hint{"--nnodes", reply::nodes},
     Hint{"--nproc_per_node", reply::ranks},
     Hint{"--rdzv_endpoint", "did you mean --master_addr HOST --master_port PORT?"},
@@ -45,9 +46,7 @@ constexpr std::array torchrun{
     Hint{"--monitor_interval", "leave it out: the end of a rank is noticed at once"},
     Hint{"--start_method", "leave it out: each rank is a process that runs the program"},
     Hint{"--run_path", "leave it out: a program that ends in .py is run by python3"},
-};
-
-constexpr std::array accelerate{
+    // accelerate
     Hint{"--num_processes", reply::ranks},
     Hint{"--num_machines", reply::nodes},
     Hint{"--machine_rank", "did you mean --no_ssh --node_rank?"},
@@ -66,10 +65,7 @@ constexpr std::array accelerate{
     Hint{"--deepspeed_inclusion_filter", "did you mean --include?"},
     Hint{"--deepspeed_exclusion_filter", "did you mean --exclude?"},
     Hint{"--num_cpu_threads_per_process", "did you mean --env OMP_NUM_THREADS=N?"},
-};
-
-/// mpirun of Open MPI, mpiexec of MPICH, srun.
-constexpr std::array task_starters{
+    // mpirun of Open MPI, mpiexec of MPICH, srun
     Hint{"-n", reply::ranks},
     Hint{"-np", reply::ranks},
     Hint{"--np", reply::ranks},
@@ -98,9 +94,7 @@ constexpr std::array task_starters{
     Hint{"-bind_to", reply::cores},
     Hint{"--bind_to", reply::cores},
     Hint{"--cpu_bind", reply::cores},
-};
-
-constexpr std::array deepspeed{
+    // DeepSpeed
     Hint{"--autotuning", "leave it out: dstrain plan tells what fits and how fast it is"},
     Hint{"--enable_elastic_training", "did you mean --elastic_training?"},
     Hint{"--world_info", "leave it out: the launcher tells the ranks by itself"},
@@ -111,16 +105,8 @@ constexpr std::array deepspeed{
 }  // namespace
 
 std::string_view hint_at_own_option(std::string_view name) {
-  std::string_view hint;
-  const auto look = [&](const auto& hints) {
-    const auto found = std::ranges::find(hints, name, &Hint::first);
-    if (found != hints.end()) hint = found->second;
-  };
-  look(torchrun);
-  look(accelerate);
-  look(task_starters);
-  look(deepspeed);
-  return hint;
+  const auto* const found = std::ranges::find(hints, name, &Hint::first);
+  return found == hints.end() ? std::string_view() : found->second;
 }
 
 }  // namespace dstrain::launcher
