@@ -114,19 +114,14 @@ ExactSum ShardedStore::gradient_squares(TensorView sum, StreamView stream) {
   communication_.synchronize();
   stream.synchronize();
   ExactSum own;
-  ExactSum offloaded;
   ops::fill_zero(sum, stream);
   for (int index = 0; index < static_cast<int>(parts_.layout.segments().size()); ++index) {
     const Recording recording(parts_.timeline, Lane::compute, Activity::norm, index);
     const TensorView gradients = gradients_->own(index);
-    if (gradients.empty()) continue;
-    const bool here = gradients.device() == stream.device();
-    here ? ops::add_squares(gradients, sum, stream)
-         : ops::add_squares(gradients, ops::view_of(offloaded), host_ops_);
+    if (!gradients.empty()) ops::add_squares(gradients, sum, stream);
   }
   ops::convert(sum, ops::view_of(own), stream);
   stream.synchronize();
-  own.add(offloaded);
   if (swapped_) own.add(swapped_->squares());
   return own;
 }

@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "runtime/device/cpu_stream.h"
 #include "runtime/engine/parameter_store.h"
 #include "runtime/engine/state_store.h"
 #include "zero/communication.h"
@@ -97,7 +96,6 @@ class ShardedStore final : public engine::ParameterStore {
 
   Parts parts_;
   HostQueue host_;
-  CpuStream host_ops_{CpuStream::Mode::inline_on_caller};  ///< on what is offloaded
   Communication communication_;
   std::vector<StateRun> runs_;
   std::vector<MemoryTier> gradient_homes_;  ///< per segment
