@@ -127,22 +127,16 @@ void run_layer_norm(Tensors& t, StreamView stream) {
   const TensorView weight = t.vector(channels);
   const TensorView mean = t.f32({rows});
   const TensorView rstd = t.f32({rows});
-  ops::layer_norm_forward({.input = input,
-                           .weight = weight,
-                           .bias = t.vector(channels),
-                           .mean = mean,
-                           .rstd = rstd,
-                           .output = t.activation(channels),
-                           .eps = 1e-5F},
-                          stream);
-  ops::layer_norm_recompute({.input = input,
+  ops::LayerNormArgs forward{.input = input,
                              .weight = weight,
                              .bias = t.vector(channels),
                              .mean = mean,
                              .rstd = rstd,
                              .output = t.activation(channels),
-                             .eps = 1e-5F},
-                            stream);
+                             .eps = 1e-5F};
+  ops::layer_norm_forward(forward, stream);
+  forward.output = t.activation(channels);
+  ops::layer_norm_recompute(forward, stream);
   ops::layer_norm_backward({.input = input,
                             .weight = weight,
                             .mean = mean,
