@@ -43,6 +43,7 @@ class DeviceCommunicator final : public comm::Communicator {
   }
   std::unique_ptr<comm::Communicator> split(Split split) override { return inner_.split(split); }
   void abort() noexcept override { inner_.abort(); }
+  void set_observer(comm::CollectiveObserver* observer) override { inner_.set_observer(observer); }
 
  private:
   [[nodiscard]] TensorView check(TensorView view) const {

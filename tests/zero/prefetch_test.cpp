@@ -8,9 +8,9 @@
 #include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/model/random_source.h"
+#include "tests/support/collective_watch.h"
 #include "tests/support/ranks.h"
 #include "tests/support/toy_gpt2.h"
-#include "tests/support/watched_communicator.h"
 #include "tests/zero/device_memory.h"
 
 using namespace dstrain;
@@ -30,10 +30,10 @@ class PrefetchRank {
   PrefetchRank(comm::Communicator& communicator,
                const zero::Overlap& overlap,
                CpuStream::Mode mode,
-               test::WatchedCommunicator::Watch watch)
+               test::CollectiveWatch::Watch watch)
       : communication_(mode),
-        communicator_(communicator, std::move(watch)),
-        store_({layout_, communicator_, memory_.of_store()},
+        watch_(communicator, std::move(watch)),
+        store_({layout_, communicator, memory_.of_store()},
                {.stage = 3, .overlap = overlap},
                {compute_, communication_}) {
     store_.load({model::RandomSource(1, model_.parameters())}, compute_);
@@ -48,7 +48,7 @@ class PrefetchRank {
   test::DeviceMemory memory_;
   model::Model model_ = test::toy_gpt2();
   zero::FlatLayout layout_{model_, {.world = 2}};
-  test::WatchedCommunicator communicator_;
+  test::CollectiveWatch watch_;
   zero::ShardedStore store_;
 };
 

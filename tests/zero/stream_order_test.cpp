@@ -11,12 +11,12 @@
 #include "runtime/engine/frame_copies.h"
 #include "runtime/model/random_source.h"
 #include "runtime/optim/adamw.h"
+#include "tests/support/collective_watch.h"
 #include "tests/support/late_streams.h"
 #include "tests/support/ranks.h"
 #include "tests/support/step.h"
 #include "tests/support/tensor_compare.h"
 #include "tests/support/toy_gpt2.h"
-#include "tests/support/watched_communicator.h"
 #include "tests/zero/device_memory.h"
 #include "zero/resident_states.h"
 
@@ -51,7 +51,8 @@ class OrderRank {
       : settings_(settings),
         control_(control),
         streams_(settings.late),
-        communicator_(communicator, [this](const std::string&) { streams_.hold_communication(); }),
+        communicator_(communicator),
+        watch_(communicator, [this](const std::string&) { streams_.hold_communication(); }),
         model_(test::toy_gpt2(DType::f32, settings.splits)),
         layout_(model_, {world, 200}),
         states_(zero::state_runs(layout_, {settings.stage, 2, {}}), memory_.of_states(), inline_),
@@ -169,7 +170,8 @@ class OrderRank {
   test::LateStreams streams_;
   CpuStream inline_{CpuStream::Mode::inline_on_caller};
   test::DeviceMemory memory_;
-  test::WatchedCommunicator communicator_;
+  comm::Communicator& communicator_;
+  test::CollectiveWatch watch_;
   model::Model model_;
   zero::FlatLayout layout_;
   optim::AdamW optimizer_{config::AdamSettings{.weight_decay = 0.1}};

@@ -12,13 +12,13 @@
 #include "runtime/model/random_source.h"
 #include "runtime/ops/convert.h"
 #include "runtime/optim/adamw.h"
+#include "tests/support/collective_watch.h"
 #include "tests/support/deferred_device.h"
 #include "tests/support/deferred_ops.h"
 #include "tests/support/device_communicator.h"
 #include "tests/support/ranks.h"
 #include "tests/support/step.h"
 #include "tests/support/tensor_compare.h"
-#include "tests/support/watched_communicator.h"
 #include "tests/zero/device_memory.h"
 #include "zero/memory_plan.h"
 #include "zero/rank_states.h"
@@ -53,8 +53,8 @@ std::vector<std::int32_t> sample(int step, std::int64_t place) {
 }
 
 /// Where a rank computes, on the CPU as it is or on a deferred device: streams, memory and a
-/// communicator for that. On the CPU this refuses all other memory, and tells who watches;
-/// elsewhere collectives are staged.
+/// communicator for that. On the CPU this refuses all other memory; elsewhere collectives are
+/// staged.
 class Workplace {
  public:
   Workplace(const TrainingCase& settings, std::unique_ptr<comm::Communicator> communicator) {
@@ -67,11 +67,11 @@ class Workplace {
     } else {
       memory_.emplace();
       inner_ = std::move(communicator);
-      checked_ = std::make_unique<DeviceCommunicator>(*inner_, tensor_memory(settings));
-      communicator_ = std::make_unique<WatchedCommunicator>(
-          *checked_, [watch = settings.watch, rank = inner_->rank()](const std::string& operation) {
-            if (watch) watch(rank, operation);
-          });
+      communicator_ = std::make_unique<DeviceCommunicator>(*inner_, tensor_memory(settings));
+    }
+    if (settings.watch) {
+      watch_.emplace(*communicator_, [watch = settings.watch, rank = communicator_->rank()](
+                                         const std::string& operation) { watch(rank, operation); });
     }
     compute_ = make_stream(CpuStream::Mode::inline_on_caller);
     communication_ = make_stream(CpuStream::Mode::worker_thread);
@@ -105,8 +105,8 @@ class Workplace {
   std::optional<DeferredDevice> device_;
   std::optional<DeviceMemory> memory_;
   std::unique_ptr<comm::Communicator> inner_;
-  std::unique_ptr<comm::Communicator> checked_;
   std::unique_ptr<comm::Communicator> communicator_;
+  std::optional<CollectiveWatch> watch_;
   std::unique_ptr<Stream> compute_;
   std::unique_ptr<Stream> communication_;
   std::unique_ptr<Stream> copies_;

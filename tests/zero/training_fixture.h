@@ -33,8 +33,8 @@ struct TrainingCase {
   zero::Overlap overlap{};
   zero::Offload offload{};
   std::string nvme_path{};
-  /// Runs on a deferred device of that seed, each rank on one of its own; needs neither `watch` nor
-  /// what is offloaded.
+  /// Runs on a deferred device of that seed, each rank on one of its own; nothing can be
+  /// offloaded there.
   std::optional<std::uint64_t> deferred{};
   std::int64_t dropped_wait = -1;  ///< of rank 0's device in the steps; -1: none
   int late_ms = 0;                 ///< what that waits for
