@@ -47,7 +47,8 @@ struct ConnectedAddresses {
 std::optional<ConnectedAddresses> connected_addresses(int socket);
 
 /// The own address that reaches `endpoint`, in digits: "10.0.0.2". Sends nothing there. A failure
-/// passes when the name cannot be resolved for now; a network without a route stays.
+/// passes when the name cannot be resolved, as it may become known; a network without a route
+/// stays.
 Result<std::string> local_address_towards(const Endpoint& endpoint);
 
 /// A non-blocking, connected socket without Nagle's delay: one try over all addresses of the host.

@@ -1,4 +1,4 @@
-// Ranks whose name server fails, or does not know, for now, where they are to meet.
+// Ranks whose name server fails, or does not know where they are to meet, and then does.
 #include <netdb.h>
 
 #include <catch2/catch.hpp>
