@@ -17,7 +17,7 @@ namespace {
 constexpr int spins_before_sleep = 400;
 /// With more ranks than cores, spinning would keep the awaited rank from running: a rank passes its
 /// core on to the next so many times, which costs less than to sleep and to be woken.
-constexpr int yields_before_sleep = 4;
+constexpr int yields_before_sleep = 32;
 /// A core that comes back later than this was with someone who computes. Who sleeps is let in when
 /// it is woken, who yields is not: the rank sleeps at once in so many barriers that follow.
 constexpr double yield_seconds_max = 0.001;
