@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "runtime/device/locked_memory.h"
-#include "zero/state_runs.h"
+#include "zero/shard_plan.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -44,9 +44,9 @@ zero::Offload offload_of(const config::TrainSettings& settings) {
   zero::Offload offload{.optimizer = tier_of(optimizer),
                         .optimizer_ratio = optimizer.ratio,
                         .parameters = tier_of(parameters)};
-  offload.run_numel =
+  offload.sub_group_numel =
       std::clamp<std::int64_t>(round_up(settings.zero.sub_group_numel, zero::layout_alignment),
-                               zero::layout_alignment, offload.run_numel);
+                               zero::layout_alignment, offload.sub_group_numel);
   offload.read_ahead = optimizer.pipeline_read;
   offload.write_behind = optimizer.pipeline_write;
   if (offload.optimizer == MemoryTier::nvme) {
@@ -64,10 +64,10 @@ zero::Offload offload_of(const config::TrainSettings& settings) {
 std::string describe_raise(const config::OffloadSettings& parameters,
                            const zero::Offload& offload,
                            const zero::FlatLayout& layout) {
-  const std::vector<MemoryTier> homes = zero::parameter_homes(layout, offload);
+  const std::vector<MemoryTier> tiers = zero::parameter_tiers(layout, offload);
   std::int64_t largest = 0;
-  for (std::size_t i = 0; i < homes.size(); ++i) {
-    if (homes[i] != MemoryTier::nvme) continue;
+  for (std::size_t i = 0; i < tiers.size(); ++i) {
+    if (tiers[i] != MemoryTier::nvme) continue;
     largest = std::max(largest, layout.segments()[i].shard_numel);
   }
   if (largest <= parameters.buffer_numel) return "";

@@ -117,26 +117,29 @@ void RecordSwap::expect_if_free(int record, FileRange range) {
 
 std::span<std::byte> RecordSwap::take(int record, FileRange range) {
   std::unique_lock lock(mutex_);
-  if (Slot* const slot = find(record)) {
-    DSTRAIN_CHECK(slot->state != State::taken, "record {} is in use", record);
-    if (slot->state == State::expected && slot->range == range) {
-      slot->state = State::taken;
-      return slot->memory;
-    }
-    settle(*slot);  // being written, or of another range
-  }
-  Slot* slot = free_slot();
+  Slot* slot = nullptr;
   while (slot == nullptr) {
-    slot = oldest(State::expected);  // was expected in vain
-    if (slot != nullptr) {
-      settle(*slot);
-      break;
+    Slot* const own = find(record);
+    if (own != nullptr && own->state == State::expected && own->range == range) {
+      own->state = State::taken;
+      return own->memory;
     }
-    released_.wait(lock);
-    slot = free_slot();
+    if (own == nullptr || own->state != State::taken) {
+      if (own != nullptr) settle(*own);  // being written, or of another range
+      slot = slot_to_take();
+    }
+    if (slot == nullptr) released_.wait(lock);
   }
   read(*slot, record, range, State::taken);
   return slot->memory;
+}
+
+/// One that is free, or that was expected in vain.
+RecordSwap::Slot* RecordSwap::slot_to_take() {
+  if (Slot* const slot = free_slot()) return slot;
+  Slot* const slot = oldest(State::expected);
+  if (slot != nullptr) settle(*slot);
+  return slot;
 }
 
 void RecordSwap::wait(int record) {
@@ -160,7 +163,7 @@ void RecordSwap::release(int record, FileRange written, int to) {
   const std::lock_guard lock(mutex_);
   Slot* const slot = find(record);
   DSTRAIN_CHECK(slot != nullptr && slot->state == State::taken, "record {}", record);
-  released_.notify_one();  // also when it fails here: the buffer is free
+  released_.notify_all();  // also when it fails here: the buffer is free
   settle(*slot);           // nobody may have waited, after a failure
   if (Slot* const replaced = find(to)) {
     DSTRAIN_CHECK(replaced->state == State::writing, "record {} is in use", to);

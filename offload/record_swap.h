@@ -43,7 +43,7 @@ class RecordSwap {
   /// Likewise, without waiting for a write.
   void expect_if_free(int record, FileRange range);
   /// A buffer for the record, at whose place in it `range` is being read: see wait(). Waits for a
-  /// buffer when all are in use.
+  /// buffer when all are in use, and for the record when it is.
   std::span<std::byte> take(int record, FileRange range);
   /// What take() asked for has come.
   void wait(int record);
@@ -67,6 +67,7 @@ class RecordSwap {
   [[nodiscard]] Slot* find(int record);
   [[nodiscard]] Slot* oldest(State state);
   Slot* free_slot();
+  Slot* slot_to_take();
   Slot* slot_at_hand();
   void settle(Slot& slot);
   void read(Slot& slot, int record, FileRange range, State state);

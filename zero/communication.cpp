@@ -13,7 +13,7 @@ void Communication::follow(StreamView compute) const {
 }
 
 void Communication::host_follows() const {
-  if (streams_.overlap()) Event::record(streams_.communication).wait_on(*host_);
+  Event::record(streams_.communication).wait_on(*host_);
 }
 
 void Communication::follow_host() const {

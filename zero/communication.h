@@ -33,7 +33,8 @@ class Communication {
   /// What is launched from now on runs after all that `compute` was given so far. Throws what
   /// communication has failed with by now.
   void follow(StreamView compute) const;
-  /// What the host is given from now on runs after all that was launched so far.
+  /// What the host is given from now on runs after all that was launched so far; without overlap
+  /// this waits.
   void host_follows() const;
   /// What is launched from now on runs after all that the host was given so far.
   void follow_host() const;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/ops/convert.h"
+#include "zero/shard_slices.h"
+
 namespace dstrain::zero {
 namespace {
 
@@ -54,10 +57,10 @@ GatherSlots::GatherSlots(const FlatLayout& layout,
     next += numel;
     return static_cast<int>(slots_.size()) - 1;
   };
-  std::array<std::vector<int>, 2> turns;  // slots for the segments of units, and for tiles
+  std::array<std::vector<int>, 2> common;  // slots for the segments of units, and for tiles
   for (const bool tiles : {false, true}) {
-    const CommonSlots common = common_slots(layout, overlap, tiles);
-    for (int i = 0; i < common.count; ++i) turns.at(tiles).push_back(add_slot(common.numel));
+    const CommonSlots slots = common_slots(layout, overlap, tiles);
+    for (int i = 0; i < slots.count; ++i) common.at(tiles).push_back(add_slot(slots.numel));
   }
   for (const Segment& segment : layout.segments()) {
     if (segment.persistent) {
@@ -66,9 +69,9 @@ GatherSlots::GatherSlots(const FlatLayout& layout,
       slot_index_.push_back(add_slot(segment.numel));
     } else {
       // Units and tiles that follow each other, in either direction, have different slots.
-      std::vector<int>& turn = turns.at(segment.tile);
-      slot_index_.push_back(turn.front());
-      std::rotate(turn.begin(), turn.begin() + 1, turn.end());
+      std::vector<int>& shared = common.at(segment.tile);
+      slot_index_.push_back(shared.front());
+      std::rotate(shared.begin(), shared.begin() + 1, shared.end());
     }
   }
 }
@@ -92,7 +95,13 @@ void GatherSlots::gather(int segment, TensorView shard, StreamView stream) {
   Slot& slot = slot_of(segment);
   if (slot.tenant == segment) return;
   communication_.follow(stream);  // the tenant before was in use until now
-  communication_.communicator().all_gather(shard, view(segment), communication_.stream());
+  const TensorView whole = view(segment);
+  if (shard.device() != whole.device()) {  // the device gets its own part first
+    const TensorView own = own_part(layout_.segment(segment), communication_.rank(), whole);
+    ops::convert(shard, own, communication_.stream());
+    shard = own;
+  }
+  communication_.communicator().all_gather(shard, whole, communication_.stream());
   slot.filled = communication_.now();
   slot.tenant = segment;
 }

@@ -19,7 +19,7 @@ class GradientReducer {
   virtual void reduce(int part, StreamView stream) = 0;
   /// This rank's shard of the summed gradients of a segment; empty when it lies on a disk.
   [[nodiscard]] virtual TensorView own(int segment) const = 0;
-  /// The summed gradients for what ParameterShards::hold() gives.
+  /// The summed gradients for what a rank updates of a segment.
   [[nodiscard]] virtual TensorView updated(int segment) const = 0;
 };
 

@@ -3,14 +3,11 @@
 #include <numeric>
 
 #include "runtime/engine/staged_shard.h"
-#include "zero/gather_slots.h"
-#include "zero/parameter_shards.h"
-#include "zero/resident_states.h"
+#include "zero/offloaded_gradients.h"
+#include "zero/parameter_gathers.h"
+#include "zero/rank_shards.h"
 #include "zero/saved_states.h"
 #include "zero/sharded_gradients.h"
-#include "zero/state_runs.h"
-#include "zero/swapped_parameters.h"
-#include "zero/swapped_states.h"
 #include "zero/whole_gradients.h"
 
 namespace dstrain::zero {
@@ -33,49 +30,46 @@ Bytes MemoryPlan::model_states() const {
 
 namespace {
 
-/// What a rank keeps of the parameters, and what serves them whole.
-void add_parameters(MemoryPlan& plan, const FlatLayout& layout, const MemoryPlanInput& input) {
-  const Offload& offload = input.offload;
-  constexpr MemoryTier device = MemoryTier::device;
-  constexpr MemoryTier swapped = MemoryTier::nvme;
-  const ParameterShards::Options parameters{stage_policy(input.stage), input.overlap, offload};
-  plan.add(device, MemoryCategory::parameters,
-           ParameterShards::kept_bytes(layout, parameters, false));
-  plan.add(offload.parameters == swapped ? offload.staging : offload.parameters,
-           MemoryCategory::parameters, ParameterShards::kept_bytes(layout, parameters, true));
-  plan.add(swapped, MemoryCategory::parameters, SwappedParameters::file_bytes(layout, offload));
-  plan.add(offload.staging, MemoryCategory::buffers,
-           SwappedParameters::buffer_bytes(layout, offload));
-  if (ParameterShards::gathers(layout, parameters)) {
-    plan.add(device, MemoryCategory::buffers, GatherSlots::bytes(layout, input.overlap));
+ShardPlan plan_shards(const FlatLayout& layout, const MemoryPlanInput& input) {
+  return {layout,
+          {.stage = input.stage,
+           .optimizer_states = std::ssize(input.optimizer_states),
+           .trains = input.trains,
+           .offload = input.offload}};
+}
+
+void add(MemoryPlan& plan, MemoryTier tier, const CategoryBytes& bytes) {
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    plan.add(tier, static_cast<MemoryCategory>(i), bytes.at(i));
   }
 }
 
-/// Gradients and the optimizer's states.
-void add_update(MemoryPlan& plan, const FlatLayout& layout, const MemoryPlanInput& input) {
-  const StagePolicy policy = stage_policy(input.stage);
-  const Offload& offload = input.offload;
-  constexpr MemoryTier device = MemoryTier::device;
-  constexpr MemoryTier swapped = MemoryTier::nvme;
-  const std::vector<MemoryTier> homes = optimizer_homes(layout, offload);
-  plan.add(device, MemoryCategory::gradients,
-           policy.shard_gradients ? GradientShards::bytes(layout, {homes, false})
-                                  : WholeGradients::bytes(layout));
-  plan.add(offload.optimizer, MemoryCategory::gradients,
-           GradientShards::bytes(layout, {homes, true}));
-  if (policy.shard_gradients) {
+/// Parameters, gradients and states in their tiers, and what moves them between these.
+void add_shards(MemoryPlan& plan,
+                const FlatLayout& layout,
+                const ShardPlan& shards,
+                const MemoryPlanInput& input) {
+  for (const MemoryTier tier : {MemoryTier::device, MemoryTier::host, MemoryTier::pinned}) {
+    add(plan, tier, ResidentShards::bytes(layout, shards, tier));
+  }
+  add(plan, MemoryTier::nvme, DiskShards::file_bytes(layout, shards, input.offload));
+  plan.add(input.offload.staging, MemoryCategory::buffers,
+           DiskShards::buffer_bytes(layout, shards, input.offload) +
+               RankShards::staging_bytes(layout, shards, input.device) +
+               OffloadedGradients::staging_bytes(shards, input.device));
+  plan.add(MemoryTier::device, MemoryCategory::buffers,
+           ParameterGathers::buffer_bytes(layout, shards, input.overlap));
+}
+
+/// What the backward writes gradients into.
+void add_whole_gradients(MemoryPlan& plan, const FlatLayout& layout, const MemoryPlanInput& input) {
+  if (stage_policy(input.stage).shard_gradients) {
     plan.add(
-        device, MemoryCategory::buffers,
+        MemoryTier::device, MemoryCategory::buffers,
         ShardedGradients::bucket_bytes(layout, {input.reduce_bucket_numel, input.overlap.enabled}));
+  } else {
+    plan.add(MemoryTier::device, MemoryCategory::gradients, WholeGradients::bytes(layout));
   }
-  const std::vector<StateRun> runs =
-      state_runs(layout, {input.stage, std::ssize(input.optimizer_states), offload});
-  for (const MemoryTier tier : {device, MemoryTier::host, MemoryTier::pinned}) {
-    plan.add(tier, MemoryCategory::optimizer, ResidentStates::bytes(runs, tier));
-  }
-  plan.add(swapped, MemoryCategory::optimizer, SwappedStates::state_bytes(runs, offload));
-  plan.add(swapped, MemoryCategory::gradients, SwappedStates::gradient_bytes(runs, offload));
-  plan.add(offload.staging, MemoryCategory::buffers, SwappedStates::buffer_bytes(runs, offload));
 }
 
 /// The copy that a save writes.
@@ -91,11 +85,11 @@ void add_save(MemoryPlan& plan, const FlatLayout& layout, const MemoryPlanInput&
 
 MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
   MemoryPlan plan;
-  add_parameters(plan, layout, input);
+  add_shards(plan, layout, plan_shards(layout, input), input);
   plan.add(MemoryTier::device, MemoryCategory::activations, input.activations.device);
   plan.add(MemoryTier::host, MemoryCategory::activations, input.activations.host);
   if (!input.trains) return plan;
-  add_update(plan, layout, input);
+  add_whole_gradients(plan, layout, input);
   add_save(plan, layout, input);
   return plan;
 }

@@ -37,6 +37,7 @@ struct MemoryPlanInput {
   std::int64_t reduce_bucket_numel = 0;
   Overlap overlap{};
   Offload offload{};
+  DeviceKind device = DeviceKind::cpu;
   /// Of the optimizer itself, floats per parameter.
   std::vector<std::string_view> optimizer_states{"exp_avg", "exp_avg_sq"};
   bool trains = true;  ///< false: the parameters are only served, and nothing is saved

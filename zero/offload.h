@@ -14,7 +14,7 @@ enum class EarlyUpdate : std::uint8_t {
 };
 
 /// Of the disk, for what is updated.
-constexpr int records_per_run(EarlyUpdate early) {
+constexpr int records_per_group(EarlyUpdate early) {
   return early == EarlyUpdate::revocable ? 2 : 1;
 }
 
@@ -30,13 +30,16 @@ struct Offload {
   /// The shards of stage 3, but not the persistent segments.
   MemoryTier parameters = MemoryTier::device;
 
-  // With nvme, all through buffers in `staging`:
+  /// Most elements that the host updates at once (DeepSpeed's sub_group_size).
+  std::int64_t sub_group_numel = std::int64_t{1} << 22;
+  /// Where the buffers lie through which values pass between a device, the host and a disk.
   MemoryTier staging = MemoryTier::host;
-  std::int64_t run_numel = std::int64_t{1} << 22;  ///< most elements that are updated at once
-  int optimizer_buffers = 4;                       ///< of one run's gradients and states
-  bool read_ahead = true;                          ///< the next run's, while one is updated
-  bool write_behind = true;                        ///< the last run's, likewise
-  EarlyUpdate early = EarlyUpdate::off;            ///< revocable: two buffers or more
+
+  // With nvme:
+  int optimizer_buffers = 4;             ///< of one sub-group's gradients and states
+  bool read_ahead = true;                ///< the next sub-group's, while one is updated
+  bool write_behind = true;              ///< the last sub-group's, likewise
+  EarlyUpdate early = EarlyUpdate::off;  ///< revocable: two buffers or more
   bool keeps_gradients = true;  ///< beside the states; not if irrevocable, in one micro step
   int parameter_buffers = 5;    ///< of one segment's shard
   std::int64_t parameters_in_host = 0;  ///< so many elements of the shards stay in `staging`

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/engine/parameter_store.h"
-#include "zero/flat_layout.h"
+#include "zero/rank_shards.h"
 
 namespace dstrain::zero {
 
@@ -13,5 +13,8 @@ namespace dstrain::zero {
 std::vector<engine::SavedState> saved_states(std::span<const std::string_view> optimizer_states,
                                              DType dtype);
 std::vector<engine::ParameterSlice> saved_slices(const FlatLayout& layout, int rank);
+
+/// Copies the values of this rank's slices to memory of the host. Waits until they are there.
+void copy_saved(RankShards& shards, engine::SavedPlaces places);
 
 }  // namespace dstrain::zero

@@ -18,17 +18,17 @@ std::vector<ShardSlice> shard_slices(const FlatLayout& layout, int segment, int 
   return slices;
 }
 
-std::vector<RunSlice> run_slices(const FlatLayout& layout, const StateRun& run, int rank) {
-  const std::int64_t end = run.offset + run.numel;
-  std::vector<RunSlice> slices;
-  for (const ShardSlice& slice : shard_slices(layout, run.segment, rank)) {
-    const std::int64_t first = std::max(slice.offset, run.offset);
+std::vector<GroupSlice> group_slices(const FlatLayout& layout, const SubGroup& group, int rank) {
+  const std::int64_t end = group.offset + group.numel;
+  std::vector<GroupSlice> slices;
+  for (const ShardSlice& slice : shard_slices(layout, group.segment, rank)) {
+    const std::int64_t first = std::max(slice.offset, group.offset);
     const std::int64_t last = std::min(slice.offset + slice.elements.count(), end);
     if (first >= last) continue;
     const std::int64_t before = first - slice.offset;
     const std::int64_t begin = slice.elements.begin + before;
     slices.push_back(
-        {{slice.parameter, {begin, begin + last - first}, first - run.offset}, before});
+        {{slice.parameter, {begin, begin + last - first}, first - group.offset}, before});
   }
   return slices;
 }

@@ -3,7 +3,7 @@
 
 #include "runtime/tensor/tensor_view.h"
 #include "zero/flat_layout.h"
-#include "zero/state_runs.h"
+#include "zero/shard_plan.h"
 
 namespace dstrain::zero {
 
@@ -17,12 +17,12 @@ struct ShardSlice {
 /// The shard of `segment` that belongs to `rank`, cut at parameters, in order; padding is left out.
 std::vector<ShardSlice> shard_slices(const FlatLayout& layout, int segment, int rank);
 
-/// What a run holds of its segment's shard.
-struct RunSlice {
-  ShardSlice slice;                  ///< offset: within this rank's part of the run
-  std::int64_t elements_before = 0;  ///< of the shard's slice, in the runs before
+/// What a sub-group holds of its segment's shard.
+struct GroupSlice {
+  ShardSlice slice;                  ///< offset: within this rank's part of the sub-group
+  std::int64_t elements_before = 0;  ///< of the shard's slice, in the sub-groups before
 };
-std::vector<RunSlice> run_slices(const FlatLayout& layout, const StateRun& run, int rank);
+std::vector<GroupSlice> group_slices(const FlatLayout& layout, const SubGroup& group, int rank);
 
 /// The part of a segment's flat values that is the shard of `rank`; they are whole, or lie in
 /// that shard already.

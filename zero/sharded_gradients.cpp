@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/ops/add.h"
+#include "zero/shard_slices.h"
 
 namespace dstrain::zero {
 namespace {
@@ -47,26 +48,24 @@ Bytes ShardedGradients::bucket_bytes(const FlatLayout& layout, Options options) 
   return (bucket_count(options) * capacities + shared_numel(layout)) * size_of(DType::f32);
 }
 
-ShardedGradients::ShardedGradients(const FlatLayout& layout,
+ShardedGradients::ShardedGradients(RankShards& shards,
                                    Options options,
                                    Communication communication,
-                                   Memory memory,
+                                   OffloadedGradients* offloaded,
+                                   MemoryResource& buffers,
                                    StreamView stream)
-    : layout_(layout),
+    : layout_(shards.layout()),
+      shards_(shards),
       options_(options),
       communication_(communication),
-      shards_(layout, {options.homes, false}, memory.gradients, stream),
-      offloaded_(layout, {options.homes, true}, memory.offloaded, stream),
-      bucket_memory_(bucket_bytes(layout, options), memory.buffers, stream),
-      units_{.capacity = capacity(layout, options.bucket_numel, false)},
-      tiles_{.capacity = capacity(layout, options.bucket_numel, true)},
-      whole_(layout.segments().size()),
-      shared_reduced_(layout.segments().size()),
-      pending_(layout),
-      targets_(layout) {
-  DSTRAIN_CHECK(
-      options.swapped != nullptr || std::ranges::count(options.homes, MemoryTier::nvme) == 0,
-      "nothing takes the gradients to the disk");
+      offloaded_(offloaded),
+      bucket_memory_(bucket_bytes(layout_, options), buffers, stream),
+      units_{.capacity = capacity(layout_, options.bucket_numel, false)},
+      tiles_{.capacity = capacity(layout_, options.bucket_numel, true)},
+      whole_(layout_.segments().size()),
+      shared_reduced_(layout_.segments().size()),
+      pending_(layout_),
+      targets_(layout_) {
   cut_buckets();
 }
 
@@ -77,9 +76,9 @@ void ShardedGradients::cut_buckets() {
     next += front.bytes();
     return front;
   };
-  for (Turns* const turns : {&units_, &tiles_}) {
+  for (Buckets* const buckets : {&units_, &tiles_}) {
     for (std::int64_t i = 0; i < bucket_count(options_); ++i) {
-      turns->buckets.emplace_back().memory = cut(turns->capacity);
+      buckets->all.emplace_back().memory = cut(buckets->capacity);
     }
   }
   for (std::size_t index = 0; index < layout_.segments().size(); ++index) {
@@ -93,21 +92,20 @@ void ShardedGradients::begin(engine::MicroStep micro_step) {
   pending_.reset();
   parts_left_ = layout_.parts();
   targets_.reset();
-  if (SwappedGradients* const swapped = options_.swapped) {
-    communication_.host().run([swapped, micro_step] { swapped->begin(micro_step); });
-  }
+  if (offloaded_ != nullptr) offloaded_->begin(micro_step);
 }
 
 void ShardedGradients::place(int part, StreamView stream) {
-  Turns& turns = turns_of(part);
-  if (turns.current().used + bucket_share(layout_, part) > turns.capacity) flush(turns, stream);
+  Buckets& buckets = buckets_of(part);
+  if (buckets.current().used + bucket_share(layout_, part) > buckets.capacity)
+    flush(buckets, stream);
   for (const int index : layout_.part_segments(part)) {
     const Segment& segment = layout_.segment(index);
     TensorView& whole = whole_[static_cast<std::size_t>(index)];
     if (segment.shared) {
       communication_.wait(shared_reduced_[static_cast<std::size_t>(index)], stream);
     } else {
-      whole = place_in_bucket(turns.current(), segment.numel, stream);
+      whole = place_in_bucket(buckets.current(), segment.numel, stream);
     }
     zero_padding(layout_, segment, whole, stream);
   }
@@ -126,66 +124,49 @@ std::span<const model::GradientTarget> ShardedGradients::targets(int part, Strea
 }
 
 void ShardedGradients::reduce(int part, StreamView stream) {
-  Turns& turns = turns_of(part);
+  Buckets& buckets = buckets_of(part);
   for (const int index : pending_.complete(part)) {
     if (layout_.segment(index).shared) {
       communication_.follow(stream);
       reduce_segment(index);
       shared_reduced_[static_cast<std::size_t>(index)] = reduced();
     } else {
-      turns.current().complete.push_back(index);
+      buckets.current().complete.push_back(index);
     }
   }
   --parts_left_;
-  if (options_.bucket_numel == 0) flush(turns, stream);
+  if (options_.bucket_numel == 0) flush(buckets, stream);
   if (parts_left_ > 0) return;
   flush(units_, stream);
   flush(tiles_, stream);
 }
 
-void ShardedGradients::flush(Turns& turns, StreamView stream) {
-  Bucket& bucket = turns.current();
+void ShardedGradients::flush(Buckets& buckets, StreamView stream) {
+  Bucket& bucket = buckets.current();
   communication_.follow(stream);
   for (const int index : bucket.complete) reduce_segment(index);
   bucket.emptied = reduced();
   bucket.complete.clear();
   bucket.used = 0;
-  turns.filling = (turns.filling + 1) % turns.buckets.size();
+  buckets.filling = (buckets.filling + 1) % buckets.all.size();
 }
 
 /// The point from which on what was reduced so far may be overwritten.
 Communication::Point ShardedGradients::reduced() const {
-  if (options_.swapped == nullptr) return communication_.now();
-  communication_.host_follows();
-  return communication_.host_now();
+  return offloaded_ == nullptr ? communication_.now() : offloaded_->taken();
 }
 
 void ShardedGradients::reduce_segment(int index) {
   const TensorView whole = whole_[static_cast<std::size_t>(index)];
   const TensorView shard = own(index);
-  const std::int64_t shard_numel = layout_.segment(index).shard_numel;
-  comm::Communicator& communicator = communication_.communicator();
-  if (micro_step_.first() && !shard.empty()) {
-    communicator.reduce_scatter(whole, shard, communication_.stream());
-    return;
-  }
-  const TensorView sum = whole.part(communication_.rank() * shard_numel, {shard_numel});
-  SwappedGradients* const swapped = shard.empty() ? options_.swapped : nullptr;
-  if (swapped != nullptr) swapped->announce(index, micro_step_);
+  const bool in_reach = !shard.empty() && shard.device() == whole.device();
   const StreamView stream = communication_.stream();
+  comm::Communicator& communicator = communication_.communicator();
+  if (micro_step_.first() && in_reach) return communicator.reduce_scatter(whole, shard, stream);
+  if (!in_reach) offloaded_->announce(index);
+  const TensorView sum = own_part(layout_.segment(index), shards_.rank(), whole);
   communicator.reduce_scatter(whole, sum, stream);
-  if (swapped == nullptr) {
-    ops::add(sum, shard, stream);
-  } else {
-    communication_.host_follows();
-    communication_.host().run([swapped, index, sum] { swapped->put(index, sum); });
-    communication_.host().run_always([swapped, index] { swapped->finish(index); });
-  }
-}
-
-TensorView ShardedGradients::own(int segment) const {
-  const TensorView here = shards_.of(segment);
-  return here.empty() ? offloaded_.of(segment) : here;
+  in_reach ? ops::add(sum, shard, stream) : offloaded_->take(index, sum);
 }
 
 }  // namespace dstrain::zero

@@ -4,8 +4,7 @@
 #include "runtime/tensor/buffer.h"
 #include "zero/communication.h"
 #include "zero/gradient_reducer.h"
-#include "zero/gradient_shards.h"
-#include "zero/swapped_gradients.h"
+#include "zero/offloaded_gradients.h"
 
 namespace dstrain::zero {
 
@@ -19,26 +18,22 @@ class ShardedGradients final : public GradientReducer {
   struct Options {
     /// Elements that a bucket holds back; at least the largest part's. 0: one part at a time.
     std::int64_t bucket_numel = 0;
-    bool overlap = false;                 ///< two buckets
-    std::span<const MemoryTier> homes{};  ///< of the shards, per segment
-    SwappedGradients* swapped = nullptr;  ///< for those on a disk
+    bool overlap = false;  ///< two buckets
   };
-  struct Memory {
-    MemoryResource& gradients;  ///< the shards
-    MemoryResource& offloaded;  ///< those that are not on the device
-    MemoryResource& buffers;    ///< the buckets
-  };
-  ShardedGradients(const FlatLayout& layout,
+  /// `offloaded` takes what communication cannot put in `shards`; null: nothing. `buffers`: of the
+  /// device, for the buckets.
+  ShardedGradients(RankShards& shards,
                    Options options,
                    Communication communication,
-                   Memory memory,
+                   OffloadedGradients* offloaded,
+                   MemoryResource& buffers,
                    StreamView stream);
   static Bytes bucket_bytes(const FlatLayout& layout, Options options);
 
   void begin(engine::MicroStep micro_step) override;
   std::span<const model::GradientTarget> targets(int part, StreamView stream) override;
   void reduce(int part, StreamView stream) override;
-  [[nodiscard]] TensorView own(int segment) const override;
+  [[nodiscard]] TensorView own(int segment) const override { return shards_.gradients(segment); }
   [[nodiscard]] TensorView updated(int segment) const override { return own(segment); }
 
  private:
@@ -48,29 +43,29 @@ class ShardedGradients final : public GradientReducer {
     std::vector<int> complete;     ///< segments in it that wait to be reduced
     Communication::Point emptied;  ///< set while it is being reduced
   };
-  /// The buckets that are filled in turns.
-  struct Turns {
+  /// The buckets of units, or of tiles: one is filled after the other.
+  struct Buckets {
     std::int64_t capacity = 0;  ///< elements of each
-    std::vector<Bucket> buckets{};
+    std::vector<Bucket> all{};
     std::size_t filling = 0;  ///< index of the bucket being filled
-    Bucket& current() { return buckets[filling]; }
+    Bucket& current() { return all[filling]; }
   };
-  Turns& turns_of(int part) { return layout_.is_tile(part) ? tiles_ : units_; }
+  Buckets& buckets_of(int part) { return layout_.is_tile(part) ? tiles_ : units_; }
   void cut_buckets();
   void place(int part, StreamView stream);
   TensorView place_in_bucket(Bucket& bucket, std::int64_t numel, StreamView stream);
   [[nodiscard]] Communication::Point reduced() const;
   void reduce_segment(int index);
-  void flush(Turns& turns, StreamView stream);
+  void flush(Buckets& buckets, StreamView stream);
 
   const FlatLayout& layout_;
+  const RankShards& shards_;
   Options options_;
   Communication communication_;
-  GradientShards shards_;
-  GradientShards offloaded_;
+  OffloadedGradients* offloaded_;
   Buffer bucket_memory_;
-  Turns units_;
-  Turns tiles_;
+  Buckets units_;
+  Buckets tiles_;
   std::vector<TensorView> whole_;  ///< per segment, while its gradients are being written
   std::vector<Communication::Point> shared_reduced_;  ///< per segment
   engine::MicroStep micro_step_;

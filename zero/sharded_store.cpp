@@ -1,11 +1,11 @@
 #include "zero/sharded_store.h"
 
-#include <cmath>
-
 #include "runtime/ops/convert.h"
 #include "runtime/ops/fill_zero.h"
 #include "runtime/ops/square_sum.h"
-#include "zero/run_update.h"
+#include "zero/group_update.h"
+#include "zero/load_shards.h"
+#include "zero/saved_states.h"
 #include "zero/sharded_gradients.h"
 #include "zero/whole_gradients.h"
 
@@ -16,66 +16,86 @@ using profile::Activity;
 using profile::Lane;
 using profile::Recording;
 
-std::unique_ptr<GradientReducer> make_reducer(const ShardedStore::Parts& parts,
+RankShards::Options shard_options(const ShardedStore::Inputs& inputs,
+                                  const ShardedStore::Options& options) {
+  const optim::Optimizer* const optimizer = inputs.optimizer;
+  return {.stage = options.stage,
+          .optimizer_states = optimizer == nullptr ? 0 : std::ssize(optimizer->state_names()),
+          .trains = optimizer != nullptr,
+          .offload = options.offload,
+          .rank = inputs.communicator.rank()};
+}
+
+std::unique_ptr<OffloadedGradients> make_offloaded(const ShardedStore::Inputs& inputs,
+                                                   EarlyUpdate mode,
+                                                   RankShards& shards,
+                                                   const Communication& communication,
+                                                   StreamView stream) {
+  if (!OffloadedGradients::needed(shards.plan(), stream.device().kind)) return nullptr;
+  return std::make_unique<OffloadedGradients>(
+      OffloadedGradients::Inputs{shards, communication, *inputs.optimizer,
+                                 inputs.memory.shards.staging, inputs.timeline},
+      mode, stream);
+}
+
+std::unique_ptr<GradientReducer> make_reducer(const ShardedStore::Inputs& inputs,
                                               const ShardedStore::Options& options,
-                                              std::span<const MemoryTier> homes,
-                                              SwappedGradients* swapped,
-                                              Communication communication,
+                                              RankShards& shards,
+                                              const Communication& communication,
+                                              OffloadedGradients* offloaded,
                                               StreamView stream) {
-  if (parts.optimizer == nullptr) return nullptr;
+  if (inputs.optimizer == nullptr) return nullptr;
   const StagePolicy policy = stage_policy(options.stage);
-  const ShardedStore::Memory& memory = parts.memory;
   if (policy.shard_gradients) {
     return std::make_unique<ShardedGradients>(
-        parts.layout,
-        ShardedGradients::Options{options.reduce_bucket_numel, options.overlap.enabled, homes,
-                                  swapped},
-        communication,
-        ShardedGradients::Memory{memory.gradients, memory.offloaded_gradients, memory.buffers},
-        stream);
+        shards, ShardedGradients::Options{options.reduce_bucket_numel, options.overlap.enabled},
+        communication, offloaded, inputs.memory.buffers, stream);
   }
   const auto result =
       policy.shard_optimizer ? WholeGradients::Result::own_shard : WholeGradients::Result::whole;
-  return std::make_unique<WholeGradients>(
-      parts.layout, result, homes, communication,
-      WholeGradients::Memory{memory.gradients, memory.offloaded_gradients}, stream);
-}
-
-std::unique_ptr<SwappedGradients> make_swapped_gradients(const ShardedStore::Parts& parts,
-                                                         const ShardedStore::Options& options,
-                                                         ParameterShards& parameters) {
-  SwappedStates* const states = parts.memory.swapped_states;
-  if (states == nullptr) return nullptr;
-  return std::make_unique<SwappedGradients>(
-      SwappedGradients::Parts{*states, parameters, *parts.optimizer, parts.timeline},
-      options.offload.early);
-}
-
-std::vector<StateRun> make_runs(const ShardedStore::Parts& parts,
-                                const ShardedStore::Options& options) {
-  if (parts.optimizer == nullptr) return {};
-  return state_runs(parts.layout,
-                    {options.stage, std::ssize(parts.optimizer->state_names()), options.offload});
+  return std::make_unique<WholeGradients>(shards, result, communication, offloaded,
+                                          inputs.memory.shards.device.gradients, stream);
 }
 
 }  // namespace
 
-ShardedStore::ShardedStore(Parts parts, Options options, Streams streams)
-    : parts_(parts),
+ShardedStore::ShardedStore(const Inputs& inputs, const Options& options, Streams streams)
+    : layout_(inputs.layout),
+      optimizer_(inputs.optimizer),
+      timeline_(inputs.timeline),
       host_(streams.overlap() ? HostQueue::Mode::worker_thread : HostQueue::Mode::inline_on_caller),
-      communication_(parts.communicator, streams, host_, parts.timeline),
-      runs_(make_runs(parts, options)),
-      gradient_homes_(optimizer_homes(parts.layout, options.offload)),
-      parameters_(parts.layout,
-                  {stage_policy(options.stage), options.overlap, options.offload},
-                  communication_,
-                  {parts.memory.parameters, parts.memory.offloaded_parameters, parts.memory.buffers,
-                   parts.memory.parameter_disk},
-                  streams.compute),
-      swapped_(make_swapped_gradients(parts, options, parameters_)),
+      communication_(inputs.communicator, streams, host_, inputs.timeline),
+      shards_(inputs.layout, shard_options(inputs, options), inputs.memory.shards, streams),
+      parameters_(shards_, options.overlap, communication_, inputs.memory.buffers, streams.compute),
+      offloaded_(
+          make_offloaded(inputs, options.offload.early, shards_, communication_, streams.compute)),
       gradients_(make_reducer(
-          parts, options, gradient_homes_, swapped_.get(), communication_, streams.compute)) {
+          inputs, options, shards_, communication_, offloaded_.get(), streams.compute)) {
   DSTRAIN_CHECK(options.overlap.enabled || !streams.overlap(), "two streams without overlap");
+}
+
+void ShardedStore::load(const engine::StateSources& sources, StreamView stream) {
+  stream.synchronize();
+  communication_.synchronize();
+  ShardLoader loader(shards_, communication_, sources);
+  for (int segment = 0; segment < segments(); ++segment) {
+    loader.load(segment);
+    shards_.follow_uploads();
+    parameters_.loaded(segment, stream);
+  }
+  communication_.synchronize();
+}
+
+std::vector<engine::SavedState> ShardedStore::saved_states() const {
+  return zero::saved_states(optimizer_->state_names(), layout_.dtype());
+}
+
+std::vector<engine::ParameterSlice> ShardedStore::saved_slices(int rank) const {
+  return zero::saved_slices(layout_, rank);
+}
+
+void ShardedStore::copy_saved(engine::SavedPlaces places) {
+  zero::copy_saved(shards_, places);
 }
 
 void ShardedStore::expect(std::span<const int> parts, std::int64_t rounds) {
@@ -83,19 +103,21 @@ void ShardedStore::expect(std::span<const int> parts, std::int64_t rounds) {
 }
 
 std::span<const TensorView> ShardedStore::acquire(int part, StreamView stream) {
-  DSTRAIN_CHECK(lease(part) == nothing, "part {} is still in use", lease(part));
-  lease(part) = part;
+  int& in_use = part_in_use(part);
+  DSTRAIN_CHECK(in_use == nothing, "part {} is still in use", in_use);
+  in_use = part;
   return parameters_.acquire(part, stream);
 }
 
 void ShardedStore::release(int part, StreamView /*stream*/) {
-  DSTRAIN_CHECK(lease(part) == part, "part {} is in use, not {}", lease(part), part);
+  int& in_use = part_in_use(part);
+  DSTRAIN_CHECK(in_use == part, "part {} is in use, not {}", in_use, part);
   parameters_.release(part);
-  lease(part) = nothing;
+  in_use = nothing;
 }
 
 void ShardedStore::begin_step(const optim::StepScalars& foreseen) {
-  if (swapped_) swapped_->begin_step(foreseen);
+  if (offloaded_) offloaded_->begin_step(foreseen);
 }
 
 void ShardedStore::begin(engine::MicroStep micro_step) {
@@ -110,58 +132,72 @@ void ShardedStore::reduce(int part, StreamView stream) {
   gradients_->reduce(part, stream);
 }
 
+bool ShardedStore::on_disk(int segment) const {
+  return shards_.plan().segment(segment).optimizer == MemoryTier::nvme;
+}
+
 ExactSum ShardedStore::gradient_squares(TensorView sum, StreamView stream) {
   communication_.synchronize();
   stream.synchronize();
   ExactSum own;
   ops::fill_zero(sum, stream);
-  for (int index = 0; index < static_cast<int>(parts_.layout.segments().size()); ++index) {
-    const Recording recording(parts_.timeline, Lane::compute, Activity::norm, index);
-    const TensorView gradients = gradients_->own(index);
-    if (!gradients.empty()) ops::add_squares(gradients, sum, stream);
+  for (int segment = 0; segment < segments(); ++segment) {
+    const Recording recording(timeline_, Lane::compute, Activity::norm, segment);
+    const TensorView gradients = gradients_->own(segment);
+    if (gradients.empty()) continue;
+    const bool here = gradients.device() == stream.device();
+    ops::add_squares(gradients, here ? sum : ops::view_of(own),
+                     shards_.stream_of(gradients.device()));
   }
-  ops::convert(sum, ops::view_of(own), stream);
+  ExactSum of_device;
+  ops::convert(sum, ops::view_of(of_device), stream);
   stream.synchronize();
-  if (swapped_) own.add(swapped_->squares());
+  own.add(of_device);
+  if (shards_.disk() != nullptr) own.add(shards_.disk()->squares());
   return own;
 }
 
 void ShardedStore::step(const optim::StepScalars& scalars, StreamView stream) {
-  const Recording recording(parts_.timeline, Lane::compute, Activity::optimizer_step);
-  const bool swapped_done = swapped_ && swapped_->end_step(scalars);
-  for (std::size_t run = 0; run < runs_.size(); ++run) {
-    const bool done = swapped_done && runs_[run].home == MemoryTier::nvme;
-    if (!done) update(static_cast<int>(run), scalars, stream);
-    if (completes_segment(run)) parameters_.publish(runs_[run].segment, stream);
+  const Recording recording(timeline_, Lane::compute, Activity::optimizer_step);
+  const bool disk_is_done = offloaded_ && offloaded_->end_step(scalars);
+  for (int segment = 0; segment < segments(); ++segment) {
+    if (!disk_is_done || !on_disk(segment)) update(segment, scalars);
+    shards_.follow_uploads();
+    parameters_.publish(segment, stream);
   }
   communication_.synchronize();
 }
 
-void ShardedStore::update(int index, const optim::StepScalars& scalars, StreamView stream) {
-  const StateRun& run = runs_[static_cast<std::size_t>(index)];
-  profile::Timeline* const waits = run.home == MemoryTier::nvme ? parts_.timeline : nullptr;
-  engine::StateLease lease;
-  TensorView parameters;
-  {
+void ShardedStore::update(int segment, const optim::StepScalars& scalars) {
+  const SegmentShare& share = shards_.plan().segment(segment);
+  RankShards::ParameterLease parameters = [&] {
+    const Recording waiting(on_disk(segment) ? timeline_ : nullptr, Lane::compute, Activity::wait);
+    return shards_.lend(segment, LeaseUse::update);
+  }();
+  for (int group = share.first_group; group < share.end_group; ++group) {
+    update_group(group, parameters, scalars);
+  }
+  parameters.give_back();
+}
+
+void ShardedStore::update_group(int index,
+                                const RankShards::ParameterLease& parameters,
+                                const optim::StepScalars& scalars) {
+  const SubGroup& group = shards_.plan().group(index);
+  profile::Timeline* const waits = on_disk(group.segment) ? timeline_ : nullptr;
+  RankShards::GroupLease lease = [&] {
     const Recording waiting(waits, Lane::compute, Activity::wait);
-    lease = parts_.states->acquire(index, engine::StateUse::update, stream);
-    parameters = parameters_.hold(run, true);
-    if (run.home != MemoryTier::nvme) lease.gradients = gradients_of(run);
+    return shards_.lend(index, parameters);
+  }();
+  if (group.tier != MemoryTier::nvme) {
+    lease.gradients = gradients_->updated(group.segment).part(group.offset, {group.numel});
   }
   {
-    const Recording recording(parts_.timeline, Lane::compute, Activity::update, run.segment);
-    update_run(run, lease, parameters, *parts_.optimizer, scalars, stream);
+    const Recording recording(timeline_, Lane::compute, Activity::update, group.segment);
+    zero::update_group(lease, *optimizer_, scalars);
   }
   const Recording waiting(waits, Lane::compute, Activity::wait);
-  parts_.states->release(index, engine::StateUse::update, stream);
-}
-
-TensorView ShardedStore::gradients_of(const StateRun& run) const {
-  return gradients_->updated(run.segment).part(run.offset, {run.numel});
-}
-
-bool ShardedStore::completes_segment(std::size_t run) const {
-  return run + 1 == runs_.size() || runs_[run + 1].segment != runs_[run].segment;
+  lease.give_back();
 }
 
 }  // namespace dstrain::zero

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "runtime/engine/parameter_store.h"
-#include "runtime/engine/state_store.h"
 #include "zero/communication.h"
 #include "zero/gradient_reducer.h"
+#include "zero/offloaded_gradients.h"
 #include "zero/overlap.h"
-#include "zero/parameter_shards.h"
-#include "zero/swapped_gradients.h"
+#include "zero/parameter_gathers.h"
+#include "zero/rank_shards.h"
 
 namespace dstrain::zero {
 
@@ -38,26 +38,20 @@ class ShardedStore final : public engine::ParameterStore {
     Offload offload{};
   };
   struct Memory {
-    MemoryResource& parameters;
-    MemoryResource& gradients;
-    MemoryResource& buffers;
-    MemoryResource& offloaded_parameters;
-    MemoryResource& offloaded_gradients;
-    const DiskPlace* parameter_disk = nullptr;  ///< for shards on a disk
-    SwappedStates* swapped_states = nullptr;    ///< for gradients on a disk
+    RankShards::Memory shards;
+    MemoryResource& buffers;  ///< of the device
   };
   /// All must outlive the store. Without an optimizer the store only serves parameters: it has no
   /// gradients and takes no steps.
-  struct Parts {
+  struct Inputs {
     const FlatLayout& layout;
     comm::Communicator& communicator;
     Memory memory;
     const optim::Optimizer* optimizer = nullptr;
-    engine::StateStore* states = nullptr;   ///< of state_runs()
     profile::Timeline* timeline = nullptr;  ///< null: nothing is recorded
   };
   /// Two different streams are for options that overlap.
-  ShardedStore(Parts parts, Options options, Streams streams);
+  ShardedStore(const Inputs& inputs, const Options& options, Streams streams);
   ShardedStore(const ShardedStore&) = delete;
   ShardedStore& operator=(const ShardedStore&) = delete;
   ShardedStore(ShardedStore&&) = delete;
@@ -71,7 +65,7 @@ class ShardedStore final : public engine::ParameterStore {
   void load(const engine::StateSources& sources, StreamView stream) override;
   [[nodiscard]] std::vector<engine::SavedState> saved_states() const override;
   [[nodiscard]] std::vector<engine::ParameterSlice> saved_slices(int rank) const override;
-  void visit_saved(engine::SavedVisitor visit, StreamView stream) override;
+  void copy_saved(engine::SavedPlaces places) override;
   void expect(std::span<const int> parts, std::int64_t rounds) override;
   std::span<const TensorView> acquire(int part, StreamView stream) override;
   void release(int part, StreamView stream) override;
@@ -83,27 +77,25 @@ class ShardedStore final : public engine::ParameterStore {
   void step(const optim::StepScalars& scalars, StreamView stream) override;
 
  private:
-  void load_run(int run, const engine::StateSources& sources, StreamView stream);
-  std::vector<TensorView> saved_values(const StateRun& run, std::span<const TensorView> states);
-  void load_state(const StateRun& run,
-                  const model::ParameterSource& source,
-                  TensorView values,
-                  StreamView stream);
-  void update(int run, const optim::StepScalars& scalars, StreamView stream);
-  [[nodiscard]] TensorView gradients_of(const StateRun& run) const;
-  [[nodiscard]] bool completes_segment(std::size_t run) const;
-  int& lease(int part) { return leased_.at(parts_.layout.is_tile(part) ? 1 : 0); }
+  void update(int segment, const optim::StepScalars& scalars);
+  void update_group(int group,
+                    const RankShards::ParameterLease& parameters,
+                    const optim::StepScalars& scalars);
+  [[nodiscard]] int segments() const { return static_cast<int>(layout_.segments().size()); }
+  [[nodiscard]] bool on_disk(int segment) const;
+  int& part_in_use(int part) { return parts_in_use_.at(layout_.is_tile(part) ? 1 : 0); }
 
-  Parts parts_;
+  const FlatLayout& layout_;
+  const optim::Optimizer* optimizer_;
+  profile::Timeline* timeline_;
   HostQueue host_;
   Communication communication_;
-  std::vector<StateRun> runs_;
-  std::vector<MemoryTier> gradient_homes_;  ///< per segment
-  ParameterShards parameters_;
-  std::unique_ptr<SwappedGradients> swapped_;  ///< null: nothing lies on a disk
+  RankShards shards_;
+  ParameterGathers parameters_;
+  std::unique_ptr<OffloadedGradients> offloaded_;  ///< null: it has nothing to do
   std::unique_ptr<GradientReducer> gradients_;
   static constexpr int nothing = -1;
-  std::array<int, 2> leased_{nothing, nothing};  ///< the unit's part and the tile that are in use
+  std::array<int, 2> parts_in_use_{nothing, nothing};  ///< a unit's, and a tile
 };
 
 }  // namespace dstrain::zero

@@ -15,11 +15,11 @@ HostView floats(std::span<std::byte> record, Bytes begin, std::int64_t numel) {
 
 }  // namespace
 
-StateRecord::StateRecord(const StateRun& run)
-    : numel_(run.numel),
-      states_(run.states),
-      middle_(run.gradients ? pieces(run.numel) : 0),
-      end_(middle_ + pieces(run.states * run.numel)) {}
+StateRecord::StateRecord(const SubGroup& group)
+    : numel_(group.numel),
+      states_(group.states),
+      middle_(group.gradients ? pieces(group.numel) : 0),
+      end_(middle_ + pieces(group.states * group.numel)) {}
 
 offload::FileRange StateRecord::range(RecordParts parts) const {
   if (!parts.states) return {0, parts.gradients ? middle_ : 0};

@@ -4,7 +4,7 @@
 
 #include "offload/file_io.h"
 #include "runtime/tensor/tensor_view.h"
-#include "zero/state_runs.h"
+#include "zero/shard_plan.h"
 
 namespace dstrain::zero {
 
@@ -14,11 +14,11 @@ struct RecordParts {
   bool states = false;
 };
 
-/// How a run lies in a record of a swap file: the summed gradients, if they have a place, then the
-/// states, each part in whole pieces of the file.
+/// How a sub-group lies in a record of a swap file: the summed gradients, if they have a place,
+/// then the states, each part in whole pieces of the file.
 class StateRecord {
  public:
-  explicit StateRecord(const StateRun& run);
+  explicit StateRecord(const SubGroup& group);
   [[nodiscard]] Bytes bytes() const { return end_; }
   [[nodiscard]] Bytes gradient_bytes() const { return middle_; }
   /// In bytes of the record.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "zero/shard_plan.h"
 #include "zero/stage_policy.h"
-#include "zero/state_runs.h"
 
 namespace dstrain::zero {
 namespace {
@@ -110,8 +110,8 @@ StepWork step_work(const FlatLayout& layout, const StepWorkInput& input) {
   StepWork work{.flops = input.flops_per_token *
                          static_cast<double>(input.tokens * input.micro_steps) *
                          (input.checkpointing ? checkpointed : 1)};
-  const std::vector<MemoryTier> optimizer = optimizer_homes(layout, input.store.offload);
-  const std::vector<MemoryTier> parameters = parameter_homes(layout, input.store.offload);
+  const std::vector<MemoryTier> optimizer = optimizer_tiers(layout, input.store.offload);
+  const std::vector<MemoryTier> parameters = parameter_tiers(layout, input.store.offload);
   for (std::size_t i = 0; i < optimizer.size(); ++i) {
     SegmentWork(layout, input, layout.segments()[i], optimizer[i], parameters[i]).add_to(work);
   }

@@ -1,5 +1,7 @@
 #include "zero/whole_gradients.h"
 
+#include "zero/shard_slices.h"
+
 namespace dstrain::zero {
 
 Bytes WholeGradients::bytes(const FlatLayout& layout) {
@@ -8,21 +10,22 @@ Bytes WholeGradients::bytes(const FlatLayout& layout) {
   return numel * size_of(DType::f32);
 }
 
-WholeGradients::WholeGradients(const FlatLayout& layout,
+WholeGradients::WholeGradients(RankShards& shards,
                                Result result,
-                               std::span<const MemoryTier> homes,
                                Communication communication,
-                               Memory memory,
+                               OffloadedGradients* offloaded,
+                               MemoryResource& memory,
                                StreamView stream)
-    : layout_(layout),
+    : layout_(shards.layout()),
+      shards_(shards),
       result_(result),
       communication_(communication),
-      memory_(bytes(layout), memory.gradients, stream),
-      offloaded_(layout, {homes, true}, memory.offloaded, stream),
-      pending_(layout),
-      targets_(layout) {
+      offloaded_(offloaded),
+      memory_(bytes(layout_), memory, stream),
+      pending_(layout_),
+      targets_(layout_) {
   Bytes next = 0;
-  for (const Segment& segment : layout.segments()) {
+  for (const Segment& segment : layout_.segments()) {
     segments_.push_back(memory_.block().cut(next, DType::f32, {segment.numel}));
     next += segments_.back().bytes();
   }
@@ -30,6 +33,7 @@ WholeGradients::WholeGradients(const FlatLayout& layout,
 
 void WholeGradients::begin(engine::MicroStep micro_step) {
   micro_step_ = micro_step;
+  if (offloaded_ != nullptr) offloaded_->begin({});  // sums are taken once a step
   pending_.reset();
   if (micro_step.first()) targets_.reset();
 }
@@ -48,21 +52,25 @@ void WholeGradients::reduce(int part, StreamView stream) {
   const std::span<const int> complete = pending_.complete(part);
   if (!micro_step_.last()) return;
   communication_.follow(stream);
+  for (const int index : complete) reduce_segment(index);
+}
+
+void WholeGradients::reduce_segment(int index) {
   comm::Communicator& communicator = communication_.communicator();
-  for (const int index : complete) {
-    const TensorView whole = segments_[static_cast<std::size_t>(index)];
-    if (result_ == Result::whole) {
-      communicator.all_reduce(whole, communication_.stream());
-    } else {
-      communicator.reduce_scatter(whole, own(index), communication_.stream());
-    }
-  }
+  const StreamView stream = communication_.stream();
+  const TensorView whole = segments_[static_cast<std::size_t>(index)];
+  if (result_ == Result::whole) return communicator.all_reduce(whole, stream);
+  const TensorView shard = own(index);
+  if (shard.device() == whole.device()) return communicator.reduce_scatter(whole, shard, stream);
+  const TensorView sum = own_part(layout_.segment(index), shards_.rank(), whole);
+  communicator.reduce_scatter(whole, sum, stream);
+  offloaded_->take(index, sum);
 }
 
 TensorView WholeGradients::own(int segment) const {
-  if (const TensorView elsewhere = offloaded_.of(segment); !elsewhere.empty()) return elsewhere;
-  const std::int64_t shard = layout_.segment(segment).shard_numel;
-  return segments_[static_cast<std::size_t>(segment)].part(communication_.rank() * shard, {shard});
+  if (const TensorView elsewhere = shards_.gradients(segment); !elsewhere.empty()) return elsewhere;
+  return own_part(layout_.segment(segment), shards_.rank(),
+                  segments_[static_cast<std::size_t>(segment)]);
 }
 
 TensorView WholeGradients::updated(int segment) const {

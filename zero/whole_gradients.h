@@ -4,7 +4,7 @@
 #include "runtime/tensor/buffer.h"
 #include "zero/communication.h"
 #include "zero/gradient_reducer.h"
-#include "zero/gradient_shards.h"
+#include "zero/offloaded_gradients.h"
 
 namespace dstrain::zero {
 
@@ -15,16 +15,12 @@ class WholeGradients final : public GradientReducer {
  public:
   /// What the sum over ranks leaves on each rank.
   enum class Result { whole, own_shard };
-  struct Memory {
-    MemoryResource& gradients;
-    MemoryResource& offloaded;
-  };
-  /// `homes`: of the shards, per segment.
-  WholeGradients(const FlatLayout& layout,
+  /// `offloaded` takes what communication cannot put in `shards`; null: nothing.
+  WholeGradients(RankShards& shards,
                  Result result,
-                 std::span<const MemoryTier> homes,
                  Communication communication,
-                 Memory memory,
+                 OffloadedGradients* offloaded,
+                 MemoryResource& memory,
                  StreamView stream);
   static Bytes bytes(const FlatLayout& layout);
 
@@ -35,11 +31,14 @@ class WholeGradients final : public GradientReducer {
   [[nodiscard]] TensorView updated(int segment) const override;
 
  private:
+  void reduce_segment(int segment);
+
   const FlatLayout& layout_;
+  const RankShards& shards_;
   Result result_;
   Communication communication_;
+  OffloadedGradients* offloaded_;
   Buffer memory_;
-  GradientShards offloaded_;
   std::vector<TensorView> segments_;
   engine::MicroStep micro_step_;
   PendingUses pending_;

@@ -7,6 +7,7 @@
 
 #include "cmd/dstraind/rank_disks.h"
 #include "cmd/dstraind/rank_memory.h"
+#include "cmd/dstraind/store_memory.h"
 #include "runtime/base/rank_control.h"
 #include "runtime/comm/make_communicator.h"
 #include "runtime/engine/collective_records.h"
@@ -18,18 +19,6 @@
 
 namespace dstrain::cmd {
 namespace {
-
-zero::ShardedStore::Memory served_from(RankMemory& memory,
-                                       const zero::Offload& offload,
-                                       const RankDisks& disks) {
-  const bool to_disk = offload.parameters == MemoryTier::nvme;
-  return {memory.device.parameters,
-          memory.device.gradients,
-          memory.device.buffers,
-          memory.of(to_disk ? offload.staging : offload.parameters).parameters,
-          memory.host.gradients,
-          disks.parameters()};
-}
 
 /// Step 0: no step was taken. Lines of a training run in this directory stay.
 void report(double loss, const std::string& directory) {
@@ -61,7 +50,7 @@ int evaluate_model(TrainSetup setup, const WorkerEnv& worker, ProgressPage& prog
   RankMemory memory(worker.device_memory_bytes, world.communicator->memory());
   const RankDisks disks(setup, worker, memory, nullptr);
   zero::ShardedStore store(
-      {*setup.layout, *world.communicator, served_from(memory, setup.store.offload, disks)},
+      {*setup.layout, *world.communicator, store_memory(memory, setup.store.offload, disks)},
       setup.store, streams);
   engine::Engine engine({.model = setup.model,
                          .store = store,

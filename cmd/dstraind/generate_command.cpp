@@ -26,8 +26,8 @@ int generate_command(std::span<const std::string> arguments) {
   HostMemory memory;
   const std::unique_ptr<comm::Communicator> communicator = comm::make_self_communicator();
   const zero::FlatLayout layout(setup.model, {});
-  zero::ShardedStore store({layout, *communicator, {memory, memory, memory, memory, memory}}, {},
-                           stream);
+  const zero::ResidentShards::Memory tier{memory, memory, memory};
+  zero::ShardedStore store({layout, *communicator, {{tier, tier, memory}, memory}}, {}, stream);
   store.load({*setup.parameters}, stream);
   std::vector<std::int32_t> tokens = setup.prompt;
   std::ranges::copy(

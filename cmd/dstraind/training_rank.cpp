@@ -7,6 +7,7 @@
 
 #include <fmt/ranges.h>
 
+#include "cmd/dstraind/store_memory.h"
 #include "cmd/resume_plan.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
@@ -87,7 +88,8 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPa
                   : CpuStream::Mode::inline_on_caller),
       streams_(compute_,
                setup_.store.overlap.enabled ? StreamView(communication_) : StreamView(compute_),
-               copies_),
+               copies_,
+               compute_),
       world_(join_alike(setup_, worker, {progress_, control_})),
       memory_(worker.device_memory_bytes, world_.communicator->memory()),
       timeline_(make_timeline(setup_, clock_)),
@@ -95,15 +97,8 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPa
       control_group_(*world_.control, progress_),
       optimizer_(setup_.settings.optimizer),
       disks_(setup_, worker, memory_, timeline_.get()),
-      states_(zero::state_runs(
-                  *setup_.layout,
-                  {setup_.store.stage, std::ssize(optimizer_.state_names()), setup_.store.offload}),
-              setup_.store.offload,
-              {memory_.device.optimizer, memory_.of(setup_.store.offload.optimizer).optimizer},
-              disks_.optimizer(),
-              compute_),
-      store_({*setup_.layout, *world_.communicator, store_memory(), &optimizer_, &states_,
-              timeline_.get()},
+      store_({*setup_.layout, *world_.communicator,
+              store_memory(memory_, setup_.store.offload, disks_), &optimizer_, timeline_.get()},
              setup_.store,
              streams_),
       engine_({setup_.model, store_, memory_.device.activations, memory_.host.activations,
@@ -118,19 +113,6 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPa
           setup_.model, store_, control_group_, directory_ranks(setup_, worker, control_group_),
           disks_.staging() ? *disks_.staging() : memory_.host.staging, say, &progress_},
       checkpoint_options(saved_step), compute_);
-}
-
-zero::ShardedStore::Memory TrainingRank::store_memory() {
-  const zero::Offload& offload = setup_.store.offload;
-  const bool to_disk = offload.parameters == MemoryTier::nvme;
-  const MemoryTier shards = to_disk ? offload.staging : offload.parameters;
-  return {memory_.device.parameters,
-          memory_.device.gradients,
-          memory_.device.buffers,
-          memory_.of(shards).parameters,
-          memory_.of(offload.optimizer).gradients,
-          disks_.parameters(),
-          states_.swapped()};
 }
 
 std::int64_t TrainingRank::load() {

@@ -16,7 +16,6 @@
 #include "runtime/engine/resume.h"
 #include "runtime/engine/trainer.h"
 #include "runtime/optim/adamw.h"
-#include "zero/rank_states.h"
 #include "zero/sharded_store.h"
 
 namespace dstrain::cmd {
@@ -44,7 +43,6 @@ class TrainingRank {
   [[nodiscard]] std::optional<engine::BestCheckpoint> find_best(const engine::Resumed& resumed);
   void load_best(const engine::Trainer::Outcome& outcome);
   void load_checkpoint(const std::filesystem::path& path);
-  zero::ShardedStore::Memory store_memory();
   [[nodiscard]] engine::Checkpointer::Options checkpoint_options(std::int64_t saved_step) const;
 
   TrainSetup setup_;
@@ -63,7 +61,6 @@ class TrainingRank {
   engine::ObservedControlGroup control_group_;
   optim::AdamW optimizer_;
   RankDisks disks_;
-  zero::RankStates states_;
   zero::ShardedStore store_;
   engine::Engine engine_;
   std::unique_ptr<engine::Checkpointer> checkpointer_;

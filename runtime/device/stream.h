@@ -75,18 +75,22 @@ class StreamView {
 
 /// Where the work of a rank runs. Communication that has a stream of its own overlaps with
 /// computing; with one stream for both it does not. The same for copies of activations between
-/// device and host.
+/// device and host, and of what the host has updated to the device.
 struct Streams {
   Streams(StreamView all) noexcept : Streams(all, all) {}  // NOLINT(google-explicit-constructor)
   Streams(Stream& all) noexcept : Streams(all, all) {}     // NOLINT(google-explicit-constructor)
   Streams(StreamView compute_on, StreamView communicate_on) noexcept
-      : Streams(compute_on, communicate_on, compute_on) {}
-  Streams(StreamView compute_on, StreamView communicate_on, StreamView copy_on) noexcept
-      : compute(compute_on), communication(communicate_on), copies(copy_on) {}
+      : Streams(compute_on, communicate_on, compute_on, compute_on) {}
+  Streams(StreamView compute_on,
+          StreamView communicate_on,
+          StreamView copy_on,
+          StreamView upload_on) noexcept
+      : compute(compute_on), communication(communicate_on), copies(copy_on), uploads(upload_on) {}
   [[nodiscard]] bool overlap() const noexcept { return !(compute == communication); }
   StreamView compute;
   StreamView communication;
-  StreamView copies;
+  StreamView copies;   ///< of activations
+  StreamView uploads;  ///< of updated parameters; launched on by whoever updates
 };
 
 }  // namespace dstrain

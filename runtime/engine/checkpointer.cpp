@@ -127,7 +127,7 @@ void Checkpointer::stage() {
     if (error.code() != ErrorCode::out_of_memory && error.code() != ErrorCode::io) throw;
     return task_.fail(error.what());
   }
-  const auto bad = staged_.copy(parts_.store, stream_);
+  const auto bad = staged_.copy(parts_.store);
   if (bad) task_.fail(fmt::format("{} holds a value that is not finite", *bad));
 }
 

@@ -42,13 +42,18 @@ struct ParameterSlice {
 };
 
 /// Values of one of saved_states() for one of saved_slices(), from its element `begin` on.
-struct SavedPlace {
+struct SavedValues {
   std::size_t slice = 0;
   std::size_t state = 0;
   std::int64_t begin = 0;
 };
-/// Takes them (numel): the parts of a slice in order, or all of it at once.
-using SavedVisitor = FunctionRef<void(SavedPlace place, TensorView values)>;
+/// Where they go.
+struct SavedPlace {
+  HostView values;      ///< of the state's dtype
+  HostView not_finite;  ///< (1) i32: becomes 1 when one of them is a NaN or an infinity
+};
+/// Tells that, of the parts of a slice in order, or of all of it at once.
+using SavedPlaces = FunctionRef<SavedPlace(SavedValues values, Shape shape)>;
 
 /// Holds the parameters, their gradients and the optimizer's states, in whatever way they are
 /// split over ranks and tiers. The engine asks for a unit's parameters before it runs the unit and
@@ -69,9 +74,9 @@ class ParameterStore {
   /// tile of it, follow each other in order.
   [[nodiscard]] virtual std::vector<SavedState> saved_states() const = 0;
   [[nodiscard]] virtual std::vector<ParameterSlice> saved_slices(int rank) const = 0;
-  /// Shows the values of this rank's slices, as they are between steps, to be read by work on
-  /// `stream`, for which it waits.
-  virtual void visit_saved(SavedVisitor visit, StreamView stream) = 0;
+  /// Copies the values of this rank's slices, as they are between steps, to memory of the host.
+  /// Waits until they are there.
+  virtual void copy_saved(SavedPlaces places) = 0;
 
   /// Which parts will be acquired next: `parts` in order, `rounds` times over. Lets the store fetch
   /// ahead; replaces what was expected before, as does an acquire() of another part. The same on

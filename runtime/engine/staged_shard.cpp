@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/ops/copy_finite.h"
-
 namespace dstrain::engine {
 namespace {
 
@@ -52,19 +50,13 @@ void StagedShard::reserve(MemoryResource& memory, StreamView stream) {
   if (memory_.empty()) memory_ = HostBuffer(bytes_, memory, stream);
 }
 
-std::optional<std::string> StagedShard::copy(ParameterStore& store, StreamView stream) {
+std::optional<std::string> StagedShard::copy(ParameterStore& store) {
   std::vector<std::int32_t> not_finite(tensors_.size());
-  store.visit_saved(
-      [&](SavedPlace saved, TensorView values) {
-        const Place& place = places_[saved.state][saved.slice];
-        const HostView copy =
-            view(tensors_[place.tensor]).part(place.begin + saved.begin, values.shape());
-        ops::copy_finite({.source = values,
-                          .target = copy,
-                          .not_finite = HostView(&not_finite[place.tensor], DType::i32, {1})},
-                         stream);
-      },
-      stream);
+  store.copy_saved([&](SavedValues saved, Shape shape) -> SavedPlace {
+    const Place& place = places_[saved.state][saved.slice];
+    return {view(tensors_[place.tensor]).part(place.begin + saved.begin, shape),
+            HostView(&not_finite[place.tensor], DType::i32, {1})};
+  });
   const auto bad = std::ranges::find(not_finite, 1);
   if (bad == not_finite.end()) return std::nullopt;
   return tensors_[static_cast<std::size_t>(bad - not_finite.begin())].name;

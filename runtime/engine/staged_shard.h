@@ -26,7 +26,7 @@ class StagedShard {
   void reserve(MemoryResource& memory, StreamView stream);
   /// Copies the values as they are now into what was reserved. Returns the name of a tensor that
   /// holds a NaN or an infinity, if one does. Synchronises.
-  std::optional<std::string> copy(ParameterStore& store, StreamView stream);
+  std::optional<std::string> copy(ParameterStore& store);
   /// What goes into the files of this name ("optim_states"), as copied last.
   [[nodiscard]] std::vector<checkpoint::ShardTensor> tensors(std::string_view file) const;
 

@@ -17,7 +17,6 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/toy_gpt2.h"
 #include "tests/zero/device_memory.h"
-#include "zero/resident_states.h"
 #include "zero/sharded_store.h"
 
 using namespace dstrain;
@@ -63,9 +62,7 @@ void load_and_save(const Place& place, const fs::path& output, std::int64_t step
         const zero::FlatLayout layout(model,
                                       {.world = place.world, .persistence_threshold_numel = 100});
         const optim::AdamW optimizer(config::AdamSettings{});
-        zero::ResidentStates states(zero::state_runs(layout, {place.stage, 2, place.offload}),
-                                    memory.of_states(), stream);
-        zero::ShardedStore store({layout, communicator, memory.of_store(), &optimizer, &states},
+        zero::ShardedStore store({layout, communicator, memory.of_store(), &optimizer},
                                  {.stage = place.stage, .offload = place.offload}, stream);
         load(store, control, model, stream);
         HostMemory staging;

@@ -50,7 +50,7 @@ class WholeStore final : public engine::ParameterStore {
   [[nodiscard]] std::vector<engine::ParameterSlice> saved_slices(int /*rank*/) const override {
     return {};
   }
-  void visit_saved(engine::SavedVisitor /*visit*/, StreamView /*stream*/) override {}
+  void copy_saved(engine::SavedPlaces /*places*/) override {}
   void expect(std::span<const int> /*parts*/, std::int64_t /*rounds*/) override {}
   std::span<const TensorView> acquire(int part, StreamView /*stream*/) override {
     return views_[static_cast<std::size_t>(part)];

@@ -21,6 +21,11 @@ namespace {
 using namespace ops;
 using Views = std::initializer_list<TensorView*>;
 
+/// Of what copies: it may have the host on one side.
+TensorView of_either(const TensorView& view, StreamView stream) {
+  return view.device().kind == DeviceKind::cpu ? view : DeferredDevice::translated(view, stream);
+}
+
 // The tensors of each kind of arguments.
 
 void translate(Views views, StreamView stream) {
@@ -44,7 +49,8 @@ void translate(BiasGradientArgs& a, StreamView stream) {
   translate({&a.output_gradient, &a.gradient}, stream);
 }
 void translate(CopyFiniteArgs& a, StreamView stream) {
-  translate({&a.source, &a.target, &a.not_finite}, stream);
+  translate(a.source, stream);
+  for (TensorView* const view : {&a.target, &a.not_finite}) *view = of_either(*view, stream);
 }
 void translate(CrossEntropyArgs& a, StreamView stream) {
   translate({&a.logits.values, &a.labels, &a.losses, &a.softmax, &a.label_weight, &a.loss_sum},
@@ -80,11 +86,6 @@ void defer(StreamView stream, Args... args) {
   (translate(args, stream), ...);
   DeferredDevice::launch(stream,
                          [args...](CpuStream& here) { (cpu_op_table().*entry)(args..., here); });
-}
-
-/// One that copies: it may have the host on one side.
-TensorView of_either(const TensorView& view, StreamView stream) {
-  return view.device().kind == DeviceKind::cpu ? view : DeferredDevice::translated(view, stream);
 }
 
 template <auto entry>

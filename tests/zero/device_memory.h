@@ -1,6 +1,5 @@
 #pragma once
 #include "tests/support/recording_memory.h"
-#include "zero/resident_states.h"
 #include "zero/sharded_store.h"
 
 namespace dstrain::test {
@@ -28,10 +27,13 @@ struct DeviceMemory {
   TrackedMemory host_buffers{host, host_ledger, {MemoryCategory::buffers}};
   TrackedMemory host_activations{host, host_ledger, {MemoryCategory::activations}};
 
-  zero::ShardedStore::Memory of_store() {
-    return {parameters, gradients, buffers, host_parameters, host_gradients};
+  zero::ShardedStore::Memory of_store(const zero::DiskPlace* disk = nullptr) {
+    return {{{parameters, gradients, optimizer},
+             {host_parameters, host_gradients, host_optimizer},
+             host_buffers,
+             {disk, disk}},
+            buffers};
   }
-  zero::ResidentStates::Memory of_states() { return {optimizer, host_optimizer}; }
 };
 
 }  // namespace dstrain::test

@@ -6,7 +6,7 @@
 #include "tests/support/temp_dir.h"
 #include "tests/zero/memory_tiers.h"
 #include "tests/zero/training_fixture.h"
-#include "zero/state_runs.h"
+#include "zero/shard_plan.h"
 
 using namespace dstrain;
 using dstrain::test::check_same_bits;
@@ -51,7 +51,7 @@ TEST_CASE("Offload: changes no bit", "[zero][offload]") {
 
 TEST_CASE("Offload: to a disk changes no bit", "[zero][offload]") {
   struct Pipeline {
-    std::int64_t run_numel;
+    std::int64_t sub_group_numel;
     int buffers;
     std::int64_t parameters_in_host;
     bool overlap;
@@ -71,7 +71,7 @@ TEST_CASE("Offload: to a disk changes no bit", "[zero][offload]") {
     if (pipeline.overlap && world == 1 && offload.parameters == device) continue;
     CAPTURE(world, pipeline.buffers, static_cast<int>(offload.optimizer),
             static_cast<int>(offload.parameters));
-    offload.run_numel = pipeline.run_numel;
+    offload.sub_group_numel = pipeline.sub_group_numel;
     offload.optimizer_buffers = offload.parameter_buffers = pipeline.buffers;
     offload.read_ahead = offload.write_behind = pipeline.buffers > 1;
     offload.parameters_in_host = pipeline.parameters_in_host;
@@ -114,7 +114,7 @@ TrainingResult run_with_both(TrainingCase& settings) {
 
 TEST_CASE("Offload: early updates change no bit", "[zero][offload][early]") {
   struct Pipeline {
-    std::int64_t run_numel;
+    std::int64_t sub_group_numel;
     int buffers;
     bool overlap;
     std::int64_t accumulation;
@@ -143,7 +143,7 @@ TEST_CASE("Offload: early updates change no bit", "[zero][offload][early]") {
     for (zero::Offload offload : {zero::Offload{nvme, 1, device}, zero::Offload{nvme, 0.5, host},
                                   zero::Offload{nvme, 1, nvme}}) {
       CAPTURE(world, clips, pipeline.buffers, static_cast<int>(offload.parameters));
-      offload.run_numel = pipeline.run_numel;
+      offload.sub_group_numel = pipeline.sub_group_numel;
       offload.optimizer_buffers = offload.parameter_buffers = pipeline.buffers;
       offload.keeps_gradients = clips || pipeline.accumulation > 1;
       offload.early = clips ? zero::EarlyUpdate::revocable : zero::EarlyUpdate::irrevocable;
@@ -178,10 +178,10 @@ TEST_CASE("Offload: a ratio keeps at most its share on the device", "[zero][offl
   const double ratio = GENERATE(0.0, 0.25, 0.5, 0.9, 1.0);
   std::int64_t stays = 0;
   std::int64_t all = 0;
-  const auto runs = zero::state_runs(layout, {3, 2, {host, ratio, device}});
-  for (const zero::StateRun& run : runs) {
-    all += run.numel;
-    if (run.home == device) stays += run.numel;
+  const zero::ShardPlan plan(layout, {.stage = 3, .offload = {host, ratio, device}});
+  for (const zero::SubGroup& group : plan.groups) {
+    all += group.numel;
+    if (group.tier == device) stays += group.numel;
   }
   const double share = static_cast<double>(stays) / static_cast<double>(all);
   CHECK(share <= 1 - ratio);
@@ -193,7 +193,7 @@ TEST_CASE("Offload: memory beside a disk is the plan's", "[zero][offload][memory
   TrainingCase settings{.world = GENERATE(1, 3), .stage = 3, .dtype = DType::bf16, .steps = 1};
   settings.nvme_path = folder.path().string();
   settings.offload = {nvme, GENERATE(0.4, 1.0), nvme};
-  settings.offload.run_numel = 256;
+  settings.offload.sub_group_numel = 256;
   settings.offload.parameters_in_host = GENERATE(0, 2000);
   settings.offload.early = GENERATE(zero::EarlyUpdate::off, zero::EarlyUpdate::irrevocable,
                                     zero::EarlyUpdate::revocable);

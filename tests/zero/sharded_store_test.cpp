@@ -16,7 +16,6 @@
 #include "tests/support/toy_gpt2.h"
 #include "tests/zero/device_memory.h"
 #include "zero/memory_plan.h"
-#include "zero/resident_states.h"
 
 using namespace dstrain;
 
@@ -59,12 +58,7 @@ class StoreRank {
         control_(control),
         model_(test::toy_gpt2(settings.dtype)),
         layout_(model_, {settings.world, settings.persistence_threshold}),
-        states_(settings.trains ? zero::state_runs(layout_, {settings.stage, 2, {}})
-                                : std::vector<zero::StateRun>{},
-                memory_.of_states(),
-                stream_),
-        store_({layout_, communicator, memory_.of_store(), settings.trains ? &optimizer_ : nullptr,
-                settings.trains ? &states_ : nullptr},
+        store_({layout_, communicator, memory_.of_store(), settings.trains ? &optimizer_ : nullptr},
                {settings.stage, 0},
                stream_) {
     store_.load({model::RandomSource(1, model_.parameters())}, stream_);
@@ -117,7 +111,6 @@ class StoreRank {
   model::Model model_;
   zero::FlatLayout layout_;
   optim::AdamW optimizer_{config::AdamSettings{.weight_decay = 0.1}};
-  zero::ResidentStates states_;
   zero::ShardedStore store_;
 };
 

@@ -18,7 +18,6 @@
 #include "tests/support/tensor_compare.h"
 #include "tests/support/toy_gpt2.h"
 #include "tests/zero/device_memory.h"
-#include "zero/resident_states.h"
 
 using namespace dstrain;
 using Late = test::LateStreams::Late;
@@ -55,8 +54,7 @@ class OrderRank {
         watch_(communicator, [this](const std::string&) { streams_.hold_communication(); }),
         model_(test::toy_gpt2(DType::f32, settings.splits)),
         layout_(model_, {world, 200}),
-        states_(zero::state_runs(layout_, {settings.stage, 2, {}}), memory_.of_states(), inline_),
-        store_({layout_, communicator_, memory_.of_store(), &optimizer_, &states_},
+        store_({layout_, communicator_, memory_.of_store(), &optimizer_},
                {settings.stage,
                 settings.bucket_numel,
                 {.enabled = settings.overlap, .prefetch_numel = 1'000'000}},
@@ -175,7 +173,6 @@ class OrderRank {
   model::Model model_;
   zero::FlatLayout layout_;
   optim::AdamW optimizer_{config::AdamSettings{.weight_decay = 0.1}};
-  zero::ResidentStates states_;
   zero::ShardedStore store_;
   std::vector<int> expected_;
   OrderResult result_;
@@ -231,7 +228,7 @@ TEST_CASE("Stream order: copies of activations keep to computing", "[engine][fra
   {
     test::LateStreams streams(late);
     CpuStream copying(CpuStream::Mode::worker_thread);
-    engine::FrameCopies copies({streams.compute(), streams.compute(), copying}, nullptr);
+    engine::FrameCopies copies({streams.compute(), streams.compute(), copying, copying}, nullptr);
     streams.begin();
     // Call n writes one of two buffers, which is stored after it, before call n + 2 writes there.
     for (int n = 0; n < calls; ++n) {

@@ -58,7 +58,7 @@ TEST_CASE("Tiles: with accumulation and offload stage 3 equals 2", "[zero][tiles
   for (zero::Offload offload : {zero::Offload{host, 0.6, host}, zero::Offload{nvme, 1, nvme}}) {
     for (const bool overlap : {false, true}) {
       CAPTURE(settings.world, overlap, static_cast<int>(offload.optimizer));
-      offload.run_numel = 300;
+      offload.sub_group_numel = 300;
       settings.offload = offload;
       settings.overlap = {.enabled = overlap, .prefetch_numel = 1'000'000};
       const TrainingResult result = run_training(settings);

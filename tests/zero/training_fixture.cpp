@@ -1,5 +1,7 @@
 #include "tests/zero/training_fixture.h"
 
+#include <array>
+
 #include <catch2/catch.hpp>
 
 #include "offload/make_file_io.h"
@@ -20,8 +22,8 @@
 #include "tests/support/step.h"
 #include "tests/support/tensor_compare.h"
 #include "tests/zero/device_memory.h"
+#include "tests/zero/staged_source.h"
 #include "zero/memory_plan.h"
-#include "zero/rank_states.h"
 
 namespace dstrain::test {
 namespace {
@@ -76,6 +78,7 @@ class Workplace {
     compute_ = make_stream(CpuStream::Mode::inline_on_caller);
     communication_ = make_stream(CpuStream::Mode::worker_thread);
     copies_ = make_stream(CpuStream::Mode::worker_thread);
+    uploads_ = make_stream(CpuStream::Mode::worker_thread);
   }
   DeviceMemory& memory() { return *memory_; }
   /// Null on the CPU.
@@ -83,7 +86,7 @@ class Workplace {
   comm::Communicator& communicator() { return *communicator_; }
   [[nodiscard]] Streams streams(bool overlap) const {
     const StreamView compute = *compute_;
-    return {compute, overlap ? StreamView(*communication_) : compute, *copies_};
+    return {compute, overlap ? StreamView(*communication_) : compute, *copies_, *uploads_};
   }
 
  private:
@@ -110,6 +113,7 @@ class Workplace {
   std::unique_ptr<Stream> compute_;
   std::unique_ptr<Stream> communication_;
   std::unique_ptr<Stream> copies_;
+  std::unique_ptr<Stream> uploads_;
 };
 
 /// One rank of the run.
@@ -132,12 +136,7 @@ class Rank {
         streams_(place.streams(settings.overlap.enabled)),
         stream_(streams_.compute),
         disk_{*io_, settings.nvme_path, memory_.host_buffers, memory_.disk_ledger},
-        states_(zero::state_runs(layout_, {settings.stage, 2, settings.offload}),
-                settings.offload,
-                memory_.of_states(),
-                &disk_,
-                stream_),
-        store_({layout_, communicator_, store_memory(), &optimizer_, &states_},
+        store_({layout_, communicator_, memory_.of_store(&disk_), &optimizer_},
                {settings.stage, settings.reduce_bucket_numel, settings.overlap, settings.offload},
                streams_),
         engine_(
@@ -157,6 +156,7 @@ class Rank {
       const engine::StepResult outcome = take_step(step);
       result.losses.push_back(outcome.loss);
       result.norms.push_back(outcome.gradient_norm);
+      if (settings_.reloads && step == 1) reload();
     }
     if (device_ != nullptr) result.waits = device_->end_count();
     if (settings_.evaluates) result.held_out_losses.push_back(held_out_loss());
@@ -166,6 +166,7 @@ class Rank {
                   .reduce_bucket_numel = settings_.reduce_bucket_numel,
                   .overlap = settings_.overlap,
                   .offload = settings_.offload,
+                  .device = stream_.device().kind,
                   .activations = engine::Engine::activation_bytes(model_, options_)});
     for (std::size_t i = 0; i < memory_category_names.size(); ++i) {
       result.peak.push_back(memory_.ledger.peak(static_cast<MemoryCategory>(i)));
@@ -182,11 +183,21 @@ class Rank {
   }
 
  private:
-  zero::ShardedStore::Memory store_memory() {
-    zero::ShardedStore::Memory memory = memory_.of_store();
-    memory.parameter_disk = &disk_;
-    memory.swapped_states = states_.swapped();
-    return memory;
+  void reload() {
+    const std::vector<engine::ParameterSlice> slices = store_.saved_slices(communicator_.rank());
+    engine::StagedShard staged(store_.saved_states(), slices);
+    HostMemory memory;
+    CpuStream inline_stream(CpuStream::Mode::inline_on_caller);
+    staged.reserve(memory, inline_stream);
+    if (const auto bad = staged.copy(store_)) FAIL("not finite: " << *bad);
+    const model::RandomSource other(9, model_.parameters());
+    const std::array<const model::ParameterSource*, 2> others{&other, &other};
+    store_.load({other, others}, stream_);
+    const StagedSource parameters(staged, slices, "fp32");
+    const StagedSource first(staged, slices, "exp_avg");
+    const StagedSource second(staged, slices, "exp_avg_sq");
+    const std::array<const model::ParameterSource*, 2> states{&first, &second};
+    store_.load({parameters, states}, stream_);
   }
 
   engine::StepResult take_step(int step) {
@@ -257,7 +268,6 @@ class Rank {
   optim::AdamW optimizer_{config::AdamSettings{.weight_decay = 0.1}};
   std::unique_ptr<offload::AsyncFileIo> io_ = offload::make_file_io({}, IoKind::automatic).io;
   zero::DiskPlace disk_;
-  zero::RankStates states_;
   zero::ShardedStore store_;
   engine::Engine engine_;
 };

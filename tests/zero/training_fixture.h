@@ -30,11 +30,11 @@ struct TrainingCase {
   std::int64_t in_splits = 1;  ///< tiles of each weight of a block
   int steps = 3;
   bool evaluates = false;  ///< before and after the steps
+  bool reloads = false;    ///< after the first step: saves, spoils and loads all states
   zero::Overlap overlap{};
   zero::Offload offload{};
   std::string nvme_path{};
-  /// Runs on a deferred device of that seed, each rank on one of its own; nothing can be
-  /// offloaded there.
+  /// Runs on a deferred device of that seed, each rank on one of its own.
   std::optional<std::uint64_t> deferred{};
   std::int64_t dropped_wait = -1;  ///< of rank 0's device in the steps; -1: none
   int late_ms = 0;                 ///< what that waits for

@@ -4,20 +4,20 @@
 
 namespace dstrain::zero {
 
-/// The order in which runs are used, the same each time, as learnt from uses so far.
-class RunOrder {
+/// The order in which sub-groups are used, the same each time, as learnt from uses so far.
+class UseOrder {
  public:
-  explicit RunOrder(std::size_t runs) : next_(runs) {}
+  explicit UseOrder(std::size_t groups) : next_(groups) {}
   /// The next use is the first one again.
   void restart() { last_.reset(); }
-  void note(int run) {
-    (last_ ? next_[static_cast<std::size_t>(*last_)] : first_) = run;
-    last_ = run;
+  void note(int group) {
+    (last_ ? next_[static_cast<std::size_t>(*last_)] : first_) = group;
+    last_ = group;
   }
   /// None when it is not known; of `next` also after the last one.
   [[nodiscard]] std::optional<int> first() const { return first_; }
-  [[nodiscard]] std::optional<int> next(int run) const {
-    return next_[static_cast<std::size_t>(run)];
+  [[nodiscard]] std::optional<int> next(int group) const {
+    return next_[static_cast<std::size_t>(group)];
   }
 
  private:

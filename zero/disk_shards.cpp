@@ -1,0 +1,225 @@
+#include "zero/disk_shards.h"
+
+#include <utility>
+
+#include "runtime/ops/add.h"
+#include "runtime/ops/convert.h"
+#include "runtime/ops/square_sum.h"
+
+namespace dstrain::zero {
+namespace {
+
+using offload::FileRange;
+using offload::RecordSwap;
+
+Bytes shard_bytes(const FlatLayout& layout, int segment) {
+  return round_up(layout.segment(segment).shard_numel * size_of(layout.dtype()),
+                  offload::io_alignment);
+}
+
+/// A record for each segment.
+std::vector<Bytes> parameter_records(const FlatLayout& layout, const ShardPlan& plan) {
+  std::vector<Bytes> sizes;
+  for (int index = 0; index < static_cast<int>(plan.segments.size()); ++index) {
+    const bool here = plan.segment(index).parameters == MemoryTier::nvme;
+    sizes.push_back(here ? shard_bytes(layout, index) : 0);
+  }
+  return sizes;
+}
+
+/// A record for each sub-group, then the second ones.
+std::vector<Bytes> state_records(const ShardPlan& plan, EarlyUpdate early) {
+  std::vector<Bytes> sizes;
+  for (int copy = 0; copy < records_per_group(early); ++copy) {
+    for (const SubGroup& group : plan.groups) {
+      sizes.push_back(group.tier == MemoryTier::nvme ? StateRecord(group).bytes() : 0);
+    }
+  }
+  return sizes;
+}
+
+}  // namespace
+
+CategoryBytes DiskShards::file_bytes(const FlatLayout& layout,
+                                     const ShardPlan& plan,
+                                     const Offload& offload) {
+  Bytes gradients = 0;
+  for (const SubGroup& group : plan.groups) gradients += StateRecord(group).gradient_bytes();
+  gradients *= records_per_group(offload.early);
+  CategoryBytes bytes{};
+  const auto of = [&bytes](MemoryCategory category) -> Bytes& {
+    return bytes.at(static_cast<std::size_t>(category));
+  };
+  of(MemoryCategory::parameters) = RecordSwap::file_bytes(parameter_records(layout, plan));
+  of(MemoryCategory::gradients) = gradients;
+  of(MemoryCategory::optimizer) =
+      RecordSwap::file_bytes(state_records(plan, offload.early)) - gradients;
+  return bytes;
+}
+
+Bytes DiskShards::buffer_bytes(const FlatLayout& layout,
+                               const ShardPlan& plan,
+                               const Offload& offload) {
+  return RecordSwap::buffer_bytes(parameter_records(layout, plan), offload.parameter_buffers) +
+         RecordSwap::buffer_bytes(state_records(plan, offload.early), offload.optimizer_buffers);
+}
+
+DiskShards::DiskShards(const FlatLayout& layout,
+                       const ShardPlan& plan,
+                       const Offload& offload,
+                       Places places,
+                       StreamView stream)
+    : layout_(layout),
+      read_ahead_(offload.read_ahead && offload.optimizer_buffers > 1),
+      by_number_(plan.groups.size()),
+      by_arrival_(plan.groups.size()) {
+  const CategoryBytes bytes = file_bytes(layout, plan, offload);
+  const auto count = [&bytes](const DiskPlace& place, MemoryCategory category) {
+    place.ledger.add(category, bytes.at(static_cast<std::size_t>(category)));
+  };
+  if (plan.parameters_in(MemoryTier::nvme)) {
+    DSTRAIN_CHECK(places.parameters != nullptr, "no disk for parameters");
+    const DiskPlace& place = *places.parameters;
+    parameters_.emplace(place.io, place.directory, parameter_records(layout, plan),
+                        RecordSwap::Options{offload.parameter_buffers, true}, place.buffers,
+                        stream);
+    count(place, MemoryCategory::parameters);
+  }
+  const int groups = static_cast<int>(plan.groups.size());
+  for (int group = 0; group < groups; ++group) {
+    const bool second = offload.early == EarlyUpdate::revocable;
+    groups_.push_back({StateRecord(plan.group(group)), group, second ? group + groups : group});
+    if (plan.group(group).tier == MemoryTier::nvme) by_number_.note(group);
+  }
+  if (!plan.states_in(MemoryTier::nvme)) return;
+  DSTRAIN_CHECK(places.optimizer != nullptr, "no disk for the optimizer's states");
+  const DiskPlace& place = *places.optimizer;
+  states_.emplace(place.io, place.directory, state_records(plan, offload.early),
+                  RecordSwap::Options{offload.optimizer_buffers, offload.write_behind},
+                  place.buffers, stream);
+  count(place, MemoryCategory::gradients);
+  count(place, MemoryCategory::optimizer);
+}
+
+FileRange DiskShards::whole_shard(int segment) const {
+  return {0, shard_bytes(layout_, segment)};
+}
+
+HostView DiskShards::shard_view(int segment, std::span<std::byte> memory) const {
+  return {memory.data(), layout_.dtype(), {layout_.segment(segment).shard_numel}};
+}
+
+void DiskShards::expect_parameters(int segment) {
+  parameters_->expect(segment, whole_shard(segment));
+}
+
+HostView DiskShards::take_parameters(int segment) {
+  return shard_view(segment, parameters_->take(segment, whole_shard(segment)));
+}
+
+HostView DiskShards::replace_parameters(int segment) {
+  return shard_view(segment, parameters_->take(segment, {}));
+}
+
+void DiskShards::release_parameters(int segment, bool changed) {
+  parameters_->release(segment, changed ? whole_shard(segment) : FileRange{});
+}
+
+/// The buffer of a sub-group, with `parts` of it read, while the next ones are being read.
+std::span<std::byte> DiskShards::fetch(int group, RecordParts parts, const UseOrder& order) {
+  const Place& place = place_of(group);
+  const std::span<std::byte> memory = states_->take(place.record, place.layout.range(parts));
+  const std::optional<int> next = read_ahead_ ? order.next(group) : std::nullopt;
+  if (next) states_->expect(place_of(*next).record, place_of(*next).layout.range(parts));
+  states_->wait(place.record);
+  // The next may be a small one, that is read long before this one is updated.
+  if (const std::optional<int> second = next ? order.next(*next) : std::nullopt) {
+    states_->expect_if_free(place_of(*second).record, place_of(*second).layout.range(parts));
+  }
+  return memory;
+}
+
+DiskShards::Group DiskShards::view(const Place& place,
+                                   std::span<std::byte> record,
+                                   TensorView gradients) {
+  place.layout.cut_states(record, views_);
+  return {views_, gradients};
+}
+
+DiskShards::Group DiskShards::acquire(int group, LeaseUse use) {
+  const Place& place = place_of(group);
+  if (place.early) {  // what was done is done again: the gradients went with the new states
+    DSTRAIN_CHECK(use == LeaseUse::update && place.revocable(), "sub-group {} was updated early",
+                  group);
+    const std::span<std::byte> put =
+        states_->acquire(place.new_record, place.layout.range({.gradients = true}));
+    const std::span<std::byte> old = fetch(group, {.states = true}, by_number_);
+    return view(place, old, place.layout.gradients(put));
+  }
+  const RecordParts parts{.gradients = use == LeaseUse::update, .states = use != LeaseUse::replace};
+  const std::span<std::byte> record = fetch(group, parts, by_number_);
+  return view(place, record, place.layout.gradients(record));
+}
+
+void DiskShards::release(int group, LeaseUse use) {
+  Place& place = place_of(group);
+  states_->release(place.record, place.layout.range({.states = use != LeaseUse::read}));
+  if (std::exchange(place.early, false)) states_->release(place.new_record, {});
+}
+
+void DiskShards::begin(engine::MicroStep micro_step, bool early) {
+  micro_step_ = micro_step;
+  early_ = early;
+  by_arrival_.restart();
+  if (micro_step.first()) squares_ = {};
+  if (!updates_early() || !read_ahead_ || !by_arrival_.first()) return;
+  const Place& place = place_of(*by_arrival_.first());
+  states_->expect(place.record,
+                  place.layout.range({.gradients = !micro_step.first(), .states = true}));
+}
+
+void DiskShards::add(int group, TensorView gradients, StreamView stream) {
+  by_arrival_.note(group);
+  const Place& place = place_of(group);
+  const FileRange whole = place.layout.range({.gradients = true});
+  const std::span<std::byte> memory =
+      states_->acquire(place.record, micro_step_.first() ? FileRange{} : whole);
+  const TensorView sum = place.layout.gradients(memory);
+  DSTRAIN_CHECK(!sum.empty(), "the gradients of sub-group {} have no place", group);
+  micro_step_.first() ? ops::convert(gradients, sum, stream) : ops::add(gradients, sum, stream);
+  if (micro_step_.last()) ops::add_squares(sum, ops::view_of(squares_), stream);
+  states_->release(place.record, whole);
+}
+
+DiskShards::Group DiskShards::begin_early(int group, TensorView gradients, StreamView stream) {
+  by_arrival_.note(group);
+  const Place& place = place_of(group);
+  const std::span<std::byte> record =
+      fetch(group, {.gradients = !micro_step_.first(), .states = true}, by_arrival_);
+  TensorView sum = place.layout.gradients(record);
+  if (!micro_step_.first()) {
+    ops::add(gradients, sum, stream);
+  } else if (place.revocable()) {
+    ops::convert(gradients, sum, stream);
+  } else {
+    sum = gradients;
+  }
+  ops::add_squares(sum, ops::view_of(squares_), stream);
+  return view(place, record, sum);
+}
+
+void DiskShards::end_early(int group) {
+  Place& place = place_of(group);
+  place.early = true;
+  states_->release(place.record,
+                   place.layout.range({.gradients = place.revocable(), .states = true}),
+                   place.new_record);
+}
+
+void DiskShards::accept() {
+  for (Place& place : groups_) {
+    if (std::exchange(place.early, false)) std::swap(place.record, place.new_record);
+  }
+}
+
+}  // namespace dstrain::zero

@@ -1,0 +1,133 @@
+#include "zero/offloaded_gradients.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/error.h"
+#include "runtime/ops/add.h"
+#include "runtime/ops/convert.h"
+#include "zero/group_update.h"
+
+namespace dstrain::zero {
+namespace {
+
+using engine::MicroStep;
+
+Bytes download_bytes(const ShardPlan& plan) {
+  std::int64_t largest = 0;
+  for (const SubGroup& group : plan.groups) {
+    if (group.tier != MemoryTier::device) largest = std::max(largest, group.numel);
+  }
+  return largest * size_of(DType::f32);
+}
+
+}  // namespace
+
+bool OffloadedGradients::needed(const ShardPlan& plan, DeviceKind device) {
+  return plan.states_in(MemoryTier::nvme) ||
+         (device != DeviceKind::cpu && download_bytes(plan) > 0);
+}
+
+Bytes OffloadedGradients::staging_bytes(const ShardPlan& plan, DeviceKind device) {
+  return device == DeviceKind::cpu ? 0 : StagingRing::all_bytes(download_bytes(plan));
+}
+
+OffloadedGradients::OffloadedGradients(const Inputs& inputs, EarlyUpdate mode, StreamView stream)
+    : shards_(inputs.shards),
+      communication_(inputs.communication),
+      optimizer_(inputs.optimizer),
+      timeline_(inputs.timeline),
+      mode_(mode) {
+  if (shards_.host_is_apart()) {
+    ring_.emplace(download_bytes(shards_.plan()), inputs.staging, stream);
+  }
+}
+
+void OffloadedGradients::begin_step(const optim::StepScalars& foreseen) {
+  DSTRAIN_CHECK(!early_, "step {} was begun early and not taken", foreseen_.step);
+  foreseen_ = foreseen;
+  early_ = mode_ == EarlyUpdate::irrevocable || (mode_ == EarlyUpdate::revocable && !clipped_);
+}
+
+bool OffloadedGradients::end_step(const optim::StepScalars& scalars) {
+  clipped_ = scalars.gradient_scale != 1;
+  if (!std::exchange(early_, false) || scalars != foreseen_) return false;
+  shards_.disk()->accept();
+  return true;
+}
+
+void OffloadedGradients::begin(MicroStep micro_step) {
+  micro_step_ = micro_step;
+  if (shards_.disk() == nullptr) return;
+  communication_.host().run(
+      [this, micro_step, early = early_] { shards_.disk()->begin(micro_step, early); });
+}
+
+bool OffloadedGradients::updates_early(int segment) const {
+  return early_ && micro_step_.last() &&
+         shards_.plan().segment(segment).optimizer == MemoryTier::nvme;
+}
+
+/// Waits for a buffer in the program's order, as gathers do: they need the same ones.
+void OffloadedGradients::announce(int segment) {
+  if (!updates_early(segment)) return;
+  const profile::Recording waiting(timeline_, profile::Lane::compute, profile::Activity::wait);
+  announced_ =
+      std::make_shared<RankShards::ParameterLease>(shards_.lend(segment, LeaseUse::update_early));
+}
+
+void OffloadedGradients::take(int segment, TensorView sum) {
+  const SegmentShare& share = shards_.plan().segment(segment);
+  HostQueue& host = communication_.host();
+  // With the last of its tasks the lease goes, also after a failure.
+  const SharedLease parameters = std::exchange(announced_, nullptr);
+  if (!ring_) communication_.host_follows();
+  for (int group = share.first_group; group < share.end_group; ++group) {
+    const SubGroup& place = shards_.plan().group(group);
+    TensorView part = sum.part(place.offset, {place.numel});
+    StagingRing::Slot* const slot = ring_ ? &ring_->next() : nullptr;
+    if (slot != nullptr) {
+      const HostView copy = slot->memory.cut(0, DType::f32, part.shape());
+      if (slot->busy) slot->busy->wait_on(communication_.stream());
+      ops::convert(part, copy, communication_.stream());
+      communication_.host_follows();
+      part = copy;
+    }
+    host.run([this, group, part, parameters, micro_step = micro_step_] {
+      parameters ? update(group, part, *parameters) : put(group, part, micro_step);
+    });
+    if (slot != nullptr) slot->busy = Event::record(host);
+  }
+  if (parameters) host.run([parameters] { parameters->give_back(); });
+}
+
+Communication::Point OffloadedGradients::taken() const {
+  if (ring_) return communication_.now();
+  communication_.host_follows();
+  return communication_.host_now();
+}
+
+void OffloadedGradients::put(int group, TensorView gradients, MicroStep micro_step) {
+  const SubGroup& place = shards_.plan().group(group);
+  if (place.tier == MemoryTier::nvme) {
+    shards_.disk()->add(group, gradients, inline_);
+    return;
+  }
+  const TensorView sum = shards_.gradients(place.segment).part(place.offset, {place.numel});
+  micro_step.first() ? ops::convert(gradients, sum, inline_) : ops::add(gradients, sum, inline_);
+}
+
+void OffloadedGradients::update(int group,
+                                TensorView gradients,
+                                const RankShards::ParameterLease& parameters) {
+  RankShards::GroupLease lease = shards_.lend(group, parameters, gradients);
+  {
+    const profile::Recording recording(timeline_, profile::Lane::early_updates,
+                                       profile::Activity::update,
+                                       shards_.plan().group(group).segment);
+    update_group(lease, optimizer_, foreseen_);
+  }
+  lease.give_back();
+}
+
+}  // namespace dstrain::zero

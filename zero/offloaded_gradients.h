@@ -1,0 +1,73 @@
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "runtime/engine/parameter_store.h"
+#include "runtime/optim/optimizer.h"
+#include "runtime/profile/timeline.h"
+#include "zero/communication.h"
+#include "zero/rank_shards.h"
+
+namespace dstrain::zero {
+
+/// Takes a rank's shards of the gradients, summed over the ranks, to where communication cannot put
+/// them: to a disk, or from a device to the host. In a step that begins early (Offload::early)
+/// what lies on a disk is updated as its gradients come, beside the rest of backward, and the
+/// parameters with it: of a segment whose gradients are complete nothing is used any more. When the
+/// norm is known the step is accepted, or, as gradients must be clipped, taken again from the old
+/// states ("speculation-then-validation", Lian et al., SuperOffload, arXiv 2509.21271). A step
+/// after one that was clipped is not begun early. All must outlive it. For the computing thread,
+/// which hands the work to the host's queue of Communication.
+class OffloadedGradients final {
+ public:
+  struct Inputs {
+    RankShards& shards;
+    Communication communication;
+    const optim::Optimizer& optimizer;
+    MemoryResource& staging;
+    profile::Timeline* timeline = nullptr;  ///< null: nothing is recorded
+  };
+  OffloadedGradients(const Inputs& inputs, EarlyUpdate mode, StreamView stream);
+  /// Whether there is something for it to do.
+  static bool needed(const ShardPlan& plan, DeviceKind device);
+  /// Of the host, for what comes from a device.
+  static Bytes staging_bytes(const ShardPlan& plan, DeviceKind device);
+
+  /// While nothing is under way: a step begins, or ends.
+  void begin_step(const optim::StepScalars& foreseen);
+  /// Whether what was updated early counts; else a step is to be taken as if nothing had been.
+  bool end_step(const optim::StepScalars& scalars);
+  /// Of all that went to a disk, once the last micro step is done.
+  [[nodiscard]] const ExactSum& squares() const { return shards_.disk()->squares(); }
+
+  /// What is taken from now on belongs to this micro step.
+  void begin(engine::MicroStep micro_step);
+  /// The reduction of a segment is about to be launched: waits for what take() will need.
+  void announce(int segment);
+  /// Takes `sum`, what was launched on the communication's stream so far leaves there, and adds it
+  /// to what the micro steps before have left.
+  void take(int segment, TensorView sum);
+  /// The point from which on what was taken so far may be overwritten.
+  [[nodiscard]] Communication::Point taken() const;
+
+ private:
+  using SharedLease = std::shared_ptr<RankShards::ParameterLease>;
+  [[nodiscard]] bool updates_early(int segment) const;
+  void put(int group, TensorView gradients, engine::MicroStep micro_step);
+  void update(int group, TensorView gradients, const RankShards::ParameterLease& parameters);
+
+  RankShards& shards_;
+  Communication communication_;
+  const optim::Optimizer& optimizer_;
+  profile::Timeline* timeline_;
+  EarlyUpdate mode_;
+  std::optional<StagingRing> ring_;  ///< none where the host's memory is the device's
+  bool clipped_ = true;              ///< the last step, or it is not known
+  bool early_ = false;
+  optim::StepScalars foreseen_;
+  engine::MicroStep micro_step_;
+  SharedLease announced_;
+  CpuStream inline_{CpuStream::Mode::inline_on_caller};  ///< of the queue
+};
+
+}  // namespace dstrain::zero

@@ -1,0 +1,168 @@
+#include "zero/rank_shards.h"
+
+#include <algorithm>
+
+#include "runtime/base/error.h"
+#include "runtime/ops/convert.h"
+#include "zero/shard_slices.h"
+
+namespace dstrain::zero {
+namespace {
+
+/// Whether the host updates what a device keeps.
+bool is_uploaded(const ShardPlan& plan, const SubGroup& group) {
+  return group.tier != MemoryTier::device &&
+         plan.segment(group.segment).parameters == MemoryTier::device;
+}
+
+Bytes upload_bytes(const FlatLayout& layout, const ShardPlan& plan) {
+  std::int64_t largest = 0;
+  for (const SubGroup& group : plan.groups) {
+    if (is_uploaded(plan, group)) largest = std::max(largest, group.numel);
+  }
+  return largest * size_of(layout.dtype());
+}
+
+}  // namespace
+
+Bytes RankShards::staging_bytes(const FlatLayout& layout,
+                                const ShardPlan& plan,
+                                DeviceKind device) {
+  return device == DeviceKind::cpu ? 0 : StagingRing::all_bytes(upload_bytes(layout, plan));
+}
+
+RankShards::RankShards(const FlatLayout& layout,
+                       const Options& options,
+                       Memory memory,
+                       Streams streams)
+    : layout_(layout),
+      options_(options),
+      plan_(layout, {options.stage, options.optimizer_states, options.trains, options.offload}),
+      streams_(streams),
+      device_(layout, plan_, ResidentShards::Place::device, memory.device, streams.compute),
+      host_(layout, plan_, ResidentShards::Place::host, memory.host, streams.compute) {
+  if (plan_.parameters_in(MemoryTier::nvme) || plan_.states_in(MemoryTier::nvme)) {
+    disk_.emplace(layout, plan_, options.offload, memory.disks, streams.compute);
+  }
+  const Bytes uploads = host_is_apart() ? upload_bytes(layout, plan_) : 0;
+  if (uploads > 0) uploads_.emplace(uploads, memory.staging, streams.compute);
+}
+
+StreamView RankShards::stream_of(Device device) {
+  if (device == streams_.compute.device()) return streams_.compute;
+  return host_stream_;
+}
+
+void RankShards::synchronize() {
+  streams_.compute.synchronize();
+  host_stream_.synchronize();
+}
+
+StreamView RankShards::stream_of(const SubGroup& group, LeaseUse use) {
+  if (use == LeaseUse::update_early) return queue_stream_;
+  return group.tier == MemoryTier::device ? streams_.compute : stream_of(Device{});
+}
+
+TensorView RankShards::parameters(int segment) const {
+  return resident(plan_.segment(segment).parameters).parameters(segment);
+}
+
+TensorView RankShards::own_parameters(int segment) const {
+  return own_part(layout_.segment(segment), options_.rank, parameters(segment));
+}
+
+TensorView RankShards::gradients(int segment) const {
+  return resident(plan_.segment(segment).optimizer).gradients(segment);
+}
+
+RankShards::ParameterLease::ParameterLease(RankShards& shards, int segment, LeaseUse use)
+    : shards_(&shards), segment_(segment), use_(use) {
+  if (shards.plan_.segment(segment).parameters != MemoryTier::nvme) {
+    values_ = shards.shards_updates() ? shards.own_parameters(segment) : shards.parameters(segment);
+    return;
+  }
+  DiskShards& disk = *shards.disk_;
+  values_ =
+      use == LeaseUse::read ? disk.take_parameters(segment) : disk.replace_parameters(segment);
+  disk.wait_for_parameters(segment);
+}
+
+RankShards::ParameterLease::~ParameterLease() {
+  if (shards_ == nullptr) return;
+  use_ = LeaseUse::read;
+  try {
+    give_back();
+  } catch (const Error&) {  // of a read that nobody waits for any more
+  }
+}
+
+void RankShards::ParameterLease::give_back() {
+  RankShards& shards = *shards_.release();
+  const SegmentShare& share = shards.plan_.segment(segment_);
+  if (share.parameters != MemoryTier::nvme) return;
+  const bool changed = use_ != LeaseUse::read;
+  // What a device updates is written by its stream.
+  if (changed && share.optimizer == MemoryTier::device) shards.streams_.compute.synchronize();
+  shards.disk_->release_parameters(segment_, changed);
+}
+
+RankShards::GroupLease RankShards::lend(int index,
+                                        const ParameterLease& parameters,
+                                        TensorView gradients) {
+  const SubGroup& group = plan_.group(index);
+  GroupLease lease(*this, index, parameters.use_, stream_of(group, parameters.use_));
+  lease.parameters = parameters.values().part(group.offset, {group.numel});
+  DiskShards::Group values{resident(group.tier).states(index), {}};
+  if (group.tier == MemoryTier::nvme) {
+    values = lease.use_ == LeaseUse::update_early
+                 ? disk_->begin_early(index, gradients, lease.stream)
+                 : disk_->acquire(index, lease.use_);
+  }
+  lease.gradients = values.gradients;
+  lease.states =
+      values.states.first(static_cast<std::size_t>(group.states - (group.master ? 1 : 0)));
+  const bool staged = uploads_ && is_uploaded(plan_, group) && lease.use_ != LeaseUse::read;
+  if (staged) stage_parameters(lease);
+  lease.exact = group.master ? values.states.back() : lease.parameters;
+  return lease;
+}
+
+/// The host gets a buffer in place of the device's parameters.
+void RankShards::stage_parameters(GroupLease& lease) {
+  lease.target_ = lease.parameters;
+  lease.slot_ = &uploads_->next();
+  if (lease.slot_->busy) lease.slot_->busy->wait_on(inline_);
+  lease.parameters = lease.slot_->memory.cut(0, lease.target_.dtype(), lease.target_.shape());
+}
+
+RankShards::GroupLease::~GroupLease() {
+  if (shards_ == nullptr) return;
+  use_ = LeaseUse::read;
+  slot_ = nullptr;
+  try {
+    give_back();
+  } catch (const Error&) {  // of work that nobody waits for any more
+  }
+}
+
+void RankShards::GroupLease::give_back() {
+  RankShards& shards = *shards_.release();
+  if (slot_ != nullptr) {
+    const StreamView uploads = shards.streams_.uploads;
+    ops::convert(parameters, target_, uploads);
+    slot_->busy = Event::record(uploads);
+  }
+  if (shards.plan_.group(group_).tier != MemoryTier::nvme) return;
+  stream.synchronize();
+  if (use_ == LeaseUse::update_early) {
+    shards.disk_->end_early(group_);
+  } else {
+    shards.disk_->release(group_, use_);
+  }
+}
+
+void RankShards::follow_uploads() const {
+  if (uploads_) Event::record(streams_.uploads).wait_on(streams_.compute);
+}
+
+}  // namespace dstrain::zero

@@ -1,0 +1,80 @@
+#include "zero/resident_shards.h"
+
+namespace dstrain::zero {
+namespace {
+
+using Place = ResidentShards::Place;
+
+bool lies_in(MemoryTier tier, Place place) {
+  return place == Place::host ? on_host(tier) : tier == MemoryTier::device;
+}
+
+Bytes& of(CategoryBytes& bytes, MemoryCategory category) {
+  return bytes.at(static_cast<std::size_t>(category));
+}
+
+template <class InPlace>
+CategoryBytes bytes_where(const FlatLayout& layout, const ShardPlan& plan, InPlace in_place) {
+  CategoryBytes bytes{};
+  for (const SegmentShare& share : plan.segments) {
+    if (in_place(share.parameters)) {
+      of(bytes, MemoryCategory::parameters) += share.parameter_numel * size_of(layout.dtype());
+    }
+    if (in_place(share.optimizer)) {
+      of(bytes, MemoryCategory::gradients) += share.gradient_numel * size_of(DType::f32);
+    }
+  }
+  for (const SubGroup& group : plan.groups) {
+    if (!in_place(group.tier)) continue;
+    of(bytes, MemoryCategory::optimizer) += group.states * group.numel * size_of(DType::f32);
+  }
+  return bytes;
+}
+
+Bytes bytes_of(const FlatLayout& layout,
+               const ShardPlan& plan,
+               Place place,
+               MemoryCategory category) {
+  CategoryBytes bytes =
+      bytes_where(layout, plan, [place](MemoryTier tier) { return lies_in(tier, place); });
+  return of(bytes, category);
+}
+
+}  // namespace
+
+CategoryBytes ResidentShards::bytes(const FlatLayout& layout,
+                                    const ShardPlan& plan,
+                                    MemoryTier tier) {
+  if (tier == MemoryTier::nvme) return {};
+  return bytes_where(layout, plan, [tier](MemoryTier other) { return other == tier; });
+}
+
+TensorView ResidentShards::Tensors::cut(DType dtype, std::int64_t numel) {
+  if (numel == 0) return {};
+  const TensorView view = memory_.block().cut(used_, dtype, {numel});
+  used_ += view.bytes();
+  return view;
+}
+
+ResidentShards::ResidentShards(
+    const FlatLayout& layout, const ShardPlan& plan, Place place, Memory memory, StreamView stream)
+    : parameters_(
+          bytes_of(layout, plan, place, MemoryCategory::parameters), memory.parameters, stream),
+      gradients_(
+          bytes_of(layout, plan, place, MemoryCategory::gradients), memory.gradients, stream),
+      state_memory_(
+          bytes_of(layout, plan, place, MemoryCategory::optimizer), memory.optimizer, stream) {
+  for (const SegmentShare& share : plan.segments) {
+    parameters_.add(layout.dtype(), lies_in(share.parameters, place) ? share.parameter_numel : 0);
+    gradients_.add(DType::f32, lies_in(share.optimizer, place) ? share.gradient_numel : 0);
+  }
+  for (const SubGroup& group : plan.groups) {
+    std::vector<TensorView>& states = states_.emplace_back();
+    if (!lies_in(group.tier, place)) continue;
+    for (std::int64_t state = 0; state < group.states; ++state) {
+      states.push_back(state_memory_.cut(DType::f32, group.numel));
+    }
+  }
+}
+
+}  // namespace dstrain::zero

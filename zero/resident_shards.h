@@ -1,0 +1,60 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "runtime/tensor/buffer.h"
+#include "zero/shard_plan.h"
+
+namespace dstrain::zero {
+
+/// What of a rank's shards lies in one memory, that of the device or that of the host: parameters
+/// in the model's dtype, summed gradients and states in f32, each flat. What lies elsewhere is
+/// empty here.
+class ResidentShards {
+ public:
+  enum class Place { device, host };
+  struct Memory {
+    MemoryResource& parameters;
+    MemoryResource& gradients;
+    MemoryResource& optimizer;
+  };
+  ResidentShards(const FlatLayout& layout,
+                 const ShardPlan& plan,
+                 Place place,
+                 Memory memory,
+                 StreamView stream);
+  /// What lies in `tier`; of the disk's tier nothing.
+  static CategoryBytes bytes(const FlatLayout& layout, const ShardPlan& plan, MemoryTier tier);
+
+  /// Of a segment: all that the rank keeps of it.
+  [[nodiscard]] TensorView parameters(int segment) const { return parameters_.at(segment); }
+  /// The rank's shard of a segment's summed gradients.
+  [[nodiscard]] TensorView gradients(int segment) const { return gradients_.at(segment); }
+  /// Of a sub-group.
+  [[nodiscard]] std::span<const TensorView> states(int group) const {
+    return states_[static_cast<std::size_t>(group)];
+  }
+
+ private:
+  /// Tensors of one block, in order.
+  class Tensors {
+   public:
+    Tensors(Bytes bytes, MemoryResource& memory, StreamView stream)
+        : memory_(bytes, memory, stream) {}
+    TensorView cut(DType dtype, std::int64_t numel);
+    void add(DType dtype, std::int64_t numel) { views_.push_back(cut(dtype, numel)); }
+    [[nodiscard]] TensorView at(int index) const { return views_[static_cast<std::size_t>(index)]; }
+
+   private:
+    Buffer memory_;
+    Bytes used_ = 0;
+    std::vector<TensorView> views_;
+  };
+
+  Tensors parameters_;  ///< per segment
+  Tensors gradients_;   ///< per segment
+  Tensors state_memory_;
+  std::vector<std::vector<TensorView>> states_;  ///< per sub-group
+};
+
+}  // namespace dstrain::zero

@@ -1,0 +1,68 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "zero/flat_layout.h"
+#include "zero/offload.h"
+
+namespace dstrain::zero {
+
+/// What a rank keeps of a segment.
+struct SegmentShare {
+  MemoryTier parameters = MemoryTier::device;  ///< where its parameters lie
+  std::int64_t parameter_numel = 0;            ///< the whole segment's, or its shard's
+  bool whole = false;  ///< all of it is on the device of each rank; nothing is gathered
+  MemoryTier optimizer = MemoryTier::device;  ///< where its summed gradients and states lie
+  std::int64_t gradient_numel = 0;  ///< of a shard of summed gradients; 0: they are elsewhere
+  int first_group = 0;              ///< its sub-groups: [first_group, end_group)
+  int end_group = 0;
+};
+
+/// What a rank updates in one call: a part of what it updates of a segment.
+struct SubGroup {
+  int segment = 0;
+  std::int64_t offset = 0;  ///< first element within what the rank updates of the segment
+  std::int64_t numel = 0;
+  std::int64_t states = 0;  ///< floats per element: the optimizer's, then the master, if any
+  bool master = false;      ///< the parameters that units see are copies of an f32 master
+  MemoryTier tier = MemoryTier::device;  ///< where the states lie
+  bool gradients = false;                ///< a place for the summed gradients is beside the states
+};
+
+/// What a rank keeps of parameters, gradients and optimizer states, and in which tier: what is
+/// allocated, and what the memory plan counts. A master is kept of what units see rounded, or
+/// somewhere else than where it is updated. Segments that are updated by the host are cut into
+/// sub-groups of Offload::sub_group_numel elements at most.
+class ShardPlan {
+ public:
+  struct Options {
+    int stage = 0;
+    std::int64_t optimizer_states = 2;  ///< floats per element; of training
+    bool trains = true;                 ///< false: parameters are only served
+    Offload offload{};
+  };
+  ShardPlan(const FlatLayout& layout, const Options& options);
+
+  [[nodiscard]] const SegmentShare& segment(int index) const {
+    return segments[static_cast<std::size_t>(index)];
+  }
+  [[nodiscard]] const SubGroup& group(int index) const {
+    return groups[static_cast<std::size_t>(index)];
+  }
+  /// Whether a segment's parameters, or a sub-group's states, lie in `tier`.
+  [[nodiscard]] bool parameters_in(MemoryTier tier) const;
+  [[nodiscard]] bool states_in(MemoryTier tier) const;
+
+  std::vector<SegmentShare> segments;  ///< of the layout, in order
+  std::vector<SubGroup> groups;        ///< in the order of their segments
+
+ private:
+  void add_groups(SubGroup group, std::int64_t numel, const Offload& offload);
+};
+
+/// Per segment: where a rank's part of its parameters lies.
+std::vector<MemoryTier> parameter_tiers(const FlatLayout& layout, const Offload& offload);
+/// Per segment: where its summed gradients and optimizer states lie.
+std::vector<MemoryTier> optimizer_tiers(const FlatLayout& layout, const Offload& offload);
+
+}  // namespace dstrain::zero
