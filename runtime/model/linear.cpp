@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <optional>
 
-#include "runtime/ops/bias_gradient.h"
 #include "runtime/ops/checks.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/copy_rows.h"
 #include "runtime/ops/matmul.h"
+#include "runtime/ops/weight_gradient.h"
 #include "runtime/tensor/arena.h"
 
 namespace dstrain::model {
@@ -69,17 +69,17 @@ class Call {
     if (rounds) ops::convert(sum, output_, stream_);
   }
 
-  struct Wanted {
-    bool weight = false;
-    bool input = false;  ///< written over the input
-  };
-  /// The gradients. A tile is not used any more when that of its weight is handed over.
-  void backward(Wanted wanted) const {
+  /// The gradients of weight and bias and, with `over_input`, of the input, in its place. A tile is
+  /// not used any more when that of its weight is handed over.
+  void backward(const GradientTarget& bias, bool over_input) const {
     for (std::size_t i = pieces(); i-- > 0;) {
-      if (wanted.weight) weight_gradient(i);
-      if (wanted.input) input_gradient(i);
-      if (wanted.weight && tiled()) weight_.lender->reduce(lent(i));
+      weight_gradient(i, bias);
+      if (over_input) input_gradient(i);
+      if (tiled()) weight_.lender->reduce(lent(i));
     }
+  }
+  void backward_input() const {
+    for (std::size_t i = pieces(); i-- > 0;) input_gradient(i);
   }
 
  private:
@@ -107,14 +107,21 @@ class Call {
     return room(piece);
   }
 
-  void weight_gradient(std::size_t piece) const {
+  /// With that of the first piece, which comes last, that of the bias.
+  void weight_gradient(std::size_t piece, const GradientTarget& bias) const {
     const GradientTarget target =
         tiled() ? weight_.lender->gradients(lent(piece)) : weight_.gradient;
-    run({.a = columns(piece),
-         .b = output_,
-         .out = target.values,
-         .a_transposed = true,
-         .accumulate = target.accumulate});
+    const ops::MatmulArgs product{.a = columns(piece),
+                                  .b = output_,
+                                  .out = target.values,
+                                  .a_transposed = true,
+                                  .accumulate = target.accumulate,
+                                  .workspace = workspace_};
+    if (piece > 0) {
+      ops::matmul(product, stream_);
+    } else {
+      ops::weight_gradient({product, bias.values, bias.accumulate}, stream_);
+    }
   }
 
   void input_gradient(std::size_t piece) const {
@@ -205,18 +212,13 @@ void linear_backward(const LinearBackwardArgs& args,
                      const TensorView& workspace,
                      StreamView stream) {
   Call(args.weight, args.input, args.output_gradient, workspace, stream)
-      .backward({.weight = true, .input = args.over_input});
-  ops::bias_gradient({.output_gradient = args.output_gradient,
-                      .gradient = args.bias.values,
-                      .accumulate = args.bias.accumulate},
-                     stream);
+      .backward(args.bias, args.over_input);
 }
 
 void linear_backward_input(const LinearInputGradient& args,
                            const TensorView& workspace,
                            StreamView stream) {
-  Call(args.weight, args.input_gradient, args.output_gradient, workspace, stream)
-      .backward({.input = true});
+  Call(args.weight, args.input_gradient, args.output_gradient, workspace, stream).backward_input();
 }
 
 }  // namespace dstrain::model

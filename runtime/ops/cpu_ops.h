@@ -15,7 +15,6 @@ Entry<&OpTable::add> add;
 Entry<&OpTable::add_squares> add_squares;
 Entry<&OpTable::attention_backward> attention_backward;
 Entry<&OpTable::attention_forward> attention_forward;
-Entry<&OpTable::bias_gradient> bias_gradient;
 Entry<&OpTable::convert> convert;
 Entry<&OpTable::copy_finite> copy_finite;
 Entry<&OpTable::copy_rows> copy_rows;
@@ -31,5 +30,6 @@ Entry<&OpTable::layer_norm_backward> layer_norm_backward;
 Entry<&OpTable::layer_norm_forward> layer_norm_forward;
 Entry<&OpTable::layer_norm_recompute> layer_norm_recompute;
 Entry<&OpTable::matmul> matmul;
+Entry<&OpTable::weight_gradient> weight_gradient;
 
 }  // namespace dstrain::ops::cpu

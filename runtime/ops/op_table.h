@@ -8,7 +8,6 @@ struct AdamWRange;
 struct AdamWScalars;
 struct AttentionArgs;
 struct AttentionBackwardArgs;
-struct BiasGradientArgs;
 struct CopyFiniteArgs;
 struct CrossEntropyArgs;
 struct CrossEntropyGradientArgs;
@@ -18,6 +17,7 @@ struct EmbeddingBackwardArgs;
 struct LayerNormArgs;
 struct LayerNormBackwardArgs;
 struct MatmulArgs;
+struct WeightGradientArgs;
 
 /// The ops of one kind of device, each under the name by which everybody calls it. An entry sees
 /// arguments that were checked, and launches on the stream, which is of its device.
@@ -27,7 +27,6 @@ struct OpTable {
   void (*add_squares)(const TensorView& values, const TensorView& sum, StreamView stream);
   void (*attention_backward)(const AttentionBackwardArgs& args, StreamView stream);
   void (*attention_forward)(const AttentionArgs& args, StreamView stream);
-  void (*bias_gradient)(const BiasGradientArgs& args, StreamView stream);
   void (*convert)(const TensorView& source, const TensorView& target, StreamView stream);
   void (*copy_finite)(const CopyFiniteArgs& args, StreamView stream);
   void (*copy_rows)(const TensorView& source, const TensorView& target, StreamView stream);
@@ -46,6 +45,7 @@ struct OpTable {
   void (*layer_norm_forward)(const LayerNormArgs& args, StreamView stream);
   void (*layer_norm_recompute)(const LayerNormArgs& args, StreamView stream);
   void (*matmul)(const MatmulArgs& args, StreamView stream);
+  void (*weight_gradient)(const WeightGradientArgs& args, StreamView stream);
 };
 
 /// Those of the device that `stream` is of. Throws Error{internal} where there are none.

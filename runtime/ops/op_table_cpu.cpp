@@ -8,7 +8,6 @@ const OpTable& cpu_op_table() {
                                  .add_squares = cpu::add_squares,
                                  .attention_backward = cpu::attention_backward,
                                  .attention_forward = cpu::attention_forward,
-                                 .bias_gradient = cpu::bias_gradient,
                                  .convert = cpu::convert,
                                  .copy_finite = cpu::copy_finite,
                                  .copy_rows = cpu::copy_rows,
@@ -23,7 +22,8 @@ const OpTable& cpu_op_table() {
                                  .layer_norm_backward = cpu::layer_norm_backward,
                                  .layer_norm_forward = cpu::layer_norm_forward,
                                  .layer_norm_recompute = cpu::layer_norm_recompute,
-                                 .matmul = cpu::matmul};
+                                 .matmul = cpu::matmul,
+                                 .weight_gradient = cpu::weight_gradient};
   return table;
 }
 

@@ -7,7 +7,6 @@
 #include "runtime/ops/adamw.h"
 #include "runtime/ops/add.h"
 #include "runtime/ops/attention.h"
-#include "runtime/ops/bias_gradient.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/copy_finite.h"
 #include "runtime/ops/copy_rows.h"
@@ -19,6 +18,7 @@
 #include "runtime/ops/layer_norm.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/square_sum.h"
+#include "runtime/ops/weight_gradient.h"
 #include "runtime/tensor/buffer.h"
 #include "tests/support/random_values.h"
 #include "tests/support/typed_values.h"
@@ -167,7 +167,6 @@ void run_others(Tensors& t, StreamView stream) {
   const TensorView wide = t.activation(400);
   ops::gelu_forward(wide, t.activation(400), stream);
   ops::gelu_backward(wide, t.activation(400), t.activation(400), stream);
-  ops::bias_gradient({.output_gradient = wide, .gradient = t.f32({400})}, stream);
   ops::dropout({.input = wide,
                 .residual = t.activation(400),
                 .output = t.activation(400),
@@ -206,7 +205,7 @@ void run_products(Tensors& t, StreamView stream) {
                            .a_transposed = true,
                            .accumulate = true};
   gradient.workspace = t.workspace(ops::matmul_workspace(gradient));
-  ops::matmul(gradient, stream);
+  ops::weight_gradient({.product = gradient, .bias_gradient = t.f32({130})}, stream);
 }
 
 void run_flat(Tensors& t, StreamView stream) {

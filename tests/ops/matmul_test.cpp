@@ -1,12 +1,11 @@
 #include "runtime/ops/matmul.h"
 
-#include <memory>
-
 #include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/ops/matmul_cpu.h"
+#include "tests/ops/product_space.h"
 #include "tests/support/random_values.h"
 #include "tests/support/skip.h"
 #include "tests/support/tensor_compare.h"
@@ -75,11 +74,8 @@ std::vector<double> product(const MatmulArgs& args,
 }
 
 void run(MatmulArgs args, StreamView stream) {
-  std::vector<std::byte> memory(static_cast<std::size_t>(ops::matmul_workspace(args)) + 64);
-  void* start = memory.data();
-  std::size_t space = memory.size();
-  std::align(64, 1, start, space);
-  args.workspace = HostView(start, DType::u8, {static_cast<std::int64_t>(space)});
+  test::ProductSpace space;
+  args.workspace = space.of(args);
   ops::matmul(args, stream);
   stream.synchronize();
 }

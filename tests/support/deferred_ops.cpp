@@ -5,7 +5,6 @@
 
 #include "runtime/ops/adamw.h"
 #include "runtime/ops/attention.h"
-#include "runtime/ops/bias_gradient.h"
 #include "runtime/ops/copy_finite.h"
 #include "runtime/ops/cross_entropy.h"
 #include "runtime/ops/dropout.h"
@@ -13,6 +12,7 @@
 #include "runtime/ops/layer_norm.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/op_table.h"
+#include "runtime/ops/weight_gradient.h"
 #include "tests/support/deferred_device.h"
 
 namespace dstrain::test {
@@ -45,9 +45,6 @@ void translate(AttentionBackwardArgs& a, StreamView stream) {
   translate({&a.qkv, &a.output, &a.logsumexp, &a.output_gradient, &a.qkv_gradient, &a.workspace},
             stream);
 }
-void translate(BiasGradientArgs& a, StreamView stream) {
-  translate({&a.output_gradient, &a.gradient}, stream);
-}
 void translate(CopyFiniteArgs& a, StreamView stream) {
   translate(a.source, stream);
   for (TensorView* const view : {&a.target, &a.not_finite}) *view = of_either(*view, stream);
@@ -78,6 +75,10 @@ void translate(LayerNormBackwardArgs& a, StreamView stream) {
 }
 void translate(MatmulArgs& a, StreamView stream) {
   translate({&a.a, &a.b, &a.out, &a.bias, &a.workspace}, stream);
+}
+void translate(WeightGradientArgs& a, StreamView stream) {
+  translate(a.product, stream);
+  translate(a.bias_gradient, stream);
 }
 
 /// Launches the CPU's `entry` on the tensors behind those of `args`.
@@ -117,7 +118,6 @@ void install_deferred_ops() {
                                  .add_squares = two<&T::add_squares>,
                                  .attention_backward = one<&T::attention_backward>,
                                  .attention_forward = one<&T::attention_forward>,
-                                 .bias_gradient = one<&T::bias_gradient>,
                                  .convert = defer_copy<&T::convert>,
                                  .copy_finite = one<&T::copy_finite>,
                                  .copy_rows = defer_copy<&T::copy_rows>,
@@ -132,7 +132,8 @@ void install_deferred_ops() {
                                  .layer_norm_backward = one<&T::layer_norm_backward>,
                                  .layer_norm_forward = one<&T::layer_norm_forward>,
                                  .layer_norm_recompute = one<&T::layer_norm_recompute>,
-                                 .matmul = one<&T::matmul>};
+                                 .matmul = one<&T::matmul>,
+                                 .weight_gradient = one<&T::weight_gradient>};
   set_op_table(DeviceKind::cuda, table);
 }
 

@@ -1,0 +1,20 @@
+#pragma once
+#include "runtime/ops/matmul.h"
+
+namespace dstrain::ops {
+
+/// The gradients of a linear layer's weight and bias, both from the output's, which is read once
+/// where a device can: product.out (K, N) f32 = [product.out +] input' output_gradient, where
+/// product.a (R, K) is the input, transposed, and product.b (R, N) the output's gradient;
+/// bias_gradient = [bias_gradient +] the sum of the rows of product.b, added in f32 and in a fixed
+/// order.
+struct WeightGradientArgs {
+  MatmulArgs product;
+  TensorView bias_gradient;  ///< (N) f32
+  bool accumulate_bias = false;
+};
+
+/// Asynchronous on `stream`.
+void weight_gradient(const WeightGradientArgs& args, StreamView stream);
+
+}  // namespace dstrain::ops

@@ -1,0 +1,22 @@
+#include "runtime/device/cpu_stream_access.h"
+#include "runtime/ops/checks.h"
+#include "runtime/ops/cpu_ops.h"
+#include "runtime/ops/elements.h"
+#include "runtime/ops/row_sums.h"
+#include "runtime/ops/weight_gradient.h"
+
+namespace dstrain::ops::cpu {
+
+void weight_gradient(const WeightGradientArgs& args, StreamView stream) {
+  cpu::matmul(args.product, stream);
+  cpu_stream(stream).launch([args] {
+    with_element_type(args.product.b.dtype(), [&](auto element) {
+      add_up_rows<decltype(element)>({.values = elements<decltype(element)>(args.product.b),
+                                      .rows = rows_of(args.product.b),
+                                      .columns = columns_of(args.product.b)},
+                                     {floats(args.bias_gradient), args.accumulate_bias});
+    });
+  });
+}
+
+}  // namespace dstrain::ops::cpu
