@@ -6,179 +6,165 @@
 #include "runtime/model/gpt2_block_parts.h"
 #include "runtime/model/linear.h"
 #include "runtime/ops/attention.h"
-#include "runtime/ops/dropout.h"
-#include "runtime/ops/gelu.h"
-#include "runtime/ops/layer_norm.h"
+#include "runtime/ops/residual_norm.h"
 
 namespace dstrain::model {
 namespace {
 
-/// What of a block its calls have in common.
-struct Description {
-  const Gpt2Config& config;
-  const UnitSpec& spec;
+/// One norm of a block.
+struct Norm {
+  TensorView input;
+  TensorView mean;
+  TensorView rstd;
+  Gpt2BlockParameter weight;
+  Gpt2BlockParameter bias;
 };
 
-ops::LayerNormArgs norm_1(const UnitCall& call, const Gpt2BlockSaved& saved, TensorView output) {
-  return {.input = call.inputs[0],
-          .weight = call.parameters[ln_1_weight],
-          .bias = call.parameters[ln_1_bias],
-          .mean = saved.mean_1,
-          .rstd = saved.rstd_1,
-          .output = output};
-}
+/// A call of a block: what forward and backward have in common.
+struct Pass {
+  const Gpt2Config& config;
+  const UnitSpec& spec;
+  const UnitCall& call;
+  const Gpt2BlockSaved& saved;
+  StreamView stream;
 
-ops::LayerNormArgs norm_2(const UnitCall& call, const Gpt2BlockSaved& saved, TensorView output) {
-  return {.input = saved.residual,
-          .weight = call.parameters[ln_2_weight],
-          .bias = call.parameters[ln_2_bias],
-          .mean = saved.mean_2,
-          .rstd = saved.rstd_2,
-          .output = output};
-}
+  [[nodiscard]] Norm norm_1() const {
+    return {call.inputs[0], saved.mean_1, saved.rstd_1, ln_1_weight, ln_1_bias};
+  }
+  [[nodiscard]] Norm norm_2() const {
+    return {saved.residual, saved.mean_2, saved.rstd_2, ln_2_weight, ln_2_bias};
+  }
+  [[nodiscard]] ops::LayerNormArgs args(const Norm& norm, TensorView output) const {
+    return {.input = norm.input,
+            .weight = call.parameters[norm.weight],
+            .bias = call.parameters[norm.bias],
+            .mean = norm.mean,
+            .rstd = norm.rstd,
+            .output = output,
+            .eps = config.layer_norm_epsilon};
+  }
+  /// `residual`: the gradient that passes the norm by.
+  [[nodiscard]] ops::LayerNormBackwardArgs args(const Norm& norm,
+                                                TensorView output_gradient,
+                                                TensorView residual,
+                                                const GradientTarget& input) const {
+    const GradientTarget& weight = call.parameter_gradients[norm.weight];
+    const GradientTarget& bias = call.parameter_gradients[norm.bias];
+    return {.input = norm.input,
+            .weight = call.parameters[norm.weight],
+            .mean = norm.mean,
+            .rstd = norm.rstd,
+            .output_gradient = output_gradient,
+            .residual = residual,
+            .input_gradient = input.values,
+            .weight_gradient = weight.values,
+            .bias_gradient = bias.values,
+            .accumulate_input = input.accumulate,
+            .accumulate_weight = weight.accumulate,
+            .accumulate_bias = bias.accumulate};
+  }
+  [[nodiscard]] LinearWeight weight(Gpt2BlockParameter parameter) const {
+    return weight_of(call, spec, parameter);
+  }
+  [[nodiscard]] ops::DropoutSite site(Gpt2DropoutPlace place) const {
+    return dropout_site(
+        call.dropout, place,
+        place == Gpt2DropoutPlace::attention ? config.attn_pdrop : config.resid_pdrop);
+  }
+};
 
-/// residual = input + branch of attention.
-void attention_forward(const Description& block,
-                       const UnitCall& call,
-                       const Gpt2BlockSaved& saved,
-                       const Gpt2BlockForwardSpace& space,
-                       StreamView stream) {
-  ops::LayerNormArgs norm = norm_1(call, saved, space.normed);
-  norm.eps = block.config.layer_norm_epsilon;
-  ops::layer_norm_forward(norm, stream);
-  linear_forward({space.normed, weight_of(call, block.spec, c_attn_weight),
-                  call.parameters[c_attn_bias], saved.qkv},
-                 space.products, stream);
-  ops::attention_forward(
-      {.qkv = saved.qkv,
-       .output = saved.attention,
-       .logsumexp = saved.logsumexp,
-       .workspace = space.keys,
-       .dropout = dropout_site(call.dropout, Gpt2DropoutPlace::attention, block.config.attn_pdrop)},
-      stream);
-  linear_forward({saved.attention, weight_of(call, block.spec, attn_c_proj_weight),
+void run_forward(const Pass& pass, const Gpt2BlockForwardSpace& space) {
+  const UnitCall& call = pass.call;
+  const Gpt2BlockSaved& saved = pass.saved;
+  const StreamView stream = pass.stream;
+  ops::layer_norm_forward(pass.args(pass.norm_1(), space.normed), stream);
+  linear_forward(
+      {space.normed, pass.weight(c_attn_weight), call.parameters[c_attn_bias], saved.qkv},
+      space.products, stream);
+  ops::attention_forward({.qkv = saved.qkv,
+                          .output = saved.attention,
+                          .logsumexp = saved.logsumexp,
+                          .workspace = space.keys,
+                          .dropout = pass.site(Gpt2DropoutPlace::attention)},
+                         stream);
+  linear_forward({saved.attention, pass.weight(attn_c_proj_weight),
                   call.parameters[attn_c_proj_bias], saved.residual},
                  space.products, stream);
-  ops::dropout({.input = saved.residual,
-                .residual = call.inputs[0],
-                .output = saved.residual,
-                .site = dropout_site(call.dropout, Gpt2DropoutPlace::attention_branch,
-                                     block.config.resid_pdrop)},
+  ops::residual_norm_forward({.join = {.input = saved.residual,
+                                       .residual = call.inputs[0],
+                                       .output = saved.residual,
+                                       .site = pass.site(Gpt2DropoutPlace::attention_branch)},
+                              .norm = pass.args(pass.norm_2(), space.normed)},
+                             stream);
+  linear_forward({space.normed, pass.weight(c_fc_weight), call.parameters[c_fc_bias], saved.inner,
+                  space.active},
+                 space.products, stream);
+  linear_forward({space.active, pass.weight(mlp_c_proj_weight), call.parameters[mlp_c_proj_bias],
+                  call.outputs[0]},
+                 space.products, stream);
+  ops::dropout({.input = call.outputs[0],
+                .residual = saved.residual,
+                .output = call.outputs[0],
+                .site = pass.site(Gpt2DropoutPlace::mlp_branch)},
                stream);
 }
 
-/// output = residual + branch of the MLP.
-void mlp_forward(const Description& block,
-                 const UnitCall& call,
-                 const Gpt2BlockSaved& saved,
-                 const Gpt2BlockForwardSpace& space,
-                 StreamView stream) {
-  ops::LayerNormArgs norm = norm_2(call, saved, space.normed);
-  norm.eps = block.config.layer_norm_epsilon;
-  ops::layer_norm_forward(norm, stream);
-  linear_forward({space.normed, weight_of(call, block.spec, c_fc_weight),
-                  call.parameters[c_fc_bias], saved.inner},
-                 space.products, stream);
-  ops::gelu_forward(saved.inner, space.active, stream);
-  linear_forward({space.active, weight_of(call, block.spec, mlp_c_proj_weight),
-                  call.parameters[mlp_c_proj_bias], call.outputs[0]},
-                 space.products, stream);
-  ops::dropout(
-      {.input = call.outputs[0],
-       .residual = saved.residual,
-       .output = call.outputs[0],
-       .site = dropout_site(call.dropout, Gpt2DropoutPlace::mlp_branch, block.config.resid_pdrop)},
-      stream);
-}
-
-/// The gradient of a branch from the gradient of the sum it joined.
-TensorView branch_gradient(const Gpt2BlockBackwardSpace& space,
-                           TensorView gradient,
-                           const ops::DropoutSite& site,
-                           StreamView stream) {
-  if (!site.active()) return gradient;
-  ops::dropout({.input = gradient, .residual = {}, .output = space.branch, .site = site}, stream);
-  return space.branch;
-}
-
-/// Leaves the gradient of the residual after attention in space.residual.
-void mlp_backward(const Description& block,
-                  const UnitCall& call,
-                  const Gpt2BlockSaved& saved,
-                  const Gpt2BlockBackwardSpace& space,
-                  StreamView stream) {
-  const auto targets = call.parameter_gradients;
+/// Leaves the gradient of the residual after attention in space.residual and, when the branch of
+/// attention drops, that of the branch in space.branch.
+void mlp_backward(const Pass& pass, const Gpt2BlockBackwardSpace& space) {
+  const UnitCall& call = pass.call;
+  const Gpt2BlockSaved& saved = pass.saved;
+  const StreamView stream = pass.stream;
   const TensorView output_gradient = call.output_gradients[0];
-  const TensorView branch = branch_gradient(
-      space, output_gradient,
-      dropout_site(call.dropout, Gpt2DropoutPlace::mlp_branch, block.config.resid_pdrop), stream);
-  linear_backward_input({branch, weight_of(call, block.spec, mlp_c_proj_weight), space.inner},
-                        space.products, stream);
-  ops::gelu_backward(saved.inner, space.inner, space.active, stream);
-  linear_backward({space.active, branch, weight_of(call, block.spec, mlp_c_proj_weight),
-                   targets[mlp_c_proj_bias]},
+  const ops::DropoutSite site = pass.site(Gpt2DropoutPlace::mlp_branch);
+  const TensorView branch = site.active() ? space.branch : output_gradient;
+  if (site.active()) {
+    ops::dropout({.input = output_gradient, .residual = {}, .output = branch, .site = site},
+                 stream);
+  }
+  linear_backward_input(
+      {branch, pass.weight(mlp_c_proj_weight), space.inner, saved.inner, space.active},
+      space.products, stream);
+  linear_backward({space.active, branch, pass.weight(mlp_c_proj_weight),
+                   call.parameter_gradients[mlp_c_proj_bias]},
                   space.products, stream);
-  ops::layer_norm_recompute(norm_2(call, saved, space.normed), stream);
-  linear_backward({space.normed, space.inner, weight_of(call, block.spec, c_fc_weight),
-                   targets[c_fc_bias], true},
+  ops::layer_norm_recompute(pass.args(pass.norm_2(), space.normed), stream);
+  linear_backward({space.normed, space.inner, pass.weight(c_fc_weight),
+                   call.parameter_gradients[c_fc_bias], true},
                   space.products, stream);
-  ops::layer_norm_backward({.input = saved.residual,
-                            .weight = call.parameters[ln_2_weight],
-                            .mean = saved.mean_2,
-                            .rstd = saved.rstd_2,
-                            .output_gradient = space.normed,
-                            .residual = output_gradient,
-                            .input_gradient = space.residual,
-                            .weight_gradient = targets[ln_2_weight].values,
-                            .bias_gradient = targets[ln_2_bias].values,
-                            .accumulate_weight = targets[ln_2_weight].accumulate,
-                            .accumulate_bias = targets[ln_2_bias].accumulate},
-                           stream);
+  ops::residual_norm_backward(
+      {.norm = pass.args(pass.norm_2(), space.normed, output_gradient, {space.residual}),
+       .branch_gradient = space.branch,
+       .site = pass.site(Gpt2DropoutPlace::attention_branch)},
+      stream);
 }
 
-/// From space.residual to the gradient of the block's input.
-void attention_backward(const Description& block,
-                        const UnitCall& call,
-                        const Gpt2BlockSaved& saved,
-                        const Gpt2BlockBackwardSpace& space,
-                        StreamView stream) {
-  const auto targets = call.parameter_gradients;
-  const TensorView branch = branch_gradient(
-      space, space.residual,
-      dropout_site(call.dropout, Gpt2DropoutPlace::attention_branch, block.config.resid_pdrop),
-      stream);
-  linear_backward_input({branch, weight_of(call, block.spec, attn_c_proj_weight), space.normed},
-                        space.products, stream);
-  linear_backward({saved.attention, branch, weight_of(call, block.spec, attn_c_proj_weight),
-                   targets[attn_c_proj_bias]},
+/// From there to the gradient of the block's input.
+void attention_backward(const Pass& pass, const Gpt2BlockBackwardSpace& space) {
+  const UnitCall& call = pass.call;
+  const Gpt2BlockSaved& saved = pass.saved;
+  const StreamView stream = pass.stream;
+  const bool drops = pass.site(Gpt2DropoutPlace::attention_branch).active();
+  const TensorView branch = drops ? space.branch : space.residual;
+  linear_backward_input({branch, pass.weight(attn_c_proj_weight), space.normed}, space.products,
+                        stream);
+  linear_backward({saved.attention, branch, pass.weight(attn_c_proj_weight),
+                   call.parameter_gradients[attn_c_proj_bias]},
                   space.products, stream);
-  ops::attention_backward(
-      {.qkv = saved.qkv,
-       .output = saved.attention,
-       .logsumexp = saved.logsumexp,
-       .output_gradient = space.normed,
-       .qkv_gradient = space.qkv,
-       .workspace = space.attention,
-       .dropout = dropout_site(call.dropout, Gpt2DropoutPlace::attention, block.config.attn_pdrop)},
-      stream);
-  ops::layer_norm_recompute(norm_1(call, saved, space.normed), stream);
-  linear_backward({space.normed, space.qkv, weight_of(call, block.spec, c_attn_weight),
-                   targets[c_attn_bias], true},
+  ops::attention_backward({.qkv = saved.qkv,
+                           .output = saved.attention,
+                           .logsumexp = saved.logsumexp,
+                           .output_gradient = space.normed,
+                           .qkv_gradient = space.qkv,
+                           .workspace = space.attention,
+                           .dropout = pass.site(Gpt2DropoutPlace::attention)},
+                          stream);
+  ops::layer_norm_recompute(pass.args(pass.norm_1(), space.normed), stream);
+  linear_backward({space.normed, space.qkv, pass.weight(c_attn_weight),
+                   call.parameter_gradients[c_attn_bias], true},
                   space.products, stream);
-  const GradientTarget& input = call.input_gradients[0];
-  ops::layer_norm_backward({.input = call.inputs[0],
-                            .weight = call.parameters[ln_1_weight],
-                            .mean = saved.mean_1,
-                            .rstd = saved.rstd_1,
-                            .output_gradient = space.normed,
-                            .residual = space.residual,
-                            .input_gradient = input.values,
-                            .weight_gradient = targets[ln_1_weight].values,
-                            .bias_gradient = targets[ln_1_bias].values,
-                            .accumulate_input = input.accumulate,
-                            .accumulate_weight = targets[ln_1_weight].accumulate,
-                            .accumulate_bias = targets[ln_1_bias].accumulate},
-                           stream);
+  ops::layer_norm_backward(
+      pass.args(pass.norm_1(), space.normed, space.residual, call.input_gradients[0]), stream);
 }
 
 UnitSpec make_spec(const Gpt2Config& config,
@@ -252,8 +238,7 @@ void Gpt2Block::forward(const UnitCall& call, StreamView stream) const {
   Arena workspace(call.workspace);
   const Gpt2BlockSaved saved(saved_arena, sizes);
   const Gpt2BlockForwardSpace space(workspace, sizes);
-  attention_forward({config_, spec_}, call, saved, space, stream);
-  mlp_forward({config_, spec_}, call, saved, space, stream);
+  run_forward({config_, spec_, call, saved, stream}, space);
 }
 
 void Gpt2Block::backward(const UnitCall& call, StreamView stream) const {
@@ -262,8 +247,9 @@ void Gpt2Block::backward(const UnitCall& call, StreamView stream) const {
   Arena workspace(call.workspace);
   const Gpt2BlockSaved saved(saved_arena, sizes);
   const Gpt2BlockBackwardSpace space(workspace, sizes);
-  mlp_backward({config_, spec_}, call, saved, space, stream);
-  attention_backward({config_, spec_}, call, saved, space, stream);
+  const Pass pass{config_, spec_, call, saved, stream};
+  mlp_backward(pass, space);
+  attention_backward(pass, space);
 }
 
 }  // namespace dstrain::model

@@ -6,7 +6,8 @@
 #include "runtime/ops/checks.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/copy_rows.h"
-#include "runtime/ops/matmul.h"
+#include "runtime/ops/gelu.h"
+#include "runtime/ops/matmul_gelu.h"
 #include "runtime/ops/weight_gradient.h"
 #include "runtime/tensor/arena.h"
 
@@ -55,18 +56,18 @@ class Call {
     workspace_ = arena.rest();
   }
 
-  void forward(TensorView bias) const {
-    const bool rounds = tiled() && !space_->sum.empty();
-    const TensorView sum = rounds ? space_->sum : output_;
+  /// With `active` also gelu(output); in tiles by itself, of the whole sum.
+  void forward(TensorView bias, TensorView active) const {
+    if (!tiled() && !active.empty()) {
+      ops::matmul_gelu_forward({output_product(0, bias), as_matrix(active)}, stream_);
+      return;
+    }
     for (std::size_t i = 0; i < pieces(); ++i) {
-      run({.a = columns(i),
-           .b = acquire(i),
-           .out = sum,
-           .bias = i == 0 ? bias : TensorView{},
-           .accumulate = i > 0});
+      ops::matmul(output_product(i, bias), stream_);
       release(i);
     }
-    if (rounds) ops::convert(sum, output_, stream_);
+    if (rounds()) ops::convert(space_->sum, output_, stream_);
+    if (!active.empty()) ops::gelu_forward(output_, active, stream_);
   }
 
   /// The gradients of weight and bias and, with `over_input`, of the input, in its place. A tile is
@@ -78,12 +79,20 @@ class Call {
       if (tiled()) weight_.lender->reduce(lent(i));
     }
   }
-  void backward_input() const {
+  /// That of the input; with `inner`, of which the input is the GELU, that of `inner`.
+  void backward_input(TensorView inner, TensorView active) const {
+    if (!tiled() && !inner.empty()) {
+      ops::matmul_gelu_backward({input_product(0), as_matrix(inner), as_matrix(active)}, stream_);
+      return;
+    }
     for (std::size_t i = pieces(); i-- > 0;) input_gradient(i);
+    if (!inner.empty()) ops::gelu_backward(inner, input_, active, stream_);
   }
 
  private:
   [[nodiscard]] bool tiled() const { return !weight_.tiles.empty(); }
+  /// Whether the products of tiles add up in f32 what is rounded at last.
+  [[nodiscard]] bool rounds() const { return tiled() && !space_->sum.empty(); }
   [[nodiscard]] std::size_t pieces() const { return tiled() ? weight_.tiles.size() : 1; }
   [[nodiscard]] std::size_t lent(std::size_t tile) const { return weight_.first_tile + tile; }
   [[nodiscard]] TensorView acquire(std::size_t piece) const {
@@ -107,6 +116,15 @@ class Call {
     return room(piece);
   }
 
+  [[nodiscard]] ops::MatmulArgs output_product(std::size_t piece, TensorView bias) const {
+    return {.a = columns(piece),
+            .b = acquire(piece),
+            .out = rounds() ? space_->sum : output_,
+            .bias = piece == 0 ? bias : TensorView{},
+            .accumulate = piece > 0,
+            .workspace = workspace_};
+  }
+
   /// With that of the first piece, which comes last, that of the bias.
   void weight_gradient(std::size_t piece, const GradientTarget& bias) const {
     const GradientTarget target =
@@ -124,16 +142,18 @@ class Call {
     }
   }
 
-  void input_gradient(std::size_t piece) const {
-    const TensorView gradient = tiled() ? room(piece) : input_;
-    run({.a = output_, .b = acquire(piece), .out = gradient, .b_transposed = true});
-    release(piece);
-    if (tiled()) ops::copy_rows(gradient, columns_of_input(piece), stream_);
+  [[nodiscard]] ops::MatmulArgs input_product(std::size_t piece) const {
+    return {.a = output_,
+            .b = acquire(piece),
+            .out = tiled() ? room(piece) : input_,
+            .b_transposed = true,
+            .workspace = workspace_};
   }
 
-  void run(ops::MatmulArgs product) const {
-    product.workspace = workspace_;
-    ops::matmul(product, stream_);
+  void input_gradient(std::size_t piece) const {
+    ops::matmul(input_product(piece), stream_);
+    release(piece);
+    if (tiled()) ops::copy_rows(room(piece), columns_of_input(piece), stream_);
   }
 
   LinearWeight weight_;
@@ -205,7 +225,7 @@ Bytes linear_workspace(const LinearSizes& sizes, DType dtype) {
 }
 
 void linear_forward(const LinearArgs& args, const TensorView& workspace, StreamView stream) {
-  Call(args.weight, args.input, args.output, workspace, stream).forward(args.bias);
+  Call(args.weight, args.input, args.output, workspace, stream).forward(args.bias, args.active);
 }
 
 void linear_backward(const LinearBackwardArgs& args,
@@ -218,7 +238,8 @@ void linear_backward(const LinearBackwardArgs& args,
 void linear_backward_input(const LinearInputGradient& args,
                            const TensorView& workspace,
                            StreamView stream) {
-  Call(args.weight, args.input_gradient, args.output_gradient, workspace, stream).backward_input();
+  Call(args.weight, args.input_gradient, args.output_gradient, workspace, stream)
+      .backward_input(args.inner, args.active);
 }
 
 }  // namespace dstrain::model

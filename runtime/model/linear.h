@@ -40,6 +40,7 @@ struct LinearArgs {
   LinearWeight weight;
   TensorView bias;
   TensorView output;
+  TensorView active{};  ///< (..., N) or empty: becomes gelu(output)
 };
 void linear_forward(const LinearArgs& args, const TensorView& workspace, StreamView stream);
 
@@ -57,11 +58,13 @@ void linear_backward(const LinearBackwardArgs& args,
                      StreamView stream);
 
 /// input_gradient (..., K) = output_gradient (..., N) weight (K, N) transposed, where the input is
-/// needed later.
+/// needed later. With `inner` the input is gelu(inner), and the gradient becomes that of `inner`.
 struct LinearInputGradient {
   TensorView output_gradient;
   LinearWeight weight;
   TensorView input_gradient;
+  TensorView inner{};   ///< (..., K) or empty
+  TensorView active{};  ///< (..., K) with `inner`: becomes gelu(inner)
 };
 void linear_backward_input(const LinearInputGradient& args,
                            const TensorView& workspace,

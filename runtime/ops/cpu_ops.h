@@ -30,6 +30,10 @@ Entry<&OpTable::layer_norm_backward> layer_norm_backward;
 Entry<&OpTable::layer_norm_forward> layer_norm_forward;
 Entry<&OpTable::layer_norm_recompute> layer_norm_recompute;
 Entry<&OpTable::matmul> matmul;
+Entry<&OpTable::matmul_gelu_backward> matmul_gelu_backward;
+Entry<&OpTable::matmul_gelu_forward> matmul_gelu_forward;
+Entry<&OpTable::residual_norm_backward> residual_norm_backward;
+Entry<&OpTable::residual_norm_forward> residual_norm_forward;
 Entry<&OpTable::weight_gradient> weight_gradient;
 
 }  // namespace dstrain::ops::cpu

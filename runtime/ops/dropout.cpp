@@ -5,7 +5,7 @@
 
 namespace dstrain::ops {
 
-void dropout(const DropoutArgs& args, StreamView stream) {
+void require_dropout(const DropoutArgs& args) {
   const Shape& shape = args.input.shape();
   DSTRAIN_CHECK(shape.rank() == 3, "input {} is not (B, T, C)", to_string(shape));
   DSTRAIN_CHECK(args.site.rate >= 0 && args.site.rate < 1, "rate {}", args.site.rate);
@@ -15,6 +15,10 @@ void dropout(const DropoutArgs& args, StreamView stream) {
   require_tensor(args.input, dtype, shape, "input");
   require_tensor(args.output, dtype, shape, "output");
   if (!args.residual.empty()) require_tensor(args.residual, dtype, shape, "residual");
+}
+
+void dropout(const DropoutArgs& args, StreamView stream) {
+  require_dropout(args);
   op_table(stream).dropout(args, stream);
 }
 

@@ -16,6 +16,9 @@ struct DropoutArgs {
   DropoutSite site;
 };
 
+/// Throws Error{internal} unless they fit each other.
+void require_dropout(const DropoutArgs& args);
+
 /// Asynchronous on `stream`.
 void dropout(const DropoutArgs& args, StreamView stream);
 

@@ -4,9 +4,8 @@
 #include "runtime/ops/op_table.h"
 
 namespace dstrain::ops {
-namespace {
 
-void require_forward(const LayerNormArgs& args) {
+void require_layer_norm(const LayerNormArgs& args) {
   const std::int64_t columns = columns_of(args.input);
   const std::int64_t rows = rows_of(args.input);
   const DType dtype = element_dtype(args.input, "input");
@@ -18,19 +17,17 @@ void require_forward(const LayerNormArgs& args) {
   require_f32(args.rstd, {rows}, "rstd");
 }
 
-}  // namespace
-
 void layer_norm_forward(const LayerNormArgs& args, StreamView stream) {
-  require_forward(args);
+  require_layer_norm(args);
   op_table(stream).layer_norm_forward(args, stream);
 }
 
 void layer_norm_recompute(const LayerNormArgs& args, StreamView stream) {
-  require_forward(args);
+  require_layer_norm(args);
   op_table(stream).layer_norm_recompute(args, stream);
 }
 
-void layer_norm_backward(const LayerNormBackwardArgs& args, StreamView stream) {
+void require_layer_norm(const LayerNormBackwardArgs& args) {
   const std::int64_t columns = columns_of(args.input);
   const std::int64_t rows = rows_of(args.input);
   const DType dtype = element_dtype(args.input, "input");
@@ -45,6 +42,10 @@ void layer_norm_backward(const LayerNormBackwardArgs& args, StreamView stream) {
   require_f32(args.bias_gradient, {columns}, "bias_gradient");
   DSTRAIN_CHECK(!args.residual.begins_with(args.input_gradient) || !args.accumulate_input,
                 "the residual would count twice");
+}
+
+void layer_norm_backward(const LayerNormBackwardArgs& args, StreamView stream) {
+  require_layer_norm(args);
   op_table(stream).layer_norm_backward(args, stream);
 }
 

@@ -40,6 +40,10 @@ struct LayerNormBackwardArgs {
   bool accumulate_bias = false;
 };
 
+/// Throw Error{internal} unless the tensors fit each other.
+void require_layer_norm(const LayerNormArgs& args);
+void require_layer_norm(const LayerNormBackwardArgs& args);
+
 /// The gradients of weight and bias add rows in a fixed order. Asynchronous on `stream`.
 void layer_norm_backward(const LayerNormBackwardArgs& args, StreamView stream);
 

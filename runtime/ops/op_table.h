@@ -17,10 +17,16 @@ struct EmbeddingBackwardArgs;
 struct LayerNormArgs;
 struct LayerNormBackwardArgs;
 struct MatmulArgs;
+struct MatmulGeluArgs;
+struct MatmulGeluBackwardArgs;
+struct ResidualNormArgs;
+struct ResidualNormBackwardArgs;
 struct WeightGradientArgs;
 
 /// The ops of one kind of device, each under the name by which everybody calls it. An entry sees
-/// arguments that were checked, and launches on the stream, which is of its device.
+/// arguments that were checked, and launches on the stream, which is of its device. Entries are
+/// what the best device does in one pass; a backend that cannot composes them from pieces of its
+/// own, as the CPU does.
 struct OpTable {
   void (*adamw)(const AdamWRange& range, const AdamWScalars& scalars, StreamView stream);
   void (*add)(const TensorView& values, const TensorView& sum, StreamView stream);
@@ -45,6 +51,10 @@ struct OpTable {
   void (*layer_norm_forward)(const LayerNormArgs& args, StreamView stream);
   void (*layer_norm_recompute)(const LayerNormArgs& args, StreamView stream);
   void (*matmul)(const MatmulArgs& args, StreamView stream);
+  void (*matmul_gelu_backward)(const MatmulGeluBackwardArgs& args, StreamView stream);
+  void (*matmul_gelu_forward)(const MatmulGeluArgs& args, StreamView stream);
+  void (*residual_norm_backward)(const ResidualNormBackwardArgs& args, StreamView stream);
+  void (*residual_norm_forward)(const ResidualNormArgs& args, StreamView stream);
   void (*weight_gradient)(const WeightGradientArgs& args, StreamView stream);
 };
 

@@ -23,6 +23,10 @@ const OpTable& cpu_op_table() {
                                  .layer_norm_forward = cpu::layer_norm_forward,
                                  .layer_norm_recompute = cpu::layer_norm_recompute,
                                  .matmul = cpu::matmul,
+                                 .matmul_gelu_backward = cpu::matmul_gelu_backward,
+                                 .matmul_gelu_forward = cpu::matmul_gelu_forward,
+                                 .residual_norm_backward = cpu::residual_norm_backward,
+                                 .residual_norm_forward = cpu::residual_norm_forward,
                                  .weight_gradient = cpu::weight_gradient};
   return table;
 }

@@ -11,12 +11,11 @@
 #include "runtime/ops/copy_finite.h"
 #include "runtime/ops/copy_rows.h"
 #include "runtime/ops/cross_entropy.h"
-#include "runtime/ops/dropout.h"
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/fill_zero.h"
 #include "runtime/ops/gelu.h"
-#include "runtime/ops/layer_norm.h"
-#include "runtime/ops/matmul.h"
+#include "runtime/ops/matmul_gelu.h"
+#include "runtime/ops/residual_norm.h"
 #include "runtime/ops/square_sum.h"
 #include "runtime/ops/weight_gradient.h"
 #include "runtime/tensor/buffer.h"
@@ -149,6 +148,38 @@ void run_layer_norm(Tensors& t, StreamView stream) {
                            stream);
 }
 
+void run_residual_norm(Tensors& t, StreamView stream) {
+  const ops::DropoutSite site{.rate = 0.3F, .seed = 1, .step = 2, .first_sample = 3};
+  const TensorView sum = t.activation(channels);
+  const TensorView weight = t.vector(channels);
+  const TensorView mean = t.f32({rows});
+  const TensorView rstd = t.f32({rows});
+  ops::residual_norm_forward({.join = {.input = t.activation(channels),
+                                       .residual = t.activation(channels),
+                                       .output = sum,
+                                       .site = site},
+                              .norm = {.input = sum,
+                                       .weight = weight,
+                                       .bias = t.vector(channels),
+                                       .mean = mean,
+                                       .rstd = rstd,
+                                       .output = t.activation(channels),
+                                       .eps = 1e-5F}},
+                             stream);
+  ops::residual_norm_backward({.norm = {.input = sum,
+                                        .weight = weight,
+                                        .mean = mean,
+                                        .rstd = rstd,
+                                        .output_gradient = t.activation(channels),
+                                        .residual = t.activation(channels),
+                                        .input_gradient = t.activation(channels),
+                                        .weight_gradient = t.f32({channels}),
+                                        .bias_gradient = t.f32({channels})},
+                               .branch_gradient = t.activation(channels),
+                               .site = site},
+                              stream);
+}
+
 void run_embedding(Tensors& t, StreamView stream) {
   const TensorView batch = t.numbers({sequences, tokens}, 20);
   ops::embedding_forward({.tokens = batch,
@@ -199,6 +230,13 @@ void run_products(Tensors& t, StreamView stream) {
                           .bias = t.vector(130)};
   product.workspace = t.workspace(ops::matmul_workspace(product));
   ops::matmul(product, stream);
+  ops::matmul_gelu_forward({product, t.matrix(rows, 130)}, stream);
+  ops::MatmulArgs through{.a = t.matrix(rows, channels),
+                          .b = t.matrix(130, channels),
+                          .out = t.matrix(rows, 130),
+                          .b_transposed = true};
+  through.workspace = t.workspace(ops::matmul_workspace(through));
+  ops::matmul_gelu_backward({through, product.out, t.matrix(rows, 130)}, stream);
   ops::MatmulArgs gradient{.a = product.a,
                            .b = product.out,
                            .out = t.f32({channels, 130}),
@@ -229,6 +267,7 @@ std::vector<std::byte> run_all_ops(const OpsRun& run) {
   Tensors tensors(run.dtype, run.memory, stream);
   run_attention(tensors, stream);
   run_layer_norm(tensors, stream);
+  run_residual_norm(tensors, stream);
   run_embedding(tensors, stream);
   run_others(tensors, stream);
   if (run.products) run_products(tensors, stream);

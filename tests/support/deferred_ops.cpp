@@ -7,11 +7,10 @@
 #include "runtime/ops/attention.h"
 #include "runtime/ops/copy_finite.h"
 #include "runtime/ops/cross_entropy.h"
-#include "runtime/ops/dropout.h"
 #include "runtime/ops/embedding.h"
-#include "runtime/ops/layer_norm.h"
-#include "runtime/ops/matmul.h"
+#include "runtime/ops/matmul_gelu.h"
 #include "runtime/ops/op_table.h"
+#include "runtime/ops/residual_norm.h"
 #include "runtime/ops/weight_gradient.h"
 #include "tests/support/deferred_device.h"
 
@@ -76,6 +75,22 @@ void translate(LayerNormBackwardArgs& a, StreamView stream) {
 void translate(MatmulArgs& a, StreamView stream) {
   translate({&a.a, &a.b, &a.out, &a.bias, &a.workspace}, stream);
 }
+void translate(MatmulGeluArgs& a, StreamView stream) {
+  translate(a.product, stream);
+  translate(a.active, stream);
+}
+void translate(MatmulGeluBackwardArgs& a, StreamView stream) {
+  translate(a.product, stream);
+  translate({&a.input, &a.active}, stream);
+}
+void translate(ResidualNormArgs& a, StreamView stream) {
+  translate(a.join, stream);
+  translate(a.norm, stream);
+}
+void translate(ResidualNormBackwardArgs& a, StreamView stream) {
+  translate(a.norm, stream);
+  translate(a.branch_gradient, stream);
+}
 void translate(WeightGradientArgs& a, StreamView stream) {
   translate(a.product, stream);
   translate(a.bias_gradient, stream);
@@ -133,6 +148,10 @@ void install_deferred_ops() {
                                  .layer_norm_forward = one<&T::layer_norm_forward>,
                                  .layer_norm_recompute = one<&T::layer_norm_recompute>,
                                  .matmul = one<&T::matmul>,
+                                 .matmul_gelu_backward = one<&T::matmul_gelu_backward>,
+                                 .matmul_gelu_forward = one<&T::matmul_gelu_forward>,
+                                 .residual_norm_backward = one<&T::residual_norm_backward>,
+                                 .residual_norm_forward = one<&T::residual_norm_forward>,
                                  .weight_gradient = one<&T::weight_gradient>};
   set_op_table(DeviceKind::cuda, table);
 }
