@@ -71,7 +71,10 @@ Gpt2Head::Chunk Gpt2Head::cut_chunk(const UnitCall& call, std::int64_t begin) co
           call.labels.part(begin, {rows})};
 }
 
-void Gpt2Head::compute_logits(const UnitCall& call, const Chunk& chunk, StreamView stream) const {
+void Gpt2Head::compute_loss(const UnitCall& call,
+                            const Chunk& chunk,
+                            TensorView label_weight,
+                            StreamView stream) const {
   ops::layer_norm_forward({.input = chunk.hidden,
                            .weight = call.parameters[ln_f_weight],
                            .bias = call.parameters[ln_f_bias],
@@ -81,6 +84,13 @@ void Gpt2Head::compute_logits(const UnitCall& call, const Chunk& chunk, StreamVi
                            .eps = eps_},
                           stream);
   head_logits(chunk.space, call.parameters[wte_weight], stream);
+  ops::cross_entropy({.logits = chunk.space.logits,
+                      .labels = chunk.labels,
+                      .losses = chunk.space.losses,
+                      .loss_sum = call.loss,
+                      .label_weight = label_weight,
+                      .softmax = chunk.space.softmax},
+                     stream);
 }
 
 void Gpt2Head::last_logits(const UnitCall& call, StreamView stream) const {
@@ -113,12 +123,7 @@ void Gpt2Head::forward(const UnitCall& call, StreamView stream) const {
   const std::int64_t step = chunk_rows(call.shape.rows());
   for (std::int64_t begin = 0; begin < call.shape.rows(); begin += step) {
     const Chunk chunk = cut_chunk(call, begin);
-    compute_logits(call, chunk, stream);
-    ops::cross_entropy_forward({.logits = chunk.space.logits,
-                                .labels = chunk.labels,
-                                .losses = chunk.space.losses,
-                                .loss_sum = call.loss},
-                               stream);
+    compute_loss(call, chunk, {}, stream);
   }
 }
 
@@ -131,19 +136,8 @@ void Gpt2Head::backward(const UnitCall& call, StreamView stream) const {
   for (std::int64_t begin = 0; begin < call.shape.rows(); begin += step) {
     const Chunk chunk = cut_chunk(call, begin);
     const bool later = begin > 0;
-    compute_logits(call, chunk, stream);
-    ops::cross_entropy_forward({.logits = chunk.space.logits,
-                                .labels = chunk.labels,
-                                .losses = chunk.space.losses,
-                                .softmax = chunk.space.softmax,
-                                .label_weight = call.label_weight,
-                                .loss_sum = call.loss},
-                               stream);
-    head_gradients(chunk.space,
-                   {.labels = chunk.labels,
-                    .label_weight = call.label_weight,
-                    .wte = call.parameters[wte_weight],
-                    .wte_gradient = {wte.values, wte.accumulate || later}},
+    compute_loss(call, chunk, call.label_weight, stream);
+    head_gradients(chunk.space, call.parameters[wte_weight], {wte.values, wte.accumulate || later},
                    stream);
     ops::layer_norm_backward(
         {.input = chunk.hidden,

@@ -26,7 +26,11 @@ class Gpt2Head final : public Unit {
   struct Chunk;
   Gpt2HeadSpace cut_space(Arena& arena, std::int64_t rows) const;
   [[nodiscard]] Chunk cut_chunk(const UnitCall& call, std::int64_t begin) const;
-  void compute_logits(const UnitCall& call, const Chunk& chunk, StreamView stream) const;
+  /// With `label_weight`, not empty, also the gradient of the logits.
+  void compute_loss(const UnitCall& call,
+                    const Chunk& chunk,
+                    TensorView label_weight,
+                    StreamView stream) const;
   void last_logits(const UnitCall& call, StreamView stream) const;
 
   std::int64_t vocabulary_;

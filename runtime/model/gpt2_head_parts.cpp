@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "runtime/ops/convert.h"
-#include "runtime/ops/cross_entropy.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/panels.h"
 
@@ -39,7 +38,7 @@ ops::MatmulArgs logits_product(const Gpt2HeadSpace& space,
 ops::MatmulArgs wte_product(const Gpt2HeadSpace& space,
                             const GradientTarget& target,
                             std::int64_t piece) {
-  return {.a = space.logit_gradient(piece),
+  return {.a = space.logits.gradient(piece),
           .b = space.normed,
           .out = piece_rows(target.values, space.logits, piece),
           .bias = {},
@@ -51,7 +50,7 @@ ops::MatmulArgs wte_product(const Gpt2HeadSpace& space,
 ops::MatmulArgs normed_product(const Gpt2HeadSpace& space,
                                const TensorView& wte,
                                std::int64_t piece) {
-  return {.a = space.logit_gradient(piece),
+  return {.a = space.logits.gradient(piece),
           .b = piece_rows(wte, space.logits, piece),
           .out = space.normed_gradient,
           .bias = {},
@@ -79,15 +78,9 @@ Gpt2HeadSpace::Gpt2HeadSpace(Arena& arena, const Gpt2HeadSizes& sizes)
       losses(arena.take({sizes.rows})),
       softmax(arena.take({sizes.rows, 2})) {
   if (sizes.dtype == DType::bf16) {
-    rounded = arena.take({sizes.rows, logits.width(0)}, DType::bf16);
+    logits.rounded = arena.take({sizes.rows, logits.width(0)}, DType::bf16);
   }
   products = arena.take({products_workspace(*this, sizes)}, DType::u8);
-}
-
-TensorView Gpt2HeadSpace::logit_gradient(std::int64_t piece) const {
-  const TensorView values = logits.piece(piece);
-  if (rounded.shape().rank() == 0) return values;
-  return rounded.part(0, values.shape());
 }
 
 void head_logits(const Gpt2HeadSpace& space, const TensorView& wte, StreamView stream) {
@@ -97,18 +90,12 @@ void head_logits(const Gpt2HeadSpace& space, const TensorView& wte, StreamView s
 }
 
 void head_gradients(const Gpt2HeadSpace& space,
-                    const Gpt2HeadGradients& gradients,
+                    const TensorView& wte,
+                    const GradientTarget& wte_gradient,
                     StreamView stream) {
   for (std::int64_t piece = 0; piece < space.logits.count(); ++piece) {
-    ops::cross_entropy_backward({.logits = space.logits.piece(piece),
-                                 .gradient = space.logit_gradient(piece),
-                                 .labels = gradients.labels,
-                                 .first_column = space.logits.first_column(piece),
-                                 .softmax = space.softmax,
-                                 .label_weight = gradients.label_weight},
-                                stream);
-    ops::matmul(wte_product(space, gradients.wte_gradient, piece), stream);
-    ops::matmul(normed_product(space, gradients.wte, piece), stream);
+    ops::matmul(wte_product(space, wte_gradient, piece), stream);
+    ops::matmul(normed_product(space, wte, piece), stream);
   }
   ops::convert(space.normed_gradient, space.normed, stream);
 }

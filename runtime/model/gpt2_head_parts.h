@@ -17,12 +17,9 @@ struct Gpt2HeadSizes {
 /// the packed part of wte.weight that a product reads stays small.
 struct Gpt2HeadSpace {
   Gpt2HeadSpace(Arena& arena, const Gpt2HeadSizes& sizes);
-  /// The gradient of a piece of the logits, in the model's dtype; in f32 it takes their place.
-  [[nodiscard]] TensorView logit_gradient(std::int64_t piece) const;
   TensorView normed;           ///< (R, C); in backward its gradient follows
   TensorView normed_gradient;  ///< (R, C) f32: its sum over the pieces
-  ops::LogitPieces logits;     ///< (R, V)
-  TensorView rounded;          ///< (R, W) bf16 of one piece; empty in f32
+  ops::LogitPieces logits;     ///< (R, V); their gradient, in the model's dtype, follows
   TensorView mean;             ///< (R) f32
   TensorView rstd;             ///< (R) f32
   TensorView losses;           ///< (R) f32
@@ -33,18 +30,11 @@ struct Gpt2HeadSpace {
 /// space.logits = space.normed wte', for wte (V, C).
 void head_logits(const Gpt2HeadSpace& space, const TensorView& wte, StreamView stream);
 
-/// What the gradients of a chunk are made of.
-struct Gpt2HeadGradients {
-  TensorView labels;            ///< (R) i32
-  TensorView label_weight;      ///< (1) f32
-  TensorView wte;               ///< (V, C)
-  GradientTarget wte_gradient;  ///< (V, C) f32
-};
-
-/// From the logits and their softmax, piece by piece: wte_gradient = (gradient of the logits)'
-/// space.normed, or added to it; then space.normed = (gradient of the logits) wte.
+/// From the gradient of the logits, piece by piece: wte_gradient = (gradient of the logits)'
+/// space.normed (V, C) f32, or added to it; then space.normed = (gradient of the logits) wte.
 void head_gradients(const Gpt2HeadSpace& space,
-                    const Gpt2HeadGradients& gradients,
+                    const TensorView& wte,
+                    const GradientTarget& wte_gradient,
                     StreamView stream);
 
 }  // namespace dstrain::model

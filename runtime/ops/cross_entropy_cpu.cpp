@@ -68,7 +68,7 @@ float logit_of(const LogitPieces& logits, std::int64_t row, std::int64_t column)
   return floats(logits.piece(piece))[row * logits.width(piece) + column % logits.piece_columns];
 }
 
-/// What forward leaves of a row: the gradient of logit x is e^(x - largest) scale, less
+/// What the gradient of a row is made of: that of logit x is e^(x - largest) scale, less
 /// label_weight at the label.
 struct RowSoftmax {
   float largest;
@@ -85,7 +85,7 @@ RowSoftmax* row_softmax(const TensorView& view) {
 
 /// The loss of one row.
 float row_loss(const CrossEntropyArgs& args, std::int64_t row) {
-  RowSoftmax* const left = args.softmax.empty() ? nullptr : row_softmax(args.softmax) + row;
+  RowSoftmax* const left = args.label_weight.empty() ? nullptr : row_softmax(args.softmax) + row;
   const std::int32_t label = label_of(args.labels, row);
   if (label == ignored_label) {
     if (left != nullptr) *left = {0, 0};
@@ -101,23 +101,38 @@ float row_loss(const CrossEntropyArgs& args, std::int64_t row) {
 
 /// The gradient of one row of a piece, through a block of f32 in the first-level cache.
 template <class T>
-void row_gradient(const CrossEntropyGradientArgs& args, std::int64_t row) {
-  const std::int64_t width = args.logits.shape()[1];
-  const float* const logits = floats(args.logits) + row * width;
-  T* const gradient = elements<T>(args.gradient) + row * width;
+void piece_gradient(const CrossEntropyArgs& args, std::int64_t piece, std::int64_t row) {
+  const std::int64_t width = args.logits.width(piece);
+  const float* const logits = floats(args.logits.piece(piece)) + row * width;
+  T* const gradient = elements<T>(args.logits.gradient(piece)) + row * width;
   const std::int32_t label = label_of(args.labels, row);
   if (label == ignored_label) {
     std::fill(gradient, gradient + width, T{});
     return;
   }
   const auto [largest, scale] = row_softmax(args.softmax)[row];
-  const std::int64_t own = label - args.first_column;
+  const std::int64_t own = label - args.logits.first_column(piece);
   alignas(64) float block[block_numel];
   for (std::int64_t begin = 0; begin < width; begin += block_numel) {
     const std::int64_t numel = std::min(block_numel, width - begin);
     gradient_kernel(logits + begin, numel, largest, scale, block);
     if (begin <= own && own < begin + numel) block[own - begin] -= floats(args.label_weight)[0];
     store_kernel(block, numel, gradient + begin);
+  }
+}
+
+/// While the row is in cache.
+void row_gradient(const CrossEntropyArgs& args, std::int64_t row) {
+  for (std::int64_t piece = 0; piece < args.logits.count(); ++piece) {
+    piece_gradient<float>(args, piece, row);
+  }
+}
+
+/// A piece is overwritten when all rows have read it.
+void rounded_gradient(const CrossEntropyArgs& args) {
+  for (std::int64_t piece = 0; piece < args.logits.count(); ++piece) {
+    parallel_for(args.logits.rows(),
+                 [&](std::int64_t row) { piece_gradient<BFloat16>(args, piece, row); });
   }
 }
 
@@ -132,25 +147,21 @@ void require_known(const TensorView& labels, std::int64_t vocabulary) {
 
 namespace cpu {
 
-void cross_entropy_forward(const CrossEntropyArgs& args, StreamView stream) {
+void cross_entropy(const CrossEntropyArgs& args, StreamView stream) {
   cpu_stream(stream).launch([args] {
     const std::int64_t rows = args.logits.rows();
     require_known(args.labels, args.logits.columns());
+    const bool in_place = !args.label_weight.empty() && args.logits.rounded.empty();
     float* const losses = floats(args.losses);
-    parallel_for(rows, [&](std::int64_t row) { losses[row] = row_loss(args, row); });
+    parallel_for(rows, [&](std::int64_t row) {
+      losses[row] = row_loss(args, row);
+      if (in_place) row_gradient(args, row);
+    });
     double& sum = *elements<double>(args.loss_sum);
     for (std::int64_t row = 0; row < rows; ++row) {
       if (label_of(args.labels, row) != ignored_label) sum += static_cast<double>(losses[row]);
     }
-  });
-}
-
-void cross_entropy_backward(const CrossEntropyGradientArgs& args, StreamView stream) {
-  cpu_stream(stream).launch([args] {
-    with_element_type(args.gradient.dtype(), [&](auto element) {
-      parallel_for(args.logits.shape()[0],
-                   [&](std::int64_t row) { row_gradient<decltype(element)>(args, row); });
-    });
+    if (!args.logits.rounded.empty() && !args.label_weight.empty()) rounded_gradient(args);
   });
 }
 

@@ -10,7 +10,6 @@ struct AttentionArgs;
 struct AttentionBackwardArgs;
 struct CopyFiniteArgs;
 struct CrossEntropyArgs;
-struct CrossEntropyGradientArgs;
 struct DropoutArgs;
 struct EmbeddingArgs;
 struct EmbeddingBackwardArgs;
@@ -36,8 +35,7 @@ struct OpTable {
   void (*convert)(const TensorView& source, const TensorView& target, StreamView stream);
   void (*copy_finite)(const CopyFiniteArgs& args, StreamView stream);
   void (*copy_rows)(const TensorView& source, const TensorView& target, StreamView stream);
-  void (*cross_entropy_backward)(const CrossEntropyGradientArgs& args, StreamView stream);
-  void (*cross_entropy_forward)(const CrossEntropyArgs& args, StreamView stream);
+  void (*cross_entropy)(const CrossEntropyArgs& args, StreamView stream);
   void (*dropout)(const DropoutArgs& args, StreamView stream);
   void (*embedding_backward)(const EmbeddingBackwardArgs& args, StreamView stream);
   void (*embedding_forward)(const EmbeddingArgs& args, StreamView stream);

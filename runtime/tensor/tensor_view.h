@@ -49,6 +49,11 @@ class TensorView {
     require_dense(begin >= 0 && begin + shape.numel() <= numel(), begin, shape);
     return {at(begin), dtype_, shape, device_};
   }
+  /// The memory of a dense view for another tensor, which it has room for.
+  [[nodiscard]] TensorView reused(DType dtype, Shape shape) const {
+    require_dense(shape.numel() * size_of(dtype) <= bytes(), 0, shape);
+    return {address_, dtype, shape, device_};
+  }
   /// Rows [first, first + count) of a dense view (R, C), as (count, C).
   [[nodiscard]] TensorView rows(std::int64_t first, std::int64_t count) const {
     DSTRAIN_CHECK(shape_.rank() == 2, "rows of {}", to_string(shape_));

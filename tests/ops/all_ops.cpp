@@ -36,6 +36,7 @@ class Tensors {
  public:
   Tensors(DType dtype, MemoryResource& memory, StreamView stream)
       : dtype_(dtype), memory_(memory), stream_(stream) {}
+  [[nodiscard]] DType dtype() const { return dtype_; }
   TensorView activation(std::int64_t columns) {
     return random(dtype_, {sequences, tokens, columns});
   }
@@ -203,24 +204,16 @@ void run_others(Tensors& t, StreamView stream) {
                 .output = t.activation(400),
                 .site = {.rate = 0.3F, .seed = 1, .step = 2, .first_sample = 3}},
                stream);
-  const TensorView labels = t.numbers({rows}, 500);
-  const TensorView label_weight = t.f32({1});
-  const ops::LogitPieces logits{t.f32({rows, 500}), 128};
-  const TensorView softmax = t.f32({rows, 2});
-  ops::cross_entropy_forward({.logits = logits,
-                              .labels = labels,
-                              .losses = t.f32({rows}),
-                              .softmax = softmax,
-                              .label_weight = label_weight,
-                              .loss_sum = t.zeros(DType::f64, {1})},
-                             stream);
-  ops::cross_entropy_backward({.logits = logits.piece(1),
-                               .gradient = t.activation(128).reshaped({rows, 128}),
-                               .labels = labels,
-                               .first_column = 128,
-                               .softmax = softmax,
-                               .label_weight = label_weight},
-                              stream);
+  const TensorView logits = t.f32({rows, 500});
+  ops::CrossEntropyArgs loss{.logits = {logits, 128},
+                             .labels = t.numbers({rows}, 500),
+                             .losses = t.f32({rows}),
+                             .loss_sum = t.zeros(DType::f64, {1})};
+  ops::cross_entropy(loss, stream);
+  if (t.dtype() == DType::bf16) loss.logits.rounded = t.matrix(rows, 128);
+  loss.label_weight = t.f32({1});
+  loss.softmax = t.f32({rows, 2});
+  ops::cross_entropy(loss, stream);
 }
 
 void run_products(Tensors& t, StreamView stream) {

@@ -23,14 +23,20 @@ struct Rows {
         softmax(losses.size() * 2) {
     for (std::size_t row = 1; row < labels.size(); row += 3) labels[row] = dstrain::ignored_label;
   }
-  ops::CrossEntropyArgs args(float weight = 0) {
-    label_weight = weight;
+  /// Of the losses alone.
+  ops::CrossEntropyArgs args() {
     return {.logits = {HostView(logits, {rows, vocabulary}), vocabulary},
             .labels = HostView(labels, {rows}),
             .losses = HostView(losses, {rows}),
-            .softmax = HostView(softmax, {rows, 2}),
-            .label_weight = HostView(std::span(&label_weight, 1), {1}),
             .loss_sum = HostView(&sum, DType::f64, {1})};
+  }
+  /// With the gradient.
+  ops::CrossEntropyArgs args(float weight) {
+    label_weight = weight;
+    ops::CrossEntropyArgs both = args();
+    both.label_weight = HostView(std::span(&label_weight, 1), {1});
+    both.softmax = HostView(softmax, {rows, 2});
+    return both;
   }
   std::int64_t rows, vocabulary;
   std::vector<float> logits;
@@ -41,19 +47,9 @@ struct Rows {
   double sum = 100;  // what was there is added to
 };
 
-/// Losses, and the logits replaced by their gradient.
-void run_both(const ops::CrossEntropyArgs& args) {
+void compute(const ops::CrossEntropyArgs& args) {
   CpuStream stream(CpuStream::Mode::inline_on_caller);
-  ops::cross_entropy_forward(args, stream);
-  for (std::int64_t piece = 0; piece < args.logits.count(); ++piece) {
-    ops::cross_entropy_backward({.logits = args.logits.piece(piece),
-                                 .gradient = args.logits.piece(piece),
-                                 .labels = args.labels,
-                                 .first_column = args.logits.first_column(piece),
-                                 .softmax = args.softmax,
-                                 .label_weight = args.label_weight},
-                                stream);
-  }
+  ops::cross_entropy(args, stream);
 }
 
 double expected_sum(const std::vector<double>& logits, const std::vector<std::int32_t>& labels) {
@@ -69,8 +65,7 @@ double expected_sum(const std::vector<double>& logits, const std::vector<std::in
 TEST_CASE("Cross-entropy: the sum of the counted losses", "[ops][cross_entropy]") {
   Rows rows(GENERATE(1, 5, 40), GENERATE(2, 17, 5000));
   const std::vector<float> before = rows.logits;
-  CpuStream stream(CpuStream::Mode::inline_on_caller);
-  ops::cross_entropy_forward(rows.args(), stream);
+  compute(rows.args());
   CHECK(rows.logits == before);
   CHECK(rows.sum - 100 == Approx(expected_sum(test::to_double(before), rows.labels)).epsilon(1e-7));
 }
@@ -81,27 +76,43 @@ TEST_CASE("Cross-entropy: gradient by central differences", "[ops][cross_entropy
   const float weight = 0.125F;
   const auto expected = test::central_differences(
       logits, [&] { return static_cast<double>(weight) * expected_sum(logits, rows.labels); });
-  run_both(rows.args(weight));
+  compute(rows.args(weight));
   CHECK(test::difference(rows.logits, expected, test::tolerance::elementwise) == "");
 }
 
 TEST_CASE("Cross-entropy: a bf16 gradient is the f32 one rounded", "[ops][cross_entropy]") {
   const std::int64_t columns = GENERATE(2, 17, 2500);
-  Rows rows(4, columns);
-  std::vector<BFloat16> rounded(rows.logits.size());
-  CpuStream stream(CpuStream::Mode::inline_on_caller);
-  const ops::CrossEntropyArgs args = rows.args(0.5F);
-  ops::cross_entropy_forward(args, stream);
-  ops::cross_entropy_backward({.logits = args.logits.values,
-                               .gradient = HostView(rounded, {4, columns}),
-                               .labels = args.labels,
-                               .softmax = args.softmax,
-                               .label_weight = args.label_weight},
-                              stream);
-  run_both(args);
-  for (std::size_t i = 0; i < rounded.size(); ++i) {
-    CHECK(to_float(rounded[i]) == to_float(to_bfloat16(rows.logits[i])));
+  const std::int64_t width = std::min<std::int64_t>(columns, GENERATE(1, 7, 1000, 2500));
+  CAPTURE(columns, width);
+  Rows exact(40, columns);
+  Rows rounded(40, columns);
+  std::vector<BFloat16> first(static_cast<std::size_t>(40 * width));
+  ops::CrossEntropyArgs args = exact.args(0.5F);
+  args.logits.piece_columns = width;
+  compute(args);
+  ops::CrossEntropyArgs narrow = rounded.args(0.5F);
+  narrow.logits.piece_columns = width;
+  narrow.logits.rounded = HostView(first, {40, width});
+  compute(narrow);
+  CHECK(rounded.sum == exact.sum);
+  CHECK(rounded.losses == exact.losses);
+  for (std::int64_t piece = 0; piece < args.logits.count(); ++piece) {
+    const float* const wide = ops::floats(args.logits.gradient(piece));
+    const auto* const read = ops::elements<BFloat16>(narrow.logits.gradient(piece));
+    for (std::int64_t i = 0; i < 40 * args.logits.width(piece); ++i) {
+      if (to_float(read[i]) != to_float(to_bfloat16(wide[i]))) FAIL(piece << ": " << i);
+    }
   }
+}
+
+TEST_CASE("Cross-entropy: losses are the same with the gradient and without",
+          "[ops][cross_entropy]") {
+  Rows alone(7, 1300);
+  Rows both(7, 1300);
+  compute(alone.args());
+  compute(both.args(0.25F));
+  CHECK(both.losses == alone.losses);
+  CHECK(both.sum == alone.sum);
 }
 
 TEST_CASE("Cross-entropy: pieces of columns give what whole rows give", "[ops][cross_entropy]") {
@@ -122,8 +133,8 @@ TEST_CASE("Cross-entropy: pieces of columns give what whole rows give", "[ops][c
   for (std::int64_t row = 0; row < 5; ++row) {
     for (std::int64_t j = 0; j < vocabulary; ++j) place(row, j) = values[at(row, j)];
   }
-  run_both(whole.args(0.5F));
-  run_both(args);
+  compute(whole.args(0.5F));
+  compute(args);
   CHECK(cut.sum == Approx(whole.sum).epsilon(1e-7));
   std::vector<float> gathered(values.size());
   for (std::int64_t row = 0; row < 5; ++row) {
@@ -136,7 +147,7 @@ TEST_CASE("Cross-entropy: large logits neither overflow nor vanish", "[ops][cros
   Rows rows(1, 3);
   rows.logits = {1e4F, -1e4F, 9999.0F};
   rows.labels = {1};
-  run_both(rows.args(1));
+  compute(rows.args(1));
   CHECK(rows.sum - 100 == Approx(20000.3133).epsilon(1e-7));
   CHECK(rows.logits[1] == Approx(-1));
   CHECK(rows.logits[0] == Approx(0.7310586));
@@ -145,9 +156,7 @@ TEST_CASE("Cross-entropy: large logits neither overflow nor vanish", "[ops][cros
 TEST_CASE("Cross-entropy: a label outside the vocabulary is refused", "[ops][cross_entropy]") {
   Rows rows(1, 3);
   rows.labels = {GENERATE(3, -1)};
-  CpuStream stream(CpuStream::Mode::inline_on_caller);
-  CHECK_THROWS_WITH(ops::cross_entropy_forward(rows.args(), stream),
-                    Catch::Contains("of a vocabulary of 3"));
+  CHECK_THROWS_WITH(compute(rows.args()), Catch::Contains("of a vocabulary of 3"));
 }
 
 }  // namespace

@@ -49,11 +49,9 @@ void translate(CopyFiniteArgs& a, StreamView stream) {
   for (TensorView* const view : {&a.target, &a.not_finite}) *view = of_either(*view, stream);
 }
 void translate(CrossEntropyArgs& a, StreamView stream) {
-  translate({&a.logits.values, &a.labels, &a.losses, &a.softmax, &a.label_weight, &a.loss_sum},
+  translate({&a.logits.values, &a.logits.rounded, &a.labels, &a.losses, &a.loss_sum,
+             &a.label_weight, &a.softmax},
             stream);
-}
-void translate(CrossEntropyGradientArgs& a, StreamView stream) {
-  translate({&a.logits, &a.gradient, &a.labels, &a.softmax, &a.label_weight}, stream);
 }
 void translate(DropoutArgs& a, StreamView stream) {
   translate({&a.input, &a.residual, &a.output}, stream);
@@ -136,8 +134,7 @@ void install_deferred_ops() {
                                  .convert = defer_copy<&T::convert>,
                                  .copy_finite = one<&T::copy_finite>,
                                  .copy_rows = defer_copy<&T::copy_rows>,
-                                 .cross_entropy_backward = one<&T::cross_entropy_backward>,
-                                 .cross_entropy_forward = one<&T::cross_entropy_forward>,
+                                 .cross_entropy = one<&T::cross_entropy>,
                                  .dropout = one<&T::dropout>,
                                  .embedding_backward = one<&T::embedding_backward>,
                                  .embedding_forward = one<&T::embedding_forward>,
