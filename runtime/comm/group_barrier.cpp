@@ -18,8 +18,8 @@ constexpr int spins_before_sleep = 400;
 /// With more ranks than cores, spinning would keep the awaited rank from running: a rank passes its
 /// core on to the next so many times, which costs less than to sleep and to be woken.
 constexpr int yields_before_sleep = 32;
-/// A core that comes back later than this was with someone who computes. Who sleeps is let in when
-/// it is woken, who yields is not: the rank sleeps at once in so many barriers that follow.
+/// When all that takes longer than this, the core was with someone who computes. Who sleeps is let
+/// in when it is woken, who yields is not: the rank sleeps at once in so many barriers that follow.
 constexpr double yield_seconds_max = 0.001;
 constexpr std::uint32_t barriers_without_yields = 64;
 /// How often a sleeping rank looks whether the group was aborted or a rank left.
@@ -130,8 +130,8 @@ void GroupBarrier::yield(const WaitableCounter& counter, std::uint32_t target) {
     --barriers_to_sleep_;
     return;
   }
+  const Deadline soon = Deadline::after(yield_seconds_max);
   for (int i = 0; i < yields_before_sleep && !counter.reached(target); ++i) {
-    const Deadline soon = Deadline::after(yield_seconds_max);
     std::this_thread::yield();
     if (!soon.passed()) continue;
     barriers_to_sleep_ = barriers_without_yields;
