@@ -122,63 +122,56 @@ void run_attention(Tensors& t, StreamView stream) {
                           stream);
 }
 
+/// What a norm's passes have in common.
+struct Norm {
+  Norm(Tensors& t, TensorView of)
+      : input(of), weight(t.vector(channels)), mean(t.f32({rows})), rstd(t.f32({rows})) {}
+  [[nodiscard]] ops::LayerNormArgs forward(Tensors& t) const {
+    return {.input = input,
+            .weight = weight,
+            .bias = t.vector(channels),
+            .mean = mean,
+            .rstd = rstd,
+            .output = t.activation(channels),
+            .eps = 1e-5F};
+  }
+  [[nodiscard]] ops::LayerNormBackwardArgs backward(Tensors& t) const {
+    return {.input = input,
+            .weight = weight,
+            .mean = mean,
+            .rstd = rstd,
+            .output_gradient = t.activation(channels),
+            .residual = t.activation(channels),
+            .input_gradient = t.activation(channels),
+            .weight_gradient = t.f32({channels}),
+            .bias_gradient = t.f32({channels})};
+  }
+  TensorView input;
+  TensorView weight;
+  TensorView mean;
+  TensorView rstd;
+};
+
 void run_layer_norm(Tensors& t, StreamView stream) {
-  const TensorView input = t.activation(channels);
-  const TensorView weight = t.vector(channels);
-  const TensorView mean = t.f32({rows});
-  const TensorView rstd = t.f32({rows});
-  ops::LayerNormArgs forward{.input = input,
-                             .weight = weight,
-                             .bias = t.vector(channels),
-                             .mean = mean,
-                             .rstd = rstd,
-                             .output = t.activation(channels),
-                             .eps = 1e-5F};
+  const Norm norm(t, t.activation(channels));
+  ops::LayerNormArgs forward = norm.forward(t);
   ops::layer_norm_forward(forward, stream);
   forward.output = t.activation(channels);
   ops::layer_norm_recompute(forward, stream);
-  ops::layer_norm_backward({.input = input,
-                            .weight = weight,
-                            .mean = mean,
-                            .rstd = rstd,
-                            .output_gradient = t.activation(channels),
-                            .residual = t.activation(channels),
-                            .input_gradient = t.activation(channels),
-                            .weight_gradient = t.f32({channels}),
-                            .bias_gradient = t.f32({channels})},
-                           stream);
+  ops::layer_norm_backward(norm.backward(t), stream);
 }
 
 void run_residual_norm(Tensors& t, StreamView stream) {
   const ops::DropoutSite site{.rate = 0.3F, .seed = 1, .step = 2, .first_sample = 3};
-  const TensorView sum = t.activation(channels);
-  const TensorView weight = t.vector(channels);
-  const TensorView mean = t.f32({rows});
-  const TensorView rstd = t.f32({rows});
+  const Norm norm(t, t.activation(channels));
   ops::residual_norm_forward({.join = {.input = t.activation(channels),
                                        .residual = t.activation(channels),
-                                       .output = sum,
+                                       .output = norm.input,
                                        .site = site},
-                              .norm = {.input = sum,
-                                       .weight = weight,
-                                       .bias = t.vector(channels),
-                                       .mean = mean,
-                                       .rstd = rstd,
-                                       .output = t.activation(channels),
-                                       .eps = 1e-5F}},
+                              .norm = norm.forward(t)},
                              stream);
-  ops::residual_norm_backward({.norm = {.input = sum,
-                                        .weight = weight,
-                                        .mean = mean,
-                                        .rstd = rstd,
-                                        .output_gradient = t.activation(channels),
-                                        .residual = t.activation(channels),
-                                        .input_gradient = t.activation(channels),
-                                        .weight_gradient = t.f32({channels}),
-                                        .bias_gradient = t.f32({channels})},
-                               .branch_gradient = t.activation(channels),
-                               .site = site},
-                              stream);
+  ops::residual_norm_backward(
+      {.norm = norm.backward(t), .branch_gradient = t.activation(channels), .site = site}, stream);
 }
 
 void run_embedding(Tensors& t, StreamView stream) {
