@@ -5,10 +5,10 @@
 
 namespace dstrain::ops {
 
-/// output = [residual +] input times the mask of `site`; all (B, T, C), dense,
-/// all f32 or all bf16. Forward drops a
-/// branch before it joins the residual stream; backward is the same call on the gradient, without a
-/// residual. The mask is drawn, never stored; a site that is not active draws nothing.
+/// output = [residual +] input times the mask of `site`; all (B, T, C), dense, all f32 or all bf16.
+/// Forward drops a branch before it joins the residual stream; backward is the same call on the
+/// gradient, without a residual. The mask is drawn, never stored; a site that is not active draws
+/// nothing.
 struct DropoutArgs {
   TensorView input;
   TensorView residual;  ///< or empty
