@@ -47,12 +47,9 @@ CategoryBytes DiskShards::file_bytes(const FlatLayout& layout,
   for (const SubGroup& group : plan.groups) gradients += StateRecord(group).gradient_bytes();
   gradients *= records_per_group(offload.early);
   CategoryBytes bytes{};
-  const auto of = [&bytes](MemoryCategory category) -> Bytes& {
-    return bytes.at(static_cast<std::size_t>(category));
-  };
-  of(MemoryCategory::parameters) = RecordSwap::file_bytes(parameter_records(layout, plan));
-  of(MemoryCategory::gradients) = gradients;
-  of(MemoryCategory::optimizer) =
+  of(bytes, MemoryCategory::parameters) = RecordSwap::file_bytes(parameter_records(layout, plan));
+  of(bytes, MemoryCategory::gradients) = gradients;
+  of(bytes, MemoryCategory::optimizer) =
       RecordSwap::file_bytes(state_records(plan, offload.early)) - gradients;
   return bytes;
 }
@@ -75,7 +72,7 @@ DiskShards::DiskShards(const FlatLayout& layout,
       by_arrival_(plan.groups.size()) {
   const CategoryBytes bytes = file_bytes(layout, plan, offload);
   const auto count = [&bytes](const DiskPlace& place, MemoryCategory category) {
-    place.ledger.add(category, bytes.at(static_cast<std::size_t>(category)));
+    place.ledger.add(category, of(bytes, category));
   };
   if (plan.parameters_in(MemoryTier::nvme)) {
     DSTRAIN_CHECK(places.parameters != nullptr, "no disk for parameters");

@@ -22,7 +22,7 @@ Bytes MemoryPlan::model_states() const {
   for (const CategoryBytes& tier : bytes) {
     for (const auto category :
          {MemoryCategory::parameters, MemoryCategory::gradients, MemoryCategory::optimizer}) {
-      sum += tier.at(static_cast<std::size_t>(category));
+      sum += dstrain::of(tier, category);
     }
   }
   return sum;

@@ -21,10 +21,10 @@ struct MemoryPlan {
   Bytes save_copy = 0;
 
   [[nodiscard]] Bytes of(MemoryTier tier, MemoryCategory category) const {
-    return bytes.at(static_cast<std::size_t>(tier)).at(static_cast<std::size_t>(category));
+    return dstrain::of(bytes.at(static_cast<std::size_t>(tier)), category);
   }
   void add(MemoryTier tier, MemoryCategory category, Bytes more) {
-    bytes.at(static_cast<std::size_t>(tier)).at(static_cast<std::size_t>(category)) += more;
+    dstrain::of(bytes.at(static_cast<std::size_t>(tier)), category) += more;
   }
   [[nodiscard]] Bytes of(MemoryCategory category) const { return of(MemoryTier::device, category); }
   [[nodiscard]] Bytes total(MemoryTier tier = MemoryTier::device) const;

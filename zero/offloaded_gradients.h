@@ -37,8 +37,6 @@ class OffloadedGradients final {
   void begin_step(const optim::StepScalars& foreseen);
   /// Whether what was updated early counts; else a step is to be taken as if nothing had been.
   bool end_step(const optim::StepScalars& scalars);
-  /// Of all that went to a disk, once the last micro step is done.
-  [[nodiscard]] const ExactSum& squares() const { return shards_.disk()->squares(); }
 
   /// What is taken from now on belongs to this micro step.
   void begin(engine::MicroStep micro_step);

@@ -32,12 +32,14 @@ Bytes RankShards::staging_bytes(const FlatLayout& layout,
 }
 
 RankShards::RankShards(const FlatLayout& layout,
-                       const Options& options,
+                       const ShardPlan::Options& options,
+                       int rank,
                        Memory memory,
                        Streams streams)
     : layout_(layout),
       options_(options),
-      plan_(layout, {options.stage, options.optimizer_states, options.trains, options.offload}),
+      rank_(rank),
+      plan_(layout, options),
       streams_(streams),
       device_(layout, plan_, ResidentShards::Place::device, memory.device, streams.compute),
       host_(layout, plan_, ResidentShards::Place::host, memory.host, streams.compute) {
@@ -68,7 +70,7 @@ TensorView RankShards::parameters(int segment) const {
 }
 
 TensorView RankShards::own_parameters(int segment) const {
-  return own_part(layout_.segment(segment), options_.rank, parameters(segment));
+  return own_part(layout_.segment(segment), rank_, parameters(segment));
 }
 
 TensorView RankShards::gradients(int segment) const {
@@ -89,18 +91,20 @@ RankShards::ParameterLease::ParameterLease(RankShards& shards, int segment, Leas
 
 RankShards::ParameterLease::~ParameterLease() {
   if (shards_ == nullptr) return;
-  use_ = LeaseUse::read;
   try {
-    give_back();
+    give_back(false);
   } catch (const Error&) {  // of a read that nobody waits for any more
   }
 }
 
 void RankShards::ParameterLease::give_back() {
+  give_back(use_ != LeaseUse::read);
+}
+
+void RankShards::ParameterLease::give_back(bool changed) {
   RankShards& shards = *shards_.release();
   const SegmentShare& share = shards.plan_.segment(segment_);
   if (share.parameters != MemoryTier::nvme) return;
-  const bool changed = use_ != LeaseUse::read;
   // What a device updates is written by its stream.
   if (changed && share.optimizer == MemoryTier::device) shards.streams_.compute.synchronize();
   shards.disk_->release_parameters(segment_, changed);
@@ -137,11 +141,10 @@ void RankShards::stage_parameters(GroupLease& lease) {
 
 RankShards::GroupLease::~GroupLease() {
   if (shards_ == nullptr) return;
-  use_ = LeaseUse::read;
-  slot_ = nullptr;
+  stream.wait_until_idle();
   try {
-    give_back();
-  } catch (const Error&) {  // of work that nobody waits for any more
+    shards_->return_group(group_, LeaseUse::read);
+  } catch (const Error&) {  // of a read that nobody waits for any more
   }
 }
 
@@ -152,13 +155,14 @@ void RankShards::GroupLease::give_back() {
     ops::convert(parameters, target_, uploads);
     slot_->busy = Event::record(uploads);
   }
-  if (shards.plan_.group(group_).tier != MemoryTier::nvme) return;
-  stream.synchronize();
-  if (use_ == LeaseUse::update_early) {
-    shards.disk_->end_early(group_);
-  } else {
-    shards.disk_->release(group_, use_);
-  }
+  if (shards.plan_.group(group_).tier == MemoryTier::nvme) stream.synchronize();
+  shards.return_group(group_, use_);
+}
+
+/// The work with it is done.
+void RankShards::return_group(int group, LeaseUse use) {
+  if (plan_.group(group).tier != MemoryTier::nvme) return;
+  use == LeaseUse::update_early ? disk_->end_early(group) : disk_->release(group, use);
 }
 
 void RankShards::follow_uploads() const {

@@ -17,6 +17,12 @@ namespace dstrain::zero {
 /// its ShardPlan says: who works with it borrows it from here, wherever it lies. The thread that
 /// computes may, and the host's queue what is updated early. All must outlive it.
 class RankShards {
+  /// Who has lent something; a lease that was moved from has none.
+  struct NotOwned {
+    void operator()(RankShards* /*shards*/) const noexcept {}
+  };
+  using Lender = std::unique_ptr<RankShards, NotOwned>;
+
  public:
   struct Memory {
     ResidentShards::Memory device;
@@ -24,21 +30,18 @@ class RankShards {
     MemoryResource& staging;  ///< of the host, for what crosses between it and a device
     DiskShards::Places disks{};
   };
-  struct Options {
-    int stage = 0;
-    std::int64_t optimizer_states = 2;
-    bool trains = true;
-    Offload offload{};
-    int rank = 0;
-  };
-  RankShards(const FlatLayout& layout, const Options& options, Memory memory, Streams streams);
+  RankShards(const FlatLayout& layout,
+             const ShardPlan::Options& options,
+             int rank,
+             Memory memory,
+             Streams streams);
   /// Of the host, for parameters that the host updates and a device keeps.
   static Bytes staging_bytes(const FlatLayout& layout, const ShardPlan& plan, DeviceKind device);
 
   [[nodiscard]] const FlatLayout& layout() const { return layout_; }
   [[nodiscard]] const ShardPlan& plan() const { return plan_; }
   [[nodiscard]] const Offload& offload() const { return options_.offload; }
-  [[nodiscard]] int rank() const { return options_.rank; }
+  [[nodiscard]] int rank() const { return rank_; }
   /// Whether a rank updates its shards alone.
   [[nodiscard]] bool shards_updates() const { return stage_policy(options_.stage).shard_optimizer; }
   /// All that the rank keeps of a segment's parameters; empty when it lies on a disk.
@@ -56,12 +59,6 @@ class RankShards {
   [[nodiscard]] StreamView stream_of(Device device);
   /// Waits for these streams.
   void synchronize();
-
-  /// Who has lent something; a lease that was moved from has none.
-  struct NotOwned {
-    void operator()(RankShards* /*shards*/) const noexcept {}
-  };
-  using Lender = std::unique_ptr<RankShards, NotOwned>;
 
   /// What this rank updates of a segment's parameters: its shard, or all of it when every rank
   /// updates all.
@@ -81,6 +78,7 @@ class RankShards {
    private:
     friend class RankShards;
     ParameterLease(RankShards& shards, int segment, LeaseUse use);
+    void give_back(bool changed);
     Lender shards_;  ///< null: given back
     int segment_;
     LeaseUse use_;
@@ -131,9 +129,11 @@ class RankShards {
   }
   [[nodiscard]] StreamView stream_of(const SubGroup& group, LeaseUse use);
   void stage_parameters(GroupLease& lease);
+  void return_group(int group, LeaseUse use);
 
   const FlatLayout& layout_;
-  Options options_;
+  ShardPlan::Options options_;
+  int rank_;
   ShardPlan plan_;
   Streams streams_;
   CpuStream host_stream_{CpuStream::Mode::inline_on_caller};

@@ -9,10 +9,6 @@ bool lies_in(MemoryTier tier, Place place) {
   return place == Place::host ? on_host(tier) : tier == MemoryTier::device;
 }
 
-Bytes& of(CategoryBytes& bytes, MemoryCategory category) {
-  return bytes.at(static_cast<std::size_t>(category));
-}
-
 template <class InPlace>
 CategoryBytes bytes_where(const FlatLayout& layout, const ShardPlan& plan, InPlace in_place) {
   CategoryBytes bytes{};
@@ -35,9 +31,8 @@ Bytes bytes_of(const FlatLayout& layout,
                const ShardPlan& plan,
                Place place,
                MemoryCategory category) {
-  CategoryBytes bytes =
-      bytes_where(layout, plan, [place](MemoryTier tier) { return lies_in(tier, place); });
-  return of(bytes, category);
+  return of(bytes_where(layout, plan, [place](MemoryTier tier) { return lies_in(tier, place); }),
+            category);
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include "runtime/ops/fill_zero.h"
 #include "runtime/ops/square_sum.h"
 #include "zero/group_update.h"
-#include "zero/load_shards.h"
 #include "zero/saved_states.h"
+#include "zero/shard_loader.h"
 #include "zero/sharded_gradients.h"
 #include "zero/whole_gradients.h"
 
@@ -16,14 +16,13 @@ using profile::Activity;
 using profile::Lane;
 using profile::Recording;
 
-RankShards::Options shard_options(const ShardedStore::Inputs& inputs,
-                                  const ShardedStore::Options& options) {
+ShardPlan::Options plan_options(const ShardedStore::Inputs& inputs,
+                                const ShardedStore::Options& options) {
   const optim::Optimizer* const optimizer = inputs.optimizer;
   return {.stage = options.stage,
           .optimizer_states = optimizer == nullptr ? 0 : std::ssize(optimizer->state_names()),
           .trains = optimizer != nullptr,
-          .offload = options.offload,
-          .rank = inputs.communicator.rank()};
+          .offload = options.offload};
 }
 
 std::unique_ptr<OffloadedGradients> make_offloaded(const ShardedStore::Inputs& inputs,
@@ -65,7 +64,11 @@ ShardedStore::ShardedStore(const Inputs& inputs, const Options& options, Streams
       timeline_(inputs.timeline),
       host_(streams.overlap() ? HostQueue::Mode::worker_thread : HostQueue::Mode::inline_on_caller),
       communication_(inputs.communicator, streams, host_, inputs.timeline),
-      shards_(inputs.layout, shard_options(inputs, options), inputs.memory.shards, streams),
+      shards_(inputs.layout,
+              plan_options(inputs, options),
+              inputs.communicator.rank(),
+              inputs.memory.shards,
+              streams),
       parameters_(shards_, options.overlap, communication_, inputs.memory.buffers, streams.compute),
       offloaded_(
           make_offloaded(inputs, options.offload.early, shards_, communication_, streams.compute)),

@@ -23,6 +23,14 @@ inline constexpr std::array<const char*, 5> memory_category_names{
 using CategoryBytes = std::array<Bytes, memory_category_names.size()>;
 using TierBytes = std::array<CategoryBytes, memory_tier_names.size()>;
 
+/// Those of one category.
+constexpr Bytes& of(CategoryBytes& bytes, MemoryCategory category) {
+  return bytes.at(static_cast<std::size_t>(category));
+}
+constexpr Bytes of(const CategoryBytes& bytes, MemoryCategory category) {
+  return bytes.at(static_cast<std::size_t>(category));
+}
+
 /// Hands out memory of one tier. Addresses are aligned to 64 bytes. Thread-safe.
 class MemoryResource {
  public:
