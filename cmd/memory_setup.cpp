@@ -17,14 +17,14 @@ zero::MemoryPlan plan_memory(const MemorySetup& setup,
                              const model::Model& model) {
   const optim::AdamW optimizer(settings.optimizer);
   const std::span<const std::string_view> states = optimizer.state_names();
-  return zero::plan_memory(*setup.layout,
-                           {.stage = setup.store.stage,
-                            .reduce_bucket_numel = setup.store.reduce_bucket_numel,
-                            .overlap = setup.store.overlap,
-                            .offload = setup.store.offload,
-                            .optimizer_states = {states.begin(), states.end()},
-                            .trains = settings.trains,
-                            .activations = engine::Engine::activation_bytes(model, setup.engine)});
+  return zero::plan_memory(*setup.layout, {.stage = setup.store.stage,
+                                           .reduce_bucket_numel = setup.store.reduce_bucket_numel,
+                                           .overlap = setup.store.overlap,
+                                           .offload = setup.store.offload,
+                                           .optimizer_states = {states.begin(), states.end()},
+                                           .trains = settings.trains,
+                                           .activations = engine::Engine::activation_bytes(
+                                               model, setup.engine, DeviceKind::cpu)});
 }
 
 zero::ShardedStore::Options store_options(const config::TrainSettings& settings, int world) {
@@ -59,6 +59,8 @@ MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& m
   setup.engine = {.shape = {settings.micro_batch_size, settings.data.block_size},
                   .inference_shape = {{settings.evaluation.batch_size, settings.data.block_size}},
                   .mode = frame_mode(settings),
+                  .micro_steps = settings.accumulation_steps,
+                  .ranks = world,
                   .gradient_clipping = settings.gradient_clipping,
                   .seed = settings.seed};
   setup.layout = std::make_unique<zero::FlatLayout>(

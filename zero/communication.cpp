@@ -40,6 +40,12 @@ void Communication::wait(Point& point, StreamView compute) const {
   streams_.communication.check();
 }
 
+void Communication::join(StreamView compute) const {
+  follow_host();
+  Point point = now();
+  wait(point, compute);
+}
+
 void Communication::synchronize() const {
   if (!streams_.overlap()) {
     streams_.compute.synchronize();

@@ -45,6 +45,9 @@ class Communication {
   /// What `compute` is given from now on runs after `point`, which is empty after that. Throws what
   /// communication has failed with by then.
   void wait(Point& point, StreamView compute) const;
+  /// What `compute` is given from now on runs after all that communication and the host were given
+  /// so far.
+  void join(StreamView compute) const;
   /// Blocks until all is done. Throws what it failed with.
   void synchronize() const;
 

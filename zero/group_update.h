@@ -8,6 +8,6 @@ namespace dstrain::zero {
 /// on the lease's stream.
 void update_group(const RankShards::GroupLease& lease,
                   const optim::Optimizer& optimizer,
-                  const optim::StepScalars& scalars);
+                  const optim::StepTensors& step);
 
 }  // namespace dstrain::zero

@@ -43,15 +43,15 @@ OffloadedGradients::OffloadedGradients(const Inputs& inputs, EarlyUpdate mode, S
   }
 }
 
-void OffloadedGradients::begin_step(const optim::StepScalars& foreseen) {
-  DSTRAIN_CHECK(!early_, "step {} was begun early and not taken", foreseen_.step);
-  foreseen_ = foreseen;
+void OffloadedGradients::begin_step(const TensorView& scalars) {
+  DSTRAIN_CHECK(!early_, "a step was begun early and not taken");
+  scalars_ = scalars;
   early_ = mode_ == EarlyUpdate::irrevocable || (mode_ == EarlyUpdate::revocable && !clipped_);
 }
 
-bool OffloadedGradients::end_step(const optim::StepScalars& scalars) {
-  clipped_ = scalars.gradient_scale != 1;
-  if (!std::exchange(early_, false) || scalars != foreseen_) return false;
+bool OffloadedGradients::end_step(const ops::StepDecision& decision) {
+  clipped_ = !decision.is_taken() || decision.gradient_scale != 1;
+  if (!std::exchange(early_, false) || (clipped_ && mode_ == EarlyUpdate::revocable)) return false;
   shards_.disk()->accept();
   return true;
 }
@@ -125,7 +125,7 @@ void OffloadedGradients::update(int group,
     const profile::Recording recording(timeline_, profile::Lane::early_updates,
                                        profile::Activity::update,
                                        shards_.plan().group(group).segment);
-    update_group(lease, optimizer_, foreseen_);
+    update_group(lease, optimizer_, {scalars_});
   }
   lease.give_back();
 }

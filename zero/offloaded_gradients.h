@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "runtime/engine/parameter_store.h"
+#include "runtime/ops/decide_step.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/profile/timeline.h"
 #include "zero/communication.h"
@@ -33,10 +34,10 @@ class OffloadedGradients final {
   /// Of the host, for what comes from a device.
   static Bytes staging_bytes(const ShardPlan& plan, DeviceKind device);
 
-  /// While nothing is under way: a step begins, or ends.
-  void begin_step(const optim::StepScalars& foreseen);
+  /// While nothing is under way: a step begins, or ends. `scalars` of the host stay until then.
+  void begin_step(const TensorView& scalars);
   /// Whether what was updated early counts; else a step is to be taken as if nothing had been.
-  bool end_step(const optim::StepScalars& scalars);
+  bool end_step(const ops::StepDecision& decision);
 
   /// What is taken from now on belongs to this micro step.
   void begin(engine::MicroStep micro_step);
@@ -62,7 +63,7 @@ class OffloadedGradients final {
   std::optional<StagingRing> ring_;  ///< none where the host's memory is the device's
   bool clipped_ = true;              ///< the last step, or it is not known
   bool early_ = false;
-  optim::StepScalars foreseen_;
+  TensorView scalars_;  ///< of the step
   engine::MicroStep micro_step_;
   SharedLease announced_;
   CpuStream inline_{CpuStream::Mode::inline_on_caller};  ///< of the queue

@@ -1,7 +1,6 @@
 #include "zero/sharded_store.h"
 
 #include "runtime/ops/convert.h"
-#include "runtime/ops/fill_zero.h"
 #include "runtime/ops/square_sum.h"
 #include "zero/group_update.h"
 #include "zero/saved_states.h"
@@ -119,8 +118,10 @@ void ShardedStore::release(int part, StreamView /*stream*/) {
   in_use = nothing;
 }
 
-void ShardedStore::begin_step(const optim::StepScalars& foreseen) {
-  if (offloaded_) offloaded_->begin_step(foreseen);
+optim::RuleScalars ShardedStore::begin_step(const optim::StepScalars& scalars) {
+  scalars_ = optimizer_->scalars(scalars);
+  if (offloaded_) offloaded_->begin_step(host_tensors().scalars);
+  return scalars_;
 }
 
 void ShardedStore::begin(engine::MicroStep micro_step) {
@@ -139,53 +140,67 @@ bool ShardedStore::on_disk(int segment) const {
   return shards_.plan().segment(segment).optimizer == MemoryTier::nvme;
 }
 
-ExactSum ShardedStore::gradient_squares(TensorView sum, StreamView stream) {
-  communication_.synchronize();
-  stream.synchronize();
-  ExactSum own;
-  ops::fill_zero(sum, stream);
-  for (int segment = 0; segment < segments(); ++segment) {
-    const Recording recording(timeline_, Lane::compute, Activity::norm, segment);
-    const TensorView gradients = gradients_->own(segment);
-    if (gradients.empty()) continue;
-    const bool here = gradients.device() == stream.device();
-    ops::add_squares(gradients, here ? sum : ops::view_of(own),
-                     shards_.stream_of(gradients.device()));
-  }
-  ExactSum of_device;
-  ops::convert(sum, ops::view_of(of_device), stream);
-  stream.synchronize();
-  own.add(of_device);
-  if (shards_.disk() != nullptr) own.add(shards_.disk()->squares());
-  return own;
+void ShardedStore::gather_totals(TensorView own, TensorView totals, StreamView stream) {
+  communication_.join(stream);
+  sum_squares(own.part(0, {ExactSum::numel}), stream);
+  communication_.follow(stream);
+  communication_.communicator().all_gather(own, totals, communication_.stream());
+  communication_.join(stream);
 }
 
-void ShardedStore::step(const optim::StepScalars& scalars, StreamView stream) {
+/// What lies with the host is summed up there first.
+void ShardedStore::sum_squares(TensorView sum, StreamView stream) {
+  if (offloaded_) {
+    communication_.synchronize();
+    squares_ = shards_.disk() == nullptr ? ExactSum() : shards_.disk()->squares();
+  }
+  const auto add = [&](Device device, const TensorView& target) {
+    for (int segment = 0; segment < segments(); ++segment) {
+      const TensorView gradients = gradients_->own(segment);
+      if (gradients.empty() || gradients.device() != device) continue;
+      const Recording recording(timeline_, Lane::compute, Activity::norm, segment);
+      ops::add_squares(gradients, target, shards_.stream_of(device));
+    }
+  };
+  if (shards_.host_is_apart()) add(Device{}, ops::view_of(squares_));
+  ops::convert(ops::view_of(squares_), sum, stream);
+  add(stream.device(), sum);
+}
+
+optim::StepTensors ShardedStore::host_tensors() {
+  return {HostView(scalars_, {std::ssize(scalars_)}), ops::view_of(decision_)};
+}
+
+void ShardedStore::step(const optim::StepTensors& step, StreamView stream) {
   const Recording recording(timeline_, Lane::compute, Activity::optimizer_step);
-  const bool disk_is_done = offloaded_ && offloaded_->end_step(scalars);
+  if (offloaded_) {
+    ops::convert(step.decision, ops::view_of(decision_), stream);
+    stream.synchronize();
+  }
+  const bool disk_is_done = offloaded_ && offloaded_->end_step(decision_);
   for (int segment = 0; segment < segments(); ++segment) {
-    if (!disk_is_done || !on_disk(segment)) update(segment, scalars);
+    if (!disk_is_done || !on_disk(segment)) update(segment, step);
     shards_.follow_uploads();
     parameters_.publish(segment, stream);
   }
-  communication_.synchronize();
+  communication_.join(stream);
 }
 
-void ShardedStore::update(int segment, const optim::StepScalars& scalars) {
+void ShardedStore::update(int segment, const optim::StepTensors& step) {
   const SegmentShare& share = shards_.plan().segment(segment);
   RankShards::ParameterLease parameters = [&] {
     const Recording waiting(on_disk(segment) ? timeline_ : nullptr, Lane::compute, Activity::wait);
     return shards_.lend(segment, LeaseUse::update);
   }();
   for (int group = share.first_group; group < share.end_group; ++group) {
-    update_group(group, parameters, scalars);
+    update_group(group, parameters, step);
   }
   parameters.give_back();
 }
 
 void ShardedStore::update_group(int index,
                                 const RankShards::ParameterLease& parameters,
-                                const optim::StepScalars& scalars) {
+                                const optim::StepTensors& step) {
   const SubGroup& group = shards_.plan().group(index);
   profile::Timeline* const waits = on_disk(group.segment) ? timeline_ : nullptr;
   RankShards::GroupLease lease = [&] {
@@ -197,7 +212,8 @@ void ShardedStore::update_group(int index,
   }
   {
     const Recording recording(timeline_, Lane::compute, Activity::update, group.segment);
-    zero::update_group(lease, *optimizer_, scalars);
+    const bool here = lease.stream.device() == step.decision.device();
+    zero::update_group(lease, *optimizer_, here ? step : host_tensors());
   }
   const Recording waiting(waits, Lane::compute, Activity::wait);
   lease.give_back();

@@ -69,18 +69,20 @@ class ShardedStore final : public engine::ParameterStore {
   void expect(std::span<const int> parts, std::int64_t rounds) override;
   std::span<const TensorView> acquire(int part, StreamView stream) override;
   void release(int part, StreamView stream) override;
-  void begin_step(const optim::StepScalars& foreseen) override;
+  optim::RuleScalars begin_step(const optim::StepScalars& scalars) override;
   void begin(engine::MicroStep micro_step) override;
   std::span<const model::GradientTarget> gradients(int part, StreamView stream) override;
   void reduce(int part, StreamView stream) override;
-  ExactSum gradient_squares(TensorView sum, StreamView stream) override;
-  void step(const optim::StepScalars& scalars, StreamView stream) override;
+  void gather_totals(TensorView own, TensorView totals, StreamView stream) override;
+  void step(const optim::StepTensors& step, StreamView stream) override;
 
  private:
-  void update(int segment, const optim::StepScalars& scalars);
+  void sum_squares(TensorView sum, StreamView stream);
+  void update(int segment, const optim::StepTensors& step);
   void update_group(int group,
                     const RankShards::ParameterLease& parameters,
-                    const optim::StepScalars& scalars);
+                    const optim::StepTensors& step);
+  [[nodiscard]] optim::StepTensors host_tensors();
   [[nodiscard]] int segments() const { return static_cast<int>(layout_.segments().size()); }
   [[nodiscard]] bool on_disk(int segment) const;
   int& part_in_use(int part) { return parts_in_use_.at(layout_.is_tile(part) ? 1 : 0); }
@@ -94,6 +96,10 @@ class ShardedStore final : public engine::ParameterStore {
   ParameterGathers parameters_;
   std::unique_ptr<OffloadedGradients> offloaded_;  ///< null: it has nothing to do
   std::unique_ptr<GradientReducer> gradients_;
+  optim::RuleScalars scalars_{};  ///< of the step
+  // What crosses between the host and a device when updates are the host's.
+  ops::StepDecision decision_;
+  ExactSum squares_;
   static constexpr int nothing = -1;
   std::array<int, 2> parts_in_use_{nothing, nothing};  ///< a unit's, and a tile
 };

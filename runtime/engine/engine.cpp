@@ -1,9 +1,6 @@
 #include "runtime/engine/engine.h"
 
 #include <algorithm>
-#include <cmath>
-
-#include "runtime/optim/gradient_norm.h"
 
 namespace dstrain::engine {
 
@@ -52,11 +49,11 @@ class StoredTiles final : public model::TileLender {
   StreamView stream_;
 };
 
-/// Of the largest micro batch.
-std::int64_t rows_max(const Engine::Options& options) {
+StepBlock::Options block_options(const Engine::Options& options) {
   const std::int64_t inference = options.inference_shape.value_or(options.shape).rows();
-  return options.mode == FrameMode::inference ? inference
-                                              : std::max(inference, options.shape.rows());
+  const std::int64_t training =
+      options.mode == FrameMode::inference ? 0 : options.micro_steps * options.shape.rows();
+  return {std::max(inference, training), options.ranks};
 }
 
 /// Of the frames alone.
@@ -73,15 +70,19 @@ FrameBytes frame_bytes(const model::Model& model, const Engine::Options& options
 /// What the calls of one micro-batch have in common.
 struct Engine::Context {
   model::BatchShape shape;
+  std::size_t micro_batch = 0;
   std::int64_t first_sample = 0;
   std::uint32_t step = 0;
   bool training = false;
   TensorView logits{};
 };
 
-FrameBytes Engine::activation_bytes(const model::Model& model, const Options& options) {
+FrameBytes Engine::activation_bytes(const model::Model& model,
+                                    const Options& options,
+                                    DeviceKind device) {
   const FrameBytes frames = frame_bytes(model, options);
-  return {frames.device + DeviceBatch::bytes(rows_max(options)), frames.host};
+  const FrameBytes block = StepBlock::bytes(block_options(options), device);
+  return {frames.device + block.device, frames.host + block.host};
 }
 
 Engine::Engine(Parts parts, Options options, Streams streams)
@@ -89,7 +90,7 @@ Engine::Engine(Parts parts, Options options, Streams streams)
       options_(options),
       inference_shape_(options.inference_shape.value_or(options.shape)),
       streams_(streams),
-      batch_(rows_max(options), parts.activations, streams.compute),
+      block_(block_options(options), {parts.activations, parts.host_activations}, streams.compute),
       memory_(frame_bytes(parts.model, options).device, parts.activations, streams.compute),
       host_memory_(frame_bytes(parts.model, options).host, parts.host_activations, streams.compute),
       inference_(parts.model, {inference_shape_, FrameMode::inference}, {memory_.block()}),
@@ -124,7 +125,7 @@ std::vector<int> Engine::parts_of(const Frame& frame) const {
 model::UnitCall Engine::unit_call(const FrameCall& call, const Context& context) const {
   model::UnitCall unit;
   unit.shape = context.shape;
-  batch_.show(unit);
+  block_.show(context.micro_batch, unit);
   unit.inputs = call.inputs;
   unit.outputs = call.outputs;
   unit.saved = call.saved;
@@ -172,66 +173,56 @@ void Engine::run(const Frame& frame, const Context& context) {
   }
 }
 
-StepSums Engine::accumulate(const StepInput& input) {
+void Engine::accumulate(const StepInput& input) {
   if (input.labels == 0) {
     fail(ErrorCode::input, "step {}: the batch has no label that counts", input.step);
   }
-  batch_.begin(1.0F / static_cast<float>(input.labels), streams_.compute);
-  MicroStep micro_step{0, static_cast<std::int64_t>(input.micro_batches.size())};
+  MicroStep micro_step{0, std::ssize(input.micro_batches)};
   parts_.store.expect(training_parts_, micro_step.count);
-  parts_.store.begin_step(
+  const optim::RuleScalars scalars = parts_.store.begin_step(
       {.step = input.step, .learning_rate = input.learning_rate, .betas = input.betas});
+  block_.fill(input.micro_batches, {input.labels, scalars}, streams_.compute);
   for (; micro_step.index < micro_step.count; ++micro_step.index) {
     parts_.store.begin(micro_step);
-    const MicroBatch& batch = input.micro_batches[static_cast<std::size_t>(micro_step.index)];
-    batch_.take(batch, options_.shape, streams_.compute);
+    const auto index = static_cast<std::size_t>(micro_step.index);
     run(training_.value(), {.shape = options_.shape,
-                            .first_sample = batch.first_sample,
+                            .micro_batch = index,
+                            .first_sample = input.micro_batches[index].first_sample,
                             .step = static_cast<std::uint32_t>(input.step),
                             .training = true});
   }
   begin_work(parts_.progress, Work::norm);
-  return {parts_.store.gradient_squares(batch_.squares(), streams_.compute),
-          batch_.loss(streams_.compute)};
+  parts_.store.gather_totals(block_.own_total(), block_.totals(), streams_.compute);
+  block_.decide(input.step, options_.gradient_clipping, streams_.compute);
 }
 
-StepResult Engine::update(const StepInput& input, std::span<const StepSums> ranks) {
-  StepResult result;
-  ExactSum squares;
-  for (const StepSums& rank : ranks) {
-    squares.add(rank.squares);
-    result.loss += rank.loss;
-  }
-  result.gradient_norm = std::sqrt(squares.value());
-  result.loss /= static_cast<double>(input.labels);
-  if (!std::isfinite(result.loss) || !std::isfinite(result.gradient_norm)) {
+void Engine::update() {
+  begin_work(parts_.progress, Work::update);
+  parts_.store.step(block_.tensors(), streams_.compute);
+}
+
+ops::StepDecision Engine::decision(std::int64_t step) {
+  const ops::StepDecision decision = block_.decision(step);
+  if (!decision.is_taken()) {
     fail(ErrorCode::diverged,
          "step {}: the loss is {} and the gradient norm is {}; the step was not taken. Lower the "
          "learning rate, lengthen the warmup or clip gradients",
-         input.step, result.loss, result.gradient_norm);
+         step, decision.loss, decision.gradient_norm);
   }
-  begin_work(parts_.progress, Work::update);
-  parts_.store.step(
-      {.step = input.step,
-       .learning_rate = input.learning_rate,
-       .gradient_scale = optim::clip_scale(result.gradient_norm, options_.gradient_clipping),
-       .betas = input.betas},
-      streams_.compute);
-  streams_.compute.synchronize();
-  return result;
+  return decision;
 }
 
 double Engine::evaluate(const MicroBatch& batch) {
   parts_.store.expect(inference_parts_, 1);
-  batch_.begin(0, streams_.compute);
-  batch_.take(batch, inference_shape_, streams_.compute);
+  block_.fill({&batch, 1}, {}, streams_.compute);
   run(inference_, {.shape = inference_shape_});
-  return batch_.loss(streams_.compute);
+  return block_.loss(streams_.compute);
 }
 
 void Engine::next_token_logits(std::span<const std::int32_t> tokens, TensorView logits) {
   parts_.store.expect(inference_parts_, 1);
-  batch_.take({tokens, {}, 0}, inference_shape_, streams_.compute);
+  const MicroBatch batch{tokens, {}, 0};
+  block_.fill({&batch, 1}, {}, streams_.compute);
   run(inference_, {.shape = inference_shape_, .logits = logits});
   streams_.compute.synchronize();
 }

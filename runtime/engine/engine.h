@@ -7,8 +7,8 @@
 #include "runtime/base/progress_page.h"
 #include "runtime/engine/frame.h"
 #include "runtime/engine/frame_copies.h"
-#include "runtime/engine/micro_batch.h"
 #include "runtime/engine/parameter_store.h"
+#include "runtime/engine/step_block.h"
 #include "runtime/model/model.h"
 #include "runtime/profile/timeline.h"
 #include "runtime/tensor/buffer.h"
@@ -24,26 +24,16 @@ struct StepInput {
   std::optional<optim::Betas> betas{};        ///< of this step; nothing: the optimizer's own
 };
 
-/// What one rank adds to the figures of a step. Plain data, which the ranks tell each other.
-struct StepSums {
-  ExactSum squares;  ///< of the gradients that it answers for
-  double loss = 0;   ///< summed over its own labels
-};
-
-struct StepResult {
-  double loss = 0;           ///< mean over the counted labels of the global batch, natural log
-  double gradient_norm = 0;  ///< before clipping
-};
-
 /// Runs a model's units over a parameter store by the recorded schedule. Every rank holds one and
-/// makes the same calls. Owns the frame; synchronises the computing stream at the end of each call.
+/// makes the same calls. Owns the frame. What is no part of a step synchronises the computing
+/// stream at its end.
 class Engine {
  public:
   struct Parts {
     const model::Model& model;
     ParameterStore& store;
     MemoryResource& activations;
-    MemoryResource& host_activations;       ///< for FrameMode::host_checkpointing
+    MemoryResource& host_activations;       ///< and what else crosses between host and device
     profile::Timeline* timeline = nullptr;  ///< null: nothing is recorded
     ProgressPage* progress = nullptr;       ///< null: nothing is published
   };
@@ -53,23 +43,34 @@ class Engine {
     std::optional<model::BatchShape> inference_shape{};
     /// FrameMode::inference: the engine takes no steps.
     FrameMode mode = FrameMode::inference;
+    std::int64_t micro_steps = 1;  ///< of a step
+    int ranks = 1;
     double gradient_clipping = 0;  ///< largest global norm; 0: none
     std::uint64_t seed = 0;        ///< of dropout
   };
-  /// The activation memory that such an engine takes.
-  static FrameBytes activation_bytes(const model::Model& model, const Options& options);
+  /// The activation memory that such an engine takes on a device of that kind.
+  static FrameBytes activation_bytes(const model::Model& model,
+                                     const Options& options,
+                                     DeviceKind device);
 
   /// All of `parts` must outlive the engine.
   Engine(Parts parts, Options options, Streams streams);
 
-  /// The first half of a step: forward and backward of all micro batches, and the sum of their
-  /// gradients over the ranks. Throws Error{input} when no label counts. Collective.
-  StepSums accumulate(const StepInput& input);
-  /// The second half, given what accumulate() has returned on each rank: clipping and the update.
-  /// Throws Error{diverged} on every rank when the loss or the gradients are not finite. The
-  /// parameters are untouched then, unless the store updates before it knows: no other step may
-  /// follow. Collective.
-  StepResult update(const StepInput& input, std::span<const StepSums> ranks);
+  /// Launches the first half of a step: forward and backward of all micro batches, the sum of their
+  /// gradients over the ranks, and what is decided by it. The input may change once it returns.
+  /// Throws Error{input} when no label counts. Collective.
+  void accumulate(const StepInput& input);
+  /// Launches the second half: clipping and the update. Collective.
+  void update();
+  /// What was decided on `step`, the last one or that before; waits for that alone. Throws
+  /// Error{diverged} on every rank when it was not taken as the loss or the gradients were not
+  /// finite. Its update, launched or not, leaves the parameters as they are, unless the store
+  /// updates before it knows: no other update may follow.
+  ops::StepDecision decision(std::int64_t step);
+  /// Whether steps go on when these calls return; else decision() never waits.
+  [[nodiscard]] bool runs_ahead() const {
+    return streams_.compute.device().kind != DeviceKind::cpu;
+  }
 
   /// The sum of the losses of one micro batch on this rank, without gradients. Collective, as
   /// parameters may have to be gathered.
@@ -90,7 +91,7 @@ class Engine {
   Options options_;
   model::BatchShape inference_shape_;
   Streams streams_;
-  DeviceBatch batch_;
+  StepBlock block_;
   Buffer memory_;  ///< of both frames: only one is in use at a time
   HostBuffer host_memory_;
   Frame inference_;

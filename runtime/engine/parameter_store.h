@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/exact_sum.h"
 #include "runtime/base/function_ref.h"
 #include "runtime/device/stream.h"
 #include "runtime/model/parameter_source.h"
@@ -89,9 +88,9 @@ class ParameterStore {
   virtual std::span<const TensorView> acquire(int part, StreamView stream) = 0;
   virtual void release(int part, StreamView stream) = 0;
 
-  /// Called before the micro steps of a step: what step() will be given unless gradients have to be
-  /// clipped. Lets the store update what it need not keep until then.
-  virtual void begin_step(const optim::StepScalars& foreseen) = 0;
+  /// Called before the micro steps of a step. Returns what step() is to find on the device; lets
+  /// the store update before that what it need not keep until then.
+  virtual optim::RuleScalars begin_step(const optim::StepScalars& scalars) = 0;
   /// Called before the units of a micro step.
   virtual void begin(MicroStep micro_step) = 0;
   /// Where the backward of `part` puts its parameter gradients, owned then borrowed.
@@ -100,12 +99,12 @@ class ParameterStore {
   /// the last micro step, get new values: it is not acquired again before step().
   virtual void reduce(int part, StreamView stream) = 0;
 
-  /// The sum of squares of the gradients that this rank answers for, once the last micro step is
-  /// done: over all ranks, each element counts once. `sum`, (ExactSum::numel) i64 of the device, is
-  /// room to work in. Synchronises.
-  virtual ExactSum gradient_squares(TensorView sum, StreamView stream) = 0;
+  /// After the last micro step: adds the squares of the gradients that this rank answers for to its
+  /// `own` total (over all ranks, each element counts once), (ops::step_total_numel) i64, and puts
+  /// those of all ranks into `totals`, (N, ops::step_total_numel).
+  virtual void gather_totals(TensorView own, TensorView totals, StreamView stream) = 0;
   /// Updates the parameters from the gradients, which are spent after that.
-  virtual void step(const optim::StepScalars& scalars, StreamView stream) = 0;
+  virtual void step(const optim::StepTensors& step, StreamView stream) = 0;
 };
 
 }  // namespace dstrain::engine

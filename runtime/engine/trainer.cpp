@@ -52,13 +52,12 @@ Trainer::Trainer(Parts parts)
                      {parts_.control_group.rank(), parts_.control_group.size()}),
       best_(parts_.settings.evaluation, parts_.state.best) {}
 
-std::vector<Trainer::Report> Trainer::exchange(const StepSums& sums) {
+std::vector<Trainer::Report> Trainer::exchange() {
   const profile::Recording recording(parts_.timeline, profile::Lane::communication,
                                      profile::Activity::exchange);
   begin_work(parts_.progress, Work::vote);
   reports_are_old_ = false;
-  return parts_.control_group.gather(Report{.sums = sums,
-                                            .labels = counted_labels(micro_batches_),
+  return parts_.control_group.gather(Report{.labels = counted_labels(micro_batches_),
                                             .save_request = save_requests_.vote(),
                                             .save = parts_.checkpointer.state(),
                                             .stop = parts_.stop_requested()});
@@ -116,6 +115,7 @@ void Trainer::end_save() {
 }
 
 void Trainer::begin_save(std::int64_t step) {
+  settle();
   end_save();
   const InPhase saving(parts_.progress, RunPhase::saving);
   best_.saving(step);
@@ -129,6 +129,7 @@ void Trainer::begin_save(std::int64_t step) {
 }
 
 Trainer::Outcome Trainer::stop(std::int64_t step) {
+  settle();
   Checkpointer& checkpointer = parts_.checkpointer;
   end_save();
   save_requests_.answer();
@@ -178,21 +179,32 @@ void Trainer::load_next(std::int64_t step, data::BatchPrefetcher& batches) {
   }
 }
 
-/// The batches are loaded, and their labels are known from the last exchange.
-StepResult Trainer::take_step(std::int64_t step,
-                              double learning_rate,
-                              data::BatchPrefetcher& batches) {
+/// The batches are loaded, and their labels are known from the last exchange. A device may be one
+/// step behind, so the host learns what was decided on a step when the next one is under way.
+void Trainer::launch_step(std::int64_t step, data::BatchPrefetcher& batches) {
+  const Launched launched{step, optim::learning_rate(parts_.settings.schedule, step),
+                          parts_.clock.now_seconds()};
   StepInput input{.step = step,
-                  .learning_rate = learning_rate,
+                  .learning_rate = launched.learning_rate,
                   .micro_batches = micro_batches_,
                   .betas = optim::scheduled_betas(parts_.settings.schedule, step)};
   for (const Report& rank : reports_) input.labels += rank.labels;
-  const StepSums own = parts_.engine.accumulate(input);
+  parts_.engine.accumulate(input);
+  settle();
+  parts_.engine.update();
+  launched_ = launched;
   load_next(step + 1, batches);
-  reports_ = exchange(own);
-  std::vector<StepSums> sums;
-  std::ranges::transform(reports_, std::back_inserter(sums), &Report::sums);
-  return parts_.engine.update(input, sums);
+  reports_ = exchange();
+}
+
+/// Waits for what was decided on the step that was launched last.
+void Trainer::settle() {
+  if (!launched_) return;
+  const Launched launched = *std::exchange(launched_, std::nullopt);
+  const ops::StepDecision decision = parts_.engine.decision(launched.step);
+  begin_work(parts_.progress, Work::vote);
+  tell_progress(launched, decision.loss);
+  report(launched, decision);
 }
 
 Trainer::Outcome Trainer::run() {
@@ -221,17 +233,13 @@ Trainer::Outcome Trainer::take_steps() {
   for (std::int64_t step = first_step_; step <= total_steps_; ++step) {
     if (parts_.timeline != nullptr) parts_.timeline->begin_step(step);
     if (parts_.progress != nullptr) parts_.progress->begin_step(step);
-    if (reports_are_old_) reports_ = exchange({});
+    if (reports_are_old_) reports_ = exchange();
     advance_save();
     if (saves_on_request(step - 1)) begin_save(step - 1);
     if (stops()) return stop(step - 1);
-    const double rate = optim::learning_rate(settings.schedule, step);
-    const double begun_at_seconds = parts_.clock.now_seconds();
-    const StepResult result = take_step(step, rate, batches);
-    begin_work(parts_.progress, Work::vote);
-    tell_progress(step, result.loss, begun_at_seconds);
+    launch_step(step, batches);
     if (parts_.timeline != nullptr) parts_.timeline->end_step();
-    report(step, rate, result);
+    if (!parts_.engine.runs_ahead() || logs(step) || prints(step)) settle();
     // First, as the checkpoint of a step says whether it is the best.
     if (step == total_steps_ || due(settings.evaluation.cadence, step)) evaluate(step);
     if (saves_after(step)) begin_save(step);
@@ -241,8 +249,11 @@ Trainer::Outcome Trainer::take_steps() {
   return {std::max(total_steps_, parts_.state.global_step), false, best_.best()};
 }
 
-void Trainer::tell_progress(std::int64_t step, double loss, double begun_at_seconds) {
-  const double seconds = parts_.clock.now_seconds() - begun_at_seconds;
+void Trainer::tell_progress(const Launched& launched, double loss) {
+  const std::int64_t step = launched.step;
+  const double now = parts_.clock.now_seconds();
+  const double seconds = now - std::max(launched.begun_at_seconds, settled_at_seconds_);
+  settled_at_seconds_ = now;
   const double taken = static_cast<double>(step - first_step_ + 1);
   step_seconds_ += (seconds - step_seconds_) / std::min(taken, step_memory);
   const auto step_tokens =
@@ -281,18 +292,28 @@ monitor::StepMetrics Trainer::measure(std::int64_t step) {
   return metrics;
 }
 
-void Trainer::report(std::int64_t step, double learning_rate, const StepResult& result) {
-  const bool edge = step == 1 || step == total_steps_;
-  const bool logged = edge || due(parts_.settings.output.logging, step);
-  const bool printed = parts_.settings.steps_per_print > 0
-                           ? edge || is_nth(step, parts_.settings.steps_per_print)
-                           : logged || step == first_step_;
+/// In the metrics.
+bool Trainer::logs(std::int64_t step) const {
+  return step == 1 || step == total_steps_ || due(parts_.settings.output.logging, step);
+}
+
+/// On the terminal.
+bool Trainer::prints(std::int64_t step) const {
+  const std::int64_t every = parts_.settings.steps_per_print;
+  if (every > 0) return step == 1 || step == total_steps_ || is_nth(step, every);
+  return logs(step) || step == first_step_;
+}
+
+void Trainer::report(const Launched& launched, const ops::StepDecision& decision) {
+  const std::int64_t step = launched.step;
+  const bool logged = logs(step);
+  const bool printed = prints(step);
   if (!logged && !printed) return;
   if (logged) parts_.state.logged_step = step;
   monitor::StepMetrics metrics = measure(step);
-  metrics.loss = result.loss;
-  metrics.learning_rate = learning_rate;
-  metrics.gradient_norm = result.gradient_norm;
+  metrics.loss = decision.loss;
+  metrics.learning_rate = launched.learning_rate;
+  metrics.gradient_norm = decision.gradient_norm;
   const std::string times = printed ? describe_times() : "";
   if (parts_.metrics == nullptr) return;
   if (logged) write(metrics);
@@ -344,6 +365,7 @@ std::string Trainer::describe_times() {
 
 void Trainer::evaluate(std::int64_t step) {
   if (parts_.validation_data == nullptr) return;
+  settle();
   reports_are_old_ = true;  // it may take long, in which a rank is asked to stop
   const InPhase evaluating(parts_.progress, RunPhase::evaluating);
   const double begin = parts_.clock.now_seconds();

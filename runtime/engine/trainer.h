@@ -54,16 +54,14 @@ class Trainer {
 
  private:
   Outcome take_steps();
-  /// What a rank tells the others once a step, in one exchange: what it adds to the figures of this
-  /// step, and what decides on the next.
+  /// What a rank tells the others once a step, in one exchange: what decides on the next.
   struct Report {
-    StepSums sums;
     std::int64_t labels = 0;         ///< that count in its batches of the next step
     std::uint32_t save_request = 0;  ///< the newest that it has heard of
     Checkpointer::State save = Checkpointer::State::idle;
     bool stop = false;  ///< it was asked to
   };
-  [[nodiscard]] std::vector<Report> exchange(const StepSums& sums);
+  [[nodiscard]] std::vector<Report> exchange();
   void advance_save();
   [[nodiscard]] bool stops() const;
   [[nodiscard]] bool saves_on_request(std::int64_t step);
@@ -76,9 +74,18 @@ class Trainer {
   void load_next(std::int64_t step, data::BatchPrefetcher& batches);
   [[nodiscard]] data::StepBatches empty_batches() const;
   void load(std::int64_t step, data::StepBatches& batches) const;
-  StepResult take_step(std::int64_t step, double learning_rate, data::BatchPrefetcher& batches);
-  void tell_progress(std::int64_t step, double loss, double begun_at_seconds);
-  void report(std::int64_t step, double learning_rate, const StepResult& result);
+  /// A step whose figures nobody has seen so far.
+  struct Launched {
+    std::int64_t step = 0;
+    double learning_rate = 0;
+    double begun_at_seconds = 0;
+  };
+  void launch_step(std::int64_t step, data::BatchPrefetcher& batches);
+  void settle();
+  void tell_progress(const Launched& launched, double loss);
+  [[nodiscard]] bool logs(std::int64_t step) const;
+  [[nodiscard]] bool prints(std::int64_t step) const;
+  void report(const Launched& launched, const ops::StepDecision& decision);
   [[nodiscard]] std::string describe_times();
   void evaluate(std::int64_t step);
   [[nodiscard]] monitor::StepMetrics measure(std::int64_t step);
@@ -96,7 +103,9 @@ class Trainer {
   bool reports_are_old_ = true;            ///< a save or an evaluation came after it
   SaveRequests save_requests_;
   BestTracker best_;
+  std::optional<Launched> launched_;
   double step_seconds_ = 0;  ///< of the last steps, the older the less
+  double settled_at_seconds_ = 0;
   std::int64_t reported_step_ = 0;
   double reported_at_seconds_ = 0;
   double started_at_seconds_ = 0;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runtime/ops/checks.h"
+#include "runtime/ops/decide_step.h"
 #include "runtime/ops/op_table.h"
 
 namespace dstrain::ops {
@@ -14,7 +15,6 @@ AdamWScalars adamw_scalars(const AdamWSettings& settings) {
   const double root2 = correct ? std::sqrt(1.0 - std::pow(settings.beta2, step)) : 1.0;
   const double decay = settings.weight_decay;
   AdamWScalars scalars;
-  scalars.gradient_scale = static_cast<float>(settings.gradient_scale);
   scalars.l2_decay = settings.decoupled ? 0.0F : static_cast<float>(decay);
   scalars.decay_factor =
       settings.decoupled ? static_cast<float>(1.0 - settings.learning_rate * decay) : 1.0F;
@@ -26,14 +26,18 @@ AdamWScalars adamw_scalars(const AdamWSettings& settings) {
   return scalars;
 }
 
-void adamw(const AdamWRange& range, const AdamWScalars& scalars, StreamView stream) {
-  const Shape shape{range.parameters.numel()};
-  require_f32(range.parameters, shape, "parameters");
-  require_f32(range.gradients, shape, "gradients");
-  require_f32(range.exp_avg, shape, "exp_avg");
-  require_f32(range.exp_avg_sq, shape, "exp_avg_sq");
-  if (!range.working.empty()) require_tensor(range.working, DType::bf16, shape, "working");
-  op_table(stream).adamw(range, scalars, stream);
+void adamw(const AdamWArgs& args, StreamView stream) {
+  const Shape shape{args.parameters.numel()};
+  require_f32(args.parameters, shape, "parameters");
+  require_f32(args.gradients, shape, "gradients");
+  require_f32(args.exp_avg, shape, "exp_avg");
+  require_f32(args.exp_avg_sq, shape, "exp_avg_sq");
+  require_f32(args.scalars, {AdamWScalars::numel}, "scalars");
+  if (!args.decision.empty()) {
+    require_tensor(args.decision, DType::f64, {StepDecision::numel}, "decision");
+  }
+  if (!args.working.empty()) require_tensor(args.working, DType::bf16, shape, "working");
+  op_table(stream).adamw(args, stream);
 }
 
 }  // namespace dstrain::ops

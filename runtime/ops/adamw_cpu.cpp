@@ -5,11 +5,18 @@
 #include "runtime/ops/adamw.h"
 #include "runtime/ops/chunks.h"
 #include "runtime/ops/cpu_ops.h"
+#include "runtime/ops/decide_step.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/simd.h"
 
 namespace dstrain::ops {
 namespace {
+
+/// What is the same for all elements.
+struct Scalars : AdamWScalars {
+  float gradient_scale = 1;
+};
+static_assert(sizeof(AdamWScalars) == AdamWScalars::numel * sizeof(float));
 
 /// One element after the step.
 struct Updated {
@@ -18,7 +25,7 @@ struct Updated {
   float v;
 };
 
-inline Updated update(float p, float gradient, float m, float v, const AdamWScalars& s) {
+inline Updated update(float p, float gradient, float m, float v, const Scalars& s) {
   const float g = std::fma(s.l2_decay, p, gradient * s.gradient_scale);
   m = std::fma(s.one_minus_beta1, g - m, m);
   v = std::fma(s.beta2, v, s.one_minus_beta2 * g * g);
@@ -49,9 +56,9 @@ struct Arrays {
 template <class After>
 inline void update_elements(const Arrays& arrays,
                             std::int64_t count,
-                            const AdamWScalars& scalars,
+                            const Scalars& scalars,
                             After after) {
-  const AdamWScalars s = scalars;
+  const Scalars s = scalars;
   const auto [p, g, m, v] = arrays;
   for (std::int64_t begin = 0; begin < count; begin += block_numel) {
     for (const float* const array : {static_cast<const float*>(p), g, static_cast<const float*>(m),
@@ -70,7 +77,7 @@ inline void update_elements(const Arrays& arrays,
 }
 
 DSTRAIN_SIMD_CLONES
-void update_all(const Arrays& arrays, std::int64_t count, const AdamWScalars& scalars) {
+void update_all(const Arrays& arrays, std::int64_t count, const Scalars& scalars) {
   update_elements(arrays, count, scalars, [](std::int64_t, float) {});
 }
 
@@ -78,33 +85,41 @@ DSTRAIN_SIMD_CLONES
 void update_and_round(const Arrays& arrays,
                       BFloat16* __restrict working,
                       std::int64_t count,
-                      const AdamWScalars& scalars) {
+                      const Scalars& scalars) {
   update_elements(arrays, count, scalars,
                   [working](std::int64_t i, float p) { working[i] = to_bfloat16(p); });
 }
 
-void update_chunk(const AdamWRange& range,
+void update_chunk(const AdamWArgs& args,
                   std::int64_t begin,
                   std::int64_t count,
-                  const AdamWScalars& scalars) {
-  const Arrays arrays{floats(range.parameters) + begin, floats(range.gradients) + begin,
-                      floats(range.exp_avg) + begin, floats(range.exp_avg_sq) + begin};
-  if (range.working.empty()) {
+                  const Scalars& scalars) {
+  const Arrays arrays{floats(args.parameters) + begin, floats(args.gradients) + begin,
+                      floats(args.exp_avg) + begin, floats(args.exp_avg_sq) + begin};
+  if (args.working.empty()) {
     update_all(arrays, count, scalars);
   } else {
-    update_and_round(arrays, elements<BFloat16>(range.working) + begin, count, scalars);
+    update_and_round(arrays, elements<BFloat16>(args.working) + begin, count, scalars);
   }
+}
+
+StepDecision decision_of(const AdamWArgs& args) {
+  return args.decision.empty() ? StepDecision() : *elements<StepDecision>(args.decision);
 }
 
 }  // namespace
 
 namespace cpu {
 
-void adamw(const AdamWRange& range, const AdamWScalars& scalars, StreamView stream) {
-  cpu_stream(stream).launch([range, scalars] {
-    for_chunks(range.parameters.numel(), elementwise_chunk,
+void adamw(const AdamWArgs& args, StreamView stream) {
+  cpu_stream(stream).launch([args] {
+    const StepDecision decision = decision_of(args);
+    if (!decision.is_taken()) return;
+    const Scalars scalars{*elements<AdamWScalars>(args.scalars),
+                          static_cast<float>(decision.gradient_scale)};
+    for_chunks(args.parameters.numel(), elementwise_chunk,
                [&](std::int64_t begin, std::int64_t end) {
-                 update_chunk(range, begin, end - begin, scalars);
+                 update_chunk(args, begin, end - begin, scalars);
                });
   });
 }

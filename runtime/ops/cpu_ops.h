@@ -19,6 +19,7 @@ Entry<&OpTable::convert> convert;
 Entry<&OpTable::copy_finite> copy_finite;
 Entry<&OpTable::copy_rows> copy_rows;
 Entry<&OpTable::cross_entropy> cross_entropy;
+Entry<&OpTable::decide_step> decide_step;
 Entry<&OpTable::dropout> dropout;
 Entry<&OpTable::embedding_backward> embedding_backward;
 Entry<&OpTable::embedding_forward> embedding_forward;

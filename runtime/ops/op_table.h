@@ -4,12 +4,12 @@
 
 namespace dstrain::ops {
 
-struct AdamWRange;
-struct AdamWScalars;
+struct AdamWArgs;
 struct AttentionArgs;
 struct AttentionBackwardArgs;
 struct CopyFiniteArgs;
 struct CrossEntropyArgs;
+struct DecideStepArgs;
 struct DropoutArgs;
 struct EmbeddingArgs;
 struct EmbeddingBackwardArgs;
@@ -27,7 +27,7 @@ struct WeightGradientArgs;
 /// what the best device does in one pass; a backend that cannot composes them from pieces of its
 /// own, as the CPU does.
 struct OpTable {
-  void (*adamw)(const AdamWRange& range, const AdamWScalars& scalars, StreamView stream);
+  void (*adamw)(const AdamWArgs& args, StreamView stream);
   void (*add)(const TensorView& values, const TensorView& sum, StreamView stream);
   void (*add_squares)(const TensorView& values, const TensorView& sum, StreamView stream);
   void (*attention_backward)(const AttentionBackwardArgs& args, StreamView stream);
@@ -36,6 +36,7 @@ struct OpTable {
   void (*copy_finite)(const CopyFiniteArgs& args, StreamView stream);
   void (*copy_rows)(const TensorView& source, const TensorView& target, StreamView stream);
   void (*cross_entropy)(const CrossEntropyArgs& args, StreamView stream);
+  void (*decide_step)(const DecideStepArgs& args, StreamView stream);
   void (*dropout)(const DropoutArgs& args, StreamView stream);
   void (*embedding_backward)(const EmbeddingBackwardArgs& args, StreamView stream);
   void (*embedding_forward)(const EmbeddingArgs& args, StreamView stream);

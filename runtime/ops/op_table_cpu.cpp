@@ -12,6 +12,7 @@ const OpTable& cpu_op_table() {
                                  .copy_finite = cpu::copy_finite,
                                  .copy_rows = cpu::copy_rows,
                                  .cross_entropy = cpu::cross_entropy,
+                                 .decide_step = cpu::decide_step,
                                  .dropout = cpu::dropout,
                                  .embedding_backward = cpu::embedding_backward,
                                  .embedding_forward = cpu::embedding_forward,

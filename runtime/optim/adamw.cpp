@@ -1,6 +1,7 @@
 #include "runtime/optim/adamw.h"
 
 #include <array>
+#include <cstring>
 
 #include "runtime/ops/adamw.h"
 
@@ -11,18 +12,30 @@ std::span<const std::string_view> AdamW::state_names() const {
   return names;
 }
 
-void AdamW::step(const OptimizerShard& shard, const StepScalars& scalars, StreamView stream) const {
-  const Betas betas = scalars.betas.value_or(Betas{settings_.beta1, settings_.beta2});
-  ops::adamw({shard.parameters, shard.gradients, shard.states[0], shard.states[1], shard.working},
-             ops::adamw_scalars({.learning_rate = scalars.learning_rate,
-                                 .beta1 = betas.beta1,
-                                 .beta2 = betas.beta2,
-                                 .eps = settings_.epsilon,
-                                 .weight_decay = settings_.weight_decay,
-                                 .decoupled = settings_.decoupled_decay,
-                                 .bias_correction = settings_.bias_correction,
-                                 .step = scalars.step,
-                                 .gradient_scale = scalars.gradient_scale}),
+RuleScalars AdamW::scalars(const StepScalars& step) const {
+  const Betas betas = step.betas.value_or(Betas{settings_.beta1, settings_.beta2});
+  const ops::AdamWScalars own = ops::adamw_scalars({.learning_rate = step.learning_rate,
+                                                    .beta1 = betas.beta1,
+                                                    .beta2 = betas.beta2,
+                                                    .eps = settings_.epsilon,
+                                                    .weight_decay = settings_.weight_decay,
+                                                    .decoupled = settings_.decoupled_decay,
+                                                    .bias_correction = settings_.bias_correction,
+                                                    .step = step.step});
+  RuleScalars scalars{};
+  static_assert(sizeof(own) <= sizeof(scalars));
+  std::memcpy(scalars.data(), &own, sizeof(own));
+  return scalars;
+}
+
+void AdamW::step(const OptimizerShard& shard, const StepTensors& step, StreamView stream) const {
+  ops::adamw({.parameters = shard.parameters,
+              .gradients = shard.gradients,
+              .exp_avg = shard.states[0],
+              .exp_avg_sq = shard.states[1],
+              .scalars = step.scalars.part(0, {ops::AdamWScalars::numel}),
+              .decision = step.decision,
+              .working = shard.working},
              stream);
 }
 

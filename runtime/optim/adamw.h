@@ -10,9 +10,8 @@ class AdamW final : public Optimizer {
  public:
   explicit AdamW(const config::AdamSettings& settings) : settings_(settings) {}
   [[nodiscard]] std::span<const std::string_view> state_names() const override;
-  void step(const OptimizerShard& shard,
-            const StepScalars& scalars,
-            StreamView stream) const override;
+  [[nodiscard]] RuleScalars scalars(const StepScalars& step) const override;
+  void step(const OptimizerShard& shard, const StepTensors& step, StreamView stream) const override;
 
  private:
   config::AdamSettings settings_;

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -20,9 +21,16 @@ struct Betas {
 struct StepScalars {
   std::int64_t step = 1;  ///< number of this update, from 1
   double learning_rate = 0;
-  double gradient_scale = 1;     ///< multiplied onto every gradient first: clipping, loss scale
   std::optional<Betas> betas{};  ///< of this step; nothing: the optimizer's own
-  friend bool operator==(const StepScalars&, const StepScalars&) = default;
+};
+
+/// What a rule makes of them, in an order of its own: the elements of a tensor.
+using RuleScalars = std::array<float, 16>;
+
+/// What of a step its updates read, where they run.
+struct StepTensors {
+  TensorView scalars;     ///< (16) f32: RuleScalars
+  TensorView decision{};  ///< (StepDecision::numel) f64; empty: taken, with gradients as they are
 };
 
 /// A flat run of parameters that this rank updates, f32, with what belongs to it, element by
@@ -41,9 +49,10 @@ class Optimizer {
   /// Names of the states, one float per parameter each, zero at the start; the names that
   /// checkpoints use.
   [[nodiscard]] virtual std::span<const std::string_view> state_names() const = 0;
+  [[nodiscard]] virtual RuleScalars scalars(const StepScalars& step) const = 0;
   /// Asynchronous on `stream`.
   virtual void step(const OptimizerShard& shard,
-                    const StepScalars& scalars,
+                    const StepTensors& step,
                     StreamView stream) const = 0;
 };
 

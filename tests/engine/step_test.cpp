@@ -1,6 +1,4 @@
 // Which steps are taken, by a store whose norm is what the test says.
-#include "tests/support/step.h"
-
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -9,6 +7,8 @@
 
 #include "runtime/device/cpu_stream.h"
 #include "runtime/engine/engine.h"
+#include "runtime/ops/convert.h"
+#include "runtime/ops/square_sum.h"
 #include "tests/support/error_of.h"
 #include "tests/support/toy_gpt2.h"
 
@@ -43,7 +43,7 @@ class WholeStore final : public engine::ParameterStore {
   }
 
   double norm = 1;
-  std::vector<optim::StepScalars> steps;
+  std::vector<ops::StepDecision> steps;
 
   void load(const engine::StateSources& /*sources*/, StreamView /*stream*/) override {}
   [[nodiscard]] std::vector<engine::SavedState> saved_states() const override { return {}; }
@@ -56,19 +56,20 @@ class WholeStore final : public engine::ParameterStore {
     return views_[static_cast<std::size_t>(part)];
   }
   void release(int /*part*/, StreamView /*stream*/) override {}
-  void begin_step(const optim::StepScalars& /*foreseen*/) override {}
+  optim::RuleScalars begin_step(const optim::StepScalars& /*scalars*/) override { return {}; }
   void begin(engine::MicroStep /*micro_step*/) override {}
   std::span<const model::GradientTarget> gradients(int part, StreamView /*stream*/) override {
     return targets_[static_cast<std::size_t>(part)];
   }
   void reduce(int /*part*/, StreamView /*stream*/) override {}
-  ExactSum gradient_squares(TensorView /*sum*/, StreamView /*stream*/) override {
+  void gather_totals(TensorView own, TensorView totals, StreamView stream) override {
     ExactSum squares;
     squares.add(norm * norm);
-    return squares;
+    ops::convert(ops::view_of(squares), own.part(0, {ExactSum::numel}), stream);
+    ops::convert(own, totals.reshaped(own.shape()), stream);
   }
-  void step(const optim::StepScalars& scalars, StreamView /*stream*/) override {
-    steps.push_back(scalars);
+  void step(const optim::StepTensors& step, StreamView stream) override {
+    ops::convert(step.decision, ops::view_of(steps.emplace_back()), stream);
   }
 
  private:
@@ -82,16 +83,20 @@ class WholeStore final : public engine::ParameterStore {
 /// An engine on one rank, with parameters that all have the same value.
 struct Workplace {
   explicit Workplace(float value) : store(model, value) {}
-  engine::StepResult take_step() {
+  ops::StepDecision take_step() {
     const std::vector<std::int32_t> tokens(tokens_per_sample, 3);
     const engine::MicroBatch batch{tokens, tokens, 0};
-    return test::take_step(engine, *control,
-                           {.step = 1, .learning_rate = 0.1, .micro_batches = {&batch, 1}});
+    engine.accumulate({.step = 1,
+                       .learning_rate = 0.1,
+                       .micro_batches = {&batch, 1},
+                       .labels = tokens_per_sample});
+    const ops::StepDecision decision = engine.decision(1);
+    engine.update();
+    return decision;
   }
 
   model::Model model = test::toy_gpt2();
   WholeStore store;
-  std::unique_ptr<comm::ControlGroup> control = comm::make_self_control_group();
   HostMemory memory;
   CpuStream stream{CpuStream::Mode::inline_on_caller};
   engine::Engine engine{{model, store, memory, memory},
@@ -106,7 +111,7 @@ struct Workplace {
 TEST_CASE("Engine: gradients are clipped to their largest norm", "[engine][step]") {
   Workplace here(0.01F);
   here.store.norm = GENERATE(1.0, 8.0);
-  const engine::StepResult result = here.take_step();
+  const ops::StepDecision result = here.take_step();
   CHECK(std::isfinite(result.loss));
   CHECK(result.gradient_norm == here.store.norm);
   REQUIRE(here.store.steps.size() == 1);

@@ -7,6 +7,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/device/cpu_stream.h"
+#include "runtime/ops/decide_step.h"
 #include "tests/support/random_values.h"
 #include "tests/support/tensor_compare.h"
 
@@ -30,28 +31,33 @@ void update(State& state,
             const ops::AdamWSettings& settings,
             std::size_t begin,
             std::size_t count,
-            std::span<BFloat16> working = {}) {
+            std::span<BFloat16> working = {},
+            const TensorView& decision = {}) {
   CpuStream stream(CpuStream::Mode::inline_on_caller);
   const Shape shape{static_cast<std::int64_t>(count)};
   const auto part = [&](std::span<float> values) {
     return HostView(values.subspan(begin, count), shape);
   };
+  ops::AdamWScalars scalars = ops::adamw_scalars(settings);
   ops::adamw({.parameters = part(state.p),
               .gradients = part(g),
               .exp_avg = part(state.m),
               .exp_avg_sq = part(state.v),
+              .scalars = ops::view_of(scalars),
+              .decision = decision,
               .working = working.empty() ? HostView() : HostView(working, shape)},
-             ops::adamw_scalars(settings), stream);
+             stream);
 }
 
 /// torch.optim.AdamW and Adam, line by line, in double.
 void update_in_double(State& state,
                       const std::vector<float>& gradients,
                       const ops::AdamWSettings& s,
+                      double gradient_scale,
                       std::vector<double>& expected) {
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     double p = static_cast<double>(state.p[i]);
-    double g = static_cast<double>(gradients[i]) * s.gradient_scale;
+    double g = static_cast<double>(gradients[i]) * gradient_scale;
     if (s.decoupled) {
       p *= 1 - s.learning_rate * s.weight_decay;
     } else {
@@ -72,13 +78,26 @@ TEST_CASE("AdamW: agrees with the formulas in double", "[ops][adamw]") {
   settings.decoupled = GENERATE(true, false);
   settings.bias_correction = GENERATE(true, false);
   settings.step = GENERATE(1, 1000);
-  settings.gradient_scale = GENERATE(1.0, 0.25);
+  ops::StepDecision decision{.gradient_scale = GENERATE(1.0, 0.25)};
   State state(1000);
   std::vector<float> gradients = test::random_values(1000, 4);
   std::vector<double> expected;
-  update_in_double(state, gradients, settings, expected);
-  update(state, gradients, settings, 0, 1000);
+  update_in_double(state, gradients, settings, decision.gradient_scale, expected);
+  update(state, gradients, settings, 0, 1000, {}, ops::view_of(decision));
   CHECK(test::difference(state.p, expected, test::tolerance::elementwise) == "");
+}
+
+TEST_CASE("AdamW: a step that is decided against changes nothing", "[ops][adamw]") {
+  State state(1000);
+  const State before = state;
+  std::vector<float> gradients(1000, std::numeric_limits<float>::quiet_NaN());
+  std::vector<BFloat16> working(1000, BFloat16{0x1234});
+  ops::StepDecision decision{.taken = 0};
+  update(state, gradients, {}, 0, 1000, working, ops::view_of(decision));
+  CHECK(state.p == before.p);
+  CHECK(state.m == before.m);
+  CHECK(state.v == before.v);
+  CHECK((working == std::vector<BFloat16>(1000, BFloat16{0x1234})));
 }
 
 TEST_CASE("AdamW: the bits do not depend on how a range is cut", "[ops][adamw]") {
@@ -146,9 +165,11 @@ TEST_CASE("AdamW: ranges of unequal length are refused", "[ops][adamw]") {
   const HostView p(state.p, {4});
   const HostView m(state.m, {4});
   const HostView v(state.v, {4});
-  CHECK_THROWS_AS(ops::adamw({p, p.part(0, {3}), m, v}, {}, stream), Error);
+  ops::AdamWScalars values;
+  const HostView scalars = ops::view_of(values);
+  CHECK_THROWS_AS(ops::adamw({p, p.part(0, {3}), m, v, scalars}, stream), Error);
   std::vector<BFloat16> working(3);
-  CHECK_THROWS_AS(ops::adamw({p, p, m, v, HostView(working, {3})}, {}, stream), Error);
+  CHECK_THROWS_AS(ops::adamw({p, p, m, v, scalars, {}, HostView(working, {3})}, stream), Error);
 }
 
 }  // namespace

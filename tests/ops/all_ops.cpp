@@ -11,6 +11,7 @@
 #include "runtime/ops/copy_finite.h"
 #include "runtime/ops/copy_rows.h"
 #include "runtime/ops/cross_entropy.h"
+#include "runtime/ops/decide_step.h"
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/fill_zero.h"
 #include "runtime/ops/gelu.h"
@@ -50,6 +51,10 @@ class Tensors {
     ids_.push_back(std::make_unique<std::vector<std::int32_t>>(
         random_tokens(shape.numel(), ids_.size() + 1, bound)));
     return copy_of(HostView(*ids_.back(), shape));
+  }
+  TensorView number(double value) {
+    doubles_.push_back(std::make_unique<double>(value));
+    return copy_of(HostView(doubles_.back().get(), DType::f64, {1}));
   }
   TensorView zeros(DType dtype, Shape shape) {
     const TensorView values = take(dtype, shape);
@@ -96,6 +101,7 @@ class Tensors {
   StreamView stream_;
   std::vector<std::unique_ptr<TypedValues>> values_;  // on their way until the stream has run
   std::vector<std::unique_ptr<std::vector<std::int32_t>>> ids_;
+  std::vector<std::unique_ptr<double>> doubles_;
   std::vector<Buffer> buffers_;
   std::vector<Buffer> scratch_;
 };
@@ -238,9 +244,20 @@ void run_flat(Tensors& t, StreamView stream) {
   const TensorView sum = t.f32({numel});
   ops::add(values, sum, stream);
   ops::add_squares(sum, t.zeros(DType::i64, {ExactSum::numel}), stream);
-  ops::adamw(
-      {values, sum, t.zeros(DType::f32, {numel}), t.zeros(DType::f32, {numel}), t.bf16(numel)},
-      ops::adamw_scalars({.learning_rate = 1e-3}), stream);
+  const TensorView decision = t.zeros(DType::f64, {ops::StepDecision::numel});
+  ops::decide_step({.totals = t.zeros(DType::i64, {3, ops::step_total_numel}),
+                    .labels = t.number(7),
+                    .decision = decision,
+                    .norm_max = 1},
+                   stream);
+  ops::adamw({.parameters = values,
+              .gradients = sum,
+              .exp_avg = t.zeros(DType::f32, {numel}),
+              .exp_avg_sq = t.zeros(DType::f32, {numel}),
+              .scalars = t.f32({ops::AdamWScalars::numel}),
+              .decision = decision,
+              .working = t.bf16(numel)},
+             stream);
   ops::convert(values, t.matrix(1, numel), stream);
   ops::copy_finite({values, t.f32({numel}), t.zeros(DType::i32, {1})}, stream);
   ops::copy_rows(t.matrix(40, 50).columns(3, 20), t.matrix(40, 20), stream);

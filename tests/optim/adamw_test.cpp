@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/device/cpu_stream.h"
+#include "runtime/ops/decide_step.h"
 #include "tests/support/random_values.h"
 
 namespace dstrain {
@@ -27,11 +28,13 @@ Run train(const config::AdamSettings& settings, std::span<BFloat16> working) {
     const Shape shape{1001};
     const std::array<TensorView, 2> states{HostView(run.exp_avg, shape),
                                            HostView(run.exp_avg_sq, shape)};
+    optim::RuleScalars scalars = optimizer.scalars({.step = step, .learning_rate = 0.01});
+    ops::StepDecision decision{.gradient_scale = 0.5};
     optimizer.step({.parameters = HostView(run.parameters, shape),
                     .gradients = HostView(gradients, shape),
                     .states = states,
                     .working = working.empty() ? HostView() : HostView(working, shape)},
-                   {.step = step, .learning_rate = 0.01, .gradient_scale = 0.5}, stream);
+                   {HostView(scalars, {std::ssize(scalars)}), ops::view_of(decision)}, stream);
   }
   return run;
 }

@@ -7,6 +7,7 @@
 #include "runtime/ops/attention.h"
 #include "runtime/ops/copy_finite.h"
 #include "runtime/ops/cross_entropy.h"
+#include "runtime/ops/decide_step.h"
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/matmul_gelu.h"
 #include "runtime/ops/op_table.h"
@@ -33,9 +34,10 @@ void translate(Views views, StreamView stream) {
 void translate(TensorView& view, StreamView stream) {
   translate({&view}, stream);
 }
-void translate(const AdamWScalars& /*scalars*/, StreamView /*stream*/) {}
-void translate(AdamWRange& a, StreamView stream) {
-  translate({&a.parameters, &a.gradients, &a.exp_avg, &a.exp_avg_sq, &a.working}, stream);
+void translate(AdamWArgs& a, StreamView stream) {
+  translate(
+      {&a.parameters, &a.gradients, &a.exp_avg, &a.exp_avg_sq, &a.scalars, &a.decision, &a.working},
+      stream);
 }
 void translate(AttentionArgs& a, StreamView stream) {
   translate({&a.qkv, &a.output, &a.logsumexp, &a.workspace}, stream);
@@ -52,6 +54,9 @@ void translate(CrossEntropyArgs& a, StreamView stream) {
   translate({&a.logits.values, &a.logits.rounded, &a.labels, &a.losses, &a.loss_sum,
              &a.label_weight, &a.softmax},
             stream);
+}
+void translate(DecideStepArgs& a, StreamView stream) {
+  translate({&a.totals, &a.labels, &a.decision}, stream);
 }
 void translate(DropoutArgs& a, StreamView stream) {
   translate({&a.input, &a.residual, &a.output}, stream);
@@ -126,7 +131,7 @@ void three(const A& a, const B& b, const C& c, StreamView stream) {
 
 void install_deferred_ops() {
   using T = OpTable;
-  static constexpr OpTable table{.adamw = two<&T::adamw>,
+  static constexpr OpTable table{.adamw = one<&T::adamw>,
                                  .add = two<&T::add>,
                                  .add_squares = two<&T::add_squares>,
                                  .attention_backward = one<&T::attention_backward>,
@@ -135,6 +140,7 @@ void install_deferred_ops() {
                                  .copy_finite = one<&T::copy_finite>,
                                  .copy_rows = defer_copy<&T::copy_rows>,
                                  .cross_entropy = one<&T::cross_entropy>,
+                                 .decide_step = one<&T::decide_step>,
                                  .dropout = one<&T::dropout>,
                                  .embedding_backward = one<&T::embedding_backward>,
                                  .embedding_forward = one<&T::embedding_forward>,

@@ -118,35 +118,23 @@ bool LateStreams::can_do_no_more(const Side& side) const {
 void LateStreams::hold_computing() {
   if (late_ != Late::computing) return;
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return can_do_no_more(communication_) || collectives_ >= enough_; });
+  changed_.wait(lock, [this] { return can_do_no_more(communication_); });
 }
 
 void LateStreams::hold_communication() {
-  std::unique_lock lock(mutex_);
-  ++collectives_;
-  changed_.notify_all();
   if (late_ != Late::communication) return;
+  std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return can_do_no_more(compute_); });
 }
 
 void LateStreams::begin() {
-  change([this] {
-    compute_.at_end = communication_.at_end = false;
-    enough_ = std::numeric_limits<std::int64_t>::max();
-  });
+  change([this] { compute_.at_end = communication_.at_end = false; });
 }
 
 void LateStreams::end() {
   for (Side* const side : {&compute_, &communication_}) {
     side->stream.launch_always([this, side] { change([side] { side->at_end = true; }); });
   }
-}
-
-void LateStreams::begin_waiting_call() {
-  change([this] {
-    communication_.at_end = false;
-    enough_ = collectives_ + 2;
-  });
 }
 
 }  // namespace dstrain::test

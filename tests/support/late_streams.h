@@ -1,6 +1,5 @@
 #pragma once
 #include <condition_variable>
-#include <limits>
 #include <mutex>
 #include <set>
 
@@ -34,8 +33,6 @@ class LateStreams {
   /// The launching thread waits for nothing of what it launches from now on, until end().
   void begin();
   void end();
-  /// Its next call launches collectives and waits for them: computing holds until one has run.
-  void begin_waiting_call();
 
  private:
   struct Side {
@@ -59,9 +56,7 @@ class LateStreams {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::set<const void*> reached_;  ///< events
-  std::int64_t collectives_ = 0;   ///< begun
-  std::int64_t enough_ = std::numeric_limits<std::int64_t>::max();
-  Side compute_;  // last: their threads use the rest
+  Side compute_;                   // last: their threads use the rest
   Side communication_;
 };
 

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/model/gpt2.h"
-#include "runtime/optim/gradient_norm.h"
+#include "runtime/ops/decide_step.h"
 #include "tests/support/temp_dir.h"
 #include "tests/zero/memory_tiers.h"
 #include "tests/zero/training_fixture.h"
@@ -91,8 +91,8 @@ std::pair<int, int> early_outcomes(std::span<const double> norms, double clippin
   int accepted = 0;
   int revoked = 0;
   for (std::size_t step = 1; step < norms.size(); ++step) {
-    if (optim::clip_scale(norms[step - 1], clipping) != 1) continue;
-    ++(optim::clip_scale(norms[step], clipping) == 1 ? accepted : revoked);
+    if (ops::clip_scale(norms[step - 1], clipping) != 1) continue;
+    ++(ops::clip_scale(norms[step], clipping) == 1 ? accepted : revoked);
   }
   return {accepted, revoked};
 }

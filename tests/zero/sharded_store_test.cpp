@@ -4,14 +4,13 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/comm/control/shared_control_group.h"
 #include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/model/random_source.h"
 #include "runtime/optim/adamw.h"
 #include "tests/support/random_values.h"
 #include "tests/support/ranks.h"
-#include "tests/support/step.h"
+#include "tests/support/store_step.h"
 #include "tests/support/tensor_compare.h"
 #include "tests/support/toy_gpt2.h"
 #include "tests/zero/device_memory.h"
@@ -51,11 +50,10 @@ void write_gradients(std::span<const model::GradientTarget> targets, std::uint64
 /// One rank with a store and no engine.
 class StoreRank {
  public:
-  StoreRank(const StoreCase& settings,
-            comm::Communicator& communicator,
-            comm::ControlGroup& control)
+  StoreRank(const StoreCase& settings, comm::Communicator& communicator)
       : settings_(settings),
-        control_(control),
+        communicator_(communicator),
+        step_(settings.world),
         model_(test::toy_gpt2(settings.dtype)),
         layout_(model_, {settings.world, settings.persistence_threshold}),
         store_({layout_, communicator, memory_.of_store(), settings.trains ? &optimizer_ : nullptr},
@@ -67,12 +65,13 @@ class StoreRank {
   StoreResult run() {
     StoreResult result;
     for (int step = 1; step <= settings_.steps; ++step) {
-      store_.begin_step({step, 1e-2});
+      step_.begin(store_, {step, 1e-2});
       for (engine::MicroStep micro{0, 2}; micro.index < micro.count; ++micro.index) {
         run_backward(step, micro);
       }
-      result.norms.push_back(test::gradient_norm(store_, control_, stream_));
-      store_.step({step, 1e-2, 0.5}, stream_);
+      step_.gather_totals(store_, stream_);
+      result.norms.push_back(step_.gradient_norm(stream_));
+      step_.update(store_, stream_);
     }
     collect_weights(result);
     const zero::MemoryPlan plan = zero::plan_memory(layout_, {.stage = settings_.stage});
@@ -88,7 +87,7 @@ class StoreRank {
     store_.begin(micro);
     for (int unit = layout_.parts() - 1; unit >= 0; --unit) {
       const std::int64_t place =
-          ((step * micro.count + micro.index) * 100 + unit) * 10 + control_.rank();
+          ((step * micro.count + micro.index) * 100 + unit) * 10 + communicator_.rank();
       write_gradients(store_.gradients(unit, stream_), static_cast<std::uint64_t>(100 * place));
       store_.reduce(unit, stream_);
     }
@@ -105,9 +104,10 @@ class StoreRank {
   }
 
   StoreCase settings_;
-  comm::ControlGroup& control_;
+  comm::Communicator& communicator_;
   CpuStream stream_{CpuStream::Mode::inline_on_caller};
   test::DeviceMemory memory_;
+  test::StoreStep step_;
   model::Model model_;
   zero::FlatLayout layout_;
   optim::AdamW optimizer_{config::AdamSettings{.weight_decay = 0.1}};
@@ -116,20 +116,15 @@ class StoreRank {
 
 StoreResult run_store(const StoreCase& settings) {
   auto group = comm::make_thread_group(settings.world);
-  auto control = comm::make_thread_control_groups(settings.world);
   StoreResult result;
   test::run_ranks(
       settings.world,
       [&](int rank) {
-        StoreRank runner(settings, *group[static_cast<std::size_t>(rank)],
-                         *control[static_cast<std::size_t>(rank)]);
+        StoreRank runner(settings, *group[static_cast<std::size_t>(rank)]);
         StoreResult own = runner.run();
         if (rank == 0) result = std::move(own);
       },
-      [&] {
-        group.front()->abort();
-        control.front()->abort();
-      });
+      [&] { group.front()->abort(); });
   return result;
 }
 

@@ -5,7 +5,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/comm/control/shared_control_group.h"
 #include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/engine/frame_copies.h"
@@ -14,7 +13,7 @@
 #include "tests/support/collective_watch.h"
 #include "tests/support/late_streams.h"
 #include "tests/support/ranks.h"
-#include "tests/support/step.h"
+#include "tests/support/store_step.h"
 #include "tests/support/tensor_compare.h"
 #include "tests/support/toy_gpt2.h"
 #include "tests/zero/device_memory.h"
@@ -44,11 +43,8 @@ struct OrderResult {
 /// One rank with a store, and units that only read parameters and write gradients.
 class OrderRank {
  public:
-  OrderRank(const OrderCase& settings,
-            comm::Communicator& communicator,
-            comm::ControlGroup& control)
+  OrderRank(const OrderCase& settings, comm::Communicator& communicator)
       : settings_(settings),
-        control_(control),
         streams_(settings.late),
         communicator_(communicator),
         watch_(communicator, [this](const std::string&) { streams_.hold_communication(); }),
@@ -67,11 +63,12 @@ class OrderRank {
     for (int step = 1; step <= steps; ++step) {
       streams_.begin();
       run_micro_steps(step);
-      streams_.end();
-      result_.norms.push_back(test::gradient_norm(store_, control_, compute()));
-      streams_.begin_waiting_call();
+      step_.gather_totals(store_, compute());
       compute().launch([this] { streams_.hold_computing(); });
-      store_.step({step, 1e-2, 0.5}, compute());
+      step_.update(store_, compute());
+      streams_.end();
+      streams_.communication().synchronize();
+      result_.norms.push_back(step_.gradient_norm(compute()));
     }
     streams_.begin();
     for (int unit = 0; unit < units(); ++unit) forward(unit);
@@ -98,7 +95,7 @@ class OrderRank {
     for (int unit = 0; unit < units() - 1; ++unit) expect(unit, false);
     for (int unit = units() - 1; unit >= 0; --unit) expect(unit, true);
     store_.expect(expected_, micro_steps);
-    store_.begin_step({step, 1e-2});
+    step_.begin(store_, {step, 1e-2});
     for (engine::MicroStep micro{0, micro_steps}; micro.index < micro.count; ++micro.index) {
       store_.begin(micro);
       for (int unit = 0; unit < units() - 1; ++unit) forward(unit);
@@ -164,7 +161,6 @@ class OrderRank {
   }
 
   OrderCase settings_;
-  comm::ControlGroup& control_;
   test::LateStreams streams_;
   CpuStream inline_{CpuStream::Mode::inline_on_caller};
   test::DeviceMemory memory_;
@@ -174,26 +170,22 @@ class OrderRank {
   zero::FlatLayout layout_;
   optim::AdamW optimizer_{config::AdamSettings{.weight_decay = 0.1}};
   zero::ShardedStore store_;
+  test::StoreStep step_{world};
   std::vector<int> expected_;
   OrderResult result_;
 };
 
 OrderResult run_order(const OrderCase& settings) {
   auto group = comm::make_thread_group(world);
-  auto control = comm::make_thread_control_groups(world);
   OrderResult result;
   test::run_ranks(
       world,
       [&](int rank) {
-        OrderRank runner(settings, *group[static_cast<std::size_t>(rank)],
-                         *control[static_cast<std::size_t>(rank)]);
+        OrderRank runner(settings, *group[static_cast<std::size_t>(rank)]);
         OrderResult own = runner.run();
         if (rank == 0) result = std::move(own);
       },
-      [&] {
-        group.front()->abort();
-        control.front()->abort();
-      });
+      [&] { group.front()->abort(); });
   return result;
 }
 

@@ -19,7 +19,6 @@
 #include "tests/support/deferred_ops.h"
 #include "tests/support/device_communicator.h"
 #include "tests/support/ranks.h"
-#include "tests/support/step.h"
 #include "tests/support/tensor_compare.h"
 #include "tests/zero/device_memory.h"
 #include "tests/zero/staged_source.h"
@@ -131,6 +130,8 @@ class Rank {
         micro_batch_(settings.global_batch / settings.world / settings.accumulation),
         options_{.shape = {micro_batch_, block_size},
                  .mode = settings.mode,
+                 .micro_steps = settings.accumulation,
+                 .ranks = settings.world,
                  .gradient_clipping = settings.clipping,
                  .seed = 5},
         streams_(place.streams(settings.overlap.enabled)),
@@ -153,21 +154,21 @@ class Rank {
                            settings_.late_ms);
     }
     for (int step = 1; step <= settings_.steps; ++step) {
-      const engine::StepResult outcome = take_step(step);
-      result.losses.push_back(outcome.loss);
-      result.norms.push_back(outcome.gradient_norm);
+      launch_step(step, result);
       if (settings_.reloads && step == 1) reload();
     }
+    settle(settings_.steps, result);
     if (device_ != nullptr) result.waits = device_->end_count();
     if (settings_.evaluates) result.held_out_losses.push_back(held_out_loss());
     collect_weights(result);
     const zero::MemoryPlan plan = zero::plan_memory(
-        layout_, {.stage = settings_.stage,
-                  .reduce_bucket_numel = settings_.reduce_bucket_numel,
-                  .overlap = settings_.overlap,
-                  .offload = settings_.offload,
-                  .device = stream_.device().kind,
-                  .activations = engine::Engine::activation_bytes(model_, options_)});
+        layout_,
+        {.stage = settings_.stage,
+         .reduce_bucket_numel = settings_.reduce_bucket_numel,
+         .overlap = settings_.overlap,
+         .offload = settings_.offload,
+         .device = stream_.device().kind,
+         .activations = engine::Engine::activation_bytes(model_, options_, stream_.device().kind)});
     for (std::size_t i = 0; i < memory_category_names.size(); ++i) {
       result.peak.push_back(memory_.ledger.peak(static_cast<MemoryCategory>(i)));
       result.planned.push_back(plan.of(static_cast<MemoryCategory>(i)));
@@ -200,7 +201,8 @@ class Rank {
     store_.load({parameters, states}, stream_);
   }
 
-  engine::StepResult take_step(int step) {
+  /// Asks what was decided on the step before only then, as the trainer does.
+  void launch_step(int step, TrainingResult& result) {
     const auto rows = static_cast<std::size_t>(micro_batch_ * block_size);
     const auto micro_steps = static_cast<std::size_t>(settings_.accumulation);
     std::vector<std::int32_t> tokens;
@@ -220,7 +222,20 @@ class Rank {
       batches.push_back({std::span(tokens).subspan(a * rows, rows),
                          std::span(labels).subspan(a * rows, rows), first[a]});
     }
-    return test::take_step(engine_, control_, {step, settings_.learning_rate, batches});
+    engine::StepInput input{step, settings_.learning_rate, batches};
+    for (const std::int64_t counted : control_.gather(engine::counted_labels(batches))) {
+      input.labels += counted;
+    }
+    engine_.accumulate(input);
+    settle(step - 1, result);
+    engine_.update();
+  }
+
+  void settle(int step, TrainingResult& result) {
+    if (step == 0) return;
+    const ops::StepDecision decision = engine_.decision(step);
+    result.losses.push_back(decision.loss);
+    result.norms.push_back(decision.gradient_norm);
   }
 
   /// Of one micro-batch on this rank.

@@ -1,0 +1,147 @@
+#include "runtime/engine/step_block.h"
+
+#include <cstring>
+
+#include "runtime/ops/convert.h"
+#include "runtime/ops/fill_zero.h"
+
+namespace dstrain::engine {
+namespace {
+
+constexpr Bytes told_bytes = 64;  ///< of one decision on the host
+constexpr Bytes all_told_bytes = 2 * told_bytes;
+
+bool is_apart(DeviceKind device) {
+  return device != DeviceKind::cpu;
+}
+
+}  // namespace
+
+StepBlock::Inputs::Inputs(const TensorView& all, const Options& options) {
+  Arena arena(all);
+  tokens = arena.take({options.rows}, DType::i32);
+  labels = arena.take({options.rows}, DType::i32);
+  label_weight = arena.take({1});
+  label_count = arena.take({1}, DType::f64);
+  scalars = arena.take({std::ssize(optim::RuleScalars{})});
+  bytes = arena.used();
+  block = all.empty() ? all : all.part(0, {bytes});
+}
+
+StepBlock::Results::Results(const TensorView& block, const Options& options) {
+  Arena arena(block);
+  own_total = arena.take({ops::step_total_numel}, DType::i64);
+  totals = arena.take({options.ranks, ops::step_total_numel}, DType::i64);
+  decision = arena.take({ops::StepDecision::numel}, DType::f64);
+  bytes = arena.used();
+}
+
+FrameBytes StepBlock::bytes(const Options& options, DeviceKind device) {
+  const Bytes inputs = Inputs({}, options).bytes;
+  const Bytes results = Results({}, options).bytes;
+  const Bytes staging = all_told_bytes + inputs;
+  if (is_apart(device)) return {results + inputs, staging};
+  return {results + staging, 0};
+}
+
+StepBlock::StepBlock(const Options& options, Memory memory, StreamView stream)
+    : options_(options),
+      apart_(is_apart(stream.device().kind)),
+      staging_(
+          all_told_bytes + Inputs({}, options).bytes, apart_ ? memory.host : memory.device, stream),
+      device_(Results({}, options).bytes + (apart_ ? Inputs({}, options).bytes : 0),
+              memory.device,
+              stream),
+      staged_(staging_.block().cut(all_told_bytes, DType::u8, {Inputs({}, options).bytes}),
+              options),
+      inputs_(staged_),
+      results_(device_.block(), options) {
+  if (apart_) {
+    inputs_ = Inputs(device_.block().part(results_.bytes, {staged_.bytes}), options);
+  }
+  for (std::size_t i = 0; i < told_.size(); ++i) {
+    told_.at(i).decision = staging_.block().cut(static_cast<Bytes>(i) * told_bytes, DType::f64,
+                                                {ops::StepDecision::numel});
+  }
+}
+
+void StepBlock::stage(const TensorView& values, const TensorView& target) {
+  ops::convert(values, target, host_stream_);
+}
+
+void StepBlock::stage(std::span<const std::int32_t> values,
+                      std::int64_t row,
+                      const TensorView& target) {
+  const Shape shape{std::ssize(values)};
+  // A view may be written to; a copy only reads its source.
+  auto* const source = const_cast<std::int32_t*>(values.data());
+  stage(HostView(source, DType::i32, shape), target.part(row, shape));
+}
+
+void StepBlock::fill(std::span<const MicroBatch> batches,
+                     const Numbers& numbers,
+                     StreamView stream) {
+  // Until then the step before is read from there.
+  if (copied_) {
+    copied_->wait_on(waiting_);
+  } else {
+    stream.synchronize();
+  }
+  std::int64_t row = 0;
+  for (const MicroBatch& batch : batches) {
+    stage(batch.tokens, row, staged_.tokens);
+    DSTRAIN_CHECK(batch.labels.empty() || batch.labels.size() == batch.tokens.size(),
+                  "{} labels for {} tokens", batch.labels.size(), batch.tokens.size());
+    if (!batch.labels.empty()) stage(batch.labels, row, staged_.labels);
+    row += std::ssize(batch.tokens);
+  }
+  auto count = static_cast<double>(numbers.labels);
+  float weight = numbers.labels == 0 ? 0 : 1.0F / static_cast<float>(numbers.labels);
+  optim::RuleScalars scalars = numbers.scalars;
+  stage(HostView(std::span(&weight, 1), {1}), staged_.label_weight);
+  stage(HostView(&count, DType::f64, {1}), staged_.label_count);
+  stage(HostView(scalars, {std::ssize(scalars)}), staged_.scalars);
+  if (apart_) {
+    ops::convert(staged_.block, inputs_.block, stream);
+    copied_ = Event::record(stream);
+  }
+  ops::fill_zero(results_.own_total, stream);
+}
+
+void StepBlock::show(std::size_t index, model::UnitCall& call) const {
+  const Shape shape{call.shape.sequences, call.shape.tokens};
+  const std::int64_t begin = static_cast<std::int64_t>(index) * shape.numel();
+  call.tokens = inputs_.tokens.part(begin, shape);
+  call.labels = inputs_.labels.part(begin, shape);
+  call.label_weight = inputs_.label_weight;
+  call.loss = own_loss();
+}
+
+/// The last word of the rank's total.
+TensorView StepBlock::own_loss() const {
+  return results_.own_total.part(ops::step_total_numel - 1, {1}).reused(DType::f64, {1});
+}
+
+double StepBlock::loss(StreamView stream) const {
+  double loss = 0;
+  ops::convert(own_loss(), HostView(&loss, DType::f64, {1}), stream);
+  stream.synchronize();
+  return loss;
+}
+
+void StepBlock::decide(std::int64_t step, double norm_max, StreamView stream) {
+  ops::decide_step({results_.totals, inputs_.label_count, results_.decision, norm_max}, stream);
+  Told& to = told(step);
+  ops::convert(results_.decision, to.decision, stream);
+  to.point = Event::record(stream);
+}
+
+ops::StepDecision StepBlock::decision(std::int64_t step) {
+  const Told& from = told(step);
+  from.point.value().wait_on(waiting_);
+  ops::StepDecision decision;
+  std::memcpy(&decision, from.decision.data(), sizeof(decision));
+  return decision;
+}
+
+}  // namespace dstrain::engine
