@@ -123,6 +123,8 @@ std::int64_t TrainingRank::load() {
   const engine::Resumed resumed = engine::resume(plan_resume(setup_.settings), setup_.state,
                                                  {setup_.model, store_, control_group_}, compute_);
   setup_.state.global_step = resumed.state.global_step;
+  setup_.state.updates = resumed.state.updates;
+  setup_.state.optimizer_step = resumed.state.optimizer_step;
   setup_.state.client_state = resumed.state.client_state;
   setup_.state.best = find_best(resumed);
   if (worker_.rank == 0) {

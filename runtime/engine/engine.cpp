@@ -180,7 +180,7 @@ void Engine::accumulate(const StepInput& input) {
   MicroStep micro_step{0, std::ssize(input.micro_batches)};
   parts_.store.expect(training_parts_, micro_step.count);
   const optim::RuleScalars scalars = parts_.store.begin_step(
-      {.step = input.step, .learning_rate = input.learning_rate, .betas = input.betas});
+      {.step = input.optimizer_step, .learning_rate = input.learning_rate, .betas = input.betas});
   block_.fill(input.micro_batches, {input.labels, scalars}, streams_.compute);
   for (; micro_step.index < micro_step.count; ++micro_step.index) {
     parts_.store.begin(micro_step);

@@ -17,7 +17,8 @@ namespace dstrain::engine {
 
 /// One optimizer step.
 struct StepInput {
-  std::int64_t step = 1;  ///< number of the step, from 1
+  std::int64_t step = 1;            ///< number of its global batch, from 1
+  std::int64_t optimizer_step = 1;  ///< and of its update, as the optimizer's states count
   double learning_rate = 0;
   std::span<const MicroBatch> micro_batches;  ///< this rank's, as many on every rank
   std::int64_t labels = 0;                    ///< counted_labels() of all ranks together

@@ -182,16 +182,20 @@ void Trainer::load_next(std::int64_t step, data::BatchPrefetcher& batches) {
 /// The batches are loaded, and their labels are known from the last exchange. A device may be one
 /// step behind, so the host learns what was decided on a step when the next one is under way.
 void Trainer::launch_step(std::int64_t step, data::BatchPrefetcher& batches) {
-  const Launched launched{step, optim::learning_rate(parts_.settings.schedule, step),
+  const std::int64_t update = parts_.state.updates + 1;
+  const Launched launched{step, optim::learning_rate(parts_.settings.schedule, update),
                           parts_.clock.now_seconds()};
   StepInput input{.step = step,
+                  .optimizer_step = parts_.state.optimizer_step + 1,
                   .learning_rate = launched.learning_rate,
                   .micro_batches = micro_batches_,
-                  .betas = optim::scheduled_betas(parts_.settings.schedule, step)};
+                  .betas = optim::scheduled_betas(parts_.settings.schedule, update)};
   for (const Report& rank : reports_) input.labels += rank.labels;
   parts_.engine.accumulate(input);
   settle();
   parts_.engine.update();
+  ++parts_.state.updates;
+  ++parts_.state.optimizer_step;
   launched_ = launched;
   load_next(step + 1, batches);
   reports_ = exchange();

@@ -76,6 +76,7 @@ bool same_schedule(const TrainerState& one, const TrainerState& other) {
 std::string to_text(const TrainerState& state) {
   Json json{{"version", version},
             {"global_step", state.global_step},
+            {"updates", state.updates},
             {"max_steps", state.max_steps},
             {"logged_step", state.logged_step},
             {"epoch", state.epoch},
@@ -92,7 +93,7 @@ std::string to_text(const TrainerState& state) {
               {"seed", state.data_seed}}},
             {"rng", {{"generator", "philox4x32-10"}, {"seed", state.seed}}}};
   json.update(Json::parse(state.description));
-  json["optimizer"]["step"] = state.global_step;
+  json["optimizer"]["step"] = state.optimizer_step;
   json["scheduler"] = Json::parse(state.scheduler);
   add_best(json, state.best);
   json["held_out_data"] = state.held_out;
@@ -111,6 +112,8 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     const nlohmann::json& data = json.at("data");
     TrainerState state;
     json.at("global_step").get_to(state.global_step);
+    state.updates = json.value("updates", state.global_step);
+    state.optimizer_step = json.value("/optimizer/step"_json_pointer, state.global_step);
     json.at("max_steps").get_to(state.max_steps);
     json.at("epoch").get_to(state.epoch);
     json.at("train_batch_size").get_to(state.train_batch_size);

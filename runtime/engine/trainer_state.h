@@ -13,7 +13,9 @@ namespace dstrain::engine {
 /// Where a run stands and what it is made of, besides its tensors: trainer_state.json. The order
 /// of the samples, the learning rate and all random numbers are functions of what is here.
 struct TrainerState {
-  std::int64_t global_step = 0;  ///< optimizer steps taken
+  std::int64_t global_step = 0;     ///< global batches that were trained on
+  std::int64_t updates = 0;         ///< of the parameters: what the schedule counts
+  std::int64_t optimizer_step = 0;  ///< updates that the optimizer's states have seen: Adam's t
   std::int64_t max_steps = 0;
   std::int64_t logged_step = 0;  ///< the last one that metrics.jsonl tells of; 0: not known
   double epoch = 0;              ///< share of the training samples consumed so far

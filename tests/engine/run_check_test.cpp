@@ -60,6 +60,18 @@ TEST_CASE("RunCheck: other weights are refused", "[engine][resume]") {
   CHECK(differences(even, text_run("byte")).size() == 1);
 }
 
+TEST_CASE("TrainerState: batches, updates and the optimizer's steps are three numbers",
+          "[engine]") {
+  TrainerState run = text_run("byte");
+  run.global_step = 9;
+  run.updates = 7;
+  run.optimizer_step = 5;
+  const TrainerState again = parse_trainer_state(to_text(run), "trainer_state.json");
+  CHECK(again.global_step == 9);
+  CHECK(again.updates == 7);
+  CHECK(again.optimizer_step == 5);
+}
+
 TEST_CASE("RunCheck: a state that says neither is gone on from", "[engine][resume]") {
   const TrainerState run = text_run("c0de");
   const TrainerState old = parse_trainer_state(R"({"version": 1, "global_step": 3, "max_steps": 9,
@@ -67,6 +79,8 @@ TEST_CASE("RunCheck: a state that says neither is gone on from", "[engine][resum
       "data": {"train_file": "a.txt", "bytes": 5000, "samples": 100, "shuffle": true}})",
                                                "trainer_state.json");
   CHECK(old.text_encoder.empty());
+  CHECK(old.updates == 3);
+  CHECK(old.optimizer_step == 3);
   CHECK(differences(old, run).empty());
   const TrainerState again = parse_trainer_state(to_text(run), "trainer_state.json");
   CHECK(again.text_encoder == "c0de");

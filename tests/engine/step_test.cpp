@@ -43,6 +43,7 @@ class WholeStore final : public engine::ParameterStore {
   }
 
   double norm = 1;
+  std::vector<optim::StepScalars> begun;
   std::vector<ops::StepDecision> steps;
 
   void load(const engine::StateSources& /*sources*/, StreamView /*stream*/) override {}
@@ -56,7 +57,10 @@ class WholeStore final : public engine::ParameterStore {
     return views_[static_cast<std::size_t>(part)];
   }
   void release(int /*part*/, StreamView /*stream*/) override {}
-  optim::RuleScalars begin_step(const optim::StepScalars& /*scalars*/) override { return {}; }
+  optim::RuleScalars begin_step(const optim::StepScalars& scalars) override {
+    begun.push_back(scalars);
+    return {};
+  }
   void begin(engine::MicroStep /*micro_step*/) override {}
   std::span<const model::GradientTarget> gradients(int part, StreamView /*stream*/) override {
     return targets_[static_cast<std::size_t>(part)];
@@ -87,6 +91,7 @@ struct Workplace {
     const std::vector<std::int32_t> tokens(tokens_per_sample, 3);
     const engine::MicroBatch batch{tokens, tokens, 0};
     engine.accumulate({.step = 1,
+                       .optimizer_step = optimizer_step,
                        .learning_rate = 0.1,
                        .micro_batches = {&batch, 1},
                        .labels = tokens_per_sample});
@@ -95,6 +100,7 @@ struct Workplace {
     return decision;
   }
 
+  std::int64_t optimizer_step = 1;
   model::Model model = test::toy_gpt2();
   WholeStore store;
   HostMemory memory;
@@ -131,4 +137,12 @@ TEST_CASE("Engine: a step whose loss alone is not finite is not taken", "[engine
   Workplace here(std::numeric_limits<float>::quiet_NaN());
   CHECK_THAT(test::error_of([&] { here.take_step(); }), Catch::Contains("the loss is nan"));
   CHECK(here.store.steps.empty());
+}
+
+TEST_CASE("Engine: the optimizer counts its updates by itself", "[engine][step]") {
+  Workplace here(0.01F);
+  here.optimizer_step = 3;
+  here.take_step();
+  REQUIRE(here.store.begun.size() == 1);
+  CHECK(here.store.begun[0].step == 3);
 }

@@ -222,7 +222,7 @@ class Rank {
       batches.push_back({std::span(tokens).subspan(a * rows, rows),
                          std::span(labels).subspan(a * rows, rows), first[a]});
     }
-    engine::StepInput input{step, settings_.learning_rate, batches};
+    engine::StepInput input{step, step, settings_.learning_rate, batches};
     for (const std::int64_t counted : control_.gather(engine::counted_labels(batches))) {
       input.labels += counted;
     }
