@@ -79,7 +79,7 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments, int worl
   GenerateSetup setup;
   const model::Gpt2Config sizes = model_config({.directory = options.directory});
   StoredWeights weights = open_weights(options.directory, model::make_gpt2(sizes).parameters());
-  setup.model = model::make_gpt2(sizes, weights.dtype);
+  setup.model = model::make_gpt2(sizes, {weights.dtype});
   const bool of_bytes = sizes.byte_tokens || sizes.vocab_size == data::byte_vocabulary;
   const std::string own =
       !of_bytes && data::has_tokenizer(options.directory) ? options.directory : "byte";

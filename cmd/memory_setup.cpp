@@ -17,14 +17,15 @@ zero::MemoryPlan plan_memory(const MemorySetup& setup,
                              const model::Model& model) {
   const optim::AdamW optimizer(settings.optimizer);
   const std::span<const std::string_view> states = optimizer.state_names();
-  return zero::plan_memory(*setup.layout, {.stage = setup.store.stage,
-                                           .reduce_bucket_numel = setup.store.reduce_bucket_numel,
-                                           .overlap = setup.store.overlap,
-                                           .offload = setup.store.offload,
-                                           .optimizer_states = {states.begin(), states.end()},
-                                           .trains = settings.trains,
-                                           .activations = engine::Engine::activation_bytes(
-                                               model, setup.engine, DeviceKind::cpu)});
+  return zero::plan_memory(*setup.layout,
+                           {.stage = setup.store.stage,
+                            .reduce_bucket_numel = setup.store.reduce_bucket_numel,
+                            .overlap = setup.store.overlap,
+                            .offload = setup.store.offload,
+                            .device = model.device,
+                            .optimizer_states = {states.begin(), states.end()},
+                            .trains = settings.trains,
+                            .activations = engine::Engine::activation_bytes(model, setup.engine)});
 }
 
 zero::ShardedStore::Options store_options(const config::TrainSettings& settings, int world) {

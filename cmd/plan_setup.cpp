@@ -38,7 +38,7 @@ PlanSetup::PlanSetup(config::TrainOptions options, int world)
   }
   settings_ = config::resolve(options_, {.world_size = world}).settings;
   model_ =
-      model::make_gpt2(model_config(settings_.model), settings_.dtype, settings_.model.in_splits);
+      model::make_gpt2(model_config(settings_.model), {settings_.dtype, settings_.model.in_splits});
   settings_.data.block_size = block_size(settings_.data, model_);
 }
 

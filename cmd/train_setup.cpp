@@ -149,7 +149,7 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
                                              .kept_batch = place.kept_batch})
                        .settings;
   const model::Gpt2Config sizes = model_config(setup.settings.model);
-  setup.model = model::make_gpt2(sizes, setup.settings.dtype, setup.settings.model.in_splits);
+  setup.model = model::make_gpt2(sizes, {setup.settings.dtype, setup.settings.model.in_splits});
   const std::string& directory = setup.settings.model.directory;
   if (!directory.empty()) setup.model.companions = stored_companions(directory);
   setup.settings.data.tokenizer = choose_tokenizer(setup.settings, sizes);

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "runtime/engine/staged_shard.h"
+#include "runtime/ops/library_memory.h"
 #include "zero/offloaded_gradients.h"
 #include "zero/parameter_gathers.h"
 #include "zero/rank_shards.h"
@@ -85,6 +86,7 @@ void add_save(MemoryPlan& plan, const FlatLayout& layout, const MemoryPlanInput&
 
 MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
   MemoryPlan plan;
+  plan.device = input.device;
   add_shards(plan, layout, plan_shards(layout, input), input);
   plan.add(MemoryTier::device, MemoryCategory::activations, input.activations.device);
   plan.add(MemoryTier::host, MemoryCategory::activations, input.activations.host);
@@ -122,12 +124,12 @@ std::string describe(const MemoryPlan& plan, Bytes formula) {
     }
     text += ")";
   }
-  if (plan.save_copy == 0) return text;
-  return text + fmt::format(
-                    "; {} of the buffers from the first save on. Model states {}, the formula "
-                    "gives {}",
-                    format_bytes(plan.save_copy), format_bytes(plan.model_states()),
-                    format_bytes(formula));
+  if (plan.save_copy > 0) {
+    text += fmt::format(
+        "; {} of the buffers from the first save on. Model states {}, the formula gives {}",
+        format_bytes(plan.save_copy), format_bytes(plan.model_states()), format_bytes(formula));
+  }
+  return text + fmt::format(". Outside the plan: {}", ops::library_memory(plan.device));
 }
 
 }  // namespace dstrain::zero

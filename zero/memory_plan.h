@@ -12,13 +12,14 @@
 namespace dstrain::zero {
 
 /// The memory that a rank of a training run takes at its peak, by tier and by what it is for. The
-/// arithmetic is that of the allocations, so the prediction is exact. All of it is allocated before
-/// step 0, but for `save_copy`.
+/// arithmetic is that of the allocations, so the prediction is exact, and it is the same on a
+/// machine without the device. All of it is allocated before step 0, but for `save_copy`.
 struct MemoryPlan {
   TierBytes bytes{};
   /// The copy that a save writes, from the first one on, which may be one on request: of the host's
   /// buffers, or of the disk's when the states lie there.
   Bytes save_copy = 0;
+  DeviceKind device = DeviceKind::cpu;  ///< whose libraries take more; see ops::library_memory()
 
   [[nodiscard]] Bytes of(MemoryTier tier, MemoryCategory category) const {
     return dstrain::of(bytes.at(static_cast<std::size_t>(tier)), category);
@@ -37,7 +38,7 @@ struct MemoryPlanInput {
   std::int64_t reduce_bucket_numel = 0;
   Overlap overlap{};
   Offload offload{};
-  DeviceKind device = DeviceKind::cpu;
+  DeviceKind device = DeviceKind::cpu;  ///< as Model::device
   /// Of the optimizer itself, floats per parameter.
   std::vector<std::string_view> optimizer_states{"exp_avg", "exp_avg_sq"};
   bool trains = true;  ///< false: the parameters are only served, and nothing is saved
@@ -55,7 +56,7 @@ struct FormulaInput {
 };
 Bytes formula_bytes(const FormulaInput& input);
 
-/// The plan and the formula in one sentence, for people.
+/// The plan, the formula and what is outside of both, for people.
 std::string describe(const MemoryPlan& plan, Bytes formula);
 
 }  // namespace dstrain::zero

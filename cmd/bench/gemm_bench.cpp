@@ -33,7 +33,7 @@ class Product {
       fill(values);
       *view = values;
     }
-    args_.workspace = take(ops::matmul_workspace(args_), memory, stream);
+    args_.workspace = take(ops::matmul_workspace(args_, stream.device().kind), memory, stream);
   }
 
   void run(StreamView stream) const { ops::matmul(args_, stream); }

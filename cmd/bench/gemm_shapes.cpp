@@ -50,7 +50,7 @@ struct HeadPiece {
 HeadPiece head_piece(const model::Gpt2Config& config, std::int64_t rows) {
   Arena nothing;  // only sizes are asked for
   const std::int64_t chunk = model::Gpt2Head::chunk_rows(rows);
-  const model::Gpt2HeadSpace space(nothing, {chunk, config.n_embd, config.vocab_size, DType::f32});
+  const model::Gpt2HeadSpace space(nothing, {chunk, config.n_embd, config.vocab_size, {}});
   const std::int64_t columns = space.logits.width(0);
   return {chunk, config.n_embd, columns,
           static_cast<double>(rows) / static_cast<double>(chunk) *

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cmd/offload_setup.h"
+#include "runtime/ops/library_memory.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -72,8 +73,10 @@ std::string plan_table(const PlanSetup& setup, const std::vector<zero::PlanRow>&
   }
   text +=
       "\ntime: predicted, of a step, to the fastest. Memory: of a rank; buffers of the host are "
-      "what a\nsave takes. lean: stage 3 without persistent parameters and overlap.\n\n"
-      "The configuration of the first";
+      "what a\nsave takes. lean: stage 3 without persistent parameters and overlap.\n"
+      "Outside the plan: ";
+  text += ops::library_memory(rows.front().memory.device);
+  text += ".\n\nThe configuration of the first";
   if (rows.front().choice.checkpointing) {
     text += fmt::format(", which also needs {} on the command line", checkpointing_option);
   }
@@ -91,6 +94,7 @@ std::string plan_json(const PlanSetup& setup, const std::vector<zero::PlanRow>& 
     one["relative_step_time"] = row.cost / rows.front().cost;
     one["memory"] = memory_json(row.memory);
     one["total"] = total_json(row.memory);
+    one["outside_plan"] = ops::library_memory(row.memory.device);
     one["ds_config"] = nlohmann::ordered_json::parse(setup.ds_config(row.choice));
     one["training_options"] = nlohmann::ordered_json::array();
     if (row.choice.checkpointing) one["training_options"].push_back(checkpointing_option);

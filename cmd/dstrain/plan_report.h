@@ -12,7 +12,8 @@ std::string plan_table(const PlanSetup& setup, const std::vector<zero::PlanRow>&
 
 /// The same as a list of objects, each with its configuration:
 /// {stage, offload_optimizer, offload_param, gradient_checkpointing, relative_step_time,
-///  memory: {TIER: {CATEGORY: bytes}}, total: {TIER: bytes}, ds_config, training_options}.
+///  memory: {TIER: {CATEGORY: bytes}}, total: {TIER: bytes}, outside_plan, ds_config,
+///  training_options}.
 std::string plan_json(const PlanSetup& setup, const std::vector<zero::PlanRow>& rows);
 
 }  // namespace dstrain::cmd

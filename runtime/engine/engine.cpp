@@ -77,11 +77,9 @@ struct Engine::Context {
   TensorView logits{};
 };
 
-FrameBytes Engine::activation_bytes(const model::Model& model,
-                                    const Options& options,
-                                    DeviceKind device) {
+FrameBytes Engine::activation_bytes(const model::Model& model, const Options& options) {
   const FrameBytes frames = frame_bytes(model, options);
-  const FrameBytes block = StepBlock::bytes(block_options(options), device);
+  const FrameBytes block = StepBlock::bytes(block_options(options), model.device);
   return {frames.device + block.device, frames.host + block.host};
 }
 

@@ -49,10 +49,8 @@ class Engine {
     double gradient_clipping = 0;  ///< largest global norm; 0: none
     std::uint64_t seed = 0;        ///< of dropout
   };
-  /// The activation memory that such an engine takes on a device of that kind.
-  static FrameBytes activation_bytes(const model::Model& model,
-                                     const Options& options,
-                                     DeviceKind device);
+  /// The activation memory that such an engine takes.
+  static FrameBytes activation_bytes(const model::Model& model, const Options& options);
 
   /// All of `parts` must outlive the engine.
   Engine(Parts parts, Options options, Streams streams);

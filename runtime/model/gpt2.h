@@ -8,8 +8,6 @@ namespace dstrain::model {
 /// "hidden0" ... "hidden{L}"; the head borrows the embedding's wte.weight. `config` must have
 /// passed check(). First values as Hugging Face draws them: normal(0, initializer_range), the
 /// projections back into the residual stream narrower by sqrt(2 L), biases 0, norms 1 and 0.
-/// `dtype`: f32 or bf16, of parameters and activations. `in_splits`: tiles of each weight of a
-/// block, see Gpt2Block.
-Model make_gpt2(const Gpt2Config& config, DType dtype = DType::f32, std::int64_t in_splits = 1);
+Model make_gpt2(const Gpt2Config& config, const UnitOptions& options = {});
 
 }  // namespace dstrain::model

@@ -167,10 +167,7 @@ void attention_backward(const Pass& pass, const Gpt2BlockBackwardSpace& space) {
       pass.args(pass.norm_1(), space.normed, space.residual, call.input_gradients[0]), stream);
 }
 
-UnitSpec make_spec(const Gpt2Config& config,
-                   std::int64_t layer,
-                   DType dtype,
-                   std::int64_t in_splits) {
+UnitSpec make_spec(const Gpt2Config& config, std::int64_t layer, const UnitOptions& options) {
   const std::int64_t channels = config.n_embd;
   const std::int64_t inner = config.n_inner;
   const float narrower = std::sqrt(2.0F * static_cast<float>(config.n_layer));
@@ -197,28 +194,22 @@ UnitSpec make_spec(const Gpt2Config& config,
   add("mlp.c_proj.bias", {channels}, zeros);
   for (const Gpt2BlockParameter weight :
        {c_attn_weight, attn_c_proj_weight, c_fc_weight, mlp_c_proj_weight}) {
-    if (in_splits == 1) break;
-    const auto tiles = split_rows(weight, spec.parameters[weight].shape[0], in_splits);
+    if (options.in_splits == 1) break;
+    const auto tiles = split_rows(weight, spec.parameters[weight].shape[0], options.in_splits);
     spec.tiles.insert(spec.tiles.end(), tiles.begin(), tiles.end());
   }
   spec.reads = {fmt::format("hidden{}", layer)};
-  spec.writes = {{fmt::format("hidden{}", layer + 1), channels, dtype}};
+  spec.writes = {{fmt::format("hidden{}", layer + 1), channels, options.dtype}};
   return spec;
 }
 
 }  // namespace
 
-Gpt2Block::Gpt2Block(const Gpt2Config& config,
-                     std::int64_t layer,
-                     DType dtype,
-                     std::int64_t in_splits)
-    : config_(config),
-      dtype_(dtype),
-      in_splits_(in_splits),
-      spec_(make_spec(config, layer, dtype, in_splits)) {}
+Gpt2Block::Gpt2Block(const Gpt2Config& config, std::int64_t layer, const UnitOptions& options)
+    : config_(config), options_(options), spec_(make_spec(config, layer, options)) {}
 
 Gpt2BlockSizes Gpt2Block::sizes_of(BatchShape shape) const {
-  return {config_, shape, dtype_, in_splits_};
+  return {config_, shape, options_};
 }
 
 UnitMemory Gpt2Block::memory(BatchShape shape) const {

@@ -12,14 +12,15 @@ namespace dstrain::model {
 ///             pre-activation F; f32: log-sum-exp H, mean and rstd of two norms 4
 ///   forward workspace    C + max(A, F)
 ///   backward workspace   2 C + max(2 F, 3 C + A), and C more with resid_pdrop
-/// where A is what attention needs: up to 2 C and 3 C, f32 (ops/attention.h);
-/// and, besides, the panels of the largest product: C max(3 C, F), or F 2048 with many rows.
+/// where A is what attention needs: on CPUs up to 2 C and 3 C, f32 (ops/attention.h);
+/// and, besides, what the largest product needs (ops/matmul.h): on CPUs its panels, C max(3 C, F),
+/// or F 2048 with many rows.
 /// With `in_splits` > 1 each of the four weights is in that many tiles of rows at most, and the
 /// workspace of products is that of a tile, F / in_splits of its columns and, in bf16, an f32 sum.
 /// The outputs of norms and GELU are computed again in backward: cheap, and bit-equal.
 class Gpt2Block final : public Unit {
  public:
-  Gpt2Block(const Gpt2Config& config, std::int64_t layer, DType dtype, std::int64_t in_splits = 1);
+  Gpt2Block(const Gpt2Config& config, std::int64_t layer, const UnitOptions& options);
   [[nodiscard]] const UnitSpec& spec() const override { return spec_; }
   [[nodiscard]] UnitMemory memory(BatchShape shape) const override;
   void forward(const UnitCall& call, StreamView stream) const override;
@@ -29,8 +30,7 @@ class Gpt2Block final : public Unit {
   [[nodiscard]] Gpt2BlockSizes sizes_of(BatchShape shape) const;
 
   Gpt2Config config_;
-  DType dtype_;
-  std::int64_t in_splits_;
+  UnitOptions options_;
   UnitSpec spec_;
 };
 

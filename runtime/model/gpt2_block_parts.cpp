@@ -19,7 +19,8 @@ ops::AttentionSizes attention_sizes(const Gpt2BlockSizes& sizes) {
 
 void cut_attention(Arena& arena, const Gpt2BlockSizes& sizes, Gpt2BlockBackwardSpace& space) {
   space.qkv = sizes.take_activation(arena, 3 * sizes.channels);
-  space.attention = arena.take({ops::attention_backward_workspace(attention_sizes(sizes))});
+  space.attention = take_bytes(
+      arena, ops::attention_backward_workspace(attention_sizes(sizes), sizes.options.device));
 }
 
 void cut_inner(Arena& arena, const Gpt2BlockSizes& sizes, Gpt2BlockBackwardSpace& space) {
@@ -31,25 +32,21 @@ void cut_inner(Arena& arena, const Gpt2BlockSizes& sizes, Gpt2BlockBackwardSpace
 
 TensorView take_products(Arena& arena, const Gpt2BlockSizes& sizes) {
   const auto need = [&sizes](std::int64_t inputs, std::int64_t outputs) {
-    return linear_workspace({sizes.rows(), inputs, outputs, sizes.in_splits}, sizes.dtype);
+    return linear_workspace({sizes.rows(), inputs, outputs}, sizes.options);
   };
   const std::int64_t channels = sizes.channels;
   return take_bytes(arena, std::max({need(channels, 3 * channels), need(channels, channels),
                                      need(channels, sizes.inner), need(sizes.inner, channels)}));
 }
 
-Gpt2BlockSizes::Gpt2BlockSizes(const Gpt2Config& config,
-                               BatchShape shape,
-                               DType type,
-                               std::int64_t splits)
+Gpt2BlockSizes::Gpt2BlockSizes(const Gpt2Config& config, BatchShape shape, const UnitOptions& unit)
     : sequences(shape.sequences),
       tokens(shape.tokens),
       channels(config.n_embd),
       inner(config.n_inner),
       heads(config.n_head),
       drops_branches(config.resid_pdrop > 0),
-      dtype(type),
-      in_splits(splits) {}
+      options(unit) {}
 
 Gpt2BlockSaved::Gpt2BlockSaved(Arena& arena, const Gpt2BlockSizes& sizes)
     : mean_1(arena.take({sizes.rows()})),
@@ -64,14 +61,12 @@ Gpt2BlockSaved::Gpt2BlockSaved(Arena& arena, const Gpt2BlockSizes& sizes)
 
 Gpt2BlockForwardSpace::Gpt2BlockForwardSpace(Arena& arena, const Gpt2BlockSizes& sizes)
     : normed(sizes.take_activation(arena, sizes.channels)) {
-  const Shape keys_shape{ops::attention_forward_workspace(attention_sizes(sizes))};
-  Arena measured_keys;
-  measured_keys.take(keys_shape);
+  const Bytes keys_bytes =
+      ops::attention_forward_workspace(attention_sizes(sizes), sizes.options.device);
   Arena measured_active;
   sizes.take_activation(measured_active, sizes.inner);
-  const TensorView overlay =
-      take_bytes(arena, std::max(measured_keys.used(), measured_active.used()));
-  keys = Arena(overlay).take(keys_shape);
+  const TensorView overlay = take_bytes(arena, std::max(keys_bytes, measured_active.used()));
+  keys = overlay.part(0, {keys_bytes});
   Arena active_arena(overlay);
   active = sizes.take_activation(active_arena, sizes.inner);
   products = take_products(arena, sizes);

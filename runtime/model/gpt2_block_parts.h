@@ -23,17 +23,16 @@ enum Gpt2BlockParameter : std::size_t {
 
 /// The sizes of one call of a block.
 struct Gpt2BlockSizes {
-  Gpt2BlockSizes(const Gpt2Config& config, BatchShape shape, DType type, std::int64_t splits);
+  Gpt2BlockSizes(const Gpt2Config& config, BatchShape shape, const UnitOptions& unit);
   std::int64_t sequences;  ///< B
   std::int64_t tokens;     ///< T
   std::int64_t channels;   ///< C
   std::int64_t inner;      ///< F
   std::int64_t heads;      ///< H
   bool drops_branches;
-  DType dtype;             ///< of weights and activations
-  std::int64_t in_splits;  ///< of the weights
+  UnitOptions options;
   TensorView take_activation(Arena& arena, std::int64_t features) const {
-    return arena.take({sequences, tokens, features}, dtype);
+    return arena.take({sequences, tokens, features}, options.dtype);
   }
   [[nodiscard]] std::int64_t rows() const { return sequences * tokens; }
 };

@@ -36,10 +36,10 @@ struct Gpt2Head::Chunk {
   TensorView labels;  ///< (R)
 };
 
-Gpt2Head::Gpt2Head(const Gpt2Config& config, DType dtype)
+Gpt2Head::Gpt2Head(const Gpt2Config& config, const UnitOptions& options)
     : vocabulary_(config.vocab_size),
       channels_(config.n_embd),
-      dtype_(dtype),
+      options_(options),
       eps_(config.layer_norm_epsilon) {
   spec_.name = "head";
   spec_.parameters = {{"ln_f.weight", {channels_}, {ParameterInit::Kind::ones}},
@@ -55,7 +55,7 @@ std::int64_t Gpt2Head::chunk_rows(std::int64_t rows) {
 }
 
 Gpt2HeadSpace Gpt2Head::cut_space(Arena& arena, std::int64_t rows) const {
-  return {arena, {rows, channels_, vocabulary_, dtype_}};
+  return {arena, {rows, channels_, vocabulary_, options_}};
 }
 
 UnitMemory Gpt2Head::memory(BatchShape shape) const {

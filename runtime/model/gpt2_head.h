@@ -12,7 +12,7 @@ namespace dstrain::model {
 /// products need.
 class Gpt2Head final : public Unit {
  public:
-  Gpt2Head(const Gpt2Config& config, DType dtype);
+  Gpt2Head(const Gpt2Config& config, const UnitOptions& options);
   [[nodiscard]] const UnitSpec& spec() const override { return spec_; }
   [[nodiscard]] UnitMemory memory(BatchShape shape) const override;
   /// The loss, or with call.logits those of the last position of each sequence.
@@ -35,7 +35,7 @@ class Gpt2Head final : public Unit {
 
   std::int64_t vocabulary_;
   std::int64_t channels_;
-  DType dtype_;
+  UnitOptions options_;
   float eps_;
   UnitSpec spec_;
 };

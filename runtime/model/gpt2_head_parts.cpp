@@ -60,24 +60,25 @@ ops::MatmulArgs normed_product(const Gpt2HeadSpace& space,
 
 /// The first piece is the largest.
 Bytes products_workspace(const Gpt2HeadSpace& space, const Gpt2HeadSizes& sizes) {
-  const TensorView wte(sizes.dtype, {sizes.vocabulary, sizes.channels});
+  const TensorView wte(sizes.options.dtype, {sizes.vocabulary, sizes.channels});
   const TensorView gradient(DType::f32, wte.shape());
-  return std::max({ops::matmul_workspace(logits_product(space, wte, 0)),
-                   ops::matmul_workspace(wte_product(space, {gradient, true}, 0)),
-                   ops::matmul_workspace(normed_product(space, wte, 0))});
+  return std::max(
+      {ops::matmul_workspace(logits_product(space, wte, 0), sizes.options.device),
+       ops::matmul_workspace(wte_product(space, {gradient, true}, 0), sizes.options.device),
+       ops::matmul_workspace(normed_product(space, wte, 0), sizes.options.device)});
 }
 
 }  // namespace
 
 Gpt2HeadSpace::Gpt2HeadSpace(Arena& arena, const Gpt2HeadSizes& sizes)
-    : normed(arena.take({sizes.rows, sizes.channels}, sizes.dtype)),
+    : normed(arena.take({sizes.rows, sizes.channels}, sizes.options.dtype)),
       normed_gradient(arena.take({sizes.rows, sizes.channels})),
       logits{arena.take({sizes.rows, sizes.vocabulary}), piece_columns(sizes.vocabulary)},
       mean(arena.take({sizes.rows})),
       rstd(arena.take({sizes.rows})),
       losses(arena.take({sizes.rows})),
       softmax(arena.take({sizes.rows, 2})) {
-  if (sizes.dtype == DType::bf16) {
+  if (sizes.options.dtype == DType::bf16) {
     logits.rounded = arena.take({sizes.rows, logits.width(0)}, DType::bf16);
   }
   products = arena.take({products_workspace(*this, sizes)}, DType::u8);

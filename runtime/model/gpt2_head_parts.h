@@ -10,7 +10,7 @@ struct Gpt2HeadSizes {
   std::int64_t rows;        ///< R
   std::int64_t channels;    ///< C
   std::int64_t vocabulary;  ///< V
-  DType dtype;              ///< of weights and activations
+  UnitOptions options;
 };
 
 /// What a chunk of rows needs, cut from the workspace. The vocabulary is cut into pieces, so that

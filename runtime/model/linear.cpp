@@ -18,16 +18,11 @@ TensorView as_matrix(const TensorView& view) {
   return view.reshaped({ops::rows_of(view), ops::columns_of(view)});
 }
 
-/// Rows of each tile but the last.
-std::int64_t tile_rows(std::int64_t rows, std::int64_t splits) {
-  return (rows + splits - 1) / splits;
-}
-
-/// How the workspace of a layer in tiles is cut.
+/// How the workspace of a layer in tiles is cut; `largest`: the sizes of the largest, the first.
 struct TileSpace {
-  TileSpace(Arena& arena, const LinearSizes& sizes, DType dtype)
-      : columns(arena.take({sizes.rows, tile_rows(sizes.inputs, sizes.in_splits)}, dtype)) {
-    if (dtype != DType::f32) sum = arena.take({sizes.rows, sizes.outputs});
+  TileSpace(Arena& arena, const LinearSizes& largest, DType dtype)
+      : columns(arena.take({largest.rows, largest.inputs}, dtype)) {
+    if (dtype != DType::f32) sum = arena.take({largest.rows, largest.outputs});
   }
   TensorView columns;  ///< of an input or its gradient that belong to a tile, dense
   TensorView sum{};    ///< (rows, N); empty when outputs are f32
@@ -50,8 +45,7 @@ class Call {
     if (!tiled()) return;
     Arena arena(workspace);
     space_.emplace(arena,
-                   LinearSizes{input_.shape()[0], input_.shape()[1], output_.shape()[1],
-                               std::ssize(weight.tiles)},
+                   LinearSizes{input_.shape()[0], weight.tiles.front().rows, output_.shape()[1]},
                    output.dtype());
     workspace_ = arena.rest();
   }
@@ -165,24 +159,27 @@ class Call {
 };
 
 /// What the products of one piece of a weight need; `sum`: where forward writes.
-Bytes products_workspace(const LinearSizes& sizes, DType dtype, DType sum) {
+Bytes products_workspace(const LinearSizes& sizes, const UnitOptions& options, DType sum) {
+  const DType dtype = options.dtype;
+  const auto need = [&options](const ops::MatmulArgs& product) {
+    return ops::matmul_workspace(product, options.device);
+  };
   const auto view = [](DType type, Shape shape) {
     return TensorView(type, shape);
   };
   const TensorView input = view(dtype, {sizes.rows, sizes.inputs});
   const TensorView output = view(dtype, {sizes.rows, sizes.outputs});
   const TensorView weight = view(dtype, {sizes.inputs, sizes.outputs});
-  return std::max(
-      {ops::matmul_workspace({.a = input,
-                              .b = weight,
-                              .out = view(sum, output.shape()),
-                              .bias = view(dtype, {sizes.outputs})}),
-       ops::matmul_workspace({.a = input,
-                              .b = output,
-                              .out = view(DType::f32, weight.shape()),
-                              .a_transposed = true,
-                              .accumulate = true}),
-       ops::matmul_workspace({.a = output, .b = weight, .out = input, .b_transposed = true})});
+  return std::max({need({.a = input,
+                         .b = weight,
+                         .out = view(sum, output.shape()),
+                         .bias = view(dtype, {sizes.outputs})}),
+                   need({.a = input,
+                         .b = output,
+                         .out = view(DType::f32, weight.shape()),
+                         .a_transposed = true,
+                         .accumulate = true}),
+                   need({.a = output, .b = weight, .out = input, .b_transposed = true})});
 }
 
 }  // namespace
@@ -204,7 +201,7 @@ LinearWeight weight_of(const UnitCall& call, const UnitSpec& spec, std::size_t p
 std::vector<ParameterTile> split_rows(std::size_t parameter,
                                       std::int64_t rows,
                                       std::int64_t splits) {
-  const std::int64_t most = tile_rows(rows, splits);
+  const std::int64_t most = (rows + splits - 1) / splits;
   std::vector<ParameterTile> tiles;
   for (std::int64_t row = 0; row < rows; row += most) {
     tiles.push_back({parameter, row, std::min(most, rows - row)});
@@ -212,14 +209,15 @@ std::vector<ParameterTile> split_rows(std::size_t parameter,
   return tiles;
 }
 
-Bytes linear_workspace(const LinearSizes& sizes, DType dtype) {
-  if (sizes.in_splits == 1) return products_workspace(sizes, dtype, dtype);
+Bytes linear_workspace(const LinearSizes& sizes, const UnitOptions& options) {
+  if (options.in_splits == 1) return products_workspace(sizes, options, options.dtype);
+  const std::vector<ParameterTile> tiles = split_rows(0, sizes.inputs, options.in_splits);
   Arena arena;
-  TileSpace(arena, sizes, dtype);
+  TileSpace(arena, {sizes.rows, tiles.front().rows, sizes.outputs}, options.dtype);
   Bytes products = 0;
-  for (const ParameterTile& tile : split_rows(0, sizes.inputs, sizes.in_splits)) {
+  for (const ParameterTile& tile : tiles) {
     const LinearSizes piece{sizes.rows, tile.rows, sizes.outputs};
-    products = std::max(products, products_workspace(piece, dtype, DType::f32));
+    products = std::max(products, products_workspace(piece, options, DType::f32));
   }
   return arena.used() + products;
 }

@@ -28,9 +28,8 @@ struct LinearSizes {
   std::int64_t rows = 0;
   std::int64_t inputs = 0;
   std::int64_t outputs = 0;
-  std::int64_t in_splits = 1;
 };
-Bytes linear_workspace(const LinearSizes& sizes, DType dtype);
+Bytes linear_workspace(const LinearSizes& sizes, const UnitOptions& options);
 
 // The `workspace` of the calls is u8, of at least linear_workspace() bytes.
 

@@ -21,6 +21,7 @@ struct Part {
 struct Model {
   std::string name;          ///< "gpt2"
   DType dtype = DType::f32;  ///< f32 or bf16: of the parameters and activations that units see
+  DeviceKind device = DeviceKind::cpu;       ///< of that kind are the streams that units run on
   std::vector<std::unique_ptr<Unit>> units;  ///< the last one computes the loss
   std::int64_t vocabulary = 0;               ///< V: tokens are in [0, V)
   std::int64_t positions = 0;                ///< longest sequence

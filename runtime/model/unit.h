@@ -11,6 +11,13 @@
 
 namespace dstrain::model {
 
+/// How the units of a model compute.
+struct UnitOptions {
+  DType dtype = DType::f32;             ///< f32 or bf16, of parameters and activations
+  std::int64_t in_splits = 1;           ///< tiles of each weight of a block, see LinearWeight
+  DeviceKind device = DeviceKind::cpu;  ///< whose ops they call: what Unit::memory() reckons with
+};
+
 /// B sequences of T tokens.
 struct BatchShape {
   std::int64_t sequences = 0;  ///< B

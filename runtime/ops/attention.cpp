@@ -30,7 +30,7 @@ AttentionSizes attention_sizes(const TensorView& qkv, const TensorView& logsumex
 
 void attention_forward(const AttentionArgs& args, StreamView stream) {
   const AttentionSizes sizes = checked_sizes(args);
-  require_f32(args.workspace, {attention_forward_workspace(sizes)}, "workspace");
+  require_workspace(args.workspace, attention_forward_workspace(sizes, stream.device().kind));
   op_table(stream).attention_forward(args, stream);
 }
 
@@ -38,7 +38,7 @@ void attention_backward(const AttentionBackwardArgs& args, StreamView stream) {
   const AttentionSizes sizes = checked_sizes(args);
   require_tensor(args.output_gradient, args.qkv.dtype(), args.output.shape(), "output_gradient");
   require_tensor(args.qkv_gradient, args.qkv.dtype(), args.qkv.shape(), "qkv_gradient");
-  require_f32(args.workspace, {attention_backward_workspace(sizes)}, "workspace");
+  require_workspace(args.workspace, attention_backward_workspace(sizes, stream.device().kind));
   op_table(stream).attention_backward(args, stream);
 }
 

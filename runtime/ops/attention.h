@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "runtime/base/units.h"
 #include "runtime/device/stream.h"
 #include "runtime/ops/dropout_mask.h"
 #include "runtime/tensor/tensor_view.h"
@@ -26,14 +27,15 @@ struct AttentionArgs {
   TensorView qkv;        ///< (B, T, 3C)
   TensorView output;     ///< (B, T, C): written
   TensorView logsumexp;  ///< (B, H, T) f32: written, for backward
-  TensorView workspace;  ///< (attention_forward_workspace()) f32
+  TensorView workspace;  ///< u8: at least attention_forward_workspace() bytes, 64-byte aligned
   DropoutSite dropout;
 };
 
-/// f32 elements that forward and backward need beside their tensors: for each of min(B H, 64) heads
-/// that may be at work at once about 2 T D and 3 T D, with T rounded up to 64 and D to 16.
-std::int64_t attention_forward_workspace(const AttentionSizes& sizes);
-std::int64_t attention_backward_workspace(const AttentionSizes& sizes);
+/// Bytes that forward and backward need beside their tensors on a kind of device, whether there is
+/// one here or not. CPU: for each of min(B H, 64) heads that may be at work at once about 2 T D and
+/// 3 T D floats, with T rounded up to 64 and D to 16. CUDA: none and about B T C floats.
+Bytes attention_forward_workspace(const AttentionSizes& sizes, DeviceKind device);
+Bytes attention_backward_workspace(const AttentionSizes& sizes, DeviceKind device);
 
 /// Parallel over sequences and heads. Asynchronous on `stream`.
 void attention_forward(const AttentionArgs& args, StreamView stream);
@@ -45,7 +47,7 @@ struct AttentionBackwardArgs {
   TensorView logsumexp;        ///< (B, H, T) f32
   TensorView output_gradient;  ///< (B, T, C)
   TensorView qkv_gradient;     ///< (B, T, 3C): overwritten
-  TensorView workspace;        ///< (attention_backward_workspace()) f32
+  TensorView workspace;        ///< u8: at least attention_backward_workspace() bytes
   DropoutSite dropout;         ///< as in forward
 };
 

@@ -13,7 +13,7 @@ namespace {
 // With P the probabilities, Z the dropout multipliers, dP the gradient of P Z:
 // dS = P (dP Z - delta), delta = sum_j P_j (dP Z)_j = dO . O per query. Tiles are (queries, keys).
 
-/// What one thread works in; cut from its slot.
+/// What one thread works in; cut from its slot, of backward_slot_numel().
 struct Space {
   float* queries;          ///< (T', D'): times the scale
   float* output_gradient;  ///< (T', D')
@@ -33,11 +33,6 @@ struct Space {
   PackedTiles right_keys_transposed;
   PackedTiles right_values_transposed;
 };
-
-std::int64_t space_numel(const HeadLayout& layout) {
-  return (3 * layout.tiles() + 5) * layout.tile_numel() + 2 * layout.tiles() * attention_block +
-         (4 * layout.tiles() + 3) * packed_words;
-}
 
 Space cut_space(float* slot, const HeadLayout& layout) {
   const auto take = [&slot](std::int64_t numel) {
@@ -323,11 +318,6 @@ void run_head(const AttentionBackwardArgs& args,
 
 }  // namespace
 
-std::int64_t attention_backward_workspace(const AttentionSizes& sizes) {
-  const HeadLayout layout{sizes};
-  return layout.slots() * space_numel(layout);
-}
-
 namespace cpu {
 
 void attention_backward(const AttentionBackwardArgs& args, StreamView stream) {
@@ -336,7 +326,7 @@ void attention_backward(const AttentionBackwardArgs& args, StreamView stream) {
       for_heads(layout, [&](std::int64_t head, std::int64_t slot) {
         run_head<decltype(element)>(
             args, layout, head,
-            cut_space(floats(args.workspace) + slot * space_numel(layout), layout));
+            cut_space(floats(args.workspace) + slot * backward_slot_numel(layout), layout));
       });
     });
   });

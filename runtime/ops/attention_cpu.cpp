@@ -21,7 +21,7 @@ struct RunningSoftmax {
   alignas(64) float factors[attention_block];  ///< for what was summed before the last tile
 };
 
-/// What one thread works in; cut from its slot.
+/// What one thread works in; cut from its slot, of forward_slot_numel().
 struct Space {
   float* keys;     ///< (T', D')
   float* values;   ///< (T', D')
@@ -31,10 +31,6 @@ struct Space {
   PackedTiles left_values;  ///< transposed
   PackedTiles right_queries;
 };
-
-std::int64_t space_numel(const HeadLayout& layout) {
-  return (2 * layout.tiles() + 2) * layout.tile_numel() + (2 * layout.tiles() + 1) * packed_words;
-}
 
 Space cut_space(float* slot, const HeadLayout& layout) {
   const std::int64_t head_numel = layout.tiles() * layout.tile_numel();
@@ -237,11 +233,6 @@ void run_head(const AttentionArgs& args, const HeadLayout& layout, std::int64_t 
 
 }  // namespace
 
-std::int64_t attention_forward_workspace(const AttentionSizes& sizes) {
-  const HeadLayout layout{sizes};
-  return layout.slots() * space_numel(layout);
-}
-
 namespace cpu {
 
 void attention_forward(const AttentionArgs& args, StreamView stream) {
@@ -250,7 +241,7 @@ void attention_forward(const AttentionArgs& args, StreamView stream) {
       for_heads(layout, [&](std::int64_t head, std::int64_t slot) {
         run_head<decltype(element)>(
             args, layout, head,
-            cut_space(floats(args.workspace) + slot * space_numel(layout), layout));
+            cut_space(floats(args.workspace) + slot * forward_slot_numel(layout), layout));
       });
     });
   });

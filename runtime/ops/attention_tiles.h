@@ -3,24 +3,14 @@
 #include <cstdint>
 
 #include "runtime/base/parallel_for.h"
-#include "runtime/ops/attention.h"
+#include "runtime/ops/attention_layout.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/tile_product.h"
 
 namespace dstrain::ops {
 
-// A head's rows are copied to dense f32 tiles before they are multiplied: rows (tokens) padded with
-// zeros to whole tiles, columns to D' = D rounded up to 16. Keys behind the last query are masked
-// like all later ones, and padded queries have no gradient, so that kernels see whole tiles only.
-
-/// Queries and keys per tile.
-inline constexpr std::int64_t attention_block = 64;
-
 /// Rows or columns of a tile on the diagonal that share one bound of what is visible.
 inline constexpr std::int64_t attention_strip = 16;
-
-/// Heads that may be at work at once: each has a slot of the workspace.
-inline constexpr std::int64_t attention_slots_max = 64;
 
 /// Scores, probabilities or their gradients of one tile.
 struct ScoreTile {
@@ -28,26 +18,10 @@ struct ScoreTile {
   [[nodiscard]] float* row(std::int64_t i) { return values + i * attention_block; }
 };
 
-/// The sizes of one call.
-struct HeadLayout : AttentionSizes {
-  bool rounds = false;  ///< products may round their operands to bf16, as the tensors are
-  [[nodiscard]] std::int64_t head_size() const { return channels / heads; }
-  [[nodiscard]] std::int64_t tile_columns() const { return (head_size() + 15) / 16 * 16; }
-  [[nodiscard]] std::int64_t tiles() const {
-    return (tokens + attention_block - 1) / attention_block;
-  }
-  [[nodiscard]] std::int64_t tile_numel() const { return attention_block * tile_columns(); }
-  [[nodiscard]] std::int64_t queries_in(std::int64_t tile) const {
-    return std::min(attention_block, tokens - tile * attention_block);
-  }
-  /// Whether tiles that many products read are packed for them once.
-  [[nodiscard]] bool packs() const {
-    return rounds && tile_columns() <= packed_edge && rounds_products();
-  }
-  [[nodiscard]] std::int64_t slots() const {
-    return std::min(sequences * heads, attention_slots_max);
-  }
-};
+/// Whether tiles that many products read are packed for them once.
+inline bool packs(const HeadLayout& layout) {
+  return layout.rounds && layout.tile_columns() <= packed_edge && rounds_products();
+}
 
 /// The layout of tensors as AttentionArgs has them.
 HeadLayout attention_layout(const TensorView& qkv, const TensorView& logsumexp);
@@ -96,7 +70,7 @@ class PackedTiles {
   PackedTiles() = default;
   /// Uses `memory` if the layout packs.
   PackedTiles(float* memory, const HeadLayout& layout)
-      : words_(layout.packs() ? reinterpret_cast<std::uint32_t*>(memory) : nullptr) {}
+      : words_(packs(layout) ? reinterpret_cast<std::uint32_t*>(memory) : nullptr) {}
   void set_left(std::int64_t tile, const TileOperand& a) const {
     if (words_ != nullptr) pack_left(a, words_ + tile * packed_words);
   }

@@ -32,6 +32,12 @@ void require_matrix(const TensorView& view,
                 "{} is {}, not {} rows of {}", what, to_string(view.shape()), rows, columns);
 }
 
+void require_workspace(const TensorView& view, Bytes needed) {
+  const Bytes given = view.empty() ? 0 : view.bytes();
+  DSTRAIN_CHECK(given >= needed, "a workspace of {} bytes, {} needed", given, needed);
+  if (needed > 0) require_dense(view, DType::u8, "workspace");
+}
+
 DType element_dtype(const TensorView& view, const char* what) {
   DSTRAIN_CHECK(view.dtype() == DType::f32 || view.dtype() == DType::bf16,
                 "{} is neither f32 nor bf16", what);

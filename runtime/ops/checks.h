@@ -1,4 +1,5 @@
 #pragma once
+#include "runtime/base/units.h"
 #include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::ops {
@@ -13,6 +14,9 @@ void require_f32(const TensorView& view, const Shape& shape, const char* what);
 /// The same for a view of any rank whose elements fill a (rows, columns) matrix.
 void require_matrix(
     const TensorView& view, DType dtype, std::int64_t rows, std::int64_t columns, const char* what);
+
+/// Throws Error{internal} unless `view` is `needed` bytes of workspace (u8) or more.
+void require_workspace(const TensorView& view, Bytes needed);
 
 /// The dtype of an activation or a weight: f32 or bf16, else Error{internal} naming `what`.
 DType element_dtype(const TensorView& view, const char* what);

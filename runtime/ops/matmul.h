@@ -20,8 +20,10 @@ struct MatmulArgs {
   TensorView workspace{};   ///< u8: at least matmul_workspace() bytes, 64-byte aligned
 };
 
-/// Bytes of workspace that a product needs, on any CPU; only shapes, dtypes and flags count.
-Bytes matmul_workspace(const MatmulArgs& args);
+/// Bytes of workspace that a product needs on a kind of device, whether there is one here or not;
+/// only shapes, dtypes and flags count. CPU: what is converted or packed at a time. CUDA: 32 MiB,
+/// all that cuBLASLt may take for any product.
+Bytes matmul_workspace(const MatmulArgs& args, DeviceKind device);
 
 /// The sizes of a product: (M, K) times (K, N).
 struct MatmulShape {
@@ -32,6 +34,9 @@ struct MatmulShape {
 /// Those of `args`. Throws Error{internal} when the views do not fit each other. Views without
 /// memory pass: they describe.
 MatmulShape matmul_shape(const MatmulArgs& args);
+/// Likewise, and throws when the workspace is too small for the stream's device: what each op
+/// checks that has a product in it.
+MatmulShape check_product(const MatmulArgs& args, StreamView stream);
 
 /// Results are the same for the same device and, on a CPU, the same number of threads. Asynchronous
 /// on `stream`.

@@ -13,13 +13,13 @@ void require_like_out(const TensorView& view, const MatmulArgs& product, const c
 }  // namespace
 
 void matmul_gelu_forward(const MatmulGeluArgs& args, StreamView stream) {
-  matmul_shape(args.product);
+  check_product(args.product, stream);
   require_like_out(args.active, args.product, "active");
   op_table(stream).matmul_gelu_forward(args, stream);
 }
 
 void matmul_gelu_backward(const MatmulGeluBackwardArgs& args, StreamView stream) {
-  matmul_shape(args.product);
+  check_product(args.product, stream);
   require_like_out(args.input, args.product, "input");
   require_like_out(args.active, args.product, "active");
   DSTRAIN_CHECK(args.product.bias.empty() && !args.product.accumulate,

@@ -74,9 +74,4 @@ MatmulPlan plan_matmul(const MatmulArgs& args, DType compute) {
   return plan;
 }
 
-Bytes matmul_workspace(const MatmulArgs& args) {
-  return std::max(plan_matmul(args, matmul_compute(args, cpu::Bf16Products::native)).workspace(),
-                  plan_matmul(args, matmul_compute(args, cpu::Bf16Products::widened)).workspace());
-}
-
 }  // namespace dstrain::ops

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "runtime/base/units.h"
 #include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::ops {
@@ -22,7 +23,9 @@ constexpr std::int64_t panel_row_padding(DType dtype) {
 }
 
 /// Elements of the panels of a (K, N) matrix.
-std::int64_t panels_numel(std::int64_t k, std::int64_t n, DType dtype);
+constexpr std::int64_t panels_numel(std::int64_t k, std::int64_t n, DType dtype) {
+  return round_up(k, panel_row_padding(dtype)) * round_up(n, panel_columns);
+}
 
 /// Writes `b` as panels of `dtype`, f32 or bf16, converting as needed. In parallel.
 void pack_panels(const StoredMatrix& b, DType dtype, std::byte* panels);

@@ -141,10 +141,6 @@ DSTRAIN_SIMD_CLONES void transpose_strip(
 
 }  // namespace
 
-std::int64_t panels_numel(std::int64_t k, std::int64_t n, DType dtype) {
-  return round_up(k, panel_row_padding(dtype)) * round_up(n, panel_columns);
-}
-
 void pack_panels(const StoredMatrix& b, DType dtype, std::byte* panels) {
   const Source source = source_of(b);
   const std::int64_t rows = round_up(source.rows, panel_row_padding(dtype)) / block;

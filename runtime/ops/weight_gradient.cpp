@@ -6,7 +6,7 @@
 namespace dstrain::ops {
 
 void weight_gradient(const WeightGradientArgs& args, StreamView stream) {
-  const MatmulShape shape = matmul_shape(args.product);
+  const MatmulShape shape = check_product(args.product, stream);
   DSTRAIN_CHECK(
       args.product.a_transposed && !args.product.b_transposed && args.product.bias.empty(),
       "not the product of a weight's gradient");

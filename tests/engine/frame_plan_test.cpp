@@ -45,7 +45,7 @@ TEST_CASE("FramePlan: what a call uses lives through it", "[engine][frame]") {
 
 TEST_CASE("FramePlan: checkpointing and inference and bf16 take less", "[engine][frame]") {
   const auto bytes = [](FrameMode mode, DType dtype = DType::f32) {
-    return engine::Frame::bytes(model::make_gpt2(model::gpt2_preset("gpt2"), dtype),
+    return engine::Frame::bytes(model::make_gpt2(model::gpt2_preset("gpt2"), {dtype}),
                                 {{8, 512}, mode})
         .device;
   };

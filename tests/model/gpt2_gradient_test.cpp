@@ -17,7 +17,7 @@ reference::Parameters in_double(const test::UnitChain& chain) {
 TEST_CASE("GPT-2: the loss agrees with the reference in double", "[model][gpt2]") {
   const model::BatchShape shape = GENERATE(model::BatchShape{1, 1}, model::BatchShape{3, 7});
   const model::Gpt2Config config = test::toy_config();
-  const model::Model model = model::make_gpt2(config, DType::f32, GENERATE(1, 3));
+  const model::Model model = model::make_gpt2(config, {.in_splits = GENERATE(1, 3)});
   test::ToyChain chain(model, shape);
   chain.forward();
   const double loss = chain.loss();
@@ -29,7 +29,7 @@ TEST_CASE("GPT-2: the loss agrees with the reference in double", "[model][gpt2]"
 
 TEST_CASE("GPT-2: all parameter gradients agree with central differences", "[model][gpt2]") {
   const model::Gpt2Config config = test::toy_config();
-  const model::Model model = model::make_gpt2(config, DType::f32, GENERATE(1, 3));
+  const model::Model model = model::make_gpt2(config, {.in_splits = GENERATE(1, 3)});
   test::ToyChain chain(model, {2, 7});
   const float weight = 0.1F;
   chain.forward();

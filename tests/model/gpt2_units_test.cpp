@@ -19,7 +19,7 @@ bool equal_bits(const std::vector<float>& a, const std::vector<float>& b) {
 TEST_CASE("GPT-2: forward again gives the same bits", "[model][gpt2]") {
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   const float rate = GENERATE(0.0F, 0.2F);
-  const model::Model model = model::make_gpt2(test::toy_config(rate), dtype);
+  const model::Model model = model::make_gpt2(test::toy_config(rate), {dtype});
   test::ToyChain chain(model, {2, 9});
   chain.dropout = {.seed = 5, .step = 3, .training = true};
   chain.forward();
@@ -35,7 +35,7 @@ TEST_CASE("GPT-2: forward again gives the same bits", "[model][gpt2]") {
 TEST_CASE("GPT-2: gradients repeat their bits and leave forward results alone", "[model][gpt2]") {
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   const float rate = GENERATE(0.0F, 0.2F);
-  const model::Model model = model::make_gpt2(test::toy_config(rate), dtype);
+  const model::Model model = model::make_gpt2(test::toy_config(rate), {dtype});
   test::ToyChain chain(model, {2, 9});
   chain.dropout = {.seed = 5, .step = 3, .training = true};
   chain.forward();
@@ -53,8 +53,8 @@ TEST_CASE("GPT-2: gradients repeat their bits and leave forward results alone", 
 
 TEST_CASE("GPT-2: dropout does nothing outside training", "[model][gpt2]") {
   const DType dtype = GENERATE(DType::f32, DType::bf16);
-  const model::Model dropping = model::make_gpt2(test::toy_config(0.2F), dtype);
-  const model::Model plain = model::make_gpt2(test::toy_config(), dtype);
+  const model::Model dropping = model::make_gpt2(test::toy_config(0.2F), {dtype});
+  const model::Model plain = model::make_gpt2(test::toy_config(), {dtype});
   test::ToyChain first(dropping, {2, 9});
   test::ToyChain second(plain, {2, 9});
   first.forward();
@@ -79,7 +79,7 @@ double relative_distance(const std::vector<float>& a, const std::vector<float>& 
 TEST_CASE("GPT-2: bf16 follows fp32", "[model][gpt2]") {
   const float rate = GENERATE(0.0F, 0.2F);
   const model::Model exact = model::make_gpt2(test::toy_config(rate));
-  const model::Model half = model::make_gpt2(test::toy_config(rate), DType::bf16);
+  const model::Model half = model::make_gpt2(test::toy_config(rate), {DType::bf16});
   test::ToyChain expected(exact, {2, 9});
   test::ToyChain found(half, {2, 9});
   for (auto& [name, values] : expected.parameters) {
@@ -156,12 +156,12 @@ TEST_CASE("GPT-2: memory per token is the documented formula", "[model][gpt2]") 
   const model::UnitMemory memory = model.units[1]->memory(shape);
   CHECK(memory.saved == shape.rows() * (5 * c + f + h + 4) * 4);
   const Bytes panels = c * f * 4;
-  const std::int64_t a = ops::attention_backward_workspace({2, 64, h, c});
-  const std::int64_t attention = ops::attention_forward_workspace({2, 64, h, c});
+  const Bytes a = ops::attention_backward_workspace({2, 64, h, c}, DeviceKind::cpu);
+  const Bytes attention = ops::attention_forward_workspace({2, 64, h, c}, DeviceKind::cpu);
   CHECK(memory.forward_workspace ==
-        (shape.rows() * c + std::max(shape.rows() * f, attention)) * 4 + panels);
-  CHECK(memory.backward_workspace == (shape.rows() * (2 * c + 3 * c) + a) * 4 + panels);
-  const model::Model half = model::make_gpt2(config, DType::bf16);
+        shape.rows() * c * 4 + std::max(shape.rows() * f * 4, attention) + panels);
+  CHECK(memory.backward_workspace == shape.rows() * (2 * c + 3 * c) * 4 + a + panels);
+  const model::Model half = model::make_gpt2(config, {DType::bf16});
   CHECK(half.units[1]->memory(shape).saved == shape.rows() * ((5 * c + f) * 2 + (h + 4) * 4));
   CHECK(model.units[0]->memory(shape).saved == 0);
   const model::UnitMemory head = model.units.back()->memory(shape);
@@ -172,6 +172,21 @@ TEST_CASE("GPT-2: memory per token is the documented formula", "[model][gpt2]") 
   CHECK(half.units.back()->memory(shape).backward_workspace > head.backward_workspace);
   const model::UnitMemory large = model.units.back()->memory({4, 512});
   CHECK(large.backward_workspace == 1024 * (50257 + 3 * c + 5) * 4);
+}
+
+TEST_CASE("GPT-2: memory is that of the device whose ops the units call", "[model][gpt2]") {
+  const model::Gpt2Config config = model::gpt2_preset("gpt2");
+  const model::BatchShape shape{2, 64};
+  const Bytes activation = shape.rows() * 768 * 4;
+  const model::Model here = model::make_gpt2(config);
+  const model::Model there = model::make_gpt2(config, {.device = DeviceKind::cuda});
+  CHECK(there.device == DeviceKind::cuda);
+  const model::UnitMemory block = there.units[1]->memory(shape);
+  CHECK(block.saved == here.units[1]->memory(shape).saved);
+  CHECK(block.forward_workspace == (1 + 4) * activation + 32 * mebibyte);
+  CHECK(block.backward_workspace == (2 + 2 * 4) * activation + 32 * mebibyte);
+  const model::UnitMemory head = there.units.back()->memory(shape);
+  CHECK(head.backward_workspace == shape.rows() * (50257 + 2 * 768 + 5) * 4 + 32 * mebibyte);
 }
 
 }  // namespace

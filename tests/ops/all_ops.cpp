@@ -66,8 +66,9 @@ class Tensors {
     scratch_.emplace_back(bytes, memory_, stream_);
     return scratch_.back().block();
   }
-  TensorView scratch(std::int64_t floats) {
-    return workspace(floats * size_of(DType::f32)).cut(0, DType::f32, {floats});
+  /// What `product` needs here.
+  TensorView workspace(const ops::MatmulArgs& product) {
+    return workspace(ops::matmul_workspace(product, stream_.device().kind));
   }
   [[nodiscard]] std::vector<std::byte> all() const {
     std::vector<std::byte> bytes;
@@ -108,6 +109,7 @@ class Tensors {
 
 void run_attention(Tensors& t, StreamView stream) {
   const ops::AttentionSizes sizes{sequences, tokens, heads, channels};
+  const DeviceKind device = stream.device().kind;
   const ops::DropoutSite site{.rate = 0.1F, .seed = 5, .step = 1, .first_sample = 2};
   const TensorView qkv = t.activation(3 * channels);
   const TensorView output = t.activation(channels);
@@ -115,17 +117,18 @@ void run_attention(Tensors& t, StreamView stream) {
   ops::attention_forward({.qkv = qkv,
                           .output = output,
                           .logsumexp = logsumexp,
-                          .workspace = t.scratch(ops::attention_forward_workspace(sizes)),
+                          .workspace = t.workspace(ops::attention_forward_workspace(sizes, device)),
                           .dropout = site},
                          stream);
-  ops::attention_backward({.qkv = qkv,
-                           .output = output,
-                           .logsumexp = logsumexp,
-                           .output_gradient = t.activation(channels),
-                           .qkv_gradient = t.activation(3 * channels),
-                           .workspace = t.scratch(ops::attention_backward_workspace(sizes)),
-                           .dropout = site},
-                          stream);
+  ops::attention_backward(
+      {.qkv = qkv,
+       .output = output,
+       .logsumexp = logsumexp,
+       .output_gradient = t.activation(channels),
+       .qkv_gradient = t.activation(3 * channels),
+       .workspace = t.workspace(ops::attention_backward_workspace(sizes, device)),
+       .dropout = site},
+      stream);
 }
 
 /// What a norm's passes have in common.
@@ -220,21 +223,21 @@ void run_products(Tensors& t, StreamView stream) {
                           .b = t.matrix(channels, 130),
                           .out = t.matrix(rows, 130),
                           .bias = t.vector(130)};
-  product.workspace = t.workspace(ops::matmul_workspace(product));
+  product.workspace = t.workspace(product);
   ops::matmul(product, stream);
   ops::matmul_gelu_forward({product, t.matrix(rows, 130)}, stream);
   ops::MatmulArgs through{.a = t.matrix(rows, channels),
                           .b = t.matrix(130, channels),
                           .out = t.matrix(rows, 130),
                           .b_transposed = true};
-  through.workspace = t.workspace(ops::matmul_workspace(through));
+  through.workspace = t.workspace(through);
   ops::matmul_gelu_backward({through, product.out, t.matrix(rows, 130)}, stream);
   ops::MatmulArgs gradient{.a = product.a,
                            .b = product.out,
                            .out = t.f32({channels, 130}),
                            .a_transposed = true,
                            .accumulate = true};
-  gradient.workspace = t.workspace(ops::matmul_workspace(gradient));
+  gradient.workspace = t.workspace(gradient);
   ops::weight_gradient({.product = gradient, .bias_gradient = t.f32({130})}, stream);
 }
 

@@ -30,19 +30,19 @@ struct Attention {
         qkv_gradient(test::random_values(rows * 3 * channels, 4), dtype) {}
 
   void forward(const ops::DropoutSite& site = {}) {
-    const std::int64_t numel = ops::attention_forward_workspace(workspace_sizes());
-    std::vector<float> workspace(static_cast<std::size_t>(numel));
+    const Bytes bytes = ops::attention_forward_workspace(workspace_sizes(), DeviceKind::cpu);
+    std::vector<std::byte> workspace(static_cast<std::size_t>(bytes));
     CpuStream stream(CpuStream::Mode::inline_on_caller);
     ops::attention_forward({.qkv = qkv.view({s.sequences, s.tokens, 3 * channels}),
                             .output = output.view({s.sequences, s.tokens, channels}),
                             .logsumexp = HostView(logsumexp, {s.sequences, s.heads, s.tokens}),
-                            .workspace = HostView(workspace, {numel}),
+                            .workspace = HostView(workspace.data(), DType::u8, {bytes}),
                             .dropout = site},
                            stream);
   }
   void backward(const ops::DropoutSite& site = {}) {
-    const std::int64_t numel = ops::attention_backward_workspace(workspace_sizes());
-    std::vector<float> workspace(static_cast<std::size_t>(numel));
+    const Bytes bytes = ops::attention_backward_workspace(workspace_sizes(), DeviceKind::cpu);
+    std::vector<std::byte> workspace(static_cast<std::size_t>(bytes));
     CpuStream stream(CpuStream::Mode::inline_on_caller);
     ops::attention_backward(
         {.qkv = qkv.view({s.sequences, s.tokens, 3 * channels}),
@@ -50,7 +50,7 @@ struct Attention {
          .logsumexp = HostView(logsumexp, {s.sequences, s.heads, s.tokens}),
          .output_gradient = gradient.view({s.sequences, s.tokens, channels}),
          .qkv_gradient = qkv_gradient.view({s.sequences, s.tokens, 3 * channels}),
-         .workspace = HostView(workspace, {numel}),
+         .workspace = HostView(workspace.data(), DType::u8, {bytes}),
          .dropout = site},
         stream);
   }

@@ -16,7 +16,7 @@ class ProductSpace {
  public:
   /// As much as `product` needs, until the next call.
   TensorView of(const ops::MatmulArgs& product) {
-    memory_.resize(static_cast<std::size_t>(ops::matmul_workspace(product)) + 64);
+    memory_.resize(static_cast<std::size_t>(ops::matmul_workspace(product, DeviceKind::cpu)) + 64);
     void* start = memory_.data();
     std::size_t space = memory_.size();
     std::align(64, 1, start, space);

@@ -13,6 +13,7 @@
 #include "runtime/ops/op_table.h"
 #include "runtime/ops/residual_norm.h"
 #include "runtime/ops/weight_gradient.h"
+#include "runtime/tensor/buffer.h"
 #include "tests/support/deferred_device.h"
 
 namespace dstrain::test {
@@ -99,12 +100,58 @@ void translate(WeightGradientArgs& a, StreamView stream) {
   translate(a.bias_gradient, stream);
 }
 
+/// What the CPU's kernels need beyond the workspace of this kind of device: the device's own, as
+/// that of a library, for one call.
+class LibraryMemory {
+ public:
+  explicit LibraryMemory(CpuStream& here) : here_(here) {}
+  /// Another kernel would have written what is given, so it is spoiled.
+  void provide(TensorView& workspace, Bytes needed) {
+    if (workspace.bytes() >= needed) return;
+    if (!workspace.empty()) cpu_op_table().fill_zero(workspace, here_);
+    own_ = HostBuffer(needed, memory_, here_);
+    workspace = own_.block();
+  }
+
+ private:
+  StreamView here_;
+  HostMemory memory_;
+  HostBuffer own_;
+};
+
+// For each kind of arguments that has a workspace.
+
+template <class Args>
+void provide(const Args& /*args*/, LibraryMemory& /*memory*/) {}
+void provide(AttentionArgs& a, LibraryMemory& memory) {
+  const AttentionSizes sizes = attention_sizes(a.qkv, a.logsumexp);
+  memory.provide(a.workspace, attention_forward_workspace(sizes, DeviceKind::cpu));
+}
+void provide(AttentionBackwardArgs& a, LibraryMemory& memory) {
+  const AttentionSizes sizes = attention_sizes(a.qkv, a.logsumexp);
+  memory.provide(a.workspace, attention_backward_workspace(sizes, DeviceKind::cpu));
+}
+void provide(MatmulArgs& a, LibraryMemory& memory) {
+  memory.provide(a.workspace, matmul_workspace(a, DeviceKind::cpu));
+}
+/// The three that have a product in them.
+template <class Args>
+requires requires(Args a) {
+  a.product;
+}
+void provide(Args& a, LibraryMemory& memory) {
+  provide(a.product, memory);
+}
+
 /// Launches the CPU's `entry` on the tensors behind those of `args`.
 template <auto entry, class... Args>
 void defer(StreamView stream, Args... args) {
   (translate(args, stream), ...);
-  DeferredDevice::launch(stream,
-                         [args...](CpuStream& here) { (cpu_op_table().*entry)(args..., here); });
+  DeferredDevice::launch(stream, [args...](CpuStream& here) mutable {
+    LibraryMemory memory(here);
+    (provide(args, memory), ...);
+    (cpu_op_table().*entry)(args..., here);
+  });
 }
 
 template <auto entry>

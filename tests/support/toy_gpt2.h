@@ -12,7 +12,7 @@ inline model::Model toy_gpt2(DType dtype = DType::f32, std::int64_t in_splits = 
   config.n_layer = 6;
   config.n_head = 2;
   config.n_inner = 96;
-  return model::make_gpt2(config, dtype, in_splits);
+  return model::make_gpt2(config, {dtype, in_splits});
 }
 
 }  // namespace dstrain::test

@@ -2,13 +2,14 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/engine/engine.h"
 #include "runtime/model/gpt2.h"
 
 using namespace dstrain;
 
 TEST_CASE("MemoryPlan: model states follow the ZeRO formula", "[zero][memory]") {
   const DType dtype = GENERATE(DType::f32, DType::bf16);
-  const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), dtype);
+  const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), {dtype});
   const int stage = GENERATE(0, 1, 2, 3);
   const int world = GENERATE(1, 2, 3, 4, 8);
   CAPTURE(static_cast<int>(dtype), stage, world);
@@ -36,7 +37,7 @@ TEST_CASE("MemoryPlan: the formula is the paper's", "[zero][memory]") {
 
 TEST_CASE("MemoryPlan: bf16 halves what is gathered", "[zero][memory]") {
   const auto plan = [](DType dtype) {
-    const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), dtype);
+    const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), {dtype});
     return zero::plan_memory(zero::FlatLayout(model, {4, 100'000}), {.stage = 3});
   };
   const zero::MemoryPlan whole = plan(DType::f32);
@@ -52,9 +53,28 @@ TEST_CASE("MemoryPlan: the copy that a save writes is shared out evenly", "[zero
   const int stage = GENERATE(0, 3);
   const int world = GENERATE(1, 2, 3, 8);
   CAPTURE(static_cast<int>(dtype), stage, world);
-  const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), dtype);
+  const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), {dtype});
   const zero::FlatLayout layout(model, {world, 100'000});
   const Bytes per_element = dtype == DType::f32 ? 12 : 14;
   CHECK(static_cast<double>(zero::plan_memory(layout, {.stage = stage}).total(MemoryTier::host)) ==
         Approx(static_cast<double>(layout.numel() * per_element / world)).epsilon(0.001));
+}
+
+TEST_CASE("MemoryPlan: of a device whose backend is not here", "[zero][memory]") {
+  const auto plan = [](DeviceKind device) {
+    const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), {.device = device});
+    return zero::plan_memory(
+        zero::FlatLayout(model, {4, 100'000}),
+        {.stage = 2,
+         .device = device,
+         .activations = engine::Engine::activation_bytes(
+             model, {.shape = {4, 512}, .mode = engine::FrameMode::training})});
+  };
+  const zero::MemoryPlan cpu = plan(DeviceKind::cpu);
+  const zero::MemoryPlan cuda = plan(DeviceKind::cuda);
+  CHECK(cuda.model_states() == cpu.model_states());
+  CHECK(cuda.of(MemoryCategory::activations) == 1014866368);
+  CHECK(cpu.of(MemoryCategory::activations) == 984457664);
+  CHECK_THAT(zero::describe(cpu, 0), Catch::Contains("Outside the plan: oneDNN's scratchpad"));
+  CHECK_THAT(zero::describe(cuda, 0), Catch::Contains("Outside the plan: the CUDA context"));
 }

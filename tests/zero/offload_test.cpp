@@ -173,7 +173,7 @@ TEST_CASE("Offload: memory of each tier is the plan's", "[zero][offload][memory]
 }
 
 TEST_CASE("Offload: a ratio keeps at most its share on the device", "[zero][offload]") {
-  const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), DType::bf16);
+  const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), {DType::bf16});
   const zero::FlatLayout layout(model, {GENERATE(1, 4), 100'000});
   const double ratio = GENERATE(0.0, 0.25, 0.5, 0.9, 1.0);
   std::int64_t stays = 0;

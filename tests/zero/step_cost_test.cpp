@@ -34,7 +34,7 @@ struct PerElement {
 };
 
 zero::StepWork work_of(const Case& settings) {
-  const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), settings.dtype);
+  const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), {settings.dtype});
   const zero::FlatLayout layout(model, {settings.world, 0});
   return zero::step_work(layout, {.store = {.stage = settings.stage,
                                             .overlap = {.enabled = settings.overlaps},

@@ -124,8 +124,10 @@ class Rank {
         device_(place.device()),
         memory_(place.memory()),
         communicator_(place.communicator()),
-        model_(model::make_gpt2(
-            toy_config(settings.dropout, settings.layers), settings.dtype, settings.in_splits)),
+        model_(model::make_gpt2(toy_config(settings.dropout, settings.layers),
+                                {.dtype = settings.dtype,
+                                 .in_splits = settings.in_splits,
+                                 .device = memory_.device.device().kind})),
         layout_(model_, {settings.world, settings.persistence_threshold}),
         micro_batch_(settings.global_batch / settings.world / settings.accumulation),
         options_{.shape = {micro_batch_, block_size},
@@ -162,13 +164,12 @@ class Rank {
     if (settings_.evaluates) result.held_out_losses.push_back(held_out_loss());
     collect_weights(result);
     const zero::MemoryPlan plan = zero::plan_memory(
-        layout_,
-        {.stage = settings_.stage,
-         .reduce_bucket_numel = settings_.reduce_bucket_numel,
-         .overlap = settings_.overlap,
-         .offload = settings_.offload,
-         .device = stream_.device().kind,
-         .activations = engine::Engine::activation_bytes(model_, options_, stream_.device().kind)});
+        layout_, {.stage = settings_.stage,
+                  .reduce_bucket_numel = settings_.reduce_bucket_numel,
+                  .overlap = settings_.overlap,
+                  .offload = settings_.offload,
+                  .device = stream_.device().kind,
+                  .activations = engine::Engine::activation_bytes(model_, options_)});
     for (std::size_t i = 0; i < memory_category_names.size(); ++i) {
       result.peak.push_back(memory_.ledger.peak(static_cast<MemoryCategory>(i)));
       result.planned.push_back(plan.of(static_cast<MemoryCategory>(i)));

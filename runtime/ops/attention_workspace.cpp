@@ -1,0 +1,44 @@
+#include "runtime/base/error.h"
+#include "runtime/ops/attention_layout.h"
+#include "runtime/tensor/dtype.h"
+
+namespace dstrain::ops {
+namespace {
+
+/// Of a deterministic flash attention on Hopper: a sum of dQ in f32, log-sum-exp and delta per
+/// query and a counter per tile that puts its additions in order (Dao-AILab/flash-attention,
+/// hopper/flash_api.cpp). Queries are rounded up to tiles of 64, columns of a head to 32.
+Bytes flash_backward_workspace(const AttentionSizes& sizes) {
+  constexpr std::int64_t block = 64;
+  constexpr std::int64_t columns = 32;
+  const std::int64_t queries = round_up(sizes.tokens, block);
+  const std::int64_t head_size = round_up(sizes.channels / sizes.heads, columns);
+  const std::int64_t words = queries * head_size + 2 * queries + queries / block;
+  return sizes.sequences * sizes.heads * words * size_of(DType::f32);
+}
+
+}  // namespace
+
+Bytes attention_forward_workspace(const AttentionSizes& sizes, DeviceKind device) {
+  const HeadLayout layout{sizes};
+  switch (device) {
+    case DeviceKind::cpu:
+      return layout.slots() * forward_slot_numel(layout) * size_of(DType::f32);
+    case DeviceKind::cuda:
+      return 0;  // a tile's sums stay in registers
+  }
+  fail(ErrorCode::internal, "no such kind of device");
+}
+
+Bytes attention_backward_workspace(const AttentionSizes& sizes, DeviceKind device) {
+  const HeadLayout layout{sizes};
+  switch (device) {
+    case DeviceKind::cpu:
+      return layout.slots() * backward_slot_numel(layout) * size_of(DType::f32);
+    case DeviceKind::cuda:
+      return flash_backward_workspace(sizes);
+  }
+  fail(ErrorCode::internal, "no such kind of device");
+}
+
+}  // namespace dstrain::ops

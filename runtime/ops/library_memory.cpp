@@ -1,0 +1,18 @@
+#include "runtime/ops/library_memory.h"
+
+#include "runtime/base/error.h"
+
+namespace dstrain::ops {
+
+std::string_view library_memory(DeviceKind device) {
+  switch (device) {
+    case DeviceKind::cpu:
+      return "oneDNN's scratchpad, about 1 MiB a thread, and the code it generates";
+    case DeviceKind::cuda:
+      return "the CUDA context, the code of cuBLASLt, cuDNN and NCCL, and NCCL's buffers, some "
+             "hundred MiB";
+  }
+  fail(ErrorCode::internal, "no such kind of device");
+}
+
+}  // namespace dstrain::ops

@@ -1,0 +1,70 @@
+// What ops need beside their tensors, on kinds of devices that this machine may lack.
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/device/cpu_stream.h"
+#include "runtime/ops/attention.h"
+#include "runtime/ops/matmul.h"
+
+namespace dstrain {
+namespace {
+
+TEST_CASE("Workspace: of a product the same on every machine", "[ops][workspace]") {
+  struct Row {
+    DType dtype;
+    ops::MatmulShape shape;
+    bool a_transposed;
+    Bytes cpu;
+  };
+  const auto row = GENERATE(Row{DType::f32, {64, 768, 768}, false, 0},
+                            Row{DType::f32, {64, 3072, 768}, false, 9437184},
+                            Row{DType::f32, {2048, 3072, 768}, false, 9437184},
+                            Row{DType::f32, {768, 3072, 4096}, true, 25165824},
+                            Row{DType::bf16, {64, 768, 768}, false, 2752512},
+                            Row{DType::bf16, {2048, 3072, 768}, false, 11894784},
+                            Row{DType::bf16, {768, 3072, 4096}, true, 27262976});
+  const auto [m, n, k] = row.shape;
+  CAPTURE(row.dtype, m, n, k, row.a_transposed);
+  const ops::MatmulArgs product{
+      .a = {row.dtype, row.a_transposed ? Shape{k, m} : Shape{m, k}},
+      .b = {row.dtype, {k, n}},
+      .out = {row.a_transposed ? DType::f32 : row.dtype, {m, n}},
+      .a_transposed = row.a_transposed,
+  };
+  CHECK(ops::matmul_workspace(product, DeviceKind::cpu) == row.cpu);
+  CHECK(ops::matmul_workspace(product, DeviceKind::cuda) == 32 * mebibyte);
+}
+
+TEST_CASE("Workspace: an op refuses one that is too small", "[ops][workspace]") {
+  std::vector<float> a(64 * 64);
+  std::vector<float> b(64 * 1024);  // its rows fall on the same sets of the cache, so it is packed
+  std::vector<float> out(64 * 1024);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
+  ops::MatmulArgs product{
+      .a = HostView(a, {64, 64}), .b = HostView(b, {64, 1024}), .out = HostView(out, {64, 1024})};
+  CHECK_THROWS_WITH(ops::matmul(product, stream), Catch::Contains("262144 needed"));
+  std::vector<std::byte> space(262144 - 64);
+  product.workspace = HostView(space.data(), DType::u8, {std::ssize(space)});
+  CHECK_THROWS_WITH(ops::matmul(product, stream), Catch::Contains("262144 needed"));
+}
+
+TEST_CASE("Workspace: of attention the same on every machine", "[ops][workspace]") {
+  struct Row {
+    ops::AttentionSizes sizes;
+    Bytes forward;
+    Bytes backward;
+    Bytes cuda;
+  };
+  const auto row = GENERATE(Row{{1, 10, 2, 20}, 81920, 181248, 17416},
+                            Row{{4, 512, 12, 768}, 20840448, 36765696, 6489600},
+                            Row{{8, 1000, 25, 1600}, 52953088, 91226112, 54080000});
+  CAPTURE(row.sizes.sequences, row.sizes.tokens);
+  CHECK(ops::attention_forward_workspace(row.sizes, DeviceKind::cpu) == row.forward);
+  CHECK(ops::attention_backward_workspace(row.sizes, DeviceKind::cpu) == row.backward);
+  CHECK(ops::attention_forward_workspace(row.sizes, DeviceKind::cuda) == 0);
+  CHECK(ops::attention_backward_workspace(row.sizes, DeviceKind::cuda) == row.cuda);
+}
+
+}  // namespace
+}  // namespace dstrain
