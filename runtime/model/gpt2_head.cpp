@@ -59,9 +59,15 @@ Gpt2HeadSpace Gpt2Head::cut_space(Arena& arena, std::int64_t rows) const {
 }
 
 UnitMemory Gpt2Head::memory(BatchShape shape) const {
-  Arena arena;
-  cut_space(arena, chunk_rows(shape.rows()));
-  return {.forward_workspace = arena.used(), .backward_workspace = arena.used()};
+  const std::int64_t rows = chunk_rows(shape.rows());
+  const std::int64_t last = (shape.rows() - 1) % rows + 1;
+  Bytes most = 0;
+  for (const std::int64_t chunk : {rows, last}) {  // products of fewer rows may need more
+    Arena arena;
+    cut_space(arena, chunk);
+    most = std::max(most, arena.used());
+  }
+  return {.forward_workspace = most, .backward_workspace = most};
 }
 
 Gpt2Head::Chunk Gpt2Head::cut_chunk(const UnitCall& call, std::int64_t begin) const {

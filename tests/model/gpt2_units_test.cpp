@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/model/gpt2_head.h"
 #include "runtime/ops/attention.h"
 #include "tests/model/gpt2_toy.h"
 #include "tests/support/tensor_compare.h"
@@ -172,6 +173,21 @@ TEST_CASE("GPT-2: memory per token is the documented formula", "[model][gpt2]") 
   CHECK(half.units.back()->memory(shape).backward_workspace > head.backward_workspace);
   const model::UnitMemory large = model.units.back()->memory({4, 512});
   CHECK(large.backward_workspace == 1024 * (50257 + 3 * c + 5) * 4);
+}
+
+TEST_CASE("GPT-2: the head has room for the last of its chunks", "[model][gpt2]") {
+  model::Gpt2Config config;
+  config.vocab_size = 257;
+  config.n_embd = 1024;
+  const model::Gpt2Head head(config, {GENERATE(DType::f32, DType::bf16)});
+  const auto workspace = [&head](std::int64_t rows) {
+    return head.memory({1, rows}).backward_workspace;
+  };
+  for (std::int64_t rows = 1; rows < 4096; ++rows) {
+    const std::int64_t last = (rows - 1) % model::Gpt2Head::chunk_rows(rows) + 1;
+    if (workspace(rows) >= workspace(last)) continue;
+    FAIL_CHECK(rows << " rows leave " << last << ", which need more");
+  }
 }
 
 TEST_CASE("GPT-2: memory is that of the device whose ops the units call", "[model][gpt2]") {
