@@ -48,7 +48,8 @@ class Side {
       case Kind::cpu_stream:
         return stream_.launch(task);
       case Kind::device_stream:
-        return test::DeferredDevice::launch(*device_stream_, [task](CpuStream&) { task(); });
+        return test::DeferredDevice::launch(*device_stream_, "a task",
+                                            [task](CpuStream&) { task(); });
     }
   }
   [[nodiscard]] Event record() {

@@ -42,11 +42,14 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
     Task run;                    ///< null: waits for the gate
     std::shared_ptr<Gate> gate;  ///< null: waits for nothing
     bool always = false;         ///< after a failure too
+    bool dropped = false;        ///< where a wait was left out
   };
   struct Queue {
-    std::deque<Step> steps;
+    std::string name;
+    std::string_view last_op = "nothing";
+    std::deque<Step> steps{};
     bool busy = false;
-    std::exception_ptr failure;
+    std::exception_ptr failure{};
     [[nodiscard]] bool idle() const { return steps.empty() && !busy; }
     [[nodiscard]] bool runnable() const {
       return !steps.empty() && (steps.front().gate == nullptr || steps.front().gate->open);
@@ -64,9 +67,9 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
     thread_.join();
   }
 
-  Queue& add_queue() {
+  Queue& add_queue(std::string name) {
     const std::lock_guard lock(mutex_);
-    return queues_.emplace_back();
+    return queues_.emplace_back(Queue{.name = std::move(name)});
   }
   void remove_queue(const Queue& queue) {
     const std::lock_guard lock(mutex_);
@@ -74,6 +77,12 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
   }
   void push(Queue& queue, Step step) {
     change([&] { queue.steps.push_back(std::move(step)); });
+  }
+  void launch(Queue& queue, std::string_view op, Task task) {
+    change([&] {
+      queue.last_op = op;
+      queue.steps.push_back({std::move(task), {}});
+    });
   }
   void open(Gate& gate, std::exception_ptr failure) {
     change([&] {
@@ -90,24 +99,38 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
     changed_.wait(lock, condition);
     --waiting_;
   }
-  void count_waits(std::int64_t dropped, int late_ms) {
+  void note_waits(const Wait& dropped, int late_ms) {
     const std::lock_guard lock(mutex_);
-    counts_ = true;
-    counted_ = 0;
+    notes_ = true;
+    waits_.clear();
     dropped_ = dropped;
     late_ = std::chrono::milliseconds(late_ms);
   }
-  std::int64_t end_count() {
+  std::vector<Wait> end_note() {
     const std::lock_guard lock(mutex_);
-    counts_ = false;
-    return counted_;
+    notes_ = false;
+    return std::move(waits_);
   }
-  /// To be asked before each wait: of `waiting`, or of the host (null).
-  [[nodiscard]] bool drops(const Queue* waiting) {
+  /// What all that `queue` was given so far is called in the name of a wait for it.
+  [[nodiscard]] std::string describe(const Queue& queue) {
     const std::lock_guard lock(mutex_);
-    if (!counts_ || counted_++ != dropped_) return false;
-    late_until_ = Clock::now() + late_;
+    return fmt::format("{} after {}", queue.name, queue.last_op);
+  }
+  /// To be asked before each wait for what is `awaited`: of `waiting`, or of the host (null).
+  [[nodiscard]] bool drops(Queue* waiting, const Queue* awaited, const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    if (!notes_) return false;
+    std::string name = fmt::format("{} for {}", waiting == nullptr ? "host" : waiting->name, what);
+    const auto number = std::ranges::count(waits_, name, &Wait::name);
+    waits_.push_back({std::move(name), static_cast<int>(number)});
+    if (waits_.back() != dropped_) return false;
     goes_on_ = waiting;
+    if (waiting == nullptr) {
+      go_on();
+    } else {
+      held_ = awaited;
+      waiting->steps.push_back({.run = nullptr, .gate = nullptr, .dropped = true});
+    }
     changed_.notify_all();
     return true;
   }
@@ -127,14 +150,32 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
     changed_.notify_all();
   }
 
-  /// After a dropped wait, for a while, only who would have waited goes on.
+  /// Who would have waited has come to the dropped wait.
+  void go_on() {
+    held_ = nullptr;
+    late_until_ = Clock::now() + late_;
+  }
+  /// After a dropped wait, for a while, only who would have waited goes on; before it, what it
+  /// would have waited for is held.
   std::vector<Queue*> runnable() {
     const bool late = Clock::now() < late_until_;
     std::vector<Queue*> found;
     for (Queue& queue : queues_) {
-      if (queue.runnable() && (!late || &queue == goes_on_)) found.push_back(&queue);
+      if (queue.runnable() && (!late || &queue == goes_on_) && &queue != held_) {
+        found.push_back(&queue);
+      }
     }
     return found;
+  }
+  /// What is held takes a step once nothing else has been able to for a while.
+  void take_held_step(std::unique_lock<std::mutex>& lock) {
+    const auto others = [this] {
+      return stopping_ || !runnable().empty();
+    };
+    const Queue* const held = held_;
+    if (changed_.wait_for(lock, late_ / 8, others) || held_ != held) return;
+    const auto queue = std::ranges::find(queues_, held, [](const Queue& one) { return &one; });
+    if (queue != queues_.end() && queue->runnable()) take_step(*queue, lock);
   }
 
   void run() {
@@ -143,6 +184,8 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
       while (!stopping_ && runnable().empty()) {
         if (Clock::now() < late_until_) {
           changed_.wait_until(lock, late_until_);
+        } else if (held_ != nullptr && held_->runnable()) {
+          take_held_step(lock);
         } else {
           changed_.wait(lock);
         }
@@ -161,6 +204,7 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
   void take_step(Queue& queue, std::unique_lock<std::mutex>& lock) {
     Step step = std::move(queue.steps.front());
     queue.steps.pop_front();
+    if (step.dropped) go_on();
     if (step.gate != nullptr && step.gate->failure && !queue.failure) {
       queue.failure = step.gate->failure;
     }
@@ -186,12 +230,13 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
   std::list<Queue> queues_;
   int waiting_ = 0;  ///< threads of the host
   bool stopping_ = false;
-  bool counts_ = false;
-  std::int64_t counted_ = 0;  ///< waits
-  std::int64_t dropped_ = none_dropped;
+  bool notes_ = false;
+  std::vector<Wait> waits_;
+  Wait dropped_;
   std::chrono::milliseconds late_{};
   Clock::time_point late_until_{};
   const Queue* goes_on_ = nullptr;
+  const Queue* held_ = nullptr;
   std::mt19937_64 random_;
   CpuStream here_{CpuStream::Mode::inline_on_caller};  ///< of the device's thread
   std::thread thread_;
@@ -200,27 +245,34 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
 /// A point in a stream of the device.
 class DeferredDevice::Point final : public EventPoint {
  public:
-  explicit Point(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+  Point(std::shared_ptr<Core> core, const Core::Queue& queue)
+      : core_(std::move(core)), queue_(&queue), name_(core_->describe(queue)) {}
   void wait() override {
-    if (core_->drops(nullptr)) return;
+    if (core_->drops(nullptr, queue_, name_)) return;
     core_->wait_until([this] { return gate_->open; });
     if (gate_->failure) std::rethrow_exception(gate_->failure);
   }
   [[nodiscard]] const std::shared_ptr<Core::Gate>& gate() const { return gate_; }
+  /// Whether the wait of `waiting` for this point is left out.
+  [[nodiscard]] bool drops(Core::Queue& waiting) const {
+    return core_->drops(&waiting, queue_, name_);
+  }
   [[nodiscard]] const Core& core() const { return *core_; }
 
  private:
   std::shared_ptr<Core> core_;
+  const Core::Queue* queue_;
+  std::string name_;
   std::shared_ptr<Core::Gate> gate_ = std::make_shared<Core::Gate>();
 };
 
 class DeferredDevice::DeferredStream final : public Stream {
  public:
-  explicit DeferredStream(DeferredDevice& device)
+  DeferredStream(DeferredDevice& device, std::string name)
       : Stream({DeviceKind::cuda, 0}),
         device_(device),
         core_(device.core_),
-        queue_(core_->add_queue()) {}
+        queue_(core_->add_queue(std::move(name))) {}
   DeferredStream(const DeferredStream&) = delete;
   DeferredStream& operator=(const DeferredStream&) = delete;
   DeferredStream(DeferredStream&&) = delete;
@@ -231,9 +283,11 @@ class DeferredDevice::DeferredStream final : public Stream {
   }
 
   [[nodiscard]] DeferredDevice& owner() const { return device_; }
-  void push(Task task, bool always = false) { core_->push(queue_, {std::move(task), {}, always}); }
+  void launch(std::string_view op, Task task) { core_->launch(queue_, op, std::move(task)); }
+  void push_always(Task task) { core_->push(queue_, {std::move(task), {}, true}); }
 
   void synchronize() override {
+    if (core_->drops(nullptr, &queue_, "all of " + core_->describe(queue_))) return;
     wait_until_idle();
     const auto failure =
         core_->read([this] { return std::exchange(queue_.failure, std::exception_ptr()); });
@@ -248,13 +302,14 @@ class DeferredDevice::DeferredStream final : public Stream {
 
  private:
   std::shared_ptr<EventPoint> record() override {
-    auto point = std::make_shared<Point>(core_);
-    push([this, gate = point->gate()](CpuStream&) { core_->open(*gate, failure()); }, true);
+    auto point = std::make_shared<Point>(core_, queue_);
+    push_always([this, gate = point->gate()](CpuStream&) { core_->open(*gate, failure()); });
     return point;
   }
   void wait_for(std::shared_ptr<EventPoint> point) override {
-    if (core_->drops(&queue_)) return;
-    if (const auto own = std::dynamic_pointer_cast<Point>(point)) {
+    const auto own = std::dynamic_pointer_cast<Point>(point);
+    if (own ? own->drops(queue_) : core_->drops(&queue_, nullptr, "the host")) return;
+    if (own) {
       DSTRAIN_CHECK(&own->core() == core_.get(), "a point of another device");
       core_->push(queue_, {nullptr, own->gate()});
       return;
@@ -302,8 +357,8 @@ class DeferredDevice::Memory final : public MemoryResource {
   }
   void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept override {
     const Bytes size = round_up(std::max<Bytes>(bytes, 1), 64);
-    stream_of(stream).push([this, begin = address - seen_, size](CpuStream&) { free(begin, size); },
-                           true);
+    stream_of(stream).push_always(
+        [this, begin = address - seen_, size](CpuStream&) { free(begin, size); });
   }
   /// The place of `bytes` from `address` on that ops use.
   [[nodiscard]] std::byte* behind(const std::byte* address, Bytes bytes) const {
@@ -348,28 +403,28 @@ DeferredDevice::~DeferredDevice() {
   core_->stop();
 }
 
-void DeferredDevice::count_waits(std::int64_t dropped, int late_ms) {
-  core_->count_waits(dropped, late_ms);
+void DeferredDevice::note_waits(const Wait& dropped, int late_ms) {
+  core_->note_waits(dropped, late_ms);
 }
 
-std::int64_t DeferredDevice::end_count() {
-  return core_->end_count();
+std::vector<DeferredDevice::Wait> DeferredDevice::end_note() {
+  return core_->end_note();
 }
 
 MemoryResource& DeferredDevice::memory() {
   return *memory_;
 }
 
-std::unique_ptr<Stream> DeferredDevice::make_stream() {
-  return std::make_unique<DeferredStream>(*this);
+std::unique_ptr<Stream> DeferredDevice::make_stream(std::string name) {
+  return std::make_unique<DeferredStream>(*this, std::move(name));
 }
 
 DeferredDevice::DeferredStream& DeferredDevice::stream_of(StreamView stream) {
   return dynamic_cast<DeferredStream&>(stream.stream());
 }
 
-void DeferredDevice::launch(StreamView stream, Task task) {
-  stream_of(stream).push(std::move(task));
+void DeferredDevice::launch(StreamView stream, std::string_view op, Task task) {
+  stream_of(stream).launch(op, std::move(task));
 }
 
 TensorView DeferredDevice::translated(const TensorView& view, StreamView stream) {

@@ -1,6 +1,9 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "runtime/device/cpu_stream.h"
 #include "runtime/device/memory_resource.h"
@@ -26,21 +29,26 @@ class DeferredDevice {
   ~DeferredDevice();
 
   [[nodiscard]] MemoryResource& memory();
-  [[nodiscard]] std::unique_ptr<Stream> make_stream();
+  /// `name`: by which its waits are told apart.
+  [[nodiscard]] std::unique_ptr<Stream> make_stream(std::string name = "stream");
 
-  /// Waits for points are counted from here on: of the device's streams for each other and for the
-  /// host, and of the host. That of number `dropped`, from 0, does not happen, and for `late_ms`
-  /// milliseconds what it would have waited for does not either: an order that no other wait makes
-  /// is lost.
-  void count_waits(std::int64_t dropped, int late_ms);
-  static constexpr std::int64_t none_dropped = -1;
-  /// Ends that; returns how many there were.
-  std::int64_t end_count();
+  /// A wait of one of the device's streams for another or for the host, or of the host for one of
+  /// them, for a point or for all it was given.
+  struct Wait {
+    std::string name;  ///< who waits for whom, after which op of that
+    int number = 0;    ///< of those with that name, from 0
+    friend bool operator==(const Wait&, const Wait&) = default;
+  };
+  /// Notes waits from here on. `dropped` does not happen, and for `late_ms` milliseconds what it
+  /// would have waited for does not either: an order that no other wait makes is lost.
+  void note_waits(const Wait& dropped, int late_ms);
+  /// Ends that; returns them in the order in which they came.
+  std::vector<Wait> end_note();
 
   /// What an op of the CPU does in place of the device's.
   using Task = std::function<void(CpuStream& here)>;
-  /// Launches `task` on `stream`, which is one of a deferred device.
-  static void launch(StreamView stream, Task task);
+  /// Launches `task`, which does `op`, on `stream`, which is one of a deferred device.
+  static void launch(StreamView stream, std::string_view op, Task task);
   /// A view of a deferred device's memory as its ops see it: as one of the CPU. Throws
   /// Error{internal} for memory of the host.
   static TensorView translated(const TensorView& view, StreamView stream);

@@ -1,6 +1,7 @@
 #include "tests/support/deferred_ops.h"
 
 #include <initializer_list>
+#include <string_view>
 #include <tuple>
 
 #include "runtime/ops/adamw.h"
@@ -143,11 +144,20 @@ void provide(Args& a, LibraryMemory& memory) {
   provide(a.product, memory);
 }
 
+/// That of the member of OpTable, as compilers spell it.
+template <auto entry>
+constexpr std::string_view name_of() {
+  const std::string_view text = __PRETTY_FUNCTION__;
+  constexpr std::string_view table = "OpTable::";
+  const std::string_view name = text.substr(text.find(table) + table.size());
+  return name.substr(0, name.find_first_of("];"));
+}
+
 /// Launches the CPU's `entry` on the tensors behind those of `args`.
 template <auto entry, class... Args>
 void defer(StreamView stream, Args... args) {
   (translate(args, stream), ...);
-  DeferredDevice::launch(stream, [args...](CpuStream& here) mutable {
+  DeferredDevice::launch(stream, name_of<entry>(), [args...](CpuStream& here) mutable {
     LibraryMemory memory(here);
     (provide(args, memory), ...);
     (cpu_op_table().*entry)(args..., here);
@@ -156,8 +166,9 @@ void defer(StreamView stream, Args... args) {
 
 template <auto entry>
 void defer_copy(const TensorView& source, const TensorView& target, StreamView stream) {
-  DeferredDevice::launch(stream, [from = of_either(source, stream), to = of_either(target, stream)](
-                                     CpuStream& here) { (cpu_op_table().*entry)(from, to, here); });
+  DeferredDevice::launch(stream, name_of<entry>(),
+                         [from = of_either(source, stream), to = of_either(target, stream)](
+                             CpuStream& here) { (cpu_op_table().*entry)(from, to, here); });
 }
 
 /// Entries of one, two and three arguments.

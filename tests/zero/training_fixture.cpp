@@ -74,10 +74,10 @@ class Workplace {
       watch_.emplace(*communicator_, [watch = settings.watch, rank = communicator_->rank()](
                                          const std::string& operation) { watch(rank, operation); });
     }
-    compute_ = make_stream(CpuStream::Mode::inline_on_caller);
-    communication_ = make_stream(CpuStream::Mode::worker_thread);
-    copies_ = make_stream(CpuStream::Mode::worker_thread);
-    uploads_ = make_stream(CpuStream::Mode::worker_thread);
+    compute_ = make_stream("compute", CpuStream::Mode::inline_on_caller);
+    communication_ = make_stream("communication", CpuStream::Mode::worker_thread);
+    copies_ = make_stream("copies", CpuStream::Mode::worker_thread);
+    uploads_ = make_stream("uploads", CpuStream::Mode::worker_thread);
   }
   DeviceMemory& memory() { return *memory_; }
   /// Null on the CPU.
@@ -98,8 +98,8 @@ class Workplace {
     return {&memory_->recorded, &memory_->host};
   }
   /// `mode`: on the CPU.
-  std::unique_ptr<Stream> make_stream(CpuStream::Mode mode) {
-    if (device_) return device_->make_stream();
+  std::unique_ptr<Stream> make_stream(const char* name, CpuStream::Mode mode) {
+    if (device_) return device_->make_stream(name);
     return std::make_unique<CpuStream>(mode);
   }
 
@@ -152,15 +152,15 @@ class Rank {
     if (settings_.evaluates) result.held_out_losses.push_back(held_out_loss());
     if (device_ != nullptr) {
       const bool drops = communicator_.rank() == 0;
-      device_->count_waits(drops ? settings_.dropped_wait : DeferredDevice::none_dropped,
-                           settings_.late_ms);
+      device_->note_waits(drops ? settings_.dropped_wait : DeferredDevice::Wait{},
+                          settings_.late_ms);
     }
     for (int step = 1; step <= settings_.steps; ++step) {
       launch_step(step, result);
       if (settings_.reloads && step == 1) reload();
     }
     settle(settings_.steps, result);
-    if (device_ != nullptr) result.waits = device_->end_count();
+    if (device_ != nullptr) result.waits = device_->end_note();
     if (settings_.evaluates) result.held_out_losses.push_back(held_out_loss());
     collect_weights(result);
     const zero::MemoryPlan plan = zero::plan_memory(
@@ -296,20 +296,22 @@ TrainingResult run_training(const TrainingCase& settings) {
     places.push_back(std::make_unique<Workplace>(settings, std::move(communicator)));
   }
   auto control = comm::make_thread_control_groups(settings.world);
-  TrainingResult result;
+  std::vector<TrainingResult> results(places.size());
   run_ranks(
       settings.world,
       [&](int rank) {
         Rank runner(settings, *places[static_cast<std::size_t>(rank)],
                     *control[static_cast<std::size_t>(rank)]);
-        TrainingResult own = runner.run();
-        if (rank == 0) result = std::move(own);
+        results[static_cast<std::size_t>(rank)] = runner.run();
       },
       [&] {
         places.front()->communicator().abort();
         control.front()->abort();
       });
-  return result;
+  for (const TrainingResult& own : results) {
+    results.front().ranks_agree &= own.weights == results.front().weights;
+  }
+  return std::move(results.front());
 }
 
 void check_same_bits(const TrainingResult& a, const TrainingResult& b) {

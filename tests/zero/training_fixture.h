@@ -8,6 +8,7 @@
 #include "runtime/config/train_settings.h"
 #include "runtime/engine/engine.h"
 #include "runtime/model/gpt2_config.h"
+#include "tests/support/deferred_device.h"
 #include "zero/offload.h"
 #include "zero/overlap.h"
 
@@ -36,8 +37,8 @@ struct TrainingCase {
   std::string nvme_path{};
   /// Runs on a deferred device of that seed, each rank on one of its own.
   std::optional<std::uint64_t> deferred{};
-  std::int64_t dropped_wait = -1;  ///< of rank 0's device in the steps; -1: none
-  int late_ms = 0;                 ///< what that waits for
+  DeferredDevice::Wait dropped_wait{};  ///< of rank 0's device in the steps; without a name: none
+  int late_ms = 0;                      ///< what that waits for
   /// Called before each collective of a rank, on the thread that runs it; may throw.
   std::function<void(int rank, const std::string& operation)> watch{};
 };
@@ -46,15 +47,16 @@ struct TrainingResult {
   std::vector<double> losses;
   std::vector<double> norms;
   std::vector<float> weights;  ///< all parameters in the order of Model::parts()
+  bool ranks_agree = true;     ///< on the weights
   std::vector<Bytes> peak;     ///< of rank 0 on the device, by MemoryCategory
   std::vector<Bytes> planned;
   Bytes disk_peak = 0;
   Bytes disk_planned = 0;
   Bytes host_peak = 0;
-  Bytes host_planned = 0;               ///< without what a save takes
-  Bytes host_activations = 0;           ///< the peak of these alone
-  std::int64_t waits = 0;               ///< of the deferred device in the steps
-  std::vector<double> held_out_losses;  ///< empty unless the case evaluates
+  Bytes host_planned = 0;                   ///< without what a save takes
+  Bytes host_activations = 0;               ///< the peak of these alone
+  std::vector<DeferredDevice::Wait> waits;  ///< of the deferred device in the steps
+  std::vector<double> held_out_losses;      ///< empty unless the case evaluates
 };
 
 /// Runs the case and returns what rank 0 saw.
