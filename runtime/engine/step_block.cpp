@@ -81,12 +81,9 @@ void StepBlock::stage(std::span<const std::int32_t> values,
 void StepBlock::fill(std::span<const MicroBatch> batches,
                      const Numbers& numbers,
                      StreamView stream) {
-  // Until then the step before is read from there.
-  if (copied_) {
-    copied_->wait_on(waiting_);
-  } else {
-    stream.synchronize();
-  }
+  // Until then what is there is of the step before.
+  if (!apart_) stream.synchronize();
+  if (copied_) copied_->wait_on(waiting_);
   std::int64_t row = 0;
   for (const MicroBatch& batch : batches) {
     stage(batch.tokens, row, staged_.tokens);
