@@ -39,7 +39,7 @@ BundledFile read_file(const fs::path& path) {
 }
 
 bool belongs(const std::string& name) {
-  return name == "dstrain" || name == "dstraind" ||
+  return name == "dstrain" || name == "dstraind" || name == "libdstrain.so" ||
          (name.starts_with("libdstrain_") && name.ends_with(".so"));
 }
 

@@ -13,7 +13,8 @@ struct BundledFile {
   std::uint32_t checksum = 0;  ///< as POSIX cksum computes it
 };
 
-/// dstrain, dstraind and the plug-ins beside them, and a name for exactly these bytes.
+/// dstrain, dstraind, their library and the plug-ins beside them, and a name for exactly these
+/// bytes.
 struct BinaryBundle {
   std::string name;  ///< the version and a digest, fit for a directory
   std::vector<BundledFile> files;

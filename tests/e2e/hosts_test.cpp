@@ -86,8 +86,7 @@ void check_comes_up(const std::string& shell) {
   // A program whose path needs quoting; the daemon is not needed.
   const std::filesystem::path odd = hosts.folder() / "o d'd\"$x`y`*\\";
   std::filesystem::create_directories(odd);
-  const std::filesystem::path program = odd / "dstrain";
-  std::filesystem::copy_file(DSTRAIN_PROGRAM, program);
+  const std::filesystem::path program = test::copy_program(odd);
   Words words{"sh", "-c", "exec \"$@\"", "sh", program.string()};
   for (const std::string& word : hosts.shell("echo up")) words.push_back(word);
   words.insert(words.begin(), "-q");

@@ -176,4 +176,12 @@ Outcome run_command(std::vector<std::string> arguments, const Launch::Options& o
   return {status, launch.out(), launch.err()};
 }
 
+std::filesystem::path copy_program(const std::filesystem::path& folder) {
+  const std::filesystem::path program = DSTRAIN_PROGRAM;
+  for (const char* name : {"dstrain", "libdstrain.so"}) {
+    std::filesystem::copy_file(program.parent_path() / name, folder / name);
+  }
+  return folder / program.filename();
+}
+
 }  // namespace dstrain::test

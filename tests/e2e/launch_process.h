@@ -1,4 +1,5 @@
 #pragma once
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -86,5 +87,9 @@ struct Outcome {
 
 /// Runs dstrain to its end.
 Outcome run_command(std::vector<std::string> arguments, const Launch::Options& options = {});
+
+/// Copies dstrain and its library, and nothing that it finds beside it, into a folder. Returns the
+/// program.
+std::filesystem::path copy_program(const std::filesystem::path& folder);
 
 }  // namespace dstrain::test

@@ -147,8 +147,7 @@ TEST_CASE("Tokenizer: what is no tokenizer is refused before ranks start", "[e2e
 
 TEST_CASE("Tokenizer: a host without the plug-in is told what to install", "[e2e]") {
   const test::TempDir folder;
-  fs::copy_file(DSTRAIN_PROGRAM, folder.path() / "dstrain");
-  const std::string copy = (folder.path() / "dstrain").string();
+  const std::string copy = test::copy_program(folder.path()).string();
   const auto train = [&](const std::string& tokenizer) {
     return run_command(
         joined({"--num_gpus", "1", "--dry_run", "train", "--output_dir",
