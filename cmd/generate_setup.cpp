@@ -73,13 +73,15 @@ std::string generate_help() {
   return app.help();
 }
 
-GenerateSetup set_up_generation(std::span<const std::string> arguments, int world_size) {
+GenerateSetup set_up_generation(std::span<const std::string> arguments,
+                                int world_size,
+                                DeviceKind device) {
   Options options = parse(arguments);
   if (world_size > 1) fail(ErrorCode::usage, "generate runs on one rank; leave --num_gpus out");
   GenerateSetup setup;
   const model::Gpt2Config sizes = model_config({.directory = options.directory});
   StoredWeights weights = open_weights(options.directory, model::make_gpt2(sizes).parameters());
-  setup.model = model::make_gpt2(sizes, {weights.dtype});
+  setup.model = model::make_gpt2(sizes, {.dtype = weights.dtype, .device = device});
   const bool of_bytes = sizes.byte_tokens || sizes.vocab_size == data::byte_vocabulary;
   const std::string own =
       !of_bytes && data::has_tokenizer(options.directory) ? options.directory : "byte";

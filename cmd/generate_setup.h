@@ -23,8 +23,11 @@ struct GenerateSetup {
   std::unique_ptr<model::ParameterSource> parameters;
 };
 
-/// `arguments`: what follows `generate`. Throws Error{usage} or Error{input}.
-GenerateSetup set_up_generation(std::span<const std::string> arguments, int world_size);
+/// `arguments`: what follows `generate`. `device`: what it computes on. Throws Error{usage} or
+/// Error{input}.
+GenerateSetup set_up_generation(std::span<const std::string> arguments,
+                                int world_size,
+                                DeviceKind device);
 
 /// What `generate --help` prints.
 std::string generate_help();

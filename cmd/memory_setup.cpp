@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cmd/offload_setup.h"
+#include "runtime/backend/backend.h"
 #include "runtime/device/locked_memory.h"
 #include "runtime/optim/adamw.h"
 
@@ -17,15 +18,19 @@ zero::MemoryPlan plan_memory(const MemorySetup& setup,
                              const model::Model& model) {
   const optim::AdamW optimizer(settings.optimizer);
   const std::span<const std::string_view> states = optimizer.state_names();
-  return zero::plan_memory(*setup.layout,
-                           {.stage = setup.store.stage,
-                            .reduce_bucket_numel = setup.store.reduce_bucket_numel,
-                            .overlap = setup.store.overlap,
-                            .offload = setup.store.offload,
-                            .device = model.device,
-                            .optimizer_states = {states.begin(), states.end()},
-                            .trains = settings.trains,
-                            .activations = engine::Engine::activation_bytes(model, setup.engine)});
+  zero::MemoryPlan plan = zero::plan_memory(
+      *setup.layout, {.stage = setup.store.stage,
+                      .reduce_bucket_numel = setup.store.reduce_bucket_numel,
+                      .overlap = setup.store.overlap,
+                      .offload = setup.store.offload,
+                      .device = model.device,
+                      .optimizer_states = {states.begin(), states.end()},
+                      .trains = settings.trains,
+                      .activations = engine::Engine::activation_bytes(model, setup.engine)});
+  if (model.device != DeviceKind::cpu) {
+    plan.add(setup.store.offload.staging, MemoryCategory::buffers, Backend::staging_bytes);
+  }
+  return plan;
 }
 
 zero::ShardedStore::Options store_options(const config::TrainSettings& settings, int world) {

@@ -89,11 +89,13 @@ engine::TrainingData describe_training_data(const TrainSetup& setup) {
 }
 
 std::vector<std::string> describe_alike(const TrainSetup& setup,
+                                        DeviceKind device,
                                         std::vector<std::string> lines,
                                         const std::vector<config::EffectiveValue>& effective) {
   for (const config::EffectiveValue& value : effective) {
     if (!value.path.ends_with("nvme_path")) lines.push_back(value.path + " " + value.json);
   }
+  lines.push_back("the device " + std::string(name_of(device)));
   lines.push_back("the model " + nlohmann::json::parse(setup.model.config_json).dump());
   lines.push_back(fmt::format("training data of {} bytes with {} samples",
                               setup.state.train_file_bytes, setup.training_samples));
@@ -149,7 +151,8 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
                                              .kept_batch = place.kept_batch})
                        .settings;
   const model::Gpt2Config sizes = model_config(setup.settings.model);
-  setup.model = model::make_gpt2(sizes, {setup.settings.dtype, setup.settings.model.in_splits});
+  setup.model =
+      model::make_gpt2(sizes, {setup.settings.dtype, setup.settings.model.in_splits, place.device});
   const std::string& directory = setup.settings.model.directory;
   if (!directory.empty()) setup.model.companions = stored_companions(directory);
   setup.settings.data.tokenizer = choose_tokenizer(setup.settings, sizes);
@@ -173,7 +176,8 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
                                        describe_training_data(setup));
     setup.state.held_out = describe_held_out(setup);
   }
-  setup.alike = describe_alike(setup, config::option_values(options), resolved.effective);
+  setup.alike =
+      describe_alike(setup, place.device, config::option_values(options), resolved.effective);
   if (setup.settings.checkpoint.resume_from.empty()) {
     setup.initial_parameters = open_parameters(setup);
   }

@@ -29,6 +29,7 @@ struct TrainSetup : MemorySetup, RunData {
 
 struct TrainPlace {
   int world_size = 1;
+  DeviceKind device = DeviceKind::cpu;
   Bytes device_memory = 0;  ///< budget per rank; 0: none
   int ranks_here = 0;       ///< that shall start on this machine; 0: they have begun to
   bool starts = true;       ///< false: nothing is to be written, and warnings are told at once

@@ -15,6 +15,7 @@
 #include "launcher/plan/command.h"
 #include "launcher/plan/dry_run.h"
 #include "launcher/plan/machine.h"
+#include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/starter.h"
@@ -184,6 +185,14 @@ launcher::Resources first_resources(const JobMaker& maker) {
   return std::move(plan.value().resources);
 }
 
+/// Where the ranks of a command of ours are to use GPUs, says so to all of them: what `auto` means
+/// is decided here, once.
+void settle_device(LaunchOptions& options, const CommandInfo& daemon) {
+  DeviceChoice choice = read_device_choice(options.device);
+  if (daemon.name == "bench" && choice == DeviceChoice::automatic) choice = DeviceChoice::cpu;
+  if (resolve_device(choice) == DeviceKind::cuda) options.device = "cuda";
+}
+
 }  // namespace
 
 int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon) {
@@ -191,10 +200,12 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   if (daemon != nullptr && print_help(line.command)) return status::done;
   launcher::join_step(options);
   if (!options.no_ssh) check_started_alone();
+  if (daemon != nullptr) settle_device(options, *daemon);
   const launcher::Resources resources = launcher::resolve_resources(
       options, launcher::this_machine(),
       {launcher::find_hostfile(options), launcher::this_allocation()},
-      daemon != nullptr ? launcher::RankDevice::cpu_only : launcher::RankDevice::any);
+      daemon != nullptr && options.device != "cuda" ? launcher::RankDevice::cpu_only
+                                                    : launcher::RankDevice::any);
   for (const std::string& warning : resources.warnings) log_warning(warning);
   const bool ours = daemon != nullptr;
   const auto training = ours ? read_training(line.command) : std::nullopt;
@@ -210,6 +221,7 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
     output_lock = check_command_here(
         line.command, training,
         {.world_size = first.plan.world_size(),
+         .device = options.device == "cuda" ? DeviceKind::cuda : DeviceKind::cpu,
          .device_memory = options.device_memory_bytes,
          .ranks_here = ranks_here(first),
          .starts = !options.dry_run,

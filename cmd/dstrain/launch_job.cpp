@@ -36,7 +36,7 @@ launcher::JobSpec common_spec(const LaunchOptions& options,
   spec.command = command;
   spec.venv_script = options.venv_script;
   spec.env = launcher::job_environment(options, resources.plan, identity);
-  spec.use_gpus = options.device != "cpu" && !command.daemon;
+  spec.use_gpus = options.device == "cuda" || (options.device != "cpu" && !command.daemon);
   spec.oversubscribe = options.oversubscribe;
   spec.bind_cores = options.bind_cores;
   spec.core_list = options.core_list;
@@ -189,7 +189,7 @@ LaunchJob make_launch_job(const LaunchOptions& options,
   job.silence_seconds = launcher::read_silence_seconds();
   watch_hangs(command, job);
   job.log_level = options.log_level;
-  job.refuses_gpus = command.daemon && options.device != "cpu";
+  job.refuses_gpus = command.daemon && options.device != "cpu" && options.device != "cuda";
   job.bare_output = speaker == Speaker::rank_0;
   return job;
 }

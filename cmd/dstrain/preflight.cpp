@@ -11,6 +11,7 @@
 #include "cmd/generate_setup.h"
 #include "cmd/resume_plan.h"
 #include "launcher/plan/options.h"
+#include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/config/schema.h"
@@ -51,6 +52,11 @@ void check_samples(const data::SampleSource& source) {
   }
 }
 
+/// Whether the device starts, where ranks run on this machine.
+void check_device(const TrainPlace& place) {
+  if (place.ranks_here > 0) open_backend({.kind = place.device});
+}
+
 }  // namespace
 
 std::optional<config::TrainOptions> read_train_options(std::span<const std::string> command) {
@@ -59,8 +65,12 @@ std::optional<config::TrainOptions> read_train_options(std::span<const std::stri
 }
 
 void check_command(std::span<const std::string> command, const TrainPlace& place) {
+  if (command.front() == "bench" && place.device != DeviceKind::cpu) {
+    fail(ErrorCode::usage, "--device {}: bench measures CPUs; use cpu", name_of(place.device));
+  }
+  check_device(place);
   const std::span<const std::string> arguments = command.subspan(1);
-  if (command.front() == "generate") set_up_generation(arguments, place.world_size);
+  if (command.front() == "generate") set_up_generation(arguments, place.world_size, place.device);
   if (command.front() == "bench") bench::parse_options(arguments, place.world_size);
 }
 
@@ -69,6 +79,7 @@ std::unique_ptr<OutputLock> check_training(const config::TrainOptions& options,
                                            const std::string& job) {
   refuse_locked_output(options.output_dir.value);
   config::check_train_paths(options);
+  check_device(place);
   const TrainSetup setup = set_up_training(options, place);
   refuse_output_in_checkpoint(setup.settings);
   if (setup.settings.trains) check_resume(setup);

@@ -13,6 +13,9 @@ namespace dstrain::cmd {
 int bench_command(std::span<const std::string> arguments) {
   flush_denormals_in_compute_threads();
   const WorkerEnv worker = read_worker_env();
+  if (worker.device == DeviceChoice::cuda) {
+    fail(ErrorCode::usage, "{}=cuda: bench measures CPUs; use cpu", env::device);
+  }
   const bench::Options options = bench::parse_options(arguments, worker.world_size);
   switch (options.what) {
     case bench::Options::What::gemm:

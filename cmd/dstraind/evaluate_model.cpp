@@ -7,7 +7,9 @@
 
 #include "cmd/dstraind/rank_disks.h"
 #include "cmd/dstraind/rank_memory.h"
+#include "cmd/dstraind/rank_streams.h"
 #include "cmd/dstraind/store_memory.h"
+#include "runtime/backend/open_backend.h"
 #include "runtime/base/rank_control.h"
 #include "runtime/comm/make_communicator.h"
 #include "runtime/engine/collective_records.h"
@@ -34,24 +36,24 @@ void report(double loss, const std::string& directory) {
 
 int evaluate_model(TrainSetup setup, const WorkerEnv& worker, ProgressPage& progress) {
   const config::TrainSettings& settings = setup.settings;
-  CpuStream compute(CpuStream::Mode::inline_on_caller);
-  CpuStream communication(setup.store.overlap.enabled ? CpuStream::Mode::worker_thread
-                                                      : CpuStream::Mode::inline_on_caller);
-  const Streams streams =
-      setup.store.overlap.enabled ? Streams(compute, communication) : Streams(compute);
+  const std::unique_ptr<Backend> backend = open_backend({setup.model.device, worker.local_rank});
+  const RankStreams own_streams(*backend, setup);
+  const Streams streams = own_streams.views();
   progress.enter(RunPhase::meeting);
   const RankControl control_socket = RankControl::from_environment();
-  const comm::World world = comm::join_world(
+  comm::World world = comm::join_world(
       worker, [&](const std::string& ranks) { control_socket.tell_awaited(ranks); });
   progress.enter(RunPhase::loading);
   engine::CollectiveRecords records(nullptr, &progress);
-  world.communicator->set_observer(&records);
   engine::ObservedControlGroup control(*world.control, progress);
-  RankMemory memory(worker.device_memory_bytes, world.communicator->memory());
+  RankMemory memory(*backend, worker.device_memory_bytes, world.communicator->memory());
+  const std::unique_ptr<comm::Communicator> communicator = backend->connect(
+      std::move(world.communicator), memory.of(setup.store.offload.staging).staging);
+  communicator->set_observer(&records);
   const RankDisks disks(setup, worker, memory, nullptr);
   zero::ShardedStore store(
-      {*setup.layout, *world.communicator, store_memory(memory, setup.store.offload, disks)},
-      setup.store, streams);
+      {*setup.layout, *communicator, store_memory(memory, setup.store.offload, disks)}, setup.store,
+      streams);
   engine::Engine engine({.model = setup.model,
                          .store = store,
                          .activations = memory.device.activations,

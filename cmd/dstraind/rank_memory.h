@@ -1,5 +1,7 @@
 #pragma once
-#include "runtime/device/locked_memory.h"
+#include <memory>
+
+#include "runtime/backend/backend.h"
 #include "runtime/device/memory_resource.h"
 
 namespace dstrain::cmd {
@@ -22,25 +24,34 @@ struct TierMemory {
   TrackedMemory staging;  ///< buffers that no collective moves
 };
 
-/// All memory of a rank on the CPU device, where `shared` is what communicators move without
-/// staging.
+/// All memory of a rank: of its device, and of the host. Communicators move `shared` without
+/// staging, which is memory of the one or of the other, or of both where they are one.
 struct RankMemory {
-  RankMemory(Bytes device_limit, MemoryResource& shared)
-      : locked_shared(shared),
-        device(ledger(MemoryTier::device), own, shared, device_limit),
-        host(ledger(MemoryTier::host), own, shared, 0),
-        pinned(ledger(MemoryTier::pinned), locked, locked_shared, 0) {}
+  RankMemory(Backend& backend, Bytes device_limit, MemoryResource& shared)
+      : pinned_own(backend.pinned(own)),
+        pinned_moved(backend.pinned(moved(own, shared))),
+        device(ledger(MemoryTier::device),
+               backend.memory(),
+               moved(backend.memory(), shared),
+               device_limit),
+        host(ledger(MemoryTier::host), own, moved(own, shared), 0),
+        pinned(ledger(MemoryTier::pinned), *pinned_own, *pinned_moved, 0) {}
   MemoryLedger& ledger(MemoryTier tier) { return ledgers.at(static_cast<std::size_t>(tier)); }
   /// Where what is offloaded to `tier` goes.
   TierMemory& of(MemoryTier tier) { return tier == MemoryTier::pinned ? pinned : host; }
 
   MemoryLedgers ledgers;
-  HostMemory own;
-  LockedMemory locked{own};
-  LockedMemory locked_shared;
+  HostMemory own;  ///< of the host
+  std::unique_ptr<MemoryResource> pinned_own;
+  std::unique_ptr<MemoryResource> pinned_moved;
   TierMemory device;
   TierMemory host;
   TierMemory pinned;
+
+ private:
+  static MemoryResource& moved(MemoryResource& own, MemoryResource& shared) {
+    return shared.device() == own.device() ? shared : own;
+  }
 };
 
 }  // namespace dstrain::cmd

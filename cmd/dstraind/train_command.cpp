@@ -9,6 +9,7 @@
 #include "cmd/dstraind/stop_signals.h"
 #include "cmd/dstraind/training_rank.h"
 #include "cmd/resume_plan.h"
+#include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/output_lock.h"
@@ -33,6 +34,9 @@ void announce(const TrainSetup& setup, const WorkerEnv& worker) {
                                                    : "bf16",
                   worker.world_size, settings.zero.stage, batch, settings.data.block_size,
                   settings.trains ? "per step" : "at a time"));
+  if (setup.model.device != DeviceKind::cpu) {
+    log_info(fmt::format("the ranks compute on {}", name_of(setup.model.device)));
+  }
   log_info(zero::describe(setup.plan, setup.formula));
 }
 
@@ -80,6 +84,7 @@ int train_or_evaluate(std::span<const std::string> arguments, ProgressPage& prog
     config::check_train_paths(options);
   }
   TrainSetup setup = set_up_training(options, {.world_size = worker.world_size,
+                                               .device = resolve_device(worker.device),
                                                .device_memory = worker.device_memory_bytes,
                                                .kept_batch = read_kept_batch()});
   if (looks) {

@@ -9,6 +9,7 @@
 
 #include "cmd/dstraind/store_memory.h"
 #include "cmd/resume_plan.h"
+#include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/checkpoint/catalog.h"
@@ -81,47 +82,44 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPa
     : setup_(std::move(setup)),
       worker_(worker),
       progress_(progress),
-      communication_(setup_.store.overlap.enabled ? CpuStream::Mode::worker_thread
-                                                  : CpuStream::Mode::inline_on_caller),
-      copies_(setup_.engine.mode == engine::FrameMode::host_checkpointing
-                  ? CpuStream::Mode::worker_thread
-                  : CpuStream::Mode::inline_on_caller),
-      streams_(compute_,
-               setup_.store.overlap.enabled ? StreamView(communication_) : StreamView(compute_),
-               copies_,
-               compute_),
+      backend_(open_backend({setup_.model.device, worker.local_rank})),
+      own_streams_(*backend_, setup_),
+      streams_(own_streams_.views()),
       world_(join_alike(setup_, worker, {progress_, control_})),
-      memory_(worker.device_memory_bytes, world_.communicator->memory()),
+      memory_(*backend_, worker.device_memory_bytes, world_.communicator->memory()),
+      communicator_(backend_->connect(std::move(world_.communicator),
+                                      memory_.of(setup_.store.offload.staging).staging)),
       timeline_(make_timeline(setup_, clock_)),
       collective_records_(timeline_.get(), &progress_),
       control_group_(*world_.control, progress_),
       optimizer_(setup_.settings.optimizer),
       disks_(setup_, worker, memory_, timeline_.get()),
-      store_({*setup_.layout, *world_.communicator,
-              store_memory(memory_, setup_.store.offload, disks_), &optimizer_, timeline_.get()},
+      store_({*setup_.layout, *communicator_, store_memory(memory_, setup_.store.offload, disks_),
+              &optimizer_, timeline_.get()},
              setup_.store,
              streams_),
       engine_({setup_.model, store_, memory_.device.activations, memory_.host.activations,
                timeline_.get(), &progress_},
               setup_.engine,
               streams_) {
-  world_.communicator->set_observer(&collective_records_);
+  communicator_->set_observer(&collective_records_);
   const InPhase loading(&progress_, RunPhase::loading);
   const std::int64_t saved_step = load();
   checkpointer_ = std::make_unique<engine::Checkpointer>(
       engine::Checkpointer::Parts{
           setup_.model, store_, control_group_, directory_ranks(setup_, worker, control_group_),
           disks_.staging() ? *disks_.staging() : memory_.host.staging, say, &progress_},
-      checkpoint_options(saved_step), compute_);
+      checkpoint_options(saved_step), streams_.compute);
 }
 
 std::int64_t TrainingRank::load() {
   if (setup_.initial_parameters) {
-    store_.load({*setup_.initial_parameters}, compute_);
+    store_.load({*setup_.initial_parameters}, streams_.compute);
     return 0;
   }
-  const engine::Resumed resumed = engine::resume(plan_resume(setup_.settings), setup_.state,
-                                                 {setup_.model, store_, control_group_}, compute_);
+  const engine::Resumed resumed =
+      engine::resume(plan_resume(setup_.settings), setup_.state,
+                     {setup_.model, store_, control_group_}, streams_.compute);
   setup_.state.global_step = resumed.state.global_step;
   setup_.state.updates = resumed.state.updates;
   setup_.state.optimizer_step = resumed.state.optimizer_step;
@@ -188,7 +186,7 @@ void TrainingRank::load_checkpoint(const std::filesystem::path& path) {
   const Files files = setup_.settings.checkpoint.node_local ? Files::own : Files::all;
   try {
     engine::resume({path.parent_path(), {path.filename().string()}, false, files}, setup_.state,
-                   {setup_.model, store_, control_group_}, compute_);
+                   {setup_.model, store_, control_group_}, streams_.compute);
   } catch (const Error& error) {
     fail(error.code(), "--load_best_model_at_end: {}; no model is written to {}", error.what(),
          setup_.settings.output.directory);

@@ -4,12 +4,12 @@
 
 #include "cmd/dstraind/rank_disks.h"
 #include "cmd/dstraind/rank_memory.h"
+#include "cmd/dstraind/rank_streams.h"
 #include "cmd/dstraind/stop_signals.h"
 #include "cmd/train_setup.h"
 #include "runtime/base/rank_control.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/make_communicator.h"
-#include "runtime/device/cpu_stream.h"
 #include "runtime/engine/checkpointer.h"
 #include "runtime/engine/collective_records.h"
 #include "runtime/engine/observed_control_group.h"
@@ -50,12 +50,12 @@ class TrainingRank {
   SteadyClock clock_;
   RankControl control_ = RankControl::from_environment();
   ProgressPage& progress_;
-  CpuStream compute_{CpuStream::Mode::inline_on_caller};
-  CpuStream communication_;  ///< used only when communication overlaps
-  CpuStream copies_;         ///< of activations, between device and host
+  std::unique_ptr<Backend> backend_;
+  RankStreams own_streams_;
   Streams streams_;
-  comm::World world_;
+  comm::World world_;  ///< its communicator serves that of the device
   RankMemory memory_;
+  std::unique_ptr<comm::Communicator> communicator_;
   std::unique_ptr<profile::Timeline> timeline_;  ///< null without --profile
   engine::CollectiveRecords collective_records_;
   engine::ObservedControlGroup control_group_;

@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -15,7 +14,7 @@
 
 #include "launcher/process/text.h"
 #include "runtime/base/error.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/base/gpu_files.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -42,19 +41,6 @@ std::string cpu_quota() {
   }
   const std::string quota = first_line_of_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
   return quota + " " + first_line_of_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-}
-
-int count_gpu_files() {
-  const char* const typed = std::getenv(env::gpu_directory);
-  std::error_code absent;
-  const std::filesystem::directory_iterator files(typed != nullptr ? typed : "/dev", absent);
-  // Not from 0 on: a container may have some of a machine's GPUs, by their own numbers.
-  return static_cast<int>(std::count_if(begin(files), end(files), [](const auto& file) {
-    const std::string name = file.path().filename().string();
-    constexpr std::string_view prefix = "nvidia";
-    return name.starts_with(prefix) && name.size() > prefix.size() &&
-           name.find_first_not_of("0123456789", prefix.size()) == name.npos;
-  }));
 }
 
 }  // namespace

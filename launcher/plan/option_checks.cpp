@@ -49,9 +49,6 @@ void check_launcher_and_device(const LaunchOptions& options) {
   }
   check_choice("--launcher", options.launcher, launchers);
   check_choice("--device", options.device.value_or("auto"), devices);
-  if (options.device == "cuda") {
-    fail(ErrorCode::usage, "--device cuda: this dstrain is built without CUDA; use cpu or auto");
-  }
 }
 
 /// The options of our own connections.

@@ -65,7 +65,8 @@ void add_placement(CLI::App& app, LaunchOptions& o, RawOptions& raw) {
       "start this node's ranks only; the same command runs on every node, with its --node_rank");
   group.option("--node_rank", raw.node_rank, "with --no_ssh: which of the nodes this is, from 0");
   group.option("--device", o.device,
-               "auto or cpu; cpu says that slots are CPU ranks, as train needs it where GPUs are");
+               "auto, cuda or cpu: what train and generate compute on; auto is cuda where GPUs and "
+               "libdstrain_cuda.so are; cpu says that slots are CPU ranks");
   group.option("--device_memory", raw.device_memory, "budget per rank, for example 2GiB");
   group.flag("--oversubscribe", o.oversubscribe, "more ranks than devices or cores");
   group.flag(

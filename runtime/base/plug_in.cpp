@@ -1,24 +1,53 @@
 #include "runtime/base/plug_in.h"
 
+#include <cstdlib>
 #include <filesystem>
+#include <sstream>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include <dlfcn.h>
+
+#include "runtime/base/worker_env.h"
 
 namespace dstrain {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+/// Empty: there is none.
+fs::path find(const PlugIn& plug_in) {
+  std::error_code ignored;
+  std::vector<std::string> folders;
+  if (const char* const named = std::getenv(env::plug_in_path)) {
+    std::istringstream path(named);
+    for (std::string folder; std::getline(path, folder, ':');) {
+      if (!folder.empty()) folders.push_back(folder);
+    }
+  }
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  folders.push_back(program.parent_path().string());
+  for (const fs::path folder : folders) {
+    if (fs::exists(folder / plug_in.file, ignored)) return folder / plug_in.file;
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<void*> open_plug_in(const PlugIn& plug_in) {
   const int flags = RTLD_NOW | (plug_in.scope == PlugInScope::global ? RTLD_GLOBAL : RTLD_LOCAL);
-  std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  const fs::path beside = program.parent_path() / plug_in.file;
   // Where there is one it is the right one, and another reason than its own would mislead.
-  const bool is_beside = fs::exists(beside, ignored);
-  void* const opened = ::dlopen(is_beside ? beside.c_str() : plug_in.file, flags);
+  const fs::path found = find(plug_in);
+  void* const opened = ::dlopen(found.empty() ? plug_in.file : found.c_str(), flags);
   if (opened == nullptr) return Failure{::dlerror()};
   return opened;
+}
+
+bool has_plug_in(const PlugIn& plug_in) {
+  return !find(plug_in).empty();
 }
 
 void* plug_in_symbol(const PlugIn& plug_in, void* opened, const char* symbol) {

@@ -7,15 +7,19 @@ namespace dstrain {
 enum class PlugInScope { local, global };
 
 /// A shared library of ours that is opened when it is needed, so that programs start without what
-/// it is linked to. It is built together with the programs and lies beside them.
+/// it is linked to. It is built together with the programs and lies beside them, or
+/// where the environment says.
 struct PlugIn {
   const char* file;
   PlugInScope scope = PlugInScope::local;
 };
 
-/// Opens a plug-in for good: beside the program, else wherever the loader looks. The failure is the
-/// loader's reason.
+/// Opens a plug-in for good: from the first folder of DSTRAIN_PLUGIN_PATH that has it, else beside
+/// the program, else wherever the loader looks. The failure is the loader's reason.
 Result<void*> open_plug_in(const PlugIn& plug_in);
+
+/// Whether there is one in these folders or beside the program; it need not be one that opens.
+bool has_plug_in(const PlugIn& plug_in);
 
 /// The address of a symbol of an opened plug-in. Throws Error{config} where the plug-in lacks it,
 /// because it is of another version.

@@ -205,6 +205,15 @@ int core_share(const WorkerEnv& worker) {
   return std::max(std::min(cores, online) / worker.local_world_size, 1);
 }
 
+DeviceChoice read_device_choice(const std::optional<std::string>& typed) {
+  const char* const text = std::getenv(env::device);
+  const std::string name = typed ? *typed : text != nullptr ? text : "auto";
+  if (name == "auto") return DeviceChoice::automatic;
+  if (name == "cpu") return DeviceChoice::cpu;
+  if (name == "cuda") return DeviceChoice::cuda;
+  fail(ErrorCode::usage, "{}={}: use auto, cpu or cuda", env::device, name);
+}
+
 WorkerEnv read_worker_env() {
   WorkerEnv worker;
   std::optional<StartedTask> task = find_started_task();
@@ -214,6 +223,7 @@ WorkerEnv read_worker_env() {
   if (const char* claim = std::getenv(env::world_claim)) worker.world_claim = claim;
   worker.comm = comm_kind();
   worker.io = io_kind();
+  worker.device = read_device_choice();
   worker.master_port = int_from_env(env::master_port, worker.master_port, 65535);
   if (worker.master_port == 0) {
     fail(ErrorCode::usage, "{}=0: the ranks need to know the port that they meet at",
@@ -222,12 +232,6 @@ WorkerEnv read_worker_env() {
   worker.timeout_seconds = int_from_env(env::timeout, 600);
   worker.device_memory_bytes =
       integer_from_env(env::device_memory, 0, std::numeric_limits<std::int64_t>::max());
-  const char* const device = std::getenv(env::device);
-  if (device != nullptr && std::string_view(device) != "auto" &&
-      std::string_view(device) != "cpu") {
-    fail(ErrorCode::usage, "{}={}: this build computes on the CPU only; use auto or cpu",
-         env::device, device);
-  }
   if (const char* address = std::getenv(env::master_addr)) worker.master_addr = address;
   if (const char* token = std::getenv(env::token)) worker.token = token;
   worker.loopback_only = worker.token.empty();

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "runtime/base/error.h"
@@ -36,6 +37,8 @@ inline constexpr const char* kept_batch = "DSTRAIN_KEPT_BATCH";  ///< of an elas
 inline constexpr const char* silence = "DSTRAIN_SILENCE";  ///< seconds until a silent host is lost
 inline constexpr const char* hang =
     "DSTRAIN_HANG";  ///< least seconds until a hang is reported; 0: never
+/// Folders with a colon between them that plug-ins are looked for in, before all others.
+inline constexpr const char* plug_in_path = "DSTRAIN_PLUGIN_PATH";
 /// Where the device files of GPUs are counted, for tests; absent: /dev.
 inline constexpr const char* gpu_directory = "DSTRAIN_GPU_DIRECTORY";
 inline constexpr const char* log_level = "DSTRAIN_LOG_LEVEL";          ///< as --log_level
@@ -72,6 +75,13 @@ enum class IoKind {
   threads,    ///< threads with pread(2) and pwrite(2)
 };
 
+/// What a rank computes on: --device or DSTRAIN_DEVICE, by these names.
+enum class DeviceChoice {
+  automatic,  ///< "auto": a GPU where there are some and their plug-in is installed, else the CPU
+  cpu,
+  cuda,
+};
+
 /// What a rank learns from its environment. A process started by hand is rank 0 of 1.
 struct WorkerEnv {
   int rank = 0;
@@ -83,6 +93,7 @@ struct WorkerEnv {
   MpiKind mpi = MpiKind::none;  ///< MPI_COMM_WORLD has the ranks of this job, in their order
   CommKind comm = CommKind::automatic;
   IoKind io = IoKind::automatic;
+  DeviceChoice device = DeviceChoice::automatic;
   std::string master_addr = "127.0.0.1";           ///< empty: MPI tells
   const char* master_variable = env::master_addr;  ///< which says that
   int master_port = 29500;                         ///< 0: MPI tells
@@ -95,6 +106,9 @@ struct WorkerEnv {
   RankNodes nodes{};                     ///< of all ranks, for messages
   std::int64_t device_memory_bytes = 0;  ///< 0: no budget
 };
+
+/// As --device says, where it was typed, else as DSTRAIN_DEVICE does. Throws Error{usage}.
+DeviceChoice read_device_choice(const std::optional<std::string>& typed = std::nullopt);
 
 /// Reads the variables above; who this rank is also from those of mpirun, srun and torchrun
 /// (starter.h). Throws Error{usage} that names a variable that is no number or out of range, a set

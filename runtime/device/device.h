@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -6,6 +7,11 @@ namespace dstrain {
 
 enum class DeviceKind : std::uint8_t { cpu, cuda };
 inline constexpr std::size_t device_kinds = 2;
+
+/// As --device calls it.
+constexpr const char* name_of(DeviceKind kind) {
+  return std::array<const char*, device_kinds>{"cpu", "cuda"}.at(static_cast<std::size_t>(kind));
+}
 
 /// Which accelerator of this process's node.
 struct Device {

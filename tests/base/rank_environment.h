@@ -41,6 +41,7 @@ class RankEnvironment {
                                     env::nodes,
                                     env::token,
                                     env::timeout,
+                                    env::device,
                                     env::device_memory,
                                     env::cross_rank,
                                     env::comm,

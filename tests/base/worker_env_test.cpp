@@ -29,6 +29,7 @@ TEST_CASE("WorkerEnv: a process started by hand is rank 0 of 1", "[base][worker_
   CHECK(worker.loopback_only);
   CHECK(worker.comm == CommKind::automatic);
   CHECK(worker.io == IoKind::automatic);
+  CHECK(worker.device == DeviceChoice::automatic);
 }
 
 TEST_CASE("WorkerEnv: reads what the launcher sets", "[base][worker_env]") {
@@ -39,6 +40,7 @@ TEST_CASE("WorkerEnv: reads what the launcher sets", "[base][worker_env]") {
                                               {"CROSS_RANK", "1"},
                                               {"DSTRAIN_COMM", "tcp"},
                                               {"DSTRAIN_IO", "threads"},
+                                              {"DSTRAIN_DEVICE", "cuda"},
                                               {"MASTER_ADDR", "w0"},
                                               {"MASTER_PORT", "65535"},
                                               {"DSTRAIN_TOKEN", "secret"},
@@ -53,6 +55,7 @@ TEST_CASE("WorkerEnv: reads what the launcher sets", "[base][worker_env]") {
   CHECK(worker.mpi == MpiKind::none);
   CHECK(worker.comm == CommKind::tcp);
   CHECK(worker.io == IoKind::threads);
+  CHECK(worker.device == DeviceChoice::cuda);
   CHECK(worker.master_addr == "w0");
   CHECK(worker.master_port == 65535);
   CHECK(worker.master_ports == 1);
@@ -105,6 +108,15 @@ TEST_CASE("WorkerEnv: a variable that is no number in range is named", "[base][w
   CHECK_THROWS_WITH(read_worker_env(), std::string("environment variable ") + name +
                                            " must be a number from 0 to " + most + ", got \"" +
                                            value + "\"");
+}
+
+TEST_CASE("WorkerEnv: the device is as typed or as the environment says", "[base][worker_env]") {
+  const RankEnvironment environment(Variables{{"DSTRAIN_DEVICE", "cpu"}});
+  CHECK(read_device_choice() == DeviceChoice::cpu);
+  CHECK(read_device_choice("auto") == DeviceChoice::automatic);
+  ::setenv("DSTRAIN_DEVICE", "tpu", 1);
+  CHECK(read_device_choice("cuda") == DeviceChoice::cuda);
+  CHECK_THROWS_WITH(read_worker_env(), "DSTRAIN_DEVICE=tpu: use auto, cpu or cuda");
 }
 
 TEST_CASE("WorkerEnv: a set that does not fit together is refused", "[base][worker_env]") {

@@ -1,9 +1,16 @@
 #pragma once
 
+#include "runtime/ops/op_table.h"
+
 namespace dstrain::test {
 
-/// Makes the ops of deferred devices known; any number of times. Each does what the CPU's does, on
-/// the device's thread, and refuses tensors of the host, but for copies.
-void install_deferred_ops();
+/// The ops of deferred devices. Each does what the CPU's does, on the device's thread, and refuses
+/// tensors of the host, but for copies.
+const ops::OpTable& deferred_op_table();
+
+/// Makes them known; any number of times.
+inline void install_deferred_ops() {
+  ops::set_op_table(DeviceKind::cuda, deferred_op_table());
+}
 
 }  // namespace dstrain::test

@@ -1,0 +1,18 @@
+#include "runtime/backend/backend.h"
+
+#include "runtime/comm/staged_communicator.h"
+#include "runtime/device/locked_memory.h"
+
+namespace dstrain {
+
+std::unique_ptr<MemoryResource> Backend::pinned(MemoryResource& host) {
+  return std::make_unique<LockedMemory>(host);
+}
+
+std::unique_ptr<comm::Communicator> Backend::connect(std::unique_ptr<comm::Communicator> host,
+                                                     MemoryResource& staging) {
+  return std::make_unique<comm::StagedCommunicator>(
+      std::move(host), comm::StagedCommunicator::Staging{staging, staging_bytes});
+}
+
+}  // namespace dstrain

@@ -1,0 +1,57 @@
+#pragma once
+#include <memory>
+
+#include "runtime/comm/communicator.h"
+#include "runtime/device/memory_resource.h"
+#include "runtime/device/stream.h"
+#include "runtime/ops/op_table.h"
+
+namespace dstrain {
+
+/// What a kind of device brings: memory, streams, ops and collectives. The CPU's is built in
+/// (cpu_backend.h), another's lies in a plug-in (open_backend.h). One per process, which the thread
+/// that computes uses. Streams and memory that it has made must be gone before it.
+class Backend {
+ public:
+  explicit Backend(Device device) : device_(device) {}
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+  Backend(Backend&&) = delete;
+  Backend& operator=(Backend&&) = delete;
+  virtual ~Backend() = default;
+
+  [[nodiscard]] Device device() const noexcept { return device_; }
+  /// The ops that launch on its streams. They outlive the backend.
+  [[nodiscard]] virtual const ops::OpTable& op_table() const = 0;
+  /// Memory of the device.
+  [[nodiscard]] virtual MemoryResource& memory() = 0;
+  /// Memory of `host` that the device copies from and to without staging. By default it is locked.
+  [[nodiscard]] virtual std::unique_ptr<MemoryResource> pinned(MemoryResource& host);
+
+  /// What a stream is for: computing, or what runs beside it.
+  enum class StreamUse { computing, beside_computing };
+  [[nodiscard]] virtual std::unique_ptr<Stream> make_stream(StreamUse use) = 0;
+
+  /// Collectives of the device's tensors among the ranks of `host`, a communicator of the host's
+  /// memory. By default they go through that, staged by a block of `staging`, memory of the host;
+  /// a device that a library connects has a communicator of its own. Collective.
+  [[nodiscard]] virtual std::unique_ptr<comm::Communicator> connect(
+      std::unique_ptr<comm::Communicator> host, MemoryResource& staging);
+  /// Of such a block.
+  static constexpr Bytes staging_bytes = 16 * mebibyte;
+
+ private:
+  Device device_;
+};
+
+/// What the plug-in of a kind of device, libdstrain_cuda.so, exports as `backend_symbol`.
+struct BackendEntry {
+  const char* version;  ///< of the dstrain that it was built with; read before all else
+  /// Starts the device. Throws Error for one that does not start.
+  std::unique_ptr<Backend> (*start)(Device device);
+};
+inline constexpr const char* backend_symbol = "dstrain_backend";
+/// A function of that name, extern "C".
+using BackendFunction = BackendEntry();
+
+}  // namespace dstrain

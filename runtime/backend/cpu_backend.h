@@ -1,0 +1,23 @@
+#pragma once
+#include "runtime/backend/backend.h"
+
+namespace dstrain {
+
+/// The CPU as a device: what computes runs on the thread that calls, what runs beside it on a
+/// thread of its own, and collectives are those of the host.
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend() : Backend(Device{}) {}
+  [[nodiscard]] const ops::OpTable& op_table() const override { return ops::cpu_op_table(); }
+  [[nodiscard]] MemoryResource& memory() override { return memory_; }
+  [[nodiscard]] std::unique_ptr<Stream> make_stream(StreamUse use) override;
+  [[nodiscard]] std::unique_ptr<comm::Communicator> connect(
+      std::unique_ptr<comm::Communicator> host, MemoryResource& /*staging*/) override {
+    return host;
+  }
+
+ private:
+  HostMemory memory_;
+};
+
+}  // namespace dstrain
