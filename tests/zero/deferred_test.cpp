@@ -1,5 +1,6 @@
 // Training on devices whose memory the host cannot reach, and which run what is launched when they
 // like: with the bits of the CPU, and within the plan.
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <map>
@@ -119,25 +120,68 @@ struct Survivors {
   std::string_view reason;
 };
 
-/// In the case below. A wait that is new, or goes, changes this list.
-constexpr std::array<Survivors, 8> survivors{{
-    {"communication for compute after convert", 3,
-     "the first gathers of a step take slots that nobody has used in it"},
-    {"communication for compute after layer_norm_backward", 1,
-     "the gather ahead for the embedding waits for what the reduction before it has waited for"},
-    {"communication for compute after embedding_backward", 3,
-     "the last reductions of a step wait for one point: the first of them is enough"},
-    {"compute for communication after convert", 3,
-     "of a unit's two segments the later gather is enough; backward of the embedding reads no "
-     "parameter; and its bucket was emptied before they were gathered"},
-    {"host for communication after convert", 1,
-     "what is sent is a parameter that backward of the embedding does not read"},
-    {"host for all of compute after embedding_backward", 1,
-     "the host has waited for the reductions, which come after it"},
-    {"host for all of communication after convert", 1,
-     "the host reads no parameter after a step; who does, does so on the device"},
-    {"host for all of compute after adamw", 1, "likewise"},
-}};
+/// A step, of which each wait is left out in turn. A wait that is new, or goes, changes the list.
+struct Mutation {
+  test::TrainingCase settings;
+  std::string_view of{};  ///< only waits of or for streams with this in their names
+  std::vector<Survivors> survivors{};
+};
+
+Mutation gathers_and_reductions() {
+  return {.settings = {.world = 2,
+                       .stage = 3,
+                       .global_batch = 4,
+                       .persistence_threshold = 40,
+                       .layers = 2,
+                       .steps = 1,
+                       .overlap = {.enabled = true, .prefetch_numel = 1'000'000}},
+          .survivors = {
+              {"communication for compute after convert", 3,
+               "the first gathers of a step take slots that nobody has used in it"},
+              {"communication for compute after layer_norm_backward", 1,
+               "the gather ahead for the embedding waits for what the reduction before it has "
+               "waited for"},
+              {"communication for compute after embedding_backward", 3,
+               "the last reductions of a step wait for one point: the first of them is enough"},
+              {"compute for communication after convert", 3,
+               "of a unit's two segments the later gather is enough; backward of the embedding "
+               "reads no parameter; and its bucket was emptied before they were gathered"},
+              {"host for communication after convert", 1,
+               "what is sent is a parameter that backward of the embedding does not read"},
+              {"host for all of compute after embedding_backward", 1,
+               "the host has waited for the reductions, which come after it"},
+              {"host for all of communication after convert", 1,
+               "the host reads no parameter after a step; who does, does so on the device"},
+              {"host for all of compute after adamw", 1, "likewise"}}};
+}
+
+/// `of`: "copies" of activations to the host and back, or "uploads" of what the host has updated.
+Mutation copies(std::string_view of) {
+  Mutation mutation{.settings = {.stage = 3,
+                                 .dtype = DType::bf16,
+                                 .global_batch = 4,
+                                 .persistence_threshold = 40,
+                                 .mode = engine::FrameMode::host_checkpointing,
+                                 .layers = 3,
+                                 .steps = 1,
+                                 .overlap = {.enabled = true, .prefetch_numel = 1'000'000},
+                                 .offload = {host, 1, device}},
+                    .of = of};
+  mutation.settings.offload.sub_group_numel = 2500;
+  if (of == "copies") {
+    mutation.survivors = {
+        {"compute for copies after nothing", 1, "nothing has been copied"},
+        {"compute for copies after convert", 3,
+         "backward of the head and of the last block read what is not copied, and that of the "
+         "embedding reads no activation"}};
+  } else {
+    mutation.survivors = {{"compute for uploads after convert", 8,
+                           "the last of a step is enough, as nothing is read before"},
+                          {"host for uploads after convert", 2,
+                           "the two buffers were in use last when the parameters were loaded"}};
+  }
+  return mutation;
+}
 
 /// Whether a run without a wait ends with other numbers, or with an error.
 bool goes_wrong(const test::TrainingCase& settings, const test::TrainingResult& expected) {
@@ -169,54 +213,63 @@ bool shows(const test::TrainingCase& settings, const test::TrainingResult& expec
 
 using Waits = std::vector<test::DeferredDevice::Wait>;
 
-/// Those of `waits` without which nothing shows, however late what they wait for is.
-Waits surviving(const Waits& waits,
-                std::initializer_list<int> late_ms,
-                test::TrainingCase settings,
-                const test::TrainingResult& expected) {
+/// Those of `waits` without which nothing shows in any of the tries from `first` to `last`, which
+/// differ in the device's choices and in how late it is.
+Waits surviving(
+    const Waits& waits, int first, int last, test::TrainingCase settings, const auto& expected) {
+  constexpr std::array late_ms{1, 16, 4, 64, 256};
   Waits found;
   for (const test::DeferredDevice::Wait& wait : waits) {
     settings.dropped_wait = wait;
-    const bool shown = std::ranges::any_of(late_ms, [&](int late) {
-      settings.deferred = static_cast<std::uint64_t>(late);
-      settings.late_ms = late;
-      return shows(settings, expected);
-    });
+    bool shown = false;
+    for (int number = first; number <= last && !shown; ++number) {
+      settings.deferred = static_cast<std::uint64_t>(number);
+      settings.late_ms = late_ms.at(static_cast<std::size_t>(number) % late_ms.size());
+      shown = shows(settings, expected);
+    }
     if (!shown) found.push_back(wait);
   }
   return found;
 }
 
-TEST_CASE("Deferred device: every wait that is left out shows", "[zero][deferred]") {
+/// Every wait but those that are listed shows when it is left out.
+void check_mutations(Mutation mutation) {
 #ifdef __SANITIZE_THREAD__
   test::skip("a wait that is left out is a race");
 #endif
-  test::TrainingCase settings{.world = 2,
-                              .stage = 3,
-                              .global_batch = 4,
-                              .persistence_threshold = 40,
-                              .layers = 2,
-                              .steps = 1,
-                              .overlap = {.enabled = true, .prefetch_numel = 1'000'000},
-                              .deferred = 1};
-  const test::TrainingResult expected = test::run_training(settings);
-  for (const Survivors& listed : survivors) {
-    INFO("is listed: " << listed.name);
-    CHECK(std::ranges::count(expected.waits, listed.name, &test::DeferredDevice::Wait::name) > 0);
+  mutation.settings.deferred = 0;
+  test::TrainingResult expected = test::run_training(mutation.settings);
+  std::erase_if(expected.waits,
+                [&](const auto& wait) { return wait.name.find(mutation.of) == std::string::npos; });
+  const auto& listed = mutation.survivors;
+  for (const Survivors& one : listed) {
+    INFO("is listed: " << one.name);
+    CHECK(std::ranges::count(expected.waits, one.name, &test::DeferredDevice::Wait::name) > 0);
   }
   std::map<std::string, Waits> left;
-  for (const auto& wait : surviving(expected.waits, {1, 4, 16}, settings, expected)) {
+  for (const auto& wait : surviving(expected.waits, 0, 1, mutation.settings, expected)) {
     left[wait.name].push_back(wait);
   }
   for (auto& [name, waits] : left) {
-    const auto listed = std::ranges::find(survivors, name, &Survivors::name);
-    const std::ptrdiff_t most = listed == survivors.end() ? 0 : listed->most;
-    // A busy machine may need more time.
-    if (std::ssize(waits) > most) waits = surviving(waits, {64, 256, 1024}, settings, expected);
-    INFO(name << ": " << (most == 0 ? "not listed" : listed->reason));
+    const auto place = std::ranges::find(listed, name, &Survivors::name);
+    const std::ptrdiff_t most = place == listed.end() ? 0 : place->most;
+    if (std::ssize(waits) > most) waits = surviving(waits, 2, 19, mutation.settings, expected);
+    INFO(name << ": " << (most == 0 ? "not listed" : place->reason));
     for (const auto& wait : waits) UNSCOPED_INFO("number " << wait.number);
     CHECK(std::ssize(waits) <= most);
   }
+}
+
+TEST_CASE("Deferred device: a wait of a step that is left out shows", "[zero][deferred]") {
+  check_mutations(gathers_and_reductions());
+}
+
+TEST_CASE("Deferred device: a wait of copies that is left out shows", "[zero][deferred]") {
+  check_mutations(copies("copies"));
+}
+
+TEST_CASE("Deferred device: a wait of uploads that is left out shows", "[zero][deferred]") {
+  check_mutations(copies("uploads"));
 }
 
 }  // namespace
