@@ -60,7 +60,7 @@ TEST_CASE("RunCheck: other weights are refused", "[engine][resume]") {
   CHECK(differences(even, text_run("byte")).size() == 1);
 }
 
-TEST_CASE("TrainerState: batches, updates and the optimizer's steps are three numbers",
+TEST_CASE("TrainerState: batches and updates and steps of the optimizer are three numbers",
           "[engine]") {
   TrainerState run = text_run("byte");
   run.global_step = 9;

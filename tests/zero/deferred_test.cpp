@@ -136,23 +136,20 @@ Mutation gathers_and_reductions() {
                        .steps = 1,
                        .overlap = {.enabled = true, .prefetch_numel = 1'000'000}},
           .survivors = {
-              {"communication for compute after convert", 3,
+              {"communication for compute after fill_zero", 3,
                "the first gathers of a step take slots that nobody has used in it"},
               {"communication for compute after layer_norm_backward", 1,
                "the gather ahead for the embedding waits for what the reduction before it has "
                "waited for"},
               {"communication for compute after embedding_backward", 3,
                "the last reductions of a step wait for one point: the first of them is enough"},
-              {"compute for communication after convert", 3,
+              {"compute for communication after convert", 4,
                "of a unit's two segments the later gather is enough; backward of the embedding "
-               "reads no parameter; and its bucket was emptied before they were gathered"},
+               "reads no parameter; its bucket was emptied before they were gathered; and who "
+               "reads what is gathered at the end of a step waits for it anyway"},
               {"host for communication after convert", 1,
                "what is sent is a parameter that backward of the embedding does not read"},
-              {"host for all of compute after embedding_backward", 1,
-               "the host has waited for the reductions, which come after it"},
-              {"host for all of communication after convert", 1,
-               "the host reads no parameter after a step; who does, does so on the device"},
-              {"host for all of compute after adamw", 1, "likewise"}}};
+              {"communication for the host", 3, "the queue of the host has nothing to do"}}};
 }
 
 /// `of`: "copies" of activations to the host and back, or "uploads" of what the host has updated.
