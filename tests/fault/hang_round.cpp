@@ -165,6 +165,8 @@ Launch::Options options_of(const HangRound& round, const Stage& stage) {
   // A launcher beside which another program is dstraind. The shell copies it: a file that another
   // thread's child still has open for writing cannot be run.
   fs::create_symlink(DSTRAIN_ODD_RANK, stage.path("dstraind"));
+  const fs::path programs = fs::path(DSTRAIN_PROGRAM).parent_path();
+  fs::create_symlink(programs / "libdstrain.so", stage.path("libdstrain.so"));
   const std::string copy = stage.path("dstrain");
   options.wrapper = {"/bin/sh", "-c", fmt::format("cp \"$1\" {0}; shift; exec {0} \"$@\"", copy),
                      "sh"};
