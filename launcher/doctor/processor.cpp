@@ -85,8 +85,8 @@ void check_gpus(const Probe& probe, const Question& /*question*/, Findings& find
         "start the container with its GPUs, if it should have some");
   }
   const std::string version = driver ? first_line_of(*driver) : "no driver is loaded";
-  findings.note(fmt::format("{} GPU device files; {}{}; this dstrain is built without CUDA", files,
-                            version, nvidia_libraries(probe)),
+  findings.note(fmt::format("{} GPU device files; {}{}; ranks use them with libdstrain_cuda.so",
+                            files, version, nvidia_libraries(probe)),
                 "--device cpu makes slots CPU ranks");
 }
 
