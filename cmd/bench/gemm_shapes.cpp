@@ -1,7 +1,7 @@
 #include "cmd/bench/gemm_shapes.h"
 
 #include "runtime/model/gpt2_head.h"
-#include "runtime/model/gpt2_head_parts.h"
+#include "runtime/ops/classifier_plan.h"
 
 namespace dstrain::bench {
 namespace {
@@ -50,8 +50,8 @@ struct HeadPiece {
 HeadPiece head_piece(const model::Gpt2Config& config, std::int64_t rows) {
   Arena nothing;  // only sizes are asked for
   const std::int64_t chunk = model::Gpt2Head::chunk_rows(rows);
-  const model::Gpt2HeadSpace space(nothing, {chunk, config.n_embd, config.vocab_size, {}});
-  const std::int64_t columns = space.logits.width(0);
+  const ops::ClassifierPlan plan(nothing, {chunk, config.n_embd, config.vocab_size, DType::f32});
+  const std::int64_t columns = plan.logits().width(0);
   return {chunk, config.n_embd, columns,
           static_cast<double>(rows) / static_cast<double>(chunk) *
               static_cast<double>(config.vocab_size) / static_cast<double>(columns)};

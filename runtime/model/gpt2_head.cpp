@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/ops/copy_rows.h"
-#include "runtime/ops/cross_entropy.h"
+#include "runtime/ops/classifier.h"
 #include "runtime/ops/layer_norm.h"
 
 namespace dstrain::model {
@@ -20,20 +19,15 @@ TensorView rows_from(const TensorView& view, std::int64_t begin, std::int64_t ro
   return view.reshaped({shape[0] * shape[1], shape[2]}).rows(begin, rows);
 }
 
-/// (R, V) dense rows from pieces of columns.
-void join_pieces(const ops::LogitPieces& logits, const TensorView& rows, StreamView stream) {
-  for (std::int64_t piece = 0; piece < logits.count(); ++piece) {
-    ops::copy_rows(logits.piece(piece),
-                   rows.columns(logits.first_column(piece), logits.width(piece)), stream);
-  }
-}
-
 }  // namespace
 
+/// What R rows need, cut from the workspace.
 struct Gpt2Head::Chunk {
-  Gpt2HeadSpace space;
-  TensorView hidden;  ///< (R, C) rows of the input
-  TensorView labels;  ///< (R)
+  TensorView normed;     ///< (R, C); in backward its gradient follows
+  TensorView mean;       ///< (R) f32
+  TensorView rstd;       ///< (R) f32
+  TensorView workspace;  ///< of the classifier
+  [[nodiscard]] std::int64_t rows() const { return mean.numel(); }
 };
 
 Gpt2Head::Gpt2Head(const Gpt2Config& config, const UnitOptions& options)
@@ -54,71 +48,64 @@ std::int64_t Gpt2Head::chunk_rows(std::int64_t rows) {
   return (rows + chunks - 1) / chunks;
 }
 
-Gpt2HeadSpace Gpt2Head::cut_space(Arena& arena, std::int64_t rows) const {
-  return {arena, {rows, channels_, vocabulary_, options_}};
+Gpt2Head::Chunk Gpt2Head::cut_chunk(Arena& arena, std::int64_t rows) const {
+  const ops::ClassifierSizes sizes{rows, channels_, vocabulary_, options_.dtype};
+  return {.normed = arena.take({rows, channels_}, options_.dtype),
+          .mean = arena.take({rows}),
+          .rstd = arena.take({rows}),
+          .workspace = arena.take({ops::classifier_workspace(sizes, options_.device)}, DType::u8)};
 }
 
 UnitMemory Gpt2Head::memory(BatchShape shape) const {
-  const std::int64_t rows = chunk_rows(shape.rows());
-  const std::int64_t last = (shape.rows() - 1) % rows + 1;
-  Bytes most = 0;
-  for (const std::int64_t chunk : {rows, last}) {  // products of fewer rows may need more
-    Arena arena;
-    cut_space(arena, chunk);
-    most = std::max(most, arena.used());
+  const std::int64_t most = chunk_rows(shape.rows());
+  Bytes bytes = 0;
+  for (const std::int64_t rows : {shape.rows(), shape.sequences}) {
+    for (const std::int64_t chunk : {std::min(most, rows), (rows - 1) % most + 1}) {
+      Arena arena;  // products of fewer rows may need more
+      cut_chunk(arena, chunk);
+      bytes = std::max(bytes, arena.used());
+    }
   }
-  return {.forward_workspace = most, .backward_workspace = most};
+  return {.forward_workspace = bytes, .backward_workspace = bytes};
 }
 
-Gpt2Head::Chunk Gpt2Head::cut_chunk(const UnitCall& call, std::int64_t begin) const {
-  const std::int64_t rows = std::min(chunk_rows(call.shape.rows()), call.shape.rows() - begin);
-  Arena arena(call.workspace);
-  return {cut_space(arena, rows), rows_from(call.inputs[0], begin, rows),
-          call.labels.part(begin, {rows})};
+template <class Body>
+void Gpt2Head::for_chunks(const UnitCall& call, std::int64_t rows, const Body& body) const {
+  const std::int64_t most = chunk_rows(call.shape.rows());
+  for (std::int64_t begin = 0; begin < rows; begin += most) {
+    Arena arena(call.workspace);
+    body(cut_chunk(arena, std::min(most, rows - begin)), begin);
+  }
 }
 
-void Gpt2Head::compute_loss(const UnitCall& call,
-                            const Chunk& chunk,
-                            TensorView label_weight,
-                            StreamView stream) const {
-  ops::layer_norm_forward({.input = chunk.hidden,
+void Gpt2Head::normalize(const UnitCall& call,
+                         const TensorView& rows,
+                         const Chunk& chunk,
+                         std::int64_t begin,
+                         StreamView stream) const {
+  const std::int64_t count = rows.shape()[0];
+  ops::layer_norm_forward({.input = rows,
                            .weight = call.parameters[ln_f_weight],
                            .bias = call.parameters[ln_f_bias],
-                           .mean = chunk.space.mean,
-                           .rstd = chunk.space.rstd,
-                           .output = chunk.space.normed,
+                           .mean = chunk.mean.part(begin, {count}),
+                           .rstd = chunk.rstd.part(begin, {count}),
+                           .output = chunk.normed.rows(begin, count),
                            .eps = eps_},
                           stream);
-  head_logits(chunk.space, call.parameters[wte_weight], stream);
-  ops::cross_entropy({.logits = chunk.space.logits,
-                      .labels = chunk.labels,
-                      .losses = chunk.space.losses,
-                      .loss_sum = call.loss,
-                      .label_weight = label_weight,
-                      .softmax = chunk.space.softmax},
-                     stream);
 }
 
 void Gpt2Head::last_logits(const UnitCall& call, StreamView stream) const {
-  const std::int64_t most = chunk_rows(call.shape.rows());
-  for (std::int64_t begin = 0; begin < call.shape.sequences; begin += most) {
-    const std::int64_t count = std::min(most, call.shape.sequences - begin);
-    Arena arena(call.workspace);
-    const Gpt2HeadSpace space = cut_space(arena, count);
-    for (std::int64_t i = 0; i < count; ++i) {
+  for_chunks(call, call.shape.sequences, [&](const Chunk& chunk, std::int64_t begin) {
+    for (std::int64_t i = 0; i < chunk.rows(); ++i) {
       const std::int64_t row = (begin + i + 1) * call.shape.tokens - 1;
-      ops::layer_norm_forward({.input = rows_from(call.inputs[0], row, 1),
-                               .weight = call.parameters[ln_f_weight],
-                               .bias = call.parameters[ln_f_bias],
-                               .mean = space.mean.part(0, {1}),
-                               .rstd = space.rstd.part(0, {1}),
-                               .output = space.normed.rows(i, 1),
-                               .eps = eps_},
-                              stream);
+      normalize(call, rows_from(call.inputs[0], row, 1), chunk, i, stream);
     }
-    head_logits(space, call.parameters[wte_weight], stream);
-    join_pieces(space.logits, call.logits.rows(begin, count), stream);
-  }
+    ops::classifier_logits({.input = chunk.normed,
+                            .weight = call.parameters[wte_weight],
+                            .logits = call.logits.rows(begin, chunk.rows()),
+                            .workspace = chunk.workspace},
+                           stream);
+  });
 }
 
 void Gpt2Head::forward(const UnitCall& call, StreamView stream) const {
@@ -126,11 +113,15 @@ void Gpt2Head::forward(const UnitCall& call, StreamView stream) const {
     last_logits(call, stream);
     return;
   }
-  const std::int64_t step = chunk_rows(call.shape.rows());
-  for (std::int64_t begin = 0; begin < call.shape.rows(); begin += step) {
-    const Chunk chunk = cut_chunk(call, begin);
-    compute_loss(call, chunk, {}, stream);
-  }
+  for_chunks(call, call.shape.rows(), [&](const Chunk& chunk, std::int64_t begin) {
+    normalize(call, rows_from(call.inputs[0], begin, chunk.rows()), chunk, 0, stream);
+    ops::classifier_loss({.input = chunk.normed,
+                          .weight = call.parameters[wte_weight],
+                          .labels = call.labels.part(begin, {chunk.rows()}),
+                          .loss_sum = call.loss,
+                          .workspace = chunk.workspace},
+                         stream);
+  });
 }
 
 void Gpt2Head::backward(const UnitCall& call, StreamView stream) const {
@@ -138,28 +129,34 @@ void Gpt2Head::backward(const UnitCall& call, StreamView stream) const {
   const GradientTarget& weight = call.parameter_gradients[ln_f_weight];
   const GradientTarget& bias = call.parameter_gradients[ln_f_bias];
   const GradientTarget& input = call.input_gradients[0];
-  const std::int64_t step = chunk_rows(call.shape.rows());
-  for (std::int64_t begin = 0; begin < call.shape.rows(); begin += step) {
-    const Chunk chunk = cut_chunk(call, begin);
+  for_chunks(call, call.shape.rows(), [&](const Chunk& chunk, std::int64_t begin) {
+    const TensorView hidden = rows_from(call.inputs[0], begin, chunk.rows());
     const bool later = begin > 0;
-    compute_loss(call, chunk, call.label_weight, stream);
-    head_gradients(chunk.space, call.parameters[wte_weight], {wte.values, wte.accumulate || later},
-                   stream);
-    ops::layer_norm_backward(
-        {.input = chunk.hidden,
-         .weight = call.parameters[ln_f_weight],
-         .mean = chunk.space.mean,
-         .rstd = chunk.space.rstd,
-         .output_gradient = chunk.space.normed,
-         .residual = {},
-         .input_gradient = rows_from(input.values, begin, chunk.hidden.shape()[0]),
-         .weight_gradient = weight.values,
-         .bias_gradient = bias.values,
-         .accumulate_input = input.accumulate,
-         .accumulate_weight = weight.accumulate || later,
-         .accumulate_bias = bias.accumulate || later},
-        stream);
-  }
+    normalize(call, hidden, chunk, 0, stream);
+    ops::classifier_loss({.input = chunk.normed,
+                          .weight = call.parameters[wte_weight],
+                          .labels = call.labels.part(begin, {chunk.rows()}),
+                          .loss_sum = call.loss,
+                          .label_weight = call.label_weight,
+                          .input_gradient = chunk.normed,
+                          .weight_gradient = wte.values,
+                          .accumulate_weight = wte.accumulate || later,
+                          .workspace = chunk.workspace},
+                         stream);
+    ops::layer_norm_backward({.input = hidden,
+                              .weight = call.parameters[ln_f_weight],
+                              .mean = chunk.mean,
+                              .rstd = chunk.rstd,
+                              .output_gradient = chunk.normed,
+                              .residual = {},
+                              .input_gradient = rows_from(input.values, begin, chunk.rows()),
+                              .weight_gradient = weight.values,
+                              .bias_gradient = bias.values,
+                              .accumulate_input = input.accumulate,
+                              .accumulate_weight = weight.accumulate || later,
+                              .accumulate_bias = bias.accumulate || later},
+                             stream);
+  });
 }
 
 }  // namespace dstrain::model

@@ -1,15 +1,14 @@
 #pragma once
 #include "runtime/model/gpt2_config.h"
-#include "runtime/model/gpt2_head_parts.h"
 #include "runtime/model/unit.h"
+#include "runtime/tensor/arena.h"
 
 namespace dstrain::model {
 
 /// Final norm, logits by the tied wte.weight and cross-entropy: owns ln_f.weight and ln_f.bias,
 /// borrows wte.weight, reads "hidden{L}". Works on R rows at a time, at most 1024, so that logits
-/// of (R, V) are all that exists. Saves nothing; workspace in both directions: R (V + 5) floats, R
-/// C values of the model's dtype, in bf16 the gradient of a piece of the logits, and what the
-/// products need.
+/// of (R, V) are all that exists. Saves nothing; workspace in both directions: the output of the
+/// norm and its two statistics per row, and what a classifier of R rows needs.
 class Gpt2Head final : public Unit {
  public:
   Gpt2Head(const Gpt2Config& config, const UnitOptions& options);
@@ -24,13 +23,16 @@ class Gpt2Head final : public Unit {
 
  private:
   struct Chunk;
-  Gpt2HeadSpace cut_space(Arena& arena, std::int64_t rows) const;
-  [[nodiscard]] Chunk cut_chunk(const UnitCall& call, std::int64_t begin) const;
-  /// With `label_weight`, not empty, also the gradient of the logits.
-  void compute_loss(const UnitCall& call,
-                    const Chunk& chunk,
-                    TensorView label_weight,
-                    StreamView stream) const;
+  Chunk cut_chunk(Arena& arena, std::int64_t rows) const;
+  /// The norm of `rows` of the input, (n, C), into rows [begin, begin + n) of a chunk.
+  void normalize(const UnitCall& call,
+                 const TensorView& rows,
+                 const Chunk& chunk,
+                 std::int64_t begin,
+                 StreamView stream) const;
+  /// Calls `body(chunk, begin)` for the chunks of all rows of the call.
+  template <class Body>
+  void for_chunks(const UnitCall& call, std::int64_t rows, const Body& body) const;
   void last_logits(const UnitCall& call, StreamView stream) const;
 
   std::int64_t vocabulary_;

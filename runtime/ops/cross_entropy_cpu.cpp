@@ -1,17 +1,17 @@
+#include "runtime/ops/cross_entropy_cpu.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "runtime/device/cpu_stream_access.h"
-#include "runtime/ops/chunks.h"
-#include "runtime/ops/cpu_ops.h"
-#include "runtime/ops/cross_entropy.h"
+#include "runtime/base/label.h"
+#include "runtime/base/parallel_for.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/fast_exp.h"
 #include "runtime/ops/lanes.h"
 #include "runtime/ops/simd.h"
 
-namespace dstrain::ops {
+namespace dstrain::ops::cpu {
 namespace {
 
 /// Logits read at once: they stay in the first-level cache while their maximum and sum are taken,
@@ -84,86 +84,70 @@ RowSoftmax* row_softmax(const TensorView& view) {
 }
 
 /// The loss of one row.
-float row_loss(const CrossEntropyArgs& args, std::int64_t row) {
-  RowSoftmax* const left = args.label_weight.empty() ? nullptr : row_softmax(args.softmax) + row;
-  const std::int32_t label = label_of(args.labels, row);
+float row_loss(const CrossEntropyRows& rows, std::int64_t row) {
+  RowSoftmax* const left = rows.label_weight.empty() ? nullptr : row_softmax(rows.softmax) + row;
+  const std::int32_t label = label_of(rows.labels, row);
   if (label == ignored_label) {
     if (left != nullptr) *left = {0, 0};
     return 0;
   }
-  const auto [largest, sum] = softmax(args.logits, row);
+  const auto [largest, sum] = softmax(rows.logits, row);
   if (left != nullptr) {
-    *left = {largest, static_cast<float>(static_cast<double>(floats(args.label_weight)[0]) / sum)};
+    *left = {largest, static_cast<float>(static_cast<double>(floats(rows.label_weight)[0]) / sum)};
   }
-  const double own = logit_of(args.logits, row, label);
+  const double own = logit_of(rows.logits, row, label);
   return static_cast<float>(std::log(sum) - (own - static_cast<double>(largest)));
 }
 
 /// The gradient of one row of a piece, through a block of f32 in the first-level cache.
 template <class T>
-void piece_gradient(const CrossEntropyArgs& args, std::int64_t piece, std::int64_t row) {
-  const std::int64_t width = args.logits.width(piece);
-  const float* const logits = floats(args.logits.piece(piece)) + row * width;
-  T* const gradient = elements<T>(args.logits.gradient(piece)) + row * width;
-  const std::int32_t label = label_of(args.labels, row);
+void row_gradient(const CrossEntropyRows& rows, std::int64_t piece, std::int64_t row, T* gradient) {
+  const std::int64_t width = rows.logits.width(piece);
+  const float* const logits = floats(rows.logits.piece(piece)) + row * width;
+  const std::int32_t label = label_of(rows.labels, row);
   if (label == ignored_label) {
     std::fill(gradient, gradient + width, T{});
     return;
   }
-  const auto [largest, scale] = row_softmax(args.softmax)[row];
-  const std::int64_t own = label - args.logits.first_column(piece);
+  const auto [largest, scale] = row_softmax(rows.softmax)[row];
+  const std::int64_t own = label - rows.logits.first_column(piece);
   alignas(64) float block[block_numel];
   for (std::int64_t begin = 0; begin < width; begin += block_numel) {
     const std::int64_t numel = std::min(block_numel, width - begin);
     gradient_kernel(logits + begin, numel, largest, scale, block);
-    if (begin <= own && own < begin + numel) block[own - begin] -= floats(args.label_weight)[0];
+    if (begin <= own && own < begin + numel) block[own - begin] -= floats(rows.label_weight)[0];
     store_kernel(block, numel, gradient + begin);
   }
 }
 
-/// While the row is in cache.
-void row_gradient(const CrossEntropyArgs& args, std::int64_t row) {
-  for (std::int64_t piece = 0; piece < args.logits.count(); ++piece) {
-    piece_gradient<float>(args, piece, row);
-  }
-}
-
-/// A piece is overwritten when all rows have read it.
-void rounded_gradient(const CrossEntropyArgs& args) {
-  for (std::int64_t piece = 0; piece < args.logits.count(); ++piece) {
-    parallel_for(args.logits.rows(),
-                 [&](std::int64_t row) { piece_gradient<BFloat16>(args, piece, row); });
-  }
-}
-
-void require_known(const TensorView& labels, std::int64_t vocabulary) {
+void require_known(const TensorView& labels, std::int64_t classes) {
   for (const std::int32_t label : host_access(labels).as<const std::int32_t>()) {
-    DSTRAIN_CHECK(label == ignored_label || (label >= 0 && label < vocabulary),
-                  "label {} of a vocabulary of {}", label, vocabulary);
+    DSTRAIN_CHECK(label == ignored_label || (label >= 0 && label < classes),
+                  "label {} of {} classes", label, classes);
   }
 }
 
 }  // namespace
 
-namespace cpu {
+void cross_entropy_losses(const CrossEntropyRows& rows, const TensorView& loss_sum) {
+  require_known(rows.labels, rows.logits.columns());
+  float* const losses = floats(rows.losses);
+  parallel_for(rows.logits.rows(), [&](std::int64_t row) { losses[row] = row_loss(rows, row); });
+  double& sum = *elements<double>(loss_sum);
+  for (std::int64_t row = 0; row < rows.logits.rows(); ++row) {
+    if (label_of(rows.labels, row) != ignored_label) sum += static_cast<double>(losses[row]);
+  }
+}
 
-void cross_entropy(const CrossEntropyArgs& args, StreamView stream) {
-  cpu_stream(stream).launch([args] {
-    const std::int64_t rows = args.logits.rows();
-    require_known(args.labels, args.logits.columns());
-    const bool in_place = !args.label_weight.empty() && args.logits.rounded.empty();
-    float* const losses = floats(args.losses);
-    parallel_for(rows, [&](std::int64_t row) {
-      losses[row] = row_loss(args, row);
-      if (in_place) row_gradient(args, row);
+void cross_entropy_gradient(const CrossEntropyRows& rows,
+                            std::int64_t piece,
+                            const TensorView& gradient) {
+  with_element_type(gradient.dtype(), [&](auto element) {
+    auto* const values = elements<decltype(element)>(gradient);
+    parallel_for(rows.logits.rows(), [&](std::int64_t row) {
+      row_gradient(rows, piece, row, values + row * rows.logits.width(piece));
     });
-    double& sum = *elements<double>(args.loss_sum);
-    for (std::int64_t row = 0; row < rows; ++row) {
-      if (label_of(args.labels, row) != ignored_label) sum += static_cast<double>(losses[row]);
-    }
-    if (!args.logits.rounded.empty() && !args.label_weight.empty()) rounded_gradient(args);
   });
 }
 
-}  // namespace cpu
-}  // namespace dstrain::ops
+}  // namespace dstrain::ops::cpu

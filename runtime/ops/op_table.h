@@ -7,8 +7,9 @@ namespace dstrain::ops {
 struct AdamWArgs;
 struct AttentionArgs;
 struct AttentionBackwardArgs;
+struct ClassifierLogitsArgs;
+struct ClassifierLossArgs;
 struct CopyFiniteArgs;
-struct CrossEntropyArgs;
 struct DecideStepArgs;
 struct DropoutArgs;
 struct EmbeddingArgs;
@@ -32,10 +33,11 @@ struct OpTable {
   void (*add_squares)(const TensorView& values, const TensorView& sum, StreamView stream);
   void (*attention_backward)(const AttentionBackwardArgs& args, StreamView stream);
   void (*attention_forward)(const AttentionArgs& args, StreamView stream);
+  void (*classifier_logits)(const ClassifierLogitsArgs& args, StreamView stream);
+  void (*classifier_loss)(const ClassifierLossArgs& args, StreamView stream);
   void (*convert)(const TensorView& source, const TensorView& target, StreamView stream);
   void (*copy_finite)(const CopyFiniteArgs& args, StreamView stream);
   void (*copy_rows)(const TensorView& source, const TensorView& target, StreamView stream);
-  void (*cross_entropy)(const CrossEntropyArgs& args, StreamView stream);
   void (*decide_step)(const DecideStepArgs& args, StreamView stream);
   void (*dropout)(const DropoutArgs& args, StreamView stream);
   void (*embedding_backward)(const EmbeddingBackwardArgs& args, StreamView stream);

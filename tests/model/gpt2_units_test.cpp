@@ -202,7 +202,7 @@ TEST_CASE("GPT-2: memory is that of the device whose ops the units call", "[mode
   CHECK(block.forward_workspace == (1 + 4) * activation + 32 * mebibyte);
   CHECK(block.backward_workspace == (2 + 2 * 4) * activation + 32 * mebibyte);
   const model::UnitMemory head = there.units.back()->memory(shape);
-  CHECK(head.backward_workspace == shape.rows() * (50257 + 2 * 768 + 5) * 4 + 32 * mebibyte);
+  CHECK(head.backward_workspace == shape.rows() * (50257 + 768 + 3) * 4 + 32 * mebibyte);
 }
 
 }  // namespace

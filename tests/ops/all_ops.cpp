@@ -7,10 +7,10 @@
 #include "runtime/ops/adamw.h"
 #include "runtime/ops/add.h"
 #include "runtime/ops/attention.h"
+#include "runtime/ops/classifier.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/copy_finite.h"
 #include "runtime/ops/copy_rows.h"
-#include "runtime/ops/cross_entropy.h"
 #include "runtime/ops/decide_step.h"
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/fill_zero.h"
@@ -206,16 +206,6 @@ void run_others(Tensors& t, StreamView stream) {
                 .output = t.activation(400),
                 .site = {.rate = 0.3F, .seed = 1, .step = 2, .first_sample = 3}},
                stream);
-  const TensorView logits = t.f32({rows, 500});
-  ops::CrossEntropyArgs loss{.logits = {logits, 128},
-                             .labels = t.numbers({rows}, 500),
-                             .losses = t.f32({rows}),
-                             .loss_sum = t.zeros(DType::f64, {1})};
-  ops::cross_entropy(loss, stream);
-  if (t.dtype() == DType::bf16) loss.logits.rounded = t.matrix(rows, 128);
-  loss.label_weight = t.f32({1});
-  loss.softmax = t.f32({rows, 2});
-  ops::cross_entropy(loss, stream);
 }
 
 void run_products(Tensors& t, StreamView stream) {
@@ -239,6 +229,26 @@ void run_products(Tensors& t, StreamView stream) {
                            .accumulate = true};
   gradient.workspace = t.workspace(gradient);
   ops::weight_gradient({.product = gradient, .bias_gradient = t.f32({130})}, stream);
+}
+
+void run_classifier(Tensors& t, StreamView stream) {
+  const ops::ClassifierSizes sizes{rows, channels, 500, t.dtype()};
+  const TensorView input = t.matrix(rows, channels);
+  const TensorView weight = t.matrix(500, channels);
+  const TensorView workspace = t.workspace(ops::classifier_workspace(sizes, stream.device().kind));
+  ops::classifier_logits(
+      {.input = input, .weight = weight, .logits = t.f32({rows, 500}), .workspace = workspace},
+      stream);
+  ops::ClassifierLossArgs loss{.input = input,
+                               .weight = weight,
+                               .labels = t.numbers({rows}, 500),
+                               .loss_sum = t.zeros(DType::f64, {1}),
+                               .workspace = workspace};
+  ops::classifier_loss(loss, stream);
+  loss.label_weight = t.f32({1});
+  loss.input_gradient = t.matrix(rows, channels);
+  loss.weight_gradient = t.f32({500, channels});
+  ops::classifier_loss(loss, stream);
 }
 
 void run_flat(Tensors& t, StreamView stream) {
@@ -276,7 +286,10 @@ std::vector<std::byte> run_all_ops(const OpsRun& run) {
   run_residual_norm(tensors, stream);
   run_embedding(tensors, stream);
   run_others(tensors, stream);
-  if (run.products) run_products(tensors, stream);
+  if (run.products) {
+    run_products(tensors, stream);
+    run_classifier(tensors, stream);
+  }
   run_flat(tensors, stream);
   return tensors.all();
 }

@@ -1,8 +1,7 @@
-#include "runtime/ops/cross_entropy.h"
-
 #include <catch2/catch.hpp>
 
-#include "runtime/device/cpu_stream.h"
+#include "runtime/base/label.h"
+#include "runtime/ops/cross_entropy_cpu.h"
 #include "runtime/ops/elements.h"
 #include "tests/support/central_difference.h"
 #include "tests/support/random_values.h"
@@ -24,19 +23,28 @@ struct Rows {
     for (std::size_t row = 1; row < labels.size(); row += 3) labels[row] = dstrain::ignored_label;
   }
   /// Of the losses alone.
-  ops::CrossEntropyArgs args() {
+  ops::cpu::CrossEntropyRows view() {
     return {.logits = {HostView(logits, {rows, vocabulary}), vocabulary},
             .labels = HostView(labels, {rows}),
             .losses = HostView(losses, {rows}),
-            .loss_sum = HostView(&sum, DType::f64, {1})};
+            .softmax = HostView(softmax, {rows, 2})};
   }
   /// With the gradient.
-  ops::CrossEntropyArgs args(float weight) {
+  ops::cpu::CrossEntropyRows view(float weight) {
     label_weight = weight;
-    ops::CrossEntropyArgs both = args();
+    ops::cpu::CrossEntropyRows both = view();
     both.label_weight = HostView(std::span(&label_weight, 1), {1});
-    both.softmax = HostView(softmax, {rows, 2});
     return both;
+  }
+  void add_losses(const ops::cpu::CrossEntropyRows& of) {
+    ops::cpu::cross_entropy_losses(of, HostView(&sum, DType::f64, {1}));
+  }
+  /// Losses, and gradients in the place of the logits.
+  void replace_logits(const ops::cpu::CrossEntropyRows& of) {
+    add_losses(of);
+    for (std::int64_t piece = 0; piece < of.logits.count(); ++piece) {
+      ops::cpu::cross_entropy_gradient(of, piece, of.logits.piece(piece));
+    }
   }
   std::int64_t rows, vocabulary;
   std::vector<float> logits;
@@ -46,11 +54,6 @@ struct Rows {
   float label_weight = 0;
   double sum = 100;  // what was there is added to
 };
-
-void compute(const ops::CrossEntropyArgs& args) {
-  CpuStream stream(CpuStream::Mode::inline_on_caller);
-  ops::cross_entropy(args, stream);
-}
 
 double expected_sum(const std::vector<double>& logits, const std::vector<std::int32_t>& labels) {
   const std::size_t columns = logits.size() / labels.size();
@@ -65,7 +68,7 @@ double expected_sum(const std::vector<double>& logits, const std::vector<std::in
 TEST_CASE("Cross-entropy: the sum of the counted losses", "[ops][cross_entropy]") {
   Rows rows(GENERATE(1, 5, 40), GENERATE(2, 17, 5000));
   const std::vector<float> before = rows.logits;
-  compute(rows.args());
+  rows.add_losses(rows.view());
   CHECK(rows.logits == before);
   CHECK(rows.sum - 100 == Approx(expected_sum(test::to_double(before), rows.labels)).epsilon(1e-7));
 }
@@ -76,7 +79,7 @@ TEST_CASE("Cross-entropy: gradient by central differences", "[ops][cross_entropy
   const float weight = 0.125F;
   const auto expected = test::central_differences(
       logits, [&] { return static_cast<double>(weight) * expected_sum(logits, rows.labels); });
-  compute(rows.args(weight));
+  rows.replace_logits(rows.view(weight));
   CHECK(test::difference(rows.logits, expected, test::tolerance::elementwise) == "");
 }
 
@@ -84,23 +87,18 @@ TEST_CASE("Cross-entropy: a bf16 gradient is the f32 one rounded", "[ops][cross_
   const std::int64_t columns = GENERATE(2, 17, 2500);
   const std::int64_t width = std::min<std::int64_t>(columns, GENERATE(1, 7, 1000, 2500));
   CAPTURE(columns, width);
-  Rows exact(40, columns);
-  Rows rounded(40, columns);
-  std::vector<BFloat16> first(static_cast<std::size_t>(40 * width));
-  ops::CrossEntropyArgs args = exact.args(0.5F);
-  args.logits.piece_columns = width;
-  compute(args);
-  ops::CrossEntropyArgs narrow = rounded.args(0.5F);
-  narrow.logits.piece_columns = width;
-  narrow.logits.rounded = HostView(first, {40, width});
-  compute(narrow);
-  CHECK(rounded.sum == exact.sum);
-  CHECK(rounded.losses == exact.losses);
-  for (std::int64_t piece = 0; piece < args.logits.count(); ++piece) {
-    const float* const wide = ops::floats(args.logits.gradient(piece));
-    const auto* const read = ops::elements<BFloat16>(narrow.logits.gradient(piece));
-    for (std::int64_t i = 0; i < 40 * args.logits.width(piece); ++i) {
-      if (to_float(read[i]) != to_float(to_bfloat16(wide[i]))) FAIL(piece << ": " << i);
+  Rows rows(40, columns);
+  ops::cpu::CrossEntropyRows view = rows.view(0.5F);
+  view.logits.piece_columns = width;
+  rows.add_losses(view);
+  std::vector<float> exact(static_cast<std::size_t>(40 * width));
+  std::vector<BFloat16> rounded(exact.size());
+  for (std::int64_t piece = 0; piece < view.logits.count(); ++piece) {
+    const Shape shape{40, view.logits.width(piece)};
+    ops::cpu::cross_entropy_gradient(view, piece, HostView(exact, {40, width}).part(0, shape));
+    ops::cpu::cross_entropy_gradient(view, piece, HostView(rounded, {40, width}).part(0, shape));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(shape.numel()); ++i) {
+      if (to_float(rounded[i]) != to_float(to_bfloat16(exact[i]))) FAIL(piece << ": " << i);
     }
   }
 }
@@ -109,8 +107,8 @@ TEST_CASE("Cross-entropy: losses are the same with the gradient and without",
           "[ops][cross_entropy]") {
   Rows alone(7, 1300);
   Rows both(7, 1300);
-  compute(alone.args());
-  compute(both.args(0.25F));
+  alone.add_losses(alone.view());
+  both.replace_logits(both.view(0.25F));
   CHECK(both.losses == alone.losses);
   CHECK(both.sum == alone.sum);
 }
@@ -120,11 +118,11 @@ TEST_CASE("Cross-entropy: pieces of columns give what whole rows give", "[ops][c
   const std::int64_t width = GENERATE(1, 64, 129);
   Rows whole(5, vocabulary);
   Rows cut(5, vocabulary);
-  ops::CrossEntropyArgs args = cut.args(0.5F);
-  args.logits.piece_columns = width;
+  ops::cpu::CrossEntropyRows view = cut.view(0.5F);
+  view.logits.piece_columns = width;
   const auto place = [&](std::int64_t row, std::int64_t column) -> float& {
     const std::int64_t piece = column / width;
-    return ops::floats(args.logits.piece(piece))[row * args.logits.width(piece) + column % width];
+    return ops::floats(view.logits.piece(piece))[row * view.logits.width(piece) + column % width];
   };
   const auto at = [vocabulary](std::int64_t row, std::int64_t column) {
     return static_cast<std::size_t>(row * vocabulary + column);
@@ -133,8 +131,8 @@ TEST_CASE("Cross-entropy: pieces of columns give what whole rows give", "[ops][c
   for (std::int64_t row = 0; row < 5; ++row) {
     for (std::int64_t j = 0; j < vocabulary; ++j) place(row, j) = values[at(row, j)];
   }
-  compute(whole.args(0.5F));
-  compute(args);
+  whole.replace_logits(whole.view(0.5F));
+  cut.replace_logits(view);
   CHECK(cut.sum == Approx(whole.sum).epsilon(1e-7));
   std::vector<float> gathered(values.size());
   for (std::int64_t row = 0; row < 5; ++row) {
@@ -147,16 +145,16 @@ TEST_CASE("Cross-entropy: large logits neither overflow nor vanish", "[ops][cros
   Rows rows(1, 3);
   rows.logits = {1e4F, -1e4F, 9999.0F};
   rows.labels = {1};
-  compute(rows.args(1));
+  rows.replace_logits(rows.view(1));
   CHECK(rows.sum - 100 == Approx(20000.3133).epsilon(1e-7));
   CHECK(rows.logits[1] == Approx(-1));
   CHECK(rows.logits[0] == Approx(0.7310586));
 }
 
-TEST_CASE("Cross-entropy: a label outside the vocabulary is refused", "[ops][cross_entropy]") {
+TEST_CASE("Cross-entropy: a label outside the columns is refused", "[ops][cross_entropy]") {
   Rows rows(1, 3);
   rows.labels = {GENERATE(3, -1)};
-  CHECK_THROWS_WITH(compute(rows.args()), Catch::Contains("of a vocabulary of 3"));
+  CHECK_THROWS_WITH(rows.add_losses(rows.view()), Catch::Contains("of 3 classes"));
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 #include "runtime/ops/adamw.h"
 #include "runtime/ops/attention.h"
+#include "runtime/ops/classifier.h"
 #include "runtime/ops/copy_finite.h"
-#include "runtime/ops/cross_entropy.h"
 #include "runtime/ops/decide_step.h"
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/matmul_gelu.h"
@@ -48,14 +48,17 @@ void translate(AttentionBackwardArgs& a, StreamView stream) {
   translate({&a.qkv, &a.output, &a.logsumexp, &a.output_gradient, &a.qkv_gradient, &a.workspace},
             stream);
 }
+void translate(ClassifierLogitsArgs& a, StreamView stream) {
+  translate({&a.input, &a.weight, &a.logits, &a.workspace}, stream);
+}
+void translate(ClassifierLossArgs& a, StreamView stream) {
+  translate({&a.input, &a.weight, &a.labels, &a.loss_sum, &a.label_weight, &a.input_gradient,
+             &a.weight_gradient, &a.workspace},
+            stream);
+}
 void translate(CopyFiniteArgs& a, StreamView stream) {
   translate(a.source, stream);
   for (TensorView* const view : {&a.target, &a.not_finite}) *view = of_either(*view, stream);
-}
-void translate(CrossEntropyArgs& a, StreamView stream) {
-  translate({&a.logits.values, &a.logits.rounded, &a.labels, &a.losses, &a.loss_sum,
-             &a.label_weight, &a.softmax},
-            stream);
 }
 void translate(DecideStepArgs& a, StreamView stream) {
   translate({&a.totals, &a.labels, &a.decision}, stream);
@@ -132,6 +135,20 @@ void provide(AttentionBackwardArgs& a, LibraryMemory& memory) {
   const AttentionSizes sizes = attention_sizes(a.qkv, a.logsumexp);
   memory.provide(a.workspace, attention_backward_workspace(sizes, DeviceKind::cpu));
 }
+/// The two of a classifier.
+template <class Args>
+requires requires(Args a) {
+  a.input;
+  a.weight;
+  a.workspace;
+}
+void provide(Args& a, LibraryMemory& memory) {
+  const ClassifierSizes sizes{.rows = a.input.shape()[0],
+                              .channels = a.input.shape()[1],
+                              .classes = a.weight.shape()[0],
+                              .dtype = a.input.dtype()};
+  memory.provide(a.workspace, classifier_workspace(sizes, DeviceKind::cpu));
+}
 void provide(MatmulArgs& a, LibraryMemory& memory) {
   memory.provide(a.workspace, matmul_workspace(a, DeviceKind::cpu));
 }
@@ -194,10 +211,11 @@ const OpTable& deferred_op_table() {
                                  .add_squares = two<&T::add_squares>,
                                  .attention_backward = one<&T::attention_backward>,
                                  .attention_forward = one<&T::attention_forward>,
+                                 .classifier_logits = one<&T::classifier_logits>,
+                                 .classifier_loss = one<&T::classifier_loss>,
                                  .convert = defer_copy<&T::convert>,
                                  .copy_finite = one<&T::copy_finite>,
                                  .copy_rows = defer_copy<&T::copy_rows>,
-                                 .cross_entropy = one<&T::cross_entropy>,
                                  .decide_step = one<&T::decide_step>,
                                  .dropout = one<&T::dropout>,
                                  .embedding_backward = one<&T::embedding_backward>,

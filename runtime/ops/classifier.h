@@ -1,0 +1,53 @@
+#pragma once
+#include <cstdint>
+
+#include "runtime/base/label.h"
+#include "runtime/base/units.h"
+#include "runtime/device/stream.h"
+#include "runtime/tensor/tensor_view.h"
+
+namespace dstrain::ops {
+
+/// The last layer of a language model: logits (R, V) f32 of R rows of C channels over V classes
+/// (its vocabulary) are input weight'.
+struct ClassifierSizes {
+  std::int64_t rows;      ///< R
+  std::int64_t channels;  ///< C
+  std::int64_t classes;   ///< V
+  DType dtype;            ///< of input and weight: f32 or bf16
+};
+
+/// Bytes of workspace that the ops below need on a kind of device, whether there is one here or
+/// not. CPU: all logits in f32, what one piece of them needs for its products, and a sum of
+/// gradients of the input. CUDA: all logits in `dtype`, and what a product may take.
+Bytes classifier_workspace(const ClassifierSizes& sizes, DeviceKind device);
+
+struct ClassifierLogitsArgs {
+  TensorView input;      ///< (R, C)
+  TensorView weight;     ///< (V, C)
+  TensorView logits;     ///< (R, V) f32: written
+  TensorView workspace;  ///< u8: at least classifier_workspace() bytes, 64-byte aligned
+};
+
+/// Asynchronous on `stream`.
+void classifier_logits(const ClassifierLogitsArgs& args, StreamView stream);
+
+/// Softmax and cross-entropy of the logits and, with `label_weight`, the gradients behind them;
+/// that of the logits is (softmax - onehot) label_weight, zero in rows that do not count.
+struct ClassifierLossArgs {
+  TensorView input;                ///< (R, C)
+  TensorView weight;               ///< (V, C)
+  TensorView labels;               ///< (R) i32, in [0, V) or ignored_label
+  TensorView loss_sum;             ///< (1) f64: losses of rows that count are added to it, in order
+  TensorView label_weight{};       ///< (1) f32; empty: the loss alone
+  TensorView input_gradient{};     ///< (R, C) of the dtype of input: written; may be input itself
+  TensorView weight_gradient{};    ///< (V, C) f32: written
+  bool accumulate_weight = false;  ///< add to weight_gradient instead
+  TensorView workspace;            ///< u8: at least classifier_workspace() bytes, 64-byte aligned
+};
+
+/// A label outside the classes is a bug, and on the CPU an Error{internal} of the stream.
+/// Asynchronous on `stream`.
+void classifier_loss(const ClassifierLossArgs& args, StreamView stream);
+
+}  // namespace dstrain::ops
