@@ -27,7 +27,7 @@ zero::MemoryPlan plan_memory(const MemorySetup& setup,
                       .optimizer_states = {states.begin(), states.end()},
                       .trains = settings.trains,
                       .activations = engine::Engine::activation_bytes(model, setup.engine)});
-  if (model.device != DeviceKind::cpu) {
+  if (!shares_host_memory(model.device)) {
     plan.add(setup.store.offload.staging, MemoryCategory::buffers, Backend::staging_bytes);
   }
   return plan;

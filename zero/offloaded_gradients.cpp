@@ -25,11 +25,11 @@ Bytes download_bytes(const ShardPlan& plan) {
 
 bool OffloadedGradients::needed(const ShardPlan& plan, DeviceKind device) {
   return plan.states_in(MemoryTier::nvme) ||
-         (device != DeviceKind::cpu && download_bytes(plan) > 0);
+         (!shares_host_memory(device) && download_bytes(plan) > 0);
 }
 
 Bytes OffloadedGradients::staging_bytes(const ShardPlan& plan, DeviceKind device) {
-  return device == DeviceKind::cpu ? 0 : StagingRing::all_bytes(download_bytes(plan));
+  return shares_host_memory(device) ? 0 : StagingRing::all_bytes(download_bytes(plan));
 }
 
 OffloadedGradients::OffloadedGradients(const Inputs& inputs, EarlyUpdate mode, StreamView stream)

@@ -28,7 +28,7 @@ Bytes upload_bytes(const FlatLayout& layout, const ShardPlan& plan) {
 Bytes RankShards::staging_bytes(const FlatLayout& layout,
                                 const ShardPlan& plan,
                                 DeviceKind device) {
-  return device == DeviceKind::cpu ? 0 : StagingRing::all_bytes(upload_bytes(layout, plan));
+  return shares_host_memory(device) ? 0 : StagingRing::all_bytes(upload_bytes(layout, plan));
 }
 
 RankShards::RankShards(const FlatLayout& layout,

@@ -72,7 +72,7 @@ void check_gpu_slots(const std::vector<int>& slots, int gpus) {
 
 std::string unusable_gpus(std::string_view place, int gpus) {
   return fmt::format(
-      "{} has {}, and this dstrain is built without CUDA; --device cpu makes slots CPU ranks",
+      "{} has {}, and libdstrain_cuda.so is not installed; --device cpu makes slots CPU ranks",
       place, gpus == 1 ? "a GPU" : fmt::format("{} GPUs", gpus));
 }
 

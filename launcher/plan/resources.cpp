@@ -220,10 +220,10 @@ std::string typed_slots(const LaunchOptions& options, bool hostfile) {
 /// GPUs of this machine that the ranks cannot use.
 void check_idle_gpus(const std::string& typed, int gpus, std::vector<std::string>& warnings) {
   if (!typed.empty()) fail(ErrorCode::usage, "{}: {}", typed, unusable_gpus("this machine", gpus));
-  warnings.push_back(
-      fmt::format("the GPUs of this machine ({}) are not used: this dstrain is built without CUDA, "
-                  "and one CPU rank runs (--device cpu says that this is meant)",
-                  gpus));
+  warnings.push_back(fmt::format(
+      "the GPUs of this machine ({}) are not used: libdstrain_cuda.so is not installed, "
+      "and one CPU rank runs (--device cpu says that this is meant)",
+      gpus));
 }
 
 /// --no_ssh: checks that the node is one of the plan's.

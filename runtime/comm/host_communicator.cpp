@@ -13,7 +13,7 @@ Call call_of(Operation operation, const TensorView& values, int peer = 0) {
 
 HostView checked(const Call& call, const TensorView& view) {
   DSTRAIN_CHECK(view.dense(), "{}: the rows are strided", to_string(call));
-  DSTRAIN_CHECK(view.device().kind == DeviceKind::cpu, "{}: not in host memory", to_string(call));
+  DSTRAIN_CHECK(shares_host_memory(view.device().kind), "{}: not in host memory", to_string(call));
   DSTRAIN_CHECK(!view.empty() || view.numel() == 0, "{}: no memory", to_string(call));
   return host_access(view);
 }

@@ -13,6 +13,11 @@ constexpr const char* name_of(DeviceKind kind) {
   return std::array<const char*, device_kinds>{"cpu", "cuda"}.at(static_cast<std::size_t>(kind));
 }
 
+/// Whether its memory is the host's, so that nothing has to be copied between the two.
+constexpr bool shares_host_memory(DeviceKind kind) {
+  return kind == DeviceKind::cpu;
+}
+
 /// Which accelerator of this process's node.
 struct Device {
   DeviceKind kind = DeviceKind::cpu;

@@ -68,7 +68,7 @@ class Engine {
   ops::StepDecision decision(std::int64_t step);
   /// Whether steps go on when these calls return; else decision() never waits.
   [[nodiscard]] bool runs_ahead() const {
-    return streams_.compute.device().kind != DeviceKind::cpu;
+    return !shares_host_memory(streams_.compute.device().kind);
   }
 
   /// The sum of the losses of one micro batch on this rank, without gradients. Collective, as

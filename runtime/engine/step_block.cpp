@@ -11,10 +11,6 @@ namespace {
 constexpr Bytes told_bytes = 64;  ///< of one decision on the host
 constexpr Bytes all_told_bytes = 2 * told_bytes;
 
-bool is_apart(DeviceKind device) {
-  return device != DeviceKind::cpu;
-}
-
 }  // namespace
 
 StepBlock::Inputs::Inputs(const TensorView& all, const Options& options) {
@@ -37,23 +33,24 @@ StepBlock::Results::Results(const TensorView& block, const Options& options) {
 }
 
 FrameBytes StepBlock::bytes(const Options& options, DeviceKind device) {
-  const Bytes inputs = Inputs({}, options).bytes;
-  const Bytes results = Results({}, options).bytes;
-  const Bytes staging = all_told_bytes + inputs;
-  if (is_apart(device)) return {results + inputs, staging};
-  return {results + staging, 0};
+  const Sizes sizes(options, device);
+  if (shares_host_memory(device)) return {sizes.device + sizes.staging, 0};
+  return {sizes.device, sizes.staging};
 }
 
+StepBlock::Sizes::Sizes(const Options& options, DeviceKind kind)
+    : inputs(Inputs({}, options).bytes),
+      staging(all_told_bytes + inputs),
+      device(Results({}, options).bytes + (shares_host_memory(kind) ? 0 : inputs)) {}
+
 StepBlock::StepBlock(const Options& options, Memory memory, StreamView stream)
-    : options_(options),
-      apart_(is_apart(stream.device().kind)),
-      staging_(
-          all_told_bytes + Inputs({}, options).bytes, apart_ ? memory.host : memory.device, stream),
-      device_(Results({}, options).bytes + (apart_ ? Inputs({}, options).bytes : 0),
-              memory.device,
-              stream),
-      staged_(staging_.block().cut(all_told_bytes, DType::u8, {Inputs({}, options).bytes}),
-              options),
+    : StepBlock(options, Sizes(options, stream.device().kind), memory, stream) {}
+
+StepBlock::StepBlock(const Options& options, const Sizes& sizes, Memory memory, StreamView stream)
+    : apart_(!shares_host_memory(stream.device().kind)),
+      staging_(sizes.staging, apart_ ? memory.host : memory.device, stream),
+      device_(sizes.device, memory.device, stream),
+      staged_(staging_.block().cut(all_told_bytes, DType::u8, {sizes.inputs}), options),
       inputs_(staged_),
       results_(device_.block(), options) {
   if (apart_) {

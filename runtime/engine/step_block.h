@@ -60,6 +60,14 @@ class StepBlock {
   [[nodiscard]] ops::StepDecision decision(std::int64_t step);
 
  private:
+  struct Sizes {
+    Sizes(const Options& options, DeviceKind kind);
+    Bytes inputs;
+    Bytes staging;
+    Bytes device;
+  };
+  StepBlock(const Options& options, const Sizes& sizes, Memory memory, StreamView stream);
+
   struct Inputs {
     Inputs(const TensorView& block, const Options& options);
     TensorView block;         ///< u8: all of them
@@ -87,7 +95,6 @@ class StepBlock {
   void stage(const TensorView& values, const TensorView& target);
   void stage(std::span<const std::int32_t> values, std::int64_t row, const TensorView& target);
 
-  Options options_;
   bool apart_;          ///< whether the device's memory is not the host's
   HostBuffer staging_;  ///< what was decided, then the inputs: on the CPU units read these
   Buffer device_;       ///< the results, then the inputs when it is apart

@@ -70,7 +70,7 @@ class HostBuffer : public Buffer {
 
  private:
   static MemoryResource& of_host(MemoryResource& resource) {
-    DSTRAIN_CHECK(resource.device().kind == DeviceKind::cpu, "no memory of the host");
+    DSTRAIN_CHECK(shares_host_memory(resource.device().kind), "no memory of the host");
     return resource;
   }
 };

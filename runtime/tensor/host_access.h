@@ -7,7 +7,7 @@ namespace dstrain {
 /// of host memory. Nothing else includes this header (tests/tidy): what is no such code does not
 /// touch device memory. Throws Error{internal} for a view of another device.
 inline HostView host_access(const TensorView& view) {
-  DSTRAIN_CHECK(view.device().kind == DeviceKind::cpu, "the host cannot reach this device");
+  DSTRAIN_CHECK(shares_host_memory(view.device().kind), "the host cannot reach this device");
   return HostView(view);
 }
 

@@ -48,7 +48,7 @@ TEST_CASE("GPUs: slots that the ranks cannot use are refused", "[e2e][gpus]") {
     for (const Words& command : commands) {
       Launch launch(place + command, options);
       CHECK(launch.wait() == 2);
-      CHECK_THAT(launch.err(), Contains("2 GPUs") && Contains("without CUDA") &&
+      CHECK_THAT(launch.err(), Contains("2 GPUs") && Contains("is not installed") &&
                                    Contains("--device cpu") && Contains(place.back()));
       CHECK_FALSE(fs::exists(output));
     }
@@ -60,8 +60,8 @@ TEST_CASE("GPUs: without typed slots one rank runs and says that they idle", "[e
   Launch launch(train_command(folder.path() / "out"), two_gpus(folder.path()));
   CHECK(launch.wait() == 0);
   CHECK_THAT(launch.err(),
-             Contains("the GPUs of this machine (2) are not used: this dstrain is built "
-                      "without CUDA") &&
+             Contains("the GPUs of this machine (2) are not used: libdstrain_cuda.so is not "
+                      "installed") &&
                  Contains("1 rank on localhost"));
 }
 

@@ -120,7 +120,7 @@ TEST_CASE("Resources: ranks that cannot use GPUs do not take their slots", "[lau
   const std::optional<std::vector<HostEntry>> none;
   const std::optional<std::vector<HostEntry>> own{{{"localhost", 2}}};
   const std::optional<std::vector<HostEntry>> others{{{"w0", 2}}};
-  const std::string reason = "this machine has 4 GPUs, and this dstrain is built without CUDA";
+  const std::string reason = "this machine has 4 GPUs, and libdstrain_cuda.so is not installed";
   const auto [words, what] = GENERATE(table<Words, std::string>(
       {{{"--num_gpus", "2"}, "--num_gpus 2: "},
        {{"--num_gpus", "2", "--device", "auto"}, "--num_gpus 2: "},
