@@ -16,8 +16,8 @@ constexpr Bytes begun_pages = 64 * kibibyte;
 zero::MemoryPlan plan_memory(const MemorySetup& setup,
                              const config::TrainSettings& settings,
                              const model::Model& model) {
-  const optim::AdamW optimizer(settings.optimizer);
-  const std::span<const std::string_view> states = optimizer.state_names();
+  std::span<const std::string_view> states;
+  if (setup.groups) states = setup.groups->state_names();
   zero::MemoryPlan plan = zero::plan_memory(
       *setup.layout, {.stage = setup.store.stage,
                       .reduce_bucket_numel = setup.store.reduce_bucket_numel,
@@ -62,16 +62,21 @@ engine::FrameMode frame_mode(const config::TrainSettings& settings) {
 
 MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& model, int world) {
   MemorySetup setup;
+  if (settings.trains) {  // one group of all parameters, as DeepSpeed makes of a configuration
+    setup.groups = std::make_unique<optim::ParameterGroups>(
+        std::make_unique<optim::AdamW>(settings.optimizer));
+  }
   setup.engine = {.shape = {settings.micro_batch_size, settings.data.block_size},
                   .inference_shape = {{settings.evaluation.batch_size, settings.data.block_size}},
                   .mode = frame_mode(settings),
                   .micro_steps = settings.accumulation_steps,
                   .ranks = world,
                   .gradient_clipping = settings.gradient_clipping,
-                  .seed = settings.seed};
+                  .seed = settings.seed,
+                  .parameter_groups = setup.groups ? setup.groups->count() : 1};
   setup.layout = std::make_unique<zero::FlatLayout>(
       model, zero::FlatLayout::Options{world, settings.zero.persistence_threshold_numel,
-                                       settings.zero.persistence_total_numel});
+                                       settings.zero.persistence_total_numel, setup.groups.get()});
   setup.store = store_options(settings, world);
   setup.plan = plan_memory(setup, settings, model);
   const Bytes pinned = setup.plan.total(MemoryTier::pinned);

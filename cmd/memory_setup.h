@@ -13,6 +13,7 @@ namespace dstrain::cmd {
 
 /// How the ranks of a training run hold its states and activations, and the memory that takes.
 struct MemorySetup {
+  std::unique_ptr<optim::ParameterGroups> groups;  ///< null: nothing is trained
   std::unique_ptr<zero::FlatLayout> layout;
   zero::ShardedStore::Options store;
   engine::Engine::Options engine;

@@ -13,8 +13,8 @@ using offload::FileRange;
 using offload::RecordSwap;
 
 Bytes shard_bytes(const FlatLayout& layout, int segment) {
-  return round_up(layout.segment(segment).shard_numel * size_of(layout.dtype()),
-                  offload::io_alignment);
+  const Segment& of = layout.segment(segment);
+  return round_up(of.shard_numel * size_of(of.dtype), offload::io_alignment);
 }
 
 /// A record for each segment.
@@ -103,7 +103,8 @@ FileRange DiskShards::whole_shard(int segment) const {
 }
 
 HostView DiskShards::shard_view(int segment, std::span<std::byte> memory) const {
-  return {memory.data(), layout_.dtype(), {layout_.segment(segment).shard_numel}};
+  const Segment& of = layout_.segment(segment);
+  return {memory.data(), of.dtype, {of.shard_numel}};
 }
 
 void DiskShards::expect_parameters(int segment) {

@@ -1,7 +1,6 @@
 #include "zero/flat_layout.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 
@@ -11,7 +10,7 @@ namespace dstrain::zero {
 namespace {
 
 enum class SegmentClass { sharded, persistent, shared };
-constexpr std::size_t segment_class_count = 3;
+using GroupAndClass = std::pair<int, SegmentClass>;
 
 }  // namespace
 
@@ -56,8 +55,20 @@ class FlatLayout::Builder {
     return SegmentClass::persistent;
   }
 
+  [[nodiscard]] int group_of(const model::ParameterSpec& spec) const {
+    const optim::ParameterGroups* const groups = layout_.options_.groups;
+    return groups == nullptr ? 0 : groups->group_of(spec.name);
+  }
+
+  [[nodiscard]] Segment segment_of(int group) const {
+    const optim::ParameterGroups* const groups = layout_.options_.groups;
+    return {.dtype = layout_.dtype_,
+            .group = group,
+            .trainable = groups == nullptr || groups->trains(group)};
+  }
+
   void add_unit(const model::UnitSpec& spec) {
-    std::array<Segment, segment_class_count> by_class;
+    std::map<GroupAndClass, Segment> segments;
     std::vector<int>& owned = layout_.part_parameters_.emplace_back();
     for (std::size_t i = 0; i < spec.parameters.size(); ++i) {
       const model::ParameterSpec& parameter = spec.parameters[i];
@@ -70,12 +81,13 @@ class FlatLayout::Builder {
       layout_.numel_ += parameter.shape.numel();
       if (index == in_tiles) continue;
       const SegmentClass kind = class_of(parameter);
-      Segment& segment = by_class.at(static_cast<std::size_t>(kind));
-      segment.shared = kind == SegmentClass::shared;
-      segment.persistent = kind == SegmentClass::persistent;
-      place(parameter, {0, parameter.shape}, segment);
+      const int group = group_of(parameter);
+      const auto found = segments.try_emplace({group, kind}, segment_of(group)).first;
+      found->second.shared = kind == SegmentClass::shared;
+      found->second.persistent = kind == SegmentClass::persistent;
+      place(parameter, {0, parameter.shape}, found->second);
     }
-    for (Segment& segment : by_class) finish(std::move(segment));
+    for (auto& [key, segment] : segments) finish(std::move(segment));
   }
 
   void add_tile(const model::Part& part) {
@@ -86,7 +98,7 @@ class FlatLayout::Builder {
                   parameter.name);
     const std::int64_t columns = parameter.shape.numel() / parameter.shape[0];
     layout_.part_parameters_.push_back({static_cast<int>(layout_.parameters_.size())});
-    Segment segment;
+    Segment segment = segment_of(group_of(parameter));
     segment.tile = true;
     place(parameter, {tile.first_row * columns, {tile.rows, columns}}, segment);
     finish(std::move(segment));
@@ -103,7 +115,6 @@ class FlatLayout::Builder {
   }
 
   void finish(Segment segment) {
-    if (segment.parameters.empty()) return;
     const Partition partition(segment.numel, {layout_.options_.world, layout_alignment});
     segment.numel = partition.padded_numel();
     segment.shard_numel = partition.shard_numel();

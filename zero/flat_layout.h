@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/model/model.h"
+#include "runtime/optim/parameter_groups.h"
 #include "zero/partition.h"
 
 namespace dstrain::zero {
@@ -23,24 +24,28 @@ struct Placement {
 
 /// A flat run of parameters that is padded, gathered, reduced, updated and saved as one.
 struct Segment {
-  bool shared = false;          ///< other units borrow its parameters
-  bool persistent = false;      ///< stays whole on every rank in stage 3
-  bool tile = false;            ///< of a tile: in use beside its unit's other segments
-  std::vector<int> parameters;  ///< in order of offset
-  std::int64_t numel = 0;       ///< padded: world times shard_numel
+  DType dtype = DType::f32;  ///< of what units see
+  int group = 0;             ///< of optim::ParameterGroups
+  bool trainable = true;     ///< false: it has neither gradients nor states, and is not updated
+  bool shared = false;       ///< other units borrow its parameters
+  bool persistent = false;   ///< stays whole on every rank in stage 3
+  bool tile = false;         ///< of a tile: in use beside its unit's other segments
+  std::vector<int> parameters{};  ///< in order of offset
+  std::int64_t numel = 0;         ///< padded: world times shard_numel
   std::int64_t shard_numel = 0;
 };
 
 /// Where every parameter lies: the same for all stages, so that sums run in the same order.
 ///
-/// A unit's parameters fall into at most three segments by class: sharded (large, used by this
-/// unit alone), persistent (small), and shared with other units. Each tile is a segment.
+/// A unit's parameters fall into segments by parameter group and class: sharded (large, used by
+/// this unit alone), persistent (small), and shared with other units. Each tile is a segment.
 class FlatLayout {
  public:
   struct Options {
     int world = 1;
     std::int64_t persistence_threshold_numel = 0;  ///< fewer elements than this: persistent
     std::int64_t persistence_total_numel = std::numeric_limits<std::int64_t>::max();
+    const optim::ParameterGroups* groups = nullptr;  ///< null: one, which trains
   };
   FlatLayout(const model::Model& model, Options options);
 
@@ -65,11 +70,15 @@ class FlatLayout {
     const std::vector<int>& segments = part_segments(part);
     return !segments.empty() && segment(segments.front()).tile;
   }
+  /// Whether a parameter has gradients.
+  [[nodiscard]] bool trains(int parameter) const {
+    return segment(this->parameter(parameter).segment).trainable;
+  }
   /// Indices of the segments those lie in, each once.
   [[nodiscard]] const std::vector<int>& part_segments(int part) const {
     return part_segments_.at(static_cast<std::size_t>(part));
   }
-  /// The type of the parameters that units see.
+  /// The type of the model's parameters.
   [[nodiscard]] DType dtype() const { return dtype_; }
   [[nodiscard]] int world() const { return options_.world; }
   /// Elements of all parameters, without padding.

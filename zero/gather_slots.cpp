@@ -1,7 +1,7 @@
 #include "zero/gather_slots.h"
 
 #include <algorithm>
-#include <array>
+#include <map>
 
 #include "runtime/ops/convert.h"
 #include "zero/shard_slices.h"
@@ -9,38 +9,50 @@
 namespace dstrain::zero {
 namespace {
 
-/// The slots for segments that one unit alone uses, in turns: for its tiles, or for the others.
-struct CommonSlots {
-  std::int64_t numel = 0;  ///< of each
-  int count = 1;
+Bytes bytes_of(const Segment& segment) {
+  return segment.numel * size_of(segment.dtype);
+}
+
+/// Segments of which a unit has one at most, in use by it alone: those of a parameter group, and
+/// tiles of one.
+using Turn = std::pair<int, bool>;
+Turn turn_of(const Segment& segment) {
+  return {segment.group, segment.tile};
+}
+
+/// The slots that they take in turns.
+struct TurnSlots {
+  Bytes bytes = 0;  ///< of each
+  std::int64_t largest = 0;
+  int segments = 0;
+  [[nodiscard]] int count(const Overlap& overlap) const {
+    const bool ahead = overlap.enabled && overlap.prefetch_numel > 0 &&
+                       2 * largest <= overlap.live_numel && segments > 1;
+    return ahead ? 2 : 1;
+  }
 };
 
-CommonSlots common_slots(const FlatLayout& layout, const Overlap& overlap, bool tiles) {
-  CommonSlots common;
-  int segments = 0;
+std::map<Turn, TurnSlots> turns(const FlatLayout& layout) {
+  std::map<Turn, TurnSlots> all;
   for (const Segment& segment : layout.segments()) {
-    if (segment.persistent || segment.shared || segment.tile != tiles) continue;
-    common.numel = std::max(common.numel, segment.numel);
-    ++segments;
+    if (segment.persistent || segment.shared) continue;
+    TurnSlots& slots = all[turn_of(segment)];
+    slots.bytes = std::max(slots.bytes, bytes_of(segment));
+    slots.largest = std::max(slots.largest, segment.numel);
+    ++slots.segments;
   }
-  const bool ahead = overlap.enabled && overlap.prefetch_numel > 0 &&
-                     2 * common.numel <= overlap.live_numel && segments > 1;
-  common.count = ahead ? 2 : 1;
-  return common;
+  return all;
 }
 
 }  // namespace
 
 Bytes GatherSlots::bytes(const FlatLayout& layout, const Overlap& overlap) {
-  std::int64_t numel = 0;
-  for (const bool tiles : {false, true}) {
-    const CommonSlots common = common_slots(layout, overlap, tiles);
-    numel += common.count * common.numel;
-  }
+  Bytes bytes = 0;
+  for (const auto& [turn, slots] : turns(layout)) bytes += slots.count(overlap) * slots.bytes;
   for (const Segment& segment : layout.segments()) {
-    if (!segment.persistent && segment.shared) numel += segment.numel;
+    if (!segment.persistent && segment.shared) bytes += bytes_of(segment);
   }
-  return numel * size_of(layout.dtype());
+  return bytes;
 }
 
 GatherSlots::GatherSlots(const FlatLayout& layout,
@@ -51,27 +63,26 @@ GatherSlots::GatherSlots(const FlatLayout& layout,
     : layout_(layout),
       communication_(communication),
       memory_(bytes(layout, overlap), memory, stream) {
-  std::int64_t next = 0;
-  const auto add_slot = [&](std::int64_t numel) {
+  Bytes next = 0;
+  const auto add_slot = [&](Bytes bytes) {
     slots_.push_back({.offset = next});
-    next += numel;
+    next += bytes;
     return static_cast<int>(slots_.size()) - 1;
   };
-  std::array<std::vector<int>, 2> common;  // slots for the segments of units, and for tiles
-  for (const bool tiles : {false, true}) {
-    const CommonSlots slots = common_slots(layout, overlap, tiles);
-    for (int i = 0; i < slots.count; ++i) common.at(tiles).push_back(add_slot(slots.numel));
+  std::map<Turn, std::vector<int>> in_turns;
+  for (const auto& [turn, slots] : turns(layout)) {
+    for (int i = 0; i < slots.count(overlap); ++i) in_turns[turn].push_back(add_slot(slots.bytes));
   }
   for (const Segment& segment : layout.segments()) {
     if (segment.persistent) {
       slot_index_.push_back(-1);
     } else if (segment.shared) {
-      slot_index_.push_back(add_slot(segment.numel));
+      slot_index_.push_back(add_slot(bytes_of(segment)));
     } else {
       // Units and tiles that follow each other, in either direction, have different slots.
-      std::vector<int>& shared = common.at(segment.tile);
-      slot_index_.push_back(shared.front());
-      std::rotate(shared.begin(), shared.begin() + 1, shared.end());
+      std::vector<int>& slots = in_turns.at(turn_of(segment));
+      slot_index_.push_back(slots.front());
+      std::rotate(slots.begin(), slots.begin() + 1, slots.end());
     }
   }
 }
@@ -87,8 +98,8 @@ GatherSlots::Slot& GatherSlots::slot_of(int segment) {
 }
 
 TensorView GatherSlots::view(int segment) const {
-  const Bytes begin = slot_of(segment).offset * size_of(layout_.dtype());
-  return memory_.block().cut(begin, layout_.dtype(), {layout_.segment(segment).numel});
+  const Segment& of = layout_.segment(segment);
+  return memory_.block().cut(slot_of(segment).offset, of.dtype, {of.numel});
 }
 
 void GatherSlots::gather(int segment, TensorView shard, StreamView stream) {

@@ -8,7 +8,7 @@ PendingUses::PendingUses(const FlatLayout& layout)
     : layout_(layout), users_(layout.segments().size(), 0) {
   for (int part = 0; part < layout.parts(); ++part) {
     for (const int segment : layout.part_segments(part)) {
-      ++users_[static_cast<std::size_t>(segment)];
+      if (layout.segment(segment).trainable) ++users_[static_cast<std::size_t>(segment)];
     }
   }
   pending_ = users_;
@@ -17,6 +17,7 @@ PendingUses::PendingUses(const FlatLayout& layout)
 std::span<const int> PendingUses::complete(int part) {
   completed_.clear();
   for (const int segment : layout_.part_segments(part)) {
+    if (!layout_.segment(segment).trainable) continue;
     if (--pending_[static_cast<std::size_t>(segment)] == 0) completed_.push_back(segment);
   }
   return completed_;
@@ -27,7 +28,7 @@ std::span<const model::GradientTarget> GradientTargets::of(int part,
   std::vector<model::GradientTarget>& targets = layout_.is_tile(part) ? tile_ : unit_;
   targets.clear();
   for (const int parameter : layout_.part_parameters(part)) {
-    if (parameter == FlatLayout::in_tiles) {
+    if (parameter == FlatLayout::in_tiles || !layout_.trains(parameter)) {
       targets.emplace_back();
       continue;
     }

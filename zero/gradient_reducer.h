@@ -17,13 +17,15 @@ class GradientReducer {
   virtual std::span<const model::GradientTarget> targets(int part, StreamView stream) = 0;
   /// The backward of `part` is done.
   virtual void reduce(int part, StreamView stream) = 0;
-  /// This rank's shard of the summed gradients of a segment; empty when it lies on a disk.
+  /// This rank's shard of the summed gradients of a segment; empty when it lies on a disk, or where
+  /// there are none.
   [[nodiscard]] virtual TensorView own(int segment) const = 0;
   /// The summed gradients for what a rank updates of a segment.
   [[nodiscard]] virtual TensorView updated(int segment) const = 0;
 };
 
-/// Which segments still wait for the backward of a unit that uses them.
+/// Which segments still wait for the backward of a unit that uses them; of those that have
+/// gradients.
 class PendingUses {
  public:
   explicit PendingUses(const FlatLayout& layout);
@@ -46,8 +48,8 @@ class GradientTargets {
   /// Nothing holds gradients any more.
   void reset() { written_.assign(written_.size(), false); }
   /// Those of what `part` has, in `segments` (per segment: its whole gradients); empty ones for
-  /// what is in tiles. What holds gradients is added to; all of it does after that. Until the next
-  /// unit or tile.
+  /// what is in tiles or frozen. What holds gradients is added to; all of it does after that. Until
+  /// the next unit or tile.
   std::span<const model::GradientTarget> of(int part, std::span<const TensorView> segments);
 
  private:

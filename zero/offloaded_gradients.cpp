@@ -16,7 +16,8 @@ using engine::MicroStep;
 Bytes download_bytes(const ShardPlan& plan) {
   std::int64_t largest = 0;
   for (const SubGroup& group : plan.groups) {
-    if (group.tier != MemoryTier::device) largest = std::max(largest, group.numel);
+    const bool taken = group.tier != MemoryTier::device && group.states > 0;
+    if (taken) largest = std::max(largest, group.numel);
   }
   return largest * size_of(DType::f32);
 }
@@ -35,7 +36,7 @@ Bytes OffloadedGradients::staging_bytes(const ShardPlan& plan, DeviceKind device
 OffloadedGradients::OffloadedGradients(const Inputs& inputs, EarlyUpdate mode, StreamView stream)
     : shards_(inputs.shards),
       communication_(inputs.communication),
-      optimizer_(inputs.optimizer),
+      groups_(inputs.groups),
       timeline_(inputs.timeline),
       mode_(mode) {
   if (shards_.host_is_apart()) {
@@ -125,7 +126,8 @@ void OffloadedGradients::update(int group,
     const profile::Recording recording(timeline_, profile::Lane::early_updates,
                                        profile::Activity::update,
                                        shards_.plan().group(group).segment);
-    update_group(lease, optimizer_, {scalars_});
+    const int own = shards_.layout().segment(shards_.plan().group(group).segment).group;
+    update_group(lease, groups_.optimizer(own), optim::StepTensors{scalars_}.of(own));
   }
   lease.give_back();
 }

@@ -4,7 +4,7 @@
 
 #include "runtime/engine/parameter_store.h"
 #include "runtime/ops/decide_step.h"
-#include "runtime/optim/optimizer.h"
+#include "runtime/optim/parameter_groups.h"
 #include "runtime/profile/timeline.h"
 #include "zero/communication.h"
 #include "zero/rank_shards.h"
@@ -24,7 +24,7 @@ class OffloadedGradients final {
   struct Inputs {
     RankShards& shards;
     Communication communication;
-    const optim::Optimizer& optimizer;
+    const optim::ParameterGroups& groups;
     MemoryResource& staging;
     profile::Timeline* timeline = nullptr;  ///< null: nothing is recorded
   };
@@ -34,7 +34,8 @@ class OffloadedGradients final {
   /// Of the host, for what comes from a device.
   static Bytes staging_bytes(const ShardPlan& plan, DeviceKind device);
 
-  /// While nothing is under way: a step begins, or ends. `scalars` of the host stay until then.
+  /// While nothing is under way: a step begins, or ends. `scalars` of the host, by parameter group,
+  /// stay until then.
   void begin_step(const TensorView& scalars);
   /// Whether what was updated early counts; else a step is to be taken as if nothing had been.
   bool end_step(const ops::StepDecision& decision);
@@ -57,7 +58,7 @@ class OffloadedGradients final {
 
   RankShards& shards_;
   Communication communication_;
-  const optim::Optimizer& optimizer_;
+  const optim::ParameterGroups& groups_;
   profile::Timeline* timeline_;
   EarlyUpdate mode_;
   std::optional<StagingRing> ring_;  ///< none where the host's memory is the device's

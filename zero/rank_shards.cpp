@@ -16,11 +16,12 @@ bool is_uploaded(const ShardPlan& plan, const SubGroup& group) {
 }
 
 Bytes upload_bytes(const FlatLayout& layout, const ShardPlan& plan) {
-  std::int64_t largest = 0;
+  Bytes largest = 0;
   for (const SubGroup& group : plan.groups) {
-    if (is_uploaded(plan, group)) largest = std::max(largest, group.numel);
+    const Bytes bytes = group.numel * size_of(layout.segment(group.segment).dtype);
+    if (is_uploaded(plan, group)) largest = std::max(largest, bytes);
   }
-  return largest * size_of(layout.dtype());
+  return largest;
 }
 
 }  // namespace

@@ -12,9 +12,11 @@ bool lies_in(MemoryTier tier, Place place) {
 template <class InPlace>
 CategoryBytes bytes_where(const FlatLayout& layout, const ShardPlan& plan, InPlace in_place) {
   CategoryBytes bytes{};
-  for (const SegmentShare& share : plan.segments) {
+  for (std::size_t i = 0; i < plan.segments.size(); ++i) {
+    const SegmentShare& share = plan.segments[i];
     if (in_place(share.parameters)) {
-      of(bytes, MemoryCategory::parameters) += share.parameter_numel * size_of(layout.dtype());
+      of(bytes, MemoryCategory::parameters) +=
+          share.parameter_numel * size_of(layout.segments()[i].dtype);
     }
     if (in_place(share.optimizer)) {
       of(bytes, MemoryCategory::gradients) += share.gradient_numel * size_of(DType::f32);
@@ -59,8 +61,10 @@ ResidentShards::ResidentShards(
           bytes_of(layout, plan, place, MemoryCategory::gradients), memory.gradients, stream),
       state_memory_(
           bytes_of(layout, plan, place, MemoryCategory::optimizer), memory.optimizer, stream) {
-  for (const SegmentShare& share : plan.segments) {
-    parameters_.add(layout.dtype(), lies_in(share.parameters, place) ? share.parameter_numel : 0);
+  for (std::size_t i = 0; i < plan.segments.size(); ++i) {
+    const SegmentShare& share = plan.segments[i];
+    parameters_.add(layout.segments()[i].dtype,
+                    lies_in(share.parameters, place) ? share.parameter_numel : 0);
     gradients_.add(DType::f32, lies_in(share.optimizer, place) ? share.gradient_numel : 0);
   }
   for (const SubGroup& group : plan.groups) {

@@ -1,20 +1,39 @@
 #include "zero/saved_states.h"
 
+#include "runtime/ops/convert.h"
 #include "runtime/ops/copy_finite.h"
+#include "runtime/ops/fill_zero.h"
 #include "zero/shard_slices.h"
 
 namespace dstrain::zero {
 namespace {
 
-/// This rank's part of a sub-group, in the order of saved_states().
+/// This rank's part of a sub-group, in the order of saved_states(); empty: zero.
 std::vector<TensorView> saved_values(const RankShards& shards,
                                      const Segment& segment,
+                                     std::size_t optimizer_states,
                                      const RankShards::GroupLease& lease) {
   std::vector<TensorView> values{lease.exact};
   values.insert(values.end(), lease.states.begin(), lease.states.end());
+  values.resize(1 + optimizer_states);
   if (lease.parameters.dtype() != DType::f32) values.push_back(lease.parameters);
-  for (TensorView& each : values) each = own_part(segment, shards.rank(), each);
+  for (TensorView& each : values) {
+    if (!each.empty()) each = own_part(segment, shards.rank(), each);
+  }
   return values;
+}
+
+/// Elements of a state, from `begin` on.
+void copy_state(RankShards& shards,
+                const TensorView& state,
+                std::int64_t begin,
+                const engine::SavedPlace& to) {
+  if (state.empty()) return ops::fill_zero(to.values, shards.stream_of(Device{}));
+  const StreamView stream = shards.stream_of(state.device());
+  const TensorView source = state.part(begin, to.values.shape());
+  // Frozen parameters are saved in f32 too; what is wrong in them shows in their own dtype.
+  if (source.dtype() != to.values.dtype()) return ops::convert(source, to.values, stream);
+  ops::copy_finite({.source = source, .target = to.values, .not_finite = to.not_finite}, stream);
 }
 
 }  // namespace
@@ -40,7 +59,7 @@ std::vector<engine::ParameterSlice> saved_slices(const FlatLayout& layout, int r
   return saved;
 }
 
-void copy_saved(RankShards& shards, engine::SavedPlaces places) {
+void copy_saved(RankShards& shards, std::size_t optimizer_states, engine::SavedPlaces places) {
   const FlatLayout& layout = shards.layout();
   std::size_t begun = 0;  // slices
   for (int segment = 0; segment < static_cast<int>(layout.segments().size()); ++segment) {
@@ -48,17 +67,15 @@ void copy_saved(RankShards& shards, engine::SavedPlaces places) {
     RankShards::ParameterLease parameters = shards.lend(segment, LeaseUse::read);
     for (int group = share.first_group; group < share.end_group; ++group) {
       RankShards::GroupLease lease = shards.lend(group, parameters);
-      const std::vector<TensorView> saved = saved_values(shards, layout.segment(segment), lease);
+      const std::vector<TensorView> saved =
+          saved_values(shards, layout.segment(segment), optimizer_states, lease);
       for (const auto& [slice, before] :
            group_slices(layout, shards.plan().group(group), shards.rank())) {
         if (before == 0) ++begun;
         for (std::size_t state = 0; state < saved.size(); ++state) {
-          const Shape shape{slice.elements.count()};
-          const engine::SavedPlace to = places({begun - 1, state, before}, shape);
-          ops::copy_finite({.source = saved[state].part(slice.offset, shape),
-                            .target = to.values,
-                            .not_finite = to.not_finite},
-                           shards.stream_of(saved[state].device()));
+          const engine::SavedPlace to =
+              places({begun - 1, state, before}, {slice.elements.count()});
+          copy_state(shards, saved[state], slice.offset, to);
         }
       }
       shards.synchronize();

@@ -14,7 +14,8 @@ std::vector<engine::SavedState> saved_states(std::span<const std::string_view> o
                                              DType dtype);
 std::vector<engine::ParameterSlice> saved_slices(const FlatLayout& layout, int rank);
 
-/// Copies the values of this rank's slices to memory of the host. Waits until they are there.
-void copy_saved(RankShards& shards, engine::SavedPlaces places);
+/// Copies the values of this rank's slices to memory of the host. Waits until they are there. What
+/// is frozen has all `optimizer_states` zero, as at the start of training.
+void copy_saved(RankShards& shards, std::size_t optimizer_states, engine::SavedPlaces places);
 
 }  // namespace dstrain::zero

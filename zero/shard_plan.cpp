@@ -32,13 +32,21 @@ std::vector<MemoryTier> parameter_tiers(const FlatLayout& layout, const Offload&
 
 std::vector<MemoryTier> optimizer_tiers(const FlatLayout& layout, const Offload& offload) {
   std::int64_t stays = 0;
-  for (const Segment& segment : layout.segments()) stays += segment.shard_numel;
-  stays -= static_cast<std::int64_t>(static_cast<double>(stays) * offload.optimizer_ratio);
-  std::vector<MemoryTier> tiers;
   for (const Segment& segment : layout.segments()) {
+    if (segment.trainable) stays += segment.shard_numel;
+  }
+  stays -= static_cast<std::int64_t>(static_cast<double>(stays) * offload.optimizer_ratio);
+  std::vector<MemoryTier> tiers = parameter_tiers(layout, offload);
+  for (std::size_t i = 0; i < tiers.size(); ++i) {
+    const Segment& segment = layout.segments()[i];
     const bool fits = segment.shard_numel <= stays;
-    if (fits) stays -= segment.shard_numel;
-    tiers.push_back(fits ? MemoryTier::device : offload.optimizer);
+    if (!segment.trainable) {
+      // Where the parameters are worked with.
+      if (tiers[i] == MemoryTier::nvme) tiers[i] = offload.staging;
+    } else {
+      if (fits) stays -= segment.shard_numel;
+      tiers[i] = fits ? MemoryTier::device : offload.optimizer;
+    }
   }
   return tiers;
 }
@@ -68,11 +76,13 @@ ShardPlan::ShardPlan(const FlatLayout& layout, const Options& options) {
     const bool has_shard = on_host(share.optimizer) ||
                            (policy.shard_gradients && share.optimizer == MemoryTier::device);
     if (options.trains) {
-      share.gradient_numel = has_shard ? segment.shard_numel : 0;
       SubGroup group{.segment = static_cast<int>(index), .tier = share.optimizer};
-      group.master = layout.dtype() != DType::f32 || !same_place(group.tier, share.parameters);
-      group.states = options.optimizer_states + (group.master ? 1 : 0);
-      group.gradients = group.tier == MemoryTier::nvme && offload.keeps_gradients;
+      if (segment.trainable) {
+        share.gradient_numel = has_shard ? segment.shard_numel : 0;
+        group.master = segment.dtype != DType::f32 || !same_place(group.tier, share.parameters);
+        group.states = options.optimizer_states + (group.master ? 1 : 0);
+        group.gradients = group.tier == MemoryTier::nvme && offload.keeps_gradients;
+      }
       add_groups(group, policy.shard_optimizer ? segment.shard_numel : segment.numel, offload);
     }
     share.end_group = static_cast<int>(groups.size());

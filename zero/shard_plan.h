@@ -7,7 +7,7 @@
 
 namespace dstrain::zero {
 
-/// What a rank keeps of a segment.
+/// What a rank keeps of a segment; of one that is frozen the parameters alone.
 struct SegmentShare {
   MemoryTier parameters = MemoryTier::device;  ///< where its parameters lie
   std::int64_t parameter_numel = 0;            ///< the whole segment's, or its shard's
@@ -18,12 +18,14 @@ struct SegmentShare {
   int end_group = 0;
 };
 
-/// What a rank updates in one call: a part of what it updates of a segment.
+/// What a rank updates in one call: a part of what it updates of a segment. What is frozen is cut
+/// likewise, to be loaded and saved.
 struct SubGroup {
   int segment = 0;
   std::int64_t offset = 0;  ///< first element within what the rank updates of the segment
   std::int64_t numel = 0;
-  std::int64_t states = 0;  ///< floats per element: the optimizer's, then the master, if any
+  std::int64_t states = 0;  ///< floats per element: the optimizer's, then the master, if any; 0:
+                            ///< it is frozen, and nothing updates it
   bool master = false;      ///< the parameters that units see are copies of an f32 master
   MemoryTier tier = MemoryTier::device;  ///< where the states lie
   bool gradients = false;                ///< a place for the summed gradients is beside the states
@@ -62,7 +64,8 @@ class ShardPlan {
 
 /// Per segment: where a rank's part of its parameters lies.
 std::vector<MemoryTier> parameter_tiers(const FlatLayout& layout, const Offload& offload);
-/// Per segment: where its summed gradients and optimizer states lie.
+/// Per segment: where its summed gradients and optimizer states lie; where a frozen one is worked
+/// with.
 std::vector<MemoryTier> optimizer_tiers(const FlatLayout& layout, const Offload& offload);
 
 }  // namespace dstrain::zero

@@ -13,7 +13,8 @@ namespace {
 std::int64_t bucket_share(const FlatLayout& layout, int part) {
   std::int64_t numel = 0;
   for (const int index : layout.part_segments(part)) {
-    if (!layout.segment(index).shared) numel += layout.segment(index).numel;
+    const Segment& segment = layout.segment(index);
+    if (segment.trainable && !segment.shared) numel += segment.numel;
   }
   return numel;
 }
@@ -32,7 +33,9 @@ std::int64_t capacity(const FlatLayout& layout, std::int64_t bucket_numel, bool 
 
 std::int64_t shared_numel(const FlatLayout& layout) {
   std::int64_t numel = 0;
-  for (const Segment& segment : layout.segments()) numel += segment.shared ? segment.numel : 0;
+  for (const Segment& segment : layout.segments()) {
+    if (segment.trainable && segment.shared) numel += segment.numel;
+  }
   return numel;
 }
 
@@ -83,7 +86,7 @@ void ShardedGradients::cut_buckets() {
   }
   for (std::size_t index = 0; index < layout_.segments().size(); ++index) {
     const Segment& segment = layout_.segments()[index];
-    if (segment.shared) whole_[index] = cut(segment.numel);
+    if (segment.trainable && segment.shared) whole_[index] = cut(segment.numel);
   }
 }
 
@@ -101,6 +104,7 @@ void ShardedGradients::place(int part, StreamView stream) {
     flush(buckets, stream);
   for (const int index : layout_.part_segments(part)) {
     const Segment& segment = layout_.segment(index);
+    if (!segment.trainable) continue;
     TensorView& whole = whole_[static_cast<std::size_t>(index)];
     if (segment.shared) {
       communication_.wait(shared_reduced_[static_cast<std::size_t>(index)], stream);

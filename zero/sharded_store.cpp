@@ -17,10 +17,10 @@ using profile::Recording;
 
 ShardPlan::Options plan_options(const ShardedStore::Inputs& inputs,
                                 const ShardedStore::Options& options) {
-  const optim::Optimizer* const optimizer = inputs.optimizer;
+  const optim::ParameterGroups* const groups = inputs.groups;
   return {.stage = options.stage,
-          .optimizer_states = optimizer == nullptr ? 0 : std::ssize(optimizer->state_names()),
-          .trains = optimizer != nullptr,
+          .optimizer_states = groups == nullptr ? 0 : std::ssize(groups->state_names()),
+          .trains = groups != nullptr,
           .offload = options.offload};
 }
 
@@ -31,7 +31,7 @@ std::unique_ptr<OffloadedGradients> make_offloaded(const ShardedStore::Inputs& i
                                                    StreamView stream) {
   if (!OffloadedGradients::needed(shards.plan(), stream.device().kind)) return nullptr;
   return std::make_unique<OffloadedGradients>(
-      OffloadedGradients::Inputs{shards, communication, *inputs.optimizer,
+      OffloadedGradients::Inputs{shards, communication, *inputs.groups,
                                  inputs.memory.shards.staging, inputs.timeline},
       mode, stream);
 }
@@ -42,7 +42,7 @@ std::unique_ptr<GradientReducer> make_reducer(const ShardedStore::Inputs& inputs
                                               const Communication& communication,
                                               OffloadedGradients* offloaded,
                                               StreamView stream) {
-  if (inputs.optimizer == nullptr) return nullptr;
+  if (inputs.groups == nullptr) return nullptr;
   const StagePolicy policy = stage_policy(options.stage);
   if (policy.shard_gradients) {
     return std::make_unique<ShardedGradients>(
@@ -59,7 +59,7 @@ std::unique_ptr<GradientReducer> make_reducer(const ShardedStore::Inputs& inputs
 
 ShardedStore::ShardedStore(const Inputs& inputs, const Options& options, Streams streams)
     : layout_(inputs.layout),
-      optimizer_(inputs.optimizer),
+      groups_(inputs.groups),
       timeline_(inputs.timeline),
       host_(streams.overlap() ? HostQueue::Mode::worker_thread : HostQueue::Mode::inline_on_caller),
       communication_(inputs.communicator, streams, host_, inputs.timeline),
@@ -89,7 +89,7 @@ void ShardedStore::load(const engine::StateSources& sources, StreamView stream) 
 }
 
 std::vector<engine::SavedState> ShardedStore::saved_states() const {
-  return zero::saved_states(optimizer_->state_names(), layout_.dtype());
+  return zero::saved_states(groups_->state_names(), layout_.dtype());
 }
 
 std::vector<engine::ParameterSlice> ShardedStore::saved_slices(int rank) const {
@@ -97,7 +97,7 @@ std::vector<engine::ParameterSlice> ShardedStore::saved_slices(int rank) const {
 }
 
 void ShardedStore::copy_saved(engine::SavedPlaces places) {
-  zero::copy_saved(shards_, places);
+  zero::copy_saved(shards_, groups_->state_names().size(), places);
 }
 
 void ShardedStore::expect(std::span<const int> parts, std::int64_t rounds) {
@@ -118,8 +118,8 @@ void ShardedStore::release(int part, StreamView /*stream*/) {
   in_use = nothing;
 }
 
-optim::RuleScalars ShardedStore::begin_step(const optim::StepScalars& scalars) {
-  scalars_ = optimizer_->scalars(scalars);
+std::span<const optim::RuleScalars> ShardedStore::begin_step(const optim::StepScalars& scalars) {
+  scalars_ = groups_->scalars(scalars);
   if (offloaded_) offloaded_->begin_step(host_tensors().scalars);
   return scalars_;
 }
@@ -168,7 +168,9 @@ void ShardedStore::sum_squares(TensorView sum, StreamView stream) {
 }
 
 optim::StepTensors ShardedStore::host_tensors() {
-  return {HostView(scalars_, {std::ssize(scalars_)}), ops::view_of(decision_)};
+  constexpr std::int64_t numel = std::tuple_size_v<optim::RuleScalars>;
+  return {HostView(scalars_.data(), DType::f32, {std::ssize(scalars_), numel}),
+          ops::view_of(decision_)};
 }
 
 void ShardedStore::step(const optim::StepTensors& step, StreamView stream) {
@@ -179,6 +181,7 @@ void ShardedStore::step(const optim::StepTensors& step, StreamView stream) {
   }
   const bool disk_is_done = offloaded_ && offloaded_->end_step(decision_);
   for (int segment = 0; segment < segments(); ++segment) {
+    if (!layout_.segment(segment).trainable) continue;
     if (!disk_is_done || !on_disk(segment)) update(segment, step);
     shards_.follow_uploads();
     parameters_.publish(segment, stream);
@@ -213,7 +216,8 @@ void ShardedStore::update_group(int index,
   {
     const Recording recording(timeline_, Lane::compute, Activity::update, group.segment);
     const bool here = lease.stream.device() == step.decision.device();
-    zero::update_group(lease, *optimizer_, here ? step : host_tensors());
+    const int own = layout_.segment(group.segment).group;
+    zero::update_group(lease, groups_->optimizer(own), (here ? step : host_tensors()).of(own));
   }
   const Recording waiting(waits, Lane::compute, Activity::wait);
   lease.give_back();

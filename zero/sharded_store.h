@@ -41,14 +41,14 @@ class ShardedStore final : public engine::ParameterStore {
     RankShards::Memory shards;
     MemoryResource& buffers;  ///< of the device
   };
-  /// All must outlive the store. Without an optimizer the store only serves parameters: it has no
-  /// gradients and takes no steps.
+  /// All must outlive the store. Without parameter groups the store only serves parameters: it
+  /// has no gradients and takes no steps.
   struct Inputs {
     const FlatLayout& layout;
     comm::Communicator& communicator;
     Memory memory;
-    const optim::Optimizer* optimizer = nullptr;
-    profile::Timeline* timeline = nullptr;  ///< null: nothing is recorded
+    const optim::ParameterGroups* groups = nullptr;  ///< of the layout
+    profile::Timeline* timeline = nullptr;           ///< null: nothing is recorded
   };
   /// Two different streams are for options that overlap.
   ShardedStore(const Inputs& inputs, const Options& options, Streams streams);
@@ -69,7 +69,7 @@ class ShardedStore final : public engine::ParameterStore {
   void expect(std::span<const int> parts, std::int64_t rounds) override;
   std::span<const TensorView> acquire(int part, StreamView stream) override;
   void release(int part, StreamView stream) override;
-  optim::RuleScalars begin_step(const optim::StepScalars& scalars) override;
+  std::span<const optim::RuleScalars> begin_step(const optim::StepScalars& scalars) override;
   void begin(engine::MicroStep micro_step) override;
   std::span<const model::GradientTarget> gradients(int part, StreamView stream) override;
   void reduce(int part, StreamView stream) override;
@@ -88,7 +88,7 @@ class ShardedStore final : public engine::ParameterStore {
   int& part_in_use(int part) { return parts_in_use_.at(layout_.is_tile(part) ? 1 : 0); }
 
   const FlatLayout& layout_;
-  const optim::Optimizer* optimizer_;
+  const optim::ParameterGroups* groups_;
   profile::Timeline* timeline_;
   HostQueue host_;
   Communication communication_;
@@ -96,7 +96,7 @@ class ShardedStore final : public engine::ParameterStore {
   ParameterGathers parameters_;
   std::unique_ptr<OffloadedGradients> offloaded_;  ///< null: it has nothing to do
   std::unique_ptr<GradientReducer> gradients_;
-  optim::RuleScalars scalars_{};  ///< of the step
+  std::vector<optim::RuleScalars> scalars_;  ///< of the step, by parameter group
   // What crosses between the host and a device when updates are the host's.
   ops::StepDecision decision_;
   ExactSum squares_;

@@ -38,12 +38,13 @@ class SegmentWork {
         optimizer_(optimizer),
         parameters_(parameters),
         world_(layout.world()),
-        parameter_bytes_(size_of(layout.dtype())),
+        parameter_bytes_(size_of(segment.dtype)),
         passes_(input.micro_steps),
         early_(input.store.offload.early),
         beside_backward_(input.store.overlap.enabled && early_ != EarlyUpdate::off) {}
 
   void add_to(StepWork& work) const {
+    if (!segment_.trainable) return add_uses(work);
     work.sent += sent_once(segment_.numel * reduced_bytes(), world_) +
                  sent_once(segment_.numel * parameter_bytes_ * gathers(), world_);
     work.updated += updated_numel() * (adam_bytes + (parameter_bytes_ == 4 ? 0 : parameter_bytes_));
@@ -53,6 +54,14 @@ class SegmentWork {
   }
 
  private:
+  /// Of what is frozen.
+  void add_uses(StepWork& work) const {
+    const std::int64_t gathers = gathered_on_use() ? 2 * passes_ : 0;
+    work.sent += sent_once(segment_.numel * parameter_bytes_ * gathers, world_);
+    const Bytes bytes = segment_.shard_numel * parameter_bytes_ * gathers;
+    if (parameters_ != MemoryTier::device) work.copied += bytes;
+    if (parameters_ == MemoryTier::nvme) work.swapped += bytes;
+  }
   [[nodiscard]] bool gathered_on_use() const {
     return policy_.shard_parameters && !segment_.persistent;
   }

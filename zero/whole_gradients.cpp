@@ -6,7 +6,9 @@ namespace dstrain::zero {
 
 Bytes WholeGradients::bytes(const FlatLayout& layout) {
   std::int64_t numel = 0;
-  for (const Segment& segment : layout.segments()) numel += segment.numel;
+  for (const Segment& segment : layout.segments()) {
+    if (segment.trainable) numel += segment.numel;
+  }
   return numel * size_of(DType::f32);
 }
 
@@ -26,8 +28,10 @@ WholeGradients::WholeGradients(RankShards& shards,
       targets_(layout_) {
   Bytes next = 0;
   for (const Segment& segment : layout_.segments()) {
-    segments_.push_back(memory_.block().cut(next, DType::f32, {segment.numel}));
-    next += segments_.back().bytes();
+    TensorView& whole = segments_.emplace_back();
+    if (!segment.trainable) continue;
+    whole = memory_.block().cut(next, DType::f32, {segment.numel});
+    next += whole.bytes();
   }
 }
 
@@ -41,8 +45,8 @@ void WholeGradients::begin(engine::MicroStep micro_step) {
 std::span<const model::GradientTarget> WholeGradients::targets(int part, StreamView stream) {
   if (micro_step_.first()) {
     for (const int index : layout_.part_segments(part)) {
-      zero_padding(layout_, layout_.segment(index), segments_[static_cast<std::size_t>(index)],
-                   stream);
+      const TensorView& whole = segments_[static_cast<std::size_t>(index)];
+      if (!whole.empty()) zero_padding(layout_, layout_.segment(index), whole, stream);
     }
   }
   return targets_.of(part, segments_);
@@ -69,8 +73,8 @@ void WholeGradients::reduce_segment(int index) {
 
 TensorView WholeGradients::own(int segment) const {
   if (const TensorView elsewhere = shards_.gradients(segment); !elsewhere.empty()) return elsewhere;
-  return own_part(layout_.segment(segment), shards_.rank(),
-                  segments_[static_cast<std::size_t>(segment)]);
+  const TensorView& whole = segments_[static_cast<std::size_t>(segment)];
+  return whole.empty() ? whole : own_part(layout_.segment(segment), shards_.rank(), whole);
 }
 
 TensorView WholeGradients::updated(int segment) const {

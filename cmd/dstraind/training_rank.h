@@ -15,7 +15,6 @@
 #include "runtime/engine/observed_control_group.h"
 #include "runtime/engine/resume.h"
 #include "runtime/engine/trainer.h"
-#include "runtime/optim/adamw.h"
 #include "zero/sharded_store.h"
 
 namespace dstrain::cmd {
@@ -59,7 +58,6 @@ class TrainingRank {
   std::unique_ptr<profile::Timeline> timeline_;  ///< null without --profile
   engine::CollectiveRecords collective_records_;
   engine::ObservedControlGroup control_group_;
-  optim::AdamW optimizer_;
   RankDisks disks_;
   zero::ShardedStore store_;
   engine::Engine engine_;

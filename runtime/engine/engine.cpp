@@ -53,7 +53,7 @@ StepBlock::Options block_options(const Engine::Options& options) {
   const std::int64_t inference = options.inference_shape.value_or(options.shape).rows();
   const std::int64_t training =
       options.mode == FrameMode::inference ? 0 : options.micro_steps * options.shape.rows();
-  return {std::max(inference, training), options.ranks};
+  return {std::max(inference, training), options.ranks, options.parameter_groups};
 }
 
 /// Of the frames alone.
@@ -177,7 +177,7 @@ void Engine::accumulate(const StepInput& input) {
   }
   MicroStep micro_step{0, std::ssize(input.micro_batches)};
   parts_.store.expect(training_parts_, micro_step.count);
-  const optim::RuleScalars scalars = parts_.store.begin_step(
+  const std::span<const optim::RuleScalars> scalars = parts_.store.begin_step(
       {.step = input.optimizer_step, .learning_rate = input.learning_rate, .betas = input.betas});
   block_.fill(input.micro_batches, {input.labels, scalars}, streams_.compute);
   for (; micro_step.index < micro_step.count; ++micro_step.index) {

@@ -48,6 +48,7 @@ class Engine {
     int ranks = 1;
     double gradient_clipping = 0;  ///< largest global norm; 0: none
     std::uint64_t seed = 0;        ///< of dropout
+    int parameter_groups = 1;      ///< of the store
   };
   /// The activation memory that such an engine takes.
   static FrameBytes activation_bytes(const model::Model& model, const Options& options);

@@ -88,12 +88,13 @@ class ParameterStore {
   virtual std::span<const TensorView> acquire(int part, StreamView stream) = 0;
   virtual void release(int part, StreamView stream) = 0;
 
-  /// Called before the micro steps of a step. Returns what step() is to find on the device; lets
-  /// the store update before that what it need not keep until then.
-  virtual optim::RuleScalars begin_step(const optim::StepScalars& scalars) = 0;
+  /// Called before the micro steps of a step. Returns what step() is to find on the device, by
+  /// parameter group; lets the store update before that what it need not keep until then.
+  virtual std::span<const optim::RuleScalars> begin_step(const optim::StepScalars& scalars) = 0;
   /// Called before the units of a micro step.
   virtual void begin(MicroStep micro_step) = 0;
-  /// Where the backward of `part` puts its parameter gradients, owned then borrowed.
+  /// Where the backward of `part` puts its parameter gradients, owned then borrowed; empty targets
+  /// for those that are frozen.
   virtual std::span<const model::GradientTarget> gradients(int part, StreamView stream) = 0;
   /// The backward of `part` is done. What is complete by now may be summed over the ranks and, in
   /// the last micro step, get new values: it is not acquired again before step().

@@ -19,7 +19,7 @@ StepBlock::Inputs::Inputs(const TensorView& all, const Options& options) {
   labels = arena.take({options.rows}, DType::i32);
   label_weight = arena.take({1});
   label_count = arena.take({1}, DType::f64);
-  scalars = arena.take({std::ssize(optim::RuleScalars{})});
+  scalars = arena.take({options.parameter_groups, std::ssize(optim::RuleScalars{})});
   bytes = arena.used();
   block = all.empty() ? all : all.part(0, {bytes});
 }
@@ -91,10 +91,13 @@ void StepBlock::fill(std::span<const MicroBatch> batches,
   }
   auto count = static_cast<double>(numbers.labels);
   float weight = numbers.labels == 0 ? 0 : 1.0F / static_cast<float>(numbers.labels);
-  optim::RuleScalars scalars = numbers.scalars;
   stage(HostView(std::span(&weight, 1), {1}), staged_.label_weight);
   stage(HostView(&count, DType::f64, {1}), staged_.label_count);
-  stage(HostView(scalars, {std::ssize(scalars)}), staged_.scalars);
+  for (std::size_t group = 0; group < numbers.scalars.size(); ++group) {
+    optim::RuleScalars scalars = numbers.scalars[group];
+    stage(HostView(scalars, {1, std::ssize(scalars)}),
+          staged_.scalars.rows(static_cast<std::int64_t>(group), 1));
+  }
   if (apart_) {
     ops::convert(staged_.block, inputs_.block, stream);
     copied_ = Event::record(stream);

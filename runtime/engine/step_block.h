@@ -24,6 +24,7 @@ class StepBlock {
   struct Options {
     std::int64_t rows = 0;  ///< tokens at most, of all micro batches of a step together
     int ranks = 1;
+    int parameter_groups = 1;
   };
   /// Of a device of that kind, and of the host for what crosses between the two.
   static FrameBytes bytes(const Options& options, DeviceKind device);
@@ -36,7 +37,7 @@ class StepBlock {
   /// What all micro batches of a step have in common.
   struct Numbers {
     std::int64_t labels = 0;  ///< that count on all ranks; 0: nothing has a gradient
-    optim::RuleScalars scalars{};
+    std::span<const optim::RuleScalars> scalars{};  ///< by parameter group; none: no update
   };
   /// Takes in what is read, with all sums 0; `batches` may change once it returns. Asynchronous on
   /// `stream`.
@@ -75,7 +76,7 @@ class StepBlock {
     TensorView labels;        ///< (rows) i32
     TensorView label_weight;  ///< (1) f32
     TensorView label_count;   ///< (1) f64
-    TensorView scalars;       ///< (16) f32
+    TensorView scalars;       ///< (parameter_groups, 16) f32
     Bytes bytes;
   };
   struct Results {

@@ -123,17 +123,17 @@ class Call {
   void weight_gradient(std::size_t piece, const GradientTarget& bias) const {
     const GradientTarget target =
         tiled() ? weight_.lender->gradients(lent(piece)) : weight_.gradient;
-    const ops::MatmulArgs product{.a = columns(piece),
-                                  .b = output_,
-                                  .out = target.values,
-                                  .a_transposed = true,
-                                  .accumulate = target.accumulate,
-                                  .workspace = workspace_};
-    if (piece > 0) {
-      ops::matmul(product, stream_);
-    } else {
-      ops::weight_gradient({product, bias.values, bias.accumulate}, stream_);
-    }
+    const GradientTarget with = piece == 0 ? bias : GradientTarget{};
+    if (target.values.empty() && with.values.empty()) return;
+    ops::weight_gradient({.product = {.a = columns(piece),
+                                      .b = output_,
+                                      .out = target.values,
+                                      .a_transposed = true,
+                                      .accumulate = target.accumulate,
+                                      .workspace = workspace_},
+                          .bias_gradient = with.values,
+                          .accumulate_bias = with.accumulate},
+                         stream_);
   }
 
   [[nodiscard]] ops::MatmulArgs input_product(std::size_t piece) const {

@@ -12,7 +12,7 @@ struct ParameterInit {
   float stddev = 0;  ///< of `normal`, whose mean is 0
 };
 
-/// One trainable tensor. The name is its Hugging Face name without the "transformer."
+/// One tensor of a model. The name is its Hugging Face name without the "transformer."
 /// prefix, unique in the model.
 struct ParameterSpec {
   std::string name;

@@ -60,8 +60,8 @@ struct UnitMemory {
   Bytes backward_workspace = 0;
 };
 
-/// Where a gradient goes: the callee overwrites `values`, or adds to them. Gradients of parameters
-/// are f32 whatever the parameters are.
+/// Where a gradient goes: the callee overwrites `values`, or adds to them; empty: nobody wants it.
+/// Gradients of parameters are f32 whatever the parameters are.
 struct GradientTarget {
   TensorView values;
   bool accumulate = false;
@@ -75,7 +75,7 @@ class TileLender {
   virtual TensorView acquire(std::size_t tile) = 0;
   virtual void release(std::size_t tile) = 0;
   /// Where backward puts the gradients (rows, C) of a tile, until reduce(): then the tile may get
-  /// new values, and is not used again in that call.
+  /// new values, and is not used again in that call. Empty of a frozen one.
   virtual GradientTarget gradients(std::size_t tile) = 0;
   virtual void reduce(std::size_t tile) = 0;
 };
@@ -106,7 +106,8 @@ struct UnitCall {
   DropoutSource dropout;
 
   // Backward only.
-  std::span<const GradientTarget> parameter_gradients;  ///< in the order of `parameters`
+  /// In the order of `parameters`; of frozen ones empty.
+  std::span<const GradientTarget> parameter_gradients;
   std::span<const TensorView> output_gradients;
   std::span<const GradientTarget> input_gradients;
 

@@ -35,7 +35,9 @@ void classifier_loss(const ClassifierLossArgs& args, StreamView stream) {
   if (!args.label_weight.empty()) {
     require_f32(args.label_weight, {1}, "label_weight");
     require_tensor(args.input_gradient, sizes.dtype, args.input.shape(), "input_gradient");
-    require_f32(args.weight_gradient, args.weight.shape(), "weight_gradient");
+    if (!args.weight_gradient.empty()) {
+      require_f32(args.weight_gradient, args.weight.shape(), "weight_gradient");
+    }
   }
   op_table(stream).classifier_loss(args, stream);
 }

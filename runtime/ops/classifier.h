@@ -41,7 +41,7 @@ struct ClassifierLossArgs {
   TensorView loss_sum;             ///< (1) f64: losses of rows that count are added to it, in order
   TensorView label_weight{};       ///< (1) f32; empty: the loss alone
   TensorView input_gradient{};     ///< (R, C) of the dtype of input: written; may be input itself
-  TensorView weight_gradient{};    ///< (V, C) f32: written
+  TensorView weight_gradient{};    ///< (V, C) f32: written; empty: nobody wants it
   bool accumulate_weight = false;  ///< add to weight_gradient instead
   TensorView workspace;            ///< u8: at least classifier_workspace() bytes, 64-byte aligned
 };

@@ -35,9 +35,11 @@ void compute_gradients(const ClassifierPlan& plan,
     const TensorView gradient = plan.gradient(piece);
     cpu_stream(stream).launch(
         [rows, piece, gradient] { cross_entropy_gradient(rows, piece, gradient); });
-    cpu::matmul(
-        plan.weight_product(args.input, args.weight_gradient, args.accumulate_weight, piece),
-        stream);
+    if (!args.weight_gradient.empty()) {
+      cpu::matmul(
+          plan.weight_product(args.input, args.weight_gradient, args.accumulate_weight, piece),
+          stream);
+    }
     cpu::matmul(plan.input_product(args.weight, piece), stream);
   }
   cpu::convert(plan.input_gradient(), args.input_gradient, stream);

@@ -21,8 +21,8 @@ void embedding_forward(const EmbeddingArgs& args, StreamView stream);
 struct EmbeddingBackwardArgs {
   TensorView tokens;             ///< (B, T) i32, as forward had them
   TensorView output_gradient;    ///< (B, T, C) f32 or bf16
-  TensorView token_gradient;     ///< (V, C)
-  TensorView position_gradient;  ///< (P, C)
+  TensorView token_gradient;     ///< (V, C); empty: nobody wants it
+  TensorView position_gradient;  ///< (P, C); likewise
   bool accumulate_token = false;
   bool accumulate_position = false;
 };

@@ -61,16 +61,22 @@ void run_backward(const EmbeddingBackwardArgs& args) {
   const Shape& shape = args.output_gradient.shape();
   const std::int64_t columns = shape[2];
   const auto tokens = host_access(args.tokens).as<const std::int32_t>();
-  require_known(tokens, args.token_gradient.shape()[0]);
-  if (!args.accumulate_token) zero(args.token_gradient);
-  if (!args.accumulate_position) zero(args.position_gradient);
+  const bool for_tokens = !args.token_gradient.empty();
+  const bool for_positions = !args.position_gradient.empty();
+  if (for_tokens) require_known(tokens, args.token_gradient.shape()[0]);
+  if (for_tokens && !args.accumulate_token) zero(args.token_gradient);
+  if (for_positions && !args.accumulate_position) zero(args.position_gradient);
   for_chunks(columns, columns_per_task, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = 0; row < shape[0] * shape[1]; ++row) {
       const std::int64_t token = tokens[static_cast<std::size_t>(row)];
       const T* const gradient = elements<T>(args.output_gradient) + row * columns + begin;
-      add_kernel(gradient, floats(args.token_gradient) + token * columns + begin, end - begin);
-      add_kernel(gradient, floats(args.position_gradient) + row % shape[1] * columns + begin,
-                 end - begin);
+      if (for_tokens) {
+        add_kernel(gradient, floats(args.token_gradient) + token * columns + begin, end - begin);
+      }
+      if (for_positions) {
+        add_kernel(gradient, floats(args.position_gradient) + row % shape[1] * columns + begin,
+                   end - begin);
+      }
     }
   });
 }

@@ -38,8 +38,10 @@ void require_layer_norm(const LayerNormBackwardArgs& args) {
   require_matrix(args.output_gradient, dtype, rows, columns, "output_gradient");
   if (!args.residual.empty()) require_matrix(args.residual, dtype, rows, columns, "residual");
   require_matrix(args.input_gradient, dtype, rows, columns, "input_gradient");
-  require_f32(args.weight_gradient, {columns}, "weight_gradient");
-  require_f32(args.bias_gradient, {columns}, "bias_gradient");
+  if (!args.weight_gradient.empty()) {
+    require_f32(args.weight_gradient, {columns}, "weight_gradient");
+  }
+  if (!args.bias_gradient.empty()) require_f32(args.bias_gradient, {columns}, "bias_gradient");
   DSTRAIN_CHECK(!args.residual.begins_with(args.input_gradient) || !args.accumulate_input,
                 "the residual would count twice");
 }

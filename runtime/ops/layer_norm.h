@@ -33,8 +33,8 @@ struct LayerNormBackwardArgs {
   TensorView residual;         ///< (..., C) or empty: the gradient that passes the norm by, added
                                ///< to the input's; may be the same memory as input_gradient
   TensorView input_gradient;   ///< (..., C)
-  TensorView weight_gradient;  ///< (C)
-  TensorView bias_gradient;    ///< (C)
+  TensorView weight_gradient;  ///< (C); empty: nobody wants it
+  TensorView bias_gradient;    ///< (C); likewise
   bool accumulate_input = false;
   bool accumulate_weight = false;
   bool accumulate_bias = false;

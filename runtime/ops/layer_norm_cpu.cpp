@@ -136,8 +136,10 @@ void run_backward(const LayerNormBackwardArgs& args) {
                         .input = elements<T>(args.input),
                         .mean = floats(args.mean),
                         .rstd = floats(args.rstd)};
-  add_up_rows(sums, {floats(args.bias_gradient), args.accumulate_bias},
-              {floats(args.weight_gradient), args.accumulate_weight});
+  if (!args.weight_gradient.empty() || !args.bias_gradient.empty()) {
+    add_up_rows(sums, {floats(args.bias_gradient), args.accumulate_bias},
+                {floats(args.weight_gradient), args.accumulate_weight});
+  }
   const bool in_place = args.residual.begins_with(args.input_gradient);
   const Base<T> base{in_place ? nullptr : elements<T>(args.residual),
                      in_place || args.accumulate_input};

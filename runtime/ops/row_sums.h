@@ -20,7 +20,7 @@ struct RowSums {
 
 /// Where one sum goes, (columns).
 struct RowSumTarget {
-  float* values = nullptr;
+  float* values = nullptr;  ///< null: nowhere
   bool accumulate = false;
 };
 

@@ -68,6 +68,7 @@ DSTRAIN_SIMD_CLONES void weighted_kernel(const RowSums<T>& s,
 }
 
 void store(const float* sums, RowSumTarget target, std::int64_t begin, std::int64_t width) {
+  if (target.values == nullptr) return;
   for (std::int64_t j = 0; j < width; ++j) {
     float& value = target.values[begin + j];
     value = target.accumulate ? value + sums[j] : sums[j];

@@ -6,12 +6,18 @@
 namespace dstrain::ops {
 
 void weight_gradient(const WeightGradientArgs& args, StreamView stream) {
-  const MatmulShape shape = check_product(args.product, stream);
-  DSTRAIN_CHECK(
-      args.product.a_transposed && !args.product.b_transposed && args.product.bias.empty(),
-      "not the product of a weight's gradient");
-  require_f32(args.product.out, args.product.out.shape(), "the weight's gradient");
-  require_f32(args.bias_gradient, {shape.n}, "bias_gradient");
+  const MatmulArgs& product = args.product;
+  if (!product.out.empty()) {
+    check_product(product, stream);
+    DSTRAIN_CHECK(product.a_transposed && !product.b_transposed && product.bias.empty(),
+                  "not the product of a weight's gradient");
+    require_f32(product.out, product.out.shape(), "the weight's gradient");
+  }
+  if (!args.bias_gradient.empty()) {
+    const DType dtype = element_dtype(product.b, "the output's gradient");
+    require_tensor(product.b, dtype, product.b.shape(), "the output's gradient");
+    require_f32(args.bias_gradient, {columns_of(product.b)}, "bias_gradient");
+  }
   op_table(stream).weight_gradient(args, stream);
 }
 

@@ -9,8 +9,8 @@ namespace dstrain::ops {
 /// bias_gradient = [bias_gradient +] the sum of the rows of product.b, added in f32 and in a fixed
 /// order.
 struct WeightGradientArgs {
-  MatmulArgs product;
-  TensorView bias_gradient;  ///< (N) f32
+  MatmulArgs product;        ///< product.out empty: of the bias alone
+  TensorView bias_gradient;  ///< (N) f32; empty: of the weight alone
   bool accumulate_bias = false;
 };
 

@@ -8,7 +8,8 @@
 namespace dstrain::ops::cpu {
 
 void weight_gradient(const WeightGradientArgs& args, StreamView stream) {
-  cpu::matmul(args.product, stream);
+  if (!args.product.out.empty()) cpu::matmul(args.product, stream);
+  if (args.bias_gradient.empty()) return;
   cpu_stream(stream).launch([args] {
     with_element_type(args.product.b.dtype(), [&](auto element) {
       add_up_rows<decltype(element)>({.values = elements<decltype(element)>(args.product.b),

@@ -29,8 +29,13 @@ using RuleScalars = std::array<float, 16>;
 
 /// What of a step its updates read, where they run.
 struct StepTensors {
-  TensorView scalars;     ///< (16) f32: RuleScalars
+  TensorView scalars;     ///< f32: RuleScalars (16), or those of each parameter group (G, 16)
   TensorView decision{};  ///< (StepDecision::numel) f64; empty: taken, with gradients as they are
+  /// Those of one of the groups.
+  [[nodiscard]] StepTensors of(int group) const {
+    constexpr std::int64_t numel = std::tuple_size_v<RuleScalars>;
+    return {scalars.rows(group, 1).reshaped({numel}), decision};
+  }
 };
 
 /// A flat run of parameters that this rank updates, f32, with what belongs to it, element by

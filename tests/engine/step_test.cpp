@@ -57,7 +57,7 @@ class WholeStore final : public engine::ParameterStore {
     return views_[static_cast<std::size_t>(part)];
   }
   void release(int /*part*/, StreamView /*stream*/) override {}
-  optim::RuleScalars begin_step(const optim::StepScalars& scalars) override {
+  std::span<const optim::RuleScalars> begin_step(const optim::StepScalars& scalars) override {
     begun.push_back(scalars);
     return {};
   }

@@ -93,8 +93,32 @@ TEST_CASE("Weight gradient: another product is refused", "[ops][weight_gradient]
   CpuStream stream(CpuStream::Mode::inline_on_caller);
   CHECK_THROWS_WITH(ops::weight_gradient(args, stream), Catch::Contains("not the product"));
   args = layer.args();
-  args.bias_gradient = {};
+  args.bias_gradient = args.bias_gradient.part(0, {3});
   CHECK_THROWS_WITH(ops::weight_gradient(args, stream), Catch::Contains("bias_gradient"));
+}
+
+TEST_CASE("Weight gradient: one that nobody wants leaves the bits of the other",
+          "[ops][weight_gradient]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  Layer both({67, 4, 5}, dtype);
+  Layer one({67, 4, 5}, dtype);
+  const std::vector<float> weight_before = one.weight_gradient;
+  const std::vector<float> bias_before = one.bias_gradient;
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
+  ops::weight_gradient(both.args(), stream);
+  ops::WeightGradientArgs args = one.args();
+  SECTION("the weight's") {
+    args.bias_gradient = {};
+    ops::weight_gradient(args, stream);
+    CHECK(one.weight_gradient == both.weight_gradient);
+    CHECK(one.bias_gradient == bias_before);
+  }
+  SECTION("the bias's") {
+    args.product.out = {};
+    ops::weight_gradient(args, stream);
+    CHECK(one.bias_gradient == both.bias_gradient);
+    CHECK(one.weight_gradient == weight_before);
+  }
 }
 
 }  // namespace

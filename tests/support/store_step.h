@@ -16,14 +16,17 @@ class StoreStep {
 
   /// Of a step whose gradients are to be halved.
   void begin(engine::ParameterStore& store, const optim::StepScalars& scalars) {
-    scalars_ = store.begin_step(scalars);
+    const auto scalars_of_groups = store.begin_step(scalars);
+    scalars_.assign(scalars_of_groups.begin(), scalars_of_groups.end());
   }
   void gather_totals(engine::ParameterStore& store, StreamView stream) {
     ops::fill_zero(own(), stream);
     store.gather_totals(own(), totals(), stream);
   }
   void update(engine::ParameterStore& store, StreamView stream) {
-    store.step({HostView(scalars_, {std::ssize(scalars_)}), ops::view_of(halved_)}, stream);
+    constexpr std::int64_t numel = std::tuple_size_v<optim::RuleScalars>;
+    const HostView scalars(scalars_.data(), DType::f32, {std::ssize(scalars_), numel});
+    store.step({scalars, ops::view_of(halved_)}, stream);
   }
   /// The L2 norm of all gradients, once `stream` has gathered the totals.
   double gradient_norm(StreamView stream) {
@@ -41,7 +44,7 @@ class StoreStep {
     return {totals_.data(), DType::i64, {std::ssize(totals_) / std::ssize(own_), std::ssize(own_)}};
   }
 
-  optim::RuleScalars scalars_{};
+  std::vector<optim::RuleScalars> scalars_;
   ops::StepDecision halved_{.gradient_scale = 0.5};
   std::array<std::int64_t, ops::step_total_numel> own_{};
   std::vector<std::int64_t> totals_;

@@ -56,7 +56,7 @@ class StoreRank {
         step_(settings.world),
         model_(test::toy_gpt2(settings.dtype)),
         layout_(model_, {settings.world, settings.persistence_threshold}),
-        store_({layout_, communicator, memory_.of_store(), settings.trains ? &optimizer_ : nullptr},
+        store_({layout_, communicator, memory_.of_store(), settings.trains ? &groups_ : nullptr},
                {settings.stage, 0},
                stream_) {
     store_.load({model::RandomSource(1, model_.parameters())}, stream_);
@@ -110,7 +110,8 @@ class StoreRank {
   test::StoreStep step_;
   model::Model model_;
   zero::FlatLayout layout_;
-  optim::AdamW optimizer_{config::AdamSettings{.weight_decay = 0.1}};
+  optim::ParameterGroups groups_{
+      std::make_unique<optim::AdamW>(config::AdamSettings{.weight_decay = 0.1})};
   zero::ShardedStore store_;
 };
 

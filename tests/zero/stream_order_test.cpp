@@ -50,7 +50,7 @@ class OrderRank {
         watch_(communicator, [this](const std::string&) { streams_.hold_communication(); }),
         model_(test::toy_gpt2(DType::f32, settings.splits)),
         layout_(model_, {world, 200}),
-        store_({layout_, communicator_, memory_.of_store(), &optimizer_},
+        store_({layout_, communicator_, memory_.of_store(), &groups_},
                {settings.stage,
                 settings.bucket_numel,
                 {.enabled = settings.overlap, .prefetch_numel = 1'000'000}},
@@ -168,7 +168,8 @@ class OrderRank {
   test::CollectiveWatch watch_;
   model::Model model_;
   zero::FlatLayout layout_;
-  optim::AdamW optimizer_{config::AdamSettings{.weight_decay = 0.1}};
+  optim::ParameterGroups groups_{
+      std::make_unique<optim::AdamW>(config::AdamSettings{.weight_decay = 0.1})};
   zero::ShardedStore store_;
   test::StoreStep step_{world};
   std::vector<int> expected_;

@@ -115,6 +115,16 @@ class Workplace {
   std::unique_ptr<Stream> uploads_;
 };
 
+optim::ParameterGroups make_groups(const TrainingCase& settings, const model::Model& model) {
+  if (!settings.groups) {
+    return optim::ParameterGroups(
+        std::make_unique<optim::AdamW>(config::AdamSettings{.weight_decay = 0.1}));
+  }
+  std::vector<std::string> names;
+  for (const model::ParameterSpec& spec : model.parameters()) names.push_back(spec.name);
+  return settings.groups(names);
+}
+
 /// One rank of the run.
 class Rank {
  public:
@@ -128,18 +138,23 @@ class Rank {
                                 {.dtype = settings.dtype,
                                  .in_splits = settings.in_splits,
                                  .device = memory_.device.device().kind})),
-        layout_(model_, {settings.world, settings.persistence_threshold}),
+        groups_(make_groups(settings, model_)),
+        layout_(model_,
+                {.world = settings.world,
+                 .persistence_threshold_numel = settings.persistence_threshold,
+                 .groups = &groups_}),
         micro_batch_(settings.global_batch / settings.world / settings.accumulation),
         options_{.shape = {micro_batch_, block_size},
                  .mode = settings.mode,
                  .micro_steps = settings.accumulation,
                  .ranks = settings.world,
                  .gradient_clipping = settings.clipping,
-                 .seed = 5},
+                 .seed = 5,
+                 .parameter_groups = groups_.count()},
         streams_(place.streams(settings.overlap.enabled)),
         stream_(streams_.compute),
         disk_{*io_, settings.nvme_path, memory_.host_buffers, memory_.disk_ledger},
-        store_({layout_, communicator_, memory_.of_store(&disk_), &optimizer_},
+        store_({layout_, communicator_, memory_.of_store(&disk_), &groups_},
                {settings.stage, settings.reduce_bucket_numel, settings.overlap, settings.offload},
                streams_),
         engine_(
@@ -247,15 +262,19 @@ class Rank {
   }
 
   void collect_weights(TrainingResult& result) {
-    int index = 0;
+    int at = 0;
     for (const model::Part& part : model_.parts()) {
       const model::UnitSpec& unit = model_.units[static_cast<std::size_t>(part.unit)]->spec();
-      const auto views = store_.acquire(index, stream_);
+      const auto views = store_.acquire(at, stream_);
       const std::size_t owned = part.is_tile() ? 1 : unit.parameters.size();
-      for (const TensorView& values : views.first(owned)) {
-        if (!values.empty()) append_values(values, result.weights);
+      for (std::size_t i = 0; i < owned; ++i) {
+        if (views[i].empty()) continue;
+        const std::size_t index =
+            part.is_tile() ? unit.tiles[static_cast<std::size_t>(part.tile)].parameter : i;
+        append_values(views[i], result.weights);
+        append_values(views[i], result.parameters[unit.parameters[index].name]);
       }
-      store_.release(index++, stream_);
+      store_.release(at++, stream_);
     }
   }
 
@@ -276,12 +295,12 @@ class Rank {
   DeviceMemory& memory_;
   comm::Communicator& communicator_;
   model::Model model_;
+  optim::ParameterGroups groups_;
   zero::FlatLayout layout_;
   std::int64_t micro_batch_;
   engine::Engine::Options options_;
   Streams streams_;
   StreamView stream_;  ///< the computing one
-  optim::AdamW optimizer_{config::AdamSettings{.weight_decay = 0.1}};
   std::unique_ptr<offload::AsyncFileIo> io_ = offload::make_file_io({}, IoKind::automatic).io;
   zero::DiskPlace disk_;
   zero::ShardedStore store_;

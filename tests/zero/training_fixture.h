@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "runtime/config/train_settings.h"
 #include "runtime/engine/engine.h"
 #include "runtime/model/gpt2_config.h"
+#include "runtime/optim/parameter_groups.h"
 #include "tests/support/deferred_device.h"
 #include "zero/offload.h"
 #include "zero/overlap.h"
@@ -35,6 +37,8 @@ struct TrainingCase {
   zero::Overlap overlap{};
   zero::Offload offload{};
   std::string nvme_path{};
+  /// Of all parameters, by name; none: AdamW that decays by 0.1 for all.
+  std::function<optim::ParameterGroups(const std::vector<std::string>& names)> groups{};
   /// Runs on a deferred device of that seed, each rank on one of its own.
   std::optional<std::uint64_t> deferred{};
   DeferredDevice::Wait dropped_wait{};  ///< of rank 0's device in the steps; without a name: none
@@ -47,8 +51,9 @@ struct TrainingResult {
   std::vector<double> losses;
   std::vector<double> norms;
   std::vector<float> weights;  ///< all parameters in the order of Model::parts()
-  bool ranks_agree = true;     ///< on the weights
-  std::vector<Bytes> peak;     ///< of rank 0 on the device, by MemoryCategory
+  std::map<std::string, std::vector<float>> parameters;  ///< the same, by name
+  bool ranks_agree = true;                               ///< on the weights
+  std::vector<Bytes> peak;  ///< of rank 0 on the device, by MemoryCategory
   std::vector<Bytes> planned;
   Bytes disk_peak = 0;
   Bytes disk_planned = 0;

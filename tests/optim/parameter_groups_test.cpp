@@ -1,0 +1,76 @@
+#include "runtime/optim/parameter_groups.h"
+
+#include <catch2/catch.hpp>
+
+#include "runtime/optim/adamw.h"
+
+namespace dstrain {
+namespace {
+
+using Catch::Contains;
+using optim::ParameterGroup;
+using optim::ParameterGroups;
+
+std::unique_ptr<optim::Optimizer> adamw(double weight_decay) {
+  return std::make_unique<optim::AdamW>(config::AdamSettings{.weight_decay = weight_decay});
+}
+
+/// Keeps other states than AdamW.
+struct Momentum final : optim::Optimizer {
+  [[nodiscard]] std::span<const std::string_view> state_names() const override { return names; }
+  [[nodiscard]] optim::RuleScalars scalars(const optim::StepScalars& /*step*/) const override {
+    return {};
+  }
+  void step(const optim::OptimizerShard& /*shard*/,
+            const optim::StepTensors& /*step*/,
+            StreamView /*stream*/) const override {}
+  static constexpr std::array<std::string_view, 1> names{"momentum"};
+};
+
+template <class... Group>
+std::vector<ParameterGroup> list(Group... groups) {
+  std::vector<ParameterGroup> all;
+  (all.push_back(std::move(groups)), ...);
+  return all;
+}
+
+TEST_CASE("Parameter groups: each has its names and one has the rest", "[optim][groups]") {
+  const ParameterGroups groups(list(ParameterGroup{.optimizer = adamw(0), .names = {"a", "b"}},
+                                    ParameterGroup{.optimizer = adamw(0.1)},
+                                    ParameterGroup{.names = {"c"}}));
+  CHECK(groups.count() == 3);
+  CHECK(groups.group_of("b") == 0);
+  CHECK(groups.group_of("other") == 1);
+  CHECK(groups.group_of("c") == 2);
+  CHECK(groups.trains(0));
+  CHECK_FALSE(groups.trains(2));
+  CHECK(groups.state_names().size() == 2);
+  CHECK_THROWS_WITH(groups.optimizer(2), Contains("frozen"));
+}
+
+TEST_CASE("Parameter groups: a rule sees the rate of its group", "[optim][groups]") {
+  const ParameterGroups groups(
+      list(ParameterGroup{.optimizer = adamw(0.1), .rate_factor = 0.25, .names = {"a"}},
+           ParameterGroup{}, ParameterGroup{.optimizer = adamw(0.1), .names = {"b"}}));
+  const auto scalars = groups.scalars({.step = 3, .learning_rate = 0.01});
+  REQUIRE(scalars.size() == 3);
+  CHECK(scalars[0] == adamw(0.1)->scalars({.step = 3, .learning_rate = 0.0025}));
+  CHECK(scalars[2] == adamw(0.1)->scalars({.step = 3, .learning_rate = 0.01}));
+}
+
+TEST_CASE("Parameter groups: what is ambiguous is refused", "[optim][groups]") {
+  CHECK_THROWS_WITH(
+      ParameterGroups(list(ParameterGroup{.names = {"a"}}, ParameterGroup{.names = {"b", "a"}})),
+      Contains("a is in two groups"));
+  CHECK_THROWS_WITH(ParameterGroups(list(ParameterGroup{}, ParameterGroup{})),
+                    Contains("what is left"));
+  CHECK_THROWS_WITH(
+      ParameterGroups(list(ParameterGroup{.optimizer = adamw(0), .names = {"a"}},
+                           ParameterGroup{.optimizer = std::make_unique<Momentum>()})),
+      Contains("different states"));
+  const ParameterGroups partial(list(ParameterGroup{.optimizer = adamw(0), .names = {"a"}}));
+  CHECK_THROWS_WITH(partial.group_of("b"), Contains("b is in no group"));
+}
+
+}  // namespace
+}  // namespace dstrain
