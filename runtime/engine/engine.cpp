@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/ops/dropout_site.h"
+
 namespace dstrain::engine {
 
 namespace {
@@ -53,7 +55,10 @@ StepBlock::Options block_options(const Engine::Options& options) {
   const std::int64_t inference = options.inference_shape.value_or(options.shape).rows();
   const std::int64_t training =
       options.mode == FrameMode::inference ? 0 : options.micro_steps * options.shape.rows();
-  return {std::max(inference, training), options.ranks, options.parameter_groups};
+  return {.rows = std::max(inference, training),
+          .micro_batches = options.micro_steps,
+          .ranks = options.ranks,
+          .parameter_groups = options.parameter_groups};
 }
 
 /// Of the frames alone.
@@ -71,8 +76,6 @@ FrameBytes frame_bytes(const model::Model& model, const Engine::Options& options
 struct Engine::Context {
   model::BatchShape shape;
   std::size_t micro_batch = 0;
-  std::int64_t first_sample = 0;
-  std::uint32_t step = 0;
   bool training = false;
   TensorView logits{};
 };
@@ -123,13 +126,14 @@ std::vector<int> Engine::parts_of(const Frame& frame) const {
 model::UnitCall Engine::unit_call(const FrameCall& call, const Context& context) const {
   model::UnitCall unit;
   unit.shape = context.shape;
+  unit.dropout = {.seed = options_.seed,
+                  .unit = static_cast<std::uint32_t>(call.unit),
+                  .training = context.training};
   block_.show(context.micro_batch, unit);
   unit.inputs = call.inputs;
   unit.outputs = call.outputs;
   unit.saved = call.saved;
   unit.workspace = call.workspace;
-  unit.dropout = {options_.seed, context.step, context.first_sample,
-                  static_cast<std::uint32_t>(call.unit), context.training};
   unit.output_gradients = call.output_gradients;
   unit.input_gradients = call.input_gradients;
   unit.logits = context.logits;
@@ -175,19 +179,19 @@ void Engine::accumulate(const StepInput& input) {
   if (input.labels == 0) {
     fail(ErrorCode::input, "step {}: the batch has no label that counts", input.step);
   }
+  for (const MicroBatch& batch : input.micro_batches) {
+    const std::int64_t samples = batch.first_sample + options_.shape.sequences;
+    DSTRAIN_CHECK(samples <= ops::dropout_samples, "a global batch of {} samples", samples);
+  }
   MicroStep micro_step{0, std::ssize(input.micro_batches)};
   parts_.store.expect(training_parts_, micro_step.count);
   const std::span<const optim::RuleScalars> scalars = parts_.store.begin_step(
       {.step = input.optimizer_step, .learning_rate = input.learning_rate, .betas = input.betas});
-  block_.fill(input.micro_batches, {input.labels, scalars}, streams_.compute);
+  block_.fill(input.micro_batches, {input.step, input.labels, scalars}, streams_.compute);
   for (; micro_step.index < micro_step.count; ++micro_step.index) {
     parts_.store.begin(micro_step);
     const auto index = static_cast<std::size_t>(micro_step.index);
-    run(training_.value(), {.shape = options_.shape,
-                            .micro_batch = index,
-                            .first_sample = input.micro_batches[index].first_sample,
-                            .step = static_cast<std::uint32_t>(input.step),
-                            .training = true});
+    run(training_.value(), {.shape = options_.shape, .micro_batch = index, .training = true});
   }
   begin_work(parts_.progress, Work::norm);
   parts_.store.gather_totals(block_.own_total(), block_.totals(), streams_.compute);

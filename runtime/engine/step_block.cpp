@@ -20,6 +20,7 @@ StepBlock::Inputs::Inputs(const TensorView& all, const Options& options) {
   label_weight = arena.take({1});
   label_count = arena.take({1}, DType::f64);
   scalars = arena.take({options.parameter_groups, std::ssize(optim::RuleScalars{})});
+  counters = arena.take({options.micro_batches, 2}, DType::i64);
   bytes = arena.used();
   block = all.empty() ? all : all.part(0, {bytes});
 }
@@ -82,7 +83,10 @@ void StepBlock::fill(std::span<const MicroBatch> batches,
   if (!apart_) stream.synchronize();
   if (copied_) copied_->wait_on(waiting_);
   std::int64_t row = 0;
+  std::int64_t index = 0;
   for (const MicroBatch& batch : batches) {
+    std::array<std::int64_t, 2> counter{numbers.step, batch.first_sample};
+    stage(HostView(counter, {1, 2}), staged_.counters.rows(index++, 1));
     stage(batch.tokens, row, staged_.tokens);
     DSTRAIN_CHECK(batch.labels.empty() || batch.labels.size() == batch.tokens.size(),
                   "{} labels for {} tokens", batch.labels.size(), batch.tokens.size());
@@ -111,6 +115,7 @@ void StepBlock::show(std::size_t index, model::UnitCall& call) const {
   call.tokens = inputs_.tokens.part(begin, shape);
   call.labels = inputs_.labels.part(begin, shape);
   call.label_weight = inputs_.label_weight;
+  call.dropout.counter = inputs_.counters.part(2 * static_cast<std::int64_t>(index), {2});
   call.loss = own_loss();
 }
 

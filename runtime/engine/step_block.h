@@ -22,7 +22,8 @@ namespace dstrain::engine {
 class StepBlock {
  public:
   struct Options {
-    std::int64_t rows = 0;  ///< tokens at most, of all micro batches of a step together
+    std::int64_t rows = 0;           ///< tokens at most, of all micro batches of a step together
+    std::int64_t micro_batches = 1;  ///< of a step
     int ranks = 1;
     int parameter_groups = 1;
   };
@@ -36,6 +37,7 @@ class StepBlock {
 
   /// What all micro batches of a step have in common.
   struct Numbers {
+    std::int64_t step = 0;    ///< as dropout counts
     std::int64_t labels = 0;  ///< that count on all ranks; 0: nothing has a gradient
     std::span<const optim::RuleScalars> scalars{};  ///< by parameter group; none: no update
   };
@@ -77,6 +79,7 @@ class StepBlock {
     TensorView label_weight;  ///< (1) f32
     TensorView label_count;   ///< (1) f64
     TensorView scalars;       ///< (parameter_groups, 16) f32
+    TensorView counters;      ///< (micro batches, 2) i64: see model::DropoutSource
     Bytes bytes;
   };
   struct Results {

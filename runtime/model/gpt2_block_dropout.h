@@ -1,6 +1,6 @@
 #pragma once
 #include "runtime/model/unit.h"
-#include "runtime/ops/dropout_mask.h"
+#include "runtime/ops/dropout_site.h"
 
 namespace dstrain::model {
 
@@ -14,8 +14,7 @@ inline ops::DropoutSite dropout_site(const DropoutSource& source,
   return {
       .rate = source.training ? rate : 0.0F,
       .seed = ops::dropout_site_seed(source.seed, source.unit, static_cast<std::uint32_t>(place)),
-      .step = source.step,
-      .first_sample = source.first_sample};
+      .counter = source.counter};
 }
 
 }  // namespace dstrain::model

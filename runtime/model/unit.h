@@ -83,10 +83,9 @@ class TileLender {
 /// Where the random numbers of a call come from; equal for a sample on any number of ranks.
 struct DropoutSource {
   std::uint64_t seed = 0;
-  std::uint32_t step = 0;         ///< optimizer step
-  std::int64_t first_sample = 0;  ///< index of sequence 0 within the global batch of the step
-  std::uint32_t unit = 0;         ///< index of the unit in the model
-  bool training = false;          ///< false: dropout is the identity
+  TensorView counter{};    ///< (2) i64: the step, and the index of sequence 0 in its global batch
+  std::uint32_t unit = 0;  ///< index of the unit in the model
+  bool training = false;   ///< false: dropout is the identity
 };
 
 /// Everything a unit gets for one forward or backward over one micro-batch. Views lie on the

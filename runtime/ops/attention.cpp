@@ -14,6 +14,7 @@ AttentionSizes checked_sizes(const Args& args) {
   require_tensor(args.qkv, dtype, args.qkv.shape(), "qkv");
   require_tensor(args.output, dtype, {sizes.sequences, sizes.tokens, sizes.channels}, "output");
   require_f32(args.logsumexp, args.logsumexp.shape(), "logsumexp");
+  require_dropout_site(args.dropout);
   return sizes;
 }
 

@@ -3,7 +3,7 @@
 
 #include "runtime/base/units.h"
 #include "runtime/device/stream.h"
-#include "runtime/ops/dropout_mask.h"
+#include "runtime/ops/dropout_site.h"
 #include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::ops {

@@ -3,6 +3,7 @@
 #include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/attention_tiles.h"
 #include "runtime/ops/cpu_ops.h"
+#include "runtime/ops/dropout_mask.h"
 #include "runtime/ops/lanes.h"
 #include "runtime/ops/simd.h"
 #include "runtime/ops/vector16.h"
@@ -66,7 +67,7 @@ Space cut_space(float* slot, const HeadLayout& layout) {
 /// One tile of scores of one head.
 struct Tile {
   const HeadLayout& layout;
-  const DropoutSite& site;
+  const DropoutMask& mask;
   const Space& space;
   std::int64_t head;
   std::int64_t query_block;
@@ -126,7 +127,7 @@ void dropped_kernel(const Tile& t, ScoreTile& scores, ScoreTile& gradients) {
   for (std::int64_t row = 0; row < attention_block; ++row) {
     float multipliers[dropout_group];
     dropout_multipliers(
-        t.site, t.head / t.layout.heads,
+        t.mask, t.head / t.layout.heads,
         score_dropout_group(t.layout, t.head, t.query_block * attention_block + row, t.key_block),
         multipliers);
     weight_strip<true>(t, row, scores, gradients, multipliers);
@@ -221,7 +222,7 @@ void run_tile(const Tile& t) {
                                   s.right_output_gradient};
   multiply_scores(t, queries, {s.keys_transposed, s.right_keys_transposed}, scores);
   multiply_scores(t, output_gradient, {s.values_transposed, s.right_values_transposed}, gradients);
-  if (t.site.active()) {
+  if (t.mask.active()) {
     dropped_kernel(t, scores, gradients);
   } else {
     plain_kernel(t, scores, gradients);
@@ -295,6 +296,7 @@ void run_head(const AttentionBackwardArgs& args,
               std::int64_t head,
               const Space& space) {
   const Head<T> h{args, layout, head};
+  const DropoutMask mask(args.dropout);
   const std::int64_t columns = layout.tile_columns();
   for (std::int64_t block = 0; block < layout.tiles(); ++block) load_queries(h, block, space);
   for (std::int64_t key_block = 0; key_block < layout.tiles(); ++key_block) {
@@ -306,7 +308,7 @@ void run_head(const AttentionBackwardArgs& args,
     transpose_tile(space.keys, attention_block, columns, space.keys_transposed);
     pack_keys(space, columns);
     for (std::int64_t block = key_block; block < layout.tiles(); ++block) {
-      run_tile({layout, args.dropout, space, head, block, key_block});
+      run_tile({layout, mask, space, head, block, key_block});
     }
     store_tile(space.key_gradient, ln_2, h.gradient(Projection::key, first), count);
     store_tile(space.value_gradient, 1.0F, h.gradient(Projection::value, first), count);

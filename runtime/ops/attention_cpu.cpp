@@ -4,6 +4,7 @@
 #include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/attention_tiles.h"
 #include "runtime/ops/cpu_ops.h"
+#include "runtime/ops/dropout_mask.h"
 #include "runtime/ops/simd.h"
 #include "runtime/ops/vector16.h"
 
@@ -100,7 +101,7 @@ void divide_kernel(float* outputs, const float* sums, std::int64_t rows) {
 /// One block of queries of one head.
 struct QueryBlock {
   const HeadLayout& layout;
-  const DropoutSite& site;
+  const DropoutMask& mask;
   Space space;
   std::int64_t head;
   std::int64_t block;
@@ -110,7 +111,7 @@ DSTRAIN_SIMD_CLONES
 void draw_kernel(const QueryBlock& q, std::int64_t key_tile, ScoreTile& multipliers) {
   for (std::int64_t i = 0; i < attention_block; ++i) {
     dropout_multipliers(
-        q.site, q.head / q.layout.heads,
+        q.mask, q.head / q.layout.heads,
         score_dropout_group(q.layout, q.head, q.block * attention_block + i, key_tile),
         multipliers.row(i));
   }
@@ -198,7 +199,7 @@ void attend(const QueryBlock& q,
   for (std::int64_t tile = 0; tile <= q.block; ++tile) {
     multiply_scores(q, tile, scores);
     softmax_kernel(scores, tile == q.block, softmax);
-    if (q.site.active()) drop_weights(q, tile, scores);
+    if (q.mask.active()) drop_weights(q, tile, scores);
     add_values(q, tile, scores, softmax.factors);
   }
   divide_kernel(space.outputs, softmax.sum, layout.tile_columns());
@@ -212,6 +213,7 @@ void attend(const QueryBlock& q,
 template <class T>
 void run_head(const AttentionArgs& args, const HeadLayout& layout, std::int64_t head, Space space) {
   const T* const qkv = elements<T>(args.qkv);
+  const DropoutMask mask(args.dropout);
   const auto queries = head_rows(qkv, layout, head, Projection::query);
   const auto keys = head_rows(qkv, layout, head, Projection::key);
   const auto values = head_rows(qkv, layout, head, Projection::value);
@@ -226,7 +228,7 @@ void run_head(const AttentionArgs& args, const HeadLayout& layout, std::int64_t 
     load_tile(values.from(first), count, 1.0F, value_tile);
     space.left_keys.set_left(block, {key_tile, columns, 1, attention_block, columns});
     space.left_values.set_left(block, {value_tile, 1, columns, columns, attention_block});
-    attend<T>({layout, args.dropout, space, head, block}, queries.from(first), output.from(first),
+    attend<T>({layout, mask, space, head, block}, queries.from(first), output.from(first),
               floats(args.logsumexp) + head * layout.tokens + first);
   }
 }

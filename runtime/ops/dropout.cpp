@@ -5,12 +5,15 @@
 
 namespace dstrain::ops {
 
+void require_dropout_site(const DropoutSite& site) {
+  DSTRAIN_CHECK(site.rate >= 0 && site.rate < 1, "rate {}", site.rate);
+  if (site.active()) require_tensor(site.counter, DType::i64, {2}, "counter");
+}
+
 void require_dropout(const DropoutArgs& args) {
   const Shape& shape = args.input.shape();
   DSTRAIN_CHECK(shape.rank() == 3, "input {} is not (B, T, C)", to_string(shape));
-  DSTRAIN_CHECK(args.site.rate >= 0 && args.site.rate < 1, "rate {}", args.site.rate);
-  DSTRAIN_CHECK(args.site.first_sample + shape[0] <= (std::int64_t{1} << 24), "sample {}",
-                args.site.first_sample + shape[0]);
+  require_dropout_site(args.site);
   const DType dtype = element_dtype(args.input, "input");
   require_tensor(args.input, dtype, shape, "input");
   require_tensor(args.output, dtype, shape, "output");

@@ -1,6 +1,6 @@
 #pragma once
 #include "runtime/device/stream.h"
-#include "runtime/ops/dropout_mask.h"
+#include "runtime/ops/dropout_site.h"
 #include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::ops {

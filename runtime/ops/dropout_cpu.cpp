@@ -4,6 +4,7 @@
 #include "runtime/ops/chunks.h"
 #include "runtime/ops/cpu_ops.h"
 #include "runtime/ops/dropout.h"
+#include "runtime/ops/dropout_mask.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/simd.h"
 
@@ -19,10 +20,10 @@ struct Span {
 
 template <class T>
 DSTRAIN_SIMD_CLONES void masked_kernel(
-    const T* input, const T* residual, T* output, const DropoutSite& site, Span span) {
+    const T* input, const T* residual, T* output, const DropoutMask& mask, Span span) {
   float multipliers[dropout_group];
   for (std::int64_t begin = span.begin; begin < span.end; begin += dropout_group) {
-    dropout_multipliers(site, span.sequence, begin / dropout_group, multipliers);
+    dropout_multipliers(mask, span.sequence, begin / dropout_group, multipliers);
     const std::int64_t count = std::min(dropout_group, span.end - begin);
     for (std::int64_t i = 0; i < count; ++i) {
       const float value = to_float(input[begin + i]) * multipliers[i];
@@ -45,6 +46,7 @@ void run(const DropoutArgs& args) {
   const Shape& shape = args.input.shape();
   const std::int64_t numel = shape[1] * shape[2];
   const std::int64_t chunks = chunk_count(numel, elementwise_chunk);
+  const DropoutMask mask(args.site);
   parallel_for(shape[0] * chunks, [&](std::int64_t task) {
     const std::int64_t sequence = task / chunks;
     const std::int64_t begin = task % chunks * elementwise_chunk;
@@ -53,8 +55,8 @@ void run(const DropoutArgs& args) {
     const T* const residual =
         args.residual.empty() ? nullptr : elements<T>(args.residual) + sequence * numel;
     T* const output = elements<T>(args.output) + sequence * numel;
-    if (args.site.active()) {
-      masked_kernel(input, residual, output, args.site, span);
+    if (mask.active()) {
+      masked_kernel(input, residual, output, mask, span);
     } else {
       plain_kernel(input, residual, output, span);
     }

@@ -112,6 +112,8 @@ class HostView : public TensorView {
       : HostView(values.data(), DType::bf16, shape, values.size()) {}
   HostView(std::span<std::int32_t> values, Shape shape)
       : HostView(values.data(), DType::i32, shape, values.size()) {}
+  HostView(std::span<std::int64_t> values, Shape shape)
+      : HostView(values.data(), DType::i64, shape, values.size()) {}
 
   [[nodiscard]] std::byte* data() const { return address_; }
   /// The elements of a dense view. T must be the view's type.

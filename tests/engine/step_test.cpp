@@ -89,7 +89,7 @@ struct Workplace {
   explicit Workplace(float value) : store(model, value) {}
   ops::StepDecision take_step() {
     const std::vector<std::int32_t> tokens(tokens_per_sample, 3);
-    const engine::MicroBatch batch{tokens, tokens, 0};
+    const engine::MicroBatch batch{tokens, tokens, first_sample};
     engine.accumulate({.step = 1,
                        .optimizer_step = optimizer_step,
                        .learning_rate = 0.1,
@@ -101,6 +101,7 @@ struct Workplace {
   }
 
   std::int64_t optimizer_step = 1;
+  std::int64_t first_sample = 0;
   model::Model model = test::toy_gpt2();
   WholeStore store;
   HostMemory memory;
@@ -145,4 +146,12 @@ TEST_CASE("Engine: the optimizer counts its updates by itself", "[engine][step]"
   here.take_step();
   REQUIRE(here.store.begun.size() == 1);
   CHECK(here.store.begun[0].step == 3);
+}
+
+TEST_CASE("Engine: a sample that no mask is drawn for is refused", "[engine][step]") {
+  Workplace here(0.01F);
+  here.first_sample = (1 << 24) - 1;
+  here.take_step();
+  ++here.first_sample;
+  CHECK_THAT(test::error_of([&] { here.take_step(); }), Catch::Contains("16777217 samples"));
 }

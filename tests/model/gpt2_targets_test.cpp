@@ -21,7 +21,8 @@ TEST_CASE("GPT-2: accumulating a backward onto itself doubles every gradient", "
   CAPTURE(rate, unit);
   const model::Model model = model::make_gpt2(test::toy_config(rate));
   test::ToyChain chain(model, {2, 9});
-  chain.dropout = {.seed = 5, .step = 3, .training = true};
+  chain.dropout = {.seed = 5, .training = true};
+  chain.counter = {3, 0};
   chain.forward();
   chain.backward(0.1F);
   chain.backward_unit(unit, false);

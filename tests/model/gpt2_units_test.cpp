@@ -22,7 +22,8 @@ TEST_CASE("GPT-2: forward again gives the same bits", "[model][gpt2]") {
   const float rate = GENERATE(0.0F, 0.2F);
   const model::Model model = model::make_gpt2(test::toy_config(rate), {dtype});
   test::ToyChain chain(model, {2, 9});
-  chain.dropout = {.seed = 5, .step = 3, .training = true};
+  chain.dropout = {.seed = 5, .training = true};
+  chain.counter = {3, 0};
   chain.forward();
   const auto saved = chain.saved;
   const auto activations = chain.activations;
@@ -38,7 +39,8 @@ TEST_CASE("GPT-2: gradients repeat their bits and leave forward results alone", 
   const float rate = GENERATE(0.0F, 0.2F);
   const model::Model model = model::make_gpt2(test::toy_config(rate), {dtype});
   test::ToyChain chain(model, {2, 9});
-  chain.dropout = {.seed = 5, .step = 3, .training = true};
+  chain.dropout = {.seed = 5, .training = true};
+  chain.counter = {3, 0};
   chain.forward();
   const auto saved = chain.saved;
   const auto activations = chain.activations;
@@ -87,7 +89,8 @@ TEST_CASE("GPT-2: bf16 follows fp32", "[model][gpt2]") {
     for (float& value : values) value = to_float(to_bfloat16(value));
     found.parameters[name] = values;
   }
-  expected.dropout = found.dropout = {.seed = 5, .step = 3, .training = true};
+  expected.dropout = found.dropout = {.seed = 5, .training = true};
+  expected.counter = found.counter = {3, 0};
   expected.forward();
   found.forward();
   const double loss = expected.backward(0.1F);
@@ -102,7 +105,8 @@ TEST_CASE("GPT-2: splitting a batch does not change the loss sum", "[model][gpt2
   const float rate = GENERATE(0.0F, 0.2F);
   const model::Model model = model::make_gpt2(test::toy_config(rate));
   test::ToyChain whole(model, {4, 9});
-  whole.dropout = {.seed = 5, .step = 3, .first_sample = 8, .training = true};
+  whole.dropout = {.seed = 5, .training = true};
+  whole.counter = {3, 8};
   whole.forward();
   const double expected = whole.backward(0.1F);
   auto gradients = whole.gradients;
@@ -113,7 +117,7 @@ TEST_CASE("GPT-2: splitting a batch does not change the loss sum", "[model][gpt2
     part.tokens.assign(whole.tokens.begin() + sample * 9, whole.tokens.begin() + sample * 9 + 9);
     part.labels.assign(whole.labels.begin() + sample * 9, whole.labels.begin() + sample * 9 + 9);
     part.dropout = whole.dropout;
-    part.dropout.first_sample += sample;
+    part.counter = {3, 8 + sample};
     part.forward();
     sum += part.backward(0.1F);
     for (auto& [name, values] : gradients) {

@@ -171,6 +171,7 @@ model::UnitCall UnitChain::call_of(std::size_t unit, Views& views) {
   call.saved = aligned_bytes(saved[unit]);
   call.workspace = aligned_bytes(workspace_);
   call.dropout = dropout;
+  call.dropout.counter = HostView(counter, {2});
   call.dropout.unit = static_cast<std::uint32_t>(unit);
   call.tiles = views.tiles.get();
   call.parameter_gradients = views.parameter_gradients;

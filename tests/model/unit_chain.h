@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -33,7 +34,8 @@ class UnitChain {
 
   std::vector<std::int32_t> tokens;
   std::vector<std::int32_t> labels;
-  model::DropoutSource dropout;
+  model::DropoutSource dropout;           ///< but for its counter
+  std::array<std::int64_t, 2> counter{};  ///< of dropout
   std::map<std::string, std::vector<float>> parameters;
   std::map<std::string, std::vector<float>> gradients;
   std::map<std::string, std::vector<float>> activations;

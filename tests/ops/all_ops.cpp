@@ -1,5 +1,6 @@
 #include "tests/ops/all_ops.h"
 
+#include <array>
 #include <cstring>
 #include <memory>
 
@@ -56,6 +57,11 @@ class Tensors {
     doubles_.push_back(std::make_unique<double>(value));
     return copy_of(HostView(doubles_.back().get(), DType::f64, {1}));
   }
+  /// What dropout draws from.
+  TensorView counter(std::int64_t step, std::int64_t first_sample) {
+    counters_.push_back(std::make_unique<Counter>(Counter{step, first_sample}));
+    return copy_of(HostView(*counters_.back(), {2}));
+  }
   TensorView zeros(DType dtype, Shape shape) {
     const TensorView values = take(dtype, shape);
     ops::fill_zero(values, stream_);
@@ -97,12 +103,15 @@ class Tensors {
     return copy_of(values_.back()->view(shape));
   }
 
+  using Counter = std::array<std::int64_t, 2>;
+
   DType dtype_;
   MemoryResource& memory_;
   StreamView stream_;
   std::vector<std::unique_ptr<TypedValues>> values_;  // on their way until the stream has run
   std::vector<std::unique_ptr<std::vector<std::int32_t>>> ids_;
   std::vector<std::unique_ptr<double>> doubles_;
+  std::vector<std::unique_ptr<Counter>> counters_;
   std::vector<Buffer> buffers_;
   std::vector<Buffer> scratch_;
 };
@@ -110,7 +119,7 @@ class Tensors {
 void run_attention(Tensors& t, StreamView stream) {
   const ops::AttentionSizes sizes{sequences, tokens, heads, channels};
   const DeviceKind device = stream.device().kind;
-  const ops::DropoutSite site{.rate = 0.1F, .seed = 5, .step = 1, .first_sample = 2};
+  const ops::DropoutSite site{.rate = 0.1F, .seed = 5, .counter = t.counter(1, 2)};
   const TensorView qkv = t.activation(3 * channels);
   const TensorView output = t.activation(channels);
   const TensorView logsumexp = t.f32({sequences, heads, tokens});
@@ -171,7 +180,7 @@ void run_layer_norm(Tensors& t, StreamView stream) {
 }
 
 void run_residual_norm(Tensors& t, StreamView stream) {
-  const ops::DropoutSite site{.rate = 0.3F, .seed = 1, .step = 2, .first_sample = 3};
+  const ops::DropoutSite site{.rate = 0.3F, .seed = 1, .counter = t.counter(2, 3)};
   const Norm norm(t, t.activation(channels));
   ops::residual_norm_forward({.join = {.input = t.activation(channels),
                                        .residual = t.activation(channels),
@@ -204,7 +213,7 @@ void run_others(Tensors& t, StreamView stream) {
   ops::dropout({.input = wide,
                 .residual = t.activation(400),
                 .output = t.activation(400),
-                .site = {.rate = 0.3F, .seed = 1, .step = 2, .first_sample = 3}},
+                .site = {.rate = 0.3F, .seed = 1, .counter = t.counter(2, 3)}},
                stream);
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/ops/attention.h"
 
+#include <array>
+
 #include <catch2/catch.hpp>
 
 #include "runtime/device/cpu_stream.h"
@@ -70,13 +72,16 @@ struct Attention {
 };
 
 /// The multiplier of one probability, from the definition of groups and words.
-reference::Dropper dropper(const ops::DropoutSite& site, const AttentionCase& s) {
+reference::Dropper dropper(const ops::DropoutSite& site,
+                           const std::array<std::int64_t, 2>& counter,
+                           const AttentionCase& s) {
   return [=](std::size_t b, std::size_t h, std::size_t i, std::size_t j) {
     const std::size_t tiles = (static_cast<std::size_t>(s.tokens) + 63) / 64;
     const std::size_t group = (h * static_cast<std::size_t>(s.tokens) + i) * tiles + j / 64;
-    const std::size_t sample = static_cast<std::size_t>(site.first_sample) + b;
-    const auto words = philox({site.seed, RandomPurpose::dropout, site.step,
-                               (std::uint64_t{sample} << 40U) + group * 16 + j % 16});
+    const std::size_t sample = static_cast<std::size_t>(counter[1]) + b;
+    const auto words =
+        philox({site.seed, RandomPurpose::dropout, static_cast<std::uint32_t>(counter[0]),
+                (std::uint64_t{sample} << 40U) + group * 16 + j % 16});
     const auto rate = static_cast<double>(site.rate);
     return static_cast<double>(words[j % 64 / 16]) < rate * 0x1p32 ? 0.0 : 1 / (1 - rate);
   };
@@ -116,11 +121,12 @@ TEST_CASE("Attention: backward agrees with central differences", "[ops][attentio
   const float rate = GENERATE(0.0F, 0.25F);
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   CAPTURE(sizes.tokens, sizes.head_size, rate);
-  const ops::DropoutSite site{.rate = rate, .seed = 9, .step = 2, .first_sample = 3};
+  std::array<std::int64_t, 2> counter{2, 3};
+  const ops::DropoutSite site{.rate = rate, .seed = 9, .counter = HostView(counter, {2})};
   Attention attention(sizes, dtype);
   attention.forward(site);
   attention.backward(site);
-  const reference::Dropper drop = rate > 0 ? dropper(site, sizes) : reference::Dropper{};
+  const reference::Dropper drop = rate > 0 ? dropper(site, counter, sizes) : reference::Dropper{};
   auto qkv = attention.qkv.read_double();
   const auto expected_output = reference::attention(qkv, attention.sizes(), drop);
   CHECK(test::difference(attention.output.read(), expected_output, output_tolerance(dtype)) == "");

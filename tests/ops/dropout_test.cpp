@@ -1,5 +1,6 @@
 #include "runtime/ops/dropout.h"
 
+#include <array>
 #include <cmath>
 
 #include <catch2/catch.hpp>
@@ -11,16 +12,24 @@
 namespace dstrain {
 namespace {
 
-ops::DropoutSite site(float rate, std::int64_t first_sample = 0) {
-  return {.rate = rate, .seed = 42, .step = 3, .first_sample = first_sample};
+/// A site and what it draws from.
+struct Site {
+  float rate = 0;
+  std::uint64_t seed = 42;
+  std::array<std::int64_t, 2> counter{3, 0};
+  ops::DropoutSite site() { return {rate, seed, HostView(counter, {2})}; }
+};
+
+Site site(float rate, std::int64_t first_sample = 0) {
+  return {.rate = rate, .counter = {3, first_sample}};
 }
 
 /// The multipliers of `sequences` samples of 3 x 35 elements.
-std::vector<float> mask(const ops::DropoutSite& where, std::int64_t sequences) {
+std::vector<float> mask(Site where, std::int64_t sequences) {
   std::vector<float> values(static_cast<std::size_t>(sequences * 3 * 35), 1.0F);
   CpuStream stream(CpuStream::Mode::inline_on_caller);
   const HostView view(values, {sequences, 3, 35});
-  ops::dropout({.input = view, .residual = {}, .output = view, .site = where}, stream);
+  ops::dropout({.input = view, .residual = {}, .output = view, .site = where.site()}, stream);
   return values;
 }
 
@@ -59,14 +68,23 @@ TEST_CASE("Dropout: a sample keeps its mask in any micro batch", "[ops][dropout]
 }
 
 TEST_CASE("Dropout: steps and places have masks of their own", "[ops][dropout]") {
-  ops::DropoutSite other = site(0.5F);
-  other.step = 4;
+  Site other = site(0.5F);
+  other.counter[0] = 4;
   CHECK(mask(other, 2) != mask(site(0.5F), 2));
   other = site(0.5F);
   other.seed = ops::dropout_site_seed(42, 0, 0);
   CHECK(mask(other, 2) != mask(site(0.5F), 2));
   CHECK(ops::dropout_site_seed(42, 0, 0) != ops::dropout_site_seed(42, 0, 1));
   CHECK(ops::dropout_site_seed(42, 0, 0) != ops::dropout_site_seed(42, 1, 0));
+}
+
+TEST_CASE("Dropout: a mask is not drawn from nothing", "[ops][dropout]") {
+  std::vector<float> values(12, 1.0F);
+  const HostView view(values, {1, 3, 4});
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
+  CHECK_THROWS_WITH(
+      ops::dropout({.input = view, .residual = {}, .output = view, .site = {.rate = 0.5F}}, stream),
+      Catch::Contains("counter is missing"));
 }
 
 TEST_CASE("Dropout: adds the residual and is the identity at rate 0", "[ops][dropout]") {
@@ -80,15 +98,16 @@ TEST_CASE("Dropout: adds the residual and is the identity at rate 0", "[ops][dro
       {.input = input.view(shape), .residual = {}, .output = output.view(shape), .site = {}},
       stream);
   CHECK(output.read() == input.read());
-  const ops::DropoutSite where = site(0.25F);
+  Site where = site(0.25F);
   ops::dropout({.input = input.view(shape),
                 .residual = residual.view(shape),
                 .output = output.view(shape),
-                .site = where},
+                .site = where.site()},
                stream);
   std::vector<float> mask(input.size(), 1.0F);
   const HostView mask_view(mask, shape);
-  ops::dropout({.input = mask_view, .residual = {}, .output = mask_view, .site = where}, stream);
+  ops::dropout({.input = mask_view, .residual = {}, .output = mask_view, .site = where.site()},
+               stream);
   for (std::size_t i = 0; i < mask.size(); ++i) {
     CHECK(output.read()[i] == test::rounded(residual.read()[i] + input.read()[i] * mask[i], dtype));
   }

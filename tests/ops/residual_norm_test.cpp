@@ -1,5 +1,7 @@
 #include "runtime/ops/residual_norm.h"
 
+#include <array>
+
 #include <catch2/catch.hpp>
 
 #include "runtime/device/cpu_stream.h"
@@ -17,7 +19,7 @@ struct Joint {
   Joint(Shape sizes, DType type, float rate)
       : shape(sizes),
         dtype(type),
-        site{.rate = rate, .seed = 4, .step = 5, .first_sample = 6},
+        site{.rate = rate, .seed = 4, .counter = HostView(counter, {2})},
         branch(random(1), type),
         residual(random(2), type),
         sum(random(3), type),
@@ -71,6 +73,7 @@ struct Joint {
 
   Shape shape;
   DType dtype;
+  std::array<std::int64_t, 2> counter{5, 6};
   ops::DropoutSite site;
   test::TypedValues branch, residual, sum, normed, weight, bias;
   std::vector<float> mean, rstd;

@@ -42,10 +42,11 @@ void translate(AdamWArgs& a, StreamView stream) {
       stream);
 }
 void translate(AttentionArgs& a, StreamView stream) {
-  translate({&a.qkv, &a.output, &a.logsumexp, &a.workspace}, stream);
+  translate({&a.qkv, &a.output, &a.logsumexp, &a.workspace, &a.dropout.counter}, stream);
 }
 void translate(AttentionBackwardArgs& a, StreamView stream) {
-  translate({&a.qkv, &a.output, &a.logsumexp, &a.output_gradient, &a.qkv_gradient, &a.workspace},
+  translate({&a.qkv, &a.output, &a.logsumexp, &a.output_gradient, &a.qkv_gradient, &a.workspace,
+             &a.dropout.counter},
             stream);
 }
 void translate(ClassifierLogitsArgs& a, StreamView stream) {
@@ -64,7 +65,7 @@ void translate(DecideStepArgs& a, StreamView stream) {
   translate({&a.totals, &a.labels, &a.decision}, stream);
 }
 void translate(DropoutArgs& a, StreamView stream) {
-  translate({&a.input, &a.residual, &a.output}, stream);
+  translate({&a.input, &a.residual, &a.output, &a.site.counter}, stream);
 }
 void translate(EmbeddingArgs& a, StreamView stream) {
   translate({&a.tokens, &a.token_table, &a.position_table, &a.output}, stream);
@@ -97,7 +98,7 @@ void translate(ResidualNormArgs& a, StreamView stream) {
 }
 void translate(ResidualNormBackwardArgs& a, StreamView stream) {
   translate(a.norm, stream);
-  translate(a.branch_gradient, stream);
+  translate({&a.branch_gradient, &a.site.counter}, stream);
 }
 void translate(WeightGradientArgs& a, StreamView stream) {
   translate(a.product, stream);
