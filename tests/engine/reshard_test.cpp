@@ -61,8 +61,8 @@ void load_and_save(const Place& place, const fs::path& output, std::int64_t step
         test::DeviceMemory memory;
         const zero::FlatLayout layout(model,
                                       {.world = place.world, .persistence_threshold_numel = 100});
-        const optim::AdamW optimizer(config::AdamSettings{});
-        zero::ShardedStore store({layout, communicator, memory.of_store(), &optimizer},
+        const optim::ParameterGroups groups(std::make_unique<optim::AdamW>(config::AdamSettings{}));
+        zero::ShardedStore store({layout, communicator, memory.of_store(), &groups},
                                  {.stage = place.stage, .offload = place.offload}, stream);
         load(store, control, model, stream);
         HostMemory staging;
