@@ -9,15 +9,22 @@
 
 namespace dstrain::cmd {
 
+/// Whether a step's time can be predicted there: rates are those of CPUs.
+constexpr bool predicts_time(DeviceKind device) {
+  return device == DeviceKind::cpu;
+}
+
 /// A training run of which stage, offload and, unless it was typed, checkpointing are open. A
 /// choice becomes a configuration, which goes through what a run's goes through: so its memory plan
 /// is the run's, and only what a run accepts is offered.
 class PlanSetup {
  public:
   /// Throws Error{usage, config, input}: also for options that name a configuration.
-  PlanSetup(config::TrainOptions options, int world);
+  /// Plans for a kind of device whether there is one here or not.
+  PlanSetup(config::TrainOptions options, int world, DeviceKind device);
 
-  /// Every choice among `tiers` with what it takes.
+  /// Every choice among `tiers` with what it takes. The cost is that of step_cost(), or, of a
+  /// device whose time is not predicted, the bytes that a rank moves in a step.
   [[nodiscard]] std::vector<zero::PlanRow> rows(std::span<const MemoryTier> tiers) const;
   /// The configuration that asks for a choice, indented JSON.
   [[nodiscard]] std::string ds_config(const zero::PlanChoice& choice) const;

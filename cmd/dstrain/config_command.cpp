@@ -8,22 +8,28 @@
 #include <fmt/ranges.h>
 
 #include "cmd/dstrain/commands.h"
+#include "cmd/memory_setup.h"
 #include "cmd/model_loading.h"
 #include "cmd/offload_disks.h"
+#include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/config/elasticity.h"
 #include "runtime/config/read_elasticity.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/suggest.h"
+#include "runtime/model/gpt2.h"
 
 namespace dstrain::cmd {
 namespace {
 
 constexpr std::string_view config_usage =
-    "dstrain config check FILE [--num_gpus N]\n"
+    "dstrain config check FILE [--num_gpus N] [--device D] [training options]\n"
     "    Reports every problem of a DeepSpeed configuration at once; status 2 when there are any.\n"
     "    --num_gpus: the batch sizes must fit N ranks, not just some number of them.\n"
+    "    With options that name a model (--model_name_or_path, --config_name) also the memory of\n"
+    "    a rank, the only one unless --num_gpus. --device: on auto (what is used here), cpu or\n"
+    "    cuda, which need not be here.\n"
     "dstrain config show FILE [--num_gpus N] [training options]\n"
     "    Prints what the configuration and the options amount to, and where each value comes\n"
     "    from: the file, a flag, a default, or derived from others. One rank unless --num_gpus;\n"
@@ -36,6 +42,7 @@ struct ConfigRequest {
   std::string action;
   std::string file;
   std::optional<std::int64_t> num_gpus;
+  std::optional<std::string> device;
   std::vector<std::string> flags;  ///< the training options
 };
 
@@ -62,12 +69,15 @@ ConfigRequest parse_config_request(std::span<const std::string> arguments) {
   for (std::size_t i = 1; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     const std::string name = argument.substr(0, argument.find('='));
-    if (name == "--num_gpus" || name == "--num-gpus") {
+    const auto value = [&] {
       const bool inside = name.size() < argument.size();
       const bool follows = !inside && i + 1 < arguments.size();
-      request.num_gpus = rank_count(inside    ? argument.substr(name.size() + 1)
-                                    : follows ? arguments[++i]
-                                              : "");
+      return inside ? argument.substr(name.size() + 1) : follows ? arguments[++i] : "";
+    };
+    if (name == "--num_gpus" || name == "--num-gpus") {
+      request.num_gpus = rank_count(value());
+    } else if (name == "--device") {
+      request.device = value();
     } else if (request.file.empty() && !argument.starts_with("-") && request.flags.empty()) {
       request.file = argument;
     } else {
@@ -75,33 +85,68 @@ ConfigRequest parse_config_request(std::span<const std::string> arguments) {
     }
   }
   if (request.file.empty()) fail(ErrorCode::usage, "config {}: needs a FILE", request.action);
-  if (request.action != "show" && !request.flags.empty()) {
-    fail(ErrorCode::usage, "config {}: {}: only --num_gpus N goes with a FILE", request.action,
+  if (request.action == "elastic" && !request.flags.empty()) {
+    fail(ErrorCode::usage, "config elastic: {}: only --num_gpus N goes with a FILE",
          request.flags.front());
+  }
+  if (request.action != "check" && request.device) {
+    fail(ErrorCode::usage, "config {}: --device: only check plans for a device", request.action);
   }
   return request;
 }
 
+/// With the model, if the options name one.
+config::Resolved resolve(const config::TrainOptions& options,
+                         const config::DsConfig& config,
+                         config::Context context) {
+  config::Resolved resolved = config::resolve_config(options, config, context);
+  if (!names_model(resolved.settings.model)) return resolved;
+  context.hidden = model_config(resolved.settings.model).n_embd;
+  return config::resolve_config(options, config, context);
+}
+
+/// What a rank of a run takes.
+std::string describe_memory(config::TrainSettings& settings,
+                            std::int64_t world,
+                            DeviceKind device) {
+  const model::Model model = model::make_gpt2(model_config(settings.model),
+                                              {settings.dtype, settings.model.in_splits, device});
+  settings.data.block_size = block_size(settings.data, model);
+  const MemorySetup memory = set_up_memory(settings, model, static_cast<int>(world));
+  return fmt::format("on {}, {} rank(s): {}\n", name_of(device), world,
+                     zero::describe(memory.plan, memory.formula));
+}
+
 void check(const ConfigRequest& request, const config::DsConfig& config) {
-  const config::Context context{.world_size = request.num_gpus.value_or(0)};
-  config::TrainOptions options;
-  options.gradient_checkpointing.value = true;  // a run may say so, and parts of a file need it
-  const config::TrainSettings settings = config::resolve_config(options, config, context).settings;
+  const DeviceKind device = resolve_device(read_device_choice(request.device));
+  config::TrainOptions options = config::read_train_flags(request.flags);
+  const bool plans = options.config_name.typed() || options.model_name_or_path.typed();
+  if (!plans && !request.flags.empty()) {
+    fail(ErrorCode::usage, "config check: {}: training options go with one that names a model",
+         request.flags.front());
+  }
+  if (!plans) options.gradient_checkpointing.value = true;  // a run may say so; parts need it
+  const std::int64_t world = request.num_gpus.value_or(plans ? 1 : 0);
+  config::TrainSettings settings = resolve(options, config, {.world_size = world}).settings;
+  std::string memory;
+  if (plans) {
+    memory = describe_memory(settings, world, device);
+  } else if (request.device) {
+    memory = fmt::format(
+        "on {}: what a rank takes is told with --model_name_or_path or "
+        "--config_name\n",
+        name_of(device));
+  }
   for (const std::string& line : settings.warnings) fmt::print("warning: {}\n", line);
   // The ranks may run on other machines.
   for (const std::string& line : unusable_disks(settings.zero)) fmt::print("warning: {}\n", line);
-  fmt::print("{}: ok\n", request.file);
+  fmt::print("{}: ok\n{}", request.file, memory);
 }
 
 void show(const ConfigRequest& request, const config::DsConfig& config) {
   const config::TrainOptions options = config::read_train_flags(request.flags);
-  config::Context context{.world_size = request.num_gpus.value_or(1)};
-  config::Resolved resolved = config::resolve_config(options, config, context);
-  if (names_model(resolved.settings.model)) {
-    context.hidden = model_config(resolved.settings.model).n_embd;
-    resolved = config::resolve_config(options, config, context);
-  }
-  fmt::print("{}\n", config::report_json(resolved));
+  const config::Context context{.world_size = request.num_gpus.value_or(1)};
+  fmt::print("{}\n", config::report_json(resolve(options, config, context)));
 }
 
 template <class T>

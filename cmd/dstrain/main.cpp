@@ -47,6 +47,14 @@ void print_help() {
   fmt::print("{}", text);
 }
 
+/// Whether these launch options are all --device.
+bool names_device_alone(std::span<const std::string> options) {
+  while (!options.empty() && options.front().substr(0, options.front().find('=')) == "--device") {
+    options = options.subspan(launcher::launch_option_words(options));
+  }
+  return options.empty();
+}
+
 int run(std::span<const std::string> arguments) {
   const launcher::CommandLine line = launcher::parse_command_line(arguments);
   if (line.help) return print_help(), status::done;
@@ -69,17 +77,17 @@ int run(std::span<const std::string> arguments) {
   if (command == nullptr || command->kind == CommandInfo::Kind::daemon) {
     return launch_command(line, command);
   }
-  if (line.launch_options_given && command->name == "doctor") {
-    // Which hosts are meant may be said on either side of the word.
-    std::vector<std::string> both(arguments.begin(),
-                                  arguments.end() - static_cast<std::ptrdiff_t>(words.size()));
-    both.insert(both.end(), words.begin() + 1, words.end());
-    return command->run(both);
+  // Which hosts or which device are meant may be said on either side of the word.
+  const std::span<const std::string> in_front = arguments.first(arguments.size() - words.size());
+  const bool plans = command->name == "plan" || command->name == "config";
+  if (line.launch_options_given && command->name != "doctor" &&
+      !(plans && names_device_alone(in_front))) {
+    fail(ErrorCode::usage, "{} takes no launch options{}", command->name,
+         plans ? " but --device" : "");
   }
-  if (line.launch_options_given) {
-    fail(ErrorCode::usage, "{} takes no launch options", command->name);
-  }
-  return command->run(std::span(line.command).subspan(1));
+  std::vector<std::string> both(words.begin() + 1, words.end());
+  if (line.launch_options_given) both.insert(both.end(), in_front.begin(), in_front.end());
+  return command->run(both);
 }
 
 }  // namespace

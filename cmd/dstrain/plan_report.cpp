@@ -16,8 +16,15 @@ std::string cell(Bytes bytes) {
   return bytes == 0 ? "" : format_bytes(bytes);
 }
 
-std::string heading() {
-  std::string line = fmt::format("{:>3} {:>6}  {:<5} {:<9} {:<5} {:<13} {:<4}  {:<6}", "", "time",
+/// What rows are ranked by.
+std::string cost_cell(const zero::PlanRow& row, const zero::PlanRow& first) {
+  if (predicts_time(row.memory.device)) return fmt::format("{:>6.3f}", row.cost / first.cost);
+  return fmt::format("{:>11}", format_bytes(static_cast<Bytes>(row.cost)));
+}
+
+std::string heading(DeviceKind device) {
+  const std::string cost = predicts_time(device) ? "  time" : "      moved";
+  std::string line = fmt::format("{:>3} {}  {:<5} {:<9} {:<5} {:<13} {:<4}  {:<6}", "", cost,
                                  "stage", "optimizer", "param", "checkpointing", "lean", "memory");
   for (const char* category : memory_category_names) line += fmt::format(" {:>11}", category);
   return line + fmt::format(" {:>11}\n", "in all");
@@ -32,10 +39,10 @@ std::string tier_cells(const zero::MemoryPlan& memory, MemoryTier tier) {
 }
 
 /// A choice's lines: one for each tier that it uses.
-std::string row_lines(const zero::PlanRow& row, std::size_t place, double fastest) {
+std::string row_lines(const zero::PlanRow& row, std::size_t place, const zero::PlanRow& first) {
   const zero::PlanChoice& choice = row.choice;
   std::string text =
-      fmt::format("{:>3} {:>6.3f}  {:<5} {:<9} {:<5} {:<13} {:<4}  ", place, row.cost / fastest,
+      fmt::format("{:>3} {}  {:<5} {:<9} {:<5} {:<13} {:<4}  ", place, cost_cell(row, first),
                   choice.stage, offload_device(choice.optimizer), offload_device(choice.parameters),
                   choice.checkpointing ? "yes" : "-", choice.lean ? "yes" : "-");
   const std::string indent(text.size(), ' ');
@@ -44,6 +51,20 @@ std::string row_lines(const zero::PlanRow& row, std::size_t place, double fastes
     if (row.memory.total(tier) > 0) text += indent + tier_cells(row.memory, tier);
   }
   return text;
+}
+
+std::string legend(DeviceKind device) {
+  std::string text = fmt::format("\nPlanned for {}. ", name_of(device));
+  text += predicts_time(device)
+              ? "time: predicted, of a step, to the fastest.\n"
+              : "moved: what a rank sends, copies and swaps in a step. The first moves the\n"
+                "fewest bytes, and need not be the fastest: no such device has been measured.\n";
+  text += "Memory: of a rank; buffers of the host are what a save takes";
+  if (!shares_host_memory(device)) text += " and what is copied through";
+  return text + fmt::format(
+                    ".\nlean: stage 3 without persistent parameters and overlap.\n"
+                    "Outside the plan: {}.\n",
+                    ops::library_memory(device));
 }
 
 nlohmann::ordered_json memory_json(const zero::MemoryPlan& memory) {
@@ -67,16 +88,12 @@ nlohmann::ordered_json total_json(const zero::MemoryPlan& memory) {
 }  // namespace
 
 std::string plan_table(const PlanSetup& setup, const std::vector<zero::PlanRow>& rows) {
-  std::string text = heading();
+  const DeviceKind device = rows.front().memory.device;
+  std::string text = heading(device);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    text += row_lines(rows[i], i + 1, rows.front().cost);
+    text += row_lines(rows[i], i + 1, rows.front());
   }
-  text +=
-      "\ntime: predicted, of a step, to the fastest. Memory: of a rank; buffers of the host are "
-      "what a\nsave takes. lean: stage 3 without persistent parameters and overlap.\n"
-      "Outside the plan: ";
-  text += ops::library_memory(rows.front().memory.device);
-  text += ".\n\nThe configuration of the first";
+  text += legend(device) + "\nThe configuration of the first";
   if (rows.front().choice.checkpointing) {
     text += fmt::format(", which also needs {} on the command line", checkpointing_option);
   }
@@ -91,7 +108,12 @@ std::string plan_json(const PlanSetup& setup, const std::vector<zero::PlanRow>& 
     one["offload_optimizer"] = offload_device(row.choice.optimizer);
     one["offload_param"] = offload_device(row.choice.parameters);
     one["gradient_checkpointing"] = row.choice.checkpointing;
-    one["relative_step_time"] = row.cost / rows.front().cost;
+    if (predicts_time(row.memory.device)) {
+      one["relative_step_time"] = row.cost / rows.front().cost;
+    } else {
+      one["moved_bytes"] = static_cast<Bytes>(row.cost);
+    }
+    one["device"] = name_of(row.memory.device);
     one["memory"] = memory_json(row.memory);
     one["total"] = total_json(row.memory);
     one["outside_plan"] = ops::library_memory(row.memory.device);

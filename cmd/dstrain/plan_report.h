@@ -7,13 +7,14 @@
 namespace dstrain::cmd {
 
 /// What `dstrain plan` prints: the rows, which must not be empty, with bytes of a rank by tier and
-/// category, and the configuration of the first. Times are relative to the first's.
+/// category, and the configuration of the first. Times are relative to the first's; where none is
+/// predicted there are bytes that are moved.
 std::string plan_table(const PlanSetup& setup, const std::vector<zero::PlanRow>& rows);
 
 /// The same as a list of objects, each with its configuration:
-/// {stage, offload_optimizer, offload_param, gradient_checkpointing, relative_step_time,
-///  memory: {TIER: {CATEGORY: bytes}}, total: {TIER: bytes}, outside_plan, ds_config,
-///  training_options}.
+/// {stage, offload_optimizer, offload_param, gradient_checkpointing,
+///  relative_step_time | moved_bytes, device, memory: {TIER: {CATEGORY: bytes}},
+///  total: {TIER: bytes}, outside_plan, ds_config, training_options}.
 std::string plan_json(const PlanSetup& setup, const std::vector<zero::PlanRow>& rows);
 
 }  // namespace dstrain::cmd

@@ -211,7 +211,7 @@ DeviceChoice read_device_choice(const std::optional<std::string>& typed) {
   if (name == "auto") return DeviceChoice::automatic;
   if (name == "cpu") return DeviceChoice::cpu;
   if (name == "cuda") return DeviceChoice::cuda;
-  fail(ErrorCode::usage, "{}={}: use auto, cpu or cuda", env::device, name);
+  fail(ErrorCode::usage, "{}={}: use auto, cpu or cuda", typed ? "--device" : env::device, name);
 }
 
 WorkerEnv read_worker_env() {

@@ -123,6 +123,40 @@ TEST_CASE("Device: auto is a GPU where there are some and their plug-in", "[e2e]
   CHECK_THAT(run.err, Contains("2 ranks on localhost") && Contains("the ranks compute on cuda"));
 }
 
+TEST_CASE("Device: what is planned for it is what a run takes", "[e2e][backend]") {
+  const test::TempDir folder;
+  const Words model{"--config_name",
+                    "gpt2",
+                    "--config_overrides",
+                    "n_layer=2,n_embd=48,n_head=4,vocab_size=256,n_positions=32",
+                    "--block_size",
+                    "32",
+                    "--per_device_train_batch_size",
+                    "2"};
+  Words plan{"--device",        "cuda", "plan",          "--json", "--num_gpus", "2",
+             "--device_memory", "1GiB", "--host_memory", "1GiB"};
+  plan.insert(plan.end(), model.begin(), model.end());
+  const test::Outcome planned = test::run_command(plan);
+  CAPTURE(planned.err);
+  REQUIRE(planned.status == 0);
+  int number = 0;
+  for (const nlohmann::json& row : nlohmann::json::parse(planned.out)) {
+    if (row.at("gradient_checkpointing") == true) continue;
+    CAPTURE(row.dump());
+    Words arguments = model;
+    ++number;
+    arguments.insert(
+        arguments.end(),
+        {"--train_file", (test::golden_folder / "tokens.bin").string(), "--max_steps", "1"});
+    const test::TrainRun run =
+        test::run_train({"--device", "cuda", "--num_gpus", "2"}, row.at("ds_config"),
+                        folder.path() / std::to_string(number), arguments, {plug_ins("deferred")});
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    CHECK(run.metrics.back().at("memory").at("device") == row.at("total").at("device"));
+  }
+}
+
 TEST_CASE("Device: one that cannot be used is refused before anything starts", "[e2e][backend]") {
   const auto [plug_in, reason] = GENERATE(
       table<std::string, std::string>({{"nothing", "libdstrain_cuda.so cannot be loaded"},

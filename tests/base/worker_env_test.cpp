@@ -117,6 +117,7 @@ TEST_CASE("WorkerEnv: the device is as typed or as the environment says", "[base
   ::setenv("DSTRAIN_DEVICE", "tpu", 1);
   CHECK(read_device_choice("cuda") == DeviceChoice::cuda);
   CHECK_THROWS_WITH(read_worker_env(), "DSTRAIN_DEVICE=tpu: use auto, cpu or cuda");
+  CHECK_THROWS_WITH(read_device_choice("gpu"), "--device=gpu: use auto, cpu or cuda");
 }
 
 TEST_CASE("WorkerEnv: a set that does not fit together is refused", "[base][worker_env]") {

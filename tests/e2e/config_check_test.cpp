@@ -158,6 +158,47 @@ TEST_CASE("ConfigCheck: mistakes of all kinds at once", "[e2e][config]") {
                           Catch::Contains("offload_optimizer.device: needs stage 1, 2 or 3"));
 }
 
+TEST_CASE("ConfigCheck: the memory of a rank on a device that is not here", "[e2e][config]") {
+  const dstrain::test::TempDir folder;
+  const dstrain::test::Launch::Options nothing_here{
+      .env = {{"DSTRAIN_GPU_DIRECTORY", folder.path().string()},
+              {"DSTRAIN_PLUGIN_PATH", folder.path().string()}},
+      .directory = {}};
+  const fs::path file = folder.path() / "ds.json";
+  std::ofstream(file)
+      << R"({"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 3}})";
+  const std::vector<std::string> command{"config", "check", file.string()};
+  const auto out = [&](std::vector<std::string> words, const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return run_command(words, nothing_here).out;
+  };
+  const std::string ok = file.string() + ": ok\n";
+  const std::vector<std::string> model{"--config_name", "gpt2", "--num_gpus", "4"};
+  CHECK_THAT(out(command, model), Catch::StartsWith(ok + "on cpu, 4 rank(s): memory per rank: "));
+  std::vector<std::string> both = model;
+  both.insert(both.end(), {"--device", "cuda"});
+  const std::string on_cuda = out(command, both);
+  CHECK_THAT(on_cuda, Catch::StartsWith(ok + "on cuda, 4 rank(s): memory per rank: device ") &&
+                          Catch::Contains("buffers 16.0 MiB") &&
+                          Catch::Contains("Outside the plan: the CUDA context"));
+  CHECK(out({"--device", "cuda", "config", "check", file.string()}, model) == on_cuda);
+  CHECK_THAT(out(command, {"--device", "cuda"}),
+             Catch::StartsWith(ok + "on cuda: ") && Catch::Contains("--config_name"));
+
+  struct Row {
+    std::vector<std::string> words;
+    std::string told;
+  };
+  for (const Row& row : {Row{{"config", "check", file, "--max_steps", "3"}, "--max_steps"},
+                         Row{{"config", "check", file, "--device", "gpu"}, "--device=gpu"},
+                         Row{{"config", "show", file, "--device", "cuda"}, "only check plans"},
+                         Row{{"--num_gpus", "4", "config", "check", file}, "but --device"}}) {
+    const Outcome refused = run_command(row.words);
+    CHECK(refused.status == 2);
+    CHECK_THAT(refused.err, Catch::Contains(row.told));
+  }
+}
+
 TEST_CASE("ConfigShow: auto sizes are those of the model", "[e2e][config]") {
   const std::string file = (published / "zero3_auto.json").string();
   const auto reduce_bucket_size = [&](std::vector<std::string> options) {

@@ -125,6 +125,70 @@ TEST_CASE("plan: checkpointing that was typed is kept to", "[e2e][plan]") {
   }
 }
 
+TEST_CASE("plan: a device is planned for that is not here", "[e2e][plan]") {
+  const test::TempDir folder;
+  const test::Launch::Options nothing_here{
+      .env = {{"DSTRAIN_GPU_DIRECTORY", folder.path().string()},
+              {"DSTRAIN_PLUGIN_PATH", folder.path().string()}},
+      .directory = {}};
+  const Words budget = joined({"plan", "--device_memory", "1GiB", "--host_memory", "1GiB"},
+                              joined(model, {"--json"}));
+  const auto planned = [&](const Words& command) {
+    const Outcome outcome = run_command(command, nothing_here);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.status == 0);
+    return json::parse(outcome.out);
+  };
+  const json cpu = planned(budget);
+  const json cuda = planned(joined(budget, {"--device", "cuda"}));
+  CHECK(planned(joined({"--device", "cuda"}, budget)) == cuda);
+  CHECK(planned(joined({"--device=cuda"}, budget)) == cuda);
+  CHECK(planned(joined(budget, {"--device", "auto"})) == cpu);
+  CHECK(planned(joined({"--device", "cpu"}, budget)) == cpu);
+  REQUIRE(cuda.size() == cpu.size());
+  double before = 0;
+  for (const json& row : cuda) {
+    CHECK(row.at("device") == "cuda");
+    CHECK_THAT(row.at("outside_plan").get<std::string>(), Catch::Contains("the CUDA context"));
+    CHECK_FALSE(row.contains("relative_step_time"));
+    CHECK(row.at("moved_bytes") >= before);
+    before = row.at("moved_bytes").get<double>();
+    const auto same = [&](const json& other) {
+      return other.at("ds_config") == row.at("ds_config") &&
+             other.at("training_options") == row.at("training_options");
+    };
+    const auto other = std::find_if(cpu.begin(), cpu.end(), same);
+    REQUIRE(other != cpu.end());
+    CHECK(other->at("device") == "cpu");
+    CHECK(row.at("memory").at("device").at("activations") !=
+          other->at("memory").at("device").at("activations"));
+    CHECK(host_bytes(row.at("total")) >= host_bytes(other->at("total")) + (16 << 20));
+  }
+  // One rank and no offload: nothing moves, and what is computed once comes first.
+  CHECK(cuda.front().at("moved_bytes") == 0);
+  CHECK(cuda.front().at("gradient_checkpointing") == false);
+}
+
+TEST_CASE("plan: auto plans for what is used here and opens nothing", "[e2e][plan]") {
+  const test::TempDir folder;
+  std::ofstream(folder.path() / "nvidia0") << "";
+  std::ofstream(folder.path() / "libdstrain_cuda.so") << "no library";
+  const auto run = [&](const Words& more) {
+    return run_command(
+               joined(joined({"plan", "--device_memory", "1GiB", "--host_memory", "1GiB"}, model),
+                      more),
+               {.env = {{"DSTRAIN_GPU_DIRECTORY", folder.path().string()},
+                        {"DSTRAIN_PLUGIN_PATH", folder.path().string()}},
+                .directory = {}})
+        .out;
+  };
+  CHECK_THAT(run({}), Catch::Contains("Planned for cuda. moved: ") &&
+                          Catch::Contains("need not be the fastest") &&
+                          Catch::Contains("Outside the plan: the CUDA context"));
+  CHECK_THAT(run({"--device", "cpu"}), Catch::Contains("Planned for cpu. time: ") &&
+                                           Catch::Contains("Outside the plan: oneDNN"));
+}
+
 TEST_CASE("plan: mistakes end with status 2", "[e2e][plan]") {
   struct Row {
     Words arguments;
@@ -140,7 +204,9 @@ TEST_CASE("plan: mistakes end with status 2", "[e2e][plan]") {
       {joined(budget, {"--config_name", "gpt2", "--num_gpus", "0"}), "--num_gpus"},
       {joined(budget, {"--config_name", "gpt2", "--block_size", "4096"}), "4096"},
       {joined(budget, {"--config_name", "gpt2", "--deepspeed", "ds.json"}), "--deepspeed"},
-      {joined({"--num_gpus", "2"}, joined(budget, model)), "launch options"}};
+      {joined(budget, {"--config_name", "gpt2", "--device", "gpu"}), "--device=gpu: use auto"},
+      {joined({"--device", "gpu"}, joined(budget, model)), "--device"},
+      {joined({"--num_gpus", "2"}, joined(budget, model)), "launch options but --device"}};
   for (const Row& row : rows) {
     CAPTURE(row.arguments);
     const Outcome planned = run_command(row.arguments);
