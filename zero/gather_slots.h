@@ -13,8 +13,9 @@ namespace dstrain::zero {
 /// The fixed places where stage 3 makes sharded segments whole. Units run one after another, so
 /// the segments that one unit alone uses share one slot for each parameter group, or take two in
 /// turns when the next unit is gathered while one computes; so do tiles, in slots of their own,
-/// while the rest of their unit is in use; a shared segment has a slot of its own. A slot keeps its tenant until another moves in,
-/// so that a unit whose backward follows its forward is gathered once.
+/// while the rest of their unit is in use; a shared segment has a slot of its own. A slot keeps its
+/// tenant until another moves in, so that a unit whose backward follows its forward is gathered
+/// once.
 class GatherSlots {
  public:
   GatherSlots(const FlatLayout& layout,

@@ -25,7 +25,7 @@ Bytes classifier_workspace(const ClassifierSizes& sizes, DeviceKind device);
 struct ClassifierLogitsArgs {
   TensorView input;      ///< (R, C)
   TensorView weight;     ///< (V, C)
-  TensorView logits;     ///< (R, V) f32: written
+  TensorView logits;     ///< (R, V) f32: written; may be of the host, as what a copy writes
   TensorView workspace;  ///< u8: at least classifier_workspace() bytes, 64-byte aligned
 };
 

@@ -50,7 +50,8 @@ void translate(AttentionBackwardArgs& a, StreamView stream) {
             stream);
 }
 void translate(ClassifierLogitsArgs& a, StreamView stream) {
-  translate({&a.input, &a.weight, &a.logits, &a.workspace}, stream);
+  translate({&a.input, &a.weight, &a.workspace}, stream);
+  a.logits = of_either(a.logits, stream);
 }
 void translate(ClassifierLossArgs& a, StreamView stream) {
   translate({&a.input, &a.weight, &a.labels, &a.loss_sum, &a.label_weight, &a.input_gradient,
