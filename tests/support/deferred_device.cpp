@@ -56,6 +56,8 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
     }
   };
 
+  /// What a wait is for was launched at most so many waits of its name before.
+  static constexpr int ring_slots = 2;
   using Clock = std::chrono::steady_clock;
   explicit Core(std::uint64_t seed) : random_(seed) {}
 
@@ -105,6 +107,7 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
     waits_.clear();
     dropped_ = dropped;
     late_ = std::chrono::milliseconds(late_ms);
+    if (dropped.number < ring_slots) hold_for_host(dropped.name);
   }
   std::vector<Wait> end_note() {
     const std::lock_guard lock(mutex_);
@@ -123,7 +126,11 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
     std::string name = fmt::format("{} for {}", waiting == nullptr ? "host" : waiting->name, what);
     const auto number = std::ranges::count(waits_, name, &Wait::name);
     waits_.push_back({std::move(name), static_cast<int>(number)});
-    if (waits_.back() != dropped_) return false;
+    const Wait& wait = waits_.back();
+    if (wait.name == dropped_.name && wait.number + ring_slots == dropped_.number) {
+      hold_for_host(wait.name);
+    }
+    if (wait != dropped_) return false;
     goes_on_ = waiting;
     if (waiting == nullptr) {
       go_on();
@@ -150,6 +157,14 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
     changed_.notify_all();
   }
 
+  /// Of a wait of the host, what it would have waited for is held before the host comes to it, or
+  /// it would be a matter of luck who is first: from the wait before which that can have been
+  /// launched.
+  void hold_for_host(const std::string& wait) {
+    for (const Queue& queue : queues_) {
+      if (wait.starts_with(fmt::format("host for {} after ", queue.name))) held_ = &queue;
+    }
+  }
   /// Who would have waited has come to the dropped wait.
   void go_on() {
     held_ = nullptr;
