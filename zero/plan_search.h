@@ -20,7 +20,7 @@ struct PlanBudget {
 struct PlanRow {
   PlanChoice choice;
   MemoryPlan memory;  ///< of a rank
-  double cost = 0;    ///< of a step; see step_cost()
+  double cost = 0;    ///< of a step: the less, the sooner it stands in a plan
 };
 
 /// How far a plan goes beyond a budget: of a rank on the device, of a node elsewhere.
@@ -35,7 +35,7 @@ PlanMiss plan_miss(const MemoryPlan& memory, const PlanBudget& budget);
 /// "12.0 MiB of device memory per rank and 1.00 GiB of host memory per node"
 std::string describe(const PlanMiss& miss);
 
-/// Those rows that fit, fastest first, and in the order of `rows` where they are as fast. A lean
+/// Those rows that fit, cheapest first, and in the order of `rows` where they cost the same. A lean
 /// choice is left out where the same without it fits.
 std::vector<PlanRow> rows_that_fit(const std::vector<PlanRow>& rows, const PlanBudget& budget);
 
