@@ -1,6 +1,7 @@
 #include "runtime/engine/engine.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/ops/dropout_site.h"
 
@@ -59,6 +60,11 @@ StepBlock::Options block_options(const Engine::Options& options) {
           .micro_batches = options.micro_steps,
           .ranks = options.ranks,
           .parameter_groups = options.parameter_groups};
+}
+
+/// A NaN's sign is the processor's.
+double without_sign(double value) {
+  return std::isnan(value) ? std::abs(value) : value;
 }
 
 /// Of the frames alone.
@@ -208,8 +214,9 @@ ops::StepDecision Engine::decision(std::int64_t step) {
   if (!decision.is_taken()) {
     fail(ErrorCode::diverged,
          "step {}: the loss is {} and the gradient norm is {}; the step was not taken. Lower the "
-         "learning rate, lengthen the warmup or clip gradients",
-         step, decision.loss, decision.gradient_norm);
+         "learning rate, lengthen the warmup or clip gradients{}",
+         step, without_sign(decision.loss), decision.gradient_norm,
+         options_.gradient_clipping > 0 ? " to a smaller norm" : "");
   }
   return decision;
 }

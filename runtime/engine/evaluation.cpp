@@ -1,6 +1,9 @@
 #include "runtime/engine/evaluation.h"
 
+#include <cmath>
 #include <vector>
+
+#include "runtime/base/error.h"
 
 namespace dstrain::engine {
 namespace {
@@ -31,7 +34,12 @@ double evaluate(Engine& engine,
     total.sum += rank.sum;
     total.labels += rank.labels;
   }
-  return total.sum / static_cast<double>(total.labels);
+  const double mean = total.sum / static_cast<double>(total.labels);
+  if (!std::isfinite(mean)) {
+    fail(ErrorCode::diverged, "the held-out loss is {}: the weights are too large, or no numbers",
+         std::abs(mean));
+  }
+  return mean;
 }
 
 }  // namespace dstrain::engine

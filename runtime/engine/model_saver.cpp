@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/model/hf_export.h"
-#include "runtime/ops/convert.h"
+#include "runtime/ops/copy_finite.h"
 
 namespace dstrain::engine {
 namespace {
@@ -28,9 +28,21 @@ class Output {
     for (std::int64_t begin = 0; begin < values.numel(); begin += most) {
       const Shape shape{std::min(most, values.numel() - begin)};
       const HostView piece(piece_.data(), values.dtype(), shape);
-      ops::convert(values.part(begin, shape), piece, stream);
+      std::int32_t not_finite = 0;
+      ops::copy_finite({.source = values.part(begin, shape),
+                        .target = piece,
+                        .not_finite = HostView(std::span(&not_finite, 1), {1})},
+                       stream);
       stream.synchronize();
-      attempt([&] { file_->write(spec, piece); });
+      attempt([&] {
+        if (not_finite != 0) {
+          fail(ErrorCode::diverged,
+               "the model is not saved: {} holds a value that is not finite; an older checkpoint "
+               "may be whole",
+               spec.name);
+        }
+        file_->write(spec, piece);
+      });
     }
   }
   std::exception_ptr finish() {

@@ -11,7 +11,8 @@ namespace dstrain::engine {
 /// and its companions) to `directory`, unit by unit, so that no rank holds more than the store's
 /// largest unit; where that is null the rank only helps to gather. Collective. Returns what the
 /// writing of the files threw on a rank that writes, null if they are whole: the ranks are together
-/// then. Throws what the store does.
+/// then. A value that is not finite is Error{diverged}, and what was in `directory` stays. Throws
+/// what the store does.
 [[nodiscard]] std::exception_ptr save_model(const model::Model& model,
                                             ParameterStore& store,
                                             const std::filesystem::path* directory,

@@ -243,10 +243,13 @@ TEST_CASE("Checkpoint: a state that is not finite is never saved", "[e2e][checkp
        "--per_device_train_batch_size", "2", "--save_steps", "2", "--max_steps", "4",
        "--learning_rate", "1e-4", "--weight_decay", "30000"});
   CAPTURE(run.err);
-  CHECK(run.status == 0);
+  CHECK(run.status == 1);
   CHECK(run.metrics.size() == 4);
   CHECK_THAT(run.err, Contains("checkpoint-2 is not saved: fp32.wpe.weight holds a value that is "
-                               "not finite"));
+                               "not finite") &&
+                          Contains("the model is not saved: wpe.weight holds a value that is not "
+                                   "finite"));
+  CHECK_FALSE(fs::exists(output / "model.safetensors"));
   CHECK(steps_in(output).empty());
   CHECK_FALSE(has_leftovers(output));
 }

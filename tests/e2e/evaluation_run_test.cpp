@@ -87,6 +87,21 @@ TEST_CASE("Evaluation: strategies say when", "[e2e][evaluation]") {
   CHECK(saved_steps(output) == row.saved);
 }
 
+TEST_CASE("Evaluation: a held-out loss that is not finite ends the run", "[e2e][evaluation]") {
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  const TrainRun run =
+      test::run_train(2, {}, output,
+                      {"--model_name_or_path", (test::golden_folder / "model").string(),
+                       "--train_file", "tokens.bin", "--validation_file", "tokens.bin",
+                       "--block_size", "16", "--per_device_train_batch_size", "2", "--save_steps",
+                       "0", "--max_steps", "1", "--learning_rate", "1e20"});
+  CAPTURE(run.err);
+  CHECK(run.status == 1);
+  CHECK_THAT(run.err, Catch::Contains("the held-out loss is nan: the weights are too large"));
+  CHECK_FALSE(fs::exists(output / "model.safetensors"));
+}
+
 TEST_CASE("Evaluation: the batch changes nothing but memory which is planned",
           "[e2e][evaluation]") {
   const int stage = GENERATE(0, 3);
