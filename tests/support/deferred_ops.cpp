@@ -1,6 +1,7 @@
 #include "tests/support/deferred_ops.h"
 
 #include <initializer_list>
+#include <mutex>
 #include <string_view>
 #include <tuple>
 
@@ -172,11 +173,27 @@ constexpr std::string_view name_of() {
   return name.substr(0, name.find_first_of("];"));
 }
 
+struct Called {
+  std::mutex mutex;
+  std::set<std::string_view> names;
+};
+Called& called() {
+  static Called all;
+  return all;
+}
+
+/// Its name.
+template <auto entry>
+std::string_view note_call() {
+  const std::lock_guard lock(called().mutex);
+  return *called().names.insert(name_of<entry>()).first;
+}
+
 /// Launches the CPU's `entry` on the tensors behind those of `args`.
 template <auto entry, class... Args>
 void defer(StreamView stream, Args... args) {
   (translate(args, stream), ...);
-  DeferredDevice::launch(stream, name_of<entry>(), [args...](CpuStream& here) mutable {
+  DeferredDevice::launch(stream, note_call<entry>(), [args...](CpuStream& here) mutable {
     LibraryMemory memory(here);
     (provide(args, memory), ...);
     (cpu_op_table().*entry)(args..., here);
@@ -185,7 +202,7 @@ void defer(StreamView stream, Args... args) {
 
 template <auto entry>
 void defer_copy(const TensorView& source, const TensorView& target, StreamView stream) {
-  DeferredDevice::launch(stream, name_of<entry>(),
+  DeferredDevice::launch(stream, note_call<entry>(),
                          [from = of_either(source, stream), to = of_either(target, stream)](
                              CpuStream& here) { (cpu_op_table().*entry)(from, to, here); });
 }
@@ -205,6 +222,11 @@ void three(const A& a, const B& b, const C& c, StreamView stream) {
 }
 
 }  // namespace
+
+std::set<std::string_view> called_deferred_ops() {
+  const std::lock_guard lock(called().mutex);
+  return called().names;
+}
 
 const OpTable& deferred_op_table() {
   using T = OpTable;
