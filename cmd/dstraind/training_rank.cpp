@@ -133,6 +133,12 @@ std::int64_t TrainingRank::load() {
                       "bytes: it should hold the same",
                       setup_.state.train_file, resumed.state.train_file));
     }
+    if (!engine::same_optimizer(resumed.state, setup_.state)) {
+      log_warning(
+          fmt::format("the optimizer is {} from here on and was {} in the checkpoint, whose states "
+                      "it takes over",
+                      setup_.state.optimizer, resumed.state.optimizer));
+    }
     if (!engine::same_schedule(resumed.state, setup_.state)) {
       log_warning(
           fmt::format("the learning rate follows this run's schedule, {}, from here on; the "

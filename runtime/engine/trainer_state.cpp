@@ -55,10 +55,10 @@ TrainerState describe_run(const config::TrainSettings& settings,
   state.samples = data.samples;
   state.mixture = data.mixture;
   state.text_encoder = data.text_encoder;
+  state.optimizer = optimizer_json(settings.optimizer).dump();
   state.scheduler = config::schedule_json(settings.schedule);
   state.description =
-      Json{{"optimizer", optimizer_json(settings.optimizer)},
-           {"model", {{"name", model.name}, {"parameters", model.parameter_count()}}},
+      Json{{"model", {{"name", model.name}, {"parameters", model.parameter_count()}}},
            {"dtype", model.dtype == DType::bf16 ? "bf16" : "fp32"},
            {"world_size", world_size},
            {"zero_stage", settings.zero.stage}}
@@ -70,6 +70,17 @@ TrainerState describe_run(const config::TrainSettings& settings,
 bool same_schedule(const TrainerState& one, const TrainerState& other) {
   const nlohmann::json first = nlohmann::json::parse(one.scheduler);
   const nlohmann::json second = nlohmann::json::parse(other.scheduler);
+  return first.empty() || second.empty() || first == second;
+}
+
+bool same_optimizer(const TrainerState& one, const TrainerState& other) {
+  const auto rule = [](const TrainerState& state) {
+    nlohmann::json json = nlohmann::json::parse(state.optimizer);
+    for (const char* const changes : {"lr", "step"}) json.erase(changes);
+    return json;
+  };
+  const nlohmann::json first = rule(one);
+  const nlohmann::json second = rule(other);
   return first.empty() || second.empty() || first == second;
 }
 
@@ -92,6 +103,7 @@ std::string to_text(const TrainerState& state) {
               {"shuffle", state.shuffle},
               {"seed", state.data_seed}}},
             {"rng", {{"generator", "philox4x32-10"}, {"seed", state.seed}}}};
+  json["optimizer"] = Json::parse(state.optimizer);
   json.update(Json::parse(state.description));
   json["optimizer"]["step"] = state.optimizer_step;
   json["scheduler"] = Json::parse(state.scheduler);
@@ -125,6 +137,7 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     state.text_encoder = data.value("text_encoder", "");
     data.at("shuffle").get_to(state.shuffle);
     json.at("rng").at("seed").get_to(state.seed);
+    if (json.contains("optimizer")) state.optimizer = json.at("optimizer").dump();
     if (json.contains("scheduler")) state.scheduler = json.at("scheduler").dump();
     state.logged_step = json.value("logged_step", std::int64_t{0});
     state.data_seed = data.value("seed", state.seed);

@@ -33,7 +33,8 @@ struct TrainerState {
   std::string text_encoder{};
   std::optional<BestCheckpoint> best{};
   std::string held_out{};           ///< on which it was evaluated: file, bytes and samples
-  std::string description = "{}";   ///< JSON: optimizer, model, dtype; for the record
+  std::string description = "{}";   ///< JSON: model, dtype; for the record
+  std::string optimizer = "{}";     ///< JSON: the type and its settings
   std::string scheduler = "{}";     ///< JSON: the schedule of the learning rate
   std::string client_state = "{}";  ///< JSON of a library's user, kept as it is
 
@@ -58,6 +59,9 @@ TrainerState describe_run(const config::TrainSettings& settings,
 
 /// Whether both runs have one schedule of the learning rate, or a state does not say.
 bool same_schedule(const TrainerState& one, const TrainerState& other);
+
+/// Whether both runs update by one rule, at whatever rate, or a state does not say.
+bool same_optimizer(const TrainerState& one, const TrainerState& other);
 
 /// trainer_state.json: a JSON object with a version.
 std::string to_text(const TrainerState& state);

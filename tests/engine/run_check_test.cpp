@@ -72,6 +72,20 @@ TEST_CASE("TrainerState: batches and updates and steps of the optimizer are thre
   CHECK(again.optimizer_step == 5);
 }
 
+TEST_CASE("TrainerState: another optimizer is told, another rate is none", "[engine][resume]") {
+  using dstrain::engine::same_optimizer;
+  TrainerState run = text_run("byte");
+  run.optimizer = R"({"type": "AdamW", "lr": 0.1, "weight_decay": 0.1})";
+  TrainerState saved = parse_trainer_state(dstrain::engine::to_text(run), "state.json");
+  CHECK(same_optimizer(saved, run));
+  run.optimizer = R"({"type": "AdamW", "lr": 0.2, "weight_decay": 0.1})";
+  CHECK(same_optimizer(saved, run));
+  run.optimizer = R"({"type": "Adam", "lr": 0.1, "weight_decay": 0.1})";
+  CHECK_FALSE(same_optimizer(saved, run));
+  saved.optimizer = "{}";
+  CHECK(same_optimizer(saved, run));
+}
+
 TEST_CASE("RunCheck: a state that says neither is gone on from", "[engine][resume]") {
   const TrainerState run = text_run("c0de");
   const TrainerState old = parse_trainer_state(R"({"version": 1, "global_step": 3, "max_steps": 9,
