@@ -40,8 +40,7 @@ class Backends {
 
  private:
   static std::string default_name(const WorkerEnv& worker) {
-    if (worker.comm == CommKind::tcp) return "tcp";
-    if (worker.comm == CommKind::mpi) return "mpi";
+    if (worker.comm != CommKind::automatic) return name_of(worker.comm);
     return worker.local_world_size == worker.world_size ? "shm" : "hierarchical";
   }
 

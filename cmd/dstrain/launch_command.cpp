@@ -185,12 +185,14 @@ launcher::Resources first_resources(const JobMaker& maker) {
   return std::move(plan.value().resources);
 }
 
-/// Where the ranks of a command of ours are to use GPUs, says so to all of them: what `auto` means
-/// is decided here, once.
-void settle_device(LaunchOptions& options, const CommandInfo& daemon) {
+/// Where the ranks of a command of ours are to use a device beside the CPU, says so to all of them:
+/// what `auto` means is decided here, once.
+DeviceKind settle_device(LaunchOptions& options, const CommandInfo& daemon) {
   DeviceChoice choice = read_device_choice(options.device);
   if (daemon.name == "bench" && choice == DeviceChoice::automatic) choice = DeviceChoice::cpu;
-  if (resolve_device(choice) == DeviceKind::cuda) options.device = "cuda";
+  const DeviceKind kind = resolve_device(choice);
+  if (!shares_host_memory(kind)) options.device = name_of(kind);
+  return kind;
 }
 
 }  // namespace
@@ -200,12 +202,13 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   if (daemon != nullptr && print_help(line.command)) return status::done;
   launcher::join_step(options);
   if (!options.no_ssh) check_started_alone();
-  if (daemon != nullptr) settle_device(options, *daemon);
+  const auto device =
+      daemon == nullptr ? std::nullopt : std::optional(settle_device(options, *daemon));
   const launcher::Resources resources = launcher::resolve_resources(
       options, launcher::this_machine(),
       {launcher::find_hostfile(options), launcher::this_allocation()},
-      daemon != nullptr && options.device != "cuda" ? launcher::RankDevice::cpu_only
-                                                    : launcher::RankDevice::any);
+      device && shares_host_memory(*device) ? launcher::RankDevice::cpu_only
+                                            : launcher::RankDevice::any);
   for (const std::string& warning : resources.warnings) log_warning(warning);
   const bool ours = daemon != nullptr;
   const auto training = ours ? read_training(line.command) : std::nullopt;
@@ -221,7 +224,7 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
     output_lock = check_command_here(
         line.command, training,
         {.world_size = first.plan.world_size(),
-         .device = options.device == "cuda" ? DeviceKind::cuda : DeviceKind::cpu,
+         .device = *device,
          .device_memory = options.device_memory_bytes,
          .ranks_here = ranks_here(first),
          .starts = !options.dry_run,

@@ -37,12 +37,11 @@ int int_from_env(const char* name, int fallback, int most = 1 << 20) {
 
 CommKind comm_kind() {
   const char* const text = std::getenv(env::comm);
-  const std::string_view name = text == nullptr ? "auto" : text;
-  if (name == "auto") return CommKind::automatic;
-  if (name == "shm") return CommKind::shm;
-  if (name == "tcp") return CommKind::tcp;
-  if (name == "mpi") return CommKind::mpi;
-  if (name == "hierarchical") return CommKind::hierarchical;
+  const std::string_view name = text == nullptr ? name_of(CommKind::automatic) : text;
+  const auto found = std::ranges::find(comm_kind_names, name);
+  if (found != comm_kind_names.end()) {
+    return static_cast<CommKind>(found - comm_kind_names.begin());
+  }
   fail(ErrorCode::usage, "{}={}: use auto, shm, tcp, mpi or hierarchical", env::comm, name);
 }
 

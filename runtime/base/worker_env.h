@@ -67,6 +67,11 @@ enum class CommKind {
   mpi,           ///< MPI likewise
   hierarchical,  ///< shm within nodes; between them MPI where it has started the job, else TCP
 };
+inline constexpr std::array<const char*, 5> comm_kind_names{"auto", "shm", "tcp", "mpi",
+                                                            "hierarchical"};
+constexpr const char* name_of(CommKind kind) {
+  return comm_kind_names.at(static_cast<std::size_t>(kind));
+}
 
 /// How a rank reads and writes its swap files: DSTRAIN_IO, by these names.
 enum class IoKind {
