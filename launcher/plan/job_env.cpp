@@ -66,6 +66,16 @@ std::vector<EnvVar> travelling_environment() {
   return variables;
 }
 
+/// The launcher decides on the device by what it sees itself, and the ranks must not by another.
+void check_device(const std::vector<EnvVar>& variables) {
+  const char* const own = std::getenv(env::device);
+  for (const EnvVar& variable : variables) {
+    if (variable.name != env::device || variable.value == (own == nullptr ? "" : own)) continue;
+    fail(ErrorCode::usage, "{}={}, of --env or a file, is for the ranks alone; use --device",
+         variable.name, variable.value);
+  }
+}
+
 /// Sets a variable of the job unless the user did, in a file or in the environment.
 void set_default(std::vector<EnvVar>& variables, const char* name, const std::string& value) {
   const bool in_file = std::any_of(variables.begin(), variables.end(),
@@ -143,6 +153,7 @@ std::vector<EnvVar> job_environment(const LaunchOptions& options,
     set_env(variables, variable.name, variable.value);
   }
   for (const std::string& assignment : options.env) add_typed(variables, assignment);
+  check_device(variables);
 
   set_env(variables, env::world_size, std::to_string(plan.world_size()));
   set_env(variables, env::cross_size, std::to_string(plan.hosts().size()));

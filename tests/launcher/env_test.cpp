@@ -104,6 +104,8 @@ TEST_CASE("JobEnv: what travels and what was said last", "[launcher]") {
   CHECK(value(typed, "DSTRAIN_TIMEOUT") == "7");
   typed.timeout_seconds = 9;
   CHECK(value(typed, "DSTRAIN_TIMEOUT") == "9");
+  typed.env = {"DSTRAIN_DEVICE=cuda"};
+  CHECK_THROWS_WITH(value(typed, "DSTRAIN_DEVICE"), Catch::Contains("use --device"));
   for (const char* const name : names) ::unsetenv(name);
   for (const char* const name : {"HOME_T", "DSTRAIN_TIMEOUT", "DSTRAIN_DEVICE"}) ::unsetenv(name);
 }
