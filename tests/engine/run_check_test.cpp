@@ -72,7 +72,7 @@ TEST_CASE("TrainerState: batches and updates and steps of the optimizer are thre
   CHECK(again.optimizer_step == 5);
 }
 
-TEST_CASE("TrainerState: another optimizer is told, another rate is none", "[engine][resume]") {
+TEST_CASE("TrainerState: another optimizer is told and another rate is none", "[engine][resume]") {
   using dstrain::engine::same_optimizer;
   TrainerState run = text_run("byte");
   run.optimizer = R"({"type": "AdamW", "lr": 0.1, "weight_decay": 0.1})";
