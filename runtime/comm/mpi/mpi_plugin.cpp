@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -102,16 +101,9 @@ void receive_the_rest() {
     MPI_Recv(nullptr, 0, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, group, MPI_STATUS_IGNORE);
   }
 }
-/// UCX reads large messages from the memory of another process on the machine (CMA), and aborts
-/// this one when the other dies meanwhile: then the wrong rank would be to blame. What the user
-/// has set stays.
-void prepare_library() {
-  setenv("UCX_TLS", "^cma", 0);
-}
 #else
 /// OpenMPI says nothing of them, and would let their senders read memory that they have freed.
 void receive_the_rest() {}
-void prepare_library() {}
 #endif
 
 int finish() {
@@ -138,7 +130,6 @@ int enter() {
   int initialized = 0;
   MPI_Initialized(&initialized);
   if (initialized != 0) return MPI_SUCCESS;
-  prepare_library();
   int level = 0;
   const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
   entered = code == MPI_SUCCESS;
