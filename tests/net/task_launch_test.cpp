@@ -147,9 +147,14 @@ TEST_CASE("Task launch: agents that end with a killed rank of MPI are not report
   kill_rank(launch, 2);
   REQUIRE(launch.wait_until([&] { return launch.processes().size() == 1; }));
   launch.signal(SIGCONT);
-  CHECK(launch.wait() == 137);
+  const int status = launch.wait();
   CAPTURE(launch.err());
-  CHECK_THAT(launch.err(), Contains("was killed by SIGKILL") && !Contains("is lost"));
+  // Under MPICH, UCX aborts a rank that reads from the memory of one which is gone, and it may be
+  // found first.
+  const bool aborted = status == 134 && launch.err().find("process_vm_readv") != std::string::npos;
+  CHECK((status == 137 || aborted));
+  CHECK_THAT(launch.err(),
+             Contains(aborted ? "SIGABRT" : "was killed by SIGKILL") && !Contains("is lost"));
   CHECK(launch.nothing_left());
 }
 
