@@ -5,7 +5,7 @@
 #include "cmd/offload_setup.h"
 #include "runtime/backend/backend.h"
 #include "runtime/device/locked_memory.h"
-#include "runtime/optim/adamw.h"
+#include "runtime/optim/make_optimizer.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -25,6 +25,7 @@ zero::MemoryPlan plan_memory(const MemorySetup& setup,
                       .offload = setup.store.offload,
                       .device = model.device,
                       .optimizer_states = {states.begin(), states.end()},
+                      .optimizer_sums = setup.groups ? setup.groups->sums() : 0,
                       .trains = settings.trains,
                       .activations = engine::Engine::activation_bytes(model, setup.engine)});
   if (!shares_host_memory(model.device)) {
@@ -63,8 +64,8 @@ engine::FrameMode frame_mode(const config::TrainSettings& settings) {
 MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& model, int world) {
   MemorySetup setup;
   if (settings.trains) {  // one group of all parameters, as DeepSpeed makes of a configuration
-    setup.groups = std::make_unique<optim::ParameterGroups>(
-        std::make_unique<optim::AdamW>(settings.optimizer));
+    setup.groups =
+        std::make_unique<optim::ParameterGroups>(optim::make_optimizer(settings.optimizer));
   }
   setup.engine = {.shape = {settings.micro_batch_size, settings.data.block_size},
                   .inference_shape = {{settings.evaluation.batch_size, settings.data.block_size}},
@@ -87,8 +88,9 @@ MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& m
   const std::string raise =
       describe_raise(settings.zero.offload_param, setup.store.offload, *setup.layout);
   if (!raise.empty()) settings.warnings.push_back(raise);
+  const std::int64_t states = setup.groups ? std::ssize(setup.groups->state_names()) : 0;
   setup.formula =
-      zero::formula_bytes({setup.layout->numel(), model.dtype, settings.zero.stage, world});
+      zero::formula_bytes({setup.layout->numel(), model.dtype, settings.zero.stage, world, states});
   return setup;
 }
 

@@ -154,7 +154,8 @@ DiskShards::Group DiskShards::acquire(int group, LeaseUse use) {
     const std::span<std::byte> old = fetch(group, {.states = true}, by_number_);
     return view(place, old, place.layout.gradients(put));
   }
-  const RecordParts parts{.gradients = use == LeaseUse::update, .states = use != LeaseUse::replace};
+  const bool steps = use == LeaseUse::measure || use == LeaseUse::update;
+  const RecordParts parts{.gradients = steps, .states = use != LeaseUse::replace};
   const std::span<std::byte> record = fetch(group, parts, by_number_);
   return view(place, record, place.layout.gradients(record));
 }

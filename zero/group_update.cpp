@@ -4,11 +4,25 @@
 
 namespace dstrain::zero {
 
+void measure_group(const RankShards::GroupLease& lease,
+                   const optim::Optimizer& optimizer,
+                   const optim::StepTensors& step,
+                   std::span<const optim::ParameterSpan> spans) {
+  optimizer.measure({.parameters = lease.exact,
+                     .gradients = lease.gradients,
+                     .states = lease.states,
+                     .spans = spans},
+                    step, lease.stream);
+}
+
 void update_group(const RankShards::GroupLease& lease,
                   const optim::Optimizer& optimizer,
-                  const optim::StepTensors& step) {
-  optim::OptimizerShard shard{
-      .parameters = lease.exact, .gradients = lease.gradients, .states = lease.states};
+                  const optim::StepTensors& step,
+                  std::span<const optim::ParameterSpan> spans) {
+  optim::OptimizerShard shard{.parameters = lease.exact,
+                              .gradients = lease.gradients,
+                              .states = lease.states,
+                              .spans = spans};
   // In the same pass where both lie in one memory.
   const bool rounded =
       lease.parameters.dtype() == DType::bf16 && lease.parameters.device() == lease.exact.device();

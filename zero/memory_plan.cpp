@@ -6,6 +6,7 @@
 #include "runtime/ops/library_memory.h"
 #include "zero/offloaded_gradients.h"
 #include "zero/parameter_gathers.h"
+#include "zero/parameter_sums.h"
 #include "zero/rank_shards.h"
 #include "zero/saved_states.h"
 #include "zero/sharded_gradients.h"
@@ -62,6 +63,17 @@ void add_shards(MemoryPlan& plan,
            ParameterGathers::buffer_bytes(layout, shards, input.overlap));
 }
 
+/// Sums over parameters.
+void add_sums(MemoryPlan& plan,
+              const FlatLayout& layout,
+              const ShardPlan& shards,
+              const MemoryPlanInput& input) {
+  const Bytes bytes = ParameterSums::bytes(layout, input.optimizer_sums);
+  plan.add(MemoryTier::device, MemoryCategory::buffers, bytes);
+  if (!ParameterSums::needs_host(shards, input.device)) return;
+  plan.add(input.offload.staging, MemoryCategory::buffers, bytes);
+}
+
 /// What the backward writes gradients into.
 void add_whole_gradients(MemoryPlan& plan, const FlatLayout& layout, const MemoryPlanInput& input) {
   if (stage_policy(input.stage).shard_gradients) {
@@ -87,22 +99,23 @@ void add_save(MemoryPlan& plan, const FlatLayout& layout, const MemoryPlanInput&
 MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
   MemoryPlan plan;
   plan.device = input.device;
-  add_shards(plan, layout, plan_shards(layout, input), input);
+  const ShardPlan shards = plan_shards(layout, input);
+  add_shards(plan, layout, shards, input);
   plan.add(MemoryTier::device, MemoryCategory::activations, input.activations.device);
   plan.add(MemoryTier::host, MemoryCategory::activations, input.activations.host);
   if (!input.trains) return plan;
   add_whole_gradients(plan, layout, input);
+  add_sums(plan, layout, shards, input);
   add_save(plan, layout, input);
   return plan;
 }
 
 Bytes formula_bytes(const FormulaInput& input) {
-  constexpr Bytes adam_states = 2;
   const StagePolicy policy = stage_policy(input.stage);
   const auto share = [&](Bytes bytes_each, bool sharded) {
     return input.psi * bytes_each / (sharded ? input.world : 1);
   };
-  const Bytes states = adam_states + (input.dtype == DType::f32 ? 0 : 1);  // the master
+  const Bytes states = input.optimizer_states + (input.dtype == DType::f32 ? 0 : 1);  // the master
   return share(size_of(input.dtype), policy.shard_parameters) +
          share(size_of(DType::f32), policy.shard_gradients) +
          share(states * size_of(DType::f32), policy.shard_optimizer);

@@ -41,7 +41,8 @@ struct MemoryPlanInput {
   DeviceKind device = DeviceKind::cpu;  ///< as Model::device
   /// Of the optimizer itself, floats per parameter.
   std::vector<std::string_view> optimizer_states{"exp_avg", "exp_avg_sq"};
-  bool trains = true;  ///< false: the parameters are only served, and nothing is saved
+  std::int64_t optimizer_sums = 0;  ///< of the optimizer itself, over each parameter
+  bool trains = true;               ///< false: the parameters are only served, and nothing is saved
   engine::FrameBytes activations{};  ///< Engine::activation_bytes()
 };
 
@@ -53,6 +54,7 @@ struct FormulaInput {
   DType dtype = DType::f32;
   int stage = 0;
   int world = 1;
+  std::int64_t optimizer_states = 2;  ///< floats per parameter
 };
 Bytes formula_bytes(const FormulaInput& input);
 

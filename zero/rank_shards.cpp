@@ -84,6 +84,8 @@ RankShards::ParameterLease::ParameterLease(RankShards& shards, int segment, Leas
     values_ = shards.shards_updates() ? shards.own_parameters(segment) : shards.parameters(segment);
     return;
   }
+  // All that is on a disk has its exact values among the states.
+  if (use == LeaseUse::measure) return;
   DiskShards& disk = *shards.disk_;
   values_ =
       use == LeaseUse::read ? disk.take_parameters(segment) : disk.replace_parameters(segment);
@@ -99,13 +101,13 @@ RankShards::ParameterLease::~ParameterLease() {
 }
 
 void RankShards::ParameterLease::give_back() {
-  give_back(use_ != LeaseUse::read);
+  give_back(changes_parameters(use_));
 }
 
 void RankShards::ParameterLease::give_back(bool changed) {
   RankShards& shards = *shards_.release();
   const SegmentShare& share = shards.plan_.segment(segment_);
-  if (share.parameters != MemoryTier::nvme) return;
+  if (share.parameters != MemoryTier::nvme || use_ == LeaseUse::measure) return;
   // What a device updates is written by its stream.
   if (changed && share.optimizer == MemoryTier::device) shards.streams_.compute.synchronize();
   shards.disk_->release_parameters(segment_, changed);
@@ -116,7 +118,9 @@ RankShards::GroupLease RankShards::lend(int index,
                                         TensorView gradients) {
   const SubGroup& group = plan_.group(index);
   GroupLease lease(*this, index, parameters.use_, stream_of(group, parameters.use_));
-  lease.parameters = parameters.values().part(group.offset, {group.numel});
+  if (!parameters.values().empty()) {
+    lease.parameters = parameters.values().part(group.offset, {group.numel});
+  }
   DiskShards::Group values{resident(group.tier).states(index), {}};
   if (group.tier == MemoryTier::nvme) {
     values = lease.use_ == LeaseUse::update_early
@@ -126,7 +130,7 @@ RankShards::GroupLease RankShards::lend(int index,
   lease.gradients = values.gradients;
   lease.states =
       values.states.first(static_cast<std::size_t>(group.states - (group.master ? 1 : 0)));
-  const bool staged = uploads_ && is_uploaded(plan_, group) && lease.use_ != LeaseUse::read;
+  const bool staged = uploads_ && is_uploaded(plan_, group) && changes_parameters(lease.use_);
   if (staged) stage_parameters(lease);
   lease.exact = group.master ? values.states.back() : lease.parameters;
   return lease;

@@ -61,7 +61,7 @@ class RankShards {
   void synchronize();
 
   /// What this rank updates of a segment's parameters: its shard, or all of it when every rank
-  /// updates all.
+  /// updates all; nothing to measure what lies on a disk.
   class ParameterLease {
    public:
     ParameterLease(ParameterLease&& other) noexcept = default;
@@ -71,7 +71,7 @@ class RankShards {
     /// Gives them back unchanged, unless they were.
     ~ParameterLease();
     [[nodiscard]] TensorView values() const { return values_; }
-    /// Gives them back: they are new unless they were lent to be read. What lies on a disk goes
+    /// Gives them back: they are new if that is what they were lent for. What lies on a disk goes
     /// there once work on the segment's stream is done.
     void give_back();
 
@@ -97,8 +97,8 @@ class RankShards {
     /// Gives it back once work on `stream` is done: what was not lent to be read is new.
     void give_back();
 
-    TensorView parameters;               ///< as units see them
-    TensorView exact;                    ///< f32: the master, or where there is none `parameters`
+    TensorView parameters;  ///< as units see them; empty to measure what lies on a disk
+    TensorView exact;       ///< f32: the master, or where there is none `parameters`
     std::span<const TensorView> states;  ///< f32, of the optimizer
     TensorView gradients;                ///< f32, summed
     StreamView stream;                   ///< where they are worked with, but for reading parameters

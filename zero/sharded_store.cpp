@@ -55,6 +55,16 @@ std::unique_ptr<GradientReducer> make_reducer(const ShardedStore::Inputs& inputs
                                           inputs.memory.shards.device.gradients, stream);
 }
 
+std::unique_ptr<ParameterSums> make_sums(const ShardedStore::Inputs& inputs,
+                                         RankShards& shards,
+                                         const Communication& communication,
+                                         StreamView stream) {
+  if (inputs.groups == nullptr || inputs.groups->sums() == 0) return nullptr;
+  return std::make_unique<ParameterSums>(
+      shards, inputs.groups->sums(), communication,
+      ParameterSums::Memory{inputs.memory.buffers, inputs.memory.shards.staging}, stream);
+}
+
 }  // namespace
 
 ShardedStore::ShardedStore(const Inputs& inputs, const Options& options, Streams streams)
@@ -72,8 +82,11 @@ ShardedStore::ShardedStore(const Inputs& inputs, const Options& options, Streams
       offloaded_(
           make_offloaded(inputs, options.offload.early, shards_, communication_, streams.compute)),
       gradients_(make_reducer(
-          inputs, options, shards_, communication_, offloaded_.get(), streams.compute)) {
+          inputs, options, shards_, communication_, offloaded_.get(), streams.compute)),
+      sums_(make_sums(inputs, shards_, communication_, streams.compute)) {
   DSTRAIN_CHECK(options.overlap.enabled || !streams.overlap(), "two streams without overlap");
+  DSTRAIN_CHECK(sums_ == nullptr || !updates_early(options.offload),
+                "an optimizer that takes sums updates nothing early");
 }
 
 void ShardedStore::load(const engine::StateSources& sources, StreamView stream) {
@@ -180,30 +193,49 @@ void ShardedStore::step(const optim::StepTensors& step, StreamView stream) {
     stream.synchronize();
   }
   const bool disk_is_done = offloaded_ && offloaded_->end_step(decision_);
+  if (sums_) measure(step, stream);
   for (int segment = 0; segment < segments(); ++segment) {
     if (!layout_.segment(segment).trainable) continue;
-    if (!disk_is_done || !on_disk(segment)) update(segment, step);
+    if (!disk_is_done || !on_disk(segment)) pass_over(segment, LeaseUse::update, step);
     shards_.follow_uploads();
     parameters_.publish(segment, stream);
   }
   communication_.join(stream);
 }
 
-void ShardedStore::update(int segment, const optim::StepTensors& step) {
+void ShardedStore::measure(const optim::StepTensors& step, StreamView stream) {
+  const auto measure_all = [&](bool of_device) {
+    for (int segment = 0; segment < segments(); ++segment) {
+      const bool there = shards_.plan().segment(segment).optimizer == MemoryTier::device;
+      const Segment& own = layout_.segment(segment);
+      if (there != of_device || !own.trainable || groups_->optimizer(own.group).sums() == 0)
+        continue;
+      pass_over(segment, LeaseUse::measure, step);
+    }
+  };
+  sums_->clear(stream);
+  measure_all(false);
+  sums_->host_is_done(stream);
+  measure_all(true);
+  sums_->add_up(stream);
+}
+
+void ShardedStore::pass_over(int segment, LeaseUse pass, const optim::StepTensors& step) {
   const SegmentShare& share = shards_.plan().segment(segment);
   RankShards::ParameterLease parameters = [&] {
     const Recording waiting(on_disk(segment) ? timeline_ : nullptr, Lane::compute, Activity::wait);
-    return shards_.lend(segment, LeaseUse::update);
+    return shards_.lend(segment, pass);
   }();
   for (int group = share.first_group; group < share.end_group; ++group) {
-    update_group(group, parameters, step);
+    pass_over_group(group, parameters, pass, step);
   }
   parameters.give_back();
 }
 
-void ShardedStore::update_group(int index,
-                                const RankShards::ParameterLease& parameters,
-                                const optim::StepTensors& step) {
+void ShardedStore::pass_over_group(int index,
+                                   const RankShards::ParameterLease& parameters,
+                                   LeaseUse pass,
+                                   const optim::StepTensors& step) {
   const SubGroup& group = shards_.plan().group(index);
   profile::Timeline* const waits = on_disk(group.segment) ? timeline_ : nullptr;
   RankShards::GroupLease lease = [&] {
@@ -217,7 +249,9 @@ void ShardedStore::update_group(int index,
     const Recording recording(timeline_, Lane::compute, Activity::update, group.segment);
     const bool here = lease.stream.device() == step.decision.device();
     const int own = layout_.segment(group.segment).group;
-    zero::update_group(lease, groups_->optimizer(own), (here ? step : host_tensors()).of(own));
+    const auto pass_of = pass == LeaseUse::measure ? measure_group : update_group;
+    pass_of(lease, groups_->optimizer(own), (here ? step : host_tensors()).of(own),
+            sums_ ? sums_->spans(index) : std::span<const optim::ParameterSpan>());
   }
   const Recording waiting(waits, Lane::compute, Activity::wait);
   lease.give_back();

@@ -11,6 +11,7 @@
 #include "zero/offloaded_gradients.h"
 #include "zero/overlap.h"
 #include "zero/parameter_gathers.h"
+#include "zero/parameter_sums.h"
 #include "zero/rank_shards.h"
 
 namespace dstrain::zero {
@@ -78,10 +79,12 @@ class ShardedStore final : public engine::ParameterStore {
 
  private:
   void sum_squares(TensorView sum, StreamView stream);
-  void update(int segment, const optim::StepTensors& step);
-  void update_group(int group,
-                    const RankShards::ParameterLease& parameters,
-                    const optim::StepTensors& step);
+  void measure(const optim::StepTensors& step, StreamView stream);
+  void pass_over(int segment, LeaseUse pass, const optim::StepTensors& step);
+  void pass_over_group(int group,
+                       const RankShards::ParameterLease& parameters,
+                       LeaseUse pass,
+                       const optim::StepTensors& step);
   [[nodiscard]] optim::StepTensors host_tensors();
   [[nodiscard]] int segments() const { return static_cast<int>(layout_.segments().size()); }
   [[nodiscard]] bool on_disk(int segment) const;
@@ -96,6 +99,7 @@ class ShardedStore final : public engine::ParameterStore {
   ParameterGathers parameters_;
   std::unique_ptr<OffloadedGradients> offloaded_;  ///< null: it has nothing to do
   std::unique_ptr<GradientReducer> gradients_;
+  std::unique_ptr<ParameterSums> sums_;      ///< null: no optimizer takes any
   std::vector<optim::RuleScalars> scalars_;  ///< of the step, by parameter group
   // What crosses between the host and a device when updates are the host's.
   ops::StepDecision decision_;

@@ -38,6 +38,24 @@ void ExactSum::add(const ExactSum& other) {
   state_[words] |= other.state_[words];
 }
 
+void ExactSum::add(const Halves& halves) {
+  for (std::size_t word = 0; word < words; ++word) {
+    const auto low = static_cast<std::uint64_t>(halves[word]);
+    const auto high = static_cast<std::uint64_t>(halves[word + numel]);
+    add_at(word, low);
+    add_at(word, high << 32);
+    add_at(word + 1, high >> 32);
+  }
+  if (halves[words] != 0) state_[words] = 1;
+}
+
+void ExactSum::add_to(Halves& halves) const {
+  for (std::size_t word = 0; word < state_.size(); ++word) {
+    halves[word] += static_cast<std::int64_t>(state_[word] & 0xFFFF'FFFF);
+    halves[word + numel] += static_cast<std::int64_t>(state_[word] >> 32);
+  }
+}
+
 double ExactSum::value() const {
   if (state_[words] != 0) return std::numeric_limits<double>::quiet_NaN();
   std::size_t top = words;

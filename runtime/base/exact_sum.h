@@ -13,10 +13,16 @@ class ExactSum {
   /// Bits from 2^-1074, the smallest double, up to 2^1024 and 64 more for carries.
   static constexpr std::size_t words = (1074 + 1024 + 64) / 64 + 1;
   static constexpr std::int64_t numel = words + 1;
+  /// The lower and then the upper 32 bits of all words, each in an integer of its own, which may be
+  /// added up over 2^31 sums: what ranks sum that have no other way than integers.
+  using Halves = std::array<std::int64_t, 2 * static_cast<std::size_t>(numel)>;
 
   /// Adds one term. An infinity or a NaN makes the sum NaN.
   void add(double term);
   void add(const ExactSum& other);
+  /// The sum of the sums whose halves were added up.
+  void add(const Halves& halves);
+  void add_to(Halves& halves) const;
   /// The sum as a double, within one unit in the last place; a function of the exact sum alone.
   [[nodiscard]] double value() const;
 

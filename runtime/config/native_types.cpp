@@ -19,7 +19,9 @@ constexpr std::string_view adam_params =
 constexpr std::array optimizers{
     NativeType{"Adam", true, adam_params},
     NativeType{"AdamW", true, adam_params},
-    NativeType{"Lamb", false, "lr|betas|eps|eps_inside_sqrt|weight_decay|max_coeff|min_coeff"},
+    NativeType{"Lamb", true,
+               "lr|betas|eps|eps_inside_sqrt|weight_decay|bias_correction|max_coeff|min_coeff|"
+               "amsgrad|set_grad_none|fp32_optimizer_states"},
     NativeType{"OneBitAdam", false,
                "lr|betas|eps|weight_decay|freeze_step|cuda_aware|comm_backend_name"},
     NativeType{"OneBitLamb", false,
@@ -97,12 +99,15 @@ const NativeType* find_type(const Family& family, const std::string& name) {
   return found == family.natives.end() ? nullptr : &*found;
 }
 
+/// "Adam, AdamW or Lamb"
 std::string built_names(const Family& family) {
-  std::string names;
+  std::vector<std::string_view> built;
   for (const NativeType& type : family.natives) {
-    if (type.built) names += fmt::format("{}{}", names.empty() ? "" : " or ", type.name);
+    if (type.built) built.push_back(type.name);
   }
-  return names;
+  const std::string_view last = built.back();
+  built.pop_back();
+  return fmt::format("{} or {}", fmt::join(built, ", "), last);
 }
 
 std::string why_not(const Family& family, const std::string& name) {

@@ -124,10 +124,6 @@ void resolve_data(SettingsBuilder& builder) {
 void resolve_rest(SettingsBuilder& builder) {
   TrainSettings& settings = builder.settings();
   settings.trains = trains(builder.options());
-  if (builder.options().optim.typed() && !settings.optimizer.decoupled_decay) {
-    builder.disagree("optimizer.params.adam_w_mode", "false", builder.options().optim.typed_as,
-                     builder.options().optim.value);
-  }
   settings.output = {.directory = builder.options().output_dir.value,
                      .overwrite = builder.options().overwrite_output_dir.value,
                      .logging = cadence(builder, builder.options().logging_strategy.value,

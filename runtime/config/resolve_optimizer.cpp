@@ -8,11 +8,11 @@
 namespace dstrain::config {
 namespace {
 
-void resolve_betas(SettingsBuilder& builder) {
+template <class Settings>
+void resolve_betas(SettingsBuilder& builder, Settings& settings) {
   constexpr std::string_view path = "optimizer.params.betas";
-  AdamSettings& adam = builder.settings().optimizer;
-  adam.beta1 = builder.options().adam_beta1.value;
-  adam.beta2 = builder.options().adam_beta2.value;
+  settings.beta1 = builder.options().adam_beta1.value;
+  settings.beta2 = builder.options().adam_beta2.value;
   std::string origin = "default";
   for (const auto* const flag : {&builder.options().adam_beta2, &builder.options().adam_beta1}) {
     if (flag->typed()) origin = "flag " + flag->typed_as;
@@ -21,46 +21,79 @@ void resolve_betas(SettingsBuilder& builder) {
   if (given != nullptr && given->is(JsonValue::Kind::array)) {
     const std::optional<double> first = given->elements.at(0).number;
     const std::optional<double> second = given->elements.at(1).number;
-    builder.check_agreement("optimizer.params.betas", first, builder.options().adam_beta1);
-    builder.check_agreement("optimizer.params.betas", second, builder.options().adam_beta2);
-    adam.beta1 = *first;
-    adam.beta2 = *second;
+    builder.check_agreement(path, first, builder.options().adam_beta1);
+    builder.check_agreement(path, second, builder.options().adam_beta2);
+    settings.beta1 = *first;
+    settings.beta2 = *second;
     origin = "file";
   }
-  builder.decided_json(path, fmt::format("[{}, {}]", adam.beta1, adam.beta2), origin);
+  builder.decided_json(path, fmt::format("[{}, {}]", settings.beta1, settings.beta2), origin);
+}
+
+/// What all rules of moments have. Without an optimizer section the options decide, with their
+/// defaults; with one DeepSpeed's defaults, those of `settings`, stand behind it.
+template <class Settings>
+void resolve_moments(SettingsBuilder& builder, Settings& settings, double default_decay) {
+  const Flag<double>& rate = builder.options().learning_rate;
+  settings.learning_rate =
+      builder.pick("optimizer.params.lr", rate,
+                   builder.config().has("optimizer") ? settings.learning_rate : rate.value);
+  resolve_betas(builder, settings);
+  settings.epsilon =
+      builder.pick("optimizer.params.eps", builder.options().adam_epsilon, settings.epsilon);
+  settings.weight_decay =
+      builder.pick("optimizer.params.weight_decay", builder.options().weight_decay, default_decay);
+  settings.bias_correction =
+      builder.pick("optimizer.params.bias_correction", settings.bias_correction);
+}
+
+AdamSettings resolve_adam(SettingsBuilder& builder, const std::string& type) {
+  AdamSettings adam;
+  const bool by_mode = builder.config().boolean("optimizer.params.adam_w_mode").value_or(true);
+  adam.decoupled_decay = by_mode || type == "AdamW";
+  if (adam.decoupled_decay != by_mode) {
+    builder.add_warning("optimizer.params.adam_w_mode",
+                        "has no effect: type AdamW always decouples the weight decay");
+  }
+  const Flag<std::string>& flag = builder.options().optim;
+  if (flag.typed() && !adam.decoupled_decay) {
+    builder.disagree("optimizer.params.adam_w_mode", "false", flag.typed_as, flag.value);
+  }
+  const bool torch = builder.config().boolean("optimizer.params.torch_adam").value_or(false);
+  constexpr double torch_adamw_decay = 0.01;  // the default of torch.optim.AdamW alone
+  resolve_moments(builder, adam,
+                  torch && adam.decoupled_decay ? torch_adamw_decay : adam.weight_decay);
+  builder.decided_json("optimizer.params.adam_w_mode", adam.decoupled_decay ? "true" : "false",
+                       builder.config().has("optimizer.params.adam_w_mode") ? "file" : "default");
+  return adam;
+}
+
+LambSettings resolve_lamb(SettingsBuilder& builder) {
+  LambSettings lamb;
+  const Flag<std::string>& flag = builder.options().optim;
+  if (flag.typed()) builder.disagree("optimizer.type", "Lamb", flag.typed_as, flag.value);
+  resolve_moments(builder, lamb, lamb.weight_decay);
+  lamb.eps_inside_sqrt = builder.pick("optimizer.params.eps_inside_sqrt", lamb.eps_inside_sqrt);
+  lamb.max_coeff = builder.pick("optimizer.params.max_coeff", lamb.max_coeff);
+  lamb.min_coeff = builder.pick("optimizer.params.min_coeff", lamb.min_coeff);
+  if (lamb.min_coeff > lamb.max_coeff) {
+    builder.add_problem("optimizer.params.min_coeff",
+                        fmt::format("is more than max_coeff, {}", lamb.max_coeff));
+  }
+  return lamb;
 }
 
 }  // namespace
 
-/// Without an optimizer section the options decide, with their defaults; with one DeepSpeed's
-/// defaults stand behind it.
 void resolve_optimizer(SettingsBuilder& builder) {
-  AdamSettings& adam = builder.settings().optimizer;
   const bool section = builder.config().has("optimizer");
-  const AdamSettings deepspeed;
-  const std::string in = "optimizer.params.";
   const std::string type = builder.config().text_of("optimizer.type").value_or("AdamW");
   builder.decided_json("optimizer.type", fmt::format("\"{}\"", type), section ? "file" : "default");
-
-  const bool by_mode = builder.config().boolean(in + "adam_w_mode").value_or(true);
-  adam.decoupled_decay = by_mode || type == "AdamW";
-  if (adam.decoupled_decay != by_mode) {
-    builder.add_warning(in + "adam_w_mode",
-                        "has no effect: type AdamW always decouples the weight decay");
+  if (type == "Lamb") {
+    builder.settings().optimizer = resolve_lamb(builder);
+  } else {
+    builder.settings().optimizer = resolve_adam(builder, type);
   }
-  const bool torch = builder.config().boolean(in + "torch_adam").value_or(false);
-  constexpr double torch_adamw_decay = 0.01;  // the default of torch.optim.AdamW alone
-  const double decay = torch && adam.decoupled_decay ? torch_adamw_decay : deepspeed.weight_decay;
-
-  adam.learning_rate =
-      builder.pick(in + "lr", builder.options().learning_rate,
-                   section ? deepspeed.learning_rate : builder.options().learning_rate.value);
-  resolve_betas(builder);
-  adam.epsilon = builder.pick(in + "eps", builder.options().adam_epsilon, deepspeed.epsilon);
-  adam.weight_decay = builder.pick(in + "weight_decay", builder.options().weight_decay, decay);
-  adam.bias_correction = builder.pick(in + "bias_correction", deepspeed.bias_correction);
-  builder.decided_json(in + "adam_w_mode", adam.decoupled_decay ? "true" : "false",
-                       builder.config().has(in + "adam_w_mode") ? "file" : "default");
 }
 
 }  // namespace dstrain::config

@@ -105,7 +105,14 @@ void resolve_swapped_optimizer(SettingsBuilder& builder) {
   offload.pipeline_read = builder.pick(in + "pipeline_read", true);
   offload.pipeline_write = builder.pick(in + "pipeline_write", true);
   // Where nothing is clipped it costs nothing.
-  offload.updates_early = builder.pick(super_offload, builder.settings().gradient_clipping == 0);
+  const bool whole = takes_sums(builder.settings().optimizer);
+  offload.updates_early =
+      builder.pick(super_offload, builder.settings().gradient_clipping == 0 && !whole);
+  if (offload.updates_early && whole) {
+    offload.updates_early = false;
+    builder.add_warning(super_offload,
+                        "has no effect: Lamb updates nothing before all gradients are there");
+  }
 }
 
 void resolve_swapped_parameters(SettingsBuilder& builder) {

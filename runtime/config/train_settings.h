@@ -7,21 +7,11 @@
 
 #include "runtime/base/units.h"
 #include "runtime/config/data_files.h"
+#include "runtime/config/optimizer_settings.h"
 #include "runtime/config/schedule_settings.h"
 #include "runtime/tensor/dtype.h"
 
 namespace dstrain::config {
-
-/// AdamW of the configuration's optimizer section, or of the training flags.
-struct AdamSettings {
-  double learning_rate = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay = 0;
-  bool decoupled_decay = true;  ///< AdamW; false: L2 added to the gradient
-  bool bias_correction = true;
-};
 
 /// Where a part of the training state lives between uses: the sections offload_optimizer and
 /// offload_param of zero_optimization.
@@ -134,7 +124,7 @@ struct AioSettings {
 struct TrainSettings {
   ModelSettings model;
   DataSettings data;
-  AdamSettings optimizer;
+  OptimizerSettings optimizer;
   ScheduleSettings schedule;
   ZeroSettings zero;
   OutputSettings output;

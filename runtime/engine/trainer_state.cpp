@@ -22,6 +22,18 @@ Json optimizer_json(const config::AdamSettings& adam) {
           {"bias_correction", adam.bias_correction}};
 }
 
+Json optimizer_json(const config::LambSettings& lamb) {
+  return {{"type", "Lamb"},
+          {"lr", lamb.learning_rate},
+          {"betas", {lamb.beta1, lamb.beta2}},
+          {"eps", lamb.epsilon},
+          {"eps_inside_sqrt", lamb.eps_inside_sqrt},
+          {"weight_decay", lamb.weight_decay},
+          {"bias_correction", lamb.bias_correction},
+          {"max_coeff", lamb.max_coeff},
+          {"min_coeff", lamb.min_coeff}};
+}
+
 /// Hugging Face's names.
 void add_best(Json& json, const std::optional<BestCheckpoint>& best) {
   json["best_metric"] = best ? Json(best->metric) : Json();
@@ -55,7 +67,8 @@ TrainerState describe_run(const config::TrainSettings& settings,
   state.samples = data.samples;
   state.mixture = data.mixture;
   state.text_encoder = data.text_encoder;
-  state.optimizer = optimizer_json(settings.optimizer).dump();
+  state.optimizer =
+      std::visit([](const auto& own) { return optimizer_json(own); }, settings.optimizer).dump();
   state.scheduler = config::schedule_json(settings.schedule);
   state.description =
       Json{{"model", {{"name", model.name}, {"parameters", model.parameter_count()}}},

@@ -27,6 +27,8 @@ Entry<&OpTable::embedding_forward> embedding_forward;
 Entry<&OpTable::fill_zero> fill_zero;
 Entry<&OpTable::gelu_backward> gelu_backward;
 Entry<&OpTable::gelu_forward> gelu_forward;
+Entry<&OpTable::lamb_measure> lamb_measure;
+Entry<&OpTable::lamb_update> lamb_update;
 Entry<&OpTable::layer_norm_backward> layer_norm_backward;
 Entry<&OpTable::layer_norm_forward> layer_norm_forward;
 Entry<&OpTable::layer_norm_recompute> layer_norm_recompute;

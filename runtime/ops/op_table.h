@@ -14,6 +14,8 @@ struct DecideStepArgs;
 struct DropoutArgs;
 struct EmbeddingArgs;
 struct EmbeddingBackwardArgs;
+struct LambMeasureArgs;
+struct LambUpdateArgs;
 struct LayerNormArgs;
 struct LayerNormBackwardArgs;
 struct MatmulArgs;
@@ -48,6 +50,8 @@ struct OpTable {
                         const TensorView& output,
                         StreamView stream);
   void (*gelu_forward)(const TensorView& input, const TensorView& output, StreamView stream);
+  void (*lamb_measure)(const LambMeasureArgs& args, StreamView stream);
+  void (*lamb_update)(const LambUpdateArgs& args, StreamView stream);
   void (*layer_norm_backward)(const LayerNormBackwardArgs& args, StreamView stream);
   void (*layer_norm_forward)(const LayerNormArgs& args, StreamView stream);
   void (*layer_norm_recompute)(const LayerNormArgs& args, StreamView stream);

@@ -20,6 +20,8 @@ const OpTable& cpu_op_table() {
                                  .fill_zero = cpu::fill_zero,
                                  .gelu_backward = cpu::gelu_backward,
                                  .gelu_forward = cpu::gelu_forward,
+                                 .lamb_measure = cpu::lamb_measure,
+                                 .lamb_update = cpu::lamb_update,
                                  .layer_norm_backward = cpu::layer_norm_backward,
                                  .layer_norm_forward = cpu::layer_norm_forward,
                                  .layer_norm_recompute = cpu::layer_norm_recompute,

@@ -1,3 +1,5 @@
+#include "runtime/ops/square_sum_cpu.h"
+
 #include <array>
 #include <vector>
 
@@ -13,7 +15,6 @@ namespace {
 
 constexpr int lanes = 8;
 constexpr std::int64_t block_numel = 64;
-constexpr std::int64_t blocks_per_task = 1024;
 
 inline double add_lanes(const double* lane) {
   return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
@@ -45,9 +46,12 @@ double short_block(const float* values, std::int64_t count) {
   return add_lanes(lane);
 }
 
-/// Of at most blocks_per_task blocks.
-ExactSum task_sum(const float* values, std::int64_t count) {
-  std::array<double, blocks_per_task> sums;
+}  // namespace
+
+namespace cpu {
+
+ExactSum sum_squares(const float* values, std::int64_t count) {
+  std::array<double, square_chunk / block_numel> sums;
   const std::int64_t whole = count / block_numel;
   whole_blocks_kernel(values, sums.data(), whole);
   ExactSum sum;
@@ -59,18 +63,13 @@ ExactSum task_sum(const float* values, std::int64_t count) {
   return sum;
 }
 
-}  // namespace
-
-namespace cpu {
-
 void add_squares(const TensorView& values, const TensorView& sum, StreamView stream) {
   cpu_stream(stream).launch([values, sum] {
-    constexpr std::int64_t task_numel = blocks_per_task * block_numel;
-    const std::int64_t tasks = chunk_count(values.numel(), task_numel);
+    const std::int64_t tasks = chunk_count(values.numel(), square_chunk);
     std::vector<ExactSum> parts(static_cast<std::size_t>(tasks));
-    for_chunks(values.numel(), task_numel, [&](std::int64_t begin, std::int64_t end) {
-      parts[static_cast<std::size_t>(begin / task_numel)] =
-          task_sum(floats(values) + begin, end - begin);
+    for_chunks(values.numel(), square_chunk, [&](std::int64_t begin, std::int64_t end) {
+      parts[static_cast<std::size_t>(begin / square_chunk)] =
+          sum_squares(floats(values) + begin, end - begin);
     });
     auto& total = *elements<ExactSum>(sum);
     for (const ExactSum& part : parts) total.add(part);

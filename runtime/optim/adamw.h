@@ -1,5 +1,5 @@
 #pragma once
-#include "runtime/config/train_settings.h"
+#include "runtime/config/optimizer_settings.h"
 #include "runtime/optim/optimizer.h"
 
 namespace dstrain::optim {

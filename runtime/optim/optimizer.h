@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "runtime/base/exact_sum.h"
 #include "runtime/device/stream.h"
 #include "runtime/tensor/tensor_view.h"
 
@@ -38,6 +39,16 @@ struct StepTensors {
   }
 };
 
+/// Where in a flat run one parameter lies, or what of it is there.
+struct ParameterSpan {
+  std::int64_t offset = 0;  ///< a multiple of 64
+  std::int64_t numel = 0;
+  TensorView sums;  ///< (Optimizer::sums(), sum_numel) i64: of the whole parameter
+};
+
+/// Elements of such a sum: ExactSum::Halves, which ranks add up.
+inline constexpr std::int64_t sum_numel = std::tuple_size_v<ExactSum::Halves>;
+
 /// A flat run of parameters that this rank updates, f32, with what belongs to it, element by
 /// element. Padding between parameters is zero in all of them and must stay so.
 struct OptimizerShard {
@@ -45,9 +56,13 @@ struct OptimizerShard {
   TensorView gradients;
   std::span<const TensorView> states;  ///< in the order of Optimizer::state_names()
   TensorView working{};  ///< bf16: receives the new parameters, rounded; empty: not wanted
+  std::span<const ParameterSpan> spans{};  ///< for rules that take sums
 };
 
-/// An update rule. An elementwise rule sees any cut of the parameters and gives the same bits.
+/// An update rule. An elementwise rule sees any cut of the parameters and gives the same bits. One
+/// that needs to know of whole parameters takes sums() over each: then a step has two passes, first
+/// measure() for all there is, which adds to the sums, and when these are added up over the ranks
+/// step().
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -55,6 +70,13 @@ class Optimizer {
   /// checkpoints use.
   [[nodiscard]] virtual std::span<const std::string_view> state_names() const = 0;
   [[nodiscard]] virtual RuleScalars scalars(const StepScalars& step) const = 0;
+  /// How many sums over each parameter it takes; 0: it is elementwise.
+  [[nodiscard]] virtual std::int64_t sums() const { return 0; }
+  /// The first pass of a step, of rules that take sums: may change the states, of what else there
+  /// is nothing. Asynchronous on `stream`.
+  virtual void measure(const OptimizerShard& /*shard*/,
+                       const StepTensors& /*step*/,
+                       StreamView /*stream*/) const {}
   /// Asynchronous on `stream`.
   virtual void step(const OptimizerShard& shard,
                     const StepTensors& step,

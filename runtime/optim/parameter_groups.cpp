@@ -60,6 +60,14 @@ std::span<const std::string_view> ParameterGroups::state_names() const {
   return {};
 }
 
+std::int64_t ParameterGroups::sums() const {
+  std::int64_t most = 0;
+  for (const ParameterGroup& group : groups_) {
+    if (group.optimizer != nullptr) most = std::max(most, group.optimizer->sums());
+  }
+  return most;
+}
+
 std::vector<RuleScalars> ParameterGroups::scalars(const StepScalars& step) const {
   std::vector<RuleScalars> scalars;
   for (const ParameterGroup& group : groups_) {

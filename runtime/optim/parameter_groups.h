@@ -32,6 +32,8 @@ class ParameterGroups {
   [[nodiscard]] const Optimizer& optimizer(int group) const;
   /// Of all that are not frozen.
   [[nodiscard]] std::span<const std::string_view> state_names() const;
+  /// Most sums over a parameter that one of the optimizers takes.
+  [[nodiscard]] std::int64_t sums() const;
   /// What each optimizer makes of a step, by group; nothing for those that are frozen.
   [[nodiscard]] std::vector<RuleScalars> scalars(const StepScalars& step) const;
 

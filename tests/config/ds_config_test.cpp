@@ -113,16 +113,16 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
        R"(leave it out or set it to "mean")"},
       // Optimizer and scheduler.
       {R"({"optimizer": {"params": {"lr": 1}}})",
-       "ds.json:1:15: optimizer.type: is missing; set it to Adam or AdamW"},
-      {R"({"optimizer": {"type": "Lamb", "params": {"max_coeff": 1}}})",
-       R"(ds.json:1:24: optimizer.type: "Lamb" is not implemented; use Adam or AdamW)"},
+       "ds.json:1:15: optimizer.type: is missing; set it to Adam, AdamW or Lamb"},
+      {R"({"optimizer": {"type": "Lion", "params": {"lr": 1}}})",
+       R"(ds.json:1:24: optimizer.type: "Lion" is not implemented; use Adam, AdamW or Lamb)"},
       {R"({"optimizer": {"type": "SGD"}})",
-       R"(ds.json:1:24: optimizer.type: "SGD" is not implemented; use Adam or AdamW)"},
+       R"(ds.json:1:24: optimizer.type: "SGD" is not implemented; use Adam, AdamW or Lamb)"},
       {R"({"optimizer": {"type": "AdamWW"}})",
        R"(ds.json:1:24: optimizer.type: unknown type "AdamWW"; did you mean "AdamW"?)"},
       {R"({"optimizer": {"type": "cpu_adam"}})",
-       R"(ds.json:1:24: optimizer.type: unknown type "cpu_adam"; use Adam or AdamW, where it runs )"
-       "is chosen elsewhere"},
+       R"(ds.json:1:24: optimizer.type: unknown type "cpu_adam"; use Adam, AdamW or Lamb, )"
+       "where it runs is chosen elsewhere"},
       {R"({"optimizer": {"type": "Adam", "params": {"max_coeff": 1}}})",
        "ds.json:1:56: optimizer.params.max_coeff: Adam has no such parameter; Lamb, OneBitLamb "
        "has"},
@@ -139,8 +139,8 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
       {R"({"scheduler": {"type": "WarmLR"}})",
        R"(ds.json:1:24: scheduler.type: unknown type "WarmLR"; did you mean "WarmupLR"?)"},
       {R"({"scheduler": {"type": "StepLR"}})",
-       R"(ds.json:1:24: scheduler.type: "StepLR" is not implemented; use WarmupLR or )"
-       "WarmupDecayLR or WarmupCosineLR or LRRangeTest or OneCycle"},
+       R"(ds.json:1:24: scheduler.type: "StepLR" is not implemented; use WarmupLR, )"
+       "WarmupDecayLR, WarmupCosineLR, LRRangeTest or OneCycle"},
       {R"({"scheduler": {"type": "WarmupLR", "params": {"total_num_steps": 5}}})",
        "ds.json:1:66: scheduler.params.total_num_steps: WarmupLR has no such parameter; "
        "WarmupDecayLR, WarmupCosineLR has"},
@@ -175,7 +175,7 @@ TEST_CASE("DsConfig: all problems at once in the order of the file", "[config][d
         "set it to false\n"
         "ds.json:4:23: bf16.enabled: bf16 and fp16 cannot be enabled together\n"
         "ds.json:5:14: duplicate key \"seed\", first given at 5:3\n"
-        "ds.json:6:25: optimizer.type: \"Lion\" is not implemented; use Adam or AdamW");
+        "ds.json:6:25: optimizer.type: \"Lion\" is not implemented; use Adam, AdamW or Lamb");
 }
 
 TEST_CASE("DsConfig: what leaves a feature off is silent", "[config][ds_config]") {

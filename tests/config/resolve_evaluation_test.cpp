@@ -4,6 +4,7 @@
 #include "tests/config/support.h"
 
 using namespace dstrain::config;
+using dstrain::test::adam;
 using dstrain::test::contains;
 using dstrain::test::message_of;
 using Arguments = std::vector<std::string>;
@@ -180,8 +181,8 @@ TEST_CASE("Resolve: Megatron's names", "[config][resolve]") {
   CHECK(settings.output.directory == "o");
   CHECK(settings.gradient_checkpointing);
   CHECK(settings.model.in_splits == 4);
-  CHECK(settings.optimizer.beta1 == 0.8);
-  CHECK(settings.optimizer.epsilon == 1e-6);
+  CHECK(adam(settings).beta1 == 0.8);
+  CHECK(adam(settings).epsilon == 1e-6);
   CHECK((settings.evaluation.cadence == Cadence{Unit::steps, 5}));
   CHECK(settings.warnings.empty());
   CHECK(evaluated_settings({"--split", "949,50,1"}).data.split == std::vector<double>{949, 50, 1});

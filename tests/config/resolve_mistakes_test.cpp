@@ -65,8 +65,8 @@ TEST_CASE("Resolve: a wrong value has no mistakes in its wake", "[config][resolv
       {R"({"train_batch_size": 2, "optimizer": {"type": "Adam", "params": {"betas": [0.9]}}})",
        "ds.json:1:75: optimizer.params.betas: must be two numbers in [0, 1)"},
       {R"({"train_batch_size": 2, "scheduler": {"type": "NoLR", "params": {}}})",
-       R"(ds.json:1:47: scheduler.type: unknown type "NoLR"; use WarmupLR or )"
-       "WarmupDecayLR or WarmupCosineLR or LRRangeTest or OneCycle"},
+       R"(ds.json:1:47: scheduler.type: unknown type "NoLR"; use WarmupLR, )"
+       "WarmupDecayLR, WarmupCosineLR, LRRangeTest or OneCycle"},
       {R"({"train_batch_size": 2, "bf16": {"enabled": true},
           "data_types": {"param_dtype": "fp23"}})",
        R"(ds.json:2:41: data_types.param_dtype: must be one of "fp32", "fp16", "bf16", )"

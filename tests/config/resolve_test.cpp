@@ -10,6 +10,7 @@
 #include "tests/config/resolved.h"
 
 using namespace dstrain::config;
+using dstrain::test::adam;
 using dstrain::test::Arguments;
 using dstrain::test::contains;
 using dstrain::test::error_of;
@@ -40,12 +41,12 @@ TEST_CASE("Resolve: without configuration the defaults are those of Hugging Face
   CHECK(settings.micro_batch_size == 8);
   CHECK(settings.accumulation_steps == 1);
   CHECK(settings.train_batch_size == 16);
-  CHECK(settings.optimizer.learning_rate == 5e-5);
-  CHECK(settings.optimizer.beta1 == 0.9);
-  CHECK(settings.optimizer.beta2 == 0.999);
-  CHECK(settings.optimizer.epsilon == 1e-8);
-  CHECK(settings.optimizer.weight_decay == 0);
-  CHECK(settings.optimizer.decoupled_decay);
+  CHECK(adam(settings).learning_rate == 5e-5);
+  CHECK(adam(settings).beta1 == 0.9);
+  CHECK(adam(settings).beta2 == 0.999);
+  CHECK(adam(settings).epsilon == 1e-8);
+  CHECK(adam(settings).weight_decay == 0);
+  CHECK(adam(settings).decoupled_decay);
   CHECK(settings.gradient_clipping == 1);
   CHECK(settings.num_train_epochs == 3);
   CHECK(settings.max_steps == 0);
@@ -65,7 +66,7 @@ TEST_CASE("Resolve: auto takes the options and their defaults", "[config][resolv
     const TrainSettings settings = settings_of(automatic);
     CHECK(settings.train_batch_size == 16);
     CHECK(settings.micro_batch_size == 8);
-    CHECK(settings.optimizer.learning_rate == 5e-5);
+    CHECK(adam(settings).learning_rate == 5e-5);
     const auto warmup = std::get<WarmupLr>(settings.schedule.kind);
     CHECK(warmup.warmup_max_lr == 5e-5);
     CHECK(warmup.warmup_num_steps == 2);
@@ -80,11 +81,11 @@ TEST_CASE("Resolve: auto takes the options and their defaults", "[config][resolv
     CHECK(settings.train_batch_size == 24);
     CHECK(settings.micro_batch_size == 4);
     CHECK(settings.accumulation_steps == 3);
-    CHECK(settings.optimizer.learning_rate == 1e-3);
-    CHECK(settings.optimizer.beta1 == 0.8);
-    CHECK(settings.optimizer.beta2 == 0.95);
-    CHECK(settings.optimizer.epsilon == 1e-6);
-    CHECK(settings.optimizer.weight_decay == 0.1);
+    CHECK(adam(settings).learning_rate == 1e-3);
+    CHECK(adam(settings).beta1 == 0.8);
+    CHECK(adam(settings).beta2 == 0.95);
+    CHECK(adam(settings).epsilon == 1e-6);
+    CHECK(adam(settings).weight_decay == 0.1);
     CHECK(settings.gradient_clipping == 0.5);
     const auto warmup = std::get<WarmupLr>(settings.schedule.kind);
     CHECK(warmup.warmup_min_lr == 0);
@@ -101,8 +102,8 @@ TEST_CASE("Resolve: auto takes the options and their defaults", "[config][resolv
 
 TEST_CASE("Resolve: the configuration's optimizer has DeepSpeed's defaults", "[config][resolve]") {
   const std::string text = R"({"train_batch_size": 4, "optimizer": {"type": "Adam"}})";
-  CHECK(settings_of(text).optimizer.learning_rate == 1e-3);
-  CHECK(settings_of(text, {"--learning_rate", "0.1"}).optimizer.learning_rate == 0.1);
+  CHECK(adam(settings_of(text)).learning_rate == 1e-3);
+  CHECK(adam(settings_of(text, {"--learning_rate", "0.1"})).learning_rate == 0.1);
 }
 
 TEST_CASE("Resolve: Adam is AdamW unless its mode says otherwise", "[config][resolve]") {
@@ -111,17 +112,64 @@ TEST_CASE("Resolve: Adam is AdamW unless its mode says otherwise", "[config][res
                                        "params": {{{}}}}}}})",
                                    type, params));
   };
-  CHECK(optimizer("Adam", "").optimizer.decoupled_decay);
-  CHECK_FALSE(optimizer("adam", R"("adam_w_mode": false)").optimizer.decoupled_decay);
+  CHECK(adam(optimizer("Adam", "")).decoupled_decay);
+  CHECK_FALSE(adam(optimizer("adam", R"("adam_w_mode": false)")).decoupled_decay);
   const TrainSettings forced = optimizer("ADAMW", R"("adam_w_mode": false)");
-  CHECK(forced.optimizer.decoupled_decay);
+  CHECK(adam(forced).decoupled_decay);
   CHECK(forced.warnings.size() == 1);
-  CHECK_FALSE(optimizer("Adam", R"("bias_correction": false)").optimizer.bias_correction);
+  CHECK_FALSE(adam(optimizer("Adam", R"("bias_correction": false)")).bias_correction);
   // torch.optim.AdamW decays by 0.01 unless told.
-  CHECK(optimizer("Adam", R"("torch_adam": true)").optimizer.weight_decay == 0.01);
-  CHECK(optimizer("Adam", R"("torch_adam": true, "weight_decay": 0)").optimizer.weight_decay == 0);
-  CHECK(optimizer("Adam", R"("torch_adam": true, "adam_w_mode": false)").optimizer.weight_decay ==
-        0);
+  CHECK(adam(optimizer("Adam", R"("torch_adam": true)")).weight_decay == 0.01);
+  CHECK(adam(optimizer("Adam", R"("torch_adam": true, "weight_decay": 0)")).weight_decay == 0);
+  CHECK(adam(optimizer("Adam", R"("torch_adam": true, "adam_w_mode": false)")).weight_decay == 0);
+}
+
+TEST_CASE("Resolve: Lamb", "[config][resolve]") {
+  const auto lamb = [](const std::string& params) {
+    return fmt::format(R"({{"train_batch_size": 4, "optimizer": {{"type": "lamb",
+                           "params": {{{}}}}}}})",
+                       params);
+  };
+  const TrainSettings plain = settings_of(lamb(""));
+  const auto defaults = std::get<LambSettings>(plain.optimizer);
+  CHECK(defaults.learning_rate == 1e-3);
+  CHECK(defaults.max_coeff == 10);
+  CHECK(defaults.min_coeff == 0.01);
+  CHECK(defaults.weight_decay == 0);
+  CHECK(defaults.bias_correction);
+  CHECK_FALSE(defaults.eps_inside_sqrt);
+  const std::string text = lamb(R"("lr": 0.1, "betas": [0.8, 0.9], "eps": 1e-6, "max_coeff": 0.3,
+      "min_coeff": 0.1, "bias_correction": false, "eps_inside_sqrt": true, "weight_decay": 0.2)");
+  const auto given = std::get<LambSettings>(settings_of(text).optimizer);
+  CHECK(given.learning_rate == 0.1);
+  CHECK(given.beta1 == 0.8);
+  CHECK(given.beta2 == 0.9);
+  CHECK(given.epsilon == 1e-6);
+  CHECK(given.max_coeff == 0.3);
+  CHECK(given.min_coeff == 0.1);
+  CHECK(given.weight_decay == 0.2);
+  CHECK_FALSE(given.bias_correction);
+  CHECK(given.eps_inside_sqrt);
+  CHECK(contains(error_of(lamb(R"("max_coeff": 0.3, "min_coeff": 0.5)")),
+                 "min_coeff: is more than max_coeff, 0.3"));
+  CHECK(contains(error_of(lamb(""), {"--optim", "adamw_torch"}), "optimizer.type"));
+  CHECK(contains(error_of(lamb(R"("adam_w_mode": true)")), "Lamb has no such parameter"));
+}
+
+TEST_CASE("Resolve: Lamb updates nothing early", "[config][resolve]") {
+  const auto nvme = [](const std::string& more) {
+    return fmt::format(
+        R"({{"train_batch_size": 4, "optimizer": {{"type": "Lamb"}}, "gradient_clipping": 0,
+             "zero_optimization": {{"stage": 3, "offload_optimizer": {{"device": "nvme",
+             "nvme_path": "/tmp"{}}}}}}})",
+        more);
+  };
+  const TrainSettings silent = settings_of(nvme(""));
+  CHECK_FALSE(silent.zero.offload_optimizer.updates_early);
+  CHECK(silent.warnings.empty());
+  const TrainSettings asked = settings_of(nvme(R"(, "super_offload": true)"));
+  CHECK_FALSE(asked.zero.offload_optimizer.updates_early);
+  CHECK(asked.warnings.size() == 1);
 }
 
 TEST_CASE("Resolve: gradient clipping", "[config][resolve]") {

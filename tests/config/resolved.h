@@ -30,6 +30,11 @@ inline std::string error_of(const std::string& text, const Arguments& flags = {}
   return message_of([&] { settings_of(text, flags); });
 }
 
+/// Of a run that is updated by AdamW.
+inline config::AdamSettings adam(const config::TrainSettings& settings) {
+  return std::get<config::AdamSettings>(settings.optimizer);
+}
+
 /// What is wrong with training options alone.
 inline std::string options_error(const Arguments& arguments) {
   return message_of([&] { config::read_train_flags(arguments); });

@@ -43,8 +43,8 @@ test::TrainRun run_case(const json& golden, Place place, const test::TempDir& fo
 }  // namespace
 
 TEST_CASE("train: every stage and rank count follows PyTorch", "[e2e][golden]") {
-  const std::string name =
-      GENERATE("plain", "accumulation", "weight_decay", "clipping", "everything", "one_cycle");
+  const std::string name = GENERATE("plain", "accumulation", "weight_decay", "clipping",
+                                    "everything", "one_cycle", "lamb");
   const int ranks = GENERATE(1, 2, 3);
   const json golden = test::read_json(golden_folder / (name + ".json"));
   const test::TempDir folder;
@@ -107,7 +107,7 @@ TEST_CASE("train: bf16 stays within its tolerance of PyTorch in float64", "[e2e]
   // Twice what PyTorch's own bf16 runs are apart: see tests/golden/README.md.
   constexpr double loss_tolerance = 5e-4;
   constexpr double norm_tolerance = 8e-3;
-  const std::string name = GENERATE("plain", "everything");
+  const std::string name = GENERATE("plain", "everything", "lamb");
   const int ranks = GENERATE(1, 2, 3);
   const json golden = test::read_json(golden_folder / (name + ".json"));
   const test::TempDir folder;

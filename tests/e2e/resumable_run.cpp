@@ -11,7 +11,7 @@ using nlohmann::json;
 json ResumableRun::config() const {
   json config{
       {"train_batch_size", 12},
-      {"optimizer", {{"type", "AdamW"}, {"params", {{"lr", 2e-3}, {"weight_decay", 0.1}}}}},
+      {"optimizer", {{"type", optimizer}, {"params", {{"lr", 2e-3}, {"weight_decay", 0.1}}}}},
       {"scheduler",
        {{"type", "WarmupLR"}, {"params", {{"warmup_max_lr", 2e-3}, {"warmup_num_steps", 8}}}}},
       {"gradient_clipping", clipping},

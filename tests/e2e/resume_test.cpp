@@ -27,6 +27,7 @@ std::vector<Row> rows() {
     ResumableRun run;
     run.stage = index % 4;
     run.bf16 = index / 4 % 2 != 0;
+    if (index % 6 == 5) run.optimizer = "Lamb";
     run.micro_batch = index / 8 == 0 ? 0 : 3;
     run.checkpointed_activations = index % 3 == 0;
     run.ranks = index % 5 == 4 ? 3 : index % 7 == 6 ? 1 : 2;

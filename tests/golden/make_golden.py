@@ -154,8 +154,24 @@ def rate_and_betas(config, step):
     return *one_cycle(params, step), 0.99
 
 
+def adamw(params, value, m, v, step, rate, beta1, beta2):
+    """What the update adds to a parameter."""
+    mean = m / (1 - beta1 ** (step + 1))
+    root = torch.sqrt(v / (1 - beta2 ** (step + 1))) + params["eps"]
+    return -rate * (mean / root + params["weight_decay"] * value)
+
+
+def lamb(params, value, m, v, step, rate, beta1, beta2):
+    """Likewise, as DeepSpeed's FusedLamb: moments are corrected by the rate alone."""
+    update = m / (torch.sqrt(v) + params["eps"]) + params["weight_decay"] * value
+    ratio = (value.norm() / update.norm()).clamp(params["min_coeff"], params["max_coeff"])
+    correction = math.sqrt(1 - beta2 ** (step + 1)) / (1 - beta1 ** (step + 1))
+    return -rate * correction * ratio * update
+
+
 def train(config, parameters, tokens, dtype, precision=None):
-    adam = config["optimizer"]["params"]
+    params = config["optimizer"]["params"]
+    rule = {"AdamW": adamw, "Lamb": lamb}[config["optimizer"]["type"]]
     p = {k: torch.from_numpy(v.copy()).to(dtype).requires_grad_() for k, v in parameters.items()}
     m = {k: torch.zeros_like(v) for k, v in p.items()}
     v2 = {k: torch.zeros_like(v) for k, v in p.items()}
@@ -180,9 +196,7 @@ def train(config, parameters, tokens, dtype, precision=None):
                 gradient = value.grad * scale
                 m[k].mul_(beta1).add_(gradient, alpha=1 - beta1)
                 v2[k].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-                mean = m[k] / (1 - beta1 ** (step + 1))
-                root = torch.sqrt(v2[k] / (1 - beta2 ** (step + 1))) + adam["eps"]
-                value -= rate * (mean / root + adam["weight_decay"] * value)
+                value += rule(params, value, m[k], v2[k], step, rate, beta1, beta2)
                 value.grad = None
     return records
 
@@ -200,11 +214,15 @@ ONE_CYCLE = {"type": "OneCycle", "params": {
     "cycle_min_lr": 2e-4, "cycle_max_lr": 3e-3, "cycle_first_step_size": 6,
     "cycle_second_step_size": 8, "cycle_min_mom": 0.7, "cycle_max_mom": 0.9, "decay_step_size": 2,
     "decay_lr_rate": 0.5, "decay_mom_rate": 0.01}}
+# In some steps the ratios of some parameters are at the bounds.
+LAMB = {"type": "Lamb", "params": {"lr": 2e-2, "betas": [0.9, 0.999], "eps": 1e-6,
+                                   "weight_decay": 0.01, "max_coeff": 0.15, "min_coeff": 0.04}}
 CASES = [case("plain"), case("accumulation", train_micro_batch_size_per_gpu=2),
          case("weight_decay", decay=0.1), case("clipping", gradient_clipping=0.5),
          case("everything", decay=0.1, gradient_clipping=0.5, scheduler=WARMUP,
               train_micro_batch_size_per_gpu=2),
-         case("one_cycle", scheduler=ONE_CYCLE)]
+         case("one_cycle", scheduler=ONE_CYCLE),
+         case("lamb", train_micro_batch_size_per_gpu=2, gradient_clipping=0.5, optimizer=LAMB)]
 
 
 def write_safetensors(path, tensors):

@@ -16,6 +16,7 @@
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/fill_zero.h"
 #include "runtime/ops/gelu.h"
+#include "runtime/ops/lamb.h"
 #include "runtime/ops/matmul_gelu.h"
 #include "runtime/ops/residual_norm.h"
 #include "runtime/ops/square_sum.h"
@@ -260,6 +261,35 @@ void run_classifier(Tensors& t, StreamView stream) {
   ops::classifier_loss(loss, stream);
 }
 
+struct FlatTensors {
+  TensorView parameters;
+  TensorView gradients;
+  TensorView decision;
+};
+
+void run_lamb(Tensors& t, const FlatTensors& flat, StreamView stream) {
+  const Shape shape = flat.parameters.shape();
+  const TensorView exp_avg = t.f32(shape);
+  const TensorView exp_avg_sq = t.zeros(DType::f32, shape);
+  const TensorView scalars = t.f32({ops::LambScalars::numel});
+  const TensorView sums = t.zeros(DType::i64, {ops::lamb_sums, ops::lamb_sum_numel});
+  ops::lamb_measure({.parameters = flat.parameters,
+                     .gradients = flat.gradients,
+                     .exp_avg = exp_avg,
+                     .exp_avg_sq = exp_avg_sq,
+                     .scalars = scalars,
+                     .sums = sums},
+                    stream);
+  ops::lamb_update({.parameters = flat.parameters,
+                    .exp_avg = exp_avg,
+                    .exp_avg_sq = exp_avg_sq,
+                    .scalars = scalars,
+                    .sums = sums,
+                    .decision = flat.decision,
+                    .working = t.bf16(shape.numel())},
+                   stream);
+}
+
 void run_flat(Tensors& t, StreamView stream) {
   constexpr std::int64_t numel = 20'000;
   const TensorView values = t.f32({numel});
@@ -280,6 +310,7 @@ void run_flat(Tensors& t, StreamView stream) {
               .decision = decision,
               .working = t.bf16(numel)},
              stream);
+  run_lamb(t, {values, sum, decision}, stream);
   ops::convert(values, t.matrix(1, numel), stream);
   ops::copy_finite({values, t.f32({numel}), t.zeros(DType::i32, {1})}, stream);
   ops::copy_rows(t.matrix(40, 50).columns(3, 20), t.matrix(40, 20), stream);

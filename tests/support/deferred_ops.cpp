@@ -11,6 +11,7 @@
 #include "runtime/ops/copy_finite.h"
 #include "runtime/ops/decide_step.h"
 #include "runtime/ops/embedding.h"
+#include "runtime/ops/lamb.h"
 #include "runtime/ops/matmul_gelu.h"
 #include "runtime/ops/op_table.h"
 #include "runtime/ops/residual_norm.h"
@@ -74,6 +75,16 @@ void translate(EmbeddingArgs& a, StreamView stream) {
 }
 void translate(EmbeddingBackwardArgs& a, StreamView stream) {
   translate({&a.tokens, &a.output_gradient, &a.token_gradient, &a.position_gradient}, stream);
+}
+void translate(LambMeasureArgs& a, StreamView stream) {
+  translate(
+      {&a.parameters, &a.gradients, &a.exp_avg, &a.exp_avg_sq, &a.scalars, &a.sums, &a.decision},
+      stream);
+}
+void translate(LambUpdateArgs& a, StreamView stream) {
+  translate(
+      {&a.parameters, &a.exp_avg, &a.exp_avg_sq, &a.scalars, &a.sums, &a.decision, &a.working},
+      stream);
 }
 void translate(LayerNormArgs& a, StreamView stream) {
   translate({&a.input, &a.weight, &a.bias, &a.mean, &a.rstd, &a.output}, stream);
@@ -247,6 +258,8 @@ const OpTable& deferred_op_table() {
                                  .fill_zero = one<&T::fill_zero>,
                                  .gelu_backward = three<&T::gelu_backward>,
                                  .gelu_forward = two<&T::gelu_forward>,
+                                 .lamb_measure = one<&T::lamb_measure>,
+                                 .lamb_update = one<&T::lamb_update>,
                                  .layer_norm_backward = one<&T::layer_norm_backward>,
                                  .layer_norm_forward = one<&T::layer_norm_forward>,
                                  .layer_norm_recompute = one<&T::layer_norm_recompute>,

@@ -11,6 +11,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/optim/lamb.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 #include "tests/zero/memory_tiers.h"
@@ -180,6 +181,26 @@ Mutation copies(std::string_view of) {
   return mutation;
 }
 
+/// Sums over parameters, of what the host updates and of what the device does.
+Mutation sums() {
+  return {.settings = {.world = 2,
+                       .stage = 2,
+                       .dtype = DType::bf16,
+                       .global_batch = 4,
+                       .layers = 2,
+                       .steps = 1,
+                       .overlap = {.enabled = true},
+                       .offload = {host, 0.5, device},
+                       .groups =
+                           [](const auto& /*names*/) {
+                             return optim::ParameterGroups(
+                                 std::make_unique<optim::Lamb>(config::LambSettings{}));
+                           }},
+          .of = "lamb",
+          .survivors = {{"communication for compute after lamb_update", 4,
+                         "what the host has updated does not come from the stream that computes"}}};
+}
+
 /// Whether a run without a wait ends with other numbers, or with an error.
 bool goes_wrong(const test::TrainingCase& settings, const test::TrainingResult& expected) {
   try {
@@ -268,6 +289,10 @@ TEST_CASE("Deferred device: a wait of copies that is left out shows", "[zero][de
 
 TEST_CASE("Deferred device: a wait of uploads that is left out shows", "[zero][deferred]") {
   check_mutations(copies("uploads"));
+}
+
+TEST_CASE("Deferred device: a wait of sums that is left out shows", "[zero][deferred]") {
+  check_mutations(sums());
 }
 
 }  // namespace

@@ -184,6 +184,7 @@ class Rank {
                   .overlap = settings_.overlap,
                   .offload = settings_.offload,
                   .device = stream_.device().kind,
+                  .optimizer_sums = groups_.sums(),
                   .activations = engine::Engine::activation_bytes(model_, options_)});
     for (std::size_t i = 0; i < memory_category_names.size(); ++i) {
       result.peak.push_back(memory_.ledger.peak(static_cast<MemoryCategory>(i)));

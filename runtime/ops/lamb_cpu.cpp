@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "runtime/device/cpu_stream_access.h"
+#include "runtime/ops/chunks.h"
+#include "runtime/ops/cpu_ops.h"
+#include "runtime/ops/decide_step.h"
+#include "runtime/ops/elements.h"
+#include "runtime/ops/lamb.h"
+#include "runtime/ops/simd.h"
+#include "runtime/ops/square_sum_cpu.h"
+
+namespace dstrain::ops {
+namespace {
+
+static_assert(sizeof(LambScalars) == LambScalars::numel * sizeof(float));
+static_assert(sizeof(ExactSum::Halves) == lamb_sum_numel * sizeof(std::int64_t));
+
+/// Elements whose update is kept until its squares are added up.
+constexpr std::int64_t piece_numel = 4096;
+
+/// Of a parameter's values and of its update.
+using Squares = std::array<ExactSum, lamb_sums>;
+using SquareHalves = std::array<ExactSum::Halves, lamb_sums>;
+
+inline float update_of(float p, float m, float v, const LambScalars& s) {
+  return std::fma(s.decay, p, m / (std::sqrt(v + s.eps_in_root) + s.eps));
+}
+
+/// New moments, and the update that they give.
+DSTRAIN_SIMD_CLONES
+void measure_piece(const float* __restrict p,
+                   const float* __restrict gradient,
+                   float* __restrict m,
+                   float* __restrict v,
+                   float* __restrict update,
+                   std::int64_t count,
+                   float gradient_scale,
+                   const LambScalars& scalars) {
+  const LambScalars s = scalars;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float g = gradient[i] * gradient_scale;
+    m[i] = std::fma(s.one_minus_beta1, g - m[i], m[i]);
+    v[i] = std::fma(s.beta2, v[i], s.one_minus_beta2 * g * g);
+    update[i] = update_of(p[i], m[i], v[i], s);
+  }
+}
+
+DSTRAIN_SIMD_CLONES
+void update_chunk(float* __restrict p,
+                  const float* __restrict m,
+                  const float* __restrict v,
+                  std::int64_t count,
+                  float step_size,
+                  const LambScalars& scalars) {
+  const LambScalars s = scalars;
+  for (std::int64_t i = 0; i < count; ++i) {
+    p[i] = std::fma(-step_size, update_of(p[i], m[i], v[i], s), p[i]);
+  }
+}
+
+DSTRAIN_SIMD_CLONES
+void round_chunk(const float* __restrict p, BFloat16* __restrict working, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) working[i] = to_bfloat16(p[i]);
+}
+
+Squares measure_chunk(const LambMeasureArgs& args,
+                      std::int64_t begin,
+                      std::int64_t end,
+                      float gradient_scale) {
+  std::array<float, piece_numel> update;
+  Squares squares;
+  for (; begin < end; begin += piece_numel) {
+    const std::int64_t count = std::min(piece_numel, end - begin);
+    const float* const p = floats(args.parameters) + begin;
+    measure_piece(p, floats(args.gradients) + begin, floats(args.exp_avg) + begin,
+                  floats(args.exp_avg_sq) + begin, update.data(), count, gradient_scale,
+                  *elements<LambScalars>(args.scalars));
+    squares[0].add(cpu::sum_squares(p, count));
+    squares[1].add(cpu::sum_squares(update.data(), count));
+  }
+  return squares;
+}
+
+void measure(const LambMeasureArgs& args, float gradient_scale) {
+  const std::int64_t chunks = chunk_count(args.parameters.numel(), elementwise_chunk);
+  std::vector<Squares> parts(static_cast<std::size_t>(chunks));
+  for_chunks(args.parameters.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
+    parts[static_cast<std::size_t>(begin / elementwise_chunk)] =
+        measure_chunk(args, begin, end, gradient_scale);
+  });
+  Squares all;
+  for (const Squares& part : parts) {
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].add(part[i]);
+  }
+  auto& sums = *elements<SquareHalves>(args.sums);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].add_to(sums[i]);
+}
+
+float trust_ratio(const SquareHalves& sums, const LambScalars& scalars) {
+  Squares squares;
+  for (std::size_t i = 0; i < squares.size(); ++i) squares[i].add(sums[i]);
+  const double values = std::sqrt(squares[0].value());
+  const double update = std::sqrt(squares[1].value());
+  if (values == 0 || update == 0) return 1;
+  return std::clamp(static_cast<float>(values / update), scalars.ratio_least, scalars.ratio_most);
+}
+
+void update(const LambUpdateArgs& args) {
+  const auto& scalars = *elements<LambScalars>(args.scalars);
+  const float step_size =
+      scalars.step_size * trust_ratio(*elements<SquareHalves>(args.sums), scalars);
+  for_chunks(args.parameters.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
+    float* const p = floats(args.parameters) + begin;
+    update_chunk(p, floats(args.exp_avg) + begin, floats(args.exp_avg_sq) + begin, end - begin,
+                 step_size, scalars);
+    if (args.working.empty()) return;
+    round_chunk(p, elements<BFloat16>(args.working) + begin, end - begin);
+  });
+}
+
+StepDecision decision_in(const TensorView& decision) {
+  return decision.empty() ? StepDecision() : *elements<StepDecision>(decision);
+}
+
+}  // namespace
+
+namespace cpu {
+
+void lamb_measure(const LambMeasureArgs& args, StreamView stream) {
+  cpu_stream(stream).launch([args] {
+    const StepDecision decision = decision_in(args.decision);
+    if (decision.is_taken()) measure(args, static_cast<float>(decision.gradient_scale));
+  });
+}
+
+void lamb_update(const LambUpdateArgs& args, StreamView stream) {
+  cpu_stream(stream).launch([args] {
+    if (decision_in(args.decision).is_taken()) update(args);
+  });
+}
+
+}  // namespace cpu
+}  // namespace dstrain::ops
