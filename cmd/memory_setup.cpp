@@ -73,6 +73,7 @@ MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& m
                   .micro_steps = settings.accumulation_steps,
                   .ranks = world,
                   .gradient_clipping = settings.gradient_clipping,
+                  .gradient_factor = settings.sums_gradients ? static_cast<double>(world) : 1.0,
                   .seed = settings.seed,
                   .parameter_groups = setup.groups ? setup.groups->count() : 1};
   setup.layout = std::make_unique<zero::FlatLayout>(

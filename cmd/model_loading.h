@@ -27,7 +27,7 @@ std::vector<model::CompanionFile> stored_companions(const std::string& directory
 
 struct StoredWeights {
   std::unique_ptr<model::ParameterSource> parameters;
-  DType dtype = DType::f32;  ///< bf16 when all are stored so: it loses nothing
+  DType dtype = DType::f32;  ///< bf16 or f16 when all are stored so: it loses nothing
 };
 
 /// Opens the weights of --model_name_or_path. Throws Error{input} when they are not exactly

@@ -27,7 +27,7 @@ void unpin(MemoryTier& tier) {
 }
 
 void update_early(zero::Offload& offload, const config::TrainSettings& settings) {
-  if (settings.gradient_clipping > 0) {
+  if (settings.gradient_clipping > 0 || settings.max_skipped_steps > 0) {
     offload.early = zero::EarlyUpdate::revocable;
     offload.optimizer_buffers = std::max(offload.optimizer_buffers, 2);
   } else {

@@ -52,7 +52,9 @@ PlanSetup::PlanSetup(config::TrainOptions options, int world, DeviceKind device)
 std::string PlanSetup::ds_config(const zero::PlanChoice& choice) const {
   nlohmann::ordered_json config{{"train_micro_batch_size_per_gpu", settings_.micro_batch_size},
                                 {"gradient_accumulation_steps", settings_.accumulation_steps}};
-  if (settings_.dtype == DType::bf16) config["bf16"] = {{"enabled", true}};
+  if (settings_.dtype != DType::f32) {
+    config[config::precision_name(settings_.dtype)] = {{"enabled", true}};
+  }
   config["zero_optimization"] = zero_section(choice);
   return config.dump(2);
 }

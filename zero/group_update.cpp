@@ -25,7 +25,7 @@ void update_group(const RankShards::GroupLease& lease,
                               .spans = spans};
   // In the same pass where both lie in one memory.
   const bool rounded =
-      lease.parameters.dtype() == DType::bf16 && lease.parameters.device() == lease.exact.device();
+      is_half(lease.parameters.dtype()) && lease.parameters.device() == lease.exact.device();
   if (rounded) shard.working = lease.parameters;
   optimizer.step(shard, step, lease.stream);
   if (rounded || lease.exact.begins_with(lease.parameters)) return;

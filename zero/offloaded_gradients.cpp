@@ -44,14 +44,15 @@ OffloadedGradients::OffloadedGradients(const Inputs& inputs, EarlyUpdate mode, S
   }
 }
 
-void OffloadedGradients::begin_step(const TensorView& scalars) {
+void OffloadedGradients::begin_step(const optim::StepTensors& step, double unclipped_scale) {
   DSTRAIN_CHECK(!early_, "a step was begun early and not taken");
-  scalars_ = scalars;
+  step_ = step;
+  unclipped_scale_ = unclipped_scale;
   early_ = mode_ == EarlyUpdate::irrevocable || (mode_ == EarlyUpdate::revocable && !clipped_);
 }
 
 bool OffloadedGradients::end_step(const ops::StepDecision& decision) {
-  clipped_ = !decision.is_taken() || decision.gradient_scale != 1;
+  clipped_ = !decision.is_taken() || decision.gradient_scale != unclipped_scale_;
   if (!std::exchange(early_, false) || (clipped_ && mode_ == EarlyUpdate::revocable)) return false;
   shards_.disk()->accept();
   return true;
@@ -127,7 +128,7 @@ void OffloadedGradients::update(int group,
                                        profile::Activity::update,
                                        shards_.plan().group(group).segment);
     const int own = shards_.layout().segment(shards_.plan().group(group).segment).group;
-    update_group(lease, groups_.optimizer(own), optim::StepTensors{scalars_}.of(own));
+    update_group(lease, groups_.optimizer(own), step_.of(own));
   }
   lease.give_back();
 }

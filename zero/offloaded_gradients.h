@@ -34,9 +34,10 @@ class OffloadedGradients final {
   /// Of the host, for what comes from a device.
   static Bytes staging_bytes(const ShardPlan& plan, DeviceKind device);
 
-  /// While nothing is under way: a step begins, or ends. `scalars` of the host, by parameter group,
-  /// stay until then.
-  void begin_step(const TensorView& scalars);
+  /// While nothing is under way: a step begins, or ends. `step`, of the host, stays until then,
+  /// with the decision of a step that is taken and not clipped, in which gradients are multiplied
+  /// with `unclipped_scale`.
+  void begin_step(const optim::StepTensors& step, double unclipped_scale);
   /// Whether what was updated early counts; else a step is to be taken as if nothing had been.
   bool end_step(const ops::StepDecision& decision);
 
@@ -64,7 +65,8 @@ class OffloadedGradients final {
   std::optional<StagingRing> ring_;  ///< none where the host's memory is the device's
   bool clipped_ = true;              ///< the last step, or it is not known
   bool early_ = false;
-  TensorView scalars_;  ///< of the step
+  optim::StepTensors step_{};
+  double unclipped_scale_ = 1;
   engine::MicroStep micro_step_;
   SharedLease announced_;
   CpuStream inline_{CpuStream::Mode::inline_on_caller};  ///< of the queue

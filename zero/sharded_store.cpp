@@ -3,6 +3,7 @@
 #include "runtime/ops/convert.h"
 #include "runtime/ops/square_sum.h"
 #include "zero/group_update.h"
+#include "zero/not_finite.h"
 #include "zero/saved_states.h"
 #include "zero/shard_loader.h"
 #include "zero/sharded_gradients.h"
@@ -133,7 +134,8 @@ void ShardedStore::release(int part, StreamView /*stream*/) {
 
 std::span<const optim::RuleScalars> ShardedStore::begin_step(const optim::StepScalars& scalars) {
   scalars_ = groups_->scalars(scalars);
-  if (offloaded_) offloaded_->begin_step(host_tensors().scalars);
+  decision_ = {.gradient_scale = 1 / scalars.loss_scale};
+  if (offloaded_) offloaded_->begin_step(host_tensors(), decision_.gradient_scale);
   return scalars_;
 }
 
@@ -201,6 +203,11 @@ void ShardedStore::step(const optim::StepTensors& step, StreamView stream) {
     parameters_.publish(segment, stream);
   }
   communication_.join(stream);
+}
+
+std::optional<std::string> ShardedStore::first_not_finite(TensorView sum, StreamView stream) {
+  communication_.synchronize();
+  return zero::first_not_finite(shards_, *gradients_, sum, stream);
 }
 
 void ShardedStore::measure(const optim::StepTensors& step, StreamView stream) {

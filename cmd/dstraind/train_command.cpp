@@ -20,6 +20,11 @@
 namespace dstrain::cmd {
 namespace {
 
+std::string describe_precision(DType dtype, bool trains) {
+  const char* const masters = dtype != DType::f32 && trains ? " over fp32 masters" : "";
+  return fmt::format("{}{}", config::precision_name(dtype), masters);
+}
+
 void announce(const TrainSetup& setup, const WorkerEnv& worker) {
   const config::TrainSettings& settings = setup.settings;
   for (const std::string& warning : settings.warnings) log_warning(warning);
@@ -29,10 +34,8 @@ void announce(const TrainSetup& setup, const WorkerEnv& worker) {
   log_info(
       fmt::format("{}: {} parameters, {}, {} rank(s), ZeRO stage {}, {} sequences of {} tokens {}",
                   setup.model.name, setup.layout->numel(),
-                  setup.model.dtype != DType::bf16 ? "fp32"
-                  : settings.trains                ? "bf16 over fp32 masters"
-                                                   : "bf16",
-                  worker.world_size, settings.zero.stage, batch, settings.data.block_size,
+                  describe_precision(setup.model.dtype, settings.trains), worker.world_size,
+                  settings.zero.stage, batch, settings.data.block_size,
                   settings.trains ? "per step" : "at a time"));
   if (setup.model.device != DeviceKind::cpu) {
     log_info(fmt::format("the ranks compute on {}", name_of(setup.model.device)));

@@ -122,6 +122,8 @@ std::int64_t TrainingRank::load() {
   setup_.state.global_step = resumed.state.global_step;
   setup_.state.updates = resumed.state.updates;
   setup_.state.optimizer_step = resumed.state.optimizer_step;
+  setup_.state.skipped_steps = resumed.state.skipped_steps;
+  setup_.state.loss_scaler = resumed.state.loss_scaler;
   setup_.state.client_state = resumed.state.client_state;
   setup_.state.best = find_best(resumed);
   if (worker_.rank == 0) {

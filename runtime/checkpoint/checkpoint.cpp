@@ -12,15 +12,17 @@
 #include "runtime/checkpoint/checkpoint_files.h"
 #include "runtime/safetensors/file.h"
 #include "runtime/tensor/bfloat16.h"
+#include "runtime/tensor/float16.h"
 
 namespace dstrain::checkpoint {
 namespace {
 
-/// Widens bf16 values that fill the second half of `values`, in place.
+/// Widens values that fill the second half of `values`, in place.
+template <class Half>
 void widen_in_place(std::span<float> values) {
-  const std::byte* const halves = std::as_bytes(values).data() + values.size() * sizeof(BFloat16);
+  const std::byte* const halves = std::as_bytes(values).data() + values.size() * sizeof(Half);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    BFloat16 half;
+    Half half;
     std::memcpy(&half, halves + i * sizeof half, sizeof half);
     values[i] = to_float(half);
   }
@@ -145,7 +147,7 @@ struct Checkpoint::Impl {
     const std::int64_t numel = tensor.numel.at(slice.rank);
     const std::string name = state.name + "." + tensor.record.name;
     const auto entry = contents.entries.find(name);
-    const char* const dtype = state.dtype == DType::bf16 ? "BF16" : "F32";
+    const char* const dtype = safetensors::dtype_name(state.dtype);
     if (entry == contents.entries.end() || entry->second.dtype != dtype ||
         entry->second.shape != std::vector{numel}) {
       fail(ErrorCode::input, "{}: has no tensor '{}' of {} {}, which the manifest puts there",
@@ -157,7 +159,8 @@ struct Checkpoint::Impl {
                contents.data_offset + entry->second.begin +
                    static_cast<std::uint64_t>(tensor.before[index] + begin - slice.begin) * element,
                target.last(values.size() * element));
-    if (state.dtype == DType::bf16) widen_in_place(values);
+    if (state.dtype == DType::bf16) widen_in_place<BFloat16>(values);
+    if (state.dtype == DType::f16) widen_in_place<Float16>(values);
   }
 
   CheckpointFiles files;

@@ -9,8 +9,8 @@
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/checkpoint_weights.h"
 #include "runtime/model/hf_names.h"
-#include "runtime/safetensors/float_formats.h"
 #include "runtime/tensor/bfloat16.h"
+#include "runtime/tensor/float16.h"
 
 namespace dstrain::checkpoint {
 namespace {
@@ -31,7 +31,7 @@ struct Format {
 };
 
 Format format_of(DType dtype) {
-  if (dtype == DType::f16) return {safetensors::to_f16, 0x7C00};
+  if (dtype == DType::f16) return {[](float value) { return to_float16(value).bits; }, 0x7C00};
   return {[](float value) { return to_bfloat16(value).bits; }, 0x7F80};
 }
 

@@ -210,13 +210,19 @@ class Parser {
     return static_cast<int>(value);
   }
 
+  DType dtype() {
+    if (scanner_.pass("\"BF16\"")) return DType::bf16;
+    if (scanner_.pass("\"F16\"")) return DType::f16;
+    scanner_.expect("\"F32\"");
+    return DType::f32;
+  }
+
   StateRecord state() {
     StateRecord state;
     scanner_.expect("{\"name\":");
     state.name = scanner_.word();
     scanner_.expect(",\"dtype\":");
-    state.dtype = scanner_.pass("\"BF16\"") ? DType::bf16 : DType::f32;
-    if (state.dtype == DType::f32) scanner_.expect("\"F32\"");
+    state.dtype = dtype();
     scanner_.expect(",\"file\":");
     state.file = scanner_.word();
     scanner_.expect("}");
@@ -291,7 +297,7 @@ std::string to_text(const Manifest& manifest) {
                  manifest.world_size, chunk_bytes);
   write_list(text, "states", manifest.states, [&](const StateRecord& state) {
     fmt::format_to(Out(text), R"({{"name":"{}","dtype":"{}","file":"{}"}})", state.name,
-                   state.dtype == DType::bf16 ? "BF16" : "F32", state.file);
+                   safetensors::dtype_name(state.dtype), state.file);
   });
   write_list(text, "tensors", manifest.tensors,
              [&](const TensorRecord& tensor) { write_tensor(text, tensor); });

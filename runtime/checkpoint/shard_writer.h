@@ -12,7 +12,7 @@ namespace dstrain::checkpoint {
 /// A tensor of a shard and where its values lie now.
 struct ShardTensor {
   std::string name;
-  HostView values;  ///< dense, f32 or bf16
+  HostView values;  ///< dense, f32, bf16 or f16
 };
 
 /// Writes a new safetensors file `root` / `path` of these tensors: reserves the space first, hashes

@@ -52,7 +52,9 @@ constexpr FlagRow one_of(FlagRow row, std::string_view choices) {
 
 namespace reason {
 constexpr std::string_view unbuilt = "not implemented";
-constexpr std::string_view fp16 = "fp16 is not implemented, --bf16 is";
+constexpr std::string_view fp16 =
+    "there is one fp16: weights and activations are fp16, over fp32 masters";
+constexpr std::string_view loss_scale = "use the section fp16 of the configuration";
 constexpr std::string_view translation =
     "translation is not implemented: only language models are trained";
 constexpr std::string_view hub = "not implemented; nothing is sent anywhere";
@@ -94,7 +96,7 @@ const std::array hugging_face{
     hint_flag("trust_remote_code", no_value, "no code of a model is run"),
     also(hint_flag("torch_dtype",
                    "TYPE",
-                   "training is in fp32, or with --bf16 over fp32 masters",
+                   "training is in fp32, or with --bf16 or --fp16 over fp32 masters",
                    "auto|float32"),
          "dtype"),
     hint_flag("low_cpu_mem_usage", no_value, "every rank reads only its share of the weights"),
@@ -166,14 +168,13 @@ const std::array hugging_face{
     hint_flag("full_determinism", no_value, "runs are deterministic in any case"),
 
     // Precision and memory.
-    refused_flag("fp16", no_value, reason::fp16),
-    refused_flag("fp16_full_eval", no_value, reason::fp16),
-    refused_flag("fp16_opt_level", "LEVEL", reason::fp16, "O1"),
-    one_of(refused_flag("fp16_backend", "NAME", reason::fp16, "auto"), "auto|amp|apex"),
-    one_of(refused_flag("half_precision_backend", "NAME", reason::fp16, "auto"),
+    hint_flag("fp16_full_eval", no_value, "evaluation is in the type of training"),
+    one_of(hint_flag("fp16_opt_level", "LEVEL", reason::fp16), "O1|O2|O3|01|02|03"),
+    one_of(hint_flag("fp16_backend", "NAME", reason::fp16, "auto"), "auto|amp|apex"),
+    one_of(hint_flag("half_precision_backend", "NAME", reason::fp16, "auto"),
            "auto|amp|apex|cpu_amp|cuda_amp"),
     hint_flag("bf16_full_eval", no_value, "evaluation is in the type of training"),
-    negatable(refused_flag("tf32", no_value, reason::unbuilt)),
+    negatable(hint_flag("tf32", no_value, "TF32 is of GPUs; CPUs multiply fp32 as it is")),
     hint_flag("gradient_checkpointing_kwargs", "JSON", "there is one way of checkpointing"),
     hint_flag("torch_compile", no_value, reason::compiled),
     hint_flag("torch_compile_backend", "NAME", reason::compiled),
@@ -273,8 +274,8 @@ const std::array megatron{
     refused_flag("lr_warmup_iters", "N", reason::warmup, "0"),
     refused_flag("attention_dropout", "X", reason::dropout, "0"),
     refused_flag("hidden_dropout", "X", reason::dropout, "0"),
-    refused_flag("loss_scale", "X", reason::fp16),
-    refused_flag("dynamic_loss_scale", no_value, reason::fp16),
+    refused_flag("loss_scale", "X", reason::loss_scale),
+    hint_flag("dynamic_loss_scale", no_value, "it is, unless fp16.loss_scale says otherwise"),
     refused_flag("cpu_optimizer", no_value, "use zero_optimization.offload_optimizer"),
     refused_flag("cpu_torch_adam", no_value, "use zero_optimization.offload_optimizer"),
     refused_flag("checkpoint_num_layers", "N", "every block is checkpointed by itself", "1"),

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/config/choice.h"
 #include "runtime/config/schedule_json.h"
 #include "runtime/config/settings_builder.h"
 
@@ -19,13 +20,14 @@ void resolve_clipping(SettingsBuilder& builder) {
       builder.pick(path, builder.options().max_grad_norm, deepspeed_default);
 }
 
-void resolve_precision(SettingsBuilder& builder) {
-  constexpr std::string_view enabled = "bf16.enabled";
-  constexpr std::string_view parameters = "data_types.param_dtype";
-  if (!builder.pick(enabled, builder.options().bf16, false)) return;
-  builder.settings().dtype = DType::bf16;
-  if (builder.config().text_of(parameters)) {  // "fp32", as nothing else is accepted
-    builder.add_problem(parameters, "is \"fp32\", but bf16 is enabled; leave out one of them");
+/// DeepSpeed adds the gradients of the ranks' mean losses up, instead of taking their mean.
+void resolve_sums(SettingsBuilder& builder) {
+  constexpr std::string_view path = "gradient_allreduce_op";
+  TrainSettings& settings = builder.settings();
+  const std::string op = builder.pick(path, "mean");
+  settings.sums_gradients = lower_case(op) == "sum";
+  if (settings.sums_gradients && settings.zero.stage == 3) {
+    builder.add_problem(path, "\"sum\" is refused at stage 3, as DeepSpeed does");
   }
 }
 
@@ -174,6 +176,7 @@ Resolved resolve_config(const TrainOptions& options,
   resolve_optimizer(builder);
   resolve_schedule(builder);
   resolve_zero(builder);
+  resolve_sums(builder);
   resolve_activations(builder);
   resolve_model(builder);
   resolve_data(builder);

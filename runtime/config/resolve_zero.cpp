@@ -104,10 +104,11 @@ void resolve_swapped_optimizer(SettingsBuilder& builder) {
   // DeepSpeed's default is to wait for the disk; no result depends on it.
   offload.pipeline_read = builder.pick(in + "pipeline_read", true);
   offload.pipeline_write = builder.pick(in + "pipeline_write", true);
-  // Where nothing is clipped it costs nothing.
-  const bool whole = takes_sums(builder.settings().optimizer);
-  offload.updates_early =
-      builder.pick(super_offload, builder.settings().gradient_clipping == 0 && !whole);
+  // Where nothing is clipped or left out it costs nothing.
+  const TrainSettings& settings = builder.settings();
+  const bool whole = takes_sums(settings.optimizer);
+  const bool certain = settings.gradient_clipping == 0 && settings.max_skipped_steps == 0;
+  offload.updates_early = builder.pick(super_offload, certain && !whole);
   if (offload.updates_early && whole) {
     offload.updates_early = false;
     builder.add_warning(super_offload,

@@ -57,6 +57,12 @@ struct Key {
     key.any_case = true;
     return key;
   }
+  /// Of a hint: these values are as good as none.
+  constexpr Key silent_at(std::string_view values) const {
+    Key key = *this;
+    key.off = values;
+    return key;
+  }
   constexpr Key or_auto() const {
     Key key = *this;
     key.automatic = true;

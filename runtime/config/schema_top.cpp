@@ -27,11 +27,17 @@ constexpr std::array top_table{
         .one_of("fp32|fp16|bf16")
         .in_any_case(),
     off_only("sequence_parallel_size", integer, "1", "sequence parallelism"),
-    off_only("gradient_allreduce_op", text, "mean", "summed gradients")
-        .one_of("mean|sum")
-        .in_any_case(),
-    off_only("prescale_gradients", boolean, "false", "scaling gradients before they are reduced"),
-    off_only("gradient_predivide_factor", number, "1.0", "dividing gradients in two parts"),
+    implemented("gradient_allreduce_op", text, "mean").one_of("mean|sum").in_any_case(),
+    hint("prescale_gradients",
+         boolean,
+         "false",
+         "gradients are divided by the number of labels where they begin")
+        .silent_at("false"),
+    hint("gradient_predivide_factor",
+         number,
+         "1.0",
+         "gradients are divided by the number of labels where they begin")
+        .silent_at("1.0"),
     off_only("sparse_gradients", boolean, "false", "sparse gradients"),
     off_only("disable_allgather", boolean, "false", "replacing the all-gather by broadcasts"),
     hint("allgather_size", integer, "5e8", "weights are gathered unit by unit").at_least(0),

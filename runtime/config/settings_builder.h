@@ -83,6 +83,8 @@ class SettingsBuilder {
 // The larger parts of the work, each in a source of its name, in the order in which they build on
 // each other.
 void resolve_batch(SettingsBuilder& builder);
+/// fp16, bf16, and what becomes of steps that overflow.
+void resolve_precision(SettingsBuilder& builder);
 void resolve_optimizer(SettingsBuilder& builder);
 void resolve_schedule(SettingsBuilder& builder);
 /// zero_optimization with its offload sections, and aio.

@@ -59,7 +59,9 @@ struct TrainOptions {
   Flag<std::string> metric_for_best_model{"loss", {}};
   Flag<bool> greater_is_better;
 
-  Flag<bool> bf16;
+  Flag<bool> bf16, fp16;
+  Flag<std::string> loss_scaler{"zero", {}};
+  Flag<std::int64_t> max_skipped_steps;
   Flag<bool> gradient_checkpointing;
   Flag<std::int64_t> tiled_linear_in_splits{1, {}};
   Flag<std::int64_t> zero_stage;

@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/units.h"
 #include "runtime/config/data_files.h"
+#include "runtime/config/loss_scale_settings.h"
 #include "runtime/config/optimizer_settings.h"
 #include "runtime/config/schedule_settings.h"
 #include "runtime/tensor/dtype.h"
@@ -120,6 +122,11 @@ struct AioSettings {
   bool overlap_events = true;   ///< one that ends makes room for the next; else all end first
 };
 
+/// What configurations call a precision: "bf16".
+constexpr std::string_view precision_name(DType dtype) {
+  return dtype == DType::bf16 ? "bf16" : dtype == DType::f16 ? "fp16" : "fp32";
+}
+
 /// Everything a training run needs, checked and with every "auto" resolved.
 struct TrainSettings {
   ModelSettings model;
@@ -138,7 +145,11 @@ struct TrainSettings {
   std::int64_t max_steps = 0;  ///< 0: num_train_epochs decides
   double num_train_epochs = 3;
   double gradient_clipping = 0;  ///< largest global norm; 0: none
-  DType dtype = DType::f32;      ///< f32, or bf16: weights and activations, over f32 masters
+  DType dtype = DType::f32;      ///< f32, or bf16 or f16: weights and activations, over f32 masters
+  LossScaleSettings loss_scale;
+  bool sums_gradients = false;  ///< of the ranks' mean losses, which are their mean otherwise
+  /// Steps whose loss or gradients are not finite that may be left out in a row; 0: none.
+  std::int64_t max_skipped_steps = 0;
   std::uint64_t seed = 42;
   bool gradient_checkpointing = false;
   bool cpu_checkpointing = false;     ///< what gradient checkpointing keeps lies in host memory

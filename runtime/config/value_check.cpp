@@ -154,7 +154,7 @@ void check_status(const Key& key,
                   const JsonValue& value,
                   const std::string& path,
                   Problems& problems) {
-  if (key.status == KeyStatus::hint) {
+  if (key.status == KeyStatus::hint && (key.off.empty() || !is_one_of(value, key.off))) {
     problems.warn(value.position, path, fmt::format("has no effect: {}", key.note));
   }
   if (key.status != KeyStatus::off_only || is_one_of(value, key.off) || value.is_text("auto"))

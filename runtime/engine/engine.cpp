@@ -1,7 +1,6 @@
 #include "runtime/engine/engine.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "runtime/ops/dropout_site.h"
 
@@ -60,11 +59,6 @@ StepBlock::Options block_options(const Engine::Options& options) {
           .micro_batches = options.micro_steps,
           .ranks = options.ranks,
           .parameter_groups = options.parameter_groups};
-}
-
-/// A NaN's sign is the processor's.
-double without_sign(double value) {
-  return std::isnan(value) ? std::abs(value) : value;
 }
 
 /// Of the frames alone.
@@ -191,9 +185,18 @@ void Engine::accumulate(const StepInput& input) {
   }
   MicroStep micro_step{0, std::ssize(input.micro_batches)};
   parts_.store.expect(training_parts_, micro_step.count);
-  const std::span<const optim::RuleScalars> scalars = parts_.store.begin_step(
-      {.step = input.optimizer_step, .learning_rate = input.learning_rate, .betas = input.betas});
-  block_.fill(input.micro_batches, {input.step, input.labels, scalars}, streams_.compute);
+  const std::span<const optim::RuleScalars> scalars =
+      parts_.store.begin_step({.step = input.optimizer_step,
+                               .learning_rate = input.learning_rate,
+                               .betas = input.betas,
+                               .loss_scale = input.loss_scale});
+  block_.fill(input.micro_batches,
+              {.step = input.step,
+               .labels = input.labels,
+               .loss_scale = input.loss_scale,
+               .gradient_factor = options_.gradient_factor,
+               .scalars = scalars},
+              streams_.compute);
   for (; micro_step.index < micro_step.count; ++micro_step.index) {
     parts_.store.begin(micro_step);
     const auto index = static_cast<std::size_t>(micro_step.index);
@@ -209,16 +212,9 @@ void Engine::update() {
   parts_.store.step(block_.tensors(), streams_.compute);
 }
 
-ops::StepDecision Engine::decision(std::int64_t step) {
-  const ops::StepDecision decision = block_.decision(step);
-  if (!decision.is_taken()) {
-    fail(ErrorCode::diverged,
-         "step {}: the loss is {} and the gradient norm is {}; the step was not taken. Lower the "
-         "learning rate, lengthen the warmup or clip gradients{}",
-         step, without_sign(decision.loss), decision.gradient_norm,
-         options_.gradient_clipping > 0 ? " to a smaller norm" : "");
-  }
-  return decision;
+std::optional<std::string> Engine::first_not_finite() {
+  const TensorView sum = block_.own_total().part(0, {ExactSum::numel});
+  return parts_.store.first_not_finite(sum, streams_.compute);
 }
 
 double Engine::evaluate(const MicroBatch& batch) {

@@ -23,6 +23,7 @@ struct StepInput {
   std::span<const MicroBatch> micro_batches;  ///< this rank's, as many on every rank
   std::int64_t labels = 0;                    ///< counted_labels() of all ranks together
   std::optional<optim::Betas> betas{};        ///< of this step; nothing: the optimizer's own
+  double loss_scale = 1;                      ///< of the loss that has gradients
 };
 
 /// Runs a model's units over a parameter store by the recorded schedule. Every rank holds one and
@@ -47,8 +48,10 @@ class Engine {
     std::int64_t micro_steps = 1;  ///< of a step
     int ranks = 1;
     double gradient_clipping = 0;  ///< largest global norm; 0: none
-    std::uint64_t seed = 0;        ///< of dropout
-    int parameter_groups = 1;      ///< of the store
+    double gradient_factor =
+        1;                     ///< of the gradients of the mean loss, which are meant by norms too
+    std::uint64_t seed = 0;    ///< of dropout
+    int parameter_groups = 1;  ///< of the store
   };
   /// The activation memory that such an engine takes.
   static FrameBytes activation_bytes(const model::Model& model, const Options& options);
@@ -62,11 +65,13 @@ class Engine {
   void accumulate(const StepInput& input);
   /// Launches the second half: clipping and the update. Collective.
   void update();
-  /// What was decided on `step`, the last one or that before; waits for that alone. Throws
-  /// Error{diverged} on every rank when it was not taken as the loss or the gradients were not
-  /// finite. Its update, launched or not, leaves the parameters as they are, unless the store
-  /// updates before it knows: no other update may follow.
-  ops::StepDecision decision(std::int64_t step);
+  /// What was decided on `step`, the last one or that before; waits for that alone. The update of
+  /// one that is not taken, as the loss or the gradients were not finite, leaves the parameters as
+  /// they are, unless the store updates before it knows and cannot go back: then no other may
+  /// follow.
+  ops::StepDecision decision(std::int64_t step) { return block_.decision(step); }
+  /// After a step that was not taken: see ParameterStore.
+  std::optional<std::string> first_not_finite();
   /// Whether steps go on when these calls return; else decision() never waits.
   [[nodiscard]] bool runs_ahead() const {
     return !shares_host_memory(streams_.compute.device().kind);

@@ -29,7 +29,7 @@ struct StateSources {
 
 /// A state that a checkpoint holds, a value per element of every parameter.
 struct SavedState {
-  std::string name;  ///< "fp32", those of the optimizer, and "weights" when units see bf16
+  std::string name;  ///< "fp32", those of the optimizer, and "weights" when units see bf16 or f16
   DType dtype = DType::f32;
 };
 
@@ -106,6 +106,10 @@ class ParameterStore {
   virtual void gather_totals(TensorView own, TensorView totals, StreamView stream) = 0;
   /// Updates the parameters from the gradients, which are spent after that.
   virtual void step(const optim::StepTensors& step, StreamView stream) = 0;
+  /// After a step that was not taken: the first parameter, in the order of the model, of which this
+  /// rank has gradients that are not finite; nothing where it cannot tell. `sum`, an ExactSum where
+  /// units compute, is for its use.
+  virtual std::optional<std::string> first_not_finite(TensorView sum, StreamView stream) = 0;
 };
 
 }  // namespace dstrain::engine

@@ -19,6 +19,7 @@ StepBlock::Inputs::Inputs(const TensorView& all, const Options& options) {
   labels = arena.take({options.rows}, DType::i32);
   label_weight = arena.take({1});
   label_count = arena.take({1}, DType::f64);
+  loss_scale = arena.take({1}, DType::f64);
   scalars = arena.take({options.parameter_groups, std::ssize(optim::RuleScalars{})});
   counters = arena.take({options.micro_batches, 2}, DType::i64);
   bytes = arena.used();
@@ -94,9 +95,13 @@ void StepBlock::fill(std::span<const MicroBatch> batches,
     row += std::ssize(batch.tokens);
   }
   auto count = static_cast<double>(numbers.labels);
-  float weight = numbers.labels == 0 ? 0 : 1.0F / static_cast<float>(numbers.labels);
+  double scale = numbers.loss_scale;
+  float weight = numbers.labels == 0 ? 0
+                                     : static_cast<float>(scale * numbers.gradient_factor) /
+                                           static_cast<float>(numbers.labels);
   stage(HostView(std::span(&weight, 1), {1}), staged_.label_weight);
   stage(HostView(&count, DType::f64, {1}), staged_.label_count);
+  stage(HostView(&scale, DType::f64, {1}), staged_.loss_scale);
   for (std::size_t group = 0; group < numbers.scalars.size(); ++group) {
     optim::RuleScalars scalars = numbers.scalars[group];
     stage(HostView(scalars, {1, std::ssize(scalars)}),
@@ -132,7 +137,12 @@ double StepBlock::loss(StreamView stream) const {
 }
 
 void StepBlock::decide(std::int64_t step, double norm_max, StreamView stream) {
-  ops::decide_step({results_.totals, inputs_.label_count, results_.decision, norm_max}, stream);
+  ops::decide_step({.totals = results_.totals,
+                    .labels = inputs_.label_count,
+                    .loss_scale = inputs_.loss_scale,
+                    .decision = results_.decision,
+                    .norm_max = norm_max},
+                   stream);
   Told& to = told(step);
   ops::convert(results_.decision, to.decision, stream);
   to.point = Event::record(stream);

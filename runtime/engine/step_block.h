@@ -37,8 +37,10 @@ class StepBlock {
 
   /// What all micro batches of a step have in common.
   struct Numbers {
-    std::int64_t step = 0;    ///< as dropout counts
-    std::int64_t labels = 0;  ///< that count on all ranks; 0: nothing has a gradient
+    std::int64_t step = 0;       ///< as dropout counts
+    std::int64_t labels = 0;     ///< that count on all ranks; 0: nothing has a gradient
+    double loss_scale = 1;       ///< of the loss that has gradients
+    double gradient_factor = 1;  ///< see Engine::Options
     std::span<const optim::RuleScalars> scalars{};  ///< by parameter group; none: no update
   };
   /// Takes in what is read, with all sums 0; `batches` may change once it returns. Asynchronous on
@@ -76,8 +78,9 @@ class StepBlock {
     TensorView block;         ///< u8: all of them
     TensorView tokens;        ///< (rows) i32
     TensorView labels;        ///< (rows) i32
-    TensorView label_weight;  ///< (1) f32
+    TensorView label_weight;  ///< (1) f32: loss scale x gradient factor / label count
     TensorView label_count;   ///< (1) f64
+    TensorView loss_scale;    ///< (1) f64
     TensorView scalars;       ///< (parameter_groups, 16) f32
     TensorView counters;      ///< (micro batches, 2) i64: see model::DropoutSource
     Bytes bytes;

@@ -50,7 +50,11 @@ Trainer::Trainer(Parts parts)
       save_requests_(parts_.control,
                      parts_.checkpointer,
                      {parts_.control_group.rank(), parts_.control_group.size()}),
-      best_(parts_.settings.evaluation, parts_.state.best) {}
+      best_(parts_.settings.evaluation, parts_.state.best),
+      overflow_({.loss_scale = parts_.settings.loss_scale,
+                 .most_in_row = parts_.settings.max_skipped_steps,
+                 .clips = parts_.settings.gradient_clipping > 0},
+                parts_.state) {}
 
 std::vector<Trainer::Report> Trainer::exchange() {
   const profile::Recording recording(parts_.timeline, profile::Lane::communication,
@@ -121,6 +125,8 @@ void Trainer::begin_save(std::int64_t step) {
   best_.saving(step);
   parts_.state.best = best_.including(step);
   parts_.state.global_step = step;
+  parts_.state.skipped_steps = overflow_.skipped_steps();
+  parts_.state.loss_scaler = overflow_.scaler();
   parts_.state.max_steps = total_steps_;
   parts_.state.epoch = epoch_after(step);
   flush_metrics();
@@ -180,22 +186,24 @@ void Trainer::load_next(std::int64_t step, data::BatchPrefetcher& batches) {
 }
 
 /// The batches are loaded, and their labels are known from the last exchange. A device may be one
-/// step behind, so the host learns what was decided on a step when the next one is under way.
+/// step behind, so the host learns what was decided on a step when the next one is under way,
+/// unless that depends on it.
 void Trainer::launch_step(std::int64_t step, data::BatchPrefetcher& batches) {
-  const std::int64_t update = parts_.state.updates + 1;
+  if (overflow_.skips()) settle();
+  const std::int64_t under_way = launched_ ? 1 : 0;
+  const std::int64_t update = parts_.state.updates + under_way + 1;
   const Launched launched{step, optim::learning_rate(parts_.settings.schedule, update),
-                          parts_.clock.now_seconds()};
+                          overflow_.loss_scale(), parts_.clock.now_seconds()};
   StepInput input{.step = step,
-                  .optimizer_step = parts_.state.optimizer_step + 1,
+                  .optimizer_step = parts_.state.optimizer_step + under_way + 1,
                   .learning_rate = launched.learning_rate,
                   .micro_batches = micro_batches_,
-                  .betas = optim::scheduled_betas(parts_.settings.schedule, update)};
+                  .betas = optim::scheduled_betas(parts_.settings.schedule, update),
+                  .loss_scale = launched.loss_scale};
   for (const Report& rank : reports_) input.labels += rank.labels;
   parts_.engine.accumulate(input);
   settle();
   parts_.engine.update();
-  ++parts_.state.updates;
-  ++parts_.state.optimizer_step;
   launched_ = launched;
   load_next(step + 1, batches);
   reports_ = exchange();
@@ -206,9 +214,29 @@ void Trainer::settle() {
   if (!launched_) return;
   const Launched launched = *std::exchange(launched_, std::nullopt);
   const ops::StepDecision decision = parts_.engine.decision(launched.step);
+  overflow_.settle(launched.step, decision);
+  if (decision.is_taken()) {
+    ++parts_.state.updates;
+    ++parts_.state.optimizer_step;
+  } else {
+    tell_skip(launched.step);
+  }
   begin_work(parts_.progress, Work::vote);
   tell_progress(launched, decision.loss);
   report(launched, decision);
+}
+
+/// Names the first parameter of all ranks whose gradients are not finite.
+void Trainer::tell_skip(std::int64_t step) {
+  const std::vector<model::ParameterSpec> parameters = parts_.model.parameters();
+  const std::optional<std::string> own = parts_.engine.first_not_finite();
+  const auto place = std::ranges::find(parameters, own, &model::ParameterSpec::name);
+  const std::int64_t index = place - parameters.begin();
+  const std::int64_t first = std::ranges::min(parts_.control_group.gather(index));
+  const bool known = first < std::ssize(parameters);
+  if (parts_.metrics == nullptr) return;
+  log_warning(overflow_.describe_skip(
+      step, known ? parameters[static_cast<std::size_t>(first)].name : std::string()));
 }
 
 Trainer::Outcome Trainer::run() {
@@ -318,6 +346,8 @@ void Trainer::report(const Launched& launched, const ops::StepDecision& decision
   metrics.loss = decision.loss;
   metrics.learning_rate = launched.learning_rate;
   metrics.gradient_norm = decision.gradient_norm;
+  metrics.loss_scale = launched.loss_scale;
+  metrics.skipped_steps = overflow_.skipped_steps();
   const std::string times = printed ? describe_times() : "";
   if (parts_.metrics == nullptr) return;
   if (logged) write(metrics);

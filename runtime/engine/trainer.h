@@ -13,6 +13,7 @@
 #include "runtime/engine/best_checkpoint.h"
 #include "runtime/engine/checkpointer.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/overflow_policy.h"
 #include "runtime/engine/save_requests.h"
 #include "runtime/monitor/metrics_file.h"
 
@@ -78,10 +79,12 @@ class Trainer {
   struct Launched {
     std::int64_t step = 0;
     double learning_rate = 0;
+    double loss_scale = 1;
     double begun_at_seconds = 0;
   };
   void launch_step(std::int64_t step, data::BatchPrefetcher& batches);
   void settle();
+  void tell_skip(std::int64_t step);
   void tell_progress(const Launched& launched, double loss);
   [[nodiscard]] bool logs(std::int64_t step) const;
   [[nodiscard]] bool prints(std::int64_t step) const;
@@ -103,6 +106,7 @@ class Trainer {
   bool reports_are_old_ = true;            ///< a save or an evaluation came after it
   SaveRequests save_requests_;
   BestTracker best_;
+  OverflowPolicy overflow_;
   std::optional<Launched> launched_;
   double step_seconds_ = 0;  ///< of the last steps, the older the less
   double settled_at_seconds_ = 0;

@@ -34,6 +34,25 @@ Json optimizer_json(const config::LambSettings& lamb) {
           {"min_coeff", lamb.min_coeff}};
 }
 
+Json scaler_json(const std::optional<optim::LossScaler::State>& state) {
+  if (!state) return {};
+  return {{"scale", state->scale},
+          {"steps", state->steps},
+          {"last_overflow", state->last_overflow},
+          {"hysteresis", state->hysteresis}};
+}
+
+std::optional<optim::LossScaler::State> read_scaler(const nlohmann::json& json) {
+  if (!json.contains("loss_scaler") || json.at("loss_scaler").is_null()) return std::nullopt;
+  const nlohmann::json& scaler = json.at("loss_scaler");
+  optim::LossScaler::State state;
+  scaler.at("scale").get_to(state.scale);
+  scaler.at("steps").get_to(state.steps);
+  scaler.at("last_overflow").get_to(state.last_overflow);
+  scaler.at("hysteresis").get_to(state.hysteresis);
+  return state;
+}
+
 /// Hugging Face's names.
 void add_best(Json& json, const std::optional<BestCheckpoint>& best) {
   json["best_metric"] = best ? Json(best->metric) : Json();
@@ -72,7 +91,7 @@ TrainerState describe_run(const config::TrainSettings& settings,
   state.scheduler = config::schedule_json(settings.schedule);
   state.description =
       Json{{"model", {{"name", model.name}, {"parameters", model.parameter_count()}}},
-           {"dtype", model.dtype == DType::bf16 ? "bf16" : "fp32"},
+           {"dtype", config::precision_name(model.dtype)},
            {"world_size", world_size},
            {"zero_stage", settings.zero.stage}}
           .dump();
@@ -101,6 +120,8 @@ std::string to_text(const TrainerState& state) {
   Json json{{"version", version},
             {"global_step", state.global_step},
             {"updates", state.updates},
+            {"skipped_steps", state.skipped_steps},
+            {"loss_scaler", scaler_json(state.loss_scaler)},
             {"max_steps", state.max_steps},
             {"logged_step", state.logged_step},
             {"epoch", state.epoch},
@@ -139,6 +160,8 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     json.at("global_step").get_to(state.global_step);
     state.updates = json.value("updates", state.global_step);
     state.optimizer_step = json.value("/optimizer/step"_json_pointer, state.global_step);
+    state.skipped_steps = json.value("skipped_steps", std::int64_t{0});
+    state.loss_scaler = read_scaler(json);
     json.at("max_steps").get_to(state.max_steps);
     json.at("epoch").get_to(state.epoch);
     json.at("train_batch_size").get_to(state.train_batch_size);

@@ -9,7 +9,7 @@ namespace dstrain::model {
 
 Model make_gpt2(const Gpt2Config& config, const UnitOptions& options) {
   const DType dtype = options.dtype;
-  DSTRAIN_CHECK(dtype == DType::f32 || dtype == DType::bf16, "dtype {}", static_cast<int>(dtype));
+  DSTRAIN_CHECK(dtype == DType::f32 || is_half(dtype), "a model of {}", name_of(dtype));
   Gpt2Config sizes = config;
   sizes.source.clear();  // the blocks keep copies
   Model model;

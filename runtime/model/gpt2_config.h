@@ -61,7 +61,7 @@ struct ConfigDifference {
 std::vector<ConfigDifference> differences(const Gpt2Config& before, const Gpt2Config& after);
 
 /// The config.json of a Hugging Face GPT2LMHeadModel with these sizes, whose weights have `dtype`
-/// (f32 or bf16): `source`, in its order, with what is another here, or one of its own. Ids of
+/// (f32, bf16 or f16): `source`, in its order, with what is another here, or one of its own. Ids of
 /// special tokens that a smaller vocabulary no longer holds become null.
 std::string to_json(const Gpt2Config& config, DType dtype = DType::f32);
 

@@ -101,10 +101,13 @@ void HfWeights::check_stored(const std::string& name,
 }
 
 DType HfWeights::dtype() const {
-  const bool all_bf16 = std::all_of(places_.begin(), places_.end(), [this](const auto& place) {
-    return entry(place.second).dtype == "BF16";
-  });
-  return all_bf16 ? DType::bf16 : DType::f32;
+  for (const DType half : {DType::bf16, DType::f16}) {
+    const bool all = std::all_of(places_.begin(), places_.end(), [&](const auto& place) {
+      return entry(place.second).dtype == safetensors::dtype_name(half);
+    });
+    if (all) return half;
+  }
+  return DType::f32;
 }
 
 void HfWeights::read(const ParameterSpec& spec, std::int64_t begin, std::span<float> values) const {

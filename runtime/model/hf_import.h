@@ -22,7 +22,7 @@ class HfWeights final : public ParameterSource {
   /// Throws Error{input} that lists what is missing, unknown or different.
   HfWeights(const std::string& directory, std::span<const ParameterSpec> parameters);
 
-  /// bf16 when all parameters are stored so, else f32: the smaller type that loses nothing.
+  /// bf16 or f16 when all parameters are stored so, else f32: the smaller type that loses nothing.
   [[nodiscard]] DType dtype() const;
   /// Reads no more than the range; of wte.weight also that of an lm_head.weight, and throws
   /// Error{input} when they differ, or for a NaN or an infinity, with its file, tensor and index.

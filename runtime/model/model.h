@@ -20,7 +20,7 @@ struct Part {
 /// activations), and what the trainer must know of it.
 struct Model {
   std::string name;          ///< "gpt2"
-  DType dtype = DType::f32;  ///< f32 or bf16: of the parameters and activations that units see
+  DType dtype = DType::f32;  ///< f32, bf16 or f16: of the parameters and activations that units see
   DeviceKind device = DeviceKind::cpu;       ///< of that kind are the streams that units run on
   std::vector<std::unique_ptr<Unit>> units;  ///< the last one computes the loss
   std::int64_t vocabulary = 0;               ///< V: tokens are in [0, V)

@@ -13,7 +13,7 @@ namespace dstrain::model {
 
 /// How the units of a model compute.
 struct UnitOptions {
-  DType dtype = DType::f32;             ///< f32 or bf16, of parameters and activations
+  DType dtype = DType::f32;             ///< f32, bf16 or f16, of parameters and activations
   std::int64_t in_splits = 1;           ///< tiles of each weight of a block, see LinearWeight
   DeviceKind device = DeviceKind::cpu;  ///< whose ops they call: what Unit::memory() reckons with
 };

@@ -115,8 +115,8 @@ void MetricsFile::write(const StepMetrics& metrics) {
       {"loss", metrics.loss},
       {"learning_rate", metrics.learning_rate},
       {"grad_norm", metrics.gradient_norm},
-      {"loss_scale", 1.0},  // fp16 is not built: nothing is scaled or skipped
-      {"skipped_steps", 0},
+      {"loss_scale", metrics.loss_scale},
+      {"skipped_steps", metrics.skipped_steps},
       {"tokens", metrics.tokens},
       {"tokens_per_second", metrics.tokens_per_second},
       {"step_seconds", metrics.step_seconds},

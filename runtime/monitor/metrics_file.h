@@ -16,8 +16,10 @@ struct StepMetrics {
   double epoch = 0;       ///< share of the training samples consumed so far
   double loss = 0;
   double learning_rate = 0;
-  double gradient_norm = 0;  ///< before clipping
-  std::int64_t tokens = 0;   ///< trained on so far
+  double gradient_norm = 0;        ///< before clipping
+  double loss_scale = 1;           ///< of the step
+  std::int64_t skipped_steps = 0;  ///< that were not taken, so far
+  std::int64_t tokens = 0;         ///< trained on so far
   double tokens_per_second = 0;
   double step_seconds = 0;  ///< mean since the last step that was logged or printed
   double model_tflops = 0;

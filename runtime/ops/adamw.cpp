@@ -36,7 +36,7 @@ void adamw(const AdamWArgs& args, StreamView stream) {
   if (!args.decision.empty()) {
     require_tensor(args.decision, DType::f64, {StepDecision::numel}, "decision");
   }
-  if (!args.working.empty()) require_tensor(args.working, DType::bf16, shape, "working");
+  if (!args.working.empty()) require_half(args.working, shape, "working");
   op_table(stream).adamw(args, stream);
 }
 

@@ -47,11 +47,11 @@ struct AdamWArgs {
   TensorView exp_avg_sq;
   TensorView scalars;     ///< (AdamWScalars::numel) f32
   TensorView decision{};  ///< (StepDecision::numel) f64; empty: taken, with gradients as they are
-  TensorView working{};   ///< bf16: receives the new parameters, rounded; empty: not wanted
+  TensorView working{};   ///< bf16 or f16: receives the new parameters, rounded; empty: not wanted
 };
 
 /// One Adam or AdamW step over a flat range, elementwise, as torch.optim.AdamW; nothing changes
-/// when the decision is not to take it:
+/// when the decision is not to take it, but that the working copy is that of the parameters:
 ///   g = gradient_scale g (+ l2_decay p);  p = decay_factor p;  m = m + (1 - beta1) (g - m);
 ///   v = beta2 v + (1 - beta2) g g;  p = p - step_size m / (sqrt(v) + eps)
 /// The correction of the second moment is in step_size and eps, which saves a division per element.

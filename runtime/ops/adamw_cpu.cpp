@@ -4,6 +4,7 @@
 #include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/adamw.h"
 #include "runtime/ops/chunks.h"
+#include "runtime/ops/convert_kernel.h"
 #include "runtime/ops/cpu_ops.h"
 #include "runtime/ops/decide_step.h"
 #include "runtime/ops/elements.h"
@@ -81,13 +82,13 @@ void update_all(const Arrays& arrays, std::int64_t count, const Scalars& scalars
   update_elements(arrays, count, scalars, [](std::int64_t, float) {});
 }
 
-DSTRAIN_SIMD_CLONES
-void update_and_round(const Arrays& arrays,
-                      BFloat16* __restrict working,
-                      std::int64_t count,
-                      const Scalars& scalars) {
+template <class Half>
+DSTRAIN_SIMD_CLONES void update_and_round(const Arrays& arrays,
+                                          Half* __restrict working,
+                                          std::int64_t count,
+                                          const Scalars& scalars) {
   update_elements(arrays, count, scalars,
-                  [working](std::int64_t i, float p) { working[i] = to_bfloat16(p); });
+                  [working](std::int64_t i, float p) { working[i] = from_float<Half>(p); });
 }
 
 void update_chunk(const AdamWArgs& args,
@@ -96,11 +97,10 @@ void update_chunk(const AdamWArgs& args,
                   const Scalars& scalars) {
   const Arrays arrays{floats(args.parameters) + begin, floats(args.gradients) + begin,
                       floats(args.exp_avg) + begin, floats(args.exp_avg_sq) + begin};
-  if (args.working.empty()) {
-    update_all(arrays, count, scalars);
-  } else {
-    update_and_round(arrays, elements<BFloat16>(args.working) + begin, count, scalars);
-  }
+  if (args.working.empty()) return update_all(arrays, count, scalars);
+  with_half_type(args.working.dtype(), [&](auto half) {
+    update_and_round(arrays, elements<decltype(half)>(args.working) + begin, count, scalars);
+  });
 }
 
 StepDecision decision_of(const AdamWArgs& args) {
@@ -114,7 +114,12 @@ namespace cpu {
 void adamw(const AdamWArgs& args, StreamView stream) {
   cpu_stream(stream).launch([args] {
     const StepDecision decision = decision_of(args);
-    if (!decision.is_taken()) return;
+    if (!decision.is_taken()) {
+      if (!args.working.empty()) {
+        convert_values(host_access(args.parameters), host_access(args.working));
+      }
+      return;
+    }
     const Scalars scalars{*elements<AdamWScalars>(args.scalars),
                           static_cast<float>(decision.gradient_scale)};
     for_chunks(args.parameters.numel(), elementwise_chunk,

@@ -20,7 +20,7 @@ AttentionSizes attention_sizes(const TensorView& qkv, const TensorView& logsumex
 /// Causal self-attention of H heads of D = C / H over packed projections; all dense. Query, key and
 /// value of head h are columns [h D, (h + 1) D) of the first, second and third C columns of qkv.
 /// Scores are scaled by 1 / sqrt(D); dropout falls on the probabilities. Activations and their
-/// gradients are all f32 or all bf16; the arithmetic is f32.
+/// gradients are all of one float dtype; the arithmetic is f32.
 /// Scores live in tiles of 64 x 64 (online softmax: Milakov & Gimelshein 2018, Dao et al. 2022);
 /// T x T is never stored. 2 B T^2 C FLOP forward, 5 B T^2 C backward.
 struct AttentionArgs {

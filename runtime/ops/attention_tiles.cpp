@@ -54,8 +54,10 @@ void store_tile(const float* tile, float factor, const HeadRows<T>& rows, std::i
 
 template void load_tile(const HeadRows<const float>&, std::int64_t, float, float*);
 template void load_tile(const HeadRows<const BFloat16>&, std::int64_t, float, float*);
+template void load_tile(const HeadRows<const Float16>&, std::int64_t, float, float*);
 template void store_tile(const float*, float, const HeadRows<float>&, std::int64_t);
 template void store_tile(const float*, float, const HeadRows<BFloat16>&, std::int64_t);
+template void store_tile(const float*, float, const HeadRows<Float16>&, std::int64_t);
 
 DSTRAIN_SIMD_CLONES
 void transpose_tile(const float* from, std::int64_t rows, std::int64_t columns, float* to) {

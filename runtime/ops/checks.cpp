@@ -22,6 +22,10 @@ void require_f32(const TensorView& view, const Shape& shape, const char* what) {
   require_tensor(view, DType::f32, shape, what);
 }
 
+void require_half(const TensorView& view, const Shape& shape, const char* what) {
+  require_tensor(view, view.dtype() == DType::f16 ? DType::f16 : DType::bf16, shape, what);
+}
+
 void require_matrix(const TensorView& view,
                     DType dtype,
                     std::int64_t rows,
@@ -39,8 +43,8 @@ void require_workspace(const TensorView& view, Bytes needed) {
 }
 
 DType element_dtype(const TensorView& view, const char* what) {
-  DSTRAIN_CHECK(view.dtype() == DType::f32 || view.dtype() == DType::bf16,
-                "{} is neither f32 nor bf16", what);
+  DSTRAIN_CHECK(view.dtype() == DType::f32 || is_half(view.dtype()), "{} is {}, no float", what,
+                name_of(view.dtype()));
   return view.dtype();
 }
 

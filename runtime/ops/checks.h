@@ -11,6 +11,9 @@ void require_tensor(const TensorView& view, DType dtype, const Shape& shape, con
 /// The same for f32.
 void require_f32(const TensorView& view, const Shape& shape, const char* what);
 
+/// The same for bf16 or f16.
+void require_half(const TensorView& view, const Shape& shape, const char* what);
+
 /// The same for a view of any rank whose elements fill a (rows, columns) matrix.
 void require_matrix(
     const TensorView& view, DType dtype, std::int64_t rows, std::int64_t columns, const char* what);
@@ -18,7 +21,7 @@ void require_matrix(
 /// Throws Error{internal} unless `view` is `needed` bytes of workspace (u8) or more.
 void require_workspace(const TensorView& view, Bytes needed);
 
-/// The dtype of an activation or a weight: f32 or bf16, else Error{internal} naming `what`.
+/// The dtype of an activation or a weight: f32, bf16 or f16, else Error{internal} naming `what`.
 DType element_dtype(const TensorView& view, const char* what);
 
 /// The last extent of `view`, and how many rows of that size it has.

@@ -14,7 +14,7 @@ struct ClassifierSizes {
   std::int64_t rows;      ///< R
   std::int64_t channels;  ///< C
   std::int64_t classes;   ///< V
-  DType dtype;            ///< of input and weight: f32 or bf16
+  DType dtype;            ///< of input and weight: f32, bf16 or f16
 };
 
 /// Bytes of workspace that the ops below need on a kind of device, whether there is one here or

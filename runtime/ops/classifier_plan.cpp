@@ -22,8 +22,8 @@ ClassifierPlan::ClassifierPlan(Arena& arena, const ClassifierSizes& sizes)
       input_gradient_(arena.take({sizes.rows, sizes.channels})),
       losses_(arena.take({sizes.rows})),
       softmax_(arena.take({sizes.rows, 2})) {
-  if (sizes.dtype == DType::bf16) {
-    rounded_ = arena.take({sizes.rows, logits_.width(0)}, DType::bf16);
+  if (is_half(sizes.dtype)) {
+    rounded_ = arena.take({sizes.rows, logits_.width(0)}, sizes.dtype);
   }
   products_ = arena.take({products_workspace(sizes)}, DType::u8);
 }

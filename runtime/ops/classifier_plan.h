@@ -14,7 +14,7 @@ class ClassifierPlan {
   /// Cuts from a workspace; measures, when it has none.
   ClassifierPlan(Arena& arena, const ClassifierSizes& sizes);
   [[nodiscard]] const LogitPieces& logits() const { return logits_; }
-  /// (R, width(piece)) of `dtype`: in f32 in the place of the logits, in bf16 in that of the
+  /// (R, width(piece)) of `dtype`: in f32 in the place of the logits, in halves in that of the
   /// gradient of the piece before.
   [[nodiscard]] TensorView gradient(std::int64_t piece) const;
   /// (R, C) f32: the sum over the pieces.
@@ -39,7 +39,7 @@ class ClassifierPlan {
   [[nodiscard]] Bytes products_workspace(const ClassifierSizes& sizes) const;
 
   LogitPieces logits_;
-  TensorView rounded_;  ///< (R, width(0)) bf16
+  TensorView rounded_;  ///< (R, width(0)) of `dtype`; none in f32
   TensorView input_gradient_;
   TensorView losses_;
   TensorView softmax_;

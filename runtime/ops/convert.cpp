@@ -11,6 +11,8 @@ void convert(const TensorView& source, const TensorView& target, StreamView stre
   if (source.dtype() != target.dtype()) {
     element_dtype(source, "source");
     element_dtype(target, "target");
+    DSTRAIN_CHECK(source.dtype() == DType::f32 || target.dtype() == DType::f32, "{} as {}",
+                  name_of(source.dtype()), name_of(target.dtype()));
   }
   op_table(stream).convert(source, target, stream);
 }

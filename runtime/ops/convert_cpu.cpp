@@ -11,14 +11,18 @@
 namespace dstrain::ops {
 namespace {
 
-DSTRAIN_SIMD_CLONES
-void widen(const BFloat16* __restrict source, std::int64_t count, float* __restrict target) {
+template <class T>
+DSTRAIN_SIMD_CLONES void widen(const T* __restrict source,
+                               std::int64_t count,
+                               float* __restrict target) {
   for (std::int64_t i = 0; i < count; ++i) target[i] = to_float(source[i]);
 }
 
-DSTRAIN_SIMD_CLONES
-void round(const float* __restrict source, std::int64_t count, BFloat16* __restrict target) {
-  for (std::int64_t i = 0; i < count; ++i) target[i] = to_bfloat16(source[i]);
+template <class T>
+DSTRAIN_SIMD_CLONES void round(const float* __restrict source,
+                               std::int64_t count,
+                               T* __restrict target) {
+  for (std::int64_t i = 0; i < count; ++i) target[i] = from_float<T>(source[i]);
 }
 
 }  // namespace
@@ -32,13 +36,16 @@ void convert_values(const HostView& source, const HostView& target) {
     });
     return;
   }
-  const bool widens = source.dtype() == DType::bf16;
-  for_chunks(source.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
-    if (widens) {
-      widen(elements<BFloat16>(source) + begin, end - begin, elements<float>(target) + begin);
-    } else {
-      round(elements<float>(source) + begin, end - begin, elements<BFloat16>(target) + begin);
-    }
+  const bool widens = target.dtype() == DType::f32;
+  with_half_type((widens ? source : target).dtype(), [&](auto half) {
+    using Half = decltype(half);
+    for_chunks(source.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
+      if (widens) {
+        widen(elements<Half>(source) + begin, end - begin, elements<float>(target) + begin);
+      } else {
+        round(elements<float>(source) + begin, end - begin, elements<Half>(target) + begin);
+      }
+    });
   });
 }
 

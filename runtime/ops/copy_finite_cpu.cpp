@@ -44,7 +44,7 @@ namespace cpu {
 void copy_finite(const CopyFiniteArgs& args, StreamView stream) {
   cpu_stream(stream).launch([args] {
     if (args.source.dtype() == DType::f32) return run<std::uint32_t>(args, 0x7F800000U);
-    run<std::uint16_t>(args, 0x7F80U);
+    run<std::uint16_t>(args, args.source.dtype() == DType::f16 ? 0x7C00U : 0x7F80U);
   });
 }
 

@@ -19,9 +19,9 @@ struct CrossEntropyRows {
 /// order. Throws Error{internal} at a label outside the columns. In parallel.
 void cross_entropy_losses(const CrossEntropyRows& rows, const TensorView& loss_sum);
 
-/// The gradient of a piece of the logits, (R, width(piece)) f32 or bf16, which may be the piece
-/// itself: (softmax - onehot) label_weight, zero in rows that do not count. Behind the losses. In
-/// parallel.
+/// The gradient of a piece of the logits, (R, width(piece)) f32, bf16 or f16, which may be the
+/// piece itself: (softmax - onehot) label_weight, zero in rows that do not count. Behind the
+/// losses. In parallel.
 void cross_entropy_gradient(const CrossEntropyRows& rows,
                             std::int64_t piece,
                             const TensorView& gradient);

@@ -8,8 +8,8 @@ namespace dstrain::ops {
 /// What the figures of a step amount to: the elements, all f64, of a tensor that updates read.
 struct StepDecision {
   double loss = 0;            ///< mean over the labels, natural log
-  double gradient_norm = 0;   ///< before clipping
-  double gradient_scale = 1;  ///< what every gradient is multiplied with: clip_scale()
+  double gradient_norm = 0;   ///< before clipping, of a loss that is not scaled
+  double gradient_scale = 1;  ///< what every gradient is multiplied with: clip_scale() / loss scale
   double taken = 1;           ///< 0: the loss or the norm is not finite, and nothing is updated
   static constexpr std::int64_t numel = 4;
   [[nodiscard]] bool is_taken() const { return taken != 0; }
@@ -25,10 +25,11 @@ inline HostView view_of(StepDecision& decision) {
 inline constexpr std::int64_t step_total_numel = ExactSum::numel + 1;
 
 struct DecideStepArgs {
-  TensorView totals;    ///< (N, step_total_numel) i64: of each rank
-  TensorView labels;    ///< (1) f64: how many count on all ranks together
-  TensorView decision;  ///< (StepDecision::numel) f64
-  double norm_max = 0;  ///< largest norm; 0: no limit
+  TensorView totals;      ///< (N, step_total_numel) i64: of each rank
+  TensorView labels;      ///< (1) f64: how many count on all ranks together
+  TensorView loss_scale;  ///< (1) f64: what gradients were multiplied with
+  TensorView decision;    ///< (StepDecision::numel) f64
+  double norm_max = 0;    ///< largest norm; 0: no limit
 };
 
 /// What gradients are multiplied with so that their norm is at most `norm_max` (0: no limit):

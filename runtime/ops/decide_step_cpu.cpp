@@ -25,10 +25,11 @@ StepDecision decide(const DecideStepArgs& args) {
     decision.loss += totals[rank].loss;
   }
   decision.loss /= *elements<double>(args.labels);
-  decision.gradient_norm = std::sqrt(squares.value());
+  const double loss_scale = *elements<double>(args.loss_scale);
+  decision.gradient_norm = std::sqrt(squares.value()) / loss_scale;
   const bool finite = std::isfinite(decision.loss) && std::isfinite(decision.gradient_norm);
   decision.taken = finite ? 1 : 0;
-  decision.gradient_scale = clip_scale(decision.gradient_norm, args.norm_max);
+  decision.gradient_scale = clip_scale(decision.gradient_norm, args.norm_max) / loss_scale;
   return decision;
 }
 

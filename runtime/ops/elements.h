@@ -1,11 +1,12 @@
 #pragma once
 #include "runtime/tensor/bfloat16.h"
+#include "runtime/tensor/float16.h"
 #include "runtime/tensor/host_access.h"
 
 namespace dstrain::ops {
 
-// Activations and weights are float or BFloat16. Kernels are templates over that type: they widen
-// what they load, compute in f32 and round once, when they store.
+// Activations and weights are float, BFloat16 or Float16. Kernels are templates over that type:
+// they widen what they load, compute in f32 and round once, when they store.
 
 using dstrain::to_float;
 constexpr float to_float(float value) {
@@ -17,6 +18,8 @@ template <class T>
 constexpr T from_float(float value) {
   if constexpr (std::is_same_v<T, BFloat16>) {
     return to_bfloat16(value);
+  } else if constexpr (std::is_same_v<T, Float16>) {
+    return to_float16(value);
   } else {
     return value;
   }
@@ -31,13 +34,23 @@ inline float* floats(const TensorView& view) {
   return elements<float>(view);
 }
 
-/// Calls `body` with a value of the element type that `dtype` (f32 or bf16) names.
+/// Calls `body` with a value of the type of halves that `dtype` (bf16 or f16) names.
 template <class Body>
-void with_element_type(DType dtype, const Body& body) {
+void with_half_type(DType dtype, const Body& body) {
   if (dtype == DType::bf16) {
     body(BFloat16{});
   } else {
+    body(Float16{});
+  }
+}
+
+/// Calls `body` with a value of the element type that `dtype` (f32, bf16 or f16) names.
+template <class Body>
+void with_element_type(DType dtype, const Body& body) {
+  if (dtype == DType::f32) {
     body(float{});
+  } else {
+    with_half_type(dtype, body);
   }
 }
 

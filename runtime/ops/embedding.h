@@ -20,7 +20,7 @@ void embedding_forward(const EmbeddingArgs& args, StreamView stream);
 /// Gradients of both tables, f32, each overwritten or added to; all dense.
 struct EmbeddingBackwardArgs {
   TensorView tokens;             ///< (B, T) i32, as forward had them
-  TensorView output_gradient;    ///< (B, T, C) f32 or bf16
+  TensorView output_gradient;    ///< (B, T, C) f32, bf16 or f16
   TensorView token_gradient;     ///< (V, C); empty: nobody wants it
   TensorView position_gradient;  ///< (P, C); likewise
   bool accumulate_token = false;

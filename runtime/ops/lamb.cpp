@@ -48,9 +48,7 @@ void lamb_measure(const LambMeasureArgs& args, StreamView stream) {
 
 void lamb_update(const LambUpdateArgs& args, StreamView stream) {
   require_common(args);
-  if (!args.working.empty()) {
-    require_tensor(args.working, DType::bf16, {args.parameters.numel()}, "working");
-  }
+  if (!args.working.empty()) require_half(args.working, {args.parameters.numel()}, "working");
   op_table(stream).lamb_update(args, stream);
 }
 

@@ -63,12 +63,12 @@ struct LambUpdateArgs {
   TensorView scalars;
   TensorView sums;  ///< of all that there is of the parameter
   TensorView decision{};
-  TensorView working{};  ///< bf16: receives the new parameters, rounded; empty: not wanted
+  TensorView working{};  ///< bf16 or f16: receives the new parameters, rounded; empty: not wanted
 };
 
 /// One step of LAMB (You et al. 2020, arXiv 1904.00962) as DeepSpeed's FusedLamb has it, in two
 /// passes over a parameter, between which `sums` are completed; nothing changes when the decision
-/// is not to take it. lamb_measure():
+/// is not to take it, but that the working copy is that of the parameters. lamb_measure():
 ///   g = gradient_scale g;  m = m + (1 - beta1) (g - m);  v = beta2 v + (1 - beta2) g g;
 ///   u = m / (sqrt(v + eps_in_root) + eps) + decay p;  sums += (p p, u u)
 /// lamb_update(), which computes u again:
@@ -77,7 +77,8 @@ struct LambUpdateArgs {
 /// Moments are corrected for their start by step_size alone, which so scales the decay as well.
 /// Squares are added as add_squares() does, and additions to m, v, u and p are fused: the bits do
 /// not depend on how a parameter is cut at multiples of 64, on threads or on the instruction set.
-/// Reads 28 and writes 12 bytes per element, 14 with the working copy. Asynchronous on `stream`.
+/// Reads 28 and writes 12 bytes per element; with the working copy 4 and 2 more. Asynchronous on
+/// `stream`.
 void lamb_measure(const LambMeasureArgs& args, StreamView stream);
 void lamb_update(const LambUpdateArgs& args, StreamView stream);
 

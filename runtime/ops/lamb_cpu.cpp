@@ -5,6 +5,7 @@
 
 #include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/chunks.h"
+#include "runtime/ops/convert_kernel.h"
 #include "runtime/ops/cpu_ops.h"
 #include "runtime/ops/decide_step.h"
 #include "runtime/ops/elements.h"
@@ -61,11 +62,6 @@ void update_chunk(float* __restrict p,
   }
 }
 
-DSTRAIN_SIMD_CLONES
-void round_chunk(const float* __restrict p, BFloat16* __restrict working, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) working[i] = to_bfloat16(p[i]);
-}
-
 Squares measure_chunk(const LambMeasureArgs& args,
                       std::int64_t begin,
                       std::int64_t end,
@@ -113,11 +109,8 @@ void update(const LambUpdateArgs& args) {
   const float step_size =
       scalars.step_size * trust_ratio(*elements<SquareHalves>(args.sums), scalars);
   for_chunks(args.parameters.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
-    float* const p = floats(args.parameters) + begin;
-    update_chunk(p, floats(args.exp_avg) + begin, floats(args.exp_avg_sq) + begin, end - begin,
-                 step_size, scalars);
-    if (args.working.empty()) return;
-    round_chunk(p, elements<BFloat16>(args.working) + begin, end - begin);
+    update_chunk(floats(args.parameters) + begin, floats(args.exp_avg) + begin,
+                 floats(args.exp_avg_sq) + begin, end - begin, step_size, scalars);
   });
 }
 
@@ -139,6 +132,8 @@ void lamb_measure(const LambMeasureArgs& args, StreamView stream) {
 void lamb_update(const LambUpdateArgs& args, StreamView stream) {
   cpu_stream(stream).launch([args] {
     if (decision_in(args.decision).is_taken()) update(args);
+    if (args.working.empty()) return;
+    convert_values(host_access(args.parameters), host_access(args.working));
   });
 }
 

@@ -7,8 +7,8 @@
 
 namespace dstrain::ops {
 
-/// out (M, N) = a (M, K) b (K, N) [+ bias (N)] [+ out]. All dense; each f32 or bf16, mixed at will;
-/// sums are f32.
+/// out (M, N) = a (M, K) b (K, N) [+ bias (N)] [+ out]. All dense; each f32, bf16 or f16, mixed at
+/// will; sums are f32.
 struct MatmulArgs {
   TensorView a;       ///< (M, K), or (K, M) when a_transposed
   TensorView b;       ///< (K, N), or (N, K) when b_transposed

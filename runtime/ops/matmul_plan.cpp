@@ -45,14 +45,17 @@ bool transposes_often(const MatmulArgs& args, DType compute) {
 }  // namespace
 
 DType matmul_compute(const MatmulArgs& args, cpu::Bf16Products bf16_products) {
-  const bool all_f32 = args.a.dtype() == DType::f32 && args.b.dtype() == DType::f32;
-  return all_f32 || bf16_products == cpu::Bf16Products::widened ? DType::f32 : DType::bf16;
+  const auto either = [&args](DType dtype) {
+    return args.a.dtype() == dtype || args.b.dtype() == dtype;
+  };
+  const bool rounded = either(DType::bf16) && !either(DType::f16);  // which bf16 does not hold
+  return rounded && bf16_products == cpu::Bf16Products::native ? DType::bf16 : DType::f32;
 }
 
 MatmulPlan plan_matmul(const MatmulArgs& args, DType compute) {
   constexpr std::int64_t k_piece_max = 2048;
   const auto [m, n, k] = matmul_shape(args);
-  const bool rounds_out = compute == DType::f32 && args.out.dtype() == DType::bf16;
+  const bool rounds_out = is_half(args.out.dtype()) && args.out.dtype() != compute;
   const bool copies_a = args.a.dtype() != compute || (rounds_out && args.a_transposed) ||
                         transposes_often(args, compute);
   const bool sums_rows = args.a_transposed && !args.b_transposed && !rounds_out;
@@ -70,7 +73,7 @@ MatmulPlan plan_matmul(const MatmulArgs& args, DType compute) {
   }
   plan.a_rows = copies_a ? aligned(plan.m_piece * plan.k_piece * size_of(compute)) : 0;
   plan.out_rows = rounds_out ? aligned(plan.m_piece * n * size_of(DType::f32)) : 0;
-  plan.bias = args.bias.dtype() == DType::bf16 ? aligned(n * size_of(DType::f32)) : 0;
+  plan.bias = is_half(args.bias.dtype()) ? aligned(n * size_of(DType::f32)) : 0;
   return plan;
 }
 

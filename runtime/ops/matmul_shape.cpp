@@ -4,13 +4,13 @@ namespace dstrain::ops {
 namespace {
 
 bool is_float(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::bf16;
+  return dtype == DType::f32 || is_half(dtype);
 }
 
 void require_operand(const TensorView& view, const char* name) {
   DSTRAIN_CHECK(
       is_float(view.dtype()) && view.shape().rank() == 2 && view.dense() && view.numel() > 0,
-      "{} {} is not a dense matrix of f32 or bf16", name, to_string(view.shape()));
+      "{} {} is not a dense matrix of floats", name, to_string(view.shape()));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 namespace dstrain::ops {
 
-/// A (K, N) matrix, stored as (N, K) when `transposed`; dense, f32 or bf16.
+/// A (K, N) matrix, stored as (N, K) when `transposed`; dense, f32, bf16 or f16.
 struct StoredMatrix {
   HostView view;
   bool transposed = false;

@@ -55,6 +55,8 @@ DSTRAIN_INLINE void load_block(const Source& source,
   if (height == block && width == block) {
     if (source.dtype == DType::f32) {
       each_row(block, [=](std::int64_t i) { load16(from + i * step, DType::f32, rows[i]); });
+    } else if (source.dtype == DType::f16) {
+      each_row(block, [=](std::int64_t i) { load16(from + i * step, DType::f16, rows[i]); });
     } else {
       each_row(block, [=](std::int64_t i) { load16(from + i * step, DType::bf16, rows[i]); });
     }

@@ -2,12 +2,13 @@
 #include <cstdint>
 
 #include "runtime/tensor/bfloat16.h"
+#include "runtime/tensor/float16.h"
 
 namespace dstrain::ops {
 
-/// A (rows, columns) matrix of T, float or BFloat16, whose rows are to be added up; with `input`
-/// also each row times the normalised input, (input - mean) rstd. For kernels: runs at once, on the
-/// calling thread and the compute threads.
+/// A (rows, columns) matrix of T, float, BFloat16 or Float16, whose rows are to be added up; with
+/// `input` also each row times the normalised input, (input - mean) rstd. For kernels: runs at
+/// once, on the calling thread and the compute threads.
 template <class T>
 struct RowSums {
   const T* values;
@@ -31,5 +32,6 @@ template <class T>
 void add_up_rows(const RowSums<T>& sums, RowSumTarget plain, RowSumTarget weighted = {});
 extern template void add_up_rows(const RowSums<float>&, RowSumTarget, RowSumTarget);
 extern template void add_up_rows(const RowSums<BFloat16>&, RowSumTarget, RowSumTarget);
+extern template void add_up_rows(const RowSums<Float16>&, RowSumTarget, RowSumTarget);
 
 }  // namespace dstrain::ops

@@ -93,5 +93,6 @@ void add_up_rows(const RowSums<T>& sums, RowSumTarget plain, RowSumTarget weight
 
 template void add_up_rows(const RowSums<float>&, RowSumTarget, RowSumTarget);
 template void add_up_rows(const RowSums<BFloat16>&, RowSumTarget, RowSumTarget);
+template void add_up_rows(const RowSums<Float16>&, RowSumTarget, RowSumTarget);
 
 }  // namespace dstrain::ops

@@ -23,6 +23,7 @@ struct StepScalars {
   std::int64_t step = 1;  ///< number of this update, from 1
   double learning_rate = 0;
   std::optional<Betas> betas{};  ///< of this step; nothing: the optimizer's own
+  double loss_scale = 1;         ///< what the gradients were multiplied with from the start
 };
 
 /// What a rule makes of them, in an order of its own: the elements of a tensor.
@@ -55,7 +56,7 @@ struct OptimizerShard {
   TensorView parameters;
   TensorView gradients;
   std::span<const TensorView> states;  ///< in the order of Optimizer::state_names()
-  TensorView working{};  ///< bf16: receives the new parameters, rounded; empty: not wanted
+  TensorView working{};  ///< bf16 or f16: receives the new parameters, rounded; empty: not wanted
   std::span<const ParameterSpan> spans{};  ///< for rules that take sums
 };
 

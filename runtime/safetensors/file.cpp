@@ -8,8 +8,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
-#include "runtime/safetensors/float_formats.h"
 #include "runtime/tensor/bfloat16.h"
+#include "runtime/tensor/float16.h"
 
 namespace dstrain::safetensors {
 namespace {
@@ -72,7 +72,10 @@ void File::read(const Entry& entry, std::int64_t begin, std::span<float> values)
   const auto from_bf16 = [](std::uint16_t bits) {
     return to_float(BFloat16{bits});
   };
-  float (*const convert)(std::uint16_t) = entry.dtype == "F16" ? from_f16 : +from_bf16;
+  const auto from_f16 = [](std::uint16_t bits) {
+    return to_float(Float16{bits});
+  };
+  float (*const convert)(std::uint16_t) = entry.dtype == "F16" ? +from_f16 : +from_bf16;
   std::array<std::uint16_t, 4096> piece{};
   for (std::size_t done = 0; done < values.size(); done += piece.size()) {
     const std::size_t size = std::min(piece.size(), values.size() - done);

@@ -174,7 +174,9 @@ std::string check_entry(Entry& entry) {
   return {};
 }
 
-const char* word_of(DType dtype) {
+}  // namespace
+
+const char* dtype_name(DType dtype) {
   switch (dtype) {
     case DType::f32:
       return "F32";
@@ -186,8 +188,6 @@ const char* word_of(DType dtype) {
       DSTRAIN_CHECK(false, "no safetensors of dtype {}", static_cast<int>(dtype));
   }
 }
-
-}  // namespace
 
 std::vector<Entry> parse_header(std::string_view header,
                                 std::uint64_t data_bytes,
@@ -233,7 +233,7 @@ Layout lay_out(std::span<const TensorInfo> tensors) {
     layout.bytes += static_cast<std::uint64_t>(shape.numel() * size_of(dtype));
     layout.offsets.push_back(begin);
     const auto extents = shape.extents();
-    header[name] = {{"dtype", word_of(dtype)},
+    header[name] = {{"dtype", dtype_name(dtype)},
                     {"shape", std::vector<std::int64_t>(extents.begin(), extents.end())},
                     {"data_offsets", {begin, layout.bytes}}};
   }

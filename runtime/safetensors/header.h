@@ -28,6 +28,9 @@ std::vector<Entry> parse_header(std::string_view header,
                                 std::uint64_t data_bytes,
                                 const std::string& file);
 
+/// "BF16": what headers call f32, bf16 and f16.
+const char* dtype_name(DType dtype);
+
 /// A tensor to be written: f32, bf16 or f16.
 struct TensorInfo {
   std::string name;

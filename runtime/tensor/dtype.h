@@ -28,6 +28,11 @@ constexpr Bytes size_of(DType dtype) {
   return 0;
 }
 
+/// Of 16 bits, and rounded from what is computed in f32.
+constexpr bool is_half(DType dtype) {
+  return dtype == DType::f16 || dtype == DType::bf16;
+}
+
 /// "bf16"
 constexpr std::string_view name_of(DType dtype) {
   constexpr std::array<std::string_view, 8> names{"f32", "f64", "f16", "bf16",

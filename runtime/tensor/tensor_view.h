@@ -6,6 +6,7 @@
 #include "runtime/device/device.h"
 #include "runtime/tensor/bfloat16.h"
 #include "runtime/tensor/dtype.h"
+#include "runtime/tensor/float16.h"
 #include "runtime/tensor/shape.h"
 
 namespace dstrain {
@@ -110,6 +111,8 @@ class HostView : public TensorView {
       : HostView(values.data(), DType::f32, shape, values.size()) {}
   HostView(std::span<BFloat16> values, Shape shape)
       : HostView(values.data(), DType::bf16, shape, values.size()) {}
+  HostView(std::span<Float16> values, Shape shape)
+      : HostView(values.data(), DType::f16, shape, values.size()) {}
   HostView(std::span<std::int32_t> values, Shape shape)
       : HostView(values.data(), DType::i32, shape, values.size()) {}
   HostView(std::span<std::int64_t> values, Shape shape)

@@ -76,6 +76,19 @@ TEST_CASE("Device: offload and overlap and checkpointed activations change no bi
       {.ranks = 2, .stage = 3, .bf16 = true, .checkpointed_activations = true, .zero = zero});
 }
 
+TEST_CASE("Device: steps that overflow are left out alike", "[e2e][backend]") {
+  const test::TempDir folder;
+  const nlohmann::json disk{{"device", "nvme"}, {"nvme_path", folder.path().string()}};
+  const nlohmann::json fp16{{"enabled", true}, {"initial_scale_power", 24}, {"hysteresis", 1}};
+  const bool offloads = GENERATE(false, true);
+  check_like_cpu(
+      {.ranks = 2,
+       .stage = offloads ? 3 : 2,
+       .fp16 = fp16,
+       .micro_batch = 3,
+       .zero = offloads ? nlohmann::json{{"offload_optimizer", disk}} : nlohmann::json::object()});
+}
+
 TEST_CASE("Device: a run goes on from a checkpoint of the CPU's and evaluates and generates",
           "[e2e][backend]") {
   const test::TempDir folder;

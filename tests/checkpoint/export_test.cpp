@@ -9,7 +9,6 @@
 #include "runtime/checkpoint/checkpoint_weights.h"
 #include "runtime/model/hf_import.h"
 #include "runtime/model/random_source.h"
-#include "runtime/safetensors/float_formats.h"
 #include "tests/safetensors/files.h"
 #include "tests/support/largest_allocation.h"
 #include "tests/support/model_checkpoint.h"
@@ -54,7 +53,7 @@ std::vector<float> read_whole(const model::ParameterSource& source, const Parame
 
 float rounded(float value, DType dtype) {
   if (dtype == DType::bf16) return to_float(to_bfloat16(value));
-  return dtype == DType::f16 ? safetensors::from_f16(safetensors::to_f16(value)) : value;
+  return dtype == DType::f16 ? to_float(to_float16(value)) : value;
 }
 
 }  // namespace

@@ -84,7 +84,9 @@ TEST_CASE("Schema: every key is reachable and does what its status says", "[conf
   for (const Key& key : all_keys()) {
     if (needs_a_type(key.path)) continue;
     CAPTURE(key.path);
-    const std::string told = outcome(nested(key.path, harmless(key)));
+    const bool silent = key.status == KeyStatus::hint && !key.off.empty();
+    if (silent) CHECK(outcome(nested(key.path, harmless(key))) == "no error");
+    const std::string told = outcome(nested(key.path, silent ? enabling(key) : harmless(key)));
     CAPTURE(told);
     const std::string path(key.path);
     switch (key.status) {

@@ -106,10 +106,8 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
        "--per_device_train_batch_size: must be at least 1, got 0"},
       {{"--no_shuffle=maybe"}, "--no_shuffle: expected true or false, got \"maybe\""},
       {{"--bf16", "fp32"}, "--bf16: expected true or false, got \"fp32\""},
-      {{"--fp16", "true"},
-       "--fp16 true: fp16 is not implemented, --bf16 is; leave it out or set it to false"},
-      {{"--fp16_backend", "amp"},
-       "--fp16_backend amp: fp16 is not implemented, --bf16 is; leave it out or set it to auto"},
+      {{"--fp16_opt_level", "O0"},
+       "--fp16_opt_level: must be O1 or O2 or O3 or 01 or 02 or 03, got \"O0\""},
       {{"--fp16_backend", "apx"},
        "--fp16_backend: must be auto or amp or apex, got \"apx\"; did you mean apex?"},
       {{"--eval_strategy", "setps"},
@@ -119,7 +117,7 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
       {{"--no_save_safetensors"},
        "--no_save_safetensors: pickle is not written; leave it out or set it to true"},
       {{"--tf32", "1", "--no_tf32"},
-       "--tf32 1: not implemented; leave it out or set it to false\n--tf32 and --no_tf32 are the "
+       "--tf32 and --no_tf32 are the "
        "same "
        "option; keep one"},
       {{"--dataset_config", "ro-en"},

@@ -28,14 +28,14 @@ double worst_relative(const std::vector<json>& found, const json& expected, cons
 struct Place {
   int ranks = 1;
   int stage = 0;
-  bool bf16 = false;
+  const char* half = nullptr;  ///< "bf16" or "fp16"
 };
 
 test::TrainRun run_case(const json& golden, Place place, const test::TempDir& folder) {
-  const auto [ranks, stage, bf16] = place;
+  const auto [ranks, stage, half] = place;
   json config = golden.at("ds_config");
   config["zero_optimization"]["stage"] = stage;
-  config["bf16"]["enabled"] = bf16;
+  if (half != nullptr) config[half]["enabled"] = true;
   if (stage == 3) config["zero_optimization"]["stage3_param_persistence_threshold"] = 300;
   return test::run_train(ranks, config, folder.path() / "out", golden.at("arguments"));
 }
@@ -114,7 +114,7 @@ TEST_CASE("train: bf16 stays within its tolerance of PyTorch in float64", "[e2e]
   for (const int stage : {0, 1, 2, 3}) {
     if (ranks == 1 && (stage == 1 || stage == 2)) continue;  // nothing is shared out
     CAPTURE(name, ranks, stage);
-    const test::TrainRun run = run_case(golden, {ranks, stage, true}, folder);
+    const test::TrainRun run = run_case(golden, {ranks, stage, "bf16"}, folder);
     CAPTURE(run.err);
     REQUIRE(run.status == 0);
     const json& steps = golden.at("steps");
@@ -125,19 +125,127 @@ TEST_CASE("train: bf16 stays within its tolerance of PyTorch in float64", "[e2e]
   }
 }
 
+TEST_CASE("train: fp16 stays within its tolerance of PyTorch in float64", "[e2e][golden]") {
+  // Twice what PyTorch's own fp16 runs are apart: see tests/golden/README.md.
+  constexpr double loss_tolerance = 1.1e-4;
+  constexpr double norm_tolerance = 1.8e-3;
+  const std::string name = GENERATE("plain", "everything", "lamb");
+  const int ranks = GENERATE(1, 2, 3);
+  const json golden = test::read_json(golden_folder / (name + ".json"));
+  const test::TempDir folder;
+  for (const int stage : {0, 1, 2, 3}) {
+    if (ranks == 1 && (stage == 1 || stage == 2)) continue;  // nothing is shared out
+    CAPTURE(name, ranks, stage);
+    const test::TrainRun run = run_case(golden, {ranks, stage, "fp16"}, folder);
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    const json& steps = golden.at("steps");
+    REQUIRE(run.metrics.size() == steps.size());
+    CHECK(worst_relative(run.metrics, steps, "loss") < loss_tolerance);
+    CHECK(worst_relative(run.metrics, steps, "grad_norm") < norm_tolerance);
+    CHECK(worst_relative(run.metrics, steps, "loss") > 1e-6);  // it is no fp32 run
+    CHECK(run.metrics.back().at("loss_scale") == 65536);
+    CHECK(run.metrics.back().at("skipped_steps") == 0);
+  }
+}
+
+TEST_CASE("train: steps that overflow are left out", "[e2e][golden]") {
+  const json golden = test::read_json(golden_folder / "overflow.json");
+  const int ranks = GENERATE(1, 2, 3);
+  const test::TempDir folder;
+  for (const int stage : {0, 2, 3}) {
+    CAPTURE(ranks, stage);
+    const test::TrainRun run = run_case(golden, {ranks, stage, "fp16"}, folder);
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    std::vector<json> found;
+    json expected = json::array();
+    double scale = 0x1p24;
+    int skipped = 0;
+    for (std::size_t i = 0; i < run.metrics.size(); ++i) {
+      const json& step = golden.at("steps")[i];
+      CHECK(run.metrics[i].at("loss_scale") == scale);
+      if (step.contains("skipped")) {
+        scale /= 2;
+        ++skipped;
+      } else {
+        found.push_back(run.metrics[i]);
+        expected.push_back(step);
+      }
+      CHECK(run.metrics[i].at("skipped_steps") == skipped);
+    }
+    CHECK(skipped == 3);
+    CHECK(worst_relative(run.metrics, golden.at("steps"), "learning_rate") < 1e-12);
+    CHECK(worst_relative(found, expected, "loss") < 1.1e-4);
+    CHECK(worst_relative(found, expected, "grad_norm") < 1.8e-3);
+    CHECK_THAT(run.err, Catch::Contains("step 1: OVERFLOW! gradients of ") &&
+                            Catch::Contains("the loss scale is 2097152 now, and was 4194304"));
+  }
+}
+
+TEST_CASE("train: a loss scale far too large ends in a run", "[e2e][fp16]") {
+  json golden = test::read_json(golden_folder / "overflow.json");
+  golden["ds_config"]["fp16"]["initial_scale_power"] = 40;
+  golden["arguments"].back() = "30";
+  const test::TempDir folder;
+  const test::TrainRun run = run_case(golden, {2, 2, "fp16"}, folder);
+  CAPTURE(run.err);
+  REQUIRE(run.status == 0);
+  CHECK(run.metrics.back().at("skipped_steps") == 19);
+  CHECK(run.metrics.back().at("loss_scale") == 0x1p21);
+  CHECK(run.metrics.back().at("loss").get<double>() < 5.4);
+}
+
+TEST_CASE("train: a loss scale that cannot shrink ends the run", "[e2e][fp16]") {
+  json golden = test::read_json(golden_folder / "overflow.json");
+  golden["ds_config"]["fp16"]["min_loss_scale"] = 0x1p22;
+  const test::TempDir folder;
+  const test::TrainRun run = run_case(golden, {2, 2, "fp16"}, folder);
+  CAPTURE(run.err);
+  CHECK(run.status == 1);
+  CHECK_THAT(run.err, Catch::Contains("step 3: ") &&
+                          Catch::Contains("The loss scale is at its minimum, 4194304"));
+}
+
+TEST_CASE("train: so many steps in a row may overflow", "[e2e][fp16]") {
+  json golden = test::read_json(golden_folder / "plain.json");
+  golden["ds_config"]["optimizer"]["params"]["lr"] = 1e30;
+  golden["arguments"].insert(golden["arguments"].end(), {"--max_skipped_steps", "3"});
+  const char* const half = GENERATE(as<const char*>{}, nullptr, "bf16");
+  const test::TempDir folder;
+  const test::TrainRun run = run_case(golden, {2, GENERATE(0, 3), half}, folder);
+  CAPTURE(run.err);
+  CHECK(run.status == 1);
+  CHECK_THAT(run.err, Catch::Contains("OVERFLOW!") && Catch::Contains("3 in a row of at most 3") &&
+                          Catch::Contains("after 3 others in a row"));
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "out/model.safetensors"));
+}
+
+TEST_CASE("train: summed gradients are the mean ones times the ranks", "[e2e][golden]") {
+  json golden = test::read_json(golden_folder / "plain.json");
+  golden["ds_config"]["gradient_allreduce_op"] = "sum";
+  const int stage = GENERATE(0, 2);
+  const test::TempDir folder;
+  const test::TrainRun run = run_case(golden, {2, stage}, folder);
+  REQUIRE(run.status == 0);
+  for (json& step : golden["steps"]) step["grad_norm"] = 2 * step["grad_norm"].get<double>();
+  CHECK(worst_relative(run.metrics, golden["steps"], "grad_norm") < 1e-4);
+  CHECK(worst_relative(run.metrics, golden["steps"], "loss") < 1e-5);
+}
+
 TEST_CASE("train: the stages leave the same model file", "[e2e][golden]") {
-  const bool bf16 = GENERATE(false, true);
+  const char* const half = GENERATE(as<const char*>{}, nullptr, "bf16", "fp16");
   const json golden = test::read_json(golden_folder / "clipping.json");
   const test::TempDir folder;
   const std::filesystem::path weights = folder.path() / "out/model.safetensors";
-  REQUIRE(run_case(golden, {2, 0, bf16}, folder).status == 0);
+  REQUIRE(run_case(golden, {2, 0, half}, folder).status == 0);
   const std::string reference = test::read_bytes(weights);
-  const std::size_t data_bytes = 65'856 * (bf16 ? 2 : 4);
+  const std::size_t data_bytes = 65'856 * (half != nullptr ? 2 : 4);
   CHECK(reference.size() > data_bytes);
   CHECK(reference.size() < data_bytes + 8192);
   CHECK(test::safetensors_faults(weights).empty());
   for (const int stage : {1, 2, 3}) {
-    REQUIRE(run_case(golden, {2, stage, bf16}, folder).status == 0);
+    REQUIRE(run_case(golden, {2, stage, half}, folder).status == 0);
     CHECK((test::read_bytes(weights) == reference));
   }
 }

@@ -17,6 +17,7 @@ json ResumableRun::config() const {
       {"gradient_clipping", clipping},
       {"bf16", {{"enabled", bf16}}},
       {"zero_optimization", {{"stage", stage}, {"stage3_param_persistence_threshold", 300}}}};
+  if (!fp16.is_null()) config["fp16"] = fp16;
   if (micro_batch > 0) config["train_micro_batch_size_per_gpu"] = micro_batch;
   config["zero_optimization"].update(zero);
   return config;

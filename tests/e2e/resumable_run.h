@@ -15,6 +15,7 @@ struct ResumableRun {
   int ranks = 2;
   int stage = 0;
   bool bf16 = false;
+  nlohmann::json fp16 = nullptr;  ///< the section; null: none
   std::string optimizer = "AdamW";
   int micro_batch = 0;  ///< of a batch of 12; 0: no accumulation
   double clipping = 0.5;

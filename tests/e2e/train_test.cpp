@@ -156,7 +156,6 @@ TEST_CASE("train: mistakes end with status 2 before a rank starts", "[e2e][train
       {with(tiny_model, {"--train_file", text, "--deepspeed", config}), "stage"},
       {with(tiny_model, {"--train_file", text, "--lerning_rate", "1"}), "learning_rate"},
       {with(tiny_model, {"--train_file", text, "--block_size", "64"}), "64"},
-      {with(tiny_model, {"--train_file", text, "--fp16"}), "fp16"},
       {{"--config_name", "gpt3", "--train_file", text}, "gpt2-medium"},
       {{"--model_name_or_path", folder.path().string(), "--train_file", text}, "config.json"},
       {with(tiny_model, {"--train_file", text, "--per_device_train_batch_size", "100000"}),

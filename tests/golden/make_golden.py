@@ -8,7 +8,8 @@
 Every case is run in float64, which is what gets written, and again in float32, which must agree
 to 1e-6 (loss) and 1e-5 (gradient norm) relative: the numbers are those of the mathematics and not
 of one order of summation. Two more runs are in bf16 over float32 masters, once with all weights and
-activations bf16, once under autocast; they must agree to 4e-4 and 5e-3. --check compares the model
+activations bf16, once under autocast; they must agree to 4e-4 and 5e-3. One is in fp16 over float32
+masters, with the loss scaled by 65536; it must agree to 8e-5 and 1.2e-3. --check compares the model
 with transformers' GPT2LMHeadModel too.
 The files are described in README.md.
 """
@@ -24,6 +25,7 @@ import torch
 HERE = pathlib.Path(__file__).resolve().parent
 LAYERS, WIDTH, HEADS, POSITIONS, VOCABULARY, EPSILON = 2, 48, 4, 32, 160, 1e-5
 STEPS, BATCH, BLOCK, SAMPLES = 20, 12, 32, 130
+HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 CONFIG = {
     "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "activation_function": "gelu_new",
     "vocab_size": VOCABULARY, "n_positions": POSITIONS, "n_ctx": POSITIONS, "n_embd": WIDTH,
@@ -102,9 +104,9 @@ def logits_of(p, tokens):
 
 
 def loss_sum(p, tokens, labels, precision=None):
-    """precision: "bf16" rounds weights and activations, "autocast" is PyTorch's own choice."""
-    if precision == "bf16":
-        p = {k: v.to(torch.bfloat16) for k, v in p.items()}
+    """precision: bf16 and fp16 round weights and activations, "autocast" is PyTorch's own choice."""
+    if precision in HALVES:
+        p = {k: v.to(HALVES[precision]) for k, v in p.items()}
     with torch.autocast("cpu", torch.bfloat16, enabled=precision == "autocast"):
         logits = logits_of(p, tokens).reshape(-1, VOCABULARY)
     if precision is not None:
@@ -169,35 +171,43 @@ def lamb(params, value, m, v, step, rate, beta1, beta2):
     return -rate * correction * ratio * update
 
 
-def train(config, parameters, tokens, dtype, precision=None):
+def train(config, parameters, tokens, dtype, precision=None, skipped=()):
+    """Steps whose number, from 0, is in `skipped` are left out."""
     params = config["optimizer"]["params"]
     rule = {"AdamW": adamw, "Lamb": lamb}[config["optimizer"]["type"]]
     p = {k: torch.from_numpy(v.copy()).to(dtype).requires_grad_() for k, v in parameters.items()}
     m = {k: torch.zeros_like(v) for k, v in p.items()}
     v2 = {k: torch.zeros_like(v) for k, v in p.items()}
     micro = config.get("train_micro_batch_size_per_gpu", BATCH)
-    records = []
+    records, updates = [], 0
+    scale = 2.0**16 if precision == "fp16" else 1
     for step in range(STEPS):
         inputs, labels = batch_of(tokens, step)
         total = 0.0
         for begin in range(0, BATCH, micro):
             rows = slice(begin, begin + micro)
             part = loss_sum(p, inputs[rows], labels[rows], precision)
-            (part / labels.numel()).backward()
+            (part * scale / labels.numel()).backward()
             total += part.item()
-        norm = math.sqrt(sum(v.grad.double().square().sum().item() for v in p.values()))
+        norm = math.sqrt(sum(v.grad.double().square().sum().item() for v in p.values())) / scale
         clip = config.get("gradient_clipping", 0)
-        scale = min(1.0, clip / (norm + 1e-6)) if clip else 1.0
-        rate, beta1, beta2 = rate_and_betas(config, step)
+        factor = (min(1.0, clip / (norm + 1e-6)) if clip else 1.0) / scale
+        rate, beta1, beta2 = rate_and_betas(config, updates)
         records.append({"step": step + 1, "loss": total / labels.numel(), "grad_norm": norm,
                         "learning_rate": rate})
+        if step in skipped:
+            records[-1]["skipped"] = True
+            for value in p.values():
+                value.grad = None
+            continue
         with torch.no_grad():
             for k, value in p.items():
-                gradient = value.grad * scale
+                gradient = value.grad * factor
                 m[k].mul_(beta1).add_(gradient, alpha=1 - beta1)
                 v2[k].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-                value += rule(params, value, m[k], v2[k], step, rate, beta1, beta2)
+                value += rule(params, value, m[k], v2[k], updates, rate, beta1, beta2)
                 value.grad = None
+        updates += 1
     return records
 
 
@@ -217,11 +227,16 @@ ONE_CYCLE = {"type": "OneCycle", "params": {
 # In some steps the ratios of some parameters are at the bounds.
 LAMB = {"type": "Lamb", "params": {"lr": 2e-2, "betas": [0.9, 0.999], "eps": 1e-6,
                                    "weight_decay": 0.01, "max_coeff": 0.15, "min_coeff": 0.04}}
+# At a loss scale of 2^21 nothing overflows in fp16 but PyTorch's gradients of weights, which are
+# fp16 as well; from 2^24 it takes three steps to get there.
+SKIPPED = {"overflow": range(3)}
 CASES = [case("plain"), case("accumulation", train_micro_batch_size_per_gpu=2),
          case("weight_decay", decay=0.1), case("clipping", gradient_clipping=0.5),
          case("everything", decay=0.1, gradient_clipping=0.5, scheduler=WARMUP,
               train_micro_batch_size_per_gpu=2),
          case("one_cycle", scheduler=ONE_CYCLE),
+         case("overflow", decay=0.1, train_micro_batch_size_per_gpu=2, scheduler=WARMUP,
+              fp16={"enabled": True, "initial_scale_power": 24, "hysteresis": 1}),
          case("lamb", train_micro_batch_size_per_gpu=2, gradient_clipping=0.5, optimizer=LAMB)]
 
 
@@ -239,14 +254,15 @@ def write_safetensors(path, tensors):
 
 
 def write_case(name, config, parameters, tokens):
-    truth = train(config, parameters, tokens, torch.float64)
+    skipped = SKIPPED.get(name, ())
+    truth = train(config, parameters, tokens, torch.float64, skipped=skipped)
     print(f"{name}: loss {truth[0]['loss']:.6f} -> {truth[-1]['loss']:.6f}, norm "
           f"{truth[0]['grad_norm']:.4f} -> {truth[-1]['grad_norm']:.4f}")
     for precision, loss_bound, norm_bound in ((None, 1e-6, 1e-5), ("bf16", 4e-4, 5e-3),
-                                              ("autocast", 4e-4, 5e-3)):
-        rough = train(config, parameters, tokens, torch.float32, precision)
-        loss, norm = (max(abs(a[k] - b[k]) / a[k] for a, b in zip(truth, rough))
-                      for k in ("loss", "grad_norm"))
+                                              ("autocast", 4e-4, 5e-3), ("fp16", 8e-5, 1.2e-3)):
+        rough = train(config, parameters, tokens, torch.float32, precision, skipped)
+        loss, norm = (max(abs(a[k] - b[k]) / a[k] for a, b in zip(truth, rough)
+                          if "skipped" not in a) for k in ("loss", "grad_norm"))
         print(f"  {precision or 'float32'} is apart by {loss:.1e} and {norm:.1e}")
         assert loss < loss_bound and norm < norm_bound
     arguments = ["--model_name_or_path", "model", "--train_file", "tokens.bin", "--block_size",

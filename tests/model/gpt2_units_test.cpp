@@ -18,7 +18,7 @@ bool equal_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST_CASE("GPT-2: forward again gives the same bits", "[model][gpt2]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const float rate = GENERATE(0.0F, 0.2F);
   const model::Model model = model::make_gpt2(test::toy_config(rate), {dtype});
   test::ToyChain chain(model, {2, 9});
@@ -35,7 +35,7 @@ TEST_CASE("GPT-2: forward again gives the same bits", "[model][gpt2]") {
 }
 
 TEST_CASE("GPT-2: gradients repeat their bits and leave forward results alone", "[model][gpt2]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const float rate = GENERATE(0.0F, 0.2F);
   const model::Model model = model::make_gpt2(test::toy_config(rate), {dtype});
   test::ToyChain chain(model, {2, 9});
@@ -55,7 +55,7 @@ TEST_CASE("GPT-2: gradients repeat their bits and leave forward results alone", 
 }
 
 TEST_CASE("GPT-2: dropout does nothing outside training", "[model][gpt2]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const model::Model dropping = model::make_gpt2(test::toy_config(0.2F), {dtype});
   const model::Model plain = model::make_gpt2(test::toy_config(), {dtype});
   test::ToyChain first(dropping, {2, 9});
@@ -183,7 +183,7 @@ TEST_CASE("GPT-2: the head has room for the last of its chunks", "[model][gpt2]"
   model::Gpt2Config config;
   config.vocab_size = 257;
   config.n_embd = 1024;
-  const model::Gpt2Head head(config, {GENERATE(DType::f32, DType::bf16)});
+  const model::Gpt2Head head(config, {GENERATE(DType::f32, DType::bf16, DType::f16)});
   const auto workspace = [&head](std::int64_t rows) {
     return head.memory({1, rows}).backward_workspace;
   };

@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 
+#include "tests/support/typed_values.h"
+
 namespace dstrain::test {
 namespace {
 
@@ -119,10 +121,10 @@ void UnitChain::fill(std::uint64_t seed, float stddev) {
 HostView UnitChain::parameter_view(const std::string& name) {
   std::vector<float>& values = parameters[name];
   if (model_.dtype == DType::f32) return {values, shapes_[name]};
-  std::vector<BFloat16>& rounded = rounded_[name];
-  rounded.resize(values.size());
-  std::transform(values.begin(), values.end(), rounded.begin(), to_bfloat16);
-  return {rounded, shapes_[name]};
+  std::vector<std::uint16_t>& rounded = rounded_[name];
+  rounded.clear();
+  for (const float value : values) rounded.push_back(half_bits(value, model_.dtype));
+  return {rounded.data(), model_.dtype, shapes_[name]};
 }
 
 model::GradientTarget UnitChain::gradient_target(const std::string& name) {

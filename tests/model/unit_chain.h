@@ -54,8 +54,8 @@ class UnitChain {
   model::BatchShape shape_;
   std::map<std::string, Shape> shapes_;
   std::map<std::string, model::ActivationSpec> activation_specs_;
-  std::map<std::string, std::vector<BFloat16>> rounded_;  ///< parameters of a bf16 model
-  std::map<std::string, bool> written_;                   ///< gradients that hold something already
+  std::map<std::string, std::vector<std::uint16_t>> rounded_;  ///< parameters of a bf16 model
+  std::map<std::string, bool> written_;  ///< gradients that hold something already
   std::vector<float> workspace_;
   float label_weight_ = 0;
   double loss_ = 0;

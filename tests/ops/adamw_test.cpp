@@ -87,7 +87,7 @@ TEST_CASE("AdamW: agrees with the formulas in double", "[ops][adamw]") {
   CHECK(test::difference(state.p, expected, test::tolerance::elementwise) == "");
 }
 
-TEST_CASE("AdamW: a step that is decided against changes nothing", "[ops][adamw]") {
+TEST_CASE("AdamW: a step that is decided against changes no state", "[ops][adamw]") {
   State state(1000);
   const State before = state;
   std::vector<float> gradients(1000, std::numeric_limits<float>::quiet_NaN());
@@ -97,7 +97,9 @@ TEST_CASE("AdamW: a step that is decided against changes nothing", "[ops][adamw]
   CHECK(state.p == before.p);
   CHECK(state.m == before.m);
   CHECK(state.v == before.v);
-  CHECK((working == std::vector<BFloat16>(1000, BFloat16{0x1234})));
+  for (std::size_t i = 0; i < working.size(); ++i) {
+    CHECK((working[i] == to_bfloat16(before.p[i])));
+  }
 }
 
 TEST_CASE("AdamW: the bits do not depend on how a range is cut", "[ops][adamw]") {

@@ -299,6 +299,7 @@ void run_flat(Tensors& t, StreamView stream) {
   const TensorView decision = t.zeros(DType::f64, {ops::StepDecision::numel});
   ops::decide_step({.totals = t.zeros(DType::i64, {3, ops::step_total_numel}),
                     .labels = t.number(7),
+                    .loss_scale = t.number(8),
                     .decision = decision,
                     .norm_max = 1},
                    stream);

@@ -99,7 +99,7 @@ TEST_CASE("Attention: forward agrees with the naive one", "[ops][attention]") {
       AttentionCase{1, 64, 1, 24}, AttentionCase{1, 65, 2, 16}, AttentionCase{2, 200, 2, 40},
       AttentionCase{1, 129, 1, 128}, AttentionCase{1, 300, 1, 64}, AttentionCase{1, 100, 2, 33},
       AttentionCase{1, 90, 1, 300}, AttentionCase{1, 128, 3, 80}, AttentionCase{35, 9, 2, 4});
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   CAPTURE(sizes.tokens, sizes.head_size);
   Attention attention(sizes, dtype);
   attention.forward();
@@ -119,7 +119,7 @@ TEST_CASE("Attention: backward agrees with central differences", "[ops][attentio
                                        AttentionCase{1, 17, 2, 8}, AttentionCase{1, 66, 1, 5},
                                        AttentionCase{1, 130, 1, 16}, AttentionCase{1, 70, 1, 100});
   const float rate = GENERATE(0.0F, 0.25F);
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   CAPTURE(sizes.tokens, sizes.head_size, rate);
   std::array<std::int64_t, 2> counter{2, 3};
   const ops::DropoutSite site{.rate = rate, .seed = 9, .counter = HostView(counter, {2})};
@@ -132,7 +132,7 @@ TEST_CASE("Attention: backward agrees with central differences", "[ops][attentio
   CHECK(test::difference(attention.output.read(), expected_output, output_tolerance(dtype)) == "");
   // In bf16 backward reads the rounded output: an error of delta that no later sum averages out.
   const auto gradient_tolerance =
-      dtype == DType::bf16 ? test::Tolerance{2e-2, 0x1p-8} : test::tolerance::reduction;
+      is_half(dtype) ? test::Tolerance{2e-2, 0x1p-8} : test::tolerance::reduction;
   const std::size_t stride = qkv.size() > 1000 ? 83 : 1;
   const auto expected = test::central_differences(
       qkv,

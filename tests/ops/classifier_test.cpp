@@ -95,7 +95,7 @@ ops::ClassifierSizes any_sizes() {
                                         ops::ClassifierSizes{7, 5, 17, DType::f32},
                                         ops::ClassifierSizes{40, 20, 130, DType::f32},
                                         ops::ClassifierSizes{4, 3, 17'000, DType::f32});
-  sizes.dtype = GENERATE(DType::f32, DType::bf16);
+  sizes.dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   return sizes;
 }
 
@@ -134,8 +134,8 @@ TEST_CASE("Classifier: gradients agree with central differences", "[ops][classif
   args.accumulate_weight = accumulate;
   compute(args);
   CHECK(layer.sum - 100 == Approx(expected_loss(layer, input, weight)).epsilon(1e-6));
-  const bool narrow = sizes.dtype == DType::bf16;
-  const auto close = narrow ? test::tolerance::rounded_bf16 : test::tolerance::reduction;
+  const bool narrow = is_half(sizes.dtype);
+  const auto close = narrow ? test::tolerance::rounded_half : test::tolerance::reduction;
   CHECK(test::difference(layer.input_gradient.read(), input_gradient, close) == "");
   CHECK(test::difference(test::every(layer.weight_gradient, stride), weight_gradient, close) == "");
 }

@@ -21,7 +21,10 @@ struct Total {
   double loss = 0;
 };
 
-ops::StepDecision decide(const std::vector<Total>& ranks, double labels, double norm_max) {
+ops::StepDecision decide(const std::vector<Total>& ranks,
+                         double labels,
+                         double norm_max,
+                         double loss_scale = 1) {
   std::vector<std::int64_t> rows(ranks.size() * ops::step_total_numel);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     ExactSum squares;
@@ -35,6 +38,7 @@ ops::StepDecision decide(const std::vector<Total>& ranks, double labels, double 
   ops::decide_step(
       {.totals = HostView(rows.data(), DType::i64, {std::ssize(ranks), ops::step_total_numel}),
        .labels = HostView(&labels, DType::f64, {1}),
+       .loss_scale = HostView(&loss_scale, DType::f64, {1}),
        .decision = ops::view_of(decision),
        .norm_max = norm_max},
       stream);
@@ -62,6 +66,14 @@ TEST_CASE("Step decision: sums of all ranks", "[ops][decide_step]") {
   CHECK(decision.is_taken());
 }
 
+TEST_CASE("Step decision: gradients of a scaled loss", "[ops][decide_step]") {
+  const ops::StepDecision decision = decide({{{9 * 64}, 0.5}, {{16 * 64}, 0.5}}, 4, 2, 8);
+  CHECK(decision.loss == 0.25);
+  CHECK(decision.gradient_norm == 5);
+  CHECK(decision.gradient_scale == 2 / (5 + 1e-6) / 8);
+  CHECK(decide({{{9 * 64}, 0.5}}, 4, 0, 8).gradient_scale == 0.125);
+}
+
 TEST_CASE("Step decision: squares are added without rounding", "[ops][decide_step]") {
   // In double, in this order, each 1 would be lost.
   std::vector<Total> ranks(9, Total{{1}, 0});
@@ -83,6 +95,7 @@ TEST_CASE("Step decision: totals of other extents are refused", "[ops][decide_st
   CHECK_THROWS_AS(
       ops::decide_step({.totals = HostView(words.data(), DType::i64, {1, ExactSum::numel}),
                         .labels = HostView(&labels, DType::f64, {1}),
+                        .loss_scale = HostView(&labels, DType::f64, {1}),
                         .decision = ops::view_of(decision)},
                        stream),
       Error);

@@ -16,7 +16,7 @@ namespace {
 
 TEST_CASE("Deferred device: every op has the bits of the CPU", "[ops][deferred]") {
   test::install_deferred_ops();
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   CpuStream cpu(CpuStream::Mode::inline_on_caller);
   HostMemory host;
   const std::vector<std::byte> expected = test::run_all_ops({dtype, host, cpu});

@@ -88,7 +88,7 @@ TEST_CASE("Dropout: a mask is not drawn from nothing", "[ops][dropout]") {
 }
 
 TEST_CASE("Dropout: adds the residual and is the identity at rate 0", "[ops][dropout]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   test::TypedValues input(test::random_values(2 * 5 * 20, 1), dtype);
   test::TypedValues residual(test::random_values(2 * 5 * 20, 2), dtype);
   test::TypedValues output(test::random_values(2 * 5 * 20, 3), dtype);

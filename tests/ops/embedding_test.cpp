@@ -17,7 +17,7 @@ constexpr std::int64_t length = 9;
 
 TEST_CASE("Embedding: token row plus position row", "[ops][embedding]") {
   const std::int64_t columns = GENERATE(1, 5, 130);
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   test::TypedValues table(test::random_values(vocabulary * columns, 1), dtype);
   test::TypedValues places(test::random_values(positions * columns, 2), dtype);
   auto tokens = test::random_tokens(embedded_sequences * length, 3, vocabulary);
@@ -46,7 +46,7 @@ TEST_CASE("Embedding: backward adds rows of repeated tokens", "[ops][embedding]"
   const bool accumulate = GENERATE(false, true);
   auto tokens = test::random_tokens(embedded_sequences * length, 3, vocabulary);
   test::TypedValues gradient(test::random_values(embedded_sequences * length * columns, 4),
-                             GENERATE(DType::f32, DType::bf16));
+                             GENERATE(DType::f32, DType::bf16, DType::f16));
   const std::vector<double> terms = gradient.read_double();
   std::vector<float> table = test::random_values(vocabulary * columns, 5);
   std::vector<float> places = test::random_values(positions * columns, 6);

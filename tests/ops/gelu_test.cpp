@@ -22,7 +22,7 @@ std::vector<float> points() {
 }
 
 TEST_CASE("GELU: forward agrees with double", "[ops][gelu]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   test::TypedValues input(points(), dtype);
   const auto numel = static_cast<std::int64_t>(input.size());
   std::vector<double> expected;
@@ -34,7 +34,7 @@ TEST_CASE("GELU: forward agrees with double", "[ops][gelu]") {
 }
 
 TEST_CASE("GELU: backward agrees with central differences and repeats forward", "[ops][gelu]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   test::TypedValues input(test::random_values(3001, 2, 2), dtype);
   test::TypedValues gradient(test::random_values(3001, 3), dtype);
   std::vector<double> inputs = input.read_double();

@@ -122,7 +122,7 @@ TEST_CASE("LAMB: a parameter of zeros is updated as by Adam", "[ops][lamb]") {
   }
 }
 
-TEST_CASE("LAMB: a step that is decided against changes nothing", "[ops][lamb]") {
+TEST_CASE("LAMB: a step that is decided against changes no state", "[ops][lamb]") {
   State state(1000);
   const State before = state;
   Step step{.gradients = std::vector<float>(1000, std::numeric_limits<float>::quiet_NaN()),
@@ -132,7 +132,9 @@ TEST_CASE("LAMB: a step that is decided against changes nothing", "[ops][lamb]")
   CHECK(state.p == before.p);
   CHECK(state.m == before.m);
   CHECK(state.v == before.v);
-  CHECK((step.working == std::vector<BFloat16>(1000, BFloat16{0x1234})));
+  for (std::size_t i = 0; i < step.working.size(); ++i) {
+    CHECK((step.working[i] == to_bfloat16(before.p[i])));
+  }
 }
 
 TEST_CASE("LAMB: the bits do not depend on how a parameter is cut", "[ops][lamb]") {

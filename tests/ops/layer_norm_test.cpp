@@ -68,7 +68,7 @@ LayerNormCase cases() {
 
 TEST_CASE("Layer norm: forward agrees with double and recompute with forward",
           "[ops][layer_norm]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   Norm norm(cases(), dtype);
   const auto tolerance = test::tolerance::stored(dtype, test::tolerance::reduction);
   CpuStream stream(CpuStream::Mode::inline_on_caller);
@@ -86,7 +86,7 @@ TEST_CASE("Layer norm: backward agrees with central differences", "[ops][layer_n
   const LayerNormCase sizes =
       GENERATE(LayerNormCase{3, 5}, LayerNormCase{5, 32}, LayerNormCase{70, 19});
   const bool accumulate = GENERATE(false, true);
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   Norm norm(sizes, dtype);
   const auto tolerance = test::tolerance::stored(dtype, test::tolerance::reduction);
   CpuStream stream(CpuStream::Mode::inline_on_caller);
@@ -118,7 +118,7 @@ TEST_CASE("Layer norm: backward agrees with central differences", "[ops][layer_n
 }
 
 TEST_CASE("Layer norm: a residual gradient is added also in place", "[ops][layer_norm]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   Norm norm({20, 24}, dtype);
   test::TypedValues residual(test::random_values(20 * 24, 8), dtype);
   CpuStream stream(CpuStream::Mode::inline_on_caller);
@@ -130,7 +130,9 @@ TEST_CASE("Layer norm: a residual gradient is added also in place", "[ops][layer
   args.residual = residual.view({20, 24});
   ops::layer_norm_backward(args, stream);
   const std::vector<float> sum = norm.input_gradient.read();
-  const double ulp = dtype == DType::bf16 ? 0x1p-7 : 0x1p-22;  // the first sum was rounded as well
+  const double ulp = dtype == DType::bf16  ? 0x1p-7
+                     : dtype == DType::f16 ? 0x1p-10
+                                           : 0x1p-22;  // the first sum was rounded as well
   CHECK(test::difference(sum, expected, {ulp, ulp}) == "");
   args.input_gradient = args.residual;
   ops::layer_norm_backward(args, stream);

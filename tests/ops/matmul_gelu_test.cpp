@@ -64,12 +64,12 @@ struct Layers {
 /// Of a product that is rounded when it is stored, and then once more.
 test::Tolerance rounded_twice(DType dtype) {
   return test::tolerance::stored(
-      dtype, dtype == DType::bf16 ? test::tolerance::rounded_bf16 : test::tolerance::reduction);
+      dtype, is_half(dtype) ? test::tolerance::rounded_half : test::tolerance::reduction);
 }
 
 TEST_CASE("Matmul with GELU: forward agrees with double and keeps what GELU reads",
           "[ops][matmul_gelu]") {
-  Layers layers(layer_sizes(), GENERATE(DType::f32, DType::bf16));
+  Layers layers(layer_sizes(), GENERATE(DType::f32, DType::bf16, DType::f16));
   CpuStream stream(CpuStream::Mode::inline_on_caller);
   ops::matmul_gelu_forward(layers.forward(), stream);
   const std::vector<double> inner = reference::linear(
@@ -82,7 +82,7 @@ TEST_CASE("Matmul with GELU: forward agrees with double and keeps what GELU read
 }
 
 TEST_CASE("Matmul with GELU: backward agrees with central differences", "[ops][matmul_gelu]") {
-  Layers layers(layer_sizes(), GENERATE(DType::f32, DType::bf16));
+  Layers layers(layer_sizes(), GENERATE(DType::f32, DType::bf16, DType::f16));
   auto inner = layers.inner.read_double();
   const std::vector<double> no_bias(static_cast<std::size_t>(layers.sizes.inputs));
   const auto loss = [&] {
@@ -101,7 +101,7 @@ TEST_CASE("Matmul with GELU: backward agrees with central differences", "[ops][m
 
 TEST_CASE("Matmul with GELU: has the bits of the product and the GELU apart",
           "[ops][matmul_gelu]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const test::LayerSizes sizes =
       GENERATE(test::LayerSizes{5, 3, 7}, test::LayerSizes{700, 65, 300});
   Layers fused(sizes, dtype);

@@ -9,6 +9,7 @@
 #include "tests/support/random_values.h"
 #include "tests/support/skip.h"
 #include "tests/support/tensor_compare.h"
+#include "tests/support/typed_values.h"
 
 namespace dstrain {
 namespace {
@@ -21,10 +22,10 @@ struct Matrix {
   Matrix(Shape shape, DType dtype, std::uint64_t seed)
       : wide(test::random_values(shape.numel(), seed)), narrow(wide.size()) {
     for (std::size_t i = 0; i < wide.size(); ++i) {
-      narrow[i] = to_bfloat16(wide[i]);
-      if (dtype == DType::bf16) wide[i] = to_float(narrow[i]);
+      narrow[i] = test::half_bits(wide[i], dtype);
+      wide[i] = test::rounded(wide[i], dtype);
     }
-    view = dtype == DType::bf16 ? HostView(narrow, shape) : HostView(wide, shape);
+    view = is_half(dtype) ? HostView(narrow.data(), dtype, shape) : HostView(wide, shape);
   }
   Matrix(const Matrix&) = delete;
   Matrix& operator=(const Matrix&) = delete;
@@ -34,13 +35,13 @@ struct Matrix {
   [[nodiscard]] std::vector<double> values() const {
     std::vector<double> result;
     for (std::size_t i = 0; i < wide.size(); ++i) {
-      result.push_back(
-          static_cast<double>(view.dtype() == DType::bf16 ? to_float(narrow[i]) : wide[i]));
+      result.push_back(static_cast<double>(
+          is_half(view.dtype()) ? test::half_value(narrow[i], view.dtype()) : wide[i]));
     }
     return result;
   }
   std::vector<float> wide;
-  std::vector<BFloat16> narrow;
+  std::vector<std::uint16_t> narrow;
   HostView view;
 };
 
@@ -92,9 +93,10 @@ void check_combinations(Bf16Products products) {
   const bool a_transposed = GENERATE(false, true);
   const bool b_transposed = GENERATE(false, true);
   const bool with_bias = GENERATE(false, true);
-  const DType operands = GENERATE(DType::f32, DType::bf16);
+  const DType operands = GENERATE(DType::f32, DType::bf16, DType::f16);
   const auto [result, accumulate] =
-      GENERATE(Storing{DType::f32, false}, Storing{DType::f32, true}, Storing{DType::bf16, false});
+      GENERATE(Storing{DType::f32, false}, Storing{DType::f32, true}, Storing{DType::bf16, false},
+               Storing{DType::f16, false});
   CAPTURE(m, n, k, a_transposed, b_transposed, with_bias, accumulate, operands, result, products);
   const Matrix a(stored(m, k, a_transposed), operands, 1);
   const Matrix b(stored(k, n, b_transposed), operands, 2);
@@ -113,7 +115,7 @@ void check_combinations(Bf16Products products) {
   ops::cpu::use_bf16_products(products, stream);
   run(args, stream);
   const auto tolerance =
-      result == DType::bf16 ? test::tolerance::rounded_bf16 : test::tolerance::reduction;
+      is_half(result) ? test::tolerance::rounded_half : test::tolerance::reduction;
   CHECK(test::difference(out.values(), expected, tolerance) == "");
 }
 
@@ -129,7 +131,7 @@ TEST_CASE("Matmul: native bf16 products in every combination", "[ops][matmul]") 
 TEST_CASE("Matmul: large products run in pieces", "[ops][matmul]") {
   const auto [m, n, k] = GENERATE(Sizes{700, 65, 3000}, Sizes{130, 3001, 257});
   const bool a_transposed = GENERATE(false, true);
-  const DType operands = GENERATE(DType::f32, DType::bf16);
+  const DType operands = GENERATE(DType::f32, DType::bf16, DType::f16);
   CAPTURE(m, n, k, a_transposed, operands);
   const Matrix a(stored(m, k, a_transposed), operands, 1);
   const Matrix b({k, n}, operands, 2);
@@ -144,8 +146,8 @@ TEST_CASE("Matmul: large products run in pieces", "[ops][matmul]") {
   const std::vector<double> expected = product(args, a, b, out, out);
   CpuStream stream(CpuStream::Mode::inline_on_caller);
   run(args, stream);
-  const auto tolerance = out.view.dtype() == DType::bf16 ? test::tolerance::rounded_bf16
-                                                         : test::tolerance::long_reduction;
+  const auto tolerance =
+      is_half(out.view.dtype()) ? test::tolerance::rounded_half : test::tolerance::long_reduction;
   CHECK(test::difference(out.values(), expected, tolerance) == "");
 }
 
@@ -164,7 +166,7 @@ TEST_CASE("Matmul: a mix of dtypes rounds only what it must", "[ops][matmul]") {
 TEST_CASE("Matmul: a prepared product serves other addresses and streams with the same bits",
           "[ops][matmul]") {
   const Sizes sizes = GENERATE(Sizes{20, 10, 30}, Sizes{129, 3001, 257});
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const auto [m, n, k] = sizes;
   const Matrix a({k, m}, dtype, 1);
   const Matrix b({n, k}, dtype, 2);

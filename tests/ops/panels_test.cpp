@@ -1,11 +1,15 @@
 #include "runtime/ops/panels.h"
 
+#include <cstring>
+#include <numeric>
+
 #include <catch2/catch.hpp>
 
 #include "runtime/base/units.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/ops/convert.h"
 #include "tests/support/random_values.h"
+#include "tests/support/typed_values.h"
 
 namespace dstrain {
 namespace {
@@ -14,24 +18,23 @@ struct PanelSizes {
   std::int64_t rows, columns;
 };
 
-std::vector<BFloat16> rounded(const std::vector<float>& values) {
-  std::vector<BFloat16> result;
-  for (const float value : values) result.push_back(to_bfloat16(value));
+std::vector<std::uint16_t> halves(const std::vector<float>& values, DType dtype) {
+  std::vector<std::uint16_t> result;
+  for (const float value : values) result.push_back(test::half_bits(value, dtype));
   return result;
 }
 
 /// The values that a matrix of `dtype` holds, as f32.
 std::vector<float> held(const std::vector<float>& values, DType dtype) {
-  if (dtype == DType::f32) return values;
   std::vector<float> result;
-  for (const BFloat16 value : rounded(values)) result.push_back(to_float(value));
+  for (const float value : values) result.push_back(test::rounded(value, dtype));
   return result;
 }
 
 /// Reads element i of memory that holds `dtype`.
 float element(const std::vector<std::byte>& memory, DType dtype, std::int64_t i) {
   if (dtype == DType::f32) return reinterpret_cast<const float*>(memory.data())[i];
-  return to_float(reinterpret_cast<const BFloat16*>(memory.data())[i]);
+  return test::half_value(reinterpret_cast<const std::uint16_t*>(memory.data())[i], dtype);
 }
 
 struct PanelCase {
@@ -42,20 +45,23 @@ struct PanelCase {
 };
 
 PanelCase any_case() {
-  return {GENERATE(PanelSizes{1, 1}, PanelSizes{16, 64}, PanelSizes{17, 65}, PanelSizes{100, 130},
-                   PanelSizes{33, 31}),
-          GENERATE(DType::f32, DType::bf16), GENERATE(DType::f32, DType::bf16),
-          GENERATE(false, true)};
+  PanelCase any{GENERATE(PanelSizes{1, 1}, PanelSizes{16, 64}, PanelSizes{17, 65},
+                         PanelSizes{100, 130}, PanelSizes{33, 31}),
+                GENERATE(DType::f32, DType::bf16, DType::f16), GENERATE(DType::f32, DType::bf16),
+                GENERATE(false, true)};
+  if (any.from == DType::f16) any.to = DType::f32;  // bf16 does not hold it
+  return any;
 }
 
 /// A matrix as it is stored, and its values.
 struct Stored {
   explicit Stored(const PanelCase& of)
       : wide(held(test::random_values(of.sizes.rows * of.sizes.columns, 7), of.from)),
-        narrow(rounded(wide)) {
+        narrow(halves(wide, of.from)) {
     const Shape shape = of.transposed ? Shape{of.sizes.columns, of.sizes.rows}
                                       : Shape{of.sizes.rows, of.sizes.columns};
-    matrix.view = of.from == DType::f32 ? HostView(wide, shape) : HostView(narrow, shape);
+    matrix.view =
+        of.from == DType::f32 ? HostView(wide, shape) : HostView(narrow.data(), of.from, shape);
     matrix.transposed = of.transposed;
   }
   [[nodiscard]] float at(std::int64_t row, std::int64_t column) const {
@@ -64,7 +70,7 @@ struct Stored {
                                                            : row * stride + column)];
   }
   std::vector<float> wide;
-  std::vector<BFloat16> narrow;
+  std::vector<std::uint16_t> narrow;
   ops::StoredMatrix matrix;
 };
 
@@ -109,16 +115,36 @@ TEST_CASE("Panels: a range of rows is copied dense", "[ops][panels]") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("Panels: every f16 is widened as it is read", "[ops][panels]") {
+  std::vector<std::uint16_t> all(0x10000);
+  std::iota(all.begin(), all.end(), std::uint16_t{0});
+  const ops::StoredMatrix matrix{HostView(all.data(), DType::f16, {1024, 64}), false};
+  std::vector<float> panels(all.size());
+  ops::pack_panels(matrix, DType::f32, reinterpret_cast<std::byte*>(panels.data()));
+  std::vector<float> plain(all.size());
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
+  ops::convert(matrix.view, HostView(plain, {1024, 64}), stream);
+  int wrong = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const float expected = to_float(Float16{all[i]});
+    if (std::memcmp(&panels[i], &expected, 4) != 0) ++wrong;
+    if (std::memcmp(&plain[i], &expected, 4) != 0) ++wrong;
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("Panels: conversion rounds each element", "[ops][panels]") {
   const std::int64_t count = GENERATE(1, 16, 40, 20000);
   std::vector<float> values = test::random_values(count, 3);
-  std::vector<BFloat16> narrow(values.size());
+  const DType dtype = GENERATE(DType::bf16, DType::f16);
+  std::vector<std::uint16_t> narrow(values.size());
   std::vector<float> back(values.size());
   CpuStream stream(CpuStream::Mode::inline_on_caller);
-  ops::convert(HostView(values, {count}), HostView(narrow, {count}), stream);
-  ops::convert(HostView(narrow, {count}), HostView(back, {count}), stream);
-  CHECK(narrow == rounded(values));
-  CHECK(back == held(values, DType::bf16));
+  const HostView narrow_view(narrow.data(), dtype, {count});
+  ops::convert(HostView(values, {count}), narrow_view, stream);
+  ops::convert(narrow_view, HostView(back, {count}), stream);
+  CHECK(narrow == halves(values, dtype));
+  CHECK(back == held(values, dtype));
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ float some_rate() {
 TEST_CASE("Residual norm: agrees with double and its backward with central differences",
           "[ops][residual_norm]") {
   const Shape shape = GENERATE(Shape{1, 1, 5}, Shape{3, 5, 12}, Shape{2, 3, 67});
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   Joint joint(shape, dtype, some_rate());
   CpuStream stream(CpuStream::Mode::inline_on_caller);
   const std::vector<float> mask = joint.mask(stream);
@@ -122,7 +122,7 @@ TEST_CASE("Residual norm: agrees with double and its backward with central diffe
 
 TEST_CASE("Residual norm: has the bits of the dropout and the norm apart", "[ops][residual_norm]") {
   const Shape shape = GENERATE(Shape{1, 1, 5}, Shape{3, 77, 60}, Shape{2, 130, 192});
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const float rate = some_rate();
   Joint fused(shape, dtype, rate);
   Joint apart(shape, dtype, rate);
@@ -153,7 +153,7 @@ TEST_CASE("Residual norm: has the bits of the dropout and the norm apart", "[ops
 }
 
 TEST_CASE("Residual norm: the sum may take the place of the branch", "[ops][residual_norm]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   Joint apart({3, 77, 60}, dtype, 0.3F);
   Joint in_place({3, 77, 60}, dtype, 0.3F);
   CpuStream stream(CpuStream::Mode::inline_on_caller);

@@ -20,7 +20,7 @@ std::vector<std::byte> run_all(DType dtype, int threads) {
 }
 
 TEST_CASE("Ops: the bits do not depend on the number of threads", "[ops][threads]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const std::vector<std::byte> one = run_all(dtype, 1);
   const int threads = GENERATE(2, 3, 20);
   CHECK((run_all(dtype, threads) == one));

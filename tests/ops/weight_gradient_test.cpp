@@ -44,7 +44,7 @@ TEST_CASE("Weight gradient: agrees with central differences", "[ops][weight_grad
       GENERATE(test::LayerSizes{1, 1, 1}, test::LayerSizes{5, 3, 7}, test::LayerSizes{67, 4, 5});
   const bool accumulate_weight = GENERATE(false, true);
   const bool accumulate_bias = GENERATE(false, true);
-  Layer layer(sizes, GENERATE(DType::f32, DType::bf16));
+  Layer layer(sizes, GENERATE(DType::f32, DType::bf16, DType::f16));
   auto weight = test::to_double(test::random_values(sizes.inputs * sizes.outputs, 5));
   auto bias = test::to_double(test::random_values(sizes.outputs, 6));
   const auto loss = [&] {
@@ -68,7 +68,7 @@ TEST_CASE("Weight gradient: has the bits of the product alone and adds rows in g
           "[ops][weight_gradient]") {
   const std::int64_t rows = GENERATE(1, 63, 64, 200);
   const std::int64_t outputs = GENERATE(1, 64, 131);
-  Layer layer({rows, 17, outputs}, GENERATE(DType::f32, DType::bf16));
+  Layer layer({rows, 17, outputs}, GENERATE(DType::f32, DType::bf16, DType::f16));
   const ops::WeightGradientArgs args = layer.args();
   CpuStream stream(CpuStream::Mode::inline_on_caller);
   ops::matmul(args.product, stream);
@@ -99,7 +99,7 @@ TEST_CASE("Weight gradient: another product is refused", "[ops][weight_gradient]
 
 TEST_CASE("Weight gradient: one that nobody wants leaves the bits of the other",
           "[ops][weight_gradient]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   Layer both({67, 4, 5}, dtype);
   Layer one({67, 4, 5}, dtype);
   const std::vector<float> weight_before = one.weight_gradient;

@@ -65,7 +65,7 @@ void translate(CopyFiniteArgs& a, StreamView stream) {
   for (TensorView* const view : {&a.target, &a.not_finite}) *view = of_either(*view, stream);
 }
 void translate(DecideStepArgs& a, StreamView stream) {
-  translate({&a.totals, &a.labels, &a.decision}, stream);
+  translate({&a.totals, &a.labels, &a.loss_scale, &a.decision}, stream);
 }
 void translate(DropoutArgs& a, StreamView stream) {
   translate({&a.input, &a.residual, &a.output, &a.site.counter}, stream);

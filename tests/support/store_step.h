@@ -32,7 +32,11 @@ class StoreStep {
   double gradient_norm(StreamView stream) {
     double labels = 1;
     ops::StepDecision decision;
-    ops::decide_step({totals(), HostView(&labels, DType::f64, {1}), ops::view_of(decision)},
+    double loss_scale = 1;
+    ops::decide_step({.totals = totals(),
+                      .labels = HostView(&labels, DType::f64, {1}),
+                      .loss_scale = HostView(&loss_scale, DType::f64, {1}),
+                      .decision = ops::view_of(decision)},
                      stream);
     stream.synchronize();
     return decision.gradient_norm;

@@ -24,11 +24,13 @@ inline constexpr Tolerance exact{0, 0};
 inline constexpr Tolerance elementwise{1e-6, 2e-6};     ///< a few operations per element
 inline constexpr Tolerance reduction{1e-5, 1e-5};       ///< sums of up to a thousand terms
 inline constexpr Tolerance long_reduction{5e-4, 1e-5};  ///< of several thousand terms
-inline constexpr Tolerance rounded_bf16{1e-2, 4e-3};    ///< a sum, then one rounding to bf16
+inline constexpr Tolerance rounded_half{1e-2, 4e-3};    ///< a sum, then one rounding to 16 bits
 inline constexpr Tolerance model{2e-5, 1e-4};           ///< through a whole model and back
 
-/// The same for values stored as `dtype`: bf16 rounds once more, by up to 2^-8.
+/// The same for values stored as `dtype`: halves round once more, bf16 by up to 2^-8 and f16 by
+/// 2^-11, or where it has no more digits by 2^-25.
 constexpr Tolerance stored(DType dtype, Tolerance f32) {
+  if (dtype == DType::f16) return {f32.absolute + 0x1p-25, f32.relative + 0x1p-11};
   return dtype == DType::bf16 ? Tolerance{f32.absolute, f32.relative + 0x1p-8} : f32;
 }
 }  // namespace tolerance
@@ -57,7 +59,7 @@ std::string difference(const A& actual, const E& expected, Tolerance tolerance) 
                      relative);
 }
 
-/// Appends the elements of an f32 or bf16 view as floats.
+/// Appends the elements of an f32, bf16 or f16 view as floats.
 inline void append_floats(const TensorView& of, std::vector<float>& values) {
   const HostView view = host_access(of);
   if (view.dtype() == DType::f32) {
@@ -65,7 +67,11 @@ inline void append_floats(const TensorView& of, std::vector<float>& values) {
     values.insert(values.end(), floats.begin(), floats.end());
     return;
   }
-  for (const BFloat16 value : view.as<BFloat16>()) values.push_back(to_float(value));
+  if (view.dtype() == DType::f16) {
+    for (const Float16 value : view.as<Float16>()) values.push_back(to_float(value));
+  } else {
+    for (const BFloat16 value : view.as<BFloat16>()) values.push_back(to_float(value));
+  }
 }
 
 }  // namespace dstrain::test

@@ -5,7 +5,20 @@
 
 namespace dstrain::test {
 
-/// A tensor's values as f32 or bf16, the two kinds that activations come in. Reading gives what is
+/// The bits of `value` as bf16 or f16, and back.
+inline std::uint16_t half_bits(float value, DType dtype) {
+  return dtype == DType::f16 ? to_float16(value).bits : to_bfloat16(value).bits;
+}
+inline float half_value(std::uint16_t bits, DType dtype) {
+  return dtype == DType::f16 ? to_float(Float16{bits}) : to_float(BFloat16{bits});
+}
+
+/// `value` as a tensor of `dtype` keeps it.
+inline float rounded(float value, DType dtype) {
+  return is_half(dtype) ? half_value(half_bits(value, dtype), dtype) : value;
+}
+
+/// A tensor's values as f32, bf16 or f16, the kinds that activations come in. Reading gives what is
 /// stored, so that references start from the rounded values.
 class TypedValues {
  public:
@@ -13,15 +26,15 @@ class TypedValues {
   void assign(const std::vector<float>& values) {
     floats_ = values;
     halves_.clear();
-    for (const float value : values) halves_.push_back(to_bfloat16(value));
+    for (const float value : values) halves_.push_back(half_bits(value, dtype_));
   }
   [[nodiscard]] HostView view(Shape shape) {
-    return dtype_ == DType::bf16 ? HostView(halves_, shape) : HostView(floats_, shape);
+    return is_half(dtype_) ? HostView(halves_.data(), dtype_, shape) : HostView(floats_, shape);
   }
   [[nodiscard]] std::vector<float> read() const {
     if (dtype_ == DType::f32) return floats_;
     std::vector<float> values;
-    for (const BFloat16 value : halves_) values.push_back(to_float(value));
+    for (const std::uint16_t bits : halves_) values.push_back(half_value(bits, dtype_));
     return values;
   }
   [[nodiscard]] std::vector<double> read_double() const {
@@ -33,12 +46,7 @@ class TypedValues {
  private:
   DType dtype_;
   std::vector<float> floats_;
-  std::vector<BFloat16> halves_;
+  std::vector<std::uint16_t> halves_;
 };
-
-/// `value` as a tensor of `dtype` keeps it.
-inline float rounded(float value, DType dtype) {
-  return dtype == DType::bf16 ? to_float(to_bfloat16(value)) : value;
-}
 
 }  // namespace dstrain::test

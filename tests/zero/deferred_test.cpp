@@ -31,9 +31,7 @@ void check_deferred(test::TrainingCase settings, std::uint64_t seed) {
   settings.reloads = settings.steps > 1;
   const test::TrainingResult result = test::run_training(settings);
   test::check_same_bits(result, expected);
-  CHECK(result.peak == result.planned);
-  CHECK(result.host_peak == result.host_planned);
-  CHECK(result.disk_peak == result.disk_planned);
+  test::check_planned(result);
 }
 
 TEST_CASE("Deferred device: all stages have the bits of the CPU", "[zero][deferred]") {

@@ -8,6 +8,7 @@
 #include "tests/zero/training_fixture.h"
 
 using namespace dstrain;
+using dstrain::test::check_planned;
 using dstrain::test::check_same_bits;
 using dstrain::test::device;
 using dstrain::test::host;
@@ -44,12 +45,6 @@ optim::ParameterGroups matrices_by_lamb(const Names& names) {
   return optim::ParameterGroups(std::move(groups));
 }
 
-void check_plan(const TrainingResult& result) {
-  CHECK(result.peak == result.planned);
-  CHECK(result.host_peak == result.host_planned);
-  CHECK(result.disk_peak == result.disk_planned);
-}
-
 }  // namespace
 
 TEST_CASE("Parameter sums: all stages give the same bits", "[zero][sums]") {
@@ -58,7 +53,7 @@ TEST_CASE("Parameter sums: all stages give the same bits", "[zero][sums]") {
                         .in_splits = GENERATE(1, 3),
                         .groups = all_by_lamb};
   const TrainingResult reference = run_training(settings);
-  check_plan(reference);
+  check_planned(reference);
   CHECK(reference.ranks_agree);
   settings.groups = {};
   CHECK(run_training(settings).weights != reference.weights);
@@ -69,7 +64,7 @@ TEST_CASE("Parameter sums: all stages give the same bits", "[zero][sums]") {
     settings.overlap = {.enabled = settings.world > 1, .prefetch_numel = 1'000'000};
     const TrainingResult result = run_training(settings);
     check_same_bits(result, reference);
-    check_plan(result);
+    check_planned(result);
   }
 }
 
@@ -106,7 +101,7 @@ TEST_CASE("Parameter sums: every tier gives the same bits", "[zero][sums][offloa
     settings.overlap = {.enabled = true, .prefetch_numel = 1'000'000};
     const TrainingResult result = run_training(settings);
     check_same_bits(result, reference);
-    check_plan(result);
+    check_planned(result);
   }
 }
 
@@ -130,5 +125,5 @@ TEST_CASE("Parameter sums: groups with and without them", "[zero][sums]") {
     CAPTURE(name);
     CHECK((values == (is_matrix(name) ? by_lamb : by_adamw).parameters.at(name)));
   }
-  check_plan(both);
+  check_planned(both);
 }

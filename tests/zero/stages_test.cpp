@@ -126,11 +126,10 @@ TEST_CASE("Stages: dropout does not depend on the number of ranks", "[zero][stag
 }
 
 TEST_CASE("Stages: a step that is not finite is not taken", "[zero][stages]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
-  const int stage = GENERATE(0, 1, 2, 3);
-  CHECK_THROWS_WITH(
-      run_training({.world = 2, .stage = stage, .dtype = dtype, .learning_rate = 1e38}),
-      Catch::Contains("step 2") && Catch::Contains("the step was not taken"));
+  TrainingCase settings{.world = 2, .stage = GENERATE(0, 1, 2, 3), .learning_rate = 1e38};
+  settings.dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  settings.steps = 2;
+  CHECK(run_training(settings).taken == std::vector<bool>{true, false});
 }
 
 TEST_CASE("Stages: one rank needs no gathered copies", "[zero][stages][memory]") {

@@ -171,6 +171,7 @@ class Rank {
                           settings_.late_ms);
     }
     for (int step = 1; step <= settings_.steps; ++step) {
+      if (step == settings_.missing_step) continue;
       launch_step(step, result);
       if (settings_.reloads && step == 1) reload();
     }
@@ -239,7 +240,13 @@ class Rank {
       batches.push_back({std::span(tokens).subspan(a * rows, rows),
                          std::span(labels).subspan(a * rows, rows), first[a]});
     }
-    engine::StepInput input{step, step, settings_.learning_rate, batches};
+    constexpr double too_much = 0x1p100;
+    engine::StepInput input{
+        .step = step,
+        .optimizer_step = update_of(step),
+        .learning_rate = settings_.learning_rate,
+        .micro_batches = batches,
+        .loss_scale = step == settings_.overflowing_step ? too_much : settings_.loss_scale};
     for (const std::int64_t counted : control_.gather(engine::counted_labels(batches))) {
       input.labels += counted;
     }
@@ -248,9 +255,19 @@ class Rank {
     engine_.update();
   }
 
+  /// The number of its update.
+  [[nodiscard]] std::int64_t update_of(int step) const {
+    const int left_out = std::max(settings_.overflowing_step, settings_.missing_step);
+    return left_out > 0 && step > left_out ? step - 1 : step;
+  }
+
   void settle(int step, TrainingResult& result) {
-    if (step == 0) return;
+    if (step == 0 || step == settings_.missing_step) return;
     const ops::StepDecision decision = engine_.decision(step);
+    result.taken.push_back(decision.is_taken());
+    if (step == settings_.steps && !decision.is_taken()) {
+      result.not_finite = engine_.first_not_finite();
+    }
     result.losses.push_back(decision.loss);
     result.norms.push_back(decision.gradient_norm);
   }
@@ -332,6 +349,12 @@ TrainingResult run_training(const TrainingCase& settings) {
     results.front().ranks_agree &= own.weights == results.front().weights;
   }
   return std::move(results.front());
+}
+
+void check_planned(const TrainingResult& result) {
+  CHECK(result.peak == result.planned);
+  CHECK(result.host_peak == result.host_planned);
+  CHECK(result.disk_peak == result.disk_planned);
 }
 
 void check_same_bits(const TrainingResult& a, const TrainingResult& b) {

@@ -32,8 +32,11 @@ struct TrainingCase {
   float dropout = 0;
   std::int64_t in_splits = 1;  ///< tiles of each weight of a block
   int steps = 3;
-  bool evaluates = false;  ///< before and after the steps
-  bool reloads = false;    ///< after the first step: saves, spoils and loads all states
+  double loss_scale = 1;
+  int overflowing_step = 0;  ///< whose loss is scaled beyond what halves hold; it is not taken
+  int missing_step = 0;      ///< is not run
+  bool evaluates = false;    ///< before and after the steps
+  bool reloads = false;      ///< after the first step: saves, spoils and loads all states
   zero::Overlap overlap{};
   zero::Offload offload{};
   std::string nvme_path{};
@@ -50,7 +53,9 @@ struct TrainingCase {
 struct TrainingResult {
   std::vector<double> losses;
   std::vector<double> norms;
-  std::vector<float> weights;  ///< all parameters in the order of Model::parts()
+  std::vector<bool> taken;
+  std::optional<std::string> not_finite;  ///< of the last step, if that was not taken
+  std::vector<float> weights;             ///< all parameters in the order of Model::parts()
   std::map<std::string, std::vector<float>> parameters;  ///< the same, by name
   bool ranks_agree = true;                               ///< on the weights
   std::vector<Bytes> peak;  ///< of rank 0 on the device, by MemoryCategory
@@ -66,6 +71,9 @@ struct TrainingResult {
 
 /// Runs the case and returns what rank 0 saw.
 TrainingResult run_training(const TrainingCase& settings);
+
+/// That what each tier has held is what was planned.
+void check_planned(const TrainingResult& result);
 
 /// Of losses, norms and weights.
 void check_same_bits(const TrainingResult& a, const TrainingResult& b);

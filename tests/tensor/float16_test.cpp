@@ -1,4 +1,4 @@
-#include "runtime/safetensors/float_formats.h"
+#include "runtime/tensor/float16.h"
 
 #include <cmath>
 #include <limits>
@@ -8,16 +8,21 @@
 namespace dstrain::test {
 namespace {
 
-using safetensors::from_f16;
-using safetensors::to_f16;
-
 constexpr float infinity = std::numeric_limits<float>::infinity();
+
+float from_f16(std::uint16_t bits) {
+  return to_float(Float16{bits});
+}
+
+std::uint16_t to_f16(float value) {
+  return to_float16(value).bits;
+}
 
 }  // namespace
 
-TEST_CASE("Safetensors: every half is converted exactly", "[safetensors]") {
+TEST_CASE("Float16: every half is converted exactly", "[tensor][float16]") {
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
-    const float value = safetensors::from_f16(static_cast<std::uint16_t>(bits));
+    const float value = from_f16(static_cast<std::uint16_t>(bits));
     const int exponent = static_cast<int>((bits >> 10) & 31U);
     const double fraction = bits & 1023U;
     if (exponent == 31) {
@@ -33,7 +38,7 @@ TEST_CASE("Safetensors: every half is converted exactly", "[safetensors]") {
   }
 }
 
-TEST_CASE("Safetensors: every half survives the way to a float and back", "[safetensors]") {
+TEST_CASE("Float16: every half survives the way to a float and back", "[tensor][float16]") {
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     const auto half = static_cast<std::uint16_t>(bits);
     const bool nan = (bits & 0x7FFFU) > 0x7C00U;
@@ -41,7 +46,7 @@ TEST_CASE("Safetensors: every half survives the way to a float and back", "[safe
   }
 }
 
-TEST_CASE("Safetensors: between two halves the nearer one is taken", "[safetensors]") {
+TEST_CASE("Float16: between two halves the nearer one is taken", "[tensor][float16]") {
   for (std::uint32_t bits = 0; bits < 0x7C00; ++bits) {
     const auto low = static_cast<std::uint16_t>(bits);
     const auto high = static_cast<std::uint16_t>(bits + 1);
@@ -60,7 +65,7 @@ TEST_CASE("Safetensors: between two halves the nearer one is taken", "[safetenso
   }
 }
 
-TEST_CASE("Safetensors: halves end at 65504", "[safetensors]") {
+TEST_CASE("Float16: halves end at 65504", "[tensor][float16]") {
   CHECK(to_f16(65504) == 0x7BFF);
   CHECK(to_f16(std::nextafterf(65520, 0)) == 0x7BFF);
   CHECK(to_f16(65520) == 0x7C00);

@@ -1,0 +1,78 @@
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "runtime/config/settings_builder.h"
+
+namespace dstrain::config {
+namespace {
+
+/// Steps that overflow one after another until something else is wrong than the loss scale, which
+/// needs as many at most to become small.
+constexpr std::int64_t default_skips = 100;
+
+LossScaleSettings::Machine machine_of(const std::string& name) {
+  using Machine = LossScaleSettings::Machine;
+  return name == "fused" ? Machine::fused : Machine::zero;
+}
+
+/// As DeepSpeed reads the section: a loss_scale other than 0 is fixed.
+void resolve_loss_scale(SettingsBuilder& builder) {
+  LossScaleSettings& scale = builder.settings().loss_scale;
+  const double fixed = builder.pick("fp16.loss_scale", 0.0);
+  const std::int64_t power = builder.pick("fp16.initial_scale_power", 16, 16);
+  scale.window = builder.pick("fp16.loss_scale_window", scale.window, scale.window);
+  scale.hysteresis = builder.pick("fp16.hysteresis", scale.hysteresis, scale.hysteresis);
+  scale.consecutive_hysteresis =
+      builder.pick("fp16.consecutive_hysteresis", scale.consecutive_hysteresis);
+  scale.least = builder.pick("fp16.min_loss_scale", scale.least);
+  if (fixed > 0) {
+    scale.initial = fixed;
+    return;
+  }
+  scale.machine = machine_of(builder.options().loss_scaler.value);
+  scale.initial = std::ldexp(1.0, static_cast<int>(power));
+  if (scale.window < 1) {
+    builder.add_problem(
+        "fp16.loss_scale_window",
+        fmt::format("must be at least 1 where the scale is dynamic, got {}", scale.window));
+  }
+  if (!(scale.least > 0)) {
+    builder.add_problem(
+        "fp16.min_loss_scale",
+        fmt::format("must be more than 0 where the scale is dynamic, got {}", scale.least));
+  }
+}
+
+void resolve_dtype(SettingsBuilder& builder) {
+  constexpr std::string_view parameters = "data_types.param_dtype";
+  const bool bf16 = builder.pick("bf16.enabled", builder.options().bf16, false);
+  const bool fp16 = builder.pick("fp16.enabled", builder.options().fp16, false);
+  if (bf16 && fp16) {
+    builder.problems().add({}, "fp16", "is enabled, and so is bf16; leave out one of them");
+    return;
+  }
+  if (!bf16 && !fp16) return;
+  builder.settings().dtype = fp16 ? DType::f16 : DType::bf16;
+  if (builder.config().text_of(parameters)) {  // "fp32", as nothing else is accepted
+    builder.add_problem(parameters,
+                        fmt::format("is \"fp32\", but {} is enabled; leave out one of them",
+                                    precision_name(builder.settings().dtype)));
+  }
+}
+
+}  // namespace
+
+void resolve_precision(SettingsBuilder& builder) {
+  resolve_dtype(builder);
+  TrainSettings& settings = builder.settings();
+  const bool fp16 = settings.dtype == DType::f16;
+  if (fp16) resolve_loss_scale(builder);
+  const bool bf16_skips =
+      settings.dtype == DType::bf16 && builder.config().has("bf16.check_grad_overflow");
+  const Flag<std::int64_t>& skips = builder.options().max_skipped_steps;
+  settings.max_skipped_steps =
+      skips.typed() ? skips.value : (fp16 || bf16_skips ? default_skips : 0);
+}
+
+}  // namespace dstrain::config

@@ -1,0 +1,71 @@
+#include "runtime/engine/overflow_policy.h"
+
+#include <cmath>
+
+#include "runtime/base/error.h"
+
+namespace dstrain::engine {
+namespace {
+
+/// A NaN's sign is the processor's.
+double without_sign(double value) {
+  return std::isnan(value) ? std::abs(value) : value;
+}
+
+std::string describe(std::int64_t step, const ops::StepDecision& decision) {
+  return fmt::format("step {}: the loss is {} and the gradient norm is {}; the step was not taken",
+                     step, without_sign(decision.loss), without_sign(decision.gradient_norm));
+}
+
+}  // namespace
+
+OverflowPolicy::OverflowPolicy(const Options& options, const TrainerState& state)
+    : options_(options), scaler_(options.loss_scale), skipped_(state.skipped_steps) {
+  if (state.loss_scaler) scaler_.restore(*state.loss_scaler);
+}
+
+void OverflowPolicy::settle(std::int64_t step, const ops::StepDecision& decision) {
+  if (decision.is_taken()) {
+    in_row_ = 0;
+    scaler_.update(false);
+    return;
+  }
+  if (!skips()) {
+    fail(ErrorCode::diverged,
+         "{}. Lower the learning rate, lengthen the warmup or clip gradients{}",
+         describe(step, decision), options_.clips ? " to a smaller norm" : "");
+  }
+  if (scaler_.is_exhausted()) {
+    fail(ErrorCode::diverged,
+         "{}. The loss scale is at its minimum, {}, and cannot shrink any more. Use bf16, which "
+         "needs none, lower the learning rate, or set fp16.min_loss_scale lower",
+         describe(step, decision), scaler_.scale());
+  }
+  if (in_row_ == options_.most_in_row) {
+    fail(ErrorCode::diverged,
+         "{}, after {} others in a row. Lower the learning rate or lengthen the warmup; "
+         "--max_skipped_steps lets more go by",
+         describe(step, decision), in_row_);
+  }
+  before_ = scaler_.state();
+  scaler_.update(true);
+  ++in_row_;
+  ++skipped_;
+}
+
+std::string OverflowPolicy::describe_skip(std::int64_t step, const std::string& parameter) const {
+  std::string text = fmt::format("step {}: OVERFLOW! {} not finite: the step is left out", step,
+                                 parameter.empty() ? "the loss or a gradient is"
+                                                   : fmt::format("gradients of {} are", parameter));
+  if (!scaler_.is_dynamic()) {
+    return text + fmt::format(", {} in a row of at most {}", in_row_, options_.most_in_row);
+  }
+  if (scaler_.scale() != before_.scale) {
+    return text +
+           fmt::format("; the loss scale is {} now, and was {}", scaler_.scale(), before_.scale);
+  }
+  return text + fmt::format("; the loss scale stays {}, hysteresis is {}", scaler_.scale(),
+                            scaler_.state().hysteresis);
+}
+
+}  // namespace dstrain::engine

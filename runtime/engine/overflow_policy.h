@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "runtime/engine/trainer_state.h"
+#include "runtime/ops/decide_step.h"
+#include "runtime/optim/loss_scaler.h"
+
+namespace dstrain::engine {
+
+/// What follows from a step whose loss or gradients are not finite, and so was not taken: it is
+/// left out, the loss is scaled less, or the run ends. Decided by what all ranks know alike.
+class OverflowPolicy {
+ public:
+  struct Options {
+    config::LossScaleSettings loss_scale{};
+    std::int64_t most_in_row = 0;  ///< steps that are left out one after another; 0: none is
+    bool clips = false;            ///< gradients, for advice
+  };
+  /// Goes on from where `state` is.
+  OverflowPolicy(const Options& options, const TrainerState& state);
+
+  /// Whether the next step depends on whether this one is taken.
+  [[nodiscard]] bool skips() const { return options_.most_in_row > 0; }
+  [[nodiscard]] double loss_scale() const { return scaler_.scale(); }
+  [[nodiscard]] const optim::LossScaler::State& scaler() const { return scaler_.state(); }
+  [[nodiscard]] std::int64_t skipped_steps() const { return skipped_; }
+  /// Takes in what was decided on a step. Throws Error{diverged} on every rank when the run cannot
+  /// go on.
+  void settle(std::int64_t step, const ops::StepDecision& decision);
+  /// Of the step that was left out last, in which these gradients were not finite (empty: not
+  /// known).
+  [[nodiscard]] std::string describe_skip(std::int64_t step, const std::string& parameter) const;
+
+ private:
+  Options options_;
+  optim::LossScaler scaler_;
+  optim::LossScaler::State before_{};  ///< the last step that was left out
+  std::int64_t skipped_ = 0;
+  std::int64_t in_row_ = 0;
+};
+
+}  // namespace dstrain::engine

@@ -1,0 +1,54 @@
+#pragma once
+#include <bit>
+#include <cstdint>
+
+#include "runtime/tensor/dtype.h"
+
+namespace dstrain {
+
+/// IEEE 754's binary16: 5 exponent bits, 10 of mantissa. A type to store; arithmetic is f32.
+struct Float16 {
+  std::uint16_t bits = 0;
+  friend bool operator==(Float16, Float16) = default;
+};
+
+template <>
+inline constexpr DType dtype_of<Float16> = DType::f16;
+
+// Without branches, so that loops over them become vector instructions on any machine.
+
+constexpr float to_float(Float16 value) {
+  constexpr std::uint32_t rebias = (127 - 15) << 23;
+  constexpr std::uint32_t least_normal = 1U << 10;
+  constexpr std::uint32_t infinity = 31U << 10;
+  const std::uint32_t magnitude = value.bits & 0x7fffU;
+  const std::uint32_t normal = (magnitude << 13) + rebias;
+  const auto tiny = std::bit_cast<std::uint32_t>(
+      static_cast<float>(static_cast<std::int32_t>(magnitude)) * 0x1p-24F);
+  const std::uint32_t finite = magnitude < least_normal ? tiny : normal;
+  const std::uint32_t bits = magnitude >= infinity ? normal + rebias : finite;
+  return std::bit_cast<float>(bits | (static_cast<std::uint32_t>(value.bits & 0x8000U) << 16));
+}
+
+/// Rounds to nearest, ties to even; to infinity from 65520 on. A NaN stays one, with its quiet bit
+/// set.
+constexpr Float16 to_float16(float value) {
+  constexpr std::uint32_t rebias = (127 - 15) << 23;
+  constexpr std::uint32_t least_normal = (127 - 14) << 23;
+  constexpr std::uint32_t overflow = (127 + 16) << 23;
+  constexpr std::uint32_t infinity = 255U << 23;
+  constexpr float to_mantissa = 0.5F;  // what is added to it is rounded to multiples of 2^-24
+  const auto all = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t magnitude = all & 0x7fffffffU;
+  const std::uint32_t normal = (magnitude - rebias + 0xfffU + ((magnitude >> 13) & 1U)) >> 13;
+  const std::uint32_t tiny =
+      std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + to_mantissa) -
+      std::bit_cast<std::uint32_t>(to_mantissa);
+  const std::uint32_t finite = magnitude < least_normal ? tiny : normal;
+  const std::uint32_t nan = 0x7e00U | ((magnitude >> 13) & 0x3ffU);
+  const std::uint32_t special = magnitude > infinity ? nan : 0x7c00U;
+  const std::uint32_t bits = magnitude >= overflow ? special : finite;
+  return {static_cast<std::uint16_t>(bits | ((all >> 16) & 0x8000U))};
+}
+
+}  // namespace dstrain

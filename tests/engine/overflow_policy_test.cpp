@@ -1,0 +1,82 @@
+#include "runtime/engine/overflow_policy.h"
+
+#include <limits>
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/error_of.h"
+
+namespace dstrain {
+namespace {
+
+using config::LossScaleSettings;
+using engine::OverflowPolicy;
+
+constexpr ops::StepDecision taken{.loss = 2, .gradient_norm = 1};
+constexpr ops::StepDecision refused{
+    .loss = 2, .gradient_norm = std::numeric_limits<double>::infinity(), .taken = 0};
+
+OverflowPolicy::Options scaled(double initial) {
+  return {.loss_scale = {.machine = LossScaleSettings::Machine::zero, .initial = initial},
+          .most_in_row = 100};
+}
+
+}  // namespace
+
+TEST_CASE("OverflowPolicy: without leave to skip the first one ends the run", "[engine]") {
+  OverflowPolicy policy({}, {});
+  policy.settle(1, taken);
+  CHECK_FALSE(policy.skips());
+  CHECK_THAT(test::error_of([&] { policy.settle(2, refused); }),
+             Catch::Contains("step 2: the loss is 2 and the gradient norm is inf; the step was not "
+                             "taken. Lower the learning rate"));
+}
+
+TEST_CASE("OverflowPolicy: so many in a row are left out", "[engine]") {
+  OverflowPolicy policy({.most_in_row = 2}, {});
+  for (const int round : {1, 2}) {
+    CAPTURE(round);
+    policy.settle(1, refused);
+    policy.settle(2, refused);
+    policy.settle(3, taken);
+  }
+  CHECK(policy.skipped_steps() == 4);
+  CHECK(policy.loss_scale() == 1);
+  policy.settle(1, refused);
+  CHECK(policy.describe_skip(1, "h.0.ln_1.weight") ==
+        "step 1: OVERFLOW! gradients of h.0.ln_1.weight are not finite: the step is left out, 1 in "
+        "a row of at most 2");
+  policy.settle(2, refused);
+  CHECK_THAT(test::error_of([&] { policy.settle(3, refused); }),
+             Catch::Contains("after 2 others in a row"));
+}
+
+TEST_CASE("OverflowPolicy: the loss is scaled less until it cannot be", "[engine]") {
+  OverflowPolicy policy(scaled(4), {});
+  policy.settle(1, refused);
+  CHECK(policy.describe_skip(1, "") ==
+        "step 1: OVERFLOW! the loss or a gradient is not finite: the step is left out; the loss "
+        "scale stays 4, hysteresis is 1");
+  policy.settle(2, refused);
+  CHECK_THAT(policy.describe_skip(2, "w"), Catch::Contains("the loss scale is 2 now, and was 4"));
+  policy.settle(3, refused);
+  CHECK(policy.loss_scale() == 1);
+  CHECK_THAT(test::error_of([&] { policy.settle(4, refused); }),
+             Catch::Contains("The loss scale is at its minimum, 1"));
+}
+
+TEST_CASE("OverflowPolicy: goes on where it was", "[engine]") {
+  OverflowPolicy first(scaled(1024), {});
+  for (int step = 1; step <= 3; ++step) first.settle(step, refused);
+  engine::TrainerState state;
+  state.skipped_steps = first.skipped_steps();
+  state.loss_scaler = first.scaler();
+  OverflowPolicy second(scaled(1024), state);
+  CHECK(second.loss_scale() == 256);
+  CHECK(second.skipped_steps() == 3);
+  first.settle(4, refused);
+  second.settle(4, refused);
+  CHECK(second.scaler() == first.scaler());
+}
+
+}  // namespace dstrain
