@@ -1,5 +1,6 @@
 #include "zero/not_finite.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/ops/convert.h"
@@ -10,6 +11,8 @@
 namespace dstrain::zero {
 namespace {
 
+constexpr int none = -1;  ///< before all parameters
+
 bool is_finite(const TensorView& values, const TensorView& sum, StreamView stream) {
   ExactSum squares;
   ops::fill_zero(sum, stream);
@@ -19,58 +22,54 @@ bool is_finite(const TensorView& values, const TensorView& sum, StreamView strea
   return std::isfinite(squares.value());
 }
 
-/// Of the parameters in a sub-group that lies on a disk.
-std::optional<int> first_on_disk(RankShards& shards, int group) {
+/// Of a segment whose gradients lie in memory.
+int last_in_memory(RankShards& shards, int segment, TensorView own, TensorView sum) {
+  ExactSum host_squares;
+  if (own.device() != sum.device()) sum = ops::view_of(host_squares);
+  int last = none;
+  for (const ShardSlice& slice : shard_slices(shards.layout(), segment, shards.rank())) {
+    const TensorView values = own.part(slice.offset, {slice.elements.count()});
+    if (is_finite(values, sum, shards.stream_of(own.device()))) continue;
+    last = std::max(last, slice.parameter);
+  }
+  return last;
+}
+
+/// Of a sub-group that lies on a disk.
+int last_on_disk(RankShards& shards, int group) {
   const SubGroup& place = shards.plan().group(group);
   RankShards::ParameterLease parameters = shards.lend(place.segment, LeaseUse::measure);
   RankShards::GroupLease lease = shards.lend(group, parameters);
-  std::optional<int> first;
+  int last = none;
   ExactSum squares;
   for (const auto& [slice, before] : group_slices(shards.layout(), place, shards.rank())) {
     const TensorView values = lease.gradients.part(slice.offset, {slice.elements.count()});
     if (is_finite(values, ops::view_of(squares), lease.stream)) continue;
-    first = slice.parameter;
-    break;
+    last = std::max(last, slice.parameter);
   }
   lease.give_back();
   parameters.give_back();
-  return first;
+  return last;
 }
 
 }  // namespace
 
-std::optional<std::string> first_not_finite(RankShards& shards,
-                                            const GradientReducer& gradients,
-                                            const TensorView& sum,
-                                            StreamView stream) {
+std::optional<std::string> last_not_finite(RankShards& shards,
+                                           const GradientReducer& gradients,
+                                           const TensorView& sum) {
   const FlatLayout& layout = shards.layout();
-  std::optional<int> first;
-  const auto note = [&first](std::optional<int> parameter) {
-    if (parameter && (!first || *parameter < *first)) first = parameter;
-  };
-  ExactSum host_squares;
+  int last = none;
   for (int segment = 0; segment < static_cast<int>(layout.segments().size()); ++segment) {
-    const SegmentShare& share = shards.plan().segment(segment);
     const TensorView own = gradients.own(segment);
-    if (!own.empty()) {
-      const bool here = own.device() == stream.device();
-      for (const ShardSlice& slice : shard_slices(layout, segment, shards.rank())) {
-        const TensorView values = own.part(slice.offset, {slice.elements.count()});
-        if (is_finite(values, here ? sum : ops::view_of(host_squares),
-                      shards.stream_of(own.device())))
-          continue;
-        note(slice.parameter);
-        break;
-      }
-    }
-    const bool on_disk = layout.segment(segment).trainable && share.optimizer == MemoryTier::nvme;
-    if (!on_disk || updates_early(shards.offload())) continue;
-    for (int group = share.first_group; group < share.end_group; ++group) {
-      note(first_on_disk(shards, group));
-    }
+    if (!own.empty()) last = std::max(last, last_in_memory(shards, segment, own, sum));
   }
-  if (!first) return std::nullopt;
-  return layout.parameter(*first).spec.name;
+  for (int group = 0; group < static_cast<int>(shards.plan().groups.size()); ++group) {
+    const SubGroup& place = shards.plan().group(group);
+    const bool kept = place.gradients && !updates_early(shards.offload());
+    if (kept) last = std::max(last, last_on_disk(shards, group));
+  }
+  if (last == none) return std::nullopt;
+  return layout.parameter(last).spec.name;
 }
 
 }  // namespace dstrain::zero

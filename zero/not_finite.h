@@ -7,12 +7,12 @@
 
 namespace dstrain::zero {
 
-/// The first parameter, in the order of the layout, of whose summed gradients some of this rank's
-/// are not finite; nothing also where they lie on a disk and are not kept. `sum`: an ExactSum where
-/// the device computes, for use meanwhile. Between steps; waits for `stream`.
-std::optional<std::string> first_not_finite(RankShards& shards,
-                                            const GradientReducer& gradients,
-                                            const TensorView& sum,
-                                            StreamView stream);
+/// The last parameter, in the order of the layout, of whose summed gradients some of this rank's
+/// are not finite, which is the first that backward came to; nothing also where they lie on a disk
+/// and are not kept. `sum`: an ExactSum where units compute, for use meanwhile. Between steps;
+/// waits for the device.
+std::optional<std::string> last_not_finite(RankShards& shards,
+                                           const GradientReducer& gradients,
+                                           const TensorView& sum);
 
 }  // namespace dstrain::zero

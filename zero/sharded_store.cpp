@@ -205,9 +205,9 @@ void ShardedStore::step(const optim::StepTensors& step, StreamView stream) {
   communication_.join(stream);
 }
 
-std::optional<std::string> ShardedStore::first_not_finite(TensorView sum, StreamView stream) {
+std::optional<std::string> ShardedStore::last_not_finite(TensorView sum) {
   communication_.synchronize();
-  return zero::first_not_finite(shards_, *gradients_, sum, stream);
+  return zero::last_not_finite(shards_, *gradients_, sum);
 }
 
 void ShardedStore::measure(const optim::StepTensors& step, StreamView stream) {

@@ -76,7 +76,7 @@ class ShardedStore final : public engine::ParameterStore {
   void reduce(int part, StreamView stream) override;
   void gather_totals(TensorView own, TensorView totals, StreamView stream) override;
   void step(const optim::StepTensors& step, StreamView stream) override;
-  std::optional<std::string> first_not_finite(TensorView sum, StreamView stream) override;
+  std::optional<std::string> last_not_finite(TensorView sum) override;
 
  private:
   void sum_squares(TensorView sum, StreamView stream);

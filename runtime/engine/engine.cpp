@@ -212,9 +212,8 @@ void Engine::update() {
   parts_.store.step(block_.tensors(), streams_.compute);
 }
 
-std::optional<std::string> Engine::first_not_finite() {
-  const TensorView sum = block_.own_total().part(0, {ExactSum::numel});
-  return parts_.store.first_not_finite(sum, streams_.compute);
+std::optional<std::string> Engine::last_not_finite() {
+  return parts_.store.last_not_finite(block_.own_total().part(0, {ExactSum::numel}));
 }
 
 double Engine::evaluate(const MicroBatch& batch) {

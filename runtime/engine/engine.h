@@ -71,7 +71,7 @@ class Engine {
   /// follow.
   ops::StepDecision decision(std::int64_t step) { return block_.decision(step); }
   /// After a step that was not taken: see ParameterStore.
-  std::optional<std::string> first_not_finite();
+  std::optional<std::string> last_not_finite();
   /// Whether steps go on when these calls return; else decision() never waits.
   [[nodiscard]] bool runs_ahead() const {
     return !shares_host_memory(streams_.compute.device().kind);

@@ -106,10 +106,11 @@ class ParameterStore {
   virtual void gather_totals(TensorView own, TensorView totals, StreamView stream) = 0;
   /// Updates the parameters from the gradients, which are spent after that.
   virtual void step(const optim::StepTensors& step, StreamView stream) = 0;
-  /// After a step that was not taken: the first parameter, in the order of the model, of which this
-  /// rank has gradients that are not finite; nothing where it cannot tell. `sum`, an ExactSum where
+  /// After a step that was not taken: the last parameter, in the order of the model, of which this
+  /// rank has gradients that are not finite, where backward began to overflow; nothing where it
+  /// cannot tell. `sum`, an ExactSum where
   /// units compute, is for its use.
-  virtual std::optional<std::string> first_not_finite(TensorView sum, StreamView stream) = 0;
+  virtual std::optional<std::string> last_not_finite(TensorView sum) = 0;
 };
 
 }  // namespace dstrain::engine

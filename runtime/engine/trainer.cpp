@@ -226,17 +226,16 @@ void Trainer::settle() {
   report(launched, decision);
 }
 
-/// Names the first parameter of all ranks whose gradients are not finite.
+/// Names the parameter where backward began to overflow, on whatever rank.
 void Trainer::tell_skip(std::int64_t step) {
   const std::vector<model::ParameterSpec> parameters = parts_.model.parameters();
-  const std::optional<std::string> own = parts_.engine.first_not_finite();
+  const std::optional<std::string> own = parts_.engine.last_not_finite();
   const auto place = std::ranges::find(parameters, own, &model::ParameterSpec::name);
-  const std::int64_t index = place - parameters.begin();
-  const std::int64_t first = std::ranges::min(parts_.control_group.gather(index));
-  const bool known = first < std::ssize(parameters);
+  const std::int64_t index = own ? place - parameters.begin() : -1;
+  const std::int64_t last = std::ranges::max(parts_.control_group.gather(index));
   if (parts_.metrics == nullptr) return;
-  log_warning(overflow_.describe_skip(
-      step, known ? parameters[static_cast<std::size_t>(first)].name : std::string()));
+  const std::string name = last < 0 ? "" : parameters[static_cast<std::size_t>(last)].name;
+  log_warning(overflow_.describe_skip(step, name));
 }
 
 Trainer::Outcome Trainer::run() {

@@ -75,9 +75,7 @@ class WholeStore final : public engine::ParameterStore {
   void step(const optim::StepTensors& step, StreamView stream) override {
     ops::convert(step.decision, ops::view_of(steps.emplace_back()), stream);
   }
-  std::optional<std::string> first_not_finite(TensorView /*sum*/, StreamView /*stream*/) override {
-    return std::nullopt;
-  }
+  std::optional<std::string> last_not_finite(TensorView /*sum*/) override { return std::nullopt; }
 
  private:
   std::vector<Shape> shapes_;

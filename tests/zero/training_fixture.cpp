@@ -266,7 +266,7 @@ class Rank {
     const ops::StepDecision decision = engine_.decision(step);
     result.taken.push_back(decision.is_taken());
     if (step == settings_.steps && !decision.is_taken()) {
-      result.not_finite = engine_.first_not_finite();
+      result.not_finite = engine_.last_not_finite();
     }
     result.losses.push_back(decision.loss);
     result.norms.push_back(decision.gradient_norm);
