@@ -1,7 +1,6 @@
 #include "runtime/optim/adamw.h"
 
 #include <array>
-#include <cstring>
 
 #include "runtime/ops/adamw.h"
 
@@ -14,18 +13,14 @@ std::span<const std::string_view> AdamW::state_names() const {
 
 RuleScalars AdamW::scalars(const StepScalars& step) const {
   const Betas betas = step.betas.value_or(Betas{settings_.beta1, settings_.beta2});
-  const ops::AdamWScalars own = ops::adamw_scalars({.learning_rate = step.learning_rate,
-                                                    .beta1 = betas.beta1,
-                                                    .beta2 = betas.beta2,
-                                                    .eps = settings_.epsilon,
-                                                    .weight_decay = settings_.weight_decay,
-                                                    .decoupled = settings_.decoupled_decay,
-                                                    .bias_correction = settings_.bias_correction,
-                                                    .step = step.step});
-  RuleScalars scalars{};
-  static_assert(sizeof(own) <= sizeof(scalars));
-  std::memcpy(scalars.data(), &own, sizeof(own));
-  return scalars;
+  return rule_scalars(ops::adamw_scalars({.learning_rate = step.learning_rate,
+                                          .beta1 = betas.beta1,
+                                          .beta2 = betas.beta2,
+                                          .eps = settings_.epsilon,
+                                          .weight_decay = settings_.weight_decay,
+                                          .decoupled = settings_.decoupled_decay,
+                                          .bias_correction = settings_.bias_correction,
+                                          .step = step.step}));
 }
 
 void AdamW::step(const OptimizerShard& shard, const StepTensors& step, StreamView stream) const {

@@ -1,7 +1,6 @@
 #include "runtime/optim/lamb.h"
 
 #include <array>
-#include <cstring>
 
 #include "runtime/ops/lamb.h"
 
@@ -14,20 +13,16 @@ std::span<const std::string_view> Lamb::state_names() const {
 
 RuleScalars Lamb::scalars(const StepScalars& step) const {
   const Betas betas = step.betas.value_or(Betas{settings_.beta1, settings_.beta2});
-  const ops::LambScalars own = ops::lamb_scalars({.learning_rate = step.learning_rate,
-                                                  .beta1 = betas.beta1,
-                                                  .beta2 = betas.beta2,
-                                                  .eps = settings_.epsilon,
-                                                  .eps_in_root = settings_.eps_inside_sqrt,
-                                                  .weight_decay = settings_.weight_decay,
-                                                  .bias_correction = settings_.bias_correction,
-                                                  .ratio_least = settings_.min_coeff,
-                                                  .ratio_most = settings_.max_coeff,
-                                                  .step = step.step});
-  RuleScalars scalars{};
-  static_assert(sizeof(own) <= sizeof(scalars));
-  std::memcpy(scalars.data(), &own, sizeof(own));
-  return scalars;
+  return rule_scalars(ops::lamb_scalars({.learning_rate = step.learning_rate,
+                                         .beta1 = betas.beta1,
+                                         .beta2 = betas.beta2,
+                                         .eps = settings_.epsilon,
+                                         .eps_in_root = settings_.eps_inside_sqrt,
+                                         .weight_decay = settings_.weight_decay,
+                                         .bias_correction = settings_.bias_correction,
+                                         .ratio_least = settings_.min_coeff,
+                                         .ratio_most = settings_.max_coeff,
+                                         .step = step.step}));
 }
 
 std::int64_t Lamb::sums() const {

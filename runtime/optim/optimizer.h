@@ -1,9 +1,11 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "runtime/base/exact_sum.h"
 #include "runtime/device/stream.h"
@@ -28,6 +30,15 @@ struct StepScalars {
 
 /// What a rule makes of them, in an order of its own: the elements of a tensor.
 using RuleScalars = std::array<float, 16>;
+
+/// `own`, a struct of floats, as the first of them.
+template <class Own>
+RuleScalars rule_scalars(const Own& own) {
+  static_assert(std::is_trivially_copyable_v<Own> && sizeof(own) <= sizeof(RuleScalars));
+  RuleScalars scalars{};
+  std::memcpy(scalars.data(), &own, sizeof(own));
+  return scalars;
+}
 
 /// What of a step its updates read, where they run.
 struct StepTensors {
