@@ -16,6 +16,7 @@
 #include "runtime/comm/hierarchical/node_map.h"
 #include "runtime/engine/model_saver.h"
 #include "runtime/engine/profile_report.h"
+#include "runtime/model/float16_source.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -113,7 +114,13 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPa
 
 std::int64_t TrainingRank::load() {
   if (setup_.initial_parameters) {
-    store_.load({*setup_.initial_parameters}, streams_.compute);
+    const model::ParameterSource& given = *setup_.initial_parameters;
+    const model::Float16Source checked(given);
+    if (setup_.model.dtype == DType::f16) {
+      store_.load({checked}, streams_.compute);
+    } else {
+      store_.load({given}, streams_.compute);
+    }
     return 0;
   }
   const engine::Resumed resumed =
@@ -126,9 +133,17 @@ std::int64_t TrainingRank::load() {
   setup_.state.loss_scaler = resumed.state.loss_scaler;
   setup_.state.client_state = resumed.state.client_state;
   setup_.state.best = find_best(resumed);
+  setup_.state.skipped_in_row = resumed.state.skipped_in_row;
   if (worker_.rank == 0) {
     log_info(fmt::format("going on from {}, after step {}", resumed.checkpoint.string(),
                          resumed.state.global_step));
+    if (setup_.settings.loss_scale.machine != config::LossScaleSettings::Machine::fixed) {
+      log_info(setup_.state.loss_scaler
+                   ? fmt::format("the loss scale is the checkpoint's, {}",
+                                 setup_.state.loss_scaler->scale)
+                   : fmt::format("the checkpoint has no loss scale that changes; it begins at {}",
+                                 setup_.settings.loss_scale.initial));
+    }
     if (resumed.state.train_file != setup_.state.train_file) {
       log_warning(
           fmt::format("the training data is {} now and was {} in the checkpoint, of as many "

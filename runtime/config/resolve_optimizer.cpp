@@ -71,14 +71,20 @@ AdamSettings resolve_adam(SettingsBuilder& builder, const std::string& type) {
 LambSettings resolve_lamb(SettingsBuilder& builder) {
   LambSettings lamb;
   const Flag<std::string>& flag = builder.options().optim;
-  if (flag.typed()) builder.disagree("optimizer.type", "Lamb", flag.typed_as, flag.value);
+  if (flag.typed()) {
+    builder.add_problem("optimizer.type",
+                        fmt::format("is Lamb here, but {} is {} on the command line; leave out {}",
+                                    flag.typed_as, flag.value, flag.typed_as));
+  }
   resolve_moments(builder, lamb, lamb.weight_decay);
   lamb.eps_inside_sqrt = builder.pick("optimizer.params.eps_inside_sqrt", lamb.eps_inside_sqrt);
   lamb.max_coeff = builder.pick("optimizer.params.max_coeff", lamb.max_coeff);
   lamb.min_coeff = builder.pick("optimizer.params.min_coeff", lamb.min_coeff);
   if (lamb.min_coeff > lamb.max_coeff) {
-    builder.add_problem("optimizer.params.min_coeff",
-                        fmt::format("is more than max_coeff, {}", lamb.max_coeff));
+    const bool least = builder.config().has("optimizer.params.min_coeff");
+    builder.add_problem(
+        least ? "optimizer.params.min_coeff" : "optimizer.params.max_coeff",
+        fmt::format("min_coeff, {}, is more than max_coeff, {}", lamb.min_coeff, lamb.max_coeff));
   }
   return lamb;
 }

@@ -16,6 +16,36 @@ LossScaleSettings::Machine machine_of(const std::string& name) {
   return name == "fused" ? Machine::fused : Machine::zero;
 }
 
+/// What a fixed scale has no use for.
+void warn_if_fixed(SettingsBuilder& builder) {
+  for (const char* const key :
+       {"fp16.initial_scale_power", "fp16.loss_scale_window", "fp16.hysteresis",
+        "fp16.consecutive_hysteresis", "fp16.min_loss_scale"}) {
+    if (!builder.config().has(key)) continue;
+    builder.add_warning(key, "has no effect: fp16.loss_scale is fixed");
+  }
+}
+
+void check_dynamic(SettingsBuilder& builder) {
+  const LossScaleSettings& scale = builder.settings().loss_scale;
+  const auto require = [&builder](bool right, std::string_view key, const std::string& message) {
+    if (!right) builder.add_problem(key, message);
+  };
+  require(scale.window >= 1, "fp16.loss_scale_window",
+          fmt::format("must be at least 1 where the scale is dynamic, got {}", scale.window));
+  require(scale.hysteresis >= 1, "fp16.hysteresis",
+          fmt::format("must be at least 1 where the scale is dynamic, got {}", scale.hysteresis));
+  require(scale.least > 0, "fp16.min_loss_scale",
+          fmt::format("must be more than 0 where the scale is dynamic, got {}", scale.least));
+  require(scale.least <= scale.initial, "fp16.min_loss_scale",
+          fmt::format("is more than the scale that the run begins with, {}", scale.initial));
+  if (scale.machine != LossScaleSettings::Machine::fused) return;
+  for (const char* const key : {"fp16.hysteresis", "fp16.consecutive_hysteresis"}) {
+    if (!builder.config().has(key)) continue;
+    builder.add_warning(key, "has no effect with --loss_scaler fused");
+  }
+}
+
 /// As DeepSpeed reads the section: a loss_scale other than 0 is fixed.
 void resolve_loss_scale(SettingsBuilder& builder) {
   LossScaleSettings& scale = builder.settings().loss_scale;
@@ -28,20 +58,16 @@ void resolve_loss_scale(SettingsBuilder& builder) {
   scale.least = builder.pick("fp16.min_loss_scale", scale.least);
   if (fixed > 0) {
     scale.initial = fixed;
-    return;
+    return warn_if_fixed(builder);
   }
   scale.machine = machine_of(builder.options().loss_scaler.value);
   scale.initial = std::ldexp(1.0, static_cast<int>(power));
-  if (scale.window < 1) {
-    builder.add_problem(
-        "fp16.loss_scale_window",
-        fmt::format("must be at least 1 where the scale is dynamic, got {}", scale.window));
-  }
-  if (!(scale.least > 0)) {
-    builder.add_problem(
-        "fp16.min_loss_scale",
-        fmt::format("must be more than 0 where the scale is dynamic, got {}", scale.least));
-  }
+  check_dynamic(builder);
+}
+
+/// Who enabled a precision.
+std::string origin(const SettingsBuilder& builder, std::string_view key, const Flag<bool>& flag) {
+  return builder.config().boolean(key) ? std::string(key) : flag.typed_as;
 }
 
 void resolve_dtype(SettingsBuilder& builder) {
@@ -49,7 +75,9 @@ void resolve_dtype(SettingsBuilder& builder) {
   const bool bf16 = builder.pick("bf16.enabled", builder.options().bf16, false);
   const bool fp16 = builder.pick("fp16.enabled", builder.options().fp16, false);
   if (bf16 && fp16) {
-    builder.problems().add({}, "fp16", "is enabled, and so is bf16; leave out one of them");
+    builder.problems().add({}, origin(builder, "fp16.enabled", builder.options().fp16),
+                           fmt::format("is on, and so is {}; leave out one of them",
+                                       origin(builder, "bf16.enabled", builder.options().bf16)));
     return;
   }
   if (!bf16 && !fp16) return;
@@ -68,6 +96,11 @@ void resolve_precision(SettingsBuilder& builder) {
   TrainSettings& settings = builder.settings();
   const bool fp16 = settings.dtype == DType::f16;
   if (fp16) resolve_loss_scale(builder);
+  const Flag<std::string>& scaler = builder.options().loss_scaler;
+  if (scaler.typed() && settings.loss_scale.machine == LossScaleSettings::Machine::fixed) {
+    builder.problems().warn({}, scaler.typed_as,
+                            "has no effect: there is no loss scale that changes");
+  }
   const bool bf16_skips =
       settings.dtype == DType::bf16 && builder.config().has("bf16.check_grad_overflow");
   const Flag<std::int64_t>& skips = builder.options().max_skipped_steps;

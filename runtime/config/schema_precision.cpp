@@ -14,7 +14,7 @@ constexpr std::array precision_table{
     implemented("fp16.loss_scale", number, "0").at_least(0),
     implemented("fp16.initial_scale_power", integer, "16").range(0, 100),
     implemented("fp16.loss_scale_window", integer, "1000"),
-    implemented("fp16.hysteresis", integer, "2").at_least(1),
+    implemented("fp16.hysteresis", integer, "2"),
     implemented("fp16.consecutive_hysteresis", boolean, "false"),
     implemented("fp16.min_loss_scale", number, "1"),
     off_only("fp16.fp16_master_weights_and_grads", boolean, "false", "training without masters"),

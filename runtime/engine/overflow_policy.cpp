@@ -7,20 +7,18 @@
 namespace dstrain::engine {
 namespace {
 
-/// A NaN's sign is the processor's.
-double without_sign(double value) {
-  return std::isnan(value) ? std::abs(value) : value;
-}
-
 std::string describe(std::int64_t step, const ops::StepDecision& decision) {
   return fmt::format("step {}: the loss is {} and the gradient norm is {}; the step was not taken",
-                     step, without_sign(decision.loss), without_sign(decision.gradient_norm));
+                     step, decision.loss, decision.gradient_norm);
 }
 
 }  // namespace
 
 OverflowPolicy::OverflowPolicy(const Options& options, const TrainerState& state)
-    : options_(options), scaler_(options.loss_scale), skipped_(state.skipped_steps) {
+    : options_(options),
+      scaler_(options.loss_scale),
+      skipped_(state.skipped_steps),
+      in_row_(state.skipped_in_row) {
   if (state.loss_scaler) scaler_.restore(*state.loss_scaler);
 }
 
@@ -30,11 +28,7 @@ void OverflowPolicy::settle(std::int64_t step, const ops::StepDecision& decision
     scaler_.update(false);
     return;
   }
-  if (!skips()) {
-    fail(ErrorCode::diverged,
-         "{}. Lower the learning rate, lengthen the warmup or clip gradients{}",
-         describe(step, decision), options_.clips ? " to a smaller norm" : "");
-  }
+  if (!skips()) fail(ErrorCode::diverged, "{}. {}", describe(step, decision), advice());
   if (scaler_.is_exhausted()) {
     fail(ErrorCode::diverged,
          "{}. The loss scale is at its minimum, {}, and cannot shrink any more. Use bf16, which "
@@ -43,9 +37,8 @@ void OverflowPolicy::settle(std::int64_t step, const ops::StepDecision& decision
   }
   if (in_row_ == options_.most_in_row) {
     fail(ErrorCode::diverged,
-         "{}, after {} others in a row. Lower the learning rate or lengthen the warmup; "
-         "--max_skipped_steps lets more go by",
-         describe(step, decision), in_row_);
+         "{}, after {} others in a row. {}; --max_skipped_steps lets more go by",
+         describe(step, decision), in_row_, advice());
   }
   before_ = scaler_.state();
   scaler_.update(true);
@@ -53,10 +46,31 @@ void OverflowPolicy::settle(std::int64_t step, const ops::StepDecision& decision
   ++skipped_;
 }
 
-std::string OverflowPolicy::describe_skip(std::int64_t step, const std::string& parameter) const {
-  std::string text = fmt::format("step {}: OVERFLOW! {} not finite: the step is left out", step,
-                                 parameter.empty() ? "the loss or a gradient is"
-                                                   : fmt::format("gradients of {} are", parameter));
+std::string OverflowPolicy::advice() const {
+  if (options_.scales) {
+    return "Lower fp16.loss_scale or fp16.initial_scale_power; if it was small, the learning rate";
+  }
+  return fmt::format("Lower the learning rate, lengthen the warmup or clip gradients{}",
+                     options_.clips ? " to a smaller norm" : "");
+}
+
+void OverflowPolicy::save_in(TrainerState& state) const {
+  state.skipped_steps = skipped_;
+  state.skipped_in_row = in_row_;
+  state.loss_scaler = std::nullopt;
+  if (scaler_.is_dynamic()) state.loss_scaler = scaler_.state();
+}
+
+std::string OverflowPolicy::describe_skip(std::int64_t step,
+                                          const ops::StepDecision& decision,
+                                          const std::string& parameter) const {
+  std::string text = fmt::format("step {}: OVERFLOW! ", step);
+  if (!std::isfinite(decision.loss)) {
+    text += fmt::format("the loss is {}", decision.loss);
+  } else {
+    text += fmt::format("gradients{}{} are not finite", parameter.empty() ? "" : " of ", parameter);
+  }
+  text += ": the step is left out";
   if (!scaler_.is_dynamic()) {
     return text + fmt::format(", {} in a row of at most {}", in_row_, options_.most_in_row);
   }

@@ -15,7 +15,8 @@ class OverflowPolicy {
   struct Options {
     config::LossScaleSettings loss_scale{};
     std::int64_t most_in_row = 0;  ///< steps that are left out one after another; 0: none is
-    bool clips = false;            ///< gradients, for advice
+    bool clips = false;            ///< gradients; for advice
+    bool scales = false;           ///< the loss; likewise
   };
   /// Goes on from where `state` is.
   OverflowPolicy(const Options& options, const TrainerState& state);
@@ -23,16 +24,21 @@ class OverflowPolicy {
   /// Whether the next step depends on whether this one is taken.
   [[nodiscard]] bool skips() const { return options_.most_in_row > 0; }
   [[nodiscard]] double loss_scale() const { return scaler_.scale(); }
-  [[nodiscard]] const optim::LossScaler::State& scaler() const { return scaler_.state(); }
   [[nodiscard]] std::int64_t skipped_steps() const { return skipped_; }
+  /// Writes down where it is, for a run that goes on from there.
+  void save_in(TrainerState& state) const;
   /// Takes in what was decided on a step. Throws Error{diverged} on every rank when the run cannot
   /// go on.
   void settle(std::int64_t step, const ops::StepDecision& decision);
   /// Of the step that was left out last, in which these gradients were not finite (empty: not
   /// known).
-  [[nodiscard]] std::string describe_skip(std::int64_t step, const std::string& parameter) const;
+  [[nodiscard]] std::string describe_skip(std::int64_t step,
+                                          const ops::StepDecision& decision,
+                                          const std::string& parameter) const;
 
  private:
+  [[nodiscard]] std::string advice() const;
+
   Options options_;
   optim::LossScaler scaler_;
   optim::LossScaler::State before_{};  ///< the last step that was left out

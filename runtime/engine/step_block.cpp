@@ -1,5 +1,6 @@
 #include "runtime/engine/step_block.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "runtime/ops/convert.h"
@@ -153,6 +154,9 @@ ops::StepDecision StepBlock::decision(std::int64_t step) {
   from.point.value().wait_on(waiting_);
   ops::StepDecision decision;
   std::memcpy(&decision, from.decision.data(), sizeof(decision));
+  for (double* const value : {&decision.loss, &decision.gradient_norm}) {
+    if (std::isnan(*value)) *value = std::abs(*value);  // its sign is the processor's
+  }
   return decision;
 }
 

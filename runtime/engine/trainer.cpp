@@ -53,7 +53,8 @@ Trainer::Trainer(Parts parts)
       best_(parts_.settings.evaluation, parts_.state.best),
       overflow_({.loss_scale = parts_.settings.loss_scale,
                  .most_in_row = parts_.settings.max_skipped_steps,
-                 .clips = parts_.settings.gradient_clipping > 0},
+                 .clips = parts_.settings.gradient_clipping > 0,
+                 .scales = parts_.settings.dtype == DType::f16},
                 parts_.state) {}
 
 std::vector<Trainer::Report> Trainer::exchange() {
@@ -125,8 +126,7 @@ void Trainer::begin_save(std::int64_t step) {
   best_.saving(step);
   parts_.state.best = best_.including(step);
   parts_.state.global_step = step;
-  parts_.state.skipped_steps = overflow_.skipped_steps();
-  parts_.state.loss_scaler = overflow_.scaler();
+  overflow_.save_in(parts_.state);
   parts_.state.max_steps = total_steps_;
   parts_.state.epoch = epoch_after(step);
   flush_metrics();
@@ -219,7 +219,7 @@ void Trainer::settle() {
     ++parts_.state.updates;
     ++parts_.state.optimizer_step;
   } else {
-    tell_skip(launched.step);
+    tell_skip(launched.step, decision);
   }
   begin_work(parts_.progress, Work::vote);
   tell_progress(launched, decision.loss);
@@ -227,7 +227,7 @@ void Trainer::settle() {
 }
 
 /// Names the parameter where backward began to overflow, on whatever rank.
-void Trainer::tell_skip(std::int64_t step) {
+void Trainer::tell_skip(std::int64_t step, const ops::StepDecision& decision) {
   const std::vector<model::ParameterSpec> parameters = parts_.model.parameters();
   const std::optional<std::string> own = parts_.engine.last_not_finite();
   const auto place = std::ranges::find(parameters, own, &model::ParameterSpec::name);
@@ -235,7 +235,7 @@ void Trainer::tell_skip(std::int64_t step) {
   const std::int64_t last = std::ranges::max(parts_.control_group.gather(index));
   if (parts_.metrics == nullptr) return;
   const std::string name = last < 0 ? "" : parameters[static_cast<std::size_t>(last)].name;
-  log_warning(overflow_.describe_skip(step, name));
+  log_warning(overflow_.describe_skip(step, decision, name));
 }
 
 Trainer::Outcome Trainer::run() {
@@ -275,8 +275,13 @@ Trainer::Outcome Trainer::take_steps() {
     if (step == total_steps_ || due(settings.evaluation.cadence, step)) evaluate(step);
     if (saves_after(step)) begin_save(step);
   }
+  settle();
   end_save();
   save_requests_.answer();
+  if (overflow_.skipped_steps() > 0 && parts_.metrics != nullptr) {
+    parts_.say(fmt::format("{} of {} steps overflowed and were left out", overflow_.skipped_steps(),
+                           total_steps_));
+  }
   return {std::max(total_steps_, parts_.state.global_step), false, best_.best()};
 }
 

@@ -121,6 +121,7 @@ std::string to_text(const TrainerState& state) {
             {"global_step", state.global_step},
             {"updates", state.updates},
             {"skipped_steps", state.skipped_steps},
+            {"skipped_in_row", state.skipped_in_row},
             {"loss_scaler", scaler_json(state.loss_scaler)},
             {"max_steps", state.max_steps},
             {"logged_step", state.logged_step},
@@ -161,6 +162,7 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     state.updates = json.value("updates", state.global_step);
     state.optimizer_step = json.value("/optimizer/step"_json_pointer, state.global_step);
     state.skipped_steps = json.value("skipped_steps", std::int64_t{0});
+    state.skipped_in_row = json.value("skipped_in_row", std::int64_t{0});
     state.loss_scaler = read_scaler(json);
     json.at("max_steps").get_to(state.max_steps);
     json.at("epoch").get_to(state.epoch);

@@ -70,7 +70,13 @@ TEST_CASE("Resolve: fp16 and its loss scale", "[config][resolve]") {
   CHECK(given.loss_scale.consecutive_hysteresis);
   CHECK(given.loss_scale.least == 0.5);
   CHECK(given.max_skipped_steps == 7);
-  const TrainSettings fixed = settings_of(fp16(R"(, "loss_scale": 128, "loss_scale_window": 0)"));
+  const TrainSettings fixed =
+      settings_of(fp16(R"(, "loss_scale": 128, "loss_scale_window": 0, "hysteresis": 0)"));
+  CHECK(fixed.warnings.size() == 2);
+  CHECK(given.warnings.size() == 2);  // of hysteresis, which fused does not know
+  CHECK(settings_of("", {"--loss_scaler", "fused"}).warnings.size() == 1);
+  CHECK(contains(error_of(fp16(R"(, "hysteresis": 0)")), "fp16.hysteresis: must be at least 1"));
+  CHECK(contains(error_of(fp16(R"(, "min_loss_scale": 1e9)")), "begins with, 65536"));
   CHECK(fixed.loss_scale.machine == Machine::fixed);
   CHECK(fixed.loss_scale.initial == 128);
   CHECK(settings_of(R"({"train_batch_size": 4, "fp16": {"loss_scale": 9}})").loss_scale.initial ==
@@ -110,7 +116,7 @@ TEST_CASE("Resolve: precisions that contradict each other", "[config][resolve]")
         "ds.json:1:55: data_types.param_dtype: is \"fp32\", but bf16 is enabled; leave out one of "
         "them");
   CHECK(contains(error_of(R"({"train_batch_size": 4, "bf16": {"enabled": true}})", {"--fp16"}),
-                 "fp16: is enabled, and so is bf16; leave out one of them"));
+                 "--fp16: is on, and so is bf16.enabled; leave out one of them"));
   CHECK(contains(error_of("", {"--fp16", "--bf16"}), "leave out one of them"));
   CHECK(contains(
       error_of(R"({"train_batch_size": 4, "fp16": {"enabled": true, "min_loss_scale": 0}})"),

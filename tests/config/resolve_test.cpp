@@ -151,7 +151,9 @@ TEST_CASE("Resolve: Lamb", "[config][resolve]") {
   CHECK_FALSE(given.bias_correction);
   CHECK(given.eps_inside_sqrt);
   CHECK(contains(error_of(lamb(R"("max_coeff": 0.3, "min_coeff": 0.5)")),
-                 "min_coeff: is more than max_coeff, 0.3"));
+                 "params.min_coeff: min_coeff, 0.5, is more than max_coeff, 0.3"));
+  CHECK(contains(error_of(lamb(R"("max_coeff": 0.001)")),
+                 "params.max_coeff: min_coeff, 0.01, is more than max_coeff, 0.001"));
   CHECK(contains(error_of(lamb(""), {"--optim", "adamw_torch"}), "optimizer.type"));
   CHECK(contains(error_of(lamb(R"("adam_w_mode": true)")), "Lamb has no such parameter"));
 }

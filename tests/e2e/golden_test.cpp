@@ -1,5 +1,6 @@
 // Losses, norms and rates against PyTorch's; see tests/golden/README.md.
 #include <cmath>
+#include <cstring>
 #include <fstream>
 
 #include <catch2/catch.hpp>
@@ -158,6 +159,7 @@ TEST_CASE("train: steps that overflow are left out", "[e2e][golden]") {
       CHECK(run.metrics[i].at("skipped_steps") == skipped);
     }
     CHECK(skipped == 3);
+    CHECK_THAT(run.out, Catch::Contains("3 of 20 steps overflowed and were left out"));
     CHECK(worst_relative(run.metrics, golden.at("steps"), "learning_rate") < 1e-12);
     CHECK(worst_relative(found, expected, "loss") < 1.1e-4);
     CHECK(worst_relative(found, expected, "grad_norm") < 1.8e-3);
@@ -202,6 +204,40 @@ TEST_CASE("train: so many steps in a row may overflow", "[e2e][fp16]") {
   CHECK_THAT(run.err, Catch::Contains("OVERFLOW!") && Catch::Contains("3 in a row of at most 3") &&
                           Catch::Contains("after 3 others in a row"));
   CHECK_FALSE(std::filesystem::exists(folder.path() / "out/model.safetensors"));
+}
+
+TEST_CASE("train: fp16 begins with a scale of its own after a run in fp32", "[e2e][fp16]") {
+  json golden = test::read_json(golden_folder / "plain.json");
+  const test::TempDir folder;
+  for (const char* const word : {"--save_steps", "10"}) golden["arguments"].emplace_back(word);
+  REQUIRE(run_case(golden, {2, 2}, folder).status == 0);
+  for (const char* const word : {"--max_steps", "22", "--resume_from_checkpoint", "latest"}) {
+    golden["arguments"].emplace_back(word);
+  }
+  const test::TrainRun run = run_case(golden, {2, 2, "fp16"}, folder);
+  CAPTURE(run.err);
+  REQUIRE(run.status == 0);
+  CHECK(run.metrics.back().at("loss_scale") == 65536);
+  CHECK_THAT(run.err, Catch::Contains("it begins at 65536"));
+}
+
+TEST_CASE("train: fp16 refuses weights that it cannot hold", "[e2e][fp16]") {
+  json golden = test::read_json(golden_folder / "plain.json");
+  const test::TempDir folder;
+  const std::filesystem::path model = folder.path() / "model";
+  std::filesystem::copy(golden_folder / "model", model);
+  const std::string weights = (model / "model.safetensors").string();
+  std::string bytes = test::read_bytes(weights);
+  const float large = 65520;
+  std::memcpy(bytes.data() + bytes.size() - sizeof(large), &large, sizeof(large));
+  std::ofstream(weights, std::ios::binary) << bytes;
+  golden["arguments"][1] = model.string();
+  const test::TrainRun run = run_case(golden, {2, GENERATE(0, 3), "fp16"}, folder);
+  CAPTURE(run.err);
+  CHECK(run.status == 2);
+  CHECK_THAT(run.err, Catch::Contains("wte.weight holds 65520") ||
+                          Catch::Contains("wpe.weight holds 65520"));
+  CHECK_THAT(run.err, Catch::Contains("which is beyond fp16; train in bf16"));
 }
 
 TEST_CASE("train: summed gradients are the mean ones times the ranks", "[e2e][golden]") {

@@ -43,7 +43,7 @@ TEST_CASE("OverflowPolicy: so many in a row are left out", "[engine]") {
   CHECK(policy.skipped_steps() == 4);
   CHECK(policy.loss_scale() == 1);
   policy.settle(1, refused);
-  CHECK(policy.describe_skip(1, "h.0.ln_1.weight") ==
+  CHECK(policy.describe_skip(1, refused, "h.0.ln_1.weight") ==
         "step 1: OVERFLOW! gradients of h.0.ln_1.weight are not finite: the step is left out, 1 in "
         "a row of at most 2");
   policy.settle(2, refused);
@@ -54,11 +54,14 @@ TEST_CASE("OverflowPolicy: so many in a row are left out", "[engine]") {
 TEST_CASE("OverflowPolicy: the loss is scaled less until it cannot be", "[engine]") {
   OverflowPolicy policy(scaled(4), {});
   policy.settle(1, refused);
-  CHECK(policy.describe_skip(1, "") ==
-        "step 1: OVERFLOW! the loss or a gradient is not finite: the step is left out; the loss "
-        "scale stays 4, hysteresis is 1");
+  CHECK(policy.describe_skip(1, refused, "") ==
+        "step 1: OVERFLOW! gradients are not finite: the step is left out; the loss scale stays 4, "
+        "hysteresis is 1");
+  constexpr ops::StepDecision lost{.loss = std::numeric_limits<double>::infinity(), .taken = 0};
+  CHECK_THAT(policy.describe_skip(1, lost, "w"), Catch::Contains("OVERFLOW! the loss is inf: the"));
   policy.settle(2, refused);
-  CHECK_THAT(policy.describe_skip(2, "w"), Catch::Contains("the loss scale is 2 now, and was 4"));
+  CHECK_THAT(policy.describe_skip(2, refused, "w"),
+             Catch::Contains("the loss scale is 2 now, and was 4"));
   policy.settle(3, refused);
   CHECK(policy.loss_scale() == 1);
   CHECK_THAT(test::error_of([&] { policy.settle(4, refused); }),
@@ -69,14 +72,37 @@ TEST_CASE("OverflowPolicy: goes on where it was", "[engine]") {
   OverflowPolicy first(scaled(1024), {});
   for (int step = 1; step <= 3; ++step) first.settle(step, refused);
   engine::TrainerState state;
-  state.skipped_steps = first.skipped_steps();
-  state.loss_scaler = first.scaler();
+  first.save_in(state);
   OverflowPolicy second(scaled(1024), state);
   CHECK(second.loss_scale() == 256);
   CHECK(second.skipped_steps() == 3);
   first.settle(4, refused);
   second.settle(4, refused);
-  CHECK(second.scaler() == first.scaler());
+  engine::TrainerState after_first;
+  engine::TrainerState after_second;
+  first.save_in(after_first);
+  second.save_in(after_second);
+  CHECK(after_second.loss_scaler == after_first.loss_scaler);
+}
+
+TEST_CASE("OverflowPolicy: steps in a row are counted over a cut", "[engine]") {
+  OverflowPolicy first({.most_in_row = 2}, {});
+  first.settle(1, refused);
+  first.settle(2, refused);
+  engine::TrainerState state;
+  first.save_in(state);
+  CHECK_FALSE(state.loss_scaler);
+  OverflowPolicy second({.most_in_row = 2}, state);
+  CHECK_THAT(test::error_of([&] { second.settle(3, refused); }),
+             Catch::Contains("after 2 others in a row"));
+}
+
+TEST_CASE("OverflowPolicy: a loss that was not scaled leaves no scale behind", "[engine]") {
+  OverflowPolicy plain({}, {});
+  plain.settle(1, taken);
+  engine::TrainerState state;
+  plain.save_in(state);
+  CHECK(OverflowPolicy(scaled(1024), state).loss_scale() == 1024);
 }
 
 }  // namespace dstrain
