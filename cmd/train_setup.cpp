@@ -11,6 +11,7 @@
 #include "runtime/config/resolve.h"
 #include "runtime/data/hugging_face_encoder.h"
 #include "runtime/data/tokenizer.h"
+#include "runtime/model/float16_source.h"
 #include "runtime/model/gpt2.h"
 #include "runtime/model/hf_companions.h"
 #include "runtime/model/random_source.h"
@@ -123,8 +124,12 @@ void check_data(const TrainSetup& setup, const std::string& needs_held_out) {
 std::unique_ptr<model::ParameterSource> open_parameters(const TrainSetup& setup) {
   const std::vector<model::ParameterSpec> specs = setup.model.parameters();
   const std::string& directory = setup.settings.model.directory;
-  if (!directory.empty()) return open_weights(directory, specs).parameters;
-  return std::make_unique<model::RandomSource>(setup.settings.seed, specs);
+  if (directory.empty()) {
+    return std::make_unique<model::RandomSource>(setup.settings.seed, specs);
+  }
+  std::unique_ptr<model::ParameterSource> stored = open_weights(directory, specs).parameters;
+  if (setup.model.dtype != DType::f16) return stored;
+  return std::make_unique<model::Float16Source>(std::move(stored));
 }
 
 void refuse(const std::vector<std::string>& problems) {

@@ -15,7 +15,6 @@
 #include "runtime/engine/collective_records.h"
 #include "runtime/engine/evaluation.h"
 #include "runtime/engine/observed_control_group.h"
-#include "runtime/model/float16_source.h"
 #include "runtime/monitor/metrics_file.h"
 #include "runtime/monitor/progress_line.h"
 #include "zero/sharded_store.h"
@@ -61,13 +60,7 @@ int evaluate_model(TrainSetup setup, const WorkerEnv& worker, ProgressPage& prog
                          .host_activations = memory.host.activations,
                          .progress = &progress},
                         setup.engine, streams);
-  const model::ParameterSource& given = *setup.initial_parameters;
-  const model::Float16Source checked(given);
-  if (setup.model.dtype == DType::f16) {
-    store.load({checked}, streams.compute);
-  } else {
-    store.load({given}, streams.compute);
-  }
+  store.load({*setup.initial_parameters}, streams.compute);
   const model::BatchShape shape{settings.evaluation.batch_size, settings.data.block_size};
   const data::EvaluationLoader loader(*setup.validation_data,
                                       {shape.sequences, worker.rank, worker.world_size},

@@ -16,7 +16,6 @@
 #include "runtime/comm/hierarchical/node_map.h"
 #include "runtime/engine/model_saver.h"
 #include "runtime/engine/profile_report.h"
-#include "runtime/model/float16_source.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -114,13 +113,7 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPa
 
 std::int64_t TrainingRank::load() {
   if (setup_.initial_parameters) {
-    const model::ParameterSource& given = *setup_.initial_parameters;
-    const model::Float16Source checked(given);
-    if (setup_.model.dtype == DType::f16) {
-      store_.load({checked}, streams_.compute);
-    } else {
-      store_.load({given}, streams_.compute);
-    }
+    store_.load({*setup_.initial_parameters}, streams_.compute);
     return 0;
   }
   const engine::Resumed resumed =
