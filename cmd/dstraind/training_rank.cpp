@@ -122,18 +122,16 @@ std::int64_t TrainingRank::load() {
   setup_.state.global_step = resumed.state.global_step;
   setup_.state.updates = resumed.state.updates;
   setup_.state.optimizer_step = resumed.state.optimizer_step;
-  setup_.state.skipped_steps = resumed.state.skipped_steps;
-  setup_.state.loss_scaler = resumed.state.loss_scaler;
+  setup_.state.overflow = resumed.state.overflow;
   setup_.state.client_state = resumed.state.client_state;
   setup_.state.best = find_best(resumed);
-  setup_.state.skipped_in_row = resumed.state.skipped_in_row;
   if (worker_.rank == 0) {
     log_info(fmt::format("going on from {}, after step {}", resumed.checkpoint.string(),
                          resumed.state.global_step));
     if (setup_.settings.loss_scale.machine != config::LossScaleSettings::Machine::fixed) {
-      log_info(setup_.state.loss_scaler
+      log_info(setup_.state.overflow.loss_scaler
                    ? fmt::format("the loss scale is the checkpoint's, {}",
-                                 setup_.state.loss_scaler->scale)
+                                 setup_.state.overflow.loss_scaler->scale)
                    : fmt::format("the checkpoint has no loss scale that changes; it begins at {}",
                                  setup_.settings.loss_scale.initial));
     }

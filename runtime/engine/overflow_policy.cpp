@@ -14,17 +14,14 @@ std::string describe(std::int64_t step, const ops::StepDecision& decision) {
 
 }  // namespace
 
-OverflowPolicy::OverflowPolicy(const Options& options, const TrainerState& state)
-    : options_(options),
-      scaler_(options.loss_scale),
-      skipped_(state.skipped_steps),
-      in_row_(state.skipped_in_row) {
+OverflowPolicy::OverflowPolicy(const Options& options, const State& state)
+    : options_(options), scaler_(options.loss_scale), state_(state) {
   if (state.loss_scaler) scaler_.restore(*state.loss_scaler);
 }
 
 void OverflowPolicy::settle(std::int64_t step, const ops::StepDecision& decision) {
   if (decision.is_taken()) {
-    in_row_ = 0;
+    state_.skipped_in_row = 0;
     scaler_.update(false);
     return;
   }
@@ -35,15 +32,15 @@ void OverflowPolicy::settle(std::int64_t step, const ops::StepDecision& decision
          "needs none, lower the learning rate, or set fp16.min_loss_scale lower",
          describe(step, decision), scaler_.scale());
   }
-  if (in_row_ == options_.most_in_row) {
+  if (state_.skipped_in_row == options_.most_in_row) {
     fail(ErrorCode::diverged,
          "{}, after {} others in a row. {}; --max_skipped_steps lets more go by",
-         describe(step, decision), in_row_, advice());
+         describe(step, decision), state_.skipped_in_row, advice());
   }
   before_ = scaler_.state();
   scaler_.update(true);
-  ++in_row_;
-  ++skipped_;
+  ++state_.skipped_in_row;
+  ++state_.skipped_steps;
 }
 
 std::string OverflowPolicy::advice() const {
@@ -54,11 +51,11 @@ std::string OverflowPolicy::advice() const {
                      options_.clips ? " to a smaller norm" : "");
 }
 
-void OverflowPolicy::save_in(TrainerState& state) const {
-  state.skipped_steps = skipped_;
-  state.skipped_in_row = in_row_;
+OverflowPolicy::State OverflowPolicy::state() const {
+  State state = state_;
   state.loss_scaler = std::nullopt;
   if (scaler_.is_dynamic()) state.loss_scaler = scaler_.state();
+  return state;
 }
 
 std::string OverflowPolicy::describe_skip(std::int64_t step,
@@ -72,7 +69,8 @@ std::string OverflowPolicy::describe_skip(std::int64_t step,
   }
   text += ": the step is left out";
   if (!scaler_.is_dynamic()) {
-    return text + fmt::format(", {} in a row of at most {}", in_row_, options_.most_in_row);
+    return text +
+           fmt::format(", {} in a row of at most {}", state_.skipped_in_row, options_.most_in_row);
   }
   if (scaler_.scale() != before_.scale) {
     return text +

@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 
-#include "runtime/engine/trainer_state.h"
 #include "runtime/ops/decide_step.h"
 #include "runtime/optim/loss_scaler.h"
 
@@ -18,15 +18,19 @@ class OverflowPolicy {
     bool clips = false;            ///< gradients; for advice
     bool scales = false;           ///< the loss; likewise
   };
-  /// Goes on from where `state` is.
-  OverflowPolicy(const Options& options, const TrainerState& state);
+  /// Where it stands: what a checkpoint keeps of it.
+  struct State {
+    std::int64_t skipped_steps = 0;   ///< batches of steps that were not taken
+    std::int64_t skipped_in_row = 0;  ///< of these, since the last one that was taken
+    std::optional<optim::LossScaler::State> loss_scaler{};  ///< nothing: none that changes
+  };
+  /// Goes on from `state`.
+  OverflowPolicy(const Options& options, const State& state);
 
   /// Whether the next step depends on whether this one is taken.
   [[nodiscard]] bool skips() const { return options_.most_in_row > 0; }
   [[nodiscard]] double loss_scale() const { return scaler_.scale(); }
-  [[nodiscard]] std::int64_t skipped_steps() const { return skipped_; }
-  /// Writes down where it is, for a run that goes on from there.
-  void save_in(TrainerState& state) const;
+  [[nodiscard]] State state() const;
   /// Takes in what was decided on a step. Throws Error{diverged} on every rank when the run cannot
   /// go on.
   void settle(std::int64_t step, const ops::StepDecision& decision);
@@ -42,8 +46,7 @@ class OverflowPolicy {
   Options options_;
   optim::LossScaler scaler_;
   optim::LossScaler::State before_{};  ///< the last step that was left out
-  std::int64_t skipped_ = 0;
-  std::int64_t in_row_ = 0;
+  State state_;                        ///< but for the scaler's
 };
 
 }  // namespace dstrain::engine

@@ -55,7 +55,7 @@ Trainer::Trainer(Parts parts)
                  .most_in_row = parts_.settings.max_skipped_steps,
                  .clips = parts_.settings.gradient_clipping > 0,
                  .scales = parts_.settings.dtype == DType::f16},
-                parts_.state) {}
+                parts_.state.overflow) {}
 
 std::vector<Trainer::Report> Trainer::exchange() {
   const profile::Recording recording(parts_.timeline, profile::Lane::communication,
@@ -126,7 +126,7 @@ void Trainer::begin_save(std::int64_t step) {
   best_.saving(step);
   parts_.state.best = best_.including(step);
   parts_.state.global_step = step;
-  overflow_.save_in(parts_.state);
+  parts_.state.overflow = overflow_.state();
   parts_.state.max_steps = total_steps_;
   parts_.state.epoch = epoch_after(step);
   flush_metrics();
@@ -275,12 +275,11 @@ Trainer::Outcome Trainer::take_steps() {
     if (step == total_steps_ || due(settings.evaluation.cadence, step)) evaluate(step);
     if (saves_after(step)) begin_save(step);
   }
-  settle();
   end_save();
   save_requests_.answer();
-  if (overflow_.skipped_steps() > 0 && parts_.metrics != nullptr) {
-    parts_.say(fmt::format("{} of {} steps overflowed and were left out", overflow_.skipped_steps(),
-                           total_steps_));
+  const std::int64_t skipped = overflow_.state().skipped_steps;
+  if (skipped > 0 && parts_.metrics != nullptr) {
+    parts_.say(fmt::format("{} of {} steps overflowed and were left out", skipped, total_steps_));
   }
   return {std::max(total_steps_, parts_.state.global_step), false, best_.best()};
 }
@@ -351,7 +350,7 @@ void Trainer::report(const Launched& launched, const ops::StepDecision& decision
   metrics.learning_rate = launched.learning_rate;
   metrics.gradient_norm = decision.gradient_norm;
   metrics.loss_scale = launched.loss_scale;
-  metrics.skipped_steps = overflow_.skipped_steps();
+  metrics.skipped_steps = overflow_.state().skipped_steps;
   const std::string times = printed ? describe_times() : "";
   if (parts_.metrics == nullptr) return;
   if (logged) write(metrics);

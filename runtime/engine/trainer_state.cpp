@@ -120,9 +120,9 @@ std::string to_text(const TrainerState& state) {
   Json json{{"version", version},
             {"global_step", state.global_step},
             {"updates", state.updates},
-            {"skipped_steps", state.skipped_steps},
-            {"skipped_in_row", state.skipped_in_row},
-            {"loss_scaler", scaler_json(state.loss_scaler)},
+            {"skipped_steps", state.overflow.skipped_steps},
+            {"skipped_in_row", state.overflow.skipped_in_row},
+            {"loss_scaler", scaler_json(state.overflow.loss_scaler)},
             {"max_steps", state.max_steps},
             {"logged_step", state.logged_step},
             {"epoch", state.epoch},
@@ -161,9 +161,9 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     json.at("global_step").get_to(state.global_step);
     state.updates = json.value("updates", state.global_step);
     state.optimizer_step = json.value("/optimizer/step"_json_pointer, state.global_step);
-    state.skipped_steps = json.value("skipped_steps", std::int64_t{0});
-    state.skipped_in_row = json.value("skipped_in_row", std::int64_t{0});
-    state.loss_scaler = read_scaler(json);
+    state.overflow.skipped_steps = json.value("skipped_steps", std::int64_t{0});
+    state.overflow.skipped_in_row = json.value("skipped_in_row", std::int64_t{0});
+    state.overflow.loss_scaler = read_scaler(json);
     json.at("max_steps").get_to(state.max_steps);
     json.at("epoch").get_to(state.epoch);
     json.at("train_batch_size").get_to(state.train_batch_size);

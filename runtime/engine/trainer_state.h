@@ -6,8 +6,8 @@
 
 #include "runtime/config/train_settings.h"
 #include "runtime/engine/best_checkpoint.h"
+#include "runtime/engine/overflow_policy.h"
 #include "runtime/model/model.h"
-#include "runtime/optim/loss_scaler.h"
 
 namespace dstrain::engine {
 
@@ -17,9 +17,7 @@ struct TrainerState {
   std::int64_t global_step = 0;     ///< global batches that were trained on
   std::int64_t updates = 0;         ///< of the parameters: what the schedule counts
   std::int64_t optimizer_step = 0;  ///< updates that the optimizer's states have seen: Adam's t
-  std::int64_t skipped_steps = 0;   ///< batches of steps that were not taken
-  std::int64_t skipped_in_row = 0;  ///< of these, since the last one that was taken
-  std::optional<optim::LossScaler::State> loss_scaler{};  ///< nothing: none that changes
+  OverflowPolicy::State overflow{};
   std::int64_t max_steps = 0;
   std::int64_t logged_step = 0;  ///< the last one that metrics.jsonl tells of; 0: not known
   double epoch = 0;              ///< share of the training samples consumed so far

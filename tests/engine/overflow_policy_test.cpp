@@ -40,7 +40,7 @@ TEST_CASE("OverflowPolicy: so many in a row are left out", "[engine]") {
     policy.settle(2, refused);
     policy.settle(3, taken);
   }
-  CHECK(policy.skipped_steps() == 4);
+  CHECK(policy.state().skipped_steps == 4);
   CHECK(policy.loss_scale() == 1);
   policy.settle(1, refused);
   CHECK(policy.describe_skip(1, refused, "h.0.ln_1.weight") ==
@@ -71,26 +71,20 @@ TEST_CASE("OverflowPolicy: the loss is scaled less until it cannot be", "[engine
 TEST_CASE("OverflowPolicy: goes on where it was", "[engine]") {
   OverflowPolicy first(scaled(1024), {});
   for (int step = 1; step <= 3; ++step) first.settle(step, refused);
-  engine::TrainerState state;
-  first.save_in(state);
+  const OverflowPolicy::State state = first.state();
   OverflowPolicy second(scaled(1024), state);
   CHECK(second.loss_scale() == 256);
-  CHECK(second.skipped_steps() == 3);
+  CHECK(second.state().skipped_steps == 3);
   first.settle(4, refused);
   second.settle(4, refused);
-  engine::TrainerState after_first;
-  engine::TrainerState after_second;
-  first.save_in(after_first);
-  second.save_in(after_second);
-  CHECK(after_second.loss_scaler == after_first.loss_scaler);
+  CHECK(second.state().loss_scaler == first.state().loss_scaler);
 }
 
 TEST_CASE("OverflowPolicy: steps in a row are counted over a cut", "[engine]") {
   OverflowPolicy first({.most_in_row = 2}, {});
   first.settle(1, refused);
   first.settle(2, refused);
-  engine::TrainerState state;
-  first.save_in(state);
+  const OverflowPolicy::State state = first.state();
   CHECK_FALSE(state.loss_scaler);
   OverflowPolicy second({.most_in_row = 2}, state);
   CHECK_THAT(test::error_of([&] { second.settle(3, refused); }),
@@ -100,8 +94,7 @@ TEST_CASE("OverflowPolicy: steps in a row are counted over a cut", "[engine]") {
 TEST_CASE("OverflowPolicy: a loss that was not scaled leaves no scale behind", "[engine]") {
   OverflowPolicy plain({}, {});
   plain.settle(1, taken);
-  engine::TrainerState state;
-  plain.save_in(state);
+  const OverflowPolicy::State state = plain.state();
   CHECK(OverflowPolicy(scaled(1024), state).loss_scale() == 1024);
 }
 
