@@ -38,21 +38,21 @@ void ExactSum::add(const ExactSum& other) {
   state_[words] |= other.state_[words];
 }
 
-void ExactSum::add(const Halves& halves) {
+void ExactSum::add(const Digits& digits) {
   for (std::size_t word = 0; word < words; ++word) {
-    const auto low = static_cast<std::uint64_t>(halves[word]);
-    const auto high = static_cast<std::uint64_t>(halves[word + numel]);
+    const auto low = static_cast<std::uint64_t>(digits[word]);
+    const auto high = static_cast<std::uint64_t>(digits[word + numel]);
     add_at(word, low);
     add_at(word, high << 32);
     add_at(word + 1, high >> 32);
   }
-  if (halves[words] != 0) state_[words] = 1;
+  if (digits[words] != 0) state_[words] = 1;
 }
 
-void ExactSum::add_to(Halves& halves) const {
+void ExactSum::add_to(Digits& digits) const {
   for (std::size_t word = 0; word < state_.size(); ++word) {
-    halves[word] += static_cast<std::int64_t>(state_[word] & 0xFFFF'FFFF);
-    halves[word + numel] += static_cast<std::int64_t>(state_[word] >> 32);
+    digits[word] += static_cast<std::int64_t>(state_[word] & 0xFFFF'FFFF);
+    digits[word + numel] += static_cast<std::int64_t>(state_[word] >> 32);
   }
 }
 

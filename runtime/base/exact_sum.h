@@ -13,16 +13,17 @@ class ExactSum {
   /// Bits from 2^-1074, the smallest double, up to 2^1024 and 64 more for carries.
   static constexpr std::size_t words = (1074 + 1024 + 64) / 64 + 1;
   static constexpr std::int64_t numel = words + 1;
-  /// The lower and then the upper 32 bits of all words, each in an integer of its own, which may be
-  /// added up over 2^31 sums: what ranks sum that have no other way than integers.
-  using Halves = std::array<std::int64_t, 2 * static_cast<std::size_t>(numel)>;
+  /// Its digits to the base of 2^32, each in an integer with room for the sum of 2^31 of them:
+  /// ranks add exact sums up as integers, and carry once. The lower ones of all words, then the
+  /// upper.
+  using Digits = std::array<std::int64_t, 2 * static_cast<std::size_t>(numel)>;
 
   /// Adds one term. An infinity or a NaN makes the sum NaN.
   void add(double term);
   void add(const ExactSum& other);
-  /// The sum of the sums whose halves were added up.
-  void add(const Halves& halves);
-  void add_to(Halves& halves) const;
+  /// The sum of the sums whose digits were added up.
+  void add(const Digits& digits);
+  void add_to(Digits& digits) const;
   /// The sum as a double, within one unit in the last place; a function of the exact sum alone.
   [[nodiscard]] double value() const;
 

@@ -6,7 +6,7 @@
 #include "runtime/ops/chunks.h"
 #include "runtime/ops/convert_kernel.h"
 #include "runtime/ops/cpu_ops.h"
-#include "runtime/ops/decide_step.h"
+#include "runtime/ops/decision_cpu.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/simd.h"
 
@@ -103,17 +103,13 @@ void update_chunk(const AdamWArgs& args,
   });
 }
 
-StepDecision decision_of(const AdamWArgs& args) {
-  return args.decision.empty() ? StepDecision() : *elements<StepDecision>(args.decision);
-}
-
 }  // namespace
 
 namespace cpu {
 
 void adamw(const AdamWArgs& args, StreamView stream) {
   cpu_stream(stream).launch([args] {
-    const StepDecision decision = decision_of(args);
+    const StepDecision decision = decision_in(args.decision);
     if (!decision.is_taken()) {
       if (!args.working.empty()) {
         convert_values(host_access(args.parameters), host_access(args.working));

@@ -39,7 +39,7 @@ struct LambSettings {
 /// Each value is computed in double and rounded once to float.
 LambScalars lamb_scalars(const LambSettings& settings);
 
-/// Sums of squares over a whole parameter, of its values and of its update, in halves, so that
+/// Sums of squares over a whole parameter, of its values and of its update, as digits, so that
 /// ranks may add them up: an i64 tensor of this shape.
 inline constexpr std::int64_t lamb_sums = 2;
 inline constexpr std::int64_t lamb_sum_numel = 2 * ExactSum::numel;

@@ -7,7 +7,7 @@
 #include "runtime/ops/chunks.h"
 #include "runtime/ops/convert_kernel.h"
 #include "runtime/ops/cpu_ops.h"
-#include "runtime/ops/decide_step.h"
+#include "runtime/ops/decision_cpu.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/lamb.h"
 #include "runtime/ops/simd.h"
@@ -17,14 +17,14 @@ namespace dstrain::ops {
 namespace {
 
 static_assert(sizeof(LambScalars) == LambScalars::numel * sizeof(float));
-static_assert(sizeof(ExactSum::Halves) == lamb_sum_numel * sizeof(std::int64_t));
+static_assert(sizeof(ExactSum::Digits) == lamb_sum_numel * sizeof(std::int64_t));
 
 /// Elements whose update is kept until its squares are added up.
 constexpr std::int64_t piece_numel = 4096;
 
 /// Of a parameter's values and of its update.
 using Squares = std::array<ExactSum, lamb_sums>;
-using SquareHalves = std::array<ExactSum::Halves, lamb_sums>;
+using SquareDigits = std::array<ExactSum::Digits, lamb_sums>;
 
 inline float update_of(float p, float m, float v, const LambScalars& s) {
   return std::fma(s.decay, p, m / (std::sqrt(v + s.eps_in_root) + s.eps));
@@ -91,11 +91,11 @@ void measure(const LambMeasureArgs& args, float gradient_scale) {
   for (const Squares& part : parts) {
     for (std::size_t i = 0; i < all.size(); ++i) all[i].add(part[i]);
   }
-  auto& sums = *elements<SquareHalves>(args.sums);
+  auto& sums = *elements<SquareDigits>(args.sums);
   for (std::size_t i = 0; i < all.size(); ++i) all[i].add_to(sums[i]);
 }
 
-float trust_ratio(const SquareHalves& sums, const LambScalars& scalars) {
+float trust_ratio(const SquareDigits& sums, const LambScalars& scalars) {
   Squares squares;
   for (std::size_t i = 0; i < squares.size(); ++i) squares[i].add(sums[i]);
   const double values = std::sqrt(squares[0].value());
@@ -107,15 +107,11 @@ float trust_ratio(const SquareHalves& sums, const LambScalars& scalars) {
 void update(const LambUpdateArgs& args) {
   const auto& scalars = *elements<LambScalars>(args.scalars);
   const float step_size =
-      scalars.step_size * trust_ratio(*elements<SquareHalves>(args.sums), scalars);
+      scalars.step_size * trust_ratio(*elements<SquareDigits>(args.sums), scalars);
   for_chunks(args.parameters.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
     update_chunk(floats(args.parameters) + begin, floats(args.exp_avg) + begin,
                  floats(args.exp_avg_sq) + begin, end - begin, step_size, scalars);
   });
-}
-
-StepDecision decision_in(const TensorView& decision) {
-  return decision.empty() ? StepDecision() : *elements<StepDecision>(decision);
 }
 
 }  // namespace

@@ -58,8 +58,8 @@ struct ParameterSpan {
   TensorView sums;  ///< (Optimizer::sums(), sum_numel) i64: of the whole parameter
 };
 
-/// Elements of such a sum: ExactSum::Halves, which ranks add up.
-inline constexpr std::int64_t sum_numel = std::tuple_size_v<ExactSum::Halves>;
+/// Elements of such a sum: ExactSum::Digits, which ranks add up.
+inline constexpr std::int64_t sum_numel = std::tuple_size_v<ExactSum::Digits>;
 
 /// A flat run of parameters that this rank updates, f32, with what belongs to it, element by
 /// element. Padding between parameters is zero in all of them and must stay so.

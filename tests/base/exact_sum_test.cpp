@@ -53,25 +53,25 @@ TEST_CASE("ExactSum: order and grouping do not matter", "[base][exact_sum]") {
   CHECK(whole == Approx(static_cast<double>(reference)).epsilon(1e-15));
 }
 
-TEST_CASE("ExactSum: halves add up as integers", "[base][exact_sum]") {
+TEST_CASE("ExactSum: digits add up as integers", "[base][exact_sum]") {
   const auto seed = GENERATE(range(0, 20));
   std::mt19937_64 random(static_cast<std::uint64_t>(seed));
   std::uniform_real_distribution<double> exponent(-1000, 1000);
   ExactSum whole;
-  ExactSum::Halves halves{};
+  ExactSum::Digits digits{};
   for (int part = 0; part < 50; ++part) {
     ExactSum sum;
     for (int i = 0; i < 10; ++i) sum.add(std::exp2(exponent(random)) * 1.999999999999999);
     whole.add(sum);
-    sum.add_to(halves);
+    sum.add_to(digits);
   }
   ExactSum again;
-  again.add(halves);
+  again.add(digits);
   CHECK(std::memcmp(&again, &whole, sizeof(whole)) == 0);
   ExactSum bad;
   bad.add(std::numeric_limits<double>::infinity());
-  bad.add_to(halves);
-  again.add(halves);
+  bad.add_to(digits);
+  again.add(digits);
   CHECK(std::isnan(again.value()));
 }
 

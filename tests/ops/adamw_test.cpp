@@ -8,23 +8,14 @@
 #include "runtime/base/error.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/ops/decide_step.h"
+#include "tests/ops/moment_state.h"
 #include "tests/support/random_values.h"
 #include "tests/support/tensor_compare.h"
 
 namespace dstrain {
 namespace {
 
-struct State {
-  explicit State(std::int64_t numel)
-      : p(test::random_values(numel, 1)),
-        m(test::random_values(numel, 2, 0.1F)),
-        v(test::random_values(numel, 3, 0.01F)) {
-    for (float& value : v) value = value * value;
-  }
-  std::vector<float> p;
-  std::vector<float> m;
-  std::vector<float> v;
-};
+using State = test::MomentState;
 
 void update(State& state,
             std::span<float> g,

@@ -8,23 +8,14 @@
 
 #include "runtime/device/cpu_stream.h"
 #include "runtime/ops/decide_step.h"
+#include "tests/ops/moment_state.h"
 #include "tests/support/random_values.h"
 #include "tests/support/tensor_compare.h"
 
 namespace dstrain {
 namespace {
 
-struct State {
-  explicit State(std::int64_t numel)
-      : p(test::random_values(numel, 1)),
-        m(test::random_values(numel, 2, 0.1F)),
-        v(test::random_values(numel, 3, 0.01F)) {
-    for (float& value : v) value = value * value;
-  }
-  std::vector<float> p;
-  std::vector<float> m;
-  std::vector<float> v;
-};
+using State = test::MomentState;
 
 /// How a step is done, and on what.
 struct Step {
@@ -37,8 +28,8 @@ struct Step {
 
 void update(State& state, Step& step) {
   CpuStream stream(CpuStream::Mode::inline_on_caller);
-  std::array<ExactSum::Halves, ops::lamb_sums> halves{};
-  const HostView sums(&halves, DType::i64, {ops::lamb_sums, ops::lamb_sum_numel});
+  std::array<ExactSum::Digits, ops::lamb_sums> digits{};
+  const HostView sums(&digits, DType::i64, {ops::lamb_sums, ops::lamb_sum_numel});
   ops::LambScalars scalars = ops::lamb_scalars(step.settings);
   const HostView scalar_view(&scalars, DType::f32, {ops::LambScalars::numel});
   const auto for_pieces = [&](const auto& work) {
