@@ -30,17 +30,23 @@ inline float update_of(float p, float m, float v, const LambScalars& s) {
   return std::fma(s.decay, p, m / (std::sqrt(v + s.eps_in_root) + s.eps));
 }
 
+/// The arrays of a piece; they do not overlap.
+struct Arrays {
+  const float* __restrict parameters;
+  const float* __restrict gradients;
+  float* __restrict exp_avg;
+  float* __restrict exp_avg_sq;
+  float* __restrict update;
+};
+
 /// New moments, and the update that they give.
 DSTRAIN_SIMD_CLONES
-void measure_piece(const float* __restrict p,
-                   const float* __restrict gradient,
-                   float* __restrict m,
-                   float* __restrict v,
-                   float* __restrict update,
+void measure_piece(const Arrays& arrays,
                    std::int64_t count,
                    float gradient_scale,
                    const LambScalars& scalars) {
   const LambScalars s = scalars;
+  const auto [p, gradient, m, v, update] = arrays;
   for (std::int64_t i = 0; i < count; ++i) {
     const float g = gradient[i] * gradient_scale;
     m[i] = std::fma(s.one_minus_beta1, g - m[i], m[i]);
@@ -71,9 +77,9 @@ Squares measure_chunk(const LambMeasureArgs& args,
   for (; begin < end; begin += piece_numel) {
     const std::int64_t count = std::min(piece_numel, end - begin);
     const float* const p = floats(args.parameters) + begin;
-    measure_piece(p, floats(args.gradients) + begin, floats(args.exp_avg) + begin,
-                  floats(args.exp_avg_sq) + begin, update.data(), count, gradient_scale,
-                  *elements<LambScalars>(args.scalars));
+    measure_piece({p, floats(args.gradients) + begin, floats(args.exp_avg) + begin,
+                   floats(args.exp_avg_sq) + begin, update.data()},
+                  count, gradient_scale, *elements<LambScalars>(args.scalars));
     squares[0].add(cpu::sum_squares(p, count));
     squares[1].add(cpu::sum_squares(update.data(), count));
   }
