@@ -83,8 +83,8 @@ std::vector<zero::PlanRow> PlanSetup::rows(std::span<const MemoryTier> tiers) co
     rows.push_back(row(choice));
   }
   // Where nothing else tells them apart, who computes less is faster.
-  std::ranges::stable_partition(rows,
-                                [](const zero::PlanRow& row) { return !row.choice.checkpointing; });
+  std::stable_partition(rows.begin(), rows.end(),
+                        [](const zero::PlanRow& row) { return !row.choice.checkpointing; });
   return rows;
 }
 

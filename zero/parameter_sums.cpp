@@ -13,8 +13,7 @@ std::vector<std::string> parameter_names(const FlatLayout& layout) {
   std::vector<std::string> names;
   for (const Placement& place : layout.parameters()) names.push_back(place.spec.name);
   std::ranges::sort(names);
-  const auto repeated = std::ranges::unique(names);
-  names.erase(repeated.begin(), repeated.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 

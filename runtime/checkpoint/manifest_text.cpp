@@ -11,6 +11,7 @@
 #include "runtime/base/fd_io.h"
 #include "runtime/base/file.h"
 #include "runtime/checkpoint/catalog.h"
+#include "runtime/safetensors/header.h"
 
 namespace dstrain::checkpoint {
 namespace {

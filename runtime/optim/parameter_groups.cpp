@@ -1,7 +1,6 @@
 #include "runtime/optim/parameter_groups.h"
 
 #include <algorithm>
-#include <set>
 
 #include "runtime/base/error.h"
 
@@ -14,18 +13,26 @@ std::vector<ParameterGroup> one_group(std::unique_ptr<const Optimizer> optimizer
   return groups;
 }
 
+bool takes_rest(const ParameterGroup& group) {
+  return group.names.empty();
+}
+
+void check_names(const std::vector<ParameterGroup>& groups) {
+  DSTRAIN_CHECK(std::ranges::count_if(groups, takes_rest) <= 1, "two groups take what is left");
+  std::vector<std::string> named;
+  for (const ParameterGroup& group : groups) {
+    named.insert(named.end(), group.names.begin(), group.names.end());
+  }
+  std::ranges::sort(named);
+  const auto repeated = std::ranges::adjacent_find(named);
+  DSTRAIN_CHECK(repeated == named.end(), "{} is in two groups", *repeated);
+}
+
 }  // namespace
 
 ParameterGroups::ParameterGroups(std::vector<ParameterGroup> groups) : groups_(std::move(groups)) {
-  std::set<std::string> named;
-  const auto takes_rest = [](const ParameterGroup& group) {
-    return group.names.empty();
-  };
-  DSTRAIN_CHECK(std::ranges::count_if(groups_, takes_rest) <= 1, "two groups take what is left");
+  check_names(groups_);
   for (const ParameterGroup& group : groups_) {
-    for (const std::string& name : group.names) {
-      DSTRAIN_CHECK(named.insert(name).second, "{} is in two groups", name);
-    }
     DSTRAIN_CHECK(group.optimizer == nullptr ||
                       std::ranges::equal(group.optimizer->state_names(), state_names()),
                   "optimizers of two groups keep different states");
@@ -40,10 +47,7 @@ int ParameterGroups::group_of(const std::string& parameter) const {
     return std::ranges::find(group.names, parameter) != group.names.end();
   };
   auto found = std::ranges::find_if(groups_, names_it);
-  if (found == groups_.end()) {
-    found = std::ranges::find_if(groups_,
-                                 [](const ParameterGroup& group) { return group.names.empty(); });
-  }
+  if (found == groups_.end()) found = std::ranges::find_if(groups_, takes_rest);
   DSTRAIN_CHECK(found != groups_.end(), "{} is in no group", parameter);
   return static_cast<int>(found - groups_.begin());
 }
