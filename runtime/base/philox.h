@@ -6,7 +6,13 @@
 namespace dstrain {
 
 /// Who draws: keeps the streams of different uses apart.
-enum class RandomPurpose : std::uint32_t { init = 1, shuffle = 2, dropout = 3, sample = 4 };
+enum class RandomPurpose : std::uint32_t {
+  init = 1,
+  shuffle = 2,
+  dropout = 3,
+  sample = 4,
+  rounding = 5
+};
 
 /// Names one random block. Equal keys give equal numbers on every rank, machine and restart.
 struct RandomKey {

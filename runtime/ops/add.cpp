@@ -6,8 +6,9 @@
 namespace dstrain::ops {
 
 void add(const TensorView& values, const TensorView& sum, StreamView stream) {
-  require_f32(values, {sum.numel()}, "values");
-  require_f32(sum, {sum.numel()}, "sum");
+  const Shape shape{sum.numel()};
+  require_tensor(values, element_dtype(values, "values"), shape, "values");
+  require_tensor(sum, element_dtype(sum, "sum"), shape, "sum");
   op_table(stream).add(values, sum, stream);
 }
 

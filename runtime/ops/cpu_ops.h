@@ -37,6 +37,7 @@ Entry<&OpTable::matmul_gelu_backward> matmul_gelu_backward;
 Entry<&OpTable::matmul_gelu_forward> matmul_gelu_forward;
 Entry<&OpTable::residual_norm_backward> residual_norm_backward;
 Entry<&OpTable::residual_norm_forward> residual_norm_forward;
+Entry<&OpTable::round_stochastic> round_stochastic;
 Entry<&OpTable::weight_gradient> weight_gradient;
 
 }  // namespace dstrain::ops::cpu

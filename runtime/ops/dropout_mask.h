@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "runtime/base/philox.h"
 #include "runtime/ops/dropout_site.h"
 #include "runtime/ops/elements.h"
+#include "runtime/ops/philox16.h"
 
 namespace dstrain::ops {
 
@@ -35,15 +35,7 @@ inline std::uint64_t dropout_block(const DropoutMask& mask,
          static_cast<std::uint64_t>(group) * 16;
 }
 
-/// Eight words of 32 bits, each in a lane of 64 where a product finds room.
-typedef std::uint64_t Words8 __attribute__((vector_size(64)));
 typedef std::int32_t Masks8 __attribute__((vector_size(32)));
-
-/// The same word of sixteen Philox blocks.
-struct Words16 {
-  Words8 first;
-  Words8 second;
-};
 
 /// target[j] = kept where word j is not below `dropped_below`, else 0.
 [[gnu::always_inline]] inline void store_multipliers(const Words16& words,
@@ -58,39 +50,18 @@ struct Words16 {
 }
 
 /// Writes 0 or 1 / (1 - rate) for the 64 elements of `group` of a sequence. Element e of the group
-/// takes word e / 16 of block e % 16: philox() of runtime/base, sixteen blocks side by side.
+/// takes word e / 16 of block e % 16.
 [[gnu::always_inline]] inline void dropout_multipliers(const DropoutMask& mask,
                                                        std::int64_t sequence,
                                                        std::int64_t group,
                                                        float* multipliers) {
-  constexpr std::uint64_t low = 0xffffffff;
-  const std::uint64_t index = dropout_block(mask, sequence, group);
-  const std::uint64_t purpose = static_cast<std::uint64_t>(RandomPurpose::dropout);
-  const Words8 zeros{};
-  // Groups start at multiples of 16: no carry out of the low word.
-  const Words8 lanes = Words8{0, 1, 2, 3, 4, 5, 6, 7} + (index & low);
-  Words16 c0{lanes, lanes + 8U};
-  Words16 c1{zeros + (index >> 32U), zeros + (index >> 32U)};
-  Words16 c2{zeros + std::uint64_t{mask.step}, zeros + std::uint64_t{mask.step}};
-  Words16 c3{zeros + purpose, zeros + purpose};
-  std::uint64_t key_low = mask.seed & low;
-  std::uint64_t key_high = mask.seed >> 32U;
-  for (int round = 0; round < 10; ++round) {
-    const Words16 a{c0.first * 0xD2511F53U, c0.second * 0xD2511F53U};
-    const Words16 b{c2.first * 0xCD9E8D57U, c2.second * 0xCD9E8D57U};
-    c0 = {(b.first >> 32U) ^ c1.first ^ key_low, (b.second >> 32U) ^ c1.second ^ key_low};
-    c1 = {b.first & low, b.second & low};
-    c2 = {(a.first >> 32U) ^ c3.first ^ key_high, (a.second >> 32U) ^ c3.second ^ key_high};
-    c3 = {a.first & low, a.second & low};
-    key_low = (key_low + 0x9E3779B9U) & low;
-    key_high = (key_high + 0xBB67AE85U) & low;
-  }
+  const PhiloxBlocks16 drawn = philox16(
+      {mask.seed, RandomPurpose::dropout, mask.step, dropout_block(mask, sequence, group)});
   const auto dropped_below = static_cast<std::uint64_t>(static_cast<double>(mask.rate) * 0x1.0p32);
   const float kept = 1.0F / (1.0F - mask.rate);
-  store_multipliers(c0, dropped_below, kept, multipliers);
-  store_multipliers(c1, dropped_below, kept, multipliers + 16);
-  store_multipliers(c2, dropped_below, kept, multipliers + 32);
-  store_multipliers(c3, dropped_below, kept, multipliers + 48);
+  for (int word = 0; word < 4; ++word) {
+    store_multipliers(drawn.words[word], dropped_below, kept, multipliers + 16 * word);
+  }
 }
 
 }  // namespace dstrain::ops

@@ -23,6 +23,7 @@ struct MatmulGeluArgs;
 struct MatmulGeluBackwardArgs;
 struct ResidualNormArgs;
 struct ResidualNormBackwardArgs;
+struct RoundStochasticArgs;
 struct WeightGradientArgs;
 
 /// The ops of one kind of device, each under the name by which everybody calls it. An entry sees
@@ -60,6 +61,7 @@ struct OpTable {
   void (*matmul_gelu_forward)(const MatmulGeluArgs& args, StreamView stream);
   void (*residual_norm_backward)(const ResidualNormBackwardArgs& args, StreamView stream);
   void (*residual_norm_forward)(const ResidualNormArgs& args, StreamView stream);
+  void (*round_stochastic)(const RoundStochasticArgs& args, StreamView stream);
   void (*weight_gradient)(const WeightGradientArgs& args, StreamView stream);
 };
 

@@ -30,6 +30,7 @@ const OpTable& cpu_op_table() {
                                  .matmul_gelu_forward = cpu::matmul_gelu_forward,
                                  .residual_norm_backward = cpu::residual_norm_backward,
                                  .residual_norm_forward = cpu::residual_norm_forward,
+                                 .round_stochastic = cpu::round_stochastic,
                                  .weight_gradient = cpu::weight_gradient};
   return table;
 }

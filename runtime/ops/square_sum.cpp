@@ -6,7 +6,7 @@
 namespace dstrain::ops {
 
 void add_squares(const TensorView& values, const TensorView& sum, StreamView stream) {
-  require_f32(values, values.shape(), "values");
+  require_tensor(values, element_dtype(values, "values"), values.shape(), "values");
   require_tensor(sum, DType::i64, {ExactSum::numel}, "sum");
   op_table(stream).add_squares(values, sum, stream);
 }

@@ -5,11 +5,12 @@
 
 namespace dstrain::ops {
 
-/// Adds the squares of `values`, f32 and dense, to `sum`, an ExactSum in (ExactSum::numel) i64. Per
-/// block of 64 elements (the last may be short) they are added in double in a fixed order, eight
-/// lanes and then a tree, where a product of two floats is exact; blocks are added without
-/// rounding. So the bits depend on nothing but the blocks: as long as ranges start on multiples of
-/// 64 within a parameter, not on how it is split over calls or ranks. Asynchronous on `stream`.
+/// Adds the squares of `values`, f32, bf16 or f16 and dense, to `sum`, an ExactSum in
+/// (ExactSum::numel) i64. Per block of 64 elements (the last may be short) they are added in double
+/// in a fixed order, eight lanes and then a tree, where a product of two floats is exact; blocks
+/// are added without rounding. So the bits depend on nothing but the blocks: as long as ranges
+/// start on multiples of 64 within a parameter, not on how it is split over calls or ranks.
+/// Asynchronous on `stream`.
 void add_squares(const TensorView& values, const TensorView& sum, StreamView stream);
 
 /// A sum in the host's memory as such a tensor.

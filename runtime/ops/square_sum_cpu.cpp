@@ -20,16 +20,16 @@ inline double add_lanes(const double* lane) {
   return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
-DSTRAIN_SIMD_CLONES
-void whole_blocks_kernel(const float* __restrict values,
-                         double* __restrict sums,
-                         std::int64_t blocks) {
+template <class T>
+DSTRAIN_SIMD_CLONES void whole_blocks_kernel(const T* __restrict values,
+                                             double* __restrict sums,
+                                             std::int64_t blocks) {
   for (std::int64_t block = 0; block < blocks; ++block) {
-    const float* const x = values + block * block_numel;
+    const T* const x = values + block * block_numel;
     double lane[lanes] = {};
     for (int i = 0; i < block_numel; i += lanes) {
       for (int j = 0; j < lanes; ++j) {
-        const auto value = static_cast<double>(x[i + j]);
+        const auto value = static_cast<double>(to_float(x[i + j]));
         lane[j] += value * value;
       }
     }
@@ -37,10 +37,11 @@ void whole_blocks_kernel(const float* __restrict values,
   }
 }
 
-double short_block(const float* values, std::int64_t count) {
+template <class T>
+double short_block(const T* values, std::int64_t count) {
   double lane[lanes] = {};
   for (std::int64_t i = 0; i < count; ++i) {
-    const auto value = static_cast<double>(values[i]);
+    const auto value = static_cast<double>(to_float(values[i]));
     lane[i % lanes] += value * value;
   }
   return add_lanes(lane);
@@ -50,7 +51,8 @@ double short_block(const float* values, std::int64_t count) {
 
 namespace cpu {
 
-ExactSum sum_squares(const float* values, std::int64_t count) {
+template <class T>
+ExactSum sum_squares(const T* values, std::int64_t count) {
   std::array<double, square_chunk / block_numel> sums;
   const std::int64_t whole = count / block_numel;
   whole_blocks_kernel(values, sums.data(), whole);
@@ -63,13 +65,17 @@ ExactSum sum_squares(const float* values, std::int64_t count) {
   return sum;
 }
 
+template ExactSum sum_squares(const float* values, std::int64_t count);
+
 void add_squares(const TensorView& values, const TensorView& sum, StreamView stream) {
   cpu_stream(stream).launch([values, sum] {
     const std::int64_t tasks = chunk_count(values.numel(), square_chunk);
     std::vector<ExactSum> parts(static_cast<std::size_t>(tasks));
-    for_chunks(values.numel(), square_chunk, [&](std::int64_t begin, std::int64_t end) {
-      parts[static_cast<std::size_t>(begin / square_chunk)] =
-          sum_squares(floats(values) + begin, end - begin);
+    with_element_type(values.dtype(), [&](auto element) {
+      for_chunks(values.numel(), square_chunk, [&](std::int64_t begin, std::int64_t end) {
+        parts[static_cast<std::size_t>(begin / square_chunk)] =
+            sum_squares(elements<decltype(element)>(values) + begin, end - begin);
+      });
     });
     auto& total = *elements<ExactSum>(sum);
     for (const ExactSum& part : parts) total.add(part);

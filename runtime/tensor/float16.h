@@ -30,13 +30,21 @@ constexpr float to_float(Float16 value) {
   return std::bit_cast<float>(bits | (static_cast<std::uint32_t>(value.bits & 0x8000U) << 16));
 }
 
+/// The bits for a magnitude that lies between two Float16, `finite`, or for one that does not: from
+/// 65536 on it is infinite, and a NaN stays one, with its quiet bit set.
+constexpr std::uint32_t float16_magnitude(std::uint32_t magnitude, std::uint32_t finite) {
+  constexpr std::uint32_t overflow = (127 + 16) << 23;
+  constexpr std::uint32_t infinity = 255U << 23;
+  const std::uint32_t nan = 0x7e00U | ((magnitude >> 13) & 0x3ffU);
+  const std::uint32_t special = magnitude > infinity ? nan : 0x7c00U;
+  return magnitude >= overflow ? special : finite;
+}
+
 /// Rounds to nearest, ties to even; to infinity from 65520 on. A NaN stays one, with its quiet bit
 /// set.
 constexpr Float16 to_float16(float value) {
   constexpr std::uint32_t rebias = (127 - 15) << 23;
   constexpr std::uint32_t least_normal = (127 - 14) << 23;
-  constexpr std::uint32_t overflow = (127 + 16) << 23;
-  constexpr std::uint32_t infinity = 255U << 23;
   constexpr float to_mantissa = 0.5F;  // what is added to it is rounded to multiples of 2^-24
   const auto all = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t magnitude = all & 0x7fffffffU;
@@ -45,9 +53,24 @@ constexpr Float16 to_float16(float value) {
       std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + to_mantissa) -
       std::bit_cast<std::uint32_t>(to_mantissa);
   const std::uint32_t finite = magnitude < least_normal ? tiny : normal;
-  const std::uint32_t nan = 0x7e00U | ((magnitude >> 13) & 0x3ffU);
-  const std::uint32_t special = magnitude > infinity ? nan : 0x7c00U;
-  const std::uint32_t bits = magnitude >= overflow ? special : finite;
+  const std::uint32_t bits = float16_magnitude(magnitude, finite);
+  return {static_cast<std::uint16_t>(bits | ((all >> 16) & 0x8000U))};
+}
+
+/// Rounds to one of the two neighbours, stochastically: away from zero when `draw`, uniform over 16
+/// bits, is among the part of them that the value has of the way there. What is a Float16 stays it.
+constexpr Float16 to_float16(float value, std::uint16_t draw) {
+  constexpr std::uint32_t rebias = (127 - 15) << 23;
+  constexpr std::uint32_t least_normal = (127 - 14) << 23;
+  constexpr float to_draw = 0x1p40F;  // a step of the smallest values, 2^-24, becomes 2^16
+  const auto all = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t magnitude = all & 0x7fffffffU;
+  const bool small = magnitude < least_normal;
+  const std::uint32_t normal = (magnitude - rebias + (std::uint32_t{draw} >> 3)) >> 13;
+  const float scaled = small ? std::bit_cast<float>(magnitude) * to_draw : 0.0F;
+  const std::uint32_t tiny =
+      (static_cast<std::uint32_t>(static_cast<std::int32_t>(scaled)) + draw) >> 16;
+  const std::uint32_t bits = float16_magnitude(magnitude, small ? tiny : normal);
   return {static_cast<std::uint16_t>(bits | ((all >> 16) & 0x8000U))};
 }
 

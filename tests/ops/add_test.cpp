@@ -5,6 +5,7 @@
 #include "runtime/base/error.h"
 #include "runtime/device/cpu_stream.h"
 #include "tests/support/random_values.h"
+#include "tests/support/typed_values.h"
 
 namespace dstrain {
 namespace {
@@ -18,6 +19,22 @@ TEST_CASE("Add: each element is rounded once", "[ops][add]") {
   CpuStream stream(CpuStream::Mode::inline_on_caller);
   ops::add(HostView(values, {numel}), HostView(sum, {numel}), stream);
   CHECK((sum == expected));
+}
+
+TEST_CASE("Add: of halves the sum is that of f32 rounded once", "[ops][add]") {
+  const DType from = GENERATE(DType::f32, DType::bf16, DType::f16);
+  const DType to = GENERATE(DType::f32, DType::bf16, DType::f16);
+  constexpr std::int64_t numel = 16'385;
+  test::TypedValues values(test::random_values(numel, 1), from);
+  test::TypedValues sum(test::random_values(numel, 2), to);
+  const std::vector<float> terms = values.read();
+  std::vector<float> expected = sum.read();
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    expected[i] = test::rounded(expected[i] + terms[i], to);
+  }
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
+  ops::add(values.view({numel}), sum.view({numel}), stream);
+  CHECK((sum.read() == expected));
 }
 
 TEST_CASE("Add: ranges of unequal length are refused", "[ops][add]") {

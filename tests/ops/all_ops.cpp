@@ -19,6 +19,7 @@
 #include "runtime/ops/lamb.h"
 #include "runtime/ops/matmul_gelu.h"
 #include "runtime/ops/residual_norm.h"
+#include "runtime/ops/round_stochastic.h"
 #include "runtime/ops/square_sum.h"
 #include "runtime/ops/weight_gradient.h"
 #include "runtime/tensor/buffer.h"
@@ -295,6 +296,7 @@ void run_flat(Tensors& t, StreamView stream) {
   const TensorView values = t.f32({numel});
   const TensorView sum = t.f32({numel});
   ops::add(values, sum, stream);
+  ops::add(values, t.bf16(numel), stream);
   ops::add_squares(sum, t.zeros(DType::i64, {ExactSum::numel}), stream);
   const TensorView decision = t.zeros(DType::f64, {ops::StepDecision::numel});
   ops::decide_step({.totals = t.zeros(DType::i64, {3, ops::step_total_numel}),
@@ -312,6 +314,13 @@ void run_flat(Tensors& t, StreamView stream) {
               .working = t.bf16(numel)},
              stream);
   run_lamb(t, {values, sum, decision}, stream);
+  ops::add_squares(t.bf16(numel), t.zeros(DType::i64, {ExactSum::numel}), stream);
+  ops::round_stochastic({.source = values,
+                         .target = t.bf16(numel),
+                         .key = t.zeros(DType::i64, {1}),
+                         .stream = 3,
+                         .first = 64},
+                        stream);
   ops::convert(values, t.matrix(1, numel), stream);
   ops::copy_finite({values, t.f32({numel}), t.zeros(DType::i32, {1})}, stream);
   ops::copy_rows(t.matrix(40, 50).columns(3, 20), t.matrix(40, 20), stream);

@@ -6,6 +6,7 @@
 
 #include "runtime/device/cpu_stream.h"
 #include "tests/support/random_values.h"
+#include "tests/support/typed_values.h"
 
 namespace dstrain {
 namespace {
@@ -33,6 +34,17 @@ TEST_CASE("Square sum: of any number of values", "[ops][square_sum]") {
   long double reference = 0;
   for (const float value : values) reference += static_cast<long double>(value) * value;
   CHECK(sum_of(values) == Approx(static_cast<double>(reference)).epsilon(1e-14));
+}
+
+TEST_CASE("Square sum: of halves it is that of their values", "[ops][square_sum]") {
+  const DType dtype = GENERATE(DType::bf16, DType::f16);
+  const auto numel = GENERATE(63, 64, 65, 65'537);
+  test::TypedValues halves(test::random_values(numel, 7), dtype);
+  std::vector<float> values = halves.read();
+  ExactSum sum;
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
+  ops::add_squares(halves.view({numel}), ops::view_of(sum), stream);
+  CHECK(sum.value() == sum_of(values));
 }
 
 TEST_CASE("Square sum: cuts on block boundaries leave the bits alone", "[ops][square_sum]") {

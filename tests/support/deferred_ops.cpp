@@ -15,6 +15,7 @@
 #include "runtime/ops/matmul_gelu.h"
 #include "runtime/ops/op_table.h"
 #include "runtime/ops/residual_norm.h"
+#include "runtime/ops/round_stochastic.h"
 #include "runtime/ops/weight_gradient.h"
 #include "runtime/tensor/buffer.h"
 #include "tests/support/deferred_device.h"
@@ -112,6 +113,9 @@ void translate(ResidualNormArgs& a, StreamView stream) {
 void translate(ResidualNormBackwardArgs& a, StreamView stream) {
   translate(a.norm, stream);
   translate({&a.branch_gradient, &a.site.counter}, stream);
+}
+void translate(RoundStochasticArgs& a, StreamView stream) {
+  translate({&a.source, &a.target, &a.key}, stream);
 }
 void translate(WeightGradientArgs& a, StreamView stream) {
   translate(a.product, stream);
@@ -268,6 +272,7 @@ const OpTable& deferred_op_table() {
                                  .matmul_gelu_forward = one<&T::matmul_gelu_forward>,
                                  .residual_norm_backward = one<&T::residual_norm_backward>,
                                  .residual_norm_forward = one<&T::residual_norm_forward>,
+                                 .round_stochastic = one<&T::round_stochastic>,
                                  .weight_gradient = one<&T::weight_gradient>};
   return table;
 }
