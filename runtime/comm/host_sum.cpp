@@ -8,55 +8,28 @@
 namespace dstrain::comm {
 namespace {
 
-// ivdep: the terms and the sum are the same memory or disjoint, so no iteration sees another's.
-void add_cached(const float* first, const float* second, float* sum, std::int64_t numel) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < numel; ++i) sum[i] = first[i] + second[i];
+constexpr Bytes line_bytes = 64;
+
+/// Bytes from `address` to where the next line of the cache begins, 0 where one does.
+Bytes bytes_to_line(const void* address) {
+  const auto at = static_cast<Bytes>(reinterpret_cast<std::uintptr_t>(address));
+  return round_up(at, line_bytes) - at;
 }
 
-constexpr Bytes line_bytes = 64;
-constexpr std::int64_t line_numel = line_bytes / Bytes{sizeof(float)};
-
-/// The whole lines of `bytes` bytes at `to`, and what stands before them.
-struct Lines {
-  Lines(const void* to, Bytes bytes) {
-    const auto address = static_cast<Bytes>(reinterpret_cast<std::uintptr_t>(to));
-    head = std::min(bytes, round_up(address, line_bytes) - address);
-    end = head + (bytes - head) / line_bytes * line_bytes;
-  }
-  Bytes head;
-  Bytes end;
-};
+void stream_line(const void* from, void* to) {
+  const auto* const source = static_cast<const __m128i*>(from);
+  auto* const target = static_cast<__m128i*>(to);
+  for (int i = 0; i < 4; ++i) _mm_stream_si128(target + i, _mm_loadu_si128(source + i));
+}
 
 void copy_streamed(const std::byte* from, std::byte* to, Bytes bytes) {
-  const Lines lines(to, bytes);
-  copy_bytes(from, to, lines.head);
-  for (Bytes at = lines.head; at < lines.end; at += line_bytes) {
-    for (Bytes part = at; part < at + line_bytes; part += Bytes{sizeof(__m128i)}) {
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + part),
-                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + part)));
-    }
-  }
+  const Bytes begin = std::min(bytes, bytes_to_line(to));
+  const Bytes end = begin + (bytes - begin) / line_bytes * line_bytes;
+  copy_bytes(from, to, begin);
+  for (Bytes at = begin; at < end; at += line_bytes) stream_line(from + at, to + at);
   _mm_sfence();  // streamed stores are not ordered with the atomics that tell of them
-  copy_bytes(from + lines.end, to + lines.end, bytes - lines.end);
+  copy_bytes(from + end, to + end, bytes - end);
 }
-
-void add_streamed(const float* first, const float* second, float* sum, std::int64_t numel) {
-  const Lines lines(sum, numel * Bytes{sizeof(float)});
-  const std::int64_t begin = lines.head / Bytes{sizeof(float)};
-  const std::int64_t end = lines.end / Bytes{sizeof(float)};
-  add_cached(first, second, sum, begin);
-  for (std::int64_t at = begin; at < end; at += line_numel) {
-    for (std::int64_t i = at; i < at + line_numel; i += 4) {
-      _mm_stream_ps(sum + i, _mm_add_ps(_mm_loadu_ps(first + i), _mm_loadu_ps(second + i)));
-    }
-  }
-  _mm_sfence();
-  add_cached(first + end, second + end, sum + end, numel - end);
-}
-
-/// Floats summed at a time: 4 KiB stay in the first-level cache while the terms stream by.
-constexpr std::int64_t block_numel = 1024;
 
 }  // namespace
 
@@ -68,47 +41,83 @@ void copy_bytes(const void* from, void* to, Bytes bytes, Writes writes) {
   }
 }
 
-void add_floats(
-    const float* first, const float* second, float* sum, std::int64_t numel, Writes writes) {
-  // A sum in the place of a term has its lines in the cache already.
-  const bool streamed = writes == Writes::streamed && sum != first && sum != second;
-  streamed ? add_streamed(first, second, sum, numel) : add_cached(first, second, sum, numel);
-}
-
 namespace {
 
-/// Through a local block, because `sum` may be a term that is still to be read.
-void add_block(std::span<const float* const> terms,
-               std::int64_t offset,
-               float* sum,
-               std::int64_t numel,
-               Writes writes) {
-  std::array<float, block_numel> partial;
-  const float* so_far = terms[0] + offset;
-  for (std::size_t r = 1; r + 1 < terms.size(); ++r) {
-    add_floats(so_far, terms[r] + offset, partial.data(), numel, Writes::cached);
-    so_far = partial.data();
+/// sum[i] = first[i] + second[i] for i in [0, numel).
+template <class T>
+struct Addition {
+  const T* first;
+  const T* second;
+  T* sum;
+  std::int64_t numel;
+
+  [[nodiscard]] Addition part(std::int64_t begin, std::int64_t end) const {
+    return {first + begin, second + begin, sum + begin, end - begin};
   }
-  add_floats(so_far, terms.back() + offset, sum + offset, numel, writes);
+  /// How many elements stand before the first whole line of the sum.
+  [[nodiscard]] std::int64_t head() const {
+    return std::min(numel, bytes_to_line(sum) / Bytes{sizeof(T)});
+  }
+};
+
+// ivdep: the terms and the sum are the same memory or disjoint, so no iteration sees another's.
+template <class T>
+inline void add_cached(Addition<T> all) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < all.numel; ++i) all.sum[i] = all.first[i] + all.second[i];
+}
+
+template <class T>
+inline void add_streamed(Addition<T> all) {
+  constexpr std::size_t line_numel = line_bytes / sizeof(T);
+  alignas(line_bytes) std::array<T, line_numel> line;
+  std::int64_t at = all.head();
+  add_cached(all.part(0, at));
+  for (; at + std::ssize(line) <= all.numel; at += std::ssize(line)) {
+    add_cached<T>({all.first + at, all.second + at, line.data(), std::ssize(line)});
+    stream_line(line.data(), all.sum + at);
+  }
+  add_cached(all.part(at, all.numel));
+}
+
+template <class T>
+inline void add_as(Addition<T> all, Writes writes) {
+  writes == Writes::streamed ? add_streamed(all) : add_cached(all);
+}
+
+/// Bytes summed at a time: they stay in the first-level cache while the terms stream by.
+constexpr Bytes block_bytes = 4 * kibibyte;
+
+/// Through a local block, because `sum` may be a term that is still to be read.
+template <class T>
+void add_all(std::span<const std::byte* const> terms, const HostView& sum, Writes writes) {
+  // A sum in the place of a term has its lines in the cache already.
+  if (std::ranges::find(terms, sum.data()) != terms.end()) writes = Writes::cached;
+  alignas(line_bytes) std::array<std::byte, block_bytes> block;
+  auto* const partial = reinterpret_cast<T*>(block.data());
+  auto* const result = reinterpret_cast<T*>(sum.data());
+  const std::int64_t step = terms.size() == 2 ? sum.numel() : block_bytes / Bytes{sizeof(T)};
+  for (std::int64_t at = 0; at < sum.numel(); at += step) {
+    const std::int64_t numel = std::min(step, sum.numel() - at);
+    const T* so_far = reinterpret_cast<const T*>(terms[0]) + at;
+    for (const std::byte* const term : terms.subspan(1, terms.size() - 2)) {
+      add_as<T>({so_far, reinterpret_cast<const T*>(term) + at, partial, numel}, Writes::cached);
+      so_far = partial;
+    }
+    add_as<T>({so_far, reinterpret_cast<const T*>(terms.back()) + at, result + at, numel}, writes);
+  }
+  if (writes == Writes::streamed) _mm_sfence();
 }
 
 }  // namespace
 
-void add_in_rank_order(std::span<const float* const> terms,
-                       float* sum,
-                       std::int64_t numel,
+void add_in_rank_order(std::span<const std::byte* const> terms,
+                       const HostView& sum,
                        Writes writes) {
-  if (terms.size() == 1) {
-    copy_bytes(terms[0], sum, numel * Bytes{sizeof(float)}, writes);
-  } else if (terms.size() == 2) {
-    add_floats(terms[0], terms[1], sum, numel, writes);
-  } else {
-    // A sum in the place of a term has its lines in the cache already.
-    if (std::ranges::find(terms, sum) != terms.end()) writes = Writes::cached;
-    for (std::int64_t offset = 0; offset < numel; offset += block_numel) {
-      add_block(terms, offset, sum, std::min(block_numel, numel - offset), writes);
-    }
-  }
+  if (terms.size() == 1) return copy_bytes(terms[0], sum.data(), sum.bytes(), writes);
+  DSTRAIN_CHECK(sum.dtype() == DType::f32, "sums in the order of ranks of {}",
+                name_of(sum.dtype()));
+  add_all<float>(terms, sum, writes);
 }
 
 namespace {

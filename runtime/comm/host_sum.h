@@ -9,8 +9,8 @@
 /// Copies and sums of tensors in host memory: what the collectives on CPUs are made of.
 namespace dstrain::comm {
 
-/// Bytes of an element of a sum: sums are taken in f32.
-inline constexpr Bytes float_bytes = size_of(DType::f32);
+/// What is cut at a multiple of this has whole elements of any dtype.
+inline constexpr Bytes element_bytes_max = 8;
 
 /// How results are written. `streamed` goes past the caches: a line is not read before it is
 /// written, which saves a third of a large copy's traffic, and nothing useful is pushed out.
@@ -31,17 +31,17 @@ inline void copy_bytes(const void* from, void* to, Bytes bytes) {
 }
 void copy_bytes(const void* from, void* to, Bytes bytes, Writes writes);
 
-/// sum[i] = first[i] + second[i] for i in [0, numel). `sum` may be one of the two, but may not
-/// overlap one in any other way.
-void add_floats(
-    const float* first, const float* second, float* sum, std::int64_t numel, Writes writes);
+/// The elements of a dense view that lie in `bytes` bytes of it, from byte `begin` on.
+inline HostView part_in_bytes(const HostView& view, Bytes begin, Bytes bytes) {
+  const Bytes element = size_of(view.dtype());
+  return view.part(begin / element, {bytes / element});
+}
 
-/// sum[i] = ((x_0[i] + x_1[i]) + x_2[i]) + ... for i in [0, numel), in fp32, where x_r is
-/// `terms[r]`. `sum` may be one of the terms (then its lines are at hand and `writes` does not
-/// matter), but may not overlap one in any other way.
-void add_in_rank_order(std::span<const float* const> terms,
-                       float* sum,
-                       std::int64_t numel,
+/// sum[i] = ((x_0[i] + x_1[i]) + x_2[i]) + ... for each element of `sum`, whose dtype is f32, where
+/// x_r lies at `terms[r]`. `sum` may be one of the terms (then its lines are at hand and `writes`
+/// does not matter), but may not overlap one in any other way.
+void add_in_rank_order(std::span<const std::byte* const> terms,
+                       const HostView& sum,
                        Writes writes = Writes::cached);
 
 /// sum[i] = terms[0][i] + terms[1][i] + ... for each element of `sum`, whose dtype is i32 or i64,

@@ -20,30 +20,26 @@ HostView as_bytes(std::byte* data, Bytes bytes) {
   return {data, DType::u8, Shape{bytes}};
 }
 
-/// Floats of a chunk: large enough for the network, small enough that all nodes soon have one.
-constexpr std::int64_t chunk_numel = 262'144;
+/// Of a chunk: large enough for the network, small enough that all nodes soon have one.
+constexpr Bytes chunk_bytes = mebibyte;
 
 /// Up to so many nodes of one rank each, all are connected with all: a message to each takes less
 /// time than a ring.
 constexpr int flat_nodes_max = 16;
 
-/// A range of the elements of a chunk.
+/// A range of the bytes of a chunk.
 struct Range {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-  [[nodiscard]] std::int64_t numel() const { return std::max<std::int64_t>(0, end - begin); }
+  Bytes begin = 0;
+  Bytes end = 0;
+  [[nodiscard]] Bytes bytes() const { return std::max<Bytes>(0, end - begin); }
 };
 
 Range common(const Range& left, const Range& right) {
   return {std::max(left.begin, right.begin), std::min(left.end, right.end)};
 }
 
-Range piece(int index, std::int64_t numel) {
-  return {index * numel, (index + 1) * numel};
-}
-
-HostView as_floats(std::vector<float>& values, std::int64_t numel) {
-  return {values.data(), DType::f32, Shape{numel}};
+Range piece(int index, Bytes bytes) {
+  return {index * bytes, (index + 1) * bytes};
 }
 
 }  // namespace
@@ -181,17 +177,16 @@ void HierarchicalCommunicator::spread(std::byte* values, Bytes bytes, int root) 
   const int source = own_node_ == root_node ? local_rank_of(root) : 0;
   const bool receives = local_rank_ == 0 && own_node_ != root_node;
   const bool sends = local_rank_ == 0 && next_node() != root_node;
-  constexpr Bytes most = chunk_numel * float_bytes;
   const auto chunk_at = [&](Bytes at) {
-    return std::min(most, bytes - at);
+    return std::min(chunk_bytes, bytes - at);
   };
   std::deque<Peers::Batch> received;
   Peers::Batch sent;
-  for (Bytes at = 0; receives && at < bytes; at += most) {
+  for (Bytes at = 0; receives && at < bytes; at += chunk_bytes) {
     peers().receive(received.emplace_back(), node((own_node_ + nodes() - 1) % nodes()).front(),
                     values + at, chunk_at(at));
   }
-  for (Bytes at = 0; at < bytes; at += most) {
+  for (Bytes at = 0; at < bytes; at += chunk_bytes) {
     if (receives) {
       peers().finish(received.front());
       received.pop_front();
@@ -214,32 +209,34 @@ void HierarchicalCommunicator::run_receive(const Call& call, HostView values) {
 
 /// What is under way for one chunk; two take turns.
 struct HierarchicalCommunicator::Stage {
-  std::vector<float>& brought;
-  std::vector<float>& summed;
+  std::vector<std::byte>& brought;
+  std::vector<std::byte>& summed;
   Peers::Batch received;
   Peers::Batch sent;
 };
 
 std::vector<HierarchicalCommunicator::Chunk> HierarchicalCommunicator::chunks_of(
-    std::int64_t numel) const {
+    const HostView& shard) const {
+  const Bytes element = size_of(shard.dtype());
   std::vector<Chunk> chunks;
   for (int owner = 0; owner < nodes(); ++owner) {
-    const std::int64_t most = std::max<std::int64_t>(1, chunk_numel / ranks_of(owner));
-    for (std::int64_t at = 0; at < numel; at += most) {
-      chunks.push_back({owner, at, std::min(most, numel - at)});
+    const Bytes most = round_up(chunk_bytes / ranks_of(owner), element);
+    for (Bytes at = 0; at < shard.bytes(); at += most) {
+      chunks.push_back({owner, shard.dtype(), at, std::min(most, shard.bytes() - at)});
     }
   }
   return chunks;
 }
 
-/// How many elements of the chunk each rank of a node ends with; the last may be filled up.
-std::int64_t HierarchicalCommunicator::part_of(const Chunk& chunk, int adding_node) const {
+/// How many bytes of the chunk each rank of a node ends with, in whole elements; the last may be
+/// filled up.
+Bytes HierarchicalCommunicator::part_of(const Chunk& chunk, int adding_node) const {
   const int ranks = ranks_of(adding_node);
-  return (chunk.numel * ranks_of(chunk.owner_node) + ranks - 1) / ranks;
+  return round_up(chunk.bytes * ranks_of(chunk.owner_node), ranks * size_of(chunk.dtype)) / ranks;
 }
 
-void HierarchicalCommunicator::reduce(const float* whole, float* shard, std::int64_t numel) {
-  const std::vector<Chunk> chunks = chunks_of(numel);
+void HierarchicalCommunicator::reduce(const HostView& whole, const HostView& shard) {
+  const std::vector<Chunk> chunks = chunks_of(shard);
   std::array<Stage, 2> stages{Stage{brought_[0], summed_[0], {}, {}},
                               Stage{brought_[1], summed_[1], {}, {}}};
   Peers::Batch delivered;
@@ -247,11 +244,11 @@ void HierarchicalCommunicator::reduce(const float* whole, float* shard, std::int
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     Stage& stage = stages[i % 2];
     if (i + 1 < chunks.size()) receive_partial(stages[(i + 1) % 2], chunks[i + 1]);
-    if (chunks[i].owner_node == own_node_) expect_delivery(delivered, chunks[i], shard);
+    if (chunks[i].owner_node == own_node_) expect_delivery(delivered, chunks[i], shard.data());
     peers().finish(stage.sent);  // of the chunk before the last
-    add_own(stage, chunks[i], whole, numel);
+    add_own(stage, chunks[i], whole);
     add_node(stage, chunks[i]);
-    pass_on(stage, chunks[i], shard);
+    pass_on(stage, chunks[i], shard.data());
   }
   for (Stage& stage : stages) peers().finish(stage.sent);
   peers().finish(delivered);
@@ -260,81 +257,80 @@ void HierarchicalCommunicator::reduce(const float* whole, float* shard, std::int
 /// The first rank of a node takes what the node before has added up, one part from each rank.
 void HierarchicalCommunicator::receive_partial(Stage& stage, const Chunk& chunk) {
   const int ranks = within_->size();
-  std::int64_t room = part_of(chunk, own_node_) * ranks;
+  Bytes room = part_of(chunk, own_node_) * ranks;
   const bool receives = local_rank_ == 0 && own_node_ > 0;
-  const std::int64_t part = receives ? part_of(chunk, own_node_ - 1) : 0;
+  const Bytes part = receives ? part_of(chunk, own_node_ - 1) : 0;
   if (receives) room = std::max(room, part * ranks_of(own_node_ - 1));
   if (std::ssize(stage.brought) < room) stage.brought.resize(static_cast<std::size_t>(room));
   if (!receives) return;
   for (int i = 0; i < ranks_of(own_node_ - 1); ++i) {
     peers().receive(stage.received, node(own_node_ - 1)[static_cast<std::size_t>(i)],
-                    stage.brought.data() + i * part, part * float_bytes);
+                    stage.brought.data() + i * part, part);
   }
 }
 
 /// Packs the own values of the chunk, or adds them to what has come: it stands for all ranks
 /// before.
-void HierarchicalCommunicator::add_own(Stage& stage,
-                                       const Chunk& chunk,
-                                       const float* whole,
-                                       std::int64_t numel) {
+void HierarchicalCommunicator::add_own(Stage& stage, const Chunk& chunk, const HostView& whole) {
   const bool adds = local_rank_ == 0 && own_node_ > 0;
   peers().finish(stage.received);
-  float* to = stage.brought.data();
+  const Bytes shard_bytes = whole.bytes() / size();
+  std::byte* to = stage.brought.data();
   for (const int owner : node(chunk.owner_node)) {
-    const float* const own = whole + owner * numel + chunk.at;
+    const HostView own = part_in_bytes(whole, owner * shard_bytes + chunk.at, chunk.bytes);
     if (adds) {
-      for (std::int64_t i = 0; i < chunk.numel; ++i) to[i] += own[i];
+      add_in_rank_order(std::array<const std::byte*, 2>{to, own.data()},
+                        {to, own.dtype(), own.shape()});
     } else {
-      std::copy_n(own, chunk.numel, to);
+      copy_bytes(own.data(), to, chunk.bytes);
     }
-    to += chunk.numel;
+    to += chunk.bytes;
   }
-  std::fill(to, stage.brought.data() + part_of(chunk, own_node_) * within_->size(), 0.0F);
+  std::fill(to, stage.brought.data() + part_of(chunk, own_node_) * within_->size(), std::byte{0});
 }
 
 void HierarchicalCommunicator::add_node(Stage& stage, const Chunk& chunk) {
-  const std::int64_t part = part_of(chunk, own_node_);
+  const Bytes part = part_of(chunk, own_node_);
+  const std::int64_t numel = part / size_of(chunk.dtype);
   if (std::ssize(stage.summed) < part) stage.summed.resize(static_cast<std::size_t>(part));
   run_within([&] {
-    within_->reduce_scatter(as_floats(stage.brought, part * within_->size()),
-                            as_floats(stage.summed, part), stream_);
+    within_->reduce_scatter(HostView(stage.brought.data(), chunk.dtype, {numel * within_->size()}),
+                            HostView(stage.summed.data(), chunk.dtype, {numel}), stream_);
   });
 }
 
-void HierarchicalCommunicator::pass_on(Stage& stage, const Chunk& chunk, float* shard) {
+void HierarchicalCommunicator::pass_on(Stage& stage, const Chunk& chunk, std::byte* shard) {
   if (own_node_ + 1 == nodes()) return deliver(stage, chunk, shard);
   peers().send(stage.sent, node(own_node_ + 1).front(), stage.summed.data(),
-               part_of(chunk, own_node_) * float_bytes);
+               part_of(chunk, own_node_));
 }
 
 /// From the last node to the owners.
-void HierarchicalCommunicator::deliver(Stage& stage, const Chunk& chunk, float* shard) {
-  const std::int64_t part = part_of(chunk, own_node_);
+void HierarchicalCommunicator::deliver(Stage& stage, const Chunk& chunk, std::byte* shard) {
+  const Bytes part = part_of(chunk, own_node_);
   const Range own = piece(local_rank_, part);
   for (int i = 0; i < ranks_of(chunk.owner_node); ++i) {
-    const Range range = common(own, piece(i, chunk.numel));
-    const float* const from = stage.summed.data() + (range.begin - own.begin);
+    const Range range = common(own, piece(i, chunk.bytes));
+    const std::byte* const from = stage.summed.data() + (range.begin - own.begin);
     const int owner = node(chunk.owner_node)[static_cast<std::size_t>(i)];
     if (owner == rank()) {
-      copy_bytes(from, shard + chunk.at + (range.begin - i * chunk.numel),
-                 range.numel() * float_bytes);
+      copy_bytes(from, shard + chunk.at + (range.begin - i * chunk.bytes), range.bytes());
     } else {
-      peers().send(stage.sent, owner, from, range.numel() * float_bytes);
+      peers().send(stage.sent, owner, from, range.bytes());
     }
   }
 }
 
 void HierarchicalCommunicator::expect_delivery(Peers::Batch& delivered,
                                                const Chunk& chunk,
-                                               float* shard) {
+                                               std::byte* shard) {
   const int last = nodes() - 1;
   if (own_node_ == last) return;  // the ranks of the last node end with what they own
-  const Range own = piece(local_rank_, chunk.numel);
+  const Range own = piece(local_rank_, chunk.bytes);
   for (int i = 0; i < ranks_of(last); ++i) {
     const Range range = common(own, piece(i, part_of(chunk, last)));
     peers().receive(delivered, node(last)[static_cast<std::size_t>(i)],
-                    shard + chunk.at + (range.begin - own.begin), range.numel() * float_bytes);
+                    shard + chunk.at + (range.begin - own.begin), range.bytes());
   }
 }
 

@@ -48,7 +48,7 @@ class HierarchicalCommunicator final : public MessageCommunicator {
 
  protected:
   void gather(std::byte* whole, Bytes shard_bytes) override;
-  void reduce(const float* whole, float* shard, std::int64_t numel) override;
+  void reduce(const HostView& whole, const HostView& shard) override;
   void swap_parts(const std::byte* parts, std::byte* received, Bytes part_bytes) override;
   void spread(std::byte* values, Bytes bytes, int root) override;
   void run_send(const Call& call, HostView values) override;
@@ -59,8 +59,9 @@ class HierarchicalCommunicator final : public MessageCommunicator {
   /// Some elements of each shard of the ranks of one node, one after the other.
   struct Chunk {
     int owner_node = 0;
-    std::int64_t at = 0;     ///< of a shard
-    std::int64_t numel = 0;  ///< of each shard
+    DType dtype = DType::f32;
+    Bytes at = 0;     ///< of a shard
+    Bytes bytes = 0;  ///< of each shard
   };
 
   [[nodiscard]] const std::vector<int>& node(int number) const {
@@ -80,15 +81,15 @@ class HierarchicalCommunicator final : public MessageCommunicator {
   void send_shards(Peers::Batch& batch, std::byte* whole, Bytes shard_bytes, int source_node);
   void share(std::byte* whole, Bytes shard_bytes, int source_node);
 
-  [[nodiscard]] std::vector<Chunk> chunks_of(std::int64_t numel) const;
-  [[nodiscard]] std::int64_t part_of(const Chunk& chunk, int adding_node) const;
+  [[nodiscard]] std::vector<Chunk> chunks_of(const HostView& shard) const;
+  [[nodiscard]] Bytes part_of(const Chunk& chunk, int adding_node) const;
   struct Stage;
   void receive_partial(Stage& stage, const Chunk& chunk);
-  void add_own(Stage& stage, const Chunk& chunk, const float* whole, std::int64_t numel);
+  void add_own(Stage& stage, const Chunk& chunk, const HostView& whole);
   void add_node(Stage& stage, const Chunk& chunk);
-  void pass_on(Stage& stage, const Chunk& chunk, float* shard);
-  void deliver(Stage& stage, const Chunk& chunk, float* shard);
-  void expect_delivery(Peers::Batch& delivered, const Chunk& chunk, float* shard);
+  void pass_on(Stage& stage, const Chunk& chunk, std::byte* shard);
+  void deliver(Stage& stage, const Chunk& chunk, std::byte* shard);
+  void expect_delivery(Peers::Batch& delivered, const Chunk& chunk, std::byte* shard);
   void run_within(FunctionRef<void()> run);
 
   std::unique_ptr<Communicator> within_;
@@ -97,8 +98,8 @@ class HierarchicalCommunicator final : public MessageCommunicator {
   int local_rank_;
   bool all_connected_ = false;
   CpuStream stream_{CpuStream::Mode::inline_on_caller};
-  std::array<std::vector<float>, 2> brought_;  ///< what this rank brings to a chunk's sum
-  std::array<std::vector<float>, 2> summed_;   ///< its part of the node's sum
+  std::array<std::vector<std::byte>, 2> brought_;  ///< what this rank brings to a chunk's sum
+  std::array<std::vector<std::byte>, 2> summed_;   ///< its part of the node's sum
 };
 
 /// Over the ranks of all nodes: shared memory alone on one node, the flat communicator of messages

@@ -9,21 +9,14 @@
 namespace dstrain::comm {
 namespace {
 
-/// Floats of all ranks together below which an all_reduce is one step.
-constexpr std::int64_t one_step_numel = 65'536;
+/// Bytes of all ranks together up to which an all_reduce is one step.
+constexpr Bytes one_step_bytes = 256 * kibibyte;
 /// Bytes below which the root of a broadcast sends to everyone itself.
 constexpr Bytes small_broadcast_bytes = 64 * kibibyte;
-/// Floats of all others that a reduce_scatter stages, in two rounds.
-constexpr std::int64_t staged_numel = 2 * mebibyte;
-constexpr std::int64_t piece_numel_min = 1024;
-
-float* floats(const HostView& view) {
-  return reinterpret_cast<float*>(view.data());
-}
-
-std::byte* bytes_at(float* values) {
-  return reinterpret_cast<std::byte*>(values);
-}
+/// Bytes of all others that a reduce_scatter stages, in two rounds.
+constexpr Bytes staged_bytes = 8 * mebibyte;
+/// Of one other in a round at least.
+constexpr Bytes piece_bytes_min = 4 * kibibyte;
 
 }  // namespace
 
@@ -68,7 +61,7 @@ void MessageCommunicator::run_all_gather(const Call& call, HostView shard, HostV
 void MessageCommunicator::run_reduce_scatter(const Call& call, HostView whole, HostView shard) {
   operate([&] {
     peers_.agree(call);
-    if (shard.numel() > 0) reduce(floats(whole), floats(shard), shard.numel());
+    if (shard.numel() > 0) reduce(whole, shard);
   });
 }
 
@@ -76,27 +69,28 @@ void MessageCommunicator::run_reduce_scatter(const Call& call, HostView whole, H
 void MessageCommunicator::run_all_reduce(const Call& call, HostView values) {
   operate([&] {
     peers_.agree(call);
-    float* const own = floats(values);
     const std::int64_t numel = values.numel();
-    const std::int64_t part = numel * size() <= one_step_numel ? 0 : numel / size();
-    if (part > 0) {
-      reduce(own, own + rank() * part, part);
-      gather(bytes_at(own), part * float_bytes);
-    }
+    const std::int64_t part = values.bytes() * size() <= one_step_bytes ? 0 : numel / size();
     const std::int64_t done = part * size();
-    if (done < numel) reduce_small(own + done, numel - done);
+    if (part > 0) {
+      const HostView own = values.part(rank() * part, {part});
+      reduce(values.part(0, {done}), own);
+      gather(values.data(), own.bytes());
+    }
+    if (done < numel) reduce_small(values.part(done, {numel - done}));
   });
 }
 
 /// Every rank adds up everything.
-void MessageCommunicator::reduce_small(float* values, std::int64_t numel) {
-  std::vector<float> all(static_cast<std::size_t>(numel * size()));
-  std::copy_n(values, numel, all.data() + rank() * numel);
-  gather(bytes_at(all.data()), numel * float_bytes);
-  std::vector<const float*> terms;
+void MessageCommunicator::reduce_small(const HostView& values) {
+  const Bytes bytes = values.bytes();
+  std::vector<std::byte> all(static_cast<std::size_t>(bytes * size()));
+  copy_bytes(values.data(), all.data() + rank() * bytes, bytes);
+  gather(all.data(), bytes);
+  std::vector<const std::byte*> terms;
   terms.reserve(static_cast<std::size_t>(size()));
-  for (int r = 0; r < size(); ++r) terms.push_back(all.data() + r * numel);
-  add_in_rank_order(terms, values, numel);
+  for (int r = 0; r < size(); ++r) terms.push_back(all.data() + r * bytes);
+  add_in_rank_order(terms, values);
 }
 
 void MessageCommunicator::run_all_to_all(const Call& call, HostView parts, HostView received) {
@@ -173,46 +167,48 @@ void MessageCommunicator::gather(std::byte* whole, Bytes shard_bytes) {
 }
 
 /// In rounds, each under way while the one before is added up.
-void MessageCommunicator::reduce(const float* whole, float* shard, std::int64_t numel) {
+void MessageCommunicator::reduce(const HostView& whole, const HostView& shard) {
   const std::int64_t others = size() - 1;
-  if (others == 0) return copy_bytes(whole, shard, numel * float_bytes);
-  const std::int64_t piece = std::min(numel, std::max(piece_numel_min, staged_numel / 2 / others));
+  const Bytes bytes = shard.bytes();
+  if (others == 0) return copy_bytes(whole.data(), shard.data(), bytes);
+  const Bytes fitting = staged_bytes / 2 / others / element_bytes_max * element_bytes_max;
+  const Bytes piece = std::min(bytes, std::max(piece_bytes_min, fitting));
   staging_.resize(static_cast<std::size_t>(2 * others * piece));
   std::array<Round, 2> rounds;
-  for (std::int64_t at = 0, i = 0; at < numel + piece; at += piece, ++i) {
+  for (Bytes at = 0, i = 0; at < bytes + piece; at += piece, ++i) {
     Round& next = rounds[static_cast<std::size_t>(i % 2)];
     Round& last = rounds[static_cast<std::size_t>((i + 1) % 2)];
-    if (at < numel) {
+    if (at < bytes) {
       next.at = at;
-      next.numel = std::min(piece, numel - at);
+      next.bytes = std::min(piece, bytes - at);
       next.staged = staging_.data() + i % 2 * others * piece;
-      start(next, whole, numel);
+      start(next, whole.data(), bytes);
     }
-    if (at > 0) add_up(last, whole + rank() * numel, shard);
+    if (at > 0) add_up(last, whole.data() + rank() * bytes, shard);
   }
 }
 
-void MessageCommunicator::start(Round& round, const float* whole, std::int64_t numel) {
+void MessageCommunicator::start(Round& round, const std::byte* whole, Bytes shard_bytes) {
   for (int r = 0, i = 0; r < size(); ++r) {
     if (r == rank()) continue;
-    peers_.receive(round.received, r, round.staged + i++ * round.numel, round.numel * float_bytes);
+    peers_.receive(round.received, r, round.staged + i++ * round.bytes, round.bytes);
   }
   for (int step = 1; step < size(); ++step) {
     const int target = (rank() + step) % size();
-    peers_.send(round.sent, target, whole + target * numel + round.at, round.numel * float_bytes);
+    peers_.send(round.sent, target, whole + target * shard_bytes + round.at, round.bytes);
   }
 }
 
-void MessageCommunicator::add_up(Round& round, const float* own, float* shard) {
+void MessageCommunicator::add_up(Round& round, const std::byte* own, const HostView& shard) {
   peers_.finish(round.received);
-  std::vector<const float*> terms;
+  std::vector<const std::byte*> terms;
   terms.reserve(static_cast<std::size_t>(size()));
-  const float* staged = round.staged;
+  const std::byte* staged = round.staged;
   for (int r = 0; r < size(); ++r) {
     terms.push_back(r == rank() ? own + round.at : staged);
-    if (r != rank()) staged += round.numel;
+    if (r != rank()) staged += round.bytes;
   }
-  add_in_rank_order(terms, shard + round.at, round.numel);
+  add_in_rank_order(terms, part_in_bytes(shard, round.at, round.bytes));
   peers_.finish(round.sent);
 }
 

@@ -46,8 +46,8 @@ class MessageCommunicator : public HostCommunicator {
 
   /// Fills `whole`, in which the own shard lies in place, from the others.
   virtual void gather(std::byte* whole, Bytes shard_bytes);
-  /// shard = the sum over ranks of their whole[rank()], of `numel` elements.
-  virtual void reduce(const float* whole, float* shard, std::int64_t numel);
+  /// shard = the sum over ranks of their whole[rank()].
+  virtual void reduce(const HostView& whole, const HostView& shard);
   /// received[r] = parts_r[rank()], of `part_bytes` each.
   virtual void swap_parts(const std::byte* parts, std::byte* received, Bytes part_bytes);
   /// values = those of `root`.
@@ -71,24 +71,24 @@ class MessageCommunicator : public HostCommunicator {
  private:
   template <class Run>
   void operate(Run&& run);
-  void reduce_small(float* values, std::int64_t numel);
+  void reduce_small(const HostView& values);
   void send_to_all(std::byte* values, Bytes bytes, int root);
 
-  /// Some elements of every part, from `at` on, on their way to their owners.
+  /// Some elements of every part, from byte `at` on, on their way to their owners.
   struct Round {
     Peers::Batch received;
     Peers::Batch sent;
-    std::int64_t at = 0;
-    std::int64_t numel = 0;
-    float* staged = nullptr;  ///< the others' elements of the own part
+    Bytes at = 0;
+    Bytes bytes = 0;
+    std::byte* staged = nullptr;  ///< the others' elements of the own part
   };
-  void start(Round& round, const float* whole, std::int64_t numel);
-  void add_up(Round& round, const float* own, float* shard);
+  void start(Round& round, const std::byte* whole, Bytes shard_bytes);
+  void add_up(Round& round, const std::byte* own, const HostView& shard);
 
   Peers peers_;
   double timeout_seconds_;
   int splits_ = 0;
-  std::vector<float> staging_;
+  std::vector<std::byte> staging_;
 };
 
 }  // namespace dstrain::comm

@@ -8,20 +8,8 @@
 namespace dstrain::comm {
 namespace {
 
-/// Below this an all_reduce is one barrier: every rank adds up everything.
-constexpr std::int64_t small_numel = 4096;
-
-float* floats(std::byte* bytes) {
-  return reinterpret_cast<float*>(bytes);
-}
-
-const float* floats(const std::byte* bytes) {
-  return reinterpret_cast<const float*>(bytes);
-}
-
-constexpr Bytes bytes_of_floats(std::int64_t numel) {
-  return numel * size_of(DType::f32);
-}
+/// Up to this an all_reduce is one barrier: every rank adds up everything.
+constexpr Bytes small_bytes = 16 * kibibyte;
 
 }  // namespace
 
@@ -63,8 +51,10 @@ const std::byte* ShmCommunicator::seen(int rank, const std::byte* own, Offsets o
 }
 
 ShmCommunicator::Part ShmCommunicator::part_of(int rank, Bytes bytes) const {
-  const std::int64_t numel = bytes / size_of(DType::f32);
-  return {bytes_of_floats(numel * rank / size()), bytes_of_floats(numel * (rank + 1) / size())};
+  const auto begin = [&](int r) {
+    return r == size() ? bytes : bytes * r / size() / element_bytes_max * element_bytes_max;
+  };
+  return {begin(rank), begin(rank + 1)};
 }
 
 /// With the peer as messages call it.
@@ -128,10 +118,9 @@ void ShmCommunicator::run_all_gather(const Call& call, HostView shard, HostView 
       });
 }
 
-/// Bytes of each of the pieces, one for each rank, that a slot holds: whole elements of any dtype.
+/// Bytes of each of the pieces, one for each rank, that a slot holds.
 Bytes ShmCommunicator::piece_bytes() const {
-  constexpr Bytes largest_element = 8;
-  return slot_bytes / size() / largest_element * largest_element;
+  return slot_bytes / size() / element_bytes_max * element_bytes_max;
 }
 
 /// Puts elements `at` to `at + count` of each rank's part into this rank's slot, but for its own.
@@ -162,30 +151,30 @@ void ShmCommunicator::run_all_to_all(const Call& call, HostView parts, HostView 
 void ShmCommunicator::run_reduce_scatter(const Call& call, HostView whole, HostView shard) {
   announce(call, whole, Shows::tensor);
   const Writes writes = writes_for(shard.bytes());
-  std::vector<const float*> terms(static_cast<std::size_t>(size()));
+  std::vector<const std::byte*> terms(static_cast<std::size_t>(size()));
   run_rounds(
       {shard.bytes(), piece_bytes()}, [&](Bytes at, Bytes count) { fill_pieces(whole, at, count); },
       [&](Bytes at, Bytes count) {
         const Offsets own_part{rank() * shard.bytes() + at, rank() * piece_bytes()};
         for (int r = 0; r < size(); ++r) {
-          terms[static_cast<std::size_t>(r)] = floats(seen(r, whole.data(), own_part));
+          terms[static_cast<std::size_t>(r)] = seen(r, whole.data(), own_part);
         }
-        add_in_rank_order(terms, floats(shard.data() + at), count / size_of(DType::f32), writes);
+        add_in_rank_order(terms, part_in_bytes(shard, at, count), writes);
       });
 }
 
 void ShmCommunicator::run_all_reduce(const Call& call, HostView values) {
-  values.numel() <= small_numel ? reduce_small(call, values) : reduce_large(call, values);
+  values.bytes() <= small_bytes ? reduce_small(call, values) : reduce_large(call, values);
 }
 
 void ShmCommunicator::reduce_small(const Call& call, const HostView& values) {
   announce(call, values, Shows::nothing);
   copy_bytes(values.data(), slot(rank()), values.bytes());
   agree();
-  std::vector<const float*> terms;
+  std::vector<const std::byte*> terms;
   terms.reserve(static_cast<std::size_t>(size()));
-  for (int r = 0; r < size(); ++r) terms.push_back(floats(slot(r)));
-  add_in_rank_order(terms, floats(values.data()), values.numel());
+  for (int r = 0; r < size(); ++r) terms.push_back(slot(r));
+  add_in_rank_order(terms, values);
   ++round_;
 }
 
@@ -202,7 +191,7 @@ void ShmCommunicator::reduce_large(const Call& call, const HostView& values) {
         copy_bytes(values.data() + at + own.end, slot(rank()) + own.end, count - own.end);
       },
       [&](Bytes at, Bytes count) {
-        sum_part(values.data(), at, part_of(rank(), count));
+        sum_part(values, at, part_of(rank(), count));
         barrier_.arrive_and_wait();
         for (int r = 0; r < size(); ++r) {
           const Part part = part_of(r, count);
@@ -212,16 +201,15 @@ void ShmCommunicator::reduce_large(const Call& call, const HostView& values) {
       });
 }
 
-void ShmCommunicator::sum_part(std::byte* values, Bytes at, Part part) {
-  std::vector<const float*> terms;
+void ShmCommunicator::sum_part(const HostView& values, Bytes at, Part part) {
+  std::vector<const std::byte*> terms;
   terms.reserve(static_cast<std::size_t>(size()));
   for (int r = 0; r < size(); ++r) {
-    terms.push_back(floats(seen(r, values, {at + part.begin, part.begin})));
+    terms.push_back(seen(r, values.data(), {at + part.begin, part.begin}));
   }
-  std::byte* const sum = values + at + part.begin;
-  const Bytes bytes = part.end - part.begin;
-  add_in_rank_order(terms, floats(sum), bytes / size_of(DType::f32));
-  if (stages()) copy_bytes(sum, slot(rank()) + part.begin, bytes);
+  const HostView sum = part_in_bytes(values, at + part.begin, part.end - part.begin);
+  add_in_rank_order(terms, sum);
+  if (stages()) copy_bytes(sum.data(), slot(rank()) + part.begin, sum.bytes());
 }
 
 void ShmCommunicator::run_broadcast(const Call& call, HostView values) {

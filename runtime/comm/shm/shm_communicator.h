@@ -58,7 +58,7 @@ class ShmCommunicator final : public HostCommunicator {
   void reduce_small(const Call& call, const HostView& values);
   void reduce_large(const Call& call, const HostView& values);
   [[nodiscard]] Part part_of(int rank, Bytes bytes) const;
-  void sum_part(std::byte* values, Bytes at, Part part);
+  void sum_part(const HostView& values, Bytes at, Part part);
 
   std::shared_ptr<const Segment> segment_;  // shared with the frees of memory_
   SegmentMemory memory_;

@@ -50,8 +50,7 @@ class ThreadCommunicator final : public HostCommunicator {
 
  private:
   void post(const Call& call, const HostView& view);
-  [[nodiscard]] const float* posted_floats(int rank) const;
-  void add_posted(std::int64_t offset, std::int64_t numel, float* sum) const;
+  void add_posted(std::int64_t offset, const HostView& sum) const;
 
   std::shared_ptr<ThreadWorld> world_;  // shared: no rank knows that it is the last to go
   GroupBarrier::Options options_;
@@ -78,17 +77,15 @@ void ThreadCommunicator::post(const Call& call, const HostView& view) {
   barrier_.agree();
 }
 
-const float* ThreadCommunicator::posted_floats(int rank) const {
-  return reinterpret_cast<const float*>(world_->posted[static_cast<std::size_t>(rank)]);
-}
-
-/// The sum over ranks of elements [offset, offset + numel) of what they posted.
-void ThreadCommunicator::add_posted(std::int64_t offset, std::int64_t numel, float* sum) const {
-  if (numel == 0) return;
-  std::vector<const float*> terms;
+/// The sum over ranks of what they posted, from element `offset` on.
+void ThreadCommunicator::add_posted(std::int64_t offset, const HostView& sum) const {
+  if (sum.numel() == 0) return;
+  std::vector<const std::byte*> terms;
   terms.reserve(static_cast<std::size_t>(size()));
-  for (int r = 0; r < size(); ++r) terms.push_back(posted_floats(r) + offset);
-  add_in_rank_order(terms, sum, numel);
+  for (const std::byte* posted : world_->posted) {
+    terms.push_back(posted + offset * size_of(sum.dtype()));
+  }
+  add_in_rank_order(terms, sum);
 }
 
 void ThreadCommunicator::run_all_gather(const Call& call, HostView shard, HostView whole) {
@@ -102,7 +99,7 @@ void ThreadCommunicator::run_all_gather(const Call& call, HostView shard, HostVi
 
 void ThreadCommunicator::run_reduce_scatter(const Call& call, HostView whole, HostView shard) {
   post(call, whole);
-  add_posted(rank() * shard.numel(), shard.numel(), reinterpret_cast<float*>(shard.data()));
+  add_posted(rank() * shard.numel(), shard);
   barrier_.arrive_and_wait();
 }
 
@@ -112,13 +109,13 @@ void ThreadCommunicator::run_all_reduce(const Call& call, HostView values) {
   const auto begin = [&](int r) {
     return values.numel() * r / size();
   };
-  auto* const own = reinterpret_cast<float*>(values.data());
-  add_posted(begin(rank()), begin(rank() + 1) - begin(rank()), own + begin(rank()));
+  const std::int64_t own = begin(rank());
+  add_posted(own, values.part(own, {begin(rank() + 1) - own}));
   barrier_.arrive_and_wait();
   for (int r = 0; r < size(); ++r) {
-    const Bytes at = begin(r) * size_of(DType::f32);
+    const Bytes at = begin(r) * size_of(values.dtype());
     copy_bytes(world_->posted[static_cast<std::size_t>(r)] + at, values.data() + at,
-               begin(r + 1) * size_of(DType::f32) - at);
+               begin(r + 1) * size_of(values.dtype()) - at);
   }
   barrier_.arrive_and_wait();
 }
