@@ -22,7 +22,8 @@ enum class SumOrder {
 /// stream, from synchronize() on a worker stream. A communicator must outlive the stream work
 /// launched through it: synchronise the stream before destroying it. Views are dense and of one
 /// dtype; only numel matters, not the shape; zero elements are allowed, and size 1 is the identity.
-/// Sums of f32 add in fp32, in the order that sum_order() tells; sums of i32 and i64 wrap around.
+/// Sums of f32, bf16 and f16 add two values at a time in fp32, in the order that sum_order() tells,
+/// and round each result to the dtype, to nearest even; sums of i32 and i64 wrap around.
 /// Bytes on the wire per rank, for n bytes of `whole` over N ranks: all_gather, reduce_scatter and
 /// all_to_all (N-1)/N n, all_reduce twice that.
 ///
@@ -43,11 +44,11 @@ class Communicator {
   /// whole[r] = shard of rank r, for each r; whole has size() times the elements of shard. `shard`
   /// may be this rank's own part of `whole`.
   virtual void all_gather(TensorView shard, TensorView whole, StreamView stream) = 0;
-  /// shard = sum over ranks r of whole_r[rank()]; f32, i32 or i64. `shard` may be this rank's own
-  /// part of `whole`; the rest of `whole` is left unspecified.
+  /// shard = sum over ranks r of whole_r[rank()]; f32, bf16, f16, i32 or i64. `shard` may be this
+  /// rank's own part of `whole`; the rest of `whole` is left unspecified.
   virtual void reduce_scatter(TensorView whole, TensorView shard, StreamView stream) = 0;
-  /// values = sum over ranks of values; f32, i32 or i64. The bits are those of reduce_scatter
-  /// followed by all_gather.
+  /// values = sum over ranks of values; f32, bf16, f16, i32 or i64. The bits are those of
+  /// reduce_scatter followed by all_gather.
   virtual void all_reduce(TensorView values, StreamView stream) = 0;
   /// received[r] = parts_r[rank()], for each rank r; both hold size() parts, and share no memory.
   virtual void all_to_all(TensorView parts, TensorView received, StreamView stream) = 0;

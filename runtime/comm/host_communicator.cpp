@@ -23,8 +23,8 @@ bool is_integer(const Call& call) {
 }
 
 void check_summable(const Call& call) {
-  DSTRAIN_CHECK(call.dtype == DType::f32 || is_integer(call), "{}: sums are of f32, i32 and i64",
-                to_string(call));
+  DSTRAIN_CHECK(call.dtype == DType::f32 || is_half(call.dtype) || is_integer(call),
+                "{}: sums are of f32, bf16, f16, i32 and i64", to_string(call));
 }
 
 void check_parts(const Call& call, const TensorView& whole, const TensorView& shard, int size) {
@@ -83,7 +83,7 @@ void HostCommunicator::all_to_all(TensorView parts, TensorView received, StreamV
   });
 }
 
-/// Every rank gets the parts of its own shard and adds them up: as few bytes as a sum of floats.
+/// Every rank gets the parts of its own shard and adds them up: as few bytes as any sum.
 void HostCommunicator::reduce_scatter_integers(const Call& call, HostView whole, HostView shard) {
   std::vector<std::byte> received(static_cast<std::size_t>(whole.bytes()));
   run_all_to_all(call, whole, {received.data(), call.dtype, whole.shape()});

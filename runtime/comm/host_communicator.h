@@ -9,8 +9,8 @@ namespace dstrain::comm {
 
 /// What the communicators of host memory share: the checks of the arguments, which hold for every
 /// backend, the launch on the stream, and the observer. A backend implements the run_ functions;
-/// they block until done, see checked arguments, and run one at a time; those that sum see f32
-/// alone.
+/// they block until done, see checked arguments, and run one at a time; those that sum see f32,
+/// bf16 and f16.
 class HostCommunicator : public Communicator {
  public:
   HostCommunicator(const HostCommunicator&) = delete;

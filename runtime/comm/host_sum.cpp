@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include <emmintrin.h>
+#include <immintrin.h>
+
+#include "runtime/ops/simd.h"
 
 namespace dstrain::comm {
 namespace {
@@ -43,6 +45,16 @@ void copy_bytes(const void* from, void* to, Bytes bytes, Writes writes) {
 
 namespace {
 
+constexpr float sum_of(float first, float second) {
+  return first + second;
+}
+constexpr BFloat16 sum_of(BFloat16 first, BFloat16 second) {
+  return to_bfloat16(to_float(first) + to_float(second));
+}
+constexpr Float16 sum_of(Float16 first, Float16 second) {
+  return to_float16(to_float(first) + to_float(second));
+}
+
 /// sum[i] = first[i] + second[i] for i in [0, numel).
 template <class T>
 struct Addition {
@@ -64,7 +76,7 @@ struct Addition {
 template <class T>
 inline void add_cached(Addition<T> all) {
 #pragma GCC ivdep
-  for (std::int64_t i = 0; i < all.numel; ++i) all.sum[i] = all.first[i] + all.second[i];
+  for (std::int64_t i = 0; i < all.numel; ++i) all.sum[i] = sum_of(all.first[i], all.second[i]);
 }
 
 template <class T>
@@ -85,6 +97,36 @@ inline void add_as(Addition<T> all, Writes writes) {
   writes == Writes::streamed ? add_streamed(all) : add_cached(all);
 }
 
+/// By the processor's own conversions, which round as Float16's do, twenty times as fast.
+__attribute__((target("f16c"))) void add_native(Addition<Float16> all, Writes writes) {
+  constexpr std::int64_t step = 8;
+  std::int64_t at = writes == Writes::streamed ? all.head() : 0;
+  add_cached(all.part(0, at));
+  for (; at + step <= all.numel; at += step) {
+    const auto* const first = reinterpret_cast<const __m128i*>(all.first + at);
+    const auto* const second = reinterpret_cast<const __m128i*>(all.second + at);
+    const __m256 exact = _mm256_add_ps(_mm256_cvtph_ps(_mm_loadu_si128(first)),
+                                       _mm256_cvtph_ps(_mm_loadu_si128(second)));
+    const __m128i sum = _mm256_cvtps_ph(exact, _MM_FROUND_TO_NEAREST_INT);
+    auto* const to = reinterpret_cast<__m128i*>(all.sum + at);
+    writes == Writes::streamed ? _mm_stream_si128(to, sum) : _mm_storeu_si128(to, sum);
+  }
+  add_cached(all.part(at, all.numel));
+}
+
+/// Not with wider vectors, which took a fifth longer where the terms come from memory.
+void add(Addition<float> all, Writes writes) {
+  add_as(all, writes);
+}
+DSTRAIN_SIMD_CLONES void add(Addition<BFloat16> all, Writes writes) {
+  add_as(all, writes);
+}
+void add(Addition<Float16> all, Writes writes) {
+  // Clang cannot ask for f16c, which all have that have AVX2.
+  const bool native = DSTRAIN_SIMD_DISPATCH != 0 && __builtin_cpu_supports("avx2");
+  native ? add_native(all, writes) : add_as(all, writes);
+}
+
 /// Bytes summed at a time: they stay in the first-level cache while the terms stream by.
 constexpr Bytes block_bytes = 4 * kibibyte;
 
@@ -101,10 +143,10 @@ void add_all(std::span<const std::byte* const> terms, const HostView& sum, Write
     const std::int64_t numel = std::min(step, sum.numel() - at);
     const T* so_far = reinterpret_cast<const T*>(terms[0]) + at;
     for (const std::byte* const term : terms.subspan(1, terms.size() - 2)) {
-      add_as<T>({so_far, reinterpret_cast<const T*>(term) + at, partial, numel}, Writes::cached);
+      add({so_far, reinterpret_cast<const T*>(term) + at, partial, numel}, Writes::cached);
       so_far = partial;
     }
-    add_as<T>({so_far, reinterpret_cast<const T*>(terms.back()) + at, result + at, numel}, writes);
+    add({so_far, reinterpret_cast<const T*>(terms.back()) + at, result + at, numel}, writes);
   }
   if (writes == Writes::streamed) _mm_sfence();
 }
@@ -115,9 +157,16 @@ void add_in_rank_order(std::span<const std::byte* const> terms,
                        const HostView& sum,
                        Writes writes) {
   if (terms.size() == 1) return copy_bytes(terms[0], sum.data(), sum.bytes(), writes);
-  DSTRAIN_CHECK(sum.dtype() == DType::f32, "sums in the order of ranks of {}",
-                name_of(sum.dtype()));
-  add_all<float>(terms, sum, writes);
+  switch (sum.dtype()) {
+    case DType::f32:
+      return add_all<float>(terms, sum, writes);
+    case DType::bf16:
+      return add_all<BFloat16>(terms, sum, writes);
+    case DType::f16:
+      return add_all<Float16>(terms, sum, writes);
+    default:
+      DSTRAIN_CHECK(false, "sums in the order of ranks of {}", name_of(sum.dtype()));
+  }
 }
 
 namespace {

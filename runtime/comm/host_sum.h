@@ -37,9 +37,10 @@ inline HostView part_in_bytes(const HostView& view, Bytes begin, Bytes bytes) {
   return view.part(begin / element, {bytes / element});
 }
 
-/// sum[i] = ((x_0[i] + x_1[i]) + x_2[i]) + ... for each element of `sum`, whose dtype is f32, where
-/// x_r lies at `terms[r]`. `sum` may be one of the terms (then its lines are at hand and `writes`
-/// does not matter), but may not overlap one in any other way.
+/// sum[i] = ((x_0[i] + x_1[i]) + x_2[i]) + ... for each element of `sum`, whose dtype is f32, bf16
+/// or f16, where x_r lies at `terms[r]`. Each addition is done in fp32 and rounded to the dtype, to
+/// nearest even. `sum` may be one of the terms (then its lines are at hand and `writes` does not
+/// matter), but may not overlap one in any other way.
 void add_in_rank_order(std::span<const std::byte* const> terms,
                        const HostView& sum,
                        Writes writes = Writes::cached);

@@ -1,3 +1,7 @@
+#include <array>
+#include <cmath>
+#include <limits>
+
 #include <catch2/catch.hpp>
 
 #include "runtime/base/philox.h"
@@ -22,23 +26,28 @@ std::vector<std::int64_t> shard_numels(int world, std::size_t placement, CpuStre
   return numels;
 }
 
-/// A communicator, its stream, and where the tensors lie.
+/// A communicator, its stream, where the tensors lie, and what they are of.
 struct Bench {
   Communicator& c;
   Placement place;
   StreamView stream;
+  DType dtype = DType::f32;
 
   [[nodiscard]] Tensor in(const Floats& values) const {
-    return {values, place.in, stream, place.offset};
+    return {values, place.in, stream, place.offset, dtype};
   }
   [[nodiscard]] Tensor out(const Floats& values) const {
-    return {values, place.out, stream, place.offset};
+    return {values, place.out, stream, place.offset, dtype};
   }
+  [[nodiscard]] Floats values_of(int rank, std::int64_t numel) const {
+    return test::values_of(rank, numel, dtype);
+  }
+  [[nodiscard]] Floats sum(std::int64_t numel) const { return serial_sum(c.size(), numel, dtype); }
 };
 
 void check_all_gather(const Bench& on, std::int64_t numel) {
   Communicator& c = on.c;
-  const Floats own = values_of(c.rank(), numel);
+  const Floats own = on.values_of(c.rank(), numel);
   const Floats empty(static_cast<std::size_t>(numel * c.size()), -1.0F);
   Floats own_in_empty = empty;
   std::copy(own.begin(), own.end(), own_in_empty.begin() + c.rank() * numel);
@@ -49,7 +58,8 @@ void check_all_gather(const Bench& on, std::int64_t numel) {
   c.all_gather(in_place.view(c.rank() * numel, numel), in_place.view(), on.stream);
   on.stream.synchronize();
   for (int r = 0; r < c.size(); ++r) {
-    require(same_bits(part(whole.values(), r * numel, numel), values_of(r, numel)), "all_gather");
+    require(same_bits(part(whole.values(), r * numel, numel), on.values_of(r, numel)),
+            "all_gather");
   }
   require(same_bits(whole.values(), in_place.values()), "all_gather in place");
   require(same_bits(shard.values(), own), "all_gather leaves the shard alone");
@@ -57,45 +67,91 @@ void check_all_gather(const Bench& on, std::int64_t numel) {
 
 void check_reduce_scatter(const Bench& on, std::int64_t numel) {
   Communicator& c = on.c;
-  const Floats own = values_of(c.rank(), numel * c.size());
+  const Floats own = on.values_of(c.rank(), numel * c.size());
   Tensor whole = on.in(own);
   Tensor in_place = on.in(own);
   Tensor shard = on.out(Floats(static_cast<std::size_t>(numel), -1.0F));
   c.reduce_scatter(whole.view(), shard.view(), on.stream);
   c.reduce_scatter(in_place.view(), in_place.view(c.rank() * numel, numel), on.stream);
   on.stream.synchronize();
-  const Floats expected = part(serial_sum(c.size(), numel * c.size()), c.rank() * numel, numel);
+  const Floats expected = part(on.sum(numel * c.size()), c.rank() * numel, numel);
   require(same_bits(shard.values(), expected), "reduce_scatter");
   require(same_bits(part(in_place.values(), c.rank() * numel, numel), expected),
           "reduce_scatter in place");
 }
 
 void check_all_reduce(const Bench& on, std::int64_t numel) {
-  Tensor values = on.in(values_of(on.c.rank(), numel));
+  Tensor values = on.in(on.values_of(on.c.rank(), numel));
   on.c.all_reduce(values.view(), on.stream);
   on.stream.synchronize();
-  require(same_bits(values.values(), serial_sum(on.c.size(), numel)), "all_reduce");
+  require(same_bits(values.values(), on.sum(numel)), "all_reduce");
 }
 
 void check_broadcast(const Bench& on, std::int64_t numel) {
   for (int root = 0; root < on.c.size(); ++root) {
-    Tensor values = on.in(values_of(on.c.rank(), numel));
+    Tensor values = on.in(on.values_of(on.c.rank(), numel));
     on.c.broadcast(values.view(), root, on.stream);
     on.stream.synchronize();
-    require(same_bits(values.values(), values_of(root, numel)), "broadcast");
+    require(same_bits(values.values(), on.values_of(root, numel)), "broadcast");
   }
 }
 
 void check_all_to_all(const Bench& on, std::int64_t numel) {
   const int world = on.c.size();
-  Tensor parts = on.in(values_of(on.c.rank(), numel * world));
+  Tensor parts = on.in(on.values_of(on.c.rank(), numel * world));
   Tensor received = on.out(Floats(static_cast<std::size_t>(numel * world), -1.0F));
   on.c.all_to_all(parts.view(), received.view(), on.stream);
   on.stream.synchronize();
   for (int r = 0; r < world; ++r) {
-    const Floats sent = part(values_of(r, numel * world), on.c.rank() * numel, numel);
+    const Floats sent = part(on.values_of(r, numel * world), on.c.rank() * numel, numel);
     require(same_bits(part(received.values(), r * numel, numel), sent), "all_to_all");
   }
+}
+
+/// What a rank gives to sums of halves that lose ties, overflow, are very small or no numbers.
+Floats special_values(int rank, DType dtype) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  const bool first = rank == 0;
+  const bool f16 = dtype == DType::f16;
+  return {first ? (f16 ? 2048.0F : 256.0F) : 1.0F,  // a sum in fp32 would keep the ones
+          f16 ? 65504.0F : 0x1.fep127F,
+          f16 ? 0x1p-24F : 0x1p-126F,  // streams flush denormals of fp32, which bf16 shares
+          -0.0F,
+          first ? infinity : -1.0F,
+          first ? infinity : -infinity,
+          first ? nan : 1.0F,
+          first ? 1.0F : nan};
+}
+
+/// What a NaN holds besides is left open.
+bool same_numbers(const Floats& left, const Floats& right) {
+  return std::equal(left.begin(), left.end(), right.begin(), right.end(), [](float a, float b) {
+    return std::isnan(a) ? std::isnan(b) : same_bits({a}, {b});
+  });
+}
+
+void check_special_sums(const Bench& on) {
+  Floats expected = special_values(0, on.dtype);
+  for (int rank = 1; rank < on.c.size(); ++rank) {
+    const Floats terms = special_values(rank, on.dtype);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      expected[i] = rounded(expected[i] + terms[i], on.dtype);
+    }
+  }
+  const Floats own = special_values(on.c.rank(), on.dtype);
+  Floats repeated;
+  for (int rank = 0; rank < on.c.size(); ++rank) {
+    repeated.insert(repeated.end(), own.begin(), own.end());
+  }
+  Tensor values = on.in(own);
+  Tensor whole = on.in(repeated);
+  Tensor shard = on.out(own);
+  on.c.all_reduce(values.view(), on.stream);
+  on.c.reduce_scatter(whole.view(), shard.view(), on.stream);
+  on.stream.synchronize();
+  require(same_numbers(values.values(), expected), "all_reduce of special values");
+  require(same_numbers(shard.values(), expected), "reduce_scatter of special values");
 }
 
 /// Values so large that sums wrap around.
@@ -181,7 +237,15 @@ void check_results(const GroupMaker& groups, const std::vector<int>& worlds) {
             check_all_reduce(on, numel * 2 + 1);
             check_broadcast(on, numel);
             check_all_to_all(on, numel);
+            if (numel > 4097 && world > 3) continue;  // the reference takes long
+            for (const DType half : {DType::bf16, DType::f16}) {
+              const Bench on_halves{c, places[i], stream, half};
+              check_reduce_scatter(on_halves, numel);
+              check_all_reduce(on_halves, numel * 2 + 1);
+            }
           }
+          check_special_sums({c, places[i], stream, DType::bf16});
+          check_special_sums({c, places[i], stream, DType::f16});
           check_integer_sums(on, 1001);
           check_neighbours(on);
         }
@@ -200,12 +264,13 @@ void check_long_sums(const GroupMaker& groups, const std::vector<int>& worlds) {
     REQUIRE_NOTHROW(run_group(group, [&](Communicator& c) {
       CpuStream stream(CpuStream::Mode::inline_on_caller);
       HostMemory host;
-      constexpr std::int64_t round_numel = 1'048'576;
-      const std::int64_t numel = round_numel * 5 / 2 / std::max(1, world - 1) + 3;
-      Tensor values(values_of(c.rank(), numel * world), host, stream, 0);
-      c.all_reduce(values.view(), stream);
-      stream.synchronize();
-      require(same_bits(values.values(), serial_sum(world, numel * world)), "a long all_reduce");
+      for (const DType dtype : {DType::f32, DType::bf16}) {
+        const Bench on{c, {host, host}, stream, dtype};
+        const std::int64_t round_numel = 4 * mebibyte / size_of(dtype);
+        const std::int64_t numel = round_numel * 5 / 2 / std::max(1, world - 1) + 3;
+        check_all_reduce(on, numel * world);
+        check_reduce_scatter(on, numel);
+      }
     }));
   }
 }
@@ -222,7 +287,8 @@ void check_sequences(const GroupMaker& groups, const std::vector<int>& worlds) {
       for (std::uint64_t step = 0; step < 100 * places.size(); ++step) {
         const auto words = philox({.seed = 5, .index = step});
         const std::int64_t numel = words[1] % 3000;
-        const Bench on{c, places[words[2] % places.size()], stream};
+        constexpr std::array dtypes{DType::f32, DType::bf16, DType::f16};
+        const Bench on{c, places[words[2] % places.size()], stream, dtypes[words[3] % 3]};
         switch (words[0] % 6) {
           case 0:
             check_all_gather(on, numel);

@@ -3,7 +3,9 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/comm/self/self_communicator.h"
+#include "runtime/device/cpu_stream.h"
 #include "tests/comm/memory_store.h"
+#include "tests/support/error_of.h"
 
 using namespace dstrain::test;
 
@@ -24,6 +26,16 @@ TEST_CASE("SelfCommunicator: conformance", "[comm]") {
   check_long_sums(self_groups(), {1});
   check_sequences(self_groups(), {1});
   check_split(self_groups(), {1});
+}
+
+TEST_CASE("SelfCommunicator: what cannot be summed", "[comm]") {
+  const auto self = dstrain::comm::make_self_communicator();
+  dstrain::CpuStream stream(dstrain::CpuStream::Mode::inline_on_caller);
+  std::uint16_t value = 0;
+  const dstrain::HostView values(&value, dstrain::DType::u16, {1});
+  CHECK(error_of([&] {
+          self->all_reduce(values, stream);
+        }).ends_with("all_reduce of 1 u16: sums are of f32, bf16, f16, i32 and i64"));
 }
 
 TEST_CASE("ThreadCommunicator: results", "[comm]") {

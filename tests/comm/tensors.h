@@ -2,32 +2,47 @@
 #include <algorithm>
 
 #include "runtime/comm/communicator.h"
+#include "runtime/comm/host_sum.h"
 #include "runtime/tensor/buffer.h"
 #include "tests/comm/reference.h"
 
 namespace dstrain::test {
 
-/// Floats in memory of a given kind. They start `offset` elements into their block.
+/// Values of f32, bf16 or f16 in memory of a given kind. They start `offset` elements into their
+/// block.
 class Tensor {
  public:
-  Tensor(const Floats& values, MemoryResource& memory, StreamView stream, std::int64_t offset)
+  Tensor(const Floats& values,
+         MemoryResource& memory,
+         StreamView stream,
+         std::int64_t offset,
+         DType dtype = DType::f32)
       : numel_(static_cast<std::int64_t>(values.size())),
-        offset_(static_cast<std::size_t>(offset)),
-        block_((numel_ + offset) * size_of(DType::f32), memory, stream) {
-    std::copy(values.begin(), values.end(), floats().begin());
+        offset_(offset),
+        dtype_(dtype),
+        block_((numel_ + offset) * size_of(dtype), memory, stream) {
+    const HostView all = view();
+    comm::copy_bytes(TypedValues(values, dtype).view({numel_}).data(), all.data(), all.bytes());
   }
 
-  [[nodiscard]] HostView view() { return {floats(), Shape{numel_}}; }
-  [[nodiscard]] HostView view(std::int64_t begin, std::int64_t numel) {
-    return {floats().subspan(static_cast<std::size_t>(begin)), Shape{numel}};
+  [[nodiscard]] HostView view() const { return view(0, numel_); }
+  [[nodiscard]] HostView view(std::int64_t begin, std::int64_t numel) const {
+    return block_.block().cut((offset_ + begin) * size_of(dtype_), dtype_, {numel});
   }
-  [[nodiscard]] Floats values() const { return {floats().begin(), floats().end()}; }
+  [[nodiscard]] Floats values() const {
+    const auto* const floats = reinterpret_cast<const float*>(view().data());
+    if (dtype_ == DType::f32) return {floats, floats + numel_};
+    Floats values;
+    values.reserve(static_cast<std::size_t>(numel_));
+    const auto* const halves = reinterpret_cast<const std::uint16_t*>(view().data());
+    for (std::int64_t i = 0; i < numel_; ++i) values.push_back(half_value(halves[i], dtype_));
+    return values;
+  }
 
  private:
-  [[nodiscard]] std::span<float> floats() const { return block_.as<float>().subspan(offset_); }
-
   std::int64_t numel_;
-  std::size_t offset_;
+  std::int64_t offset_;
+  DType dtype_;
   HostBuffer block_;
 };
 
