@@ -23,6 +23,7 @@ zero::MemoryPlan plan_memory(const MemorySetup& setup,
                       .reduce_bucket_numel = setup.store.reduce_bucket_numel,
                       .overlap = setup.store.overlap,
                       .offload = setup.store.offload,
+                      .precision = setup.store.precision,
                       .device = model.device,
                       .optimizer_states = {states.begin(), states.end()},
                       .optimizer_sums = setup.groups ? setup.groups->sums() : 0,
@@ -49,7 +50,8 @@ zero::ShardedStore::Options store_options(const config::TrainSettings& settings,
                       .prefetch_numel = sharding.prefetch_numel,
                       .live_numel = sharding.live_numel,
                       .reuse_numel = sharding.reuse_numel},
-          .offload = offload};
+          .offload = offload,
+          .precision = settings.precision};
 }
 
 engine::FrameMode frame_mode(const config::TrainSettings& settings) {
@@ -90,8 +92,8 @@ MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& m
       describe_raise(settings.zero.offload_param, setup.store.offload, *setup.layout);
   if (!raise.empty()) settings.warnings.push_back(raise);
   const std::int64_t states = setup.groups ? std::ssize(setup.groups->state_names()) : 0;
-  setup.formula =
-      zero::formula_bytes({setup.layout->numel(), model.dtype, settings.zero.stage, world, states});
+  setup.formula = zero::formula_bytes(
+      {setup.layout->numel(), model.dtype, settings.zero.stage, world, states, settings.precision});
   return setup;
 }
 

@@ -198,7 +198,7 @@ DiskShards::Group DiskShards::begin_early(int group, TensorView gradients, Strea
   TensorView sum = place.layout.gradients(record);
   if (!micro_step_.first()) {
     ops::add(gradients, sum, stream);
-  } else if (place.revocable()) {
+  } else if (place.revocable() || sum.dtype() != gradients.dtype()) {
     ops::convert(gradients, sum, stream);
   } else {
     sum = gradients;

@@ -1,5 +1,7 @@
 #include "zero/gradient_reducer.h"
 
+#include <algorithm>
+
 #include "runtime/ops/fill_zero.h"
 
 namespace dstrain::zero {
@@ -39,6 +41,31 @@ std::span<const model::GradientTarget> GradientTargets::of(int part,
     written_[index] = true;
   }
   return targets;
+}
+
+std::int64_t own_numel(const FlatLayout& layout, int part) {
+  std::int64_t numel = 0;
+  for (const int index : layout.part_segments(part)) {
+    const Segment& segment = layout.segment(index);
+    if (segment.trainable && !segment.shared) numel += segment.numel;
+  }
+  return numel;
+}
+
+std::int64_t largest_own_numel(const FlatLayout& layout, bool tiles) {
+  std::int64_t largest = 0;
+  for (int part = 0; part < layout.parts(); ++part) {
+    if (layout.is_tile(part) == tiles) largest = std::max(largest, own_numel(layout, part));
+  }
+  return largest;
+}
+
+std::int64_t shared_numel(const FlatLayout& layout) {
+  std::int64_t numel = 0;
+  for (const Segment& segment : layout.segments()) {
+    if (segment.trainable && segment.shared) numel += segment.numel;
+  }
+  return numel;
 }
 
 void zero_padding(const FlatLayout& layout,

@@ -59,6 +59,14 @@ class GradientTargets {
   std::vector<model::GradientTarget> tile_;
 };
 
+/// Elements that the backward of a part writes in segments that it alone uses: of the largest unit
+/// without its tiles, or of the largest tile.
+std::int64_t largest_own_numel(const FlatLayout& layout, bool tiles);
+/// Of one part.
+std::int64_t own_numel(const FlatLayout& layout, int part);
+/// Elements of all shared segments that have gradients.
+std::int64_t shared_numel(const FlatLayout& layout);
+
 /// Makes the elements of a segment that belong to no parameter zero, so that they stay out of
 /// sums and norms. Asynchronous on `stream`.
 void zero_padding(const FlatLayout& layout,

@@ -4,6 +4,7 @@
 
 #include "runtime/engine/staged_shard.h"
 #include "runtime/ops/library_memory.h"
+#include "zero/group_updates.h"
 #include "zero/offloaded_gradients.h"
 #include "zero/parameter_gathers.h"
 #include "zero/parameter_sums.h"
@@ -36,6 +37,7 @@ ShardPlan plan_shards(const FlatLayout& layout, const MemoryPlanInput& input) {
   return {layout,
           {.stage = input.stage,
            .optimizer_states = std::ssize(input.optimizer_states),
+           .precision = input.precision,
            .trains = input.trains,
            .offload = input.offload}};
 }
@@ -74,22 +76,30 @@ void add_sums(MemoryPlan& plan,
   plan.add(input.offload.staging, MemoryCategory::buffers, bytes);
 }
 
+/// What optimizers see of what is kept in 16 bits.
+void add_workspace(MemoryPlan& plan, const ShardPlan& shards, const MemoryPlanInput& input) {
+  plan.add(MemoryTier::device, MemoryCategory::buffers, GroupUpdates::bytes(shards, false));
+  plan.add(input.offload.staging, MemoryCategory::buffers, GroupUpdates::bytes(shards, true));
+}
+
 /// What the backward writes gradients into.
 void add_whole_gradients(MemoryPlan& plan, const FlatLayout& layout, const MemoryPlanInput& input) {
-  if (stage_policy(input.stage).shard_gradients) {
-    plan.add(
-        MemoryTier::device, MemoryCategory::buffers,
-        ShardedGradients::bucket_bytes(layout, {input.reduce_bucket_numel, input.overlap.enabled}));
-  } else {
-    plan.add(MemoryTier::device, MemoryCategory::gradients, WholeGradients::bytes(layout));
-  }
+  const bool sharded = stage_policy(input.stage).shard_gradients;
+  const ShardedGradients::Options buckets{input.reduce_bucket_numel, input.overlap.enabled};
+  plan.add(MemoryTier::device, MemoryCategory::buffers,
+           sharded ? ShardedGradients::buffer_bytes(layout, buckets, input.precision)
+                   : WholeGradients::buffer_bytes(layout, input.precision));
+  if (sharded) return;
+  plan.add(MemoryTier::device, MemoryCategory::gradients,
+           WholeGradients::bytes(layout, input.precision.gradients));
 }
 
 /// The copy that a save writes.
 void add_save(MemoryPlan& plan, const FlatLayout& layout, const MemoryPlanInput& input) {
-  plan.save_copy = engine::StagedShard(saved_states(input.optimizer_states, layout.dtype()),
-                                       saved_slices(layout, 0))
-                       .bytes();
+  plan.save_copy =
+      engine::StagedShard(saved_states(input.optimizer_states, layout.dtype(), input.precision),
+                          saved_slices(layout, 0))
+          .bytes();
   const bool to_disk = input.offload.optimizer == MemoryTier::nvme;
   plan.add(to_disk ? MemoryTier::nvme : MemoryTier::host, MemoryCategory::buffers, plan.save_copy);
 }
@@ -106,6 +116,7 @@ MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
   if (!input.trains) return plan;
   add_whole_gradients(plan, layout, input);
   add_sums(plan, layout, shards, input);
+  add_workspace(plan, shards, input);
   add_save(plan, layout, input);
   return plan;
 }
@@ -115,10 +126,12 @@ Bytes formula_bytes(const FormulaInput& input) {
   const auto share = [&](Bytes bytes_each, bool sharded) {
     return input.psi * bytes_each / (sharded ? input.world : 1);
   };
-  const Bytes states = input.optimizer_states + (input.dtype == DType::f32 ? 0 : 1);  // the master
+  const config::StatePrecision& precision = input.precision;
+  const Bytes master = precision.masters == input.dtype ? 0 : size_of(precision.masters);
+  const Bytes states = input.optimizer_states * size_of(precision.optimizer_states);
   return share(size_of(input.dtype), policy.shard_parameters) +
-         share(size_of(DType::f32), policy.shard_gradients) +
-         share(states * size_of(DType::f32), policy.shard_optimizer);
+         share(size_of(precision.gradients), policy.shard_gradients) +
+         share(states + master, policy.shard_optimizer);
 }
 
 std::string describe(const MemoryPlan& plan, Bytes formula) {

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/config/state_precision.h"
 #include "runtime/device/memory_resource.h"
 #include "runtime/engine/frame.h"
 #include "zero/flat_layout.h"
@@ -38,8 +39,9 @@ struct MemoryPlanInput {
   std::int64_t reduce_bucket_numel = 0;
   Overlap overlap{};
   Offload offload{};
+  config::StatePrecision precision{};
   DeviceKind device = DeviceKind::cpu;  ///< as Model::device
-  /// Of the optimizer itself, floats per parameter.
+  /// Of the optimizer itself, one value per parameter each.
   std::vector<std::string_view> optimizer_states{"exp_avg", "exp_avg_sq"};
   std::int64_t optimizer_sums = 0;  ///< of the optimizer itself, over each parameter
   bool trains = true;               ///< false: the parameters are only served, and nothing is saved
@@ -54,7 +56,8 @@ struct FormulaInput {
   DType dtype = DType::f32;
   int stage = 0;
   int world = 1;
-  std::int64_t optimizer_states = 2;  ///< floats per parameter
+  std::int64_t optimizer_states = 2;  ///< values per parameter
+  config::StatePrecision precision{};
 };
 Bytes formula_bytes(const FormulaInput& input);
 

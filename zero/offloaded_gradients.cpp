@@ -6,7 +6,6 @@
 #include "runtime/base/error.h"
 #include "runtime/ops/add.h"
 #include "runtime/ops/convert.h"
-#include "zero/group_update.h"
 
 namespace dstrain::zero {
 namespace {
@@ -36,7 +35,7 @@ Bytes OffloadedGradients::staging_bytes(const ShardPlan& plan, DeviceKind device
 OffloadedGradients::OffloadedGradients(const Inputs& inputs, EarlyUpdate mode, StreamView stream)
     : shards_(inputs.shards),
       communication_(inputs.communication),
-      groups_(inputs.groups),
+      updates_(inputs.updates),
       timeline_(inputs.timeline),
       mode_(mode) {
   if (shards_.host_is_apart()) {
@@ -89,7 +88,7 @@ void OffloadedGradients::take(int segment, TensorView sum) {
     TensorView part = sum.part(place.offset, {place.numel});
     StagingRing::Slot* const slot = ring_ ? &ring_->next() : nullptr;
     if (slot != nullptr) {
-      const HostView copy = slot->memory.cut(0, DType::f32, part.shape());
+      const HostView copy = slot->memory.cut(0, part.dtype(), part.shape());
       if (slot->busy) slot->busy->wait_on(communication_.stream());
       ops::convert(part, copy, communication_.stream());
       communication_.host_follows();
@@ -127,8 +126,7 @@ void OffloadedGradients::update(int group,
     const profile::Recording recording(timeline_, profile::Lane::early_updates,
                                        profile::Activity::update,
                                        shards_.plan().group(group).segment);
-    const int own = shards_.layout().segment(shards_.plan().group(group).segment).group;
-    update_group(lease, groups_.optimizer(own), step_.of(own));
+    updates_.update(group, lease, step_);
   }
   lease.give_back();
 }

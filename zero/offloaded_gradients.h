@@ -4,9 +4,9 @@
 
 #include "runtime/engine/parameter_store.h"
 #include "runtime/ops/decide_step.h"
-#include "runtime/optim/parameter_groups.h"
 #include "runtime/profile/timeline.h"
 #include "zero/communication.h"
+#include "zero/group_updates.h"
 #include "zero/rank_shards.h"
 
 namespace dstrain::zero {
@@ -24,7 +24,7 @@ class OffloadedGradients final {
   struct Inputs {
     RankShards& shards;
     Communication communication;
-    const optim::ParameterGroups& groups;
+    const GroupUpdates& updates;
     MemoryResource& staging;
     profile::Timeline* timeline = nullptr;  ///< null: nothing is recorded
   };
@@ -59,7 +59,7 @@ class OffloadedGradients final {
 
   RankShards& shards_;
   Communication communication_;
-  const optim::ParameterGroups& groups_;
+  const GroupUpdates& updates_;
   profile::Timeline* timeline_;
   EarlyUpdate mode_;
   std::optional<StagingRing> ring_;  ///< none where the host's memory is the device's

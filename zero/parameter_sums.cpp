@@ -4,18 +4,10 @@
 
 #include "runtime/ops/convert.h"
 #include "runtime/ops/fill_zero.h"
+#include "zero/parameter_spans.h"
 
 namespace dstrain::zero {
 namespace {
-
-/// Each once, however many tiles it has; the sums are in this order.
-std::vector<std::string> parameter_names(const FlatLayout& layout) {
-  std::vector<std::string> names;
-  for (const Placement& place : layout.parameters()) names.push_back(place.spec.name);
-  std::ranges::sort(names);
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  return names;
-}
 
 TensorView sums_in(const Buffer& memory, Bytes bytes, std::int64_t rows) {
   if (bytes == 0) return {};
@@ -47,32 +39,14 @@ ParameterSums::ParameterSums(RankShards& shards,
           needs_host(shards.plan(), stream.device().kind) ? bytes(shards.layout(), sums) : 0,
           memory.host,
           stream) {
-  const std::vector<std::string> names = parameter_names(shards.layout());
-  on_device_ = sums_in(device_memory_, device_memory_.block().bytes(), std::ssize(names));
-  on_host_ = sums_in(host_memory_, host_memory_.block().bytes(), std::ssize(names));
-  for (const SubGroup& group : shards.plan().groups) spans_.push_back(spans_of(group, names));
+  const auto parameters = std::ssize(parameter_names(shards.layout()));
+  on_device_ = sums_in(device_memory_, device_memory_.block().bytes(), parameters);
+  on_host_ = sums_in(host_memory_, host_memory_.block().bytes(), parameters);
 }
 
-std::vector<optim::ParameterSpan> ParameterSums::spans_of(
-    const SubGroup& group, const std::vector<std::string>& names) const {
-  const FlatLayout& layout = shards_.layout();
-  const Segment& segment = layout.segment(group.segment);
-  const std::int64_t shard = shards_.shards_updates() ? shards_.rank() * segment.shard_numel : 0;
-  const std::int64_t begin = shard + group.offset;
+TensorView ParameterSums::of(int parameter, const SubGroup& group) const {
   const bool host = group.tier != MemoryTier::device && !on_host_.empty();
-  std::vector<optim::ParameterSpan> spans;
-  for (const int index : segment.parameters) {
-    const Placement& place = layout.parameter(index);
-    const std::int64_t first = std::max(begin, place.offset);
-    const std::int64_t last = std::min(begin + group.numel, place.offset + place.shape.numel());
-    if (first >= last) continue;
-    const auto row = std::ranges::lower_bound(names, place.spec.name) - names.begin();
-    spans.push_back(
-        {.offset = first - begin,
-         .numel = last - first,
-         .sums = (host ? on_host_ : on_device_).rows(row, 1).reshaped({sums_, optim::sum_numel})});
-  }
-  return spans;
+  return (host ? on_host_ : on_device_).rows(parameter, 1).reshaped({sums_, optim::sum_numel});
 }
 
 void ParameterSums::clear(StreamView stream) const {

@@ -1,9 +1,4 @@
 #pragma once
-#include <span>
-#include <string>
-#include <vector>
-
-#include "runtime/optim/optimizer.h"
 #include "runtime/tensor/buffer.h"
 #include "zero/communication.h"
 #include "zero/rank_shards.h"
@@ -30,18 +25,14 @@ class ParameterSums {
   static Bytes bytes(const FlatLayout& layout, std::int64_t sums);
   static bool needs_host(const ShardPlan& plan, DeviceKind device);
 
-  /// What a sub-group holds of parameters, with their sums where the sub-group is updated.
-  [[nodiscard]] std::span<const optim::ParameterSpan> spans(int group) const {
-    return spans_[static_cast<std::size_t>(group)];
-  }
+  /// Those of a parameter, by its number, where a sub-group is updated: (sums, optim::sum_numel)
+  /// i64.
+  [[nodiscard]] TensorView of(int parameter, const SubGroup& group) const;
   void clear(StreamView stream) const;
   void host_is_done(StreamView stream) const;
   void add_up(StreamView stream) const;
 
  private:
-  [[nodiscard]] std::vector<optim::ParameterSpan> spans_of(
-      const SubGroup& group, const std::vector<std::string>& names) const;
-
   RankShards& shards_;
   std::int64_t sums_;
   Communication communication_;
@@ -49,7 +40,6 @@ class ParameterSums {
   Buffer host_memory_;
   TensorView on_device_;  ///< (parameters, sums x optim::sum_numel) i64
   TensorView on_host_;    ///< likewise; empty where the host has none of its own
-  std::vector<std::vector<optim::ParameterSpan>> spans_;  ///< per sub-group
 };
 
 }  // namespace dstrain::zero

@@ -128,8 +128,7 @@ RankShards::GroupLease RankShards::lend(int index,
                  : disk_->acquire(index, lease.use_);
   }
   lease.gradients = values.gradients;
-  lease.states =
-      values.states.first(static_cast<std::size_t>(group.states - (group.master ? 1 : 0)));
+  lease.states = values.states.first(static_cast<std::size_t>(group.states));
   const bool staged = uploads_ && is_uploaded(plan_, group) && changes_parameters(lease.use_);
   if (staged) stage_parameters(lease);
   lease.exact = group.master ? values.states.back() : lease.parameters;

@@ -98,9 +98,9 @@ class RankShards {
     void give_back();
 
     TensorView parameters;  ///< as units see them; empty to measure what lies on a disk
-    TensorView exact;       ///< f32: the master, or where there is none `parameters`
-    std::span<const TensorView> states;  ///< f32, of the optimizer
-    TensorView gradients;                ///< f32, summed
+    TensorView exact;       ///< what is updated: the master, or where there is none `parameters`
+    std::span<const TensorView> states;  ///< of the optimizer
+    TensorView gradients;                ///< summed
     StreamView stream;                   ///< where they are worked with, but for reading parameters
 
    private:

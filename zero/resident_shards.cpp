@@ -19,12 +19,13 @@ CategoryBytes bytes_where(const FlatLayout& layout, const ShardPlan& plan, InPla
           share.parameter_numel * size_of(layout.segments()[i].dtype);
     }
     if (in_place(share.optimizer)) {
-      of(bytes, MemoryCategory::gradients) += share.gradient_numel * size_of(DType::f32);
+      of(bytes, MemoryCategory::gradients) +=
+          share.gradient_numel * size_of(plan.precision.gradients);
     }
   }
   for (const SubGroup& group : plan.groups) {
     if (!in_place(group.tier)) continue;
-    of(bytes, MemoryCategory::optimizer) += group.states * group.numel * size_of(DType::f32);
+    of(bytes, MemoryCategory::optimizer) += group.numel * group.state_bytes();
   }
   return bytes;
 }
@@ -65,14 +66,13 @@ ResidentShards::ResidentShards(
     const SegmentShare& share = plan.segments[i];
     parameters_.add(layout.segments()[i].dtype,
                     lies_in(share.parameters, place) ? share.parameter_numel : 0);
-    gradients_.add(DType::f32, lies_in(share.optimizer, place) ? share.gradient_numel : 0);
+    gradients_.add(plan.precision.gradients,
+                   lies_in(share.optimizer, place) ? share.gradient_numel : 0);
   }
   for (const SubGroup& group : plan.groups) {
     std::vector<TensorView>& states = states_.emplace_back();
     if (!lies_in(group.tier, place)) continue;
-    for (std::int64_t state = 0; state < group.states; ++state) {
-      states.push_back(state_memory_.cut(DType::f32, group.numel));
-    }
+    states = group.cut_states(state_memory_.cut(DType::u8, group.numel * group.state_bytes()));
   }
 }
 

@@ -8,8 +8,8 @@
 namespace dstrain::zero {
 
 /// What of a rank's shards lies in one memory, that of the device or that of the host: parameters
-/// in the model's dtype, summed gradients and states in f32, each flat. What lies elsewhere is
-/// empty here.
+/// in the model's dtype, summed gradients and states in those of the plan, each flat. What lies
+/// elsewhere is empty here.
 class ResidentShards {
  public:
   enum class Place { device, host };

@@ -39,12 +39,13 @@ void copy_state(RankShards& shards,
 }  // namespace
 
 std::vector<engine::SavedState> saved_states(std::span<const std::string_view> optimizer_states,
-                                             DType dtype) {
+                                             DType dtype,
+                                             const config::StatePrecision& precision) {
   std::vector<engine::SavedState> saved{{"fp32", DType::f32}};
   for (const std::string_view name : optimizer_states) {
-    saved.push_back({std::string(name), DType::f32});
+    saved.push_back({std::string(name), precision.optimizer_states});
   }
-  if (dtype != DType::f32) saved.push_back({"weights", dtype});
+  if (dtype != DType::f32) saved.push_back({"weights", dtype, true});
   return saved;
 }
 

@@ -11,7 +11,8 @@ namespace dstrain::zero {
 /// What of a run goes into a checkpoint, at every stage; see engine::ParameterStore. Rank 0 has the
 /// largest share.
 std::vector<engine::SavedState> saved_states(std::span<const std::string_view> optimizer_states,
-                                             DType dtype);
+                                             DType dtype,
+                                             const config::StatePrecision& precision);
 std::vector<engine::ParameterSlice> saved_slices(const FlatLayout& layout, int rank);
 
 /// Copies the values of this rank's slices to memory of the host. Waits until they are there. What

@@ -15,6 +15,17 @@ bool same_place(MemoryTier a, MemoryTier b) {
 
 }  // namespace
 
+std::vector<TensorView> SubGroup::cut_states(const TensorView& memory) const {
+  std::vector<TensorView> cut;
+  Bytes next = 0;
+  const auto add = [&](DType dtype) {
+    next += cut.emplace_back(memory.cut(next, dtype, {numel})).bytes();
+  };
+  for (std::int64_t state = 0; state < states; ++state) add(precision.optimizer_states);
+  if (master) add(precision.masters);
+  return cut;
+}
+
 std::vector<MemoryTier> parameter_tiers(const FlatLayout& layout, const Offload& offload) {
   std::int64_t stays = offload.parameters == MemoryTier::nvme ? offload.parameters_in_host : 0;
   std::vector<MemoryTier> tiers;
@@ -60,7 +71,8 @@ bool ShardPlan::states_in(MemoryTier tier) const {
   return std::ranges::any_of(groups, [tier](const SubGroup& group) { return group.tier == tier; });
 }
 
-ShardPlan::ShardPlan(const FlatLayout& layout, const Options& options) {
+ShardPlan::ShardPlan(const FlatLayout& layout, const Options& options)
+    : precision(options.precision) {
   const StagePolicy policy = stage_policy(options.stage);
   const Offload& offload = options.offload;
   const std::vector<MemoryTier> parameters = parameter_tiers(layout, offload);
@@ -79,9 +91,13 @@ ShardPlan::ShardPlan(const FlatLayout& layout, const Options& options) {
       SubGroup group{.segment = static_cast<int>(index), .tier = share.optimizer};
       if (segment.trainable) {
         share.gradient_numel = has_shard ? segment.shard_numel : 0;
-        group.master = segment.dtype != DType::f32 || !same_place(group.tier, share.parameters);
-        group.states = options.optimizer_states + (group.master ? 1 : 0);
-        group.gradients = group.tier == MemoryTier::nvme && offload.keeps_gradients;
+        group.master =
+            segment.dtype != options.precision.masters || !same_place(group.tier, share.parameters);
+        group.states = options.optimizer_states;
+        group.precision = options.precision;
+        // What is rounded needs a place to be read from.
+        const bool keeps = offload.keeps_gradients || options.precision.gradients != DType::f32;
+        group.gradients = group.tier == MemoryTier::nvme && keeps;
       }
       add_groups(group, policy.shard_optimizer ? segment.shard_numel : segment.numel, offload);
     }

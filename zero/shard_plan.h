@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/config/state_precision.h"
 #include "zero/flat_layout.h"
 #include "zero/offload.h"
 
@@ -24,23 +25,31 @@ struct SubGroup {
   int segment = 0;
   std::int64_t offset = 0;  ///< first element within what the rank updates of the segment
   std::int64_t numel = 0;
-  std::int64_t states = 0;  ///< floats per element: the optimizer's, then the master, if any; 0:
-                            ///< it is frozen, and nothing updates it
-  bool master = false;      ///< the parameters that units see are copies of an f32 master
+  std::int64_t states = 0;  ///< of the optimizer; 0: it is frozen, and nothing updates it
+  bool master = false;      ///< the parameters that units see are copies of what is updated
+  config::StatePrecision precision{};    ///< of states, master and gradients
   MemoryTier tier = MemoryTier::device;  ///< where the states lie
   bool gradients = false;                ///< a place for the summed gradients is beside the states
+
+  /// Of the optimizer's states and the master, per element.
+  [[nodiscard]] Bytes state_bytes() const {
+    return states * size_of(precision.optimizer_states) + (master ? size_of(precision.masters) : 0);
+  }
+  /// Cuts `memory` into these.
+  [[nodiscard]] std::vector<TensorView> cut_states(const TensorView& memory) const;
 };
 
 /// What a rank keeps of parameters, gradients and optimizer states, and in which tier: what is
-/// allocated, and what the memory plan counts. A master is kept of what units see rounded, or
-/// somewhere else than where it is updated. Segments that are updated by the host are cut into
+/// allocated, and what the memory plan counts. A master is kept of what units see in another dtype,
+/// or somewhere else than where it is updated. Segments that are updated by the host are cut into
 /// sub-groups of Offload::sub_group_numel elements at most.
 class ShardPlan {
  public:
   struct Options {
     int stage = 0;
-    std::int64_t optimizer_states = 2;  ///< floats per element; of training
-    bool trains = true;                 ///< false: parameters are only served
+    std::int64_t optimizer_states = 2;  ///< of training
+    config::StatePrecision precision{};
+    bool trains = true;  ///< false: parameters are only served
     Offload offload{};
   };
   ShardPlan(const FlatLayout& layout, const Options& options);
@@ -57,6 +66,7 @@ class ShardPlan {
 
   std::vector<SegmentShare> segments;  ///< of the layout, in order
   std::vector<SubGroup> groups;        ///< in the order of their segments
+  config::StatePrecision precision;
 
  private:
   void add_groups(SubGroup group, std::int64_t numel, const Offload& offload);

@@ -9,46 +9,31 @@
 namespace dstrain::zero {
 namespace {
 
-/// Elements of a part's own segments that pass through a bucket.
-std::int64_t bucket_share(const FlatLayout& layout, int part) {
-  std::int64_t numel = 0;
-  for (const int index : layout.part_segments(part)) {
-    const Segment& segment = layout.segment(index);
-    if (segment.trainable && !segment.shared) numel += segment.numel;
-  }
-  return numel;
-}
-
 /// Elements of a bucket for the own parts of units, or for tiles.
 std::int64_t capacity(const FlatLayout& layout, std::int64_t bucket_numel, bool tiles) {
-  std::int64_t largest = 0;
   std::int64_t total = 0;
   for (int part = 0; part < layout.parts(); ++part) {
-    if (layout.is_tile(part) != tiles) continue;
-    largest = std::max(largest, bucket_share(layout, part));
-    total += bucket_share(layout, part);
+    if (layout.is_tile(part) == tiles) total += own_numel(layout, part);
   }
-  return std::max(largest, std::min(bucket_numel, total));
-}
-
-std::int64_t shared_numel(const FlatLayout& layout) {
-  std::int64_t numel = 0;
-  for (const Segment& segment : layout.segments()) {
-    if (segment.trainable && segment.shared) numel += segment.numel;
-  }
-  return numel;
+  return std::max(largest_own_numel(layout, tiles), std::min(bucket_numel, total));
 }
 
 std::int64_t bucket_count(const ShardedGradients::Options& options) {
   return options.overlap ? 2 : 1;
 }
 
-}  // namespace
-
-Bytes ShardedGradients::bucket_bytes(const FlatLayout& layout, Options options) {
+Bytes bucket_bytes(const FlatLayout& layout, const ShardedGradients::Options& options) {
   const std::int64_t capacities =
       capacity(layout, options.bucket_numel, false) + capacity(layout, options.bucket_numel, true);
   return (bucket_count(options) * capacities + shared_numel(layout)) * size_of(DType::f32);
+}
+
+}  // namespace
+
+Bytes ShardedGradients::buffer_bytes(const FlatLayout& layout,
+                                     Options options,
+                                     const config::StatePrecision& precision) {
+  return bucket_bytes(layout, options) + GradientExchange::bytes(layout, precision, DType::f32);
 }
 
 ShardedGradients::ShardedGradients(RankShards& shards,
@@ -61,6 +46,7 @@ ShardedGradients::ShardedGradients(RankShards& shards,
       shards_(shards),
       options_(options),
       communication_(communication),
+      exchange_(layout_, shards.plan().precision, DType::f32, communication, buffers, stream),
       offloaded_(offloaded),
       bucket_memory_(bucket_bytes(layout_, options), buffers, stream),
       units_{.capacity = capacity(layout_, options.bucket_numel, false)},
@@ -100,8 +86,7 @@ void ShardedGradients::begin(engine::MicroStep micro_step) {
 
 void ShardedGradients::place(int part, StreamView stream) {
   Buckets& buckets = buckets_of(part);
-  if (buckets.current().used + bucket_share(layout_, part) > buckets.capacity)
-    flush(buckets, stream);
+  if (buckets.current().used + own_numel(layout_, part) > buckets.capacity) flush(buckets, stream);
   for (const int index : layout_.part_segments(part)) {
     const Segment& segment = layout_.segment(index);
     if (!segment.trainable) continue;
@@ -164,13 +149,11 @@ void ShardedGradients::reduce_segment(int index) {
   const TensorView whole = whole_[static_cast<std::size_t>(index)];
   const TensorView shard = own(index);
   const bool in_reach = !shard.empty() && shard.device() == whole.device();
-  const StreamView stream = communication_.stream();
-  comm::Communicator& communicator = communication_.communicator();
-  if (micro_step_.first() && in_reach) return communicator.reduce_scatter(whole, shard, stream);
+  if (micro_step_.first() && in_reach) return exchange_.reduce_scatter(whole, shard);
   if (!in_reach) offloaded_->announce(index);
   const TensorView sum = own_part(layout_.segment(index), shards_.rank(), whole);
-  communicator.reduce_scatter(whole, sum, stream);
-  in_reach ? ops::add(sum, shard, stream) : offloaded_->take(index, sum);
+  exchange_.reduce_scatter(whole, sum);
+  in_reach ? ops::add(sum, shard, communication_.stream()) : offloaded_->take(index, sum);
 }
 
 }  // namespace dstrain::zero

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "runtime/tensor/buffer.h"
-#include "zero/communication.h"
+#include "zero/gradient_exchange.h"
 #include "zero/gradient_reducer.h"
 #include "zero/offloaded_gradients.h"
 
@@ -28,7 +28,10 @@ class ShardedGradients final : public GradientReducer {
                    OffloadedGradients* offloaded,
                    MemoryResource& buffers,
                    StreamView stream);
-  static Bytes bucket_bytes(const FlatLayout& layout, Options options);
+  /// Of the buckets, and of what is sent.
+  static Bytes buffer_bytes(const FlatLayout& layout,
+                            Options options,
+                            const config::StatePrecision& precision);
 
   void begin(engine::MicroStep micro_step) override;
   std::span<const model::GradientTarget> targets(int part, StreamView stream) override;
@@ -62,6 +65,7 @@ class ShardedGradients final : public GradientReducer {
   const RankShards& shards_;
   Options options_;
   Communication communication_;
+  GradientExchange exchange_;
   OffloadedGradients* offloaded_;
   Buffer bucket_memory_;
   Buckets units_;

@@ -2,7 +2,6 @@
 
 #include "runtime/ops/convert.h"
 #include "runtime/ops/square_sum.h"
-#include "zero/group_update.h"
 #include "zero/not_finite.h"
 #include "zero/saved_states.h"
 #include "zero/shard_loader.h"
@@ -21,6 +20,7 @@ ShardPlan::Options plan_options(const ShardedStore::Inputs& inputs,
   const optim::ParameterGroups* const groups = inputs.groups;
   return {.stage = options.stage,
           .optimizer_states = groups == nullptr ? 0 : std::ssize(groups->state_names()),
+          .precision = options.precision,
           .trains = groups != nullptr,
           .offload = options.offload};
 }
@@ -28,12 +28,13 @@ ShardPlan::Options plan_options(const ShardedStore::Inputs& inputs,
 std::unique_ptr<OffloadedGradients> make_offloaded(const ShardedStore::Inputs& inputs,
                                                    EarlyUpdate mode,
                                                    RankShards& shards,
+                                                   const GroupUpdates* updates,
                                                    const Communication& communication,
                                                    StreamView stream) {
   if (!OffloadedGradients::needed(shards.plan(), stream.device().kind)) return nullptr;
   return std::make_unique<OffloadedGradients>(
-      OffloadedGradients::Inputs{shards, communication, *inputs.groups,
-                                 inputs.memory.shards.staging, inputs.timeline},
+      OffloadedGradients::Inputs{shards, communication, *updates, inputs.memory.shards.staging,
+                                 inputs.timeline},
       mode, stream);
 }
 
@@ -52,8 +53,9 @@ std::unique_ptr<GradientReducer> make_reducer(const ShardedStore::Inputs& inputs
   }
   const auto result =
       policy.shard_optimizer ? WholeGradients::Result::own_shard : WholeGradients::Result::whole;
-  return std::make_unique<WholeGradients>(shards, result, communication, offloaded,
-                                          inputs.memory.shards.device.gradients, stream);
+  return std::make_unique<WholeGradients>(
+      shards, result, communication, offloaded,
+      WholeGradients::Memory{inputs.memory.shards.device.gradients, inputs.memory.buffers}, stream);
 }
 
 std::unique_ptr<ParameterSums> make_sums(const ShardedStore::Inputs& inputs,
@@ -64,6 +66,17 @@ std::unique_ptr<ParameterSums> make_sums(const ShardedStore::Inputs& inputs,
   return std::make_unique<ParameterSums>(
       shards, inputs.groups->sums(), communication,
       ParameterSums::Memory{inputs.memory.buffers, inputs.memory.shards.staging}, stream);
+}
+
+std::unique_ptr<GroupUpdates> make_updates(const ShardedStore::Inputs& inputs,
+                                           const RankShards& shards,
+                                           const ParameterSums* sums,
+                                           StreamView stream) {
+  if (inputs.groups == nullptr) return nullptr;
+  return std::make_unique<GroupUpdates>(
+      GroupUpdates::Inputs{shards, *inputs.groups, sums, inputs.memory.buffers,
+                           inputs.memory.shards.staging},
+      stream);
 }
 
 }  // namespace
@@ -80,11 +93,12 @@ ShardedStore::ShardedStore(const Inputs& inputs, const Options& options, Streams
               inputs.memory.shards,
               streams),
       parameters_(shards_, options.overlap, communication_, inputs.memory.buffers, streams.compute),
-      offloaded_(
-          make_offloaded(inputs, options.offload.early, shards_, communication_, streams.compute)),
+      sums_(make_sums(inputs, shards_, communication_, streams.compute)),
+      updates_(make_updates(inputs, shards_, sums_.get(), streams.compute)),
+      offloaded_(make_offloaded(
+          inputs, options.offload.early, shards_, updates_.get(), communication_, streams.compute)),
       gradients_(make_reducer(
-          inputs, options, shards_, communication_, offloaded_.get(), streams.compute)),
-      sums_(make_sums(inputs, shards_, communication_, streams.compute)) {
+          inputs, options, shards_, communication_, offloaded_.get(), streams.compute)) {
   DSTRAIN_CHECK(options.overlap.enabled || !streams.overlap(), "two streams without overlap");
   DSTRAIN_CHECK(sums_ == nullptr || !updates_early(options.offload),
                 "an optimizer that takes sums updates nothing early");
@@ -103,7 +117,7 @@ void ShardedStore::load(const engine::StateSources& sources, StreamView stream) 
 }
 
 std::vector<engine::SavedState> ShardedStore::saved_states() const {
-  return zero::saved_states(groups_->state_names(), layout_.dtype());
+  return zero::saved_states(groups_->state_names(), layout_.dtype(), shards_.plan().precision);
 }
 
 std::vector<engine::ParameterSlice> ShardedStore::saved_slices(int rank) const {
@@ -135,6 +149,7 @@ void ShardedStore::release(int part, StreamView /*stream*/) {
 std::span<const optim::RuleScalars> ShardedStore::begin_step(const optim::StepScalars& scalars) {
   scalars_ = groups_->scalars(scalars);
   decision_ = {.gradient_scale = 1 / scalars.loss_scale};
+  rounding_ = scalars.rounding;
   if (offloaded_) offloaded_->begin_step(host_tensors(), decision_.gradient_scale);
   return scalars_;
 }
@@ -185,7 +200,7 @@ void ShardedStore::sum_squares(TensorView sum, StreamView stream) {
 optim::StepTensors ShardedStore::host_tensors() {
   constexpr std::int64_t numel = std::tuple_size_v<optim::RuleScalars>;
   return {HostView(scalars_.data(), DType::f32, {std::ssize(scalars_), numel}),
-          ops::view_of(decision_)};
+          ops::view_of(decision_), HostView(&rounding_, DType::i64, {1})};
 }
 
 void ShardedStore::step(const optim::StepTensors& step, StreamView stream) {
@@ -255,10 +270,9 @@ void ShardedStore::pass_over_group(int index,
   {
     const Recording recording(timeline_, Lane::compute, Activity::update, group.segment);
     const bool here = lease.stream.device() == step.decision.device();
-    const int own = layout_.segment(group.segment).group;
-    const auto pass_of = pass == LeaseUse::measure ? measure_group : update_group;
-    pass_of(lease, groups_->optimizer(own), (here ? step : host_tensors()).of(own),
-            sums_ ? sums_->spans(index) : std::span<const optim::ParameterSpan>());
+    const optim::StepTensors own = here ? step : host_tensors();
+    pass == LeaseUse::measure ? updates_->measure(index, lease, own)
+                              : updates_->update(index, lease, own);
   }
   const Recording waiting(waits, Lane::compute, Activity::wait);
   lease.give_back();

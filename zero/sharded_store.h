@@ -37,6 +37,7 @@ class ShardedStore final : public engine::ParameterStore {
     std::int64_t reduce_bucket_numel = 0;  ///< see ShardedGradients::Options
     Overlap overlap{};
     Offload offload{};
+    config::StatePrecision precision{};
   };
   struct Memory {
     RankShards::Memory shards;
@@ -98,12 +99,14 @@ class ShardedStore final : public engine::ParameterStore {
   Communication communication_;
   RankShards shards_;
   ParameterGathers parameters_;
+  std::unique_ptr<ParameterSums> sums_;            ///< null: no optimizer takes any
+  std::unique_ptr<GroupUpdates> updates_;          ///< null: nothing is updated
   std::unique_ptr<OffloadedGradients> offloaded_;  ///< null: it has nothing to do
   std::unique_ptr<GradientReducer> gradients_;
-  std::unique_ptr<ParameterSums> sums_;      ///< null: no optimizer takes any
   std::vector<optim::RuleScalars> scalars_;  ///< of the step, by parameter group
   // What crosses between the host and a device when updates are the host's.
   ops::StepDecision decision_;
+  std::int64_t rounding_ = 0;
   ExactSum squares_;
   static constexpr int nothing = -1;
   std::array<int, 2> parts_in_use_{nothing, nothing};  ///< a unit's, and a tile

@@ -5,21 +5,16 @@
 namespace dstrain::zero {
 namespace {
 
-Bytes pieces(std::int64_t floats) {
-  return round_up(floats * size_of(DType::f32), offload::io_alignment);
-}
-
-HostView floats(std::span<std::byte> record, Bytes begin, std::int64_t numel) {
-  return {record.data() + begin, DType::f32, {numel}};
+Bytes pieces(Bytes bytes) {
+  return round_up(bytes, offload::io_alignment);
 }
 
 }  // namespace
 
 StateRecord::StateRecord(const SubGroup& group)
-    : numel_(group.numel),
-      states_(group.states),
-      middle_(group.gradients ? pieces(group.numel) : 0),
-      end_(middle_ + pieces(group.states * group.numel)) {}
+    : group_(group),
+      middle_(group.gradients ? pieces(group.numel * size_of(group.precision.gradients)) : 0),
+      end_(middle_ + pieces(group.numel * group.state_bytes())) {}
 
 offload::FileRange StateRecord::range(RecordParts parts) const {
   if (!parts.states) return {0, parts.gradients ? middle_ : 0};
@@ -27,14 +22,12 @@ offload::FileRange StateRecord::range(RecordParts parts) const {
 }
 
 TensorView StateRecord::gradients(std::span<std::byte> record) const {
-  return middle_ > 0 ? floats(record, 0, numel_) : HostView();
+  if (middle_ == 0) return {};
+  return HostView(record.data(), group_.precision.gradients, {group_.numel});
 }
 
 void StateRecord::cut_states(std::span<std::byte> record, std::vector<TensorView>& states) const {
-  states.clear();
-  for (std::int64_t state = 0; state < states_; ++state) {
-    states.push_back(floats(record, middle_ + state * numel_ * size_of(DType::f32), numel_));
-  }
+  states = group_.cut_states(HostView(record.data() + middle_, DType::u8, {end_ - middle_}));
 }
 
 }  // namespace dstrain::zero

@@ -27,8 +27,7 @@ class StateRecord {
   void cut_states(std::span<std::byte> record, std::vector<TensorView>& states) const;
 
  private:
-  std::int64_t numel_;
-  std::int64_t states_;
+  SubGroup group_;
   Bytes middle_;  ///< where the states begin
   Bytes end_;
 };

@@ -4,33 +4,47 @@
 
 namespace dstrain::zero {
 
-Bytes WholeGradients::bytes(const FlatLayout& layout) {
+Bytes WholeGradients::bytes(const FlatLayout& layout, DType kept) {
   std::int64_t numel = 0;
   for (const Segment& segment : layout.segments()) {
     if (segment.trainable) numel += segment.numel;
   }
-  return numel * size_of(DType::f32);
+  return numel * size_of(kept);
+}
+
+Bytes WholeGradients::buffer_bytes(const FlatLayout& layout,
+                                   const config::StatePrecision& precision) {
+  const Bytes staged = is_half(precision.gradients) ? GradientStaging::bytes(layout) : 0;
+  return staged + GradientExchange::bytes(layout, precision, precision.gradients);
 }
 
 WholeGradients::WholeGradients(RankShards& shards,
                                Result result,
                                Communication communication,
                                OffloadedGradients* offloaded,
-                               MemoryResource& memory,
+                               Memory memory,
                                StreamView stream)
     : layout_(shards.layout()),
       shards_(shards),
       result_(result),
       communication_(communication),
+      exchange_(layout_,
+                shards.plan().precision,
+                shards.plan().precision.gradients,
+                communication,
+                memory.buffers,
+                stream),
       offloaded_(offloaded),
-      memory_(bytes(layout_), memory, stream),
+      memory_(bytes(layout_, shards.plan().precision.gradients), memory.gradients, stream),
       pending_(layout_),
       targets_(layout_) {
+  const DType kept = shards.plan().precision.gradients;
+  if (is_half(kept)) staging_.emplace(layout_, memory.buffers, stream);
   Bytes next = 0;
   for (const Segment& segment : layout_.segments()) {
     TensorView& whole = segments_.emplace_back();
     if (!segment.trainable) continue;
-    whole = memory_.block().cut(next, DType::f32, {segment.numel});
+    whole = memory_.block().cut(next, kept, {segment.numel});
     next += whole.bytes();
   }
 }
@@ -39,10 +53,14 @@ void WholeGradients::begin(engine::MicroStep micro_step) {
   micro_step_ = micro_step;
   if (offloaded_ != nullptr) offloaded_->begin({});  // sums are taken once a step
   pending_.reset();
-  if (micro_step.first()) targets_.reset();
+  if (micro_step.first() || staging_) targets_.reset();
 }
 
 std::span<const model::GradientTarget> WholeGradients::targets(int part, StreamView stream) {
+  if (staging_) {
+    staging_->place(part, stream);
+    return targets_.of(part, staging_->segments());
+  }
   if (micro_step_.first()) {
     for (const int index : layout_.part_segments(part)) {
       const TensorView& whole = segments_[static_cast<std::size_t>(index)];
@@ -54,20 +72,22 @@ std::span<const model::GradientTarget> WholeGradients::targets(int part, StreamV
 
 void WholeGradients::reduce(int part, StreamView stream) {
   const std::span<const int> complete = pending_.complete(part);
+  for (const int index : complete) {
+    const TensorView& kept = segments_[static_cast<std::size_t>(index)];
+    if (staging_) staging_->keep(index, kept, micro_step_.first(), stream);
+  }
   if (!micro_step_.last()) return;
   communication_.follow(stream);
   for (const int index : complete) reduce_segment(index);
 }
 
 void WholeGradients::reduce_segment(int index) {
-  comm::Communicator& communicator = communication_.communicator();
-  const StreamView stream = communication_.stream();
   const TensorView whole = segments_[static_cast<std::size_t>(index)];
-  if (result_ == Result::whole) return communicator.all_reduce(whole, stream);
+  if (result_ == Result::whole) return exchange_.all_reduce(whole);
   const TensorView shard = own(index);
-  if (shard.device() == whole.device()) return communicator.reduce_scatter(whole, shard, stream);
+  if (shard.device() == whole.device()) return exchange_.reduce_scatter(whole, shard);
   const TensorView sum = own_part(layout_.segment(index), shards_.rank(), whole);
-  communicator.reduce_scatter(whole, sum, stream);
+  exchange_.reduce_scatter(whole, sum);
   offloaded_->take(index, sum);
 }
 

@@ -1,9 +1,11 @@
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "runtime/tensor/buffer.h"
-#include "zero/communication.h"
+#include "zero/gradient_exchange.h"
 #include "zero/gradient_reducer.h"
+#include "zero/gradient_staging.h"
 #include "zero/offloaded_gradients.h"
 
 namespace dstrain::zero {
@@ -15,14 +17,20 @@ class WholeGradients final : public GradientReducer {
  public:
   /// What the sum over ranks leaves on each rank.
   enum class Result { whole, own_shard };
+  struct Memory {
+    MemoryResource& gradients;
+    MemoryResource& buffers;  ///< both of the device
+  };
   /// `offloaded` takes what communication cannot put in `shards`; null: nothing.
   WholeGradients(RankShards& shards,
                  Result result,
                  Communication communication,
                  OffloadedGradients* offloaded,
-                 MemoryResource& memory,
+                 Memory memory,
                  StreamView stream);
-  static Bytes bytes(const FlatLayout& layout);
+  static Bytes bytes(const FlatLayout& layout, DType kept);
+  /// Besides them, of buffers.
+  static Bytes buffer_bytes(const FlatLayout& layout, const config::StatePrecision& precision);
 
   void begin(engine::MicroStep micro_step) override;
   std::span<const model::GradientTarget> targets(int part, StreamView stream) override;
@@ -37,8 +45,10 @@ class WholeGradients final : public GradientReducer {
   const RankShards& shards_;
   Result result_;
   Communication communication_;
+  GradientExchange exchange_;
   OffloadedGradients* offloaded_;
   Buffer memory_;
+  std::optional<GradientStaging> staging_;  ///< none where they are kept in f32
   std::vector<TensorView> segments_;
   engine::MicroStep micro_step_;
   PendingUses pending_;

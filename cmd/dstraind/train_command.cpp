@@ -20,9 +20,21 @@
 namespace dstrain::cmd {
 namespace {
 
-std::string describe_precision(DType dtype, bool trains) {
-  const char* const masters = dtype != DType::f32 && trains ? " over fp32 masters" : "";
-  return fmt::format("{}{}", config::precision_name(dtype), masters);
+/// "bf16 over fp32 masters, gradients sent in bf16".
+std::string describe_precision(const config::TrainSettings& settings, int world) {
+  const config::StatePrecision& kept = settings.precision;
+  std::string text(config::precision_name(settings.dtype));
+  if (!settings.trains) return text;
+  const auto add_half = [&text](std::string_view what, DType dtype) {
+    if (is_half(dtype)) text += fmt::format(", {} in {}", what, config::precision_name(dtype));
+  };
+  if (is_half(settings.dtype)) {
+    text += is_half(kept.masters) ? " without fp32 masters" : " over fp32 masters";
+  }
+  add_half("optimizer states", kept.optimizer_states);
+  add_half("gradients kept", kept.gradients);
+  if (world > 1) add_half("gradients sent", kept.communication);
+  return text;
 }
 
 void announce(const TrainSetup& setup, const WorkerEnv& worker) {
@@ -31,12 +43,11 @@ void announce(const TrainSetup& setup, const WorkerEnv& worker) {
   for (const std::string& note : setup.notes) log_info(note);
   const std::int64_t batch = settings.trains ? settings.train_batch_size
                                              : settings.evaluation.batch_size * worker.world_size;
-  log_info(
-      fmt::format("{}: {} parameters, {}, {} rank(s), ZeRO stage {}, {} sequences of {} tokens {}",
-                  setup.model.name, setup.layout->numel(),
-                  describe_precision(setup.model.dtype, settings.trains), worker.world_size,
-                  settings.zero.stage, batch, settings.data.block_size,
-                  settings.trains ? "per step" : "at a time"));
+  log_info(fmt::format(
+      "{}: {} parameters, {}, {} rank(s), ZeRO stage {}, {} sequences of {} tokens {}",
+      setup.model.name, setup.layout->numel(), describe_precision(settings, worker.world_size),
+      worker.world_size, settings.zero.stage, batch, settings.data.block_size,
+      settings.trains ? "per step" : "at a time"));
   if (setup.model.device != DeviceKind::cpu) {
     log_info(fmt::format("the ranks compute on {}", name_of(setup.model.device)));
   }

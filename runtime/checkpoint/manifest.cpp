@@ -42,7 +42,7 @@ std::string check_states(const std::vector<StateRecord>& states) {
       return fmt::format("'{}' is no name of a state", state.name);
     }
     if (!names.insert(state.name).second) return fmt::format("two states are named {}", state.name);
-    if (state.file != "optim_states" && state.file != "model_states") {
+    if (state.file != optimizer_file && state.file != model_file) {
       return fmt::format("the state {} is in '{}', which is neither optim_states nor model_states",
                          state.name, state.file);
     }

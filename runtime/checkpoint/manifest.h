@@ -17,12 +17,17 @@ struct FileRecord {
   std::vector<Checksum> chunks;
 };
 
+/// Those of a rank's files that hold what a run goes on from, and what is made of that: the weights
+/// of a model that computes in 16 bits.
+inline constexpr const char* optimizer_file = "optim_states";
+inline constexpr const char* model_file = "model_states";
+
 /// A state that every parameter has one value per element of: "fp32", "exp_avg", "exp_avg_sq", and
 /// "weights" when the model computes in 16 bits.
 struct StateRecord {
   std::string name;
   DType dtype = DType::f32;
-  std::string file;  ///< which of a rank's files holds it: "optim_states" or "model_states"
+  std::string file;  ///< which of a rank's files holds it
 };
 
 /// Elements [begin, end) of a parameter, row-major, that one rank's files hold. In them a rank's

@@ -174,6 +174,7 @@ Resolved resolve_config(const TrainOptions& options,
   resolve_clipping(builder);
   resolve_precision(builder);
   resolve_optimizer(builder);
+  resolve_state_precision(builder);
   resolve_schedule(builder);
   resolve_zero(builder);
   resolve_sums(builder);

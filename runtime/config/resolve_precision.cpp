@@ -7,6 +7,8 @@
 namespace dstrain::config {
 namespace {
 
+constexpr std::string_view autocast_key = "torch_autocast.enabled";
+
 /// Steps that overflow one after another until something else is wrong than the loss scale, which
 /// needs as many at most to become small.
 constexpr std::int64_t default_skips = 100;
@@ -46,9 +48,14 @@ void check_dynamic(SettingsBuilder& builder) {
   }
 }
 
-/// As DeepSpeed reads the section: a loss_scale other than 0 is fixed.
+/// As DeepSpeed reads the section: a loss_scale other than 0 is fixed. With torch_autocast what is
+/// not given is that of torch.amp.GradScaler.
 void resolve_loss_scale(SettingsBuilder& builder) {
   LossScaleSettings& scale = builder.settings().loss_scale;
+  if (builder.config().boolean(autocast_key).value_or(false)) {
+    scale.window = 2000;
+    scale.hysteresis = 1;
+  }
   const double fixed = builder.pick("fp16.loss_scale", 0.0);
   const std::int64_t power = builder.pick("fp16.initial_scale_power", 16, 16);
   scale.window = builder.pick("fp16.loss_scale_window", scale.window, scale.window);
@@ -70,10 +77,32 @@ std::string origin(const SettingsBuilder& builder, std::string_view key, const F
   return builder.config().boolean(key) ? std::string(key) : flag.typed_as;
 }
 
+/// Autocast rounds weights and what goes into products; here all activations are of that dtype.
+void resolve_autocast(SettingsBuilder& builder, bool enabled_too) {
+  constexpr std::string_view dtype_key = "torch_autocast.dtype";
+  constexpr std::string_view modules_key = "torch_autocast.lower_precision_safe_modules";
+  const std::string name = builder.pick(dtype_key, "");
+  if (name.empty()) {
+    builder.add_problem(dtype_key, R"(is missing; give "bfloat16" or "float16")");
+  }
+  if (enabled_too) {
+    builder.add_problem(autocast_key, "is on, and so is bf16 or fp16; leave out one of them");
+  }
+  const bool fp16 = name == "float16";
+  builder.settings().dtype = fp16 ? DType::f16 : DType::bf16;
+  builder.add_warning(autocast_key, fmt::format("is taken as {}.enabled: all activations are {}, "
+                                                "those between layers too",
+                                                fp16 ? "fp16" : "bf16", fp16 ? "fp16" : "bf16"));
+  if (builder.config().has(modules_key)) {
+    builder.add_warning(modules_key, "has no effect: all weights and activations are of one dtype");
+  }
+}
+
 void resolve_dtype(SettingsBuilder& builder) {
   constexpr std::string_view parameters = "data_types.param_dtype";
   const bool bf16 = builder.pick("bf16.enabled", builder.options().bf16, false);
   const bool fp16 = builder.pick("fp16.enabled", builder.options().fp16, false);
+  if (builder.pick(autocast_key, false)) return resolve_autocast(builder, bf16 || fp16);
   if (bf16 && fp16) {
     builder.problems().add({}, origin(builder, "fp16.enabled", builder.options().fp16),
                            fmt::format("is on, and so is {}; leave out one of them",

@@ -24,7 +24,7 @@ constexpr std::array optimizer_table{
     implemented("optimizer.params.torch_adam", boolean, "false"),
     off_only("optimizer.params.amsgrad", boolean, "false", "AMSGrad"),
     inert("optimizer.params.set_grad_none", boolean, "true"),
-    off_only("optimizer.params.fp32_optimizer_states", boolean, "true", "16-bit optimizer state"),
+    implemented("optimizer.params.fp32_optimizer_states", boolean, "true"),
     inert("optimizer.params.momentum", number, "0.95"),
     inert("optimizer.params.ns_method", text, "gram"),
     inert("optimizer.params.muon_lr", number, ""),

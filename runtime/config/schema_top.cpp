@@ -20,7 +20,7 @@ constexpr std::array top_table{
     implemented("steps_per_print", integer, "null").at_least(0),
     off_only("managed_gradient_accumulation", boolean, "true", "an update at every micro step"),
     off_only("dump_state", boolean, "false", "dumping the engine's state"),
-    off_only("communication_data_type", text, "null|fp32", "communication in 16 bits")
+    implemented("communication_data_type", text, "null")
         .one_of("fp32|fp16|bf16|bfp16")
         .in_any_case(),
     inert("seq_parallel_communication_data_type", text, "fp32")
@@ -65,7 +65,7 @@ constexpr std::array top_table{
     hint("timers.throughput.enabled", boolean, "true", "throughput is always measured"),
     hint("timers.throughput.synchronized", boolean, "true", "throughput is always measured"),
     group("data_types"),
-    off_only("data_types.grad_accum_dtype", text, "null|fp32", "16-bit gradients")
+    implemented("data_types.grad_accum_dtype", text, "null")
         .one_of(dtypes)
         .synonymous(dtype_synonyms),
     off_only("data_types.param_dtype", text, "null|fp32", "16 bits by this key, not bf16.enabled,")

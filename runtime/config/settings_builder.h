@@ -86,6 +86,8 @@ void resolve_batch(SettingsBuilder& builder);
 /// fp16, bf16, and what becomes of steps that overflow.
 void resolve_precision(SettingsBuilder& builder);
 void resolve_optimizer(SettingsBuilder& builder);
+/// Of masters, optimizer states and gradients.
+void resolve_state_precision(SettingsBuilder& builder);
 void resolve_schedule(SettingsBuilder& builder);
 /// zero_optimization with its offload sections, and aio.
 void resolve_zero(SettingsBuilder& builder);

@@ -11,6 +11,7 @@
 #include "runtime/config/loss_scale_settings.h"
 #include "runtime/config/optimizer_settings.h"
 #include "runtime/config/schedule_settings.h"
+#include "runtime/config/state_precision.h"
 #include "runtime/tensor/dtype.h"
 
 namespace dstrain::config {
@@ -145,7 +146,8 @@ struct TrainSettings {
   std::int64_t max_steps = 0;  ///< 0: num_train_epochs decides
   double num_train_epochs = 3;
   double gradient_clipping = 0;  ///< largest global norm; 0: none
-  DType dtype = DType::f32;      ///< f32, or bf16 or f16: weights and activations, over f32 masters
+  DType dtype = DType::f32;      ///< f32, or bf16 or f16: of weights and activations
+  StatePrecision precision{};    ///< of what is trained with besides
   LossScaleSettings loss_scale;
   bool sums_gradients = false;  ///< of the ranks' mean losses, which are their mean otherwise
   /// Steps whose loss or gradients are not finite that may be left out in a row; 0: none.

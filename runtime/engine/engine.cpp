@@ -2,11 +2,18 @@
 
 #include <algorithm>
 
+#include "runtime/base/philox.h"
 #include "runtime/ops/dropout_site.h"
 
 namespace dstrain::engine {
 
 namespace {
+
+/// What the stochastic rounding of an update draws from.
+std::int64_t rounding_key(std::uint64_t seed, std::int64_t update) {
+  const auto words = philox({seed, RandomPurpose::rounding, 0, static_cast<std::uint64_t>(update)});
+  return static_cast<std::int64_t>((std::uint64_t{words[1]} << 32U) | words[0]);
+}
 
 /// Per unit, the index of its own part.
 std::vector<int> first_parts(const model::Model& model) {
@@ -184,17 +191,20 @@ void Engine::accumulate(const StepInput& input) {
     DSTRAIN_CHECK(samples <= ops::dropout_samples, "a global batch of {} samples", samples);
   }
   MicroStep micro_step{0, std::ssize(input.micro_batches)};
+  const std::int64_t rounding = rounding_key(options_.seed, input.optimizer_step);
   parts_.store.expect(training_parts_, micro_step.count);
   const std::span<const optim::RuleScalars> scalars =
       parts_.store.begin_step({.step = input.optimizer_step,
                                .learning_rate = input.learning_rate,
                                .betas = input.betas,
-                               .loss_scale = input.loss_scale});
+                               .loss_scale = input.loss_scale,
+                               .rounding = rounding});
   block_.fill(input.micro_batches,
               {.step = input.step,
                .labels = input.labels,
                .loss_scale = input.loss_scale,
                .gradient_factor = options_.gradient_factor,
+               .rounding = rounding,
                .scalars = scalars},
               streams_.compute);
   for (; micro_step.index < micro_step.count; ++micro_step.index) {

@@ -31,6 +31,7 @@ struct StateSources {
 struct SavedState {
   std::string name;  ///< "fp32", those of the optimizer, and "weights" when units see bf16 or f16
   DType dtype = DType::f32;
+  bool rounded = false;  ///< "weights": made of the others, from which a run goes on
 };
 
 /// Elements [begin, end) of a parameter, row-major.

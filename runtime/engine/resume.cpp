@@ -83,7 +83,7 @@ std::vector<ToleratedState> open_states(const checkpoint::Checkpoint& checkpoint
   const std::vector<model::ParameterSpec> specs = parts.model.parameters();
   std::vector<ToleratedState> states;
   for (const SavedState& state : parts.store.saved_states()) {
-    if (state.dtype != DType::f32) continue;  // rounded from the masters
+    if (state.rounded) continue;
     states.emplace_back(checkpoint::CheckpointState(checkpoint, state.name, specs), damage);
   }
   return states;
@@ -102,7 +102,7 @@ void verify_share(const checkpoint::Checkpoint& checkpoint,
   std::map<std::string, Shard> shards;
   for (const checkpoint::StateRecord& state : manifest.states) {
     for (int rank = 0; rank < manifest.world_size; ++rank) {
-      shards[manifest.shard_path(state, rank)] = {rank, state.dtype == DType::f32};
+      shards[manifest.shard_path(state, rank)] = {rank, state.file == checkpoint::optimizer_file};
     }
   }
   int next = 0;

@@ -12,8 +12,8 @@ constexpr Bytes shard_alignment = 64;
 std::vector<checkpoint::StateRecord> state_records(std::span<const SavedState> states) {
   std::vector<checkpoint::StateRecord> records;
   for (const SavedState& state : states) {
-    const char* const file = state.dtype == DType::f32 ? "optim_states" : "model_states";
-    records.push_back({state.name, state.dtype, file});
+    records.push_back({state.name, state.dtype,
+                       state.rounded ? checkpoint::model_file : checkpoint::optimizer_file});
   }
   return records;
 }

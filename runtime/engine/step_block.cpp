@@ -21,6 +21,7 @@ StepBlock::Inputs::Inputs(const TensorView& all, const Options& options) {
   label_weight = arena.take({1});
   label_count = arena.take({1}, DType::f64);
   loss_scale = arena.take({1}, DType::f64);
+  rounding = arena.take({1}, DType::i64);
   scalars = arena.take({options.parameter_groups, std::ssize(optim::RuleScalars{})});
   counters = arena.take({options.micro_batches, 2}, DType::i64);
   bytes = arena.used();
@@ -97,12 +98,14 @@ void StepBlock::fill(std::span<const MicroBatch> batches,
   }
   auto count = static_cast<double>(numbers.labels);
   double scale = numbers.loss_scale;
+  std::int64_t rounding = numbers.rounding;
   float weight = numbers.labels == 0 ? 0
                                      : static_cast<float>(scale * numbers.gradient_factor) /
                                            static_cast<float>(numbers.labels);
   stage(HostView(std::span(&weight, 1), {1}), staged_.label_weight);
   stage(HostView(&count, DType::f64, {1}), staged_.label_count);
   stage(HostView(&scale, DType::f64, {1}), staged_.loss_scale);
+  stage(HostView(&rounding, DType::i64, {1}), staged_.rounding);
   for (std::size_t group = 0; group < numbers.scalars.size(); ++group) {
     optim::RuleScalars scalars = numbers.scalars[group];
     stage(HostView(scalars, {1, std::ssize(scalars)}),

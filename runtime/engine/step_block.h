@@ -41,6 +41,7 @@ class StepBlock {
     std::int64_t labels = 0;     ///< that count on all ranks; 0: nothing has a gradient
     double loss_scale = 1;       ///< of the loss that has gradients
     double gradient_factor = 1;  ///< see Engine::Options
+    std::int64_t rounding = 0;   ///< see optim::StepScalars
     std::span<const optim::RuleScalars> scalars{};  ///< by parameter group; none: no update
   };
   /// Takes in what is read, with all sums 0; `batches` may change once it returns. Asynchronous on
@@ -59,7 +60,9 @@ class StepBlock {
   /// Decides on a step by the totals of all ranks. Asynchronous on `stream`.
   void decide(std::int64_t step, double norm_max, StreamView stream);
   /// For the updates of that step.
-  [[nodiscard]] optim::StepTensors tensors() const { return {inputs_.scalars, results_.decision}; }
+  [[nodiscard]] optim::StepTensors tensors() const {
+    return {inputs_.scalars, results_.decision, inputs_.rounding};
+  }
   /// What was decided on `step`, the last one or that before. Waits for it, and throws what the
   /// stream failed with before.
   [[nodiscard]] ops::StepDecision decision(std::int64_t step);
@@ -81,6 +84,7 @@ class StepBlock {
     TensorView label_weight;  ///< (1) f32: loss scale x gradient factor / label count
     TensorView label_count;   ///< (1) f64
     TensorView loss_scale;    ///< (1) f64
+    TensorView rounding;      ///< (1) i64
     TensorView scalars;       ///< (parameter_groups, 16) f32
     TensorView counters;      ///< (micro batches, 2) i64: see model::DropoutSource
     Bytes bytes;

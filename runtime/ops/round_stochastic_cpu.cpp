@@ -33,10 +33,10 @@ typedef std::uint16_t Draws8 __attribute__((vector_size(16)));
 }
 
 inline BFloat16 rounded(float value, std::uint16_t draw, BFloat16 /*type*/) {
-  return to_bfloat16(value, draw);
+  return stochastic_bfloat16(value, draw);
 }
 inline Float16 rounded(float value, std::uint16_t draw, Float16 /*type*/) {
-  return to_float16(value, draw);
+  return stochastic_float16(value, draw);
 }
 
 /// Elements [first, first + count) of a tensor.

@@ -26,6 +26,7 @@ struct StepScalars {
   double learning_rate = 0;
   std::optional<Betas> betas{};  ///< of this step; nothing: the optimizer's own
   double loss_scale = 1;         ///< what the gradients were multiplied with from the start
+  std::int64_t rounding = 0;     ///< what stochastic rounding draws from
 };
 
 /// What a rule makes of them, in an order of its own: the elements of a tensor.
@@ -44,10 +45,11 @@ RuleScalars rule_scalars(const Own& own) {
 struct StepTensors {
   TensorView scalars;     ///< f32: RuleScalars (16), or those of each parameter group (G, 16)
   TensorView decision{};  ///< (StepDecision::numel) f64; empty: taken, with gradients as they are
+  TensorView rounding{};  ///< (1) i64: what stochastic rounding draws from
   /// Those of one of the groups.
   [[nodiscard]] StepTensors of(int group) const {
     constexpr std::int64_t numel = std::tuple_size_v<RuleScalars>;
-    return {scalars.rows(group, 1).reshaped({numel}), decision};
+    return {scalars.rows(group, 1).reshaped({numel}), decision, rounding};
   }
 };
 
@@ -55,7 +57,9 @@ struct StepTensors {
 struct ParameterSpan {
   std::int64_t offset = 0;  ///< a multiple of 64
   std::int64_t numel = 0;
-  TensorView sums;  ///< (Optimizer::sums(), sum_numel) i64: of the whole parameter
+  int parameter = 0;       ///< its number among those of the model
+  std::int64_t begin = 0;  ///< index of the first element in it
+  TensorView sums{};       ///< (Optimizer::sums(), sum_numel) i64: of the whole parameter
 };
 
 /// Elements of such a sum: ExactSum::Digits, which ranks add up.

@@ -30,7 +30,7 @@ constexpr BFloat16 to_bfloat16(float value) {
 /// Rounds to one of the two neighbours, stochastically: away from zero when `draw`, uniform over 16
 /// bits, is among the part of them that the value has of the way there. What is a BFloat16 stays
 /// it.
-constexpr BFloat16 to_bfloat16(float value, std::uint16_t draw) {
+constexpr BFloat16 stochastic_bfloat16(float value, std::uint16_t draw) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;
   return {static_cast<std::uint16_t>((nan ? bits | 0x400000U : bits + draw) >> 16)};

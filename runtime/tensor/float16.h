@@ -59,7 +59,7 @@ constexpr Float16 to_float16(float value) {
 
 /// Rounds to one of the two neighbours, stochastically: away from zero when `draw`, uniform over 16
 /// bits, is among the part of them that the value has of the way there. What is a Float16 stays it.
-constexpr Float16 to_float16(float value, std::uint16_t draw) {
+constexpr Float16 stochastic_float16(float value, std::uint16_t draw) {
   constexpr std::uint32_t rebias = (127 - 15) << 23;
   constexpr std::uint32_t least_normal = (127 - 14) << 23;
   constexpr float to_draw = 0x1p40F;  // a step of the smallest values, 2^-24, becomes 2^16

@@ -79,30 +79,14 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
       {R"({"fp16": {"loss_scale_window": true}})",
        "ds.json:1:32: fp16.loss_scale_window: expected a whole number, got true"},
       // Features that are not built.
-      {R"({"fp16": {"fp16_master_weights_and_grads": true}})",
-       "ds.json:1:44: fp16.fp16_master_weights_and_grads: true: training without masters is not "
-       "implemented; leave it out or "
-       "set it to false"},
       {R"({"bf16": {"enabled": true, "check_grad_overflow": false}})",
        "ds.json:1:51: bf16.check_grad_overflow: false: taking steps that are not finite is not "
        "implemented; leave it out or set it to true"},
-      {R"({"bf16": {"bf16_master_weights_and_grads": true}})",
-       "ds.json:1:44: bf16.bf16_master_weights_and_grads: true: training without masters is not "
-       "implemented; leave it out or set it to false"},
-      {R"({"bf16": {"bf16_optimizer_states": true}})",
-       "ds.json:1:36: bf16.bf16_optimizer_states: true: 16-bit optimizer states is not "
-       "implemented; leave it out or set it to false"},
+      {R"({"amp": {"enabled": true}})",
+       "ds.json:1:21: amp.enabled: true: automatic mixed precision by apex, in place of which "
+       "there is fp16.enabled, is not implemented; leave it out or set it to false"},
       {R"({"bf16": {"enabled": true, "loss_scale": 0}})",
        "ds.json:1:28: bf16.loss_scale: unknown key; this key belongs in \"fp16\""},
-      {R"({"bf16": {"enabled": true}, "communication_data_type": "bf16"})",
-       R"(ds.json:1:56: communication_data_type: "bf16": communication in 16 bits is not )"
-       R"(implemented; leave it out or set it to null or "fp32")"},
-      {R"({"bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "bf16"}})",
-       R"(ds.json:1:64: data_types.grad_accum_dtype: "bf16": 16-bit gradients is not )"
-       R"(implemented; leave it out or set it to null or "fp32")"},
-      {R"({"communication_data_type": "bfp16"})",
-       R"(ds.json:1:29: communication_data_type: "bfp16": communication in 16 bits is not )"
-       R"(implemented; leave it out or set it to null or "fp32")"},
       {R"({"zero_optimization": {"zenflow": {}}})",
        "ds.json:1:35: zero_optimization.zenflow: an object: ZenFlow is not implemented; leave "
        "it out or set it to null"},

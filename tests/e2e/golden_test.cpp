@@ -133,6 +133,37 @@ TEST_CASE("train: halves stay within their tolerance of PyTorch in float64", "[e
   }
 }
 
+TEST_CASE("train: what is kept in 16 bits costs what it costs PyTorch", "[e2e][golden]") {
+  struct Kept {
+    Half half;
+    json keys;
+  };
+  const json with_masters{{"bf16", {{"bf16_master_weights_and_grads", true}}}};
+  json with_states = with_masters;
+  with_states["bf16"]["bf16_optimizer_states"] = true;
+  const Kept kept = GENERATE_COPY(
+      Kept{{"bf16", 7.5e-4, 7e-3, 1e-5}, {{"data_types", {{"grad_accum_dtype", "bf16"}}}}},
+      Kept{{"bf16", 1.8e-3, 2.2e-2, 1e-4}, with_masters},
+      Kept{{"bf16", 1.8e-3, 2.2e-2, 1e-4}, with_states},
+      Kept{{"fp16", 1.8e-4, 2.2e-3, 1e-5}, {{"fp16", {{"fp16_master_weights_and_grads", true}}}}});
+  const std::string name = GENERATE("everything", "lamb");
+  const int ranks = GENERATE(1, 3);
+  json golden = test::read_json(golden_folder / (name + ".json"));
+  golden["ds_config"].update(kept.keys);
+  const test::TempDir folder;
+  for (const int stage : {0, 3}) {
+    CAPTURE(kept.keys.dump(), name, ranks, stage);
+    const test::TrainRun run = run_case(golden, {ranks, stage, kept.half.name}, folder);
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    const json& steps = golden.at("steps");
+    REQUIRE(run.metrics.size() == steps.size());
+    CHECK(worst_relative(run.metrics, steps, "loss") < kept.half.loss_tolerance);
+    CHECK(worst_relative(run.metrics, steps, "grad_norm") < kept.half.norm_tolerance);
+    CHECK(worst_relative(run.metrics, steps, "loss") > kept.half.rounding);
+  }
+}
+
 TEST_CASE("train: steps that overflow are left out", "[e2e][golden]") {
   const json golden = test::read_json(golden_folder / "overflow.json");
   const int ranks = GENERATE(1, 2, 3);

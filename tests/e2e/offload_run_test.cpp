@@ -56,12 +56,14 @@ std::string model_of(const fs::path& output) {
 }  // namespace
 
 TEST_CASE("OffloadRun: results are those of a run without", "[e2e][offload]") {
-  const bool bf16 = GENERATE(false, true);
+  const auto [bf16, in_16_bits] =
+      GENERATE(table<bool, bool>({{false, false}, {true, false}, {true, true}}));
   const int ranks = GENERATE(1, 2);
   const test::TempDir folder;
   const fs::path disk = folder.path() / "disk";
   fs::create_directory(disk);
-  ResumableRun run{.ranks = ranks, .stage = 3, .bf16 = bf16, .micro_batch = 2};
+  ResumableRun run{
+      .ranks = ranks, .stage = 3, .bf16 = bf16, .in_16_bits = in_16_bits, .micro_batch = 2};
   const TrainRun reference = run.train(folder.path() / "plain", 4);
   REQUIRE(reference.status == 0);
   int number = 0;
@@ -69,7 +71,7 @@ TEST_CASE("OffloadRun: results are those of a run without", "[e2e][offload]") {
     run.zero = zero;
     const fs::path output = folder.path() / std::to_string(++number);
     const TrainRun offloaded = run.train(output, 4, {"--save_steps", "3"});
-    CAPTURE(bf16, ranks, zero.dump(), offloaded.err);
+    CAPTURE(bf16, in_16_bits, ranks, zero.dump(), offloaded.err);
     REQUIRE(offloaded.status == 0);
     CHECK(results_of(offloaded) == results_of(reference));
     CHECK(model_of(output) == model_of(folder.path() / "plain"));

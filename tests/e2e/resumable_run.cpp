@@ -18,6 +18,10 @@ json ResumableRun::config() const {
       {"bf16", {{"enabled", bf16}}},
       {"zero_optimization", {{"stage", stage}, {"stage3_param_persistence_threshold", 300}}}};
   if (!fp16.is_null()) config["fp16"] = fp16;
+  if (in_16_bits) {
+    config["bf16"]["bf16_master_weights_and_grads"] = true;
+    config["bf16"]["bf16_optimizer_states"] = true;
+  }
   if (micro_batch > 0) config["train_micro_batch_size_per_gpu"] = micro_batch;
   config["zero_optimization"].update(zero);
   return config;

@@ -16,6 +16,7 @@ struct ResumableRun {
   int stage = 0;
   bool bf16 = false;
   nlohmann::json fp16 = nullptr;  ///< the section; null: none
+  bool in_16_bits = false;        ///< with bf16: masters, gradients and states, too
   std::string optimizer = "AdamW";
   int micro_batch = 0;  ///< of a batch of 12; 0: no accumulation
   double clipping = 0.5;

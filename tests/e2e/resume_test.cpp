@@ -27,6 +27,7 @@ std::vector<Row> rows() {
     ResumableRun run;
     run.stage = index % 4;
     run.bf16 = index / 4 % 2 != 0;
+    run.in_16_bits = run.bf16 && index % 2 != 0;
     if (index % 6 == 5) run.optimizer = "Lamb";
     if (!run.bf16 && index % 3 != 0) {  // the first steps overflow, and the hysteresis counts
       run.fp16 = {{"enabled", true}, {"initial_scale_power", 24}, {"hysteresis", 3}};
@@ -95,10 +96,12 @@ TEST_CASE("Resume: another number of ranks and another stage go on alike", "[e2e
 
 TEST_CASE("Resume: the precision may change", "[e2e][resume]") {
   const bool to_bf16 = GENERATE(false, true);
+  const bool in_16_bits = GENERATE(false, true);
   const test::TempDir folder;
-  ResumableRun run{.stage = 2, .bf16 = !to_bf16};
+  ResumableRun run{.stage = 2, .bf16 = !to_bf16, .in_16_bits = !to_bf16 && in_16_bits};
   REQUIRE(run.train(folder.path() / "out", 3).status == 0);
   run.bf16 = to_bf16;
+  run.in_16_bits = to_bf16 && in_16_bits;
   const test::TrainRun rest = run.resume(folder.path() / "out", 6);
   CAPTURE(rest.err);
   REQUIRE(rest.status == 0);

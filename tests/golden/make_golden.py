@@ -9,8 +9,9 @@ Every case is run in float64, which is what gets written, and again in float32, 
 to 1e-6 (loss) and 1e-5 (gradient norm) relative: the numbers are those of the mathematics and not
 of one order of summation. Two more runs are in bf16 over float32 masters, once with all weights and
 activations bf16, once under autocast; they must agree to 4e-4 and 5e-3. One is in fp16 over float32
-masters, with the loss scaled by 65536; it must agree to 8e-5 and 1.2e-3. --check compares the model
-with transformers' GPT2LMHeadModel too.
+masters, with the loss scaled by 65536; it must agree to 8e-5 and 1.2e-3. The last ones keep what is
+trained with in 16 bits, masters and states rounded stochastically; how far these are apart is in
+README.md. --check compares the model with transformers' GPT2LMHeadModel too.
 The files are described in README.md.
 """
 import json
@@ -26,6 +27,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 LAYERS, WIDTH, HEADS, POSITIONS, VOCABULARY, EPSILON = 2, 48, 4, 32, 160, 1e-5
 STEPS, BATCH, BLOCK, SAMPLES = 20, 12, 32, 130
 HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+# What is kept in 16 bits, and the run that it is kept of.
+KEPT = {"bf16 gradients": ("bf16", {"gradients"}),
+        "bf16 masters": ("bf16", {"gradients", "masters"}),
+        "bf16 masters and states": ("bf16", {"gradients", "masters", "states"}),
+        "fp16 masters": ("fp16", {"gradients", "masters"})}
 CONFIG = {
     "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "activation_function": "gelu_new",
     "vocab_size": VOCABULARY, "n_positions": POSITIONS, "n_ctx": POSITIONS, "n_embd": WIDTH,
@@ -171,14 +177,26 @@ def lamb(params, value, m, v, step, rate, beta1, beta2):
     return -rate * correction * ratio * update
 
 
+def round_stochastically(values, dtype):
+    """To one of the neighbours in bf16 or fp16, in place."""
+    digits, least = (8, -133) if dtype == torch.bfloat16 else (11, -24)
+    exponent = torch.frexp(values)[1].sub(digits).clamp(min=least)
+    step = torch.pow(2.0, exponent.double())
+    values.copy_(torch.floor(values.double() / step + torch.rand(values.shape)) * step)
+
+
 def train(config, parameters, tokens, dtype, precision=None, skipped=()):
     """Steps whose number, from 0, is in `skipped` are left out."""
+    precision, kept = KEPT.get(precision, (precision, set()))
+    half = HALVES.get(precision)
     params = config["optimizer"]["params"]
     rule = {"AdamW": adamw, "Lamb": lamb}[config["optimizer"]["type"]]
     p = {k: torch.from_numpy(v.copy()).to(dtype).requires_grad_() for k, v in parameters.items()}
     m = {k: torch.zeros_like(v) for k, v in p.items()}
     v2 = {k: torch.zeros_like(v) for k, v in p.items()}
     micro = config.get("train_micro_batch_size_per_gpu", BATCH)
+    if "masters" in kept:
+        p = {k: v.detach().to(half).to(dtype).requires_grad_() for k, v in p.items()}
     records, updates = [], 0
     scale = 2.0**16 if precision == "fp16" else 1
     for step in range(STEPS):
@@ -189,6 +207,9 @@ def train(config, parameters, tokens, dtype, precision=None, skipped=()):
             part = loss_sum(p, inputs[rows], labels[rows], precision)
             (part * scale / labels.numel()).backward()
             total += part.item()
+            if "gradients" in kept:
+                for value in p.values():
+                    value.grad = value.grad.to(half).to(dtype)
         norm = math.sqrt(sum(v.grad.double().square().sum().item() for v in p.values())) / scale
         clip = config.get("gradient_clipping", 0)
         factor = (min(1.0, clip / (norm + 1e-6)) if clip else 1.0) / scale
@@ -207,6 +228,9 @@ def train(config, parameters, tokens, dtype, precision=None, skipped=()):
                 v2[k].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
                 value += rule(params, value, m[k], v2[k], updates, rate, beta1, beta2)
                 value.grad = None
+                for name, tensors in (("masters", [value]), ("states", [m[k], v2[k]])):
+                    for tensor in tensors if name in kept else ():
+                        round_stochastically(tensor, half)
         updates += 1
     return records
 
@@ -259,7 +283,8 @@ def write_case(name, config, parameters, tokens):
     print(f"{name}: loss {truth[0]['loss']:.6f} -> {truth[-1]['loss']:.6f}, norm "
           f"{truth[0]['grad_norm']:.4f} -> {truth[-1]['grad_norm']:.4f}")
     for precision, loss_bound, norm_bound in ((None, 1e-6, 1e-5), ("bf16", 4e-4, 5e-3),
-                                              ("autocast", 4e-4, 5e-3), ("fp16", 8e-5, 1.2e-3)):
+                                              ("autocast", 4e-4, 5e-3), ("fp16", 8e-5, 1.2e-3),
+                                              *((kept, 3e-3, 2e-2) for kept in KEPT)):
         rough = train(config, parameters, tokens, torch.float32, precision, skipped)
         loss, norm = (max(abs(a[k] - b[k]) / a[k] for a, b in zip(truth, rough)
                           if "skipped" not in a) for k in ("loss", "grad_norm"))
@@ -297,6 +322,7 @@ def check_with_transformers(parameters, tokens):
 
 def main():
     torch.set_num_threads(1)
+    torch.manual_seed(1)
     parameters, tokens = make_parameters(), make_tokens()
     (HERE / "model").mkdir(exist_ok=True)
     (HERE / "model" / "config.json").write_text(json.dumps(CONFIG, indent=2) + "\n")

@@ -110,8 +110,8 @@ TEST_CASE("Round stochastic: element e takes the bits that it is promised",
         {static_cast<std::uint64_t>(key), RandomPurpose::rounding, 7, 16 * (e / 128) + e % 16});
     const std::uint32_t word = words[e % 128 / 32];
     const auto draw = static_cast<std::uint16_t>(e % 32 < 16 ? word : word >> 16U);
-    const float expected = dtype == DType::f16 ? to_float(to_float16(values[i], draw))
-                                               : to_float(to_bfloat16(values[i], draw));
+    const float expected = dtype == DType::f16 ? to_float(stochastic_float16(values[i], draw))
+                                               : to_float(stochastic_bfloat16(values[i], draw));
     CHECK(got[i] == expected);
   }
 }

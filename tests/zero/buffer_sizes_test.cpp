@@ -28,8 +28,8 @@ std::int64_t slots(std::int64_t splits, const zero::Overlap& overlap) {
 
 std::int64_t buckets(std::int64_t splits, std::int64_t numel, bool overlap) {
   const model::Model model = test::toy_gpt2(DType::f32, splits);
-  return zero::ShardedGradients::bucket_bytes(zero::FlatLayout(model, {.world = 2}),
-                                              {.bucket_numel = numel, .overlap = overlap}) /
+  return zero::ShardedGradients::buffer_bytes(zero::FlatLayout(model, {.world = 2}),
+                                              {.bucket_numel = numel, .overlap = overlap}, {}) /
          4;
 }
 

@@ -1,21 +1,24 @@
 // Training in halves with a scaled loss, and steps that overflow.
 #include <array>
 #include <map>
-#include <random>
 
 #include <catch2/catch.hpp>
 
 #include "runtime/optim/lamb.h"
 #include "tests/support/temp_dir.h"
 #include "tests/zero/memory_tiers.h"
+#include "tests/zero/random_place.h"
 #include "tests/zero/training_fixture.h"
 
 using namespace dstrain;
 using dstrain::test::check_planned;
 using dstrain::test::check_same_bits;
 using dstrain::test::device;
+using dstrain::test::draw;
+using dstrain::test::draw_place;
 using dstrain::test::host;
 using dstrain::test::nvme;
+using dstrain::test::plain_stage;
 using dstrain::test::run_training;
 using dstrain::test::TrainingCase;
 using dstrain::test::TrainingResult;
@@ -156,44 +159,22 @@ TEST_CASE("fp16: early updates of a step that overflows are taken back", "[zero]
 TEST_CASE("fp16: 200 random configurations follow the plain run", "[zero][fp16][offload]") {
   const test::TempDir folder;
   std::mt19937 random(16);
-  const auto draw = [&random](auto... choices) {
-    const std::array all{choices...};
-    return all[random() % all.size()];
-  };
-  std::map<std::array<std::int64_t, 4>, TrainingResult> plain;
+  std::map<std::array<std::int64_t, 5>, TrainingResult> plain;
   for (int number = 0; number < 200; ++number) {
-    TrainingCase settings{.world = draw(1, 2, 3),
-                          .stage = draw(0, 1, 2, 3),
+    TrainingCase settings{.world = draw(random, 1, 2, 3),
+                          .stage = draw(random, 0, 1, 2, 3),
                           .dtype = DType::f16,
-                          .accumulation = draw(1, 2),
-                          .clipping = draw(0.0, 1.0),
-                          .in_splits = draw(1, 3),
+                          .accumulation = draw(random, 1, 2),
+                          .clipping = draw(random, 0.0, 1.0),
+                          .in_splits = draw(random, 1, 3),
                           .steps = 2,
                           .loss_scale = usual_scale};
-    const bool late = settings.stage > 1 && settings.accumulation > 1;  // sums in another order
-    const std::array<std::int64_t, 4> key{settings.world, settings.accumulation, settings.in_splits,
-                                          (late ? 2 : 0) + (settings.clipping > 0 ? 1 : 0)};
-    if (!plain.contains(key)) {
-      TrainingCase own = settings;
-      own.stage = late ? 2 : 0;
-      plain[key] = run_training(own);
-    }
-    settings.nvme_path = folder.path().string();
-    settings.persistence_threshold = draw(0, 200, 1'000'000);
-    settings.reduce_bucket_numel = draw(0, 3000);
-    settings.mode = draw(engine::FrameMode::training, engine::FrameMode::checkpointing,
-                         engine::FrameMode::host_checkpointing);
-    settings.overlap = {.enabled = draw(false, true), .prefetch_numel = 1'000'000};
-    settings.reloads = draw(false, true);
-    if (settings.stage > 0) settings.offload.optimizer = draw(device, host);
-    if (settings.stage == 3) {
-      settings.offload = {draw(device, host, nvme), draw(0.5, 1.0), draw(device, host, nvme)};
-    }
-    settings.offload.sub_group_numel = draw(256, 4096);
-    if (settings.offload.optimizer == nvme && draw(false, true)) {
-      settings.offload.early = zero::EarlyUpdate::revocable;
-    }
-    if (draw(false, true)) settings.deferred = random();
+    TrainingCase own = settings;
+    own.stage = plain_stage(settings);
+    const std::array<std::int64_t, 5> key{own.world, own.accumulation, own.in_splits, own.stage,
+                                          own.clipping > 0 ? 1 : 0};
+    if (!plain.contains(key)) plain[key] = run_training(own);
+    draw_place(settings, random, folder.path().string(), true);
     CAPTURE(number, settings.world, settings.stage, settings.accumulation,
             settings.offload.optimizer, settings.offload.parameters, settings.deferred.has_value());
     const TrainingResult result = run_training(settings);

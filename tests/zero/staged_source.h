@@ -4,8 +4,10 @@
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/device/cpu_stream.h"
 #include "runtime/engine/staged_shard.h"
 #include "runtime/model/parameter_source.h"
+#include "runtime/ops/convert.h"
 
 namespace dstrain::test {
 
@@ -33,9 +35,10 @@ class StagedSource final : public model::ParameterSource {
       if (slice.parameter != spec.name || begin < slice.begin || end > slice.end) continue;
       for (const checkpoint::ShardTensor& tensor : tensors_) {
         if (tensor.name != state_ + "." + spec.name) continue;
-        const auto saved = tensor.values.as<float>().subspan(
-            static_cast<std::size_t>(offset + begin - slice.begin), values.size());
-        std::ranges::copy(saved, values.begin());
+        const HostView saved =
+            tensor.values.part(offset + begin - slice.begin, {std::ssize(values)});
+        CpuStream stream(CpuStream::Mode::inline_on_caller);
+        ops::convert(saved, HostView(values, saved.shape()), stream);
         return;
       }
     }

@@ -33,6 +33,7 @@ struct OrderCase {
   std::int64_t bucket_numel = 0;
   bool overlap = true;  ///< false: all in line, on one stream
   Late late = Late::neither;
+  DType sent = DType::f32;  ///< of gradients
 };
 
 struct OrderResult {
@@ -51,9 +52,10 @@ class OrderRank {
         model_(test::toy_gpt2(DType::f32, settings.splits)),
         layout_(model_, {world, 200}),
         store_({layout_, communicator_, memory_.of_store(), &groups_},
-               {settings.stage,
-                settings.bucket_numel,
-                {.enabled = settings.overlap, .prefetch_numel = 1'000'000}},
+               {.stage = settings.stage,
+                .reduce_bucket_numel = settings.bucket_numel,
+                .overlap = {.enabled = settings.overlap, .prefetch_numel = 1'000'000},
+                .precision = {.communication = settings.sent}},
                settings.overlap ? Streams(streams_.compute(), streams_.communication())
                                 : Streams(inline_)) {
     store_.load({model::RandomSource(1, model_.parameters())}, compute());
@@ -193,8 +195,10 @@ OrderResult run_order(const OrderCase& settings) {
 }  // namespace
 
 TEST_CASE("Stream order: what runs late changes no bit", "[zero][overlap][order]") {
-  OrderCase settings{
-      .stage = GENERATE(0, 1, 2, 3), .splits = GENERATE(1, 3), .bucket_numel = GENERATE(0, 9000)};
+  OrderCase settings{.stage = GENERATE(0, 1, 2, 3),
+                     .splits = GENERATE(1, 3),
+                     .bucket_numel = GENERATE(0, 9000),
+                     .sent = GENERATE(DType::f32, DType::bf16)};
   settings.overlap = false;
   const OrderResult reference = run_order(settings);
   CHECK(reference.seen.size() > 100'000);

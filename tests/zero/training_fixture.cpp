@@ -155,7 +155,8 @@ class Rank {
         stream_(streams_.compute),
         disk_{*io_, settings.nvme_path, memory_.host_buffers, memory_.disk_ledger},
         store_({layout_, communicator_, memory_.of_store(&disk_), &groups_},
-               {settings.stage, settings.reduce_bucket_numel, settings.overlap, settings.offload},
+               {settings.stage, settings.reduce_bucket_numel, settings.overlap, settings.offload,
+                settings.precision},
                streams_),
         engine_(
             {model_, store_, memory_.activations, memory_.host_activations}, options_, streams_) {
@@ -184,6 +185,7 @@ class Rank {
                   .reduce_bucket_numel = settings_.reduce_bucket_numel,
                   .overlap = settings_.overlap,
                   .offload = settings_.offload,
+                  .precision = settings_.precision,
                   .device = stream_.device().kind,
                   .optimizer_sums = groups_.sums(),
                   .activations = engine::Engine::activation_bytes(model_, options_)});

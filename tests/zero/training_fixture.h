@@ -21,6 +21,7 @@ struct TrainingCase {
   int world = 1;
   int stage = 0;
   DType dtype = DType::f32;
+  config::StatePrecision precision{};
   std::int64_t accumulation = 1;
   std::int64_t global_batch = 12;
   std::int64_t persistence_threshold = 200;

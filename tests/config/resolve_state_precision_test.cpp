@@ -1,0 +1,121 @@
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "runtime/config/resolve.h"
+#include "tests/config/resolved.h"
+
+using namespace dstrain::config;
+using dstrain::DType;
+using dstrain::test::contains;
+using dstrain::test::error_of;
+using dstrain::test::origin_of;
+using dstrain::test::resolved;
+using dstrain::test::settings_of;
+
+namespace {
+
+constexpr DType f32 = DType::f32;
+constexpr DType bf16 = DType::bf16;
+constexpr DType f16 = DType::f16;
+
+std::string file(const std::string& keys) {
+  return fmt::format(R"({{"train_batch_size": 4{}{}}})", keys.empty() ? "" : ", ", keys);
+}
+
+std::string bf16_with(const std::string& more) {
+  return fmt::format(R"("bf16": {{"enabled": true{}}})", more);
+}
+
+constexpr const char* masters = R"(, "bf16_master_weights_and_grads": true)";
+constexpr const char* masters_and_states =
+    R"(, "bf16_master_weights_and_grads": true, "bf16_optimizer_states": true)";
+constexpr const char* adam_with_own_states =
+    R"("optimizer": {"type": "Adam", "params": {"fp32_optimizer_states": false}})";
+
+}  // namespace
+
+TEST_CASE("State precision: what is kept and sent in 16 bits", "[config][precision]") {
+  struct Row {
+    std::string keys;
+    StatePrecision expected;  ///< gradients, communication, masters, optimizer states
+    std::size_t warnings;
+  };
+  const auto row = GENERATE(values<Row>({
+      {"", {f32, f32, f32, f32}, 0},
+      {bf16_with(""), {f32, f32, f32, f32}, 0},
+      {R"("communication_data_type": null)", {f32, f32, f32, f32}, 0},
+      {R"("communication_data_type": "FP16")", {f32, f16, f32, f32}, 0},
+      {R"("communication_data_type": "bfp16")", {f32, bf16, f32, f32}, 0},
+      {bf16_with("") + R"(, "data_types": {"grad_accum_dtype": "torch.bfloat16"})",
+       {bf16, bf16, f32, f32},
+       0},
+      {bf16_with("") +
+           R"(, "data_types": {"grad_accum_dtype": "bf16"}, "communication_data_type": "fp32")",
+       {bf16, f32, f32, f32},
+       0},
+      {bf16_with("") + R"(, "data_types": {"grad_accum_dtype": null})", {f32, f32, f32, f32}, 0},
+      {bf16_with(masters), {bf16, bf16, bf16, f32}, 1},
+      {bf16_with(masters) + R"(, "data_types": {"grad_accum_dtype": "fp32"})",
+       {f32, f32, bf16, f32},
+       1},
+      {bf16_with(masters_and_states), {bf16, bf16, bf16, bf16}, 1},
+      {bf16_with(masters) + ", " + adam_with_own_states, {bf16, bf16, bf16, bf16}, 1},
+      {bf16_with("") + ", " + adam_with_own_states, {f32, f32, f32, f32}, 1},
+      {R"("fp16": {"enabled": true, "fp16_master_weights_and_grads": true})",
+       {f16, f16, f16, f32},
+       1},
+  }));
+  CAPTURE(row.keys);
+  const TrainSettings settings = settings_of(file(row.keys));
+  CHECK((settings.precision == row.expected));
+  CHECK(settings.warnings.size() == row.warnings);
+}
+
+TEST_CASE("State precision: what does not go together", "[config][precision]") {
+  struct Row {
+    std::string keys;
+    std::string message;
+  };
+  const auto row = GENERATE(values<Row>({
+      {R"("bf16": {"bf16_master_weights_and_grads": true})",
+       "bf16.bf16_master_weights_and_grads: needs bf16.enabled"},
+      {R"("bf16": {"enabled": true}, "fp16": {"fp16_master_weights_and_grads": true})",
+       "fp16.fp16_master_weights_and_grads: needs fp16.enabled"},
+      {bf16_with(R"(, "bf16_optimizer_states": true)"),
+       "bf16.bf16_optimizer_states: needs bf16.bf16_master_weights_and_grads"},
+      {std::string(R"("fp16": {"enabled": true, "fp16_master_weights_and_grads": true}, )") +
+           adam_with_own_states,
+       "optimizer.params.fp32_optimizer_states: fp16 cannot hold the squares"},
+      {R"("data_types": {"grad_accum_dtype": "bf16"})",
+       "data_types.grad_accum_dtype: gradients are kept in fp32 or in the dtype of the weights, "
+       "which is fp32"},
+      {bf16_with("") + R"(, "data_types": {"grad_accum_dtype": "fp16"})", "which is bf16"},
+      {bf16_with(masters) + R"(, "communication_data_type": "fp16")",
+       "communication_data_type: is fp16, but gradients are kept in bf16"},
+  }));
+  CAPTURE(row.keys);
+  CHECK(contains(error_of(file(row.keys)), row.message));
+}
+
+TEST_CASE("torch_autocast: taken as the precision of the whole run", "[config][precision]") {
+  const auto autocast = [](const std::string& more) {
+    return file(fmt::format(R"("torch_autocast": {{"enabled": true{}}})", more));
+  };
+  const TrainSettings in_bf16 = settings_of(autocast(R"(, "dtype": "torch.bfloat16")"));
+  CHECK(in_bf16.dtype == bf16);
+  CHECK(in_bf16.warnings.size() == 1);
+  const TrainSettings in_fp16 = settings_of(
+      autocast(R"(, "dtype": "float16", "lower_precision_safe_modules": ["torch.nn.Linear"])"));
+  CHECK(in_fp16.dtype == f16);
+  CHECK(in_fp16.warnings.size() == 2);
+  CHECK(in_fp16.loss_scale.initial == 65536);
+  CHECK(in_fp16.loss_scale.window == 2000);
+  CHECK(in_fp16.loss_scale.hysteresis == 1);
+  CHECK(settings_of(file(R"("torch_autocast": {"enabled": false, "dtype": "bfloat16"})"))
+            .warnings.empty());
+  CHECK(contains(error_of(autocast("")), "torch_autocast.dtype: is missing"));
+  CHECK(contains(error_of(autocast(R"(, "dtype": "float64")")), "must be one of"));
+  CHECK(contains(error_of(file(bf16_with("") +
+                               R"(, "torch_autocast": {"enabled": true, "dtype": "bfloat16"})")),
+                 "torch_autocast.enabled: is on, and so is bf16 or fp16"));
+}

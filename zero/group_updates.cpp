@@ -1,0 +1,171 @@
+#include "zero/group_updates.h"
+
+#include <algorithm>
+
+#include "runtime/ops/convert.h"
+#include "runtime/ops/round_stochastic.h"
+#include "zero/parameter_spans.h"
+
+namespace dstrain::zero {
+namespace {
+
+/// Elements that are widened at once: enough for all threads, and few enough to stay in a cache.
+constexpr std::int64_t piece_numel = 262'144;
+
+/// How many arrays of a sub-group are kept in 16 bits.
+std::int64_t halves(const SubGroup& group) {
+  const config::StatePrecision& precision = group.precision;
+  return (is_half(precision.optimizer_states) ? group.states : 0) +
+         (is_half(precision.masters) ? 1 : 0) + (is_half(precision.gradients) ? 1 : 0);
+}
+
+std::vector<optim::ParameterSpan> spans_of(const SubGroup& group,
+                                           const GroupUpdates::Inputs& inputs,
+                                           const std::vector<std::string>& names) {
+  std::vector<optim::ParameterSpan> spans = parameter_spans(inputs.shards, group, names);
+  for (optim::ParameterSpan& span : spans) {
+    if (inputs.sums != nullptr) span.sums = inputs.sums->of(span.parameter, group);
+  }
+  return spans;
+}
+
+}  // namespace
+
+Bytes GroupUpdates::bytes(const ShardPlan& plan, bool by_host) {
+  Bytes most = 0;
+  for (const SubGroup& group : plan.groups) {
+    if (group.states == 0 || (group.tier != MemoryTier::device) != by_host) continue;
+    most = std::max(most, halves(group) * std::min(piece_numel, group.numel));
+  }
+  return most * size_of(DType::f32);
+}
+
+GroupUpdates::GroupUpdates(const Inputs& inputs, StreamView stream)
+    : shards_(inputs.shards),
+      groups_(inputs.groups),
+      device_(bytes(inputs.shards.plan(), false), inputs.device, stream),
+      host_(bytes(inputs.shards.plan(), true), inputs.host, stream) {
+  const std::vector<std::string> names = parameter_names(shards_.layout());
+  for (const SubGroup& group : shards_.plan().groups) {
+    const bool needed = group.states > 0 && (inputs.sums != nullptr || halves(group) > 0);
+    spans_.push_back(needed ? spans_of(group, inputs, names) : std::vector<optim::ParameterSpan>());
+  }
+}
+
+int GroupUpdates::parameter_group(int group) const {
+  return shards_.layout().segment(shards_.plan().group(group).segment).group;
+}
+
+/// Some elements of a sub-group as optimizers see them.
+class GroupUpdates::Piece {
+ public:
+  Piece(const RankShards::GroupLease& lease,
+        std::int64_t begin,
+        std::int64_t numel,
+        const TensorView& workspace)
+      : lease_(lease), begin_(begin), numel_(numel), workspace_(workspace) {
+    parameters_ = widened(lease.exact);
+    gradients_ = widened(lease.gradients);
+    for (const TensorView& state : lease.states) states_.push_back(widened(state));
+  }
+  /// `spans`: of the sub-group.
+  [[nodiscard]] optim::OptimizerShard shard(std::span<const optim::ParameterSpan> spans) {
+    for (const optim::ParameterSpan& span : spans) {
+      const std::int64_t first = std::max(span.offset, begin_);
+      const std::int64_t last = std::min(span.offset + span.numel, begin_ + numel_);
+      if (first >= last) continue;
+      optim::ParameterSpan& own = spans_.emplace_back(span);
+      own.begin += first - span.offset;
+      own.offset = first - begin_;
+      own.numel = last - first;
+    }
+    return {.parameters = parameters_, .gradients = gradients_, .states = states_, .spans = spans_};
+  }
+  void round_states(const optim::StepTensors& step) const {
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      round(states_[i], lease_.states[i], i + 1, step);
+    }
+  }
+  void round_parameters(const optim::StepTensors& step) const {
+    round(parameters_, lease_.exact, 0, step);
+  }
+  [[nodiscard]] TensorView of(const TensorView& kept) const { return kept.part(begin_, {numel_}); }
+
+ private:
+  TensorView widened(const TensorView& kept) {
+    if (kept.empty() || !is_half(kept.dtype())) return kept.empty() ? kept : of(kept);
+    const TensorView wide = workspace_.cut(used_, DType::f32, {numel_});
+    used_ += wide.bytes();
+    ops::convert(of(kept), wide, lease_.stream);
+    return wide;
+  }
+  /// `tensor`: its number among those of a parameter.
+  void round(const TensorView& values,
+             const TensorView& kept,
+             std::size_t tensor,
+             const optim::StepTensors& step) const {
+    if (!is_half(kept.dtype())) return;
+    const auto tensors = static_cast<std::uint32_t>(states_.size() + 1);
+    for (const optim::ParameterSpan& span : spans_) {
+      const auto parameter = static_cast<std::uint32_t>(span.parameter);
+      ops::round_stochastic({.source = values.part(span.offset, {span.numel}),
+                             .target = of(kept).part(span.offset, {span.numel}),
+                             .key = step.rounding,
+                             .stream = parameter * tensors + static_cast<std::uint32_t>(tensor),
+                             .first = span.begin},
+                            lease_.stream);
+    }
+  }
+
+  const RankShards::GroupLease& lease_;
+  std::int64_t begin_;
+  std::int64_t numel_;
+  TensorView workspace_;
+  Bytes used_ = 0;
+  TensorView parameters_;
+  TensorView gradients_;
+  std::vector<TensorView> states_;
+  std::vector<optim::ParameterSpan> spans_;
+};
+
+template <class Pass>
+void GroupUpdates::for_pieces(int index,
+                              const RankShards::GroupLease& lease,
+                              const Pass& pass) const {
+  const SubGroup& group = shards_.plan().group(index);
+  const Buffer& workspace = group.tier == MemoryTier::device ? device_ : host_;
+  const std::int64_t most = halves(group) > 0 ? piece_numel : group.numel;
+  for (std::int64_t begin = 0; begin < group.numel; begin += most) {
+    Piece piece(lease, begin, std::min(most, group.numel - begin), workspace.block());
+    pass(piece, piece.shard(spans_[static_cast<std::size_t>(index)]));
+  }
+}
+
+void GroupUpdates::measure(int group,
+                           const RankShards::GroupLease& lease,
+                           const optim::StepTensors& step) const {
+  const int own = parameter_group(group);
+  for_pieces(group, lease, [&](const Piece& piece, const optim::OptimizerShard& shard) {
+    groups_.optimizer(own).measure(shard, step.of(own), lease.stream);
+    piece.round_states(step);
+  });
+}
+
+void GroupUpdates::update(int group,
+                          const RankShards::GroupLease& lease,
+                          const optim::StepTensors& step) const {
+  const int own = parameter_group(group);
+  // In the same pass where both lie in one memory.
+  const bool rounded = lease.exact.dtype() == DType::f32 && is_half(lease.parameters.dtype()) &&
+                       lease.parameters.device() == lease.exact.device();
+  for_pieces(group, lease, [&](const Piece& piece, optim::OptimizerShard shard) {
+    if (rounded) shard.working = piece.of(lease.parameters);
+    groups_.optimizer(own).step(shard, step.of(own), lease.stream);
+    piece.round_states(step);
+    piece.round_parameters(step);
+  });
+  if (rounded || lease.exact.begins_with(lease.parameters)) return;
+  ops::convert(lease.exact, lease.parameters, lease.stream);
+}
+
+}  // namespace dstrain::zero

@@ -1,0 +1,51 @@
+#pragma once
+#include <vector>
+
+#include "runtime/optim/parameter_groups.h"
+#include "runtime/tensor/buffer.h"
+#include "zero/parameter_sums.h"
+#include "zero/rank_shards.h"
+
+namespace dstrain::zero {
+
+/// The passes of a step over sub-groups. Optimizers see f32 alone: what a rank keeps in 16 bits is
+/// widened into a workspace, a piece at a time, and what a pass has made of it is rounded back,
+/// stochastically (ops/round_stochastic.h): what a pass leaves alone stays as it is. Asynchronous
+/// on the lease's stream; what the host updates comes from one thread at a time. All must outlive
+/// it.
+class GroupUpdates {
+ public:
+  struct Inputs {
+    const RankShards& shards;
+    const optim::ParameterGroups& groups;
+    const ParameterSums* sums = nullptr;  ///< null: no optimizer takes any
+    MemoryResource& device;
+    MemoryResource& host;
+  };
+  GroupUpdates(const Inputs& inputs, StreamView stream);
+  /// Of workspace, for what the device updates, or for what the host does.
+  static Bytes bytes(const ShardPlan& plan, bool by_host);
+
+  /// The first pass of a step over a sub-group, of optimizers that take sums. `step`: of all
+  /// parameter groups.
+  void measure(int group,
+               const RankShards::GroupLease& lease,
+               const optim::StepTensors& step) const;
+  /// Updates a sub-group from its gradients, its parameters as units see them included.
+  void update(int group, const RankShards::GroupLease& lease, const optim::StepTensors& step) const;
+
+ private:
+  class Piece;
+  /// Calls `pass(piece, shard)` for one piece after the other.
+  template <class Pass>
+  void for_pieces(int group, const RankShards::GroupLease& lease, const Pass& pass) const;
+  [[nodiscard]] int parameter_group(int group) const;
+
+  const RankShards& shards_;
+  const optim::ParameterGroups& groups_;
+  std::vector<std::vector<optim::ParameterSpan>> spans_;  ///< per sub-group, where they are needed
+  Buffer device_;
+  Buffer host_;
+};
+
+}  // namespace dstrain::zero
