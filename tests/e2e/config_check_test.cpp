@@ -46,7 +46,7 @@ const std::vector<Row> rows = {
     {"amp_auto", {}, {}},
     {"amp_on",
      {},
-     {"3:20: amp.enabled: true: automatic mixed precision by apex, in place of implemented"}},
+     {"3:20: amp.enabled: true: automatic mixed precision by apex"}},
     {"batch_auto", {}, {}},
     {"batch_manual", {}, {}},
     {"bf16_auto", {}, {}},
