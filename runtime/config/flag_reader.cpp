@@ -79,8 +79,8 @@ class FlagReader {
     const std::string likely = suggest(text, choices);
     problems_.push_back(
         row.others_unbuilt
-            ? fmt::format("{} {}: not implemented; leave it out or set it to {}", typed_as, text,
-                          fmt::join(choices, " or "))
+            ? fmt::format("{} {}: not implemented; leave it out or set it to {}{}", typed_as, text,
+                          fmt::join(choices, " or "), row.others)
             : fmt::format("{}: must be {}, got \"{}\"{}", typed_as, fmt::join(choices, " or "),
                           text, likely.empty() ? "" : fmt::format("; did you mean {}?", likely)));
     return {};

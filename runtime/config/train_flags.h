@@ -36,7 +36,8 @@ struct FlagRow {
   double maximum = std::numeric_limits<double>::infinity();
   /// "no|steps|epoch": the words it takes, in any case; they are stored as they stand here.
   std::string_view choices = {};
-  bool others_unbuilt = false;  ///< other words have a meaning elsewhere
+  bool others_unbuilt = false;   ///< other words have a meaning elsewhere
+  std::string_view others = {};  ///< where some of them are built
   bool value_optional = false;
   bool whole_from_one = false;  ///< a number of steps, or below 1 a part of all
   FlagStatus status = FlagStatus::implemented;
