@@ -52,8 +52,7 @@ constexpr FlagRow one_of(FlagRow row, std::string_view choices) {
 
 namespace reason {
 constexpr std::string_view unbuilt = "not implemented";
-constexpr std::string_view fp16 =
-    "there is one fp16: weights and activations are fp16, over fp32 masters";
+constexpr std::string_view fp16 = "there is one fp16: weights and activations are fp16";
 constexpr std::string_view loss_scale = "use the section fp16 of the configuration";
 constexpr std::string_view translation =
     "translation is not implemented: only language models are trained";
@@ -96,7 +95,7 @@ const std::array hugging_face{
     hint_flag("trust_remote_code", no_value, "no code of a model is run"),
     also(hint_flag("torch_dtype",
                    "TYPE",
-                   "training is in fp32, or with --bf16 or --fp16 over fp32 masters",
+                   "training is in fp32, or with --bf16 or --fp16 in these",
                    "auto|float32"),
          "dtype"),
     hint_flag("low_cpu_mem_usage", no_value, "every rank reads only its share of the weights"),

@@ -82,7 +82,7 @@ void resolve_autocast(SettingsBuilder& builder, bool enabled_too) {
   constexpr std::string_view dtype_key = "torch_autocast.dtype";
   constexpr std::string_view modules_key = "torch_autocast.lower_precision_safe_modules";
   const std::string name = builder.pick(dtype_key, "");
-  if (name.empty()) {
+  if (builder.config().find(dtype_key) == nullptr && !builder.config().is_faulty(dtype_key)) {
     builder.add_problem(dtype_key, R"(is missing; give "bfloat16" or "float16")");
   }
   if (enabled_too) {

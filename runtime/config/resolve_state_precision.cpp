@@ -1,3 +1,5 @@
+#include <tuple>
+
 #include <fmt/format.h>
 
 #include "runtime/config/choice.h"
@@ -8,7 +10,8 @@ namespace {
 
 constexpr std::string_view gradients_key = "data_types.grad_accum_dtype";
 constexpr std::string_view communication_key = "communication_data_type";
-constexpr std::string_view states_key = "optimizer.params.fp32_optimizer_states";
+constexpr std::string_view bf16_states_key = "bf16.bf16_optimizer_states";
+constexpr std::string_view fp32_states_key = "optimizer.params.fp32_optimizer_states";
 
 DType dtype_named(const std::string& name) {
   const std::string lower = lower_case(name);
@@ -22,43 +25,72 @@ DType pick_dtype(SettingsBuilder& builder, std::string_view path, DType fallback
   return dtype_named(builder.pick(path, name.c_str()));
 }
 
-/// Whether what is updated is what units see, without an fp32 master: the key of the run's dtype.
-bool pick_masters(SettingsBuilder& builder) {
-  bool picked = false;
+/// Whether the section of that dtype, and not torch_autocast, says what the run computes in.
+bool is_enabled(const SettingsBuilder& builder, DType dtype) {
+  return builder.settings().dtype == dtype &&
+         !builder.config().boolean("torch_autocast.enabled").value_or(false);
+}
+
+/// Of a key that a section gives which is off: DeepSpeed ignores it.
+void warn_off(SettingsBuilder& builder, std::string_view path, std::string_view section) {
+  builder.add_warning(path, fmt::format("has no effect: {} is not enabled", section));
+}
+
+/// The dtype of what is updated: fp32, unless the section of the run's dtype says otherwise.
+DType pick_masters(SettingsBuilder& builder) {
+  DType masters = DType::f32;
   for (const auto& [dtype, section, path] :
        {std::tuple{DType::bf16, "bf16", "bf16.bf16_master_weights_and_grads"},
         std::tuple{DType::f16, "fp16", "fp16.fp16_master_weights_and_grads"}}) {
-    const bool on = builder.pick(path, false);
-    const bool own = builder.settings().dtype == dtype;
-    if (on && !own) builder.add_problem(path, fmt::format("needs {}.enabled", section));
-    if (!on || !own) continue;
+    if (!builder.pick(path, false)) continue;
+    if (!is_enabled(builder, dtype)) {
+      warn_off(builder, path, section);
+      continue;
+    }
+    masters = dtype;
+    if (!trains(builder.options())) continue;
     builder.add_warning(path,
                         "there is no fp32 master: weights are updated in 16 bits, and rounded "
                         "stochastically");
-    picked = true;
   }
-  return picked;
+  return masters;
 }
 
-DType pick_states(SettingsBuilder& builder, DType masters) {
-  constexpr std::string_view bf16_key = "bf16.bf16_optimizer_states";
-  const bool bf16 = builder.pick(bf16_key, false);
-  // As in DeepSpeed: of the dtype of what is updated.
-  const bool as_masters = !builder.pick(states_key, true);
-  if (bf16 && masters != DType::bf16) {
-    builder.add_problem(bf16_key, "needs bf16.bf16_master_weights_and_grads, as in DeepSpeed");
+/// What does not go with those masters.
+void check_states(SettingsBuilder& builder, DType masters, bool bf16, bool fp32) {
+  if (bf16 && !is_enabled(builder, DType::bf16)) {
+    warn_off(builder, bf16_states_key, "bf16");
+  } else if (bf16 && masters != DType::bf16) {
+    builder.add_problem(bf16_states_key,
+                        "needs bf16.bf16_master_weights_and_grads, as in DeepSpeed");
   }
-  if (!as_masters) return bf16 ? DType::bf16 : DType::f32;
-  if (masters == DType::f32) {
-    builder.add_warning(states_key,
+  if (!fp32 && masters == DType::f32) {
+    builder.add_warning(fp32_states_key,
                         "has no effect: states are of the dtype of master weights, which are fp32");
   }
-  if (masters == DType::f16) {
-    builder.add_problem(states_key,
+  if (!fp32 && masters == DType::f16) {
+    builder.add_problem(fp32_states_key,
                         "fp16 cannot hold the squares of gradients, which are often smaller than "
                         "6e-8; leave it out, or train in bf16");
   }
-  return masters;
+}
+
+/// Two keys say it, of which the second, as in DeepSpeed, names the dtype of the masters.
+DType pick_states(SettingsBuilder& builder, DType masters) {
+  const std::optional<bool> bf16 = builder.config().boolean(bf16_states_key);
+  const std::optional<bool> fp32 = builder.config().boolean(fp32_states_key);
+  check_states(builder, masters, bf16.value_or(false), fp32.value_or(true));
+  if (masters == DType::bf16 && bf16 && fp32 && *bf16 == *fp32) {
+    builder.add_problem(fp32_states_key, fmt::format("is {}, and so is {}; leave out one of them",
+                                                     *fp32, bf16_states_key));
+  }
+  const bool halves = masters == DType::bf16 && (bf16.value_or(false) || !fp32.value_or(true));
+  const auto origin = [halves](const std::optional<bool>& given, bool value) {
+    return given == value ? "file" : halves ? "derived" : "default";
+  };
+  builder.decided(bf16_states_key, halves, origin(bf16, halves));
+  builder.decided(fp32_states_key, !halves, origin(fp32, !halves));
+  return halves ? DType::bf16 : DType::f32;
 }
 
 }  // namespace
@@ -66,8 +98,7 @@ DType pick_states(SettingsBuilder& builder, DType masters) {
 void resolve_state_precision(SettingsBuilder& builder) {
   const DType dtype = builder.settings().dtype;
   StatePrecision& precision = builder.settings().precision;
-  const bool kept_in_half = pick_masters(builder);
-  precision.masters = kept_in_half ? dtype : DType::f32;
+  precision.masters = pick_masters(builder);
   precision.optimizer_states = pick_states(builder, precision.masters);
   precision.gradients = pick_dtype(builder, gradients_key, precision.masters);
   precision.communication = pick_dtype(builder, communication_key, precision.gradients);

@@ -10,7 +10,7 @@ using enum KeyType;
 constexpr std::string_view dtypes = "fp32|fp16|bf16";
 constexpr std::string_view dtype_synonyms =
     "float32:fp32|float:fp32|torch.float32:fp32|float16:fp16|half:fp16|torch.float16:fp16|"
-    "bfloat16:bf16|torch.bfloat16:bf16";
+    "bfloat16:bf16|torch.bfloat16:bf16|bfp16:bf16";
 
 constexpr std::array top_table{
     implemented("train_batch_size", integer, "").or_auto(),

@@ -23,6 +23,7 @@ class SettingsBuilder {
   [[nodiscard]] const Context& context() const { return context_; }
   [[nodiscard]] Problems& problems() { return problems_; }
   [[nodiscard]] TrainSettings& settings() { return result_.settings; }
+  [[nodiscard]] const TrainSettings& settings() const { return result_.settings; }
 
   /// What is wrong with a key of the file, and what is to be said of one.
   void add_problem(std::string_view path, std::string_view message) {

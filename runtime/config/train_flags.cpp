@@ -242,9 +242,9 @@ const std::array rows{
     FlagRow{"Evaluation", "greater_is_better", &O::greater_is_better, "", "of that metric (false)"},
 
     FlagRow{"Precision and memory", "bf16", &O::bf16, "",
-            "weights and activations in bf16; fp32 master weights"},
+            "weights and activations in bf16; fp32 masters by default"},
     FlagRow{"Precision and memory", "fp16", &O::fp16, "",
-            "weights and activations in fp16; fp32 master weights"},
+            "weights and activations in fp16; fp32 masters by default"},
     FlagRow{.group = "Precision and memory",
             .name = "loss_scaler",
             .target = &O::loss_scaler,

@@ -64,6 +64,18 @@ TEST_CASE("State precision: what is kept and sent in 16 bits", "[config][precisi
       {R"("fp16": {"enabled": true, "fp16_master_weights_and_grads": true})",
        {f16, f16, f16, f32},
        1},
+      // Of sections that are off.
+      {R"("bf16": {"bf16_master_weights_and_grads": true, "bf16_optimizer_states": true})",
+       {f32, f32, f32, f32},
+       2},
+      {R"("bf16": {"enabled": true, "bf16_master_weights_and_grads": true},
+          "fp16": {"enabled": "auto", "fp16_master_weights_and_grads": true})",
+       {bf16, bf16, bf16, f32},
+       2},
+      {R"("torch_autocast": {"enabled": true, "dtype": "float16"},
+          "fp16": {"enabled": false, "fp16_master_weights_and_grads": true})",
+       {f32, f32, f32, f32},
+       2},
   }));
   CAPTURE(row.keys);
   const TrainSettings settings = settings_of(file(row.keys));
@@ -77,10 +89,12 @@ TEST_CASE("State precision: what does not go together", "[config][precision]") {
     std::string message;
   };
   const auto row = GENERATE(values<Row>({
-      {R"("bf16": {"bf16_master_weights_and_grads": true})",
-       "bf16.bf16_master_weights_and_grads: needs bf16.enabled"},
-      {R"("bf16": {"enabled": true}, "fp16": {"fp16_master_weights_and_grads": true})",
-       "fp16.fp16_master_weights_and_grads: needs fp16.enabled"},
+      {bf16_with(masters_and_states) +
+           R"(, "optimizer": {"type": "Adam", "params": {"fp32_optimizer_states": true}})",
+       "optimizer.params.fp32_optimizer_states: is true, and so is bf16.bf16_optimizer_states"},
+      {bf16_with(std::string(masters) + R"(, "bf16_optimizer_states": false)") + ", " +
+           adam_with_own_states,
+       "optimizer.params.fp32_optimizer_states: is false, and so is bf16.bf16_optimizer_states"},
       {bf16_with(R"(, "bf16_optimizer_states": true)"),
        "bf16.bf16_optimizer_states: needs bf16.bf16_master_weights_and_grads"},
       {std::string(R"("fp16": {"enabled": true, "fp16_master_weights_and_grads": true}, )") +
@@ -95,6 +109,21 @@ TEST_CASE("State precision: what does not go together", "[config][precision]") {
   }));
   CAPTURE(row.keys);
   CHECK(contains(error_of(file(row.keys)), row.message));
+}
+
+TEST_CASE("State precision: what is shown is what counts", "[config][precision]") {
+  const Resolved by_section = resolved(file(bf16_with(masters_and_states)));
+  CHECK(origin_of(by_section, "bf16.bf16_optimizer_states") == "true file");
+  CHECK(origin_of(by_section, "optimizer.params.fp32_optimizer_states") == "false derived");
+  const Resolved by_optimizer = resolved(file(bf16_with(masters) + ", " + adam_with_own_states));
+  CHECK(origin_of(by_optimizer, "bf16.bf16_optimizer_states") == "true derived");
+  CHECK(origin_of(by_optimizer, "optimizer.params.fp32_optimizer_states") == "false file");
+}
+
+TEST_CASE("State precision: who only evaluates is told of no updates", "[config][precision]") {
+  const TrainSettings settings =
+      settings_of(file(bf16_with(masters)), {"--do_eval", "--validation_file", "x.txt"});
+  for (const std::string& warning : settings.warnings) CHECK(!contains(warning, "fp32 master"));
 }
 
 TEST_CASE("torch_autocast: taken as the precision of the whole run", "[config][precision]") {
@@ -114,7 +143,8 @@ TEST_CASE("torch_autocast: taken as the precision of the whole run", "[config][p
   CHECK(settings_of(file(R"("torch_autocast": {"enabled": false, "dtype": "bfloat16"})"))
             .warnings.empty());
   CHECK(contains(error_of(autocast("")), "torch_autocast.dtype: is missing"));
-  CHECK(contains(error_of(autocast(R"(, "dtype": "float64")")), "must be one of"));
+  const std::string wrong = error_of(autocast(R"(, "dtype": "float64")"));
+  CHECK((contains(wrong, "must be one of") && !contains(wrong, "is missing")));
   CHECK(contains(error_of(file(bf16_with("") +
                                R"(, "torch_autocast": {"enabled": true, "dtype": "bfloat16"})")),
                  "torch_autocast.enabled: is on, and so is bf16 or fp16"));
