@@ -59,8 +59,9 @@ typedef std::int32_t Masks8 __attribute__((vector_size(32)));
       {mask.seed, RandomPurpose::dropout, mask.step, dropout_block(mask, sequence, group)});
   const auto dropped_below = static_cast<std::uint64_t>(static_cast<double>(mask.rate) * 0x1.0p32);
   const float kept = 1.0F / (1.0F - mask.rate);
-  for (int word = 0; word < 4; ++word) {
-    store_multipliers(drawn.words[word], dropped_below, kept, multipliers + 16 * word);
+  for (const Words16& word : drawn.words) {
+    store_multipliers(word, dropped_below, kept, multipliers);
+    multipliers += 16;
   }
 }
 

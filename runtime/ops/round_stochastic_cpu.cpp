@@ -26,9 +26,10 @@ typedef std::uint16_t Draws8 __attribute__((vector_size(16)));
 /// What the elements of a group take.
 [[gnu::always_inline]] inline void draw(const RandomKey& key, std::uint16_t* draws) {
   const PhiloxBlocks16 drawn = philox16(key);
-  for (int word = 0; word < 4; ++word) {
-    store_draws(drawn.words[word].first, draws + 32 * word);
-    store_draws(drawn.words[word].second, draws + 32 * word + 8);
+  for (const Words16& word : drawn.words) {
+    store_draws(word.first, draws);
+    store_draws(word.second, draws + 8);
+    draws += 32;
   }
 }
 
