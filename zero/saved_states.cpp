@@ -36,6 +36,22 @@ void copy_state(RankShards& shards,
   ops::copy_finite({.source = source, .target = to.values, .not_finite = to.not_finite}, stream);
 }
 
+/// Of a sub-group, `saved` in the order of saved_states(); `begun`: slices so far.
+void copy_group(RankShards& shards,
+                int group,
+                std::span<const TensorView> saved,
+                std::size_t& begun,
+                engine::SavedPlaces places) {
+  for (const auto& [slice, before] :
+       group_slices(shards.layout(), shards.plan().group(group), shards.rank())) {
+    if (before == 0) ++begun;
+    for (std::size_t state = 0; state < saved.size(); ++state) {
+      const engine::SavedPlace to = places({begun - 1, state, before}, {slice.elements.count()});
+      copy_state(shards, saved[state], slice.offset, to);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<engine::SavedState> saved_states(std::span<const std::string_view> optimizer_states,
@@ -68,17 +84,9 @@ void copy_saved(RankShards& shards, std::size_t optimizer_states, engine::SavedP
     RankShards::ParameterLease parameters = shards.lend(segment, LeaseUse::read);
     for (int group = share.first_group; group < share.end_group; ++group) {
       RankShards::GroupLease lease = shards.lend(group, parameters);
-      const std::vector<TensorView> saved =
-          saved_values(shards, layout.segment(segment), optimizer_states, lease);
-      for (const auto& [slice, before] :
-           group_slices(layout, shards.plan().group(group), shards.rank())) {
-        if (before == 0) ++begun;
-        for (std::size_t state = 0; state < saved.size(); ++state) {
-          const engine::SavedPlace to =
-              places({begun - 1, state, before}, {slice.elements.count()});
-          copy_state(shards, saved[state], slice.offset, to);
-        }
-      }
+      copy_group(shards, group,
+                 saved_values(shards, layout.segment(segment), optimizer_states, lease), begun,
+                 places);
       shards.synchronize();
       lease.give_back();
     }
