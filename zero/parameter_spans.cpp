@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "zero/shard_slices.h"
+
 namespace dstrain::zero {
 
 std::vector<std::string> parameter_names(const FlatLayout& layout) {
@@ -16,20 +18,18 @@ std::vector<optim::ParameterSpan> parameter_spans(const RankShards& shards,
                                                   const SubGroup& group,
                                                   const std::vector<std::string>& names) {
   const FlatLayout& layout = shards.layout();
-  const Segment& segment = layout.segment(group.segment);
-  const std::int64_t shard = shards.shards_updates() ? shards.rank() * segment.shard_numel : 0;
-  const std::int64_t begin = shard + group.offset;
+  const std::int64_t shard_numel = layout.segment(group.segment).shard_numel;
+  const std::int64_t begin =
+      (shards.shards_updates() ? shards.rank() * shard_numel : 0) + group.offset;
   std::vector<optim::ParameterSpan> spans;
-  for (const int index : segment.parameters) {
-    const Placement& place = layout.parameter(index);
-    const std::int64_t first = std::max(begin, place.offset);
-    const std::int64_t last = std::min(begin + group.numel, place.offset + place.shape.numel());
-    if (first >= last) continue;
-    const auto number = std::ranges::lower_bound(names, place.spec.name) - names.begin();
-    spans.push_back({.offset = first - begin,
-                     .numel = last - first,
+  for (const ShardSlice& slice :
+       range_slices(layout, group.segment, {begin, begin + group.numel})) {
+    const std::string& name = layout.parameter(slice.parameter).spec.name;
+    const auto number = std::ranges::lower_bound(names, name) - names.begin();
+    spans.push_back({.offset = slice.offset,
+                     .numel = slice.elements.count(),
                      .parameter = static_cast<int>(number),
-                     .begin = place.begin + first - place.offset});
+                     .begin = slice.elements.begin});
   }
   return spans;
 }

@@ -2,20 +2,22 @@
 
 namespace dstrain::zero {
 
-std::vector<ShardSlice> shard_slices(const FlatLayout& layout, int segment, int rank) {
-  const Segment& whole = layout.segment(segment);
-  const std::int64_t begin = rank * whole.shard_numel;
-  const std::int64_t end = begin + whole.shard_numel;
+std::vector<ShardSlice> range_slices(const FlatLayout& layout, int segment, ElementRange range) {
   std::vector<ShardSlice> slices;
-  for (const int parameter : whole.parameters) {
+  for (const int parameter : layout.segment(segment).parameters) {
     const Placement& place = layout.parameter(parameter);
-    const ElementRange range{std::max(begin, place.offset),
-                             std::min(end, place.offset + place.shape.numel())};
-    if (range.count() <= 0) continue;
-    const std::int64_t first = place.begin + range.begin - place.offset;
-    slices.push_back({parameter, {first, first + range.count()}, range.begin - begin});
+    const ElementRange held{std::max(range.begin, place.offset),
+                            std::min(range.end, place.offset + place.shape.numel())};
+    if (held.count() <= 0) continue;
+    const std::int64_t first = place.begin + held.begin - place.offset;
+    slices.push_back({parameter, {first, first + held.count()}, held.begin - range.begin});
   }
   return slices;
+}
+
+std::vector<ShardSlice> shard_slices(const FlatLayout& layout, int segment, int rank) {
+  const std::int64_t numel = layout.segment(segment).shard_numel;
+  return range_slices(layout, segment, {rank * numel, (rank + 1) * numel});
 }
 
 std::vector<GroupSlice> group_slices(const FlatLayout& layout, const SubGroup& group, int rank) {

@@ -7,14 +7,17 @@
 
 namespace dstrain::zero {
 
-/// What a rank's shard of a segment holds of one parameter.
+/// What a range of a segment, such as a rank's shard, holds of one parameter.
 struct ShardSlice {
   int parameter = 0;        ///< index into FlatLayout::parameters()
   ElementRange elements{};  ///< of the parameter, row-major
-  std::int64_t offset = 0;  ///< of the first one within the shard
+  std::int64_t offset = 0;  ///< of the first one within the range
 };
 
-/// The shard of `segment` that belongs to `rank`, cut at parameters, in order; padding is left out.
+/// Elements `range` of `segment`, cut at parameters, in order; padding is left out.
+std::vector<ShardSlice> range_slices(const FlatLayout& layout, int segment, ElementRange range);
+
+/// Likewise the shard of `segment` that belongs to `rank`.
 std::vector<ShardSlice> shard_slices(const FlatLayout& layout, int segment, int rank);
 
 /// What a sub-group holds of its segment's shard.
