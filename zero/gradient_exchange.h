@@ -20,7 +20,7 @@ class GradientExchange {
                    Communication communication,
                    MemoryResource& buffers,
                    StreamView stream);
-  /// Of the device: of the largest segment what is sent.
+  /// Of the device: of the largest segment what is rounded.
   static Bytes bytes(const FlatLayout& layout,
                      const config::StatePrecision& precision,
                      DType summed);

@@ -59,17 +59,16 @@ int GroupUpdates::parameter_group(int group) const {
 /// Some elements of a sub-group as optimizers see them.
 class GroupUpdates::Piece {
  public:
+  /// `spans`: of the sub-group.
   Piece(const RankShards::GroupLease& lease,
         std::int64_t begin,
         std::int64_t numel,
-        const TensorView& workspace)
+        const TensorView& workspace,
+        std::span<const optim::ParameterSpan> spans)
       : lease_(lease), begin_(begin), numel_(numel), workspace_(workspace) {
     parameters_ = widened(lease.exact);
     gradients_ = widened(lease.gradients);
     for (const TensorView& state : lease.states) states_.push_back(widened(state));
-  }
-  /// `spans`: of the sub-group.
-  [[nodiscard]] optim::OptimizerShard shard(std::span<const optim::ParameterSpan> spans) {
     for (const optim::ParameterSpan& span : spans) {
       const std::int64_t first = std::max(span.offset, begin_);
       const std::int64_t last = std::min(span.offset + span.numel, begin_ + numel_);
@@ -79,6 +78,8 @@ class GroupUpdates::Piece {
       own.offset = first - begin_;
       own.numel = last - first;
     }
+  }
+  [[nodiscard]] optim::OptimizerShard shard() const {
     return {.parameters = parameters_, .gradients = gradients_, .states = states_, .spans = spans_};
   }
   void round_states(const optim::StepTensors& step) const {
@@ -93,7 +94,8 @@ class GroupUpdates::Piece {
 
  private:
   TensorView widened(const TensorView& kept) {
-    if (kept.empty() || !is_half(kept.dtype())) return kept.empty() ? kept : of(kept);
+    if (kept.empty()) return kept;
+    if (!is_half(kept.dtype())) return of(kept);
     const TensorView wide = workspace_.cut(used_, DType::f32, {numel_});
     used_ += wide.bytes();
     ops::convert(of(kept), wide, lease_.stream);
@@ -136,8 +138,8 @@ void GroupUpdates::for_pieces(int index,
   const Buffer& workspace = group.tier == MemoryTier::device ? device_ : host_;
   const std::int64_t most = halves(group) > 0 ? piece_numel : group.numel;
   for (std::int64_t begin = 0; begin < group.numel; begin += most) {
-    Piece piece(lease, begin, std::min(most, group.numel - begin), workspace.block());
-    pass(piece, piece.shard(spans_[static_cast<std::size_t>(index)]));
+    pass(Piece(lease, begin, std::min(most, group.numel - begin), workspace.block(),
+               spans_[static_cast<std::size_t>(index)]));
   }
 }
 
@@ -145,8 +147,8 @@ void GroupUpdates::measure(int group,
                            const RankShards::GroupLease& lease,
                            const optim::StepTensors& step) const {
   const int own = parameter_group(group);
-  for_pieces(group, lease, [&](const Piece& piece, const optim::OptimizerShard& shard) {
-    groups_.optimizer(own).measure(shard, step.of(own), lease.stream);
+  for_pieces(group, lease, [&](const Piece& piece) {
+    groups_.optimizer(own).measure(piece.shard(), step.of(own), lease.stream);
     piece.round_states(step);
   });
 }
@@ -158,7 +160,8 @@ void GroupUpdates::update(int group,
   // In the same pass where both lie in one memory.
   const bool rounded = lease.exact.dtype() == DType::f32 && is_half(lease.parameters.dtype()) &&
                        lease.parameters.device() == lease.exact.device();
-  for_pieces(group, lease, [&](const Piece& piece, optim::OptimizerShard shard) {
+  for_pieces(group, lease, [&](const Piece& piece) {
+    optim::OptimizerShard shard = piece.shard();
     if (rounded) shard.working = piece.of(lease.parameters);
     groups_.optimizer(own).step(shard, step.of(own), lease.stream);
     piece.round_states(step);

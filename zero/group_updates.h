@@ -36,7 +36,7 @@ class GroupUpdates {
 
  private:
   class Piece;
-  /// Calls `pass(piece, shard)` for one piece after the other.
+  /// Calls `pass(piece)` for one piece after the other.
   template <class Pass>
   void for_pieces(int group, const RankShards::GroupLease& lease, const Pass& pass) const;
   [[nodiscard]] int parameter_group(int group) const;

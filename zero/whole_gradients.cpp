@@ -72,13 +72,17 @@ std::span<const model::GradientTarget> WholeGradients::targets(int part, StreamV
 
 void WholeGradients::reduce(int part, StreamView stream) {
   const std::span<const int> complete = pending_.complete(part);
-  for (const int index : complete) {
-    const TensorView& kept = segments_[static_cast<std::size_t>(index)];
-    if (staging_) staging_->keep(index, kept, micro_step_.first(), stream);
-  }
+  if (staging_) keep(complete, stream);
   if (!micro_step_.last()) return;
   communication_.follow(stream);
   for (const int index : complete) reduce_segment(index);
+}
+
+void WholeGradients::keep(std::span<const int> complete, StreamView stream) {
+  for (const int index : complete) {
+    const TensorView& kept = segments_[static_cast<std::size_t>(index)];
+    staging_->keep(index, kept, micro_step_.first(), stream);
+  }
 }
 
 void WholeGradients::reduce_segment(int index) {

@@ -39,6 +39,7 @@ class WholeGradients final : public GradientReducer {
   [[nodiscard]] TensorView updated(int segment) const override;
 
  private:
+  void keep(std::span<const int> complete, StreamView stream);
   void reduce_segment(int segment);
 
   const FlatLayout& layout_;

@@ -90,9 +90,9 @@ void resolve_autocast(SettingsBuilder& builder, bool enabled_too) {
   }
   const bool fp16 = name == "float16";
   builder.settings().dtype = fp16 ? DType::f16 : DType::bf16;
-  builder.add_warning(autocast_key, fmt::format("is taken as {}.enabled: all activations are {}, "
+  builder.add_warning(autocast_key, fmt::format("is taken as {0}.enabled: all activations are {0}, "
                                                 "those between layers too",
-                                                fp16 ? "fp16" : "bf16", fp16 ? "fp16" : "bf16"));
+                                                fp16 ? "fp16" : "bf16"));
   if (builder.config().has(modules_key)) {
     builder.add_warning(modules_key, "has no effect: all weights and activations are of one dtype");
   }
