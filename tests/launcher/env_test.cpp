@@ -152,16 +152,18 @@ TEST_CASE("Port: one in use is told by what the user did", "[launcher]") {
   const ReservedPort taken = reserve_port({29500, PortRule::first_free});
   const int port = taken.port;
   const std::string typed = fmt::format("--master_port {}: the port is in use; ", port);
-  const auto [rule, told] = GENERATE_COPY(table<PortRule, std::string>({
+  const std::vector<std::pair<PortRule, std::string>> cases{
       {PortRule::typed, typed + "give another, or none to take a free one"},
       {PortRule::typed_to_all, typed + "give all launchers another"},
       {PortRule::default_of_all,
        fmt::format("port {} (the default of --master_port) is in use; give all launchers another "
                    "--master_port",
                    port)},
-  }));
-  const PortRequest request = decode_port_request(encode_port_request({port, rule}));
-  CHECK_THROWS_WITH(reserve_port(request), told);
+  };
+  for (const auto& [rule, told] : cases) {
+    const PortRequest request = decode_port_request(encode_port_request({port, rule}));
+    CHECK_THROWS_WITH(reserve_port(request), told);
+  }
 }
 
 TEST_CASE("Port: one on which somebody listens is taken and one that is left is not",
