@@ -1,6 +1,6 @@
 #include "cmd/bench/gemm_shapes.h"
 
-#include "runtime/model/gpt2_head.h"
+#include "runtime/model/loss_unit.h"
 #include "runtime/ops/classifier_plan.h"
 
 namespace dstrain::bench {
@@ -49,7 +49,7 @@ struct HeadPiece {
 
 HeadPiece head_piece(const model::Gpt2Config& config, std::int64_t rows) {
   Arena nothing;  // only sizes are asked for
-  const std::int64_t chunk = model::Gpt2Head::chunk_rows(rows);
+  const std::int64_t chunk = model::loss_chunk_rows(rows);
   const ops::ClassifierPlan plan(nothing, {chunk, config.n_embd, config.vocab_size, DType::f32});
   const std::int64_t columns = plan.logits().width(0);
   return {chunk, config.n_embd, columns,

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/engine/frame.h"
-#include "runtime/engine/interval_plan.h"
+#include "runtime/tensor/interval_plan.h"
 
 namespace dstrain::engine {
 

@@ -36,7 +36,7 @@ TEST_CASE("FramePlan: what a call uses lives through it", "[engine][frame]") {
     }
     for (const int index : used) {
       if (index < 0) continue;
-      const engine::Interval& interval = plan.intervals[static_cast<std::size_t>(index)];
+      const Interval& interval = plan.intervals[static_cast<std::size_t>(index)];
       CHECK((interval.first <= t && t <= interval.last));
       CHECK(interval.offset + interval.bytes <= plan.bytes.device);
     }

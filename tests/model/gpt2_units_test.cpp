@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/model/gpt2_head.h"
+#include "runtime/model/loss_unit.h"
 #include "runtime/ops/attention.h"
 #include "tests/model/gpt2_toy.h"
 #include "tests/support/tensor_compare.h"
@@ -163,9 +163,9 @@ TEST_CASE("GPT-2: memory per token is the documented formula", "[model][gpt2]") 
   const Bytes panels = c * f * 4;
   const Bytes a = ops::attention_backward_workspace({2, 64, h, c}, DeviceKind::cpu);
   const Bytes attention = ops::attention_forward_workspace({2, 64, h, c}, DeviceKind::cpu);
-  CHECK(memory.forward_workspace ==
-        shape.rows() * c * 4 + std::max(shape.rows() * f * 4, attention) + panels);
-  CHECK(memory.backward_workspace == shape.rows() * (2 * c + 3 * c) * 4 + a + panels);
+  CHECK(memory.forward_workspace == std::max(shape.rows() * (c + f) * 4 + panels, attention));
+  CHECK(memory.backward_workspace ==
+        std::max(shape.rows() * (c + f) * 4 + panels, shape.rows() * (2 * c + 3 * c) * 4 + a));
   const model::Model half = model::make_gpt2(config, {DType::bf16});
   CHECK(half.units[1]->memory(shape).saved == shape.rows() * ((5 * c + f) * 2 + (h + 4) * 4));
   CHECK(model.units[0]->memory(shape).saved == 0);
@@ -183,12 +183,14 @@ TEST_CASE("GPT-2: the head has room for the last of its chunks", "[model][gpt2]"
   model::Gpt2Config config;
   config.vocab_size = 257;
   config.n_embd = 1024;
-  const model::Gpt2Head head(config, {GENERATE(DType::f32, DType::bf16, DType::f16)});
-  const auto workspace = [&head](std::int64_t rows) {
-    return head.memory({1, rows}).backward_workspace;
+  config.n_layer = 0;
+  const model::Model model =
+      model::make_gpt2(config, {GENERATE(DType::f32, DType::bf16, DType::f16)});
+  const auto workspace = [&model](std::int64_t rows) {
+    return model.units.back()->memory({1, rows}).backward_workspace;
   };
   for (std::int64_t rows = 1; rows < 4096; ++rows) {
-    const std::int64_t last = (rows - 1) % model::Gpt2Head::chunk_rows(rows) + 1;
+    const std::int64_t last = (rows - 1) % model::loss_chunk_rows(rows) + 1;
     if (workspace(rows) >= workspace(last)) continue;
     FAIL_CHECK(rows << " rows leave " << last << ", which need more");
   }
@@ -204,7 +206,7 @@ TEST_CASE("GPT-2: memory is that of the device whose ops the units call", "[mode
   const model::UnitMemory block = there.units[1]->memory(shape);
   CHECK(block.saved == here.units[1]->memory(shape).saved);
   CHECK(block.forward_workspace == (1 + 4) * activation + 32 * mebibyte);
-  CHECK(block.backward_workspace == (2 + 2 * 4) * activation + 32 * mebibyte);
+  CHECK(block.backward_workspace == 2 * 4 * activation + 32 * mebibyte);
   const model::UnitMemory head = there.units.back()->memory(shape);
   CHECK(head.backward_workspace == shape.rows() * (50257 + 768 + 3) * 4 + 32 * mebibyte);
 }

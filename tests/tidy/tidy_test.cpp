@@ -177,7 +177,7 @@ TEST_CASE("Tidy rules: a way into device memory is found", "[tidy]") {
         .size();
   };
   CHECK(problems_of("zero/sharded_store.cpp", "runtime/tensor/host_access.h") == 1);
-  CHECK(problems_of("runtime/model/linear.cpp", "runtime/ops/elements.h") == 1);
+  CHECK(problems_of("runtime/model/layers/linear.cpp", "runtime/ops/elements.h") == 1);
   CHECK(problems_of("runtime/comm/host_communicator.cpp", "runtime/tensor/host_access.h") == 0);
   CHECK(problems_of("runtime/ops/add_cpu.cpp", "runtime/ops/elements.h") == 0);
   CHECK(problems_of("zero/communication.cpp", "runtime/device/cpu_stream_access.h") == 1);

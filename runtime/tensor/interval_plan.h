@@ -3,7 +3,7 @@
 
 #include "runtime/base/units.h"
 
-namespace dstrain::engine {
+namespace dstrain {
 
 /// A piece of memory that is needed from call `first` to call `last` of a schedule, inclusive.
 struct Interval {
@@ -18,4 +18,4 @@ struct Interval {
 /// in all.
 Bytes place_intervals(std::span<Interval> intervals);
 
-}  // namespace dstrain::engine
+}  // namespace dstrain

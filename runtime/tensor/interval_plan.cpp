@@ -1,10 +1,10 @@
-#include "runtime/engine/interval_plan.h"
+#include "runtime/tensor/interval_plan.h"
 
 #include <algorithm>
 #include <tuple>
 #include <vector>
 
-namespace dstrain::engine {
+namespace dstrain {
 namespace {
 
 constexpr Bytes alignment = 64;
@@ -47,4 +47,4 @@ Bytes place_intervals(std::span<Interval> intervals) {
   return total;
 }
 
-}  // namespace dstrain::engine
+}  // namespace dstrain

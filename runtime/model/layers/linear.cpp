@@ -1,4 +1,4 @@
-#include "runtime/model/linear.h"
+#include "runtime/model/layers/linear.h"
 
 #include <algorithm>
 #include <optional>

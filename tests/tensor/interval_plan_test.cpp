@@ -1,14 +1,14 @@
-#include "runtime/engine/interval_plan.h"
+#include "runtime/tensor/interval_plan.h"
 
 #include <random>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
-using dstrain::engine::Interval;
-using dstrain::engine::place_intervals;
+using dstrain::Interval;
+using dstrain::place_intervals;
 
-TEST_CASE("place_intervals: what lives together does not overlap", "[engine][interval]") {
+TEST_CASE("place_intervals: what lives together does not overlap", "[tensor][interval]") {
   const auto seed = GENERATE(range(0, 30));
   std::mt19937 random(static_cast<unsigned>(seed));
   std::uniform_int_distribution<int> time(0, 20);
@@ -32,7 +32,7 @@ TEST_CASE("place_intervals: what lives together does not overlap", "[engine][int
   }
 }
 
-TEST_CASE("place_intervals: memory is used again", "[engine][interval]") {
+TEST_CASE("place_intervals: memory is used again", "[tensor][interval]") {
   std::vector<Interval> one_after_another{{1000, 0, 1}, {1000, 2, 3}, {1000, 4, 5}};
   CHECK(place_intervals(one_after_another) == 1024);
   std::vector<Interval> nested{{640, 0, 5}, {640, 1, 4}, {640, 2, 3}, {640, 6, 6}};

@@ -1,0 +1,150 @@
+#include "runtime/model/loss_unit.h"
+
+#include <algorithm>
+
+#include "runtime/model/step_runner.h"
+#include "runtime/ops/copy_rows.h"
+#include "runtime/tensor/arena.h"
+
+namespace dstrain::model {
+namespace {
+
+constexpr std::int64_t chunk_rows_max = 1024;
+
+/// Rows [begin, begin + count) of a dense (B, T, C) activation, as one sequence.
+TensorView rows_from(const TensorView& view, std::int64_t begin, std::int64_t count) {
+  if (view.empty()) return {};
+  const std::int64_t features = view.shape()[2];
+  return view.part(begin * features, {1, count, features});
+}
+
+}  // namespace
+
+std::int64_t loss_chunk_rows(std::int64_t rows) {
+  const std::int64_t chunks = (rows + chunk_rows_max - 1) / chunk_rows_max;
+  return (rows + chunks - 1) / chunks;
+}
+
+/// The call of a unit for some of its rows.
+class LossUnit::Chunk {
+ public:
+  Chunk(const LossUnit& unit, const UnitCall& whole, std::int64_t rows)
+      : unit_(unit), call_(whole), placement_(place_slots(unit.record_, unit.plan_, {1, rows})) {
+    call_.shape = {1, rows};
+  }
+
+  void take_rows(const UnitCall& whole, std::int64_t begin) {
+    const std::int64_t rows = call_.shape.tokens;
+    inputs_.clear();
+    for (const TensorView& input : whole.inputs) inputs_.push_back(rows_from(input, begin, rows));
+    call_.labels = whole.labels.part(begin, {1, rows});
+    call_.inputs = inputs_;
+  }
+  /// Gradients of rows; those of parameters are added up behind the first chunk.
+  void take_gradients(const UnitCall& whole, std::int64_t begin) {
+    const std::int64_t rows = call_.shape.tokens;
+    input_gradients_.clear();
+    for (const GradientTarget& input : whole.input_gradients) {
+      input_gradients_.push_back({rows_from(input.values, begin, rows), input.accumulate});
+    }
+    parameter_gradients_.assign(whole.parameter_gradients.begin(), whole.parameter_gradients.end());
+    for (GradientTarget& parameter : parameter_gradients_) {
+      parameter.accumulate = parameter.accumulate || begin > 0;
+    }
+    call_.input_gradients = input_gradients_;
+    call_.parameter_gradients = parameter_gradients_;
+  }
+  /// The last rows of the sequences from `begin` on, copied to `arena`.
+  void take_last_rows(const UnitCall& whole, std::int64_t begin, Arena& arena, StreamView stream) {
+    const std::int64_t rows = call_.shape.tokens;
+    inputs_.clear();
+    for (const TensorView& input : whole.inputs) {
+      const std::int64_t features = input.shape()[2];
+      const std::int64_t row = whole.shape.tokens * features;
+      const TensorView sequences = input.part(begin * row, {rows, row});
+      const TensorView dense = arena.take({1, rows, features}, input.dtype());
+      ops::copy_rows(sequences.columns(row - features, features), dense.reshaped({rows, features}),
+                     stream);
+      inputs_.push_back(dense);
+    }
+    call_.inputs = inputs_;
+    call_.logits = whole.logits.rows(begin, rows);
+    call_.workspace = arena.rest();
+  }
+
+  /// The loss or the logits alone.
+  void forward(StreamView stream) const { run(0, unit_.plan_.forward_steps, stream); }
+  /// The classifier does its forward in its backward.
+  void forward_and_backward(StreamView stream) const {
+    run(0, unit_.plan_.forward_steps - 1, stream);
+    run(unit_.plan_.forward_steps, static_cast<int>(unit_.plan_.steps.size()), stream);
+  }
+
+ private:
+  void run(int first, int end, StreamView stream) const {
+    const StepRunner runner({unit_.record_, unit_.plan_, placement_}, call_, stream);
+    for (int i = first; i < end; ++i) runner.run(unit_.plan_.steps[static_cast<std::size_t>(i)]);
+  }
+
+  const LossUnit& unit_;
+  UnitCall call_;
+  Placement placement_;
+  std::vector<TensorView> inputs_;
+  std::vector<GradientTarget> input_gradients_;
+  std::vector<GradientTarget> parameter_gradients_;
+};
+
+UnitMemory LossUnit::memory(BatchShape shape) const {
+  const std::int64_t most = loss_chunk_rows(shape.rows());
+  Bytes bytes = 0;
+  for (const std::int64_t rows : {shape.rows(), shape.sequences}) {
+    for (const std::int64_t chunk : {std::min(most, rows), (rows - 1) % most + 1}) {
+      Arena copies;  // of last rows
+      for (const RecordedValue& value : record_.values) {
+        if (value.input != RecordedValue::none && rows == shape.sequences) {
+          copies.take({chunk, value.features}, value.dtype);
+        }
+      }
+      const UnitMemory memory = place_slots(record_, plan_, {1, chunk}).memory;
+      bytes = std::max(bytes, copies.used() + memory.backward_workspace);
+    }
+  }
+  return {.forward_workspace = bytes, .backward_workspace = bytes};
+}
+
+void LossUnit::last_logits(const UnitCall& call, StreamView stream) const {
+  const std::int64_t most = loss_chunk_rows(call.shape.rows());
+  for (std::int64_t begin = 0; begin < call.shape.sequences; begin += most) {
+    Arena arena(call.workspace);
+    Chunk chunk(*this, call, std::min(most, call.shape.sequences - begin));
+    chunk.take_last_rows(call, begin, arena, stream);
+    chunk.forward(stream);
+  }
+}
+
+void LossUnit::forward(const UnitCall& call, StreamView stream) const {
+  if (!call.logits.empty()) {
+    last_logits(call, stream);
+    return;
+  }
+  const std::int64_t rows = call.shape.rows();
+  const std::int64_t most = loss_chunk_rows(rows);
+  for (std::int64_t begin = 0; begin < rows; begin += most) {
+    Chunk chunk(*this, call, std::min(most, rows - begin));
+    chunk.take_rows(call, begin);
+    chunk.forward(stream);
+  }
+}
+
+void LossUnit::backward(const UnitCall& call, StreamView stream) const {
+  const std::int64_t rows = call.shape.rows();
+  const std::int64_t most = loss_chunk_rows(rows);
+  for (std::int64_t begin = 0; begin < rows; begin += most) {
+    Chunk chunk(*this, call, std::min(most, rows - begin));
+    chunk.take_rows(call, begin);
+    chunk.take_gradients(call, begin);
+    chunk.forward_and_backward(stream);
+  }
+}
+
+}  // namespace dstrain::model

@@ -1,0 +1,130 @@
+#include "runtime/model/unit_builder.h"
+
+#include "runtime/model/layers/attention_layer.h"
+#include "runtime/model/layers/classifier_layer.h"
+#include "runtime/model/layers/embedding_layer.h"
+#include "runtime/model/layers/gelu_layer.h"
+#include "runtime/model/layers/linear_layer.h"
+#include "runtime/model/layers/norm_layer.h"
+#include "runtime/model/loss_unit.h"
+#include "runtime/model/recorded_unit.h"
+
+namespace dstrain::model {
+namespace {
+
+constexpr ParameterInit zeros{ParameterInit::Kind::zeros};
+constexpr ParameterInit ones{ParameterInit::Kind::ones};
+
+}  // namespace
+
+UnitBuilder::UnitBuilder(std::string name, std::string_view prefix, const UnitOptions& options)
+    : prefix_(prefix), options_(options) {
+  record_.spec.name = std::move(name);
+}
+
+std::int64_t UnitBuilder::features(Value value) const {
+  return record_.value(value.index).features;
+}
+
+ParameterRef UnitBuilder::own(const std::string& name, Shape shape, ParameterInit init) {
+  record_.spec.parameters.push_back({prefix_ + name, shape, init});
+  return {record_.spec.parameters.size() - 1};
+}
+
+Value UnitBuilder::add_layer(std::unique_ptr<const Layer> layer,
+                             std::vector<Value> inputs,
+                             std::int64_t features) {
+  RecordedLayer recorded{.layer = std::move(layer)};
+  for (const Value& input : inputs) recorded.inputs.push_back(input.index);
+  recorded.output = static_cast<int>(record_.values.size());
+  record_.values.push_back({.features = features,
+                            .dtype = options_.dtype,
+                            .producer = static_cast<int>(record_.layers.size())});
+  record_.layers.push_back(std::move(recorded));
+  return {static_cast<int>(record_.values.size()) - 1};
+}
+
+Value UnitBuilder::read(const std::string& activation, std::int64_t features) {
+  record_.values.push_back({.features = features,
+                            .dtype = options_.dtype,
+                            .input = static_cast<int>(record_.spec.reads.size())});
+  record_.spec.reads.push_back(activation);
+  return {static_cast<int>(record_.values.size()) - 1};
+}
+
+Value UnitBuilder::embedding(const Table& tokens,
+                             const std::optional<Table>& positions,
+                             std::int64_t features) {
+  EmbeddingLayer::Tables tables{
+      own(std::string(tokens.name), {tokens.rows, features}, tokens.init)};
+  if (positions) {
+    tables.positions =
+        own(std::string(positions->name), {positions->rows, features}, positions->init);
+  }
+  next_place_ = 0;
+  return add_layer(std::make_unique<EmbeddingLayer>(tables), {}, features);
+}
+
+Value UnitBuilder::norm(Value input, std::string_view name, float eps) {
+  const std::int64_t channels = features(input);
+  const NormLayer::Parameters parameters{own(fmt::format("{}.weight", name), {channels}, ones),
+                                         own(fmt::format("{}.bias", name), {channels}, zeros)};
+  return add_layer(std::make_unique<NormLayer>(parameters, eps), {input}, channels);
+}
+
+Value UnitBuilder::linear(Value input, std::string_view name, const Linear& linear) {
+  const LinearLayer::Sizes sizes{features(input), linear.outputs};
+  const LinearLayer::Parameters parameters{
+      own(fmt::format("{}.weight", name), {sizes.inputs, sizes.outputs}, linear.init),
+      own(fmt::format("{}.bias", name), {sizes.outputs}, zeros)};
+  if (options_.in_splits > 1) {
+    const auto tiles = split_rows(parameters.weight.index, sizes.inputs, options_.in_splits);
+    record_.spec.tiles.insert(record_.spec.tiles.end(), tiles.begin(), tiles.end());
+  }
+  return add_layer(std::make_unique<LinearLayer>(parameters, sizes, options_), {input},
+                   sizes.outputs);
+}
+
+Value UnitBuilder::attention(Value packed, const Attention& attention) {
+  const AttentionLayer::Sizes sizes{attention.heads, features(packed) / 3};
+  return add_layer(
+      std::make_unique<AttentionLayer>(sizes, place(attention.dropout), options_.device), {packed},
+      sizes.channels);
+}
+
+Value UnitBuilder::gelu(Value input) {
+  return add_layer(std::make_unique<GeluLayer>(), {input}, features(input));
+}
+
+Value UnitBuilder::dropout(Value input, float rate) {
+  const DropoutPlace at = place(rate);
+  if (rate == 0) return input;
+  return add_layer(std::make_unique<DropoutLayer>(at), {input}, features(input));
+}
+
+Value UnitBuilder::add(Value residual, Value branch, float dropout) {
+  return add_layer(std::make_unique<AddLayer>(place(dropout)), {residual, branch},
+                   features(residual));
+}
+
+std::unique_ptr<Unit> UnitBuilder::finish(Value output, const std::string& activation) {
+  RecordedValue& value = record_.values[static_cast<std::size_t>(output.index)];
+  value.output = static_cast<int>(record_.spec.writes.size());
+  record_.spec.writes.push_back({activation, value.features, value.dtype});
+  return std::make_unique<RecordedUnit>(std::move(record_));
+}
+
+std::unique_ptr<Unit> UnitBuilder::finish_loss(Value input,
+                                               const std::string& weight,
+                                               std::int64_t classes) {
+  const ParameterRef borrowed{record_.spec.borrowed.size(), true};
+  record_.spec.borrowed.push_back(weight);
+  record_.spec.computes_loss = true;
+  record_.layers.push_back(
+      {std::make_unique<ClassifierLayer>(borrowed, ClassifierLayer::Sizes{features(input), classes},
+                                         options_),
+       {input.index}});
+  return std::make_unique<LossUnit>(std::move(record_));
+}
+
+}  // namespace dstrain::model

@@ -1,0 +1,79 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/model/layers/dropout_layer.h"
+#include "runtime/model/unit_record.h"
+
+namespace dstrain::model {
+
+/// A value of a unit that is being recorded.
+struct Value {
+  int index = RecordedValue::none;
+};
+
+/// Records a unit layer by layer; its memory, its backward and its tiles follow (unit_plan.h).
+/// Layers run in the order in which they are recorded, and own their parameters in that order; a
+/// name is that of the unit's parameter without the unit's prefix.
+class UnitBuilder {
+ public:
+  /// `prefix` stands before the names of all parameters that the unit owns.
+  UnitBuilder(std::string name, std::string_view prefix, const UnitOptions& options);
+
+  /// An activation that the unit reads.
+  Value read(const std::string& activation, std::int64_t features);
+
+  /// Rows of NAME (V, C) by the tokens and, if `positions` is named, those of (P, C) by position.
+  struct Table {
+    std::string_view name;
+    std::int64_t rows = 0;
+    ParameterInit init;
+  };
+  Value embedding(const Table& tokens,
+                  const std::optional<Table>& positions,
+                  std::int64_t features);
+
+  /// Layer normalisation: NAME.weight and NAME.bias.
+  Value norm(Value input, std::string_view name, float eps);
+
+  struct Linear {
+    std::int64_t outputs = 0;
+    ParameterInit init;
+  };
+  /// NAME.weight (K, N), which may be in tiles, and NAME.bias.
+  Value linear(Value input, std::string_view name, const Linear& linear);
+
+  struct Attention {
+    std::int64_t heads = 0;
+    float dropout = 0;  ///< of the probabilities
+  };
+  /// Causal self-attention over packed queries, keys and values.
+  Value attention(Value packed, const Attention& attention);
+
+  Value gelu(Value input);
+  Value dropout(Value input, float rate);
+  /// residual + branch, of which some is dropped.
+  Value add(Value residual, Value branch, float dropout);
+
+  /// The unit, which writes `output` as `activation`.
+  std::unique_ptr<Unit> finish(Value output, const std::string& activation);
+  /// The unit, which computes the loss of logits by a weight (V, C) that another unit owns.
+  std::unique_ptr<Unit> finish_loss(Value input, const std::string& weight, std::int64_t classes);
+
+ private:
+  [[nodiscard]] std::int64_t features(Value value) const;
+  ParameterRef own(const std::string& name, Shape shape, ParameterInit init);
+  /// Places are numbered from 1 on; 0 is that of an embedding.
+  DropoutPlace place(float rate) { return {rate, next_place_++}; }
+  Value add_layer(std::unique_ptr<const Layer> layer,
+                  std::vector<Value> inputs,
+                  std::int64_t features);
+
+  std::string prefix_;
+  UnitOptions options_;
+  UnitRecord record_;
+  std::uint32_t next_place_ = 1;
+};
+
+}  // namespace dstrain::model

@@ -1,0 +1,40 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "runtime/model/layer.h"
+
+namespace dstrain::model {
+
+/// A value of a unit: dense (B, T, features).
+struct RecordedValue {
+  static constexpr int none = -1;
+  std::int64_t features = 0;
+  DType dtype = DType::f32;
+  int producer = none;  ///< index into UnitRecord::layers
+  int input = none;     ///< index into UnitSpec::reads
+  int output = none;    ///< index into UnitSpec::writes
+};
+
+struct RecordedLayer {
+  std::unique_ptr<const Layer> layer{};
+  std::vector<int> inputs{};  ///< values
+  int output = RecordedValue::none;
+};
+
+/// A unit as UnitBuilder has recorded it: layers in the order in which forward runs them. With
+/// UnitSpec::computes_loss the last of them has no output.
+struct UnitRecord {
+  UnitSpec spec;
+  std::vector<RecordedLayer> layers;
+  std::vector<RecordedValue> values;
+
+  [[nodiscard]] const RecordedLayer& at(int layer) const {
+    return layers[static_cast<std::size_t>(layer)];
+  }
+  [[nodiscard]] const RecordedValue& value(int value) const {
+    return values[static_cast<std::size_t>(value)];
+  }
+};
+
+}  // namespace dstrain::model
