@@ -1,7 +1,7 @@
 #include "runtime/model/fused_pairs.h"
 
+#include "runtime/model/layers/activation_layer.h"
 #include "runtime/model/layers/dropout_layer.h"
-#include "runtime/model/layers/gelu_layer.h"
 #include "runtime/model/layers/linear_layer.h"
 #include "runtime/model/layers/norm_layer.h"
 #include "runtime/ops/residual_norm.h"
@@ -19,12 +19,22 @@ bool is(const Layer& layer) {
   return dynamic_cast<const T*>(&layer) != nullptr;
 }
 
-void linear_gelu_forward(const FusedPair::Part& linear, const FusedPair::Part& gelu) {
-  as<LinearLayer>(linear).forward(linear.call, gelu.call.output);
+void linear_activation_forward(const FusedPair::Part& linear, const FusedPair::Part& activation) {
+  as<LinearLayer>(linear).forward(linear.call, as<ActivationLayer>(activation).kind(),
+                                  activation.call.output);
 }
 
-void gelu_linear_backward(const FusedPair::Part& gelu, const FusedPair::Part& linear) {
-  as<LinearLayer>(linear).backward_from(linear.call, gelu.call.inputs[0]);
+void activation_linear_backward(const FusedPair::Part& activation, const FusedPair::Part& linear) {
+  const auto& before = as<ActivationLayer>(activation);
+  const auto& layer = as<LinearLayer>(linear);
+  const TensorView& gradient = linear.call.input_gradients[0].values;
+  if (!before.gated() && activation.call.input_gradients[0].values.begins_with(gradient)) {
+    layer.backward_input(linear.call, before.kind(), activation.call.inputs[0]);
+  } else {
+    layer.backward_input(linear.call);
+    before.backward(activation.call, linear.call.inputs[0]);
+  }
+  layer.backward_weight(linear.call);
 }
 
 void add_norm_forward(const FusedPair::Part& add, const FusedPair::Part& norm) {
@@ -45,8 +55,13 @@ void add_norm_backward(const FusedPair::Part& add, const FusedPair::Part& norm) 
 }  // namespace
 
 FusedPair find_pair(const Layer& first, const Layer& second) {
-  if (is<LinearLayer>(first) && is<GeluLayer>(second)) return {.forward = linear_gelu_forward};
-  if (is<GeluLayer>(first) && is<LinearLayer>(second)) return {.backward = gelu_linear_backward};
+  const auto* const activation = dynamic_cast<const ActivationLayer*>(&second);
+  if (is<LinearLayer>(first) && activation != nullptr && !activation->gated()) {
+    return {.forward = linear_activation_forward};
+  }
+  if (is<ActivationLayer>(first) && is<LinearLayer>(second)) {
+    return {.backward = activation_linear_backward};
+  }
   if (is<AddLayer>(first) && is<NormLayer>(second)) return {add_norm_forward, add_norm_backward};
   return {};
 }

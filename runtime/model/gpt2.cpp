@@ -29,17 +29,20 @@ std::unique_ptr<Unit> embedding(const Gpt2Config& c, const UnitOptions& options)
 std::unique_ptr<Unit> block(const Gpt2Config& c, std::int64_t layer, const UnitOptions& options) {
   const std::string name = fmt::format("h.{}", layer);
   UnitBuilder u(name, name + ".", options);
-  const ParameterInit init = normal(c.initializer_range);
+  const ParameterInit wide = normal(c.initializer_range);
   const ParameterInit narrow =
       normal(c.initializer_range / std::sqrt(2.0F * static_cast<float>(c.n_layer)));
+  const auto linear = [&u](Value v, std::string_view part, std::int64_t n, ParameterInit init) {
+    return u.linear(v, part, {n, init, WeightLayout::inputs_first, true});
+  };
   const Value x = u.read(hidden(layer), c.n_embd);
-  const Value n = u.norm(x, "ln_1", c.layer_norm_epsilon);
-  const Value qkv = u.linear(n, "attn.c_attn", {3 * c.n_embd, init});
+  const Value n = u.layer_norm(x, "ln_1", c.layer_norm_epsilon);
+  const Value qkv = linear(n, "attn.c_attn", 3 * c.n_embd, wide);
   const Value a = u.attention(qkv, {.heads = c.n_head, .dropout = c.attn_pdrop});
-  const Value h = u.add(x, u.linear(a, "attn.c_proj", {c.n_embd, narrow}), c.resid_pdrop);
-  const Value m = u.norm(h, "ln_2", c.layer_norm_epsilon);
-  const Value f = u.gelu(u.linear(m, "mlp.c_fc", {c.n_inner, init}));
-  const Value y = u.add(h, u.linear(f, "mlp.c_proj", {c.n_embd, narrow}), c.resid_pdrop);
+  const Value h = u.add(x, linear(a, "attn.c_proj", c.n_embd, narrow), c.resid_pdrop);
+  const Value m = u.layer_norm(h, "ln_2", c.layer_norm_epsilon);
+  const Value f = u.activation(linear(m, "mlp.c_fc", c.n_inner, wide), ops::Activation::gelu_tanh);
+  const Value y = u.add(h, linear(f, "mlp.c_proj", c.n_embd, narrow), c.resid_pdrop);
   return u.finish(y, hidden(layer + 1));
 }
 
@@ -47,7 +50,7 @@ std::unique_ptr<Unit> block(const Gpt2Config& c, std::int64_t layer, const UnitO
 std::unique_ptr<Unit> head(const Gpt2Config& c, const UnitOptions& options) {
   UnitBuilder u("head", "", options);
   const Value x = u.read(hidden(c.n_layer), c.n_embd);
-  return u.finish_loss(u.norm(x, "ln_f", c.layer_norm_epsilon), "wte.weight", c.vocab_size);
+  return u.finish_loss(u.layer_norm(x, "ln_f", c.layer_norm_epsilon), "wte.weight", c.vocab_size);
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
 #include "runtime/model/unit_builder.h"
 
+#include "runtime/model/layers/activation_layer.h"
 #include "runtime/model/layers/attention_layer.h"
 #include "runtime/model/layers/classifier_layer.h"
 #include "runtime/model/layers/embedding_layer.h"
-#include "runtime/model/layers/gelu_layer.h"
-#include "runtime/model/layers/linear_layer.h"
 #include "runtime/model/layers/norm_layer.h"
 #include "runtime/model/loss_unit.h"
 #include "runtime/model/recorded_unit.h"
@@ -65,20 +64,31 @@ Value UnitBuilder::embedding(const Table& tokens,
   return add_layer(std::make_unique<EmbeddingLayer>(tables), {}, features);
 }
 
-Value UnitBuilder::norm(Value input, std::string_view name, float eps) {
+Value UnitBuilder::layer_norm(Value input, std::string_view name, float eps) {
   const std::int64_t channels = features(input);
   const NormLayer::Parameters parameters{own(fmt::format("{}.weight", name), {channels}, ones),
                                          own(fmt::format("{}.bias", name), {channels}, zeros)};
-  return add_layer(std::make_unique<NormLayer>(parameters, eps), {input}, channels);
+  return add_layer(
+      std::make_unique<NormLayer>(parameters, NormLayer::Options{NormLayer::Kind::layer_norm, eps}),
+      {input}, channels);
+}
+
+Value UnitBuilder::rms_norm(Value input, std::string_view name, float eps, std::int64_t groups) {
+  const std::int64_t channels = features(input);
+  const NormLayer::Parameters parameters{
+      own(fmt::format("{}.weight", name), {channels / groups}, ones)};
+  return add_layer(std::make_unique<NormLayer>(
+                       parameters, NormLayer::Options{NormLayer::Kind::rms_norm, eps, groups}),
+                   {input}, channels);
 }
 
 Value UnitBuilder::linear(Value input, std::string_view name, const Linear& linear) {
-  const LinearLayer::Sizes sizes{features(input), linear.outputs};
-  const LinearLayer::Parameters parameters{
-      own(fmt::format("{}.weight", name), {sizes.inputs, sizes.outputs}, linear.init),
-      own(fmt::format("{}.bias", name), {sizes.outputs}, zeros)};
+  const LinearLayer::Sizes sizes{features(input), linear.outputs, linear.layout};
+  LinearLayer::Parameters parameters{
+      own(fmt::format("{}.weight", name), sizes.weight(), linear.init)};
+  if (linear.bias) parameters.bias = own(fmt::format("{}.bias", name), {sizes.outputs}, zeros);
   if (options_.in_splits > 1) {
-    const auto tiles = split_rows(parameters.weight.index, sizes.inputs, options_.in_splits);
+    const auto tiles = split_rows(parameters.weight.index, sizes.weight()[0], options_.in_splits);
     record_.spec.tiles.insert(record_.spec.tiles.end(), tiles.begin(), tiles.end());
   }
   return add_layer(std::make_unique<LinearLayer>(parameters, sizes, options_), {input},
@@ -92,8 +102,14 @@ Value UnitBuilder::attention(Value packed, const Attention& attention) {
       sizes.channels);
 }
 
-Value UnitBuilder::gelu(Value input) {
-  return add_layer(std::make_unique<GeluLayer>(), {input}, features(input));
+Value UnitBuilder::activation(Value input, ops::Activation kind) {
+  return add_layer(std::make_unique<ActivationLayer>(kind, ActivationLayer::Form::plain), {input},
+                   features(input));
+}
+
+Value UnitBuilder::gated(Value gate, Value factor, ops::Activation kind) {
+  return add_layer(std::make_unique<ActivationLayer>(kind, ActivationLayer::Form::gated),
+                   {gate, factor}, features(gate));
 }
 
 Value UnitBuilder::dropout(Value input, float rate) {

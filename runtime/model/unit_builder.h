@@ -4,7 +4,9 @@
 #include <string_view>
 
 #include "runtime/model/layers/dropout_layer.h"
+#include "runtime/model/layers/linear_layer.h"
 #include "runtime/model/unit_record.h"
+#include "runtime/ops/activation.h"
 
 namespace dstrain::model {
 
@@ -35,13 +37,17 @@ class UnitBuilder {
                   std::int64_t features);
 
   /// Layer normalisation: NAME.weight and NAME.bias.
-  Value norm(Value input, std::string_view name, float eps);
+  Value layer_norm(Value input, std::string_view name, float eps);
+  /// Root-mean-square normalisation: NAME.weight. With `groups` of each such part of the features.
+  Value rms_norm(Value input, std::string_view name, float eps, std::int64_t groups = 1);
 
   struct Linear {
-    std::int64_t outputs = 0;
+    std::int64_t outputs = 0;  ///< N
     ParameterInit init;
+    WeightLayout layout = WeightLayout::outputs_first;
+    bool bias = false;
   };
-  /// NAME.weight (K, N), which may be in tiles, and NAME.bias.
+  /// NAME.weight, which may be in tiles, and NAME.bias.
   Value linear(Value input, std::string_view name, const Linear& linear);
 
   struct Attention {
@@ -51,7 +57,9 @@ class UnitBuilder {
   /// Causal self-attention over packed queries, keys and values.
   Value attention(Value packed, const Attention& attention);
 
-  Value gelu(Value input);
+  Value activation(Value input, ops::Activation kind);
+  /// activation(gate) factor.
+  Value gated(Value gate, Value factor, ops::Activation kind);
   Value dropout(Value input, float rate);
   /// residual + branch, of which some is dropped.
   Value add(Value residual, Value branch, float dropout);

@@ -10,6 +10,8 @@ template <auto member>
 using Entry =
     std::remove_pointer_t<std::remove_reference_t<decltype(std::declval<OpTable&>().*member)>>;
 
+Entry<&OpTable::activation_backward> activation_backward;
+Entry<&OpTable::activation_forward> activation_forward;
 Entry<&OpTable::adamw> adamw;
 Entry<&OpTable::add> add;
 Entry<&OpTable::add_squares> add_squares;
@@ -25,16 +27,14 @@ Entry<&OpTable::dropout> dropout;
 Entry<&OpTable::embedding_backward> embedding_backward;
 Entry<&OpTable::embedding_forward> embedding_forward;
 Entry<&OpTable::fill_zero> fill_zero;
-Entry<&OpTable::gelu_backward> gelu_backward;
-Entry<&OpTable::gelu_forward> gelu_forward;
 Entry<&OpTable::lamb_measure> lamb_measure;
 Entry<&OpTable::lamb_update> lamb_update;
 Entry<&OpTable::layer_norm_backward> layer_norm_backward;
 Entry<&OpTable::layer_norm_forward> layer_norm_forward;
 Entry<&OpTable::layer_norm_recompute> layer_norm_recompute;
 Entry<&OpTable::matmul> matmul;
-Entry<&OpTable::matmul_gelu_backward> matmul_gelu_backward;
-Entry<&OpTable::matmul_gelu_forward> matmul_gelu_forward;
+Entry<&OpTable::matmul_activation_backward> matmul_activation_backward;
+Entry<&OpTable::matmul_activation_forward> matmul_activation_forward;
 Entry<&OpTable::residual_norm_backward> residual_norm_backward;
 Entry<&OpTable::residual_norm_forward> residual_norm_forward;
 Entry<&OpTable::round_stochastic> round_stochastic;

@@ -29,7 +29,9 @@ void require_positions(const TensorView& table, DType dtype, const TensorView& a
 void embedding_forward(const EmbeddingArgs& args, StreamView stream) {
   require_activation(args.output, args.tokens);
   require_tokens(args.token_table, args.output.dtype(), args.output);
-  require_positions(args.position_table, args.output.dtype(), args.output);
+  if (!args.position_table.empty()) {
+    require_positions(args.position_table, args.output.dtype(), args.output);
+  }
   op_table(stream).embedding_forward(args, stream);
 }
 

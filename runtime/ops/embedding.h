@@ -4,13 +4,13 @@
 
 namespace dstrain::ops {
 
-/// output[b, t] = token_table[tokens[b, t]] + position_table[t]; all dense, all f32 or
-/// all bf16.
+/// output[b, t] = token_table[tokens[b, t]] [+ position_table[t]]; all dense, all f32, all bf16 or
+/// all f16.
 struct EmbeddingArgs {
-  TensorView tokens;          ///< (B, T) i32, each in [0, V)
-  TensorView token_table;     ///< (V, C)
-  TensorView position_table;  ///< (P, C), P >= T
-  TensorView output;          ///< (B, T, C)
+  TensorView tokens;            ///< (B, T) i32, each in [0, V)
+  TensorView token_table;       ///< (V, C)
+  TensorView position_table{};  ///< (P, C), P >= T; or empty
+  TensorView output;            ///< (B, T, C)
 };
 
 /// A token outside the table is a bug, and on the CPU an Error{internal} of the stream.

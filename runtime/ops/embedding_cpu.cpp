@@ -49,9 +49,14 @@ void run_forward(const EmbeddingArgs& args) {
   for_chunks(shape[0] * shape[1], rows_per_task, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t token = tokens[static_cast<std::size_t>(row)];
-      sum_kernel(elements<T>(args.token_table) + token * columns,
-                 elements<T>(args.position_table) + row % shape[1] * columns,
-                 elements<T>(args.output) + row * columns, columns);
+      const T* const token_row = elements<T>(args.token_table) + token * columns;
+      T* const output = elements<T>(args.output) + row * columns;
+      if (args.position_table.empty()) {
+        std::copy_n(token_row, columns, output);
+      } else {
+        sum_kernel(token_row, elements<T>(args.position_table) + row % shape[1] * columns, output,
+                   columns);
+      }
     }
   });
 }

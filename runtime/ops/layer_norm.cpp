@@ -12,8 +12,8 @@ void require_layer_norm(const LayerNormArgs& args) {
   require_matrix(args.input, dtype, rows, columns, "input");
   require_matrix(args.output, dtype, rows, columns, "output");
   require_tensor(args.weight, dtype, {columns}, "weight");
-  require_tensor(args.bias, dtype, {columns}, "bias");
-  require_f32(args.mean, {rows}, "mean");
+  if (!args.bias.empty()) require_tensor(args.bias, dtype, {columns}, "bias");
+  if (!args.mean.empty()) require_f32(args.mean, {rows}, "mean");
   require_f32(args.rstd, {rows}, "rstd");
 }
 
@@ -33,7 +33,7 @@ void require_layer_norm(const LayerNormBackwardArgs& args) {
   const DType dtype = element_dtype(args.input, "input");
   require_matrix(args.input, dtype, rows, columns, "input");
   require_tensor(args.weight, dtype, {columns}, "weight");
-  require_f32(args.mean, {rows}, "mean");
+  if (!args.mean.empty()) require_f32(args.mean, {rows}, "mean");
   require_f32(args.rstd, {rows}, "rstd");
   require_matrix(args.output_gradient, dtype, rows, columns, "output_gradient");
   if (!args.residual.empty()) require_matrix(args.residual, dtype, rows, columns, "residual");

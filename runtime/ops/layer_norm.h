@@ -5,12 +5,14 @@
 namespace dstrain::ops {
 
 /// Layer normalisation of rows of C (Ba et al. 2016); all dense, mean and rstd f32, the rest all
-/// f32 or all bf16: output = (input - mean) rstd weight + bias, rstd = 1 / sqrt(variance + eps).
+/// f32, all bf16 or all f16: output = (input - mean) rstd weight + bias, rstd = 1 / sqrt(variance +
+/// eps). Without `mean` it is the root-mean-square normalisation (Zhang & Sennrich 2019), in which
+/// nothing is taken away: rstd = 1 / sqrt(mean of input^2 + eps).
 struct LayerNormArgs {
   TensorView input;   ///< (..., C): R rows
   TensorView weight;  ///< (C)
-  TensorView bias;    ///< (C)
-  TensorView mean;    ///< (R): written by forward, read by the others
+  TensorView bias{};  ///< (C), or empty
+  TensorView mean{};  ///< (R): written by forward, read by the others; or empty
   TensorView rstd;    ///< (R): likewise
   TensorView output;  ///< (..., C)
   float eps = 0;      ///< used by forward
@@ -23,11 +25,11 @@ void layer_norm_forward(const LayerNormArgs& args, StreamView stream);
 void layer_norm_recompute(const LayerNormArgs& args, StreamView stream);
 
 /// All dense. Statistics and the gradients of weight and bias are f32; the rest is all f32 or all
-/// bf16. Every gradient is overwritten or, when its flag says so, added to.
+/// bf16 or all f16. Every gradient is overwritten or, when its flag says so, added to.
 struct LayerNormBackwardArgs {
   TensorView input;            ///< (..., C)
   TensorView weight;           ///< (C)
-  TensorView mean;             ///< (R)
+  TensorView mean{};           ///< (R), or empty as in forward
   TensorView rstd;             ///< (R)
   TensorView output_gradient;  ///< (..., C)
   TensorView residual;         ///< (..., C) or empty: the gradient that passes the norm by, added

@@ -25,15 +25,17 @@ DSTRAIN_SIMD_CLONES void statistics_kernel(
   const auto columns = static_cast<float>(rows.columns);
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
     const T* const x = input + row * rows.columns;
+    const bool centres = mean != nullptr;
     const float m =
-        sum_lanes(rows.columns, [x](std::int64_t i) { return to_float(x[i]); }) / columns;
+        centres ? sum_lanes(rows.columns, [x](std::int64_t i) { return to_float(x[i]); }) / columns
+                : 0.0F;
     const float variance = sum_lanes(rows.columns,
                                      [x, m](std::int64_t i) {
                                        const float centred = to_float(x[i]) - m;
                                        return centred * centred;
                                      }) /
                            columns;
-    mean[row] = m;
+    if (centres) mean[row] = m;
     rstd[row] = 1.0F / std::sqrt(variance + eps);
   }
 }
@@ -50,8 +52,14 @@ DSTRAIN_SIMD_CLONES void apply_kernel(const T* __restrict input,
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
     const T* const x = input + row * rows.columns;
     T* const y = output + row * rows.columns;
-    const float m = mean[row];
+    const float m = mean == nullptr ? 0.0F : mean[row];
     const float r = rstd[row];
+    if (bias == nullptr) {
+      for (std::int64_t i = 0; i < rows.columns; ++i) {
+        y[i] = from_float<T>((to_float(x[i]) - m) * r * to_float(weight[i]));
+      }
+      continue;
+    }
     for (std::int64_t i = 0; i < rows.columns; ++i) {
       y[i] = from_float<T>((to_float(x[i]) - m) * r * to_float(weight[i]) + to_float(bias[i]));
     }
@@ -65,7 +73,8 @@ struct Base {
   bool accumulate;
 };
 
-/// dx = base + rstd (g - mean(g) - xhat mean(g xhat)), where g = dy weight.
+/// dx = base + rstd (g - mean(g) - xhat mean(g xhat)), where g = dy weight; without a mean of the
+/// input there is none of g.
 template <class T>
 // NOLINTNEXTLINE(readability-function-size): the operands, as the one above has them
 DSTRAIN_SIMD_CLONES void input_gradient_kernel(const T* input,
@@ -82,7 +91,8 @@ DSTRAIN_SIMD_CLONES void input_gradient_kernel(const T* input,
     const T* const x = input + start;
     const T* const dy = output_gradient + start;
     T* const dx = input_gradient + start;
-    const float m = mean[row];
+    const bool centres = mean != nullptr;
+    const float m = centres ? mean[row] : 0.0F;
     const float r = rstd[row];
     const T* const residual = base.residual == nullptr ? nullptr : base.residual + start;
     const auto g = [=](std::int64_t i) {
@@ -91,7 +101,7 @@ DSTRAIN_SIMD_CLONES void input_gradient_kernel(const T* input,
     const auto normed = [=](std::int64_t i) {
       return (to_float(x[i]) - m) * r;
     };
-    const float mean_g = sum_lanes(rows.columns, g) / columns;
+    const float mean_g = centres ? sum_lanes(rows.columns, g) / columns : 0.0F;
     const float mean_gx =
         sum_lanes(rows.columns, [=](std::int64_t i) { return g(i) * normed(i); }) / columns;
     for (std::int64_t i = 0; i < rows.columns; ++i) {

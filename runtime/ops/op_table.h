@@ -4,6 +4,8 @@
 
 namespace dstrain::ops {
 
+struct ActivationArgs;
+struct ActivationBackwardArgs;
 struct AdamWArgs;
 struct AttentionArgs;
 struct AttentionBackwardArgs;
@@ -19,8 +21,8 @@ struct LambUpdateArgs;
 struct LayerNormArgs;
 struct LayerNormBackwardArgs;
 struct MatmulArgs;
-struct MatmulGeluArgs;
-struct MatmulGeluBackwardArgs;
+struct MatmulActivationArgs;
+struct MatmulActivationBackwardArgs;
 struct ResidualNormArgs;
 struct ResidualNormBackwardArgs;
 struct RoundStochasticArgs;
@@ -31,6 +33,8 @@ struct WeightGradientArgs;
 /// what the best device does in one pass; a backend that cannot composes them from pieces of its
 /// own, as the CPU does.
 struct OpTable {
+  void (*activation_backward)(const ActivationBackwardArgs& args, StreamView stream);
+  void (*activation_forward)(const ActivationArgs& args, StreamView stream);
   void (*adamw)(const AdamWArgs& args, StreamView stream);
   void (*add)(const TensorView& values, const TensorView& sum, StreamView stream);
   void (*add_squares)(const TensorView& values, const TensorView& sum, StreamView stream);
@@ -46,19 +50,14 @@ struct OpTable {
   void (*embedding_backward)(const EmbeddingBackwardArgs& args, StreamView stream);
   void (*embedding_forward)(const EmbeddingArgs& args, StreamView stream);
   void (*fill_zero)(const TensorView& values, StreamView stream);
-  void (*gelu_backward)(const TensorView& input,
-                        const TensorView& gradient,
-                        const TensorView& output,
-                        StreamView stream);
-  void (*gelu_forward)(const TensorView& input, const TensorView& output, StreamView stream);
   void (*lamb_measure)(const LambMeasureArgs& args, StreamView stream);
   void (*lamb_update)(const LambUpdateArgs& args, StreamView stream);
   void (*layer_norm_backward)(const LayerNormBackwardArgs& args, StreamView stream);
   void (*layer_norm_forward)(const LayerNormArgs& args, StreamView stream);
   void (*layer_norm_recompute)(const LayerNormArgs& args, StreamView stream);
   void (*matmul)(const MatmulArgs& args, StreamView stream);
-  void (*matmul_gelu_backward)(const MatmulGeluBackwardArgs& args, StreamView stream);
-  void (*matmul_gelu_forward)(const MatmulGeluArgs& args, StreamView stream);
+  void (*matmul_activation_backward)(const MatmulActivationBackwardArgs& args, StreamView stream);
+  void (*matmul_activation_forward)(const MatmulActivationArgs& args, StreamView stream);
   void (*residual_norm_backward)(const ResidualNormBackwardArgs& args, StreamView stream);
   void (*residual_norm_forward)(const ResidualNormArgs& args, StreamView stream);
   void (*round_stochastic)(const RoundStochasticArgs& args, StreamView stream);

@@ -15,7 +15,7 @@ struct RowSums {
   std::int64_t rows;
   std::int64_t columns;
   const T* input = nullptr;     ///< (rows, columns) or null
-  const float* mean = nullptr;  ///< (rows)
+  const float* mean = nullptr;  ///< (rows); null: 0
   const float* rstd = nullptr;  ///< (rows)
 };
 

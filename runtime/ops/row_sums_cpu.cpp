@@ -25,7 +25,7 @@ template <class T, bool weighted>
   for (std::int64_t j = 0; j < width; ++j) group.plain[j] += to_float(values[j]);
   if constexpr (weighted) {
     const T* const x = s.input + row * s.columns + begin;
-    const float mean = s.mean[row];
+    const float mean = s.mean == nullptr ? 0.0F : s.mean[row];
     const float rstd = s.rstd[row];
     for (std::int64_t j = 0; j < width; ++j) {
       group.weighted[j] += to_float(values[j]) * ((to_float(x[j]) - mean) * rstd);

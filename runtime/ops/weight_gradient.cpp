@@ -14,9 +14,10 @@ void weight_gradient(const WeightGradientArgs& args, StreamView stream) {
     require_f32(product.out, product.out.shape(), "the weight's gradient");
   }
   if (!args.bias_gradient.empty()) {
-    const DType dtype = element_dtype(product.b, "the output's gradient");
-    require_tensor(product.b, dtype, product.b.shape(), "the output's gradient");
-    require_f32(args.bias_gradient, {columns_of(product.b)}, "bias_gradient");
+    const TensorView& gradient = args.output_gradient();
+    const DType dtype = element_dtype(gradient, "the output's gradient");
+    require_tensor(gradient, dtype, gradient.shape(), "the output's gradient");
+    require_f32(args.bias_gradient, {columns_of(gradient)}, "bias_gradient");
   }
   op_table(stream).weight_gradient(args, stream);
 }

@@ -11,10 +11,11 @@ void weight_gradient(const WeightGradientArgs& args, StreamView stream) {
   if (!args.product.out.empty()) cpu::matmul(args.product, stream);
   if (args.bias_gradient.empty()) return;
   cpu_stream(stream).launch([args] {
-    with_element_type(args.product.b.dtype(), [&](auto element) {
-      add_up_rows<decltype(element)>({.values = elements<decltype(element)>(args.product.b),
-                                      .rows = rows_of(args.product.b),
-                                      .columns = columns_of(args.product.b)},
+    const TensorView& gradient = args.output_gradient();
+    with_element_type(gradient.dtype(), [&](auto element) {
+      add_up_rows<decltype(element)>({.values = elements<decltype(element)>(gradient),
+                                      .rows = rows_of(gradient),
+                                      .columns = columns_of(gradient)},
                                      {floats(args.bias_gradient), args.accumulate_bias});
     });
   });

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "runtime/base/exact_sum.h"
+#include "runtime/ops/activation.h"
 #include "runtime/ops/adamw.h"
 #include "runtime/ops/add.h"
 #include "runtime/ops/attention.h"
@@ -15,9 +16,8 @@
 #include "runtime/ops/decide_step.h"
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/fill_zero.h"
-#include "runtime/ops/gelu.h"
 #include "runtime/ops/lamb.h"
-#include "runtime/ops/matmul_gelu.h"
+#include "runtime/ops/matmul_activation.h"
 #include "runtime/ops/residual_norm.h"
 #include "runtime/ops/round_stochastic.h"
 #include "runtime/ops/square_sum.h"
@@ -208,10 +208,27 @@ void run_embedding(Tensors& t, StreamView stream) {
                           stream);
 }
 
+void run_activation(Tensors& t, ops::Activation kind, const TensorView& input, StreamView stream) {
+  const TensorView factor = t.activation(400);
+  ops::activation_forward(
+      {.kind = kind, .input = input, .factor = factor, .output = t.activation(400)}, stream);
+  const TensorView gradient = t.activation(400);
+  ops::activation_backward({.kind = kind,
+                            .input = input,
+                            .factor = factor,
+                            .output_gradient = gradient,
+                            .input_gradient = gradient,
+                            .factor_gradient = t.activation(400),
+                            .output = t.activation(400)},
+                           stream);
+}
+
 void run_others(Tensors& t, StreamView stream) {
   const TensorView wide = t.activation(400);
-  ops::gelu_forward(wide, t.activation(400), stream);
-  ops::gelu_backward(wide, t.activation(400), t.activation(400), stream);
+  for (const auto kind : {ops::Activation::gelu_tanh, ops::Activation::gelu,
+                          ops::Activation::quick_gelu, ops::Activation::silu}) {
+    run_activation(t, kind, wide, stream);
+  }
   ops::dropout({.input = wide,
                 .residual = t.activation(400),
                 .output = t.activation(400),
@@ -226,13 +243,14 @@ void run_products(Tensors& t, StreamView stream) {
                           .bias = t.vector(130)};
   product.workspace = t.workspace(product);
   ops::matmul(product, stream);
-  ops::matmul_gelu_forward({product, t.matrix(rows, 130)}, stream);
+  ops::matmul_activation_forward({.product = product, .active = t.matrix(rows, 130)}, stream);
   ops::MatmulArgs through{.a = t.matrix(rows, channels),
                           .b = t.matrix(130, channels),
                           .out = t.matrix(rows, 130),
                           .b_transposed = true};
   through.workspace = t.workspace(through);
-  ops::matmul_gelu_backward({through, product.out, t.matrix(rows, 130)}, stream);
+  ops::matmul_activation_backward(
+      {.product = through, .input = product.out, .active = t.matrix(rows, 130)}, stream);
   ops::MatmulArgs gradient{.a = product.a,
                            .b = product.out,
                            .out = t.f32({channels, 130}),

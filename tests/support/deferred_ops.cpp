@@ -12,7 +12,7 @@
 #include "runtime/ops/decide_step.h"
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/lamb.h"
-#include "runtime/ops/matmul_gelu.h"
+#include "runtime/ops/matmul_activation.h"
 #include "runtime/ops/op_table.h"
 #include "runtime/ops/residual_norm.h"
 #include "runtime/ops/round_stochastic.h"
@@ -38,6 +38,14 @@ void translate(Views views, StreamView stream) {
 }
 void translate(TensorView& view, StreamView stream) {
   translate({&view}, stream);
+}
+void translate(ActivationArgs& a, StreamView stream) {
+  translate({&a.input, &a.factor, &a.output}, stream);
+}
+void translate(ActivationBackwardArgs& a, StreamView stream) {
+  translate(
+      {&a.input, &a.factor, &a.output_gradient, &a.input_gradient, &a.factor_gradient, &a.output},
+      stream);
 }
 void translate(AdamWArgs& a, StreamView stream) {
   translate(
@@ -98,11 +106,11 @@ void translate(LayerNormBackwardArgs& a, StreamView stream) {
 void translate(MatmulArgs& a, StreamView stream) {
   translate({&a.a, &a.b, &a.out, &a.bias, &a.workspace}, stream);
 }
-void translate(MatmulGeluArgs& a, StreamView stream) {
+void translate(MatmulActivationArgs& a, StreamView stream) {
   translate(a.product, stream);
   translate(a.active, stream);
 }
-void translate(MatmulGeluBackwardArgs& a, StreamView stream) {
+void translate(MatmulActivationBackwardArgs& a, StreamView stream) {
   translate(a.product, stream);
   translate({&a.input, &a.active}, stream);
 }
@@ -222,7 +230,7 @@ void defer_copy(const TensorView& source, const TensorView& target, StreamView s
                              CpuStream& here) { (cpu_op_table().*entry)(from, to, here); });
 }
 
-/// Entries of one, two and three arguments.
+/// Entries of one and two arguments.
 template <auto entry, class A>
 void one(const A& a, StreamView stream) {
   defer<entry>(stream, a);
@@ -230,10 +238,6 @@ void one(const A& a, StreamView stream) {
 template <auto entry, class A, class B>
 void two(const A& a, const B& b, StreamView stream) {
   defer<entry>(stream, a, b);
-}
-template <auto entry, class A, class B, class C>
-void three(const A& a, const B& b, const C& c, StreamView stream) {
-  defer<entry>(stream, a, b, c);
 }
 
 }  // namespace
@@ -245,7 +249,9 @@ std::set<std::string_view> called_deferred_ops() {
 
 const OpTable& deferred_op_table() {
   using T = OpTable;
-  static constexpr OpTable table{.adamw = one<&T::adamw>,
+  static constexpr OpTable table{.activation_backward = one<&T::activation_backward>,
+                                 .activation_forward = one<&T::activation_forward>,
+                                 .adamw = one<&T::adamw>,
                                  .add = two<&T::add>,
                                  .add_squares = two<&T::add_squares>,
                                  .attention_backward = one<&T::attention_backward>,
@@ -260,16 +266,14 @@ const OpTable& deferred_op_table() {
                                  .embedding_backward = one<&T::embedding_backward>,
                                  .embedding_forward = one<&T::embedding_forward>,
                                  .fill_zero = one<&T::fill_zero>,
-                                 .gelu_backward = three<&T::gelu_backward>,
-                                 .gelu_forward = two<&T::gelu_forward>,
                                  .lamb_measure = one<&T::lamb_measure>,
                                  .lamb_update = one<&T::lamb_update>,
                                  .layer_norm_backward = one<&T::layer_norm_backward>,
                                  .layer_norm_forward = one<&T::layer_norm_forward>,
                                  .layer_norm_recompute = one<&T::layer_norm_recompute>,
                                  .matmul = one<&T::matmul>,
-                                 .matmul_gelu_backward = one<&T::matmul_gelu_backward>,
-                                 .matmul_gelu_forward = one<&T::matmul_gelu_forward>,
+                                 .matmul_activation_backward = one<&T::matmul_activation_backward>,
+                                 .matmul_activation_forward = one<&T::matmul_activation_forward>,
                                  .residual_norm_backward = one<&T::residual_norm_backward>,
                                  .residual_norm_forward = one<&T::residual_norm_forward>,
                                  .round_stochastic = one<&T::round_stochastic>,

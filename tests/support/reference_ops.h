@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "runtime/ops/activation.h"
+
 /// Naive operations in double: the oracle of the ops and of the units.
 namespace dstrain::reference {
 
@@ -31,6 +33,22 @@ inline Values layer_norm(const Values& x, const Values& weight, const Values& bi
 inline double gelu(double x) {
   const double inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
   return 0.5 * x * (1 + std::tanh(inner));
+}
+
+inline double activation(ops::Activation kind, double x) {
+  switch (kind) {
+    case ops::Activation::gelu_tanh:
+      return gelu(x);
+    case ops::Activation::gelu:
+      return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
+    case ops::Activation::quick_gelu:
+      return x / (1 + std::exp(-1.702 * x));
+    case ops::Activation::silu:
+      return x / (1 + std::exp(-x));
+    case ops::Activation::relu:
+      return x > 0 ? x : 0;
+  }
+  return 0;
 }
 
 /// y (R, N) = x (R, K) w (K, N) + b (N).

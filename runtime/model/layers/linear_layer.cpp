@@ -1,31 +1,343 @@
 #include "runtime/model/layers/linear_layer.h"
 
-namespace dstrain::model {
+#include <algorithm>
+#include <optional>
 
-void LinearLayer::forward(const LayerCall& call, const TensorView& active) const {
-  linear_forward({call.inputs[0], weight(call), call.value(parameters_.bias), call.output, active},
-                 call.workspace, call.stream);
+#include "runtime/ops/checks.h"
+#include "runtime/ops/convert.h"
+#include "runtime/ops/copy_rows.h"
+#include "runtime/ops/matmul_activation.h"
+#include "runtime/ops/weight_gradient.h"
+#include "runtime/tensor/arena.h"
+
+namespace dstrain::model {
+namespace {
+
+using ops::MatmulArgs;
+
+TensorView as_matrix(const TensorView& view) {
+  return view.empty() ? view : view.reshaped({ops::rows_of(view), ops::columns_of(view)});
+}
+
+/// The pieces of a weight in a call: its tiles, or all of it.
+class Pieces {
+ public:
+  Pieces(const LayerCall& call, const ParameterRef& weight) : call_(call), weight_(weight) {
+    constexpr auto parameter_of = &ParameterTile::parameter;
+    const std::vector<ParameterTile>& all = call.spec.tiles;
+    const auto first = std::ranges::lower_bound(all, weight.index, {}, parameter_of);
+    tiles_ = {first, std::ranges::upper_bound(all, weight.index, {}, parameter_of)};
+    first_ = static_cast<std::size_t>(first - all.begin());
+    DSTRAIN_CHECK(!tiled() || call.unit.tiles != nullptr, "nobody lends the tiles of {}",
+                  call.spec.parameters[weight.index].name);
+  }
+  [[nodiscard]] bool tiled() const { return !tiles_.empty(); }
+  [[nodiscard]] std::size_t count() const { return tiled() ? tiles_.size() : 1; }
+  [[nodiscard]] const ParameterTile& tile(std::size_t piece) const { return tiles_[piece]; }
+  [[nodiscard]] TensorView acquire(std::size_t piece) const {
+    return tiled() ? call_.unit.tiles->acquire(first_ + piece) : call_.value(weight_);
+  }
+  void release(std::size_t piece) const {
+    if (tiled()) call_.unit.tiles->release(first_ + piece);
+  }
+  [[nodiscard]] GradientTarget gradient(std::size_t piece) const {
+    return tiled() ? call_.unit.tiles->gradients(first_ + piece) : call_.gradient(weight_);
+  }
+  void reduce(std::size_t piece) const {
+    if (tiled()) call_.unit.tiles->reduce(first_ + piece);
+  }
+
+ private:
+  const LayerCall& call_;
+  const ParameterRef& weight_;
+  std::span<const ParameterTile> tiles_;
+  std::size_t first_ = 0;
+};
+
+/// The sizes of a call: R rows, and a weight (rows, columns). On one side of the layer features go
+/// with the weight's rows, on the other with its columns.
+struct CallSizes {
+  std::int64_t rows;
+  std::int64_t weight_rows;
+  std::int64_t weight_columns;
+};
+
+/// How the workspace of a layer in tiles is cut.
+struct TileSpace {
+  TileSpace(Arena& arena, const CallSizes& largest, WeightLayout layout, DType dtype)
+      : room(arena.take({largest.rows, largest.weight_rows}, dtype)) {
+    if (dtype != DType::f32 || layout == WeightLayout::outputs_first) {
+      sum = arena.take({largest.rows, largest.weight_columns});
+    }
+  }
+  TensorView room;   ///< what belongs to the rows of a tile, dense
+  TensorView sum{};  ///< f32 (R, columns): what tiles add up to; empty: that is done in place
+};
+
+/// One call of a layer, over the pieces of its weight.
+class LinearCall {
+ public:
+  LinearCall(const LayerCall& call, const LinearLayer::Parameters& parameters, WeightLayout layout)
+      : call_(call),
+        parameters_(parameters),
+        outputs_first_(layout == WeightLayout::outputs_first),
+        pieces_(call, parameters.weight),
+        workspace_(call.workspace) {
+    if (!tiled()) return;
+    const std::size_t weight = call.position(parameters.weight);
+    Arena arena(workspace_);
+    space_.emplace(arena,
+                   CallSizes{ops::rows_of(call.inputs[0]), pieces_.tile(0).rows,
+                             call.spec.parameters[weight].shape[1]},
+                   layout, call.inputs[0].dtype());
+    workspace_ = arena.rest();
+  }
+
+  [[nodiscard]] bool tiled() const { return pieces_.tiled(); }
+
+  /// output = input W [transposed] + bias.
+  void forward() const {
+    const Sides sides{as_matrix(call_.inputs[0]), as_matrix(call_.output)};
+    for (std::size_t i = 0; i < pieces_.count(); ++i) {
+      MatmulArgs product = outputs_first_ ? transposed_product(i, sides) : plain_product(i, sides);
+      product.bias = bias_of(i);
+      product.accumulate = !outputs_first_ && i > 0;
+      run(i, product, sides.to, outputs_first_);
+    }
+    if (!outputs_first_) finish_sum(sides.to);
+  }
+
+  void backward() const {
+    const Sides sides = backward_sides();
+    for (std::size_t i = pieces_.count(); i-- > 0;) {
+      weight_gradient(i);
+      input_gradient(i, sides);
+      pieces_.reduce(i);
+    }
+    if (outputs_first_) finish_sum(sides.to);
+  }
+  void backward_input() const {
+    const Sides sides = backward_sides();
+    for (std::size_t i = pieces_.count(); i-- > 0;) input_gradient(i, sides);
+    if (outputs_first_) finish_sum(sides.to);
+  }
+  void backward_weight() const {
+    for (std::size_t i = pieces_.count(); i-- > 0;) {
+      weight_gradient(i);
+      pieces_.reduce(i);
+    }
+  }
+
+  // Of a whole weight.
+  [[nodiscard]] MatmulArgs output_product() const {
+    const Sides sides{as_matrix(call_.inputs[0]), as_matrix(call_.output)};
+    MatmulArgs product = outputs_first_ ? transposed_product(0, sides) : plain_product(0, sides);
+    product.bias = bias_of(0);
+    return product;
+  }
+  [[nodiscard]] MatmulArgs input_product() const {
+    const Sides sides = backward_sides();
+    return outputs_first_ ? plain_product(0, sides) : transposed_product(0, sides);
+  }
+
+ private:
+  struct Sides {
+    TensorView from;
+    TensorView to;
+  };
+  [[nodiscard]] Sides backward_sides() const {
+    return {as_matrix(call_.output_gradient), as_matrix(call_.input_gradients[0].values)};
+  }
+
+  [[nodiscard]] TensorView room(std::size_t tile) const {
+    return space_->room.part(0, {space_->room.shape()[0], pieces_.tile(tile).rows});
+  }
+  [[nodiscard]] TensorView strided(const TensorView& matrix, std::size_t tile) const {
+    return matrix.columns(pieces_.tile(tile).first_row, pieces_.tile(tile).rows);
+  }
+  /// What goes with the rows of a piece of the weight, dense.
+  [[nodiscard]] TensorView columns(const TensorView& matrix, std::size_t piece) const {
+    if (!tiled()) return matrix;
+    ops::copy_rows(strided(matrix, piece), room(piece), call_.stream);
+    return room(piece);
+  }
+  /// Where products of pieces are added up.
+  [[nodiscard]] TensorView sum_of(const TensorView& to) const {
+    return tiled() && !space_->sum.empty() ? space_->sum : to;
+  }
+
+  /// to [+]= from W.
+  [[nodiscard]] MatmulArgs plain_product(std::size_t piece, const Sides& sides) const {
+    return {.a = columns(sides.from, piece),
+            .b = pieces_.acquire(piece),
+            .out = sum_of(sides.to),
+            .workspace = workspace_};
+  }
+  /// to = from W transposed; of the columns that a tile makes.
+  [[nodiscard]] MatmulArgs transposed_product(std::size_t piece, const Sides& sides) const {
+    return {.a = sides.from,
+            .b = pieces_.acquire(piece),
+            .out = tiled() ? room(piece) : sides.to,
+            .b_transposed = true,
+            .workspace = workspace_};
+  }
+  void run(std::size_t piece, const MatmulArgs& product, const TensorView& to, bool spreads) const {
+    ops::matmul(product, call_.stream);
+    pieces_.release(piece);
+    if (spreads && tiled()) ops::copy_rows(room(piece), strided(to, piece), call_.stream);
+  }
+  void input_gradient(std::size_t piece, const Sides& sides) const {
+    MatmulArgs product =
+        outputs_first_ ? plain_product(piece, sides) : transposed_product(piece, sides);
+    product.accumulate = outputs_first_ && piece + 1 < pieces_.count();
+    run(piece, product, sides.to, !outputs_first_);
+  }
+  void finish_sum(const TensorView& to) const {
+    if (tiled() && !space_->sum.empty()) ops::convert(space_->sum, to, call_.stream);
+  }
+
+  /// Of the sum that begins with the first piece, or of the columns that a piece makes.
+  [[nodiscard]] TensorView bias_of(std::size_t piece) const {
+    if (!parameters_.bias) return {};
+    return part_of_bias(call_.value(*parameters_.bias), piece);
+  }
+  [[nodiscard]] TensorView part_of_bias(const TensorView& bias, std::size_t piece) const {
+    if (!tiled() || bias.empty()) return bias;
+    if (!outputs_first_) return piece == 0 ? bias : TensorView{};
+    return bias.part(pieces_.tile(piece).first_row, {pieces_.tile(piece).rows});
+  }
+
+  void weight_gradient(std::size_t piece) const {
+    const TensorView input = as_matrix(call_.inputs[0]);
+    const TensorView output = as_matrix(call_.output_gradient);
+    const GradientTarget target = pieces_.gradient(piece);
+    const GradientTarget bias =
+        parameters_.bias ? call_.gradient(*parameters_.bias) : GradientTarget{};
+    const TensorView bias_values = part_of_bias(bias.values, piece);
+    if (target.values.empty() && bias_values.empty()) return;
+    ops::weight_gradient({.product = {.a = columns(outputs_first_ ? output : input, piece),
+                                      .b = outputs_first_ ? input : output,
+                                      .out = target.values,
+                                      .a_transposed = true,
+                                      .accumulate = target.accumulate,
+                                      .workspace = workspace_},
+                          .bias_gradient = bias_values,
+                          .accumulate_bias = bias.accumulate,
+                          .outputs_first = outputs_first_},
+                         call_.stream);
+  }
+
+  const LayerCall& call_;
+  const LinearLayer::Parameters& parameters_;
+  bool outputs_first_;
+  Pieces pieces_;
+  TensorView workspace_;
+  std::optional<TileSpace> space_{};
+};
+
+/// What the products with one piece of a weight need; `sum`: the dtype of what they add up to.
+Bytes products_workspace(const CallSizes& sizes, const UnitOptions& options, DType sum) {
+  const auto need = [&options](const MatmulArgs& product) {
+    return ops::matmul_workspace(product, options.device);
+  };
+  const auto view = [](DType type, Shape shape) {
+    return TensorView(type, shape);
+  };
+  const DType dtype = options.dtype;
+  const TensorView by_rows = view(dtype, {sizes.rows, sizes.weight_rows});
+  const TensorView by_columns = view(dtype, {sizes.rows, sizes.weight_columns});
+  const TensorView weight = view(dtype, {sizes.weight_rows, sizes.weight_columns});
+  const MatmulArgs plain{.a = by_rows,
+                         .b = weight,
+                         .out = view(sum, by_columns.shape()),
+                         .bias = view(dtype, {sizes.weight_columns})};
+  const MatmulArgs gradient{.a = by_rows,
+                            .b = by_columns,
+                            .out = view(DType::f32, weight.shape()),
+                            .a_transposed = true,
+                            .accumulate = true};
+  const MatmulArgs transposed{.a = by_columns, .b = weight, .out = by_rows, .b_transposed = true};
+  return std::max({need(plain), need(gradient), need(transposed)});
+}
+
+}  // namespace
+
+Bytes LinearLayer::forward_workspace(BatchShape shape) const {
+  const Shape weight = sizes_.weight();
+  const CallSizes whole{shape.rows(), weight[0], weight[1]};
+  if (options_.in_splits == 1) return products_workspace(whole, options_, options_.dtype);
+  const std::vector<ParameterTile> tiles = split_rows(0, weight[0], options_.in_splits);
+  Arena arena;
+  TileSpace(arena, {whole.rows, tiles.front().rows, weight[1]}, sizes_.layout, options_.dtype);
+  Bytes products = 0;
+  for (const ParameterTile& tile : tiles) {
+    const CallSizes piece{whole.rows, tile.rows, weight[1]};
+    products = std::max(products, products_workspace(piece, options_, DType::f32));
+  }
+  return arena.used() + products;
+}
+
+void LinearLayer::forward(const LayerCall& call) const {
+  LinearCall(call, parameters_, sizes_.layout).forward();
+}
+
+void LinearLayer::forward(const LayerCall& call,
+                          ops::Activation kind,
+                          const TensorView& active) const {
+  const LinearCall linear(call, parameters_, sizes_.layout);
+  if (linear.tiled()) {
+    linear.forward();
+    ops::activation_forward({.kind = kind, .input = call.output, .output = active}, call.stream);
+  } else {
+    ops::matmul_activation_forward(
+        {.product = linear.output_product(), .kind = kind, .active = as_matrix(active)},
+        call.stream);
+  }
 }
 
 void LinearLayer::backward(const LayerCall& call) const {
-  const TensorView& gradient = call.input_gradients[0].values;
-  const bool over_input = gradient.begins_with(call.inputs[0]);
-  if (!over_input) {
-    linear_backward_input({call.output_gradient, weight(call), gradient}, call.workspace,
-                          call.stream);
-  }
-  linear_backward({call.inputs[0], call.output_gradient, weight(call),
-                   call.gradient(parameters_.bias), over_input},
-                  call.workspace, call.stream);
+  LinearCall(call, parameters_, sizes_.layout).backward();
 }
 
-void LinearLayer::backward_from(const LayerCall& call, const TensorView& inner) const {
-  linear_backward_input(
-      {call.output_gradient, weight(call), call.input_gradients[0].values, inner, call.inputs[0]},
-      call.workspace, call.stream);
-  linear_backward(
-      {call.inputs[0], call.output_gradient, weight(call), call.gradient(parameters_.bias)},
-      call.workspace, call.stream);
+void LinearLayer::backward_input(const LayerCall& call) const {
+  LinearCall(call, parameters_, sizes_.layout).backward_input();
+}
+
+void LinearLayer::backward_input(const LayerCall& call,
+                                 ops::Activation kind,
+                                 const TensorView& inner) const {
+  const LinearCall linear(call, parameters_, sizes_.layout);
+  const TensorView& gradient = call.input_gradients[0].values;
+  if (linear.tiled()) {
+    linear.backward_input();
+    ops::activation_backward({.kind = kind,
+                              .input = inner,
+                              .output_gradient = gradient,
+                              .input_gradient = gradient,
+                              .output = call.inputs[0]},
+                             call.stream);
+  } else {
+    ops::matmul_activation_backward({.product = linear.input_product(),
+                                     .kind = kind,
+                                     .input = as_matrix(inner),
+                                     .active = as_matrix(call.inputs[0])},
+                                    call.stream);
+  }
+}
+
+void LinearLayer::backward_weight(const LayerCall& call) const {
+  LinearCall(call, parameters_, sizes_.layout).backward_weight();
+}
+
+std::vector<ParameterTile> split_rows(std::size_t parameter,
+                                      std::int64_t rows,
+                                      std::int64_t splits) {
+  const std::int64_t most = (rows + splits - 1) / splits;
+  std::vector<ParameterTile> tiles;
+  for (std::int64_t row = 0; row < rows; row += most) {
+    tiles.push_back({parameter, row, std::min(most, rows - row)});
+  }
+  return tiles;
 }
 
 }  // namespace dstrain::model

@@ -1,48 +1,67 @@
 #pragma once
+#include <optional>
+
 #include "runtime/model/layer.h"
-#include "runtime/model/layers/linear.h"
+#include "runtime/ops/activation.h"
 
 namespace dstrain::model {
 
-/// output = input weight + bias; the weight may be in tiles (layers/linear.h).
+/// How a weight of K inputs and N outputs lies in memory.
+enum class WeightLayout : std::int8_t {
+  inputs_first,   ///< (K, N): Hugging Face's Conv1D
+  outputs_first,  ///< (N, K): torch.nn.Linear
+};
+
+/// output (..., N) = input (..., K) weight + bias. The weight is whole, or in tiles of rows, as in
+/// DeepSpeed's TiledLinear: forward takes them in order, backward the last one first. Sums over
+/// tiles, of outputs or of input gradients, are made in f32 and rounded once.
 class LinearLayer final : public Layer {
  public:
   struct Parameters {
-    ParameterRef weight;  ///< (K, N)
-    ParameterRef bias;    ///< (N)
+    ParameterRef weight;
+    std::optional<ParameterRef> bias{};  ///< (N)
   };
   struct Sizes {
     std::int64_t inputs = 0;   ///< K
     std::int64_t outputs = 0;  ///< N
+    WeightLayout layout = WeightLayout::inputs_first;
+    [[nodiscard]] Shape weight() const {
+      return layout == WeightLayout::inputs_first ? Shape{inputs, outputs} : Shape{outputs, inputs};
+    }
   };
   LinearLayer(Parameters parameters, Sizes sizes, const UnitOptions& options)
       : parameters_(parameters), sizes_(sizes), options_(options) {}
+
   [[nodiscard]] std::vector<InputUse> inputs() const override {
     return {{.read_by_backward = true, .gradient_over_input = true}};
   }
-  [[nodiscard]] Bytes forward_workspace(BatchShape shape) const override {
-    return linear_workspace({shape.rows(), sizes_.inputs, sizes_.outputs}, options_);
-  }
+  /// What products need and, in tiles, what belongs to one of them and an f32 sum.
+  [[nodiscard]] Bytes forward_workspace(BatchShape shape) const override;
   [[nodiscard]] Bytes backward_workspace(BatchShape shape) const override {
     return forward_workspace(shape);
   }
-  void forward(const LayerCall& call) const override { forward(call, {}); }
+  void forward(const LayerCall& call) const override;
   void backward(const LayerCall& call) const override;
 
-  /// Also active = gelu(output).
-  void forward(const LayerCall& call, const TensorView& active) const;
-  /// Of a layer whose input is gelu(inner): writes that input to call.inputs[0] and the gradient of
-  /// `inner` to call.input_gradients[0].
-  void backward_from(const LayerCall& call, const TensorView& inner) const;
+  /// forward(), and active = activation(output).
+  void forward(const LayerCall& call, ops::Activation kind, const TensorView& active) const;
+
+  // The parts of backward, for a layer whose input is rebuilt in between.
+  void backward_input(const LayerCall& call) const;
+  /// Where the input is activation(inner): writes the gradient of `inner` instead, and the input.
+  void backward_input(const LayerCall& call, ops::Activation kind, const TensorView& inner) const;
+  void backward_weight(const LayerCall& call) const;
 
  private:
-  [[nodiscard]] LinearWeight weight(const LayerCall& call) const {
-    return weight_of(call.unit, call.spec, parameters_.weight.index);
-  }
-
   Parameters parameters_;
   Sizes sizes_;
   UnitOptions options_;
 };
+
+/// Tiles of equal numbers of rows, `splits` at most and the last perhaps shorter, for a parameter
+/// with `rows` rows.
+std::vector<ParameterTile> split_rows(std::size_t parameter,
+                                      std::int64_t rows,
+                                      std::int64_t splits);
 
 }  // namespace dstrain::model

@@ -1,23 +1,34 @@
 #pragma once
+#include <optional>
+
 #include "runtime/model/layer.h"
 #include "runtime/ops/layer_norm.h"
 
 namespace dstrain::model {
 
-/// Layer normalisation of each row. Keeps two statistics per row; rebuilds its output from them.
+/// Normalises each row, or each of the groups of C features that it has, such as heads. Keeps its
+/// statistics; rebuilds its output from them.
 class NormLayer final : public Layer {
  public:
+  enum class Kind : std::int8_t { layer_norm, rms_norm };  ///< the latter without a mean
   struct Parameters {
-    ParameterRef weight;  ///< (C)
-    ParameterRef bias;    ///< (C)
+    ParameterRef weight;                 ///< (C)
+    std::optional<ParameterRef> bias{};  ///< (C)
   };
-  NormLayer(Parameters parameters, float eps) : parameters_(parameters), eps_(eps) {}
+  struct Options {
+    Kind kind = Kind::layer_norm;
+    float eps = 0;
+    std::int64_t groups = 1;
+  };
+  NormLayer(Parameters parameters, Options options) : parameters_(parameters), options_(options) {}
   [[nodiscard]] std::vector<InputUse> inputs() const override {
     return {{.read_by_backward = true, .gradient_adds = true}};
   }
   [[nodiscard]] bool rebuilds() const override { return true; }
   [[nodiscard]] std::vector<Shape> kept(BatchShape shape) const override {
-    return {{shape.rows()}, {shape.rows()}};
+    const std::int64_t rows = shape.rows() * options_.groups;
+    if (options_.kind == Kind::rms_norm) return {{rows}};
+    return {{rows}, {rows}};
   }
   void forward(const LayerCall& call) const override;
   void rebuild(const LayerCall& call) const override;
@@ -28,8 +39,10 @@ class NormLayer final : public Layer {
   [[nodiscard]] ops::LayerNormBackwardArgs backward_args(const LayerCall& call) const;
 
  private:
+  [[nodiscard]] TensorView rows(const TensorView& view) const;
+
   Parameters parameters_;
-  float eps_;
+  Options options_;
 };
 
 }  // namespace dstrain::model

@@ -1,4 +1,4 @@
-#include "runtime/ops/matmul_gelu.h"
+#include "runtime/ops/matmul_activation.h"
 
 #include "runtime/ops/checks.h"
 #include "runtime/ops/op_table.h"
@@ -12,19 +12,19 @@ void require_like_out(const TensorView& view, const MatmulArgs& product, const c
 
 }  // namespace
 
-void matmul_gelu_forward(const MatmulGeluArgs& args, StreamView stream) {
+void matmul_activation_forward(const MatmulActivationArgs& args, StreamView stream) {
   check_product(args.product, stream);
   require_like_out(args.active, args.product, "active");
-  op_table(stream).matmul_gelu_forward(args, stream);
+  op_table(stream).matmul_activation_forward(args, stream);
 }
 
-void matmul_gelu_backward(const MatmulGeluBackwardArgs& args, StreamView stream) {
+void matmul_activation_backward(const MatmulActivationBackwardArgs& args, StreamView stream) {
   check_product(args.product, stream);
   require_like_out(args.input, args.product, "input");
   require_like_out(args.active, args.product, "active");
   DSTRAIN_CHECK(args.product.bias.empty() && !args.product.accumulate,
                 "a gradient has no bias and is no sum");
-  op_table(stream).matmul_gelu_backward(args, stream);
+  op_table(stream).matmul_activation_backward(args, stream);
 }
 
 }  // namespace dstrain::ops

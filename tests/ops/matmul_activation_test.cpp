@@ -1,9 +1,8 @@
-#include "runtime/ops/matmul_gelu.h"
+#include "runtime/ops/matmul_activation.h"
 
 #include <catch2/catch.hpp>
 
 #include "runtime/device/cpu_stream.h"
-#include "runtime/ops/gelu.h"
 #include "tests/ops/product_space.h"
 #include "tests/support/central_difference.h"
 #include "tests/support/random_values.h"
@@ -38,7 +37,7 @@ struct Layers {
   HostView narrow(test::TypedValues& values) const {
     return values.view({sizes.rows, sizes.inputs});
   }
-  ops::MatmulGeluArgs forward() {
+  ops::MatmulActivationArgs forward() {
     ops::MatmulArgs product{.a = narrow(input),
                             .b = weight.view({sizes.inputs, sizes.outputs}),
                             .out = wide(inner),
@@ -46,7 +45,7 @@ struct Layers {
     product.workspace = space.of(product);
     return {.product = product, .active = wide(active)};
   }
-  ops::MatmulGeluBackwardArgs backward() {
+  ops::MatmulActivationBackwardArgs backward() {
     ops::MatmulArgs product{.a = narrow(output_gradient),
                             .b = second_weight.view({sizes.outputs, sizes.inputs}),
                             .out = wide(inner_gradient),
@@ -68,10 +67,10 @@ test::Tolerance rounded_twice(DType dtype) {
 }
 
 TEST_CASE("Matmul with GELU: forward agrees with double and keeps what GELU reads",
-          "[ops][matmul_gelu]") {
+          "[ops][matmul_activation]") {
   Layers layers(layer_sizes(), GENERATE(DType::f32, DType::bf16, DType::f16));
   CpuStream stream(CpuStream::Mode::inline_on_caller);
-  ops::matmul_gelu_forward(layers.forward(), stream);
+  ops::matmul_activation_forward(layers.forward(), stream);
   const std::vector<double> inner = reference::linear(
       layers.input.read_double(), layers.weight.read_double(), layers.bias.read_double());
   std::vector<double> active;
@@ -81,7 +80,8 @@ TEST_CASE("Matmul with GELU: forward agrees with double and keeps what GELU read
   CHECK(test::difference(layers.active.read(), active, tolerance) == "");
 }
 
-TEST_CASE("Matmul with GELU: backward agrees with central differences", "[ops][matmul_gelu]") {
+TEST_CASE("Matmul with GELU: backward agrees with central differences",
+          "[ops][matmul_activation]") {
   Layers layers(layer_sizes(), GENERATE(DType::f32, DType::bf16, DType::f16));
   auto inner = layers.inner.read_double();
   const std::vector<double> no_bias(static_cast<std::size_t>(layers.sizes.inputs));
@@ -94,42 +94,46 @@ TEST_CASE("Matmul with GELU: backward agrees with central differences", "[ops][m
   };
   const std::vector<double> expected = test::central_differences(inner, loss);
   CpuStream stream(CpuStream::Mode::inline_on_caller);
-  ops::matmul_gelu_backward(layers.backward(), stream);
+  ops::matmul_activation_backward(layers.backward(), stream);
   CHECK(test::difference(layers.inner_gradient.read(), expected, rounded_twice(layers.dtype)) ==
         "");
 }
 
 TEST_CASE("Matmul with GELU: has the bits of the product and the GELU apart",
-          "[ops][matmul_gelu]") {
+          "[ops][matmul_activation]") {
   const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const test::LayerSizes sizes =
       GENERATE(test::LayerSizes{5, 3, 7}, test::LayerSizes{700, 65, 300});
   Layers fused(sizes, dtype);
   Layers apart(sizes, dtype);
   CpuStream stream(CpuStream::Mode::inline_on_caller);
-  ops::matmul_gelu_forward(fused.forward(), stream);
+  ops::matmul_activation_forward(fused.forward(), stream);
   ops::matmul(apart.forward().product, stream);
-  ops::gelu_forward(apart.wide(apart.inner), apart.wide(apart.active), stream);
+  ops::activation_forward({.input = apart.wide(apart.inner), .output = apart.wide(apart.active)},
+                          stream);
   CHECK(fused.inner.read() == apart.inner.read());
   CHECK(fused.active.read() == apart.active.read());
   const std::vector<float> active = fused.active.read();
-  ops::matmul_gelu_backward(fused.backward(), stream);
+  ops::matmul_activation_backward(fused.backward(), stream);
   ops::matmul(apart.backward().product, stream);
-  ops::gelu_backward(apart.wide(apart.inner), apart.wide(apart.inner_gradient),
-                     apart.wide(apart.active), stream);
+  ops::activation_backward({.input = apart.wide(apart.inner),
+                            .output_gradient = apart.wide(apart.inner_gradient),
+                            .input_gradient = apart.wide(apart.inner_gradient),
+                            .output = apart.wide(apart.active)},
+                           stream);
   CHECK(fused.inner_gradient.read() == apart.inner_gradient.read());
   CHECK(fused.active.read() == active);
 }
 
-TEST_CASE("Matmul with GELU: views that do not fit are refused", "[ops][matmul_gelu]") {
+TEST_CASE("Matmul with GELU: views that do not fit are refused", "[ops][matmul_activation]") {
   Layers layers({4, 3, 5}, DType::f32);
   CpuStream stream(CpuStream::Mode::inline_on_caller);
-  ops::MatmulGeluArgs forward = layers.forward();
+  ops::MatmulActivationArgs forward = layers.forward();
   forward.active = layers.narrow(layers.input);
-  CHECK_THROWS_WITH(ops::matmul_gelu_forward(forward, stream), Catch::Contains("active"));
-  ops::MatmulGeluBackwardArgs backward = layers.backward();
+  CHECK_THROWS_WITH(ops::matmul_activation_forward(forward, stream), Catch::Contains("active"));
+  ops::MatmulActivationBackwardArgs backward = layers.backward();
   backward.product.accumulate = true;
-  CHECK_THROWS_WITH(ops::matmul_gelu_backward(backward, stream), Catch::Contains("no bias"));
+  CHECK_THROWS_WITH(ops::matmul_activation_backward(backward, stream), Catch::Contains("no bias"));
 }
 
 }  // namespace

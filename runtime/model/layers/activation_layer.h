@@ -1,0 +1,29 @@
+#pragma once
+#include "runtime/model/layer.h"
+#include "runtime/ops/activation.h"
+
+namespace dstrain::model {
+
+/// output = activation(input), or of a gated MLP activation(gate) factor. Rebuilds its output.
+class ActivationLayer final : public Layer {
+ public:
+  enum class Form : std::int8_t { plain, gated };
+  ActivationLayer(ops::Activation kind, Form form) : kind_(kind), form_(form) {}
+  /// The gate comes first.
+  [[nodiscard]] std::vector<InputUse> inputs() const override;
+  [[nodiscard]] bool rebuilds() const override { return true; }
+  void forward(const LayerCall& call) const override;
+  void rebuild(const LayerCall& call) const override { forward(call); }
+  void backward(const LayerCall& call) const override { backward(call, {}); }
+
+  /// Also rebuilds `output`, if it is not empty.
+  void backward(const LayerCall& call, const TensorView& output) const;
+  [[nodiscard]] ops::Activation kind() const { return kind_; }
+  [[nodiscard]] bool gated() const { return form_ == Form::gated; }
+
+ private:
+  ops::Activation kind_;
+  Form form_;
+};
+
+}  // namespace dstrain::model

@@ -1,0 +1,43 @@
+#pragma once
+#include "runtime/device/stream.h"
+#include "runtime/tensor/tensor_view.h"
+
+namespace dstrain::ops {
+
+/// What MLPs put between their linear layers. With Phi the normal distribution's function and s the
+/// logistic one:
+enum class Activation : std::int8_t {
+  gelu_tanh,   ///< x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2: "gelu_new",
+               ///< "gelu_pytorch_tanh" (Hendrycks & Gimpel 2016)
+  gelu,        ///< x Phi(x), to 2e-7
+  quick_gelu,  ///< x s(1.702 x)
+  silu,        ///< x s(x), also called swish
+  relu,        ///< max(x, 0)
+};
+
+/// output = activation(input) [factor], elementwise: a gated MLP has a factor (Shazeer 2020). All
+/// f32, all bf16 or all f16, dense and of one size; output may be any of the others.
+struct ActivationArgs {
+  Activation kind = Activation::gelu_tanh;
+  TensorView input;
+  TensorView factor{};  ///< or empty
+  TensorView output;
+};
+/// Asynchronous on `stream`.
+void activation_forward(const ActivationArgs& args, StreamView stream);
+
+/// From the gradient of the output to those of what forward read. With `output` also that once
+/// more, bit for bit, for the product that follows: one exponential serves both.
+struct ActivationBackwardArgs {
+  Activation kind = Activation::gelu_tanh;
+  TensorView input;
+  TensorView factor{};  ///< as in forward
+  TensorView output_gradient;
+  TensorView input_gradient;     ///< written; may be output_gradient
+  TensorView factor_gradient{};  ///< written, with a factor
+  TensorView output{};           ///< or empty
+};
+/// Asynchronous on `stream`.
+void activation_backward(const ActivationBackwardArgs& args, StreamView stream);
+
+}  // namespace dstrain::ops

@@ -1,0 +1,31 @@
+#pragma once
+#include "runtime/ops/activation.h"
+#include "runtime/ops/matmul.h"
+
+namespace dstrain::ops {
+
+/// A product of the layer before an activation: product.out = a b + bias, which backward needs, and
+/// active = activation(product.out).
+struct MatmulActivationArgs {
+  MatmulArgs product;
+  Activation kind = Activation::gelu_tanh;
+  TensorView active;  ///< (M, N), of the dtype of product.out
+};
+
+/// Has the bits of matmul() and activation_forward(). Asynchronous on `stream`.
+void matmul_activation_forward(const MatmulActivationArgs& args, StreamView stream);
+
+/// A product of the layer behind an activation, in backward: product.out = (a b)
+/// activation'(input), where a is the gradient of the layer's output and b its weight; and active =
+/// activation(input) once more, bit for bit, for the gradient of that weight.
+struct MatmulActivationBackwardArgs {
+  MatmulArgs product;
+  Activation kind = Activation::gelu_tanh;
+  TensorView input;   ///< (M, N), of the dtype of product.out, as the next one
+  TensorView active;  ///< (M, N): written
+};
+
+/// Has the bits of matmul() and activation_backward(). Asynchronous on `stream`.
+void matmul_activation_backward(const MatmulActivationBackwardArgs& args, StreamView stream);
+
+}  // namespace dstrain::ops

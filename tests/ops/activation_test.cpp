@@ -1,0 +1,132 @@
+#include "runtime/ops/activation.h"
+
+#include <limits>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/device/cpu_stream.h"
+#include "runtime/ops/fast_exp.h"
+#include "tests/support/central_difference.h"
+#include "tests/support/random_values.h"
+#include "tests/support/reference_ops.h"
+#include "tests/support/tensor_compare.h"
+#include "tests/support/typed_values.h"
+
+namespace dstrain {
+namespace {
+
+using ops::Activation;
+
+Activation any_kind() {
+  return GENERATE(Activation::gelu_tanh, Activation::gelu, Activation::quick_gelu, Activation::silu,
+                  Activation::relu);
+}
+
+/// With values that no network should have, too.
+std::vector<float> points() {
+  std::vector<float> values = test::random_values(40001, 1, 3);
+  for (const float special : {0.0F, -0.0F, 20.0F, -20.0F, 1e4F, -1e4F}) values.push_back(special);
+  return values;
+}
+
+TEST_CASE("Activation: forward agrees with double", "[ops][activation]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  const Activation kind = any_kind();
+  CAPTURE(static_cast<int>(kind));
+  test::TypedValues input(points(), dtype);
+  const auto numel = static_cast<std::int64_t>(input.size());
+  std::vector<double> expected;
+  for (const double x : input.read_double()) expected.push_back(reference::activation(kind, x));
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
+  ops::activation_forward({kind, input.view({numel}), {}, input.view({numel})}, stream);
+  const auto tolerance = test::tolerance::stored(dtype, test::tolerance::elementwise);
+  CHECK(test::difference(input.read(), expected, tolerance) == "");
+}
+
+/// A gated activation: its tensors, and what double says of them.
+struct Gated {
+  explicit Gated(DType dtype)
+      : input(test::random_values(numel, 2, 2), dtype),
+        factor(test::random_values(numel, 5), dtype),
+        gradient(test::random_values(numel, 3), dtype),
+        factor_gradient(test::random_values(numel, 6), dtype),
+        output(test::random_values(numel, 4), dtype) {}
+  static constexpr std::int64_t numel = 3001;
+  test::TypedValues input, factor, gradient, factor_gradient, output;
+};
+
+TEST_CASE("Activation: backward agrees with central differences and repeats forward",
+          "[ops][activation]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  const Activation kind = any_kind();
+  const bool gated = GENERATE(false, true);
+  CAPTURE(static_cast<int>(kind), gated);
+  Gated t(dtype);
+  std::vector<double> inputs = t.input.read_double();
+  const std::vector<double> factors = t.factor.read_double();
+  std::vector<double> expected = t.gradient.read_double();
+  std::vector<double> expected_factor = expected;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    double& x = inputs[i];
+    expected_factor[i] *= reference::activation(kind, x);
+    expected[i] *= (gated ? factors[i] : 1.0) *
+                   test::central_difference(x, [&] { return reference::activation(kind, x); });
+  }
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
+  const auto view = [](test::TypedValues& values) {
+    return values.view({Gated::numel});
+  };
+  const TensorView factor = gated ? TensorView(view(t.factor)) : TensorView{};
+  const TensorView factor_gradient = gated ? TensorView(view(t.factor_gradient)) : TensorView{};
+  const std::vector<float> before = t.gradient.read();
+  ops::ActivationBackwardArgs args{.kind = kind,
+                                   .input = view(t.input),
+                                   .factor = factor,
+                                   .output_gradient = view(t.gradient),
+                                   .input_gradient = view(t.gradient),
+                                   .factor_gradient = factor_gradient,
+                                   .output = view(t.output)};
+  ops::activation_backward(args, stream);
+  const auto tolerance = test::tolerance::stored(dtype, test::tolerance::elementwise);
+  const std::vector<float> with_output = t.gradient.read();
+  CHECK(test::difference(with_output, expected, tolerance) == "");
+  if (gated) CHECK(test::difference(t.factor_gradient.read(), expected_factor, tolerance) == "");
+  t.gradient.assign(before);
+  args.output = {};
+  ops::activation_backward(args, stream);
+  CHECK(t.gradient.read() == with_output);
+  ops::activation_forward({kind, view(t.input), factor, view(t.input)}, stream);
+  CHECK(t.output.read() == t.input.read());
+}
+
+TEST_CASE("Activation: views that do not fit are refused", "[ops][activation]") {
+  Gated t(DType::f32);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
+  const TensorView whole = t.input.view({Gated::numel});
+  const TensorView half = t.output.view({Gated::numel}).part(0, {1500});
+  CHECK_THROWS_WITH(ops::activation_forward({Activation::silu, whole, {}, half}, stream),
+                    Catch::Contains("output"));
+  CHECK_THROWS_WITH(ops::activation_backward({.kind = Activation::silu,
+                                              .input = whole,
+                                              .factor = whole,
+                                              .output_gradient = whole,
+                                              .input_gradient = whole},
+                                             stream),
+                    Catch::Contains("a factor has a gradient"));
+}
+
+TEST_CASE("Fast exp2: one unit in the last place over its range", "[ops][fast_exp]") {
+  double worst = 0;
+  for (float x = -126.0F; x < 127.0F; x += 0.00123F) {
+    const double exact = std::exp2(static_cast<double>(x));
+    worst = std::max(worst, std::abs(static_cast<double>(ops::fast_exp2(x)) / exact - 1));
+  }
+  CHECK(worst < 1.2e-7);
+  CHECK(ops::fast_exp2(0.0F) == 1.0F);
+  CHECK(ops::fast_exp2(-126.5F) == 0.0F);
+  CHECK(ops::fast_exp2(std::numeric_limits<float>::lowest()) == 0.0F);
+  CHECK(std::isnan(ops::fast_exp2(std::numeric_limits<float>::quiet_NaN())));
+}
+
+}  // namespace
+}  // namespace dstrain
