@@ -38,7 +38,12 @@ std::unique_ptr<Unit> block(const Gpt2Config& c, std::int64_t layer, const UnitO
   const Value x = u.read(hidden(layer), c.n_embd);
   const Value n = u.layer_norm(x, "ln_1", c.layer_norm_epsilon);
   const Value qkv = linear(n, "attn.c_attn", 3 * c.n_embd, wide);
-  const Value a = u.attention(qkv, {.heads = c.n_head, .dropout = c.attn_pdrop});
+  const std::int64_t head_size = c.n_embd / c.n_head;
+  const Value a = u.attention(qkv, {.heads = c.n_head,
+                                    .kv_heads = c.n_head,
+                                    .head_size = head_size,
+                                    .rule = {.divisor = std::sqrt(static_cast<float>(head_size))},
+                                    .dropout = c.attn_pdrop});
   const Value h = u.add(x, linear(a, "attn.c_proj", c.n_embd, narrow), c.resid_pdrop);
   const Value m = u.layer_norm(h, "ln_2", c.layer_norm_epsilon);
   const Value f = u.activation(linear(m, "mlp.c_fc", c.n_inner, wide), ops::Activation::gelu_tanh);

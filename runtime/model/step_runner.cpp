@@ -5,14 +5,6 @@
 #include "runtime/ops/copy_rows.h"
 
 namespace dstrain::model {
-namespace {
-
-TensorView as_matrix(const TensorView& view) {
-  return view.reshaped({ops::rows_of(view), ops::columns_of(view)});
-}
-
-}  // namespace
-
 TensorView StepRunner::view(int index) const {
   if (index == LayerUse::none) return {};
   const Slot& slot = unit_.plan.slots[static_cast<std::size_t>(index)];
@@ -85,7 +77,7 @@ void StepRunner::add(const Step& step) const {
   if (step.kind == Step::Kind::add || accumulates(step.target)) {
     ops::add(source, target, stream_);
   } else {
-    ops::copy_rows(as_matrix(source), as_matrix(target), stream_);
+    ops::copy_rows(ops::as_matrix(source), ops::as_matrix(target), stream_);
   }
 }
 

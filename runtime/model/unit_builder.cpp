@@ -95,11 +95,21 @@ Value UnitBuilder::linear(Value input, std::string_view name, const Linear& line
                    sizes.outputs);
 }
 
+Value UnitBuilder::add_attention(std::vector<Value> inputs, const Attention& attention) {
+  const auto form = inputs.size() == 1 ? AttentionLayer::Form::packed : AttentionLayer::Form::apart;
+  const AttentionLayer::Options options{attention.heads,          attention.kv_heads,
+                                        attention.head_size,      attention.rule,
+                                        place(attention.dropout), form};
+  return add_layer(std::make_unique<AttentionLayer>(options, options_.device), std::move(inputs),
+                   attention.heads * attention.head_size);
+}
+
+Value UnitBuilder::attention(const Projections& projections, const Attention& attention) {
+  return add_attention({projections.query, projections.key, projections.value}, attention);
+}
+
 Value UnitBuilder::attention(Value packed, const Attention& attention) {
-  const AttentionLayer::Sizes sizes{attention.heads, features(packed) / 3};
-  return add_layer(
-      std::make_unique<AttentionLayer>(sizes, place(attention.dropout), options_.device), {packed},
-      sizes.channels);
+  return add_attention({packed}, attention);
 }
 
 Value UnitBuilder::activation(Value input, ops::Activation kind) {

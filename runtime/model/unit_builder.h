@@ -7,6 +7,7 @@
 #include "runtime/model/layers/linear_layer.h"
 #include "runtime/model/unit_record.h"
 #include "runtime/ops/activation.h"
+#include "runtime/ops/attention.h"
 
 namespace dstrain::model {
 
@@ -52,9 +53,18 @@ class UnitBuilder {
 
   struct Attention {
     std::int64_t heads = 0;
+    std::int64_t kv_heads = 0;  ///< as many of keys and values
+    std::int64_t head_size = 0;
+    ops::AttentionRule rule{};
     float dropout = 0;  ///< of the probabilities
   };
-  /// Causal self-attention over packed queries, keys and values.
+  struct Projections {
+    Value query;
+    Value key;
+    Value value;
+  };
+  Value attention(const Projections& projections, const Attention& attention);
+  /// Over queries, keys and values that are packed, in this order.
   Value attention(Value packed, const Attention& attention);
 
   Value activation(Value input, ops::Activation kind);
@@ -74,6 +84,7 @@ class UnitBuilder {
   ParameterRef own(const std::string& name, Shape shape, ParameterInit init);
   /// Places are numbered from 1 on; 0 is that of an embedding.
   DropoutPlace place(float rate) { return {rate, next_place_++}; }
+  Value add_attention(std::vector<Value> inputs, const Attention& attention);
   Value add_layer(std::unique_ptr<const Layer> layer,
                   std::vector<Value> inputs,
                   std::int64_t features);

@@ -6,40 +6,63 @@
 namespace dstrain::ops {
 namespace {
 
+/// `view` is a matrix of the dtype, whose rows may be strided.
+void require_rows(const TensorView& view, DType dtype, const Shape& shape, const char* what) {
+  DSTRAIN_CHECK(!view.empty() && view.dtype() == dtype && view.shape() == shape,
+                "{}: {}, expected {} of {}", what, to_string(view.shape()), to_string(shape),
+                name_of(dtype));
+}
+
+Shape query_shape(const AttentionSizes& s) {
+  return {s.sequences * s.tokens, s.heads * s.head_size};
+}
+Shape key_shape(const AttentionSizes& s) {
+  return {s.sequences * s.keys, s.kv_heads * s.head_size};
+}
+
 /// What forward and backward have in common.
 template <class Args>
-AttentionSizes checked_sizes(const Args& args) {
-  const AttentionSizes sizes = attention_sizes(args.qkv, args.logsumexp);
-  const DType dtype = element_dtype(args.qkv, "qkv");
-  require_tensor(args.qkv, dtype, args.qkv.shape(), "qkv");
-  require_tensor(args.output, dtype, {sizes.sequences, sizes.tokens, sizes.channels}, "output");
-  require_f32(args.logsumexp, args.logsumexp.shape(), "logsumexp");
+void check_common(const Args& args) {
+  const AttentionSizes& s = args.sizes;
+  const AttentionRule& rule = args.rule;
+  DSTRAIN_CHECK(s.kv_heads > 0 && s.heads % s.kv_heads == 0, "{} heads share {}", s.heads,
+                s.kv_heads);
+  DSTRAIN_CHECK(!rule.causal || s.tokens == s.keys, "causal: {} queries, {} keys", s.tokens,
+                s.keys);
+  DSTRAIN_CHECK(rule.window == 0 || (rule.causal && rule.window > 0), "window {}", rule.window);
+  DSTRAIN_CHECK(rule.rotary.dims % 2 == 0 && rule.rotary.dims <= s.head_size &&
+                    rule.rotary.dims <= Rotary::dims_max,
+                "{} of {} features turn", rule.rotary.dims, s.head_size);
+  const DType dtype = element_dtype(args.query, "query");
+  require_rows(args.query, dtype, query_shape(s), "query");
+  require_rows(args.key, dtype, key_shape(s), "key");
+  require_rows(args.value, dtype, key_shape(s), "value");
+  require_rows(args.output, dtype, query_shape(s), "output");
+  require_f32(args.logsumexp, {s.sequences, s.heads, s.tokens}, "logsumexp");
+  if (!args.key_count.empty()) {
+    require_tensor(args.key_count, DType::i32, {s.sequences}, "key_count");
+  }
   require_dropout_site(args.dropout);
-  return sizes;
 }
 
 }  // namespace
 
-AttentionSizes attention_sizes(const TensorView& qkv, const TensorView& logsumexp) {
-  const Shape& packed = qkv.shape();
-  const Shape& lse = logsumexp.shape();
-  DSTRAIN_CHECK(packed.rank() == 3 && lse.rank() == 3 && lse[1] > 0 &&
-                    packed[2] % (3 * lse[1]) == 0 && lse == Shape({packed[0], lse[1], packed[1]}),
-                "qkv {} logsumexp {}", to_string(packed), to_string(lse));
-  return {packed[0], packed[1], lse[1], packed[2] / 3};
-}
-
 void attention_forward(const AttentionArgs& args, StreamView stream) {
-  const AttentionSizes sizes = checked_sizes(args);
-  require_workspace(args.workspace, attention_forward_workspace(sizes, stream.device().kind));
+  check_common(args);
+  require_workspace(args.workspace, attention_forward_workspace(args.sizes, args.rule.rotary,
+                                                                stream.device().kind));
   op_table(stream).attention_forward(args, stream);
 }
 
 void attention_backward(const AttentionBackwardArgs& args, StreamView stream) {
-  const AttentionSizes sizes = checked_sizes(args);
-  require_tensor(args.output_gradient, args.qkv.dtype(), args.output.shape(), "output_gradient");
-  require_tensor(args.qkv_gradient, args.qkv.dtype(), args.qkv.shape(), "qkv_gradient");
-  require_workspace(args.workspace, attention_backward_workspace(sizes, stream.device().kind));
+  check_common(args);
+  const DType dtype = args.query.dtype();
+  require_rows(args.output_gradient, dtype, query_shape(args.sizes), "output_gradient");
+  require_rows(args.query_gradient, dtype, query_shape(args.sizes), "query_gradient");
+  require_rows(args.key_gradient, dtype, key_shape(args.sizes), "key_gradient");
+  require_rows(args.value_gradient, dtype, key_shape(args.sizes), "value_gradient");
+  require_workspace(args.workspace, attention_backward_workspace(args.sizes, args.rule.rotary,
+                                                                 stream.device().kind));
   op_table(stream).attention_backward(args, stream);
 }
 

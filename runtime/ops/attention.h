@@ -4,54 +4,81 @@
 #include "runtime/base/units.h"
 #include "runtime/device/stream.h"
 #include "runtime/ops/dropout_site.h"
+#include "runtime/ops/rotary.h"
 #include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::ops {
 
 struct AttentionSizes {
   std::int64_t sequences;  ///< B
-  std::int64_t tokens;     ///< T
-  std::int64_t heads;      ///< H
-  std::int64_t channels;   ///< C
+  std::int64_t tokens;     ///< T: queries of a sequence
+  std::int64_t keys;       ///< S: keys of a sequence; T where it attends to itself
+  std::int64_t heads;      ///< H, of queries
+  std::int64_t kv_heads;   ///< K, of keys and values, of which H / K heads share one
+  std::int64_t head_size;  ///< D
+  [[nodiscard]] std::int64_t group() const { return heads / kv_heads; }
 };
-/// Those of qkv (B, T, 3C) and logsumexp (B, H, T). Throws Error{internal} when they do not fit.
-AttentionSizes attention_sizes(const TensorView& qkv, const TensorView& logsumexp);
 
-/// Causal self-attention of H heads of D = C / H over packed projections; all dense. Query, key and
-/// value of head h are columns [h D, (h + 1) D) of the first, second and third C columns of qkv.
-/// Scores are scaled by 1 / sqrt(D); dropout falls on the probabilities. Activations and their
-/// gradients are all of one float dtype; the arithmetic is f32.
+/// What a query sees, and how its scores come about.
+struct AttentionRule {
+  bool causal = true;       ///< only keys up to its own position
+  std::int64_t window = 0;  ///< only so many keys, up to its own position; 0: all. If causal
+  float divisor = 1;        ///< of the scores; commonly sqrt(D)
+  Rotary rotary{};          ///< turns queries and keys
+};
+
+/// Attention of H heads. Query and output have columns [h D, (h + 1) D) for head h, key and value
+/// columns [k D, (k + 1) D) for head k = h / (H / K). Their rows may be strided, so that they may
+/// be packed in one tensor. Dropout falls on the probabilities. Activations and their gradients are
+/// all of one float dtype; the arithmetic is f32.
 /// Scores live in tiles of 64 x 64 (online softmax: Milakov & Gimelshein 2018, Dao et al. 2022);
-/// T x T is never stored. 2 B T^2 C FLOP forward, 5 B T^2 C backward.
+/// T x S is never stored. 4 B T S H D FLOP forward, 10 backward, and half of that if causal.
 struct AttentionArgs {
-  TensorView qkv;        ///< (B, T, 3C)
-  TensorView output;     ///< (B, T, C): written
-  TensorView logsumexp;  ///< (B, H, T) f32: written, for backward
-  TensorView workspace;  ///< u8: at least attention_forward_workspace() bytes, 64-byte aligned
-  DropoutSite dropout;
+  AttentionSizes sizes{};
+  AttentionRule rule{};
+  TensorView query;        ///< (B T, H D)
+  TensorView key;          ///< (B S, K D)
+  TensorView value;        ///< (B S, K D)
+  TensorView key_count{};  ///< (B) i32 in [1, S]: so many keys of a sequence count; or empty: all
+  TensorView output;       ///< (B T, H D): written
+  TensorView logsumexp;    ///< (B, H, T) f32: written, for backward
+  TensorView workspace{};  ///< u8: at least attention_forward_workspace() bytes, 64-byte aligned
+  DropoutSite dropout{};
 };
 
 /// Bytes that forward and backward need beside their tensors on a kind of device, whether there is
-/// one here or not. CPU: for each of min(B H, 64) heads that may be at work at once about 2 T D and
-/// 3 T D floats, with T rounded up to 64 and D to 16. CUDA: none and about B T C floats.
-Bytes attention_forward_workspace(const AttentionSizes& sizes, DeviceKind device);
-Bytes attention_backward_workspace(const AttentionSizes& sizes, DeviceKind device);
+/// one here or not. CPU: the angles of a rotary embedding and, for each of min(B K, 64) heads that
+/// may be at work at once, about 2 S D and 3 T D floats, with T and S rounded up to 64 and D to 16;
+/// where heads share keys, 2 S D more in backward. CUDA: none and about B T H D floats.
+Bytes attention_forward_workspace(const AttentionSizes& sizes,
+                                  const Rotary& rotary,
+                                  DeviceKind device);
+Bytes attention_backward_workspace(const AttentionSizes& sizes,
+                                   const Rotary& rotary,
+                                   DeviceKind device);
 
-/// Parallel over sequences and heads. Asynchronous on `stream`.
+/// Parallel over sequences and heads of keys. Asynchronous on `stream`.
 void attention_forward(const AttentionArgs& args, StreamView stream);
 
 /// What forward read and wrote, and the gradients.
 struct AttentionBackwardArgs {
-  TensorView qkv;              ///< (B, T, 3C)
-  TensorView output;           ///< (B, T, C)
-  TensorView logsumexp;        ///< (B, H, T) f32
-  TensorView output_gradient;  ///< (B, T, C)
-  TensorView qkv_gradient;     ///< (B, T, 3C): overwritten
+  AttentionSizes sizes{};
+  AttentionRule rule{};
+  TensorView query;
+  TensorView key;
+  TensorView value;
+  TensorView key_count{};
+  TensorView output;
+  TensorView logsumexp;
+  TensorView output_gradient;  ///< (B T, H D)
+  TensorView query_gradient;   ///< (B T, H D): overwritten, as the next two
+  TensorView key_gradient;     ///< (B S, K D)
+  TensorView value_gradient;   ///< (B S, K D)
   TensorView workspace;        ///< u8: at least attention_backward_workspace() bytes
-  DropoutSite dropout;         ///< as in forward
+  DropoutSite dropout{};       ///< as in forward
 };
 
-/// Parallel over sequences and heads. Asynchronous on `stream`.
+/// Parallel over sequences and heads of keys. Asynchronous on `stream`.
 void attention_backward(const AttentionBackwardArgs& args, StreamView stream);
 
 }  // namespace dstrain::ops

@@ -24,7 +24,7 @@ struct Space {
   float* keys;             ///< (64, D') of one tile, as all below
   float* keys_transposed;
   float* values_transposed;
-  float* key_gradient;
+  float* key_gradient;  ///< or, where heads share keys, (S', D'), as the next one
   float* value_gradient;
   PackedTiles left_queries;  ///< one per tile of queries, as the next three
   PackedTiles right_queries;
@@ -42,20 +42,22 @@ Space cut_space(float* slot, const HeadLayout& layout) {
     return taken;
   };
   const std::int64_t tile = layout.tile_numel();
-  const std::int64_t head = layout.tiles() * tile;
-  const std::int64_t tokens = layout.tiles() * attention_block;
+  const std::int64_t tiles = layout.query_tiles();
+  const std::int64_t head = tiles * tile;
+  const std::int64_t tokens = tiles * attention_block;
+  const std::int64_t gradients = layout.group() > 1 ? layout.key_tiles() * tile : tile;
   Space space{};
   for (float** part : {&space.queries, &space.output_gradient, &space.query_gradient}) {
     *part = take(head);
   }
   for (float** part : {&space.logsumexp, &space.delta}) *part = take(tokens);
-  for (float** part : {&space.keys, &space.keys_transposed, &space.values_transposed,
-                       &space.key_gradient, &space.value_gradient}) {
+  for (float** part : {&space.keys, &space.keys_transposed, &space.values_transposed}) {
     *part = take(tile);
   }
+  for (float** part : {&space.key_gradient, &space.value_gradient}) *part = take(gradients);
   for (PackedTiles* part : {&space.left_queries, &space.right_queries, &space.left_output_gradient,
                             &space.right_output_gradient}) {
-    *part = {take(layout.tiles() * packed_words), layout};
+    *part = {take(tiles * packed_words), layout};
   }
   for (PackedTiles* part :
        {&space.right_keys, &space.right_keys_transposed, &space.right_values_transposed}) {
@@ -68,11 +70,15 @@ Space cut_space(float* slot, const HeadLayout& layout) {
 struct Tile {
   const HeadLayout& layout;
   const DropoutMask& mask;
+  const Visibility& sight;
   const Space& space;
+  std::int64_t sequence;
   std::int64_t head;
   std::int64_t query_block;
   std::int64_t key_block;
-  [[nodiscard]] bool diagonal() const { return query_block == key_block; }
+  Into into_keys;  ///< what becomes of the gradients of its keys and values
+  [[nodiscard]] Visibility::Tile visible() const { return sight.tile(query_block, key_block); }
+  [[nodiscard]] bool diagonal() const { return visible() == Visibility::Tile::diagonal; }
   /// Rows that share one bound of what is visible.
   [[nodiscard]] std::int64_t strip() const {
     return diagonal() ? attention_strip : attention_block;
@@ -127,10 +133,22 @@ void dropped_kernel(const Tile& t, ScoreTile& scores, ScoreTile& gradients) {
   for (std::int64_t row = 0; row < attention_block; ++row) {
     float multipliers[dropout_group];
     dropout_multipliers(
-        t.mask, t.head / t.layout.heads,
+        t.mask, t.sequence,
         score_dropout_group(t.layout, t.head, t.query_block * attention_block + row, t.key_block),
         multipliers);
     weight_strip<true>(t, row, scores, gradients, multipliers);
+  }
+}
+
+/// Both are zero for keys that their query does not see.
+DSTRAIN_SIMD_CLONES
+void mask_kernel(const VisibleKeys& visible, ScoreTile& scores, ScoreTile& gradients) {
+  for (std::int64_t row = 0; row < attention_block; ++row) {
+    for (std::int32_t key = 0; key < attention_block; ++key) {
+      const bool seen = key >= visible.begin[row] && key < visible.end[row];
+      scores.row(row)[key] = seen ? scores.row(row)[key] : 0.0F;
+      gradients.row(row)[key] = seen ? gradients.row(row)[key] : 0.0F;
+    }
   }
 }
 
@@ -171,7 +189,7 @@ void multiply_scores(const Tile& t,
 }
 
 /// target (keys, D') [+]= scores^T (keys, queries) rows (queries, D'): a gradient of keys or
-/// values. The first tile of a block of keys, on the diagonal, overwrites.
+/// values.
 void add_key_gradient(const Tile& t, ScoreTile& scores, const QueryRows& rows, float* target) {
   const std::int64_t columns = t.layout.tile_columns();
   for (std::int64_t key = 0; key < attention_block; key += t.strip()) {
@@ -188,13 +206,14 @@ void add_key_gradient(const Tile& t, ScoreTile& scores, const QueryRows& rows, f
                               .k = attention_block - first_query,
                               .rounds = t.layout.rounds,
                               .b_packed = rows.right.right(t.query_block, first_query)};
-    multiply_tile(product, t.diagonal() ? Into::store : Into::add);
+    multiply_tile(product, t.into_keys);
   }
 }
 
 /// query_gradient (queries, D') [+]= gradients (queries, keys) keys (keys, D'). The first block of
-/// keys overwrites.
+/// keys that the queries see overwrites.
 void add_query_gradient(const Tile& t, ScoreTile& gradients) {
+  const bool first = t.key_block == t.sight.first_tile(t.query_block);
   const std::int64_t columns = t.layout.tile_columns();
   for (std::int64_t row = 0; row < attention_block; row += t.strip()) {
     const TileProduct product{.c = t.query_rows(t.space.query_gradient) + row * columns,
@@ -209,11 +228,12 @@ void add_query_gradient(const Tile& t, ScoreTile& gradients) {
                               .k = row + t.strip(),
                               .rounds = t.layout.rounds,
                               .b_packed = t.space.right_keys.right(0)};
-    multiply_tile(product, t.key_block == 0 ? Into::store : Into::add);
+    multiply_tile(product, first ? Into::store : Into::add);
   }
 }
 
-void run_tile(const Tile& t) {
+/// `key_gradient`, `value_gradient`: of the tile's keys.
+void run_tile(const Tile& t, float* key_gradient, float* value_gradient) {
   ScoreTile scores;
   ScoreTile gradients;
   const Space& s = t.space;
@@ -227,8 +247,11 @@ void run_tile(const Tile& t) {
   } else {
     plain_kernel(t, scores, gradients);
   }
-  add_key_gradient(t, scores, output_gradient, s.value_gradient);
-  add_key_gradient(t, gradients, queries, s.key_gradient);
+  if (t.visible() == Visibility::Tile::some || t.visible() == Visibility::Tile::none) {
+    mask_kernel(visible_keys(t.sight, t.query_block, t.key_block), scores, gradients);
+  }
+  add_key_gradient(t, scores, output_gradient, value_gradient);
+  add_key_gradient(t, gradients, queries, key_gradient);
   add_query_gradient(t, gradients);
 }
 
@@ -236,23 +259,6 @@ DSTRAIN_SIMD_CLONES
 float dot(const float* a, const float* b, std::int64_t count) {
   return sum_lanes(count, [a, b](std::int64_t i) { return a[i] * b[i]; });
 }
-
-/// The tensors of one head.
-template <class T>
-struct Head {
-  const AttentionBackwardArgs& args;
-  const HeadLayout& layout;
-  std::int64_t head;
-  [[nodiscard]] HeadRows<const T> projection(Projection part, std::int64_t first) const {
-    return head_rows<const T>(elements<T>(args.qkv), layout, head, part).from(first);
-  }
-  [[nodiscard]] HeadRows<T> gradient(Projection part, std::int64_t first) const {
-    return head_rows(elements<T>(args.qkv_gradient), layout, head, part).from(first);
-  }
-  [[nodiscard]] HeadRows<const T> rows(const TensorView& view, std::int64_t first) const {
-    return head_rows<const T>(elements<T>(view), layout, head).from(first);
-  }
-};
 
 /// Packs the tile of keys and values that is at work.
 void pack_keys(const Space& space, std::int64_t columns) {
@@ -263,27 +269,68 @@ void pack_keys(const Space& space, std::int64_t columns) {
       0, {space.values_transposed, attention_block, 1, columns, attention_block});
 }
 
+/// One head of keys and values in one call.
+template <class T>
+struct Call {
+  const AttentionBackwardArgs& args;
+  const HeadLayout& layout;
+  const RotaryTable& rotary;
+  const Visibility& sight;
+  const DropoutMask& mask;
+  const Space& space;
+  KvHead at;
+
+  /// Rows of a tensor that is (B T, H D), from a tile of queries on.
+  template <class Element>
+  [[nodiscard]] HeadRows<Element> queries(const TensorView& view,
+                                          std::int64_t head,
+                                          std::int64_t block) const {
+    return head_rows<Element>(view, layout, layout.tokens, at.sequence, head)
+        .from(block * attention_block);
+  }
+  /// Likewise of one that is (B S, K D).
+  template <class Element>
+  [[nodiscard]] HeadRows<Element> keys(const TensorView& view, std::int64_t block) const {
+    return head_rows<Element>(view, layout, layout.keys, at.sequence, at.head)
+        .from(block * attention_block);
+  }
+  void turn(float* tile,
+            std::int64_t count,
+            std::int64_t block,
+            RotaryTable::Direction direction) const {
+    rotary.turn({tile, count, layout.tile_columns(), block * attention_block}, direction);
+  }
+  /// Of a block of keys among the gradients of all of them.
+  [[nodiscard]] std::int64_t gradient_offset(std::int64_t block) const {
+    return layout.group() > 1 ? block * layout.tile_numel() : 0;
+  }
+};
+
 /// Fills what a block of queries brings along.
 template <class T>
-void load_queries(const Head<T>& h, std::int64_t block, const Space& space) {
-  const HeadLayout& layout = h.layout;
+void load_queries(const Call<T>& c, std::int64_t head, std::int64_t block) {
+  const HeadLayout& layout = c.layout;
+  const Space& space = c.space;
   const std::int64_t first = block * attention_block;
   const std::int64_t count = layout.queries_in(block);
   const std::int64_t columns = layout.tile_columns();
-  const float scale = log2_e / std::sqrt(static_cast<float>(layout.head_size()));
+  float* const queries = space.queries + first * columns;
   float* const gradient = space.output_gradient + first * columns;
   float* const output = space.keys;  // free until the keys come
-  load_tile(h.projection(Projection::query, first), count, scale, space.queries + first * columns);
-  load_tile(h.rows(h.args.output_gradient, first), count, 1.0F, gradient);
-  load_tile(h.rows(h.args.output, first), count, 1.0F, output);
-  const TileOperand query_tile{space.queries + first * columns, columns, 1, attention_block,
-                               columns};
+  load_tile(c.template queries<const T>(c.args.query, head, block), count,
+            log2_e / c.args.rule.divisor, queries);
+  c.turn(queries, count, block, RotaryTable::Direction::forward);
+  load_tile(c.template queries<const T>(c.args.output_gradient, head, block), count, 1.0F,
+            gradient);
+  load_tile(c.template queries<const T>(c.args.output, head, block), count, 1.0F, output);
+  const TileOperand query_tile{queries, columns, 1, attention_block, columns};
   const TileOperand gradient_tile{gradient, columns, 1, attention_block, columns};
   space.left_queries.set_left(block, query_tile);
   space.right_queries.set_right(block, query_tile);
   space.left_output_gradient.set_left(block, gradient_tile);
   space.right_output_gradient.set_right(block, gradient_tile);
-  const float* const logsumexp = floats(h.args.logsumexp) + h.head * layout.tokens + first;
+  const float* const logsumexp =
+      floats(c.args.logsumexp) + (c.at.sequence * layout.heads + head) * layout.tokens + first;
   for (std::int64_t i = 0; i < attention_block; ++i) {
     space.logsumexp[first + i] = i < count ? logsumexp[i] * log2_e : 0.0F;
     space.delta[first + i] = dot(output + i * columns, gradient + i * columns, columns);
@@ -291,30 +338,74 @@ void load_queries(const Head<T>& h, std::int64_t block, const Space& space) {
 }
 
 template <class T>
-void run_head(const AttentionBackwardArgs& args,
-              const HeadLayout& layout,
-              std::int64_t head,
-              const Space& space) {
-  const Head<T> h{args, layout, head};
-  const DropoutMask mask(args.dropout);
-  const std::int64_t columns = layout.tile_columns();
-  for (std::int64_t block = 0; block < layout.tiles(); ++block) load_queries(h, block, space);
-  for (std::int64_t key_block = 0; key_block < layout.tiles(); ++key_block) {
-    const std::int64_t first = key_block * attention_block;
-    const std::int64_t count = layout.queries_in(key_block);
-    load_tile(h.projection(Projection::value, first), count, 1.0F, space.keys);
-    transpose_tile(space.keys, attention_block, columns, space.values_transposed);
-    load_tile(h.projection(Projection::key, first), count, 1.0F, space.keys);
-    transpose_tile(space.keys, attention_block, columns, space.keys_transposed);
-    pack_keys(space, columns);
-    for (std::int64_t block = key_block; block < layout.tiles(); ++block) {
-      run_tile({layout, mask, space, head, block, key_block});
+void load_keys(const Call<T>& c, std::int64_t block) {
+  const std::int64_t columns = c.layout.tile_columns();
+  const std::int64_t count = c.layout.keys_in(block);
+  const Space& space = c.space;
+  load_tile(c.template keys<const T>(c.args.value, block), count, 1.0F, space.keys);
+  transpose_tile(space.keys, attention_block, columns, space.values_transposed);
+  load_tile(c.template keys<const T>(c.args.key, block), count, 1.0F, space.keys);
+  c.turn(space.keys, count, block, RotaryTable::Direction::forward);
+  transpose_tile(space.keys, attention_block, columns, space.keys_transposed);
+  pack_keys(space, columns);
+}
+
+/// Adds what the queries of a head make of the gradients of a block of keys, and of their own.
+template <class T>
+void run_queries(const Call<T>& c, std::int64_t head, std::int64_t key_block) {
+  float* const key_gradient = c.space.key_gradient + c.gradient_offset(key_block);
+  float* const value_gradient = c.space.value_gradient + c.gradient_offset(key_block);
+  bool written = head % c.layout.group() > 0;
+  for (std::int64_t block = 0; block < c.layout.query_tiles(); ++block) {
+    if (key_block < c.sight.first_tile(block) || key_block > c.sight.last_tile(block)) continue;
+    run_tile({c.layout, c.mask, c.sight, c.space, c.at.sequence, head, block, key_block,
+              written ? Into::add : Into::store},
+             key_gradient, value_gradient);
+    written = true;
+  }
+  if (written) return;
+  std::fill_n(key_gradient, c.layout.tile_numel(), 0.0F);
+  std::fill_n(value_gradient, c.layout.tile_numel(), 0.0F);
+}
+
+template <class T>
+void store_key_gradients(const Call<T>& c, std::int64_t block) {
+  const std::int64_t count = c.layout.keys_in(block);
+  float* const key_gradient = c.space.key_gradient + c.gradient_offset(block);
+  const float* const value_gradient = c.space.value_gradient + c.gradient_offset(block);
+  c.turn(key_gradient, count, block, RotaryTable::Direction::backward);
+  store_tile(key_gradient, ln_2, c.template keys<T>(c.args.key_gradient, block), count);
+  store_tile(value_gradient, 1.0F, c.template keys<T>(c.args.value_gradient, block), count);
+}
+
+/// Of the blocks of queries of which this was the last block of keys.
+template <class T>
+void store_query_gradients(const Call<T>& c, std::int64_t head, std::int64_t key_block) {
+  for (std::int64_t block = 0; block < c.layout.query_tiles(); ++block) {
+    if (c.sight.last_tile(block) != key_block) continue;
+    const std::int64_t count = c.layout.queries_in(block);
+    float* const gradient = c.space.query_gradient + block * c.layout.tile_numel();
+    c.turn(gradient, count, block, RotaryTable::Direction::backward);
+    store_tile(gradient, 1.0F / c.args.rule.divisor,
+               c.template queries<T>(c.args.query_gradient, head, block), count);
+  }
+}
+
+/// The heads of queries that share a head of keys, one after another.
+template <class T>
+void run_kv_head(const Call<T>& c) {
+  const std::int64_t group = c.layout.group();
+  for (std::int64_t i = 0; i < group; ++i) {
+    const std::int64_t head = c.at.head * group + i;
+    for (std::int64_t block = 0; block < c.layout.query_tiles(); ++block) {
+      load_queries(c, head, block);
     }
-    store_tile(space.key_gradient, ln_2, h.gradient(Projection::key, first), count);
-    store_tile(space.value_gradient, 1.0F, h.gradient(Projection::value, first), count);
-    store_tile(space.query_gradient + first * columns,
-               1.0F / std::sqrt(static_cast<float>(layout.head_size())),
-               h.gradient(Projection::query, first), count);
+    for (std::int64_t key_block = 0; key_block < c.layout.key_tiles(); ++key_block) {
+      load_keys(c, key_block);
+      run_queries(c, head, key_block);
+      if (i + 1 == group) store_key_gradients(c, key_block);
+      store_query_gradients(c, head, key_block);
+    }
   }
 }
 
@@ -323,12 +414,18 @@ void run_head(const AttentionBackwardArgs& args,
 namespace cpu {
 
 void attention_backward(const AttentionBackwardArgs& args, StreamView stream) {
-  cpu_stream(stream).launch([args, layout = attention_layout(args.qkv, args.logsumexp)] {
-    with_element_type(args.qkv.dtype(), [&](auto element) {
-      for_heads(layout, [&](std::int64_t head, std::int64_t slot) {
-        run_head<decltype(element)>(
-            args, layout, head,
-            cut_space(floats(args.workspace) + slot * backward_slot_numel(layout), layout));
+  cpu_stream(stream).launch([args] {
+    require_key_counts(args.key_count, args.sizes);
+    const HeadLayout layout = attention_layout(args.sizes, args.query.dtype());
+    const Workspace workspace(args.workspace, args.rule.rotary, layout);
+    with_element_type(args.query.dtype(), [&](auto element) {
+      for_kv_heads(layout, [&](const KvHead& head) {
+        float* const slot = workspace.slots + head.slot * backward_slot_numel(layout);
+        const Visibility sight(args, head.sequence);
+        const DropoutMask mask(args.dropout);
+        const Space space = cut_space(slot, layout);
+        run_kv_head(
+            Call<decltype(element)>{args, layout, workspace.rotary, sight, mask, space, head});
       });
     });
   });

@@ -34,8 +34,8 @@ struct Space {
 };
 
 Space cut_space(float* slot, const HeadLayout& layout) {
-  const std::int64_t head_numel = layout.tiles() * layout.tile_numel();
-  const std::int64_t packed_numel = layout.tiles() * packed_words;
+  const std::int64_t head_numel = layout.key_tiles() * layout.tile_numel();
+  const std::int64_t packed_numel = layout.key_tiles() * packed_words;
   float* const packed = slot + 2 * head_numel + 2 * layout.tile_numel();
   return {.keys = slot,
           .values = slot + head_numel,
@@ -98,20 +98,48 @@ void divide_kernel(float* outputs, const float* sums, std::int64_t rows) {
   }
 }
 
-/// One block of queries of one head.
-struct QueryBlock {
+/// Scores of keys that their query does not see become the lowest number. Where a query sees
+/// nothing of a tile, its weights vanish as soon as it has seen something.
+DSTRAIN_SIMD_CLONES
+void mask_kernel(ScoreTile& tile, const VisibleKeys& visible) {
+  for (std::int32_t key = 0; key < attention_block; ++key) {
+    float* const scores = tile.row(key);
+    for (std::int64_t query = 0; query < attention_block; ++query) {
+      const bool seen = key >= visible.begin[query] && key < visible.end[query];
+      scores[query] = seen ? scores[query] : std::numeric_limits<float>::lowest();
+    }
+  }
+}
+
+/// One head of queries.
+struct QueryHead {
   const HeadLayout& layout;
+  const AttentionRule& rule;
+  const Visibility& sight;
+  const RotaryTable& rotary;
   const DropoutMask& mask;
   Space space;
+  std::int64_t sequence;
   std::int64_t head;
+};
+
+/// One tile of its queries.
+struct QueryBlock : QueryHead {
   std::int64_t block;
+};
+
+/// One tile of the keys that they see.
+struct KeyTile {
+  std::int64_t index;
+  Visibility::Tile visible;
+  [[nodiscard]] bool diagonal() const { return visible == Visibility::Tile::diagonal; }
 };
 
 DSTRAIN_SIMD_CLONES
 void draw_kernel(const QueryBlock& q, std::int64_t key_tile, ScoreTile& multipliers) {
   for (std::int64_t i = 0; i < attention_block; ++i) {
     dropout_multipliers(
-        q.mask, q.head / q.layout.heads,
+        q.mask, q.sequence,
         score_dropout_group(q.layout, q.head, q.block * attention_block + i, key_tile),
         multipliers.row(i));
   }
@@ -132,11 +160,11 @@ void drop_weights(const QueryBlock& q, std::int64_t key_tile, ScoreTile& weights
   multiply_kernel(weights, multipliers);
 }
 
-/// scores (keys, queries) = keys (keys, D') queries (D', queries); above the diagonal only.
-void multiply_scores(const QueryBlock& q, std::int64_t key_tile, ScoreTile& scores) {
+/// scores (keys, queries) = keys (keys, D') queries (D', queries); above a diagonal only.
+void multiply_scores(const QueryBlock& q, const KeyTile& tile, ScoreTile& scores) {
   const std::int64_t columns = q.layout.tile_columns();
-  const std::int64_t rows = key_tile == q.block ? attention_strip : attention_block;
-  const float* const keys = q.space.keys + key_tile * q.layout.tile_numel();
+  const std::int64_t rows = tile.diagonal() ? attention_strip : attention_block;
+  const float* const keys = q.space.keys + tile.index * q.layout.tile_numel();
   for (std::int64_t key = 0; key < attention_block; key += rows) {
     multiply_tile({.c = scores.row(key) + key,
                    .c_row = attention_block,
@@ -149,22 +177,19 @@ void multiply_scores(const QueryBlock& q, std::int64_t key_tile, ScoreTile& scor
                    .n = attention_block - key,
                    .k = columns,
                    .rounds = q.layout.rounds,
-                   .a_packed = q.space.left_keys.left(key_tile, key),
+                   .a_packed = q.space.left_keys.left(tile.index, key),
                    .b_packed = q.space.right_queries.right(0, 0, key)});
   }
 }
 
 /// outputs (D', queries) = outputs diag(factors) + values^T (D', keys) weights (keys, queries).
-void add_values(const QueryBlock& q,
-                std::int64_t key_tile,
-                ScoreTile& weights,
-                const float* factors) {
-  const bool diagonal = key_tile == q.block;
-  const std::int64_t columns = diagonal ? attention_strip : attention_block;
+void add_values(
+    const QueryBlock& q, const KeyTile& tile, ScoreTile& weights, const float* factors, Into into) {
+  const std::int64_t columns = tile.diagonal() ? attention_strip : attention_block;
   for (std::int64_t query = 0; query < attention_block; query += columns) {
     const TileProduct product{.c = q.space.outputs + query,
                               .c_row = attention_block,
-                              .a = q.space.values + key_tile * q.layout.tile_numel(),
+                              .a = q.space.values + tile.index * q.layout.tile_numel(),
                               .a_row = 1,
                               .a_column = q.layout.tile_columns(),
                               .b = weights.values + query,
@@ -174,62 +199,107 @@ void add_values(const QueryBlock& q,
                               .k = query + columns,
                               .factors = factors + query,
                               .rounds = q.layout.rounds,
-                              .a_packed = q.space.left_values.left(key_tile)};
-    multiply_tile(product, key_tile == 0 ? Into::store : Into::scale_add);
+                              .a_packed = q.space.left_values.left(tile.index)};
+    multiply_tile(product, into);
   }
 }
 
 template <class T>
-void attend(const QueryBlock& q,
-            const HeadRows<const T>& queries,
-            const HeadRows<T>& output,
-            float* logsumexp) {
-  const HeadLayout& layout = q.layout;
-  const Space& space = q.space;
-  const std::int64_t count = layout.queries_in(q.block);
-  const float scale = log2_e / std::sqrt(static_cast<float>(layout.head_size()));
-  load_tile(queries, count, scale, space.outputs);
-  transpose_tile(space.outputs, attention_block, layout.tile_columns(), space.queries);
-  space.right_queries.set_right(
-      0, {space.queries, attention_block, 1, layout.tile_columns(), attention_block});
-  ScoreTile scores;
-  RunningSoftmax softmax;
-  std::fill_n(softmax.largest, attention_block, std::numeric_limits<float>::lowest());
-  std::fill_n(softmax.sum, attention_block, 0.0F);
-  for (std::int64_t tile = 0; tile <= q.block; ++tile) {
-    multiply_scores(q, tile, scores);
-    softmax_kernel(scores, tile == q.block, softmax);
-    if (q.mask.active()) drop_weights(q, tile, scores);
-    add_values(q, tile, scores, softmax.factors);
-  }
-  divide_kernel(space.outputs, softmax.sum, layout.tile_columns());
-  transpose_tile(space.outputs, layout.tile_columns(), attention_block, space.queries);
-  store_tile(space.queries, 1.0F, output, count);
+void load_queries(const QueryBlock& q, const HeadRows<const T>& queries) {
+  const std::int64_t columns = q.layout.tile_columns();
+  const std::int64_t count = q.layout.queries_in(q.block);
+  load_tile(queries, count, log2_e / q.rule.divisor, q.space.outputs);
+  q.rotary.turn({q.space.outputs, count, columns, q.block * attention_block},
+                RotaryTable::Direction::forward);
+  transpose_tile(q.space.outputs, attention_block, columns, q.space.queries);
+  q.space.right_queries.set_right(0,
+                                  {q.space.queries, attention_block, 1, columns, attention_block});
+}
+
+template <class T>
+void store_outputs(const QueryBlock& q,
+                   const RunningSoftmax& softmax,
+                   const HeadRows<T>& output,
+                   float* logsumexp) {
+  const std::int64_t columns = q.layout.tile_columns();
+  const std::int64_t count = q.layout.queries_in(q.block);
+  divide_kernel(q.space.outputs, softmax.sum, columns);
+  transpose_tile(q.space.outputs, columns, attention_block, q.space.queries);
+  store_tile(q.space.queries, 1.0F, output, count);
   for (std::int64_t i = 0; i < count; ++i) {
     logsumexp[i] = ln_2 * (softmax.largest[i] + std::log2(softmax.sum[i]));
   }
 }
 
+/// From the first tile of keys that the block sees to the last one.
+void attend(const QueryBlock& q, RunningSoftmax& softmax) {
+  ScoreTile scores;
+  std::fill_n(softmax.largest, attention_block, std::numeric_limits<float>::lowest());
+  std::fill_n(softmax.sum, attention_block, 0.0F);
+  const std::int64_t first = q.sight.first_tile(q.block);
+  for (std::int64_t i = first; i <= q.sight.last_tile(q.block); ++i) {
+    const KeyTile tile{i, q.sight.tile(q.block, i)};
+    multiply_scores(q, tile, scores);
+    if (tile.visible == Visibility::Tile::some || tile.visible == Visibility::Tile::none) {
+      mask_kernel(scores, visible_keys(q.sight, q.block, i));
+    }
+    softmax_kernel(scores, tile.diagonal(), softmax);
+    if (q.mask.active()) drop_weights(q, i, scores);
+    add_values(q, tile, scores, softmax.factors, i == first ? Into::store : Into::scale_add);
+  }
+}
+
+/// The keys and values of a head, of which tiles are loaded in order.
 template <class T>
-void run_head(const AttentionArgs& args, const HeadLayout& layout, std::int64_t head, Space space) {
-  const T* const qkv = elements<T>(args.qkv);
-  const DropoutMask mask(args.dropout);
-  const auto queries = head_rows(qkv, layout, head, Projection::query);
-  const auto keys = head_rows(qkv, layout, head, Projection::key);
-  const auto values = head_rows(qkv, layout, head, Projection::value);
-  const auto output = head_rows(elements<T>(args.output), layout, head);
-  for (std::int64_t block = 0; block < layout.tiles(); ++block) {
-    const std::int64_t first = block * attention_block;
-    const std::int64_t count = layout.queries_in(block);
-    float* const key_tile = space.keys + block * layout.tile_numel();
-    float* const value_tile = space.values + block * layout.tile_numel();
+struct KeyValues {
+  HeadRows<const T> keys;
+  HeadRows<const T> values;
+  std::int64_t loaded = 0;
+
+  void load_until(std::int64_t tile, const QueryHead& h) {
+    const HeadLayout& layout = h.layout;
     const std::int64_t columns = layout.tile_columns();
-    load_tile(keys.from(first), count, 1.0F, key_tile);
-    load_tile(values.from(first), count, 1.0F, value_tile);
-    space.left_keys.set_left(block, {key_tile, columns, 1, attention_block, columns});
-    space.left_values.set_left(block, {value_tile, 1, columns, columns, attention_block});
-    attend<T>({layout, mask, space, head, block}, queries.from(first), output.from(first),
-              floats(args.logsumexp) + head * layout.tokens + first);
+    for (; loaded <= tile; ++loaded) {
+      const std::int64_t first = loaded * attention_block;
+      const std::int64_t count = layout.keys_in(loaded);
+      float* const key_tile = h.space.keys + loaded * layout.tile_numel();
+      float* const value_tile = h.space.values + loaded * layout.tile_numel();
+      load_tile(keys.from(first), count, 1.0F, key_tile);
+      h.rotary.turn({key_tile, count, columns, first}, RotaryTable::Direction::forward);
+      load_tile(values.from(first), count, 1.0F, value_tile);
+      h.space.left_keys.set_left(loaded, {key_tile, columns, 1, attention_block, columns});
+      h.space.left_values.set_left(loaded, {value_tile, 1, columns, columns, attention_block});
+    }
+  }
+};
+
+/// The heads of queries that share a head of keys, one after another.
+template <class T>
+void run_kv_head(const AttentionArgs& args,
+                 const HeadLayout& layout,
+                 const RotaryTable& rotary,
+                 const KvHead& at,
+                 const Space& space) {
+  const DropoutMask mask(args.dropout);
+  const Visibility sight(args, at.sequence);
+  KeyValues<T> shared{head_rows<const T>(args.key, layout, layout.keys, at.sequence, at.head),
+                      head_rows<const T>(args.value, layout, layout.keys, at.sequence, at.head)};
+  for (std::int64_t i = 0; i < layout.group(); ++i) {
+    const std::int64_t head = at.head * layout.group() + i;
+    const QueryHead h{layout, args.rule, sight, rotary, mask, space, at.sequence, head};
+    const auto queries = head_rows<const T>(args.query, layout, layout.tokens, at.sequence, head);
+    const auto output = head_rows<T>(args.output, layout, layout.tokens, at.sequence, head);
+    float* const logsumexp =
+        floats(args.logsumexp) + (at.sequence * layout.heads + head) * layout.tokens;
+    for (std::int64_t block = 0; block < layout.query_tiles(); ++block) {
+      shared.load_until(sight.last_tile(block), h);
+      const QueryBlock q{h, block};
+      const std::int64_t first = block * attention_block;
+      RunningSoftmax softmax;
+      load_queries<T>(q, queries.from(first));
+      attend(q, softmax);
+      store_outputs<T>(q, softmax, output.from(first), logsumexp + first);
+    }
   }
 }
 
@@ -238,12 +308,15 @@ void run_head(const AttentionArgs& args, const HeadLayout& layout, std::int64_t 
 namespace cpu {
 
 void attention_forward(const AttentionArgs& args, StreamView stream) {
-  cpu_stream(stream).launch([args, layout = attention_layout(args.qkv, args.logsumexp)] {
-    with_element_type(args.qkv.dtype(), [&](auto element) {
-      for_heads(layout, [&](std::int64_t head, std::int64_t slot) {
-        run_head<decltype(element)>(
-            args, layout, head,
-            cut_space(floats(args.workspace) + slot * forward_slot_numel(layout), layout));
+  cpu_stream(stream).launch([args] {
+    require_key_counts(args.key_count, args.sizes);
+    const HeadLayout layout = attention_layout(args.sizes, args.query.dtype());
+    const Workspace workspace(args.workspace, args.rule.rotary, layout);
+    with_element_type(args.query.dtype(), [&](auto element) {
+      for_kv_heads(layout, [&](const KvHead& head) {
+        float* const slot = workspace.slots + head.slot * forward_slot_numel(layout);
+        run_kv_head<decltype(element)>(args, layout, workspace.rotary, head,
+                                       cut_space(slot, layout));
       });
     });
   });

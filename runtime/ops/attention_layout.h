@@ -20,31 +20,41 @@ inline constexpr std::int64_t attention_slots_max = 64;
 /// The sizes of one call.
 struct HeadLayout : AttentionSizes {
   bool rounds = false;  ///< products may round their operands to bf16, as the tensors are
-  [[nodiscard]] std::int64_t head_size() const { return channels / heads; }
-  [[nodiscard]] std::int64_t tile_columns() const { return (head_size() + 15) / 16 * 16; }
-  [[nodiscard]] std::int64_t tiles() const {
-    return (tokens + attention_block - 1) / attention_block;
-  }
+  [[nodiscard]] std::int64_t tile_columns() const { return (head_size + 15) / 16 * 16; }
   [[nodiscard]] std::int64_t tile_numel() const { return attention_block * tile_columns(); }
+  static std::int64_t tiles_of(std::int64_t rows) {
+    return (rows + attention_block - 1) / attention_block;
+  }
+  [[nodiscard]] std::int64_t query_tiles() const { return tiles_of(tokens); }
+  [[nodiscard]] std::int64_t key_tiles() const { return tiles_of(keys); }
   [[nodiscard]] std::int64_t queries_in(std::int64_t tile) const {
     return std::min(attention_block, tokens - tile * attention_block);
   }
-  [[nodiscard]] std::int64_t slots() const {
-    return std::min(sequences * heads, attention_slots_max);
+  [[nodiscard]] std::int64_t keys_in(std::int64_t tile) const {
+    return std::min(attention_block, keys - tile * attention_block);
   }
+  [[nodiscard]] std::int64_t slots() const {
+    return std::min(sequences * kv_heads, attention_slots_max);
+  }
+  /// Rows of the table of a rotary embedding.
+  [[nodiscard]] std::int64_t positions() const { return std::max(tokens, keys); }
 };
 
 /// Floats of a slot in forward: keys and values of a head, the queries and outputs of a tile, and
 /// what is packed of them.
 inline std::int64_t forward_slot_numel(const HeadLayout& layout) {
-  return (2 * layout.tiles() + 2) * layout.tile_numel() + (2 * layout.tiles() + 1) * packed_words;
+  const std::int64_t tiles = layout.key_tiles();
+  return (2 * tiles + 2) * layout.tile_numel() + (2 * tiles + 1) * packed_words;
 }
 
-/// Floats of a slot in backward: three tensors of a head and two values per query, five tiles, and
-/// what is packed of them.
+/// Floats of a slot in backward: three tensors of a head of queries and two values per query, five
+/// tiles or, where heads share keys, three and the gradients of all keys and values, and what is
+/// packed of them.
 inline std::int64_t backward_slot_numel(const HeadLayout& layout) {
-  return (3 * layout.tiles() + 5) * layout.tile_numel() + 2 * layout.tiles() * attention_block +
-         (4 * layout.tiles() + 3) * packed_words;
+  const std::int64_t tiles = layout.query_tiles();
+  const std::int64_t gradients = layout.group() > 1 ? 2 * layout.key_tiles() : 2;
+  return (3 * tiles + 3 + gradients) * layout.tile_numel() + 2 * tiles * attention_block +
+         (4 * tiles + 3) * packed_words;
 }
 
 }  // namespace dstrain::ops

@@ -38,8 +38,43 @@ typedef float Memory4 __attribute__((vector_size(16), aligned(4), may_alias));
 
 }  // namespace
 
-HeadLayout attention_layout(const TensorView& qkv, const TensorView& logsumexp) {
-  return {attention_sizes(qkv, logsumexp), qkv.dtype() == DType::bf16};
+void require_key_counts(const TensorView& counts, const AttentionSizes& sizes) {
+  for (std::int64_t sequence = 0; sequence < sizes.sequences; ++sequence) {
+    const std::int64_t count = key_count(counts, sequence, sizes.keys);
+    DSTRAIN_CHECK(count >= 1 && count <= sizes.keys, "{} of {} keys count", count, sizes.keys);
+  }
+}
+
+Visibility::Tile Visibility::tile(std::int64_t query_tile, std::int64_t key_tile) const {
+  const std::int64_t first_key = key_tile * attention_block;
+  const std::int64_t end_key = std::min(first_key + attention_block, keys_);
+  const Range first = of(query_tile * attention_block);
+  const Range last = of(last_query(query_tile));
+  if (last.end <= first_key || first.begin >= end_key) return Tile::none;
+  const bool from_begin = last.begin <= first_key;
+  if (from_begin && first.end >= first_key + attention_block) return Tile::all;
+  const bool to_end = !causal_ || count_ >= end_key;
+  return causal_ && query_tile == key_tile && from_begin && to_end ? Tile::diagonal : Tile::some;
+}
+
+std::int64_t Visibility::first_tile(std::int64_t query_tile) const {
+  const std::int64_t key = of(query_tile * attention_block).begin;
+  return std::min(key, count_ - 1) / attention_block;
+}
+
+std::int64_t Visibility::last_tile(std::int64_t query_tile) const {
+  return (of(last_query(query_tile)).end - 1) / attention_block;
+}
+
+VisibleKeys visible_keys(const Visibility& sight, std::int64_t query_tile, std::int64_t key_tile) {
+  VisibleKeys visible{};
+  const std::int64_t first_key = key_tile * attention_block;
+  for (std::int64_t i = 0; i < attention_block; ++i) {
+    const Visibility::Range range = sight.of(query_tile * attention_block + i);
+    visible.begin[i] = static_cast<std::int32_t>(range.begin - first_key);
+    visible.end[i] = static_cast<std::int32_t>(range.end - first_key);
+  }
+  return visible;
 }
 
 template <class T>

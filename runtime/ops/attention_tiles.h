@@ -5,6 +5,7 @@
 #include "runtime/base/parallel_for.h"
 #include "runtime/ops/attention_layout.h"
 #include "runtime/ops/elements.h"
+#include "runtime/ops/rotary_cpu.h"
 #include "runtime/ops/tile_product.h"
 
 namespace dstrain::ops {
@@ -23,10 +24,24 @@ inline bool packs(const HeadLayout& layout) {
   return layout.rounds && layout.tile_columns() <= packed_edge && rounds_products();
 }
 
-/// The layout of tensors as AttentionArgs has them.
-HeadLayout attention_layout(const TensorView& qkv, const TensorView& logsumexp);
+/// The layout of a call; products may round what is bf16 anyway.
+inline HeadLayout attention_layout(const AttentionSizes& sizes, DType dtype) {
+  return {sizes, dtype == DType::bf16};
+}
 
-/// Some rows of a head in a tensor of T: `stride` elements apart, D columns.
+/// The workspace of a call: a table of angles, filled, then slots.
+struct Workspace {
+  Workspace(const TensorView& view, const Rotary& turns, const HeadLayout& layout)
+      : rotary(turns, reinterpret_cast<float*>(host_access(view).data())),
+        slots(reinterpret_cast<float*>(host_access(view).data()) +
+              round_up(RotaryTable::numel(turns, layout.positions()), 16)) {
+    rotary.fill(turns, layout.positions());
+  }
+  RotaryTable rotary;
+  float* slots;
+};
+
+/// Some rows of a head in a tensor: `stride` elements apart, D columns.
 template <class T>
 struct HeadRows {
   T* values;
@@ -36,24 +51,72 @@ struct HeadRows {
   [[nodiscard]] HeadRows from(std::int64_t i) const { return {row(i), stride, columns}; }
 };
 
-enum class Projection : std::int8_t { query, key, value };
-
-/// Head `head` = b H + h of packed (B, T, 3C) rows.
+/// Head `head` of sequence `sequence` in a matrix with `rows` rows per sequence.
 template <class T>
-HeadRows<T> head_rows(T* qkv, const HeadLayout& layout, std::int64_t head, Projection part) {
-  const std::int64_t stride = 3 * layout.channels;
-  const std::int64_t column =
-      static_cast<std::int64_t>(part) * layout.channels + head % layout.heads * layout.head_size();
-  return {qkv + head / layout.heads * layout.tokens * stride + column, stride, layout.head_size()};
+HeadRows<T> head_rows(const TensorView& view,
+                      const HeadLayout& layout,
+                      std::int64_t rows,
+                      std::int64_t sequence,
+                      std::int64_t head) {
+  const std::int64_t stride = view.row_stride();
+  return {
+      elements<std::remove_const_t<T>>(view) + sequence * rows * stride + head * layout.head_size,
+      stride, layout.head_size};
 }
 
-/// The same head of (B, T, C) rows.
-template <class T>
-HeadRows<T> head_rows(T* values, const HeadLayout& layout, std::int64_t head) {
-  return {values + head / layout.heads * layout.tokens * layout.channels +
-              head % layout.heads * layout.head_size(),
-          layout.channels, layout.head_size()};
+/// How many keys of a sequence count.
+inline std::int64_t key_count(const TensorView& counts, std::int64_t sequence, std::int64_t keys) {
+  if (counts.empty()) return keys;
+  return host_access(counts).as<const std::int32_t>()[static_cast<std::size_t>(sequence)];
 }
+/// Throws Error{internal} where one is not among [1, S].
+void require_key_counts(const TensorView& counts, const AttentionSizes& sizes);
+
+/// The keys that queries of one sequence see.
+class Visibility {
+ public:
+  /// Of a tile, what its queries see of its keys. `diagonal`: each those up to itself.
+  enum class Tile : std::int8_t { none, all, diagonal, some };
+  struct Range {
+    std::int64_t begin;
+    std::int64_t end;
+  };
+
+  template <class Args>
+  Visibility(const Args& args, std::int64_t sequence)
+      : causal_(args.rule.causal),
+        window_(args.rule.window),
+        tokens_(args.sizes.tokens),
+        keys_(args.sizes.keys),
+        count_(key_count(args.key_count, sequence, keys_)) {}
+
+  [[nodiscard]] Range of(std::int64_t query) const {
+    const std::int64_t end = causal_ ? std::min(query + 1, count_) : count_;
+    return {window_ > 0 ? std::max<std::int64_t>(0, query + 1 - window_) : 0, end};
+  }
+  [[nodiscard]] Tile tile(std::int64_t query_tile, std::int64_t key_tile) const;
+  /// The tiles of keys from the first to the last that a tile of queries sees something of; one at
+  /// least.
+  [[nodiscard]] std::int64_t first_tile(std::int64_t query_tile) const;
+  [[nodiscard]] std::int64_t last_tile(std::int64_t query_tile) const;
+
+ private:
+  [[nodiscard]] std::int64_t last_query(std::int64_t tile) const {
+    return std::min((tile + 1) * attention_block, tokens_) - 1;
+  }
+  bool causal_;
+  std::int64_t window_;
+  std::int64_t tokens_;
+  std::int64_t keys_;
+  std::int64_t count_;
+};
+
+/// What a tile's queries see of its keys, by query: keys [begin, end) of the tile.
+struct VisibleKeys {
+  alignas(64) std::int32_t begin[attention_block];
+  alignas(64) std::int32_t end[attention_block];
+};
+VisibleKeys visible_keys(const Visibility& sight, std::int64_t query_tile, std::int64_t key_tile);
 
 /// tile (64, D') = factor times the first `count` rows, with zeros around them.
 template <class T>
@@ -103,19 +166,26 @@ inline std::int64_t score_dropout_group(const HeadLayout& layout,
                                         std::int64_t head,
                                         std::int64_t query,
                                         std::int64_t key_tile) {
-  return (head % layout.heads * layout.tokens + query) * layout.tiles() + key_tile;
+  return (head * layout.tokens + query) * layout.key_tiles() + key_tile;
 }
 
-/// Calls `body(head, slot)` for every head, the heads of a slot one after another on one thread, so
-/// that a thread's tiles stay in its cache.
+/// A head of keys and values, and the slot of the workspace that it is done in.
+struct KvHead {
+  std::int64_t sequence;
+  std::int64_t head;
+  std::int64_t slot;
+};
+
+/// Calls `body(kv_head)` for every head of keys, the heads of a slot one after another on one
+/// thread, so that a thread's tiles stay in its cache.
 template <class Body>
-void for_heads(const HeadLayout& layout, const Body& body) {
-  const std::int64_t heads = layout.sequences * layout.heads;
+void for_kv_heads(const HeadLayout& layout, const Body& body) {
+  const std::int64_t heads = layout.sequences * layout.kv_heads;
   const std::int64_t slots = std::min<std::int64_t>(layout.slots(), compute_threads());
   parallel_for(slots, [&](std::int64_t slot) {
     const TileProductScope scope;
     for (std::int64_t head = slot * heads / slots; head < (slot + 1) * heads / slots; ++head) {
-      body(head, slot);
+      body(KvHead{head / layout.kv_heads, head % layout.kv_heads, slot});
     }
   });
 }

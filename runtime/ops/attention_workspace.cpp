@@ -12,29 +12,40 @@ Bytes flash_backward_workspace(const AttentionSizes& sizes) {
   constexpr std::int64_t block = 64;
   constexpr std::int64_t columns = 32;
   const std::int64_t queries = round_up(sizes.tokens, block);
-  const std::int64_t head_size = round_up(sizes.channels / sizes.heads, columns);
+  const std::int64_t head_size = round_up(sizes.head_size, columns);
   const std::int64_t words = queries * head_size + 2 * queries + queries / block;
   return sizes.sequences * sizes.heads * words * size_of(DType::f32);
 }
 
+/// Of the CPU's table, rounded so that slots begin on lines.
+Bytes rotary_bytes(const HeadLayout& layout, const Rotary& rotary) {
+  return round_up(layout.positions() * rotary.dims * size_of(DType::f32), 64);
+}
+
 }  // namespace
 
-Bytes attention_forward_workspace(const AttentionSizes& sizes, DeviceKind device) {
+Bytes attention_forward_workspace(const AttentionSizes& sizes,
+                                  const Rotary& rotary,
+                                  DeviceKind device) {
   const HeadLayout layout{sizes};
   switch (device) {
     case DeviceKind::cpu:
-      return layout.slots() * forward_slot_numel(layout) * size_of(DType::f32);
+      return rotary_bytes(layout, rotary) +
+             layout.slots() * forward_slot_numel(layout) * size_of(DType::f32);
     case DeviceKind::cuda:
       return 0;  // a tile's sums stay in registers
   }
   fail(ErrorCode::internal, "no such kind of device");
 }
 
-Bytes attention_backward_workspace(const AttentionSizes& sizes, DeviceKind device) {
+Bytes attention_backward_workspace(const AttentionSizes& sizes,
+                                   const Rotary& rotary,
+                                   DeviceKind device) {
   const HeadLayout layout{sizes};
   switch (device) {
     case DeviceKind::cpu:
-      return layout.slots() * backward_slot_numel(layout) * size_of(DType::f32);
+      return rotary_bytes(layout, rotary) +
+             layout.slots() * backward_slot_numel(layout) * size_of(DType::f32);
     case DeviceKind::cuda:
       return flash_backward_workspace(sizes);
   }

@@ -57,4 +57,8 @@ std::int64_t rows_of(const TensorView& view) {
   return view.numel() == 0 ? 0 : view.numel() / columns_of(view);
 }
 
+TensorView as_matrix(const TensorView& view) {
+  return view.empty() ? view : view.reshaped({rows_of(view), columns_of(view)});
+}
+
 }  // namespace dstrain::ops

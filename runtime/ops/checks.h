@@ -27,5 +27,7 @@ DType element_dtype(const TensorView& view, const char* what);
 /// The last extent of `view`, and how many rows of that size it has.
 std::int64_t columns_of(const TensorView& view);
 std::int64_t rows_of(const TensorView& view);
+/// The dense (rows, columns) matrix of its elements; of an empty view, that.
+TensorView as_matrix(const TensorView& view);
 
 }  // namespace dstrain::ops

@@ -32,7 +32,7 @@ inline Values gpt2_embedding(const Parameters& p,
 inline Values gpt2_block(const Parameters& p,
                          const std::string& name,
                          const Values& input,
-                         const AttentionSizes& sizes,
+                         const Attention& attention_of,
                          double eps) {
   const auto of = [&](const char* key) -> const Values& {
     return p.at(name + "." + key);
@@ -40,7 +40,8 @@ inline Values gpt2_block(const Parameters& p,
   Values hidden = input;
   const Values qkv = linear(layer_norm(hidden, of("ln_1.weight"), of("ln_1.bias"), eps),
                             of("attn.c_attn.weight"), of("attn.c_attn.bias"));
-  add(hidden, linear(attention(qkv, sizes), of("attn.c_proj.weight"), of("attn.c_proj.bias")));
+  add(hidden, linear(packed_attention(attention_of, qkv), of("attn.c_proj.weight"),
+                     of("attn.c_proj.bias")));
   Values inner = linear(layer_norm(hidden, of("ln_2.weight"), of("ln_2.bias"), eps),
                         of("mlp.c_fc.weight"), of("mlp.c_fc.bias"));
   for (double& value : inner) value = gelu(value);
@@ -76,11 +77,15 @@ inline double gpt2_loss(const model::Gpt2Config& config,
                         std::size_t length) {
   const auto channels = static_cast<std::size_t>(config.n_embd);
   const auto eps = static_cast<double>(config.layer_norm_epsilon);
-  const AttentionSizes sizes{tokens.size() / length, length, channels,
-                             static_cast<std::size_t>(config.n_head)};
+  const auto sequences = static_cast<std::int64_t>(tokens.size() / length);
+  const auto positions = static_cast<std::int64_t>(length);
+  const std::int64_t head_size = config.n_embd / config.n_head;
+  const Attention attention_of{
+      .sizes = {sequences, positions, positions, config.n_head, config.n_head, head_size},
+      .rule = {.divisor = std::sqrt(static_cast<float>(head_size))}};
   Values hidden = gpt2_embedding(p, tokens, length, channels);
   for (std::int64_t layer = 0; layer < config.n_layer; ++layer) {
-    hidden = gpt2_block(p, "h." + std::to_string(layer), hidden, sizes, eps);
+    hidden = gpt2_block(p, "h." + std::to_string(layer), hidden, attention_of, eps);
   }
   return gpt2_head(p, hidden, labels, eps);
 }

@@ -161,8 +161,9 @@ TEST_CASE("GPT-2: memory per token is the documented formula", "[model][gpt2]") 
   const model::UnitMemory memory = model.units[1]->memory(shape);
   CHECK(memory.saved == shape.rows() * (5 * c + f + h + 4) * 4);
   const Bytes panels = c * f * 4;
-  const Bytes a = ops::attention_backward_workspace({2, 64, h, c}, DeviceKind::cpu);
-  const Bytes attention = ops::attention_forward_workspace({2, 64, h, c}, DeviceKind::cpu);
+  const Bytes a = ops::attention_backward_workspace({2, 64, 64, h, h, c / h}, {}, DeviceKind::cpu);
+  const Bytes attention =
+      ops::attention_forward_workspace({2, 64, 64, h, h, c / h}, {}, DeviceKind::cpu);
   CHECK(memory.forward_workspace == std::max(shape.rows() * (c + f) * 4 + panels, attention));
   CHECK(memory.backward_workspace ==
         std::max(shape.rows() * (c + f) * 4 + panels, shape.rows() * (2 * c + 3 * c) * 4 + a));

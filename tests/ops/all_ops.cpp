@@ -31,7 +31,6 @@ namespace {
 
 constexpr std::int64_t sequences = 3;
 constexpr std::int64_t tokens = 77;
-constexpr std::int64_t heads = 3;
 constexpr std::int64_t channels = 60;
 constexpr std::int64_t rows = sequences * tokens;
 
@@ -118,28 +117,41 @@ class Tensors {
   std::vector<Buffer> scratch_;
 };
 
+/// Two heads of queries for each of keys; half of each head turns.
 void run_attention(Tensors& t, StreamView stream) {
-  const ops::AttentionSizes sizes{sequences, tokens, heads, channels};
+  constexpr std::int64_t kv_heads = 3;
+  constexpr std::int64_t wide = 2 * channels;
+  const ops::AttentionSizes sizes{sequences, tokens, tokens, 2 * kv_heads, kv_heads, 20};
+  const ops::AttentionRule rule{.window = 70, .divisor = 4, .rotary = {10, 1, {1.0F, 0.5F, 0.1F}}};
   const DeviceKind device = stream.device().kind;
   const ops::DropoutSite site{.rate = 0.1F, .seed = 5, .counter = t.counter(1, 2)};
-  const TensorView qkv = t.activation(3 * channels);
-  const TensorView output = t.activation(channels);
-  const TensorView logsumexp = t.f32({sequences, heads, tokens});
-  ops::attention_forward({.qkv = qkv,
-                          .output = output,
-                          .logsumexp = logsumexp,
-                          .workspace = t.workspace(ops::attention_forward_workspace(sizes, device)),
-                          .dropout = site},
-                         stream);
-  ops::attention_backward(
-      {.qkv = qkv,
-       .output = output,
-       .logsumexp = logsumexp,
-       .output_gradient = t.activation(channels),
-       .qkv_gradient = t.activation(3 * channels),
-       .workspace = t.workspace(ops::attention_backward_workspace(sizes, device)),
-       .dropout = site},
-      stream);
+  const TensorView packed = t.matrix(rows, wide + 2 * channels);
+  const TensorView gradient = t.matrix(rows, wide + 2 * channels);
+  ops::AttentionArgs forward{.sizes = sizes,
+                             .rule = rule,
+                             .query = packed.columns(0, wide),
+                             .key = packed.columns(wide, channels),
+                             .value = packed.columns(wide + channels, channels),
+                             .output = t.matrix(rows, wide),
+                             .logsumexp = t.f32({sequences, 2 * kv_heads, tokens}),
+                             .dropout = site};
+  forward.workspace = t.workspace(ops::attention_forward_workspace(sizes, rule.rotary, device));
+  ops::attention_forward(forward, stream);
+  const Bytes bytes = ops::attention_backward_workspace(sizes, rule.rotary, device);
+  ops::attention_backward({.sizes = sizes,
+                           .rule = rule,
+                           .query = forward.query,
+                           .key = forward.key,
+                           .value = forward.value,
+                           .output = forward.output,
+                           .logsumexp = forward.logsumexp,
+                           .output_gradient = t.matrix(rows, wide),
+                           .query_gradient = gradient.columns(0, wide),
+                           .key_gradient = gradient.columns(wide, channels),
+                           .value_gradient = gradient.columns(wide + channels, channels),
+                           .workspace = t.workspace(bytes),
+                           .dropout = site},
+                          stream);
 }
 
 /// What a norm's passes have in common.

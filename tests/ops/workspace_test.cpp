@@ -56,14 +56,17 @@ TEST_CASE("Workspace: of attention the same on every machine", "[ops][workspace]
     Bytes backward;
     Bytes cuda;
   };
-  const auto row = GENERATE(Row{{1, 10, 2, 20}, 81920, 181248, 17416},
-                            Row{{4, 512, 12, 768}, 20840448, 36765696, 6489600},
-                            Row{{8, 1000, 25, 1600}, 52953088, 91226112, 54080000});
+  const auto row = GENERATE(Row{{1, 10, 10, 2, 2, 10}, 81920, 181248, 17416},
+                            Row{{4, 512, 512, 12, 12, 64}, 20840448, 36765696, 6489600},
+                            Row{{8, 1000, 1000, 25, 25, 64}, 52953088, 91226112, 54080000});
   CAPTURE(row.sizes.sequences, row.sizes.tokens);
-  CHECK(ops::attention_forward_workspace(row.sizes, DeviceKind::cpu) == row.forward);
-  CHECK(ops::attention_backward_workspace(row.sizes, DeviceKind::cpu) == row.backward);
-  CHECK(ops::attention_forward_workspace(row.sizes, DeviceKind::cuda) == 0);
-  CHECK(ops::attention_backward_workspace(row.sizes, DeviceKind::cuda) == row.cuda);
+  CHECK(ops::attention_forward_workspace(row.sizes, {}, DeviceKind::cpu) == row.forward);
+  CHECK(ops::attention_backward_workspace(row.sizes, {}, DeviceKind::cpu) == row.backward);
+  CHECK(ops::attention_forward_workspace(row.sizes, {}, DeviceKind::cuda) == 0);
+  CHECK(ops::attention_backward_workspace(row.sizes, {}, DeviceKind::cuda) == row.cuda);
+  const ops::Rotary rotary{8};  // of each position so many floats
+  CHECK(ops::attention_forward_workspace(row.sizes, rotary, DeviceKind::cpu) ==
+        row.forward + row.sizes.tokens * 8 * 4);
 }
 
 }  // namespace

@@ -53,12 +53,15 @@ void translate(AdamWArgs& a, StreamView stream) {
       stream);
 }
 void translate(AttentionArgs& a, StreamView stream) {
-  translate({&a.qkv, &a.output, &a.logsumexp, &a.workspace, &a.dropout.counter}, stream);
-}
-void translate(AttentionBackwardArgs& a, StreamView stream) {
-  translate({&a.qkv, &a.output, &a.logsumexp, &a.output_gradient, &a.qkv_gradient, &a.workspace,
+  translate({&a.query, &a.key, &a.value, &a.key_count, &a.output, &a.logsumexp, &a.workspace,
              &a.dropout.counter},
             stream);
+}
+void translate(AttentionBackwardArgs& a, StreamView stream) {
+  translate(
+      {&a.query, &a.key, &a.value, &a.key_count, &a.output, &a.logsumexp, &a.output_gradient,
+       &a.query_gradient, &a.key_gradient, &a.value_gradient, &a.workspace, &a.dropout.counter},
+      stream);
 }
 void translate(ClassifierLogitsArgs& a, StreamView stream) {
   translate({&a.input, &a.weight, &a.workspace}, stream);
@@ -154,12 +157,11 @@ class LibraryMemory {
 template <class Args>
 void provide(const Args& /*args*/, LibraryMemory& /*memory*/) {}
 void provide(AttentionArgs& a, LibraryMemory& memory) {
-  const AttentionSizes sizes = attention_sizes(a.qkv, a.logsumexp);
-  memory.provide(a.workspace, attention_forward_workspace(sizes, DeviceKind::cpu));
+  memory.provide(a.workspace, attention_forward_workspace(a.sizes, a.rule.rotary, DeviceKind::cpu));
 }
 void provide(AttentionBackwardArgs& a, LibraryMemory& memory) {
-  const AttentionSizes sizes = attention_sizes(a.qkv, a.logsumexp);
-  memory.provide(a.workspace, attention_backward_workspace(sizes, DeviceKind::cpu));
+  memory.provide(a.workspace,
+                 attention_backward_workspace(a.sizes, a.rule.rotary, DeviceKind::cpu));
 }
 /// The two of a classifier.
 template <class Args>

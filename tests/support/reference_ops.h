@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/ops/activation.h"
+#include "runtime/ops/attention.h"
 
 /// Naive operations in double: the oracle of the ops and of the units.
 namespace dstrain::reference {
@@ -65,42 +66,110 @@ inline Values linear(const Values& x, const Values& w, const Values& b) {
   return y;
 }
 
-struct AttentionSizes {
-  std::size_t sequences;
-  std::size_t tokens;
-  std::size_t channels;
-  std::size_t heads;
-};
-
 /// The multiplier of the probability of (sequence, head, query, key).
 using Dropper = std::function<double(std::size_t, std::size_t, std::size_t, std::size_t)>;
 
-inline Values attention(const Values& qkv, const AttentionSizes& s, const Dropper& drop = {}) {
-  const std::size_t d = s.channels / s.heads;
-  Values out(s.sequences * s.tokens * s.channels);
-  Values p(s.tokens);
-  const auto at = [&](std::size_t b, std::size_t t, std::size_t part, std::size_t column) {
-    return qkv[(b * s.tokens + t) * 3 * s.channels + part * s.channels + column];
-  };
-  for (std::size_t index = 0; index < s.sequences * s.heads * s.tokens; ++index) {
-    const std::size_t b = index / s.tokens / s.heads;
-    const std::size_t h = index / s.tokens % s.heads;
-    const std::size_t i = index % s.tokens;
-    double sum = 0;
-    for (std::size_t j = 0; j <= i; ++j) {
-      double score = 0;
-      for (std::size_t k = h * d; k < (h + 1) * d; ++k) score += at(b, i, 0, k) * at(b, j, 1, k);
-      p[j] = std::exp(score / std::sqrt(static_cast<double>(d)));
-      sum += p[j];
+/// What attention is to do; see ops/attention.h.
+struct Attention {
+  ops::AttentionSizes sizes{};
+  ops::AttentionRule rule{};
+  std::vector<std::int32_t> key_counts{};  ///< or empty
+  Dropper drop{};
+
+  [[nodiscard]] bool sees(std::int64_t b, std::int64_t query, std::int64_t key) const {
+    const std::int64_t count =
+        key_counts.empty() ? sizes.keys : key_counts[static_cast<std::size_t>(b)];
+    if (key >= count) return false;
+    if (rule.causal && key > query) return false;
+    return rule.window == 0 || key > query - rule.window;
+  }
+};
+
+/// Rows (rows, heads D) with each head turned by its position within `length` rows.
+inline Values turned(Values rows,
+                     const ops::Rotary& rotary,
+                     std::int64_t head_size,
+                     std::int64_t columns,
+                     std::int64_t length) {
+  const std::int64_t half = rotary.dims / 2;
+  for (std::int64_t i = 0; i < std::ssize(rows); i += head_size) {
+    const auto position = static_cast<float>(i / columns % length);
+    for (std::int64_t j = 0; j < half; ++j) {
+      const double angle =
+          static_cast<double>(position * rotary.frequencies[static_cast<std::size_t>(j)]);
+      const double c = std::cos(angle) * static_cast<double>(rotary.magnitude);
+      const double s = std::sin(angle) * static_cast<double>(rotary.magnitude);
+      double& low = rows[static_cast<std::size_t>(i + j)];
+      double& high = rows[static_cast<std::size_t>(i + j + half)];
+      const double before = low;
+      low = low * c - high * s;
+      high = high * c + before * s;
     }
-    for (std::size_t j = 0; j <= i; ++j) {
-      const double weight = p[j] / sum * (drop ? drop(b, h, i, j) : 1.0);
-      for (std::size_t k = h * d; k < (h + 1) * d; ++k) {
-        out[(b * s.tokens + i) * s.channels + k] += weight * at(b, j, 2, k);
-      }
+  }
+  return rows;
+}
+
+/// (B T, H D) of queries (B T, H D), keys and values (B S, K D).
+inline Values attention(const Attention& a,
+                        const Values& queries,
+                        const Values& keys,
+                        const Values& values) {
+  const auto [B, T, S, H, K, D] = a.sizes;
+  const Values q = turned(queries, a.rule.rotary, D, H * D, T);
+  const Values k = turned(keys, a.rule.rotary, D, K * D, S);
+  Values out(q.size());
+  const auto at = [](std::int64_t row, std::int64_t heads, std::int64_t head, std::int64_t size) {
+    return static_cast<std::size_t>((row * heads + head) * size);
+  };
+  for (std::int64_t index = 0; index < B * H * T; ++index) {
+    const std::int64_t b = index / T / H;
+    const std::int64_t h = index / T % H;
+    const std::int64_t i = index % T;
+    const std::size_t query = at(b * T + i, H, h, D);
+    Values p(static_cast<std::size_t>(S));
+    double sum = 0;
+    for (std::int64_t j = 0; j < S; ++j) {
+      if (!a.sees(b, i, j)) continue;
+      const std::size_t key = at(b * S + j, K, h / (H / K), D);
+      double score = 0;
+      for (std::size_t c = 0; c < static_cast<std::size_t>(D); ++c)
+        score += q[query + c] * k[key + c];
+      sum += p[static_cast<std::size_t>(j)] = std::exp(score / static_cast<double>(a.rule.divisor));
+    }
+    for (std::int64_t j = 0; j < S; ++j) {
+      if (!a.sees(b, i, j)) continue;
+      const auto z = [](std::int64_t n) {
+        return static_cast<std::size_t>(n);
+      };
+      const double weight = p[z(j)] / sum * (a.drop ? a.drop(z(b), z(h), z(i), z(j)) : 1.0);
+      const std::size_t key = at(b * S + j, K, h / (H / K), D);
+      for (std::size_t c = 0; c < z(D); ++c) out[query + c] += weight * values[key + c];
     }
   }
   return out;
+}
+
+/// Columns [first, first + count) of a matrix with `columns`.
+inline Values columns_of(const Values& matrix,
+                         std::int64_t columns,
+                         std::int64_t first,
+                         std::int64_t count) {
+  Values part;
+  for (std::int64_t row = 0; row < std::ssize(matrix) / columns; ++row) {
+    const auto begin = matrix.begin() + row * columns + first;
+    part.insert(part.end(), begin, begin + count);
+  }
+  return part;
+}
+
+/// Of queries, keys and values that are packed in rows.
+inline Values packed_attention(const Attention& a, const Values& packed) {
+  const std::int64_t queries = a.sizes.heads * a.sizes.head_size;
+  const std::int64_t keys = a.sizes.kv_heads * a.sizes.head_size;
+  const std::int64_t columns = queries + 2 * keys;
+  return attention(a, columns_of(packed, columns, 0, queries),
+                   columns_of(packed, columns, queries, keys),
+                   columns_of(packed, columns, queries + keys, keys));
 }
 
 inline double cross_entropy(std::span<const double> logits, std::int32_t label) {

@@ -5,38 +5,45 @@
 
 namespace dstrain::model {
 
-/// Causal self-attention over packed projections (B, T, 3C). Keeps the log-sum-exp of each query;
-/// backward reads its output.
+/// Self-attention over queries (B, T, H D), keys and values (B, T, K D): three inputs, or one in
+/// which these are packed in that order. Keeps the log-sum-exp of each query; backward reads its
+/// output.
 class AttentionLayer final : public Layer {
  public:
-  struct Sizes {
-    std::int64_t heads = 0;     ///< H
-    std::int64_t channels = 0;  ///< C
+  enum class Form : std::int8_t { apart, packed };
+  struct Options {
+    std::int64_t heads = 0;      ///< H
+    std::int64_t kv_heads = 0;   ///< K
+    std::int64_t head_size = 0;  ///< D
+    ops::AttentionRule rule{};
+    DropoutPlace dropout{};
+    Form form = Form::apart;
   };
-  AttentionLayer(Sizes sizes, DropoutPlace place, DeviceKind device)
-      : sizes_(sizes), place_(place), device_(device) {}
+  AttentionLayer(const Options& options, DeviceKind device) : options_(options), device_(device) {}
   [[nodiscard]] std::vector<InputUse> inputs() const override {
-    return {{.read_by_backward = true}};
+    const std::size_t count = options_.form == Form::packed ? 1 : 3;
+    return std::vector<InputUse>(count, {.read_by_backward = true});
   }
   [[nodiscard]] bool backward_reads_output() const override { return true; }
   [[nodiscard]] std::vector<Shape> kept(BatchShape shape) const override {
-    return {{shape.sequences, sizes_.heads, shape.tokens}};
+    return {{shape.sequences, options_.heads, shape.tokens}};
   }
   [[nodiscard]] Bytes forward_workspace(BatchShape shape) const override {
-    return ops::attention_forward_workspace(sizes(shape), device_);
+    return ops::attention_forward_workspace(sizes(shape), options_.rule.rotary, device_);
   }
   [[nodiscard]] Bytes backward_workspace(BatchShape shape) const override {
-    return ops::attention_backward_workspace(sizes(shape), device_);
+    return ops::attention_backward_workspace(sizes(shape), options_.rule.rotary, device_);
   }
   void forward(const LayerCall& call) const override;
   void backward(const LayerCall& call) const override;
 
  private:
-  [[nodiscard]] ops::AttentionSizes sizes(BatchShape shape) const {
-    return {shape.sequences, shape.tokens, sizes_.heads, sizes_.channels};
-  }
-  Sizes sizes_;
-  DropoutPlace place_;
+  struct Projections;
+  [[nodiscard]] ops::AttentionSizes sizes(BatchShape shape) const;
+  /// Those in one tensor, or in three.
+  [[nodiscard]] Projections projections(std::span<const TensorView> tensors) const;
+
+  Options options_;
   DeviceKind device_;
 };
 

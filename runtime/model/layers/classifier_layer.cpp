@@ -1,24 +1,16 @@
 #include "runtime/model/layers/classifier_layer.h"
 
+#include "runtime/ops/checks.h"
 #include "runtime/ops/classifier.h"
 
 namespace dstrain::model {
-namespace {
-
-/// (R, C) of (B, T, C).
-TensorView as_rows(const TensorView& view) {
-  return view.reshaped({view.shape()[0] * view.shape()[1], view.shape()[2]});
-}
-
-}  // namespace
-
 Bytes ClassifierLayer::forward_workspace(BatchShape shape) const {
   return ops::classifier_workspace({shape.rows(), sizes_.channels, sizes_.classes, options_.dtype},
                                    options_.device);
 }
 
 void ClassifierLayer::forward(const LayerCall& call) const {
-  const TensorView input = as_rows(call.inputs[0]);
+  const TensorView input = ops::as_matrix(call.inputs[0]);
   if (!call.unit.logits.empty()) {
     ops::classifier_logits({.input = input,
                             .weight = call.value(weight_),
@@ -37,12 +29,12 @@ void ClassifierLayer::forward(const LayerCall& call) const {
 
 void ClassifierLayer::backward(const LayerCall& call) const {
   const GradientTarget& weight = call.gradient(weight_);
-  ops::classifier_loss({.input = as_rows(call.inputs[0]),
+  ops::classifier_loss({.input = ops::as_matrix(call.inputs[0]),
                         .weight = call.value(weight_),
                         .labels = call.unit.labels.reshaped({call.unit.shape.rows()}),
                         .loss_sum = call.unit.loss,
                         .label_weight = call.unit.label_weight,
-                        .input_gradient = as_rows(call.input_gradients[0].values),
+                        .input_gradient = ops::as_matrix(call.input_gradients[0].values),
                         .weight_gradient = weight.values,
                         .accumulate_weight = weight.accumulate,
                         .workspace = call.workspace},

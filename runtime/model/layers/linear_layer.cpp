@@ -13,11 +13,8 @@
 namespace dstrain::model {
 namespace {
 
+using ops::as_matrix;
 using ops::MatmulArgs;
-
-TensorView as_matrix(const TensorView& view) {
-  return view.empty() ? view : view.reshaped({ops::rows_of(view), ops::columns_of(view)});
-}
 
 /// The pieces of a weight in a call: its tiles, or all of it.
 class Pieces {

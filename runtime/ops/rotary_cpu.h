@@ -1,0 +1,33 @@
+#pragma once
+#include "runtime/ops/rotary.h"
+
+namespace dstrain::ops {
+
+/// For kernels: the sines and cosines of all positions, in memory that the caller has.
+class RotaryTable {
+ public:
+  RotaryTable() = default;
+  /// Floats that a table of so many positions takes.
+  static std::int64_t numel(const Rotary& rotary, std::int64_t positions) {
+    return positions * rotary.dims;
+  }
+  RotaryTable(const Rotary& rotary, float* memory) : dims_(rotary.dims), memory_(memory) {}
+  /// Computes them, on the calling thread and the compute threads.
+  void fill(const Rotary& rotary, std::int64_t positions) const;
+
+  enum class Direction : std::int8_t { forward, backward };  ///< the latter of gradients
+  /// Turns rows of a tile, `columns` apart, of positions from `first` on.
+  struct Rows {
+    float* values;
+    std::int64_t count;
+    std::int64_t columns;
+    std::int64_t first;
+  };
+  void turn(const Rows& rows, Direction direction) const;
+
+ private:
+  std::int64_t dims_ = 0;
+  float* memory_ = nullptr;  ///< per position dims / 2 cosines, then as many sines
+};
+
+}  // namespace dstrain::ops
