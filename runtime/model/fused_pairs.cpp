@@ -44,7 +44,7 @@ void add_norm_forward(const FusedPair::Part& add, const FusedPair::Part& norm) {
 }
 
 void add_norm_backward(const FusedPair::Part& add, const FusedPair::Part& norm) {
-  const ops::DropoutSite site = as<AddLayer>(add).place().site(add.call);
+  const ops::DropoutSite site = as<AddLayer>(add).place().site(add.call.unit.dropout);
   ops::residual_norm_backward({.norm = as<NormLayer>(norm).backward_args(norm.call),
                                .branch_gradient = add.call.input_gradients[1].values,
                                .site = site},
@@ -62,7 +62,10 @@ FusedPair find_pair(const Layer& first, const Layer& second) {
   if (is<ActivationLayer>(first) && is<LinearLayer>(second)) {
     return {.backward = activation_linear_backward};
   }
-  if (is<AddLayer>(first) && is<NormLayer>(second)) return {add_norm_forward, add_norm_backward};
+  const auto* const norm = dynamic_cast<const NormLayer*>(&second);
+  if (is<AddLayer>(first) && norm != nullptr && norm->groups() == 1) {
+    return {add_norm_forward, add_norm_backward};
+  }
   return {};
 }
 

@@ -75,7 +75,7 @@ void StepRunner::add(const Step& step) const {
   const TensorView source = view(step.source);
   const TensorView target = view(step.target);
   if (step.kind == Step::Kind::add || accumulates(step.target)) {
-    ops::add(source, target, stream_);
+    ops::add(source.reshaped({source.numel()}), target.reshaped({target.numel()}), stream_);
   } else {
     ops::copy_rows(ops::as_matrix(source), ops::as_matrix(target), stream_);
   }

@@ -31,6 +31,18 @@ inline Values layer_norm(const Values& x, const Values& weight, const Values& bi
   return y;
 }
 
+inline Values rms_norm(const Values& x, const Values& weight, double eps) {
+  const std::size_t columns = weight.size();
+  Values y(x.size());
+  for (std::size_t start = 0; start < x.size(); start += columns) {
+    double square = 0;
+    for (std::size_t i = 0; i < columns; ++i) square += x[start + i] * x[start + i];
+    const double rstd = 1 / std::sqrt(square / static_cast<double>(columns) + eps);
+    for (std::size_t i = 0; i < columns; ++i) y[start + i] = x[start + i] * rstd * weight[i];
+  }
+  return y;
+}
+
 inline double gelu(double x) {
   const double inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
   return 0.5 * x * (1 + std::tanh(inner));

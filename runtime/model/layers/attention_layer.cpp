@@ -36,7 +36,7 @@ void AttentionLayer::forward(const LayerCall& call) const {
                           .output = ops::as_matrix(call.output),
                           .logsumexp = call.kept[0],
                           .workspace = call.workspace,
-                          .dropout = options_.dropout.site(call)},
+                          .dropout = options_.dropout.site(call.unit.dropout)},
                          call.stream);
 }
 
@@ -57,7 +57,7 @@ void AttentionLayer::backward(const LayerCall& call) const {
                            .key_gradient = out.key,
                            .value_gradient = out.value,
                            .workspace = call.workspace,
-                           .dropout = options_.dropout.site(call)},
+                           .dropout = options_.dropout.site(call.unit.dropout)},
                           call.stream);
 }
 

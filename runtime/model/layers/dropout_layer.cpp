@@ -14,11 +14,12 @@ void drop(const TensorView& input,
 }  // namespace
 
 void DropoutLayer::forward(const LayerCall& call) const {
-  drop(call.inputs[0], call.output, place_.site(call), call.stream);
+  drop(call.inputs[0], call.output, place_.site(call.unit.dropout), call.stream);
 }
 
 void DropoutLayer::backward(const LayerCall& call) const {
-  drop(call.output_gradient, call.input_gradients[0].values, place_.site(call), call.stream);
+  drop(call.output_gradient, call.input_gradients[0].values, place_.site(call.unit.dropout),
+       call.stream);
 }
 
 std::vector<InputUse> AddLayer::inputs() const {
@@ -30,7 +31,7 @@ ops::DropoutArgs AddLayer::forward_args(const LayerCall& call) const {
   return {.input = call.inputs[1],
           .residual = call.inputs[0],
           .output = call.output,
-          .site = place_.site(call)};
+          .site = place_.site(call.unit.dropout)};
 }
 
 void AddLayer::forward(const LayerCall& call) const {
@@ -39,7 +40,8 @@ void AddLayer::forward(const LayerCall& call) const {
 
 void AddLayer::backward(const LayerCall& call) const {
   if (place_.rate == 0) return;
-  drop(call.output_gradient, call.input_gradients[1].values, place_.site(call), call.stream);
+  drop(call.output_gradient, call.input_gradients[1].values, place_.site(call.unit.dropout),
+       call.stream);
 }
 
 }  // namespace dstrain::model

@@ -8,9 +8,8 @@ namespace dstrain::model {
 struct DropoutPlace {
   float rate = 0;
   std::uint32_t number = 0;  ///< within the unit
-  /// Its mask in this call; not active outside training.
-  [[nodiscard]] ops::DropoutSite site(const LayerCall& call) const {
-    const DropoutSource& source = call.unit.dropout;
+  /// Its mask in a call with `source`; not active outside training.
+  [[nodiscard]] ops::DropoutSite site(const DropoutSource& source) const {
     return {.rate = source.training ? rate : 0.0F,
             .seed = ops::dropout_site_seed(source.seed, source.unit, number),
             .counter = source.counter};

@@ -38,6 +38,8 @@ class NormLayer final : public Layer {
   [[nodiscard]] ops::LayerNormArgs forward_args(const LayerCall& call) const;
   [[nodiscard]] ops::LayerNormBackwardArgs backward_args(const LayerCall& call) const;
 
+  [[nodiscard]] std::int64_t groups() const { return options_.groups; }
+
  private:
   [[nodiscard]] TensorView rows(const TensorView& view) const;
 
