@@ -16,6 +16,7 @@ constexpr std::int64_t embedded_sequences = 3;
 constexpr std::int64_t length = 9;
 
 TEST_CASE("Embedding: token row plus position row", "[ops][embedding]") {
+  const bool with_positions = GENERATE(true, false);
   const std::int64_t columns = GENERATE(1, 5, 130);
   const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   test::TypedValues table(test::random_values(vocabulary * columns, 1), dtype);
@@ -23,18 +24,21 @@ TEST_CASE("Embedding: token row plus position row", "[ops][embedding]") {
   auto tokens = test::random_tokens(embedded_sequences * length, 3, vocabulary);
   test::TypedValues output(test::random_values(embedded_sequences * length * columns, 3), dtype);
   CpuStream stream(CpuStream::Mode::inline_on_caller);
-  ops::embedding_forward({.tokens = HostView(tokens, {embedded_sequences, length}),
-                          .token_table = table.view({vocabulary, columns}),
-                          .position_table = places.view({positions, columns}),
-                          .output = output.view({embedded_sequences, length, columns})},
-                         stream);
+  ops::embedding_forward(
+      {.tokens = HostView(tokens, {embedded_sequences, length}),
+       .token_table = table.view({vocabulary, columns}),
+       .position_table =
+           with_positions ? TensorView(places.view({positions, columns})) : TensorView{},
+       .output = output.view({embedded_sequences, length, columns})},
+      stream);
   std::vector<float> expected;
   for (std::size_t row = 0; row < tokens.size(); ++row) {
     for (std::int64_t j = 0; j < columns; ++j) {
       const auto column = static_cast<std::size_t>(j);
       const auto width = static_cast<std::size_t>(columns);
-      const float sum = table.read()[static_cast<std::size_t>(tokens[row]) * width + column] +
-                        places.read()[row % length * width + column];
+      const float place = with_positions ? places.read()[row % length * width + column] : 0.0F;
+      const float sum =
+          table.read()[static_cast<std::size_t>(tokens[row]) * width + column] + place;
       expected.push_back(test::rounded(sum, dtype));
     }
   }

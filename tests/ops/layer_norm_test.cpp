@@ -117,6 +117,38 @@ TEST_CASE("Layer norm: backward agrees with central differences", "[ops][layer_n
   CHECK(test::difference(norm.bias_gradient, db, test::tolerance::reduction) == "");
 }
 
+TEST_CASE("RMS norm: agrees with double and with central differences", "[ops][layer_norm]") {
+  const LayerNormCase sizes =
+      GENERATE(LayerNormCase{1, 1}, LayerNormCase{5, 32}, LayerNormCase{70, 19});
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  Norm norm(sizes, dtype);
+  ops::LayerNormArgs args = norm.args();
+  args.bias = args.mean = {};
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
+  ops::layer_norm_forward(args, stream);
+  auto x = norm.input.read_double();
+  auto weight = norm.weight.read_double();
+  const auto output = [&] {
+    return reference::rms_norm(x, weight, static_cast<double>(eps));
+  };
+  const auto tolerance = test::tolerance::stored(dtype, test::tolerance::reduction);
+  const std::vector<float> first = norm.output.read();
+  CHECK(test::difference(first, output(), tolerance) == "");
+  norm.output.assign(std::vector<float>(first.size()));
+  ops::layer_norm_recompute(args, stream);
+  CHECK(norm.output.read() == first);
+  const auto loss = [&] {
+    return test::weighted_sum(output(), norm.gradient.read());
+  };
+  const std::vector<double> dx = test::central_differences(x, loss);
+  const std::vector<double> dw = test::central_differences(weight, loss);
+  ops::LayerNormBackwardArgs backward = norm.backward_args();
+  backward.mean = backward.bias_gradient = {};
+  ops::layer_norm_backward(backward, stream);
+  CHECK(test::difference(norm.input_gradient.read(), dx, tolerance) == "");
+  CHECK(test::difference(norm.weight_gradient, dw, test::tolerance::reduction) == "");
+}
+
 TEST_CASE("Layer norm: a residual gradient is added also in place", "[ops][layer_norm]") {
   const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   Norm norm({20, 24}, dtype);

@@ -86,6 +86,30 @@ TEST_CASE("Weight gradient: has the bits of the product alone and adds rows in g
   CHECK(layer.bias_gradient == expected);
 }
 
+TEST_CASE("Weight gradient: of a weight that lies transposed it is transposed",
+          "[ops][weight_gradient]") {
+  const test::LayerSizes sizes = GENERATE(test::LayerSizes{5, 3, 7}, test::LayerSizes{200, 17, 65});
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  Layer layer(sizes, dtype);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
+  ops::WeightGradientArgs args = layer.args();
+  ops::weight_gradient(args, stream);
+  std::vector<float> expected;
+  for (std::int64_t i = 0; i < sizes.outputs; ++i) {
+    for (std::int64_t j = 0; j < sizes.inputs; ++j) {
+      expected.push_back(layer.weight_gradient[static_cast<std::size_t>(j * sizes.outputs + i)]);
+    }
+  }
+  const std::vector<float> bias = layer.bias_gradient;
+  std::swap(args.product.a, args.product.b);
+  args.product.out = HostView(layer.weight_gradient, {sizes.outputs, sizes.inputs});
+  args.product.workspace = layer.space.of(args.product);
+  args.outputs_first = true;
+  ops::weight_gradient(args, stream);
+  CHECK(test::difference(layer.weight_gradient, expected, test::tolerance::reduction) == "");
+  CHECK(layer.bias_gradient == bias);
+}
+
 TEST_CASE("Weight gradient: another product is refused", "[ops][weight_gradient]") {
   Layer layer({4, 4, 4}, DType::f32);
   ops::WeightGradientArgs args = layer.args();
