@@ -9,6 +9,7 @@
 #include "launcher/plan/option_words.h"
 #include "runtime/base/error.h"
 #include "runtime/config/suggest.h"
+#include "runtime/model/families.h"
 #include "runtime/tensor/dtype.h"
 
 namespace dstrain::bench {
@@ -173,10 +174,11 @@ Options parse_options(std::span<const std::string> arguments, int world_size) {
   } else {
     options.bytes = read_shard_bytes(typed.bytes);
   }
-  options.model = model::load_gpt2_config(options.model_name);
-  model::apply_overrides(options.model, typed.overrides);
-  model::check(options.model);
-  return options;
+  auto model = model::load_model_config(options.model_name);
+  model->apply_overrides(typed.overrides);
+  model->check();
+  options.model = std::move(model);
+  return std::move(options);
 }
 
 std::string help() {

@@ -7,7 +7,6 @@
 #include "cmd/model_loading.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
-#include "runtime/model/gpt2.h"
 #include "zero/estimate.h"
 
 namespace dstrain::cmd {
@@ -49,7 +48,7 @@ zero::EstimateInput sizes_of(const EstimateOptions& options) {
          "--model_name_or_path or --config_name");
   }
   if (named) {
-    const model::Model model = model::make_gpt2(model_config(options.model));
+    const model::Model model = model_config(options.model)->make();
     zero::EstimateInput sizes = zero::sizes_for_estimate(model.parameters());
     sizes.gpus_per_node = options.sizes.gpus_per_node;
     sizes.nodes = options.sizes.nodes;

@@ -15,7 +15,7 @@ const std::array rows{
     FlagRow{"Model", "model_name_or_path", &O::model_name_or_path, "DIR",
             "a Hugging Face model, or the weights of a run's checkpoint-N"},
     FlagRow{"Model", "config_name", &O::config_name, "NAME",
-            "random weights: gpt2, gpt2-medium, gpt2-large ..., or a file"},
+            "random weights: gpt2, llama-3.2-1b, qwen3-0.6b ..., or a file"},
     FlagRow{"Model", "config_overrides", &O::config_overrides, "LIST",
             "changes to --config_name, \"n_layer=2,n_embd=64\""},
     FlagRow{.group = "Model",

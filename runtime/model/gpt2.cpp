@@ -68,7 +68,9 @@ Model make_gpt2(const Gpt2Config& config, const UnitOptions& options) {
   model.positions = config.n_positions;
   model.hidden = config.n_embd;
   model.layers = config.n_layer;
-  model.config_json = to_json(config, dtype);
+  model.attention_width = config.n_layer * config.n_embd;
+  model.hf_names = config.hf_names();
+  model.config_json = config.to_json(dtype);
   return model;
 }
 
