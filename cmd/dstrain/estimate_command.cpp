@@ -31,7 +31,8 @@ void declare_estimate(CLI::App& app, EstimateOptions& options) {
       ->check(count);
   app.add_option("--model_name_or_path", options.model.directory, "count those of this model");
   app.add_option("--config_name", options.model.config, "or of this preset or config.json");
-  app.add_option("--config_overrides", options.model.overrides, "changed so: n_layer=2,n_embd=64");
+  app.add_option("--config_overrides", options.model.overrides,
+                 "changed so: num_hidden_layers=2,hidden_size=64");
   app.add_option("--num_gpus_per_node", options.sizes.gpus_per_node, "(1)")->check(machines);
   app.add_option("--num_nodes", options.sizes.nodes, "(1)")->check(machines);
   app.add_option("--stage", options.stage, "2 or 3 (3)")->check(CLI::IsMember({2, 3}));

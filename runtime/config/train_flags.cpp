@@ -17,7 +17,7 @@ const std::array rows{
     FlagRow{"Model", "config_name", &O::config_name, "NAME",
             "random weights: gpt2, llama-3.2-1b, qwen3-0.6b ..., or a file"},
     FlagRow{"Model", "config_overrides", &O::config_overrides, "LIST",
-            "changes to --config_name, \"n_layer=2,n_embd=64\""},
+            "changes to --config_name, \"num_hidden_layers=2,hidden_size=64\""},
     FlagRow{.group = "Model",
             .name = "num_layers",
             .target = &O::num_layers,

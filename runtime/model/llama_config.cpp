@@ -120,8 +120,6 @@ constexpr auto qwen2_fields =
 constexpr auto qwen3_fields =
     with(own_head_dim, attention_bias, use_sliding_window, sliding_window, max_window_layers);
 
-constexpr std::array<FixedOption, 1> fixed_options{{{"partial_rotary_factor", "1.0"}}};
-
 constexpr TextTokens text_tokens{1, 2};
 
 std::unique_ptr<L> defaults_of(const ModelFamily& family) {
@@ -207,29 +205,40 @@ void read_layer_types(L& config, const nlohmann::json& types, const std::string&
 }  // namespace
 
 const ModelFamily& llama_family() {
-  static constexpr ModelFamily family{"llama",     "LlamaForCausalLM", llama_fields,  fixed_options,
-                                      text_tokens, llama_presets,      llama_defaults};
+  static constexpr ModelFamily family{.model_type = "llama",
+                                      .architecture = "LlamaForCausalLM",
+                                      .fields = llama_fields,
+                                      .text_tokens = text_tokens,
+                                      .presets = llama_presets,
+                                      .defaults = llama_defaults};
   return family;
 }
 
 const ModelFamily& mistral_family() {
-  static constexpr ModelFamily family{"mistral",       "MistralForCausalLM", mistral_fields,
-                                      fixed_options,   text_tokens,          mistral_presets,
-                                      mistral_defaults};
+  static constexpr ModelFamily family{.model_type = "mistral",
+                                      .architecture = "MistralForCausalLM",
+                                      .fields = mistral_fields,
+                                      .text_tokens = text_tokens,
+                                      .presets = mistral_presets,
+                                      .defaults = mistral_defaults};
   return family;
 }
 
 const ModelFamily& qwen2_family() {
-  static constexpr ModelFamily family{"qwen2",       "Qwen2ForCausalLM", qwen2_fields,
-                                      fixed_options, TextTokens{},       qwen2_presets,
-                                      qwen2_defaults};
+  static constexpr ModelFamily family{.model_type = "qwen2",
+                                      .architecture = "Qwen2ForCausalLM",
+                                      .fields = qwen2_fields,
+                                      .presets = qwen2_presets,
+                                      .defaults = qwen2_defaults};
   return family;
 }
 
 const ModelFamily& qwen3_family() {
-  static constexpr ModelFamily family{"qwen3",       "Qwen3ForCausalLM", qwen3_fields,
-                                      fixed_options, TextTokens{},       qwen3_presets,
-                                      qwen3_defaults};
+  static constexpr ModelFamily family{.model_type = "qwen3",
+                                      .architecture = "Qwen3ForCausalLM",
+                                      .fields = qwen3_fields,
+                                      .presets = qwen3_presets,
+                                      .defaults = qwen3_defaults};
   return family;
 }
 

@@ -19,9 +19,9 @@ struct ModelFamily {
   std::string_view model_type;
   std::string_view architecture;  ///< the class of transformers that reads them
   std::span<const ConfigField> fields;
-  std::span<const FixedOption> fixed_options;
-  TextTokens text_tokens;  ///< of Hugging Face, where config.json does not say
-  std::span<const ModelPreset> presets;
+  std::span<const FixedOption> fixed_options{};
+  TextTokens text_tokens{};  ///< of Hugging Face, where config.json does not say
+  std::span<const ModelPreset> presets{};
   /// Of Hugging Face, where config.json does not say; a size that follows from others is 0.
   std::unique_ptr<ModelConfig> (*defaults)() = nullptr;
 };

@@ -44,13 +44,17 @@ class Section {
     }
     return value->get<float>();
   }
+  [[noreturn]] void miss(std::string_view name) const {
+    fail(ErrorCode::input, "{}: {} has no {}", path_, key_, name);
+  }
   [[nodiscard]] float needed(std::string_view name) const {
     const auto value = number(name);
-    if (!value) fail(ErrorCode::input, "{}: {} has no {}", path_, key_, name);
+    if (!value) miss(name);
     return *value;
   }
   [[nodiscard]] Rope kind() const;
-  void check_whole() const;
+  /// Of all layers alike.
+  void check_plain() const;
 
  private:
   const Json& values_;
@@ -69,16 +73,13 @@ Rope Section::kind() const {
        path_, key_, type->dump());
 }
 
-/// All layers and all of a head's dimensions alike.
-void Section::check_whole() const {
+void Section::check_plain() const {
   for (const auto& [name, value] : values_.items()) {
     if (value.is_object()) {
       fail(ErrorCode::input, "{}: {}.{}: only rotations that all layers have alike are built",
            path_, key_, name);
     }
   }
-  const Json* const part = find("partial_rotary_factor");
-  if (part != nullptr && *part != 1) refuse("partial_rotary_factor", "1", *part);
 }
 
 /// As transformers: rope_scaling, where it says anything, before rope_parameters.
@@ -96,12 +97,19 @@ const Json* section_of(const Json& document, std::string& key, const std::string
   return nullptr;
 }
 
+/// Older models turn some of the dimensions of a head alone.
+void check_whole_heads(const Json& values, const std::string& path) {
+  const auto part = values.find("partial_rotary_factor");
+  if (part == values.end() || part->is_null() || *part == 1) return;
+  fail(ErrorCode::input, "{}: partial_rotary_factor is {}; only 1.0 is built", path, part->dump());
+}
+
 std::int64_t original_positions(const Json& document, const Section& section) {
   constexpr std::string_view name = "original_max_position_embeddings";
   const auto top = document.find(name);
   const bool at_top = top != document.end() && !top->is_null();
   const Json* const value = at_top ? &*top : section.find(name);
-  if (value == nullptr) return static_cast<std::int64_t>(section.needed(name));
+  if (value == nullptr) section.miss(name);
   constexpr std::int64_t most = 1 << 24;
   const bool whole = value->is_number_integer();
   if (!whole || value->get<std::int64_t>() < 1 || value->get<std::int64_t>() > most) {
@@ -136,10 +144,12 @@ void read_yarn(RopeScaling& scaling, const Section& section) {
 RopeScaling read_rope_scaling(const Json& document, const std::string& path) {
   std::string key;
   const Json* const values = section_of(document, key, path);
+  check_whole_heads(document, path);
+  if (values != nullptr) check_whole_heads(*values, path);
   RopeScaling scaling;
   if (values == nullptr) return scaling;
   const Section section(*values, key, path);
-  section.check_whole();
+  section.check_plain();
   scaling.kind = section.kind();
   if (scaling.kind == Rope::none) return scaling;
   if (scaling.kind != Rope::linear) {
