@@ -9,7 +9,6 @@
 #include "runtime/base/log.h"
 #include "runtime/data/hugging_face_encoder.h"
 #include "runtime/data/tokenizer.h"
-#include "runtime/model/gpt2.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -79,10 +78,10 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
   Options options = parse(arguments);
   if (world_size > 1) fail(ErrorCode::usage, "generate runs on one rank; leave --num_gpus out");
   GenerateSetup setup;
-  const model::Gpt2Config sizes = model_config({.directory = options.directory});
-  StoredWeights weights = open_weights(options.directory, model::make_gpt2(sizes).parameters());
-  setup.model = model::make_gpt2(sizes, {.dtype = weights.dtype, .device = device});
-  const bool of_bytes = sizes.byte_tokens || sizes.vocab_size == data::byte_vocabulary;
+  const std::unique_ptr<model::ModelConfig> model = model_config({.directory = options.directory});
+  StoredWeights weights = open_weights(options.directory, model->make());
+  setup.model = model->make({.dtype = weights.dtype, .device = device});
+  const bool of_bytes = model->byte_tokens || model->vocabulary() == data::byte_vocabulary;
   const std::string own =
       !of_bytes && data::has_tokenizer(options.directory) ? options.directory : "byte";
   const std::string tokenizer = options.tokenizer.empty() ? own : options.tokenizer;

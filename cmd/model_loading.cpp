@@ -10,6 +10,7 @@
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/checkpoint_weights.h"
 #include "runtime/config/missing_directory.h"
+#include "runtime/model/families.h"
 #include "runtime/model/hf_import.h"
 #include "runtime/model/hf_index.h"
 #include "runtime/model/other_formats.h"
@@ -43,17 +44,15 @@ void require_any(const fs::path& directory, std::initializer_list<std::string_vi
        directory.string(), fmt::join(files, " or "), found.front().path.string());
 }
 
-model::Gpt2Config stored_config(const std::string& directory) {
+std::unique_ptr<model::ModelConfig> stored_config(const std::string& directory) {
   require_any(directory, {"config.json"});
-  if (!checkpoint::has_manifest(directory)) return model::load_gpt2_config(directory);
+  if (!checkpoint::has_manifest(directory)) return model::load_model_config(directory);
   const std::string text = checkpoint::Checkpoint(directory).read_text("config.json");
-  return model::parse_gpt2_config(text, (fs::path(directory) / "config.json").string());
+  return model::parse_model_config(text, (fs::path(directory) / "config.json").string());
 }
 
 template <class Weights>
-StoredWeights open_as(const std::string& directory,
-                      std::span<const model::ParameterSpec> parameters) {
-  auto weights = std::make_unique<Weights>(directory, parameters);
+StoredWeights with_dtype(std::unique_ptr<Weights> weights) {
   const DType dtype = weights->dtype();
   return {std::move(weights), dtype};
 }
@@ -64,16 +63,16 @@ bool names_model(const config::ModelSettings& settings) {
   return !settings.directory.empty() || !settings.config.empty();
 }
 
-model::Gpt2Config model_config(const config::ModelSettings& settings) {
+std::unique_ptr<model::ModelConfig> model_config(const config::ModelSettings& settings) {
   if (!names_model(settings)) {
     fail(ErrorCode::usage,
          "no model: give --model_name_or_path DIR, or --config_name gpt2 for random weights");
   }
-  model::Gpt2Config sizes = settings.config.empty() ? stored_config(settings.directory)
-                                                    : model::load_gpt2_config(settings.config);
-  model::apply_overrides(sizes, settings.overrides);
-  model::check(sizes);
-  return sizes;
+  auto config = settings.config.empty() ? stored_config(settings.directory)
+                                        : model::load_model_config(settings.config);
+  config->apply_overrides(settings.overrides);
+  config->check();
+  return config;
 }
 
 std::vector<model::CompanionFile> stored_companions(const std::string& directory) {
@@ -81,13 +80,13 @@ std::vector<model::CompanionFile> stored_companions(const std::string& directory
   return checkpoint::companions_of(checkpoint::Checkpoint(directory));
 }
 
-StoredWeights open_weights(const std::string& directory,
-                           std::span<const model::ParameterSpec> parameters) {
+StoredWeights open_weights(const std::string& directory, const model::Model& model) {
+  const std::vector<model::ParameterSpec> parameters = model.parameters();
   if (checkpoint::has_manifest(directory)) {
-    return open_as<checkpoint::CheckpointWeights>(directory, parameters);
+    return with_dtype(std::make_unique<checkpoint::CheckpointWeights>(directory, parameters));
   }
   require_any(directory, {"model.safetensors", model::hf_index_file});
-  return open_as<model::HfWeights>(directory, parameters);
+  return with_dtype(std::make_unique<model::HfWeights>(directory, parameters, model.hf_names));
 }
 
 }  // namespace dstrain::cmd

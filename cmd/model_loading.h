@@ -1,12 +1,11 @@
 #pragma once
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/config/train_settings.h"
-#include "runtime/model/gpt2_config.h"
 #include "runtime/model/hf_companions.h"
+#include "runtime/model/model_config.h"
 #include "runtime/model/parameter_source.h"
 #include "runtime/tensor/dtype.h"
 
@@ -18,9 +17,9 @@ namespace dstrain::cmd {
 /// Whether the options name a model.
 bool names_model(const config::ModelSettings& settings);
 
-/// The sizes that --model_name_or_path, --config_name and --config_overrides ask for. Throws
+/// The model that --model_name_or_path, --config_name and --config_overrides ask for. Throws
 /// Error{usage} or Error{input}.
-model::Gpt2Config model_config(const config::ModelSettings& settings);
+std::unique_ptr<model::ModelConfig> model_config(const config::ModelSettings& settings);
 
 /// What goes wherever the model of --model_name_or_path goes. Throws Error{input}.
 std::vector<model::CompanionFile> stored_companions(const std::string& directory);
@@ -30,9 +29,9 @@ struct StoredWeights {
   DType dtype = DType::f32;  ///< bf16 or f16 when all are stored so: it loses nothing
 };
 
-/// Opens the weights of --model_name_or_path. Throws Error{input} when they are not exactly
-/// `parameters`; where the directory holds checkpoints instead, the message names the newest.
-StoredWeights open_weights(const std::string& directory,
-                           std::span<const model::ParameterSpec> parameters);
+/// Opens the weights of --model_name_or_path. Throws Error{input} when they are not exactly the
+/// parameters of `model`; where the directory holds checkpoints instead, the message names the
+/// newest.
+StoredWeights open_weights(const std::string& directory, const model::Model& model);
 
 }  // namespace dstrain::cmd

@@ -8,7 +8,6 @@
 #include "cmd/model_loading.h"
 #include "cmd/offload_setup.h"
 #include "runtime/config/resolve.h"
-#include "runtime/model/gpt2.h"
 #include "zero/step_cost.h"
 
 namespace dstrain::cmd {
@@ -44,8 +43,8 @@ PlanSetup::PlanSetup(config::TrainOptions options, int world, DeviceKind device)
          options_.deepspeed.typed() ? "--deepspeed" : "--deepspeed_config");
   }
   settings_ = config::resolve(options_, {.world_size = world}).settings;
-  model_ = model::make_gpt2(model_config(settings_.model),
-                            {settings_.dtype, settings_.model.in_splits, device});
+  model_ =
+      model_config(settings_.model)->make({settings_.dtype, settings_.model.in_splits, device});
   settings_.data.block_size = block_size(settings_.data, model_);
 }
 

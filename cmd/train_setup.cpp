@@ -12,7 +12,6 @@
 #include "runtime/data/hugging_face_encoder.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/model/float16_source.h"
-#include "runtime/model/gpt2.h"
 #include "runtime/model/hf_companions.h"
 #include "runtime/model/random_source.h"
 
@@ -22,11 +21,11 @@ namespace {
 /// The tokenizer of text: the one that was asked for, else the model's own, else the one whose
 /// tokens are trained on, else bytes.
 std::string choose_tokenizer(const config::TrainSettings& settings,
-                             const model::Gpt2Config& sizes) {
+                             const model::ModelConfig& model) {
   const config::DataSettings& data = settings.data;
   const std::string& directory = settings.model.directory;
   if (data.tokenizer_given) return data.tokenizer;
-  if (!directory.empty() && !sizes.byte_tokens && data::has_tokenizer(directory)) return directory;
+  if (!directory.empty() && !model.byte_tokens && data::has_tokenizer(directory)) return directory;
   for (const config::DataFile& file : data.train_files) {
     if (directory.empty() && data::has_tokenizer(file.path)) return file.path;
   }
@@ -48,7 +47,7 @@ void take_tokenizer(TrainSetup& setup, const std::string& tokenizer) {
 
 /// Text that is read as bytes. That is what the user means who types so, or has a vocabulary of
 /// bytes; a model that was trained on other tokens would forget all that it knows of them.
-void settle_bytes(TrainSetup& setup, model::Gpt2Config sizes) {
+void settle_bytes(TrainSetup& setup, model::ModelConfig& model) {
   const auto is_text = [](const auto& source) {
     return source && source->is_text();
   };
@@ -56,9 +55,9 @@ void settle_bytes(TrainSetup& setup, model::Gpt2Config sizes) {
   const bool text = trains_on_text || is_text(setup.validation_data);
   config::TrainSettings& settings = setup.settings;
   if (!text || settings.data.tokenizer != "byte") return;
-  if (sizes.vocab_size == data::byte_vocabulary) return;
+  if (model.vocabulary() == data::byte_vocabulary) return;
   const std::string& file = (trains_on_text ? setup.training_data : setup.validation_data)->path();
-  if (!settings.data.tokenizer_given && !sizes.byte_tokens) {
+  if (!settings.data.tokenizer_given && !model.byte_tokens) {
     if (!settings.model.directory.empty()) {
       fail(
           ErrorCode::usage,
@@ -66,12 +65,12 @@ void settle_bytes(TrainSetup& setup, model::Gpt2Config sizes) {
           "tokenizer beside it: add --tokenizer DIR with its tokenizer's files, give a file of its "
           "own tokens (llm.c's .bin), or add --tokenizer byte to train it on the bytes of the text "
           "as ids 0 to 255",
-          file, settings.model.directory, sizes.vocab_size);
+          file, settings.model.directory, model.vocabulary());
     }
     setup.notes.push_back(
         fmt::format("{}: each byte of the text is a token, of which the model's vocabulary of {} "
                     "uses 256 (--tokenizer byte)",
-                    file, sizes.vocab_size));
+                    file, model.vocabulary()));
   }
   if (!trains_on_text) return;
   if (std::erase_if(setup.model.companions, model::is_of_tokenizer) > 0) {
@@ -79,8 +78,8 @@ void settle_bytes(TrainSetup& setup, model::Gpt2Config sizes) {
         fmt::format("{}: its tokenizer's files do not go out with the model, which learns bytes",
                     settings.model.directory));
   }
-  sizes.byte_tokens = true;
-  setup.model.config_json = model::to_json(sizes, setup.model.dtype);
+  model.byte_tokens = true;
+  setup.model.config_json = model.to_json(setup.model.dtype);
 }
 
 engine::TrainingData describe_training_data(const TrainSetup& setup) {
@@ -122,12 +121,11 @@ void check_data(const TrainSetup& setup, const std::string& needs_held_out) {
 }
 
 std::unique_ptr<model::ParameterSource> open_parameters(const TrainSetup& setup) {
-  const std::vector<model::ParameterSpec> specs = setup.model.parameters();
   const std::string& directory = setup.settings.model.directory;
   if (directory.empty()) {
-    return std::make_unique<model::RandomSource>(setup.settings.seed, specs);
+    return std::make_unique<model::RandomSource>(setup.settings.seed, setup.model.parameters());
   }
-  std::unique_ptr<model::ParameterSource> stored = open_weights(directory, specs).parameters;
+  std::unique_ptr<model::ParameterSource> stored = open_weights(directory, setup.model).parameters;
   if (setup.model.dtype != DType::f16) return stored;
   return std::make_unique<model::Float16Source>(std::move(stored));
 }
@@ -155,18 +153,17 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
                                              .train_samples = -1,
                                              .kept_batch = place.kept_batch})
                        .settings;
-  const model::Gpt2Config sizes = model_config(setup.settings.model);
-  setup.model =
-      model::make_gpt2(sizes, {setup.settings.dtype, setup.settings.model.in_splits, place.device});
+  const std::unique_ptr<model::ModelConfig> model = model_config(setup.settings.model);
+  setup.model = model->make({setup.settings.dtype, setup.settings.model.in_splits, place.device});
   const std::string& directory = setup.settings.model.directory;
   if (!directory.empty()) setup.model.companions = stored_companions(directory);
-  setup.settings.data.tokenizer = choose_tokenizer(setup.settings, sizes);
+  setup.settings.data.tokenizer = choose_tokenizer(setup.settings, *model);
   setup.settings.data.block_size = block_size(setup.settings.data, setup.model);
   RunData& opened = setup;
   opened = open_data(setup.settings, setup.model.vocabulary);
   std::ranges::move(setup.data_notes, std::back_inserter(setup.notes));
   take_tokenizer(setup, setup.settings.data.tokenizer);
-  settle_bytes(setup, sizes);
+  settle_bytes(setup, *model);
   const config::DataSettings data = setup.settings.data;
   config::Resolved resolved = config::resolve(options, {.world_size = place.world_size,
                                                         .hidden = setup.model.hidden,

@@ -93,7 +93,7 @@ Products measure_products(const Options& options) {
   HostMemory memory;
   Products result;
   std::vector<std::array<Product, 2>> products;
-  for (GemmShape& shape : gemm_shapes(options.model, options.sequences * options.tokens)) {
+  for (GemmShape& shape : gemm_shapes(options.model->make(), options.sequences * options.tokens)) {
     products.push_back(
         {Product(shape, dtypes[0], memory, stream), Product(shape, dtypes[1], memory, stream)});
     result.shapes.push_back({std::move(shape), {}});

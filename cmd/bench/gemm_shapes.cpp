@@ -1,5 +1,8 @@
 #include "cmd/bench/gemm_shapes.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "runtime/model/loss_unit.h"
 #include "runtime/ops/classifier_plan.h"
 
@@ -7,36 +10,69 @@ namespace dstrain::bench {
 namespace {
 
 struct Linear {
-  std::string name;
-  std::int64_t rows;
-  std::int64_t inputs;
-  std::int64_t outputs;
-  double times;
+  std::string name;  ///< without the unit's
+  std::int64_t inputs = 0;
+  std::int64_t outputs = 0;
+  bool outputs_first = false;  ///< of the weight
+  bool bias = false;
+  int times = 0;
+  /// Alike in all but `times`.
+  [[nodiscard]] bool is_like(const Linear& other) const {
+    return name == other.name && inputs == other.inputs && outputs == other.outputs;
+  }
 };
 
-/// y = x W + b with W (inputs, outputs): y, then dx = dy W^T, then dW += x^T dy.
-void add_linear(std::vector<GemmShape>& shapes, const Linear& linear) {
-  const auto& [name, rows, inputs, outputs, times] = linear;
-  shapes.push_back({.name = name + " forward",
+/// y = x W + b with W (inputs, outputs): y, then dx = dy W^T, then dW += x^T dy. With outputs
+/// first, W and dW are the transposes.
+void add_linear(std::vector<GemmShape>& shapes, const Linear& linear, std::int64_t rows) {
+  const auto times = static_cast<double>(linear.times);
+  shapes.push_back({.name = linear.name + " forward",
                     .m = rows,
-                    .n = outputs,
-                    .k = inputs,
+                    .n = linear.outputs,
+                    .k = linear.inputs,
                     .times = times,
-                    .bias = true});
-  shapes.push_back({.name = name + " dX",
+                    .b_transposed = linear.outputs_first,
+                    .bias = linear.bias});
+  shapes.push_back({.name = linear.name + " dX",
                     .m = rows,
-                    .n = inputs,
-                    .k = outputs,
+                    .n = linear.inputs,
+                    .k = linear.outputs,
                     .times = times,
-                    .b_transposed = true});
-  shapes.push_back({.name = name + " dW",
-                    .m = inputs,
-                    .n = outputs,
+                    .b_transposed = !linear.outputs_first});
+  shapes.push_back({.name = linear.name + " dW",
+                    .m = linear.outputs_first ? linear.outputs : linear.inputs,
+                    .n = linear.outputs_first ? linear.inputs : linear.outputs,
                     .k = rows,
                     .times = times,
                     .a_transposed = true,
                     .f32_out = true,
                     .accumulate = true});
+}
+
+/// The matrices of a unit that reads activations, but not the classifier's.
+void collect_linears(std::vector<Linear>& linears,
+                     const model::Model& model,
+                     const model::UnitSpec& unit) {
+  constexpr std::string_view ending = ".weight";
+  for (const model::ParameterSpec& weight : unit.parameters) {
+    const bool classifies = unit.computes_loss && weight.shape[0] == model.vocabulary;
+    if (weight.shape.rank() != 2 || classifies || !weight.name.ends_with(ending)) continue;
+    const std::string stem = weight.name.substr(0, weight.name.size() - ending.size());
+    const bool prefixed = stem.starts_with(unit.name + ".");
+    const std::int64_t first = weight.shape[0];
+    const std::int64_t second = weight.shape[1];
+    const Linear found{
+        .name = prefixed ? stem.substr(unit.name.size() + 1) : stem,
+        .inputs = model.outputs_first ? second : first,
+        .outputs = model.outputs_first ? first : second,
+        .outputs_first = model.outputs_first,
+        .bias = std::ranges::find(unit.parameters, stem + ".bias", &model::ParameterSpec::name) !=
+                unit.parameters.end()};
+    auto known =
+        std::ranges::find_if(linears, [&](const Linear& linear) { return linear.is_like(found); });
+    if (known == linears.end()) known = linears.insert(known, found);
+    ++known->times;
+  }
 }
 
 /// A chunk of rows and a piece of the vocabulary, as the head takes them at a time.
@@ -47,14 +83,14 @@ struct HeadPiece {
   double times;
 };
 
-HeadPiece head_piece(const model::Gpt2Config& config, std::int64_t rows) {
+HeadPiece head_piece(const model::Model& model, std::int64_t rows) {
   Arena nothing;  // only sizes are asked for
   const std::int64_t chunk = model::loss_chunk_rows(rows);
-  const ops::ClassifierPlan plan(nothing, {chunk, config.n_embd, config.vocab_size, DType::f32});
+  const ops::ClassifierPlan plan(nothing, {chunk, model.hidden, model.vocabulary, DType::f32});
   const std::int64_t columns = plan.logits().width(0);
-  return {chunk, config.n_embd, columns,
+  return {chunk, model.hidden, columns,
           static_cast<double>(rows) / static_cast<double>(chunk) *
-              static_cast<double>(config.vocab_size) / static_cast<double>(columns)};
+              static_cast<double>(model.vocabulary) / static_cast<double>(columns)};
 }
 
 /// logits = x E^T with E (columns, channels), then dx += dlogits E, then dE += dlogits^T x.
@@ -86,15 +122,14 @@ void add_head(std::vector<GemmShape>& shapes, const HeadPiece& piece) {
 
 }  // namespace
 
-std::vector<GemmShape> gemm_shapes(const model::Gpt2Config& config, std::int64_t rows) {
-  const auto layers = static_cast<double>(config.n_layer);
-  const std::int64_t channels = config.n_embd;
+std::vector<GemmShape> gemm_shapes(const model::Model& model, std::int64_t rows) {
+  std::vector<Linear> linears;
+  for (const auto& unit : model.units) {
+    if (!unit->spec().reads.empty()) collect_linears(linears, model, unit->spec());
+  }
   std::vector<GemmShape> shapes;
-  add_linear(shapes, {"attn.c_attn", rows, channels, 3 * channels, layers});
-  add_linear(shapes, {"attn.c_proj", rows, channels, channels, layers});
-  add_linear(shapes, {"mlp.c_fc", rows, channels, config.n_inner, layers});
-  add_linear(shapes, {"mlp.c_proj", rows, config.n_inner, channels, layers});
-  add_head(shapes, head_piece(config, rows));
+  for (const Linear& linear : linears) add_linear(shapes, linear, rows);
+  add_head(shapes, head_piece(model, rows));
   return shapes;
 }
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/model/gpt2_config.h"
+#include "runtime/model/model.h"
 #include "runtime/ops/matmul.h"
 
 namespace dstrain::bench {
@@ -27,7 +27,7 @@ struct GemmShape {
 
 /// The products of forward and backward with weights: those of attention between activations are
 /// kernels of their own. `rows`: tokens of a micro batch.
-std::vector<GemmShape> gemm_shapes(const model::Gpt2Config& config, std::int64_t rows);
+std::vector<GemmShape> gemm_shapes(const model::Model& model, std::int64_t rows);
 
 /// The product without its memory: views of the right shape and type that point nowhere.
 ops::MatmulArgs product_of(const GemmShape& shape, DType dtype);

@@ -9,6 +9,7 @@
 #include "launcher/plan/option_words.h"
 #include "runtime/base/error.h"
 #include "runtime/config/suggest.h"
+#include "runtime/model/families.h"
 #include "runtime/tensor/dtype.h"
 
 namespace dstrain::bench {
@@ -58,7 +59,8 @@ void declare(CLI::App& app, Typed& typed) {
       add_command(app, "gemm", "the matrix products of a training step, beside the peak", options);
   gemm->add_option("--config_name", options.model_name,
                    "preset, config.json or directory: whose products (gpt2)");
-  gemm->add_option("--config_overrides", typed.overrides, "as for train: n_layer=2,n_embd=64");
+  gemm->add_option("--config_overrides", typed.overrides,
+                   "as for train: num_hidden_layers=2,hidden_size=64");
   gemm->add_option("--per_device_train_batch_size", options.sequences, "sequences (4)")
       ->check(CLI::Range(std::int64_t{1}, most));
   gemm->add_option("--block_size", options.tokens, "tokens of each (512)")
@@ -173,10 +175,11 @@ Options parse_options(std::span<const std::string> arguments, int world_size) {
   } else {
     options.bytes = read_shard_bytes(typed.bytes);
   }
-  options.model = model::load_gpt2_config(options.model_name);
-  model::apply_overrides(options.model, typed.overrides);
-  model::check(options.model);
-  return options;
+  auto model = model::load_model_config(options.model_name);
+  model->apply_overrides(typed.overrides);
+  model->check();
+  options.model = std::move(model);
+  return std::move(options);
 }
 
 std::string help() {

@@ -1,11 +1,12 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/base/units.h"
-#include "runtime/model/gpt2_config.h"
+#include "runtime/model/model_config.h"
 
 namespace dstrain::bench {
 
@@ -17,7 +18,7 @@ struct Options {
   int runs = 20;  ///< timed, after one more to warm up
   // gemm
   std::string model_name = "gpt2";
-  model::Gpt2Config model;
+  std::unique_ptr<const model::ModelConfig> model;
   std::int64_t sequences = 4;
   std::int64_t tokens = 512;
   bool cpu_time = false;  ///< of comm and adam: time on the processor, not by the clock

@@ -18,7 +18,6 @@
 #include "runtime/config/read_elasticity.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/suggest.h"
-#include "runtime/model/gpt2.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -101,7 +100,7 @@ config::Resolved resolve(const config::TrainOptions& options,
                          config::Context context) {
   config::Resolved resolved = config::resolve_config(options, config, context);
   if (!names_model(resolved.settings.model)) return resolved;
-  context.hidden = model_config(resolved.settings.model).n_embd;
+  context.hidden = model_config(resolved.settings.model)->hidden();
   return config::resolve_config(options, config, context);
 }
 
@@ -109,8 +108,8 @@ config::Resolved resolve(const config::TrainOptions& options,
 std::string describe_memory(config::TrainSettings& settings,
                             std::int64_t world,
                             DeviceKind device) {
-  const model::Model model = model::make_gpt2(model_config(settings.model),
-                                              {settings.dtype, settings.model.in_splits, device});
+  const model::Model model =
+      model_config(settings.model)->make({settings.dtype, settings.model.in_splits, device});
   settings.data.block_size = block_size(settings.data, model);
   const MemorySetup memory = set_up_memory(settings, model, static_cast<int>(world));
   return fmt::format("on {}, {} rank(s): {}\n", name_of(device), world,

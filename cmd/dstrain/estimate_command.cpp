@@ -7,7 +7,6 @@
 #include "cmd/model_loading.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
-#include "runtime/model/gpt2.h"
 #include "zero/estimate.h"
 
 namespace dstrain::cmd {
@@ -32,7 +31,8 @@ void declare_estimate(CLI::App& app, EstimateOptions& options) {
       ->check(count);
   app.add_option("--model_name_or_path", options.model.directory, "count those of this model");
   app.add_option("--config_name", options.model.config, "or of this preset or config.json");
-  app.add_option("--config_overrides", options.model.overrides, "changed so: n_layer=2,n_embd=64");
+  app.add_option("--config_overrides", options.model.overrides,
+                 "changed so: num_hidden_layers=2,hidden_size=64");
   app.add_option("--num_gpus_per_node", options.sizes.gpus_per_node, "(1)")->check(machines);
   app.add_option("--num_nodes", options.sizes.nodes, "(1)")->check(machines);
   app.add_option("--stage", options.stage, "2 or 3 (3)")->check(CLI::IsMember({2, 3}));
@@ -49,7 +49,7 @@ zero::EstimateInput sizes_of(const EstimateOptions& options) {
          "--model_name_or_path or --config_name");
   }
   if (named) {
-    const model::Model model = model::make_gpt2(model_config(options.model));
+    const model::Model model = model_config(options.model)->make();
     zero::EstimateInput sizes = zero::sizes_for_estimate(model.parameters());
     sizes.gpus_per_node = options.sizes.gpus_per_node;
     sizes.nodes = options.sizes.nodes;

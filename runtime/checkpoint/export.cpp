@@ -8,6 +8,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/checkpoint_weights.h"
+#include "runtime/model/families.h"
 #include "runtime/model/hf_names.h"
 #include "runtime/tensor/bfloat16.h"
 #include "runtime/tensor/float16.h"
@@ -80,7 +81,12 @@ Exported export_checkpoint(const Checkpoint& checkpoint,
   const CheckpointState source(checkpoint, weights_of(checkpoint).name, parameters);
   const std::vector<model::CompanionFile> companions = companions_of(checkpoint);
   options.companions = companions;
-  model::HfExport target(output, checkpoint.read_text("config.json"), parameters, options);
+  const std::string config_json = checkpoint.read_text("config.json");
+  options.name_prefix =
+      model::parse_model_config(config_json, (checkpoint.path() / "config.json").string())
+          ->hf_names()
+          .prefix;
+  model::HfExport target(output, config_json, parameters, options);
   Exported exported{0, target.files()};
   Piece piece(options.dtype);
   for (const model::ParameterSpec& spec : parameters) {

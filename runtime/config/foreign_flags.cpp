@@ -86,7 +86,7 @@ constexpr std::string_view tpu = "TPUs are not supported";
 
 const std::array hugging_face{
     // Model.
-    one_of(hint_flag("model_type", "TYPE", "gpt2 is what is trained", "gpt2"), "gpt2"),
+    hint_flag("model_type", "TYPE", "config.json, or the preset of --config_name, says it"),
     negatable(hint_flag("use_fast_tokenizer", no_value, reason::fast_tokenizer, "true")),
     hint_flag("cache_dir", "DIR", reason::no_download),
     hint_flag("model_revision", "NAME", reason::no_download, "main"),

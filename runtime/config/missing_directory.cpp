@@ -34,13 +34,11 @@ std::string missing_directory(const std::string& path) {
   std::string message = path + ": no such directory";
   if (!may_be_on_the_hub(path)) return message;
   const std::string name = path.substr(path.find('/') + 1);
-  message += fmt::format(
-      "; a model of the Hugging Face hub is not downloaded: fetch it yourself, hf download {} "
-      "--local-dir {}, and give --model_name_or_path ./{}",
-      path, name, name);
-  if (name.starts_with("gpt2"))
-    message += fmt::format("; --config_name {} is random weights", name);
-  return message;
+  return message + fmt::format(
+                       "; a model of the Hugging Face hub is not downloaded: fetch it yourself, hf "
+                       "download {} --local-dir {}, and give --model_name_or_path ./{}; for random "
+                       "weights give --config_name instead",
+                       path, name, name);
 }
 
 }  // namespace dstrain::config

@@ -49,19 +49,14 @@ void resolve_model(SettingsBuilder& builder) {
   const struct {
     const Flag<std::int64_t>& flag;
     std::string_view name;
-  } sizes[] = {{builder.options().num_layers, "n_layer"},
-               {builder.options().hidden_size, "n_embd"},
-               {builder.options().num_attention_heads, "n_head"},
-               {builder.options().max_position_embeddings, "n_positions"}};
+  } sizes[] = {{builder.options().num_layers, "num_hidden_layers"},
+               {builder.options().hidden_size, "hidden_size"},
+               {builder.options().num_attention_heads, "num_attention_heads"},
+               {builder.options().max_position_embeddings, "max_position_embeddings"}};
   for (const auto& [flag, name] : sizes) {
     if (!flag.typed()) continue;
     if (model.config.empty()) model.config = "gpt2";
     model.overrides += fmt::format("{}{}={}", model.overrides.empty() ? "" : ",", name, flag.value);
-    if (("," + builder.options().config_overrides.value).find(fmt::format(",{}=", name)) !=
-        std::string::npos) {
-      builder.problems().add({}, flag.typed_as,
-                             fmt::format("--config_overrides sets {} too; keep one of them", name));
-    }
   }
   const std::string& more = builder.options().config_overrides.value;
   if (!more.empty()) model.overrides += (model.overrides.empty() ? "" : ",") + more;

@@ -58,9 +58,9 @@ struct ZeroSettings {
 };
 
 struct ModelSettings {
-  std::string directory{};  ///< --model_name_or_path; empty: random weights
-  std::string config{};     ///< --config_name: a preset, a config.json or a directory with one
-  std::string overrides{};  ///< --config_overrides and Megatron's size flags, "n_layer=2,n_embd=64"
+  std::string directory{};     ///< --model_name_or_path; empty: random weights
+  std::string config{};        ///< --config_name: a preset, a config.json or a directory with one
+  std::string overrides{};     ///< --config_overrides and Megatron's size flags, "n_layer=2"
   std::int64_t in_splits = 1;  ///< tiles of rows of each weight of a block
 };
 

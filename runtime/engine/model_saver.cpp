@@ -18,7 +18,9 @@ class Output {
   Output(const model::Model& model, const std::filesystem::path& directory) {
     attempt([&] {
       file_.emplace(directory, model.config_json, model.parameters(),
-                    model::HfExportOptions{.dtype = model.dtype, .companions = model.companions});
+                    model::HfExportOptions{.dtype = model.dtype,
+                                           .companions = model.companions,
+                                           .name_prefix = model.hf_names.prefix});
     });
   }
   void write(const model::ParameterSpec& spec, TensorView values, StreamView stream) {

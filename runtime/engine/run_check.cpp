@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "runtime/base/error.h"
-#include "runtime/model/gpt2_config.h"
+#include "runtime/model/families.h"
 
 namespace dstrain::engine {
 namespace {
@@ -31,8 +31,8 @@ void compare(
       fmt::format("{} is {} in the checkpoint and {} now: {}", name, saved, now, remedy));
 }
 
-void compare_models(Lines& lines, const model::Gpt2Config& saved, const model::Gpt2Config& now) {
-  for (const model::ConfigDifference& difference : model::differences(saved, now)) {
+void compare_models(Lines& lines, const model::ModelConfig& saved, const model::ModelConfig& now) {
+  for (const model::ConfigDifference& difference : saved.differences(now)) {
     lines.push_back(
         fmt::format("the model's {} is {} in the checkpoint and {} now: give the model "
                     "of the checkpoint",
@@ -108,8 +108,8 @@ TrainerState read_run(const checkpoint::Checkpoint& checkpoint,
       parse_trainer_state(checkpoint.read_text("trainer_state.json"), place("trainer_state.json"));
   Lines lines;
   compare_models(
-      lines, model::parse_gpt2_config(checkpoint.read_text("config.json"), place("config.json")),
-      model::parse_gpt2_config(model.config_json, "config.json"));
+      lines, *model::parse_model_config(checkpoint.read_text("config.json"), place("config.json")),
+      *model::parse_model_config(model.config_json, "config.json"));
   compare(lines, "train_batch_size", saved.train_batch_size, run.train_batch_size,
           batch_remedy(saved, run));
   compare(lines, "block_size", saved.block_size, run.block_size,

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "runtime/base/error.h"
 #include "runtime/model/unit_builder.h"
 
 namespace dstrain::model {
@@ -25,6 +24,12 @@ std::unique_ptr<Unit> embedding(const Gpt2Config& c, const UnitOptions& options)
   return u.finish(u.dropout(sum, c.embd_pdrop), hidden(0));
 }
 
+float score_divisor(const Gpt2Config& c, std::int64_t layer) {
+  const float by_size =
+      c.scale_attn_weights ? std::sqrt(static_cast<float>(c.n_embd / c.n_head)) : 1.0F;
+  return c.scale_attn_by_inverse_layer_idx ? by_size * static_cast<float>(layer + 1) : by_size;
+}
+
 /// One pre-norm transformer block.
 std::unique_ptr<Unit> block(const Gpt2Config& c, std::int64_t layer, const UnitOptions& options) {
   const std::string name = fmt::format("h.{}", layer);
@@ -38,45 +43,39 @@ std::unique_ptr<Unit> block(const Gpt2Config& c, std::int64_t layer, const UnitO
   const Value x = u.read(hidden(layer), c.n_embd);
   const Value n = u.layer_norm(x, "ln_1", c.layer_norm_epsilon);
   const Value qkv = linear(n, "attn.c_attn", 3 * c.n_embd, wide);
-  const std::int64_t head_size = c.n_embd / c.n_head;
   const Value a = u.attention(qkv, {.heads = c.n_head,
                                     .kv_heads = c.n_head,
-                                    .head_size = head_size,
-                                    .rule = {.divisor = std::sqrt(static_cast<float>(head_size))},
+                                    .head_size = c.n_embd / c.n_head,
+                                    .rule = {.divisor = score_divisor(c, layer)},
                                     .dropout = c.attn_pdrop});
   const Value h = u.add(x, linear(a, "attn.c_proj", c.n_embd, narrow), c.resid_pdrop);
   const Value m = u.layer_norm(h, "ln_2", c.layer_norm_epsilon);
-  const Value f = u.activation(linear(m, "mlp.c_fc", c.n_inner, wide), ops::Activation::gelu_tanh);
+  const Value f = u.activation(linear(m, "mlp.c_fc", c.n_inner, wide), c.activation_function);
   const Value y = u.add(h, linear(f, "mlp.c_proj", c.n_embd, narrow), c.resid_pdrop);
   return u.finish(y, hidden(layer + 1));
 }
 
-/// Final norm, and logits by the tied wte.weight.
+/// Final norm, and logits by wte.weight or, untied, by a weight of its own.
 std::unique_ptr<Unit> head(const Gpt2Config& c, const UnitOptions& options) {
   UnitBuilder u("head", "", options);
   const Value x = u.read(hidden(c.n_layer), c.n_embd);
-  return u.finish_loss(u.layer_norm(x, "ln_f", c.layer_norm_epsilon), "wte.weight", c.vocab_size);
+  const Value n = u.layer_norm(x, "ln_f", c.layer_norm_epsilon);
+  if (c.tie_word_embeddings) return u.finish_loss(n, "wte.weight", c.vocab_size);
+  return u.finish_loss(n, UnitBuilder::Table{hf_head, c.vocab_size, normal(c.initializer_range)});
 }
 
 }  // namespace
 
 Model make_gpt2(const Gpt2Config& config, const UnitOptions& options) {
-  const DType dtype = options.dtype;
-  DSTRAIN_CHECK(dtype == DType::f32 || is_half(dtype), "a model of {}", name_of(dtype));
-  Model model;
-  model.name = "gpt2";
-  model.dtype = dtype;
-  model.device = options.device;
+  Model model = describe_model(config, options);
   model.units.push_back(embedding(config, options));
   for (std::int64_t layer = 0; layer < config.n_layer; ++layer) {
     model.units.push_back(block(config, layer, options));
   }
   model.units.push_back(head(config, options));
-  model.vocabulary = config.vocab_size;
   model.positions = config.n_positions;
-  model.hidden = config.n_embd;
   model.layers = config.n_layer;
-  model.config_json = to_json(config, dtype);
+  model.attention_width = config.n_layer * config.n_embd;
   return model;
 }
 

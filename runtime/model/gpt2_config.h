@@ -1,16 +1,25 @@
 #pragma once
 #include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "runtime/tensor/dtype.h"
+#include "runtime/model/model_config.h"
+#include "runtime/model/model_family.h"
+#include "runtime/ops/activation.h"
 
 namespace dstrain::model {
 
+const ModelFamily& gpt2_family();
+
 /// The sizes and rates of a GPT-2 (Radford et al. 2019), under the names of Hugging Face's
-/// config.json. Activation: GELU in its tanh form; the head is tied to the token embedding.
-struct Gpt2Config {
+/// config.json.
+struct Gpt2Config final : ModelConfig {
+  Gpt2Config() : ModelConfig(gpt2_family()) {}
+
+  using ModelConfig::make;
+  [[nodiscard]] Model make(const UnitOptions& options) const override;
+  [[nodiscard]] std::int64_t vocabulary() const override { return vocab_size; }
+  [[nodiscard]] std::int64_t hidden() const override { return n_embd; }
+  [[nodiscard]] HfNames hf_names() const override;
+
   std::int64_t vocab_size = 50257;
   std::int64_t n_positions = 1024;
   std::int64_t n_embd = 768;
@@ -22,47 +31,13 @@ struct Gpt2Config {
   float embd_pdrop = 0;   ///< dropout rates: of the embedding sum,
   float attn_pdrop = 0;   ///< of the attention probabilities
   float resid_pdrop = 0;  ///< and of each branch before it joins the residual stream
-  /// Trained on the bytes of text although the vocabulary is larger: "dstrain_tokenizer": "byte".
-  bool byte_tokens = false;
-  /// The config.json that these were read from: what training does not change of it is written
-  /// again. Empty: there was none.
-  std::string source{};
+  ops::Activation activation_function = ops::Activation::gelu_tanh;
+  bool tie_word_embeddings = true;
+  bool scale_attn_weights = true;                ///< scores are divided by sqrt(D)
+  bool scale_attn_by_inverse_layer_idx = false;  ///< and by the number of the layer, from 1
+
+ protected:
+  void check_more(std::vector<std::string>& problems) const override;
 };
-
-/// "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"; the presets have no dropout. Throws
-/// Error{usage} that lists the presets, or says that a llama preset is not implemented.
-Gpt2Config gpt2_preset(std::string_view name);
-
-/// Reads the text of a config.json (`path` is for messages). A key that is absent has Hugging
-/// Face's default: dropout 0.1. Unknown keys are kept for to_json() and else ignored, as there are
-/// many that do not matter, and as transformers ignores n_ctx; a model_type, activation or option
-/// that would change the numbers and is not built is an error. Throws Error{input} naming the file
-/// and the key.
-Gpt2Config parse_gpt2_config(const std::string& text, const std::string& path);
-
-/// The configuration that --config_name means: a preset's name, a config.json, or a directory that
-/// holds one. Throws Error{usage} or Error{input}.
-Gpt2Config load_gpt2_config(const std::string& name_or_path);
-
-/// Applies "n_layer=2,n_embd=64". While n_inner is four times n_embd it follows n_embd. Throws
-/// Error{usage} naming the bad item.
-void apply_overrides(Gpt2Config& config, std::string_view overrides);
-
-/// Throws Error{usage} naming a size or rate that is out of range, or when n_embd is no multiple
-/// of n_head.
-void check(const Gpt2Config& config);
-
-/// A size or rate by which two configurations are other functions of their parameters.
-struct ConfigDifference {
-  std::string_view key;
-  std::string before;
-  std::string after;
-};
-std::vector<ConfigDifference> differences(const Gpt2Config& before, const Gpt2Config& after);
-
-/// The config.json of a Hugging Face GPT2LMHeadModel with these sizes, whose weights have `dtype`
-/// (f32, bf16 or f16): `source`, in its order, with what is another here, or one of its own. Ids of
-/// special tokens that a smaller vocabulary no longer holds become null.
-std::string to_json(const Gpt2Config& config, DType dtype = DType::f32);
 
 }  // namespace dstrain::model

@@ -40,15 +40,12 @@ UniqueFd locked(const std::filesystem::path& directory) {
   return fd;
 }
 
-std::string tensor_name(const ParameterSpec& spec) {
-  return std::string(hf_prefix) + spec.name;
-}
-
 /// In the order of their names, as Hugging Face's own files.
-std::vector<TensorInfo> tensors_of(std::span<const ParameterSpec> parameters, DType dtype) {
+std::vector<TensorInfo> tensors_of(std::span<const ParameterSpec> parameters,
+                                   const HfExportOptions& options) {
   std::vector<TensorInfo> tensors;
   for (const ParameterSpec& spec : parameters) {
-    tensors.push_back({tensor_name(spec), dtype, spec.shape});
+    tensors.push_back({hf_name(options.name_prefix, spec.name), options.dtype, spec.shape});
   }
   std::ranges::sort(tensors, {}, &TensorInfo::name);
   return tensors;
@@ -130,10 +127,11 @@ HfExport::HfExport(const std::filesystem::path& directory,
                    HfExportOptions options)
     : directory_(created(directory)),
       lock_(locked(directory_)),
+      name_prefix_(options.name_prefix),
       config_json_(with_torch_dtype(config_json, options.dtype)),
       companions_(options.companions) {
   remove_files(directory_, is_temporary);
-  const std::vector<TensorInfo> tensors = tensors_of(parameters, options.dtype);
+  const std::vector<TensorInfo> tensors = tensors_of(parameters, options);
   const auto shards = cut(tensors, options.shard_bytes_max);
   const std::vector<std::string> names = file_names(directory_, shards.size());
   for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -147,7 +145,7 @@ HfExport::HfExport(const std::filesystem::path& directory,
 }
 
 void HfExport::write(const ParameterSpec& spec, HostView values) {
-  const auto found = file_of_.find(tensor_name(spec));
+  const auto found = file_of_.find(hf_name(name_prefix_, spec.name));
   DSTRAIN_CHECK(found != file_of_.end(), "no parameter named {}", spec.name);
   writers_.at(found->second)->write(found->first, values);
 }

@@ -20,12 +20,13 @@ struct HfExportOptions {
   /// takes more has a shard for itself.
   Bytes shard_bytes_max = std::numeric_limits<Bytes>::max();
   std::span<const CompanionFile>
-      companions{};  ///< written beside them; they must outlive the export
+      companions{};                ///< written beside them; they must outlive the export
+  std::string_view name_prefix{};  ///< HfNames::prefix
 };
 
-/// Writes a model as Hugging Face's GPT2LMHeadModel saves it: config.json and model.safetensors,
-/// or shards and their index, names under "transformer.". Parameters stream through, piece by
-/// piece. Each file appears whole or not at all, and before finish() what lay there is untouched.
+/// Writes a model as its class of Hugging Face's transformers saves it: config.json and
+/// model.safetensors, or shards and their index. Parameters stream through, piece by piece. Each
+/// file appears whole or not at all, and before finish() what lay there is untouched.
 ///
 /// A model that lay there before is replaced at one moment, at which all files of the new one are
 /// on disk: with the rename of model.safetensors or of the index, or, where a model.safetensors
@@ -56,6 +57,7 @@ class HfExport {
  private:
   std::filesystem::path directory_;
   UniqueFd lock_;
+  std::string name_prefix_;
   std::string config_json_;
   std::span<const CompanionFile> companions_;
   Bytes data_bytes_ = 0;

@@ -13,18 +13,6 @@
 namespace dstrain::model {
 namespace {
 
-constexpr const char* embedding = "wte.weight";
-constexpr const char* head = "lm_head.weight";  ///< tied to it
-
-std::string_view without_prefix(std::string_view name) {
-  return name.starts_with(hf_prefix) ? name.substr(hf_prefix.size()) : name;
-}
-
-/// Causal masks that old exports carry.
-bool is_mask(std::string_view name) {
-  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
-}
-
 bool same_shape(const safetensors::Entry& entry, const Shape& shape) {
   const auto extents = shape.extents();
   return std::equal(entry.shape.begin(), entry.shape.end(), extents.begin(), extents.end());
@@ -48,33 +36,48 @@ bool same_bits(float left, float right) {
 
 }  // namespace
 
-HfWeights::HfWeights(const std::string& directory, std::span<const ParameterSpec> parameters)
-    : directory_(directory), files_(open_hf_directory(directory)) {
+HfWeights::HfWeights(const std::string& directory,
+                     std::span<const ParameterSpec> parameters,
+                     const HfNames& names)
+    : directory_(directory), names_(names), files_(open_hf_directory(directory)) {
   std::vector<std::string> problems;
-  std::unordered_set<std::string_view> wanted{head};
+  std::unordered_set<std::string_view> wanted;
+  if (!names_.tied.head.empty()) wanted.insert(names_.tied.head);
   for (const ParameterSpec& spec : parameters) wanted.insert(spec.name);
   find_tensors(wanted, problems);
   for (const ParameterSpec& spec : parameters) {
     check_stored(spec.name, spec.shape, problems);
-    if (spec.name == embedding && places_.contains(head)) check_stored(head, spec.shape, problems);
+    if (has_head_of(spec)) check_stored(std::string(names_.tied.head), spec.shape, problems);
   }
   if (!problems.empty()) fail_listing(problems);
 }
 
+std::string_view HfWeights::without_prefix(std::string_view name) const {
+  return name.starts_with(names_.prefix) ? name.substr(names_.prefix.size()) : name;
+}
+
+bool HfWeights::has_head_of(const ParameterSpec& spec) const {
+  return spec.name == names_.tied.parameter && places_.contains(std::string(names_.tied.head));
+}
+
 void HfWeights::find_tensors(const std::unordered_set<std::string_view>& wanted,
                              std::vector<std::string>& problems) {
+  const auto is_buffer = [&](std::string_view name) {
+    return std::ranges::any_of(names_.buffers,
+                               [&](std::string_view ending) { return name.ends_with(ending); });
+  };
   for (std::size_t file = 0; file < files_.size(); ++file) {
     const auto& entries = files_[file].entries();
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const std::string_view name = without_prefix(entries[i].name);
       const bool known = wanted.count(name) > 0;
-      if (!known && !is_mask(name)) {
+      if (!known && !is_buffer(name)) {
         problems.push_back(fmt::format("{}: tensor '{}' is no parameter of this model",
                                        files_[file].name(), entries[i].name));
       }
       if (known && !places_.emplace(name, Place{file, i}).second) {
         problems.push_back(fmt::format("{}: tensor '{}' is there twice, with and without '{}'",
-                                       files_[file].name(), name, hf_prefix));
+                                       files_[file].name(), name, names_.prefix));
       }
     }
   }
@@ -121,24 +124,23 @@ void HfWeights::read(const ParameterSpec& spec, std::int64_t begin, std::span<fl
          file.name(), entry(found->second).name, values[static_cast<std::size_t>(bad - begin)],
          index_text(spec.shape, bad));
   }
-  if (spec.name == embedding && places_.contains(head)) check_head(begin, values);
+  if (has_head_of(spec)) check_head(begin, values);
 }
 
-void HfWeights::check_head(std::int64_t begin, std::span<const float> embedded) const {
-  const Place place = places_.at(head);
+void HfWeights::check_head(std::int64_t begin, std::span<const float> expected) const {
+  const Place place = places_.at(std::string(names_.tied.head));
   std::array<float, 4096> piece{};
-  for (std::size_t done = 0; done < embedded.size(); done += piece.size()) {
-    const auto found = std::span(piece).first(std::min(piece.size(), embedded.size() - done));
-    const auto expected = embedded.subspan(done, found.size());
+  for (std::size_t done = 0; done < expected.size(); done += piece.size()) {
+    const auto found = std::span(piece).first(std::min(piece.size(), expected.size() - done));
+    const auto wanted = expected.subspan(done, found.size());
     const std::int64_t first = begin + static_cast<std::int64_t>(done);
     files_[place.file].read(entry(place), first, found);
-    const auto differs = std::ranges::mismatch(found, expected, same_bits);
+    const auto differs = std::ranges::mismatch(found, wanted, same_bits);
     if (differs.in1 == found.end()) continue;
     fail(ErrorCode::input,
-         "{}: lm_head.weight differs from wte.weight (element {}: {} and {}), but only heads that "
-         "are tied to the embedding are built",
-         files_[place.file].name(), first + (differs.in1 - found.begin()), *differs.in1,
-         *differs.in2);
+         "{}: {} differs from {} (element {}: {} and {}), but the model ties them",
+         files_[place.file].name(), names_.tied.head, names_.tied.parameter,
+         first + (differs.in1 - found.begin()), *differs.in1, *differs.in2);
   }
 }
 

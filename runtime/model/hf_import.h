@@ -7,24 +7,27 @@
 #include <unordered_set>
 #include <vector>
 
+#include "runtime/model/hf_names.h"
 #include "runtime/model/parameter_source.h"
 #include "runtime/safetensors/file.h"
 #include "runtime/tensor/dtype.h"
 
 namespace dstrain::model {
 
-/// Parameters from a Hugging Face GPT-2 directory (see hf_directory.h), read range by range: no
-/// tensor is ever whole in memory. Names may carry "transformer."; attention mask buffers are
-/// ignored. An lm_head.weight must be the wte.weight that the head is tied to.
+/// Parameters from a Hugging Face directory (see hf_directory.h), read range by range: no tensor is
+/// ever whole in memory. Names may lack the prefix of the class with a head; buffers are ignored. A
+/// tied head must be the parameter that it is tied to.
 class HfWeights final : public ParameterSource {
  public:
   /// Checks that the files hold exactly `parameters`, in the right shapes and in a float dtype.
   /// Throws Error{input} that lists what is missing, unknown or different.
-  HfWeights(const std::string& directory, std::span<const ParameterSpec> parameters);
+  HfWeights(const std::string& directory,
+            std::span<const ParameterSpec> parameters,
+            const HfNames& names);
 
   /// bf16 or f16 when all parameters are stored so, else f32: the smaller type that loses nothing.
   [[nodiscard]] DType dtype() const;
-  /// Reads no more than the range; of wte.weight also that of an lm_head.weight, and throws
+  /// Reads no more than the range; of what a head is tied to also that of the head, and throws
   /// Error{input} when they differ, or for a NaN or an infinity, with its file, tensor and index.
   void read(const ParameterSpec& spec, std::int64_t begin, std::span<float> values) const override;
 
@@ -43,9 +46,13 @@ class HfWeights final : public ParameterSource {
   void check_stored(const std::string& name,
                     const Shape& shape,
                     std::vector<std::string>& problems) const;
-  void check_head(std::int64_t begin, std::span<const float> embedding) const;
+  [[nodiscard]] std::string_view without_prefix(std::string_view name) const;
+  /// Whether the files have a head that is tied to the parameter.
+  [[nodiscard]] bool has_head_of(const ParameterSpec& spec) const;
+  void check_head(std::int64_t begin, std::span<const float> expected) const;
 
   std::string directory_;
+  HfNames names_;
   std::vector<safetensors::File> files_;
   std::unordered_map<std::string, Place> places_;  ///< by name without prefix
 };

@@ -8,6 +8,10 @@
 
 namespace dstrain::model {
 
+std::string hf_name(std::string_view prefix, std::string_view parameter) {
+  return fmt::format("{}{}", parameter == hf_head ? "" : prefix, parameter);
+}
+
 std::string with_torch_dtype(std::string_view config_json, DType dtype) {
   parse_json_object(config_json, "config.json");
   auto document = nlohmann::ordered_json::parse(config_json);

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -9,8 +10,25 @@
 
 namespace dstrain::model {
 
-/// What GPT2LMHeadModel puts before the names of its parameters.
-inline constexpr std::string_view hf_prefix = "transformer.";
+/// The weight of a head that is no token embedding.
+inline constexpr std::string_view hf_head = "lm_head.weight";
+
+/// How the files of Hugging Face name the parameters of a model. All views are of constants.
+struct HfNames {
+  /// What the class with a head puts before the names of all parameters but hf_head, and the one
+  /// without does not.
+  std::string_view prefix{};
+  /// How the names of tensors end that some files have and that are no parameters.
+  std::span<const std::string_view> buffers{};
+  /// A head that some files have beside the parameter that it is tied to; empty: none is tied.
+  struct Tied {
+    std::string_view head{};
+    std::string_view parameter{};
+  } tied{};
+};
+
+/// "transformer.h.0.ln_1.weight" of "h.0.ln_1.weight".
+std::string hf_name(std::string_view prefix, std::string_view parameter);
 
 /// The value of config.json's torch_dtype.
 constexpr std::string_view torch_dtype_name(DType dtype) {

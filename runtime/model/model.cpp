@@ -28,7 +28,7 @@ std::vector<Part> Model::parts() const {
 
 double Model::flops_per_token(std::int64_t sequence_length) const {
   return 6.0 * static_cast<double>(parameter_count()) +
-         6.0 * static_cast<double>(layers * hidden * sequence_length);
+         6.0 * static_cast<double>(attention_width * sequence_length);
 }
 
 }  // namespace dstrain::model

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/model/hf_companions.h"
+#include "runtime/model/hf_names.h"
 #include "runtime/model/unit.h"
 
 namespace dstrain::model {
@@ -27,16 +28,20 @@ struct Model {
   std::int64_t positions = 0;                ///< longest sequence
   std::int64_t hidden = 0;                   ///< C; "auto" sizes in a configuration use it
   std::int64_t layers = 0;                   ///< L
-  std::string config_json;                   ///< the Hugging Face config.json to export
-  std::vector<CompanionFile> companions;     ///< to export beside it
+  std::int64_t attention_width = 0;          ///< of all layers: heads x the size of one, added up
+  bool outputs_first = false;  ///< weights of linear layers are (outputs, inputs), as those of
+                               ///< torch.nn.Linear, not (inputs, outputs)
+  HfNames hf_names;
+  std::string config_json;                ///< the Hugging Face config.json to export
+  std::vector<CompanionFile> companions;  ///< to export beside it
 
   /// Every unit's own parameters, in the order of the units.
   [[nodiscard]] std::vector<ParameterSpec> parameters() const;
   [[nodiscard]] std::int64_t parameter_count() const;
   /// Unit by unit: the unit's own part, then its tiles in order.
   [[nodiscard]] std::vector<Part> parts() const;
-  /// FLOP per trained token, forward and backward: 6 N + 6 L C T (causal attention counted as half
-  /// the square), as llm.c counts.
+  /// FLOP per trained token, forward and backward: 6 N + 6 A T with A = attention_width (causal
+  /// attention counted as half the square), as llm.c counts.
   [[nodiscard]] double flops_per_token(std::int64_t sequence_length) const;
 };
 

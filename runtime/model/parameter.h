@@ -12,8 +12,8 @@ struct ParameterInit {
   float stddev = 0;  ///< of `normal`, whose mean is 0
 };
 
-/// One tensor of a model. The name is its Hugging Face name without the "transformer."
-/// prefix, unique in the model.
+/// One tensor of a model. The name is its Hugging Face name without HfNames::prefix, unique in the
+/// model.
 struct ParameterSpec {
   std::string name;
   Shape shape;

@@ -141,16 +141,26 @@ std::unique_ptr<Unit> UnitBuilder::finish(Value output, const std::string& activ
 }
 
 std::unique_ptr<Unit> UnitBuilder::finish_loss(Value input,
-                                               const std::string& weight,
+                                               ParameterRef weight,
                                                std::int64_t classes) {
-  const ParameterRef borrowed{record_.spec.borrowed.size(), true};
-  record_.spec.borrowed.push_back(weight);
+  const ClassifierLayer::Sizes sizes{features(input), classes};
   record_.spec.computes_loss = true;
   record_.layers.push_back(
-      {std::make_unique<ClassifierLayer>(borrowed, ClassifierLayer::Sizes{features(input), classes},
-                                         options_),
-       {input.index}});
+      {std::make_unique<ClassifierLayer>(weight, sizes, options_), {input.index}});
   return std::make_unique<LossUnit>(std::move(record_));
+}
+
+std::unique_ptr<Unit> UnitBuilder::finish_loss(Value input,
+                                               const std::string& weight,
+                                               std::int64_t classes) {
+  record_.spec.borrowed.push_back(weight);
+  return finish_loss(input, ParameterRef{record_.spec.borrowed.size() - 1, true}, classes);
+}
+
+std::unique_ptr<Unit> UnitBuilder::finish_loss(Value input, const Table& weight) {
+  const ParameterRef own_weight =
+      own(std::string(weight.name), {weight.rows, features(input)}, weight.init);
+  return finish_loss(input, own_weight, weight.rows);
 }
 
 }  // namespace dstrain::model

@@ -72,18 +72,21 @@ class UnitBuilder {
   Value gated(Value gate, Value factor, ops::Activation kind);
   Value dropout(Value input, float rate);
   /// residual + branch, of which some is dropped.
-  Value add(Value residual, Value branch, float dropout);
+  Value add(Value residual, Value branch, float dropout = 0);
 
   /// The unit, which writes `output` as `activation`.
   std::unique_ptr<Unit> finish(Value output, const std::string& activation);
   /// The unit, which computes the loss of logits by a weight (V, C) that another unit owns.
   std::unique_ptr<Unit> finish_loss(Value input, const std::string& weight, std::int64_t classes);
+  /// Likewise, by one of its own.
+  std::unique_ptr<Unit> finish_loss(Value input, const Table& weight);
 
  private:
   [[nodiscard]] std::int64_t features(Value value) const;
   ParameterRef own(const std::string& name, Shape shape, ParameterInit init);
   /// Places are numbered from 1 on; 0 is that of an embedding.
   DropoutPlace place(float rate) { return {rate, next_place_++}; }
+  std::unique_ptr<Unit> finish_loss(Value input, ParameterRef weight, std::int64_t classes);
   Value add_attention(std::vector<Value> inputs, const Attention& attention);
   Value add_layer(std::unique_ptr<const Layer> layer,
                   std::vector<Value> inputs,

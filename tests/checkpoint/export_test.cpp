@@ -7,6 +7,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/checkpoint/checkpoint_weights.h"
+#include "runtime/model/families.h"
 #include "runtime/model/hf_import.h"
 #include "runtime/model/random_source.h"
 #include "tests/safetensors/files.h"
@@ -38,10 +39,12 @@ class OneValue final : public model::ParameterSource {
   float value_;
 };
 
+const std::string gpt2 = R"({"model_type": "gpt2"})";
+const model::HfNames names = model::Gpt2Config().hf_names();
 const std::vector<ParameterSpec> two{{"a", {2, 2}, {}}, {"b", {5}, {}}};
 
 fs::path write_two(const TempDir& folder, float value) {
-  return write_model_checkpoint(folder.path(), {.step = 1, .world = 2, .config_json = "{}"}, two,
+  return write_model_checkpoint(folder.path(), {.step = 1, .world = 2, .config_json = gpt2}, two,
                                 OneValue(value));
 }
 
@@ -73,7 +76,7 @@ TEST_CASE("Export: the model of any number of ranks in any type and shards", "[c
   CHECK(exported.parameters == toy.parameter_count());
   CHECK((exported.files > 1) == (shard_bytes < gibibyte));
   CHECK(read_text_file(output / "config.json", mebibyte) ==
-        model::to_json(model::load_gpt2_config(output.string()), dtype));
+        model::load_model_config(output.string())->to_json(dtype));
   std::size_t files = 0;
   for (const auto& item : fs::directory_iterator(output)) {
     if (item.path().extension() != ".safetensors") continue;
@@ -81,7 +84,7 @@ TEST_CASE("Export: the model of any number of ranks in any type and shards", "[c
     ++files;
   }
   CHECK(files == exported.files);
-  const model::HfWeights weights(output.string(), specs);
+  const model::HfWeights weights(output.string(), specs, toy.hf_names);
   for (const ParameterSpec& spec : specs) {
     std::vector<float> expected = read_whole(source, spec);
     for (float& value : expected) value = rounded(value, dtype);
@@ -96,10 +99,10 @@ TEST_CASE("Export: a value beyond the type is named and the old model stays", "[
   const fs::path saved = write_two(folder, 65'520);
   CHECK(error_of([&] { export_checkpoint(Checkpoint(saved), output, {DType::f16}); }) ==
         "tensor 'b' holds 65520 (element 3), which is beyond float16; export it as fp32 or bf16");
-  CHECK(read_whole(model::HfWeights(output.string(), two), two[1])[3] == 7);
+  CHECK(read_whole(model::HfWeights(output.string(), two, names), two[1])[3] == 7);
   CHECK(std::distance(fs::directory_iterator(output), {}) == 2);
   export_checkpoint(Checkpoint(saved), output, {DType::bf16});
-  CHECK(read_whole(model::HfWeights(output.string(), two), two[1])[3] == 65'536);
+  CHECK(read_whole(model::HfWeights(output.string(), two, names), two[1])[3] == 65'536);
 }
 
 TEST_CASE("CheckpointWeights: a value that is not finite is named", "[checkpoint]") {
@@ -124,14 +127,14 @@ TEST_CASE("Export: damage is found and the old model stays", "[checkpoint]") {
   file.close();
   CHECK_THAT(error_of([&] { export_checkpoint(Checkpoint(saved), output, {}); }),
              Catch::Contains("zero_pp_rank_1_mp_rank_00_optim_states.safetensors"));
-  CHECK(read_whole(model::HfWeights(output.string(), two), two[1])[3] == 7);
+  CHECK(read_whole(model::HfWeights(output.string(), two, names), two[1])[3] == 7);
   CHECK(std::distance(fs::directory_iterator(output), {}) == 2);
 }
 
 TEST_CASE("Export: a large tensor passes in small pieces", "[checkpoint]") {
   const TempDir folder;
   const std::vector<ParameterSpec> large{{"a", {12 * mebibyte}, {}}};
-  const fs::path saved = write_model_checkpoint(folder.path(), {1, 3, "{}"}, large, OneValue(0));
+  const fs::path saved = write_model_checkpoint(folder.path(), {1, 3, gpt2}, large, OneValue(0));
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   take_largest_allocation();
   export_checkpoint(Checkpoint(saved), folder.path() / "hf", {dtype});

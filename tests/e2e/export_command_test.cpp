@@ -27,8 +27,9 @@ fs::path save(const fs::path& output, std::uint64_t step) {
 }
 
 bool holds_weights_of(const fs::path& directory, std::uint64_t step) {
-  const auto specs = test::toy_gpt2().parameters();
-  const model::HfWeights found(directory.string(), specs);
+  const model::Model toy = test::toy_gpt2();
+  const auto specs = toy.parameters();
+  const model::HfWeights found(directory.string(), specs, toy.hf_names);
   const model::RandomSource expected(step, specs);
   std::vector<float> left(100);
   std::vector<float> right(100);

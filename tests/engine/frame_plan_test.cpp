@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/model/families.h"
 #include "tests/support/toy_gpt2.h"
 
 using namespace dstrain;
@@ -45,8 +46,7 @@ TEST_CASE("FramePlan: what a call uses lives through it", "[engine][frame]") {
 
 TEST_CASE("FramePlan: checkpointing and inference and bf16 take less", "[engine][frame]") {
   const auto bytes = [](FrameMode mode, DType dtype = DType::f32) {
-    return engine::Frame::bytes(model::make_gpt2(model::gpt2_preset("gpt2"), {dtype}),
-                                {{8, 512}, mode})
+    return engine::Frame::bytes(model::model_preset("gpt2")->make({dtype}), {{8, 512}, mode})
         .device;
   };
   CHECK(bytes(FrameMode::checkpointing) < bytes(FrameMode::training) / 2);

@@ -1,14 +1,15 @@
 // config.json: what is accepted is written as it was read.
 #include "runtime/base/error.h"
-#include "runtime/model/gpt2_config.h"
+#include "runtime/model/families.h"
 #include "tests/fuzz/target.h"
 
 using namespace dstrain;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return fuzz::refuse_or_accept([&] {
-    const model::Gpt2Config config = model::parse_gpt2_config(fuzz::as_text(data, size), "input");
-    const std::string text = model::to_json(config);
-    DSTRAIN_CHECK(model::to_json(model::parse_gpt2_config(text, "again")) == text, "{}", text);
+    const auto config = model::parse_model_config(fuzz::as_text(data, size), "input");
+    const std::string text = config->to_json();
+    const auto again = model::parse_model_config(text, "again");
+    DSTRAIN_CHECK(again->to_json() == text && config->differences(*again).empty(), "{}", text);
   });
 }

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/model/gpt2.h"
+#include "runtime/model/families.h"
 #include "runtime/model/hf_import.h"
 #include "tests/support/model_checkpoint.h"
 
@@ -15,11 +15,11 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "usage: write_checkpoint MODEL_DIR OUTPUT_DIR RANKS\n");
     return 2;
   }
-  const model::Model gpt2 = model::make_gpt2(model::load_gpt2_config(argv[1]));
-  const std::vector<model::ParameterSpec> parameters = gpt2.parameters();
-  const model::HfWeights weights(argv[1], parameters);
+  const model::Model model = model::load_model_config(argv[1])->make();
+  const std::vector<model::ParameterSpec> parameters = model.parameters();
+  const model::HfWeights weights(argv[1], parameters, model.hf_names);
   const auto saved = test::write_model_checkpoint(
-      argv[2], {.step = 1, .world = std::stoi(argv[3]), .config_json = gpt2.config_json},
+      argv[2], {.step = 1, .world = std::stoi(argv[3]), .config_json = model.config_json},
       parameters, weights);
   fmt::print("{}\n", saved.string());
 }

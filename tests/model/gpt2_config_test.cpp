@@ -3,26 +3,34 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "runtime/model/families.h"
 #include "tests/safetensors/files.h"
-#include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
 namespace {
 
 using model::Gpt2Config;
 
+Gpt2Config parse_gpt2(const std::string& text) {
+  return dynamic_cast<const Gpt2Config&>(*model::parse_model_config(text, "c"));
+}
+
+Gpt2Config gpt2_preset(const std::string& name) {
+  return dynamic_cast<const Gpt2Config&>(*model::model_preset(name));
+}
+
 /// What parsing `{"model_type": "gpt2", <more>}` complains of, without the file's name.
 std::string parse_error(const std::string& more) {
   const std::string message =
-      error_of([&] { model::parse_gpt2_config(R"({"model_type":"gpt2",)" + more + "}", "c"); });
+      error_of([&] { parse_gpt2(R"({"model_type":"gpt2",)" + more + "}"); });
   return message.starts_with("c: ") ? message.substr(3) : message;
 }
 
 std::string override_error(const std::string& overrides) {
   Gpt2Config config;
   return error_of([&] {
-    model::apply_overrides(config, overrides);
-    model::check(config);
+    config.apply_overrides(overrides);
+    config.check();
   });
 }
 
@@ -35,24 +43,15 @@ std::int64_t parameters(const Gpt2Config& c) {
 }  // namespace
 
 TEST_CASE("Gpt2Config: presets have the published sizes", "[model][config]") {
-  CHECK(parameters(model::gpt2_preset("gpt2")) == 124'439'808);
-  CHECK(parameters(model::gpt2_preset("gpt2-medium")) == 354'823'168);
-  CHECK(parameters(model::gpt2_preset("gpt2-large")) == 774'030'080);
-  CHECK(parameters(model::gpt2_preset("gpt2-xl")) == 1'557'611'200);
-  CHECK(model::gpt2_preset("gpt2").embd_pdrop == 0);
-}
-
-TEST_CASE("Gpt2Config: unknown presets are refused", "[model][config]") {
-  CHECK(error_of([] { model::gpt2_preset("gpt3"); }) ==
-        "model 'gpt3': no such preset, file or directory; presets are gpt2, gpt2-medium, "
-        "gpt2-large, gpt2-xl; a config.json works too");
-  CHECK(error_of([] { model::load_gpt2_config("llama-7b"); }) ==
-        "model 'llama-7b': Llama models are not implemented; known are gpt2, gpt2-medium, "
-        "gpt2-large, gpt2-xl");
+  CHECK(parameters(gpt2_preset("gpt2")) == 124'439'808);
+  CHECK(parameters(gpt2_preset("gpt2-medium")) == 354'823'168);
+  CHECK(parameters(gpt2_preset("gpt2-large")) == 774'030'080);
+  CHECK(parameters(gpt2_preset("gpt2-xl")) == 1'557'611'200);
+  CHECK(gpt2_preset("gpt2").embd_pdrop == 0);
 }
 
 TEST_CASE("Gpt2Config: absent keys have the defaults of Hugging Face", "[model][config]") {
-  const Gpt2Config config = model::parse_gpt2_config(R"({"model_type": "gpt2"})", "c");
+  const Gpt2Config config = parse_gpt2(R"({"model_type": "gpt2"})");
   CHECK(parameters(config) == 124'439'808);
   CHECK(config.embd_pdrop == 0.1F);
   CHECK(config.attn_pdrop == 0.1F);
@@ -61,11 +60,10 @@ TEST_CASE("Gpt2Config: absent keys have the defaults of Hugging Face", "[model][
 }
 
 TEST_CASE("Gpt2Config: keys and their aliases are read", "[model][config]") {
-  const Gpt2Config config = model::parse_gpt2_config(
+  const Gpt2Config config = parse_gpt2(
       R"({"model_type": "gpt2", "n_embd": 64, "n_inner": null, "num_hidden_layers": 3,
           "n_positions": 128, "n_head": 4, "vocab_size": 300, "resid_pdrop": 0, "attn_pdrop": 0.25,
-          "activation_function": "gelu_pytorch_tanh", "summary_type": "cls_index"})",
-      "c");
+          "activation_function": "gelu_pytorch_tanh", "summary_type": "cls_index"})");
   CHECK(config.n_embd == 64);
   CHECK(config.n_inner == 256);
   CHECK(config.n_layer == 3);
@@ -75,8 +73,6 @@ TEST_CASE("Gpt2Config: keys and their aliases are read", "[model][config]") {
 }
 
 TEST_CASE("Gpt2Config: what would change the numbers is refused", "[model][config]") {
-  CHECK(error_of([] { model::parse_gpt2_config(R"({"n_embd": 64})", "d/config.json"); }) ==
-        "d/config.json: model_type is null; only \"gpt2\" is built");
   CHECK(parse_error(R"("activation_function":"relu")") ==
         "activation_function is \"relu\"; only \"gelu_new\" and \"gelu_pytorch_tanh\" are built");
   CHECK(parse_error(R"("tie_word_embeddings":false)") ==
@@ -109,8 +105,8 @@ TEST_CASE("Gpt2Config: bad values are refused with their key", "[model][config]"
   CHECK(parse_error(R"("n_embd":64,"n_embd":64)") == "the key 'n_embd' appears twice");
   CHECK(parse_error(R"("x":{"y":1,"z":{"y":1},"y":2})") == "the key 'y' appears twice");
   CHECK(parse_error(R"("x":)" + std::string(100'000, '[')) == "nested deeper than 32");
-  CHECK(error_of([] { model::parse_gpt2_config("[]", "c"); }) == "c: not a JSON object");
-  CHECK_THAT(error_of([] { model::parse_gpt2_config("{\"model_type\"", "c"); }),
+  CHECK(error_of([] { parse_gpt2("[]"); }) == "c: not a JSON object");
+  CHECK_THAT(error_of([] { parse_gpt2("{\"model_type\""); }),
              Catch::StartsWith("c: ") && Catch::Contains("line 1"));
 }
 
@@ -120,18 +116,22 @@ TEST_CASE("Gpt2Config: equal keys in different objects are fine", "[model][confi
 
 TEST_CASE("Gpt2Config: overrides change what they name", "[model][config]") {
   Gpt2Config config;
-  model::apply_overrides(config, "n_layer=2, n_embd = 64,n_head=4,resid_pdrop=0.5");
+  config.apply_overrides("n_layer=2, n_embd = 64,n_head=4,resid_pdrop=0.5");
   CHECK(config.n_layer == 2);
   CHECK(config.n_embd == 64);
   CHECK(config.n_inner == 256);
   CHECK(config.resid_pdrop == 0.5F);
-  model::apply_overrides(config, "n_inner=100");
-  model::apply_overrides(config, "n_embd=32");
+  config.apply_overrides("n_inner=100");
+  config.apply_overrides("n_embd=32");
   CHECK(config.n_inner == 100);
-  model::apply_overrides(config, "");
-  model::apply_overrides(config, "n_embd=25,n_inner=100");
-  model::apply_overrides(config, "n_embd=50,n_inner=100");
+  config.apply_overrides("");
+  config.apply_overrides("n_embd=25,n_inner=100");
+  config.apply_overrides("n_embd=50,n_inner=100");
   CHECK(config.n_inner == 100);
+  config.apply_overrides("hidden_size=32,num_hidden_layers=3,max_position_embeddings=8");
+  CHECK(config.n_embd == 32);
+  CHECK(config.n_layer == 3);
+  CHECK(config.n_positions == 8);
 }
 
 TEST_CASE("Gpt2Config: bad overrides are refused", "[model][config]") {
@@ -152,31 +152,32 @@ TEST_CASE("Gpt2Config: bad overrides are refused", "[model][config]") {
   CHECK(override_error("n_layer=-1,n_head=0") ==
         "config overrides 'n_layer=-1,n_head=0': n_layer must be 1..16384, got -1; "
         "n_head must be 1..16384, got 0");
+  CHECK(override_error("n_layer=2,num_hidden_layers=3") ==
+        "config overrides 'n_layer=2,num_hidden_layers=3': n_layer is set twice; keep one of them");
   CHECK(override_error("n_head=7") == "model sizes: n_embd 768 is no multiple of n_head 7");
 }
 
 TEST_CASE("Gpt2Config: what is written is read back", "[model][config]") {
-  Gpt2Config config = model::gpt2_preset("gpt2-medium");
-  model::apply_overrides(config, "vocab_size=300,n_inner=100,embd_pdrop=0.1,n_layer=3");
-  const std::string text = model::to_json(config);
-  const Gpt2Config again = model::parse_gpt2_config(text, "c");
-  CHECK(model::to_json(again) == text);
+  Gpt2Config config = gpt2_preset("gpt2-medium");
+  config.apply_overrides("vocab_size=300,n_inner=100,embd_pdrop=0.1,n_layer=3");
+  const std::string text = config.to_json();
+  const Gpt2Config again = parse_gpt2(text);
+  CHECK(again.to_json() == text);
   CHECK(again.n_inner == 100);
   CHECK(again.attn_pdrop == 0);
   CHECK_THAT(text, Catch::Contains("\"layer_norm_epsilon\": 1e-05") &&
                        Catch::Contains("\"embd_pdrop\": 0.1,") &&
                        Catch::Contains("\"attn_pdrop\": 0.0,") &&
                        Catch::Contains("\"eos_token_id\": null"));
-  CHECK_THAT(model::to_json({}),
+  CHECK_THAT(Gpt2Config().to_json(),
              Catch::Contains("\"n_inner\": null") && Catch::Contains("\"eos_token_id\": 50256"));
 }
 
 TEST_CASE("Gpt2Config: n_ctx is ignored as in transformers", "[model][config]") {
-  const Gpt2Config config =
-      model::parse_gpt2_config(R"({"model_type":"gpt2","n_ctx":64,"n_positions":32})", "c");
+  const Gpt2Config config = parse_gpt2(R"({"model_type":"gpt2","n_ctx":64,"n_positions":32})");
   CHECK(config.n_positions == 32);
-  CHECK(nlohmann::json::parse(model::to_json(config))["n_ctx"] == 64);
-  CHECK(model::parse_gpt2_config(R"({"model_type":"gpt2","n_ctx":64})", "c").n_positions == 1024);
+  CHECK(nlohmann::json::parse(config.to_json())["n_ctx"] == 64);
+  CHECK(parse_gpt2(R"({"model_type":"gpt2","n_ctx":64})").n_positions == 1024);
 }
 
 TEST_CASE("Gpt2Config: what training does not change is written as read", "[model][config]") {
@@ -188,16 +189,15 @@ TEST_CASE("Gpt2Config: what training does not change is written as read", "[mode
       "attn_pdrop":0.1,"resid_pdrop":0.1,"transformers_version":"4.57.0","dtype":"float16",
       "torch_dtype":"float16","own_key":[1,null,2.5]})";
   const auto read = nlohmann::ordered_json::parse(source);
-  const auto written = nlohmann::ordered_json::parse(
-      model::to_json(model::parse_gpt2_config(source, "c"), DType::bf16));
+  const auto written = nlohmann::ordered_json::parse(parse_gpt2(source).to_json(DType::bf16));
   auto expected = read;
   expected["dtype"] = "bfloat16";
   expected["torch_dtype"] = "bfloat16";
   CHECK(written.dump(2) == expected.dump(2));
 
-  Gpt2Config config = model::parse_gpt2_config(source, "c");
-  model::apply_overrides(config, "vocab_size=256,n_embd=32,n_layer=3,n_positions=16,attn_pdrop=0");
-  const auto changed = nlohmann::ordered_json::parse(model::to_json(config));
+  Gpt2Config config = parse_gpt2(source);
+  config.apply_overrides("vocab_size=256,n_embd=32,n_layer=3,n_positions=16,attn_pdrop=0");
+  const auto changed = nlohmann::ordered_json::parse(config.to_json());
   expected = read;
   for (const char* const key : {"torch_dtype", "dtype"}) expected[key] = "float32";
   expected["vocab_size"] = 256;
@@ -212,56 +212,42 @@ TEST_CASE("Gpt2Config: what training does not change is written as read", "[mode
 
 TEST_CASE("Gpt2Config: ids of special tokens fit the vocabulary", "[model][config]") {
   const auto ids = [](Gpt2Config config, const std::string& overrides) {
-    model::apply_overrides(config, overrides);
-    const auto json = nlohmann::json::parse(model::to_json(config));
+    config.apply_overrides(overrides);
+    const auto json = nlohmann::json::parse(config.to_json());
     return std::pair(json.value("bos_token_id", nlohmann::json("absent")),
                      json.value("eos_token_id", nlohmann::json("absent")));
   };
   const nlohmann::json none;
-  const Gpt2Config preset = model::gpt2_preset("gpt2");
-  CHECK(ids(preset, "") == std::pair(nlohmann::json(50256), nlohmann::json(50256)));
-  CHECK(ids(preset, "vocab_size=50304") == std::pair(nlohmann::json(50256), nlohmann::json(50256)));
-  CHECK(ids(preset, "vocab_size=256") == std::pair(none, none));
+  const Gpt2Config small = gpt2_preset("gpt2");
+  CHECK(ids(small, "") == std::pair(nlohmann::json(50256), nlohmann::json(50256)));
+  CHECK(ids(small, "vocab_size=50304") == std::pair(nlohmann::json(50256), nlohmann::json(50256)));
+  CHECK(ids(small, "vocab_size=256") == std::pair(none, none));
   const std::string source = R"({"model_type":"gpt2","eos_token_id":7})";
-  const Gpt2Config read = model::parse_gpt2_config(source, "c");
+  const Gpt2Config read = parse_gpt2(source);
   CHECK(ids(read, "") == std::pair(nlohmann::json("absent"), nlohmann::json(7)));
   CHECK(ids(read, "vocab_size=256") == std::pair(none, nlohmann::json(7)));
 }
 
 TEST_CASE("Gpt2Config: a model of bytes is known again", "[model][config]") {
-  Gpt2Config config = model::gpt2_preset("gpt2");
-  CHECK_FALSE(model::parse_gpt2_config(model::to_json(config), "c").byte_tokens);
+  Gpt2Config config = gpt2_preset("gpt2");
+  CHECK_FALSE(parse_gpt2(config.to_json()).byte_tokens);
   config.byte_tokens = true;
-  CHECK(model::parse_gpt2_config(model::to_json(config), "c").byte_tokens);
+  CHECK(parse_gpt2(config.to_json()).byte_tokens);
 }
 
 TEST_CASE("Gpt2Config: two models differ by sizes and the epsilon", "[model][config]") {
-  const Gpt2Config before = model::gpt2_preset("gpt2");
+  const Gpt2Config before = gpt2_preset("gpt2");
   Gpt2Config after = before;
-  model::apply_overrides(after, "embd_pdrop=0.5,initializer_range=1");
+  after.apply_overrides("embd_pdrop=0.5,initializer_range=1");
   after.source = R"({"model_type":"gpt2","own_key":1})";
-  CHECK(model::differences(before, after).empty());
-  model::apply_overrides(after, "n_layer=3,layer_norm_epsilon=0.5");
-  const auto found = model::differences(before, after);
+  CHECK(before.differences(after).empty());
+  after.apply_overrides("n_layer=3,layer_norm_epsilon=0.5");
+  const auto found = before.differences(after);
   REQUIRE(found.size() == 2);
   CHECK(found[0].key == "n_layer");
   CHECK(found[0].before == "12");
   CHECK(found[0].after == "3");
   CHECK(found[1].key == "layer_norm_epsilon");
-}
-
-TEST_CASE("Gpt2Config: a name is a preset or a file or a directory", "[model][config]") {
-  const TempDir directory;
-  const std::string file = (directory.path() / "config.json").string();
-  write_file(file, R"({"model_type":"gpt2","n_layer":7})");
-  CHECK(model::load_gpt2_config("gpt2-xl").n_layer == 48);
-  CHECK(model::load_gpt2_config(file).n_layer == 7);
-  CHECK(model::load_gpt2_config(directory.path().string()).n_layer == 7);
-  std::filesystem::remove(file);
-  CHECK_THAT(error_of([&] { model::load_gpt2_config(directory.path().string()); }),
-             Catch::StartsWith(file));
-  write_file(file, std::string((1 << 20) + 1, ' '));
-  CHECK_THAT(error_of([&] { model::load_gpt2_config(file); }), Catch::StartsWith(file));
 }
 
 }  // namespace dstrain::test

@@ -6,15 +6,17 @@ namespace dstrain::test {
 
 /// Sizes small enough for central differences, and odd where they may be.
 inline model::Gpt2Config toy_config(float dropout = 0) {
-  return {.vocab_size = 19,
-          .n_positions = 12,
-          .n_embd = 12,
-          .n_layer = 2,
-          .n_head = 3,
-          .n_inner = 20,
-          .embd_pdrop = dropout,
-          .attn_pdrop = dropout,
-          .resid_pdrop = dropout};
+  model::Gpt2Config config;
+  config.vocab_size = 19;
+  config.n_positions = 12;
+  config.n_embd = 12;
+  config.n_layer = 2;
+  config.n_head = 3;
+  config.n_inner = 20;
+  config.embd_pdrop = dropout;
+  config.attn_pdrop = dropout;
+  config.resid_pdrop = dropout;
+  return config;
 }
 
 /// A chain with random parameters, tokens and labels; every fifth label does not count.

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/model/families.h"
 #include "runtime/model/loss_unit.h"
 #include "runtime/ops/attention.h"
 #include "tests/model/gpt2_toy.h"
@@ -146,13 +147,13 @@ TEST_CASE("GPT-2: names and shapes are those of Hugging Face", "[model][gpt2]") 
   CHECK(block.reads == std::vector<std::string>{"hidden1"});
   CHECK(model.units[3]->spec().borrowed == std::vector<std::string>{"wte.weight"});
   CHECK(model.units[3]->spec().computes_loss);
-  CHECK(model::make_gpt2(model::gpt2_preset("gpt2")).parameter_count() == 124439808);
+  CHECK(model::model_preset("gpt2")->make().parameter_count() == 124439808);
   CHECK(model.flops_per_token(7) ==
         Approx(6.0 * static_cast<double>(model.parameter_count()) + 6.0 * 2 * 12 * 7));
 }
 
 TEST_CASE("GPT-2: memory per token is the documented formula", "[model][gpt2]") {
-  const model::Gpt2Config config = model::gpt2_preset("gpt2");
+  const model::Gpt2Config config = model::Gpt2Config();
   const model::Model model = model::make_gpt2(config);
   const model::BatchShape shape{2, 64};
   const std::int64_t c = 768;
@@ -198,7 +199,7 @@ TEST_CASE("GPT-2: the head has room for the last of its chunks", "[model][gpt2]"
 }
 
 TEST_CASE("GPT-2: memory is that of the device whose ops the units call", "[model][gpt2]") {
-  const model::Gpt2Config config = model::gpt2_preset("gpt2");
+  const model::Gpt2Config config = model::Gpt2Config();
   const model::BatchShape shape{2, 64};
   const Bytes activation = shape.rows() * 768 * 4;
   const model::Model here = model::make_gpt2(config);

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/base/file.h"
-#include "runtime/model/gpt2_config.h"
+#include "runtime/model/families.h"
 #include "runtime/model/hf_import.h"
 #include "tests/safetensors/files.h"
 #include "tests/support/strict_safetensors.h"
@@ -22,8 +22,9 @@ const std::vector<model::ParameterSpec> export_specs{{"wte.weight", {3, 2}, {}},
 TEST_CASE("HfExport: what is exported can be imported", "[model][hf]") {
   const TempDir directory;
   const auto output = directory.path() / "a" / "model";
-  const std::string config = model::to_json(model::gpt2_preset("gpt2"));
-  model::HfExport writer(output, config, export_specs, {});
+  const std::string config = model::model_preset("gpt2")->to_json();
+  const model::HfNames names = model::model_preset("gpt2")->hf_names();
+  model::HfExport writer(output, config, export_specs, {.name_prefix = names.prefix});
   std::vector<float> wte{1, 2, 3, 4, 5, 6};
   std::vector<float> bias{7, 8};
   writer.write(export_specs[0], flat(wte).part(0, {3}));
@@ -34,7 +35,7 @@ TEST_CASE("HfExport: what is exported can be imported", "[model][hf]") {
   CHECK(read_text_file(output / "config.json", mebibyte) == config);
   const auto file = open_safetensors(output / "model.safetensors");
   CHECK(file.entries().at(1).name == "transformer.wte.weight");
-  const model::HfWeights weights(output.string(), export_specs);
+  const model::HfWeights weights(output.string(), export_specs, names);
   std::vector<float> values(6);
   weights.read(export_specs[0], 0, values);
   CHECK(values == wte);
@@ -43,7 +44,7 @@ TEST_CASE("HfExport: what is exported can be imported", "[model][hf]") {
 
 TEST_CASE("HfExport: bf16 values keep their bits", "[model][hf]") {
   const TempDir directory;
-  const std::string config = model::to_json(model::gpt2_preset("gpt2"));
+  const std::string config = model::model_preset("gpt2")->to_json();
   std::vector<float> wte{1, -2, 0.5F, 0x1.02p-120F, -0.0F, 0x1.FEp127F};  // all exact in bf16
   std::vector<BFloat16> wte_16(wte.size());
   std::vector<BFloat16> bias(2, to_bfloat16(3));
@@ -57,7 +58,7 @@ TEST_CASE("HfExport: bf16 values keep their bits", "[model][hf]") {
   const auto file = open_safetensors(directory.path() / "model.safetensors");
   CHECK(file.entries().at(0).dtype == "BF16");
   CHECK(file.entries().at(1).end == 16);
-  const model::HfWeights weights(directory.path().string(), export_specs);
+  const model::HfWeights weights(directory.path().string(), export_specs, {});
   std::vector<float> values(6);
   weights.read(export_specs[0], 0, values);
   CHECK(values == wte);
@@ -118,7 +119,7 @@ TEST_CASE("HfExport: f16 tensors are named so", "[model][hf]") {
   CHECK(read_text_file(directory.path() / "config.json", mebibyte) ==
         "{\n  \"torch_dtype\": \"float16\"\n}\n");
   CHECK(safetensors_faults(directory.path() / "model.safetensors").empty());
-  const model::HfWeights weights(directory.path().string(), export_specs);
+  const model::HfWeights weights(directory.path().string(), export_specs, {});
   std::vector<float> values(6);
   weights.read(export_specs[0], 0, values);
   CHECK(values == std::vector<float>{1, 2, 3, 4, 5, 6});

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/model/gpt2_config.h"
 #include "tests/safetensors/files.h"
 #include "tests/support/temp_dir.h"
 
@@ -34,6 +35,7 @@ std::string file_of(const std::vector<Tensor>& tensors) {
   return safetensors_bytes(header + "}", data);
 }
 
+const model::HfNames gpt2_names = model::Gpt2Config().hf_names();
 const std::vector<ParameterSpec> specs{{"wte.weight", {3, 2}, {}},
                                        {"h.0.attn.c_attn.bias", {2}, {}}};
 const Tensor wte{"wte.weight", "[3,2]", {1, 2, 3, 4, 5, 6}};
@@ -52,7 +54,7 @@ std::vector<float> read_whole(const HfWeights& weights, const ParameterSpec& spe
 
 /// What importing `directory` complains of, with the directory written as "DIR".
 std::string import_error(const TempDir& directory) {
-  std::string message = error_of([&] { HfWeights(directory.path().string(), specs); });
+  std::string message = error_of([&] { HfWeights(directory.path().string(), specs, gpt2_names); });
   const std::string path = directory.path().string();
   for (auto at = message.find(path); at != std::string::npos; at = message.find(path)) {
     message.replace(at, path.size(), "DIR");
@@ -85,7 +87,7 @@ TEST_CASE("HfWeights: names with and without the prefix are found", "[model][hf]
                       {prefix + "h.0.attn.bias", "[1,1,2,2]", {1, 0, 1, 1}},
                       {prefix + "h.0.attn.masked_bias", "[]", {-1e4F}},
                       {"lm_head.weight", "[3,2]", wte.values}}));
-  const HfWeights weights(directory.path().string(), specs);
+  const HfWeights weights(directory.path().string(), specs, gpt2_names);
   CHECK(read_whole(weights, specs[0]) == wte.values);
   CHECK(read_whole(weights, specs[1]) == bias.values);
   std::vector<float> part(3);
@@ -98,17 +100,33 @@ TEST_CASE("HfWeights: a head that is not tied is refused", "[model][hf]") {
   const auto path = directory.path() / "model.safetensors";
   std::vector<float> values(6);
   write_file(path, file_of({wte, bias, {"lm_head.weight", "[3,2]", {1, 2, 3, 4, 9, 6}}}));
-  const HfWeights weights(directory.path().string(), specs);
-  CHECK(error_of([&] { weights.read(specs[0], 0, values); }) ==
-        path.string() +
-            ": lm_head.weight differs from wte.weight (element 4: 9 and 5), but only heads that "
-            "are tied to the embedding are built");
+  const HfWeights weights(directory.path().string(), specs, gpt2_names);
+  CHECK(
+      error_of([&] { weights.read(specs[0], 0, values); }) ==
+      path.string() +
+          ": lm_head.weight differs from wte.weight (element 4: 9 and 5), but the model ties them");
   CHECK_THAT(error_of([&] { weights.read(specs[0], 3, std::span(values).first(2)); }),
              Catch::Contains("(element 4: 9 and 5)"));
   weights.read(specs[0], 0, std::span(values).first(4));  // a rank that has no part in it
   write_file(path, file_of({wte, bias, {"lm_head.weight", "[2,3]", wte.values}}));
   CHECK(import_error(directory) ==
         "DIR/model.safetensors: tensor 'lm_head.weight' has shape (2, 3), expected (3, 2)");
+}
+
+TEST_CASE("HfWeights: a model may have neither prefix nor buffers nor a tied head", "[model][hf]") {
+  const TempDir directory;
+  const auto path = directory.path() / "model.safetensors";
+  const auto read = [&](const std::vector<Tensor>& tensors, const model::HfNames& own) {
+    write_file(path, file_of(tensors));
+    return error_of([&] { HfWeights(directory.path().string(), specs, own); });
+  };
+  CHECK(read({wte, bias}, {}) == "");
+  CHECK(read({wte, bias, renamed(wte, "lm_head.weight")}, {}) ==
+        path.string() + ": tensor 'lm_head.weight' is no parameter of this model");
+  CHECK(read({wte, bias, renamed(bias, "h.0.attn.bias")}, {}) ==
+        path.string() + ": tensor 'h.0.attn.bias' is no parameter of this model");
+  CHECK_THAT(read({renamed(wte, "transformer.wte.weight"), bias}, {}),
+             Catch::Contains("'wte.weight' of shape (3, 2) is missing"));
 }
 
 TEST_CASE("HfWeights: a range is read and little else", "[model][hf]") {
@@ -118,7 +136,7 @@ TEST_CASE("HfWeights: a range is read and little else", "[model][hf]") {
   write_file(directory.path() / "model.safetensors",
              file_of({{"wte.weight", fmt::format("[{},1]", count), std::vector<float>(count, 2)}}));
   const std::int64_t before_open = bytes_read();
-  const HfWeights weights(directory.path().string(), large);
+  const HfWeights weights(directory.path().string(), large, gpt2_names);
   const std::int64_t before = bytes_read();
   CHECK(before - before_open < 16 * kibibyte);
   std::vector<float> slice(count / 4);
@@ -135,7 +153,7 @@ TEST_CASE("HfWeights: a value that is not finite is named with its place", "[mod
   Tensor spoilt = renamed(wte, "transformer.wte.weight");
   spoilt.values[3] = bad;
   write_file(path, file_of({spoilt, bias}));
-  const HfWeights weights(directory.path().string(), specs);
+  const HfWeights weights(directory.path().string(), specs, gpt2_names);
   std::vector<float> values(4);
   CHECK(error_of([&] { weights.read(specs[0], 2, values); }) ==
         fmt::format("{}: tensor 'transformer.wte.weight' holds {} at [1, 1]: weights must be "
@@ -185,7 +203,7 @@ TEST_CASE("HfWeights: shards are read through their index", "[model][hf]") {
   write_file(directory.path() / "model-2.safetensors", file_of({bias}));
   write_index(directory, R"({"transformer.wte.weight":"model-1.safetensors",)"
                          R"("h.0.attn.c_attn.bias":"model-2.safetensors"})");
-  const HfWeights weights(directory.path().string(), specs);
+  const HfWeights weights(directory.path().string(), specs, gpt2_names);
   CHECK(read_whole(weights, specs[0]) == wte.values);
   CHECK(read_whole(weights, specs[1]) == bias.values);
 
@@ -237,10 +255,10 @@ TEST_CASE("HfWeights: links of the download cache are followed", "[model][hf]") 
   fs::create_directories(cache.path() / "blobs");
   write_file(cache.path() / "blobs" / "0123abcdef", file_of({wte, bias}));
   fs::create_symlink("../../blobs/0123abcdef", snapshot / "model.safetensors");
-  CHECK(read_whole(HfWeights(snapshot.string(), specs), specs[0]) == wte.values);
+  CHECK(read_whole(HfWeights(snapshot.string(), specs, gpt2_names), specs[0]) == wte.values);
   fs::remove(snapshot / "model.safetensors");
   fs::create_symlink("../../blobs/../blobs/0123abcdef", snapshot / "model.safetensors");
-  CHECK_THAT(error_of([&] { HfWeights(snapshot.string(), specs); }),
+  CHECK_THAT(error_of([&] { HfWeights(snapshot.string(), specs, gpt2_names); }),
              Catch::Contains("a symbolic link"));
 }
 
@@ -266,7 +284,7 @@ TEST_CASE("HfWeights: a directory without safetensors is explained", "[model][hf
     CHECK_THAT(import_error(directory), Catch::Contains("torch.load('DIR/"));
     fs::remove(directory.path() / tag / "mp_rank_00_model_states.pt");
   }
-  CHECK_THAT(error_of([&] { HfWeights((directory.path() / "no").string(), specs); }),
+  CHECK_THAT(error_of([&] { HfWeights((directory.path() / "no").string(), specs, gpt2_names); }),
              Catch::EndsWith("/no: missing"));
 }
 

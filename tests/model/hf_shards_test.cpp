@@ -45,7 +45,7 @@ void export_constant(const fs::path& directory,
 float found_constant(const fs::path& directory) {
   std::set<float> found;
   try {
-    const model::HfWeights weights(directory.string(), shard_specs);
+    const model::HfWeights weights(directory.string(), shard_specs, {});
     for (const auto& spec : shard_specs) {
       std::vector<float> values(static_cast<std::size_t>(spec.shape.numel()));
       weights.read(spec, 0, values);
@@ -76,11 +76,11 @@ TEST_CASE("HfExport: shards hold no more than asked and the index names them", "
         Names{"config.json", "model.safetensors.index.json", first, second});
   CHECK(read_text_file(directory.path() / "model.safetensors.index.json", mebibyte) ==
         "{\n  \"metadata\": {\n    \"total_size\": 48\n  },\n  \"weight_map\": {\n"
-        "    \"transformer.a\": \"" +
-            first + "\",\n    \"transformer.b\": \"" + first +
+        "    \"a\": \"" +
+            first + "\",\n    \"b\": \"" + first +
             "\",\n"
-            "    \"transformer.c\": \"" +
-            second + "\",\n    \"transformer.d\": \"" + second +
+            "    \"c\": \"" +
+            second + "\",\n    \"d\": \"" + second +
             "\"\n"
             "  }\n}\n");
   CHECK(safetensors_faults(directory.path() / first).empty());

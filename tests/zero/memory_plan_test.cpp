@@ -3,13 +3,13 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/engine/engine.h"
-#include "runtime/model/gpt2.h"
+#include "runtime/model/families.h"
 
 using namespace dstrain;
 
 TEST_CASE("MemoryPlan: model states follow the ZeRO formula", "[zero][memory]") {
   const DType dtype = GENERATE(DType::f32, DType::bf16);
-  const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), {dtype});
+  const model::Model model = model::model_preset("gpt2")->make({dtype});
   const int stage = GENERATE(0, 1, 2, 3);
   const int world = GENERATE(1, 2, 3, 4, 8);
   CAPTURE(static_cast<int>(dtype), stage, world);
@@ -37,7 +37,7 @@ TEST_CASE("MemoryPlan: the formula is the paper's", "[zero][memory]") {
 
 TEST_CASE("MemoryPlan: bf16 halves what is gathered", "[zero][memory]") {
   const auto plan = [](DType dtype) {
-    const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), {dtype});
+    const model::Model model = model::model_preset("gpt2")->make({dtype});
     return zero::plan_memory(zero::FlatLayout(model, {4, 100'000}), {.stage = 3});
   };
   const zero::MemoryPlan whole = plan(DType::f32);
@@ -53,7 +53,7 @@ TEST_CASE("MemoryPlan: the copy that a save writes is shared out evenly", "[zero
   const int stage = GENERATE(0, 3);
   const int world = GENERATE(1, 2, 3, 8);
   CAPTURE(static_cast<int>(dtype), stage, world);
-  const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), {dtype});
+  const model::Model model = model::model_preset("gpt2")->make({dtype});
   const zero::FlatLayout layout(model, {world, 100'000});
   const Bytes per_element = dtype == DType::f32 ? 12 : 14;
   CHECK(static_cast<double>(zero::plan_memory(layout, {.stage = stage}).total(MemoryTier::host)) ==
@@ -62,7 +62,7 @@ TEST_CASE("MemoryPlan: the copy that a save writes is shared out evenly", "[zero
 
 TEST_CASE("MemoryPlan: of a device whose backend is not here", "[zero][memory]") {
   const auto plan = [](DeviceKind kind) {
-    const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), {.device = kind});
+    const model::Model model = model::model_preset("gpt2")->make({.device = kind});
     return zero::plan_memory(
         zero::FlatLayout(model, {4, 100'000}),
         {.stage = 2,

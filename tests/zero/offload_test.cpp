@@ -1,7 +1,7 @@
 // What is offloaded shows in no result, and takes the memory that the plan says.
 #include <catch2/catch.hpp>
 
-#include "runtime/model/gpt2.h"
+#include "runtime/model/families.h"
 #include "runtime/ops/decide_step.h"
 #include "tests/support/temp_dir.h"
 #include "tests/zero/memory_tiers.h"
@@ -173,7 +173,7 @@ TEST_CASE("Offload: memory of each tier is the plan's", "[zero][offload][memory]
 }
 
 TEST_CASE("Offload: a ratio keeps at most its share on the device", "[zero][offload]") {
-  const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), {DType::bf16});
+  const model::Model model = model::model_preset("gpt2")->make({DType::bf16});
   const zero::FlatLayout layout(model, {GENERATE(1, 4), 100'000});
   const double ratio = GENERATE(0.0, 0.25, 0.5, 0.9, 1.0);
   std::int64_t stays = 0;

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/model/gpt2.h"
+#include "runtime/model/families.h"
 #include "tests/zero/memory_tiers.h"
 
 using namespace dstrain;
@@ -38,7 +38,7 @@ PlanRow row_of(const model::Model& model, const PlanChoice& choice) {
 }
 
 std::vector<PlanRow> all_rows(std::vector<MemoryTier> tiers) {
-  const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"));
+  const model::Model model = model::model_preset("gpt2")->make();
   std::vector<PlanRow> rows;
   for (const PlanChoice& choice : zero::plan_choices(tiers)) rows.push_back(row_of(model, choice));
   return rows;

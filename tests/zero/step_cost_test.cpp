@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/model/gpt2.h"
+#include "runtime/model/families.h"
 #include "tests/zero/memory_tiers.h"
 
 using namespace dstrain;
@@ -34,7 +34,7 @@ struct PerElement {
 };
 
 zero::StepWork work_of(const Case& settings) {
-  const model::Model model = model::make_gpt2(model::gpt2_preset("gpt2"), {settings.dtype});
+  const model::Model model = model::model_preset("gpt2")->make({settings.dtype});
   const zero::FlatLayout layout(model, {settings.world, 0});
   return zero::step_work(layout, {.store = {.stage = settings.stage,
                                             .overlap = {.enabled = settings.overlaps},

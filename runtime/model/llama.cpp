@@ -1,0 +1,110 @@
+#include "runtime/model/llama.h"
+
+#include <cmath>
+
+#include "runtime/model/rope_scaling.h"
+#include "runtime/model/unit_builder.h"
+
+namespace dstrain::model {
+namespace {
+
+std::string hidden(std::int64_t layer) {
+  return fmt::format("hidden{}", layer);
+}
+
+/// A block that is being recorded.
+class Block {
+ public:
+  Block(const LlamaConfig& config, std::int64_t layer, const UnitOptions& options)
+      : c_(config),
+        layer_(layer),
+        u_(fmt::format("layers.{}", layer), fmt::format("layers.{}.", layer), options) {}
+
+  std::unique_ptr<Unit> record() {
+    const Value x = u_.read(hidden(layer_), c_.hidden_size);
+    const Value h = u_.add(x, attend(u_.rms_norm(x, "input_layernorm", c_.rms_norm_eps)));
+    const Value m = u_.rms_norm(h, "post_attention_layernorm", c_.rms_norm_eps);
+    return u_.finish(u_.add(h, feed_forward(m)), hidden(layer_ + 1));
+  }
+
+ private:
+  Value linear(Value input, std::string_view name, std::int64_t outputs, bool bias) {
+    return u_.linear(input, name,
+                     {.outputs = outputs,
+                      .init = {ParameterInit::Kind::normal, c_.initializer_range},
+                      .bias = bias});
+  }
+
+  /// Projections of `count` heads, each normalised where the model does that.
+  struct Heads {
+    std::string_view projection;
+    std::string_view norm;
+    std::int64_t count;
+  };
+  Value heads(Value input, const Heads& heads) {
+    const Value all = linear(input, heads.projection, heads.count * c_.head_dim, c_.qkv_bias);
+    if (!c_.head_norms || heads.norm.empty()) return all;
+    return u_.rms_norm(all, heads.norm, c_.rms_norm_eps, heads.count);
+  }
+
+  Value attend(Value input) {
+    const std::int64_t kv_heads = c_.num_key_value_heads;
+    const Value q = heads(input, {"self_attn.q_proj", "self_attn.q_norm", c_.num_attention_heads});
+    const Value k = heads(input, {"self_attn.k_proj", "self_attn.k_norm", kv_heads});
+    const Value v = heads(input, {"self_attn.v_proj", "", kv_heads});
+    const Value all = u_.attention(
+        {q, k, v}, {.heads = c_.num_attention_heads,
+                    .kv_heads = kv_heads,
+                    .head_size = c_.head_dim,
+                    .rule = {.window = c_.window(layer_),
+                             .divisor = std::sqrt(static_cast<float>(c_.head_dim)),
+                             .rotary = make_rotary(c_.head_dim, c_.rope_theta, c_.rope_scaling)},
+                    .dropout = c_.attention_dropout});
+    return linear(all, "self_attn.o_proj", c_.hidden_size, c_.output_bias);
+  }
+
+  Value feed_forward(Value input) {
+    const Value gate = linear(input, "mlp.gate_proj", c_.intermediate_size, c_.mlp_bias);
+    const Value up = linear(input, "mlp.up_proj", c_.intermediate_size, c_.mlp_bias);
+    return linear(u_.gated(gate, up, c_.hidden_act), "mlp.down_proj", c_.hidden_size, c_.mlp_bias);
+  }
+
+  const LlamaConfig& c_;
+  std::int64_t layer_;
+  UnitBuilder u_;
+};
+
+constexpr std::string_view token_table = "embed_tokens.weight";
+
+std::unique_ptr<Unit> embedding(const LlamaConfig& c, const UnitOptions& options) {
+  UnitBuilder u("embedding", "", options);
+  const ParameterInit init{ParameterInit::Kind::normal, c.initializer_range};
+  return u.finish(u.embedding({token_table, c.vocab_size, init}, {}, c.hidden_size), hidden(0));
+}
+
+std::unique_ptr<Unit> head(const LlamaConfig& c, const UnitOptions& options) {
+  UnitBuilder u("head", "", options);
+  const Value x = u.read(hidden(c.num_hidden_layers), c.hidden_size);
+  const Value n = u.rms_norm(x, "norm", c.rms_norm_eps);
+  if (c.tie_word_embeddings) return u.finish_loss(n, std::string(token_table), c.vocab_size);
+  const ParameterInit init{ParameterInit::Kind::normal, c.initializer_range};
+  return u.finish_loss(n, UnitBuilder::Table{hf_head, c.vocab_size, init});
+}
+
+}  // namespace
+
+Model make_llama(const LlamaConfig& config, const UnitOptions& options) {
+  Model model = describe_model(config, options);
+  model.units.push_back(embedding(config, options));
+  for (std::int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    model.units.push_back(Block(config, layer, options).record());
+  }
+  model.units.push_back(head(config, options));
+  model.positions = config.max_position_embeddings;
+  model.layers = config.num_hidden_layers;
+  model.attention_width =
+      config.num_hidden_layers * config.num_attention_heads * config.head_dim;
+  return model;
+}
+
+}  // namespace dstrain::model

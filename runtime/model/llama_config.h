@@ -1,0 +1,60 @@
+#pragma once
+#include <cstdint>
+
+#include "runtime/model/model_config.h"
+#include "runtime/model/model_family.h"
+#include "runtime/model/rope_scaling.h"
+#include "runtime/ops/activation.h"
+
+namespace dstrain::model {
+
+// Families whose models are LlamaConfigs, and differ by their keys and defaults alone.
+const ModelFamily& llama_family();
+const ModelFamily& mistral_family();
+const ModelFamily& qwen2_family();
+const ModelFamily& qwen3_family();
+
+/// The sizes and rates of a Llama (Touvron et al. 2023) and of the models that vary it, under the
+/// names of Hugging Face's config.json where these have one: RMS norms before attention and MLP,
+/// rotary positions, groups of heads that share keys and values, an MLP with a gate.
+struct LlamaConfig final : ModelConfig {
+  explicit LlamaConfig(const ModelFamily& family = llama_family()) : ModelConfig(family) {}
+
+  using ModelConfig::make;
+  [[nodiscard]] Model make(const UnitOptions& options) const override;
+  [[nodiscard]] std::int64_t vocabulary() const override { return vocab_size; }
+  [[nodiscard]] std::int64_t hidden() const override { return hidden_size; }
+  [[nodiscard]] HfNames hf_names() const override;
+  /// How many tokens back, itself included, a token of this layer sees; 0: all.
+  [[nodiscard]] std::int64_t window(std::int64_t layer) const;
+
+  std::int64_t vocab_size = 32000;
+  std::int64_t hidden_size = 4096;
+  std::int64_t intermediate_size = 11008;
+  std::int64_t num_hidden_layers = 32;
+  std::int64_t num_attention_heads = 32;
+  std::int64_t num_key_value_heads = 32;  ///< as many as heads unless given
+  std::int64_t head_dim = 128;            ///< hidden_size / num_attention_heads unless given
+  ops::Activation hidden_act = ops::Activation::silu;  ///< of the gate of the MLP
+  std::int64_t max_position_embeddings = 2048;
+  float initializer_range = 0.02F;
+  float rms_norm_eps = 1e-6F;
+  bool tie_word_embeddings = false;
+  float rope_theta = 10000;
+  RopeScaling rope_scaling{};
+  float attention_dropout = 0;         ///< of the attention probabilities
+  bool qkv_bias = false;               ///< of the projections to queries, keys and values
+  bool output_bias = false;            ///< of the one back from attention
+  bool mlp_bias = false;               ///< of all three of the MLP
+  bool head_norms = false;             ///< RMS norms of queries and keys, over each head
+  std::int64_t sliding_window = 0;     ///< 0: none
+  bool use_sliding_window = true;      ///< false: none, whatever sliding_window says
+  std::int64_t max_window_layers = 0;  ///< the first layer with a window
+
+ protected:
+  void read_more(const nlohmann::json& document, const std::string& path) override;
+  void write_more(nlohmann::ordered_json& document) const override;
+  void check_more(std::vector<std::string>& problems) const override;
+};
+
+}  // namespace dstrain::model

@@ -1,0 +1,86 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "runtime/model/model.h"
+
+namespace dstrain::model {
+
+struct ModelFamily;
+class ModelConfig;
+
+/// A model without units, of which all is set that is common to families.
+Model describe_model(const ModelConfig& config, const UnitOptions& options);
+
+/// A size, rate or kind by which two configurations are other functions of their parameters.
+struct ConfigDifference {
+  std::string_view key;
+  std::string before;
+  std::string after;
+};
+
+/// The configuration of a model, as its config.json says it. Each family has a class of its own
+/// (gpt2_config.h, llama_config.h), whose members a table gives their keys (config_fields.h).
+class ModelConfig {
+ public:
+  virtual ~ModelConfig() = default;
+  [[nodiscard]] const ModelFamily& family() const { return *family_; }
+
+  /// The configuration must have passed check().
+  [[nodiscard]] virtual Model make(const UnitOptions& options) const = 0;
+  [[nodiscard]] Model make() const { return make(UnitOptions()); }
+  [[nodiscard]] virtual std::int64_t vocabulary() const = 0;
+  /// The width of the residual stream.
+  [[nodiscard]] virtual std::int64_t hidden() const = 0;
+  [[nodiscard]] virtual HfNames hf_names() const = 0;
+
+  /// Takes the keys of the text of a config.json (`path` is for messages); those that are absent
+  /// keep their values. Throws Error{input} naming the file and the key.
+  void read(const std::string& text, const std::string& path);
+
+  /// Applies "n_layer=2,n_embd=64", by the family's own keys or the general ones that Hugging Face
+  /// accepts for them. A size that follows from others, like GPT-2's n_inner, goes on to do so
+  /// unless it is named. Throws Error{usage} naming the bad item.
+  void apply_overrides(std::string_view overrides);
+
+  /// Throws Error{usage} naming what is out of range, or does not go together.
+  void check() const;
+
+  [[nodiscard]] std::vector<ConfigDifference> differences(const ModelConfig& after) const;
+
+  /// The config.json for weights of `dtype` (f32, bf16 or f16): `source`, in its order, with what
+  /// is another here, or one of its own. Ids of special tokens that a smaller vocabulary no longer
+  /// holds become null.
+  [[nodiscard]] std::string to_json(DType dtype = DType::f32) const;
+
+  /// Trained on the bytes of text although the vocabulary is larger: "dstrain_tokenizer": "byte".
+  bool byte_tokens = false;
+  /// The config.json that this was read from: what training does not change of it is written
+  /// again. Empty: there was none.
+  std::string source{};
+
+ protected:
+  explicit ModelConfig(const ModelFamily& family) : family_(&family) {}
+  ModelConfig(const ModelConfig&) = default;
+  ModelConfig(ModelConfig&&) = default;
+  ModelConfig& operator=(const ModelConfig&) = default;
+  ModelConfig& operator=(ModelConfig&&) = default;
+
+  // What the table of fields does not say.
+  virtual void read_more(const nlohmann::json& /*document*/, const std::string& /*path*/) {}
+  virtual void write_more(nlohmann::ordered_json& /*document*/) const {}
+  /// Called when every field is in its range.
+  virtual void check_more(std::vector<std::string>& /*problems*/) const {}
+
+ private:
+  [[nodiscard]] nlohmann::ordered_json new_document() const;
+  [[nodiscard]] nlohmann::ordered_json changed_document() const;
+
+  const ModelFamily* family_;
+};
+
+}  // namespace dstrain::model

@@ -1,0 +1,313 @@
+#include "runtime/model/llama_config.h"
+
+#include <cmath>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "runtime/model/families.h"
+#include "tests/model/config_texts.h"
+#include "tests/safetensors/files.h"
+
+namespace dstrain::test {
+namespace {
+
+using model::Activation;
+using model::LlamaConfig;
+using model::RopeScaling;
+using Document = nlohmann::ordered_json;
+
+LlamaConfig parse_llama(const std::string& text) {
+  return dynamic_cast<const LlamaConfig&>(*model::parse_model_config(text, "c"));
+}
+
+LlamaConfig llama_preset(const std::string& name) {
+  return dynamic_cast<const LlamaConfig&>(*model::model_preset(name));
+}
+
+/// `{"model_type": <type>, <more>}`.
+std::string config_of(const std::string& type, const std::string& more) {
+  return R"({"model_type":")" + type + "\"" + (more.empty() ? "" : ",") + more + "}";
+}
+
+/// What parsing it complains of, without the file's name.
+std::string llama_error(const std::string& more, const std::string& type = "llama") {
+  const std::string message = error_of([&] { parse_llama(config_of(type, more)); });
+  return message.starts_with("c: ") ? message.substr(3) : message;
+}
+
+std::int64_t parameters(const LlamaConfig& c) {
+  const std::int64_t queries = c.num_attention_heads * c.head_dim;
+  const std::int64_t keys = c.num_key_value_heads * c.head_dim;
+  const std::int64_t attention =
+      c.hidden_size * (2 * queries + 2 * keys) + (c.qkv_bias ? queries + 2 * keys : 0) +
+      (c.output_bias ? c.hidden_size : 0) + (c.head_norms ? 2 * c.head_dim : 0);
+  const std::int64_t mlp = 3 * c.hidden_size * c.intermediate_size;
+  const std::int64_t tables = (c.tie_word_embeddings ? 1 : 2) * c.vocab_size * c.hidden_size;
+  return tables + c.num_hidden_layers * (attention + mlp + 2 * c.hidden_size) + c.hidden_size;
+}
+
+/// With the dtype that to_json() writes by default.
+std::string in_f32(const char* text) {
+  auto document = Document::parse(text);
+  document["torch_dtype"] = "float32";
+  return document.dump(2) + "\n";
+}
+
+}  // namespace
+
+TEST_CASE("LlamaConfig: presets have the published sizes", "[model][config]") {
+  CHECK(parameters(llama_preset("llama-2-7b")) == 6'738'415'616);
+  CHECK(parameters(llama_preset("llama-2-13b")) == 13'015'864'320);
+  CHECK(parameters(llama_preset("llama-2-70b")) == 68'976'648'192);
+  CHECK(parameters(llama_preset("llama-3-8b")) == 8'030'261'248);
+  CHECK(parameters(llama_preset("llama-3.1-8b")) == 8'030'261'248);
+  CHECK(parameters(llama_preset("llama-3.2-1b")) == 1'235'814'400);
+  CHECK(parameters(llama_preset("llama-3.2-3b")) == 3'212'749'824);
+  CHECK(parameters(llama_preset("tinyllama-1.1b")) == 1'100'048'384);
+  CHECK(parameters(llama_preset("mistral-7b")) == 7'241'732'096);
+  CHECK(parameters(llama_preset("qwen2-0.5b")) == 494'032'768);
+  CHECK(parameters(llama_preset("qwen2.5-0.5b")) == 494'032'768);
+  CHECK(parameters(llama_preset("qwen3-0.6b")) == 596'049'920);
+}
+
+TEST_CASE("LlamaConfig: presets are the published configurations", "[model][config]") {
+  const auto same = [](const char* name, const char* text) {
+    return llama_preset(name).differences(parse_llama(text)).empty();
+  };
+  CHECK(same("llama-2-7b", llama_2_config));
+  CHECK(same("llama-3.1-8b", llama_3_1_config));
+  CHECK(same("mistral-7b", mistral_config));
+  CHECK(same("qwen2-0.5b", qwen2_config));
+  CHECK(same("qwen3-0.6b", qwen3_config));
+}
+
+TEST_CASE("LlamaConfig: published files are written as they were read", "[model][config]") {
+  for (const char* const text :
+       {llama_2_config, llama_3_1_config, mistral_config, qwen2_config, qwen3_config}) {
+    CHECK(parse_llama(text).to_json() == in_f32(text));
+  }
+}
+
+TEST_CASE("LlamaConfig: what the families vary is read", "[model][config]") {
+  const LlamaConfig llama = parse_llama(llama_3_1_config);
+  CHECK(llama.num_key_value_heads == 8);
+  CHECK(llama.head_dim == 128);
+  CHECK(llama.rope_theta == 500000);
+  CHECK((llama.rope_scaling == RopeScaling{.kind = RopeScaling::Kind::llama3,
+                                           .factor = 8,
+                                           .original_positions = 8192,
+                                           .low_freq_factor = 1,
+                                           .high_freq_factor = 4}));
+  CHECK_FALSE(llama.qkv_bias);
+  CHECK(llama.window(31) == 0);
+  const LlamaConfig mistral = parse_llama(mistral_config);
+  CHECK(mistral.window(0) == 4096);
+  CHECK(parse_llama(config_of("mistral", R"("sliding_window":null)")).window(0) == 0);
+  const LlamaConfig qwen2 = parse_llama(qwen2_config);
+  CHECK(qwen2.qkv_bias);
+  CHECK_FALSE(qwen2.output_bias);
+  CHECK_FALSE(qwen2.head_norms);
+  CHECK(qwen2.head_dim == 64);
+  CHECK(qwen2.window(23) == 0);
+  const LlamaConfig qwen3 = parse_llama(qwen3_config);
+  CHECK(qwen3.head_norms);
+  CHECK(qwen3.head_dim == 128);
+  CHECK_FALSE(qwen3.qkv_bias);
+}
+
+TEST_CASE("LlamaConfig: absent keys have the defaults of Hugging Face", "[model][config]") {
+  const LlamaConfig llama = parse_llama(config_of("llama", ""));
+  CHECK(llama.max_position_embeddings == 2048);
+  CHECK(llama.rms_norm_eps == 1e-6F);
+  CHECK(llama.num_key_value_heads == 32);
+  CHECK(parse_llama(config_of("llama", R"("num_attention_heads":16)")).num_key_value_heads == 16);
+  CHECK(parse_llama(config_of("llama", R"("num_attention_heads":16)")).head_dim == 256);
+  const LlamaConfig mistral = parse_llama(config_of("mistral", R"("num_attention_heads":16)"));
+  CHECK(mistral.num_key_value_heads == 8);
+  CHECK(mistral.sliding_window == 4096);
+  CHECK(parse_llama(config_of("mistral", R"("num_key_value_heads":null)")).num_key_value_heads ==
+        32);
+  CHECK(parse_llama(config_of("qwen3", R"("hidden_size":1024,"head_dim":null)")).head_dim == 128);
+  CHECK(parse_llama(config_of("qwen2", R"("hidden_size":1024)")).head_dim == 32);
+}
+
+TEST_CASE("LlamaConfig: biases and activations are read", "[model][config]") {
+  const LlamaConfig config = parse_llama(
+      config_of("llama", R"("attention_bias":true,"mlp_bias":true,"hidden_act":"gelu_new")"));
+  CHECK(config.qkv_bias);
+  CHECK(config.output_bias);
+  CHECK(config.mlp_bias);
+  CHECK(config.hidden_act == Activation::gelu_tanh);
+  const auto document = Document::parse(config.to_json());
+  CHECK(document["hidden_act"] == "gelu_new");
+  CHECK(document["attention_bias"] == true);
+  CHECK(parse_llama(config_of("qwen3", R"("attention_bias":true)")).output_bias);
+}
+
+TEST_CASE("LlamaConfig: layers with a window", "[model][config]") {
+  const std::string windows = R"("num_hidden_layers":3,"use_sliding_window":true,)"
+                              R"("sliding_window":8,"max_window_layers":2)";
+  const LlamaConfig config = parse_llama(config_of("qwen2", windows));
+  CHECK(config.window(1) == 0);
+  CHECK(config.window(2) == 8);
+  const std::string listed =
+      windows + R"(,"layer_types":["full_attention","sliding_attention","sliding_attention"])";
+  LlamaConfig other = parse_llama(config_of("qwen2", listed));
+  CHECK(other.window(0) == 0);
+  CHECK(other.window(1) == 8);
+  CHECK(Document::parse(other.to_json()).contains("layer_types"));
+  other.apply_overrides("num_hidden_layers=4");
+  CHECK_FALSE(Document::parse(other.to_json()).contains("layer_types"));
+  CHECK(parse_llama(other.to_json()).window(1) == 8);
+  CHECK_THAT(llama_error(windows + R"(,"layer_types":["sliding_attention","full_attention","x"])",
+                         "qwen2"),
+             Catch::StartsWith("layer_types: must be of 3 layers, \"full_attention\" and then"));
+  CHECK_THAT(llama_error(R"("num_hidden_layers":9000000000000000,"layer_types":[])", "qwen3"),
+             Catch::StartsWith("layer_types: "));
+}
+
+TEST_CASE("LlamaConfig: scaled rotations are read", "[model][config]") {
+  const auto scaling = [](const std::string& json) {
+    return parse_llama(config_of("llama", json)).rope_scaling;
+  };
+  CHECK((scaling(R"("rope_scaling":{"type":"linear","factor":2})") ==
+         RopeScaling{.kind = RopeScaling::Kind::linear, .factor = 2}));
+  CHECK(
+      (scaling(R"("rope_parameters":{"rope_type":"default","rope_theta":5.0})") == RopeScaling{}));
+  CHECK(parse_llama(config_of("llama", R"("rope_parameters":{"rope_theta":5.0})")).rope_theta == 5);
+  const RopeScaling yarn = scaling(
+      R"("rope_scaling":{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":64})");
+  CHECK(yarn.kind == RopeScaling::Kind::yarn);
+  CHECK(yarn.beta_fast == 32);
+  CHECK(yarn.truncate);
+  CHECK(yarn.attention_factor == 0.1F * std::log(4.0F) + 1);
+  CHECK(scaling(R"("original_max_position_embeddings":64,"rope_scaling":{"rope_type":"yarn",)"
+                R"("factor":4.0,"mscale":1.0,"mscale_all_dim":1.0,"truncate":false})")
+            .attention_factor == 1);
+}
+
+TEST_CASE("LlamaConfig: what would change the numbers is refused by name", "[model][config]") {
+  CHECK(llama_error(R"("hidden_act":"tanh")") ==
+        "hidden_act is \"tanh\"; only \"silu\", \"swish\", \"gelu\", \"gelu_pytorch_tanh\", "
+        "\"gelu_new\" and \"relu\" are built");
+  CHECK(llama_error(R"("rope_scaling":{"rope_type":"dynamic","factor":2.0})") ==
+        "rope_scaling.rope_type is \"dynamic\"; only \"default\", \"linear\", \"llama3\" and "
+        "\"yarn\" are built");
+  CHECK(llama_error(R"("rope_scaling":{"rope_type":"linear"})") == "rope_scaling has no factor");
+  CHECK(llama_error(R"("rope_scaling":{"rope_type":"llama3","factor":8.0})") ==
+        "rope_scaling has no original_max_position_embeddings");
+  CHECK(llama_error(R"("rope_scaling":{"rope_type":"linear","factor":-1})") ==
+        "rope_scaling.factor must be a number above 0, got -1");
+  CHECK(llama_error(R"("rope_scaling":2)") == "rope_scaling must be null or an object, got 2");
+  CHECK_THAT(llama_error(R"("rope_parameters":{"full_attention":{"rope_type":"default"}})"),
+             Catch::StartsWith("rope_parameters.full_attention: only rotations that all layers"));
+  CHECK(llama_error(R"("partial_rotary_factor":0.5)") ==
+        "partial_rotary_factor is 0.5; only 1.0 is built");
+  CHECK(llama_error(R"("quantization_config":{"bits":4})") ==
+        "quantization_config: quantized weights cannot be trained");
+}
+
+TEST_CASE("LlamaConfig: bad values are refused with their key", "[model][config]") {
+  CHECK(llama_error(R"("hidden_size":"64")") == "hidden_size must be a whole number, got \"64\"");
+  CHECK(llama_error(R"("tie_word_embeddings":1)") ==
+        "tie_word_embeddings must be true or false, got 1");
+  CHECK(llama_error(R"("num_attention_heads":0)") ==
+        "model sizes: num_attention_heads must be 1..16384, got 0");
+  CHECK(llama_error(R"("num_attention_heads":6,"hidden_size":96,"num_key_value_heads":4)") ==
+        "model sizes: num_attention_heads 6 is no multiple of num_key_value_heads 4");
+  CHECK(llama_error(R"("num_attention_heads":5,"hidden_size":64)") ==
+        "model sizes: hidden_size 64 is no multiple of num_attention_heads 5");
+  CHECK(llama_error(R"("head_dim":63)") == "model sizes: head_dim 63 is odd: positions turn pairs");
+  CHECK(llama_error(R"("rope_theta":0)") == "model sizes: rope_theta must be above 0");
+}
+
+TEST_CASE("LlamaConfig: overrides change what they name", "[model][config]") {
+  LlamaConfig config = llama_preset("llama-2-7b");
+  config.apply_overrides("hidden_size=64,num_attention_heads=4,tie_word_embeddings=true");
+  CHECK(config.head_dim == 16);
+  CHECK(config.num_key_value_heads == 4);
+  CHECK(config.tie_word_embeddings);
+  config.apply_overrides("num_key_value_heads=2,hidden_act=relu,rope_theta=100");
+  config.apply_overrides("num_attention_heads=8");
+  CHECK(config.num_key_value_heads == 2);
+  CHECK(config.head_dim == 8);
+  CHECK(config.hidden_act == Activation::relu);
+  CHECK(parse_llama(config.to_json()).differences(config).empty());
+  CHECK(error_of([&] { config.apply_overrides("hidden_act=x"); }) ==
+        "config override 'hidden_act=x': hidden_act needs one of \"silu\", \"swish\", \"gelu\", "
+        "\"gelu_pytorch_tanh\", \"gelu_new\" and \"relu\"");
+  CHECK(error_of([&] { config.apply_overrides("mlp_bias=1"); }) ==
+        "config override 'mlp_bias=1': mlp_bias needs true or false");
+  CHECK_THAT(error_of([&] { config.apply_overrides("n_layer=2"); }),
+             Catch::Contains("unknown key; known are vocab_size, hidden_size, "));
+}
+
+TEST_CASE("LlamaConfig: what is changed is written where it stood", "[model][config]") {
+  LlamaConfig config = parse_llama(llama_3_1_config);
+  config.apply_overrides("num_hidden_layers=2,vocab_size=1000,rope_theta=100");
+  auto expected = Document::parse(in_f32(llama_3_1_config));
+  expected["num_hidden_layers"] = 2;
+  expected["vocab_size"] = 1000;
+  expected["rope_theta"] = 100.0;
+  expected["bos_token_id"] = nullptr;
+  expected["eos_token_id"] = nullptr;
+  CHECK(config.to_json() == expected.dump(2) + "\n");
+
+  LlamaConfig newer = parse_llama(config_of(
+      "llama", R"("rope_parameters":{"rope_type":"default","rope_theta":5.0},"dtype":"float16")"));
+  newer.apply_overrides("rope_theta=7");
+  CHECK(Document::parse(newer.to_json())["rope_parameters"]["rope_theta"] == 7.0);
+  CHECK(parse_llama(newer.to_json()).rope_theta == 7);
+}
+
+TEST_CASE("LlamaConfig: one that was read nowhere is written whole", "[model][config]") {
+  const model::ModelFamily& family = *GENERATE(&model::llama_family(), &model::mistral_family(),
+                                               &model::qwen2_family(), &model::qwen3_family());
+  const auto config = family.defaults();
+  config->read("{}", "c");
+  config->source.clear();
+  auto& llama = dynamic_cast<LlamaConfig&>(*config);
+  llama.rope_scaling = {.kind = RopeScaling::Kind::yarn,
+                        .factor = 3,
+                        .original_positions = 7,
+                        .attention_factor = 1.5F,
+                        .truncate = false};
+  const LlamaConfig again = parse_llama(config->to_json());
+  CHECK(again.differences(llama).empty());
+  CHECK(again.rope_scaling == llama.rope_scaling);
+  CHECK(again.to_json() == config->to_json());
+}
+
+TEST_CASE("LlamaConfig: two models differ by what they compute", "[model][config]") {
+  const LlamaConfig before = parse_llama(llama_3_1_config);
+  LlamaConfig after = before;
+  after.apply_overrides("attention_dropout=0.5,initializer_range=1");
+  CHECK(before.differences(after).empty());
+  after.rope_scaling.factor = 4;
+  after.tie_word_embeddings = true;
+  const auto found = before.differences(after);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].key == "tie_word_embeddings");
+  CHECK(found[0].after == "true");
+  CHECK(found[1].key == "rope_scaling");
+  CHECK_THAT(found[1].before, Catch::Contains("\"factor\":8.0"));
+  const auto family = before.differences(parse_llama(mistral_config));
+  REQUIRE(family.size() == 1);
+  CHECK(family[0].key == "model_type");
+  CHECK(family[0].before == "llama");
+  CHECK(family[0].after == "mistral");
+}
+
+TEST_CASE("LlamaConfig: names of parameters are those of the files", "[model][config]") {
+  const model::HfNames untied = parse_llama(llama_2_config).hf_names();
+  CHECK(untied.prefix.empty());
+  CHECK(untied.tied.head.empty());
+  REQUIRE(untied.buffers.size() == 1);
+  CHECK(untied.buffers[0] == ".rotary_emb.inv_freq");
+  const model::HfNames tied = parse_llama(qwen2_config).hf_names();
+  CHECK(tied.tied.head == "lm_head.weight");
+  CHECK(tied.tied.parameter == "model.embed_tokens.weight");
+}
+
+}  // namespace dstrain::test
