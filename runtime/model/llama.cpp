@@ -102,8 +102,8 @@ Model make_llama(const LlamaConfig& config, const UnitOptions& options) {
   model.units.push_back(head(config, options));
   model.positions = config.max_position_embeddings;
   model.layers = config.num_hidden_layers;
-  model.attention_width =
-      config.num_hidden_layers * config.num_attention_heads * config.head_dim;
+  model.outputs_first = true;
+  model.attention_width = config.num_hidden_layers * config.num_attention_heads * config.head_dim;
   return model;
 }
 

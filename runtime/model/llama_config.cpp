@@ -57,7 +57,8 @@ constexpr std::array common_fields{
                 .access = access_to<&L::num_key_value_heads>,
                 .max = 1 << 14,
                 .derived = heads_of},
-    ConfigField{.name = "hidden_act", .access = access_to<&L::hidden_act>, .choices = hf_activations},
+    ConfigField{
+        .name = "hidden_act", .access = access_to<&L::hidden_act>, .choices = hf_activations},
     ConfigField{.name = "max_position_embeddings",
                 .access = access_to<&L::max_position_embeddings>,
                 .max = 1 << 24},

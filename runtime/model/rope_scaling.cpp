@@ -144,8 +144,8 @@ void read_yarn(RopeScaling& scaling, const Section& section) {
 constexpr double whole_turn = 2 * std::numbers::pi;
 
 double scale_llama3(double frequency, const RopeScaling& s) {
-  const auto [low, high] = std::pair(static_cast<double>(s.low_freq_factor),
-                                     static_cast<double>(s.high_freq_factor));
+  const auto [low, high] =
+      std::pair(static_cast<double>(s.low_freq_factor), static_cast<double>(s.high_freq_factor));
   const double turns = static_cast<double>(s.original_positions) * frequency / whole_turn;
   const double slow = frequency / static_cast<double>(s.factor);
   if (turns < low) return slow;

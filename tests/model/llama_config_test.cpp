@@ -12,9 +12,9 @@
 namespace dstrain::test {
 namespace {
 
-using model::Activation;
 using model::LlamaConfig;
 using model::RopeScaling;
+using ops::Activation;
 using Document = nlohmann::ordered_json;
 
 LlamaConfig parse_llama(const std::string& text) {
@@ -189,8 +189,8 @@ TEST_CASE("LlamaConfig: scaled rotations are read", "[model][config]") {
 
 TEST_CASE("LlamaConfig: what would change the numbers is refused by name", "[model][config]") {
   CHECK(llama_error(R"("hidden_act":"tanh")") ==
-        "hidden_act is \"tanh\"; only \"silu\", \"swish\", \"gelu\", \"gelu_pytorch_tanh\", "
-        "\"gelu_new\" and \"relu\" are built");
+        "hidden_act is \"tanh\"; only \"gelu_new\", \"gelu_pytorch_tanh\", \"gelu_fast\", \"gelu\", "
+        "\"gelu_python\", \"quick_gelu\", \"silu\", \"swish\" and \"relu\" are built");
   CHECK(llama_error(R"("rope_scaling":{"rope_type":"dynamic","factor":2.0})") ==
         "rope_scaling.rope_type is \"dynamic\"; only \"default\", \"linear\", \"llama3\" and "
         "\"yarn\" are built");
@@ -235,8 +235,9 @@ TEST_CASE("LlamaConfig: overrides change what they name", "[model][config]") {
   CHECK(config.hidden_act == Activation::relu);
   CHECK(parse_llama(config.to_json()).differences(config).empty());
   CHECK(error_of([&] { config.apply_overrides("hidden_act=x"); }) ==
-        "config override 'hidden_act=x': hidden_act needs one of \"silu\", \"swish\", \"gelu\", "
-        "\"gelu_pytorch_tanh\", \"gelu_new\" and \"relu\"");
+        "config override 'hidden_act=x': hidden_act needs one of \"gelu_new\", "
+        "\"gelu_pytorch_tanh\", \"gelu_fast\", \"gelu\", \"gelu_python\", \"quick_gelu\", "
+        "\"silu\", \"swish\" and \"relu\"");
   CHECK(error_of([&] { config.apply_overrides("mlp_bias=1"); }) ==
         "config override 'mlp_bias=1': mlp_bias needs true or false");
   CHECK_THAT(error_of([&] { config.apply_overrides("n_layer=2"); }),
@@ -301,13 +302,13 @@ TEST_CASE("LlamaConfig: two models differ by what they compute", "[model][config
 
 TEST_CASE("LlamaConfig: names of parameters are those of the files", "[model][config]") {
   const model::HfNames untied = parse_llama(llama_2_config).hf_names();
-  CHECK(untied.prefix.empty());
+  CHECK(untied.prefix == "model.");
   CHECK(untied.tied.head.empty());
   REQUIRE(untied.buffers.size() == 1);
   CHECK(untied.buffers[0] == ".rotary_emb.inv_freq");
   const model::HfNames tied = parse_llama(qwen2_config).hf_names();
   CHECK(tied.tied.head == "lm_head.weight");
-  CHECK(tied.tied.parameter == "model.embed_tokens.weight");
+  CHECK(tied.tied.parameter == "embed_tokens.weight");
 }
 
 }  // namespace dstrain::test

@@ -57,13 +57,14 @@ struct CallSizes {
   std::int64_t rows;
   std::int64_t weight_rows;
   std::int64_t weight_columns;
+  WeightLayout layout;
 };
 
 /// How the workspace of a layer in tiles is cut.
 struct TileSpace {
-  TileSpace(Arena& arena, const CallSizes& largest, WeightLayout layout, DType dtype)
+  TileSpace(Arena& arena, const CallSizes& largest, DType dtype)
       : room(arena.take({largest.rows, largest.weight_rows}, dtype)) {
-    if (dtype != DType::f32 || layout == WeightLayout::outputs_first) {
+    if (dtype != DType::f32 || largest.layout == WeightLayout::outputs_first) {
       sum = arena.take({largest.rows, largest.weight_columns});
     }
   }
@@ -85,8 +86,8 @@ class LinearCall {
     Arena arena(workspace_);
     space_.emplace(arena,
                    CallSizes{ops::rows_of(call.inputs[0]), pieces_.tile(0).rows,
-                             call.spec.parameters[weight].shape[1]},
-                   layout, call.inputs[0].dtype());
+                             call.spec.parameters[weight].shape[1], layout},
+                   call.inputs[0].dtype());
     workspace_ = arena.rest();
   }
 
@@ -244,16 +245,16 @@ Bytes products_workspace(const CallSizes& sizes, const UnitOptions& options, DTy
   const TensorView by_rows = view(dtype, {sizes.rows, sizes.weight_rows});
   const TensorView by_columns = view(dtype, {sizes.rows, sizes.weight_columns});
   const TensorView weight = view(dtype, {sizes.weight_rows, sizes.weight_columns});
-  const MatmulArgs plain{.a = by_rows,
-                         .b = weight,
-                         .out = view(sum, by_columns.shape()),
-                         .bias = view(dtype, {sizes.weight_columns})};
+  MatmulArgs plain{.a = by_rows, .b = weight, .out = view(sum, by_columns.shape())};
+  MatmulArgs transposed{.a = by_columns, .b = weight, .out = by_rows, .b_transposed = true};
+  const bool outputs_first = sizes.layout == WeightLayout::outputs_first;
+  MatmulArgs& forward = outputs_first ? transposed : plain;
+  forward.bias = view(dtype, {outputs_first ? sizes.weight_rows : sizes.weight_columns});
   const MatmulArgs gradient{.a = by_rows,
                             .b = by_columns,
                             .out = view(DType::f32, weight.shape()),
                             .a_transposed = true,
                             .accumulate = true};
-  const MatmulArgs transposed{.a = by_columns, .b = weight, .out = by_rows, .b_transposed = true};
   return std::max({need(plain), need(gradient), need(transposed)});
 }
 
@@ -261,14 +262,14 @@ Bytes products_workspace(const CallSizes& sizes, const UnitOptions& options, DTy
 
 Bytes LinearLayer::forward_workspace(BatchShape shape) const {
   const Shape weight = sizes_.weight();
-  const CallSizes whole{shape.rows(), weight[0], weight[1]};
+  const CallSizes whole{shape.rows(), weight[0], weight[1], sizes_.layout};
   if (options_.in_splits == 1) return products_workspace(whole, options_, options_.dtype);
   const std::vector<ParameterTile> tiles = split_rows(0, weight[0], options_.in_splits);
   Arena arena;
-  TileSpace(arena, {whole.rows, tiles.front().rows, weight[1]}, sizes_.layout, options_.dtype);
+  TileSpace(arena, {whole.rows, tiles.front().rows, weight[1], sizes_.layout}, options_.dtype);
   Bytes products = 0;
   for (const ParameterTile& tile : tiles) {
-    const CallSizes piece{whole.rows, tile.rows, weight[1]};
+    const CallSizes piece{whole.rows, tile.rows, weight[1], sizes_.layout};
     products = std::max(products, products_workspace(piece, options_, DType::f32));
   }
   return arena.used() + products;

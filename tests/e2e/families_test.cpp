@@ -1,0 +1,138 @@
+// Runs of every family against transformers'; see tests/golden/make_families.py.
+#include <cmath>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/train_run.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using nlohmann::json;
+
+namespace {
+
+json golden_of(const std::string& family) {
+  return test::read_json(test::golden_folder / "families" / family / "run.json");
+}
+
+std::string any_family() {
+  return GENERATE("llama2", "llama3", "llama_linear", "llama_yarn", "mistral", "qwen2", "qwen3",
+                  "gpt2_options", "gpt2_relu");
+}
+
+struct Place {
+  int ranks = 1;
+  json more{};  ///< of the configuration
+  std::vector<std::string> arguments{};
+};
+
+std::vector<json> run_steps(const json& golden, const Place& place) {
+  const test::TempDir folder;
+  json config = golden.at("ds_config");
+  config.merge_patch(place.more);
+  auto arguments = golden.at("arguments").get<std::vector<std::string>>();
+  arguments.insert(arguments.end(), place.arguments.begin(), place.arguments.end());
+  test::TrainRun run = test::run_train(place.ranks, config, folder.path() / "out", arguments);
+  CAPTURE(run.err);
+  REQUIRE(run.status == 0);
+  REQUIRE(run.metrics.size() == golden.at("steps").size());
+  return std::move(run.metrics);
+}
+
+double worst_relative(const std::vector<json>& found, const json& expected, const char* key) {
+  double worst = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double truth = expected[i].at(key).get<double>();
+    const double error = std::abs(found[i].at(key).get<double>() - truth) / truth;
+    if (!(error <= worst)) worst = error;  // a NaN stays
+  }
+  return worst;
+}
+
+std::vector<double> losses(const std::vector<json>& steps) {
+  std::vector<double> values;
+  for (const json& step : steps) values.push_back(step.at("loss"));
+  return values;
+}
+
+json stage(int number) {
+  return {{"zero_optimization", {{"stage", number}, {"stage3_param_persistence_threshold", 300}}}};
+}
+
+}  // namespace
+
+TEST_CASE("Families: every stage and rank count follows transformers", "[e2e][golden]") {
+  const std::string family = any_family();
+  const int ranks = GENERATE(1, 2, 3);
+  const json golden = golden_of(family);
+  std::vector<double> first;
+  for (const int number : {0, 1, 2, 3}) {
+    if (ranks == 1 && (number == 1 || number == 2)) continue;  // nothing is shared out
+    CAPTURE(family, ranks, number);
+    const std::vector<json> steps = run_steps(golden, {ranks, stage(number)});
+    CHECK(worst_relative(steps, golden.at("steps"), "loss") < 1e-5);
+    CHECK(worst_relative(steps, golden.at("steps"), "grad_norm") < 1e-4);
+    if (first.empty()) first = losses(steps);
+    CHECK(losses(steps) == first);
+  }
+}
+
+TEST_CASE("Families: halves stay within twice what PyTorch is apart", "[e2e][golden]") {
+  const std::string family = any_family();
+  struct Half {
+    std::string name;
+    double loss;  ///< the limits of the runs of tests/e2e/golden_test.cpp
+    double norm;
+  };
+  const auto half = GENERATE(Half{"bf16", 5e-4, 8e-3}, Half{"fp16", 1.1e-4, 1.8e-3});
+  const json golden = golden_of(family);
+  json more = stage(3);
+  more[half.name]["enabled"] = true;
+  CAPTURE(family, half.name);
+  const std::vector<json> steps = run_steps(golden, {2, more});
+  const json& apart = golden.at("apart").at(half.name);
+  CHECK(worst_relative(steps, golden.at("steps"), "loss") <
+        std::max(half.loss, 2 * apart.at("loss").get<double>()));
+  CHECK(worst_relative(steps, golden.at("steps"), "grad_norm") <
+        std::max(half.norm, 2 * apart.at("grad_norm").get<double>()));
+}
+
+TEST_CASE("Families: what saves memory changes nothing", "[e2e][golden]") {
+  const std::string family = any_family();
+  const json golden = golden_of(family);
+  CAPTURE(family);
+  const std::vector<double> plain = losses(run_steps(golden, {2, stage(3)}));
+  json offload = stage(3);
+  offload["zero_optimization"]["offload_param"] = {{"device", "cpu"}};
+  offload["zero_optimization"]["offload_optimizer"] = {{"device", "cpu"}};
+  CHECK(losses(run_steps(golden, {2, offload, {"--gradient_checkpointing"}})) == plain);
+  for (const Place& place : {Place{2, stage(3), {"--tiled_linear_in_splits", "3"}},
+                             Place{1, {{"train_micro_batch_size_per_gpu", 2}}}}) {
+    const std::vector<json> steps = run_steps(golden, place);
+    CHECK(worst_relative(steps, golden.at("steps"), "loss") < 1e-5);
+  }
+}
+
+TEST_CASE("Families: a model that was trained is a model to go on from", "[e2e][golden]") {
+  const std::string family = GENERATE("llama2", "llama3", "qwen3", "gpt2_options");
+  const json golden = golden_of(family);
+  const test::TempDir folder;
+  auto arguments = golden.at("arguments").get<std::vector<std::string>>();
+  CAPTURE(family);
+  arguments.insert(arguments.end(), {"--max_steps", "3"});
+  const auto at = std::find(arguments.begin(), arguments.end(), "--max_steps");
+  arguments.erase(at, at + 2);
+  const test::TrainRun run =
+      test::run_train(2, golden.at("ds_config"), folder.path() / "out", arguments);
+  CAPTURE(run.err);
+  REQUIRE(run.status == 0);
+  const auto model = std::find(arguments.begin(), arguments.end(), "--model_name_or_path");
+  *(model + 1) = (folder.path() / "out").string();
+  const test::TrainRun next =
+      test::run_train(1, golden.at("ds_config"), folder.path() / "next", arguments);
+  CAPTURE(next.err);
+  REQUIRE(next.status == 0);
+  // The same samples again: the model has learnt from them.
+  CHECK(next.metrics[0].at("loss").get<double>() < run.metrics[0].at("loss").get<double>());
+}

@@ -1,0 +1,75 @@
+// Logits and greedy tokens of each family against transformers'; see tests/golden/make_families.py.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "runtime/model/families.h"
+#include "runtime/model/hf_import.h"
+#include "tests/model/unit_chain.h"
+#include "tests/support/tensor_compare.h"
+
+namespace dstrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path folder = fs::path(DSTRAIN_SOURCE_DIR) / "tests/golden/families";
+
+/// Logits behind the last of `tokens`.
+std::vector<float> logits_after(const model::Model& model,
+                                const model::HfWeights& weights,
+                                const std::vector<std::int32_t>& tokens) {
+  test::UnitChain chain(model, {1, std::ssize(tokens)});
+  for (const model::ParameterSpec& spec : model.parameters()) {
+    weights.read(spec, 0, chain.parameters[spec.name]);
+  }
+  chain.tokens = tokens;
+  chain.labels.assign(tokens.size(), -100);
+  chain.forward();
+  return chain.last_logits();
+}
+
+TEST_CASE("Families: logits and greedy tokens are those of transformers", "[model][golden]") {
+  std::size_t families = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    CAPTURE(entry.path().filename().string());
+    const auto golden = nlohmann::json::parse(std::ifstream(entry.path() / "run.json"));
+    const auto config = model::load_model_config(entry.path().string());
+    const model::Model model = config->make();
+    CHECK(model.parameter_count() == golden.at("parameters"));
+    const model::HfWeights weights(entry.path().string(), model.parameters(), model.hf_names);
+    auto tokens = golden.at("tokens").get<std::vector<std::int32_t>>();
+    CHECK(test::difference(logits_after(model, weights, tokens),
+                           golden.at("last_logits").get<std::vector<double>>(),
+                           test::tolerance::model) == "");
+    tokens.resize(8);
+    std::vector<std::int32_t> greedy;
+    for (std::size_t i = 0; i < golden.at("greedy").size(); ++i) {
+      const std::vector<float> logits = logits_after(model, weights, tokens);
+      const auto best = std::ranges::max_element(logits) - logits.begin();
+      greedy.push_back(static_cast<std::int32_t>(best));
+      tokens.push_back(greedy.back());
+    }
+    CHECK(greedy == golden.at("greedy").get<std::vector<std::int32_t>>());
+    ++families;
+  }
+  CHECK(families >= 9);
+}
+
+TEST_CASE("Families: presets have as many parameters as their units say", "[model]") {
+  const auto [name, count] = GENERATE(table<std::string, std::int64_t>({
+      {"llama-2-7b", 6'738'415'616},
+      {"llama-3-8b", 8'030'261'248},
+      {"llama-3.2-1b", 1'235'814'400},
+      {"mistral-7b", 7'241'732'096},
+      {"qwen2.5-0.5b", 494'032'768},
+      {"qwen3-0.6b", 596'049'920},
+  }));
+  CHECK(model::model_preset(name)->make().parameter_count() == count);
+}
+
+}  // namespace
+}  // namespace dstrain
