@@ -115,6 +115,12 @@ class Workplace {
   std::unique_ptr<Stream> uploads_;
 };
 
+model::Model make_model(const TrainingCase& settings, DeviceKind device) {
+  const model::UnitOptions options{settings.dtype, settings.in_splits, device};
+  if (settings.model) return settings.model(options);
+  return model::make_gpt2(toy_config(settings.dropout, settings.layers), options);
+}
+
 optim::ParameterGroups make_groups(const TrainingCase& settings, const model::Model& model) {
   if (!settings.groups) {
     return optim::ParameterGroups(
@@ -134,10 +140,7 @@ class Rank {
         device_(place.device()),
         memory_(place.memory()),
         communicator_(place.communicator()),
-        model_(model::make_gpt2(toy_config(settings.dropout, settings.layers),
-                                {.dtype = settings.dtype,
-                                 .in_splits = settings.in_splits,
-                                 .device = memory_.device.device().kind})),
+        model_(make_model(settings, memory_.device.device().kind)),
         groups_(make_groups(settings, model_)),
         layout_(model_,
                 {.world = settings.world,

@@ -16,7 +16,8 @@
 
 namespace dstrain::test {
 
-/// A short training run of a toy GPT-2 on random tokens, with ranks as threads.
+/// A short training run of a toy GPT-2, or of another model, on random tokens below 37 in rows of
+/// ten, with ranks as threads.
 struct TrainingCase {
   int world = 1;
   int stage = 0;
@@ -49,6 +50,7 @@ struct TrainingCase {
   int late_ms = 0;                      ///< what that waits for
   /// Called before each collective of a rank, on the thread that runs it; may throw.
   std::function<void(int rank, const std::string& operation)> watch{};
+  std::function<model::Model(const model::UnitOptions&)> model{};  ///< none: the toy GPT-2
 };
 
 struct TrainingResult {
