@@ -25,8 +25,8 @@ std::unique_ptr<Unit> embedding(const Gpt2Config& c, const UnitOptions& options)
 }
 
 float score_divisor(const Gpt2Config& c, std::int64_t layer) {
-  const float by_size =
-      c.scale_attn_weights ? std::sqrt(static_cast<float>(c.n_embd / c.n_head)) : 1.0F;
+  const std::int64_t head_size = c.n_embd / c.n_head;
+  const float by_size = c.scale_attn_weights ? std::sqrt(static_cast<float>(head_size)) : 1.0F;
   return c.scale_attn_by_inverse_layer_idx ? by_size * static_cast<float>(layer + 1) : by_size;
 }
 

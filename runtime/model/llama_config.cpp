@@ -300,7 +300,7 @@ void LlamaConfig::check_more(std::vector<std::string>& problems) const {
   if (head_dim % 2 != 0) {
     problems.push_back(fmt::format("head_dim {} is odd: positions turn pairs", head_dim));
   }
-  if (!(rope_theta > 0)) problems.push_back("rope_theta must be above 0");
+  if (!(rope_theta > 0)) problems.emplace_back("rope_theta must be above 0");
 }
 
 }  // namespace dstrain::model

@@ -94,19 +94,22 @@ class LossUnit::Chunk {
   std::vector<GradientTarget> parameter_gradients_;
 };
 
+Bytes LossUnit::copied_bytes(std::int64_t rows) const {
+  Arena copies;
+  for (const RecordedValue& value : record_.values) {
+    if (value.input != RecordedValue::none) copies.take({rows, value.features}, value.dtype);
+  }
+  return copies.used();
+}
+
 UnitMemory LossUnit::memory(BatchShape shape) const {
   const std::int64_t most = loss_chunk_rows(shape.rows());
   Bytes bytes = 0;
   for (const std::int64_t rows : {shape.rows(), shape.sequences}) {
     for (const std::int64_t chunk : {std::min(most, rows), (rows - 1) % most + 1}) {
-      Arena copies;  // of last rows
-      for (const RecordedValue& value : record_.values) {
-        if (value.input != RecordedValue::none && rows == shape.sequences) {
-          copies.take({chunk, value.features}, value.dtype);
-        }
-      }
+      const Bytes copies = rows == shape.sequences ? copied_bytes(chunk) : 0;
       const UnitMemory memory = place_slots(record_, plan_, {1, chunk}).memory;
-      bytes = std::max(bytes, copies.used() + memory.backward_workspace);
+      bytes = std::max(bytes, copies + memory.backward_workspace);
     }
   }
   return {.forward_workspace = bytes, .backward_workspace = bytes};

@@ -22,6 +22,8 @@ class LossUnit final : public Unit {
 
  private:
   class Chunk;
+  /// What the last rows of so many sequences take, dense.
+  [[nodiscard]] Bytes copied_bytes(std::int64_t rows) const;
   void last_logits(const UnitCall& call, StreamView stream) const;
 
   UnitRecord record_;

@@ -31,7 +31,7 @@ ParameterRef UnitBuilder::own(const std::string& name, Shape shape, ParameterIni
 }
 
 Value UnitBuilder::add_layer(std::unique_ptr<const Layer> layer,
-                             std::vector<Value> inputs,
+                             const std::vector<Value>& inputs,
                              std::int64_t features) {
   RecordedLayer recorded{.layer = std::move(layer)};
   for (const Value& input : inputs) recorded.inputs.push_back(input.index);
@@ -95,12 +95,12 @@ Value UnitBuilder::linear(Value input, std::string_view name, const Linear& line
                    sizes.outputs);
 }
 
-Value UnitBuilder::add_attention(std::vector<Value> inputs, const Attention& attention) {
+Value UnitBuilder::add_attention(const std::vector<Value>& inputs, const Attention& attention) {
   const auto form = inputs.size() == 1 ? AttentionLayer::Form::packed : AttentionLayer::Form::apart;
   const AttentionLayer::Options options{attention.heads,          attention.kv_heads,
                                         attention.head_size,      attention.rule,
                                         place(attention.dropout), form};
-  return add_layer(std::make_unique<AttentionLayer>(options, options_.device), std::move(inputs),
+  return add_layer(std::make_unique<AttentionLayer>(options, options_.device), inputs,
                    attention.heads * attention.head_size);
 }
 

@@ -87,9 +87,9 @@ class UnitBuilder {
   /// Places are numbered from 1 on; 0 is that of an embedding.
   DropoutPlace place(float rate) { return {rate, next_place_++}; }
   std::unique_ptr<Unit> finish_loss(Value input, ParameterRef weight, std::int64_t classes);
-  Value add_attention(std::vector<Value> inputs, const Attention& attention);
+  Value add_attention(const std::vector<Value>& inputs, const Attention& attention);
   Value add_layer(std::unique_ptr<const Layer> layer,
-                  std::vector<Value> inputs,
+                  const std::vector<Value>& inputs,
                   std::int64_t features);
 
   std::string prefix_;

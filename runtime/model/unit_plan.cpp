@@ -86,25 +86,29 @@ class Planner {
     return output.rebuilt;
   }
 
-  /// Where each value lies in forward. Values come after those that they are made of.
+  /// Where each value lies in forward. Values come after those that they are made of, so one that
+  /// has a place already has that of its reader's output.
   void find_places() {
     for (int value = static_cast<int>(states_.size()) - 1; value >= 0; --value) {
-      const RecordedValue& recorded = record_.value(value);
-      if (state(value).slot != none) continue;  // it has the place of its reader's output
-      if (recorded.input != none) {
-        state(value).slot = add_slot(Place::input, Slot::Content::value, value, recorded.input);
-      } else if (recorded.output != none) {
-        DSTRAIN_CHECK(!state(value).needed || state(value).rebuilt,
-                      "backward needs an output of unit {}", record_.spec.name);
-        state(value).slot = add_slot(Place::output, Slot::Content::value, value, recorded.output);
-      } else {
-        const bool saved = state(value).needed && !state(value).rebuilt && !in_one_go();
-        state(value).slot =
-            add_slot(saved ? Place::saved : Place::workspace, Slot::Content::value, value);
-        slot(state(value).slot).first = none;  // until its layer comes
-      }
+      if (state(value).slot == none) state(value).slot = place_of(value);
       share_place(value);
     }
+  }
+
+  int place_of(int value) {
+    const RecordedValue& recorded = record_.value(value);
+    if (recorded.input != none) {
+      return add_slot(Place::input, Slot::Content::value, value, recorded.input);
+    }
+    if (recorded.output != none) {
+      DSTRAIN_CHECK(!state(value).needed || state(value).rebuilt,
+                    "backward needs an output of unit {}", record_.spec.name);
+      return add_slot(Place::output, Slot::Content::value, value, recorded.output);
+    }
+    const bool saved = state(value).needed && !state(value).rebuilt && !in_one_go();
+    const int made = add_slot(saved ? Place::saved : Place::workspace, Slot::Content::value, value);
+    slot(made).first = none;  // until its layer comes
+    return made;
   }
 
   /// Gives the place of a value to an input of its layer that it may replace.

@@ -105,7 +105,7 @@ void with_function(Activation kind, const Body& body) {
 template <class T>
 struct Forward {
   const T* input;
-  const T* factor;
+  const T* factor = nullptr;
   T* output;
   std::int64_t count;
 };
@@ -129,11 +129,11 @@ DSTRAIN_SIMD_CLONES void gated_forward_kernel(Forward<T> f) {
 template <class T>
 struct Backward {
   const T* input;
-  const T* factor;
+  const T* factor = nullptr;
   const T* output_gradient;
   T* input_gradient;
-  T* factor_gradient;
-  T* output;
+  T* factor_gradient = nullptr;
+  T* output = nullptr;
   std::int64_t count;
 };
 
@@ -169,31 +169,32 @@ DSTRAIN_SIMD_CLONES void gated_backward_kernel(Backward<T> b) {
   }
 }
 
-template <class T>
-T* from(const TensorView& view, std::int64_t begin) {
-  return view.empty() ? nullptr : elements<T>(view) + begin;
-}
-
 template <class Function, class T>
 void run_forward(const ActivationArgs& args) {
   for_chunks(args.input.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
-    const Forward<T> task{from<T>(args.input, begin), from<T>(args.factor, begin),
-                          from<T>(args.output, begin), end - begin};
-    args.factor.empty() ? forward_kernel<Function>(task) : gated_forward_kernel<Function>(task);
+    Forward<T> task{.input = elements<T>(args.input) + begin,
+                    .output = elements<T>(args.output) + begin,
+                    .count = end - begin};
+    if (args.factor.empty()) {
+      forward_kernel<Function>(task);
+    } else {
+      task.factor = elements<T>(args.factor) + begin;
+      gated_forward_kernel<Function>(task);
+    }
   });
 }
 
 template <class Function, class T>
 void run_backward(const ActivationBackwardArgs& args) {
   for_chunks(args.input.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
-    const Backward<T> task{from<T>(args.input, begin),
-                           from<T>(args.factor, begin),
-                           from<T>(args.output_gradient, begin),
-                           from<T>(args.input_gradient, begin),
-                           from<T>(args.factor_gradient, begin),
-                           from<T>(args.output, begin),
-                           end - begin};
-    if (task.factor != nullptr) {
+    Backward<T> task{.input = elements<T>(args.input) + begin,
+                     .output_gradient = elements<T>(args.output_gradient) + begin,
+                     .input_gradient = elements<T>(args.input_gradient) + begin,
+                     .count = end - begin};
+    if (!args.output.empty()) task.output = elements<T>(args.output) + begin;
+    if (!args.factor.empty()) {
+      task.factor = elements<T>(args.factor) + begin;
+      task.factor_gradient = elements<T>(args.factor_gradient) + begin;
       gated_backward_kernel<Function>(task);
     } else if (task.output != nullptr) {
       backward_kernel<Function>(task);

@@ -189,8 +189,8 @@ TEST_CASE("LlamaConfig: scaled rotations are read", "[model][config]") {
 
 TEST_CASE("LlamaConfig: what would change the numbers is refused by name", "[model][config]") {
   CHECK(llama_error(R"("hidden_act":"tanh")") ==
-        "hidden_act is \"tanh\"; only \"gelu_new\", \"gelu_pytorch_tanh\", \"gelu_fast\", \"gelu\", "
-        "\"gelu_python\", \"quick_gelu\", \"silu\", \"swish\" and \"relu\" are built");
+        "hidden_act is \"tanh\"; only \"gelu_new\", \"gelu_pytorch_tanh\", \"gelu_fast\", "
+        "\"gelu\", \"gelu_python\", \"quick_gelu\", \"silu\", \"swish\" and \"relu\" are built");
   CHECK(llama_error(R"("rope_scaling":{"rope_type":"dynamic","factor":2.0})") ==
         "rope_scaling.rope_type is \"dynamic\"; only \"default\", \"linear\", \"llama3\" and "
         "\"yarn\" are built");

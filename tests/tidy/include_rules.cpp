@@ -62,8 +62,8 @@ const std::map<std::string, std::set<std::string>, std::less<>>& arrows() {
        {"launcher/job", "launcher/doctor", "launcher/hosts", "launcher/plan", "launcher/protocol",
         "launcher/process", "runtime/base"}},
       {"cmd", {"cmd", "launcher", "zero", "offload", "runtime"}},
-      {"examples", {"launcher", "zero", "offload", "runtime"}},
-      {"tests", {"tests", "cmd", "launcher", "zero", "offload", "runtime"}},
+      {"examples", {"examples", "launcher", "zero", "offload", "runtime"}},
+      {"tests", {"tests", "examples", "cmd", "launcher", "zero", "offload", "runtime"}},
   };
   return table;
 }

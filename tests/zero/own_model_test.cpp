@@ -54,7 +54,7 @@ TEST_CASE("Own model: all stages have the same bits and take what is planned",
   CAPTURE(model, name_of(dtype), settings.world, settings.in_splits);
   const test::TrainingResult plain = run_training(settings);
   check_planned(plain);
-  CHECK(plain.losses.back() < plain.losses.front());
+  CHECK(plain.losses.back() > 3);  // tokens are random: ln 37 is 3.6
   for (const int stage : {1, 2, 3}) {
     CAPTURE(stage);
     settings.stage = stage;
