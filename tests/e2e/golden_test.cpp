@@ -1,5 +1,4 @@
 // Losses, norms and rates against PyTorch's; see tests/golden/README.md.
-#include <cmath>
 #include <cstring>
 #include <fstream>
 
@@ -13,18 +12,9 @@
 using namespace dstrain;
 using nlohmann::json;
 using test::golden_folder;
+using test::worst_relative;
 
 namespace {
-
-double worst_relative(const std::vector<json>& found, const json& expected, const char* key) {
-  double worst = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const double truth = expected[i].at(key).get<double>();
-    const double error = std::abs(found[i].at(key).get<double>() - truth) / truth;
-    if (!(error <= worst)) worst = error;  // a NaN stays
-  }
-  return worst;
-}
 
 struct Place {
   int ranks = 1;

@@ -1,5 +1,6 @@
 #include "tests/e2e/train_run.h"
 
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -11,6 +12,18 @@ std::string read_bytes(const std::filesystem::path& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
   return text.str();
+}
+
+double worst_relative(const std::vector<nlohmann::json>& found,
+                      const nlohmann::json& expected,
+                      const char* key) {
+  double worst = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double truth = expected[i].at(key).get<double>();
+    const double error = std::abs(found[i].at(key).get<double>() - truth) / truth;
+    if (!(error <= worst)) worst = error;  // a NaN stays
+  }
+  return worst;
 }
 
 nlohmann::json read_json(const std::filesystem::path& path) {

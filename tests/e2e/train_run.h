@@ -38,6 +38,12 @@ TrainRun run_train(const std::vector<std::string>& launch_options,
 /// The lines of OUTPUT/metrics.jsonl.
 std::vector<nlohmann::json> read_metrics(const std::filesystem::path& output);
 
+/// How far the steps of a run are from what they should be under `key`, at most, relative to that;
+/// NaN where one is.
+double worst_relative(const std::vector<nlohmann::json>& found,
+                      const nlohmann::json& expected,
+                      const char* key);
+
 nlohmann::json read_json(const std::filesystem::path& path);
 
 /// The bytes of a file.
