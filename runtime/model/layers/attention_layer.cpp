@@ -3,6 +3,7 @@
 #include "runtime/ops/checks.h"
 
 namespace dstrain::model {
+
 /// (B T, H D) and twice (B T, K D), perhaps with strided rows.
 struct AttentionLayer::Projections {
   TensorView query;

@@ -95,29 +95,24 @@ class LinearCall {
 
   /// output = input W [transposed] + bias.
   void forward() const {
-    const Sides sides{as_matrix(call_.inputs[0]), as_matrix(call_.output)};
+    const TensorView output = as_matrix(call_.output);
     for (std::size_t i = 0; i < pieces_.count(); ++i) {
-      MatmulArgs product = outputs_first_ ? transposed_product(i, sides) : plain_product(i, sides);
-      product.bias = bias_of(i);
-      product.accumulate = !outputs_first_ && i > 0;
-      run(i, product, sides.to, outputs_first_);
+      run(i, output_product(i), output, outputs_first_);
     }
-    if (!outputs_first_) finish_sum(sides.to);
+    if (!outputs_first_) finish_sum(output);
   }
 
   void backward() const {
-    const Sides sides = backward_sides();
     for (std::size_t i = pieces_.count(); i-- > 0;) {
       weight_gradient(i);
-      input_gradient(i, sides);
+      input_gradient(i);
       pieces_.reduce(i);
     }
-    if (outputs_first_) finish_sum(sides.to);
+    if (outputs_first_) finish_sum(backward_sides().to);
   }
   void backward_input() const {
-    const Sides sides = backward_sides();
-    for (std::size_t i = pieces_.count(); i-- > 0;) input_gradient(i, sides);
-    if (outputs_first_) finish_sum(sides.to);
+    for (std::size_t i = pieces_.count(); i-- > 0;) input_gradient(i);
+    if (outputs_first_) finish_sum(backward_sides().to);
   }
   void backward_weight() const {
     for (std::size_t i = pieces_.count(); i-- > 0;) {
@@ -126,16 +121,21 @@ class LinearCall {
     }
   }
 
-  // Of a whole weight.
-  [[nodiscard]] MatmulArgs output_product() const {
+  // Those of one piece; of a whole weight, the first.
+  [[nodiscard]] MatmulArgs output_product(std::size_t piece) const {
     const Sides sides{as_matrix(call_.inputs[0]), as_matrix(call_.output)};
-    MatmulArgs product = outputs_first_ ? transposed_product(0, sides) : plain_product(0, sides);
-    product.bias = bias_of(0);
+    MatmulArgs product =
+        outputs_first_ ? transposed_product(piece, sides) : plain_product(piece, sides);
+    product.bias = bias_of(piece);
+    product.accumulate = !outputs_first_ && piece > 0;
     return product;
   }
-  [[nodiscard]] MatmulArgs input_product() const {
+  [[nodiscard]] MatmulArgs input_product(std::size_t piece) const {
     const Sides sides = backward_sides();
-    return outputs_first_ ? plain_product(0, sides) : transposed_product(0, sides);
+    MatmulArgs product =
+        outputs_first_ ? plain_product(piece, sides) : transposed_product(piece, sides);
+    product.accumulate = outputs_first_ && piece + 1 < pieces_.count();
+    return product;
   }
 
  private:
@@ -184,11 +184,8 @@ class LinearCall {
     pieces_.release(piece);
     if (spreads && tiled()) ops::copy_rows(room(piece), strided(to, piece), call_.stream);
   }
-  void input_gradient(std::size_t piece, const Sides& sides) const {
-    MatmulArgs product =
-        outputs_first_ ? plain_product(piece, sides) : transposed_product(piece, sides);
-    product.accumulate = outputs_first_ && piece + 1 < pieces_.count();
-    run(piece, product, sides.to, !outputs_first_);
+  void input_gradient(std::size_t piece) const {
+    run(piece, input_product(piece), backward_sides().to, !outputs_first_);
   }
   void finish_sum(const TensorView& to) const {
     if (tiled() && !space_->sum.empty()) ops::convert(space_->sum, to, call_.stream);
@@ -288,7 +285,7 @@ void LinearLayer::forward(const LayerCall& call,
     ops::activation_forward({.kind = kind, .input = call.output, .output = active}, call.stream);
   } else {
     ops::matmul_activation_forward(
-        {.product = linear.output_product(), .kind = kind, .active = as_matrix(active)},
+        {.product = linear.output_product(0), .kind = kind, .active = as_matrix(active)},
         call.stream);
   }
 }
@@ -315,7 +312,7 @@ void LinearLayer::backward_input(const LayerCall& call,
                               .output = call.inputs[0]},
                              call.stream);
   } else {
-    ops::matmul_activation_backward({.product = linear.input_product(),
+    ops::matmul_activation_backward({.product = linear.input_product(0),
                                      .kind = kind,
                                      .input = as_matrix(inner),
                                      .active = as_matrix(call.inputs[0])},
