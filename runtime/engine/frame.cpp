@@ -53,7 +53,7 @@ class Binder {
     return blocks_.host.part(interval.offset, {interval.bytes});
   }
   [[nodiscard]] TensorView view(int index, const model::ActivationSpec& activation) const {
-    const Shape shape{shape_.sequences, shape_.tokens, activation.features};
+    const Shape shape{shape_.sequences, shape_.on(activation.axis).tokens, activation.features};
     if (index < 0) return {activation.dtype, shape};
     return bytes(index).cut(0, activation.dtype, shape);
   }

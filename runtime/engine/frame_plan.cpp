@@ -38,7 +38,8 @@ class Planner {
     return static_cast<int>(plan_.intervals.size()) - 1;
   }
   int add_activation(const model::ActivationSpec& activation) {
-    return add_interval(options_.shape.rows() * activation.features * size_of(activation.dtype));
+    const model::BatchShape shape = options_.shape.on(activation.axis);
+    return add_interval(shape.rows() * activation.features * size_of(activation.dtype));
   }
   /// Marks an interval as needed by the call that is being added.
   int touch(int interval) {

@@ -31,9 +31,11 @@ struct ParameterRef {
 };
 
 /// All that a layer gets for one forward, rebuild or backward. Values and gradients are dense
-/// (B, T, features). Those that the layer has not asked for are empty.
+/// (B, T, features) of `shape`, which is that of the layer's output, and of its own axis. Those
+/// that the layer has not asked for are empty.
 struct LayerCall {
   const UnitCall& unit;
+  BatchShape shape;
   const UnitSpec& spec;
   StreamView stream;
   std::vector<TensorView> inputs{};
@@ -66,6 +68,7 @@ class Layer {
   /// Whether rebuild() gives the output again, bit for bit, from the inputs and what was kept: then
   /// the output is not saved for those who read it in backward.
   [[nodiscard]] virtual bool rebuilds() const { return false; }
+  // Shapes are that of the output, or of what is read where there is none.
   /// What is kept from forward to backward beside values; always as many.
   [[nodiscard]] virtual std::vector<Shape> kept(BatchShape) const { return {}; }
   [[nodiscard]] virtual Bytes forward_workspace(BatchShape) const { return 0; }

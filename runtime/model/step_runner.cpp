@@ -43,7 +43,10 @@ InputGradient StepRunner::gradient_of(const LayerUse::Gradient& gradient) const 
 }
 
 LayerCall StepRunner::call_of(const LayerUse& use) const {
-  LayerCall call{.unit = call_, .spec = unit_.record.spec, .stream = stream_};
+  LayerCall call{.unit = call_,
+                 .shape = unit_.record.shape_at(use.layer, call_.shape),
+                 .spec = unit_.record.spec,
+                 .stream = stream_};
   for (const int input : use.inputs) call.inputs.push_back(view(input));
   call.output = view(use.output);
   for (const int kept : use.kept) call.kept.push_back(view(kept));

@@ -18,18 +18,29 @@ struct UnitOptions {
   DeviceKind device = DeviceKind::cpu;  ///< whose ops they call: what Unit::memory() reckons with
 };
 
-/// B sequences of T tokens.
+/// The positions of an activation: those of the target, whose tokens are predicted one by one, or,
+/// in an encoder-decoder, of the source that they are predicted from.
+enum class Axis : std::int8_t { target, source };
+
+/// B sequences of T tokens and, of an encoder-decoder, as many sources of S.
 struct BatchShape {
   std::int64_t sequences = 0;  ///< B
   std::int64_t tokens = 0;     ///< T, per sequence
+  std::int64_t source = 0;     ///< S; 0: there are no sources
   [[nodiscard]] std::int64_t rows() const { return sequences * tokens; }
+  /// That of the tensors that have their positions on `axis`: their T is S on that of the source.
+  [[nodiscard]] BatchShape on(Axis axis) const {
+    return {sequences, axis == Axis::source ? source : tokens, source};
+  }
 };
 
-/// A named tensor that flows between units: (B, T, features). Its gradient has the same type.
+/// A named tensor that flows between units: (B, T, features), or (B, S, features) on the axis of
+/// the source. Its gradient has the same type.
 struct ActivationSpec {
   std::string name;
   std::int64_t features = 0;
   DType dtype = DType::f32;
+  Axis axis = Axis::target;
 };
 
 /// Rows of a parameter (R, C) that a unit takes by themselves.
@@ -94,6 +105,8 @@ struct UnitCall {
   BatchShape shape;
   TensorView tokens;        ///< (B, T) i32: token ids
   TensorView labels;        ///< (B, T) i32: already shifted; -100 does not count
+  TensorView source;        ///< (B, S) i32: token ids of the sources
+  TensorView source_count;  ///< (B) i32 in [1, S]: so many of them count, the others are padding
   TensorView label_weight;  ///< (1) f32: 1 / counted labels of the global batch, which scales the
                             ///< gradient of the loss; backward only
   std::span<const TensorView> parameters;  ///< owned, then borrowed; of those in tiles empty ones

@@ -367,9 +367,9 @@ class Planner {
 Bytes bytes_of(const UnitRecord& record, const Slot& slot, BatchShape shape) {
   switch (slot.content) {
     case Slot::Content::forward_workspace:
-      return record.at(slot.owner).layer->forward_workspace(shape);
+      return record.at(slot.owner).layer->forward_workspace(record.shape_at(slot.owner, shape));
     case Slot::Content::backward_workspace:
-      return record.at(slot.owner).layer->backward_workspace(shape);
+      return record.at(slot.owner).layer->backward_workspace(record.shape_at(slot.owner, shape));
     case Slot::Content::kept:
       return shape_of(record, slot, shape).numel() * size_of(DType::f32);
     case Slot::Content::value:
@@ -386,10 +386,13 @@ UnitPlan plan_unit(const UnitRecord& record) {
 
 Shape shape_of(const UnitRecord& record, const Slot& slot, BatchShape shape) {
   switch (slot.content) {
-    case Slot::Content::value:
-      return {shape.sequences, shape.tokens, record.value(slot.owner).features};
+    case Slot::Content::value: {
+      const RecordedValue& value = record.value(slot.owner);
+      return {shape.sequences, shape.on(value.axis).tokens, value.features};
+    }
     case Slot::Content::kept:
-      return record.at(slot.owner).layer->kept(shape)[static_cast<std::size_t>(slot.index)];
+      return record.at(slot.owner)
+          .layer->kept(record.shape_at(slot.owner, shape))[static_cast<std::size_t>(slot.index)];
     default:
       return {bytes_of(record, slot, shape)};
   }

@@ -81,7 +81,7 @@ struct Placement {
 };
 Placement place_slots(const UnitRecord& record, const UnitPlan& plan, BatchShape shape);
 
-/// Dense (B, T, features) for a value, else as the layer says.
+/// Dense (B, T, features) for a value, T that of its axis, else as the layer says.
 Shape shape_of(const UnitRecord& record, const Slot& slot, BatchShape shape);
 
 }  // namespace dstrain::model

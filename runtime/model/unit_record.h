@@ -6,11 +6,12 @@
 
 namespace dstrain::model {
 
-/// A value of a unit: dense (B, T, features).
+/// A value of a unit: dense (B, T, features), or (B, S, features) on the axis of the source.
 struct RecordedValue {
   static constexpr int none = -1;
   std::int64_t features = 0;
   DType dtype = DType::f32;
+  Axis axis = Axis::target;
   int producer = none;  ///< index into UnitRecord::layers
   int input = none;     ///< index into UnitSpec::reads
   int output = none;    ///< index into UnitSpec::writes
@@ -34,6 +35,12 @@ struct UnitRecord {
   }
   [[nodiscard]] const RecordedValue& value(int value) const {
     return values[static_cast<std::size_t>(value)];
+  }
+  /// What a layer sees of the shape of a batch.
+  [[nodiscard]] BatchShape shape_at(int layer, BatchShape shape) const {
+    const RecordedLayer& recorded = at(layer);
+    const bool writes = recorded.output != RecordedValue::none;
+    return shape.on(value(writes ? recorded.output : recorded.inputs.front()).axis);
   }
 };
 

@@ -20,6 +20,11 @@ Shape key_shape(const AttentionSizes& s) {
   return {s.sequences * s.keys, s.kv_heads * s.head_size};
 }
 
+template <class Args>
+Shape bias_shape(const Args& args) {
+  return {args.rule.buckets.count, args.sizes.heads};
+}
+
 /// What forward and backward have in common.
 template <class Args>
 void check_common(const Args& args) {
@@ -42,6 +47,11 @@ void check_common(const Args& args) {
   if (!args.key_count.empty()) {
     require_tensor(args.key_count, DType::i32, {s.sequences}, "key_count");
   }
+  if (!args.first_key.empty()) {
+    DSTRAIN_CHECK(rule.causal, "the first key of a query that sees all");
+    require_tensor(args.first_key, DType::i32, {s.sequences, s.tokens}, "first_key");
+  }
+  if (rule.buckets.active()) require_tensor(args.bias, dtype, bias_shape(args), "bias");
   require_dropout_site(args.dropout);
 }
 
@@ -49,8 +59,8 @@ void check_common(const Args& args) {
 
 void attention_forward(const AttentionArgs& args, StreamView stream) {
   check_common(args);
-  require_workspace(args.workspace, attention_forward_workspace(args.sizes, args.rule.rotary,
-                                                                stream.device().kind));
+  require_workspace(args.workspace,
+                    attention_forward_workspace(args.sizes, args.rule, stream.device().kind));
   op_table(stream).attention_forward(args, stream);
 }
 
@@ -61,8 +71,11 @@ void attention_backward(const AttentionBackwardArgs& args, StreamView stream) {
   require_rows(args.query_gradient, dtype, query_shape(args.sizes), "query_gradient");
   require_rows(args.key_gradient, dtype, key_shape(args.sizes), "key_gradient");
   require_rows(args.value_gradient, dtype, key_shape(args.sizes), "value_gradient");
-  require_workspace(args.workspace, attention_backward_workspace(args.sizes, args.rule.rotary,
-                                                                 stream.device().kind));
+  if (!args.bias_gradient.empty()) {
+    require_f32(args.bias_gradient, bias_shape(args), "bias_gradient");
+  }
+  require_workspace(args.workspace,
+                    attention_backward_workspace(args.sizes, args.rule, stream.device().kind));
   op_table(stream).attention_backward(args, stream);
 }
 

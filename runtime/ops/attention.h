@@ -4,6 +4,7 @@
 #include "runtime/base/units.h"
 #include "runtime/device/stream.h"
 #include "runtime/ops/dropout_site.h"
+#include "runtime/ops/relative_buckets.h"
 #include "runtime/ops/rotary.h"
 #include "runtime/tensor/tensor_view.h"
 
@@ -25,6 +26,7 @@ struct AttentionRule {
   std::int64_t window = 0;  ///< only so many keys, up to its own position; 0: all. If causal
   float divisor = 1;        ///< of the scores; commonly sqrt(D)
   Rotary rotary{};          ///< turns queries and keys
+  RelativeBuckets buckets{};  ///< of the bias that scores get behind the division
 };
 
 /// Attention of H heads. Query and output have columns [h D, (h + 1) D) for head h, key and value
@@ -40,6 +42,10 @@ struct AttentionArgs {
   TensorView key;          ///< (B S, K D)
   TensorView value;        ///< (B S, K D)
   TensorView key_count{};  ///< (B) i32 in [1, S]: so many keys of a sequence count; or empty: all
+  /// (B, T) i32 in [0, t], never less than that of the query before: queries see no key before
+  /// this one, such as those of other documents; or empty. If causal.
+  TensorView first_key{};
+  TensorView bias{};       ///< (buckets, H), if there are any
   TensorView output;       ///< (B T, H D): written
   TensorView logsumexp;    ///< (B, H, T) f32: written, for backward
   TensorView workspace{};  ///< u8: at least attention_forward_workspace() bytes, 64-byte aligned
@@ -51,10 +57,10 @@ struct AttentionArgs {
 /// may be at work at once, about 2 S D and 3 T D floats, with T and S rounded up to 64 and D to 16;
 /// where heads share keys, 2 S D more in backward. CUDA: none and about B T H D floats.
 Bytes attention_forward_workspace(const AttentionSizes& sizes,
-                                  const Rotary& rotary,
+                                  const AttentionRule& rule,
                                   DeviceKind device);
 Bytes attention_backward_workspace(const AttentionSizes& sizes,
-                                   const Rotary& rotary,
+                                   const AttentionRule& rule,
                                    DeviceKind device);
 
 /// Parallel over sequences and heads of keys. Asynchronous on `stream`.
@@ -68,12 +74,16 @@ struct AttentionBackwardArgs {
   TensorView key;
   TensorView value;
   TensorView key_count{};
+  TensorView first_key{};
+  TensorView bias{};
   TensorView output;
   TensorView logsumexp;
   TensorView output_gradient;  ///< (B T, H D)
   TensorView query_gradient;   ///< (B T, H D): overwritten, as the next two
   TensorView key_gradient;     ///< (B S, K D)
   TensorView value_gradient;   ///< (B S, K D)
+  TensorView bias_gradient{};  ///< (buckets, H) f32: written or added to; or empty
+  bool accumulate_bias = false;
   TensorView workspace;        ///< u8: at least attention_backward_workspace() bytes
   DropoutSite dropout{};       ///< as in forward
 };

@@ -33,6 +33,7 @@ struct Space {
   PackedTiles right_keys;  ///< of one tile, as all below
   PackedTiles right_keys_transposed;
   PackedTiles right_values_transposed;
+  float* by_distance;  ///< with biases: sums of the scores' gradients
 };
 
 Space cut_space(float* slot, const HeadLayout& layout) {
@@ -63,12 +64,14 @@ Space cut_space(float* slot, const HeadLayout& layout) {
        {&space.right_keys, &space.right_keys_transposed, &space.right_values_transposed}) {
     *part = {take(packed_words), layout};
   }
+  space.by_distance = take(layout.distances());
   return space;
 }
 
 /// One tile of scores of one head.
 struct Tile {
   const HeadLayout& layout;
+  const RelativeBias& bias;
   const DropoutMask& mask;
   const Visibility& sight;
   const Space& space;
@@ -138,6 +141,36 @@ void dropped_kernel(const Tile& t, ScoreTile& scores, ScoreTile& gradients) {
         multipliers);
     weight_strip<true>(t, row, scores, gradients, multipliers);
   }
+}
+
+/// Calls `body(row, key, place)` for sixteen scores at a time that were computed, of queries that
+/// there are; their biases lie from `place` on.
+template <class Body>
+[[gnu::always_inline]] inline void for_biased(const Tile& t, const Body& body) {
+  for (std::int64_t row = 0; row < t.layout.queries_in(t.query_block); ++row) {
+    const std::int64_t keys = t.diagonal() ? row / 16 * 16 + 16 : attention_block;
+    const std::int64_t place =
+        t.bias.place(t.query_block * attention_block + row, t.key_block * attention_block);
+    for (std::int64_t key = 0; key < keys; key += 16) body(row, key, place + key);
+  }
+}
+
+DSTRAIN_SIMD_CLONES
+void bias_kernel(const Tile& t, ScoreTile& scores) {
+  const float* const biases = t.bias.of(t.head);
+  for_biased(t, [&](std::int64_t row, std::int64_t key, std::int64_t place) {
+    float* const score = scores.row(row) + key;
+    store16(score, load16(score) + load16(biases + place));
+  });
+}
+
+/// Adds the gradients of scores to those by distance.
+DSTRAIN_SIMD_CLONES
+void bias_gradient_kernel(const Tile& t, ScoreTile& gradients) {
+  for_biased(t, [&](std::int64_t row, std::int64_t key, std::int64_t place) {
+    float* const sum = t.space.by_distance + place;
+    store16(sum, load16(sum) + load16(gradients.row(row) + key));
+  });
 }
 
 /// Both are zero for keys that their query does not see.
@@ -242,6 +275,7 @@ void run_tile(const Tile& t, float* key_gradient, float* value_gradient) {
                                   s.right_output_gradient};
   multiply_scores(t, queries, {s.keys_transposed, s.right_keys_transposed}, scores);
   multiply_scores(t, output_gradient, {s.values_transposed, s.right_values_transposed}, gradients);
+  if (t.bias.active()) bias_kernel(t, scores);
   if (t.mask.active()) {
     dropped_kernel(t, scores, gradients);
   } else {
@@ -250,6 +284,7 @@ void run_tile(const Tile& t, float* key_gradient, float* value_gradient) {
   if (t.visible() == Visibility::Tile::some || t.visible() == Visibility::Tile::none) {
     mask_kernel(visible_keys(t.sight, t.query_block, t.key_block), scores, gradients);
   }
+  if (t.bias.active()) bias_gradient_kernel(t, gradients);
   add_key_gradient(t, scores, output_gradient, value_gradient);
   add_key_gradient(t, gradients, queries, key_gradient);
   add_query_gradient(t, gradients);
@@ -274,7 +309,7 @@ template <class T>
 struct Call {
   const AttentionBackwardArgs& args;
   const HeadLayout& layout;
-  const RotaryTable& rotary;
+  const AttentionTables& tables;
   const Visibility& sight;
   const DropoutMask& mask;
   const Space& space;
@@ -298,7 +333,7 @@ struct Call {
             std::int64_t count,
             std::int64_t block,
             RotaryTable::Direction direction) const {
-    rotary.turn({tile, count, layout.tile_columns(), block * attention_block}, direction);
+    tables.rotary.turn({tile, count, layout.tile_columns(), block * attention_block}, direction);
   }
   /// Of a block of keys among the gradients of all of them.
   [[nodiscard]] std::int64_t gradient_offset(std::int64_t block) const {
@@ -358,7 +393,7 @@ void run_queries(const Call<T>& c, std::int64_t head, std::int64_t key_block) {
   bool written = head % c.layout.group() > 0;
   for (std::int64_t block = 0; block < c.layout.query_tiles(); ++block) {
     if (key_block < c.sight.first_tile(block) || key_block > c.sight.last_tile(block)) continue;
-    run_tile({c.layout, c.mask, c.sight, c.space, c.at.sequence, head, block, key_block,
+    run_tile({c.layout, c.tables.bias, c.mask, c.sight, c.space, c.at.sequence, head, block, key_block,
               written ? Into::add : Into::store},
              key_gradient, value_gradient);
     written = true;
@@ -391,12 +426,19 @@ void store_query_gradients(const Call<T>& c, std::int64_t head, std::int64_t key
   }
 }
 
+/// The gradients of a head's biases in this sequence, by row of their table.
+template <class T>
+float* bias_sums(const Call<T>& c, std::int64_t head) {
+  return c.tables.rest + (c.at.sequence * c.layout.heads + head) * c.layout.buckets;
+}
+
 /// The heads of queries that share a head of keys, one after another.
 template <class T>
 void run_kv_head(const Call<T>& c) {
   const std::int64_t group = c.layout.group();
   for (std::int64_t i = 0; i < group; ++i) {
     const std::int64_t head = c.at.head * group + i;
+    std::fill_n(c.space.by_distance, c.layout.distances(), 0.0F);
     for (std::int64_t block = 0; block < c.layout.query_tiles(); ++block) {
       load_queries(c, head, block);
     }
@@ -405,6 +447,25 @@ void run_kv_head(const Call<T>& c) {
       run_queries(c, head, key_block);
       if (i + 1 == group) store_key_gradients(c, key_block);
       store_query_gradients(c, head, key_block);
+    }
+    if (c.tables.bias.active()) {
+      c.tables.bias.sum_rows(c.space.by_distance, bias_sums(c, head));
+    }
+  }
+}
+
+/// The gradient (buckets, H) is the sum of those of all sequences, in their order.
+void add_bias_sums(const AttentionBackwardArgs& args, const HeadLayout& layout, const float* sums) {
+  if (args.bias_gradient.empty()) return;
+  float* const gradient = floats(args.bias_gradient);
+  for (std::int64_t head = 0; head < layout.heads; ++head) {
+    for (std::int64_t row = 0; row < layout.buckets; ++row) {
+      float sum = 0;
+      for (std::int64_t sequence = 0; sequence < layout.sequences; ++sequence) {
+        sum += sums[(sequence * layout.heads + head) * layout.buckets + row];
+      }
+      float& target = gradient[row * layout.heads + head];
+      target = args.accumulate_bias ? target + sum : sum;
     }
   }
 }
@@ -416,18 +477,20 @@ namespace cpu {
 void attention_backward(const AttentionBackwardArgs& args, StreamView stream) {
   cpu_stream(stream).launch([args] {
     require_key_counts(args.key_count, args.sizes);
-    const HeadLayout layout = attention_layout(args.sizes, args.query.dtype());
-    const Workspace workspace(args.workspace, args.rule.rotary, layout);
+    require_first_keys(args.first_key);
+    const HeadLayout layout = attention_layout(args);
+    const AttentionTables tables(args, layout, false);
+    float* const slots = tables.rest + round_up(layout.bias_sums(), 16);
     with_element_type(args.query.dtype(), [&](auto element) {
       for_kv_heads(layout, [&](const KvHead& head) {
-        float* const slot = workspace.slots + head.slot * backward_slot_numel(layout);
+        float* const slot = slots + head.slot * backward_slot_numel(layout);
         const Visibility sight(args, head.sequence);
         const DropoutMask mask(args.dropout);
         const Space space = cut_space(slot, layout);
-        run_kv_head(
-            Call<decltype(element)>{args, layout, workspace.rotary, sight, mask, space, head});
+        run_kv_head(Call<decltype(element)>{args, layout, tables, sight, mask, space, head});
       });
     });
+    add_bias_sums(args, layout, tables.rest);
   });
 }
 

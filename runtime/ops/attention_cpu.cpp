@@ -116,7 +116,7 @@ struct QueryHead {
   const HeadLayout& layout;
   const AttentionRule& rule;
   const Visibility& sight;
-  const RotaryTable& rotary;
+  const AttentionTables& tables;
   const DropoutMask& mask;
   Space space;
   std::int64_t sequence;
@@ -182,6 +182,21 @@ void multiply_scores(const QueryBlock& q, const KeyTile& tile, ScoreTile& scores
   }
 }
 
+/// On the diagonal, strips (16 x 16) below it are left alone.
+DSTRAIN_SIMD_CLONES
+void bias_kernel(const QueryBlock& q, const KeyTile& tile, ScoreTile& scores) {
+  for (std::int64_t key = 0; key < attention_block; ++key) {
+    const std::int64_t first = tile.diagonal() ? key / attention_strip * attention_strip : 0;
+    const std::int64_t place =
+        q.tables.bias.place(tile.index * attention_block + key, q.block * attention_block);
+    const float* const bias = q.tables.bias.of(q.head) + place;
+    for (std::int64_t query = first; query < attention_block; query += 16) {
+      float* const score = scores.row(key) + query;
+      store16(score, load16(score) + load16(bias + query));
+    }
+  }
+}
+
 /// outputs (D', queries) = outputs diag(factors) + values^T (D', keys) weights (keys, queries).
 void add_values(
     const QueryBlock& q, const KeyTile& tile, ScoreTile& weights, const float* factors, Into into) {
@@ -209,7 +224,7 @@ void load_queries(const QueryBlock& q, const HeadRows<const T>& queries) {
   const std::int64_t columns = q.layout.tile_columns();
   const std::int64_t count = q.layout.queries_in(q.block);
   load_tile(queries, count, log2_e / q.rule.divisor, q.space.outputs);
-  q.rotary.turn({q.space.outputs, count, columns, q.block * attention_block},
+  q.tables.rotary.turn({q.space.outputs, count, columns, q.block * attention_block},
                 RotaryTable::Direction::forward);
   transpose_tile(q.space.outputs, attention_block, columns, q.space.queries);
   q.space.right_queries.set_right(0,
@@ -240,6 +255,7 @@ void attend(const QueryBlock& q, RunningSoftmax& softmax) {
   for (std::int64_t i = first; i <= q.sight.last_tile(q.block); ++i) {
     const KeyTile tile{i, q.sight.tile(q.block, i)};
     multiply_scores(q, tile, scores);
+    if (q.tables.bias.active()) bias_kernel(q, tile, scores);
     if (tile.visible == Visibility::Tile::some || tile.visible == Visibility::Tile::none) {
       mask_kernel(scores, visible_keys(q.sight, q.block, i));
     }
@@ -265,7 +281,7 @@ struct KeyValues {
       float* const key_tile = h.space.keys + loaded * layout.tile_numel();
       float* const value_tile = h.space.values + loaded * layout.tile_numel();
       load_tile(keys.from(first), count, 1.0F, key_tile);
-      h.rotary.turn({key_tile, count, columns, first}, RotaryTable::Direction::forward);
+      h.tables.rotary.turn({key_tile, count, columns, first}, RotaryTable::Direction::forward);
       load_tile(values.from(first), count, 1.0F, value_tile);
       h.space.left_keys.set_left(loaded, {key_tile, columns, 1, attention_block, columns});
       h.space.left_values.set_left(loaded, {value_tile, 1, columns, columns, attention_block});
@@ -277,7 +293,7 @@ struct KeyValues {
 template <class T>
 void run_kv_head(const AttentionArgs& args,
                  const HeadLayout& layout,
-                 const RotaryTable& rotary,
+                 const AttentionTables& tables,
                  const KvHead& at,
                  const Space& space) {
   const DropoutMask mask(args.dropout);
@@ -286,7 +302,7 @@ void run_kv_head(const AttentionArgs& args,
                       head_rows<const T>(args.value, layout, layout.keys, at.sequence, at.head)};
   for (std::int64_t i = 0; i < layout.group(); ++i) {
     const std::int64_t head = at.head * layout.group() + i;
-    const QueryHead h{layout, args.rule, sight, rotary, mask, space, at.sequence, head};
+    const QueryHead h{layout, args.rule, sight, tables, mask, space, at.sequence, head};
     const auto queries = head_rows<const T>(args.query, layout, layout.tokens, at.sequence, head);
     const auto output = head_rows<T>(args.output, layout, layout.tokens, at.sequence, head);
     float* const logsumexp =
@@ -310,13 +326,13 @@ namespace cpu {
 void attention_forward(const AttentionArgs& args, StreamView stream) {
   cpu_stream(stream).launch([args] {
     require_key_counts(args.key_count, args.sizes);
-    const HeadLayout layout = attention_layout(args.sizes, args.query.dtype());
-    const Workspace workspace(args.workspace, args.rule.rotary, layout);
+    require_first_keys(args.first_key);
+    const HeadLayout layout = attention_layout(args);
+    const AttentionTables tables(args, layout, true);
     with_element_type(args.query.dtype(), [&](auto element) {
       for_kv_heads(layout, [&](const KvHead& head) {
-        float* const slot = workspace.slots + head.slot * forward_slot_numel(layout);
-        run_kv_head<decltype(element)>(args, layout, workspace.rotary, head,
-                                       cut_space(slot, layout));
+        float* const slot = tables.rest + head.slot * forward_slot_numel(layout);
+        run_kv_head<decltype(element)>(args, layout, tables, head, cut_space(slot, layout));
       });
     });
   });

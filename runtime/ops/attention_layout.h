@@ -19,7 +19,8 @@ inline constexpr std::int64_t attention_slots_max = 64;
 
 /// The sizes of one call.
 struct HeadLayout : AttentionSizes {
-  bool rounds = false;  ///< products may round their operands to bf16, as the tensors are
+  bool rounds = false;       ///< products may round their operands to bf16, as the tensors are
+  std::int64_t buckets = 0;  ///< rows of the table of biases; 0: there are none
   [[nodiscard]] std::int64_t tile_columns() const { return (head_size + 15) / 16 * 16; }
   [[nodiscard]] std::int64_t tile_numel() const { return attention_block * tile_columns(); }
   static std::int64_t tiles_of(std::int64_t rows) {
@@ -38,6 +39,12 @@ struct HeadLayout : AttentionSizes {
   }
   /// Rows of the table of a rotary embedding.
   [[nodiscard]] std::int64_t positions() const { return std::max(tokens, keys); }
+  /// Between queries and keys of whole tiles; 0 without biases.
+  [[nodiscard]] std::int64_t distances() const {
+    return buckets > 0 ? (query_tiles() + key_tiles()) * attention_block : 0;
+  }
+  /// Floats that the calls' gradients of biases take, by sequence and head.
+  [[nodiscard]] std::int64_t bias_sums() const { return sequences * heads * buckets; }
 };
 
 /// Floats of a slot in forward: keys and values of a head, the queries and outputs of a tile, and
@@ -48,13 +55,13 @@ inline std::int64_t forward_slot_numel(const HeadLayout& layout) {
 }
 
 /// Floats of a slot in backward: three tensors of a head of queries and two values per query, five
-/// tiles or, where heads share keys, three and the gradients of all keys and values, and what is
-/// packed of them.
+/// tiles or, where heads share keys, three and the gradients of all keys and values, what is packed
+/// of them, and with biases the gradient by distance.
 inline std::int64_t backward_slot_numel(const HeadLayout& layout) {
   const std::int64_t tiles = layout.query_tiles();
   const std::int64_t gradients = layout.group() > 1 ? 2 * layout.key_tiles() : 2;
   return (3 * tiles + 3 + gradients) * layout.tile_numel() + 2 * tiles * attention_block +
-         (4 * tiles + 3) * packed_words;
+         (4 * tiles + 3) * packed_words + layout.distances();
 }
 
 }  // namespace dstrain::ops

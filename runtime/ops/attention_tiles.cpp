@@ -45,6 +45,18 @@ void require_key_counts(const TensorView& counts, const AttentionSizes& sizes) {
   }
 }
 
+void require_first_keys(const TensorView& first_keys) {
+  if (first_keys.empty()) return;
+  const std::int64_t tokens = first_keys.shape()[1];
+  const auto* const values = elements<const std::int32_t>(first_keys);
+  for (std::int64_t i = 0; i < first_keys.shape().numel(); ++i) {
+    const std::int64_t query = i % tokens;
+    const std::int32_t least = query == 0 ? 0 : values[i - 1];
+    DSTRAIN_CHECK(values[i] >= least && values[i] <= query, "first key {} of query {}", values[i],
+                  query);
+  }
+}
+
 Visibility::Tile Visibility::tile(std::int64_t query_tile, std::int64_t key_tile) const {
   const std::int64_t first_key = key_tile * attention_block;
   const std::int64_t end_key = std::min(first_key + attention_block, keys_);

@@ -5,6 +5,8 @@
 #include "runtime/base/parallel_for.h"
 #include "runtime/ops/attention_layout.h"
 #include "runtime/ops/elements.h"
+#include "runtime/ops/fast_exp.h"
+#include "runtime/ops/relative_bias_cpu.h"
 #include "runtime/ops/rotary_cpu.h"
 #include "runtime/ops/tile_product.h"
 
@@ -25,20 +27,31 @@ inline bool packs(const HeadLayout& layout) {
 }
 
 /// The layout of a call; products may round what is bf16 anyway.
-inline HeadLayout attention_layout(const AttentionSizes& sizes, DType dtype) {
-  return {sizes, dtype == DType::bf16};
+template <class Args>
+HeadLayout attention_layout(const Args& args) {
+  return {args.sizes, args.query.dtype() == DType::bf16, args.rule.buckets.count};
 }
 
-/// The workspace of a call: a table of angles, filled, then slots.
-struct Workspace {
-  Workspace(const TensorView& view, const Rotary& turns, const HeadLayout& layout)
-      : rotary(turns, reinterpret_cast<float*>(host_access(view).data())),
-        slots(reinterpret_cast<float*>(host_access(view).data()) +
-              round_up(RotaryTable::numel(turns, layout.positions()), 16)) {
+/// The tables that all heads of a call read, filled, and what is behind them in its workspace.
+struct AttentionTables {
+  template <class Args>
+  AttentionTables(const Args& args, const HeadLayout& layout, bool rows_are_keys) {
+    const std::int64_t queries = layout.query_tiles() * attention_block;
+    const std::int64_t keys = layout.key_tiles() * attention_block;
+    const auto scores = rows_are_keys ? RelativeBias::Scores{keys, queries, true}
+                                      : RelativeBias::Scores{queries, keys, false};
+    const Rotary& turns = args.rule.rotary;
+    float* memory = floats(args.workspace);
+    rotary = {turns, memory};
     rotary.fill(turns, layout.positions());
+    memory += round_up(RotaryTable::numel(turns, layout.positions()), 16);
+    bias = {args.rule.buckets, scores, memory};
+    bias.fill(args.bias, log2_e);
+    rest = memory + layout.heads * layout.distances();
   }
   RotaryTable rotary;
-  float* slots;
+  RelativeBias bias;  ///< times log2(e)
+  float* rest;
 };
 
 /// Some rows of a head in a tensor: `stride` elements apart, D columns.
@@ -71,6 +84,8 @@ inline std::int64_t key_count(const TensorView& counts, std::int64_t sequence, s
 }
 /// Throws Error{internal} where one is not among [1, S].
 void require_key_counts(const TensorView& counts, const AttentionSizes& sizes);
+/// Throws Error{internal} where one comes after its query, or before that of the query before.
+void require_first_keys(const TensorView& first_keys);
 
 /// The keys that queries of one sequence see.
 class Visibility {
@@ -88,11 +103,16 @@ class Visibility {
         window_(args.rule.window),
         tokens_(args.sizes.tokens),
         keys_(args.sizes.keys),
-        count_(key_count(args.key_count, sequence, keys_)) {}
+        count_(key_count(args.key_count, sequence, keys_)),
+        first_keys_(args.first_key.empty()
+                        ? nullptr
+                        : elements<const std::int32_t>(args.first_key) + sequence * tokens_) {}
 
   [[nodiscard]] Range of(std::int64_t query) const {
     const std::int64_t end = causal_ ? std::min(query + 1, count_) : count_;
-    return {window_ > 0 ? std::max<std::int64_t>(0, query + 1 - window_) : 0, end};
+    const std::int64_t begin = window_ > 0 ? std::max<std::int64_t>(0, query + 1 - window_) : 0;
+    if (first_keys_ == nullptr) return {begin, end};
+    return {std::max<std::int64_t>(begin, first_keys_[std::min(query, tokens_ - 1)]), end};
   }
   [[nodiscard]] Tile tile(std::int64_t query_tile, std::int64_t key_tile) const;
   /// The tiles of keys from the first to the last that a tile of queries sees something of; one at
@@ -109,6 +129,7 @@ class Visibility {
   std::int64_t tokens_;
   std::int64_t keys_;
   std::int64_t count_;
+  const std::int32_t* first_keys_;  ///< by query, or null
 };
 
 /// What a tile's queries see of its keys, by query: keys [begin, end) of the tile.

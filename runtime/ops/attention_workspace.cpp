@@ -17,20 +17,27 @@ Bytes flash_backward_workspace(const AttentionSizes& sizes) {
   return sizes.sequences * sizes.heads * words * size_of(DType::f32);
 }
 
-/// Of the CPU's table, rounded so that slots begin on lines.
-Bytes rotary_bytes(const HeadLayout& layout, const Rotary& rotary) {
-  return round_up(layout.positions() * rotary.dims * size_of(DType::f32), 64);
+/// Of the CPU's tables of angles and of biases, rounded so that slots begin on lines.
+Bytes table_bytes(const HeadLayout& layout, const AttentionRule& rule) {
+  const std::int64_t angles = layout.positions() * rule.rotary.dims;
+  return round_up(angles * size_of(DType::f32), 64) +
+         layout.heads * layout.distances() * size_of(DType::f32);
+}
+
+/// The gradients of biases, by sequence, head and row of their table.
+Bytes bias_sum_bytes(const HeadLayout& layout) {
+  return round_up(layout.bias_sums() * size_of(DType::f32), 64);
 }
 
 }  // namespace
 
 Bytes attention_forward_workspace(const AttentionSizes& sizes,
-                                  const Rotary& rotary,
+                                  const AttentionRule& rule,
                                   DeviceKind device) {
-  const HeadLayout layout{sizes};
+  const HeadLayout layout{sizes, false, rule.buckets.count};
   switch (device) {
     case DeviceKind::cpu:
-      return rotary_bytes(layout, rotary) +
+      return table_bytes(layout, rule) +
              layout.slots() * forward_slot_numel(layout) * size_of(DType::f32);
     case DeviceKind::cuda:
       return 0;  // a tile's sums stay in registers
@@ -39,15 +46,15 @@ Bytes attention_forward_workspace(const AttentionSizes& sizes,
 }
 
 Bytes attention_backward_workspace(const AttentionSizes& sizes,
-                                   const Rotary& rotary,
+                                   const AttentionRule& rule,
                                    DeviceKind device) {
-  const HeadLayout layout{sizes};
+  const HeadLayout layout{sizes, false, rule.buckets.count};
   switch (device) {
     case DeviceKind::cpu:
-      return rotary_bytes(layout, rotary) +
+      return table_bytes(layout, rule) + bias_sum_bytes(layout) +
              layout.slots() * backward_slot_numel(layout) * size_of(DType::f32);
     case DeviceKind::cuda:
-      return flash_backward_workspace(sizes);
+      return flash_backward_workspace(sizes) + bias_sum_bytes(layout);
   }
   fail(ErrorCode::internal, "no such kind of device");
 }

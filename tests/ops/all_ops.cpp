@@ -122,7 +122,10 @@ void run_attention(Tensors& t, StreamView stream) {
   constexpr std::int64_t kv_heads = 3;
   constexpr std::int64_t wide = 2 * channels;
   const ops::AttentionSizes sizes{sequences, tokens, tokens, 2 * kv_heads, kv_heads, 20};
-  const ops::AttentionRule rule{.window = 70, .divisor = 4, .rotary = {10, 1, {1.0F, 0.5F, 0.1F}}};
+  const ops::AttentionRule rule{.window = 70,
+                                .divisor = 4,
+                                .rotary = {10, 1, {1.0F, 0.5F, 0.1F}},
+                                .buckets = {8, 40, false}};
   const DeviceKind device = stream.device().kind;
   const ops::DropoutSite site{.rate = 0.1F, .seed = 5, .counter = t.counter(1, 2)};
   const TensorView packed = t.matrix(rows, wide + 2 * channels);
@@ -132,23 +135,28 @@ void run_attention(Tensors& t, StreamView stream) {
                              .query = packed.columns(0, wide),
                              .key = packed.columns(wide, channels),
                              .value = packed.columns(wide + channels, channels),
+                             .first_key = t.zeros(DType::i32, {sequences, tokens}),
+                             .bias = t.matrix(rule.buckets.count, 2 * kv_heads),
                              .output = t.matrix(rows, wide),
                              .logsumexp = t.f32({sequences, 2 * kv_heads, tokens}),
                              .dropout = site};
-  forward.workspace = t.workspace(ops::attention_forward_workspace(sizes, rule.rotary, device));
+  forward.workspace = t.workspace(ops::attention_forward_workspace(sizes, rule, device));
   ops::attention_forward(forward, stream);
-  const Bytes bytes = ops::attention_backward_workspace(sizes, rule.rotary, device);
+  const Bytes bytes = ops::attention_backward_workspace(sizes, rule, device);
   ops::attention_backward({.sizes = sizes,
                            .rule = rule,
                            .query = forward.query,
                            .key = forward.key,
                            .value = forward.value,
+                           .first_key = forward.first_key,
+                           .bias = forward.bias,
                            .output = forward.output,
                            .logsumexp = forward.logsumexp,
                            .output_gradient = t.matrix(rows, wide),
                            .query_gradient = gradient.columns(0, wide),
                            .key_gradient = gradient.columns(wide, channels),
                            .value_gradient = gradient.columns(wide + channels, channels),
+                           .bias_gradient = t.f32({rule.buckets.count, 2 * kv_heads}),
                            .workspace = t.workspace(bytes),
                            .dropout = site},
                           stream);

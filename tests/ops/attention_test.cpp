@@ -48,7 +48,11 @@ struct Attention {
         logsumexp(static_cast<std::size_t>(rows * what.sizes.heads)),
         gradient(test::random_values(rows * queries, 2), dtype),
         query_gradient(test::random_values(rows * (queries + 3), 4), dtype),
-        key_gradient(test::random_values(key_rows * 2 * keys, 6), dtype) {}
+        key_gradient(test::random_values(key_rows * 2 * keys, 6), dtype),
+        bias(test::random_values(what.rule.buckets.count * what.sizes.heads, 7, scale), dtype),
+        bias_gradient(test::random_values(what.rule.buckets.count * what.sizes.heads, 8)) {
+    of.bias = bias.read_double();
+  }
 
   /// The queries stand in wider rows, keys and values beside each other.
   TensorView query_of(test::TypedValues& values) const {
@@ -64,6 +68,18 @@ struct Attention {
     if (of.key_counts.empty()) return {};
     return HostView(of.key_counts, {of.sizes.sequences});
   }
+  TensorView first_keys() {
+    if (of.first_keys.empty()) return {};
+    return HostView(of.first_keys, {of.sizes.sequences, of.sizes.tokens});
+  }
+  TensorView bias_view() {
+    if (!of.rule.buckets.active()) return {};
+    return bias.view({of.rule.buckets.count, of.sizes.heads});
+  }
+  TensorView bias_gradient_view() {
+    if (!of.rule.buckets.active()) return {};
+    return HostView(bias_gradient, {of.rule.buckets.count, of.sizes.heads});
+  }
   HostView space(Bytes bytes) {
     workspace.resize(static_cast<std::size_t>(bytes) + 64);
     void* start = workspace.data();
@@ -73,7 +89,7 @@ struct Attention {
   }
 
   void forward(const ops::DropoutSite& site = {}) {
-    const Bytes bytes = ops::attention_forward_workspace(of.sizes, of.rule.rotary, DeviceKind::cpu);
+    const Bytes bytes = ops::attention_forward_workspace(of.sizes, of.rule, DeviceKind::cpu);
     CpuStream stream(CpuStream::Mode::inline_on_caller);
     ops::attention_forward({.sizes = of.sizes,
                             .rule = of.rule,
@@ -81,6 +97,8 @@ struct Attention {
                             .key = key_of(key),
                             .value = value_of(key),
                             .key_count = counts(),
+                            .first_key = first_keys(),
+                            .bias = bias_view(),
                             .output = output.view({rows, queries}),
                             .logsumexp = logsumexp_view(),
                             .workspace = space(bytes),
@@ -88,8 +106,7 @@ struct Attention {
                            stream);
   }
   void backward(const ops::DropoutSite& site = {}) {
-    const Bytes bytes =
-        ops::attention_backward_workspace(of.sizes, of.rule.rotary, DeviceKind::cpu);
+    const Bytes bytes = ops::attention_backward_workspace(of.sizes, of.rule, DeviceKind::cpu);
     CpuStream stream(CpuStream::Mode::inline_on_caller);
     ops::attention_backward({.sizes = of.sizes,
                              .rule = of.rule,
@@ -97,12 +114,16 @@ struct Attention {
                              .key = key_of(key),
                              .value = value_of(key),
                              .key_count = counts(),
+                            .first_key = first_keys(),
+                            .bias = bias_view(),
                              .output = output.view({rows, queries}),
                              .logsumexp = logsumexp_view(),
                              .output_gradient = gradient.view({rows, queries}),
                              .query_gradient = query_of(query_gradient),
                              .key_gradient = key_of(key_gradient),
                              .value_gradient = value_of(key_gradient),
+                             .bias_gradient = bias_gradient_view(),
+                             .accumulate_bias = accumulate_bias,
                              .workspace = space(bytes),
                              .dropout = site},
                             stream);
@@ -126,6 +147,9 @@ struct Attention {
   test::TypedValues query, key, output;
   std::vector<float> logsumexp;
   test::TypedValues gradient, query_gradient, key_gradient;
+  test::TypedValues bias;
+  std::vector<float> bias_gradient;
+  bool accumulate_bias = false;
   std::vector<std::byte> workspace;
 };
 
@@ -149,6 +173,19 @@ reference::Dropper dropper(const ops::DropoutSite& site,
 test::Tolerance output_tolerance(DType dtype) {
   if (dtype == DType::bf16 && ops::rounds_products()) return {2e-2, 0x1p-7};
   return test::tolerance::stored(dtype, test::tolerance::reduction);
+}
+
+/// Per position, where its document begins; the first one begins at 0.
+std::vector<std::int32_t> document_starts(std::int64_t sequences,
+                                          std::int64_t tokens,
+                                          const std::vector<std::int32_t>& starts) {
+  std::vector<std::int32_t> of_position;
+  for (std::int64_t i = 0; i < sequences * tokens; ++i) {
+    std::int32_t own = 0;
+    for (const std::int32_t start : starts) own = i % tokens >= start ? start : own;
+    of_position.push_back(own);
+  }
+  return of_position;
 }
 
 /// Cases that differ from causal attention of each head to itself.
@@ -192,14 +229,31 @@ reference::Attention special(int number) {
       a.rule.rotary = rotary(4, 1.25F);
       a.rule.divisor = 3.1F;
       break;
-    default:
+    case 10:
       a.sizes = {1, 90, 40, 2, 1, 20};
       a.rule = {.causal = false, .divisor = 5, .rotary = rotary(20)};
       a.key_counts = {33};
+      break;
+    case 11:  // a bias by distance, both ways, over tiles of which some are not full
+      a.sizes = {2, 70, 130, 4, 2, 6};
+      a.rule = {.causal = false, .divisor = 1, .buckets = {8, 20, true}};
+      a.key_counts = {130, 71};
+      break;
+    case 12:  // one of keys in front alone
+      a.rule.buckets = {6, 40, false};
+      break;
+    case 13:  // documents in a row, one of which begins with a tile
+      a.first_keys = document_starts(2, 70, {1, 30, 64});
+      break;
+    default:
+      a = causal(1, 150, 2, 8);
+      a.rule.window = 70;
+      a.rule.buckets = {9, 100, false};
+      a.first_keys = document_starts(1, 150, {2, 120});
   }
   return a;
 }
-constexpr int specials = 11;
+constexpr int specials = 15;
 
 TEST_CASE("Attention: forward agrees with the naive one", "[ops][attention]") {
   const reference::Attention what = GENERATE(
@@ -263,6 +317,11 @@ void check_backward(Attention& attention, DType dtype, float rate) {
   const std::size_t key_stride = stride_of(key);
   CHECK(test::difference(test::every(attention.key_gradient.read(), key_stride),
                          test::central_differences(key, loss, key_stride), tolerance) == "");
+  // A sum over all queries and keys of some distances.
+  const auto bias_tolerance = is_half(dtype) ? test::Tolerance{6e-2, 0x1p-5} : tolerance;
+  CHECK(test::difference(attention.bias_gradient,
+                         test::central_differences(attention.of.bias, loss, 1),
+                         bias_tolerance) == "");
 }
 
 TEST_CASE("Attention: backward agrees with central differences", "[ops][attention]") {
@@ -283,6 +342,30 @@ TEST_CASE("Attention: gradients of what queries see and of shared heads", "[ops]
   CAPTURE(number, rate);
   Attention attention(special(number), dtype);
   check_backward(attention, dtype, rate);
+}
+
+TEST_CASE("Attention: the gradient of a bias is added to what there is", "[ops][attention]") {
+  Attention attention(special(11));
+  attention.forward();
+  attention.backward();
+  const std::vector<float> once = attention.bias_gradient;
+  attention.accumulate_bias = true;
+  attention.backward();
+  for (std::size_t i = 0; i < once.size(); ++i) {
+    CHECK(attention.bias_gradient[i] == once[i] + once[i]);
+  }
+}
+
+TEST_CASE("Attention: large biases harm no query that is padding of a tile", "[ops][attention]") {
+  Attention attention(special(11));
+  std::vector<float> large = attention.bias.read();
+  for (float& value : large) value *= 200;
+  attention.bias.assign(large);
+  attention.of.bias = attention.bias.read_double();
+  attention.forward();
+  attention.backward();
+  CHECK(test::difference(attention.output.read(), attention.expected(), {1e-3, 1e-3}) == "");
+  for (const float value : attention.key_gradient.read()) CHECK(std::isfinite(value));
 }
 
 TEST_CASE("Attention: a sequence does not see its neighbours in the batch", "[ops][attention]") {
@@ -334,6 +417,12 @@ TEST_CASE("Attention: rules that do not fit are refused", "[ops][attention]") {
   }
   SECTION("more than a head turns") {
     what.rule.rotary = rotary(6);
+  }
+  SECTION("a first key behind its query") {
+    what.first_keys = {0, 0, 0, 4, 4, 4, 4, 4};
+  }
+  SECTION("first keys that go back") {
+    what.first_keys = {0, 1, 1, 0, 1, 1, 1, 1};
   }
   SECTION("more keys than there are") {
     what.key_counts = {9};

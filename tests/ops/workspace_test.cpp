@@ -64,9 +64,13 @@ TEST_CASE("Workspace: of attention the same on every machine", "[ops][workspace]
   CHECK(ops::attention_backward_workspace(row.sizes, {}, DeviceKind::cpu) == row.backward);
   CHECK(ops::attention_forward_workspace(row.sizes, {}, DeviceKind::cuda) == 0);
   CHECK(ops::attention_backward_workspace(row.sizes, {}, DeviceKind::cuda) == row.cuda);
-  const ops::Rotary rotary{8};  // of each position so many floats
+  const ops::AttentionRule rotary{.rotary = {8}};  // of each position so many floats
   CHECK(ops::attention_forward_workspace(row.sizes, rotary, DeviceKind::cpu) ==
         row.forward + row.sizes.tokens * 8 * 4);
+  const ops::AttentionRule biased{.buckets = {32, 128, true}};  // and by distance
+  const std::int64_t distances = 2 * round_up(row.sizes.tokens, 64);
+  CHECK(ops::attention_forward_workspace(row.sizes, biased, DeviceKind::cpu) ==
+        row.forward + row.sizes.heads * distances * 4);
 }
 
 }  // namespace

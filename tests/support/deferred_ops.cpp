@@ -53,14 +53,15 @@ void translate(AdamWArgs& a, StreamView stream) {
       stream);
 }
 void translate(AttentionArgs& a, StreamView stream) {
-  translate({&a.query, &a.key, &a.value, &a.key_count, &a.output, &a.logsumexp, &a.workspace,
-             &a.dropout.counter},
+  translate({&a.query, &a.key, &a.value, &a.key_count, &a.first_key, &a.bias, &a.output,
+             &a.logsumexp, &a.workspace, &a.dropout.counter},
             stream);
 }
 void translate(AttentionBackwardArgs& a, StreamView stream) {
   translate(
-      {&a.query, &a.key, &a.value, &a.key_count, &a.output, &a.logsumexp, &a.output_gradient,
-       &a.query_gradient, &a.key_gradient, &a.value_gradient, &a.workspace, &a.dropout.counter},
+      {&a.query, &a.key, &a.value, &a.key_count, &a.first_key, &a.bias, &a.output, &a.logsumexp,
+       &a.output_gradient, &a.query_gradient, &a.key_gradient, &a.value_gradient, &a.bias_gradient,
+       &a.workspace, &a.dropout.counter},
       stream);
 }
 void translate(ClassifierLogitsArgs& a, StreamView stream) {
@@ -157,11 +158,11 @@ class LibraryMemory {
 template <class Args>
 void provide(const Args& /*args*/, LibraryMemory& /*memory*/) {}
 void provide(AttentionArgs& a, LibraryMemory& memory) {
-  memory.provide(a.workspace, attention_forward_workspace(a.sizes, a.rule.rotary, DeviceKind::cpu));
+  memory.provide(a.workspace, attention_forward_workspace(a.sizes, a.rule, DeviceKind::cpu));
 }
 void provide(AttentionBackwardArgs& a, LibraryMemory& memory) {
   memory.provide(a.workspace,
-                 attention_backward_workspace(a.sizes, a.rule.rotary, DeviceKind::cpu));
+                 attention_backward_workspace(a.sizes, a.rule, DeviceKind::cpu));
 }
 /// The two of a classifier.
 template <class Args>

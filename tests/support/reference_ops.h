@@ -86,6 +86,8 @@ struct Attention {
   ops::AttentionSizes sizes{};
   ops::AttentionRule rule{};
   std::vector<std::int32_t> key_counts{};  ///< or empty
+  std::vector<std::int32_t> first_keys{};  ///< (B, T), or empty
+  Values bias{};                           ///< (buckets, H), or empty
   Dropper drop{};
 
   [[nodiscard]] bool sees(std::int64_t b, std::int64_t query, std::int64_t key) const {
@@ -93,7 +95,14 @@ struct Attention {
         key_counts.empty() ? sizes.keys : key_counts[static_cast<std::size_t>(b)];
     if (key >= count) return false;
     if (rule.causal && key > query) return false;
+    if (!first_keys.empty() && key < first_keys[static_cast<std::size_t>(b * sizes.tokens + query)])
+      return false;
     return rule.window == 0 || key > query - rule.window;
+  }
+  [[nodiscard]] double bias_of(std::int64_t head, std::int64_t query, std::int64_t key) const {
+    if (bias.empty()) return 0;
+    const std::int64_t row = rule.buckets.row_of(key - query);
+    return bias[static_cast<std::size_t>(row * sizes.heads + head)];
   }
 };
 
@@ -146,7 +155,8 @@ inline Values attention(const Attention& a,
       double score = 0;
       for (std::size_t c = 0; c < static_cast<std::size_t>(D); ++c)
         score += q[query + c] * k[key + c];
-      sum += p[static_cast<std::size_t>(j)] = std::exp(score / static_cast<double>(a.rule.divisor));
+      score = score / static_cast<double>(a.rule.divisor) + a.bias_of(h, i, j);
+      sum += p[static_cast<std::size_t>(j)] = std::exp(score);
     }
     for (std::int64_t j = 0; j < S; ++j) {
       if (!a.sees(b, i, j)) continue;

@@ -29,10 +29,10 @@ class AttentionLayer final : public Layer {
     return {{shape.sequences, options_.heads, shape.tokens}};
   }
   [[nodiscard]] Bytes forward_workspace(BatchShape shape) const override {
-    return ops::attention_forward_workspace(sizes(shape), options_.rule.rotary, device_);
+    return ops::attention_forward_workspace(sizes(shape), options_.rule, device_);
   }
   [[nodiscard]] Bytes backward_workspace(BatchShape shape) const override {
-    return ops::attention_backward_workspace(sizes(shape), options_.rule.rotary, device_);
+    return ops::attention_backward_workspace(sizes(shape), options_.rule, device_);
   }
   void forward(const LayerCall& call) const override;
   void backward(const LayerCall& call) const override;

@@ -21,7 +21,7 @@ void ClassifierLayer::forward(const LayerCall& call) const {
   }
   ops::classifier_loss({.input = input,
                         .weight = call.value(weight_),
-                        .labels = call.unit.labels.reshaped({call.unit.shape.rows()}),
+                        .labels = call.unit.labels.reshaped({call.shape.rows()}),
                         .loss_sum = call.unit.loss,
                         .workspace = call.workspace},
                        call.stream);
@@ -31,7 +31,7 @@ void ClassifierLayer::backward(const LayerCall& call) const {
   const GradientTarget& weight = call.gradient(weight_);
   ops::classifier_loss({.input = ops::as_matrix(call.inputs[0]),
                         .weight = call.value(weight_),
-                        .labels = call.unit.labels.reshaped({call.unit.shape.rows()}),
+                        .labels = call.unit.labels.reshaped({call.shape.rows()}),
                         .loss_sum = call.unit.loss,
                         .label_weight = call.unit.label_weight,
                         .input_gradient = ops::as_matrix(call.input_gradients[0].values),
