@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <cmath>
 
 #include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/adamw.h"
+#include "runtime/ops/adamw_update.h"
 #include "runtime/ops/chunks.h"
 #include "runtime/ops/convert_kernel.h"
 #include "runtime/ops/cpu_ops.h"
@@ -17,21 +17,6 @@ namespace {
 struct Scalars : AdamWScalars {
   float gradient_scale = 1;
 };
-static_assert(sizeof(AdamWScalars) == AdamWScalars::numel * sizeof(float));
-
-/// One element after the step.
-struct Updated {
-  float p;
-  float m;
-  float v;
-};
-
-inline Updated update(float p, float gradient, float m, float v, const Scalars& s) {
-  const float g = std::fma(s.l2_decay, p, gradient * s.gradient_scale);
-  m = std::fma(s.one_minus_beta1, g - m, m);
-  v = std::fma(s.beta2, v, s.one_minus_beta2 * g * g);
-  return {std::fma(-s.step_size, m / (std::sqrt(v) + s.eps), p * s.decay_factor), m, v};
-}
 
 /// Elements between two requests for what lies ahead, and how far ahead that is: the square root
 /// and the division hold the processor up too long to ask for it in time by itself.
@@ -68,7 +53,7 @@ inline void update_elements(const Arrays& arrays,
     }
     const std::int64_t end = std::min(count, begin + block_numel);
     for (std::int64_t i = begin; i < end; ++i) {
-      const Updated to = update(p[i], g[i], m[i], v[i], s);
+      const AdamWElement to = adamw_update({p[i], m[i], v[i]}, g[i], s.gradient_scale, s);
       p[i] = to.p;
       m[i] = to.m;
       v[i] = to.v;

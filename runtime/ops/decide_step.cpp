@@ -1,15 +1,9 @@
 #include "runtime/ops/decide_step.h"
 
-#include <algorithm>
-
 #include "runtime/ops/checks.h"
 #include "runtime/ops/op_table.h"
 
 namespace dstrain::ops {
-
-double clip_scale(double norm, double norm_max) {
-  return norm_max > 0 ? std::min(1.0, norm_max / (norm + 1e-6)) : 1.0;
-}
 
 void decide_step(const DecideStepArgs& args, StreamView stream) {
   require_tensor(args.totals, DType::i64, {rows_of(args.totals), step_total_numel}, "totals");

@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "runtime/base/exact_sum.h"
 #include "runtime/device/stream.h"
 #include "runtime/tensor/tensor_view.h"
@@ -12,7 +14,7 @@ struct StepDecision {
   double gradient_scale = 1;  ///< what every gradient is multiplied with: clip_scale() / loss scale
   double taken = 1;           ///< 0: the loss or the norm is not finite, and nothing is updated
   static constexpr std::int64_t numel = 4;
-  [[nodiscard]] bool is_taken() const { return taken != 0; }
+  [[nodiscard]] constexpr bool is_taken() const { return taken != 0; }
 };
 
 /// One in the host's memory as such a tensor.
@@ -34,7 +36,9 @@ struct DecideStepArgs {
 
 /// What gradients are multiplied with so that their norm is at most `norm_max` (0: no limit):
 /// min(1, norm_max / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_.
-double clip_scale(double norm, double norm_max);
+constexpr double clip_scale(double norm, double norm_max) {
+  return norm_max > 0 ? std::min(1.0, norm_max / (norm + 1e-6)) : 1.0;
+}
 
 /// Computes `decision` from `totals`: losses are added in the order of the ranks, squares without
 /// rounding. Asynchronous on `stream`.

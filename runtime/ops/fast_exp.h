@@ -14,7 +14,7 @@ inline constexpr float ln_2 = std::numbers::ln2_v<float>;
 /// Method: x = n + r, |r| <= 1/2; 2^r by the polynomial of least relative error (3e-9) that gives
 /// 2^0 = 1, 2^n by the exponent.
 template <class Unsigned, class Float>
-[[gnu::always_inline]] inline Float fast_exp2_of(Float x) {
+[[gnu::always_inline]] constexpr Float fast_exp2_of(Float x) {
   constexpr float round_to_integer = 12582912.0F;  // 1.5 * 2^23: adding it drops the fraction
   const Float shifted = x + round_to_integer;
   const Float r = x - (shifted - round_to_integer);
@@ -29,7 +29,7 @@ template <class Unsigned, class Float>
   return x < -126.0F ? Float{} : std::bit_cast<Float>(bits);
 }
 
-inline float fast_exp2(float x) {
+constexpr float fast_exp2(float x) {
   return fast_exp2_of<std::uint32_t>(x);
 }
 

@@ -10,13 +10,13 @@
 #include "runtime/ops/decision_cpu.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/lamb.h"
+#include "runtime/ops/lamb_element.h"
 #include "runtime/ops/simd.h"
 #include "runtime/ops/square_sum_cpu.h"
 
 namespace dstrain::ops {
 namespace {
 
-static_assert(sizeof(LambScalars) == LambScalars::numel * sizeof(float));
 static_assert(sizeof(ExactSum::Digits) == lamb_sum_numel * sizeof(std::int64_t));
 
 /// Elements whose update is kept until its squares are added up.
@@ -25,10 +25,6 @@ constexpr std::int64_t piece_numel = 4096;
 /// Of a parameter's values and of its update.
 using Squares = std::array<ExactSum, lamb_sums>;
 using SquareDigits = std::array<ExactSum::Digits, lamb_sums>;
-
-inline float update_of(float p, float m, float v, const LambScalars& s) {
-  return std::fma(s.decay, p, m / (std::sqrt(v + s.eps_in_root) + s.eps));
-}
 
 /// The arrays of a piece; they do not overlap.
 struct Arrays {
@@ -48,10 +44,10 @@ void measure_piece(const Arrays& arrays,
   const LambScalars s = scalars;
   const auto [p, gradient, m, v, update] = arrays;
   for (std::int64_t i = 0; i < count; ++i) {
-    const float g = gradient[i] * gradient_scale;
-    m[i] = std::fma(s.one_minus_beta1, g - m[i], m[i]);
-    v[i] = std::fma(s.beta2, v[i], s.one_minus_beta2 * g * g);
-    update[i] = update_of(p[i], m[i], v[i], s);
+    const LambElement to = lamb_moments({m[i], v[i]}, gradient[i] * gradient_scale, s);
+    m[i] = to.m;
+    v[i] = to.v;
+    update[i] = lamb_update_of(p[i], to, s);
   }
 }
 
@@ -64,7 +60,7 @@ void update_chunk(float* __restrict p,
                   const LambScalars& scalars) {
   const LambScalars s = scalars;
   for (std::int64_t i = 0; i < count; ++i) {
-    p[i] = std::fma(-step_size, update_of(p[i], m[i], v[i], s), p[i]);
+    p[i] = lamb_updated(p[i], {m[i], v[i]}, step_size, s);
   }
 }
 
@@ -106,8 +102,7 @@ float trust_ratio(const SquareDigits& sums, const LambScalars& scalars) {
   for (std::size_t i = 0; i < squares.size(); ++i) squares[i].add(sums[i]);
   const double values = std::sqrt(squares[0].value());
   const double update = std::sqrt(squares[1].value());
-  if (values == 0 || update == 0) return 1;
-  return std::clamp(static_cast<float>(values / update), scalars.ratio_least, scalars.ratio_most);
+  return lamb_trust_ratio(values, update, scalars);
 }
 
 void update(const LambUpdateArgs& args) {
