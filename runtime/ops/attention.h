@@ -22,10 +22,10 @@ struct AttentionSizes {
 
 /// What a query sees, and how its scores come about.
 struct AttentionRule {
-  bool causal = true;       ///< only keys up to its own position
-  std::int64_t window = 0;  ///< only so many keys, up to its own position; 0: all. If causal
-  float divisor = 1;        ///< of the scores; commonly sqrt(D)
-  Rotary rotary{};          ///< turns queries and keys
+  bool causal = true;         ///< only keys up to its own position
+  std::int64_t window = 0;    ///< only so many keys, up to its own position; 0: all. If causal
+  float divisor = 1;          ///< of the scores; commonly sqrt(D)
+  Rotary rotary{};            ///< turns queries and keys
   RelativeBuckets buckets{};  ///< of the bias that scores get behind the division
 };
 
@@ -55,7 +55,7 @@ struct AttentionArgs {
 /// Bytes that forward and backward need beside their tensors on a kind of device, whether there is
 /// one here or not. CPU: the angles of a rotary embedding and, for each of min(B K, 64) heads that
 /// may be at work at once, about 2 S D and 3 T D floats, with T and S rounded up to 64 and D to 16;
-/// where heads share keys, 2 S D more in backward. CUDA: none and about B T H D floats.
+/// where heads share keys, 2 S D more in backward. CUDA: none and B H T floats, and some by bias.
 Bytes attention_forward_workspace(const AttentionSizes& sizes,
                                   const AttentionRule& rule,
                                   DeviceKind device);
@@ -84,8 +84,8 @@ struct AttentionBackwardArgs {
   TensorView value_gradient;   ///< (B S, K D)
   TensorView bias_gradient{};  ///< (buckets, H) f32: written or added to; or empty
   bool accumulate_bias = false;
-  TensorView workspace;        ///< u8: at least attention_backward_workspace() bytes
-  DropoutSite dropout{};       ///< as in forward
+  TensorView workspace;   ///< u8: at least attention_backward_workspace() bytes
+  DropoutSite dropout{};  ///< as in forward
 };
 
 /// Parallel over sequences and heads of keys. Asynchronous on `stream`.

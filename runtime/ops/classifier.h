@@ -19,7 +19,8 @@ struct ClassifierSizes {
 
 /// Bytes of workspace that the ops below need on a kind of device, whether there is one here or
 /// not. CPU: all logits in f32, what one piece of them needs for its products, and a sum of
-/// gradients of the input. CUDA: all logits in `dtype`, and what a product may take.
+/// gradients of the input. CUDA: the logits of a chunk of rows in f32 and their gradient in
+/// `dtype`, and what a product may take (classifier_chunks.h).
 Bytes classifier_workspace(const ClassifierSizes& sizes, DeviceKind device);
 
 struct ClassifierLogitsArgs {

@@ -1,4 +1,5 @@
 #include "runtime/base/error.h"
+#include "runtime/ops/classifier_chunks.h"
 #include "runtime/ops/classifier_plan.h"
 
 namespace dstrain::ops {
@@ -10,17 +11,9 @@ Bytes cpu_workspace(const ClassifierSizes& sizes) {
   return arena.used();
 }
 
-/// One pass overwrites the logits by their gradient, as in llm.c's fused_classifier.cuh; a loss per
-/// row is added up in order afterwards.
 Bytes cuda_workspace(const ClassifierSizes& sizes) {
-  const TensorView input(sizes.dtype, {sizes.rows, sizes.channels});
-  const TensorView weight(sizes.dtype, {sizes.classes, sizes.channels});
   Arena arena;
-  const TensorView logits = arena.take({sizes.rows, sizes.classes}, sizes.dtype);
-  arena.take({sizes.rows});
-  arena.take({matmul_workspace({.a = input, .b = weight, .out = logits, .b_transposed = true},
-                               DeviceKind::cuda)},
-             DType::u8);
+  const ClassifierChunks chunks(arena, sizes);
   return arena.used();
 }
 

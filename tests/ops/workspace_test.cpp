@@ -56,9 +56,9 @@ TEST_CASE("Workspace: of attention the same on every machine", "[ops][workspace]
     Bytes backward;
     Bytes cuda;
   };
-  const auto row = GENERATE(Row{{1, 10, 10, 2, 2, 10}, 81920, 181248, 17416},
-                            Row{{4, 512, 512, 12, 12, 64}, 20840448, 36765696, 6489600},
-                            Row{{8, 1000, 1000, 25, 25, 64}, 52953088, 91226112, 54080000});
+  const auto row = GENERATE(Row{{1, 10, 10, 2, 2, 10}, 81920, 181248, 128},
+                            Row{{4, 512, 512, 12, 12, 64}, 20840448, 36765696, 98304},
+                            Row{{8, 1000, 1000, 25, 25, 64}, 52953088, 91226112, 800000});
   CAPTURE(row.sizes.sequences, row.sizes.tokens);
   CHECK(ops::attention_forward_workspace(row.sizes, {}, DeviceKind::cpu) == row.forward);
   CHECK(ops::attention_backward_workspace(row.sizes, {}, DeviceKind::cpu) == row.backward);
