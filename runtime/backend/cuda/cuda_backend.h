@@ -1,0 +1,28 @@
+#pragma once
+#include "runtime/backend/backend.h"
+#include "runtime/device/cuda/cuda_memory.h"
+
+namespace dstrain::cuda {
+
+/// One GPU. Ranks beyond the number of GPUs share them, in turns.
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(Device device);
+  CudaBackend(const CudaBackend&) = delete;
+  CudaBackend& operator=(const CudaBackend&) = delete;
+  CudaBackend(CudaBackend&&) = delete;
+  CudaBackend& operator=(CudaBackend&&) = delete;
+  /// Gives back what the driver holds for this process.
+  ~CudaBackend() override;
+
+  [[nodiscard]] const ops::OpTable& op_table() const override;
+  [[nodiscard]] MemoryResource& memory() override { return memory_; }
+  [[nodiscard]] std::unique_ptr<MemoryResource> pinned(MemoryResource& host) override;
+  [[nodiscard]] std::unique_ptr<Stream> make_stream(StreamUse use) override;
+
+ private:
+  int ordinal_;
+  DeviceMemory memory_;
+};
+
+}  // namespace dstrain::cuda

@@ -1,0 +1,14 @@
+#pragma once
+#include "runtime/base/error.h"
+#include "runtime/device/cuda/cuda_stream.h"
+
+namespace dstrain::cuda {
+
+/// The stream behind a view, for what launches on GPUs. Throws Error{internal} for a stream of
+/// another device.
+inline CudaStream& cuda_stream(StreamView view) {
+  DSTRAIN_CHECK(view.device().kind == DeviceKind::cuda, "the stream is of another device");
+  return static_cast<CudaStream&>(view.stream());
+}
+
+}  // namespace dstrain::cuda

@@ -1,0 +1,263 @@
+#include "runtime/ops/cuda/attention_tiles.h"
+#include "runtime/ops/cuda/cuda_ops.h"
+
+namespace dstrain::ops::gpu {
+namespace {
+
+constexpr int query_tile = 64;
+constexpr int own_rows = query_tile / 16;
+constexpr int own_keys = key_tile / 16;
+
+template <class T>
+struct Forward {
+  AttentionSizes sizes;
+  Rotary rotary;
+  float query_factor;
+  Sight sight;
+  DistanceBias bias;
+  const T* bias_table;
+  DropoutMask mask;
+  HeadMatrix<const T> query;
+  HeadMatrix<const T> key;
+  HeadMatrix<const T> value;
+  HeadMatrix<T> output;
+  float* logsumexp;
+};
+
+template <int columns>
+struct Shared {
+  float queries[query_tile][columns + padding];
+  float keys[key_tile][columns + padding];  ///< then values
+  float weights[query_tile][key_tile + padding];
+  float biases[query_tile + key_tile];
+};
+
+/// What a thread knows of its rows.
+template <int columns>
+struct Rows {
+  float largest[own_rows];
+  float sum[own_rows];
+  float factor[own_rows];  ///< for what was summed before the last tile
+  Sight::Range visible[own_rows];
+  float output[own_rows][columns / 16];
+};
+
+/// Where a block is at work.
+struct Place {
+  std::int64_t sequence;
+  std::int64_t head;
+  std::int64_t query;  ///< the first one
+};
+
+/// The largest of the values that the threads of a row have.
+DSTRAIN_DEVICE float largest_of_row(float value) {
+#pragma unroll
+  for (int lanes = 8; lanes > 0; lanes /= 2) value = fmaxf(value, shuffle_xor(value, lanes));
+  return value;
+}
+DSTRAIN_DEVICE float sum_of_row(float value) {
+#pragma unroll
+  for (int lanes = 8; lanes > 0; lanes /= 2) value += shuffle_xor(value, lanes);
+  return value;
+}
+
+template <int columns>
+DSTRAIN_DEVICE void multiply_scores(const Shared<columns>& s, float (&scores)[own_rows][own_keys]) {
+#pragma unroll
+  for (int i = 0; i < own_rows; ++i) {
+#pragma unroll
+    for (int j = 0; j < own_keys; ++j) scores[i][j] = 0;
+  }
+#pragma unroll 2
+  for (int k = 0; k < columns; k += 4) {
+    float4 queries[own_rows];
+    float4 keys[own_keys];
+#pragma unroll
+    for (int i = 0; i < own_rows; ++i) queries[i] = load4(&s.queries[tile_y() + 16 * i][k]);
+#pragma unroll
+    for (int j = 0; j < own_keys; ++j) keys[j] = load4(&s.keys[tile_x() + 16 * j][k]);
+#pragma unroll
+    for (int i = 0; i < own_rows; ++i) {
+#pragma unroll
+      for (int j = 0; j < own_keys; ++j) scores[i][j] = dot4(queries[i], keys[j], scores[i][j]);
+    }
+  }
+}
+
+/// Turns the scores of a row into weights 2^(score - largest), and moves its maximum and sum on.
+template <int columns>
+DSTRAIN_DEVICE void weigh_row(Rows<columns>& rows, int i, float (&scores)[own_keys]) {
+  constexpr float nothing = -std::numeric_limits<float>::infinity();
+  float largest = rows.largest[i];
+#pragma unroll
+  for (const float score : scores) largest = fmaxf(largest, score);
+  largest = largest_of_row(largest);
+  const float base = largest == nothing ? 0.0F : largest;
+  float sum = 0;
+#pragma unroll
+  for (float& score : scores) {
+    score = exp2f(score - base);
+    sum += score;
+  }
+  rows.factor[i] = exp2f(rows.largest[i] - base);
+  rows.sum[i] = rows.sum[i] * rows.factor[i] + sum_of_row(sum);
+  rows.largest[i] = largest;
+}
+
+/// From queries and keys to weights, dropped where there is dropout.
+template <class T, int columns>
+DSTRAIN_DEVICE void compute_weights(const Forward<T>& args,
+                                    const Place& at,
+                                    std::int64_t tile,
+                                    Shared<columns>& s,
+                                    Rows<columns>& rows) {
+  float scores[own_rows][own_keys];
+  multiply_scores(s, scores);
+#pragma unroll
+  for (int i = 0; i < own_rows; ++i) {
+    const int row = tile_y() + 16 * i;
+#pragma unroll
+    for (int j = 0; j < own_keys; ++j) {
+      const int column = tile_x() + 16 * j;
+      if (args.bias.active()) scores[i][j] += s.biases[column - row + query_tile - 1];
+      if (!rows.visible[i].contains(tile * key_tile + column)) {
+        scores[i][j] = -std::numeric_limits<float>::infinity();
+      }
+    }
+    weigh_row(rows, i, scores[i]);
+    DropoutMask::Four drawn{{1, 1, 1, 1}};
+    if (args.mask.active()) {
+      drawn = args.mask.draw(at.sequence, dropout_group(args.sizes, at.head, at.query + row, tile),
+                             tile_x());
+    }
+#pragma unroll
+    for (int j = 0; j < own_keys; ++j) {
+      s.weights[row][tile_x() + 16 * j] = scores[i][j] * drawn.multiplier[j];
+    }
+  }
+}
+
+/// output = output factor + weights values.
+template <int columns>
+DSTRAIN_DEVICE void add_values(const Shared<columns>& s, Rows<columns>& rows) {
+#pragma unroll
+  for (int i = 0; i < own_rows; ++i) {
+#pragma unroll
+    for (float& output : rows.output[i]) output *= rows.factor[i];
+  }
+#pragma unroll 2
+  for (int key = 0; key < key_tile; ++key) {
+    float weights[own_rows];
+#pragma unroll
+    for (int i = 0; i < own_rows; ++i) weights[i] = s.weights[tile_y() + 16 * i][key];
+#pragma unroll
+    for (int j = 0; j < columns / 16; ++j) {
+      const float value = s.keys[key][tile_x() + 16 * j];
+#pragma unroll
+      for (int i = 0; i < own_rows; ++i) {
+        rows.output[i][j] = fmaf(weights[i], value, rows.output[i][j]);
+      }
+    }
+  }
+}
+
+template <class T, int columns>
+DSTRAIN_DEVICE void store_rows(const Forward<T>& args, const Place& at, const Rows<columns>& rows) {
+  const auto head_size = static_cast<int>(args.sizes.head_size);
+#pragma unroll
+  for (int i = 0; i < own_rows; ++i) {
+    const std::int64_t query = at.query + tile_y() + 16 * i;
+    if (query >= args.sizes.tokens) continue;
+    const bool sees = rows.sum[i] > 0;  // else it stands for nothing, and gets zeros
+    const float inverse = sees ? 1.0F / rows.sum[i] : 0.0F;
+    T* const output = args.output.at(at.sequence, at.head, query, head_size);
+#pragma unroll
+    for (int j = 0; j < columns / 16; ++j) {
+      const int column = tile_x() + 16 * j;
+      if (column < head_size) output[column] = from_float<T>(rows.output[i][j] * inverse);
+    }
+    if (tile_x() != 0) continue;
+    args.logsumexp[(at.sequence * args.sizes.heads + at.head) * args.sizes.tokens + query] =
+        sees ? ln_2 * (rows.largest[i] + log2f(rows.sum[i])) : 0.0F;
+  }
+}
+
+/// The keys or values of a tile.
+template <class T>
+DSTRAIN_DEVICE TileRows<const T> tile_rows(const Forward<T>& args,
+                                           const HeadMatrix<const T>& matrix,
+                                           const Place& at,
+                                           std::int64_t tile) {
+  const std::int64_t first = tile * key_tile;
+  return {matrix.at(at.sequence, at.head / (args.sizes.heads / args.sizes.kv_heads), first,
+                    args.sizes.head_size),
+          matrix.stride, args.sizes.keys - first, first, static_cast<int>(args.sizes.head_size)};
+}
+
+/// Blocks: tiles of queries, heads, sequences.
+template <class T, int columns>
+DSTRAIN_KERNEL_AT_ONCE(attention_threads, blocks_at_once(columns))
+forward_kernel(DSTRAIN_ARGUMENT Forward<T> args) {
+  auto& s = shared<Shared<columns>>();
+  const Place at{block_z(), block_y(), block_x() * query_tile};
+  const auto head_size = static_cast<int>(args.sizes.head_size);
+  load_turned<query_tile, columns, T>(
+      {args.query.at(at.sequence, at.head, at.query, head_size), args.query.stride,
+       args.sizes.tokens - at.query, at.query, head_size},
+      args.query_factor, args.rotary, s.queries);
+  Rows<columns> rows{};
+#pragma unroll
+  for (int i = 0; i < own_rows; ++i) {
+    rows.largest[i] = -std::numeric_limits<float>::infinity();
+    rows.visible[i] = args.sight.of(at.sequence, at.query + tile_y() + 16 * i);
+  }
+  const Sight::Range range = args.sight.of_tile(at.sequence, at.query, query_tile);
+  for (std::int64_t tile = range.begin / key_tile; tile * key_tile < range.end; ++tile) {
+    sync();
+    load_turned<key_tile, columns, T>(tile_rows(args, args.key, at, tile), 1, args.rotary, s.keys);
+    load_biases<query_tile>(args.bias, args.bias_table, args.sizes.heads, at.head,
+                            tile * key_tile - at.query, s.biases);
+    sync();
+    compute_weights<T, columns>(args, at, tile, s, rows);
+    sync();
+    load_tile<key_tile, columns, T>(tile_rows(args, args.value, at, tile), 1, s.keys);
+    sync();
+    add_values(s, rows);
+  }
+  store_rows<T, columns>(args, at, rows);
+}
+
+template <class T>
+void run(const AttentionArgs& args, StreamView stream) {
+  const AttentionSizes& sizes = args.sizes;
+  const Forward<T> forward{.sizes = sizes,
+                           .rotary = args.rule.rotary,
+                           .query_factor = log2_e / args.rule.divisor,
+                           .sight = Sight(args),
+                           .bias = DistanceBias(args),
+                           .bias_table = elements<const T>(args.bias),
+                           .mask = DropoutMask(args.dropout),
+                           .query = head_matrix<const T>(args.query, sizes.tokens),
+                           .key = head_matrix<const T>(args.key, sizes.keys),
+                           .value = head_matrix<const T>(args.value, sizes.keys),
+                           .output = head_matrix<T>(args.output, sizes.tokens),
+                           .logsumexp = floats(args.logsumexp)};
+  with_columns(sizes.head_size, [&](auto columns) {
+    launch("attention_forward", forward_kernel<T, columns>,
+           {.x = divide_up(sizes.tokens, query_tile),
+            .y = sizes.heads,
+            .z = sizes.sequences,
+            .threads = attention_threads,
+            .shared_bytes = sizeof(Shared<columns>)},
+           forward, stream);
+  });
+}
+
+}  // namespace
+
+void attention_forward(const AttentionArgs& args, StreamView stream) {
+  with_element_type(args.query.dtype(),
+                    [&](auto element) { run<decltype(element)>(args, stream); });
+}
+
+}  // namespace dstrain::ops::gpu

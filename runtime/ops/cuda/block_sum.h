@@ -1,0 +1,24 @@
+#pragma once
+#include "runtime/ops/cuda/gpu.h"
+
+namespace dstrain::ops::gpu {
+
+/// Sums over the threads of a block, in an order that depends on their number alone, which is a
+/// multiple of 32. In shared memory.
+template <class T, int threads>
+struct BlockSum {
+  T of_warp[threads / warp_threads];
+
+  /// All threads of the block call, and get the sum.
+  DSTRAIN_DEVICE T add(T value) {
+    for (int lanes = warp_threads / 2; lanes > 0; lanes /= 2) value += shuffle_xor(value, lanes);
+    if (thread() % warp_threads == 0) of_warp[thread() / warp_threads] = value;
+    sync();
+    T sum = 0;
+    for (const T part : of_warp) sum += part;
+    sync();  // before anyone adds again
+    return sum;
+  }
+};
+
+}  // namespace dstrain::ops::gpu

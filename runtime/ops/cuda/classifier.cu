@@ -1,0 +1,235 @@
+#include <algorithm>
+#include <limits>
+
+#include "runtime/base/label.h"
+#include "runtime/ops/checks.h"
+#include "runtime/ops/classifier.h"
+#include "runtime/ops/classifier_chunks.h"
+#include "runtime/ops/cuda/block_sum.h"
+#include "runtime/ops/cuda/copies.h"
+#include "runtime/ops/cuda/cuda_ops.h"
+#include "runtime/ops/cuda/launch.h"
+#include "runtime/ops/cuda/product.h"
+#include "runtime/ops/elements.h"
+#include "runtime/ops/fast_exp.h"
+
+namespace dstrain::ops::gpu {
+namespace {
+
+constexpr int row_threads = 512;
+
+/// What is known of a row's softmax.
+struct Softmax {
+  float largest;
+  double sum;  ///< of e^(logit - largest)
+};
+
+template <class T>
+struct CrossEntropy {
+  const float* logits;
+  const std::int32_t* labels;
+  const float* label_weight;  ///< null: no gradient is wanted
+  float* losses;
+  T* gradient;  ///< may be the logits
+  std::int64_t classes;
+  std::int64_t stride;
+};
+
+/// What the threads of a row share.
+struct RowShared {
+  float largest[row_threads / warp_threads];
+  BlockSum<double, row_threads> sum;
+};
+
+DSTRAIN_DEVICE float largest_of_block(RowShared& s, float value) {
+  for (int lanes = warp_threads / 2; lanes > 0; lanes /= 2) {
+    value = fmaxf(value, shuffle_xor(value, lanes));
+  }
+  if (thread() % warp_threads == 0) s.largest[thread() / warp_threads] = value;
+  sync();
+  for (const float of_warp : s.largest) value = fmaxf(value, of_warp);
+  return value;
+}
+
+/// Each thread scales its sum down when a larger logit comes (Milakov & Gimelshein 2018).
+DSTRAIN_DEVICE Softmax softmax_of(RowShared& s, const float* logits, std::int64_t classes) {
+  float largest = -std::numeric_limits<float>::max();
+  float sum = 0;
+  for (std::int64_t i = thread(); i < classes; i += row_threads) {
+    const float logit = logits[i];
+    const float before = largest;
+    largest = logit > before ? logit : before;
+    sum = sum * exp2f((before - largest) * log2_e) + exp2f((logit - largest) * log2_e);
+  }
+  const float of_all = largest_of_block(s, largest);
+  return {of_all, s.sum.add(static_cast<double>(sum * exp2f((largest - of_all) * log2_e)))};
+}
+
+/// A block of threads for each row. A label outside the classes makes the loss NaN, which ends the
+/// step.
+template <class T>
+DSTRAIN_KERNEL(row_threads)
+cross_entropy_kernel(DSTRAIN_ARGUMENT CrossEntropy<T> args) {
+  const std::int64_t row = block_x();
+  const float* const logits = args.logits + row * args.stride;
+  T* const gradient = args.gradient + row * args.stride;
+  const std::int32_t label = args.labels[row];
+  if (label == ignored_label) {
+    if (thread() == 0) args.losses[row] = 0;
+    if (args.label_weight == nullptr) return;
+    for (std::int64_t i = thread(); i < args.classes; i += row_threads) gradient[i] = T{};
+    return;
+  }
+  const Softmax softmax = softmax_of(shared<RowShared>(), logits, args.classes);
+  const bool known = label >= 0 && label < args.classes;
+  if (thread() == 0) {
+    const double own =
+        known ? static_cast<double>(logits[label]) : std::numeric_limits<double>::quiet_NaN();
+    args.losses[row] =
+        static_cast<float>(log(softmax.sum) - (own - static_cast<double>(softmax.largest)));
+  }
+  if (args.label_weight == nullptr) return;
+  sync();  // the gradient may overwrite the label's logit
+  const float weight = *args.label_weight;
+  const auto scale = static_cast<float>(static_cast<double>(weight) / softmax.sum);
+  for (std::int64_t i = thread(); i < args.classes; i += row_threads) {
+    const float value = exp2f((logits[i] - softmax.largest) * log2_e) * scale;
+    gradient[i] = from_float<T>(i == label ? value - weight : value);
+  }
+}
+
+struct AddLosses {
+  const float* losses;
+  std::int64_t rows;
+  double* sum;
+};
+
+constexpr int loss_threads = 256;
+
+/// In the order of the rows; those that do not count add zero. One block.
+DSTRAIN_KERNEL(loss_threads)
+add_losses_kernel(DSTRAIN_ARGUMENT AddLosses args) {
+  struct Shared {
+    float losses[16 * loss_threads];
+  };
+  auto& s = shared<Shared>();
+  constexpr std::int64_t at_once = 16 * loss_threads;
+  double sum = *args.sum;
+  for (std::int64_t begin = 0; begin < args.rows; begin += at_once) {
+    const std::int64_t count = at_once < args.rows - begin ? at_once : args.rows - begin;
+    for (std::int64_t i = thread(); i < count; i += loss_threads) {
+      s.losses[i] = args.losses[begin + i];
+    }
+    sync();
+    if (thread() == 0) {
+      for (std::int64_t i = 0; i < count; ++i) sum += static_cast<double>(s.losses[i]);
+    }
+    sync();
+  }
+  if (thread() == 0) *args.sum = sum;
+}
+
+/// A classifier's work on some of its rows.
+struct Chunk {
+  const ClassifierChunks& chunks;
+  TensorView input;   ///< (rows, C)
+  TensorView weight;  ///< (V, C)
+  [[nodiscard]] std::int64_t rows() const { return input.shape()[0]; }
+  [[nodiscard]] std::int64_t channels() const { return input.shape()[1]; }
+  [[nodiscard]] std::int64_t classes() const { return weight.shape()[0]; }
+  [[nodiscard]] ProductMatrix logits() const {
+    return {elements<std::byte>(chunks.logits()), DType::f32, chunks.stride()};
+  }
+  [[nodiscard]] ProductMatrix gradient() const {
+    return {elements<std::byte>(chunks.gradient()), input.dtype(), chunks.stride()};
+  }
+};
+
+/// Calls `body(chunk, first_row)` for all of them.
+template <class Args, class Body>
+void for_chunks(const Args& args, const Body& body) {
+  Arena arena(args.workspace);
+  const std::int64_t rows = args.input.shape()[0];
+  const ClassifierChunks chunks(arena, {.rows = rows,
+                                        .channels = args.input.shape()[1],
+                                        .classes = args.weight.shape()[0],
+                                        .dtype = args.input.dtype()});
+  for (std::int64_t first = 0; first < rows; first += chunks.rows()) {
+    body(Chunk{chunks, args.input.rows(first, std::min(chunks.rows(), rows - first)), args.weight},
+         first);
+  }
+}
+
+void compute_logits(const Chunk& c, StreamView stream) {
+  multiply({.op = "classifier",
+            .a = product_matrix(c.input),
+            .b = product_matrix(c.weight),
+            .out = c.logits(),
+            .shape = {c.rows(), c.classes(), c.channels()},
+            .b_transposed = true},
+           c.chunks.products(), stream);
+}
+
+void compute_losses(const Chunk& c,
+                    const ClassifierLossArgs& args,
+                    std::int64_t first,
+                    StreamView stream) {
+  with_element_type(c.input.dtype(), [&](auto element) {
+    using T = decltype(element);
+    launch("classifier_loss", cross_entropy_kernel<T>,
+           {.x = c.rows(), .threads = row_threads, .shared_bytes = sizeof(RowShared)},
+           CrossEntropy<T>{floats(c.chunks.logits()), elements<std::int32_t>(args.labels) + first,
+                           floats(args.label_weight), floats(c.chunks.losses()) + first,
+                           elements<T>(c.chunks.gradient()), c.classes(), c.chunks.stride()},
+           stream);
+  });
+}
+
+/// The weight's first: the input's gradient may take the place of the input.
+void compute_gradients(const Chunk& c,
+                       const ClassifierLossArgs& args,
+                       std::int64_t first,
+                       StreamView stream) {
+  if (!args.weight_gradient.empty()) {
+    multiply({.op = "classifier_loss",
+              .a = c.gradient(),
+              .b = product_matrix(c.input),
+              .out = product_matrix(args.weight_gradient),
+              .shape = {c.classes(), c.channels(), c.rows()},
+              .a_transposed = true,
+              .accumulate = args.accumulate_weight || first > 0},
+             c.chunks.products(), stream);
+  }
+  multiply({.op = "classifier_loss",
+            .a = c.gradient(),
+            .b = product_matrix(c.weight),
+            .out = product_matrix(args.input_gradient.rows(first, c.rows())),
+            .shape = {c.rows(), c.channels(), c.classes()}},
+           c.chunks.products(), stream);
+}
+
+}  // namespace
+
+void classifier_logits(const ClassifierLogitsArgs& args, StreamView stream) {
+  for_chunks(args, [&](const Chunk& c, std::int64_t first) {
+    compute_logits(c, stream);
+    gpu::copy_rows(c.chunks.logits().rows(0, c.rows()).columns(0, c.classes()),
+                   args.logits.rows(first, c.rows()), stream);
+  });
+}
+
+void classifier_loss(const ClassifierLossArgs& args, StreamView stream) {
+  for_chunks(args, [&](const Chunk& c, std::int64_t first) {
+    compute_logits(c, stream);
+    compute_losses(c, args, first, stream);
+    if (!args.label_weight.empty()) compute_gradients(c, args, first, stream);
+    if (first + c.rows() < args.input.shape()[0]) return;
+    launch("classifier_loss", add_losses_kernel,
+           {.threads = loss_threads, .shared_bytes = 16 * loss_threads * sizeof(float)},
+           AddLosses{floats(c.chunks.losses()), args.input.shape()[0],
+                     elements<double>(args.loss_sum)},
+           stream);
+  });
+}
+
+}  // namespace dstrain::ops::gpu

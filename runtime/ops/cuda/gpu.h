@@ -1,0 +1,95 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include <cuda_runtime.h>
+
+// What kernels are written in: the few words of CUDA C++ that they use, so that another header of
+// this name can stand in for a GPU.
+
+/// Before a kernel, a function of one argument, DSTRAIN_ARGUMENT, that blocks of so many threads
+/// run.
+#define DSTRAIN_KERNEL(threads) __global__ void __launch_bounds__(threads)
+/// The same, where the registers have to do for so many blocks at once.
+#define DSTRAIN_KERNEL_AT_ONCE(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
+#define DSTRAIN_ARGUMENT const __grid_constant__
+/// Before a function that kernels call.
+#define DSTRAIN_DEVICE __device__ __forceinline__
+/// Before one that the host may call too.
+#define DSTRAIN_ANYWHERE __host__ __device__ __forceinline__
+
+namespace dstrain::ops::gpu {
+
+/// How many blocks a kernel has, of how many threads, and how much memory a block shares.
+struct Grid {
+  std::int64_t x = 1;
+  std::int64_t y = 1;
+  std::int64_t z = 1;
+  int threads = 256;
+  std::size_t shared_bytes = 0;
+};
+
+inline constexpr int warp_threads = 32;
+
+DSTRAIN_DEVICE int thread() {
+  return static_cast<int>(threadIdx.x);
+}
+DSTRAIN_DEVICE std::int64_t block_x() {
+  return blockIdx.x;
+}
+DSTRAIN_DEVICE std::int64_t block_y() {
+  return blockIdx.y;
+}
+DSTRAIN_DEVICE std::int64_t block_z() {
+  return blockIdx.z;
+}
+DSTRAIN_DEVICE std::int64_t blocks_x() {
+  return gridDim.x;
+}
+
+/// All threads of the block arrive, and see what the others have written.
+DSTRAIN_DEVICE void sync() {
+  __syncthreads();
+}
+/// The same; whether one of them says yes.
+DSTRAIN_DEVICE bool sync_any(bool yes) {
+  return __syncthreads_or(yes ? 1 : 0) != 0;
+}
+
+/// The value of the thread whose lane differs in the bits of `lanes`. All threads of a warp call.
+template <class T>
+DSTRAIN_DEVICE T shuffle_xor(T value, int lanes) {
+  return __shfl_xor_sync(0xffffffffU, value, lanes);
+}
+
+DSTRAIN_DEVICE void atomic_add(std::uint64_t& target, std::uint64_t value) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(&target), static_cast<unsigned long long>(value));
+}
+
+/// What the threads of a block share, Grid::shared_bytes of it; not initialised.
+template <class T>
+DSTRAIN_DEVICE T& shared() {
+  extern __shared__ __align__(16) std::byte dstrain_shared[];
+  return *reinterpret_cast<T*>(dstrain_shared);
+}
+
+/// Starts a kernel.
+template <class Args>
+cudaError_t start(void (*kernel)(Args), const Grid& grid, const Args& args, cudaStream_t stream) {
+  constexpr std::size_t usual_bytes = 48 * 1024;
+  if (grid.shared_bytes > usual_bytes) {
+    const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                   static_cast<int>(grid.shared_bytes));
+    if (error != cudaSuccess) return error;
+  }
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y),
+                        static_cast<unsigned>(grid.z));
+  config.blockDim = dim3(static_cast<unsigned>(grid.threads));
+  config.dynamicSmemBytes = grid.shared_bytes;
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, args);
+}
+
+}  // namespace dstrain::ops::gpu

@@ -1,0 +1,78 @@
+#include "runtime/ops/cuda/cuda_ops.h"
+#include "runtime/ops/cuda/elementwise.h"
+#include "runtime/ops/cuda/op_state.h"
+#include "runtime/ops/cuda/product_plan.h"
+#include "runtime/ops/elements.h"
+#include "runtime/ops/matmul.h"
+
+namespace dstrain::ops::gpu {
+namespace {
+
+/// Adds a row to each row of a matrix.
+template <class T>
+struct AddBias {
+  const T* bias;
+  float* out;
+  std::int64_t columns;
+  DSTRAIN_DEVICE void operator()(std::int64_t i) const { out[i] += to_float(bias[i % columns]); }
+};
+
+/// Whether cuBLASLt adds it.
+bool is_fused(const MatmulArgs& args) {
+  return args.bias.dtype() == args.out.dtype() && args.a.dtype() == args.out.dtype();
+}
+
+void require_supported(const MatmulArgs& args) {
+  const DType operands = args.a.dtype();
+  DSTRAIN_CHECK(operands == args.b.dtype(), "GPUs multiply no {} by {}", name_of(operands),
+                name_of(args.b.dtype()));
+  DSTRAIN_CHECK(args.out.dtype() == operands || args.out.dtype() == DType::f32,
+                "GPUs make no {} of {}", name_of(args.out.dtype()), name_of(operands));
+  DSTRAIN_CHECK(args.bias.empty() || is_fused(args) || args.out.dtype() == DType::f32,
+                "GPUs add no bias of {} to {}", name_of(args.bias.dtype()),
+                name_of(args.out.dtype()));
+}
+
+}  // namespace
+
+ProductMatrix product_matrix(const TensorView& view) {
+  return {elements<std::byte>(view), view.dtype(), view.row_stride()};
+}
+
+void multiply(const Product& product, const TensorView& workspace, StreamView view) {
+  cuda::CudaStream& stream = cuda::cuda_stream(view);
+  if (stream.drops()) return;
+  OpState& state = op_state(view);
+  auto& plans = state.plans().by_key;
+  const ProductKey key(product);
+  auto found = plans.find(key);
+  if (found == plans.end()) {
+    found = plans.emplace(key, ProductPlan(state.cublas(), product)).first;
+  }
+  auto address = reinterpret_cast<std::uintptr_t>(elements<std::byte>(workspace));
+  address = (address + 255) / 256 * 256;
+  found->second.run(state.cublas(), product, reinterpret_cast<void*>(address), stream.handle());
+}
+
+void matmul(const MatmulArgs& args, StreamView stream) {
+  require_supported(args);
+  const bool fused = !args.bias.empty() && is_fused(args);
+  multiply({.op = "matmul",
+            .a = product_matrix(args.a),
+            .b = product_matrix(args.b),
+            .out = product_matrix(args.out),
+            .shape = matmul_shape(args),
+            .bias = fused ? elements<std::byte>(args.bias) : nullptr,
+            .a_transposed = args.a_transposed,
+            .b_transposed = args.b_transposed,
+            .accumulate = args.accumulate},
+           args.workspace, stream);
+  if (args.bias.empty() || fused) return;
+  with_element_type(args.bias.dtype(), [&](auto element) {
+    using T = decltype(element);
+    for_elements("matmul", args.out.numel(),
+                 AddBias<T>{elements<T>(args.bias), floats(args.out), args.out.shape()[1]}, stream);
+  });
+}
+
+}  // namespace dstrain::ops::gpu

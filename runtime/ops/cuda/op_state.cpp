@@ -1,0 +1,46 @@
+#include "runtime/ops/cuda/op_state.h"
+
+#include "runtime/device/cuda/cuda_check.h"
+#include "runtime/ops/cuda/product_plan.h"
+
+namespace dstrain::ops::gpu {
+namespace {
+
+UniqueHandle<DeviceBytesTraits> allocate(std::size_t bytes) {
+  void* address = nullptr;
+  DSTRAIN_CUDA_CHECK(cudaMalloc(&address, bytes), "{} bytes for the ops of a stream", bytes);
+  return UniqueHandle<DeviceBytesTraits>(static_cast<std::byte*>(address));
+}
+
+}  // namespace
+
+OpState::OpState(cuda::CudaStream& stream)
+    : words_(allocate(sizeof(DeviceWords))), plans_(std::make_unique<ProductPlans>()) {
+  DSTRAIN_CUDA_CHECK(cudaMemsetAsync(words_.get(), 0, sizeof(DeviceWords), stream.handle()),
+                     "GPU {}", stream.ordinal());
+}
+
+OpState::~OpState() = default;
+
+DeviceWords& OpState::words() const {
+  return *reinterpret_cast<DeviceWords*>(words_.get());
+}
+
+std::byte* OpState::staging() {
+  if (!staging_) staging_ = allocate(static_cast<std::size_t>(staging_bytes()));
+  return staging_.get();
+}
+
+cublasLtHandle_t OpState::cublas() {
+  if (!cublas_) {
+    cublasLtHandle_t handle = nullptr;
+    const cublasStatus_t status = cublasLtCreate(&handle);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+      fail(ErrorCode::device, "cublasLtCreate: {}", cublasLtGetStatusString(status));
+    }
+    cublas_ = UniqueHandle<CublasLtTraits>(handle);
+  }
+  return cublas_.get();
+}
+
+}  // namespace dstrain::ops::gpu

@@ -1,0 +1,68 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include <cublasLt.h>
+
+#include "runtime/base/exact_sum.h"
+#include "runtime/base/unique_handle.h"
+#include "runtime/device/cuda/cuda_stream_access.h"
+
+namespace dstrain::ops::gpu {
+
+struct DeviceBytesTraits {
+  using Raw = std::byte*;
+  static constexpr std::byte* null() noexcept { return nullptr; }
+  static void release(std::byte* address) noexcept { cudaFree(address); }
+};
+struct CublasLtTraits {
+  using Raw = cublasLtHandle_t;
+  static constexpr cublasLtHandle_t null() noexcept { return nullptr; }
+  static void release(cublasLtHandle_t handle) noexcept { cublasLtDestroy(handle); }
+};
+
+/// An ExactSum on its way, to which blocks add in any order.
+using SquareDigits = ExactSum::Digits;
+inline constexpr int square_digits = static_cast<int>(std::tuple_size_v<SquareDigits>);
+
+/// Words of the device that ops of one stream use from one launch to the next.
+struct DeviceWords {
+  SquareDigits squares[2];  ///< zero between ops
+  std::int32_t flag;
+  float step_size;
+};
+
+struct ProductPlans;
+
+/// What a stream keeps for its ops: cuBLASLt, the algorithms that it chose, and a few KiB. No plan
+/// of memory counts it; library_memory.cpp says so.
+class OpState final : public cuda::CudaStream::Kept {
+ public:
+  explicit OpState(cuda::CudaStream& stream);
+  OpState(const OpState&) = delete;
+  OpState& operator=(const OpState&) = delete;
+  OpState(OpState&&) = delete;
+  OpState& operator=(OpState&&) = delete;
+  ~OpState() override;
+
+  [[nodiscard]] DeviceWords& words() const;  ///< an address of the device
+  /// Memory of the device of at least so many bytes, whose use by one op ends before the next's
+  /// begins.
+  [[nodiscard]] static constexpr std::int64_t staging_bytes() { return 4 << 20; }
+  std::byte* staging();
+  [[nodiscard]] cublasLtHandle_t cublas();
+  ProductPlans& plans() { return *plans_; }
+
+ private:
+  UniqueHandle<DeviceBytesTraits> words_;
+  UniqueHandle<DeviceBytesTraits> staging_;
+  UniqueHandle<CublasLtTraits> cublas_;
+  std::unique_ptr<ProductPlans> plans_;
+};
+
+inline OpState& op_state(StreamView stream) {
+  return cuda::cuda_stream(stream).kept<OpState>();
+}
+
+}  // namespace dstrain::ops::gpu

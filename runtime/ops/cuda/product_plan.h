@@ -1,0 +1,69 @@
+#pragma once
+#include <compare>
+#include <cstdint>
+#include <map>
+
+#include <cublasLt.h>
+
+#include "runtime/base/unique_handle.h"
+#include "runtime/ops/cuda/product.h"
+
+namespace dstrain::ops::gpu {
+
+/// Throws Error{device} that names the op, the call, the product and cuBLASLt's reason.
+void check_cublas(cublasStatus_t status, const char* call, const Product& product);
+
+/// What a plan depends on.
+struct ProductKey {
+  explicit ProductKey(const Product& product);
+  std::int64_t m, n, k;
+  std::int64_t a_stride, b_stride, out_stride;
+  DType operands, out;
+  bool a_transposed, b_transposed, bias, accumulate;
+  /// Bytes that addresses are multiples of, up to 256.
+  std::uint32_t a_alignment, b_alignment, out_alignment;
+  friend auto operator<=>(const ProductKey&, const ProductKey&) = default;
+};
+
+struct MatmulDescTraits {
+  using Raw = cublasLtMatmulDesc_t;
+  static constexpr Raw null() noexcept { return nullptr; }
+  static void release(Raw raw) noexcept { cublasLtMatmulDescDestroy(raw); }
+};
+struct MatrixLayoutTraits {
+  using Raw = cublasLtMatrixLayout_t;
+  static constexpr Raw null() noexcept { return nullptr; }
+  static void release(Raw raw) noexcept { cublasLtMatrixLayoutDestroy(raw); }
+};
+struct PreferenceTraits {
+  using Raw = cublasLtMatmulPreference_t;
+  static constexpr Raw null() noexcept { return nullptr; }
+  static void release(Raw raw) noexcept { cublasLtMatmulPreferenceDestroy(raw); }
+};
+
+/// A product as cuBLASLt is told of it, with the algorithm that it chose. cuBLASLt's matrices lie
+/// by columns: there out' (N, M) = b' a'.
+class ProductPlan {
+ public:
+  ProductPlan(cublasLtHandle_t handle, const Product& product);
+  /// `workspace`: of the GPU, on a multiple of 256; `workspace_bytes` long.
+  void run(cublasLtHandle_t handle, const Product& product, void* workspace, cudaStream_t stream);
+  /// What the algorithm may take of the op's workspace, whatever its address.
+  static constexpr std::size_t workspace_bytes = (32U << 20) - 256;
+
+ private:
+  void choose(cublasLtHandle_t handle, const Product& product);
+
+  UniqueHandle<MatmulDescTraits> desc_;
+  UniqueHandle<MatrixLayoutTraits> left_;   ///< b'
+  UniqueHandle<MatrixLayoutTraits> right_;  ///< a'
+  UniqueHandle<MatrixLayoutTraits> out_;
+  cublasLtMatmulAlgo_t algorithm_{};
+};
+
+/// Those of a stream.
+struct ProductPlans {
+  std::map<ProductKey, ProductPlan> by_key;
+};
+
+}  // namespace dstrain::ops::gpu

@@ -1,0 +1,90 @@
+#pragma once
+#include "runtime/ops/cuda/launch.h"
+#include "runtime/ops/cuda/op_state.h"
+
+namespace dstrain::ops::gpu {
+
+// Squares are added as ops/square_sum.h says: eight threads take the eight lanes of a block of 64
+// elements, and the sums of blocks are added as integers, in whatever order.
+
+inline constexpr int square_threads = 256;
+inline constexpr int square_lanes = 8;
+inline constexpr std::int64_t square_block = 64;
+/// Blocks of 64 elements that a block of threads takes at a time.
+inline constexpr std::int64_t square_blocks = square_threads / square_lanes;
+
+/// Blocks of threads at most: each ends with some atomic additions.
+inline constexpr std::int64_t square_grid = 132 * 8;
+
+/// Squares that one thread has added up.
+class LaneSum {
+ public:
+  DSTRAIN_DEVICE void add(float value) {
+    sum_ += static_cast<double>(value) * static_cast<double>(value);
+  }
+  /// The sum over the eight lanes. All threads of a warp call.
+  DSTRAIN_DEVICE double of_block() const {
+    double sum = sum_;
+    for (int lanes = square_lanes / 2; lanes > 0; lanes /= 2) sum += shuffle_xor(sum, lanes);
+    return sum;
+  }
+
+ private:
+  double sum_ = 0;
+};
+
+/// Where digits of a number lie: words of 64 bits have theirs in two places.
+constexpr std::size_t digit_place(std::uint64_t digit) {
+  const auto place = static_cast<std::size_t>(digit);
+  return place / 2 + (place % 2 == 0 ? 0 : static_cast<std::size_t>(ExactSum::numel));
+}
+DSTRAIN_DEVICE std::uint64_t& digit_at(SquareDigits& squares, std::size_t place) {
+  return reinterpret_cast<std::uint64_t&>(squares[place]);
+}
+
+DSTRAIN_DEVICE void clear(SquareDigits& squares) {
+  for (int i = thread(); i < square_digits; i += square_threads) {
+    squares[static_cast<std::size_t>(i)] = 0;
+  }
+}
+
+/// Adds a number to digits that the block shares.
+DSTRAIN_DEVICE void add(SquareDigits& squares, double value) {
+  const ExactSum::Term term = ExactSum::term_of(value);
+  if (!term.finite) return atomic_add(digit_at(squares, ExactSum::words), 1);
+  if (term.mantissa == 0) return;
+  const auto shift = static_cast<int>(term.position % 32);
+  const std::uint64_t low = term.mantissa << shift;
+  const std::uint64_t high = shift == 0 ? 0 : term.mantissa >> (64 - shift);
+  const std::uint64_t first = term.position / 32;
+  atomic_add(digit_at(squares, digit_place(first)), low & 0xffffffffU);
+  atomic_add(digit_at(squares, digit_place(first + 1)), low >> 32U);
+  if (high != 0) atomic_add(digit_at(squares, digit_place(first + 2)), high);
+}
+
+/// Adds those of a block to those of all.
+DSTRAIN_DEVICE void add(SquareDigits& all, SquareDigits& own) {
+  for (int i = thread(); i < square_digits; i += square_threads) {
+    const auto place = static_cast<std::size_t>(i);
+    const std::uint64_t digit = digit_at(own, place);
+    if (digit != 0) atomic_add(digit_at(all, place), digit);
+  }
+}
+
+/// For ExactSum::value_by().
+struct Ldexp {
+  DSTRAIN_ANYWHERE double operator()(double value, int exponent) const {
+    return ldexp(value, exponent);
+  }
+};
+
+/// Copies words of 64 bits between what a block shares and what all do.
+template <class T>
+DSTRAIN_DEVICE void copy_words(const T& from, T& to) {
+  const auto* const source = reinterpret_cast<const std::uint64_t*>(&from);
+  auto* const target = reinterpret_cast<std::uint64_t*>(&to);
+  constexpr int words = sizeof(T) / sizeof(std::uint64_t);
+  for (int i = thread(); i < words; i += square_threads) target[i] = source[i];
+}
+
+}  // namespace dstrain::ops::gpu
