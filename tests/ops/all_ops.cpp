@@ -1,9 +1,5 @@
 #include "tests/ops/all_ops.h"
 
-#include <array>
-#include <cstring>
-#include <memory>
-
 #include "runtime/base/exact_sum.h"
 #include "runtime/ops/activation.h"
 #include "runtime/ops/adamw.h"
@@ -22,9 +18,6 @@
 #include "runtime/ops/round_stochastic.h"
 #include "runtime/ops/square_sum.h"
 #include "runtime/ops/weight_gradient.h"
-#include "runtime/tensor/buffer.h"
-#include "tests/support/random_values.h"
-#include "tests/support/typed_values.h"
 
 namespace dstrain::test {
 namespace {
@@ -34,87 +27,9 @@ constexpr std::int64_t tokens = 77;
 constexpr std::int64_t channels = 60;
 constexpr std::int64_t rows = sequences * tokens;
 
-/// Tensors on a device, filled from the host; all of them are the result of a run.
-class Tensors {
- public:
-  Tensors(DType dtype, MemoryResource& memory, StreamView stream)
-      : dtype_(dtype), memory_(memory), stream_(stream) {}
-  [[nodiscard]] DType dtype() const { return dtype_; }
-  TensorView activation(std::int64_t columns) {
-    return random(dtype_, {sequences, tokens, columns});
-  }
-  TensorView vector(std::int64_t numel) { return random(dtype_, {numel}); }
-  TensorView matrix(std::int64_t height, std::int64_t width) {
-    return random(dtype_, {height, width});
-  }
-  TensorView f32(Shape shape) { return random(DType::f32, shape); }
-  TensorView bf16(std::int64_t numel) { return random(DType::bf16, {numel}); }
-  TensorView numbers(Shape shape, std::uint64_t bound) {
-    ids_.push_back(std::make_unique<std::vector<std::int32_t>>(
-        random_tokens(shape.numel(), ids_.size() + 1, bound)));
-    return copy_of(HostView(*ids_.back(), shape));
-  }
-  TensorView number(double value) {
-    doubles_.push_back(std::make_unique<double>(value));
-    return copy_of(HostView(doubles_.back().get(), DType::f64, {1}));
-  }
-  /// What dropout draws from.
-  TensorView counter(std::int64_t step, std::int64_t first_sample) {
-    counters_.push_back(std::make_unique<Counter>(Counter{step, first_sample}));
-    return copy_of(HostView(*counters_.back(), {2}));
-  }
-  TensorView zeros(DType dtype, Shape shape) {
-    const TensorView values = take(dtype, shape);
-    ops::fill_zero(values, stream_);
-    return values;
-  }
-  /// Memory that ops may use as they like: no result.
-  TensorView workspace(Bytes bytes) {
-    scratch_.emplace_back(bytes, memory_, stream_);
-    return scratch_.back().block();
-  }
-  /// What `product` needs here.
-  TensorView workspace(const ops::MatmulArgs& product) {
-    return workspace(ops::matmul_workspace(product, stream_.device().kind));
-  }
-  [[nodiscard]] std::vector<std::byte> all() const {
-    std::vector<std::byte> bytes;
-    for (const Buffer& buffer : buffers_) {
-      std::vector<std::byte> own(static_cast<std::size_t>(buffer.block().bytes()));
-      ops::convert(buffer.block(), HostView(own.data(), DType::u8, {std::ssize(own)}), stream_);
-      stream_.synchronize();
-      bytes.insert(bytes.end(), own.begin(), own.end());
-    }
-    return bytes;
-  }
-
- private:
-  TensorView take(DType dtype, Shape shape) {
-    buffers_.emplace_back(shape.numel() * size_of(dtype), memory_, stream_);
-    return buffers_.back().block().cut(0, dtype, shape);
-  }
-  TensorView copy_of(const HostView& values) {
-    const TensorView copy = take(values.dtype(), values.shape());
-    ops::convert(values, copy, stream_);
-    return copy;
-  }
-  TensorView random(DType dtype, Shape shape) {
-    values_.push_back(
-        std::make_unique<TypedValues>(random_values(shape.numel(), values_.size() + 1), dtype));
-    return copy_of(values_.back()->view(shape));
-  }
-
-  using Counter = std::array<std::int64_t, 2>;
-
-  DType dtype_;
-  MemoryResource& memory_;
-  StreamView stream_;
-  std::vector<std::unique_ptr<TypedValues>> values_;  // on their way until the stream has run
-  std::vector<std::unique_ptr<std::vector<std::int32_t>>> ids_;
-  std::vector<std::unique_ptr<double>> doubles_;
-  std::vector<std::unique_ptr<Counter>> counters_;
-  std::vector<Buffer> buffers_;
-  std::vector<Buffer> scratch_;
+struct Tensors : DeviceTensors {
+  using DeviceTensors::DeviceTensors;
+  TensorView activation(std::int64_t columns) { return random({sequences, tokens, columns}); }
 };
 
 /// Two heads of queries for each of keys; half of each head turns.
@@ -122,10 +37,8 @@ void run_attention(Tensors& t, StreamView stream) {
   constexpr std::int64_t kv_heads = 3;
   constexpr std::int64_t wide = 2 * channels;
   const ops::AttentionSizes sizes{sequences, tokens, tokens, 2 * kv_heads, kv_heads, 20};
-  const ops::AttentionRule rule{.window = 70,
-                                .divisor = 4,
-                                .rotary = {10, 1, {1.0F, 0.5F, 0.1F}},
-                                .buckets = {8, 40, false}};
+  const ops::AttentionRule rule{
+      .window = 70, .divisor = 4, .rotary = {10, 1, {1.0F, 0.5F, 0.1F}}, .buckets = {8, 40, false}};
   const DeviceKind device = stream.device().kind;
   const ops::DropoutSite site{.rate = 0.1F, .seed = 5, .counter = t.counter(1, 2)};
   const TensorView packed = t.matrix(rows, wide + 2 * channels);
@@ -366,7 +279,7 @@ void run_flat(Tensors& t, StreamView stream) {
 
 }  // namespace
 
-std::vector<std::byte> run_all_ops(const OpsRun& run) {
+std::vector<TensorBytes> run_all_ops(const OpsRun& run) {
   const StreamView stream = run.stream;
   Tensors tensors(run.dtype, run.memory, stream);
   run_attention(tensors, stream);

@@ -1,9 +1,9 @@
 #pragma once
-#include <cstddef>
 #include <vector>
 
 #include "runtime/device/memory_resource.h"
 #include "runtime/tensor/dtype.h"
+#include "tests/support/device_tensors.h"
 
 namespace dstrain::test {
 
@@ -14,7 +14,7 @@ struct OpsRun {
   bool products = true;  ///< of matrices too, whose bits depend on the number of threads
 };
 
-/// What every op makes of random tensors: the bytes of all of them, read and written.
-std::vector<std::byte> run_all_ops(const OpsRun& run);
+/// What every op makes of random tensors: all of them, read and written.
+std::vector<TensorBytes> run_all_ops(const OpsRun& run);
 
 }  // namespace dstrain::test

@@ -19,7 +19,7 @@ TEST_CASE("Deferred device: every op has the bits of the CPU", "[ops][deferred]"
   const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   CpuStream cpu(CpuStream::Mode::inline_on_caller);
   HostMemory host;
-  const std::vector<std::byte> expected = test::run_all_ops({dtype, host, cpu});
+  const std::vector<test::TensorBytes> expected = test::run_all_ops({dtype, host, cpu});
   const auto seed = static_cast<std::uint64_t>(GENERATE(range(1, 6)));
   test::DeferredDevice device(seed);
   const auto stream = device.make_stream();

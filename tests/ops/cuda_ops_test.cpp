@@ -1,0 +1,599 @@
+// Every op on a GPU against the CPU's: the bits where they are promised, else within what another
+// order of sums and one rounding to the dtype make.
+#include <cmath>
+#include <functional>
+#include <optional>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "runtime/base/exact_sum.h"
+#include "runtime/base/label.h"
+#include "runtime/device/cpu_stream.h"
+#include "runtime/ops/activation.h"
+#include "runtime/ops/adamw.h"
+#include "runtime/ops/add.h"
+#include "runtime/ops/attention.h"
+#include "runtime/ops/classifier.h"
+#include "runtime/ops/copy_finite.h"
+#include "runtime/ops/copy_rows.h"
+#include "runtime/ops/decide_step.h"
+#include "runtime/ops/dropout.h"
+#include "runtime/ops/embedding.h"
+#include "runtime/ops/lamb.h"
+#include "runtime/ops/layer_norm.h"
+#include "runtime/ops/round_stochastic.h"
+#include "runtime/ops/square_sum.h"
+#include "runtime/ops/weight_gradient.h"
+#include "tests/ops/all_ops.h"
+#include "tests/support/gpu_backend.h"
+
+namespace dstrain {
+namespace {
+
+using test::DeviceTensors;
+using test::TensorBytes;
+using Body = std::function<void(DeviceTensors& t, StreamView stream)>;
+
+std::vector<double> numbers_of(const TensorBytes& tensor) {
+  const HostView view(const_cast<std::byte*>(tensor.bytes.data()), tensor.dtype,
+                      {std::ssize(tensor.bytes) / size_of(tensor.dtype)});
+  std::vector<double> numbers;
+  const auto append = [&](auto element) {
+    for (const auto value : view.as<decltype(element)>()) {
+      if constexpr (std::is_same_v<decltype(element), BFloat16> ||
+                    std::is_same_v<decltype(element), Float16>) {
+        numbers.push_back(to_float(value));
+      } else {
+        numbers.push_back(static_cast<double>(value));
+      }
+    }
+  };
+  if (tensor.dtype == DType::bf16) append(BFloat16{});
+  if (tensor.dtype == DType::f16) append(Float16{});
+  if (tensor.dtype == DType::f32) append(float{});
+  if (tensor.dtype == DType::f64) append(double{});
+  return numbers;
+}
+
+/// Of a whole tensor, and of its worst element by its root mean square. Halves round what differs
+/// by an f32 rounding to neighbours, and the CPU rounds what it multiplies in attention to bf16.
+struct Limits {
+  double norm;
+  double element;
+};
+Limits limits_of(DType dtype) {
+  if (dtype == DType::bf16) return {1.2e-2, 0.25};
+  return dtype == DType::f16 ? Limits{5e-4, 0.015} : Limits{2e-5, 1e-3};
+}
+/// What is left of numbers of size 1 that cancel each other.
+constexpr double cancelled = 2e-6;
+
+/// Empty where they are close: ||actual - expected|| / ||expected||, and the worst element.
+std::string difference(const TensorBytes& actual, const TensorBytes& expected, DType coarsest) {
+  if (actual.bytes == expected.bytes) return "";
+  const std::vector<double> a = numbers_of(actual);
+  const std::vector<double> e = numbers_of(expected);
+  if (e.empty()) return "other integers";
+  double error = 0;
+  double norm = 0;
+  double worst = 0;
+  for (std::size_t i = 0; i < e.size(); ++i) {
+    error += (a[i] - e[i]) * (a[i] - e[i]);
+    norm += e[i] * e[i];
+    worst = std::max(worst, std::abs(a[i] - e[i]));
+  }
+  const double root = std::sqrt(static_cast<double>(e.size()));
+  const double size = std::sqrt(norm) / root;
+  const Limits limits = limits_of(coarsest);
+  const bool close = std::sqrt(error) <= limits.norm * std::sqrt(norm) + cancelled * root &&
+                     worst <= limits.element * size + 4 * cancelled;
+  if (close) return "";
+  return fmt::format("error {:.3g} of the norm, worst element {:.3g} of {:.3g}",
+                     std::sqrt(error / norm), worst, size);
+}
+
+enum class Promise { close, bits };
+
+/// Runs `body` on both and compares all tensors.
+std::string compare(Backend& gpu, DType dtype, Promise promise, const Body& body) {
+  const auto run = [&](MemoryResource& memory, StreamView stream) {
+    DeviceTensors tensors(dtype, memory, stream);
+    body(tensors, stream);
+    return tensors.all();
+  };
+  HostMemory host;
+  CpuStream cpu(CpuStream::Mode::inline_on_caller);
+  const std::vector<TensorBytes> expected = run(host, cpu);
+  const auto stream = gpu.make_stream(Backend::StreamUse::computing);
+  const std::vector<TensorBytes> actual = run(gpu.memory(), *stream);
+  std::string all;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const bool same = actual[i] == expected[i];
+    const std::string found = promise == Promise::bits ? (same ? "" : "other bits")
+                                                       : difference(actual[i], expected[i], dtype);
+    if (!found.empty())
+      all += fmt::format("tensor {} of {}: {}\n", i, name_of(expected[i].dtype), found);
+  }
+  return all;
+}
+
+DType any_dtype() {
+  return GENERATE(DType::f32, DType::bf16, DType::f16);
+}
+
+}  // namespace
+
+TEST_CASE("CUDA ops: flat ranges have the CPU's bits", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const std::int64_t numel = GENERATE(1, 63, 64, 65, 1000, 70'001);
+  const DType dtype = any_dtype();
+  CAPTURE(numel, name_of(dtype));
+  CHECK(compare(*gpu, dtype, Promise::bits, [&](DeviceTensors& t, StreamView stream) {
+          const TensorView values = t.f32({numel});
+          ops::add(t.vector(numel), values, stream);
+          ops::add(values, t.vector(numel), stream);
+          ops::convert(values, t.vector(numel), stream);
+          ops::convert(t.vector(numel), values, stream);
+          ops::add_squares(t.vector(numel), t.zeros(DType::i64, {ExactSum::numel}), stream);
+          ops::copy_finite({t.vector(numel), t.vector(numel), t.zeros(DType::i32, {1})}, stream);
+        }) == "");
+}
+
+TEST_CASE("CUDA ops: the exact sum of squares of any floats has the CPU's bits", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const auto stream = gpu->make_stream(Backend::StreamUse::computing);
+  CpuStream cpu(CpuStream::Mode::inline_on_caller);
+  std::vector<float> values = test::random_values(10'000, 1);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = std::ldexp(values[i], static_cast<int>(i * 37 % 240) - 120);
+  }
+  const bool finite = GENERATE(true, false);
+  if (!finite) values[4321] = std::numeric_limits<float>::infinity();
+  ExactSum expected;
+  ops::add_squares(HostView(values, {10'000}), ops::view_of(expected), cpu);
+  ops::add_squares(HostView(values, {10'000}), ops::view_of(expected), cpu);
+  const Buffer buffer(10'000 * size_of(DType::f32), gpu->memory(), *stream);
+  const Buffer sum(ExactSum::numel * 8, gpu->memory(), *stream);
+  const TensorView there = buffer.block().cut(0, DType::f32, {10'000});
+  const TensorView sum_there = sum.block().cut(0, DType::i64, {ExactSum::numel});
+  ops::fill_zero(sum_there, *stream);
+  ops::convert(HostView(values, {10'000}), there, *stream);
+  ops::add_squares(there, sum_there, *stream);
+  ops::add_squares(there, sum_there, *stream);
+  ExactSum actual;
+  ops::convert(sum_there, ops::view_of(actual), *stream);
+  stream->synchronize();
+  CHECK(std::memcmp(&actual, &expected, sizeof(ExactSum)) == 0);
+}
+
+TEST_CASE("CUDA ops: optimizers have the CPU's bits", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const std::int64_t numel = GENERATE(1, 64, 100, 5000);
+  const double taken = GENERATE(1.0, 0.0);
+  const auto half = GENERATE(DType::bf16, DType::f16);
+  CAPTURE(numel, taken, name_of(half));
+  CHECK(compare(*gpu, half, Promise::bits, [&](DeviceTensors& t, StreamView stream) {
+          const TensorView parameters = t.f32({numel});
+          const TensorView gradients = t.f32({numel});
+          const TensorView exp_avg = t.f32({numel});
+          const TensorView exp_avg_sq = t.zeros(DType::f32, {numel});
+          const TensorView decision = t.decision({.gradient_scale = 0.37, .taken = taken});
+          const ops::AdamWScalars adamw = ops::adamw_scalars({.weight_decay = 0.1, .step = 3});
+          const ops::LambScalars lamb = ops::lamb_scalars({.weight_decay = 0.1, .step = 3});
+          ops::adamw({.parameters = parameters,
+                      .gradients = gradients,
+                      .exp_avg = exp_avg,
+                      .exp_avg_sq = exp_avg_sq,
+                      .scalars = t.scalars(adamw),
+                      .decision = decision,
+                      .working = t.vector(numel)},
+                     stream);
+          const TensorView sums = t.zeros(DType::i64, {ops::lamb_sums, ops::lamb_sum_numel});
+          const TensorView scalars = t.scalars(lamb);
+          for (int piece = 0; piece < 2; ++piece) {
+            ops::lamb_measure({.parameters = parameters,
+                               .gradients = gradients,
+                               .exp_avg = exp_avg,
+                               .exp_avg_sq = exp_avg_sq,
+                               .scalars = scalars,
+                               .sums = sums,
+                               .decision = decision},
+                              stream);
+          }
+          ops::lamb_update({.parameters = parameters,
+                            .exp_avg = exp_avg,
+                            .exp_avg_sq = exp_avg_sq,
+                            .scalars = scalars,
+                            .sums = sums,
+                            .decision = decision,
+                            .working = t.vector(numel)},
+                           stream);
+        }) == "");
+}
+
+TEST_CASE("CUDA ops: what is drawn has the CPU's bits", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const DType dtype = any_dtype();
+  const std::int64_t columns = GENERATE(1, 16, 33, 100);
+  CAPTURE(name_of(dtype), columns);
+  CHECK(compare(*gpu, dtype, Promise::bits, [&](DeviceTensors& t, StreamView stream) {
+          const Shape shape{3, 7, columns};
+          const ops::DropoutSite site{.rate = 0.3F, .seed = 77, .counter = t.counter(5, 6)};
+          ops::dropout(
+              {.input = t.random(shape), .residual = {}, .output = t.random(shape), .site = site},
+              stream);
+          ops::dropout({.input = t.random(shape),
+                        .residual = t.random(shape),
+                        .output = t.random(shape),
+                        .site = site},
+                       stream);
+          ops::dropout({.input = t.random(shape),
+                        .residual = t.random(shape),
+                        .output = t.random(shape),
+                        .site = {}},
+                       stream);
+          if (!is_half(dtype)) return;
+          for (const std::int64_t first : {0, 1, 127, 300}) {
+            ops::round_stochastic({.source = t.f32({columns * 9}),
+                                   .target = t.vector(columns * 9),
+                                   .key = t.zeros(DType::i64, {1}),
+                                   .stream = 3,
+                                   .first = first},
+                                  stream);
+          }
+        }) == "");
+}
+
+TEST_CASE("CUDA ops: embeddings have the CPU's bits", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const DType dtype = any_dtype();
+  const std::int64_t columns = GENERATE(1, 60, 300);
+  const bool accumulate = GENERATE(false, true);
+  CAPTURE(name_of(dtype), columns, accumulate);
+  CHECK(compare(*gpu, dtype, Promise::bits, [&](DeviceTensors& t, StreamView stream) {
+          const TensorView tokens = t.numbers({3, 211}, 20);
+          ops::embedding_forward({.tokens = tokens,
+                                  .token_table = t.matrix(20, columns),
+                                  .position_table = t.matrix(230, columns),
+                                  .output = t.random({3, 211, columns})},
+                                 stream);
+          ops::embedding_forward({.tokens = tokens,
+                                  .token_table = t.matrix(20, columns),
+                                  .output = t.random({3, 211, columns})},
+                                 stream);
+          ops::embedding_backward({.tokens = tokens,
+                                   .output_gradient = t.random({3, 211, columns}),
+                                   .token_gradient = t.f32({20, columns}),
+                                   .position_gradient = t.f32({230, columns}),
+                                   .accumulate_token = accumulate,
+                                   .accumulate_position = accumulate},
+                                  stream);
+        }) == "");
+}
+
+TEST_CASE("CUDA ops: the decision of a step has the CPU's bits", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const double norm_max = GENERATE(0.0, 1.0, 1e6);
+  const std::int64_t numel = GENERATE(100, 1000);
+  CHECK(compare(*gpu, DType::f32, Promise::bits, [&](DeviceTensors& t, StreamView stream) {
+          const TensorView totals = t.zeros(DType::i64, {3, ops::step_total_numel});
+          for (std::int64_t rank = 0; rank < 3; ++rank) {
+            const TensorView own = totals.rows(rank, 1).reshaped({ops::step_total_numel});
+            ops::add_squares(t.f32({numel}), own.part(0, {ExactSum::numel}), stream);
+            ops::convert(t.number(3.25 + static_cast<double>(rank)).reused(DType::i64, {1}),
+                         own.part(ExactSum::numel, {1}), stream);
+          }
+          ops::decide_step({.totals = totals,
+                            .labels = t.number(7),
+                            .loss_scale = t.number(8),
+                            .decision = t.zeros(DType::f64, {ops::StepDecision::numel}),
+                            .norm_max = norm_max},
+                           stream);
+        }) == "");
+}
+
+TEST_CASE("CUDA ops: every op is close to the CPU's", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const DType dtype = any_dtype();
+  HostMemory host;
+  CpuStream cpu(CpuStream::Mode::inline_on_caller);
+  const auto expected = test::run_all_ops({dtype, host, cpu});
+  const auto stream = gpu->make_stream(Backend::StreamUse::computing);
+  const auto actual = test::run_all_ops({dtype, gpu->memory(), *stream});
+  REQUIRE(actual.size() == expected.size());
+  std::string all;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    // The sums of squares are of what differs in its last bits.
+    const std::string found = difference(actual[i], expected[i], dtype);
+    if (!found.empty())
+      all += fmt::format("tensor {} of {}: {}\n", i, name_of(expected[i].dtype), found);
+  }
+  CAPTURE(name_of(dtype));
+  CHECK(all == "");
+}
+
+namespace {
+
+struct AttentionCase {
+  const char* name;
+  ops::AttentionSizes sizes;
+  ops::AttentionRule rule{};
+  bool key_counts = false;
+  bool first_keys = false;
+  float dropout = 0;
+};
+
+std::vector<AttentionCase> attention_cases() {
+  ops::Rotary rotary{.dims = 64, .magnitude = 1.25F};
+  for (std::size_t i = 0; i < 32; ++i) {
+    rotary.frequencies.at(i) = std::pow(10'000.0F, -static_cast<float>(i) / 32.0F);
+  }
+  ops::Rotary part = rotary;
+  part.dims = 10;
+  const ops::AttentionRule causal{.divisor = 8};
+  const ops::AttentionRule both{.causal = false, .divisor = 8};
+  return {
+      {"causal", {2, 130, 130, 3, 3, 64}, causal},
+      {"one token", {2, 1, 1, 3, 3, 64}, causal},
+      {"both ways", {2, 70, 129, 2, 2, 64}, both},
+      {"keys that count", {3, 70, 100, 2, 2, 64}, both, true},
+      {"window", {1, 200, 200, 2, 2, 64}, {.window = 37, .divisor = 8}},
+      {"documents", {2, 150, 150, 2, 2, 64}, causal, false, true},
+      {"window, documents and counts",
+       {2, 150, 150, 2, 2, 64},
+       {.window = 90, .divisor = 8},
+       true,
+       true},
+      {"groups", {2, 100, 100, 6, 2, 64}, causal},
+      {"dropout", {2, 130, 130, 4, 2, 64}, causal, false, false, 0.2F},
+      {"rotary", {1, 140, 140, 4, 2, 80}, {.divisor = 9, .rotary = rotary}},
+      {"rotary of a part", {1, 70, 70, 2, 1, 20}, {.divisor = 4, .rotary = part}},
+      {"biases", {2, 150, 150, 3, 3, 40}, {.divisor = 1, .buckets = {32, 128, false}}},
+      {"biases both ways",
+       {2, 90, 150, 4, 4, 64},
+       {.causal = false, .divisor = 1, .buckets = {32, 128, true}}},
+      {"heads of 128", {1, 130, 130, 2, 1, 128}, causal},
+      {"heads of 100", {1, 80, 80, 2, 2, 100}, causal},
+      {"heads of 256",
+       {1, 100, 100, 2, 1, 256},
+       {.divisor = 16, .rotary = rotary},
+       false,
+       false,
+       0.1F},
+  };
+}
+
+void run_attention(const AttentionCase& c, DeviceTensors& t, StreamView stream) {
+  const auto& s = c.sizes;
+  const std::int64_t wide = s.heads * s.head_size;
+  const std::int64_t narrow = s.kv_heads * s.head_size;
+  const DeviceKind kind = stream.device().kind;
+  const TensorView queries = t.matrix(s.sequences * s.tokens, wide + 8);
+  const TensorView keys = t.matrix(s.sequences * s.keys, 2 * narrow);
+  ops::AttentionArgs forward{.sizes = s,
+                             .rule = c.rule,
+                             .query = queries.columns(8, wide),
+                             .key = keys.columns(0, narrow),
+                             .value = keys.columns(narrow, narrow),
+                             .output = t.matrix(s.sequences * s.tokens, wide),
+                             .logsumexp = t.f32({s.sequences, s.heads, s.tokens})};
+  if (c.key_counts)
+    forward.key_count = t.ramp({s.sequences}, [&](std::int64_t i) { return s.keys - 17 * i; });
+  if (c.first_keys) {
+    forward.first_key =
+        t.ramp({s.sequences, s.tokens}, [&](std::int64_t i) { return i % s.tokens / 41 * 41; });
+  }
+  if (c.rule.buckets.active()) forward.bias = t.matrix(c.rule.buckets.count, s.heads);
+  if (c.dropout > 0) forward.dropout = {.rate = c.dropout, .seed = 9, .counter = t.counter(3, 4)};
+  forward.workspace = t.workspace(ops::attention_forward_workspace(s, c.rule, kind));
+  ops::attention_forward(forward, stream);
+  const TensorView query_gradient = t.matrix(s.sequences * s.tokens, wide);
+  const TensorView key_gradient = t.matrix(s.sequences * s.keys, 2 * narrow);
+  ops::AttentionBackwardArgs backward{
+      .sizes = s,
+      .rule = c.rule,
+      .query = forward.query,
+      .key = forward.key,
+      .value = forward.value,
+      .key_count = forward.key_count,
+      .first_key = forward.first_key,
+      .bias = forward.bias,
+      .output = forward.output,
+      .logsumexp = forward.logsumexp,
+      .output_gradient = t.matrix(s.sequences * s.tokens, wide),
+      .query_gradient = query_gradient,
+      .key_gradient = key_gradient.columns(0, narrow),
+      .value_gradient = key_gradient.columns(narrow, narrow),
+      .workspace = t.workspace(ops::attention_backward_workspace(s, c.rule, kind)),
+      .dropout = forward.dropout};
+  if (c.rule.buckets.active()) {
+    backward.bias_gradient = t.f32({c.rule.buckets.count, s.heads});
+    backward.accumulate_bias = true;
+  }
+  ops::attention_backward(backward, stream);
+}
+
+}  // namespace
+
+TEST_CASE("CUDA ops: attention of all kinds is close to the CPU's", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const DType dtype = any_dtype();
+  for (const AttentionCase& c : attention_cases()) {
+    CAPTURE(name_of(dtype), c.name);
+    CHECK(compare(*gpu, dtype, Promise::close,
+                  [&](DeviceTensors& t, StreamView stream) { run_attention(c, t, stream); }) == "");
+  }
+}
+
+TEST_CASE("CUDA ops: products of all layouts are close to the CPU's", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const DType dtype = any_dtype();
+  const auto [m, n, k] = GENERATE(table<std::int64_t, std::int64_t, std::int64_t>(
+      {{1, 1, 1}, {1, 48, 40}, {33, 17, 5}, {65, 130, 70}, {128, 256, 64}}));
+  const bool a_transposed = GENERATE(false, true);
+  const bool b_transposed = GENERATE(false, true);
+  CAPTURE(name_of(dtype), m, n, k, a_transposed, b_transposed);
+  CHECK(compare(*gpu, dtype, Promise::close, [&](DeviceTensors& t, StreamView stream) {
+          ops::MatmulArgs product{.a = a_transposed ? t.matrix(k, m) : t.matrix(m, k),
+                                  .b = b_transposed ? t.matrix(n, k) : t.matrix(k, n),
+                                  .out = t.matrix(m, n),
+                                  .a_transposed = a_transposed,
+                                  .b_transposed = b_transposed};
+          product.workspace = t.workspace(product);
+          ops::matmul(product, stream);
+          product.bias = t.vector(n);
+          product.out = t.matrix(m, n);
+          product.workspace = t.workspace(product);
+          ops::matmul(product, stream);
+          product.out = t.f32({m, n});
+          product.accumulate = true;
+          product.workspace = t.workspace(product);
+          ops::matmul(product, stream);
+        }) == "");
+}
+
+TEST_CASE("CUDA ops: norms are close to the CPU's, and recomputed bit for bit", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const DType dtype = any_dtype();
+  const std::int64_t columns = GENERATE(1, 31, 128, 1000);
+  const std::int64_t rows = GENERATE(1, 70);
+  const bool centres = GENERATE(true, false);
+  const bool accumulate = GENERATE(true, false);
+  CAPTURE(name_of(dtype), columns, rows, centres, accumulate);
+  std::vector<TensorView> twice;
+  CHECK(compare(*gpu, dtype, Promise::close, [&](DeviceTensors& t, StreamView stream) {
+          ops::LayerNormArgs forward{.input = t.matrix(rows, columns),
+                                     .weight = t.vector(columns),
+                                     .bias = centres ? t.vector(columns) : TensorView(),
+                                     .mean = centres ? t.f32({rows}) : TensorView(),
+                                     .rstd = t.f32({rows}),
+                                     .output = t.matrix(rows, columns),
+                                     .eps = 1e-5F};
+          ops::layer_norm_forward(forward, stream);
+          const TensorView first = forward.output;
+          forward.output = t.matrix(rows, columns);
+          ops::layer_norm_recompute(forward, stream);
+          ops::layer_norm_backward({.input = forward.input,
+                                    .weight = forward.weight,
+                                    .mean = forward.mean,
+                                    .rstd = forward.rstd,
+                                    .output_gradient = t.matrix(rows, columns),
+                                    .residual = accumulate ? TensorView() : t.matrix(rows, columns),
+                                    .input_gradient = t.matrix(rows, columns),
+                                    .weight_gradient = t.f32({columns}),
+                                    .bias_gradient = centres ? t.f32({columns}) : TensorView(),
+                                    .accumulate_input = accumulate,
+                                    .accumulate_weight = accumulate,
+                                    .accumulate_bias = accumulate},
+                                   stream);
+          std::vector<std::byte> both[2];
+          int i = 0;
+          for (const TensorView& view : {first, forward.output}) {
+            both[i].resize(static_cast<std::size_t>(view.bytes()));
+            ops::convert(view, HostView(both[i++].data(), view.dtype(), view.shape()), stream);
+          }
+          stream.synchronize();
+          CHECK((both[0] == both[1]));
+        }) == "");
+}
+
+TEST_CASE("CUDA ops: classifiers are close to the CPU's", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const DType dtype = any_dtype();
+  const auto [rows, classes] =
+      GENERATE(table<std::int64_t, std::int64_t>({{1, 3}, {70, 999}, {33, 2048}}));
+  const bool accumulate = GENERATE(true, false);
+  CAPTURE(name_of(dtype), rows, classes, accumulate);
+  CHECK(compare(*gpu, dtype, Promise::close,
+                [&, rows = rows, classes = classes](DeviceTensors& t, StreamView stream) {
+                  constexpr std::int64_t channels = 40;
+                  const ops::ClassifierSizes sizes{rows, channels, classes, dtype};
+                  const TensorView workspace =
+                      t.workspace(ops::classifier_workspace(sizes, stream.device().kind));
+                  const TensorView input = t.matrix(rows, channels);
+                  const TensorView weight = t.matrix(classes, channels);
+                  ops::classifier_logits({.input = input,
+                                          .weight = weight,
+                                          .logits = t.f32({rows, classes}),
+                                          .workspace = workspace},
+                                         stream);
+                  ops::ClassifierLossArgs loss{
+                      .input = input,
+                      .weight = weight,
+                      .labels = t.ramp({rows},
+                                       [&](std::int64_t i) {
+                                         return i % 5 == 4 ? ignored_label : i * 31 % classes;
+                                       }),
+                      .loss_sum = t.number(2.5),
+                      .workspace = workspace};
+                  ops::classifier_loss(loss, stream);
+                  loss.label_weight = t.f32({1});
+                  loss.input_gradient = input;
+                  loss.weight_gradient = t.f32({classes, channels});
+                  loss.accumulate_weight = accumulate;
+                  ops::classifier_loss(loss, stream);
+                }) == "");
+}
+
+TEST_CASE("CUDA ops: results repeat bit for bit", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const DType dtype = any_dtype();
+  const auto stream = gpu->make_stream(Backend::StreamUse::computing);
+  const auto first = test::run_all_ops({dtype, gpu->memory(), *stream});
+  const auto second = test::run_all_ops({dtype, gpu->memory(), *stream});
+  CHECK((first == second));
+}
+
+TEST_CASE("CUDA ops: halves are widened on the way from the host and rounded on the way back",
+          "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const auto stream = gpu->make_stream(Backend::StreamUse::computing);
+  constexpr std::int64_t numel = 3'000'001;
+  std::vector<float> values = test::random_values(numel, 1);
+  test::TypedValues halves(values, DType::bf16);
+  std::vector<float> back(numel);
+  test::TypedValues rounded(std::vector<float>(numel), DType::bf16);
+  const Buffer buffer(numel * 4, gpu->memory(), *stream);
+  const TensorView there = buffer.block().cut(0, DType::f32, {numel});
+  ops::convert(halves.view({numel}), there, *stream);
+  ops::convert(there, HostView(back, {numel}), *stream);
+  ops::convert(there, rounded.view({numel}), *stream);
+  stream->synchronize();
+  CHECK((back == halves.read()));
+  CHECK((rounded.read() == halves.read()));
+}
+
+TEST_CASE("CUDA ops: rows are copied and numbers that are not finite found across the sides",
+          "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const auto stream = gpu->make_stream(Backend::StreamUse::computing);
+  std::vector<float> values = test::random_values(600, 1);
+  const Buffer buffer(2400, gpu->memory(), *stream);
+  const TensorView there = buffer.block().cut(0, DType::f32, {30, 20});
+  ops::convert(HostView(values, {30, 20}), there, *stream);
+  std::vector<float> columns(30 * 7);
+  ops::copy_rows(there.columns(3, 7), HostView(columns, {30, 7}), *stream);
+  std::vector<float> copy(600);
+  std::vector<std::int32_t> flag{0};
+  ops::copy_finite({there, HostView(copy, {30, 20}), HostView(flag, {1})}, *stream);
+  stream->synchronize();
+  CHECK(columns[7 * 4 + 2] == values[20 * 4 + 5]);
+  CHECK((copy == values));
+  CHECK(flag[0] == 0);
+  values[123] = std::numeric_limits<float>::quiet_NaN();
+  ops::convert(HostView(values, {30, 20}), there, *stream);
+  ops::copy_finite({there, HostView(copy, {30, 20}), HostView(flag, {1})}, *stream);
+  stream->synchronize();
+  CHECK(flag[0] == 1);
+}
+
+TEST_CASE("CUDA ops: a view of the host is refused", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const auto stream = gpu->make_stream(Backend::StreamUse::computing);
+  std::vector<float> values(4);
+  const HostView view(values, {4});
+  CHECK_THROWS_WITH(ops::add(view, view, *stream), Catch::Contains("given host memory"));
+}
+
+}  // namespace dstrain

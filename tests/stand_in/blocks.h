@@ -1,0 +1,37 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include <driver_types.h>
+
+namespace dstrain::stand_in {
+
+/// Which thread of which block runs.
+struct Here {
+  int thread = 0;
+  std::int64_t x = 0;
+  std::int64_t y = 0;
+  std::int64_t z = 0;
+  std::int64_t blocks_x = 0;
+};
+const Here& here();
+
+/// All threads of the block that have not returned arrive; whether one of them said yes.
+bool sync_block(bool yes);
+/// What the thread whose lane differs in the bits of `lanes` gives.
+std::uint64_t exchange(std::uint64_t value, int lanes);
+/// The block's, full of NaNs when it begins. Ends the program where it is less than `bytes`.
+std::byte* shared_memory(std::size_t bytes);
+
+struct Launch {
+  std::int64_t x;
+  std::int64_t y;
+  std::int64_t z;
+  int threads;
+  std::size_t shared_bytes;
+};
+/// Runs `body` in every thread of every block, at once.
+cudaError_t start(const Launch& launch, cudaStream_t stream, const std::function<void()>& body);
+
+}  // namespace dstrain::stand_in

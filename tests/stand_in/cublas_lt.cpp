@@ -1,0 +1,189 @@
+// The calls of cuBLASLt that the plug-in makes, computed plainly.
+#include <cstring>
+#include <vector>
+
+#include <cublasLt.h>
+
+#include "runtime/tensor/bfloat16.h"
+#include "runtime/tensor/float16.h"
+
+namespace {
+
+struct Desc {
+  cublasOperation_t left = CUBLAS_OP_N;
+  cublasOperation_t right = CUBLAS_OP_N;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void* bias = nullptr;
+};
+struct Layout {
+  cudaDataType type;
+  std::uint64_t rows;
+  std::uint64_t columns;
+  std::int64_t stride;
+};
+struct Preference {};
+
+float load(const void* data, cudaDataType type, std::uint64_t at) {
+  using namespace dstrain;
+  if (type == CUDA_R_32F) return static_cast<const float*>(data)[at];
+  if (type == CUDA_R_16BF) return to_float(static_cast<const BFloat16*>(data)[at]);
+  return to_float(static_cast<const Float16*>(data)[at]);
+}
+void store(void* data, cudaDataType type, std::uint64_t at, float value) {
+  using namespace dstrain;
+  if (type == CUDA_R_32F) static_cast<float*>(data)[at] = value;
+  if (type == CUDA_R_16BF) static_cast<BFloat16*>(data)[at] = to_bfloat16(value);
+  if (type == CUDA_R_16F) static_cast<Float16*>(data)[at] = to_float16(value);
+}
+
+/// An operand with its rows side by side, (rows, columns) after its operation.
+std::vector<float> operand(const void* data, const Layout& layout, bool transposed) {
+  const std::uint64_t rows = transposed ? layout.columns : layout.rows;
+  const std::uint64_t columns = transposed ? layout.rows : layout.columns;
+  std::vector<float> values(rows * columns);
+  for (std::uint64_t i = 0; i < rows; ++i) {
+    for (std::uint64_t j = 0; j < columns; ++j) {
+      const auto stride = static_cast<std::uint64_t>(layout.stride);
+      const std::uint64_t at = transposed ? j + i * stride : i + j * stride;
+      values[i * columns + j] = load(data, layout.type, at);
+    }
+  }
+  return values;
+}
+
+const Layout& of(cublasLtMatrixLayout_t layout) {
+  return *reinterpret_cast<const Layout*>(layout);
+}
+
+template <class T>
+cublasStatus_t copy_attribute(T& to, const void* from, std::size_t bytes) {
+  if (bytes != sizeof(T)) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(&to, from, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* cublasLtGetStatusString(cublasStatus_t /*status*/) {
+  return "refused by the stand-in";
+}
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  *handle = reinterpret_cast<cublasLtHandle_t>(new Preference);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  delete reinterpret_cast<Preference*>(handle);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc,
+                                        cublasComputeType_t compute,
+                                        cudaDataType_t scale) {
+  if (compute != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
+  *desc = reinterpret_cast<cublasLtMatmulDesc_t>(new Desc);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
+  delete reinterpret_cast<Desc*>(desc);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
+                                              cublasLtMatmulDescAttributes_t name,
+                                              const void* value,
+                                              std::size_t bytes) {
+  Desc& d = *reinterpret_cast<Desc*>(desc);
+  if (name == CUBLASLT_MATMUL_DESC_TRANSA) return copy_attribute(d.left, value, bytes);
+  if (name == CUBLASLT_MATMUL_DESC_TRANSB) return copy_attribute(d.right, value, bytes);
+  if (name == CUBLASLT_MATMUL_DESC_EPILOGUE) return copy_attribute(d.epilogue, value, bytes);
+  if (name == CUBLASLT_MATMUL_DESC_BIAS_POINTER) return copy_attribute(d.bias, value, bytes);
+  return CUBLAS_STATUS_INVALID_VALUE;
+}
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout,
+                                          cudaDataType type,
+                                          std::uint64_t rows,
+                                          std::uint64_t columns,
+                                          std::int64_t stride) {
+  if (stride < static_cast<std::int64_t>(rows)) return CUBLAS_STATUS_INVALID_VALUE;
+  *layout = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type, rows, columns, stride});
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  delete reinterpret_cast<Layout*>(layout);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  *preference = reinterpret_cast<cublasLtMatmulPreference_t>(new Preference);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  delete reinterpret_cast<Preference*>(preference);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t /*preference*/,
+                                                    cublasLtMatmulPreferenceAttributes_t name,
+                                                    const void* /*value*/,
+                                                    std::size_t bytes) {
+  const bool wide = name == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+  return bytes == (wide ? 8 : 4) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t /*handle*/,
+                                              cublasLtMatmulDesc_t /*desc*/,
+                                              cublasLtMatrixLayout_t /*left*/,
+                                              cublasLtMatrixLayout_t /*right*/,
+                                              cublasLtMatrixLayout_t /*c*/,
+                                              cublasLtMatrixLayout_t /*out*/,
+                                              cublasLtMatmulPreference_t /*preference*/,
+                                              int /*wanted*/,
+                                              cublasLtMatmulHeuristicResult_t* results,
+                                              int* found) {
+  results[0] = {};
+  *found = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/,
+                              cublasLtMatmulDesc_t desc,
+                              const void* /*alpha*/,
+                              const void* left,
+                              cublasLtMatrixLayout_t left_layout,
+                              const void* right,
+                              cublasLtMatrixLayout_t right_layout,
+                              const void* beta,
+                              const void* /*c*/,
+                              cublasLtMatrixLayout_t /*c_layout*/,
+                              void* out,
+                              cublasLtMatrixLayout_t out_layout,
+                              const cublasLtMatmulAlgo_t* /*algorithm*/,
+                              void* workspace,
+                              std::size_t workspace_bytes,
+                              cudaStream_t /*stream*/) {
+  const Desc& d = *reinterpret_cast<const Desc*>(desc);
+  const Layout& to = of(out_layout);
+  const bool left_transposed = d.left == CUBLAS_OP_T;
+  const bool right_transposed = d.right == CUBLAS_OP_T;
+  const Layout& a = of(left_layout);
+  const Layout& b = of(right_layout);
+  const std::uint64_t k = left_transposed ? a.rows : a.columns;
+  if (reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0 || a.type != b.type ||
+      k != (right_transposed ? b.columns : b.rows) ||
+      to.rows != (left_transposed ? a.columns : a.rows) ||
+      to.columns != (right_transposed ? b.rows : b.columns)) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  std::memset(workspace, 0xFF, workspace_bytes < 4096 ? workspace_bytes : 4096);
+  const std::vector<float> rows = operand(left, a, left_transposed);
+  const std::vector<float> columns = operand(right, b, right_transposed);
+  for (std::uint64_t j = 0; j < to.columns; ++j) {
+    for (std::uint64_t i = 0; i < to.rows; ++i) {
+      float sum = 0;
+      for (std::uint64_t l = 0; l < k; ++l) sum += rows[i * k + l] * columns[l * to.columns + j];
+      const std::uint64_t at = i + j * static_cast<std::uint64_t>(to.stride);
+      if (*static_cast<const float*>(beta) != 0) sum += load(out, to.type, at);
+      if (d.epilogue == CUBLASLT_EPILOGUE_BIAS) sum += load(d.bias, to.type, i);
+      store(out, to.type, at, sum);
+    }
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // extern "C"
