@@ -17,6 +17,7 @@
 #include "launcher/process/program_path.h"
 #include "runtime/base/error.h"
 #include "runtime/base/number.h"
+#include "tests/support/test_tree.h"
 
 namespace dstrain::test {
 namespace {
@@ -68,7 +69,7 @@ Launch::Launch(std::vector<std::string> arguments, const Options& options)
   Pipe err = make_pipe();
   launcher::ProcessSpec spec;
   spec.argv = options.wrapper;
-  spec.argv.emplace_back(DSTRAIN_PROGRAM);
+  spec.argv.emplace_back(dstrain_program());
   spec.program = launcher::program_path(spec.argv.front());
   spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
   spec.env = options.env;

@@ -6,11 +6,11 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "tests/e2e/launch_process.h"
+#include "tests/support/test_tree.h"
 
 namespace dstrain::test {
 
-inline const std::filesystem::path golden_folder =
-    std::filesystem::path(DSTRAIN_SOURCE_DIR) / "tests/golden";
+inline const std::filesystem::path golden_folder = source_tree() / "tests/golden";
 
 /// What `dstrain --num_gpus RANKS train ...` did.
 struct TrainRun {

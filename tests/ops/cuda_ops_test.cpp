@@ -453,7 +453,7 @@ TEST_CASE("CUDA ops: products of all layouts are close to the CPU's", "[cuda]") 
         }) == "");
 }
 
-TEST_CASE("CUDA ops: norms are close to the CPU's, and recomputed bit for bit", "[cuda]") {
+TEST_CASE("CUDA ops: norms are close to the CPU's and recomputed bit for bit", "[cuda]") {
   const auto gpu = test::open_test_gpu();
   const DType dtype = any_dtype();
   const std::int64_t columns = GENERATE(1, 31, 128, 1000);

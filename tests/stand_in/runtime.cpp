@@ -64,8 +64,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) 
 cudaError_t cudaSetDevice(int device) {
   return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
 }
-cudaError_t cudaSetDeviceFlags(unsigned /*flags*/) {
-  return cudaSuccess;
+cudaError_t cudaInitDevice(int device, unsigned /*device_flags*/, unsigned /*flags*/) {
+  return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
 }
 cudaError_t cudaDeviceReset() {
   return cudaSuccess;
@@ -100,6 +100,11 @@ cudaError_t cudaHostRegister(void* address, std::size_t bytes, unsigned /*flags*
   return pages ? cudaSuccess : cudaErrorInvalidValue;
 }
 cudaError_t cudaHostUnregister(void* /*address*/) {
+  return cudaSuccess;
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* /*address*/) {
+  *attributes = {};
+  attributes->type = cudaMemoryTypeDevice;
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {

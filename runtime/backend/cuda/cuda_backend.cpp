@@ -33,10 +33,11 @@ void require_built_for(int ordinal) {
 CudaBackend::CudaBackend(Device device)
     : Backend(device), ordinal_(choose_gpu(device)), memory_(device, ordinal_) {
   require_built_for(ordinal_);
-  use_gpu(ordinal_);
   // Threads that wait for the GPU sleep.
-  DSTRAIN_CUDA_CHECK(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync), "GPU {}", ordinal_);
-  DSTRAIN_CUDA_CHECK(cudaFree(nullptr), "GPU {}", ordinal_);  // what fails to start, fails here
+  DSTRAIN_CUDA_CHECK(
+      cudaInitDevice(ordinal_, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid),
+      "GPU {}", ordinal_);
+  use_gpu(ordinal_);
 }
 
 CudaBackend::~CudaBackend() {

@@ -64,9 +64,16 @@ void convert_staged(const TensorView& source, const TensorView& target, StreamVi
 
 }  // namespace
 
+void wait_for_source(const void* from, cuda::CudaStream& stream) {
+  cudaPointerAttributes attributes{};
+  DSTRAIN_CUDA_CHECK(cudaPointerGetAttributes(&attributes, from), "GPU {}", stream.ordinal());
+  if (attributes.type == cudaMemoryTypeUnregistered) stream.wait_until_idle();
+}
+
 void copy_bytes(const char* op, const void* from, void* to, Bytes bytes, StreamView view) {
   cuda::CudaStream& stream = cuda::cuda_stream(view);
   if (stream.drops() || bytes == 0) return;
+  wait_for_source(from, stream);
   DSTRAIN_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault,
                                      stream.handle()),
                      "{}: {} bytes on GPU {}", op, bytes, stream.ordinal());

@@ -13,4 +13,8 @@ inline std::byte* either_side(const TensorView& view) {
 /// Copies between any two sides. Asynchronous, but where the host's memory is not pinned.
 void copy_bytes(const char* op, const void* from, void* to, Bytes bytes, StreamView stream);
 
+/// To be called before a copy from there: CUDA reads memory of the host that is not pinned at once,
+/// and what is in it may be written by what the stream waits for.
+void wait_for_source(const void* from, cuda::CudaStream& stream);
+
 }  // namespace dstrain::ops::gpu

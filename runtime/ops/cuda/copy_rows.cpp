@@ -8,6 +8,7 @@ namespace dstrain::ops::gpu {
 void copy_rows(const TensorView& source, const TensorView& target, StreamView view) {
   cuda::CudaStream& stream = cuda::cuda_stream(view);
   if (stream.drops() || source.numel() == 0) return;
+  wait_for_source(either_side(source), stream);
   const auto bytes_of = [&](std::int64_t numel) {
     return static_cast<std::size_t>(numel * size_of(source.dtype()));
   };

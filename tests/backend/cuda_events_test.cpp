@@ -1,0 +1,147 @@
+// Points in streams of a GPU and in queues of the host, and waits for them.
+#include <future>
+#include <stdexcept>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/device/event.h"
+#include "runtime/device/host_queue.h"
+#include "runtime/ops/add.h"
+#include "runtime/ops/convert.h"
+#include "runtime/ops/fill_zero.h"
+#include "runtime/tensor/buffer.h"
+#include "tests/support/gpu_backend.h"
+
+using namespace dstrain;
+
+namespace {
+
+constexpr std::int64_t numel = 1 << 20;
+
+/// A tensor of the GPU, and memory of the host that it is copied from and to.
+struct Sides {
+  explicit Sides(Backend& gpu, bool pins = true)
+      : pinned(gpu.pinned(host)),
+        stream(gpu.make_stream(Backend::StreamUse::computing)),
+        device(numel * 4, gpu.memory(), *stream),
+        block(numel * 4, pins ? *pinned : static_cast<MemoryResource&>(host), *stream) {}
+  [[nodiscard]] TensorView there() const { return device.block().cut(0, DType::f32, {numel}); }
+  [[nodiscard]] HostView here() const { return block.block().cut(0, DType::f32, {numel}); }
+  void set(float value) const {
+    for (float& element : here().as<float>()) element = value;
+  }
+  [[nodiscard]] bool all(float value) const {
+    for (const float element : here().as<float>()) {
+      if (element != value) return false;
+    }
+    return true;
+  }
+  HostMemory host;
+  std::unique_ptr<MemoryResource> pinned;
+  std::unique_ptr<Stream> stream;
+  Buffer device;
+  HostBuffer block;
+};
+
+}  // namespace
+
+TEST_CASE("CUDA events: a stream waits for a queue of the host", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const bool pins = GENERATE(true, false);
+  const Sides sides(*gpu, pins);
+  HostQueue queue(HostQueue::Mode::worker_thread);
+  sides.set(1);
+  std::promise<void> open;
+  queue.run([&, gate = open.get_future().share()] {
+    gate.wait();
+    sides.set(2);
+  });
+  const auto opener = std::async(std::launch::async, [&] { open.set_value(); });
+  Event::record(queue).wait_on(*sides.stream);
+  ops::convert(sides.here(), sides.there(), *sides.stream);
+  ops::add(sides.there(), sides.there(), *sides.stream);
+  ops::convert(sides.there(), sides.here(), *sides.stream);
+  sides.stream->synchronize();
+  CHECK(sides.all(4));
+}
+
+TEST_CASE("CUDA events: a stream and a queue hand a value to and fro", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const Sides sides(*gpu);
+  HostQueue queue(HostQueue::Mode::worker_thread);
+  sides.set(0);
+  Event::record(queue).wait_on(*sides.stream);
+  for (int i = 0; i < 100; ++i) {
+    ops::convert(sides.here(), sides.there(), *sides.stream);
+    ops::add(sides.there(), sides.there(), *sides.stream);
+    ops::convert(sides.there(), sides.here(), *sides.stream);
+    Event::record(*sides.stream).wait_on(queue);
+    queue.run([&] { sides.set(sides.here().as<float>()[numel - 1] / 2 + 1); });
+    Event::record(queue).wait_on(*sides.stream);
+  }
+  sides.stream->synchronize();
+  queue.synchronize();
+  CHECK(sides.all(100));
+}
+
+TEST_CASE("CUDA events: a stream waits for another", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const Sides sides(*gpu);
+  const auto other = gpu->make_stream(Backend::StreamUse::beside_computing);
+  sides.set(1);
+  ops::convert(sides.here(), sides.there(), *sides.stream);
+  for (int i = 0; i < 20; ++i) {
+    Event::record(*sides.stream).wait_on(*other);
+    ops::add(sides.there(), sides.there(), *other);
+    Event::record(*other).wait_on(*sides.stream);
+  }
+  ops::convert(sides.there(), sides.here(), *sides.stream);
+  sides.stream->synchronize();
+  CHECK(sides.all(0x1p20F));
+}
+
+TEST_CASE("CUDA events: a failure comes out of the waits for it", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const Sides sides(*gpu);
+  const auto other = gpu->make_stream(Backend::StreamUse::beside_computing);
+  HostQueue broken(HostQueue::Mode::worker_thread);
+  HostQueue after(HostQueue::Mode::worker_thread);
+  broken.run([] { throw std::runtime_error("broken"); });
+  Event::record(broken).wait_on(*sides.stream);
+  Event::record(*sides.stream).wait_on(*other);
+  Event::record(*other).wait_on(after);
+  bool went_on = false;
+  after.run([&] { went_on = true; });
+  CHECK_THROWS_WITH(after.synchronize(), "broken");
+  CHECK_FALSE(went_on);
+  CHECK(sides.stream->failure() != nullptr);
+  sides.set(7);
+  ops::convert(sides.there(), sides.here(), *sides.stream);  // is dropped
+  CHECK_THROWS_WITH(other->synchronize(), "broken");
+  CHECK_THROWS_WITH(sides.stream->synchronize(), "broken");
+  CHECK(sides.all(7));
+  CHECK_THROWS_WITH(broken.synchronize(), "broken");
+  ops::fill_zero(sides.there(), *sides.stream);
+  ops::convert(sides.there(), sides.here(), *sides.stream);
+  CHECK_NOTHROW(sides.stream->synchronize());
+  CHECK(sides.all(0));
+}
+
+TEST_CASE("CUDA events: many points of the host are waited for at once", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const Sides sides(*gpu);
+  HostQueue queue(HostQueue::Mode::worker_thread);
+  std::promise<void> open;
+  queue.run([gate = open.get_future().share()] { gate.wait(); });
+  const auto opener = std::async(std::launch::async, [&] { open.set_value(); });
+  for (int i = 0; i < 3000; ++i) Event::record(queue).wait_on(*sides.stream);
+  CHECK_NOTHROW(sides.stream->synchronize());
+}
+
+TEST_CASE("CUDA memory: what does not fit says so", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const auto stream = gpu->make_stream(Backend::StreamUse::computing);
+  CHECK_THROWS_WITH(Buffer(Bytes{1} << 50, gpu->memory(), *stream),
+                    Catch::Contains("cudaMalloc") && Catch::Contains("are free"));
+  CHECK_NOTHROW(Buffer(1024, gpu->memory(), *stream));
+}

@@ -1,0 +1,154 @@
+// Training on a GPU: PyTorch's losses, every stage, ranks that share it, offload, going on.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/resumable_run.h"
+#include "tests/support/skip.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using Catch::Contains;
+using nlohmann::json;
+using test::golden_folder;
+using test::worst_relative;
+using Words = std::vector<std::string>;
+
+namespace {
+
+void require_gpu() {
+  if (std::getenv("DSTRAIN_TEST_GPU") == nullptr) test::skip("DSTRAIN_TEST_GPU names no GPU");
+}
+
+/// Tests see no GPUs unless they say so (support/main.cpp).
+std::vector<launcher::EnvVar> environment() {
+  const char* const folder = std::getenv("DSTRAIN_TEST_GPU_DIRECTORY");
+  return {{"DSTRAIN_GPU_DIRECTORY", folder != nullptr ? folder : "/dev"}};
+}
+
+Words launch_options(int ranks) {
+  Words options{"--device", "cuda", "--num_gpus", std::to_string(ranks)};
+  if (ranks > 1) options.emplace_back("--oversubscribe");
+  return options;
+}
+
+struct Place {
+  int ranks;
+  int stage;
+  const char* half;  ///< or null
+};
+
+test::TrainRun run_case(const json& golden, const Place& place, const std::filesystem::path& out) {
+  json config = golden.at("ds_config");
+  config["zero_optimization"]["stage"] = place.stage;
+  if (place.half != nullptr) config[place.half]["enabled"] = true;
+  if (place.stage == 3) config["zero_optimization"]["stage3_param_persistence_threshold"] = 300;
+  return test::run_train(launch_options(place.ranks), config, out, golden.at("arguments"),
+                         environment());
+}
+
+}  // namespace
+
+namespace {
+
+struct Limits {
+  double loss;
+  double norm;
+};
+
+void check_stages(const std::string& name, int ranks, const char* half, const Limits& limits) {
+  const json golden = test::read_json(golden_folder / (name + ".json"));
+  const json& steps = golden.at("steps");
+  const test::TempDir folder;
+  for (const int stage : {0, 1, 2, 3}) {
+    if (ranks == 1 && (stage == 1 || stage == 2)) continue;  // nothing is shared out
+    CAPTURE(name, ranks, stage);
+    const test::TrainRun run = run_case(golden, {ranks, stage, half}, folder.path() / "out");
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    CHECK_THAT(run.err, Contains("the ranks compute on cuda"));
+    REQUIRE(run.metrics.size() == steps.size());
+    CHECK(worst_relative(run.metrics, steps, "loss") < limits.loss);
+    CHECK(worst_relative(run.metrics, steps, "grad_norm") < limits.norm);
+    const json& last = run.metrics.back();
+    CHECK(last.at("device_memory") == last.at("planned_device_memory"));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("CUDA runs: every stage follows PyTorch in fp32", "[cuda][e2e]") {
+  require_gpu();
+  const std::string name = GENERATE("everything", "lamb");
+  check_stages(name, GENERATE(1, 2), nullptr, {1e-5, 1e-4});
+}
+
+TEST_CASE("CUDA runs: every stage follows PyTorch in bf16", "[cuda][e2e]") {
+  require_gpu();
+  check_stages("everything", GENERATE(1, 2), "bf16", {5e-4, 8e-3});
+}
+
+TEST_CASE("CUDA runs: every stage follows PyTorch in fp16", "[cuda][e2e]") {
+  require_gpu();
+  check_stages("everything", GENERATE(1, 2), "fp16", {1.1e-4, 1.8e-3});
+}
+
+TEST_CASE("CUDA runs: stages and offload have the same bits and runs repeat", "[cuda][e2e]") {
+  require_gpu();
+  const test::TempDir folder;
+  const json host{{"device", "cpu"}};
+  const json disk{{"device", "nvme"}, {"nvme_path", folder.path().string()}};
+  const auto results = [&](int stage, const json& zero, bool checkpointed, const char* name) {
+    const test::ResumableRun run{.ranks = 2,
+                                 .stage = stage,
+                                 .bf16 = true,
+                                 .micro_batch = 3,
+                                 .checkpointed_activations = checkpointed,
+                                 .zero = zero};
+    const test::TrainRun made = test::run_train(
+        launch_options(2), run.config(), folder.path() / name, run.arguments(4), environment());
+    CAPTURE(name, made.err);
+    REQUIRE(made.status == 0);
+    return test::results_of(made);
+  };
+  const auto expected = results(2, json::object(), false, "stage 2");
+  CHECK(results(2, json::object(), false, "again") == expected);
+  CHECK(results(3, json::object(), false, "stage 3") == expected);
+  CHECK(results(3, {{"overlap_comm", true}}, true, "overlap") == expected);
+  CHECK(results(3, {{"overlap_comm", true}, {"offload_optimizer", host}, {"offload_param", host}},
+                true, "host") == expected);
+  CHECK(results(3, {{"offload_optimizer", disk}, {"offload_param", disk}}, true, "disk") ==
+        expected);
+}
+
+TEST_CASE("CUDA runs: a run goes on from its checkpoint with the same bits", "[cuda][e2e]") {
+  require_gpu();
+  const test::TempDir folder;
+  const test::ResumableRun run{.ranks = 2, .stage = 3, .bf16 = true};
+  const auto train = [&](const char* name, int steps, const Words& more) {
+    Words arguments = run.arguments(steps);
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const test::TrainRun made = test::run_train(launch_options(2), run.config(),
+                                                folder.path() / name, arguments, environment());
+    CAPTURE(made.err);
+    REQUIRE(made.status == 0);
+    return made;
+  };
+  const auto whole = train("whole", 6, {});
+  train("cut", 3, {"--save_steps", "3"});
+  const auto last = train("cut", 6, {"--save_steps", "3", "--resume_from_checkpoint", "latest"});
+  CHECK(test::results_of(last) == test::results_of(whole));
+  CHECK(test::read_bytes(folder.path() / "cut/model.safetensors") ==
+        test::read_bytes(folder.path() / "whole/model.safetensors"));
+}
+
+TEST_CASE("CUDA runs: what does not fit is told with what would", "[cuda][e2e]") {
+  require_gpu();
+  const test::TempDir folder;
+  Words options = launch_options(1);
+  options.insert(options.end(), {"--device_memory", "1MiB"});
+  const test::ResumableRun run{.ranks = 1};
+  const test::TrainRun refused = test::run_train(options, run.config(), folder.path() / "out",
+                                                 run.arguments(1), environment());
+  CHECK(refused.status != 0);
+  CHECK_THAT(refused.err, Contains("1.00 MiB"));
+}

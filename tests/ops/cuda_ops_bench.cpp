@@ -1,0 +1,256 @@
+// What ops reach on a GPU, beside what it reaches at all: a large copy and a large product, which
+// are measured in the same run, before and after.
+#include <chrono>
+#include <functional>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "runtime/ops/adamw.h"
+#include "runtime/ops/attention.h"
+#include "runtime/ops/classifier.h"
+#include "runtime/ops/decide_step.h"
+#include "runtime/ops/embedding.h"
+#include "runtime/ops/layer_norm.h"
+#include "runtime/ops/matmul_activation.h"
+#include "runtime/ops/square_sum.h"
+#include "runtime/ops/weight_gradient.h"
+#include "tests/support/device_tensors.h"
+#include "tests/support/gpu_backend.h"
+
+namespace dstrain {
+namespace {
+
+using test::DeviceTensors;
+
+/// Seconds of one call, the median of several groups of calls.
+double seconds_of(StreamView stream, const std::function<void()>& call) {
+  using Clock = std::chrono::steady_clock;
+  const auto group = [&](int calls) {
+    const auto begin = Clock::now();
+    for (int i = 0; i < calls; ++i) call();
+    stream.synchronize();
+    return std::chrono::duration<double>(Clock::now() - begin).count() / calls;
+  };
+  group(2);
+  const int calls = std::clamp(static_cast<int>(0.02 / group(2)), 1, 200);
+  std::vector<double> times;
+  for (int i = 0; i < 7; ++i) times.push_back(group(calls));
+  std::ranges::nth_element(times, times.begin() + 3);
+  return times[3];
+}
+
+/// Random values are made on the host and would take longer than all that is measured: parts of a
+/// tensor repeat.
+TensorView fill(const TensorView& values, StreamView stream) {
+  constexpr std::int64_t part = 1 << 16;
+  test::TypedValues random(test::random_values(part, 1, 0.5F), values.dtype());
+  const TensorView flat = values.reshaped({values.numel()});
+  for (std::int64_t begin = 0; begin < values.numel(); begin += part) {
+    const std::int64_t count = std::min(part, values.numel() - begin);
+    ops::convert(random.view({count}), flat.part(begin, {count}), stream);
+  }
+  stream.synchronize();
+  return values;
+}
+
+struct Bench {
+  DeviceTensors tensors;
+  StreamView stream;
+  double copy_rate = 0;     ///< bytes read and written, a second
+  double product_rate = 0;  ///< bf16
+
+  TensorView bf16(Shape shape) { return fill(tensors.zeros(DType::bf16, shape), stream); }
+  TensorView f32(Shape shape) { return fill(tensors.zeros(DType::f32, shape), stream); }
+  void print(const std::string& what, double seconds, double flops, double bytes) const {
+    fmt::print("{:<44} {:>9.1f} us", what, seconds * 1e6);
+    if (flops > 0) {
+      fmt::print("  {:>7.1f} TFLOP/s, {:>5.1f} % of the product's", flops / seconds / 1e12,
+                 100 * flops / seconds / product_rate);
+    }
+    if (bytes > 0) {
+      fmt::print("  {:>7.0f} GB/s, {:>5.1f} % of the copy's", bytes / seconds / 1e9,
+                 100 * bytes / seconds / copy_rate);
+    }
+    fmt::print("\n");
+  }
+};
+
+ops::MatmulArgs product_of(Bench& b, std::int64_t m, std::int64_t n, std::int64_t k) {
+  ops::MatmulArgs product{.a = b.bf16({m, k}), .b = b.bf16({k, n}), .out = b.bf16({m, n})};
+  product.workspace = b.tensors.workspace(product);
+  return product;
+}
+
+void measure_ceilings(Bench& b) {
+  const TensorView from = b.bf16({1 << 29});
+  const TensorView to = b.tensors.zeros(DType::bf16, from.shape());
+  const double copy = seconds_of(b.stream, [&] { ops::convert(from, to, b.stream); });
+  b.copy_rate = 2 * static_cast<double>(from.bytes()) / copy;
+  constexpr std::int64_t edge = 8192;
+  const ops::MatmulArgs product = product_of(b, edge, edge, edge);
+  const double time = seconds_of(b.stream, [&] { ops::matmul(product, b.stream); });
+  b.product_rate = 2 * std::pow(double{edge}, 3) / time;
+  b.print("ceiling: copy of 1 GiB", copy, 0, 2 * static_cast<double>(from.bytes()));
+  b.print("ceiling: product of 8192 x 8192 x 8192, bf16", time, b.product_rate * time, 0);
+}
+
+void measure_products(Bench& b) {
+  for (const auto& [n, k] : {std::pair{2304, 768}, {768, 768}, {3072, 768}, {768, 3072}}) {
+    const ops::MatmulArgs product = product_of(b, 8192, n, k);
+    const double time = seconds_of(b.stream, [&] { ops::matmul(product, b.stream); });
+    b.print(fmt::format("product of 8192 x {} x {}, bf16", n, k), time, 2.0 * 8192 * n * k, 0);
+    ops::MatmulArgs gradient{.a = b.bf16({8192, k}),
+                             .b = b.bf16({8192, n}),
+                             .out = b.f32({k, n}),
+                             .a_transposed = true,
+                             .accumulate = true};
+    gradient.workspace = b.tensors.workspace(gradient);
+    const TensorView bias = b.f32({n});
+    const double both = seconds_of(b.stream, [&] {
+      ops::weight_gradient({.product = gradient, .bias_gradient = bias}, b.stream);
+    });
+    b.print(fmt::format("gradients of a weight of {} x {} and bias", k, n), both,
+            2.0 * 8192 * n * k, 0);
+  }
+  const ops::MatmulArgs wide = product_of(b, 8192, 3072, 768);
+  const TensorView active = b.bf16({8192, 3072});
+  const double time = seconds_of(b.stream, [&] {
+    ops::matmul_activation_forward({.product = wide, .active = active}, b.stream);
+  });
+  b.print("the same of 3072, with GELU", time, 2.0 * 8192 * 3072 * 768, 0);
+}
+
+void measure_attention(Bench& b, std::int64_t heads, std::int64_t head_size) {
+  constexpr std::int64_t sequences = 8;
+  constexpr std::int64_t length = 1024;
+  const ops::AttentionSizes sizes{sequences, length, length, heads, heads, head_size};
+  const ops::AttentionRule rule{.divisor = 8};
+  const Shape shape{sequences * length, heads * head_size};
+  ops::AttentionArgs forward{.sizes = sizes,
+                             .rule = rule,
+                             .query = b.bf16(shape),
+                             .key = b.bf16(shape),
+                             .value = b.bf16(shape),
+                             .output = b.bf16(shape),
+                             .logsumexp = b.f32({sequences, heads, length})};
+  forward.workspace =
+      b.tensors.workspace(ops::attention_forward_workspace(sizes, rule, DeviceKind::cuda));
+  const double flops =
+      4.0 * sequences * length * length * static_cast<double>(heads * head_size) / 2;
+  const double there = seconds_of(b.stream, [&] { ops::attention_forward(forward, b.stream); });
+  b.print(fmt::format("attention of 8 x 1024 x {} x {}, causal", heads, head_size), there, flops,
+          0);
+  const ops::AttentionBackwardArgs backward{
+      .sizes = sizes,
+      .rule = rule,
+      .query = forward.query,
+      .key = forward.key,
+      .value = forward.value,
+      .output = forward.output,
+      .logsumexp = forward.logsumexp,
+      .output_gradient = b.bf16(shape),
+      .query_gradient = b.bf16(shape),
+      .key_gradient = b.bf16(shape),
+      .value_gradient = b.bf16(shape),
+      .workspace =
+          b.tensors.workspace(ops::attention_backward_workspace(sizes, rule, DeviceKind::cuda))};
+  const double back = seconds_of(b.stream, [&] { ops::attention_backward(backward, b.stream); });
+  b.print("its gradients", back, 2.5 * flops, 0);
+}
+
+void measure_rows(Bench& b) {
+  constexpr std::int64_t rows = 8192;
+  constexpr std::int64_t columns = 768;
+  constexpr double half_bytes = 2.0 * rows * columns;
+  const ops::LayerNormArgs norm{.input = b.bf16({rows, columns}),
+                                .weight = b.bf16({columns}),
+                                .bias = b.bf16({columns}),
+                                .mean = b.f32({rows}),
+                                .rstd = b.f32({rows}),
+                                .output = b.bf16({rows, columns}),
+                                .eps = 1e-5F};
+  b.print("layer norm of 8192 x 768",
+          seconds_of(b.stream, [&] { ops::layer_norm_forward(norm, b.stream); }), 0,
+          2 * half_bytes);
+  const ops::LayerNormBackwardArgs back{.input = norm.input,
+                                        .weight = norm.weight,
+                                        .mean = norm.mean,
+                                        .rstd = norm.rstd,
+                                        .output_gradient = b.bf16({rows, columns}),
+                                        .residual = b.bf16({rows, columns}),
+                                        .input_gradient = b.bf16({rows, columns}),
+                                        .weight_gradient = b.f32({columns}),
+                                        .bias_gradient = b.f32({columns})};
+  b.print("its gradients", seconds_of(b.stream, [&] { ops::layer_norm_backward(back, b.stream); }),
+          0, 4 * half_bytes);
+  const TensorView tokens = b.tensors.numbers({8, 1024}, 50257);
+  const ops::EmbeddingBackwardArgs embedding{.tokens = tokens,
+                                             .output_gradient = b.bf16({8, 1024, columns}),
+                                             .token_gradient = b.f32({50257, columns}),
+                                             .position_gradient = b.f32({1024, columns}),
+                                             .accumulate_token = true,
+                                             .accumulate_position = true};
+  b.print("gradients of the embedding, 8192 tokens",
+          seconds_of(b.stream, [&] { ops::embedding_backward(embedding, b.stream); }), 0,
+          half_bytes * 5);
+}
+
+void measure_classifier(Bench& b) {
+  const ops::ClassifierSizes sizes{8192, 768, 50257, DType::bf16};
+  const ops::ClassifierLossArgs loss{
+      .input = b.bf16({sizes.rows, sizes.channels}),
+      .weight = b.bf16({sizes.classes, sizes.channels}),
+      .labels = b.tensors.numbers({sizes.rows}, 50257),
+      .loss_sum = b.tensors.zeros(DType::f64, {1}),
+      .label_weight = b.f32({1}),
+      .input_gradient = b.bf16({sizes.rows, sizes.channels}),
+      .weight_gradient = b.f32({sizes.classes, sizes.channels}),
+      .workspace = b.tensors.workspace(ops::classifier_workspace(sizes, DeviceKind::cuda))};
+  const double time = seconds_of(b.stream, [&] { ops::classifier_loss(loss, b.stream); });
+  b.print("classifier of 8192 x 768 x 50257, gradients", time, 6.0 * 8192 * 768 * 50257, 0);
+}
+
+void measure_flat(Bench& b) {
+  constexpr std::int64_t numel = 124'000'000;
+  const TensorView parameters = b.f32({numel});
+  const TensorView gradients = b.f32({numel});
+  const ops::AdamWArgs adamw{
+      .parameters = parameters,
+      .gradients = gradients,
+      .exp_avg = b.f32({numel}),
+      .exp_avg_sq = b.tensors.zeros(DType::f32, {numel}),
+      .scalars = b.tensors.scalars(ops::adamw_scalars({.learning_rate = 1e-6})),
+      .working = b.bf16({numel})};
+  b.print("AdamW of 124 M parameters", seconds_of(b.stream, [&] { ops::adamw(adamw, b.stream); }),
+          0, 30.0 * numel);
+  const TensorView sum = b.tensors.zeros(DType::i64, {ExactSum::numel});
+  b.print("exact squares of 124 M gradients",
+          seconds_of(b.stream, [&] { ops::add_squares(gradients, sum, b.stream); }), 0,
+          4.0 * numel);
+}
+
+}  // namespace
+
+TEST_CASE("CUDA bench: ops of GPT-2 124M beside ceilings", "[cuda][bench]") {
+  const auto gpu = test::open_test_gpu();
+  const auto stream = gpu->make_stream(Backend::StreamUse::computing);
+  double copy_rate = 0;
+  double product_rate = 0;
+  const auto run = [&](const auto& measure) {
+    Bench b{DeviceTensors(DType::bf16, gpu->memory(), *stream), *stream, copy_rate, product_rate};
+    measure(b);
+    copy_rate = b.copy_rate;
+    product_rate = b.product_rate;
+  };
+  run(measure_ceilings);
+  run(measure_products);
+  run([](Bench& b) { measure_attention(b, 12, 64); });
+  run([](Bench& b) { measure_attention(b, 8, 128); });
+  run(measure_rows);
+  run(measure_classifier);
+  run(measure_flat);
+  run(measure_ceilings);
+}
+
+}  // namespace dstrain
