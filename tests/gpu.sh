@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Runs on a machine with a GPU what tests/make_bundle.sh has packed, beside which it lies: tests,
-# most important first, then figures. Goes on past failures, prints a table last and leaves logs in
-# $OUT (./gpu_logs without one). It takes some four minutes; GPU_SECONDS ends it sooner.
+# most important first, then figures. Goes on past failures, prints a table last and leaves its logs
+# in $OUT (./gpu_logs without one) as one file. It takes some four minutes; GPU_SECONDS ends it.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-logs=${OUT:-$PWD/gpu_logs}
+out=${OUT:-$PWD/gpu_logs}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$logs"
+logs="$work/logs"
+mkdir -p "$out" "$logs"
 begin=$SECONDS
 budget=${GPU_SECONDS:-540}
 table="$logs/table.txt"
@@ -28,6 +29,12 @@ step() {
   printf '%-28s %-9s %4d s  %s\n' "$name" "$word" $((SECONDS - started)) \
     "$(grep -aE 'assertions:|All tests passed|tokens/s' "$logs/$name.log" | tail -1 | cut -c1-90)" |
     tee -a "$table"
+}
+
+# What there is by now comes back even if this is ended.
+save() {
+  cp "$table" "$out/table.txt"
+  tar -czf "$out/logs.tar.gz" -C "$work" logs
 }
 
 # folder_of LIBRARY: where it is on this machine.
@@ -60,6 +67,7 @@ export DSTRAIN_GPU_DIRECTORY=${DSTRAIN_TEST_GPU_DIRECTORY:-/dev}
 
 step ops 90 "$tree/bin/cuda_ops_test"
 step events 40 "$tree/bin/cuda_events_test"
+save
 
 # Runs of small models leave the GPU idle: these go side by side.
 runs() {
@@ -71,6 +79,7 @@ runs runs_fp16 "CUDA runs: every stage follows PyTorch in fp16"
 runs runs_stages "CUDA runs: stages*"
 runs runs_resume "CUDA runs: a run*,CUDA runs: what*"
 wait
+save
 
 step bench 60 "$tree/bin/cuda_ops_bench"
 
@@ -92,7 +101,9 @@ step gpt2 60 "$tree/bin/dstrain" --device cuda --num_gpus 1 train --config_name 
   --block_size 1024 --max_steps 25 --deepspeed "$work/ds.json" --output_dir "$work/gpt2" \
   --logging_steps 5 --save_steps 0 --profile "$logs/gpt2_trace.json"
 cp "$work/gpt2/metrics.jsonl" "$logs/gpt2_metrics.jsonl" 2> /dev/null
+save
 step torch 90 python3 "$here/gpu_torch.py" eager compiled
+save
 
 # Memory errors and races, where the tool can be used: the ops that have a kernel of their own.
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
@@ -101,7 +112,7 @@ step memcheck 60 "$sanitizer" --tool memcheck --error-exitcode 9 \
 step racecheck 60 "$sanitizer" --tool racecheck --error-exitcode 9 \
   "$tree/bin/cuda_ops_test" "CUDA ops: norms*"
 
-tar -czf "$logs/logs.tar.gz" -C "$logs" --exclude=logs.tar.gz . 2> /dev/null
+save
 for failed in "$logs"/{ops,events,runs_*}.log; do
   grep -aqE 'All tests passed' "$failed" && continue
   echo "== $failed"
