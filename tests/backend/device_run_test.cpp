@@ -172,7 +172,7 @@ TEST_CASE("Device: what is planned for it is what a run takes", "[e2e][backend]"
 
 TEST_CASE("Device: one that cannot be used is refused before anything starts", "[e2e][backend]") {
   const auto [plug_in, reason] = GENERATE(
-      table<std::string, std::string>({{"nothing", "libdstrain_cuda.so cannot be loaded"},
+      table<std::string, std::string>({{"broken", "libdstrain_cuda.so cannot be loaded"},
                                        {"other_version", "libdstrain_cuda.so is of dstrain 0.0.1"},
                                        {"failing", "device 0: no driver is loaded"}}));
   const test::TempDir folder;

@@ -78,9 +78,6 @@ TEST_CASE("Backend: an Error of a plug-in is caught as one", "[backend]") {
 }
 
 TEST_CASE("Backend: a plug-in that cannot be used is refused with the reason", "[backend]") {
-  CHECK_THAT(refusal(backends / "nothing"),
-             StartsWith("--device cuda: libdstrain_cuda.so cannot be loaded: ") &&
-                 Contains("cannot open shared object file"));
   CHECK(refusal(backends / "other_version") ==
         "--device cuda: libdstrain_cuda.so is of dstrain 0.0.1, and this is " DSTRAIN_VERSION
         "; install one version (--device cpu computes without it)");

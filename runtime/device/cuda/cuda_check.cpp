@@ -12,7 +12,7 @@ std::string_view remedy(cudaError_t error) {
       return "a smaller batch, --gradient_checkpointing, a higher ZeRO stage or offload needs less "
              "(dstrain plan)";
     case cudaErrorInsufficientDriver:
-      return "the driver is older than CUDA 13 needs: update it";
+      return "there is no NVIDIA driver, or one older than CUDA 13 needs: see nvidia-smi";
     case cudaErrorNoDevice:
       return "no GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES";
     case cudaErrorNoKernelImageForDevice:
