@@ -61,7 +61,8 @@ int evaluate_model(TrainSetup setup, const WorkerEnv& worker, ProgressPage& prog
                          .progress = &progress},
                         setup.engine, streams);
   store.load({*setup.initial_parameters}, streams.compute);
-  const model::BatchShape shape{settings.evaluation.batch_size, settings.data.block_size};
+  const model::BatchShape shape =
+      engine::batch_shape(settings.evaluation.batch_size, settings.data);
   const data::EvaluationLoader loader(*setup.validation_data,
                                       {shape.sequences, worker.rank, worker.world_size},
                                       setup.validation_samples);

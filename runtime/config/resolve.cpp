@@ -113,6 +113,8 @@ void resolve_data(SettingsBuilder& builder) {
                              .tokenizer = builder.options().tokenizer.value,
                              .tokenizer_given = builder.options().tokenizer.typed(),
                              .block_size = builder.options().block_size.value,
+                             .source_length = builder.options().max_source_length.value,
+                             .target_length = builder.options().max_target_length.value,
                              .packing = builder.options().packing.value,
                              .shuffle = !builder.options().no_shuffle.value,
                              .seed = static_cast<std::uint64_t>(seed.value)};

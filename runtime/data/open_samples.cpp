@@ -13,6 +13,7 @@
 #include "runtime/base/log.h"
 #include "runtime/data/foreign_format.h"
 #include "runtime/data/megatron_set.h"
+#include "runtime/data/pair_samples.h"
 #include "runtime/data/record_samples.h"
 #include "runtime/data/stream_samples.h"
 #include "runtime/data/token_cache.h"
@@ -83,10 +84,28 @@ std::unique_ptr<TokenStream> open_stream(const std::string& path,
       tokens_of({path, file.bytes()}, encoder, options, tokenize_text));
 }
 
+std::unique_ptr<SampleSource> open_pairs(const std::string& path, const SampleOptions& options) {
+  if (!is_json_lines(path)) {
+    fail(ErrorCode::input,
+         "{}: an encoder-decoder is trained on pairs: JSON lines (.jsonl) with the token ids of "
+         "each as {{\"input_ids\": [...], \"labels\": [...]}}",
+         path);
+  }
+  const MappedFile file(path);
+  refuse_foreign_format(path, file.text());
+  refuse_json_document(path, file.text());
+  return std::make_unique<PairSamples>(PairSamples::File{path, file.text()},
+                                       PairOptions{{options.block_size, options.source_length},
+                                                   options.vocabulary,
+                                                   options.decoder_start_token,
+                                                   options.pad_token});
+}
+
 std::unique_ptr<SampleSource> open_whole(const std::string& path,
                                          const TextEncoder& encoder,
                                          const SampleOptions& options) {
   constexpr auto tail = StreamSamples::Tail::dropped;
+  if (options.source_length > 0) return open_pairs(path, options);
   if (const auto prefix = find_megatron_prefix(path)) {
     auto set = std::make_unique<MegatronSet>(*prefix, options.vocabulary, options.split);
     std::vector<std::int64_t> cuts = set->cuts();

@@ -16,7 +16,7 @@ RecordSamples::RecordSamples(RecordFile file,
                              TokenSet set,
                              std::int64_t block_size,
                              Packing packing)
-    : SampleSource(file.path, block_size), file_(std::move(file)), set_(std::move(set)) {
+    : SampleSource(file.path, {block_size}), file_(std::move(file)), set_(std::move(set)) {
   lay_rows(packing);
   if (records_.empty()) {
     fail(ErrorCode::input, "{}: none of {} records has a label within block_size {}", path(),
@@ -71,24 +71,22 @@ std::span<const std::int64_t> RecordSamples::row_records(std::int64_t sample) co
       static_cast<std::size_t>(row_begins_[row + 1] - row_begins_[row]));
 }
 
-void RecordSamples::read(std::int64_t sample,
-                         std::span<std::int32_t> tokens,
-                         std::span<std::int32_t> labels) const {
-  std::vector<std::int32_t> row(static_cast<std::size_t>(block_size() + 1));
-  std::ranges::fill(labels, ignored_label);
+void RecordSamples::read(std::int64_t sample, const SampleRows& row) const {
+  std::vector<std::int32_t> words(static_cast<std::size_t>(block_size() + 1));
+  std::ranges::fill(row.labels, ignored_label);
   std::size_t at = 0;
   for (const std::int64_t record : row_records(sample)) {
     const TokenRange range = tokens_of(record);
     const auto size = static_cast<std::size_t>(range.end - range.begin);
-    set_.ids().read(range.begin, std::span(row).subspan(at, size), file_.vocabulary, path());
+    set_.ids().read(range.begin, std::span(words).subspan(at, size), file_.vocabulary, path());
     for (std::size_t i = 1; i < size; ++i) {
       if (set_.counts(range.begin + static_cast<std::int64_t>(i))) {
-        labels[at + i - 1] = row[at + i];
+        row.labels[at + i - 1] = words[at + i];
       }
     }
     at += size;
   }
-  std::copy_n(row.begin(), tokens.size(), tokens.begin());
+  std::copy_n(words.begin(), row.tokens.size(), row.tokens.begin());
 }
 
 }  // namespace dstrain::data

@@ -47,9 +47,7 @@ class RecordSamples : public SampleSource {
   [[nodiscard]] std::int64_t bytes() const override { return file_.bytes; }
   [[nodiscard]] bool is_text() const override { return true; }
   [[nodiscard]] std::int64_t samples() const override { return std::ssize(row_begins_) - 1; }
-  void read(std::int64_t sample,
-            std::span<std::int32_t> tokens,
-            std::span<std::int32_t> labels) const override;
+  void read(std::int64_t sample, const SampleRows& row) const override;
   /// The records of a row, in order.
   [[nodiscard]] std::span<const std::int64_t> row_records(std::int64_t sample) const;
 

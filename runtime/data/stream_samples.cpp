@@ -39,7 +39,7 @@ StreamSamples::StreamSamples(std::unique_ptr<TokenStream> stream,
                              std::int64_t block_size,
                              Tail tail,
                              std::vector<std::int64_t> cuts)
-    : SampleSource(stream->path(), block_size),
+    : SampleSource(stream->path(), {block_size}),
       stream_(std::move(stream)),
       cuts_(whole(*stream_, std::move(cuts))),
       first_samples_(count_parts(cuts_, block_size, tail)) {
@@ -55,19 +55,17 @@ StreamSamples::StreamSamples(std::unique_ptr<TokenStream> stream,
   set_split_by_documents({{0, held_out}, {held_out, first_samples_[2] - held_out}});
 }
 
-void StreamSamples::read(std::int64_t sample,
-                         std::span<std::int32_t> tokens,
-                         std::span<std::int32_t> labels) const {
+void StreamSamples::read(std::int64_t sample, const SampleRows& row) const {
   DSTRAIN_CHECK(sample >= 0 && sample < samples(), "sample {} of {}", sample, samples());
   const auto after = std::ranges::upper_bound(first_samples_, sample);
   const auto part = static_cast<std::size_t>(after - first_samples_.begin()) - 1;
   const std::int64_t begin = cuts_[part] + (sample - first_samples_[part]) * block_size();
   const std::int64_t labels_left = cuts_[part + 1] - 1 - begin;
   const auto filled = static_cast<std::size_t>(std::min(block_size(), labels_left));
-  stream_->read(begin, tokens.first(filled));
-  stream_->read(begin + 1, labels.first(filled));
-  std::ranges::fill(tokens.subspan(filled), 0);
-  std::ranges::fill(labels.subspan(filled), ignored_label);
+  stream_->read(begin, row.tokens.first(filled));
+  stream_->read(begin + 1, row.labels.first(filled));
+  std::ranges::fill(row.tokens.subspan(filled), 0);
+  std::ranges::fill(row.labels.subspan(filled), ignored_label);
 }
 
 }  // namespace dstrain::data

@@ -25,9 +25,7 @@ class StreamSamples : public SampleSource {
   [[nodiscard]] std::int64_t bytes() const override { return stream_->bytes(); }
   [[nodiscard]] bool is_text() const override { return stream_->is_text(); }
   [[nodiscard]] std::int64_t samples() const override { return first_samples_.back(); }
-  void read(std::int64_t sample,
-            std::span<std::int32_t> tokens,
-            std::span<std::int32_t> labels) const override;
+  void read(std::int64_t sample, const SampleRows& row) const override;
 
  private:
   std::unique_ptr<TokenStream> stream_;

@@ -81,9 +81,9 @@ class Engine {
   /// parameters may have to be gathered.
   double evaluate(const MicroBatch& batch);
 
-  /// Writes the logits (B, V), f32, that follow the last of each sequence's tokens (B, T).
-  /// Collective.
-  void next_token_logits(std::span<const std::int32_t> tokens, TensorView logits);
+  /// Writes the logits (B, V), f32, that follow the last token of each sequence of a batch without
+  /// labels. Collective.
+  void next_token_logits(const MicroBatch& batch, TensorView logits);
 
  private:
   struct Context;

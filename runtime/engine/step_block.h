@@ -23,6 +23,8 @@ class StepBlock {
  public:
   struct Options {
     std::int64_t rows = 0;           ///< tokens at most, of all micro batches of a step together
+    std::int64_t source_rows = 0;    ///< likewise of sources,
+    std::int64_t sources = 0;        ///< and how many there are
     std::int64_t micro_batches = 1;  ///< of a step
     int ranks = 1;
     int parameter_groups = 1;
@@ -81,6 +83,8 @@ class StepBlock {
     TensorView block;         ///< u8: all of them
     TensorView tokens;        ///< (rows) i32
     TensorView labels;        ///< (rows) i32
+    TensorView source;        ///< (source_rows) i32
+    TensorView source_count;  ///< (sources) i32
     TensorView label_weight;  ///< (1) f32: loss scale x gradient factor / label count
     TensorView label_count;   ///< (1) f64
     TensorView loss_scale;    ///< (1) f64

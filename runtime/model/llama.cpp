@@ -79,16 +79,19 @@ constexpr std::string_view token_table = "embed_tokens.weight";
 std::unique_ptr<Unit> embedding(const LlamaConfig& c, const UnitOptions& options) {
   UnitBuilder u("embedding", "", options);
   const ParameterInit init{ParameterInit::Kind::normal, c.initializer_range};
-  return u.finish(u.embedding({token_table, c.vocab_size, init}, {}, c.hidden_size), hidden(0));
+  const ParameterRef table = u.own(token_table, {c.vocab_size, c.hidden_size}, init);
+  return u.finish(u.embedding({table}, c.hidden_size), hidden(0));
 }
 
 std::unique_ptr<Unit> head(const LlamaConfig& c, const UnitOptions& options) {
   UnitBuilder u("head", "", options);
   const Value x = u.read(hidden(c.num_hidden_layers), c.hidden_size);
   const Value n = u.rms_norm(x, "norm", c.rms_norm_eps);
-  if (c.tie_word_embeddings) return u.finish_loss(n, std::string(token_table), c.vocab_size);
   const ParameterInit init{ParameterInit::Kind::normal, c.initializer_range};
-  return u.finish_loss(n, UnitBuilder::Table{hf_head, c.vocab_size, init});
+  const ParameterRef weight = c.tie_word_embeddings
+                                  ? u.borrow(std::string(token_table))
+                                  : u.own(hf_head, {c.vocab_size, c.hidden_size}, init);
+  return u.finish_loss(n, weight, c.vocab_size);
 }
 
 }  // namespace
@@ -103,7 +106,8 @@ Model make_llama(const LlamaConfig& config, const UnitOptions& options) {
   model.positions = config.max_position_embeddings;
   model.layers = config.num_hidden_layers;
   model.outputs_first = true;
-  model.attention_width = config.num_hidden_layers * config.num_attention_heads * config.head_dim;
+  const std::int64_t width = config.num_attention_heads * config.head_dim;
+  model.attention = {{.width = config.num_hidden_layers * width, .causal = true}};
   return model;
 }
 

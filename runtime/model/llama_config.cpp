@@ -196,6 +196,8 @@ void read_layer_types(L& config, const nlohmann::json& types, const std::string&
        path, config.num_hidden_layers, full, sliding);
 }
 
+constexpr std::array<HfNames::Tied, 1> tied{{{hf_head, "embed_tokens.weight"}}};
+
 }  // namespace
 
 const ModelFamily& llama_family() {
@@ -242,7 +244,7 @@ Model LlamaConfig::make(const UnitOptions& options) const {
 
 HfNames LlamaConfig::hf_names() const {
   HfNames names{.prefix = "model.", .buffers = frequencies};
-  if (tie_word_embeddings) names.tied = {hf_head, "embed_tokens.weight"};
+  if (tie_word_embeddings) names.tied = tied;
   return names;
 }
 

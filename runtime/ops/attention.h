@@ -22,10 +22,10 @@ struct AttentionSizes {
 
 /// What a query sees, and how its scores come about.
 struct AttentionRule {
-  bool causal = true;       ///< only keys up to its own position
-  std::int64_t window = 0;  ///< only so many keys, up to its own position; 0: all. If causal
-  float divisor = 1;        ///< of the scores; commonly sqrt(D)
-  Rotary rotary{};          ///< turns queries and keys
+  bool causal = true;         ///< only keys up to its own position
+  std::int64_t window = 0;    ///< only so many keys, up to its own position; 0: all. If causal
+  float divisor = 1;          ///< of the scores; commonly sqrt(D)
+  Rotary rotary{};            ///< turns queries and keys
   RelativeBuckets buckets{};  ///< of the bias that scores get behind the division
 };
 
@@ -84,8 +84,8 @@ struct AttentionBackwardArgs {
   TensorView value_gradient;   ///< (B S, K D)
   TensorView bias_gradient{};  ///< (buckets, H) f32: written or added to; or empty
   bool accumulate_bias = false;
-  TensorView workspace;        ///< u8: at least attention_backward_workspace() bytes
-  DropoutSite dropout{};       ///< as in forward
+  TensorView workspace;   ///< u8: at least attention_backward_workspace() bytes
+  DropoutSite dropout{};  ///< as in forward
 };
 
 /// Parallel over sequences and heads of keys. Asynchronous on `stream`.

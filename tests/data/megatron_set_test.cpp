@@ -128,7 +128,7 @@ TEST_CASE("MegatronSet: any of its three names opens it", "[data][megatron]") {
     CHECK(samples->samples() == 2);
     Ids tokens(2);
     Ids labels(2);
-    samples->read(1, tokens, labels);
+    samples->read(1, {tokens, labels});
     CHECK(tokens == Ids{3, 4});
     CHECK(labels == Ids{4, 5});
   }
@@ -151,7 +151,7 @@ TEST_CASE("MegatronSet: a split cuts between sequences as Megatron's", "[data][m
     Ids tokens(2);
     Ids labels(2);
     for (std::int64_t k = range.first; k < range.first + range.count; ++k) {
-      source.read(k, tokens, labels);
+      source.read(k, {tokens, labels});
       CHECK(labels == Ids{tokens[1], tokens[1] + 1});
       firsts.push_back(tokens[0]);
     }

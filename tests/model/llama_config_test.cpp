@@ -303,12 +303,13 @@ TEST_CASE("LlamaConfig: two models differ by what they compute", "[model][config
 TEST_CASE("LlamaConfig: names of parameters are those of the files", "[model][config]") {
   const model::HfNames untied = parse_llama(llama_2_config).hf_names();
   CHECK(untied.prefix == "model.");
-  CHECK(untied.tied.head.empty());
+  CHECK(untied.tied.empty());
   REQUIRE(untied.buffers.size() == 1);
   CHECK(untied.buffers[0] == ".rotary_emb.inv_freq");
   const model::HfNames tied = parse_llama(qwen2_config).hf_names();
-  CHECK(tied.tied.head == "lm_head.weight");
-  CHECK(tied.tied.parameter == "embed_tokens.weight");
+  REQUIRE(tied.tied.size() == 1);
+  CHECK(tied.tied[0].name == "lm_head.weight");
+  CHECK(tied.tied[0].parameter == "embed_tokens.weight");
 }
 
 }  // namespace dstrain::test

@@ -20,6 +20,7 @@
 #include "runtime/ops/matmul_activation.h"
 #include "runtime/ops/residual_norm.h"
 #include "runtime/ops/round_stochastic.h"
+#include "runtime/ops/scale.h"
 #include "runtime/ops/square_sum.h"
 #include "runtime/ops/weight_gradient.h"
 #include "runtime/tensor/buffer.h"
@@ -122,10 +123,8 @@ void run_attention(Tensors& t, StreamView stream) {
   constexpr std::int64_t kv_heads = 3;
   constexpr std::int64_t wide = 2 * channels;
   const ops::AttentionSizes sizes{sequences, tokens, tokens, 2 * kv_heads, kv_heads, 20};
-  const ops::AttentionRule rule{.window = 70,
-                                .divisor = 4,
-                                .rotary = {10, 1, {1.0F, 0.5F, 0.1F}},
-                                .buckets = {8, 40, false}};
+  const ops::AttentionRule rule{
+      .window = 70, .divisor = 4, .rotary = {10, 1, {1.0F, 0.5F, 0.1F}}, .buckets = {8, 40, false}};
   const DeviceKind device = stream.device().kind;
   const ops::DropoutSite site{.rate = 0.1F, .seed = 5, .counter = t.counter(1, 2)};
   const TensorView packed = t.matrix(rows, wide + 2 * channels);
@@ -361,6 +360,7 @@ void run_flat(Tensors& t, StreamView stream) {
                         stream);
   ops::convert(values, t.matrix(1, numel), stream);
   ops::copy_finite({values, t.f32({numel}), t.zeros(DType::i32, {1})}, stream);
+  ops::scale(t.vector(numel), 0.3F, t.vector(numel), stream);
   ops::copy_rows(t.matrix(40, 50).columns(3, 20), t.matrix(40, 20), stream);
 }
 
