@@ -75,7 +75,8 @@ TEST_CASE("Pairs: what does not fit the model is refused", "[e2e][pairs]") {
     CHECK(run.err.find(reason) != std::string::npos);
   };
   refused(with(toy, {"--block_size", "8"}), "--block_size: t5 is an encoder-decoder");
-  refused(with(toy, {"--train_file", "tokens.bin"}), "an encoder-decoder is trained on pairs");
+  refused({"--model_name_or_path", "pairs/t5", "--train_file", "tokens.bin"},
+          "an encoder-decoder is trained on pairs");
   refused(
       {"--model_name_or_path", "model", "--train_file", "tokens.bin", "--max_target_length", "8"},
       "--max_target_length: gpt2 is no encoder-decoder");
