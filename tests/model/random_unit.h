@@ -38,6 +38,7 @@ class RandomUnit {
     linear,
     activation,
     gated,
+    packed_gated,
     add,
     dropout,
     attention,
@@ -62,6 +63,7 @@ class RandomUnit {
   void add_random_layer();
   std::size_t linear(std::size_t input, std::int64_t features);
   std::size_t attend(std::size_t input);
+  std::size_t add_gated(std::size_t input, ops::Activation kind);
   std::size_t join_unread();
   void build(std::size_t output);
   void fill(std::uint64_t seed);
