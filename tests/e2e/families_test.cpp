@@ -19,7 +19,7 @@ json golden_of(const std::string& family) {
 
 std::string any_family() {
   return GENERATE("llama2", "llama3", "llama_linear", "llama_yarn", "mistral", "qwen2", "qwen3",
-                  "gpt2_options", "gpt2_relu");
+                  "phi3", "phi3_longrope", "gpt2_options", "gpt2_relu");
 }
 
 struct Place {
@@ -106,7 +106,7 @@ TEST_CASE("Families: what saves memory changes nothing", "[e2e][golden]") {
 }
 
 TEST_CASE("Families: a model that was trained is a model to go on from", "[e2e][golden]") {
-  const std::string family = GENERATE("llama2", "llama3", "qwen3", "gpt2_options");
+  const std::string family = GENERATE("llama2", "llama3", "qwen3", "phi3", "gpt2_options");
   const json golden = golden_of(family);
   const test::TempDir folder;
   auto arguments = golden.at("arguments").get<std::vector<std::string>>();
