@@ -42,7 +42,7 @@ std::unique_ptr<model::Unit> block(const ParallelGptSizes& s,
                         .kv_heads = s.kv_heads,
                         .head_size = head_size,
                         .rule = {.divisor = std::sqrt(static_cast<float>(head_size)),
-                                 .rotary = model::make_rotary(s.rotary_dims, 10000, {})}});
+                                 .rotary = model::make_rotary({s.rotary_dims}, 10000, {})}});
   const Value h = u.add(x, u.linear(a, "out", {s.hidden, normal}), s.dropout);
   const Value f = u.activation(u.linear(n, "up", {4 * s.hidden, normal}), ops::Activation::gelu);
   return u.finish(u.add(h, u.linear(f, "down", {s.hidden, normal}), s.dropout), hidden(layer + 1));

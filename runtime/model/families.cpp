@@ -47,7 +47,8 @@ std::unique_ptr<ModelConfig> make_preset(const ModelFamily& family, const ModelP
 
 std::span<const ModelFamily* const> model_families() {
   static const std::array families{&gpt2_family(),  &llama_family(), &mistral_family(),
-                                   &qwen2_family(), &qwen3_family(), &t5_family()};
+                                   &qwen2_family(), &qwen3_family(), &phi3_family(),
+                                   &t5_family()};
   return families;
 }
 

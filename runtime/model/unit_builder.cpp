@@ -132,6 +132,11 @@ Value UnitBuilder::gated(Value gate, Value factor, ops::Activation kind) {
                    {gate, factor}, features(gate));
 }
 
+Value UnitBuilder::gated(Value packed, ops::Activation kind) {
+  return add_layer(std::make_unique<ActivationLayer>(kind, ActivationLayer::Form::packed), {packed},
+                   features(packed) / 2);
+}
+
 Value UnitBuilder::dropout(Value input, float rate) {
   const DropoutPlace at = place(rate);
   if (rate == 0) return input;

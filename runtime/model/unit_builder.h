@@ -70,6 +70,8 @@ class UnitBuilder {
   Value activation(Value input, ops::Activation kind);
   /// activation(gate) factor.
   Value gated(Value gate, Value factor, ops::Activation kind);
+  /// Of a gate and a factor that are packed, in this order.
+  Value gated(Value packed, ops::Activation kind);
   Value dropout(Value input, float rate);
   Value scale(Value input, float factor);
   /// residual + branch, of which some is dropped.

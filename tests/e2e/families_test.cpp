@@ -26,6 +26,8 @@ std::string any_family() {
                                                                       {"families", "mistral"},
                                                                       {"families", "qwen2"},
                                                                       {"families", "qwen3"},
+                                                                      {"families", "phi3"},
+                                                                      {"families", "phi3_longrope"},
                                                                       {"families", "gpt2_options"},
                                                                       {"families", "gpt2_relu"},
                                                                       {"pairs", "t5"},
@@ -117,8 +119,9 @@ TEST_CASE("Families: what saves memory changes nothing", "[e2e][golden]") {
 }
 
 TEST_CASE("Families: a model that was trained is a model to go on from", "[e2e][golden]") {
-  const std::string family = GENERATE("families/llama2", "families/llama3", "families/qwen3",
-                                      "families/gpt2_options", "pairs/t5", "pairs/t5_gated");
+  const std::string family =
+      GENERATE("families/llama2", "families/llama3", "families/qwen3", "families/phi3",
+               "families/gpt2_options", "pairs/t5", "pairs/t5_gated");
   const json golden = golden_of(family);
   const test::TempDir folder;
   auto arguments = golden.at("arguments").get<std::vector<std::string>>();

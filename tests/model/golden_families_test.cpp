@@ -71,7 +71,7 @@ TEST_CASE("Families: logits and greedy tokens are those of transformers", "[mode
       ++families;
     }
   }
-  CHECK(families >= 11);
+  CHECK(families >= 13);
 }
 
 TEST_CASE("Families: presets have as many parameters as their units say", "[model]") {
@@ -82,10 +82,32 @@ TEST_CASE("Families: presets have as many parameters as their units say", "[mode
       {"mistral-7b", 7'241'732'096},
       {"qwen2.5-0.5b", 494'032'768},
       {"qwen3-0.6b", 596'049'920},
+      {"phi-3-mini-4k", 3'821'079'552},
+      {"phi-3-medium-4k", 13'960'238'080},
+      {"phi-4", 14'659'507'200},
+      {"phi-4-mini", 3'836'021'760},
       {"t5-small", 60'506'624},
       {"T0_3B", 2'849'757'184},
   }));
   CHECK(model::model_preset(name)->make().parameter_count() == count);
+}
+
+TEST_CASE("Families: each dropout of Phi-3 changes what is trained and no more", "[model]") {
+  const std::string rate =
+      GENERATE("embd_pdrop=0.5", "resid_pdrop=0.5", "attention_dropout=0.5", "");
+  CAPTURE(rate);
+  const auto config = model::load_model_config((golden_folder / "families/phi3").string());
+  config->apply_overrides(rate);
+  const model::Model model = config->make();
+  test::UnitChain chain(model, {2, 12});
+  chain.fill(1, 0.2F);
+  chain.tokens = test::random_tokens(24, 2, 160);
+  chain.labels = chain.tokens;
+  chain.forward();
+  const std::vector<float> plain = chain.activations.at("hidden2");
+  chain.dropout.training = true;
+  chain.forward();
+  CHECK((chain.activations.at("hidden2") == plain) == rate.empty());
 }
 
 }  // namespace

@@ -22,6 +22,19 @@ std::vector<double> transposed(const reference::Values& matrix, std::size_t rows
   return result;
 }
 
+/// Of rows of a gate and a factor, each of so many features.
+reference::Values packed_gated(ops::Activation kind,
+                               const reference::Values& packed,
+                               std::size_t features) {
+  reference::Values result;
+  for (std::size_t row = 0; row < packed.size(); row += 2 * features) {
+    for (std::size_t i = row; i < row + features; ++i) {
+      result.push_back(reference::activation(kind, packed[i]) * packed[i + features]);
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 RandomUnit::RandomUnit(std::uint64_t seed)
@@ -122,6 +135,17 @@ std::size_t RandomUnit::attend(std::size_t input, std::size_t other) {
               .attention = std::move(attention)});
 }
 
+std::size_t RandomUnit::add_gated(std::size_t input, ops::Activation kind) {
+  Node node{.kind = Kind::gated, .features = 12, .activation = kind};
+  if (below(2) == 0) {
+    node.kind = Kind::packed_gated;
+    node.inputs = {linear(input, 24)};
+  } else {
+    node.inputs = {linear(input, 12), linear(input, 12)};
+  }
+  return add(std::move(node));
+}
+
 void RandomUnit::add_random_layer() {
   const std::size_t input = any_node();
   const std::int64_t features = nodes_[input].features;
@@ -146,11 +170,7 @@ void RandomUnit::add_random_layer() {
              features);
       break;
     case 4:
-      linear(add({.kind = Kind::gated,
-                  .inputs = {linear(input, 12), linear(input, 12)},
-                  .features = 12,
-                  .activation = kind}),
-             features);
+      linear(add_gated(input, kind), features);
       break;
     case 5: {
       const float rate = below(2) == 0 ? 0.0F : 0.3F;
@@ -230,6 +250,9 @@ void RandomUnit::build(std::size_t output) {
         break;
       case Kind::gated:
         made.push_back(u.gated(in[0], in[1], node.activation));
+        break;
+      case Kind::packed_gated:
+        made.push_back(u.gated(in[0], node.activation));
         break;
       case Kind::add:
         made.push_back(u.add(in[0], in[1], node.place.rate));
@@ -319,6 +342,8 @@ reference::Values RandomUnit::evaluate(const Node& node,
     case Kind::attention:
     case Kind::packed:
       return attend(node, all);
+    case Kind::packed_gated:
+      return packed_gated(node.activation, in(0), static_cast<std::size_t>(node.features));
     default:
       break;
   }

@@ -42,6 +42,7 @@ class RandomUnit {
     linear,
     activation,
     gated,
+    packed_gated,
     add,
     dropout,
     scale,
@@ -74,6 +75,7 @@ class RandomUnit {
   std::size_t attend(std::size_t input, std::size_t other);
   reference::Attention random_attention(model::Axis queries, model::Axis keys);
   std::size_t join(const std::vector<std::size_t>& nodes);
+  std::size_t add_gated(std::size_t input, ops::Activation kind);
   std::size_t join_unread();
   void build(std::size_t output);
   void fill(std::uint64_t seed);

@@ -242,7 +242,26 @@ void run_activation(Tensors& t, ops::Activation kind, const TensorView& input, S
                            stream);
 }
 
+/// A gate and a factor in one tensor.
+void run_packed_activation(Tensors& t, StreamView stream) {
+  const TensorView in = t.matrix(rows, 66);
+  const TensorView gradient = t.matrix(rows, 66);
+  ops::activation_forward({.kind = ops::Activation::silu,
+                           .input = in.columns(0, 33),
+                           .factor = in.columns(33, 33),
+                           .output = t.matrix(rows, 33)},
+                          stream);
+  ops::activation_backward({.kind = ops::Activation::silu,
+                            .input = in.columns(0, 33),
+                            .factor = in.columns(33, 33),
+                            .output_gradient = t.matrix(rows, 33),
+                            .input_gradient = gradient.columns(0, 33),
+                            .factor_gradient = gradient.columns(33, 33)},
+                           stream);
+}
+
 void run_others(Tensors& t, StreamView stream) {
+  run_packed_activation(t, stream);
   const TensorView wide = t.activation(400);
   for (const auto kind : {ops::Activation::gelu_tanh, ops::Activation::gelu,
                           ops::Activation::quick_gelu, ops::Activation::silu}) {
