@@ -43,6 +43,7 @@ class DataOpener {
   [[nodiscard]] data::SampleOptions options() const {
     const model::PairTokens tokens = pairs_.value_or(model::PairTokens{});
     return {.block_size = data_.block_size,
+            .documents = data_.documents,
             .source_length = data_.source_length,
             .vocabulary = vocabulary_,
             .packing = data_.packing,

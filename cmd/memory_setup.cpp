@@ -78,7 +78,8 @@ MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& m
       .gradient_clipping = settings.gradient_clipping,
       .gradient_factor = settings.sums_gradients ? static_cast<double>(world) : 1.0,
       .seed = settings.seed,
-      .parameter_groups = setup.groups ? setup.groups->count() : 1};
+      .parameter_groups = setup.groups ? setup.groups->count() : 1,
+      .documents = settings.data.documents};
   setup.layout = std::make_unique<zero::FlatLayout>(
       model, zero::FlatLayout::Options{world, settings.zero.persistence_threshold_numel,
                                        settings.zero.persistence_total_numel, setup.groups.get()});
@@ -107,6 +108,9 @@ void settle_lengths(config::DataSettings& data, const model::Model& model) {
            "--block_size: {} is an encoder-decoder, whose samples have --max_source_length and "
            "--max_target_length",
            model.name);
+    }
+    if (data.documents) {
+      fail(ErrorCode::usage, "--reset_attention_mask: a sample of {} is one pair", model.name);
     }
     data.block_size = data.target_length > 0 ? data.target_length : default_target_length;
     if (data.source_length == 0) data.source_length = default_length;

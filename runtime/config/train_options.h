@@ -32,6 +32,7 @@ struct TrainOptions {
   Flag<std::int64_t> max_source_length, max_target_length;  ///< 0: 1024 and 128
   Flag<std::string> tokenizer{"byte", {}};
   Flag<bool> packing{true, {}};
+  Flag<bool> reset_attention_mask, reset_position_ids;  ///< both or the first alone
   Flag<bool> no_shuffle;
 
   Flag<std::int64_t> max_steps{-1, {}};  ///< not positive: num_train_epochs decides

@@ -34,6 +34,7 @@ void fill_empty(const SampleRows& row) {
   std::ranges::fill(row.labels, ignored_label);
   std::ranges::fill(row.source, 0);
   std::ranges::fill(row.source_count, 1);
+  std::ranges::fill(row.document_start, 0);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace dstrain::data {
 /// How a file becomes samples.
 struct SampleOptions {
   std::int64_t block_size = 0;     ///< T
+  bool documents = false;          ///< samples tell where documents begin
   std::int64_t source_length = 0;  ///< S of an encoder-decoder, which reads pairs; 0: no pairs
   std::int64_t vocabulary = 0;     ///< V of the model: every id must be below it
   bool packing = true;             ///< of JSON lines: several records in a sample

@@ -17,7 +17,8 @@ SampleRows part(const SampleRows& rows,
   return {part(rows.tokens, first * sizes.tokens, count * sizes.tokens),
           part(rows.labels, first * sizes.tokens, count * sizes.tokens),
           part(rows.source, first * sizes.source, count * sizes.source),
-          part(rows.source_count, first, count)};
+          part(rows.source_count, first, count),
+          part(rows.document_start, first * sizes.tokens, count * sizes.tokens)};
 }
 
 }  // namespace
@@ -31,7 +32,8 @@ SampleBuffer::SampleBuffer(std::int64_t samples, const SampleSizes& of)
       tokens(static_cast<std::size_t>(samples * of.tokens)),
       labels(tokens.size()),
       source(static_cast<std::size_t>(samples * of.source)),
-      source_count(of.source > 0 ? static_cast<std::size_t>(samples) : 0) {}
+      source_count(of.source > 0 ? static_cast<std::size_t>(samples) : 0),
+      document_start(of.documents ? tokens.size() : 0) {}
 
 SampleRows SampleBuffer::rows(std::int64_t first, std::int64_t count) {
   return part(rows(), sizes, first, count);

@@ -70,6 +70,7 @@ StepBlock::Options block_options(const Engine::Options& options) {
               most([](const BatchShape& shape) { return shape.on(model::Axis::source).rows(); }),
           .sources =
               most([](const BatchShape& shape) { return shape.source > 0 ? shape.sequences : 0; }),
+          .documents = options.documents,
           .micro_batches = options.micro_steps,
           .ranks = options.ranks,
           .parameter_groups = options.parameter_groups};

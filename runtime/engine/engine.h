@@ -52,6 +52,7 @@ class Engine {
         1;                     ///< of the gradients of the mean loss, which are meant by norms too
     std::uint64_t seed = 0;    ///< of dropout
     int parameter_groups = 1;  ///< of the store
+    bool documents = false;    ///< batches tell where they begin
   };
   /// The activation memory that such an engine takes.
   static FrameBytes activation_bytes(const model::Model& model, const Options& options);

@@ -19,7 +19,7 @@ double evaluate(Engine& engine,
                 const data::EvaluationLoader& data,
                 model::BatchShape shape,
                 comm::ControlGroup& control) {
-  data::SampleBuffer buffer(shape.sequences, {shape.tokens, shape.source});
+  data::SampleBuffer buffer(shape.sequences, data.sizes());
   Losses own;
   for (std::int64_t batch = 0; batch < data.batches(); ++batch) {
     data.fill(batch, buffer.rows());

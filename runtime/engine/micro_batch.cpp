@@ -7,7 +7,8 @@
 namespace dstrain::engine {
 
 MicroBatch micro_batch(const data::SampleRows& rows, std::int64_t first_sample) {
-  return {rows.tokens, rows.labels, first_sample, rows.source, rows.source_count};
+  return {rows.tokens, rows.labels,       first_sample,
+          rows.source, rows.source_count, rows.document_start};
 }
 
 model::BatchShape batch_shape(std::int64_t sequences, const config::DataSettings& data) {

@@ -13,8 +13,9 @@ struct MicroBatch {
   std::span<const std::int32_t> tokens;  ///< (B, T)
   std::span<const std::int32_t> labels;  ///< (B, T); -100 does not count; none: nothing has a loss
   std::int64_t first_sample = 0;  ///< index of sequence 0 within the global batch of the step
-  std::span<const std::int32_t> source{};        ///< (B, S), of an encoder-decoder
-  std::span<const std::int32_t> source_count{};  ///< (B): see model::UnitCall
+  std::span<const std::int32_t> source{};          ///< (B, S), of an encoder-decoder
+  std::span<const std::int32_t> source_count{};    ///< (B): see model::UnitCall, as the next
+  std::span<const std::int32_t> document_start{};  ///< (B, T), or empty
 };
 
 MicroBatch micro_batch(const data::SampleRows& rows, std::int64_t first_sample);

@@ -18,6 +18,7 @@ StepBlock::Inputs::Inputs(const TensorView& all, const Options& options) {
   Arena arena(all);
   tokens = arena.take({options.rows}, DType::i32);
   labels = arena.take({options.rows}, DType::i32);
+  if (options.documents) document_start = arena.take({options.rows}, DType::i32);
   source = arena.take({options.source_rows}, DType::i32);
   source_count = arena.take({options.sources}, DType::i32);
   label_weight = arena.take({1});
@@ -99,6 +100,9 @@ void StepBlock::fill(std::span<const MicroBatch> batches,
     DSTRAIN_CHECK(batch.labels.empty() || batch.labels.size() == batch.tokens.size(),
                   "{} labels for {} tokens", batch.labels.size(), batch.tokens.size());
     if (!batch.labels.empty()) stage(batch.labels, row, staged_.labels);
+    DSTRAIN_CHECK(batch.document_start.empty() == staged_.document_start.empty(),
+                  "documents of {} tokens", batch.document_start.size());
+    stage(batch.document_start, row, staged_.document_start);
     row += std::ssize(batch.tokens);
     stage(batch.source, source_row, staged_.source);
     stage(batch.source_count, source, staged_.source_count);
@@ -132,6 +136,9 @@ void StepBlock::show(std::size_t index, model::UnitCall& call) const {
   const std::int64_t begin = static_cast<std::int64_t>(index) * shape.numel();
   call.tokens = inputs_.tokens.part(begin, shape);
   call.labels = inputs_.labels.part(begin, shape);
+  if (!inputs_.document_start.empty()) {
+    call.document_start = inputs_.document_start.part(begin, shape);
+  }
   if (call.shape.source > 0) {
     const auto batch = static_cast<std::int64_t>(index);
     const Shape source{call.shape.sequences, call.shape.source};

@@ -107,8 +107,8 @@ struct UnitCall {
   BatchShape shape;
   TensorView tokens;  ///< (B, T) i32: token ids
   TensorView labels;  ///< (B, T) i32: already shifted; -100 does not count
-  /// (B, T) i32: the position where the document of each token begins, before which causal
-  /// attention sees nothing; empty: there is one document.
+  /// (B, T) i32: the position where the document of each token begins, from which positions count
+  /// and before which causal attention sees nothing; empty: there is one document.
   TensorView document_start;
   TensorView source;        ///< (B, S) i32: token ids of the sources
   TensorView source_count;  ///< (B) i32 in [1, S]: so many of them count, the others are padding

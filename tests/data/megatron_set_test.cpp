@@ -132,6 +132,11 @@ TEST_CASE("MegatronSet: any of its three names opens it", "[data][megatron]") {
     CHECK(tokens == Ids{3, 4});
     CHECK(labels == Ids{4, 5});
   }
+  const auto apart = data::open_samples(set.prefix(), *data::make_encoder("byte"),
+                                        {.block_size = 4, .documents = true, .vocabulary = 100});
+  data::SampleBuffer sample(1, apart->sizes());
+  apart->read(0, sample.rows());
+  CHECK(sample.document_start == Ids{0, 0, 2, 2});  // of documents 1 2, none and 3 4 5
   write_file(set.prefix(), "a text beside it");
   CHECK(data::open_samples(set.prefix(), *data::make_encoder("byte"),
                            {.block_size = 2, .vocabulary = 256})

@@ -216,11 +216,13 @@ void run_residual_norm(Tensors& t, StreamView stream) {
 void run_embedding(Tensors& t, StreamView stream) {
   const TensorView batch = t.numbers({sequences, tokens}, 20);
   ops::embedding_forward({.tokens = batch,
+                          .first_position = t.zeros(DType::i32, {sequences, tokens}),
                           .token_table = t.vector(20 * channels).reshaped({20, channels}),
                           .position_table = t.vector(80 * channels).reshaped({80, channels}),
                           .output = t.activation(channels)},
                          stream);
   ops::embedding_backward({.tokens = batch,
+                           .first_position = t.zeros(DType::i32, {sequences, tokens}),
                            .output_gradient = t.activation(channels),
                            .token_gradient = t.f32({20, channels}),
                            .position_gradient = t.f32({80, channels})},

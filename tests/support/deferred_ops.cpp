@@ -83,10 +83,12 @@ void translate(DropoutArgs& a, StreamView stream) {
   translate({&a.input, &a.residual, &a.output, &a.site.counter}, stream);
 }
 void translate(EmbeddingArgs& a, StreamView stream) {
-  translate({&a.tokens, &a.token_table, &a.position_table, &a.output}, stream);
+  translate({&a.tokens, &a.first_position, &a.token_table, &a.position_table, &a.output}, stream);
 }
 void translate(EmbeddingBackwardArgs& a, StreamView stream) {
-  translate({&a.tokens, &a.output_gradient, &a.token_gradient, &a.position_gradient}, stream);
+  translate(
+      {&a.tokens, &a.first_position, &a.output_gradient, &a.token_gradient, &a.position_gradient},
+      stream);
 }
 void translate(LambMeasureArgs& a, StreamView stream) {
   translate(

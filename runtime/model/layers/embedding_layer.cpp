@@ -7,6 +7,7 @@ namespace dstrain::model {
 void EmbeddingLayer::forward(const LayerCall& call) const {
   const auto& positions = tables_.positions;
   ops::embedding_forward({.tokens = tokens(call),
+                          .first_position = call.unit.document_start,
                           .token_table = call.value(tables_.tokens),
                           .position_table = positions ? call.value(*positions) : TensorView{},
                           .output = call.output},
@@ -18,6 +19,7 @@ void EmbeddingLayer::backward(const LayerCall& call) const {
   const GradientTarget& token = call.gradient(tables_.tokens);
   const GradientTarget position = positions ? call.gradient(*positions) : GradientTarget{};
   ops::embedding_backward({.tokens = tokens(call),
+                           .first_position = call.unit.document_start,
                            .output_gradient = call.output_gradient,
                            .token_gradient = token.values,
                            .position_gradient = position.values,
