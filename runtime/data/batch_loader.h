@@ -50,6 +50,8 @@ class EvaluationLoader {
 
   [[nodiscard]] std::int64_t batches() const;
   void fill(std::int64_t batch, const SampleRows& rows) const;
+  /// B.
+  [[nodiscard]] std::int64_t micro_batch() const { return place_.micro_batch; }
   [[nodiscard]] const SampleSizes& sizes() const { return source_.sizes(); }
 
  private:

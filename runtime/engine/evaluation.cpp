@@ -15,11 +15,8 @@ struct Losses {
 
 }  // namespace
 
-double evaluate(Engine& engine,
-                const data::EvaluationLoader& data,
-                model::BatchShape shape,
-                comm::ControlGroup& control) {
-  data::SampleBuffer buffer(shape.sequences, data.sizes());
+double evaluate(Engine& engine, const data::EvaluationLoader& data, comm::ControlGroup& control) {
+  data::SampleBuffer buffer(data.micro_batch(), data.sizes());
   Losses own;
   for (std::int64_t batch = 0; batch < data.batches(); ++batch) {
     data.fill(batch, buffer.rows());

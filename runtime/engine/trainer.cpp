@@ -403,10 +403,8 @@ void Trainer::evaluate(std::int64_t step) {
   reports_are_old_ = true;  // it may take long, in which a rank is asked to stop
   const InPhase evaluating(parts_.progress, RunPhase::evaluating);
   const double begin = parts_.clock.now_seconds();
-  const config::TrainSettings& settings = parts_.settings;
-  const double loss = engine::evaluate(parts_.engine, *parts_.validation_data,
-                                       batch_shape(settings.evaluation.batch_size, settings.data),
-                                       parts_.control_group);
+  const double loss =
+      engine::evaluate(parts_.engine, *parts_.validation_data, parts_.control_group);
   best_.evaluated(step, loss);
   // Evaluation is not training time.
   const double spent = parts_.clock.now_seconds() - begin;

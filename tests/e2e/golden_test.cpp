@@ -105,6 +105,21 @@ TEST_CASE("train: records that do not see each other are as records of rows of t
   CHECK(held_out_loss({}) != Approx(alone).epsilon(1e-4));
 }
 
+TEST_CASE("train: a run goes on only with documents apart as they were", "[e2e][documents]") {
+  const test::TempDir folder;
+  const auto train = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"--model_name_or_path", "byte_model",   "--train_file",
+                                       "records.jsonl",        "--block_size", "32"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return test::run_train(1, nullptr, folder.path() / "out", arguments,
+                           {{"DSTRAIN_CACHE", (folder.path() / "cache").string()}});
+  };
+  REQUIRE(train({"--reset_attention_mask", "--max_steps", "1", "--save_steps", "1"}).status == 0);
+  const test::TrainRun other = train({"--max_steps", "2", "--resume_from_checkpoint", "latest"});
+  CHECK(other.status == 2);
+  CHECK_THAT(other.err, Catch::Contains("set --reset_attention_mask"));
+}
+
 TEST_CASE("train: bad JSON lines are told before a rank starts", "[e2e][golden]") {
   const test::TempDir folder;
   const std::filesystem::path path = folder.path() / "d.jsonl";
