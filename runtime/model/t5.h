@@ -9,9 +9,10 @@ namespace dstrain::model {
 /// of the decoder reads what the encoder's norm writes; those behind the first of each stack borrow
 /// its biases by distance, the decoder and, where it is tied, the head the table of tokens.
 /// `config` must have passed check(). First values as Hugging Face draws them.
-/// A block of the encoder saves per token 4 W + 2 C + 2 F values of the model's dtype, with W the
-/// heads' width and F = d_ff (F more where the MLP is gated), and log-sum-exps H and two statistics
-/// in f32.
+/// With W the heads' width and F = d_ff (twice that where the MLP is gated, and d_ff more with
+/// dropout) a block of the encoder saves per token 4 W + C + F values of the model's dtype, and
+/// log-sum-exps H and two statistics in f32; one of the decoder 6 W + 2 C + F, 2 H and three, and
+/// 2 W per token of the source.
 Model make_t5(const T5Config& config, const UnitOptions& options = {});
 
 }  // namespace dstrain::model

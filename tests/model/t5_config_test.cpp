@@ -89,4 +89,20 @@ TEST_CASE("T5: units share the table of tokens and the biases", "[model]") {
                     12 * width * (2 * 7 * 7 + 3 * 5 * 5 / 2.0 + 3 * 5 * 7))));
 }
 
+TEST_CASE("T5: memory per token is the documented formula", "[model]") {
+  const bool gated = GENERATE(false, true);
+  const bool drops = GENERATE(false, true);
+  auto config = model::model_preset(gated ? "T0_3B" : "t5-small");
+  config->apply_overrides("num_layers=1,d_model=64,d_kv=16,num_heads=8,d_ff=96");
+  if (drops) config->apply_overrides("dropout_rate=0.1");
+  const model::Model model = config->make();
+  const std::int64_t width = 8 * 16;
+  const std::int64_t mlp = 96 * ((gated ? 2 : 1) + (drops ? 1 : 0));
+  const model::BatchShape shape{2, 64, 128};
+  CHECK(model.units[1]->memory(shape).saved == 2 * 128 * (4 * width + 64 + mlp + 8 + 2) * 4);
+  // A decoder attends twice; keys and values of the second are the source's.
+  CHECK(model.units[4]->memory(shape).saved ==
+        2 * 64 * (6 * width + 2 * 64 + mlp + 2 * 8 + 3) * 4 + 2 * 128 * 2 * width * 4);
+}
+
 }  // namespace dstrain::test
