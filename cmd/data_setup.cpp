@@ -24,20 +24,15 @@ struct OpenedFile {
 /// Opens files by one tokenizer, which is made when the first text is met.
 class DataOpener {
  public:
-  DataOpener(const config::DataSettings& data, std::int64_t vocabulary)
-      : data_(data), vocabulary_(vocabulary) {}
+  DataOpener(const config::DataSettings& data, const model::Model& model)
+      : data_(data), vocabulary_(model.vocabulary), pairs_(model.pairs) {}
 
   std::vector<OpenedFile> open(const std::vector<config::DataFile>& files) {
     std::vector<OpenedFile> opened;
     for (const auto& [path, weight] : files) {
-      const std::string tokenizer = data::holds_tokens(path) ? "byte" : data_.tokenizer;
-      opened.push_back({data::open_samples(path, encoder(tokenizer),
-                                           {.block_size = data_.block_size,
-                                            .vocabulary = vocabulary_,
-                                            .packing = data_.packing,
-                                            .cache = {},
-                                            .split = data_.split}),
-                        weight});
+      const bool tokens = pairs_ || data::holds_tokens(path);
+      const std::string tokenizer = tokens ? "byte" : data_.tokenizer;
+      opened.push_back({data::open_samples(path, encoder(tokenizer), options()), weight});
     }
     return opened;
   }
@@ -45,6 +40,18 @@ class DataOpener {
   const data::TextEncoder& encoder() { return encoder(data_.tokenizer); }
 
  private:
+  [[nodiscard]] data::SampleOptions options() const {
+    const model::PairTokens tokens = pairs_.value_or(model::PairTokens{});
+    return {.block_size = data_.block_size,
+            .documents = data_.documents,
+            .source_length = data_.source_length,
+            .vocabulary = vocabulary_,
+            .packing = data_.packing,
+            .cache = {},
+            .split = data_.split,
+            .decoder_start_token = tokens.start,
+            .pad_token = tokens.padding};
+  }
   const data::TextEncoder& encoder(const std::string& tokenizer) {
     std::unique_ptr<data::TextEncoder>& made = encoders_[tokenizer];
     if (!made) made = data::make_encoder(tokenizer);
@@ -53,6 +60,7 @@ class DataOpener {
 
   const config::DataSettings& data_;
   std::int64_t vocabulary_;
+  std::optional<model::PairTokens> pairs_;
   std::map<std::string, std::unique_ptr<data::TextEncoder>> encoders_;
 };
 
@@ -185,11 +193,11 @@ void split_mixture(RunData& run,
 
 }  // namespace
 
-RunData open_data(const config::TrainSettings& settings, std::int64_t vocabulary) {
+RunData open_data(const config::TrainSettings& settings, const model::Model& model) {
   const config::DataSettings& data = settings.data;
   RunData run;
   check_shard_tokenizers(run, settings);
-  DataOpener opener(data, vocabulary);
+  DataOpener opener(data, model);
   if (!data.split.empty()) {
     const std::vector<OpenedFile> files = opener.open(data.train_files);
     if (files.size() == 1) {
@@ -216,7 +224,7 @@ RunData open_data(const config::TrainSettings& settings, std::int64_t vocabulary
     run.text_encoder = opener.encoder().identity();
   }
   if (data.tokenizer != "byte" && !is_models_own(data.tokenizer, settings.model.directory)) {
-    run.text_tokens = text_tokens(opener.encoder(), vocabulary);
+    run.text_tokens = text_tokens(opener.encoder(), model.vocabulary);
   }
   run.training_samples = at_most(run.training_samples, data.max_train_samples);
   run.validation_samples.count = at_most(run.validation_samples.count, data.max_eval_samples);

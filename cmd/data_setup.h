@@ -8,7 +8,7 @@
 #include "runtime/config/train_settings.h"
 #include "runtime/data/sample_order.h"
 #include "runtime/data/sample_source.h"
-#include "runtime/model/hf_names.h"
+#include "runtime/model/model.h"
 
 namespace dstrain::cmd {
 
@@ -26,9 +26,9 @@ struct RunData {
 };
 
 /// Opens what the settings name, of which tokenizer and block_size are decided; several files
-/// become a mixture. Only what trains or is evaluated is opened. Ids must be below @p vocabulary.
-/// Throws Error{input, io}.
-RunData open_data(const config::TrainSettings& settings, std::int64_t vocabulary);
+/// become a mixture. Only what trains or is evaluated is opened. Ids must be below the model's
+/// vocabulary. Throws Error{input, io}.
+RunData open_data(const config::TrainSettings& settings, const model::Model& model);
 
 /// The held-out data, to know it again; empty without any.
 std::string describe_held_out(const RunData& run);

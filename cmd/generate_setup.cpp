@@ -28,7 +28,8 @@ void declare(CLI::App& app, Options& options) {
       ->required();
   app.add_option("--tokenizer", options.tokenizer,
                  "byte, or a directory with a tokenizer's files (the model's, else byte)");
-  app.add_option("--prompt", options.prompt, "text to continue")->required();
+  app.add_option("--prompt", options.prompt, "text to continue, or an encoder-decoder's source")
+      ->required();
   app.add_option("--max_new_tokens", sampling.max_new_tokens, "tokens to add (100)")
       ->check(CLI::Range(std::int64_t{1}, most));
   app.add_flag("--do_sample", sampling.do_sample, "draw tokens instead of taking the likeliest");

@@ -69,15 +69,17 @@ MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& m
     setup.groups =
         std::make_unique<optim::ParameterGroups>(optim::make_optimizer(settings.optimizer));
   }
-  setup.engine = {.shape = {settings.micro_batch_size, settings.data.block_size},
-                  .inference_shape = {{settings.evaluation.batch_size, settings.data.block_size}},
-                  .mode = frame_mode(settings),
-                  .micro_steps = settings.accumulation_steps,
-                  .ranks = world,
-                  .gradient_clipping = settings.gradient_clipping,
-                  .gradient_factor = settings.sums_gradients ? static_cast<double>(world) : 1.0,
-                  .seed = settings.seed,
-                  .parameter_groups = setup.groups ? setup.groups->count() : 1};
+  setup.engine = {
+      .shape = engine::batch_shape(settings.micro_batch_size, settings.data),
+      .inference_shape = engine::batch_shape(settings.evaluation.batch_size, settings.data),
+      .mode = frame_mode(settings),
+      .micro_steps = settings.accumulation_steps,
+      .ranks = world,
+      .gradient_clipping = settings.gradient_clipping,
+      .gradient_factor = settings.sums_gradients ? static_cast<double>(world) : 1.0,
+      .seed = settings.seed,
+      .parameter_groups = setup.groups ? setup.groups->count() : 1,
+      .documents = settings.data.documents};
   setup.layout = std::make_unique<zero::FlatLayout>(
       model, zero::FlatLayout::Options{world, settings.zero.persistence_threshold_numel,
                                        settings.zero.persistence_total_numel, setup.groups.get()});
@@ -97,14 +99,33 @@ MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& m
   return setup;
 }
 
-std::int64_t block_size(const config::DataSettings& data, const model::Model& model) {
-  constexpr std::int64_t default_block_size = 1024;
-  if (data.block_size == 0) return std::min(default_block_size, model.positions);
+void settle_lengths(config::DataSettings& data, const model::Model& model) {
+  constexpr std::int64_t default_length = 1024;
+  constexpr std::int64_t default_target_length = 128;
+  if (model.pairs) {
+    if (data.block_size > 0) {
+      fail(ErrorCode::usage,
+           "--block_size: {} is an encoder-decoder, whose samples have --max_source_length and "
+           "--max_target_length",
+           model.name);
+    }
+    if (data.documents) {
+      fail(ErrorCode::usage, "--reset_attention_mask: a sample of {} is one pair", model.name);
+    }
+    data.block_size = data.target_length > 0 ? data.target_length : default_target_length;
+    if (data.source_length == 0) data.source_length = default_length;
+    return;
+  }
+  if (data.source_length > 0 || data.target_length > 0) {
+    fail(ErrorCode::usage,
+         "{}: {} is no encoder-decoder and has no sources; give --block_size instead",
+         data.source_length > 0 ? "--max_source_length" : "--max_target_length", model.name);
+  }
+  if (data.block_size == 0) data.block_size = std::min(default_length, model.positions);
   if (data.block_size > model.positions) {
     fail(ErrorCode::usage, "--block_size {} is longer than the model's {} positions",
          data.block_size, model.positions);
   }
-  return data.block_size;
 }
 
 }  // namespace dstrain::cmd

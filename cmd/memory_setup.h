@@ -25,8 +25,9 @@ struct MemorySetup {
 /// be, it is not, and settings.warnings says so to those who asked for it.
 MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& model, int world);
 
-/// The run's tokens per sequence: --block_size, else min(1024, the model's positions), as run_clm.
-/// Throws Error{usage} for more than the positions.
-std::int64_t block_size(const config::DataSettings& data, const model::Model& model);
+/// Settles the tokens of a sequence: --block_size, else min(1024, the model's positions), as
+/// run_clm; of an encoder-decoder --max_target_length and --max_source_length, else 128 and 1024,
+/// as run_translation. Throws Error{usage} for more than the positions, or what the model has not.
+void settle_lengths(config::DataSettings& data, const model::Model& model);
 
 }  // namespace dstrain::cmd

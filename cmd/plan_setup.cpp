@@ -45,7 +45,7 @@ PlanSetup::PlanSetup(config::TrainOptions options, int world, DeviceKind device)
   settings_ = config::resolve(options_, {.world_size = world}).settings;
   model_ =
       model_config(settings_.model)->make({settings_.dtype, settings_.model.in_splits, device});
-  settings_.data.block_size = block_size(settings_.data, model_);
+  settle_lengths(settings_.data, model_);
 }
 
 std::string PlanSetup::ds_config(const zero::PlanChoice& choice) const {
@@ -62,15 +62,15 @@ zero::PlanRow PlanSetup::row(const zero::PlanChoice& choice) const {
   const config::Context context{.world_size = world_, .hidden = model_.hidden};
   const config::DsConfig config = config::DsConfig::parse(ds_config(choice), "plan");
   config::TrainSettings settings = config::resolve_config(options_, config, context).settings;
-  settings.data.block_size = settings_.data.block_size;
+  settings.data = settings_.data;
   settings.gradient_checkpointing = choice.checkpointing;
   const MemorySetup memory = set_up_memory(settings, model_, world_);
   const zero::StepWork work = zero::step_work(
-      *memory.layout, {.store = memory.store,
-                       .flops_per_token = model_.flops_per_token(settings.data.block_size),
-                       .tokens = settings.micro_batch_size * settings.data.block_size,
-                       .micro_steps = settings.accumulation_steps,
-                       .checkpointing = choice.checkpointing});
+      *memory.layout,
+      {.store = memory.store,
+       .flops = model_.flops(engine::batch_shape(settings.micro_batch_size, settings.data)),
+       .micro_steps = settings.accumulation_steps,
+       .checkpointing = choice.checkpointing});
   return {choice, memory.plan, cost_of(work, model_.device)};
 }
 

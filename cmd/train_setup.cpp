@@ -158,9 +158,9 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
   const std::string& directory = setup.settings.model.directory;
   if (!directory.empty()) setup.model.companions = stored_companions(directory);
   setup.settings.data.tokenizer = choose_tokenizer(setup.settings, *model);
-  setup.settings.data.block_size = block_size(setup.settings.data, setup.model);
+  settle_lengths(setup.settings.data, setup.model);
   RunData& opened = setup;
-  opened = open_data(setup.settings, setup.model.vocabulary);
+  opened = open_data(setup.settings, setup.model);
   std::ranges::move(setup.data_notes, std::back_inserter(setup.notes));
   take_tokenizer(setup, setup.settings.data.tokenizer);
   settle_bytes(setup, *model);

@@ -116,8 +116,7 @@ class SegmentWork {
 
 StepWork step_work(const FlatLayout& layout, const StepWorkInput& input) {
   constexpr double checkpointed = 4.0 / 3;  // forward, forward again and backward, which is two
-  StepWork work{.flops = input.flops_per_token *
-                         static_cast<double>(input.tokens * input.micro_steps) *
+  StepWork work{.flops = input.flops * static_cast<double>(input.micro_steps) *
                          (input.checkpointing ? checkpointed : 1)};
   const std::vector<MemoryTier> optimizer = optimizer_tiers(layout, input.store.offload);
   const std::vector<MemoryTier> parameters = parameter_tiers(layout, input.store.offload);

@@ -18,8 +18,7 @@ struct StepWork {
 
 struct StepWorkInput {
   ShardedStore::Options store;
-  double flops_per_token = 0;    ///< Model::flops_per_token(): 6 per parameter, and attention
-  std::int64_t tokens = 0;       ///< of a rank and micro step
+  double flops = 0;              ///< Model::flops() of a rank and micro step
   std::int64_t micro_steps = 1;  ///< of a step
   bool checkpointing = false;    ///< a second forward: a third more FLOP
 };

@@ -110,7 +110,7 @@ std::string describe_memory(config::TrainSettings& settings,
                             DeviceKind device) {
   const model::Model model =
       model_config(settings.model)->make({settings.dtype, settings.model.in_splits, device});
-  settings.data.block_size = block_size(settings.data, model);
+  settle_lengths(settings.data, model);
   const MemorySetup memory = set_up_memory(settings, model, static_cast<int>(world));
   return fmt::format("on {}, {} rank(s): {}\n", name_of(device), world,
                      zero::describe(memory.plan, memory.formula));

@@ -44,11 +44,10 @@ bool is_train_option(const std::string& word) {
 /// checked when they are trained on.
 void check_samples(const data::SampleSource& source) {
   constexpr std::int64_t checked_tokens = 1 << 24;
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(source.block_size()));
-  std::vector<std::int32_t> labels(tokens.size());
+  data::SampleBuffer sample(1, source.sizes());
   const std::int64_t most = (checked_tokens - 1) / source.block_size() + 1;
   for (std::int64_t k = 0; k < std::min(source.samples(), most); ++k) {
-    source.read(k, tokens, labels);
+    source.read(k, sample.rows());
   }
 }
 

@@ -61,12 +61,11 @@ int evaluate_model(TrainSetup setup, const WorkerEnv& worker, ProgressPage& prog
                          .progress = &progress},
                         setup.engine, streams);
   store.load({*setup.initial_parameters}, streams.compute);
-  const model::BatchShape shape{settings.evaluation.batch_size, settings.data.block_size};
-  const data::EvaluationLoader loader(*setup.validation_data,
-                                      {shape.sequences, worker.rank, worker.world_size},
-                                      setup.validation_samples);
+  const data::EvaluationLoader loader(
+      *setup.validation_data, {settings.evaluation.batch_size, worker.rank, worker.world_size},
+      setup.validation_samples);
   progress.enter(RunPhase::evaluating);
-  const double loss = engine::evaluate(engine, loader, shape, control);
+  const double loss = engine::evaluate(engine, loader, control);
   if (worker.rank == 0) report(loss, settings.output.directory);
   control.barrier();
   return status::done;

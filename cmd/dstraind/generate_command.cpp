@@ -35,7 +35,8 @@ int generate_command(std::span<const std::string> arguments) {
       {layout, *communicator, {{{memory, memory, memory}, {host, host, host}, host}, memory}}, {},
       *stream);
   store.load({*setup.parameters}, *stream);
-  std::vector<std::int32_t> tokens = setup.prompt;
+  std::vector<std::int32_t> tokens;  // a decoder's alone, or what continues the prompt
+  if (!setup.model.pairs) tokens = setup.prompt;
   std::ranges::copy(
       engine::generate({setup.model, store, memory, host}, setup.prompt, setup.sampling, *stream),
       std::back_inserter(tokens));

@@ -43,10 +43,12 @@ void announce(const TrainSetup& setup, const WorkerEnv& worker) {
   for (const std::string& note : setup.notes) log_info(note);
   const std::int64_t batch = settings.trains ? settings.train_batch_size
                                              : settings.evaluation.batch_size * worker.world_size;
+  const std::int64_t source = settings.data.source_length;
   log_info(fmt::format(
-      "{}: {} parameters, {}, {} rank(s), ZeRO stage {}, {} sequences of {} tokens {}",
+      "{}: {} parameters, {}, {} rank(s), ZeRO stage {}, {} sequences of {} tokens{} {}",
       setup.model.name, setup.layout->numel(), describe_precision(settings, worker.world_size),
       worker.world_size, settings.zero.stage, batch, settings.data.block_size,
+      source > 0 ? fmt::format(" from sources of {}", source) : "",
       settings.trains ? "per step" : "at a time"));
   if (setup.model.device != DeviceKind::cpu) {
     log_info(fmt::format("the ranks compute on {}", name_of(setup.model.device)));

@@ -23,7 +23,8 @@ std::string hidden(std::int64_t layer) {
 
 std::unique_ptr<model::Unit> embedding(const ParallelGptSizes& s, const model::UnitOptions& o) {
   UnitBuilder u("embedding", "", o);
-  return u.finish(u.embedding({table, s.vocabulary, normal}, {}, s.hidden), hidden(0));
+  const model::ParameterRef tokens = u.own(table, {s.vocabulary, s.hidden}, normal);
+  return u.finish(u.embedding({tokens}, s.hidden), hidden(0));
 }
 
 /// y = x + attention(norm(x)) + mlp(norm(x)).
@@ -41,7 +42,7 @@ std::unique_ptr<model::Unit> block(const ParallelGptSizes& s,
                         .kv_heads = s.kv_heads,
                         .head_size = head_size,
                         .rule = {.divisor = std::sqrt(static_cast<float>(head_size)),
-                                 .rotary = model::make_rotary(s.rotary_dims, 10000, {})}});
+                                 .rotary = model::make_rotary({s.rotary_dims}, 10000, {})}});
   const Value h = u.add(x, u.linear(a, "out", {s.hidden, normal}), s.dropout);
   const Value f = u.activation(u.linear(n, "up", {4 * s.hidden, normal}), ops::Activation::gelu);
   return u.finish(u.add(h, u.linear(f, "down", {s.hidden, normal}), s.dropout), hidden(layer + 1));
@@ -50,7 +51,7 @@ std::unique_ptr<model::Unit> block(const ParallelGptSizes& s,
 std::unique_ptr<model::Unit> head(const ParallelGptSizes& s, const model::UnitOptions& o) {
   UnitBuilder u("head", "", o);
   const Value x = u.read(hidden(s.layers), s.hidden);
-  return u.finish_loss(u.rms_norm(x, "last_norm", eps), table, s.vocabulary);
+  return u.finish_loss(u.rms_norm(x, "last_norm", eps), u.borrow(table), s.vocabulary);
 }
 
 }  // namespace
@@ -69,7 +70,7 @@ model::Model make_parallel_gpt(const ParallelGptSizes& sizes, const model::UnitO
   model.positions = sizes.positions;
   model.hidden = sizes.hidden;
   model.layers = sizes.layers;
-  model.attention_width = sizes.layers * sizes.hidden;
+  model.attention = {{.width = sizes.layers * sizes.hidden, .causal = true}};
   model.outputs_first = true;
   return model;
 }

@@ -55,7 +55,8 @@ constexpr std::string_view unbuilt = "not implemented";
 constexpr std::string_view fp16 = "there is one fp16: weights and activations are fp16";
 constexpr std::string_view loss_scale = "use the section fp16 of the configuration";
 constexpr std::string_view translation =
-    "translation is not implemented: only language models are trained";
+    "text is not made into pairs: give --train_file with JSON lines of token ids, "
+    "{\"input_ids\": [...], \"labels\": [...]}";
 constexpr std::string_view hub = "not implemented; nothing is sent anywhere";
 constexpr std::string_view no_hub = "nothing is sent anywhere";
 constexpr std::string_view no_download = "nothing is downloaded: models and data are files";
@@ -113,15 +114,13 @@ const std::array hugging_face{
     refused_flag("source_lang", "LANGUAGE", reason::translation),
     refused_flag("target_lang", "LANGUAGE", reason::translation),
     refused_flag("source_prefix", "TEXT", reason::translation),
-    refused_flag("forced_bos_token", "TEXT", reason::translation),
-    refused_flag("max_source_length", "N", reason::translation),
-    refused_flag("max_target_length", "N", reason::translation),
-    refused_flag("val_max_target_length", "N", reason::translation),
-    refused_flag("num_beams", "N", reason::translation),
-    refused_flag("predict_with_generate", no_value, reason::translation),
-    refused_flag("generation_max_length", "N", reason::translation),
-    refused_flag("generation_num_beams", "N", reason::translation),
-    refused_flag("sortish_sampler", no_value, reason::translation),
+    refused_flag("forced_bos_token", "TEXT", reason::unbuilt),
+    hint_flag("val_max_target_length", "N", "held-out targets have --max_target_length"),
+    refused_flag("num_beams", "N", reason::unbuilt),
+    refused_flag("predict_with_generate", no_value, reason::unbuilt),
+    refused_flag("generation_max_length", "N", reason::unbuilt),
+    refused_flag("generation_num_beams", "N", reason::unbuilt),
+    refused_flag("sortish_sampler", no_value, reason::unbuilt),
     hint_flag("pad_to_max_length", no_value, "samples are of --block_size tokens, without padding"),
     negatable(hint_flag("ignore_pad_token_for_loss", no_value, "samples have no padding", "true")),
     hint_flag("group_by_length", no_value, "all samples are of one length"),

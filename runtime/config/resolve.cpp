@@ -102,6 +102,17 @@ void resolve_evaluation(SettingsBuilder& builder) {
       .loads_best = builder.options().load_best_model_at_end.value};
 }
 
+/// Where attention ends at documents positions begin anew: else learned ones would say how much
+/// stands in front that is not seen.
+bool separates_documents(const TrainOptions& options) {
+  if (options.reset_position_ids.value && !options.reset_attention_mask.value) {
+    fail(ErrorCode::usage,
+         "--reset_position_ids: positions begin anew where attention does: add "
+         "--reset_attention_mask");
+  }
+  return options.reset_attention_mask.value;
+}
+
 void resolve_data(SettingsBuilder& builder) {
   const Flag<std::int64_t>& seed =
       builder.options().data_seed.typed() ? builder.options().data_seed : builder.options().seed;
@@ -113,6 +124,9 @@ void resolve_data(SettingsBuilder& builder) {
                              .tokenizer = builder.options().tokenizer.value,
                              .tokenizer_given = builder.options().tokenizer.typed(),
                              .block_size = builder.options().block_size.value,
+                             .source_length = builder.options().max_source_length.value,
+                             .target_length = builder.options().max_target_length.value,
+                             .documents = separates_documents(builder.options()),
                              .packing = builder.options().packing.value,
                              .shuffle = !builder.options().no_shuffle.value,
                              .seed = static_cast<std::uint64_t>(seed.value)};

@@ -29,8 +29,10 @@ struct TrainOptions {
   Flag<std::string> split;                                 ///< "949,50,1": parts of each train_file
   Flag<std::int64_t> max_train_samples, max_eval_samples;  ///< 0: all
   Flag<std::int64_t> block_size;                           ///< 0: min(1024, the model's positions)
+  Flag<std::int64_t> max_source_length, max_target_length;  ///< 0: 1024 and 128
   Flag<std::string> tokenizer{"byte", {}};
   Flag<bool> packing{true, {}};
+  Flag<bool> reset_attention_mask, reset_position_ids;  ///< both or the first alone
   Flag<bool> no_shuffle;
 
   Flag<std::int64_t> max_steps{-1, {}};  ///< not positive: num_train_epochs decides

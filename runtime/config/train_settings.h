@@ -73,6 +73,10 @@ struct DataSettings {
   std::string tokenizer = "byte";  ///< or a directory
   bool tokenizer_given = false;    ///< by the user: else the model's own counts, if it has one
   std::int64_t block_size = 0;     ///< T; 0: min(1024, the model's positions), as run_clm
+  // Of an encoder-decoder, which has no block_size until T is that of its targets.
+  std::int64_t source_length = 0;  ///< S; 0: 1024, as run_translation
+  std::int64_t target_length = 0;  ///< 0: 128, likewise
+  bool documents = false;          ///< attention and positions begin anew with each document
   bool packing = true;             ///< several records of JSON lines in a sample
   bool shuffle = true;
   std::uint64_t seed = 42;  ///< of shuffling

@@ -18,15 +18,23 @@ SampleRange within(std::int64_t samples, SampleRange range) {
   return range;
 }
 
-std::span<std::int32_t> row(std::span<std::int32_t> values, std::int64_t index, std::int64_t size) {
-  return values.subspan(static_cast<std::size_t>(index * size), static_cast<std::size_t>(size));
+void check_sizes(std::int64_t samples, const SampleSizes& sizes, const SampleRows& rows) {
+  const std::int64_t tokens = samples * sizes.tokens;
+  DSTRAIN_CHECK(std::ssize(rows.tokens) == tokens && std::ssize(rows.labels) == tokens,
+                "{} tokens and {} labels", rows.tokens.size(), rows.labels.size());
+  const std::int64_t counts = sizes.source > 0 ? samples : 0;
+  DSTRAIN_CHECK(
+      std::ssize(rows.source) == samples * sizes.source && std::ssize(rows.source_count) == counts,
+      "{} tokens of {} sources", rows.source.size(), rows.source_count.size());
 }
 
-void check_sizes(std::int64_t expected,
-                 std::span<std::int32_t> tokens,
-                 std::span<std::int32_t> labels) {
-  DSTRAIN_CHECK(std::ssize(tokens) == expected && std::ssize(labels) == expected,
-                "{} tokens and {} labels", tokens.size(), labels.size());
+/// Room that no sample fills.
+void fill_empty(const SampleRows& row) {
+  std::ranges::fill(row.tokens, 0);
+  std::ranges::fill(row.labels, ignored_label);
+  std::ranges::fill(row.source, 0);
+  std::ranges::fill(row.source_count, 1);
+  std::ranges::fill(row.document_start, 0);
 }
 
 }  // namespace
@@ -45,15 +53,13 @@ BatchLoader::BatchLoader(const SampleSource& source,
 
 std::int64_t BatchLoader::fill(std::int64_t step,
                                std::int64_t micro_step,
-                               std::span<std::int32_t> tokens,
-                               std::span<std::int32_t> labels) const {
-  check_sizes(place_.micro_batch * source_.block_size(), tokens, labels);
+                               const SampleRows& rows) const {
+  check_sizes(place_.micro_batch, source_.sizes(), rows);
   DSTRAIN_CHECK(micro_step >= 0 && micro_step < micro_steps_, "micro step {} of {}", micro_step,
                 micro_steps_);
-  const std::int64_t block = source_.block_size();
   const std::int64_t first = (micro_step * place_.world + place_.rank) * place_.micro_batch;
   for (std::int64_t i = 0; i < place_.micro_batch; ++i) {
-    source_.read(order_.sample(step, first + i), row(tokens, i, block), row(labels, i, block));
+    source_.read(order_.sample(step, first + i), rows.row(i, source_.sizes()));
   }
   return first;
 }
@@ -68,21 +74,16 @@ std::int64_t EvaluationLoader::batches() const {
   return (range_.count + each - 1) / each;
 }
 
-void EvaluationLoader::fill(std::int64_t batch,
-                            std::span<std::int32_t> tokens,
-                            std::span<std::int32_t> labels) const {
-  check_sizes(place_.micro_batch * source_.block_size(), tokens, labels);
+void EvaluationLoader::fill(std::int64_t batch, const SampleRows& rows) const {
+  check_sizes(place_.micro_batch, source_.sizes(), rows);
   DSTRAIN_CHECK(batch >= 0 && batch < batches(), "batch {} of {}", batch, batches());
-  const std::int64_t block = source_.block_size();
   const std::int64_t first = (batch * place_.world + place_.rank) * place_.micro_batch;
   for (std::int64_t i = 0; i < place_.micro_batch; ++i) {
-    const auto inputs = row(tokens, i, block);
-    const auto targets = row(labels, i, block);
+    const SampleRows row = rows.row(i, source_.sizes());
     if (first + i < range_.count) {
-      source_.read(range_.first + first + i, inputs, targets);
+      source_.read(range_.first + first + i, row);
     } else {
-      std::fill(inputs.begin(), inputs.end(), 0);
-      std::fill(targets.begin(), targets.end(), ignored_label);
+      fill_empty(row);
     }
   }
 }

@@ -27,12 +27,11 @@ class BatchLoader {
 
   [[nodiscard]] std::int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
 
-  /// Writes tokens and labels, (B, T) each, of one micro step of optimizer step `step`, both
-  /// counted from 0. Returns the place of the first sequence within the global batch.
-  std::int64_t fill(std::int64_t step,
-                    std::int64_t micro_step,
-                    std::span<std::int32_t> tokens,
-                    std::span<std::int32_t> labels) const;
+  [[nodiscard]] const SampleSizes& sizes() const { return source_.sizes(); }
+
+  /// Writes the B samples of one micro step of optimizer step `step`, both counted from 0. Returns
+  /// the place of the first one within the global batch.
+  std::int64_t fill(std::int64_t step, std::int64_t micro_step, const SampleRows& rows) const;
 
  private:
   const SampleSource& source_;
@@ -50,9 +49,10 @@ class EvaluationLoader {
   EvaluationLoader(const SampleSource& source, const LoaderPlace& place, SampleRange range = {});
 
   [[nodiscard]] std::int64_t batches() const;
-  void fill(std::int64_t batch,
-            std::span<std::int32_t> tokens,
-            std::span<std::int32_t> labels) const;
+  void fill(std::int64_t batch, const SampleRows& rows) const;
+  /// B.
+  [[nodiscard]] std::int64_t micro_batch() const { return place_.micro_batch; }
+  [[nodiscard]] const SampleSizes& sizes() const { return source_.sizes(); }
 
  private:
   const SampleSource& source_;

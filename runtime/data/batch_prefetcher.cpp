@@ -20,10 +20,10 @@ BatchPrefetcher::~BatchPrefetcher() {
   thread_.join();
 }
 
-const StepBatches& BatchPrefetcher::take(std::int64_t step) {
+StepBatches& BatchPrefetcher::take(std::int64_t step) {
   DSTRAIN_CHECK(step >= 0 && step < steps_, "step {} of {}", step, steps_);
   std::unique_lock lock(mutex_);
-  const Slot& slot = slot_of(step);
+  Slot& slot = slot_of(step);
   while (slot.step != step) {
     if (requested_ == none) request(step);
     changed_.wait(lock, [&] { return requested_ == none; });

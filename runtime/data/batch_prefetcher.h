@@ -9,12 +9,13 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/data/sample_rows.h"
+
 namespace dstrain::data {
 
 /// The micro-batches of one rank and one optimizer step.
 struct StepBatches {
-  std::vector<std::int32_t> tokens;  ///< (micro steps, B, T)
-  std::vector<std::int32_t> labels;
+  SampleBuffer samples;                     ///< micro step by micro step B
   std::vector<std::int64_t> first_samples;  ///< per micro step: see BatchLoader::fill
 };
 
@@ -35,7 +36,7 @@ class BatchPrefetcher {
 
   /// The batches of `step`, valid until the next call; loading the step after it begins. Throws
   /// what loading this step threw.
-  const StepBatches& take(std::int64_t step);
+  StepBatches& take(std::int64_t step);
 
  private:
   static constexpr std::int64_t none = -1;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/label.h"
 
 namespace dstrain::data {
 namespace {
@@ -121,6 +122,29 @@ std::vector<Message> take_messages(json& list, const std::string& place) {
   return messages;
 }
 
+/// A list of whole numbers that are not negative, or `other`.
+std::vector<std::int32_t> take_ids(const json& object,
+                                   const char* key,
+                                   std::int32_t other,
+                                   const std::string& place) {
+  const auto field = object.find(key);
+  if (field == object.end()) fail(ErrorCode::input, "{}: {} is missing", place, key);
+  if (!field->is_array()) {
+    fail(ErrorCode::input, "{}: {} is {}, not a list of token ids", place, key, field->type_name());
+  }
+  std::vector<std::int32_t> ids;
+  for (const json& item : *field) {
+    const bool whole = item.is_number_integer() &&
+                       !(item.is_number_unsigned() && item.get<std::uint64_t>() >> 31 != 0);
+    const auto id = whole ? item.get<std::int64_t>() : -1;
+    if (!whole || (id < 0 && id != other)) {
+      fail(ErrorCode::input, "{}: {}[{}] is {}, no token id", place, key, ids.size(), item.dump());
+    }
+    ids.push_back(static_cast<std::int32_t>(id));
+  }
+  return ids;
+}
+
 RecordKind kind_of(const json& record, const std::string& place) {
   const bool text = record.contains("text");
   const bool completion = record.contains("prompt") || record.contains("completion");
@@ -166,6 +190,28 @@ Record parse_record(std::string_view line, const std::string& place) {
     record.messages = take_messages(object.at("messages"), place);
   }
   return record;
+}
+
+TokenPair parse_pair(std::string_view line, const std::string& place) {
+  static constexpr std::array<std::string_view, 3> unbuilt{
+      "decoder_input_ids", "decoder_attention_mask", "token_type_ids"};
+  const json object = parse_object(line, place);
+  refuse_keys(object, unbuilt, place);
+  TokenPair pair{take_ids(object, "input_ids", 0, place),
+                 take_ids(object, "labels", ignored_label, place)};
+  if (object.contains("attention_mask")) {
+    const std::vector<std::int32_t> mask = take_ids(object, "attention_mask", 0, place);
+    const auto end = std::ranges::find(mask, 0);
+    const bool front = std::all_of(mask.begin(), end, [](std::int32_t one) { return one == 1; }) &&
+                       std::all_of(end, mask.end(), [](std::int32_t one) { return one == 0; });
+    if (!front || mask.size() != pair.source.size()) {
+      fail(ErrorCode::input,
+           "{}: attention_mask must have as many entries as input_ids, ones and then zeros", place);
+    }
+    pair.source.resize(static_cast<std::size_t>(end - mask.begin()));
+  }
+  if (pair.source.empty()) fail(ErrorCode::input, "{}: input_ids is empty", place);
+  return pair;
 }
 
 std::string parse_text(std::string_view line, const std::string& key, const std::string& place) {

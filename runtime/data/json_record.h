@@ -33,6 +33,16 @@ struct Record {
 /// the column where there is one.
 Record parse_record(std::string_view line, const std::string& place);
 
+/// The tokens of a pair: ids, of labels also `ignored_label`.
+struct TokenPair {
+  std::vector<std::int32_t> source;  ///< at least one
+  std::vector<std::int32_t> labels;
+};
+
+/// Parses {"input_ids": [...], "labels": [...]}, with or without an "attention_mask" of ones for
+/// the first of the input_ids, which the pair then ends with. Throws as parse_record.
+TokenPair parse_pair(std::string_view line, const std::string& place);
+
 /// The text of one line under `key`. Other keys are skipped. Throws as parse_record.
 std::string parse_text(std::string_view line, const std::string& key, const std::string& place);
 

@@ -213,4 +213,9 @@ MegatronSet::MegatronSet(const std::string& prefix,
   ids_ = IdArray(index.type, file_.bytes());
 }
 
+std::int64_t MegatronSet::next_document(std::int64_t token) const {
+  const auto next = std::ranges::upper_bound(document_starts_, token);
+  return next == document_starts_.end() ? size() : *next;
+}
+
 }  // namespace dstrain::data

@@ -56,7 +56,9 @@ class MegatronSet : public TokenStream {
   void read(std::int64_t begin, std::span<std::int32_t> tokens) const override {
     ids_.read(begin, tokens, vocabulary_, path());
   }
-  /// See MegatronIndex: for masks between documents.
+  [[nodiscard]] bool knows_documents() const override { return true; }
+  [[nodiscard]] std::int64_t next_document(std::int64_t token) const override;
+  /// See MegatronIndex.
   [[nodiscard]] const std::vector<std::int64_t>& document_starts() const {
     return document_starts_;
   }

@@ -60,7 +60,7 @@ Parts with_counts(Parts parts) {
 }  // namespace
 
 MixtureSamples::MixtureSamples(std::vector<MixturePart> parts)
-    : SampleSource(paths(parts), parts.at(0).source->block_size()),
+    : SampleSource(paths(parts), parts.at(0).source->sizes()),
       parts_(with_counts(std::move(parts))),
       order_(make_order(parts_)) {
   add_notes();
@@ -108,12 +108,10 @@ bool MixtureSamples::is_text() const {
                              [](const MixturePart& part) { return part.source->is_text(); });
 }
 
-void MixtureSamples::read(std::int64_t sample,
-                          std::span<std::int32_t> tokens,
-                          std::span<std::int32_t> labels) const {
+void MixtureSamples::read(std::int64_t sample, const SampleRows& row) const {
   const MixtureOrder::Place place = order_(sample);
   const auto& [source, range, weight] = parts_[place.part];
-  source->read(range.first + place.sample % range.count, tokens, labels);
+  source->read(range.first + place.sample % range.count, row);
 }
 
 }  // namespace dstrain::data

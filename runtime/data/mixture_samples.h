@@ -30,9 +30,7 @@ class MixtureSamples : public SampleSource {
   [[nodiscard]] std::int64_t bytes() const override;
   [[nodiscard]] bool is_text() const override;
   [[nodiscard]] std::int64_t samples() const override { return order_.samples(); }
-  void read(std::int64_t sample,
-            std::span<std::int32_t> tokens,
-            std::span<std::int32_t> labels) const override;
+  void read(std::int64_t sample, const SampleRows& row) const override;
 
  private:
   void add_notes();

@@ -13,6 +13,7 @@
 #include "runtime/base/log.h"
 #include "runtime/data/foreign_format.h"
 #include "runtime/data/megatron_set.h"
+#include "runtime/data/pair_samples.h"
 #include "runtime/data/record_samples.h"
 #include "runtime/data/stream_samples.h"
 #include "runtime/data/token_cache.h"
@@ -55,6 +56,10 @@ std::vector<std::int64_t> cut_records(const TokenSet& set, std::span<const doubl
           set.ids().size()};
 }
 
+SampleSizes sizes_of(const SampleOptions& options) {
+  return {options.block_size, options.source_length, options.documents};
+}
+
 std::unique_ptr<SampleSource> open_json_lines(const TextFile& file,
                                               const TextEncoder& encoder,
                                               const SampleOptions& options) {
@@ -63,11 +68,11 @@ std::unique_ptr<SampleSource> open_json_lines(const TextFile& file,
   if (options.packing && set.kind() == RecordKind::text) {
     std::vector<std::int64_t> cuts = cut_records(set, options.split);
     return std::make_unique<StreamSamples>(
-        std::make_unique<RecordStream>(std::move(origin), std::move(set)), options.block_size,
+        std::make_unique<RecordStream>(std::move(origin), std::move(set)), sizes_of(options),
         StreamSamples::Tail::padded, std::move(cuts));
   }
   return std::make_unique<RecordSamples>(
-      std::move(origin), std::move(set), options.block_size,
+      std::move(origin), std::move(set), sizes_of(options),
       options.packing ? RecordSamples::Packing::many_per_row : RecordSamples::Packing::one_per_row);
 }
 
@@ -83,19 +88,35 @@ std::unique_ptr<TokenStream> open_stream(const std::string& path,
       tokens_of({path, file.bytes()}, encoder, options, tokenize_text));
 }
 
+std::unique_ptr<SampleSource> open_pairs(const std::string& path, const SampleOptions& options) {
+  if (!is_json_lines(path)) {
+    fail(ErrorCode::input,
+         "{}: an encoder-decoder is trained on pairs: JSON lines (.jsonl) with the token ids of "
+         "each as {{\"input_ids\": [...], \"labels\": [...]}}",
+         path);
+  }
+  const MappedFile file(path);
+  refuse_foreign_format(path, file.text());
+  refuse_json_document(path, file.text());
+  return std::make_unique<PairSamples>(PairSamples::File{path, file.text()},
+                                       PairOptions{sizes_of(options), options.vocabulary,
+                                                   options.decoder_start_token, options.pad_token});
+}
+
 std::unique_ptr<SampleSource> open_whole(const std::string& path,
                                          const TextEncoder& encoder,
                                          const SampleOptions& options) {
   constexpr auto tail = StreamSamples::Tail::dropped;
+  if (options.source_length > 0) return open_pairs(path, options);
   if (const auto prefix = find_megatron_prefix(path)) {
     auto set = std::make_unique<MegatronSet>(*prefix, options.vocabulary, options.split);
     std::vector<std::int64_t> cuts = set->cuts();
-    return std::make_unique<StreamSamples>(std::move(set), options.block_size, tail,
+    return std::make_unique<StreamSamples>(std::move(set), sizes_of(options), tail,
                                            std::move(cuts));
   }
   if (names_shards(path)) {
     return std::make_unique<StreamSamples>(std::make_unique<TokenShards>(path, options.vocabulary),
-                                           options.block_size, tail);
+                                           sizes_of(options), tail);
   }
   const MappedFile file(path);
   refuse_foreign_format(path, file.text());
@@ -103,7 +124,7 @@ std::unique_ptr<SampleSource> open_whole(const std::string& path,
     refuse_json_document(path, file.text());
     return open_json_lines({path, file.bytes()}, encoder, options);
   }
-  return std::make_unique<StreamSamples>(open_stream(path, encoder, options), options.block_size,
+  return std::make_unique<StreamSamples>(open_stream(path, encoder, options), sizes_of(options),
                                          tail);
 }
 

@@ -12,15 +12,24 @@ namespace dstrain::data {
 RecordStream::RecordStream(RecordFile file, TokenSet set)
     : TokenStream(file.path), file_(std::move(file)), set_(std::move(set)) {}
 
+std::int64_t RecordStream::next_document(std::int64_t token) const {
+  std::int64_t first = 0;  // of the records that begin behind the token
+  for (std::int64_t end = set_.records(); first < end;) {
+    const std::int64_t middle = (first + end) / 2;
+    (set_.start(middle) > token ? end : first) = set_.start(middle) > token ? middle : middle + 1;
+  }
+  return set_.start(first);
+}
+
 RecordSamples::RecordSamples(RecordFile file,
                              TokenSet set,
-                             std::int64_t block_size,
+                             const SampleSizes& sizes,
                              Packing packing)
-    : SampleSource(file.path, block_size), file_(std::move(file)), set_(std::move(set)) {
+    : SampleSource(file.path, sizes), file_(std::move(file)), set_(std::move(set)) {
   lay_rows(packing);
   if (records_.empty()) {
     fail(ErrorCode::input, "{}: none of {} records has a label within block_size {}", path(),
-         set_.records(), block_size);
+         set_.records(), block_size());
   }
 }
 
@@ -63,6 +72,12 @@ void RecordSamples::lay_rows(Packing packing) {
   }
 }
 
+/// All that follows is of the document that begins at `at`, until another one does.
+void RecordSamples::fill_document(const SampleRows& row, std::size_t at) {
+  if (at >= row.document_start.size()) return;
+  std::ranges::fill(row.document_start.subspan(at), static_cast<std::int32_t>(at));
+}
+
 std::span<const std::int64_t> RecordSamples::row_records(std::int64_t sample) const {
   DSTRAIN_CHECK(sample >= 0 && sample < samples(), "sample {} of {}", sample, samples());
   const auto row = static_cast<std::size_t>(sample);
@@ -71,24 +86,24 @@ std::span<const std::int64_t> RecordSamples::row_records(std::int64_t sample) co
       static_cast<std::size_t>(row_begins_[row + 1] - row_begins_[row]));
 }
 
-void RecordSamples::read(std::int64_t sample,
-                         std::span<std::int32_t> tokens,
-                         std::span<std::int32_t> labels) const {
-  std::vector<std::int32_t> row(static_cast<std::size_t>(block_size() + 1));
-  std::ranges::fill(labels, ignored_label);
+void RecordSamples::read(std::int64_t sample, const SampleRows& row) const {
+  std::vector<std::int32_t> words(static_cast<std::size_t>(block_size() + 1));
+  std::ranges::fill(row.labels, ignored_label);
   std::size_t at = 0;
   for (const std::int64_t record : row_records(sample)) {
     const TokenRange range = tokens_of(record);
     const auto size = static_cast<std::size_t>(range.end - range.begin);
-    set_.ids().read(range.begin, std::span(row).subspan(at, size), file_.vocabulary, path());
+    set_.ids().read(range.begin, std::span(words).subspan(at, size), file_.vocabulary, path());
     for (std::size_t i = 1; i < size; ++i) {
       if (set_.counts(range.begin + static_cast<std::int64_t>(i))) {
-        labels[at + i - 1] = row[at + i];
+        row.labels[at + i - 1] = words[at + i];
       }
     }
+    fill_document(row, at);
     at += size;
   }
-  std::copy_n(row.begin(), tokens.size(), tokens.begin());
+  fill_document(row, at);
+  std::copy_n(words.begin(), row.tokens.size(), row.tokens.begin());
 }
 
 }  // namespace dstrain::data

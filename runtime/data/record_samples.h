@@ -25,6 +25,8 @@ class RecordStream : public TokenStream {
   void read(std::int64_t begin, std::span<std::int32_t> tokens) const override {
     set_.ids().read(begin, tokens, file_.vocabulary, path());
   }
+  [[nodiscard]] bool knows_documents() const override { return true; }
+  [[nodiscard]] std::int64_t next_document(std::int64_t token) const override;
 
  private:
   RecordFile file_;
@@ -37,19 +39,17 @@ class RecordStream : public TokenStream {
 /// row's end. A record longer than a row loses its end; one without a label that counts then is
 /// left out. Both are told in a note.
 ///
-/// Where records begin within a row is known (`row_records`); attention does not look at it.
+/// Each record of a row is a document, and so is the padding.
 class RecordSamples : public SampleSource {
  public:
   enum class Packing { one_per_row, many_per_row };
   /// Throws Error{input} when no record has a label.
-  RecordSamples(RecordFile file, TokenSet set, std::int64_t block_size, Packing packing);
+  RecordSamples(RecordFile file, TokenSet set, const SampleSizes& sizes, Packing packing);
 
   [[nodiscard]] std::int64_t bytes() const override { return file_.bytes; }
   [[nodiscard]] bool is_text() const override { return true; }
   [[nodiscard]] std::int64_t samples() const override { return std::ssize(row_begins_) - 1; }
-  void read(std::int64_t sample,
-            std::span<std::int32_t> tokens,
-            std::span<std::int32_t> labels) const override;
+  void read(std::int64_t sample, const SampleRows& row) const override;
   /// The records of a row, in order.
   [[nodiscard]] std::span<const std::int64_t> row_records(std::int64_t sample) const;
 
@@ -57,6 +57,7 @@ class RecordSamples : public SampleSource {
   [[nodiscard]] TokenRange tokens_of(std::int64_t record) const;
   [[nodiscard]] bool has_label(const TokenRange& range) const;
   void lay_rows(Packing packing);
+  static void fill_document(const SampleRows& row, std::size_t at);
 
   RecordFile file_;
   TokenSet set_;

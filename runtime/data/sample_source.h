@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "runtime/data/sample_order.h"
+#include "runtime/data/sample_rows.h"
 
 namespace dstrain::data {
 
-/// Training samples that lie in a file: T inputs each and, one further on, their T labels. Which
-/// sample comes when is not its business. Immutable, so threads may share one.
+/// Training samples that lie in a file: T inputs each and, one further on, their T labels; for an
+/// encoder-decoder also their sources of up to S tokens. Which sample comes when is not its
+/// business. Immutable, so threads may share one.
 class SampleSource {
  public:
   SampleSource(const SampleSource&) = delete;
@@ -26,8 +28,9 @@ class SampleSource {
   }
   /// Of a mixture, what decides which sample of which file comes when; empty: there is one file.
   [[nodiscard]] virtual std::string mixture() const { return {}; }
+  [[nodiscard]] const SampleSizes& sizes() const { return sizes_; }
   /// T.
-  [[nodiscard]] std::int64_t block_size() const { return block_size_; }
+  [[nodiscard]] std::int64_t block_size() const { return sizes_.tokens; }
   /// The size of all its files in bytes, by which a run knows its data again.
   [[nodiscard]] virtual std::int64_t bytes() const = 0;
   /// Whether the tokens were made of text, rather than being the ids of a token file.
@@ -42,18 +45,15 @@ class SampleSource {
   void split_by_samples(std::span<const double> weights) {
     split_ = split_samples(samples(), weights);
   }
-  /// Writes T inputs and T labels of a sample, `ignored_label` where none counts; each sample has a
-  /// label that counts. Throws Error{input} naming file and position of an id that is not below the
-  /// vocabulary.
-  virtual void read(std::int64_t sample,
-                    std::span<std::int32_t> tokens,
-                    std::span<std::int32_t> labels) const = 0;
+  /// Writes a sample, with `ignored_label` where no label counts; each has a label that counts.
+  /// Throws Error{input} naming file and position of an id that is not below the vocabulary.
+  virtual void read(std::int64_t sample, const SampleRows& row) const = 0;
   /// What was done with the data that its owner may not expect, a line each.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
  protected:
-  SampleSource(std::string path, std::int64_t block_size)
-      : path_(std::move(path)), block_size_(block_size) {}
+  SampleSource(std::string path, const SampleSizes& sizes)
+      : path_(std::move(path)), sizes_(sizes) {}
   void add_note(std::string note) { notes_.push_back(std::move(note)); }
   void set_split_by_documents(const SampleSplit& split) {
     split_ = split;
@@ -62,7 +62,7 @@ class SampleSource {
 
  private:
   std::string path_;
-  std::int64_t block_size_;
+  SampleSizes sizes_;
   std::vector<std::string> notes_;
   SampleSplit split_;
   bool splits_documents_ = false;

@@ -36,18 +36,24 @@ std::vector<std::int64_t> count_parts(const std::vector<std::int64_t>& cuts,
 }  // namespace
 
 StreamSamples::StreamSamples(std::unique_ptr<TokenStream> stream,
-                             std::int64_t block_size,
+                             const SampleSizes& sizes,
                              Tail tail,
                              std::vector<std::int64_t> cuts)
-    : SampleSource(stream->path(), block_size),
+    : SampleSource(stream->path(), sizes),
       stream_(std::move(stream)),
       cuts_(whole(*stream_, std::move(cuts))),
-      first_samples_(count_parts(cuts_, block_size, tail)) {
-  DSTRAIN_CHECK(block_size > 0, "block size {}", block_size);
+      first_samples_(count_parts(cuts_, sizes.tokens, tail)) {
+  DSTRAIN_CHECK(sizes.tokens > 0, "block size {}", sizes.tokens);
+  if (sizes.documents && !stream_->knows_documents()) {
+    fail(ErrorCode::input,
+         "{}: --reset_attention_mask: such a file does not tell where documents begin; JSON lines "
+         "and Megatron's indexed sets do",
+         path());
+  }
   if (first_samples_.back() == 0) {
     fail(ErrorCode::input,
          "{}: {} tokens are too few for one sample of block_size {}, which takes {}", path(),
-         stream_->size(), block_size, tail == Tail::padded ? 2 : block_size + 1);
+         stream_->size(), sizes.tokens, tail == Tail::padded ? 2 : sizes.tokens + 1);
   }
   constexpr std::size_t parts_of_split = 3;
   if (cuts_.size() != parts_of_split + 1) return;
@@ -55,19 +61,30 @@ StreamSamples::StreamSamples(std::unique_ptr<TokenStream> stream,
   set_split_by_documents({{0, held_out}, {held_out, first_samples_[2] - held_out}});
 }
 
-void StreamSamples::read(std::int64_t sample,
-                         std::span<std::int32_t> tokens,
-                         std::span<std::int32_t> labels) const {
+void StreamSamples::fill_documents(std::int64_t begin, std::span<std::int32_t> starts) const {
+  std::size_t at = 0;
+  while (at < starts.size()) {
+    const std::int64_t next = stream_->next_document(begin + static_cast<std::int64_t>(at)) - begin;
+    const std::size_t end = std::min(starts.size(), static_cast<std::size_t>(next));
+    std::ranges::fill(starts.subspan(at, end - at), static_cast<std::int32_t>(at));
+    at = end;
+  }
+}
+
+void StreamSamples::read(std::int64_t sample, const SampleRows& row) const {
   DSTRAIN_CHECK(sample >= 0 && sample < samples(), "sample {} of {}", sample, samples());
   const auto after = std::ranges::upper_bound(first_samples_, sample);
   const auto part = static_cast<std::size_t>(after - first_samples_.begin()) - 1;
   const std::int64_t begin = cuts_[part] + (sample - first_samples_[part]) * block_size();
   const std::int64_t labels_left = cuts_[part + 1] - 1 - begin;
   const auto filled = static_cast<std::size_t>(std::min(block_size(), labels_left));
-  stream_->read(begin, tokens.first(filled));
-  stream_->read(begin + 1, labels.first(filled));
-  std::ranges::fill(tokens.subspan(filled), 0);
-  std::ranges::fill(labels.subspan(filled), ignored_label);
+  stream_->read(begin, row.tokens.first(filled));
+  stream_->read(begin + 1, row.labels.first(filled));
+  std::ranges::fill(row.tokens.subspan(filled), 0);
+  std::ranges::fill(row.labels.subspan(filled), ignored_label);
+  if (row.document_start.empty()) return;
+  fill_documents(begin, row.document_start.first(filled));
+  std::ranges::fill(row.document_start.subspan(filled), static_cast<std::int32_t>(filled));
 }
 
 }  // namespace dstrain::data

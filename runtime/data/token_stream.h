@@ -24,6 +24,10 @@ class TokenStream {
   /// Writes tokens [begin, begin + tokens.size()). Throws Error{input} naming the file and position
   /// of an id that is not below the vocabulary.
   virtual void read(std::int64_t begin, std::span<std::int32_t> tokens) const = 0;
+  /// Whether it is known where documents begin.
+  [[nodiscard]] virtual bool knows_documents() const { return false; }
+  /// Where the document behind the one of a token begins, or the stream ends. Only if known.
+  [[nodiscard]] virtual std::int64_t next_document(std::int64_t /*token*/) const { return size(); }
 
  protected:
   explicit TokenStream(std::string path) : path_(std::move(path)) {}

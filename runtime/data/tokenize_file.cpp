@@ -5,50 +5,17 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/parallel_for.h"
-#include "runtime/base/utf8.h"
 #include "runtime/data/encode_record.h"
+#include "runtime/data/line_reader.h"
 #include "runtime/data/token_set.h"
 #include "runtime/data/tokenizer.h"
 
 namespace dstrain::data {
 namespace {
 
-struct Line {
-  std::int64_t number = 0;  ///< from 1
-  std::string_view text;
-};
-
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
-
-/// Hands out the lines that hold more than white space, some megabytes at a time.
-class LineReader {
- public:
-  explicit LineReader(std::string_view text) : rest_(text) {
-    if (rest_.starts_with(byte_order_mark)) rest_.remove_prefix(byte_order_mark.size());
-  }
-
-  /// Empty at the end.
-  std::vector<Line> next() {
-    constexpr std::size_t bytes_max = std::size_t{4} << 20;
-    std::vector<Line> lines;
-    for (std::size_t bytes = 0; bytes < bytes_max && !rest_.empty();) {
-      const std::string_view line = rest_.substr(0, rest_.find('\n'));
-      rest_.remove_prefix(std::min(line.size() + 1, rest_.size()));
-      ++number_;
-      bytes += line.size();
-      if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
-        lines.push_back({number_, line});
-      }
-    }
-    return lines;
-  }
-
- private:
-  std::string_view rest_;
-  std::int64_t number_ = 0;
-};
 
 struct Encoded {
   RecordKind kind = RecordKind::text;

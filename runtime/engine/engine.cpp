@@ -59,10 +59,18 @@ class StoredTiles final : public model::TileLender {
 };
 
 StepBlock::Options block_options(const Engine::Options& options) {
-  const std::int64_t inference = options.inference_shape.value_or(options.shape).rows();
-  const std::int64_t training =
-      options.mode == FrameMode::inference ? 0 : options.micro_steps * options.shape.rows();
-  return {.rows = std::max(inference, training),
+  const model::BatchShape inference = options.inference_shape.value_or(options.shape);
+  const std::int64_t micro_steps = options.mode == FrameMode::inference ? 0 : options.micro_steps;
+  const auto most = [&](auto count_of) {
+    return std::max(count_of(inference), micro_steps * count_of(options.shape));
+  };
+  using model::BatchShape;
+  return {.rows = most([](const BatchShape& shape) { return shape.rows(); }),
+          .source_rows =
+              most([](const BatchShape& shape) { return shape.on(model::Axis::source).rows(); }),
+          .sources =
+              most([](const BatchShape& shape) { return shape.source > 0 ? shape.sequences : 0; }),
+          .documents = options.documents,
           .micro_batches = options.micro_steps,
           .ranks = options.ranks,
           .parameter_groups = options.parameter_groups};
@@ -233,9 +241,8 @@ double Engine::evaluate(const MicroBatch& batch) {
   return block_.loss(streams_.compute);
 }
 
-void Engine::next_token_logits(std::span<const std::int32_t> tokens, TensorView logits) {
+void Engine::next_token_logits(const MicroBatch& batch, TensorView logits) {
   parts_.store.expect(inference_parts_, 1);
-  const MicroBatch batch{tokens, {}, 0};
   block_.fill({&batch, 1}, {}, streams_.compute);
   run(inference_, {.shape = inference_shape_, .logits = logits});
   streams_.compute.synchronize();

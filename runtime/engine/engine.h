@@ -52,6 +52,7 @@ class Engine {
         1;                     ///< of the gradients of the mean loss, which are meant by norms too
     std::uint64_t seed = 0;    ///< of dropout
     int parameter_groups = 1;  ///< of the store
+    bool documents = false;    ///< batches tell where they begin
   };
   /// The activation memory that such an engine takes.
   static FrameBytes activation_bytes(const model::Model& model, const Options& options);
@@ -81,9 +82,9 @@ class Engine {
   /// parameters may have to be gathered.
   double evaluate(const MicroBatch& batch);
 
-  /// Writes the logits (B, V), f32, that follow the last of each sequence's tokens (B, T).
-  /// Collective.
-  void next_token_logits(std::span<const std::int32_t> tokens, TensorView logits);
+  /// Writes the logits (B, V), f32, that follow the last token of each sequence of a batch without
+  /// labels. Collective.
+  void next_token_logits(const MicroBatch& batch, TensorView logits);
 
  private:
   struct Context;

@@ -1,7 +1,6 @@
 #include "runtime/engine/evaluation.h"
 
 #include <cmath>
-#include <vector>
 
 #include "runtime/base/error.h"
 
@@ -16,16 +15,12 @@ struct Losses {
 
 }  // namespace
 
-double evaluate(Engine& engine,
-                const data::EvaluationLoader& data,
-                model::BatchShape shape,
-                comm::ControlGroup& control) {
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(shape.rows()));
-  std::vector<std::int32_t> labels(tokens.size());
+double evaluate(Engine& engine, const data::EvaluationLoader& data, comm::ControlGroup& control) {
+  data::SampleBuffer buffer(data.micro_batch(), data.sizes());
   Losses own;
   for (std::int64_t batch = 0; batch < data.batches(); ++batch) {
-    data.fill(batch, tokens, labels);
-    const MicroBatch loaded{tokens, labels, 0};
+    data.fill(batch, buffer.rows());
+    const MicroBatch loaded = micro_batch(buffer.rows(), 0);
     own.sum += engine.evaluate(loaded);
     own.labels += counted_labels({&loaded, 1});
   }

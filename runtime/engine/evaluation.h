@@ -6,10 +6,7 @@
 namespace dstrain::engine {
 
 /// The mean loss, natural log, over the labels of all batches of all ranks; the same on every rank.
-/// `shape`: of a batch. Throws Error{diverged} on every rank when it is not finite. Collective.
-double evaluate(Engine& engine,
-                const data::EvaluationLoader& data,
-                model::BatchShape shape,
-                comm::ControlGroup& control);
+/// Throws Error{diverged} on every rank when it is not finite. Collective.
+double evaluate(Engine& engine, const data::EvaluationLoader& data, comm::ControlGroup& control);
 
 }  // namespace dstrain::engine

@@ -24,9 +24,9 @@ std::int32_t choose_token(std::span<const float> logits,
                           const SamplingOptions& options,
                           std::uint64_t position);
 
-/// Continues `prompt` (at least one token) by max_new_tokens tokens, or until `end`, and returns
-/// those. Each token
-/// runs the model over the last `model.positions` tokens anew. Collective.
+/// Continues `prompt` (at least one token), or of an encoder-decoder makes a target of it, by
+/// max_new_tokens tokens, or until `end`, and returns those. Each token runs the model over the
+/// last `model.positions` tokens anew. Collective.
 std::vector<std::int32_t> generate(const Engine::Parts& parts,
                                    std::span<const std::int32_t> prompt,
                                    const SamplingOptions& options,

@@ -6,6 +6,15 @@
 
 namespace dstrain::engine {
 
+MicroBatch micro_batch(const data::SampleRows& rows, std::int64_t first_sample) {
+  return {rows.tokens, rows.labels,       first_sample,
+          rows.source, rows.source_count, rows.document_start};
+}
+
+model::BatchShape batch_shape(std::int64_t sequences, const config::DataSettings& data) {
+  return {sequences, data.block_size, data.source_length};
+}
+
 std::int64_t counted_labels(std::span<const MicroBatch> batches) {
   std::int64_t count = 0;
   for (const MicroBatch& batch : batches) {

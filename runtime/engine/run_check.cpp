@@ -72,6 +72,15 @@ void compare_encoders(Lines& lines,
           fmt::format("set --tokenizer {}", saved.text_encoder == "byte" ? "byte" : checkpoint));
 }
 
+void compare_lengths(Lines& lines, const TrainerState& saved, const TrainerState& run) {
+  const bool pairs = saved.source_length > 0;
+  const std::string_view tokens = pairs ? "max_target_length" : "block_size";
+  compare(lines, tokens, saved.block_size, run.block_size,
+          fmt::format("set --{} {}", tokens, saved.block_size));
+  compare(lines, "max_source_length", saved.source_length, run.source_length,
+          fmt::format("set --max_source_length {}", saved.source_length));
+}
+
 }  // namespace
 
 std::vector<std::string> data_differences(const TrainerState& saved,
@@ -112,9 +121,10 @@ TrainerState read_run(const checkpoint::Checkpoint& checkpoint,
       *model::parse_model_config(model.config_json, "config.json"));
   compare(lines, "train_batch_size", saved.train_batch_size, run.train_batch_size,
           batch_remedy(saved, run));
-  compare(lines, "block_size", saved.block_size, run.block_size,
-          fmt::format("set --block_size {}", saved.block_size));
+  compare_lengths(lines, saved, run);
   compare(lines, "seed", saved.seed, run.seed, fmt::format("set --seed {}", saved.seed));
+  compare(lines, "separating documents", saved.documents, run.documents,
+          saved.documents ? "set --reset_attention_mask" : "leave out --reset_attention_mask");
   compare(lines, "shuffling", saved.shuffle, run.shuffle,
           saved.shuffle ? "leave out --no_shuffle" : "set --no_shuffle");
   if (saved.seed == run.seed && saved.shuffle && run.shuffle) {

@@ -18,6 +18,9 @@ StepBlock::Inputs::Inputs(const TensorView& all, const Options& options) {
   Arena arena(all);
   tokens = arena.take({options.rows}, DType::i32);
   labels = arena.take({options.rows}, DType::i32);
+  if (options.documents) document_start = arena.take({options.rows}, DType::i32);
+  source = arena.take({options.source_rows}, DType::i32);
+  source_count = arena.take({options.sources}, DType::i32);
   label_weight = arena.take({1});
   label_count = arena.take({1}, DType::f64);
   loss_scale = arena.take({1}, DType::f64);
@@ -73,6 +76,7 @@ void StepBlock::stage(const TensorView& values, const TensorView& target) {
 void StepBlock::stage(std::span<const std::int32_t> values,
                       std::int64_t row,
                       const TensorView& target) {
+  if (values.empty()) return;
   const Shape shape{std::ssize(values)};
   // A view may be written to; a copy only reads its source.
   auto* const source = const_cast<std::int32_t*>(values.data());
@@ -86,6 +90,8 @@ void StepBlock::fill(std::span<const MicroBatch> batches,
   if (!apart_) stream.synchronize();
   if (copied_) copied_->wait_on(waiting_);
   std::int64_t row = 0;
+  std::int64_t source_row = 0;
+  std::int64_t source = 0;
   std::int64_t index = 0;
   for (const MicroBatch& batch : batches) {
     std::array<std::int64_t, 2> counter{numbers.step, batch.first_sample};
@@ -94,7 +100,14 @@ void StepBlock::fill(std::span<const MicroBatch> batches,
     DSTRAIN_CHECK(batch.labels.empty() || batch.labels.size() == batch.tokens.size(),
                   "{} labels for {} tokens", batch.labels.size(), batch.tokens.size());
     if (!batch.labels.empty()) stage(batch.labels, row, staged_.labels);
+    DSTRAIN_CHECK(batch.document_start.empty() == staged_.document_start.empty(),
+                  "documents of {} tokens", batch.document_start.size());
+    stage(batch.document_start, row, staged_.document_start);
     row += std::ssize(batch.tokens);
+    stage(batch.source, source_row, staged_.source);
+    stage(batch.source_count, source, staged_.source_count);
+    source_row += std::ssize(batch.source);
+    source += std::ssize(batch.source_count);
   }
   auto count = static_cast<double>(numbers.labels);
   double scale = numbers.loss_scale;
@@ -123,6 +136,16 @@ void StepBlock::show(std::size_t index, model::UnitCall& call) const {
   const std::int64_t begin = static_cast<std::int64_t>(index) * shape.numel();
   call.tokens = inputs_.tokens.part(begin, shape);
   call.labels = inputs_.labels.part(begin, shape);
+  if (!inputs_.document_start.empty()) {
+    call.document_start = inputs_.document_start.part(begin, shape);
+  }
+  if (call.shape.source > 0) {
+    const auto batch = static_cast<std::int64_t>(index);
+    const Shape source{call.shape.sequences, call.shape.source};
+    call.source = inputs_.source.part(batch * source.numel(), source);
+    call.source_count =
+        inputs_.source_count.part(batch * call.shape.sequences, {call.shape.sequences});
+  }
   call.label_weight = inputs_.label_weight;
   call.dropout.counter = inputs_.counters.part(2 * static_cast<std::int64_t>(index), {2});
   call.loss = own_loss();

@@ -23,6 +23,9 @@ class StepBlock {
  public:
   struct Options {
     std::int64_t rows = 0;           ///< tokens at most, of all micro batches of a step together
+    std::int64_t source_rows = 0;    ///< likewise of sources,
+    std::int64_t sources = 0;        ///< and how many there are
+    bool documents = false;          ///< it is told where they begin
     std::int64_t micro_batches = 1;  ///< of a step
     int ranks = 1;
     int parameter_groups = 1;
@@ -78,15 +81,18 @@ class StepBlock {
 
   struct Inputs {
     Inputs(const TensorView& block, const Options& options);
-    TensorView block;         ///< u8: all of them
-    TensorView tokens;        ///< (rows) i32
-    TensorView labels;        ///< (rows) i32
-    TensorView label_weight;  ///< (1) f32: loss scale x gradient factor / label count
-    TensorView label_count;   ///< (1) f64
-    TensorView loss_scale;    ///< (1) f64
-    TensorView rounding;      ///< (1) i64
-    TensorView scalars;       ///< (parameter_groups, 16) f32
-    TensorView counters;      ///< (micro batches, 2) i64: see model::DropoutSource
+    TensorView block;           ///< u8: all of them
+    TensorView tokens;          ///< (rows) i32
+    TensorView labels;          ///< (rows) i32
+    TensorView document_start;  ///< (rows) i32, or empty
+    TensorView source;          ///< (source_rows) i32
+    TensorView source_count;    ///< (sources) i32
+    TensorView label_weight;    ///< (1) f32: loss scale x gradient factor / label count
+    TensorView label_count;     ///< (1) f64
+    TensorView loss_scale;      ///< (1) f64
+    TensorView rounding;        ///< (1) i64
+    TensorView scalars;         ///< (parameter_groups, 16) f32
+    TensorView counters;        ///< (micro batches, 2) i64: see model::DropoutSource
     Bytes bytes;
   };
   struct Results {

@@ -44,8 +44,6 @@ Trainer::Trainer(Parts parts)
       total_steps_(config::training_steps(parts_.settings.max_steps,
                                           parts_.settings.num_train_epochs,
                                           parts_.training_data.steps_per_epoch())),
-      micro_batch_tokens_(static_cast<std::size_t>(parts_.settings.micro_batch_size *
-                                                   parts_.settings.data.block_size)),
       micro_batches_(static_cast<std::size_t>(parts_.settings.accumulation_steps)),
       save_requests_(parts_.control,
                      parts_.checkpointer,
@@ -152,8 +150,9 @@ Trainer::Outcome Trainer::stop(std::int64_t step) {
 
 data::StepBatches Trainer::empty_batches() const {
   const std::size_t micro_steps = micro_batches_.size();
-  return {std::vector<std::int32_t>(micro_steps * micro_batch_tokens_),
-          std::vector<std::int32_t>(micro_steps * micro_batch_tokens_),
+  const std::int64_t samples =
+      static_cast<std::int64_t>(micro_steps) * parts_.settings.micro_batch_size;
+  return {data::SampleBuffer(samples, parts_.training_data.sizes()),
           std::vector<std::int64_t>(micro_steps)};
 }
 
@@ -161,12 +160,10 @@ data::StepBatches Trainer::empty_batches() const {
 void Trainer::load(std::int64_t step, data::StepBatches& batches) const {
   const profile::Recording recording(parts_.timeline, profile::Lane::data, profile::Activity::load,
                                      step + 1);
-  for (std::size_t i = 0; i < batches.first_samples.size(); ++i) {
-    const std::size_t begin = i * micro_batch_tokens_;
-    batches.first_samples[i] =
-        parts_.training_data.fill(step, static_cast<std::int64_t>(i),
-                                  std::span(batches.tokens).subspan(begin, micro_batch_tokens_),
-                                  std::span(batches.labels).subspan(begin, micro_batch_tokens_));
+  const std::int64_t count = parts_.settings.micro_batch_size;
+  for (std::int64_t i = 0; i < std::ssize(batches.first_samples); ++i) {
+    batches.first_samples[static_cast<std::size_t>(i)] =
+        parts_.training_data.fill(step, i, batches.samples.rows(i * count, count));
   }
 }
 
@@ -176,12 +173,12 @@ void Trainer::load_next(std::int64_t step, data::BatchPrefetcher& batches) {
   const profile::Recording recording(parts_.timeline, profile::Lane::compute,
                                      profile::Activity::wait);
   begin_work(parts_.progress, Work::tokens);
-  const data::StepBatches& loaded = batches.take(step - 1);
-  for (std::size_t i = 0; i < micro_batches_.size(); ++i) {
-    const std::size_t begin = i * micro_batch_tokens_;
-    micro_batches_[i] = {std::span(loaded.tokens).subspan(begin, micro_batch_tokens_),
-                         std::span(loaded.labels).subspan(begin, micro_batch_tokens_),
-                         loaded.first_samples[i]};
+  data::StepBatches& loaded = batches.take(step - 1);
+  const std::int64_t count = parts_.settings.micro_batch_size;
+  for (std::int64_t i = 0; i < std::ssize(micro_batches_); ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    micro_batches_[index] =
+        micro_batch(loaded.samples.rows(i * count, count), loaded.first_samples[index]);
   }
 }
 
@@ -291,8 +288,8 @@ void Trainer::tell_progress(const Launched& launched, double loss) {
   settled_at_seconds_ = now;
   const double taken = static_cast<double>(step - first_step_ + 1);
   step_seconds_ += (seconds - step_seconds_) / std::min(taken, step_memory);
-  const auto step_tokens =
-      static_cast<double>(parts_.settings.train_batch_size * parts_.settings.data.block_size);
+  const auto step_tokens = static_cast<double>(
+      batch_shape(parts_.settings.train_batch_size, parts_.settings.data).positions());
   parts_.control.tell({.step = step,
                        .steps = total_steps_,
                        .loss = loss,
@@ -302,7 +299,8 @@ void Trainer::tell_progress(const Launched& launched, double loss) {
 
 monitor::StepMetrics Trainer::measure(std::int64_t step) {
   const config::TrainSettings& settings = parts_.settings;
-  const std::int64_t step_tokens = settings.train_batch_size * settings.data.block_size;
+  const model::BatchShape batch = batch_shape(settings.train_batch_size, settings.data);
+  const std::int64_t step_tokens = batch.positions();
   monitor::StepMetrics metrics;
   metrics.step = step;
   metrics.epoch = epoch_after(step);
@@ -310,8 +308,7 @@ monitor::StepMetrics Trainer::measure(std::int64_t step) {
   const double now = parts_.clock.now_seconds();
   metrics.step_seconds = (now - reported_at_seconds_) / static_cast<double>(step - reported_step_);
   metrics.tokens_per_second = static_cast<double>(step_tokens) / metrics.step_seconds;
-  metrics.model_tflops =
-      metrics.tokens_per_second * parts_.model.flops_per_token(settings.data.block_size) / 1e12;
+  metrics.model_tflops = parts_.model.flops(batch) / metrics.step_seconds / 1e12;
   metrics.planned = parts_.planned_memory;
   reported_step_ = step;
   reported_at_seconds_ = now;
@@ -406,10 +403,8 @@ void Trainer::evaluate(std::int64_t step) {
   reports_are_old_ = true;  // it may take long, in which a rank is asked to stop
   const InPhase evaluating(parts_.progress, RunPhase::evaluating);
   const double begin = parts_.clock.now_seconds();
-  const config::TrainSettings& settings = parts_.settings;
-  const double loss = engine::evaluate(parts_.engine, *parts_.validation_data,
-                                       {settings.evaluation.batch_size, settings.data.block_size},
-                                       parts_.control_group);
+  const double loss =
+      engine::evaluate(parts_.engine, *parts_.validation_data, parts_.control_group);
   best_.evaluated(step, loss);
   // Evaluation is not training time.
   const double spent = parts_.clock.now_seconds() - begin;

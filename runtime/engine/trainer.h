@@ -100,7 +100,6 @@ class Trainer {
   Parts parts_;
   std::int64_t first_step_ = 1;
   std::int64_t total_steps_ = 0;
-  std::size_t micro_batch_tokens_ = 0;     ///< B T
   std::vector<MicroBatch> micro_batches_;  ///< of the next step, or of the one under way
   std::vector<Report> reports_;            ///< of all ranks, of the last exchange
   bool reports_are_old_ = true;            ///< a save or an evaluation came after it

@@ -78,6 +78,8 @@ TrainerState describe_run(const config::TrainSettings& settings,
   TrainerState state;
   state.train_batch_size = settings.train_batch_size;
   state.block_size = settings.data.block_size;
+  state.source_length = settings.data.source_length;
+  state.documents = settings.data.documents;
   state.seed = settings.seed;
   state.shuffle = settings.data.shuffle;
   state.data_seed = settings.data.seed;
@@ -129,6 +131,8 @@ std::string to_text(const TrainerState& state) {
             {"consumed_samples", state.global_step * state.train_batch_size},
             {"train_batch_size", state.train_batch_size},
             {"block_size", state.block_size},
+            {"source_length", state.source_length},
+            {"reset_attention_mask", state.documents},
             {"data",
              {{"train_file", state.train_file},
               {"bytes", state.train_file_bytes},
@@ -168,6 +172,8 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     json.at("epoch").get_to(state.epoch);
     json.at("train_batch_size").get_to(state.train_batch_size);
     json.at("block_size").get_to(state.block_size);
+    state.source_length = json.value("source_length", std::int64_t{0});
+    state.documents = json.value("reset_attention_mask", false);
     data.at("train_file").get_to(state.train_file);
     data.at("bytes").get_to(state.train_file_bytes);
     data.at("samples").get_to(state.samples);

@@ -22,7 +22,9 @@ struct TrainerState {
   std::int64_t logged_step = 0;  ///< the last one that metrics.jsonl tells of; 0: not known
   double epoch = 0;              ///< share of the training samples consumed so far
   std::int64_t train_batch_size = 0;
-  std::int64_t block_size = 0;
+  std::int64_t block_size = 0;     ///< of an encoder-decoder that of its targets
+  std::int64_t source_length = 0;  ///< of its sources; 0: there are none
+  bool documents = false;          ///< attention and positions begin anew with each
   std::uint64_t seed = 0;
   bool shuffle = true;
   std::uint64_t data_seed = 0;  ///< of shuffling

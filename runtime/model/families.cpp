@@ -13,6 +13,7 @@
 #include "runtime/base/units.h"
 #include "runtime/model/gpt2_config.h"
 #include "runtime/model/llama_config.h"
+#include "runtime/model/t5_config.h"
 
 namespace dstrain::model {
 namespace {
@@ -45,8 +46,9 @@ std::unique_ptr<ModelConfig> make_preset(const ModelFamily& family, const ModelP
 }  // namespace
 
 std::span<const ModelFamily* const> model_families() {
-  static const std::array families{&gpt2_family(), &llama_family(), &mistral_family(),
-                                   &qwen2_family(), &qwen3_family()};
+  static const std::array families{&gpt2_family(),  &llama_family(), &mistral_family(),
+                                   &qwen2_family(), &qwen3_family(), &phi3_family(),
+                                   &t5_family()};
   return families;
 }
 

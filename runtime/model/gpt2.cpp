@@ -19,8 +19,9 @@ ParameterInit normal(float stddev) {
 std::unique_ptr<Unit> embedding(const Gpt2Config& c, const UnitOptions& options) {
   UnitBuilder u("embedding", "", options);
   const ParameterInit init = normal(c.initializer_range);
-  const Value sum = u.embedding({"wte.weight", c.vocab_size, init},
-                                UnitBuilder::Table{"wpe.weight", c.n_positions, init}, c.n_embd);
+  const Value sum = u.embedding({.tokens = u.own("wte.weight", {c.vocab_size, c.n_embd}, init),
+                                 .positions = u.own("wpe.weight", {c.n_positions, c.n_embd}, init)},
+                                c.n_embd);
   return u.finish(u.dropout(sum, c.embd_pdrop), hidden(0));
 }
 
@@ -60,8 +61,10 @@ std::unique_ptr<Unit> head(const Gpt2Config& c, const UnitOptions& options) {
   UnitBuilder u("head", "", options);
   const Value x = u.read(hidden(c.n_layer), c.n_embd);
   const Value n = u.layer_norm(x, "ln_f", c.layer_norm_epsilon);
-  if (c.tie_word_embeddings) return u.finish_loss(n, "wte.weight", c.vocab_size);
-  return u.finish_loss(n, UnitBuilder::Table{hf_head, c.vocab_size, normal(c.initializer_range)});
+  const ParameterRef weight =
+      c.tie_word_embeddings ? u.borrow("wte.weight")
+                            : u.own(hf_head, {c.vocab_size, c.n_embd}, normal(c.initializer_range));
+  return u.finish_loss(n, weight, c.vocab_size);
 }
 
 }  // namespace
@@ -75,7 +78,7 @@ Model make_gpt2(const Gpt2Config& config, const UnitOptions& options) {
   model.units.push_back(head(config, options));
   model.positions = config.n_positions;
   model.layers = config.n_layer;
-  model.attention_width = config.n_layer * config.n_embd;
+  model.attention = {{.width = config.n_layer * config.n_embd, .causal = true}};
   return model;
 }
 

@@ -88,6 +88,8 @@ std::unique_ptr<ModelConfig> defaults() {
 /// Causal masks, in files of old versions.
 constexpr std::array<std::string_view, 2> masks{".attn.bias", ".attn.masked_bias"};
 
+constexpr std::array<HfNames::Tied, 1> tied{{{hf_head, "wte.weight"}}};
+
 }  // namespace
 
 const ModelFamily& gpt2_family() {
@@ -107,7 +109,7 @@ Model Gpt2Config::make(const UnitOptions& options) const {
 
 HfNames Gpt2Config::hf_names() const {
   HfNames names{.prefix = "transformer.", .buffers = masks};
-  if (tie_word_embeddings) names.tied = {hf_head, "wte.weight"};
+  if (tie_word_embeddings) names.tied = tied;
   return names;
 }
 

@@ -42,12 +42,12 @@ HfWeights::HfWeights(const std::string& directory,
     : directory_(directory), names_(names), files_(open_hf_directory(directory)) {
   std::vector<std::string> problems;
   std::unordered_set<std::string_view> wanted;
-  if (!names_.tied.head.empty()) wanted.insert(names_.tied.head);
+  for (const HfNames::Tied& tied : names_.tied) wanted.insert(tied.name);
   for (const ParameterSpec& spec : parameters) wanted.insert(spec.name);
   find_tensors(wanted, problems);
   for (const ParameterSpec& spec : parameters) {
     check_stored(spec.name, spec.shape, problems);
-    if (has_head_of(spec)) check_stored(std::string(names_.tied.head), spec.shape, problems);
+    for (const std::string& name : tied_to(spec)) check_stored(name, spec.shape, problems);
   }
   if (!problems.empty()) fail_listing(problems);
 }
@@ -56,8 +56,13 @@ std::string_view HfWeights::without_prefix(std::string_view name) const {
   return name.starts_with(names_.prefix) ? name.substr(names_.prefix.size()) : name;
 }
 
-bool HfWeights::has_head_of(const ParameterSpec& spec) const {
-  return spec.name == names_.tied.parameter && places_.contains(std::string(names_.tied.head));
+std::vector<std::string> HfWeights::tied_to(const ParameterSpec& spec) const {
+  std::vector<std::string> found;
+  for (const HfNames::Tied& tied : names_.tied) {
+    std::string name(tied.name);
+    if (spec.name == tied.parameter && places_.contains(name)) found.push_back(std::move(name));
+  }
+  return found;
 }
 
 void HfWeights::find_tensors(const std::unordered_set<std::string_view>& wanted,
@@ -124,11 +129,13 @@ void HfWeights::read(const ParameterSpec& spec, std::int64_t begin, std::span<fl
          file.name(), entry(found->second).name, values[static_cast<std::size_t>(bad - begin)],
          index_text(spec.shape, bad));
   }
-  if (has_head_of(spec)) check_head(begin, values);
+  for (const std::string& name : tied_to(spec)) check_tied({name, spec.name}, begin, values);
 }
 
-void HfWeights::check_head(std::int64_t begin, std::span<const float> expected) const {
-  const Place place = places_.at(std::string(names_.tied.head));
+void HfWeights::check_tied(const HfNames::Tied& tied,
+                           std::int64_t begin,
+                           std::span<const float> expected) const {
+  const Place place = places_.at(std::string(tied.name));
   std::array<float, 4096> piece{};
   for (std::size_t done = 0; done < expected.size(); done += piece.size()) {
     const auto found = std::span(piece).first(std::min(piece.size(), expected.size() - done));
@@ -139,7 +146,7 @@ void HfWeights::check_head(std::int64_t begin, std::span<const float> expected) 
     if (differs.in1 == found.end()) continue;
     fail(ErrorCode::input,
          "{}: {} differs from {} (element {}: {} and {}), but the model ties them",
-         files_[place.file].name(), names_.tied.head, names_.tied.parameter,
+         files_[place.file].name(), tied.name, tied.parameter,
          first + (differs.in1 - found.begin()), *differs.in1, *differs.in2);
   }
 }

@@ -16,7 +16,7 @@ namespace dstrain::model {
 
 /// Parameters from a Hugging Face directory (see hf_directory.h), read range by range: no tensor is
 /// ever whole in memory. Names may lack the prefix of the class with a head; buffers are ignored. A
-/// tied head must be the parameter that it is tied to.
+/// tied tensor must be the parameter that it is tied to.
 class HfWeights final : public ParameterSource {
  public:
   /// Checks that the files hold exactly `parameters`, in the right shapes and in a float dtype.
@@ -27,7 +27,7 @@ class HfWeights final : public ParameterSource {
 
   /// bf16 or f16 when all parameters are stored so, else f32: the smaller type that loses nothing.
   [[nodiscard]] DType dtype() const;
-  /// Reads no more than the range; of what a head is tied to also that of the head, and throws
+  /// Reads no more than the range, also of tensors that are tied to the parameter, and throws
   /// Error{input} when they differ, or for a NaN or an infinity, with its file, tensor and index.
   void read(const ParameterSpec& spec, std::int64_t begin, std::span<float> values) const override;
 
@@ -47,9 +47,11 @@ class HfWeights final : public ParameterSource {
                     const Shape& shape,
                     std::vector<std::string>& problems) const;
   [[nodiscard]] std::string_view without_prefix(std::string_view name) const;
-  /// Whether the files have a head that is tied to the parameter.
-  [[nodiscard]] bool has_head_of(const ParameterSpec& spec) const;
-  void check_head(std::int64_t begin, std::span<const float> expected) const;
+  /// The names of those tensors of the files that are tied to the parameter.
+  [[nodiscard]] std::vector<std::string> tied_to(const ParameterSpec& spec) const;
+  void check_tied(const HfNames::Tied& tied,
+                  std::int64_t begin,
+                  std::span<const float> expected) const;
 
   std::string directory_;
   HfNames names_;

@@ -20,11 +20,12 @@ struct HfNames {
   std::string_view prefix{};
   /// How the names of tensors end that some files have and that are no parameters.
   std::span<const std::string_view> buffers{};
-  /// A head that some files have beside the parameter that it is tied to; empty: none is tied.
+  /// A tensor that some files have beside the parameter that it is tied to, such as a head.
   struct Tied {
-    std::string_view head{};
+    std::string_view name{};
     std::string_view parameter{};
-  } tied{};
+  };
+  std::span<const Tied> tied{};
 };
 
 /// "transformer.h.0.ln_1.weight" of "h.0.ln_1.weight".

@@ -22,9 +22,10 @@ class Block {
 
   std::unique_ptr<Unit> record() {
     const Value x = u_.read(hidden(layer_), c_.hidden_size);
-    const Value h = u_.add(x, attend(u_.rms_norm(x, "input_layernorm", c_.rms_norm_eps)));
+    const Value n = u_.rms_norm(x, "input_layernorm", c_.rms_norm_eps);
+    const Value h = u_.add(x, attend(n), c_.resid_pdrop);
     const Value m = u_.rms_norm(h, "post_attention_layernorm", c_.rms_norm_eps);
-    return u_.finish(u_.add(h, feed_forward(m)), hidden(layer_ + 1));
+    return u_.finish(u_.add(h, feed_forward(m), c_.resid_pdrop), hidden(layer_ + 1));
   }
 
  private:
@@ -47,26 +48,45 @@ class Block {
     return u_.rms_norm(all, heads.norm, c_.rms_norm_eps, heads.count);
   }
 
+  [[nodiscard]] UnitBuilder::Attention attention() const {
+    const RotarySizes sizes{c_.rotary_dims(), c_.max_position_embeddings};
+    return {.heads = c_.num_attention_heads,
+            .kv_heads = c_.num_key_value_heads,
+            .head_size = c_.head_dim,
+            .rule = {.window = c_.window(layer_),
+                     .divisor = std::sqrt(static_cast<float>(c_.head_dim)),
+                     .rotary = make_rotary(sizes, c_.rope_theta, c_.rope_scaling)},
+            .dropout = c_.attention_dropout};
+  }
+
   Value attend(Value input) {
+    return linear(attention(input), "self_attn.o_proj", c_.hidden_size, c_.output_bias);
+  }
+
+  Value attention(Value input) {
     const std::int64_t kv_heads = c_.num_key_value_heads;
+    if (c_.packed_projections) {
+      const std::int64_t all_heads = c_.num_attention_heads + 2 * kv_heads;
+      return u_.attention(heads(input, {"self_attn.qkv_proj", "", all_heads}), attention());
+    }
     const Value q = heads(input, {"self_attn.q_proj", "self_attn.q_norm", c_.num_attention_heads});
     const Value k = heads(input, {"self_attn.k_proj", "self_attn.k_norm", kv_heads});
     const Value v = heads(input, {"self_attn.v_proj", "", kv_heads});
-    const Value all = u_.attention(
-        {q, k, v}, {.heads = c_.num_attention_heads,
-                    .kv_heads = kv_heads,
-                    .head_size = c_.head_dim,
-                    .rule = {.window = c_.window(layer_),
-                             .divisor = std::sqrt(static_cast<float>(c_.head_dim)),
-                             .rotary = make_rotary(c_.head_dim, c_.rope_theta, c_.rope_scaling)},
-                    .dropout = c_.attention_dropout});
-    return linear(all, "self_attn.o_proj", c_.hidden_size, c_.output_bias);
+    return u_.attention({q, k, v}, attention());
   }
 
   Value feed_forward(Value input) {
-    const Value gate = linear(input, "mlp.gate_proj", c_.intermediate_size, c_.mlp_bias);
-    const Value up = linear(input, "mlp.up_proj", c_.intermediate_size, c_.mlp_bias);
-    return linear(u_.gated(gate, up, c_.hidden_act), "mlp.down_proj", c_.hidden_size, c_.mlp_bias);
+    return linear(gated(input), "mlp.down_proj", c_.hidden_size, c_.mlp_bias);
+  }
+
+  Value gated(Value input) {
+    const std::int64_t width = c_.intermediate_size;
+    if (c_.packed_projections) {
+      return u_.gated(linear(input, "mlp.gate_up_proj", 2 * width, c_.mlp_bias), c_.hidden_act);
+    }
+    const Value gate = linear(input, "mlp.gate_proj", width, c_.mlp_bias);
+    const Value up = linear(input, "mlp.up_proj", width, c_.mlp_bias);
+    return u_.gated(gate, up, c_.hidden_act);
   }
 
   const LlamaConfig& c_;
@@ -79,16 +99,20 @@ constexpr std::string_view token_table = "embed_tokens.weight";
 std::unique_ptr<Unit> embedding(const LlamaConfig& c, const UnitOptions& options) {
   UnitBuilder u("embedding", "", options);
   const ParameterInit init{ParameterInit::Kind::normal, c.initializer_range};
-  return u.finish(u.embedding({token_table, c.vocab_size, init}, {}, c.hidden_size), hidden(0));
+  const ParameterRef table = u.own(token_table, {c.vocab_size, c.hidden_size}, init);
+  const Value rows = u.embedding({table}, c.hidden_size);
+  return u.finish(u.dropout(rows, c.embd_pdrop), hidden(0));
 }
 
 std::unique_ptr<Unit> head(const LlamaConfig& c, const UnitOptions& options) {
   UnitBuilder u("head", "", options);
   const Value x = u.read(hidden(c.num_hidden_layers), c.hidden_size);
   const Value n = u.rms_norm(x, "norm", c.rms_norm_eps);
-  if (c.tie_word_embeddings) return u.finish_loss(n, std::string(token_table), c.vocab_size);
   const ParameterInit init{ParameterInit::Kind::normal, c.initializer_range};
-  return u.finish_loss(n, UnitBuilder::Table{hf_head, c.vocab_size, init});
+  const ParameterRef weight = c.tie_word_embeddings
+                                  ? u.borrow(std::string(token_table))
+                                  : u.own(hf_head, {c.vocab_size, c.hidden_size}, init);
+  return u.finish_loss(n, weight, c.vocab_size);
 }
 
 }  // namespace
@@ -103,7 +127,8 @@ Model make_llama(const LlamaConfig& config, const UnitOptions& options) {
   model.positions = config.max_position_embeddings;
   model.layers = config.num_hidden_layers;
   model.outputs_first = true;
-  model.attention_width = config.num_hidden_layers * config.num_attention_heads * config.head_dim;
+  const std::int64_t width = config.num_attention_heads * config.head_dim;
+  model.attention = {{.width = config.num_hidden_layers * width, .causal = true}};
   return model;
 }
 

@@ -38,6 +38,17 @@ constexpr ConfigAccess attention_biases{
           target.output_bias = target.qkv_bias;
         }};
 
+/// Of a family whose rotations may be scaled by longrope alone.
+constexpr ConfigAccess original_length_access{
+    .kind = ConfigAccess::Kind::size,
+    .get = [](const ModelConfig& config) -> ConfigValue {
+      return llama(config).rope_scaling.original_positions;
+    },
+    .set =
+        [](ModelConfig& config, const ConfigValue& value) {
+          static_cast<L&>(config).rope_scaling.original_positions = std::get<std::int64_t>(value);
+        }};
+
 constexpr ConfigAccess rotation{.kind = ConfigAccess::Kind::text,
                                 .get = [](const ModelConfig& config) -> ConfigValue {
                                   return to_json_text(llama(config).rope_scaling);
@@ -98,6 +109,15 @@ constexpr ConfigField max_window_layers{.name = "max_window_layers",
                                         .max = 1 << 14,
                                         .min = 0};
 
+constexpr ConfigField partial_rotary{
+    .name = "partial_rotary_factor", .access = access_to<&L::partial_rotary_factor>, .max = 2};
+constexpr ConfigField original_length{
+    .name = "original_max_position_embeddings", .access = original_length_access, .max = 1 << 24};
+constexpr ConfigField embedding_dropout{
+    .name = "embd_pdrop", .access = access_to<&L::embd_pdrop>, .max = 1, .trains_only = true};
+constexpr ConfigField residual_dropout{
+    .name = "resid_pdrop", .access = access_to<&L::resid_pdrop>, .max = 1, .trains_only = true};
+
 template <class... Field>
 constexpr auto with(Field... more) {
   std::array<ConfigField, common_fields.size() + sizeof...(more)> fields{};
@@ -114,7 +134,18 @@ constexpr auto qwen2_fields =
 constexpr auto qwen3_fields =
     with(own_head_dim, attention_bias, use_sliding_window, sliding_window, max_window_layers);
 
+constexpr auto phi3_fields = with(derived_head_dim,
+                                  sliding_window,
+                                  partial_rotary,
+                                  original_length,
+                                  embedding_dropout,
+                                  residual_dropout);
+
+constexpr std::array<FixedOption, 3> phi3_options{
+    {{"attention_bias", "false"}, {"mlp_bias", "false"}, {"lm_head_bias", "false"}}};
+
 constexpr TextTokens text_tokens{1, 2};
+constexpr std::int32_t phi3_end = 32000;
 
 std::unique_ptr<L> defaults_of(const ModelFamily& family) {
   auto config = std::make_unique<L>(family);
@@ -161,16 +192,63 @@ std::unique_ptr<ModelConfig> qwen3_defaults() {
   return config;
 }
 
+std::unique_ptr<ModelConfig> phi3_defaults() {
+  auto config = defaults_of(phi3_family());
+  config->packed_projections = true;
+  config->vocab_size = 32064;
+  config->hidden_size = 3072;
+  config->intermediate_size = 8192;
+  config->max_position_embeddings = 4096;
+  config->rms_norm_eps = 1e-5F;
+  config->rope_scaling.original_positions = 4096;
+  return config;
+}
+
 /// In files of old versions.
 constexpr std::array<std::string_view, 1> frequencies{".rotary_emb.inv_freq"};
 
 constexpr std::string_view full = "full_attention";
 constexpr std::string_view sliding = "sliding_attention";
 
+bool has_key(const ModelFamily& family, const ConfigField& key) {
+  return std::ranges::find(family.fields, key.name, &ConfigField::name) != family.fields.end();
+}
+
 /// Whether config.json may say which layers have a window.
 bool has_layer_types(const ModelFamily& family) {
-  return std::ranges::any_of(
-      family.fields, [](const ConfigField& field) { return field.name == max_window_layers.name; });
+  return has_key(family, max_window_layers);
+}
+
+/// Of the keys that say how positions turn, the later one before the earlier.
+constexpr std::array rope_sections{"rope_parameters", "rope_scaling"};
+
+/// What one of these says in place of the document.
+void read_from_sections(float& value,
+                        std::string_view key,
+                        const nlohmann::json& document,
+                        const std::string& path) {
+  for (const char* const section : rope_sections) {
+    const auto values = document.find(section);
+    if (values == document.end() || !values->is_object()) continue;
+    const auto found = values->find(key);
+    if (found == values->end() || found->is_null()) continue;
+    if (!found->is_number()) {
+      fail(ErrorCode::input, "{}: {}.{} must be a number, got {}", path, section, key,
+           found->dump());
+    }
+    value = found->get<float>();
+  }
+}
+
+/// Where a section says something else than `value`, it becomes what the document says.
+void write_to_sections(nlohmann::ordered_json& document, const std::string& key, float value) {
+  for (const char* const section : rope_sections) {
+    if (!document.contains(section) || !document[section].is_object()) continue;
+    auto& values = document[section];
+    const bool other =
+        values.contains(key) && values[key].is_number() && values[key].get<float>() != value;
+    if (other) values[key] = document[key];
+  }
 }
 
 nlohmann::json layer_types_of(const L& config) {
@@ -195,6 +273,8 @@ void read_layer_types(L& config, const nlohmann::json& types, const std::string&
        "sliding_window, \"{}\"; nothing else is built",
        path, config.num_hidden_layers, full, sliding);
 }
+
+constexpr std::array<HfNames::Tied, 1> tied{{{hf_head, "embed_tokens.weight"}}};
 
 }  // namespace
 
@@ -236,13 +316,25 @@ const ModelFamily& qwen3_family() {
   return family;
 }
 
+const ModelFamily& phi3_family() {
+  static constexpr ModelFamily family{.model_type = "phi3",
+                                      .architecture = "Phi3ForCausalLM",
+                                      .fields = phi3_fields,
+                                      .fixed_options = phi3_options,
+                                      .text_tokens = {1, phi3_end},
+                                      .padding = phi3_end,
+                                      .presets = phi3_presets,
+                                      .defaults = phi3_defaults};
+  return family;
+}
+
 Model LlamaConfig::make(const UnitOptions& options) const {
   return make_llama(*this, options);
 }
 
 HfNames LlamaConfig::hf_names() const {
   HfNames names{.prefix = "model.", .buffers = frequencies};
-  if (tie_word_embeddings) names.tied = {hf_head, "embed_tokens.weight"};
+  if (tie_word_embeddings) names.tied = tied;
   return names;
 }
 
@@ -250,19 +342,19 @@ std::int64_t LlamaConfig::window(std::int64_t layer) const {
   return use_sliding_window && layer >= max_window_layers ? sliding_window : 0;
 }
 
+std::int64_t LlamaConfig::rotary_dims() const {
+  // As transformers: in double, of the number as the file has it.
+  return static_cast<std::int64_t>(static_cast<double>(head_dim) *
+                                   shortest_decimal(partial_rotary_factor));
+}
+
 void LlamaConfig::read_more(const nlohmann::json& document, const std::string& path) {
-  rope_scaling = read_rope_scaling(document, path);
-  for (const char* const section : {"rope_parameters", "rope_scaling"}) {
-    const auto values = document.find(section);
-    if (values == document.end() || !values->is_object()) continue;
-    const auto theta = values->find("rope_theta");
-    if (theta == values->end() || theta->is_null()) continue;
-    if (!theta->is_number()) {
-      fail(ErrorCode::input, "{}: {}.rope_theta must be a number, got {}", path, section,
-           theta->dump());
-    }
-    rope_theta = theta->get<float>();
-  }
+  const bool partial = has_key(family(), partial_rotary);
+  rope_scaling = read_rope_scaling(
+      document, path,
+      {partial, has_key(family(), original_length) ? rope_scaling.original_positions : 0});
+  read_from_sections(rope_theta, "rope_theta", document, path);
+  if (partial) read_from_sections(partial_rotary_factor, partial_rotary.name, document, path);
   const auto types = document.find("layer_types");
   const bool listed = types != document.end() && !types->is_null();
   if (listed && has_layer_types(family())) read_layer_types(*this, *types, path);
@@ -272,12 +364,13 @@ void LlamaConfig::write_more(nlohmann::ordered_json& document) const {
   if (source.empty() && rope_scaling.kind != RopeScaling::Kind::none) {
     document["rope_scaling"] = nlohmann::ordered_json::parse(to_json_text(rope_scaling));
   }
-  for (const char* const section : {"rope_parameters", "rope_scaling"}) {
-    if (!document.contains(section) || !document[section].is_object()) continue;
-    auto& values = document[section];
-    const bool other = values.contains("rope_theta") && values["rope_theta"].is_number() &&
-                       values["rope_theta"].get<float>() != rope_theta;
-    if (other) values["rope_theta"] = document["rope_theta"];
+  write_to_sections(document, "rope_theta", rope_theta);
+  if (has_key(family(), partial_rotary)) {
+    write_to_sections(document, std::string(partial_rotary.name), partial_rotary_factor);
+  }
+  if (has_key(family(), original_length)) {
+    write_to_sections(document, std::string(original_length.name),
+                      static_cast<float>(rope_scaling.original_positions));
   }
   // Where there is no list, transformers makes one of max_window_layers.
   const bool other_layers = has_layer_types(family()) && document.contains("layer_types") &&
@@ -297,10 +390,28 @@ void LlamaConfig::check_more(std::vector<std::string>& problems) const {
     problems.push_back(fmt::format("hidden_size {} is no multiple of num_attention_heads {}",
                                    hidden_size, num_attention_heads));
   }
-  if (head_dim % 2 != 0) {
-    problems.push_back(fmt::format("head_dim {} is odd: positions turn pairs", head_dim));
-  }
   if (!(rope_theta > 0)) problems.emplace_back("rope_theta must be above 0");
+  check_rotation(problems);
+}
+
+void LlamaConfig::check_rotation(std::vector<std::string>& problems) const {
+  const std::int64_t dims = rotary_dims();
+  if (partial_rotary_factor == 1 && head_dim % 2 != 0) {
+    problems.push_back(fmt::format("head_dim {} is odd: positions turn pairs", head_dim));
+  } else if (dims < 2 || dims > head_dim || dims % 2 != 0) {
+    problems.push_back(fmt::format("partial_rotary_factor {}: positions turn pairs, not {} of {}",
+                                   partial_rotary_factor, dims, head_dim));
+  }
+  if (rope_scaling.kind != RopeScaling::Kind::longrope) return;
+  for (const auto& [name, factors] : {std::pair("short_factor", &rope_scaling.short_factors),
+                                      std::pair("long_factor", &rope_scaling.long_factors)}) {
+    if (static_cast<std::int64_t>(factors->size()) == dims / 2) continue;
+    problems.push_back(fmt::format("rope_scaling.{} has {} numbers for {} pairs that turn", name,
+                                   factors->size(), dims / 2));
+  }
+  if (rope_scaling.original_positions < 2) {
+    problems.emplace_back("original_max_position_embeddings must be above 1 for longrope");
+  }
 }
 
 }  // namespace dstrain::model

@@ -13,6 +13,7 @@ const ModelFamily& llama_family();
 const ModelFamily& mistral_family();
 const ModelFamily& qwen2_family();
 const ModelFamily& qwen3_family();
+const ModelFamily& phi3_family();  ///< also of Phi-4 and Phi-4-mini
 
 /// The sizes and rates of a Llama (Touvron et al. 2023) and of the models that vary it, under the
 /// names of Hugging Face's config.json where these have one: RMS norms before attention and MLP,
@@ -27,6 +28,8 @@ struct LlamaConfig final : ModelConfig {
   [[nodiscard]] HfNames hf_names() const override;
   /// How many tokens back, itself included, a token of this layer sees; 0: all.
   [[nodiscard]] std::int64_t window(std::int64_t layer) const;
+  /// Features of a head that positions turn: the first ones.
+  [[nodiscard]] std::int64_t rotary_dims() const;
 
   std::int64_t vocab_size = 32000;
   std::int64_t hidden_size = 4096;
@@ -42,7 +45,12 @@ struct LlamaConfig final : ModelConfig {
   bool tie_word_embeddings = false;
   float rope_theta = 10000;
   RopeScaling rope_scaling{};
-  float attention_dropout = 0;         ///< of the attention probabilities
+  float partial_rotary_factor = 1;  ///< how much of a head positions turn
+  float attention_dropout = 0;      ///< of the attention probabilities
+  float embd_pdrop = 0;             ///< of the embedding, which transformers' Phi-3 leaves out
+  float resid_pdrop = 0;            ///< of each branch before it joins the residual stream
+  /// Queries, keys and values are one projection, the gate and what it lets through another.
+  bool packed_projections = false;
   bool qkv_bias = false;               ///< of the projections to queries, keys and values
   bool output_bias = false;            ///< of the one back from attention
   bool mlp_bias = false;               ///< of all three of the MLP
@@ -55,6 +63,9 @@ struct LlamaConfig final : ModelConfig {
   void read_more(const nlohmann::json& document, const std::string& path) override;
   void write_more(nlohmann::ordered_json& document) const override;
   void check_more(std::vector<std::string>& problems) const override;
+
+ private:
+  void check_rotation(std::vector<std::string>& problems) const;
 };
 
 }  // namespace dstrain::model

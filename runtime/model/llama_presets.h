@@ -69,4 +69,34 @@ inline constexpr std::array<ModelPreset, 1> qwen3_presets{
         "tie_word_embeddings": true, "sliding_window": null, "max_window_layers": 28,
         "bos_token_id": 151643, "eos_token_id": 151645})"}}};
 
+inline constexpr std::array<ModelPreset, 4> phi3_presets{
+    {{"phi-3-mini-4k", R"({"vocab_size": 32064, "hidden_size": 3072, "intermediate_size": 8192,
+        "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32,
+        "max_position_embeddings": 4096, "sliding_window": 2047})"},
+     {"phi-3-medium-4k", R"({"vocab_size": 32064, "hidden_size": 5120, "intermediate_size": 17920,
+        "num_hidden_layers": 40, "num_attention_heads": 40, "num_key_value_heads": 10,
+        "max_position_embeddings": 4096, "sliding_window": 2047})"},
+     {"phi-4", R"({"vocab_size": 100352, "hidden_size": 5120, "intermediate_size": 17920,
+        "num_hidden_layers": 40, "num_attention_heads": 40, "num_key_value_heads": 10,
+        "max_position_embeddings": 16384, "original_max_position_embeddings": 16384,
+        "rope_theta": 250000.0, "sliding_window": null,
+        "bos_token_id": 100257, "eos_token_id": 100265, "pad_token_id": 100349})"},
+     {"phi-4-mini", R"({"vocab_size": 200064, "hidden_size": 3072, "intermediate_size": 8192,
+        "num_hidden_layers": 32, "num_attention_heads": 24, "num_key_value_heads": 8,
+        "max_position_embeddings": 131072, "original_max_position_embeddings": 4096,
+        "partial_rotary_factor": 0.75, "tie_word_embeddings": true, "sliding_window": 262144,
+        "rope_scaling": {"rope_type": "longrope", "short_factor": [
+            1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0,
+            1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0,
+            1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0],
+          "long_factor": [
+            1, 1.118320672, 1.250641126, 1.398617824, 1.564103225, 1.74916897, 1.956131817,
+            2.187582649, 2.446418898, 2.735880826, 3.059592084, 3.421605075, 3.826451687,
+            4.279200023, 4.785517845, 5.351743533, 5.984965424, 6.693110555, 7.485043894,
+            8.370679318, 9.36110372, 10.4687158, 11.70738129, 13.09260651, 14.64173252,
+            16.37415215, 18.31155283, 20.47818807, 22.90118105, 25.61086418, 28.64115884, 32.03,
+            32.1, 32.13, 32.23, 32.6, 32.61, 32.64, 32.66, 32.7, 32.71, 32.93, 32.97, 33.28,
+            33.49, 33.5, 44.16, 47.77]},
+        "bos_token_id": 199999, "eos_token_id": 199999, "pad_token_id": 199999})"}}};
+
 }  // namespace dstrain::model

@@ -26,9 +26,21 @@ std::vector<Part> Model::parts() const {
   return parts;
 }
 
-double Model::flops_per_token(std::int64_t sequence_length) const {
-  return 6.0 * static_cast<double>(parameter_count()) +
-         6.0 * static_cast<double>(attention_width * sequence_length);
+double Model::flops(BatchShape shape) const {
+  double products = 0;
+  for (const auto& unit : units) {
+    const UnitSpec& spec = unit->spec();
+    const Axis axis = spec.writes.empty() ? Axis::target : spec.writes.front().axis;
+    for (const ParameterSpec& parameter : spec.parameters) {
+      products += static_cast<double>(parameter.shape.numel() * shape.on(axis).rows());
+    }
+  }
+  for (const AttentionWidth& kind : attention) {
+    const double square =
+        static_cast<double>(shape.on(kind.queries).rows() * shape.on(kind.keys).tokens);
+    products += (kind.causal ? 1.0 : 2.0) * square * static_cast<double>(kind.width);
+  }
+  return 6 * products;
 }
 
 }  // namespace dstrain::model

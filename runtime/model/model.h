@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,20 @@ struct Part {
   [[nodiscard]] bool is_tile() const { return tile != no_tile; }
 };
 
+/// Attention of all layers of a kind.
+struct AttentionWidth {
+  std::int64_t width = 0;  ///< heads x the size of one, added up over the layers
+  Axis queries = Axis::target;
+  Axis keys = Axis::target;
+  bool causal = false;
+};
+
+/// What the input of a decoder is made of beside its labels.
+struct PairTokens {
+  std::int32_t start = 0;    ///< stands before the first label
+  std::int32_t padding = 0;  ///< behind the last one, and behind sources
+};
+
 /// A model: units in the order in which forward runs them (a chain or any acyclic flow of named
 /// activations), and what the trainer must know of it.
 struct Model {
@@ -25,12 +40,13 @@ struct Model {
   DeviceKind device = DeviceKind::cpu;       ///< of that kind are the streams that units run on
   std::vector<std::unique_ptr<Unit>> units;  ///< the last one computes the loss
   std::int64_t vocabulary = 0;               ///< V: tokens are in [0, V)
-  std::int64_t positions = 0;                ///< longest sequence
+  std::int64_t positions = 1 << 24;          ///< longest sequence
   std::int64_t hidden = 0;                   ///< C; "auto" sizes in a configuration use it
   std::int64_t layers = 0;                   ///< L
-  std::int64_t attention_width = 0;          ///< of all layers: heads x the size of one, added up
-  bool outputs_first = false;  ///< weights of linear layers are (outputs, inputs), as those of
-                               ///< torch.nn.Linear, not (inputs, outputs)
+  std::vector<AttentionWidth> attention;
+  std::optional<PairTokens> pairs;  ///< of an encoder-decoder, whose samples have sources
+  bool outputs_first = false;       ///< weights of linear layers are (outputs, inputs), as those of
+                                    ///< torch.nn.Linear, not (inputs, outputs)
   HfNames hf_names;
   std::string config_json;                ///< the Hugging Face config.json to export
   std::vector<CompanionFile> companions;  ///< to export beside it
@@ -40,9 +56,10 @@ struct Model {
   [[nodiscard]] std::int64_t parameter_count() const;
   /// Unit by unit: the unit's own part, then its tiles in order.
   [[nodiscard]] std::vector<Part> parts() const;
-  /// FLOP per trained token, forward and backward: 6 N + 6 A T with A = attention_width (causal
-  /// attention counted as half the square), as llm.c counts.
-  [[nodiscard]] double flops_per_token(std::int64_t sequence_length) const;
+  /// FLOP of forward and backward over a batch, as llm.c counts: 6 for each parameter and row of
+  /// its unit's axis, and for attention of T queries to S keys 12 T S A with A =
+  /// AttentionWidth::width, half of that if causal.
+  [[nodiscard]] double flops(BatchShape shape) const;
 };
 
 }  // namespace dstrain::model

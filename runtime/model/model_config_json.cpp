@@ -146,7 +146,8 @@ void drop_lost_ids(Document& document, const ModelConfig& config) {
     const auto [key, id] = default_id(config.family(), begin);
     drop(key, id ? Document(*id) : Document());
   }
-  drop("pad_token_id", {});
+  const std::optional<std::int32_t> padding = config.family().padding;
+  drop("pad_token_id", padding ? Document(*padding) : Document());
 }
 
 /// Whether the source says what `config` holds of a field.
@@ -204,6 +205,10 @@ Document ModelConfig::new_document() const {
   for (const bool begin : {true, false}) {
     const auto [key, id] = default_id(family(), begin);
     document[key] = id && *id < vocabulary() ? Document(*id) : Document();
+  }
+  if (family().padding) {
+    document["pad_token_id"] =
+        *family().padding < vocabulary() ? Document(*family().padding) : Document();
   }
   return document;
 }

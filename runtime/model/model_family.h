@@ -1,5 +1,7 @@
 #pragma once
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -20,7 +22,8 @@ struct ModelFamily {
   std::string_view architecture;  ///< the class of transformers that reads them
   std::span<const ConfigField> fields;
   std::span<const FixedOption> fixed_options{};
-  TextTokens text_tokens{};  ///< of Hugging Face, where config.json does not say
+  TextTokens text_tokens{};               ///< of Hugging Face, where config.json does not say
+  std::optional<std::int32_t> padding{};  ///< likewise: pad_token_id
   std::span<const ModelPreset> presets{};
   /// Of Hugging Face, where config.json does not say; a size that follows from others is 0.
   std::unique_ptr<ModelConfig> (*defaults)() = nullptr;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -19,10 +20,14 @@ namespace {
 using Json = nlohmann::json;
 using Rope = RopeScaling::Kind;
 
-constexpr std::array<std::pair<std::string_view, Rope>, 4> rope_kinds{{{"default", Rope::none},
-                                                                       {"linear", Rope::linear},
-                                                                       {"llama3", Rope::llama3},
-                                                                       {"yarn", Rope::yarn}}};
+using RopeName = std::pair<std::string_view, Rope>;
+constexpr std::array<RopeName, 5> rope_kinds{{{"default", Rope::none},
+                                              {"linear", Rope::linear},
+                                              {"llama3", Rope::llama3},
+                                              {"yarn", Rope::yarn},
+                                              {"longrope", Rope::longrope}}};
+constexpr std::array<RopeName, 3> longrope_kinds{
+    {{"default", Rope::none}, {"longrope", Rope::longrope}, {"su", Rope::longrope}}};
 
 /// The section of a config.json that says how positions are rotated.
 class Section {
@@ -38,12 +43,9 @@ class Section {
     fail(ErrorCode::input, "{}: {}.{} must be {}, got {}", path_, key_, name, needs, value.dump());
   }
   [[nodiscard]] std::optional<float> number(std::string_view name) const {
-    constexpr float most = 1e9F;
     const Json* const value = find(name);
     if (value == nullptr) return std::nullopt;
-    if (!value->is_number() || !(value->get<float>() > 0 && value->get<float>() < most)) {
-      refuse(name, "a number above 0", *value);
-    }
+    if (!is_scale(*value)) refuse(name, "a number above 0", *value);
     return value->get<float>();
   }
   [[noreturn]] void miss(std::string_view name) const {
@@ -54,25 +56,43 @@ class Section {
     if (!value) miss(name);
     return *value;
   }
-  [[nodiscard]] Rope kind() const;
+  /// One above 0 for each of a rotary embedding's frequencies.
+  [[nodiscard]] std::vector<float> needed_numbers(std::string_view name) const;
+  [[nodiscard]] Rope kind(std::span<const RopeName> kinds) const;
   /// Of all layers alike.
   void check_plain() const;
 
  private:
+  static bool is_scale(const Json& value) {
+    constexpr float most = 1e9F;
+    return value.is_number() && value.get<float>() > 0 && value.get<float>() < most;
+  }
+
   const Json& values_;
   std::string key_;
   const std::string& path_;
 };
 
-Rope Section::kind() const {
+std::vector<float> Section::needed_numbers(std::string_view name) const {
+  const Json* const values = find(name);
+  if (values == nullptr) miss(name);
+  constexpr std::size_t most = ops::Rotary::dims_max / 2;
+  if (!values->is_array() || values->size() > most || !std::ranges::all_of(*values, is_scale)) {
+    refuse(name, fmt::format("up to {} numbers above 0", most), *values);
+  }
+  return values->get<std::vector<float>>();
+}
+
+Rope Section::kind(std::span<const RopeName> kinds) const {
   const Json* const type = find("rope_type") != nullptr ? find("rope_type") : find("type");
   if (type == nullptr) return Rope::none;
-  for (const auto& [name, kind] : rope_kinds) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, kind] : kinds) {
     if (*type == name) return kind;
+    names.push_back(name);
   }
-  fail(ErrorCode::input,
-       "{}: {}.rope_type is {}; only \"default\", \"linear\", \"llama3\" and \"yarn\" are built",
-       path_, key_, type->dump());
+  fail(ErrorCode::input, "{}: {}.rope_type is {}; only {} are built", path_, key_, type->dump(),
+       quoted_list(names));
 }
 
 void Section::check_plain() const {
@@ -99,7 +119,7 @@ const Json* section_of(const Json& document, std::string& key, const std::string
   return nullptr;
 }
 
-/// Older models turn some of the dimensions of a head alone.
+/// Some families turn some of the dimensions of a head alone.
 void check_whole_heads(const Json& values, const std::string& path) {
   const auto part = values.find("partial_rotary_factor");
   if (part == values.end() || part->is_null() || *part == 1) return;
@@ -118,6 +138,31 @@ std::int64_t original_positions(const Json& document, const Section& section) {
     section.refuse(name, "a whole number above 0", *value);
   }
   return value->get<std::int64_t>();
+}
+
+/// A section that repeats what the family's own key says must say the same.
+void check_original_positions(const Section& section, std::int64_t original_positions) {
+  constexpr std::string_view name = "original_max_position_embeddings";
+  const Json* const value = section.find(name);
+  if (value == nullptr || *value == original_positions) return;
+  section.refuse(name, fmt::format("{}, as {} is", original_positions, name), *value);
+}
+
+void read_longrope(RopeScaling& scaling, const Section& section) {
+  scaling.factor = section.number("factor").value_or(0.0F);
+  scaling.attention_factor = section.number("attention_factor").value_or(0.0F);
+  scaling.short_factors = section.needed_numbers("short_factor");
+  scaling.long_factors = section.needed_numbers("long_factor");
+}
+
+/// As transformers has it: one for sequences of all lengths.
+float longrope_magnitude(const RopeScaling& scaling, std::int64_t positions) {
+  if (scaling.attention_factor > 0) return scaling.attention_factor;
+  const auto original = static_cast<double>(scaling.original_positions);
+  const double factor = scaling.factor > 0 ? static_cast<double>(scaling.factor)
+                                           : static_cast<double>(positions) / original;
+  if (factor <= 1) return 1;
+  return static_cast<float>(std::sqrt(1 + std::log(factor) / std::log(original)));
 }
 
 /// As the paper has it (Peng et al. 2023), and with DeepSeek's two scales of it.
@@ -181,21 +226,48 @@ struct YarnRange {
   double end;
 };
 
+/// theta^(2 i / dims).
+float wavelength(float theta, std::int64_t i, std::int64_t dims) {
+  return std::pow(theta, static_cast<float>(2 * i) / static_cast<float>(dims));
+}
+
+ops::Rotary make_longrope(const RotarySizes& sizes, float theta, const RopeScaling& scaling) {
+  const auto count = static_cast<std::size_t>(sizes.dims / 2);
+  DSTRAIN_CHECK(scaling.short_factors.size() == count && scaling.long_factors.size() == count,
+                "{} features turn, {} and {} factors", sizes.dims, scaling.short_factors.size(),
+                scaling.long_factors.size());
+  ops::Rotary rotary{.dims = sizes.dims,
+                     .magnitude = longrope_magnitude(scaling, sizes.positions),
+                     .short_positions = scaling.original_positions};
+  for (std::size_t i = 0; i < count; ++i) {
+    const float length = wavelength(theta, static_cast<std::int64_t>(i), sizes.dims);
+    rotary.frequencies[i] = 1.0F / (scaling.short_factors[i] * length);
+    rotary.long_frequencies[i] = 1.0F / (scaling.long_factors[i] * length);
+  }
+  return rotary;
+}
+
 }  // namespace
 
-RopeScaling read_rope_scaling(const Json& document, const std::string& path) {
+RopeScaling read_rope_scaling(const Json& document, const std::string& path, const RopeKeys& keys) {
   std::string key;
   const Json* const values = section_of(document, key, path);
-  check_whole_heads(document, path);
-  if (values != nullptr) check_whole_heads(*values, path);
-  RopeScaling scaling;
+  if (!keys.partial) check_whole_heads(document, path);
+  if (!keys.partial && values != nullptr) check_whole_heads(*values, path);
+  RopeScaling scaling{.original_positions = keys.original_positions};
   if (values == nullptr) return scaling;
   const Section section(*values, key, path);
   section.check_plain();
-  scaling.kind = section.kind();
+  const bool has_original = keys.original_positions > 0;
+  scaling.kind = has_original ? section.kind(longrope_kinds) : section.kind(rope_kinds);
+  if (has_original) check_original_positions(section, keys.original_positions);
   if (scaling.kind == Rope::none) return scaling;
-  if (scaling.kind != Rope::linear) {
+  if (!has_original && scaling.kind != Rope::linear) {
     scaling.original_positions = original_positions(document, section);
+  }
+  if (scaling.kind == Rope::longrope) {
+    read_longrope(scaling, section);
+    return scaling;
   }
   scaling.factor = section.needed("factor");
   if (scaling.kind == Rope::yarn) read_yarn(scaling, section);
@@ -208,13 +280,14 @@ RopeScaling read_rope_scaling(const Json& document, const std::string& path) {
   return scaling;
 }
 
-ops::Rotary make_rotary(std::int64_t dims, float theta, const RopeScaling& scaling) {
+ops::Rotary make_rotary(const RotarySizes& sizes, float theta, const RopeScaling& scaling) {
+  const std::int64_t dims = sizes.dims;
+  if (scaling.kind == Rope::longrope) return make_longrope(sizes, theta, scaling);
   DSTRAIN_CHECK(dims <= ops::Rotary::dims_max && dims % 2 == 0, "{} features turn", dims);
   ops::Rotary rotary{.dims = dims};
   const auto factor = static_cast<double>(scaling.factor);
   for (std::int64_t i = 0; i < dims / 2; ++i) {
-    const float exponent = static_cast<float>(2 * i) / static_cast<float>(dims);
-    auto frequency = static_cast<double>(1.0F / std::pow(theta, exponent));
+    auto frequency = static_cast<double>(1.0F / wavelength(theta, i, dims));
     if (scaling.kind == Rope::linear) frequency /= factor;
     if (scaling.kind == Rope::llama3) frequency = scale_llama3(frequency, scaling);
     if (scaling.kind == Rope::yarn) {
@@ -228,12 +301,24 @@ ops::Rotary make_rotary(std::int64_t dims, float theta, const RopeScaling& scali
 }
 
 std::string to_json_text(const RopeScaling& scaling) {
+  const auto decimals = [](const std::vector<float>& factors) {
+    std::vector<double> numbers(factors.size());
+    std::ranges::transform(factors, numbers.begin(), shortest_decimal);
+    return numbers;
+  };
   if (scaling.kind == Rope::none) return "null";
   nlohmann::ordered_json values;
   for (const auto& [name, kind] : rope_kinds) {
     if (kind == scaling.kind) values["rope_type"] = name;
   }
-  values["factor"] = shortest_decimal(scaling.factor);
+  if (scaling.factor > 0) values["factor"] = shortest_decimal(scaling.factor);
+  if (scaling.kind == Rope::longrope) {
+    values["short_factor"] = decimals(scaling.short_factors);
+    values["long_factor"] = decimals(scaling.long_factors);
+    if (scaling.attention_factor > 0) {
+      values["attention_factor"] = shortest_decimal(scaling.attention_factor);
+    }
+  }
   if (scaling.kind == Rope::llama3) {
     values["low_freq_factor"] = shortest_decimal(scaling.low_freq_factor);
     values["high_freq_factor"] = shortest_decimal(scaling.high_freq_factor);

@@ -28,6 +28,8 @@ struct BatchShape {
   std::int64_t tokens = 0;     ///< T, per sequence
   std::int64_t source = 0;     ///< S; 0: there are no sources
   [[nodiscard]] std::int64_t rows() const { return sequences * tokens; }
+  /// Of both axes.
+  [[nodiscard]] std::int64_t positions() const { return sequences * (tokens + source); }
   /// That of the tensors that have their positions on `axis`: their T is S on that of the source.
   [[nodiscard]] BatchShape on(Axis axis) const {
     return {sequences, axis == Axis::source ? source : tokens, source};
@@ -103,8 +105,11 @@ struct DropoutSource {
 /// stream's device.
 struct UnitCall {
   BatchShape shape;
-  TensorView tokens;        ///< (B, T) i32: token ids
-  TensorView labels;        ///< (B, T) i32: already shifted; -100 does not count
+  TensorView tokens;  ///< (B, T) i32: token ids
+  TensorView labels;  ///< (B, T) i32: already shifted; -100 does not count
+  /// (B, T) i32: the position where the document of each token begins, from which positions count
+  /// and before which causal attention sees nothing; empty: there is one document.
+  TensorView document_start;
   TensorView source;        ///< (B, S) i32: token ids of the sources
   TensorView source_count;  ///< (B) i32 in [1, S]: so many of them count, the others are padding
   TensorView label_weight;  ///< (1) f32: 1 / counted labels of the global batch, which scales the

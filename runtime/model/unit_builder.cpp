@@ -3,8 +3,8 @@
 #include "runtime/model/layers/activation_layer.h"
 #include "runtime/model/layers/attention_layer.h"
 #include "runtime/model/layers/classifier_layer.h"
-#include "runtime/model/layers/embedding_layer.h"
 #include "runtime/model/layers/norm_layer.h"
+#include "runtime/model/layers/scale_layer.h"
 #include "runtime/model/loss_unit.h"
 #include "runtime/model/recorded_unit.h"
 
@@ -25,43 +25,44 @@ std::int64_t UnitBuilder::features(Value value) const {
   return record_.value(value.index).features;
 }
 
-ParameterRef UnitBuilder::own(const std::string& name, Shape shape, ParameterInit init) {
-  record_.spec.parameters.push_back({prefix_ + name, shape, init});
+ParameterRef UnitBuilder::own(std::string_view name, Shape shape, ParameterInit init) {
+  record_.spec.parameters.push_back({fmt::format("{}{}", prefix_, name), shape, init});
   return {record_.spec.parameters.size() - 1};
+}
+
+ParameterRef UnitBuilder::borrow(const std::string& name) {
+  record_.spec.borrowed.push_back(name);
+  return {record_.spec.borrowed.size() - 1, true};
 }
 
 Value UnitBuilder::add_layer(std::unique_ptr<const Layer> layer,
                              const std::vector<Value>& inputs,
-                             std::int64_t features) {
+                             std::int64_t features,
+                             Axis axis) {
+  if (!inputs.empty()) axis = record_.value(inputs.front().index).axis;
   RecordedLayer recorded{.layer = std::move(layer)};
   for (const Value& input : inputs) recorded.inputs.push_back(input.index);
   recorded.output = static_cast<int>(record_.values.size());
   record_.values.push_back({.features = features,
                             .dtype = options_.dtype,
+                            .axis = axis,
                             .producer = static_cast<int>(record_.layers.size())});
   record_.layers.push_back(std::move(recorded));
   return {static_cast<int>(record_.values.size()) - 1};
 }
 
-Value UnitBuilder::read(const std::string& activation, std::int64_t features) {
+Value UnitBuilder::read(const std::string& activation, std::int64_t features, Axis axis) {
   record_.values.push_back({.features = features,
                             .dtype = options_.dtype,
+                            .axis = axis,
                             .input = static_cast<int>(record_.spec.reads.size())});
   record_.spec.reads.push_back(activation);
   return {static_cast<int>(record_.values.size()) - 1};
 }
 
-Value UnitBuilder::embedding(const Table& tokens,
-                             const std::optional<Table>& positions,
-                             std::int64_t features) {
-  EmbeddingLayer::Tables tables{
-      own(std::string(tokens.name), {tokens.rows, features}, tokens.init)};
-  if (positions) {
-    tables.positions =
-        own(std::string(positions->name), {positions->rows, features}, positions->init);
-  }
+Value UnitBuilder::embedding(const EmbeddingLayer::Tables& tables, std::int64_t features) {
   next_place_ = 0;
-  return add_layer(std::make_unique<EmbeddingLayer>(tables), {}, features);
+  return add_layer(std::make_unique<EmbeddingLayer>(tables), {}, features, tables.axis);
 }
 
 Value UnitBuilder::layer_norm(Value input, std::string_view name, float eps) {
@@ -97,9 +98,18 @@ Value UnitBuilder::linear(Value input, std::string_view name, const Linear& line
 
 Value UnitBuilder::add_attention(const std::vector<Value>& inputs, const Attention& attention) {
   const auto form = inputs.size() == 1 ? AttentionLayer::Form::packed : AttentionLayer::Form::apart;
-  const AttentionLayer::Options options{attention.heads,          attention.kv_heads,
-                                        attention.head_size,      attention.rule,
-                                        place(attention.dropout), form};
+  const std::size_t key = form == AttentionLayer::Form::packed ? 0 : 1;
+  const Axis keys = record_.value(inputs[key].index).axis;
+  DSTRAIN_CHECK(keys == Axis::source || record_.value(inputs[0].index).axis == keys,
+                "a source attends to its target in unit {}", record_.spec.name);
+  const AttentionLayer::Options options{.heads = attention.heads,
+                                        .kv_heads = attention.kv_heads,
+                                        .head_size = attention.head_size,
+                                        .rule = attention.rule,
+                                        .dropout = place(attention.dropout),
+                                        .form = form,
+                                        .keys = keys,
+                                        .bias = attention.bias};
   return add_layer(std::make_unique<AttentionLayer>(options, options_.device), inputs,
                    attention.heads * attention.head_size);
 }
@@ -122,10 +132,19 @@ Value UnitBuilder::gated(Value gate, Value factor, ops::Activation kind) {
                    {gate, factor}, features(gate));
 }
 
+Value UnitBuilder::gated(Value packed, ops::Activation kind) {
+  return add_layer(std::make_unique<ActivationLayer>(kind, ActivationLayer::Form::packed), {packed},
+                   features(packed) / 2);
+}
+
 Value UnitBuilder::dropout(Value input, float rate) {
   const DropoutPlace at = place(rate);
   if (rate == 0) return input;
   return add_layer(std::make_unique<DropoutLayer>(at), {input}, features(input));
+}
+
+Value UnitBuilder::scale(Value input, float factor) {
+  return add_layer(std::make_unique<ScaleLayer>(factor), {input}, features(input));
 }
 
 Value UnitBuilder::add(Value residual, Value branch, float dropout) {
@@ -136,7 +155,7 @@ Value UnitBuilder::add(Value residual, Value branch, float dropout) {
 std::unique_ptr<Unit> UnitBuilder::finish(Value output, const std::string& activation) {
   RecordedValue& value = record_.values[static_cast<std::size_t>(output.index)];
   value.output = static_cast<int>(record_.spec.writes.size());
-  record_.spec.writes.push_back({activation, value.features, value.dtype});
+  record_.spec.writes.push_back({activation, value.features, value.dtype, value.axis});
   return std::make_unique<RecordedUnit>(std::move(record_));
 }
 
@@ -148,19 +167,6 @@ std::unique_ptr<Unit> UnitBuilder::finish_loss(Value input,
   record_.layers.push_back(
       {std::make_unique<ClassifierLayer>(weight, sizes, options_), {input.index}});
   return std::make_unique<LossUnit>(std::move(record_));
-}
-
-std::unique_ptr<Unit> UnitBuilder::finish_loss(Value input,
-                                               const std::string& weight,
-                                               std::int64_t classes) {
-  record_.spec.borrowed.push_back(weight);
-  return finish_loss(input, ParameterRef{record_.spec.borrowed.size() - 1, true}, classes);
-}
-
-std::unique_ptr<Unit> UnitBuilder::finish_loss(Value input, const Table& weight) {
-  const ParameterRef own_weight =
-      own(std::string(weight.name), {weight.rows, features(input)}, weight.init);
-  return finish_loss(input, own_weight, weight.rows);
 }
 
 }  // namespace dstrain::model

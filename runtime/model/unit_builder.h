@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "runtime/model/layers/dropout_layer.h"
+#include "runtime/model/layers/embedding_layer.h"
 #include "runtime/model/layers/linear_layer.h"
 #include "runtime/model/unit_record.h"
 #include "runtime/ops/activation.h"
@@ -24,18 +25,15 @@ class UnitBuilder {
   /// `prefix` stands before the names of all parameters that the unit owns.
   UnitBuilder(std::string name, std::string_view prefix, const UnitOptions& options);
 
-  /// An activation that the unit reads.
-  Value read(const std::string& activation, std::int64_t features);
+  /// An activation that the unit reads; what is made of it has its positions.
+  Value read(const std::string& activation, std::int64_t features, Axis axis = Axis::target);
 
-  /// Rows of NAME (V, C) by the tokens and, if `positions` is named, those of (P, C) by position.
-  struct Table {
-    std::string_view name;
-    std::int64_t rows = 0;
-    ParameterInit init;
-  };
-  Value embedding(const Table& tokens,
-                  const std::optional<Table>& positions,
-                  std::int64_t features);
+  /// A parameter of the unit, and one that another unit owns, whose whole name is given.
+  ParameterRef own(std::string_view name, Shape shape, ParameterInit init);
+  ParameterRef borrow(const std::string& name);
+
+  /// Rows of tables with so many `features` by the tokens of an axis, and by their positions.
+  Value embedding(const EmbeddingLayer::Tables& tables, std::int64_t features);
 
   /// Layer normalisation: NAME.weight and NAME.bias.
   Value layer_norm(Value input, std::string_view name, float eps);
@@ -56,13 +54,15 @@ class UnitBuilder {
     std::int64_t kv_heads = 0;  ///< as many of keys and values
     std::int64_t head_size = 0;
     ops::AttentionRule rule{};
-    float dropout = 0;  ///< of the probabilities
+    float dropout = 0;                   ///< of the probabilities
+    std::optional<ParameterRef> bias{};  ///< (rows of rule.buckets, heads)
   };
   struct Projections {
     Value query;
     Value key;
     Value value;
   };
+  /// Queries on one axis, keys and values on the same or another.
   Value attention(const Projections& projections, const Attention& attention);
   /// Over queries, keys and values that are packed, in this order.
   Value attention(Value packed, const Attention& attention);
@@ -70,27 +70,29 @@ class UnitBuilder {
   Value activation(Value input, ops::Activation kind);
   /// activation(gate) factor.
   Value gated(Value gate, Value factor, ops::Activation kind);
+  /// Of a gate and a factor that are packed, in this order.
+  Value gated(Value packed, ops::Activation kind);
   Value dropout(Value input, float rate);
+  Value scale(Value input, float factor);
   /// residual + branch, of which some is dropped.
   Value add(Value residual, Value branch, float dropout = 0);
 
   /// The unit, which writes `output` as `activation`.
   std::unique_ptr<Unit> finish(Value output, const std::string& activation);
-  /// The unit, which computes the loss of logits by a weight (V, C) that another unit owns.
-  std::unique_ptr<Unit> finish_loss(Value input, const std::string& weight, std::int64_t classes);
-  /// Likewise, by one of its own.
-  std::unique_ptr<Unit> finish_loss(Value input, const Table& weight);
+  /// The unit, which computes the loss of logits by a weight (classes, C). Its layers see some rows
+  /// of a batch at a time, so that none of them may attend or drop.
+  std::unique_ptr<Unit> finish_loss(Value input, ParameterRef weight, std::int64_t classes);
 
  private:
   [[nodiscard]] std::int64_t features(Value value) const;
-  ParameterRef own(const std::string& name, Shape shape, ParameterInit init);
   /// Places are numbered from 1 on; 0 is that of an embedding.
   DropoutPlace place(float rate) { return {rate, next_place_++}; }
-  std::unique_ptr<Unit> finish_loss(Value input, ParameterRef weight, std::int64_t classes);
   Value add_attention(const std::vector<Value>& inputs, const Attention& attention);
+  /// The output has the positions of the first input, or those of `axis` where there is none.
   Value add_layer(std::unique_ptr<const Layer> layer,
                   const std::vector<Value>& inputs,
-                  std::int64_t features);
+                  std::int64_t features,
+                  Axis axis = Axis::target);
 
   std::string prefix_;
   UnitOptions options_;

@@ -51,7 +51,7 @@ struct Step {
     store,  ///< target = [target +] source, as InputGradient::accumulate of the unit says
   };
   Kind kind = Kind::forward;
-  std::vector<LayerUse> layers{};  ///< one, or the two of a pair
+  std::vector<LayerUse> layers{};  ///< one, or the two of a fused pair
   FusedPair::Run pair = nullptr;   ///< of two
   int source = LayerUse::none;
   int target = LayerUse::none;
@@ -63,7 +63,7 @@ struct Step {
 ///    the workspace for as long as they are read.
 ///  - A gradient takes the place of a value or of another gradient that nobody reads any more,
 ///    where its layer allows that. The gradients of the readers of a value are added up.
-///  - Neighbours that are a pair (fused_pairs.h) are one step.
+///  - Neighbours that are a fused pair (fused_pairs.h) are one step.
 /// A unit that computes the loss does forward and backward in one go: it saves and rebuilds
 /// nothing.
 struct UnitPlan {

@@ -8,11 +8,11 @@ namespace {
 
 /// Both are of one type and size.
 void require_alike(const TensorView& input, const TensorView& other, const char* what) {
-  require_matrix(other, input.dtype(), rows_of(input), columns_of(input), what);
+  require_strided(other, input.dtype(), rows_of(input), columns_of(input), what);
 }
 
 void require_input(const TensorView& input) {
-  require_matrix(input, element_dtype(input, "input"), rows_of(input), columns_of(input), "input");
+  require_strided(input, element_dtype(input, "input"), rows_of(input), columns_of(input), "input");
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ enum class Activation : std::int8_t {
 };
 
 /// output = activation(input) [factor], elementwise: a gated MLP has a factor (Shazeer 2020). All
-/// f32, all bf16 or all f16, dense and of one size; output may be any of the others.
+/// f32, all bf16 or all f16, and of one size (..., columns); output may be any of the others. Rows
+/// may be strided, so that input and factor may be packed in one tensor.
 struct ActivationArgs {
   Activation kind = Activation::gelu_tanh;
   TensorView input;
@@ -27,7 +28,8 @@ struct ActivationArgs {
 void activation_forward(const ActivationArgs& args, StreamView stream);
 
 /// From the gradient of the output to those of what forward read. With `output` also that once
-/// more, bit for bit, for the product that follows: one exponential serves both.
+/// more, bit for bit, for the product that follows: one exponential serves both. Tensors as in
+/// forward.
 struct ActivationBackwardArgs {
   Activation kind = Activation::gelu_tanh;
   TensorView input;

@@ -1,6 +1,10 @@
+#include <algorithm>
+#include <initializer_list>
+
 #include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/activation.h"
 #include "runtime/ops/activation_functions.h"
+#include "runtime/ops/checks.h"
 #include "runtime/ops/chunks.h"
 #include "runtime/ops/cpu_ops.h"
 #include "runtime/ops/elements.h"
@@ -79,16 +83,50 @@ DSTRAIN_SIMD_CLONES void gated_backward_kernel(Backward<T> b) {
   }
 }
 
+/// Elements that lie one behind the other in every tensor: part of one row, or of all rows of
+/// tensors that are dense.
+struct Piece {
+  std::int64_t row;
+  std::int64_t column;
+  std::int64_t count;
+  template <class T>
+  T* of(const TensorView& view) const {
+    return elements<T>(view) + row * view.row_stride() + column;
+  }
+};
+
+/// Calls `body` for the pieces of tensors that are like `shape`, in parallel.
+template <class Body>
+void for_pieces(const TensorView& shape, bool dense, const Body& body) {
+  if (dense) {
+    for_chunks(shape.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
+      body(Piece{0, begin, end - begin});
+    });
+    return;
+  }
+  if (shape.numel() == 0) return;
+  const std::int64_t columns = columns_of(shape);
+  const std::int64_t rows = std::max(std::int64_t{1}, elementwise_chunk / columns);
+  for_chunks(rows_of(shape), rows, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) body(Piece{row, 0, columns});
+  });
+}
+
+/// Those that are empty count as dense.
+bool all_dense(std::initializer_list<const TensorView*> views) {
+  return std::ranges::all_of(views, [](const TensorView* view) { return view->dense(); });
+}
+
 template <class Function, class T>
 void run_forward(const ActivationArgs& args) {
-  for_chunks(args.input.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
-    Forward<T> task{.input = elements<T>(args.input) + begin,
-                    .output = elements<T>(args.output) + begin,
-                    .count = end - begin};
+  const bool dense = all_dense({&args.input, &args.factor, &args.output});
+  for_pieces(args.input, dense, [&](const Piece& piece) {
+    Forward<T> task{
+        .input = piece.of<T>(args.input), .output = piece.of<T>(args.output), .count = piece.count};
     if (args.factor.empty()) {
       forward_kernel<Function>(task);
     } else {
-      task.factor = elements<T>(args.factor) + begin;
+      task.factor = piece.of<T>(args.factor);
       gated_forward_kernel<Function>(task);
     }
   });
@@ -96,15 +134,17 @@ void run_forward(const ActivationArgs& args) {
 
 template <class Function, class T>
 void run_backward(const ActivationBackwardArgs& args) {
-  for_chunks(args.input.numel(), elementwise_chunk, [&](std::int64_t begin, std::int64_t end) {
-    Backward<T> task{.input = elements<T>(args.input) + begin,
-                     .output_gradient = elements<T>(args.output_gradient) + begin,
-                     .input_gradient = elements<T>(args.input_gradient) + begin,
-                     .count = end - begin};
-    if (!args.output.empty()) task.output = elements<T>(args.output) + begin;
+  const bool dense = all_dense({&args.input, &args.factor, &args.output_gradient,
+                                &args.input_gradient, &args.factor_gradient, &args.output});
+  for_pieces(args.input, dense, [&](const Piece& piece) {
+    Backward<T> task{.input = piece.of<T>(args.input),
+                     .output_gradient = piece.of<T>(args.output_gradient),
+                     .input_gradient = piece.of<T>(args.input_gradient),
+                     .count = piece.count};
+    if (!args.output.empty()) task.output = piece.of<T>(args.output);
     if (!args.factor.empty()) {
-      task.factor = elements<T>(args.factor) + begin;
-      task.factor_gradient = elements<T>(args.factor_gradient) + begin;
+      task.factor = piece.of<T>(args.factor);
+      task.factor_gradient = piece.of<T>(args.factor_gradient);
       gated_backward_kernel<Function>(task);
     } else if (task.output != nullptr) {
       backward_kernel<Function>(task);

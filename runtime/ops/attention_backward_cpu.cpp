@@ -393,8 +393,8 @@ void run_queries(const Call<T>& c, std::int64_t head, std::int64_t key_block) {
   bool written = head % c.layout.group() > 0;
   for (std::int64_t block = 0; block < c.layout.query_tiles(); ++block) {
     if (key_block < c.sight.first_tile(block) || key_block > c.sight.last_tile(block)) continue;
-    run_tile({c.layout, c.tables.bias, c.mask, c.sight, c.space, c.at.sequence, head, block, key_block,
-              written ? Into::add : Into::store},
+    run_tile({c.layout, c.tables.bias, c.mask, c.sight, c.space, c.at.sequence, head, block,
+              key_block, written ? Into::add : Into::store},
              key_gradient, value_gradient);
     written = true;
   }

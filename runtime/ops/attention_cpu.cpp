@@ -225,7 +225,7 @@ void load_queries(const QueryBlock& q, const HeadRows<const T>& queries) {
   const std::int64_t count = q.layout.queries_in(q.block);
   load_tile(queries, count, log2_e / q.rule.divisor, q.space.outputs);
   q.tables.rotary.turn({q.space.outputs, count, columns, q.block * attention_block},
-                RotaryTable::Direction::forward);
+                       RotaryTable::Direction::forward);
   transpose_tile(q.space.outputs, attention_block, columns, q.space.queries);
   q.space.right_queries.set_right(0,
                                   {q.space.queries, attention_block, 1, columns, attention_block});

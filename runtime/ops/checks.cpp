@@ -3,10 +3,14 @@
 namespace dstrain::ops {
 namespace {
 
-void require_dense(const TensorView& view, DType dtype, const char* what) {
+void require_type(const TensorView& view, DType dtype, const char* what) {
   DSTRAIN_CHECK(!view.empty() || view.numel() == 0, "{} is missing", what);
   DSTRAIN_CHECK(view.dtype() == dtype, "{} is {}, not {}", what, name_of(view.dtype()),
                 name_of(dtype));
+}
+
+void require_dense(const TensorView& view, DType dtype, const char* what) {
+  require_type(view, dtype, what);
   DSTRAIN_CHECK(view.dense(), "{} {} has strided rows", what, to_string(view.shape()));
 }
 
@@ -32,6 +36,15 @@ void require_matrix(const TensorView& view,
                     std::int64_t columns,
                     const char* what) {
   require_dense(view, dtype, what);
+  require_strided(view, dtype, rows, columns, what);
+}
+
+void require_strided(const TensorView& view,
+                     DType dtype,
+                     std::int64_t rows,
+                     std::int64_t columns,
+                     const char* what) {
+  require_type(view, dtype, what);
   DSTRAIN_CHECK(columns_of(view) == columns && view.numel() == rows * columns,
                 "{} is {}, not {} rows of {}", what, to_string(view.shape()), rows, columns);
 }

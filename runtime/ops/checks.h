@@ -18,6 +18,10 @@ void require_half(const TensorView& view, const Shape& shape, const char* what);
 void require_matrix(
     const TensorView& view, DType dtype, std::int64_t rows, std::int64_t columns, const char* what);
 
+/// The same, but its rows may be strided.
+void require_strided(
+    const TensorView& view, DType dtype, std::int64_t rows, std::int64_t columns, const char* what);
+
 /// Throws Error{internal} unless `view` is `needed` bytes of workspace (u8) or more.
 void require_workspace(const TensorView& view, Bytes needed);
 

@@ -38,6 +38,7 @@ Entry<&OpTable::matmul_activation_forward> matmul_activation_forward;
 Entry<&OpTable::residual_norm_backward> residual_norm_backward;
 Entry<&OpTable::residual_norm_forward> residual_norm_forward;
 Entry<&OpTable::round_stochastic> round_stochastic;
+Entry<&OpTable::scale> scale;
 Entry<&OpTable::weight_gradient> weight_gradient;
 
 }  // namespace dstrain::ops::cpu

@@ -14,6 +14,10 @@ void require_activation(const TensorView& activation, const TensorView& tokens) 
   require_tensor(tokens, DType::i32, {shape[0], shape[1]}, "tokens");
 }
 
+void require_first_position(const TensorView& first, const TensorView& tokens) {
+  if (!first.empty()) require_tensor(first, DType::i32, tokens.shape(), "first_position");
+}
+
 void require_tokens(const TensorView& table, DType dtype, const TensorView& activation) {
   require_tensor(table, dtype, {table.shape()[0], columns_of(activation)}, "token table");
 }
@@ -28,6 +32,7 @@ void require_positions(const TensorView& table, DType dtype, const TensorView& a
 
 void embedding_forward(const EmbeddingArgs& args, StreamView stream) {
   require_activation(args.output, args.tokens);
+  require_first_position(args.first_position, args.tokens);
   require_tokens(args.token_table, args.output.dtype(), args.output);
   if (!args.position_table.empty()) {
     require_positions(args.position_table, args.output.dtype(), args.output);
@@ -38,6 +43,7 @@ void embedding_forward(const EmbeddingArgs& args, StreamView stream) {
 void embedding_backward(const EmbeddingBackwardArgs& args, StreamView stream) {
   const TensorView& gradient = args.output_gradient;
   require_activation(gradient, args.tokens);
+  require_first_position(args.first_position, args.tokens);
   if (!args.token_gradient.empty()) require_tokens(args.token_gradient, DType::f32, gradient);
   if (!args.position_gradient.empty()) {
     require_positions(args.position_gradient, DType::f32, gradient);

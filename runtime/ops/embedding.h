@@ -4,10 +4,11 @@
 
 namespace dstrain::ops {
 
-/// output[b, t] = token_table[tokens[b, t]] [+ position_table[t]]; all dense, all f32, all bf16 or
-/// all f16.
+/// output[b, t] = token_table[tokens[b, t]] [+ position_table[t - first_position[b, t]]]; all
+/// dense, all f32, all bf16 or all f16.
 struct EmbeddingArgs {
   TensorView tokens;            ///< (B, T) i32, each in [0, V)
+  TensorView first_position{};  ///< (B, T) i32 in [0, t]: where positions begin; or empty: at 0
   TensorView token_table;       ///< (V, C)
   TensorView position_table{};  ///< (P, C), P >= T; or empty
   TensorView output;            ///< (B, T, C)
@@ -19,7 +20,8 @@ void embedding_forward(const EmbeddingArgs& args, StreamView stream);
 
 /// Gradients of both tables, f32, each overwritten or added to; all dense.
 struct EmbeddingBackwardArgs {
-  TensorView tokens;             ///< (B, T) i32, as forward had them
+  TensorView tokens;  ///< (B, T) i32, as forward had them, like the next
+  TensorView first_position{};
   TensorView output_gradient;    ///< (B, T, C) f32, bf16 or f16
   TensorView token_gradient;     ///< (V, C); empty: nobody wants it
   TensorView position_gradient;  ///< (P, C); likewise

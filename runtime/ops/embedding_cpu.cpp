@@ -40,12 +40,32 @@ void require_known(std::span<const std::int32_t> tokens, std::int64_t vocabulary
   DSTRAIN_CHECK(outside == tokens.end(), "token {} of a vocabulary of {}", *outside, vocabulary);
 }
 
+/// Rows of the table of positions, by row of a batch with `tokens` per sequence.
+class Positions {
+ public:
+  Positions(const TensorView& first, std::int64_t tokens)
+      : first_(elements<const std::int32_t>(first)), tokens_(tokens) {
+    for (std::int64_t row = 0; first_ != nullptr && row < first.numel(); ++row) {
+      DSTRAIN_CHECK(first_[row] >= 0 && (*this)(row) >= 0, "position {} of {} is first",
+                    first_[row], row % tokens);
+    }
+  }
+  [[nodiscard]] std::int64_t operator()(std::int64_t row) const {
+    return row % tokens_ - (first_ == nullptr ? 0 : first_[row]);
+  }
+
+ private:
+  const std::int32_t* first_;
+  std::int64_t tokens_;
+};
+
 template <class T>
 void run_forward(const EmbeddingArgs& args) {
   const Shape& shape = args.output.shape();
   const std::int64_t columns = shape[2];
   const auto tokens = host_access(args.tokens).as<const std::int32_t>();
   require_known(tokens, args.token_table.shape()[0]);
+  const Positions positions(args.first_position, shape[1]);
   for_chunks(shape[0] * shape[1], rows_per_task, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t token = tokens[static_cast<std::size_t>(row)];
@@ -54,7 +74,7 @@ void run_forward(const EmbeddingArgs& args) {
       if (args.position_table.empty()) {
         std::copy_n(token_row, columns, output);
       } else {
-        sum_kernel(token_row, elements<T>(args.position_table) + row % shape[1] * columns, output,
+        sum_kernel(token_row, elements<T>(args.position_table) + positions(row) * columns, output,
                    columns);
       }
     }
@@ -68,6 +88,7 @@ void run_backward(const EmbeddingBackwardArgs& args) {
   const auto tokens = host_access(args.tokens).as<const std::int32_t>();
   const bool for_tokens = !args.token_gradient.empty();
   const bool for_positions = !args.position_gradient.empty();
+  const Positions positions(args.first_position, shape[1]);
   if (for_tokens) require_known(tokens, args.token_gradient.shape()[0]);
   if (for_tokens && !args.accumulate_token) zero(args.token_gradient);
   if (for_positions && !args.accumulate_position) zero(args.position_gradient);
@@ -79,7 +100,7 @@ void run_backward(const EmbeddingBackwardArgs& args) {
         add_kernel(gradient, floats(args.token_gradient) + token * columns + begin, end - begin);
       }
       if (for_positions) {
-        add_kernel(gradient, floats(args.position_gradient) + row % shape[1] * columns + begin,
+        add_kernel(gradient, floats(args.position_gradient) + positions(row) * columns + begin,
                    end - begin);
       }
     }

@@ -61,6 +61,7 @@ struct OpTable {
   void (*residual_norm_backward)(const ResidualNormBackwardArgs& args, StreamView stream);
   void (*residual_norm_forward)(const ResidualNormArgs& args, StreamView stream);
   void (*round_stochastic)(const RoundStochasticArgs& args, StreamView stream);
+  void (*scale)(const TensorView& input, float factor, const TensorView& output, StreamView stream);
   void (*weight_gradient)(const WeightGradientArgs& args, StreamView stream);
 };
 

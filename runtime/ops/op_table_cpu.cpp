@@ -31,6 +31,7 @@ const OpTable& cpu_op_table() {
                                  .residual_norm_backward = cpu::residual_norm_backward,
                                  .residual_norm_forward = cpu::residual_norm_forward,
                                  .round_stochastic = cpu::round_stochastic,
+                                 .scale = cpu::scale,
                                  .weight_gradient = cpu::weight_gradient};
   return table;
 }

@@ -13,10 +13,9 @@ std::int64_t RelativeBuckets::row_of(std::int64_t distance) const {
   const std::int64_t exact = rows / 2;
   if (away < exact) return first + away;
   const float range = std::log(static_cast<float>(away) / static_cast<float>(exact));
-  const auto whole = static_cast<float>(
-      std::log(static_cast<double>(distance_max) / static_cast<double>(exact)));
-  const auto further =
-      static_cast<std::int64_t>(range / whole * static_cast<float>(rows - exact));
+  const auto whole =
+      static_cast<float>(std::log(static_cast<double>(distance_max) / static_cast<double>(exact)));
+  const auto further = static_cast<std::int64_t>(range / whole * static_cast<float>(rows - exact));
   return first + std::min(exact + further, rows - 1);
 }
 

@@ -46,9 +46,10 @@ void turn_kernel(const RotaryTable::Rows& rows,
 
 void RotaryTable::fill(const Rotary& rotary, std::int64_t positions) const {
   if (dims_ == 0) return;
+  const Rotary::Frequencies& frequencies = rotary.frequencies_of(positions);
   for_chunks(positions, positions_per_task, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = begin; p < end; ++p) {
-      fill_kernel(rotary.frequencies.data(), rotary.magnitude, dims_ / 2, static_cast<float>(p),
+      fill_kernel(frequencies.data(), rotary.magnitude, dims_ / 2, static_cast<float>(p),
                   memory_ + p * dims_);
     }
   });

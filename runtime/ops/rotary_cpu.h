@@ -12,7 +12,7 @@ class RotaryTable {
     return positions * rotary.dims;
   }
   RotaryTable(const Rotary& rotary, float* memory) : dims_(rotary.dims), memory_(memory) {}
-  /// Computes them, on the calling thread and the compute threads.
+  /// Computes them for sequences of so many tokens, on the calling thread and the compute threads.
   void fill(const Rotary& rotary, std::int64_t positions) const;
 
   enum class Direction : std::int8_t { forward, backward };  ///< the latter of gradients

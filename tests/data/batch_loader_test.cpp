@@ -31,7 +31,7 @@ Batch load(const data::BatchLoader& loader,
            std::int64_t step,
            std::int64_t micro) {
   Batch batch = empty_batch(sequences);
-  batch.first = loader.fill(step, micro, batch.tokens, batch.labels);
+  batch.first = loader.fill(step, micro, {batch.tokens, batch.labels});
   return batch;
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("EvaluationLoader: every sample comes once and the rest is padding", "
                                         {.micro_batch = sequences, .rank = rank, .world = world});
     for (std::int64_t b = 0; b < loader.batches(); ++b) {
       Batch batch = empty_batch(sequences);
-      loader.fill(b, batch.tokens, batch.labels);
+      loader.fill(b, {batch.tokens, batch.labels});
       for (std::size_t i = 0; i < batch.tokens.size(); i += block, ++rows) {
         const bool padded = batch.labels[i] == dstrain::ignored_label;
         for (std::size_t t = i; t < i + block; ++t) {
@@ -154,7 +154,7 @@ TEST_CASE("EvaluationLoader: a range of the samples", "[data][loader]") {
     Ids starts;
     for (std::int64_t b = 0; b < loader.batches(); ++b) {
       Batch batch = empty_batch(2);
-      loader.fill(b, batch.tokens, batch.labels);
+      loader.fill(b, {batch.tokens, batch.labels});
       for (std::size_t i = 0; i < batch.tokens.size(); i += block) {
         if (batch.labels[i] != dstrain::ignored_label) starts.push_back(batch.tokens[i]);
       }

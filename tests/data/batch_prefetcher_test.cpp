@@ -14,12 +14,12 @@ using data::StepBatches;
 namespace {
 
 StepBatches one_token() {
-  return {std::vector<std::int32_t>(1), std::vector<std::int32_t>(1), std::vector<std::int64_t>(1)};
+  return {data::SampleBuffer(1, {1}), std::vector<std::int64_t>(1)};
 }
 
 void load_number(std::int64_t step, StepBatches& batches) {
-  batches.tokens[0] = static_cast<std::int32_t>(step);
-  batches.labels[0] = static_cast<std::int32_t>(step + 1);
+  batches.samples.tokens[0] = static_cast<std::int32_t>(step);
+  batches.samples.labels[0] = static_cast<std::int32_t>(step + 1);
   batches.first_samples[0] = 10 * step;
 }
 
@@ -30,8 +30,8 @@ TEST_CASE("BatchPrefetcher: gives every step what belongs to it", "[data][prefet
   BatchPrefetcher prefetcher(load_number, steps, one_token());
   for (std::int64_t step = 0; step < steps; ++step) {
     const StepBatches& batches = prefetcher.take(step);
-    REQUIRE(batches.tokens[0] == step);
-    REQUIRE(batches.labels[0] == step + 1);
+    REQUIRE(batches.samples.tokens[0] == step);
+    REQUIRE(batches.samples.labels[0] == step + 1);
     REQUIRE(batches.first_samples[0] == 10 * step);
   }
 }
@@ -39,7 +39,7 @@ TEST_CASE("BatchPrefetcher: gives every step what belongs to it", "[data][prefet
 TEST_CASE("BatchPrefetcher: any step can be asked for", "[data][prefetch]") {
   BatchPrefetcher prefetcher(load_number, 100, one_token());
   for (const std::int64_t step : {7, 8, 7, 6, 3, 3, 4, 99, 98, 97, 0, 2, 1}) {
-    REQUIRE(prefetcher.take(step).tokens[0] == step);
+    REQUIRE(prefetcher.take(step).samples.tokens[0] == step);
   }
   CHECK_THROWS_WITH(prefetcher.take(100), Catch::Contains("step 100 of 100"));
 }
@@ -54,8 +54,8 @@ TEST_CASE("BatchPrefetcher: the next step is loaded while this one is in use", "
       2, one_token());
   const StepBatches& current = prefetcher.take(0);
   loaded.get_future().wait();  // without asking for it
-  CHECK(current.tokens[0] == 0);
-  CHECK(prefetcher.take(1).tokens[0] == 1);
+  CHECK(current.samples.tokens[0] == 0);
+  CHECK(prefetcher.take(1).samples.tokens[0] == 1);
 }
 
 TEST_CASE("BatchPrefetcher: an error comes with the step it belongs to", "[data][prefetch]") {
@@ -65,8 +65,8 @@ TEST_CASE("BatchPrefetcher: an error comes with the step it belongs to", "[data]
         load_number(step, batches);
       },
       5, one_token());
-  CHECK(prefetcher.take(0).tokens[0] == 0);
-  CHECK(prefetcher.take(1).tokens[0] == 1);
+  CHECK(prefetcher.take(0).samples.tokens[0] == 0);
+  CHECK(prefetcher.take(1).samples.tokens[0] == 1);
   CHECK_THROWS_WITH(prefetcher.take(2), "tokens.bin: position 12: id 99 is too large");
   CHECK_THROWS_WITH(prefetcher.take(2), "tokens.bin: position 12: id 99 is too large");
 }
@@ -80,10 +80,10 @@ TEST_CASE("BatchPrefetcher: a step after one that failed is loaded", "[data][pre
       },
       5, one_token());
   CHECK_THROWS_WITH(prefetcher.take(0), "tokens.bin: cannot be read");
-  CHECK(prefetcher.take(2).tokens[0] == 2);  // in the same place
-  CHECK(prefetcher.take(4).tokens[0] == 4);
+  CHECK(prefetcher.take(2).samples.tokens[0] == 2);  // in the same place
+  CHECK(prefetcher.take(4).samples.tokens[0] == 4);
   fails = false;
-  CHECK(prefetcher.take(0).tokens[0] == 0);
+  CHECK(prefetcher.take(0).samples.tokens[0] == 0);
 }
 
 TEST_CASE("BatchPrefetcher: does not load beyond the last step", "[data][prefetch]") {

@@ -128,10 +128,15 @@ TEST_CASE("MegatronSet: any of its three names opens it", "[data][megatron]") {
     CHECK(samples->samples() == 2);
     Ids tokens(2);
     Ids labels(2);
-    samples->read(1, tokens, labels);
+    samples->read(1, {tokens, labels});
     CHECK(tokens == Ids{3, 4});
     CHECK(labels == Ids{4, 5});
   }
+  const auto apart = data::open_samples(set.prefix(), *data::make_encoder("byte"),
+                                        {.block_size = 4, .documents = true, .vocabulary = 100});
+  data::SampleBuffer sample(1, apart->sizes());
+  apart->read(0, sample.rows());
+  CHECK(sample.document_start == Ids{0, 0, 2, 2});  // of documents 1 2, none and 3 4 5
   write_file(set.prefix(), "a text beside it");
   CHECK(data::open_samples(set.prefix(), *data::make_encoder("byte"),
                            {.block_size = 2, .vocabulary = 256})
@@ -151,7 +156,7 @@ TEST_CASE("MegatronSet: a split cuts between sequences as Megatron's", "[data][m
     Ids tokens(2);
     Ids labels(2);
     for (std::int64_t k = range.first; k < range.first + range.count; ++k) {
-      source.read(k, tokens, labels);
+      source.read(k, {tokens, labels});
       CHECK(labels == Ids{tokens[1], tokens[1] + 1});
       firsts.push_back(tokens[0]);
     }

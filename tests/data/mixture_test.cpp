@@ -103,17 +103,15 @@ std::vector<std::size_t> greedy_order(const Counts& counts, std::int64_t samples
 class NumberedSamples : public SampleSource {
  public:
   NumberedSamples(const std::string& path, std::int64_t samples, std::int32_t first)
-      : SampleSource(path, 1), samples_(samples), first_(first) {
+      : SampleSource(path, {1}), samples_(samples), first_(first) {
     add_note("a note of " + path);
   }
   [[nodiscard]] std::int64_t bytes() const override { return 10 * samples_; }
   [[nodiscard]] bool is_text() const override { return first_ == 0; }
   [[nodiscard]] std::int64_t samples() const override { return samples_; }
-  void read(std::int64_t sample,
-            std::span<std::int32_t> tokens,
-            std::span<std::int32_t> labels) const override {
-    tokens[0] = first_ + static_cast<std::int32_t>(sample);
-    labels[0] = -tokens[0];
+  void read(std::int64_t sample, const data::SampleRows& row) const override {
+    row.tokens[0] = first_ + static_cast<std::int32_t>(sample);
+    row.labels[0] = -row.tokens[0];
   }
 
  private:
@@ -134,7 +132,7 @@ std::vector<std::int32_t> tokens_of(const SampleSource& source) {
   std::vector<std::int32_t> token(1);
   std::vector<std::int32_t> label(1);
   for (std::int64_t k = 0; k < source.samples(); ++k) {
-    source.read(k, token, label);
+    source.read(k, {token, label});
     all.push_back(label[0] == -token[0] ? token[0] : -1);
   }
   return all;
@@ -288,7 +286,7 @@ TEST_CASE("MixtureSamples: files of any kind go together and one alone is itself
   std::vector<std::vector<std::int32_t>> seen;
   const auto row = [](const SampleSource& source, std::int64_t sample) {
     std::vector<std::int32_t> values(8);
-    source.read(sample, std::span(values).first(4), std::span(values).last(4));
+    source.read(sample, {std::span(values).first(4), std::span(values).last(4)});
     return values;
   };
   for (std::int64_t k = 0; k < mixture.samples(); ++k) seen.push_back(row(mixture, k));

@@ -29,7 +29,7 @@ struct SampleRow {
 SampleRow read(const data::SampleSource& source, std::int64_t sample) {
   const auto size = static_cast<std::size_t>(source.block_size());
   SampleRow row{Ids(size, -1), Ids(size, -1)};
-  source.read(sample, row.tokens, row.labels);
+  source.read(sample, {row.tokens, row.labels});
   return row;
 }
 
@@ -252,7 +252,7 @@ TEST_CASE("JsonLines: a step is the same for every split", "[data][records]") {
       for (std::int64_t micro = 0; micro < 12 / (world * micro_batch); ++micro) {
         Ids tokens(static_cast<std::size_t>(micro_batch * 6));
         Ids labels(tokens.size());
-        const std::int64_t first = loader.fill(step, micro, tokens, labels);
+        const std::int64_t first = loader.fill(step, micro, {tokens, labels});
         for (std::int64_t i = 0; i < micro_batch; ++i) {
           const auto at = i * 6;
           places[first + i] = {{tokens.begin() + at, tokens.begin() + at + 6},

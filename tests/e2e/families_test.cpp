@@ -1,4 +1,5 @@
-// Runs of every family against transformers'; see tests/golden/make_families.py.
+// Runs of every family against transformers'; see make_families.py and make_pairs.py in
+// tests/golden.
 #include <algorithm>
 
 #include <catch2/catch.hpp>
@@ -14,12 +15,24 @@ using test::worst_relative;
 namespace {
 
 json golden_of(const std::string& family) {
-  return test::read_json(test::golden_folder / "families" / family / "run.json");
+  return test::read_json(test::golden_folder / family / "run.json");
 }
 
 std::string any_family() {
-  return GENERATE("llama2", "llama3", "llama_linear", "llama_yarn", "mistral", "qwen2", "qwen3",
-                  "gpt2_options", "gpt2_relu");
+  const auto [kind, name] = GENERATE(table<std::string, std::string>({{"families", "llama2"},
+                                                                      {"families", "llama3"},
+                                                                      {"families", "llama_linear"},
+                                                                      {"families", "llama_yarn"},
+                                                                      {"families", "mistral"},
+                                                                      {"families", "qwen2"},
+                                                                      {"families", "qwen3"},
+                                                                      {"families", "phi3"},
+                                                                      {"families", "phi3_longrope"},
+                                                                      {"families", "gpt2_options"},
+                                                                      {"families", "gpt2_relu"},
+                                                                      {"pairs", "t5"},
+                                                                      {"pairs", "t5_gated"}}));
+  return kind + "/" + name;
 }
 
 struct Place {
@@ -106,7 +119,9 @@ TEST_CASE("Families: what saves memory changes nothing", "[e2e][golden]") {
 }
 
 TEST_CASE("Families: a model that was trained is a model to go on from", "[e2e][golden]") {
-  const std::string family = GENERATE("llama2", "llama3", "qwen3", "gpt2_options");
+  const std::string family =
+      GENERATE("families/llama2", "families/llama3", "families/qwen3", "families/phi3",
+               "families/gpt2_options", "pairs/t5", "pairs/t5_gated");
   const json golden = golden_of(family);
   const test::TempDir folder;
   auto arguments = golden.at("arguments").get<std::vector<std::string>>();

@@ -81,6 +81,45 @@ TEST_CASE("train: completions of JSON lines follow transformers", "[e2e][golden]
   CHECK_THAT(run.err, Catch::Contains("1 of 150 records have no label that counts"));
 }
 
+TEST_CASE("train: records that do not see each other are as records of rows of their own",
+          "[e2e][documents]") {
+  const test::TempDir folder;
+  const auto held_out_loss = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"--model_name_or_path", "byte_model",
+                                       "--train_file",         "records.jsonl",
+                                       "--validation_file",    "records.jsonl",
+                                       "--block_size",         "32",
+                                       "--learning_rate",      "0",
+                                       "--max_steps",          "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const test::TrainRun run =
+        test::run_train(2, nullptr, folder.path() / "out", arguments,
+                        {{"DSTRAIN_CACHE", (folder.path() / "cache").string()}});
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    return run.metrics.back().at("eval_loss").get<double>();
+  };
+  const double alone = held_out_loss({"--packing", "false"});
+  CHECK(held_out_loss({"--reset_attention_mask", "--reset_position_ids"}) ==
+        Approx(alone).epsilon(1e-7));
+  CHECK(held_out_loss({}) != Approx(alone).epsilon(1e-4));
+}
+
+TEST_CASE("train: a run goes on only with documents apart as they were", "[e2e][documents]") {
+  const test::TempDir folder;
+  const auto train = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"--model_name_or_path", "byte_model",   "--train_file",
+                                       "records.jsonl",        "--block_size", "32"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return test::run_train(1, nullptr, folder.path() / "out", arguments,
+                           {{"DSTRAIN_CACHE", (folder.path() / "cache").string()}});
+  };
+  REQUIRE(train({"--reset_attention_mask", "--max_steps", "1", "--save_steps", "1"}).status == 0);
+  const test::TrainRun other = train({"--max_steps", "2", "--resume_from_checkpoint", "latest"});
+  CHECK(other.status == 2);
+  CHECK_THAT(other.err, Catch::Contains("set --reset_attention_mask"));
+}
+
 TEST_CASE("train: bad JSON lines are told before a rank starts", "[e2e][golden]") {
   const test::TempDir folder;
   const std::filesystem::path path = folder.path() / "d.jsonl";

@@ -1,15 +1,29 @@
 // A line of JSON lines: what is accepted has what its kind promises, and encodes as bytes unless it
-// is a conversation.
+// is a conversation or a pair.
 #include "runtime/base/error.h"
 #include "runtime/data/encode_record.h"
 #include "tests/fuzz/target.h"
 
 using namespace dstrain;
 
+namespace {
+
+void parse_pair(std::string_view line) {
+  const data::TokenPair pair = data::parse_pair(line, "input:1");
+  DSTRAIN_CHECK(!pair.source.empty(), "an empty source");
+  for (const std::int32_t id : pair.source) DSTRAIN_CHECK(id >= 0, "token {}", id);
+}
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   static const auto encoder = data::make_encoder("byte");
+  const std::string_view line = fuzz::as_text(bytes, size);
+  if (line.find("input_ids") != std::string_view::npos) {
+    return fuzz::refuse_or_accept([&] { parse_pair(line); });
+  }
   return fuzz::refuse_or_accept([&] {
-    const data::Record record = data::parse_record(fuzz::as_text(bytes, size), "input:1");
+    const data::Record record = data::parse_record(line, "input:1");
     if (record.kind == data::RecordKind::messages) {
       DSTRAIN_CHECK(!record.messages.empty(), "no messages");
       return;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Makes families/ beside this script: toy models of several families, trained by transformers.
 
-    venv/bin/python tests/golden/make_families.py    # torch and transformers, as for make_golden.py
+    venv/bin/python tests/golden/make_families.py [NAME...]    # torch and transformers, as for
+                                                               # make_golden.py; without names all
 
 Every folder holds a model at the start (config.json, model.safetensors in F32) and run.json: ten
 steps of AdamW over tokens.bin in float64, and what the untrained model says of the first sample.
@@ -12,6 +13,7 @@ import json
 import math
 import pathlib
 import shutil
+import sys
 
 import torch
 import transformers
@@ -32,6 +34,12 @@ GPT2 = {"vocab_size": golden.VOCABULARY, "n_positions": 32, "n_embd": 32, "n_lay
 def llama3_scaling(theta):
     return {"rope_type": "llama3", "rope_theta": theta, "factor": 4.0, "low_freq_factor": 1.0,
             "high_freq_factor": 4.0, "original_max_position_embeddings": 16}
+
+
+def longrope(pairs):
+    return {"rope_type": "longrope", "rope_theta": 500.0,
+            "short_factor": [1.0 + 0.05 * i for i in range(pairs)],
+            "long_factor": [1.1 + 0.6 * i for i in range(pairs)]}
 
 
 # Each differs from the others in what a user's model may have.
@@ -55,6 +63,12 @@ FAMILIES = {
     "qwen2": ("Qwen2", COMMON | {"use_sliding_window": True, "sliding_window": 7,
                                  "max_window_layers": 1, "tie_word_embeddings": True}),
     "qwen3": ("Qwen3", COMMON | {"head_dim": 16, "tie_word_embeddings": True}),
+    # Packed projections; a window; half of each head turns.
+    "phi3": ("Phi3", COMMON | {"sliding_window": 9, "partial_rotary_factor": 0.5}),
+    # As Phi-4-mini: tied, and sequences of more than 16 tokens turn by other frequencies.
+    "phi3_longrope": ("Phi3", COMMON | {"partial_rotary_factor": 0.75, "tie_word_embeddings": True,
+                                        "original_max_position_embeddings": 16,
+                                        "rope_scaling": longrope(3)}),
     "gpt2_options": ("GPT2", GPT2 | {"activation_function": "gelu", "n_inner": 40,
                                      "scale_attn_by_inverse_layer_idx": True,
                                      "reorder_and_upcast_attn": True,
@@ -170,8 +184,8 @@ def main():
     torch.set_num_threads(1)
     transformers.utils.logging.disable_progress_bar()
     tokens = golden.make_tokens()
-    for name, (family, options) in FAMILIES.items():
-        make_family(name, family, options, tokens)
+    for name in sys.argv[1:] or FAMILIES:
+        make_family(name, *FAMILIES[name], tokens)
 
 
 if __name__ == "__main__":

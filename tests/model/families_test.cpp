@@ -25,8 +25,8 @@ TEST_CASE("Families: each is read by its model_type and writes its class", "[mod
 
 TEST_CASE("Families: a model_type that is not built is refused", "[model][config]") {
   CHECK(error_of([] { model::parse_model_config(R"({"n_embd": 64})", "d/config.json"); }) ==
-        "d/config.json: model_type is null; only \"gpt2\", \"llama\", \"mistral\", \"qwen2\" and "
-        "\"qwen3\" are built");
+        "d/config.json: model_type is null; only \"gpt2\", \"llama\", \"mistral\", \"qwen2\", "
+        "\"qwen3\", \"phi3\" and \"t5\" are built");
   CHECK_THAT(error_of([] { model::parse_model_config(R"({"model_type": ["gpt2"]})", "c"); }),
              Catch::StartsWith("c: model_type is [\"gpt2\"]; only "));
 }
@@ -61,7 +61,8 @@ TEST_CASE("Families: unknown presets are refused", "[model][config]") {
         "model 'gpt3': no such preset, file or directory; presets are gpt2, gpt2-medium, "
         "gpt2-large, gpt2-xl, llama-2-7b, llama-2-13b, llama-2-70b, llama-3-8b, llama-3.1-8b, "
         "llama-3.2-1b, llama-3.2-3b, tinyllama-1.1b, mistral-7b, qwen2-0.5b, qwen2.5-0.5b, "
-        "qwen3-0.6b; a config.json works too");
+        "qwen3-0.6b, phi-3-mini-4k, phi-3-medium-4k, phi-4, phi-4-mini, t5-small, t5-base, "
+        "t5-large, t5-3b, T0_3B; a config.json works too");
 }
 
 TEST_CASE("Families: a name is a preset or a file or a directory", "[model][config]") {

@@ -1,4 +1,5 @@
-// Logits and greedy tokens of each family against transformers'; see tests/golden/make_families.py.
+// Logits and greedy tokens of each family against transformers'; see make_families.py and
+// make_pairs.py in tests/golden.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -16,47 +17,61 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path folder = fs::path(DSTRAIN_SOURCE_DIR) / "tests/golden/families";
+const fs::path golden_folder = fs::path(DSTRAIN_SOURCE_DIR) / "tests/golden";
 
-/// Logits behind the last of `tokens`.
+/// One sequence and, of an encoder-decoder, its source.
+struct Text {
+  std::vector<std::int32_t> tokens;
+  std::vector<std::int32_t> source;
+};
+
+/// Logits behind the last token.
 std::vector<float> logits_after(const model::Model& model,
                                 const model::HfWeights& weights,
-                                const std::vector<std::int32_t>& tokens) {
-  test::UnitChain chain(model, {1, std::ssize(tokens)});
+                                const Text& text) {
+  test::UnitChain chain(model, {1, std::ssize(text.tokens), std::ssize(text.source)});
   for (const model::ParameterSpec& spec : model.parameters()) {
     weights.read(spec, 0, chain.parameters[spec.name]);
   }
-  chain.tokens = tokens;
-  chain.labels.assign(tokens.size(), -100);
+  chain.tokens = text.tokens;
+  chain.labels.assign(text.tokens.size(), -100);
+  chain.source = text.source;
+  chain.source_count = {static_cast<std::int32_t>(text.source.size())};
   chain.forward();
   return chain.last_logits();
 }
 
+void check_family(const fs::path& folder) {
+  CAPTURE(folder.filename().string());
+  const auto golden = nlohmann::json::parse(std::ifstream(folder / "run.json"));
+  const model::Model model = model::load_model_config(folder.string())->make();
+  CHECK(model.parameter_count() == golden.at("parameters"));
+  const model::HfWeights weights(folder.string(), model.parameters(), model.hf_names);
+  Text text{golden.at("tokens"), golden.value("source", std::vector<std::int32_t>())};
+  CHECK(test::difference(logits_after(model, weights, text),
+                         golden.at("last_logits").get<std::vector<double>>(),
+                         test::tolerance::model) == "");
+  text.tokens.resize(text.source.empty() ? 8 : 1);  // a prompt, or what a decoder begins with
+  std::vector<std::int32_t> greedy;
+  for (std::size_t i = 0; i < golden.at("greedy").size(); ++i) {
+    const std::vector<float> logits = logits_after(model, weights, text);
+    const auto best = std::ranges::max_element(logits) - logits.begin();
+    greedy.push_back(static_cast<std::int32_t>(best));
+    text.tokens.push_back(greedy.back());
+  }
+  CHECK(greedy == golden.at("greedy").get<std::vector<std::int32_t>>());
+}
+
 TEST_CASE("Families: logits and greedy tokens are those of transformers", "[model][golden]") {
   std::size_t families = 0;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    CAPTURE(entry.path().filename().string());
-    const auto golden = nlohmann::json::parse(std::ifstream(entry.path() / "run.json"));
-    const auto config = model::load_model_config(entry.path().string());
-    const model::Model model = config->make();
-    CHECK(model.parameter_count() == golden.at("parameters"));
-    const model::HfWeights weights(entry.path().string(), model.parameters(), model.hf_names);
-    auto tokens = golden.at("tokens").get<std::vector<std::int32_t>>();
-    CHECK(test::difference(logits_after(model, weights, tokens),
-                           golden.at("last_logits").get<std::vector<double>>(),
-                           test::tolerance::model) == "");
-    tokens.resize(8);
-    std::vector<std::int32_t> greedy;
-    for (std::size_t i = 0; i < golden.at("greedy").size(); ++i) {
-      const std::vector<float> logits = logits_after(model, weights, tokens);
-      const auto best = std::ranges::max_element(logits) - logits.begin();
-      greedy.push_back(static_cast<std::int32_t>(best));
-      tokens.push_back(greedy.back());
+  for (const char* const kind : {"families", "pairs"}) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(golden_folder / kind)) {
+      if (!entry.is_directory()) continue;
+      check_family(entry.path());
+      ++families;
     }
-    CHECK(greedy == golden.at("greedy").get<std::vector<std::int32_t>>());
-    ++families;
   }
-  CHECK(families >= 9);
+  CHECK(families >= 13);
 }
 
 TEST_CASE("Families: presets have as many parameters as their units say", "[model]") {
@@ -67,8 +82,32 @@ TEST_CASE("Families: presets have as many parameters as their units say", "[mode
       {"mistral-7b", 7'241'732'096},
       {"qwen2.5-0.5b", 494'032'768},
       {"qwen3-0.6b", 596'049'920},
+      {"phi-3-mini-4k", 3'821'079'552},
+      {"phi-3-medium-4k", 13'960'238'080},
+      {"phi-4", 14'659'507'200},
+      {"phi-4-mini", 3'836'021'760},
+      {"t5-small", 60'506'624},
+      {"T0_3B", 2'849'757'184},
   }));
   CHECK(model::model_preset(name)->make().parameter_count() == count);
+}
+
+TEST_CASE("Families: each dropout of Phi-3 changes what is trained and no more", "[model]") {
+  const std::string rate =
+      GENERATE("embd_pdrop=0.5", "resid_pdrop=0.5", "attention_dropout=0.5", "");
+  CAPTURE(rate);
+  const auto config = model::load_model_config((golden_folder / "families/phi3").string());
+  config->apply_overrides(rate);
+  const model::Model model = config->make();
+  test::UnitChain chain(model, {2, 12});
+  chain.fill(1, 0.2F);
+  chain.tokens = test::random_tokens(24, 2, 160);
+  chain.labels = chain.tokens;
+  chain.forward();
+  const std::vector<float> plain = chain.activations.at("hidden2");
+  chain.dropout.training = true;
+  chain.forward();
+  CHECK((chain.activations.at("hidden2") == plain) == rate.empty());
 }
 
 }  // namespace

@@ -148,8 +148,8 @@ TEST_CASE("GPT-2: names and shapes are those of Hugging Face", "[model][gpt2]") 
   CHECK(model.units[3]->spec().borrowed == std::vector<std::string>{"wte.weight"});
   CHECK(model.units[3]->spec().computes_loss);
   CHECK(model::model_preset("gpt2")->make().parameter_count() == 124439808);
-  CHECK(model.flops_per_token(7) ==
-        Approx(6.0 * static_cast<double>(model.parameter_count()) + 6.0 * 2 * 12 * 7));
+  CHECK(model.flops({3, 7}) ==
+        Approx(21 * (6.0 * static_cast<double>(model.parameter_count()) + 6.0 * 2 * 12 * 7)));
 }
 
 TEST_CASE("GPT-2: memory per token is the documented formula", "[model][gpt2]") {

@@ -69,6 +69,10 @@ TEST_CASE("LlamaConfig: presets have the published sizes", "[model][config]") {
   CHECK(parameters(llama_preset("qwen2-0.5b")) == 494'032'768);
   CHECK(parameters(llama_preset("qwen2.5-0.5b")) == 494'032'768);
   CHECK(parameters(llama_preset("qwen3-0.6b")) == 596'049'920);
+  CHECK(parameters(llama_preset("phi-3-mini-4k")) == 3'821'079'552);
+  CHECK(parameters(llama_preset("phi-3-medium-4k")) == 13'960'238'080);
+  CHECK(parameters(llama_preset("phi-4")) == 14'659'507'200);
+  CHECK(parameters(llama_preset("phi-4-mini")) == 3'836'021'760);
 }
 
 TEST_CASE("LlamaConfig: presets are the published configurations", "[model][config]") {
@@ -80,11 +84,13 @@ TEST_CASE("LlamaConfig: presets are the published configurations", "[model][conf
   CHECK(same("mistral-7b", mistral_config));
   CHECK(same("qwen2-0.5b", qwen2_config));
   CHECK(same("qwen3-0.6b", qwen3_config));
+  CHECK(same("phi-3-mini-4k", phi_3_config));
+  CHECK(same("phi-4-mini", phi_4_mini_config));
 }
 
 TEST_CASE("LlamaConfig: published files are written as they were read", "[model][config]") {
-  for (const char* const text :
-       {llama_2_config, llama_3_1_config, mistral_config, qwen2_config, qwen3_config}) {
+  for (const char* const text : {llama_2_config, llama_3_1_config, mistral_config, qwen2_config,
+                                 qwen3_config, phi_3_config, phi_4_mini_config}) {
     CHECK(parse_llama(text).to_json() == in_f32(text));
   }
 }
@@ -187,13 +193,102 @@ TEST_CASE("LlamaConfig: scaled rotations are read", "[model][config]") {
             .attention_factor == 1);
 }
 
+TEST_CASE("LlamaConfig: what Phi-3 has of its own is read", "[model][config]") {
+  const LlamaConfig mini = parse_llama(phi_3_config);
+  CHECK(mini.packed_projections);
+  CHECK(mini.window(0) == 2047);
+  CHECK(mini.rotary_dims() == 96);
+  CHECK(mini.rope_scaling.kind == RopeScaling::Kind::none);
+  const LlamaConfig other = parse_llama(phi_4_mini_config);
+  CHECK(other.head_dim == 128);
+  CHECK(other.rotary_dims() == 96);
+  CHECK(other.rope_scaling.kind == RopeScaling::Kind::longrope);
+  CHECK(other.rope_scaling.original_positions == 4096);
+  CHECK(other.rope_scaling.long_factors[47] == 47.77F);
+  const LlamaConfig bare = parse_llama(config_of("phi3", R"("resid_pdrop":0.1,"embd_pdrop":0.2)"));
+  CHECK(parameters(bare) == 3'821'079'552);
+  CHECK(bare.window(0) == 0);
+  CHECK(bare.resid_pdrop == 0.1F);
+  CHECK(bare.embd_pdrop == 0.2F);
+  CHECK(parse_llama(config_of("phi3", R"("hidden_size":40,"num_attention_heads":4,)"
+                                      R"("partial_rotary_factor":0.6)"))
+            .rotary_dims() == 6);
+  CHECK(parse_llama(config_of("phi3", R"("partial_rotary_factor":1.0,)"
+                                      R"("rope_parameters":{"partial_rotary_factor":0.5})"))
+            .rotary_dims() == 48);
+}
+
+TEST_CASE("LlamaConfig: longrope turns longer sequences by other frequencies", "[model][config]") {
+  const std::string sizes = R"("num_attention_heads":4,"hidden_size":16,)"
+                            R"("max_position_embeddings":64,"original_max_position_embeddings":16)";
+  const auto rotary = [&](const std::string& more) {
+    const LlamaConfig c = parse_llama(config_of(
+        "phi3", sizes + R"(,"rope_scaling":{"type":"su","short_factor":[1,2],"long_factor":[4,8])" +
+                    more + "}"));
+    const model::RotarySizes rotary_sizes{c.rotary_dims(), c.max_position_embeddings};
+    return model::make_rotary(rotary_sizes, c.rope_theta, c.rope_scaling);
+  };
+  const ops::Rotary follows = rotary("");
+  CHECK(follows.dims == 4);
+  CHECK(follows.frequencies_of(16)[1] == 1.0F / (2 * std::sqrt(10000.0F)));
+  CHECK(follows.frequencies_of(17)[0] == 0.25F);
+  CHECK(follows.magnitude == Approx(std::sqrt(1 + std::log(4.0) / std::log(16.0))));
+  CHECK(rotary(R"(,"factor":2)").magnitude == Approx(std::sqrt(1.25)));
+  CHECK(rotary(R"(,"factor":0.5)").magnitude == 1);
+  CHECK(rotary(R"(,"factor":2,"attention_factor":3)").magnitude == 3);
+}
+
+TEST_CASE("LlamaConfig: rotations that Phi-3 has not are refused", "[model][config]") {
+  const auto refusal = [](const std::string& more) {
+    return llama_error(R"("num_attention_heads":4,"hidden_size":16,)" + more, "phi3");
+  };
+  CHECK(refusal(R"("rope_scaling":{"type":"yarn","factor":2})") ==
+        "rope_scaling.rope_type is \"yarn\"; only \"default\", \"longrope\" and \"su\" are built");
+  CHECK(refusal(R"("rope_scaling":{"type":"su","short_factor":[1,2]})") ==
+        "rope_scaling has no long_factor");
+  CHECK(refusal(R"("rope_scaling":{"type":"su","short_factor":[1,0]})") ==
+        "rope_scaling.short_factor must be up to 128 numbers above 0, got [1,0]");
+  CHECK(refusal(R"("rope_scaling":{"type":"su","short_factor":[1,2],"long_factor":[]})") ==
+        "model sizes: rope_scaling.long_factor has 0 numbers for 2 pairs that turn");
+  CHECK(refusal(R"("rope_parameters":{"original_max_position_embeddings":8})") ==
+        "rope_parameters.original_max_position_embeddings must be 4096, as "
+        "original_max_position_embeddings is, got 8");
+  CHECK(refusal(R"("original_max_position_embeddings":1,"rope_scaling":{"type":"longrope",)"
+                R"("short_factor":[1,2],"long_factor":[1,2]})") ==
+        "model sizes: original_max_position_embeddings must be above 1 for longrope");
+  CHECK(refusal(R"("partial_rotary_factor":0.75)") ==
+        "model sizes: partial_rotary_factor 0.75: positions turn pairs, not 3 of 4");
+  CHECK(refusal(R"("partial_rotary_factor":1.5)") ==
+        "model sizes: partial_rotary_factor 1.5: positions turn pairs, not 6 of 4");
+  CHECK(refusal(R"("attention_bias":true)") == "attention_bias is true; only false is built");
+}
+
+TEST_CASE("LlamaConfig: what is changed of Phi-3 is written where it is read", "[model][config]") {
+  LlamaConfig config = parse_llama(phi_4_mini_config);
+  config.apply_overrides("original_max_position_embeddings=8,vocab_size=1000");
+  const LlamaConfig again = parse_llama(config.to_json());
+  CHECK(again.differences(config).empty());
+  CHECK(again.rope_scaling == config.rope_scaling);
+  CHECK(Document::parse(config.to_json())["pad_token_id"] == nullptr);
+  LlamaConfig newer = parse_llama(config_of(
+      "phi3", R"("rope_parameters":{"partial_rotary_factor":0.5,"rope_type":"default"})"));
+  newer.apply_overrides("partial_rotary_factor=1,vocab_size=1000");
+  CHECK(parse_llama(newer.to_json()).rotary_dims() == 96);
+  CHECK(Document::parse(newer.to_json()).contains("pad_token_id"));  // else it is 32000
+  newer.source.clear();
+  newer.rope_scaling = config.rope_scaling;
+  const LlamaConfig whole = parse_llama(newer.to_json());
+  CHECK(whole.rope_scaling == config.rope_scaling);
+  CHECK(whole.to_json() == newer.to_json());
+}
+
 TEST_CASE("LlamaConfig: what would change the numbers is refused by name", "[model][config]") {
   CHECK(llama_error(R"("hidden_act":"tanh")") ==
         "hidden_act is \"tanh\"; only \"gelu_new\", \"gelu_pytorch_tanh\", \"gelu_fast\", "
         "\"gelu\", \"gelu_python\", \"quick_gelu\", \"silu\", \"swish\" and \"relu\" are built");
   CHECK(llama_error(R"("rope_scaling":{"rope_type":"dynamic","factor":2.0})") ==
-        "rope_scaling.rope_type is \"dynamic\"; only \"default\", \"linear\", \"llama3\" and "
-        "\"yarn\" are built");
+        "rope_scaling.rope_type is \"dynamic\"; only \"default\", \"linear\", \"llama3\", "
+        "\"yarn\" and \"longrope\" are built");
   CHECK(llama_error(R"("rope_scaling":{"rope_type":"linear"})") == "rope_scaling has no factor");
   CHECK(llama_error(R"("rope_scaling":{"rope_type":"llama3","factor":8.0})") ==
         "rope_scaling has no original_max_position_embeddings");
@@ -303,12 +398,13 @@ TEST_CASE("LlamaConfig: two models differ by what they compute", "[model][config
 TEST_CASE("LlamaConfig: names of parameters are those of the files", "[model][config]") {
   const model::HfNames untied = parse_llama(llama_2_config).hf_names();
   CHECK(untied.prefix == "model.");
-  CHECK(untied.tied.head.empty());
+  CHECK(untied.tied.empty());
   REQUIRE(untied.buffers.size() == 1);
   CHECK(untied.buffers[0] == ".rotary_emb.inv_freq");
   const model::HfNames tied = parse_llama(qwen2_config).hf_names();
-  CHECK(tied.tied.head == "lm_head.weight");
-  CHECK(tied.tied.parameter == "embed_tokens.weight");
+  REQUIRE(tied.tied.size() == 1);
+  CHECK(tied.tied[0].name == "lm_head.weight");
+  CHECK(tied.tied[0].parameter == "embed_tokens.weight");
 }
 
 }  // namespace dstrain::test

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::array<std::int64_t, 4> widths{4, 8, 12, 24};
 constexpr float eps = 1e-3F;
+constexpr float factor = 0.7F;
 
 std::vector<double> transposed(const reference::Values& matrix, std::size_t rows) {
   const std::size_t columns = matrix.size() / rows;
@@ -21,11 +22,31 @@ std::vector<double> transposed(const reference::Values& matrix, std::size_t rows
   return result;
 }
 
+/// Of rows of a gate and a factor, each of so many features.
+reference::Values packed_gated(ops::Activation kind,
+                               const reference::Values& packed,
+                               std::size_t features) {
+  reference::Values result;
+  for (std::size_t row = 0; row < packed.size(); row += 2 * features) {
+    for (std::size_t i = row; i < row + features; ++i) {
+      result.push_back(reference::activation(kind, packed[i]) * packed[i + features]);
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 RandomUnit::RandomUnit(std::uint64_t seed)
-    : random_(seed), shape_{1 + static_cast<std::int64_t>(seed % 3), 5} {
+    : random_(seed), shape_{1 + static_cast<std::int64_t>(seed % 3), 5, 0} {
   add({.kind = Kind::read, .name = "x", .features = 8});
+  if (below(3) == 0) {
+    shape_.source = 7;
+    for (std::int64_t i = 0; i < shape_.sequences; ++i) {
+      source_count_.push_back(1 + static_cast<std::int32_t>(below(shape_.source)));
+    }
+    add({.kind = Kind::read, .name = "source", .features = 12, .axis = model::Axis::source});
+  }
   if (below(3) == 0) add({.kind = Kind::read, .name = "z", .features = 12});
   const std::int64_t layers = 4 + below(9);
   for (std::int64_t i = 0; i < layers; ++i) add_random_layer();
@@ -41,14 +62,21 @@ std::int64_t RandomUnit::below(std::int64_t count) {
   return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(count));
 }
 
-std::size_t RandomUnit::any_node() {
+std::size_t RandomUnit::any_index() {
   const auto count = static_cast<std::int64_t>(nodes_.size());
   // Mostly a late one, so that compositions grow deep.
   return static_cast<std::size_t>(below(2) == 0 ? count - 1 : below(count));
 }
 
+std::size_t RandomUnit::any_node(model::Axis axis) {
+  std::size_t node = any_index();
+  while (nodes_[node].axis != axis) node = node == 0 ? nodes_.size() - 1 : node - 1;
+  return node;
+}
+
 std::size_t RandomUnit::add(Node node) {
   for (const std::size_t input : node.inputs) ++readers_[input];
+  if (!node.inputs.empty()) node.axis = nodes_[node.inputs.front()].axis;
   node.place.number = 0;
   if (node.kind == Kind::add || node.kind == Kind::dropout || node.kind == Kind::attention ||
       node.kind == Kind::packed) {
@@ -72,18 +100,26 @@ std::size_t RandomUnit::linear(std::size_t input, std::int64_t features) {
               .bias = below(2) == 0});
 }
 
-std::size_t RandomUnit::attend(std::size_t input) {
+reference::Attention RandomUnit::random_attention(model::Axis queries, model::Axis keys) {
   reference::Attention attention;
   const std::int64_t kv_heads = 1 + below(2);
   const std::int64_t heads = kv_heads * (1 + below(2));
-  attention.sizes = {shape_.sequences, shape_.tokens, shape_.tokens, heads, kv_heads, 4};
+  attention.sizes = {
+      shape_.sequences, shape_.on(queries).tokens, shape_.on(keys).tokens, heads, kv_heads, 4};
   attention.rule.divisor = 2;
-  attention.rule.causal = below(3) > 0;
+  attention.rule.causal = queries == keys && below(3) > 0;
   if (attention.rule.causal && below(2) == 0) attention.rule.window = 3;
   if (below(2) == 0) attention.rule.rotary = {4, 1, {1.0F, 0.1F}};
-  const std::int64_t queries = heads * 4;
-  const std::int64_t keys = kv_heads * 4;
-  if (below(2) == 0) {
+  if (below(2) == 0) attention.rule.buckets = {4, 5, !attention.rule.causal};
+  if (keys == model::Axis::source) attention.key_counts = source_count_;
+  return attention;
+}
+
+std::size_t RandomUnit::attend(std::size_t input, std::size_t other) {
+  reference::Attention attention = random_attention(nodes_[input].axis, nodes_[other].axis);
+  const std::int64_t queries = attention.sizes.heads * 4;
+  const std::int64_t keys = attention.sizes.kv_heads * 4;
+  if (nodes_[input].axis == nodes_[other].axis && below(2) == 0) {
     const std::size_t packed = linear(input, queries + 2 * keys);
     return add({.kind = Kind::packed,
                 .inputs = {packed},
@@ -91,19 +127,30 @@ std::size_t RandomUnit::attend(std::size_t input) {
                 .attention = std::move(attention)});
   }
   const std::size_t query = linear(input, queries);
-  const std::size_t key = linear(any_node(), keys);
-  const std::size_t value = linear(input, keys);
+  const std::size_t key = linear(any_node(nodes_[other].axis), keys);
+  const std::size_t value = linear(other, keys);
   return add({.kind = Kind::attention,
               .inputs = {query, key, value},
               .features = queries,
               .attention = std::move(attention)});
 }
 
+std::size_t RandomUnit::add_gated(std::size_t input, ops::Activation kind) {
+  Node node{.kind = Kind::gated, .features = 12, .activation = kind};
+  if (below(2) == 0) {
+    node.kind = Kind::packed_gated;
+    node.inputs = {linear(input, 24)};
+  } else {
+    node.inputs = {linear(input, 12), linear(input, 12)};
+  }
+  return add(std::move(node));
+}
+
 void RandomUnit::add_random_layer() {
   const std::size_t input = any_node();
   const std::int64_t features = nodes_[input].features;
   const auto kind = static_cast<ops::Activation>(below(4));  // relu has no derivative at 0
-  switch (below(8)) {
+  switch (below(9)) {
     case 0:
       add({.kind = Kind::layer_norm, .inputs = {input}, .features = features});
       break;
@@ -123,38 +170,54 @@ void RandomUnit::add_random_layer() {
              features);
       break;
     case 4:
-      linear(add({.kind = Kind::gated,
-                  .inputs = {linear(input, 12), linear(input, 12)},
-                  .features = 12,
-                  .activation = kind}),
-             features);
+      linear(add_gated(input, kind), features);
       break;
     case 5: {
       const float rate = below(2) == 0 ? 0.0F : 0.3F;
-      const std::size_t branch = linear(any_node(), features);
+      const std::size_t branch = linear(any_node(nodes_[input].axis), features);
       add({.kind = Kind::add, .inputs = {input, branch}, .features = features, .place = {rate}});
       break;
     }
     case 6:
       add({.kind = Kind::dropout, .inputs = {input}, .features = features, .place = {0.2F}});
       break;
+    case 7:
+      add({.kind = Kind::scale, .inputs = {input}, .features = features});
+      break;
     default:
-      attend(input);
+      attend(input, nodes_[input].axis == model::Axis::source ? any_node(model::Axis::source)
+                                                              : any_node());
   }
 }
 
-/// What nobody reads is added up, so that all has a gradient.
-std::size_t RandomUnit::join_unread() {
-  std::vector<std::size_t> unread;
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    if (readers_[i] == 0) unread.push_back(i);
-  }
-  std::size_t sum = linear(unread.front(), 8);
-  for (std::size_t i = 1; i < unread.size(); ++i) {
-    const std::size_t other = linear(unread[i], 8);
+std::size_t RandomUnit::join(const std::vector<std::size_t>& nodes) {
+  std::size_t sum = linear(nodes.front(), 8);
+  for (std::size_t i = 1; i < nodes.size(); ++i) {
+    const std::size_t other = linear(nodes[i], 8);
     sum = add({.kind = Kind::add, .inputs = {sum, other}, .features = 8});
   }
   return sum;
+}
+
+/// What nobody reads is added up, so that all has a gradient; what has its positions on the axis of
+/// the source is attended to.
+std::size_t RandomUnit::join_unread() {
+  const auto unread = [&](model::Axis axis) {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (readers_[i] == 0 && nodes_[i].axis == axis) found.push_back(i);
+    }
+    return found;
+  };
+  const std::vector<std::size_t> sources = unread(model::Axis::source);
+  if (!sources.empty()) attend(any_node(model::Axis::target), join(sources));
+  return join(unread(model::Axis::target));
+}
+
+std::optional<model::ParameterRef> RandomUnit::bias(model::UnitBuilder& u, const Node& node) {
+  const ops::RelativeBuckets& buckets = node.attention.rule.buckets;
+  if (!buckets.active()) return std::nullopt;
+  return u.own(node.name + ".bias", {buckets.count, node.attention.sizes.heads}, {});
 }
 
 void RandomUnit::build(std::size_t output) {
@@ -167,10 +230,11 @@ void RandomUnit::build(std::size_t output) {
     const model::UnitBuilder::Attention attention{.heads = sizes.heads,
                                                   .kv_heads = sizes.kv_heads,
                                                   .head_size = sizes.head_size,
-                                                  .rule = node.attention.rule};
+                                                  .rule = node.attention.rule,
+                                                  .bias = bias(u, node)};
     switch (node.kind) {
       case Kind::read:
-        made.push_back(u.read(node.name, node.features));
+        made.push_back(u.read(node.name, node.features, node.axis));
         break;
       case Kind::layer_norm:
         made.push_back(u.layer_norm(in[0], node.name, eps));
@@ -187,11 +251,17 @@ void RandomUnit::build(std::size_t output) {
       case Kind::gated:
         made.push_back(u.gated(in[0], in[1], node.activation));
         break;
+      case Kind::packed_gated:
+        made.push_back(u.gated(in[0], node.activation));
+        break;
       case Kind::add:
         made.push_back(u.add(in[0], in[1], node.place.rate));
         break;
       case Kind::dropout:
         made.push_back(u.dropout(in[0], node.place.rate));
+        break;
+      case Kind::scale:
+        made.push_back(u.scale(in[0], factor));
         break;
       case Kind::attention:
         made.push_back(u.attention({in[0], in[1], in[2]}, attention));
@@ -217,7 +287,8 @@ void RandomUnit::fill(std::uint64_t seed) {
   }
   for (const std::string& name : unit_->spec().reads) {
     const std::int64_t features = name == "x" ? 8 : 12;
-    const std::vector<float> drawn = random_values(shape_.rows() * features, ++seed);
+    const model::Axis axis = name == "source" ? model::Axis::source : model::Axis::target;
+    const std::vector<float> drawn = random_values(shape_.on(axis).rows() * features, ++seed);
     values[name].assign(drawn.begin(), drawn.end());
   }
   for (auto& [name, own] : values) {  // what floats hold exactly
@@ -226,12 +297,22 @@ void RandomUnit::fill(std::uint64_t seed) {
 }
 
 reference::Values RandomUnit::mask(const Node& node) const {
-  std::vector<float> ones(static_cast<std::size_t>(shape_.rows() * node.features), 1.0F);
+  const model::BatchShape shape = shape_.on(node.axis);
+  std::vector<float> ones(static_cast<std::size_t>(shape.rows() * node.features), 1.0F);
   CpuStream stream(CpuStream::Mode::inline_on_caller);
-  const HostView view(ones, {shape_.sequences, shape_.tokens, node.features});
+  const HostView view(ones, {shape.sequences, shape.tokens, node.features});
   ops::dropout({.input = view, .residual = {}, .output = view, .site = node.place.site(dropout())},
                stream);
   return {ones.begin(), ones.end()};
+}
+
+reference::Values RandomUnit::attend(const Node& node,
+                                     const std::vector<reference::Values>& all) const {
+  reference::Attention attention = node.attention;
+  if (attention.rule.buckets.active()) attention.bias = values.at(node.name + ".bias");
+  const reference::Values& first = all[node.inputs[0]];
+  if (node.kind == Kind::packed) return reference::packed_attention(attention, first);
+  return reference::attention(attention, first, all[node.inputs[1]], all[node.inputs[2]]);
 }
 
 reference::Values RandomUnit::evaluate(const Node& node,
@@ -259,9 +340,10 @@ reference::Values RandomUnit::evaluate(const Node& node,
           bias);
     }
     case Kind::attention:
-      return reference::attention(node.attention, in(0), in(1), in(2));
     case Kind::packed:
-      return reference::packed_attention(node.attention, in(0));
+      return attend(node, all);
+    case Kind::packed_gated:
+      return packed_gated(node.activation, in(0), static_cast<std::size_t>(node.features));
     default:
       break;
   }
@@ -273,6 +355,7 @@ reference::Values RandomUnit::evaluate(const Node& node,
   }
   for (std::size_t i = 0; i < result.size(); ++i) {
     if (adds) result[i] += in(0)[i];
+    if (node.kind == Kind::scale) result[i] *= static_cast<double>(factor);
     if (node.kind == Kind::activation || node.kind == Kind::gated) {
       result[i] = reference::activation(node.activation, result[i]);
     }

@@ -1,6 +1,7 @@
 // Random compositions of all layers: their gradients, and the memory that they are planned to use.
 #include "tests/model/random_unit.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -57,8 +58,10 @@ class Call {
       parameter_targets_.push_back({gradient(parameter.name, parameter.shape)});
     }
     for (std::size_t i = 0; i < spec.reads.size(); ++i) {
-      const std::int64_t features = std::ssize(random.values.at(spec.reads[i])) / shape.rows();
-      const Shape whole{shape.sequences, shape.tokens, features};
+      const auto& values = unit_.record().values;
+      const auto value =
+          std::ranges::find(values, static_cast<int>(i), &model::RecordedValue::input);
+      const Shape whole{shape.sequences, shape.on(value->axis).tokens, value->features};
       inputs_.push_back(store(random, spec.reads[i], whole));
       input_targets_.push_back({gradient(spec.reads[i], whole)});
     }
@@ -68,6 +71,8 @@ class Call {
     outputs_ = {HostView(output, out)};
     output_gradients_ = {HostView(output_gradient, out)};
     call_.shape = shape;
+    source_count_ = random.source_count();
+    if (!source_count_.empty()) call_.source_count = HostView(source_count_, {shape.sequences});
     call_.parameters = parameter_views_;
     call_.inputs = inputs_;
     call_.outputs = outputs_;
@@ -173,6 +178,7 @@ class Call {
   std::vector<TensorView> whole_, whole_gradients_;
   std::vector<model::GradientTarget> parameter_targets_, input_targets_;
   std::optional<Tiles> tiles_;
+  std::vector<std::int32_t> source_count_;
   model::UnitCall call_;
   CpuStream stream_{CpuStream::Mode::inline_on_caller};
 };

@@ -99,7 +99,8 @@ UnitChain::UnitChain(const model::Model& model, model::BatchShape shape)
       gradients[parameter.name].assign(numel, poison);
     }
     for (const auto& activation : unit->spec().writes) {
-      const Bytes bytes = shape.rows() * activation.features * size_of(activation.dtype);
+      const Bytes bytes =
+          shape.on(activation.axis).rows() * activation.features * size_of(activation.dtype);
       const auto numel = static_cast<std::size_t>(bytes) / sizeof(float);
       activation_specs_[activation.name] = activation;
       activations[activation.name].assign(numel, poison);
@@ -134,7 +135,7 @@ model::GradientTarget UnitChain::gradient_target(const std::string& name) {
 HostView UnitChain::activation_view(std::vector<float>& memory,
                                     const model::ActivationSpec& activation) {
   return {memory.data(), activation.dtype,
-          Shape{shape_.sequences, shape_.tokens, activation.features}};
+          Shape{shape_.sequences, shape_.on(activation.axis).tokens, activation.features}};
 }
 
 model::UnitCall UnitChain::call_of(std::size_t unit, Views& views) {
@@ -166,6 +167,10 @@ model::UnitCall UnitChain::call_of(std::size_t unit, Views& views) {
   call.shape = shape_;
   call.tokens = HostView(tokens, {shape_.sequences, shape_.tokens});
   call.labels = HostView(labels, {shape_.sequences, shape_.tokens});
+  if (shape_.source > 0) {
+    call.source = HostView(source, {shape_.sequences, shape_.source});
+    call.source_count = HostView(source_count, {shape_.sequences});
+  }
   call.label_weight = HostView(std::span(&label_weight_, 1), {1});
   call.parameters = views.parameters;
   call.inputs = views.inputs;

@@ -34,6 +34,8 @@ class UnitChain {
 
   std::vector<std::int32_t> tokens;
   std::vector<std::int32_t> labels;
+  std::vector<std::int32_t> source;  ///< of an encoder-decoder, as the next one
+  std::vector<std::int32_t> source_count;
   model::DropoutSource dropout;           ///< but for its counter
   std::array<std::int64_t, 2> counter{};  ///< of dropout
   std::map<std::string, std::vector<float>> parameters;

@@ -99,6 +99,72 @@ TEST_CASE("Activation: backward agrees with central differences and repeats forw
   CHECK(t.output.read() == t.input.read());
 }
 
+/// A gate and a factor, apart and packed in rows, and what backward makes of them.
+struct Packed {
+  Packed(std::int64_t height, std::int64_t width, DType dtype)
+      : rows(height),
+        columns(width),
+        gate(test::random_values(numel(), 2, 2), dtype),
+        factor(test::random_values(numel(), 5), dtype),
+        gradient(test::random_values(numel(), 3), dtype),
+        both(packed(gate.read(), factor.read()), dtype) {}
+  [[nodiscard]] std::int64_t numel() const { return rows * columns; }
+  [[nodiscard]] TensorView apart(test::TypedValues& values) const {
+    return values.view({rows, columns});
+  }
+  [[nodiscard]] TensorView half(test::TypedValues& values, std::int64_t index) const {
+    return TensorView(values.view({rows, 2 * columns})).columns(index * columns, columns);
+  }
+  [[nodiscard]] std::vector<float> packed(const std::vector<float>& first,
+                                          const std::vector<float>& second) const {
+    std::vector<float> all;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (const auto* const from : {&first, &second}) {
+        const auto begin = from->begin() + row * columns;
+        all.insert(all.end(), begin, begin + columns);
+      }
+    }
+    return all;
+  }
+  std::int64_t rows, columns;
+  test::TypedValues gate, factor, gradient, both;
+};
+
+TEST_CASE("Activation: a gate and a factor that are packed give the bits of those apart",
+          "[ops][activation]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  const Activation kind = any_kind();
+  // One row, rows of one, some of a chunk, and rows of more than a chunk.
+  const auto [rows, columns] =
+      GENERATE(table<std::int64_t, std::int64_t>({{1, 7}, {16385, 1}, {911, 37}, {3, 16385}}));
+  CAPTURE(static_cast<int>(kind), rows, columns);
+  Packed t(rows, columns, dtype);
+  const std::vector<float> nothing(static_cast<std::size_t>(2 * t.numel()), 9.0F);
+  const std::vector<float> half(nothing.begin(), nothing.begin() + t.numel());
+  test::TypedValues output(half, dtype), expected(half, dtype), gate(half, dtype);
+  test::TypedValues factor(half, dtype), both(nothing, dtype);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
+  ops::activation_forward({kind, t.apart(t.gate), t.apart(t.factor), t.apart(expected)}, stream);
+  ops::activation_forward({kind, t.half(t.both, 0), t.half(t.both, 1), t.apart(output)}, stream);
+  CHECK(output.read() == expected.read());
+  output.assign(half);
+  ops::ActivationBackwardArgs args{.kind = kind,
+                                   .input = t.apart(t.gate),
+                                   .factor = t.apart(t.factor),
+                                   .output_gradient = t.apart(t.gradient),
+                                   .input_gradient = t.apart(gate),
+                                   .factor_gradient = t.apart(factor)};
+  ops::activation_backward(args, stream);
+  args.input = t.half(t.both, 0);
+  args.factor = t.half(t.both, 1);
+  args.input_gradient = t.half(both, 0);
+  args.factor_gradient = t.half(both, 1);
+  args.output = t.apart(output);
+  ops::activation_backward(args, stream);
+  CHECK(both.read() == t.packed(gate.read(), factor.read()));
+  CHECK(output.read() == expected.read());
+}
+
 TEST_CASE("Activation: views that do not fit are refused", "[ops][activation]") {
   Gated t(DType::f32);
   CpuStream stream(CpuStream::Mode::inline_on_caller);

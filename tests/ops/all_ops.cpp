@@ -16,6 +16,7 @@
 #include "runtime/ops/matmul_activation.h"
 #include "runtime/ops/residual_norm.h"
 #include "runtime/ops/round_stochastic.h"
+#include "runtime/ops/scale.h"
 #include "runtime/ops/square_sum.h"
 #include "runtime/ops/weight_gradient.h"
 
@@ -130,11 +131,13 @@ void run_residual_norm(Tensors& t, StreamView stream) {
 void run_embedding(Tensors& t, StreamView stream) {
   const TensorView batch = t.numbers({sequences, tokens}, 20);
   ops::embedding_forward({.tokens = batch,
+                          .first_position = t.zeros(DType::i32, {sequences, tokens}),
                           .token_table = t.vector(20 * channels).reshaped({20, channels}),
                           .position_table = t.vector(80 * channels).reshaped({80, channels}),
                           .output = t.activation(channels)},
                          stream);
   ops::embedding_backward({.tokens = batch,
+                           .first_position = t.zeros(DType::i32, {sequences, tokens}),
                            .output_gradient = t.activation(channels),
                            .token_gradient = t.f32({20, channels}),
                            .position_gradient = t.f32({80, channels})},
@@ -156,7 +159,26 @@ void run_activation(Tensors& t, ops::Activation kind, const TensorView& input, S
                            stream);
 }
 
+/// A gate and a factor in one tensor.
+void run_packed_activation(Tensors& t, StreamView stream) {
+  const TensorView in = t.matrix(rows, 66);
+  const TensorView gradient = t.matrix(rows, 66);
+  ops::activation_forward({.kind = ops::Activation::silu,
+                           .input = in.columns(0, 33),
+                           .factor = in.columns(33, 33),
+                           .output = t.matrix(rows, 33)},
+                          stream);
+  ops::activation_backward({.kind = ops::Activation::silu,
+                            .input = in.columns(0, 33),
+                            .factor = in.columns(33, 33),
+                            .output_gradient = t.matrix(rows, 33),
+                            .input_gradient = gradient.columns(0, 33),
+                            .factor_gradient = gradient.columns(33, 33)},
+                           stream);
+}
+
 void run_others(Tensors& t, StreamView stream) {
+  run_packed_activation(t, stream);
   const TensorView wide = t.activation(400);
   for (const auto kind : {ops::Activation::gelu_tanh, ops::Activation::gelu,
                           ops::Activation::quick_gelu, ops::Activation::silu}) {
@@ -223,7 +245,7 @@ void run_lamb(Tensors& t, const FlatTensors& flat, StreamView stream) {
   const Shape shape = flat.parameters.shape();
   const TensorView exp_avg = t.f32(shape);
   const TensorView exp_avg_sq = t.zeros(DType::f32, shape);
-  const TensorView scalars = t.f32({ops::LambScalars::numel});
+  const TensorView scalars = t.scalars(ops::lamb_scalars({.weight_decay = 0.1, .step = 3}));
   const TensorView sums = t.zeros(DType::i64, {ops::lamb_sums, ops::lamb_sum_numel});
   ops::lamb_measure({.parameters = flat.parameters,
                      .gradients = flat.gradients,
@@ -260,7 +282,7 @@ void run_flat(Tensors& t, StreamView stream) {
               .gradients = sum,
               .exp_avg = t.zeros(DType::f32, {numel}),
               .exp_avg_sq = t.zeros(DType::f32, {numel}),
-              .scalars = t.f32({ops::AdamWScalars::numel}),
+              .scalars = t.scalars(ops::adamw_scalars({.weight_decay = 0.1, .step = 3})),
               .decision = decision,
               .working = t.bf16(numel)},
              stream);
@@ -274,6 +296,7 @@ void run_flat(Tensors& t, StreamView stream) {
                         stream);
   ops::convert(values, t.matrix(1, numel), stream);
   ops::copy_finite({values, t.f32({numel}), t.zeros(DType::i32, {1})}, stream);
+  ops::scale(t.vector(numel), 0.3F, t.vector(numel), stream);
   ops::copy_rows(t.matrix(40, 50).columns(3, 20), t.matrix(40, 20), stream);
 }
 

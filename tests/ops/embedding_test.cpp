@@ -93,5 +93,41 @@ TEST_CASE("Embedding: a token outside the table is refused", "[ops][embedding]")
                     Catch::Contains("of a vocabulary of 2"));
 }
 
+TEST_CASE("Embedding: positions begin anew with each document", "[ops][embedding]") {
+  constexpr std::int64_t columns = 3;
+  std::vector<std::int32_t> tokens(6, 0);
+  std::vector<std::int32_t> first{0, 0, 2, 0, 1, 1};
+  std::vector<float> table(vocabulary * columns, 10.0F);
+  std::vector<float> places;
+  for (std::int64_t i = 0; i < positions * columns; ++i) {
+    places.push_back(static_cast<float>(i / columns));
+  }
+  std::vector<float> output(6 * columns);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
+  const auto run = [&] {
+    ops::embedding_forward({.tokens = HostView(tokens, {2, 3}),
+                            .first_position = HostView(first, {2, 3}),
+                            .token_table = HostView(table, {vocabulary, columns}),
+                            .position_table = HostView(places, {positions, columns}),
+                            .output = HostView(output, {2, 3, columns})},
+                           stream);
+  };
+  run();
+  const std::vector<float> expected{10, 11, 10, 10, 10, 11};
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(output[i * columns] == expected[i]);
+  std::vector<float> gradient(positions * columns);
+  ops::embedding_backward({.tokens = HostView(tokens, {2, 3}),
+                           .first_position = HostView(first, {2, 3}),
+                           .output_gradient = HostView(output, {2, 3, columns}),
+                           .token_gradient = {},
+                           .position_gradient = HostView(gradient, {positions, columns})},
+                          stream);
+  CHECK(gradient[0] == 40);
+  CHECK(gradient[columns] == 22);
+  CHECK(gradient[2 * columns] == 0);
+  first[4] = 2;  // behind its token
+  CHECK_THROWS_AS(run(), Error);
+}
+
 }  // namespace
 }  // namespace dstrain

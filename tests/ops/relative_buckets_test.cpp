@@ -25,9 +25,9 @@ TEST_CASE("Relative buckets: their bounds are those of transformers", "[ops][att
   CHECK(rows_of({32, 128, false}) ==
         std::vector<std::int64_t>{31, 31, 29, 29, 26, 26, 24, 23, 21, 21, 18, 18, 16, 15, 12, 11,
                                   8,  7,  1,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0});
-  CHECK(rows_of({6, 40, false}) ==
-        std::vector<std::int64_t>{5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 4, 4, 4, 4,
-                                  4, 3, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  CHECK(rows_of({6, 40, false}) == std::vector<std::int64_t>{5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5,
+                                                             5, 4, 4, 4, 4, 4, 3, 1, 0, 0, 0,
+                                                             0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
 }
 
 }  // namespace

@@ -58,11 +58,10 @@ void translate(AttentionArgs& a, StreamView stream) {
             stream);
 }
 void translate(AttentionBackwardArgs& a, StreamView stream) {
-  translate(
-      {&a.query, &a.key, &a.value, &a.key_count, &a.first_key, &a.bias, &a.output, &a.logsumexp,
-       &a.output_gradient, &a.query_gradient, &a.key_gradient, &a.value_gradient, &a.bias_gradient,
-       &a.workspace, &a.dropout.counter},
-      stream);
+  translate({&a.query, &a.key, &a.value, &a.key_count, &a.first_key, &a.bias, &a.output,
+             &a.logsumexp, &a.output_gradient, &a.query_gradient, &a.key_gradient,
+             &a.value_gradient, &a.bias_gradient, &a.workspace, &a.dropout.counter},
+            stream);
 }
 void translate(ClassifierLogitsArgs& a, StreamView stream) {
   translate({&a.input, &a.weight, &a.workspace}, stream);
@@ -84,10 +83,12 @@ void translate(DropoutArgs& a, StreamView stream) {
   translate({&a.input, &a.residual, &a.output, &a.site.counter}, stream);
 }
 void translate(EmbeddingArgs& a, StreamView stream) {
-  translate({&a.tokens, &a.token_table, &a.position_table, &a.output}, stream);
+  translate({&a.tokens, &a.first_position, &a.token_table, &a.position_table, &a.output}, stream);
 }
 void translate(EmbeddingBackwardArgs& a, StreamView stream) {
-  translate({&a.tokens, &a.output_gradient, &a.token_gradient, &a.position_gradient}, stream);
+  translate(
+      {&a.tokens, &a.first_position, &a.output_gradient, &a.token_gradient, &a.position_gradient},
+      stream);
 }
 void translate(LambMeasureArgs& a, StreamView stream) {
   translate(
@@ -161,8 +162,7 @@ void provide(AttentionArgs& a, LibraryMemory& memory) {
   memory.provide(a.workspace, attention_forward_workspace(a.sizes, a.rule, DeviceKind::cpu));
 }
 void provide(AttentionBackwardArgs& a, LibraryMemory& memory) {
-  memory.provide(a.workspace,
-                 attention_backward_workspace(a.sizes, a.rule, DeviceKind::cpu));
+  memory.provide(a.workspace, attention_backward_workspace(a.sizes, a.rule, DeviceKind::cpu));
 }
 /// The two of a classifier.
 template <class Args>
@@ -233,6 +233,17 @@ void defer_copy(const TensorView& source, const TensorView& target, StreamView s
                              CpuStream& here) { (cpu_op_table().*entry)(from, to, here); });
 }
 
+void defer_scale(const TensorView& input,
+                 float factor,
+                 const TensorView& output,
+                 StreamView stream) {
+  const TensorView from = DeferredDevice::translated(input, stream);
+  const TensorView to = DeferredDevice::translated(output, stream);
+  DeferredDevice::launch(stream, note_call<&OpTable::scale>(), [from, factor, to](CpuStream& here) {
+    cpu_op_table().scale(from, factor, to, here);
+  });
+}
+
 /// Entries of one and two arguments.
 template <auto entry, class A>
 void one(const A& a, StreamView stream) {
@@ -280,6 +291,7 @@ const OpTable& deferred_op_table() {
                                  .residual_norm_backward = one<&T::residual_norm_backward>,
                                  .residual_norm_forward = one<&T::residual_norm_forward>,
                                  .round_stochastic = one<&T::round_stochastic>,
+                                 .scale = defer_scale,
                                  .weight_gradient = one<&T::weight_gradient>};
   return table;
 }

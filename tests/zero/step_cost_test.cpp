@@ -39,8 +39,7 @@ zero::StepWork work_of(const Case& settings) {
   return zero::step_work(layout, {.store = {.stage = settings.stage,
                                             .overlap = {.enabled = settings.overlaps},
                                             .offload = settings.offload},
-                                  .flops_per_token = 6e8,
-                                  .tokens = 1000,
+                                  .flops = 6e11,
                                   .micro_steps = settings.micro_steps,
                                   .checkpointing = settings.checkpointing});
 }

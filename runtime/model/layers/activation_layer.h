@@ -7,9 +7,12 @@ namespace dstrain::model {
 /// output = activation(input), or of a gated MLP activation(gate) factor. Rebuilds its output.
 class ActivationLayer final : public Layer {
  public:
-  enum class Form : std::int8_t { plain, gated };
+  enum class Form : std::int8_t {
+    plain,
+    gated,   ///< two inputs, of which the gate comes first
+    packed,  ///< one, (B, T, 2 F), in which the gate comes first
+  };
   ActivationLayer(ops::Activation kind, Form form) : kind_(kind), form_(form) {}
-  /// The gate comes first.
   [[nodiscard]] std::vector<InputUse> inputs() const override;
   [[nodiscard]] bool rebuilds() const override { return true; }
   void forward(const LayerCall& call) const override;
@@ -19,9 +22,13 @@ class ActivationLayer final : public Layer {
   /// Also rebuilds `output`, if it is not empty.
   void backward(const LayerCall& call, const TensorView& output) const;
   [[nodiscard]] ops::Activation kind() const { return kind_; }
-  [[nodiscard]] bool gated() const { return form_ == Form::gated; }
+  [[nodiscard]] bool gated() const { return form_ != Form::plain; }
 
  private:
+  struct Parts;
+  /// Of inputs, or of their gradients.
+  [[nodiscard]] Parts parts(std::span<const TensorView> tensors) const;
+
   ops::Activation kind_;
   Form form_;
 };

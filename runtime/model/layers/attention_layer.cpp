@@ -12,8 +12,12 @@ struct AttentionLayer::Projections {
 };
 
 ops::AttentionSizes AttentionLayer::sizes(BatchShape shape) const {
-  return {shape.sequences, shape.tokens,      shape.tokens,
-          options_.heads,  options_.kv_heads, options_.head_size};
+  return {.sequences = shape.sequences,
+          .tokens = shape.tokens,
+          .keys = options_.keys == Axis::source ? shape.source : shape.tokens,
+          .heads = options_.heads,
+          .kv_heads = options_.kv_heads,
+          .head_size = options_.head_size};
 }
 
 AttentionLayer::Projections AttentionLayer::projections(std::span<const TensorView> tensors) const {
@@ -27,13 +31,30 @@ AttentionLayer::Projections AttentionLayer::projections(std::span<const TensorVi
           packed.columns(queries + keys, keys)};
 }
 
+/// What bounds and biases the scores of a call; or empty.
+struct AttentionLayer::Sight {
+  TensorView key_count;
+  TensorView first_key;
+  TensorView bias;
+};
+
+AttentionLayer::Sight AttentionLayer::sight(const LayerCall& call) const {
+  return {.key_count = options_.keys == Axis::source ? call.unit.source_count : TensorView{},
+          .first_key = options_.rule.causal ? call.unit.document_start : TensorView{},
+          .bias = options_.bias ? call.value(*options_.bias) : TensorView{}};
+}
+
 void AttentionLayer::forward(const LayerCall& call) const {
   const Projections in = projections(call.inputs);
-  ops::attention_forward({.sizes = sizes(call.unit.shape),
+  const Sight seen = sight(call);
+  ops::attention_forward({.sizes = sizes(call.shape),
                           .rule = options_.rule,
                           .query = in.query,
                           .key = in.key,
                           .value = in.value,
+                          .key_count = seen.key_count,
+                          .first_key = seen.first_key,
+                          .bias = seen.bias,
                           .output = ops::as_matrix(call.output),
                           .logsumexp = call.kept[0],
                           .workspace = call.workspace,
@@ -43,20 +64,27 @@ void AttentionLayer::forward(const LayerCall& call) const {
 
 void AttentionLayer::backward(const LayerCall& call) const {
   const Projections in = projections(call.inputs);
+  const Sight seen = sight(call);
+  const GradientTarget bias = options_.bias ? call.gradient(*options_.bias) : GradientTarget{};
   std::vector<TensorView> gradients;
   for (const InputGradient& gradient : call.input_gradients) gradients.push_back(gradient.values);
   const Projections out = projections(gradients);
-  ops::attention_backward({.sizes = sizes(call.unit.shape),
+  ops::attention_backward({.sizes = sizes(call.shape),
                            .rule = options_.rule,
                            .query = in.query,
                            .key = in.key,
                            .value = in.value,
+                           .key_count = seen.key_count,
+                           .first_key = seen.first_key,
+                           .bias = seen.bias,
                            .output = ops::as_matrix(call.output),
                            .logsumexp = call.kept[0],
                            .output_gradient = ops::as_matrix(call.output_gradient),
                            .query_gradient = out.query,
                            .key_gradient = out.key,
                            .value_gradient = out.value,
+                           .bias_gradient = bias.values,
+                           .accumulate_bias = bias.accumulate,
                            .workspace = call.workspace,
                            .dropout = options_.dropout.site(call.unit.dropout)},
                           call.stream);

@@ -1,13 +1,16 @@
 #pragma once
+#include <optional>
+
 #include "runtime/model/layer.h"
 #include "runtime/model/layers/dropout_layer.h"
 #include "runtime/ops/attention.h"
 
 namespace dstrain::model {
 
-/// Self-attention over queries (B, T, H D), keys and values (B, T, K D): three inputs, or one in
-/// which these are packed in that order. Keeps the log-sum-exp of each query; backward reads its
-/// output.
+/// Attention of queries (B, T, H D) to keys and values (B, S, K D) of their own axis, or of that of
+/// the source, whose padding does not count: three inputs, or one in which these are packed in that
+/// order. Causal attention ends at the document of the query. Keeps the log-sum-exp of each query;
+/// backward reads its output.
 class AttentionLayer final : public Layer {
  public:
   enum class Form : std::int8_t { apart, packed };
@@ -18,6 +21,8 @@ class AttentionLayer final : public Layer {
     ops::AttentionRule rule{};
     DropoutPlace dropout{};
     Form form = Form::apart;
+    Axis keys = Axis::target;
+    std::optional<ParameterRef> bias{};  ///< (rows of rule.buckets, H)
   };
   AttentionLayer(const Options& options, DeviceKind device) : options_(options), device_(device) {}
   [[nodiscard]] std::vector<InputUse> inputs() const override {
@@ -39,9 +44,11 @@ class AttentionLayer final : public Layer {
 
  private:
   struct Projections;
+  struct Sight;
   [[nodiscard]] ops::AttentionSizes sizes(BatchShape shape) const;
   /// Those in one tensor, or in three.
   [[nodiscard]] Projections projections(std::span<const TensorView> tensors) const;
+  [[nodiscard]] Sight sight(const LayerCall& call) const;
 
   Options options_;
   DeviceKind device_;

@@ -6,7 +6,8 @@ namespace dstrain::model {
 
 void EmbeddingLayer::forward(const LayerCall& call) const {
   const auto& positions = tables_.positions;
-  ops::embedding_forward({.tokens = call.unit.tokens,
+  ops::embedding_forward({.tokens = tokens(call),
+                          .first_position = call.unit.document_start,
                           .token_table = call.value(tables_.tokens),
                           .position_table = positions ? call.value(*positions) : TensorView{},
                           .output = call.output},
@@ -17,7 +18,8 @@ void EmbeddingLayer::backward(const LayerCall& call) const {
   const auto& positions = tables_.positions;
   const GradientTarget& token = call.gradient(tables_.tokens);
   const GradientTarget position = positions ? call.gradient(*positions) : GradientTarget{};
-  ops::embedding_backward({.tokens = call.unit.tokens,
+  ops::embedding_backward({.tokens = tokens(call),
+                           .first_position = call.unit.document_start,
                            .output_gradient = call.output_gradient,
                            .token_gradient = token.values,
                            .position_gradient = position.values,

@@ -5,12 +5,13 @@
 
 namespace dstrain::model {
 
-/// Rows of a table by the tokens of the call, plus those of another by their positions.
+/// Rows of a table by the tokens of an axis, plus those of another by their positions.
 class EmbeddingLayer final : public Layer {
  public:
   struct Tables {
     ParameterRef tokens;                      ///< (V, C)
     std::optional<ParameterRef> positions{};  ///< (P, C)
+    Axis axis = Axis::target;
   };
   explicit EmbeddingLayer(Tables tables) : tables_(tables) {}
   [[nodiscard]] std::vector<InputUse> inputs() const override { return {}; }
@@ -18,6 +19,10 @@ class EmbeddingLayer final : public Layer {
   void backward(const LayerCall& call) const override;
 
  private:
+  [[nodiscard]] const TensorView& tokens(const LayerCall& call) const {
+    return tables_.axis == Axis::source ? call.unit.source : call.unit.tokens;
+  }
+
   Tables tables_;
 };
 

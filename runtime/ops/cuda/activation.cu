@@ -1,4 +1,5 @@
 #include "runtime/ops/activation_functions.h"
+#include "runtime/ops/checks.h"
 #include "runtime/ops/cuda/cuda_ops.h"
 #include "runtime/ops/cuda/elementwise.h"
 #include "runtime/ops/elements.h"
@@ -6,37 +7,64 @@
 namespace dstrain::ops::gpu {
 namespace {
 
+/// Rows of one length that lie `stride` apart.
+template <class T>
+struct Rows {
+  T* first;  ///< null: there are none
+  std::int64_t stride;
+  DSTRAIN_DEVICE explicit operator bool() const { return first != nullptr; }
+};
+
+template <class T>
+Rows<T> rows_in(const TensorView& view) {
+  return {elements<T>(view), view.row_stride()};
+}
+
+/// An element of tensors of one size, however far apart their rows lie.
+struct Place {
+  std::int64_t row;
+  std::int64_t column;
+  template <class T>
+  DSTRAIN_DEVICE T& in(const Rows<T>& rows) const {
+    return rows.first[row * rows.stride + column];
+  }
+};
+
 template <class Function, class T>
 struct Forward {
-  const T* input;
-  const T* factor;  ///< or null
-  T* output;
+  std::int64_t columns;
+  Rows<const T> input;
+  Rows<const T> factor;  ///< or none
+  Rows<T> output;
   DSTRAIN_DEVICE void operator()(std::int64_t i) const {
-    const float value = Function::value(to_float(input[i]));
-    output[i] = from_float<T>(factor == nullptr ? value : value * to_float(factor[i]));
+    const Place at{i / columns, i % columns};
+    const float value = Function::value(to_float(at.in(input)));
+    at.in(output) = from_float<T>(factor ? value * to_float(at.in(factor)) : value);
   }
 };
 
 template <class Function, class T>
 struct Backward {
-  const T* input;
-  const T* factor;  ///< or null, as the next two
-  const T* output_gradient;
-  T* input_gradient;
-  T* factor_gradient;
-  T* output;
+  std::int64_t columns;
+  Rows<const T> input;
+  Rows<const T> factor;  ///< or none, as the last two
+  Rows<const T> output_gradient;
+  Rows<T> input_gradient;
+  Rows<T> factor_gradient;
+  Rows<T> output;
   DSTRAIN_DEVICE void operator()(std::int64_t i) const {
-    const Point at = Function::point(to_float(input[i]));
-    const float gradient = to_float(output_gradient[i]);
-    if (factor == nullptr) {
-      input_gradient[i] = from_float<T>(gradient * at.slope);
-      if (output != nullptr) output[i] = from_float<T>(at.value);
+    const Place place{i / columns, i % columns};
+    const Point at = Function::point(to_float(place.in(input)));
+    const float gradient = to_float(place.in(output_gradient));
+    if (!factor) {
+      place.in(input_gradient) = from_float<T>(gradient * at.slope);
+      if (output) place.in(output) = from_float<T>(at.value);
       return;
     }
-    const float other = to_float(factor[i]);
-    factor_gradient[i] = from_float<T>(gradient * at.value);
-    input_gradient[i] = from_float<T>(gradient * other * at.slope);
-    if (output != nullptr) output[i] = from_float<T>(at.value * other);
+    const float other = to_float(place.in(factor));
+    place.in(factor_gradient) = from_float<T>(gradient * at.value);
+    place.in(input_gradient) = from_float<T>(gradient * other * at.slope);
+    if (output) place.in(output) = from_float<T>(at.value * other);
   }
 };
 
@@ -53,22 +81,24 @@ void dispatch(const Args& args, const Body& body) {
 void activation_forward(const ActivationArgs& args, StreamView stream) {
   dispatch(args, [&](auto function, auto element) {
     using T = decltype(element);
-    for_elements("activation_forward", args.input.numel(),
-                 Forward<decltype(function), T>{elements<T>(args.input), elements<T>(args.factor),
-                                                elements<T>(args.output)},
-                 stream);
+    for_elements(
+        "activation_forward", args.input.numel(),
+        Forward<decltype(function), T>{columns_of(args.input), rows_in<const T>(args.input),
+                                       rows_in<const T>(args.factor), rows_in<T>(args.output)},
+        stream);
   });
 }
 
 void activation_backward(const ActivationBackwardArgs& args, StreamView stream) {
   dispatch(args, [&](auto function, auto element) {
     using T = decltype(element);
-    for_elements("activation_backward", args.input.numel(),
-                 Backward<decltype(function), T>{
-                     elements<T>(args.input), elements<T>(args.factor),
-                     elements<T>(args.output_gradient), elements<T>(args.input_gradient),
-                     elements<T>(args.factor_gradient), elements<T>(args.output)},
-                 stream);
+    for_elements(
+        "activation_backward", args.input.numel(),
+        Backward<decltype(function), T>{
+            columns_of(args.input), rows_in<const T>(args.input), rows_in<const T>(args.factor),
+            rows_in<const T>(args.output_gradient), rows_in<T>(args.input_gradient),
+            rows_in<T>(args.factor_gradient), rows_in<T>(args.output)},
+        stream);
   });
 }
 

@@ -386,7 +386,7 @@ Backward<T> make_arguments(const AttentionBackwardArgs& args) {
   const AttentionScratch scratch(arena, sizes, args.rule);
   const bool biased = !args.bias_gradient.empty() && args.rule.buckets.active();
   return {.sizes = sizes,
-          .rotary = args.rule.rotary,
+          .rotary = rotary_of(args.rule, std::max(sizes.tokens, sizes.keys)),
           .query_factor = log2_e / args.rule.divisor,
           .query_gradient_factor = 1.0F / args.rule.divisor,
           .sight = Sight(args),

@@ -231,7 +231,7 @@ template <class T>
 void run(const AttentionArgs& args, StreamView stream) {
   const AttentionSizes& sizes = args.sizes;
   const Forward<T> forward{.sizes = sizes,
-                           .rotary = args.rule.rotary,
+                           .rotary = rotary_of(args.rule, std::max(sizes.tokens, sizes.keys)),
                            .query_factor = log2_e / args.rule.divisor,
                            .sight = Sight(args),
                            .bias = DistanceBias(args),

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -121,6 +122,13 @@ struct HeadMatrix {
 template <class T>
 HeadMatrix<T> head_matrix(const TensorView& view, std::int64_t rows) {
   return {elements<T>(view), view.row_stride(), rows};
+}
+
+/// What kernels read: one set of frequencies, that of sequences of so many tokens.
+inline Rotary rotary_of(const AttentionRule& rule, std::int64_t tokens) {
+  Rotary rotary = rule.rotary;
+  rotary.frequencies = rotary.frequencies_of(tokens);
+  return rotary;
 }
 
 /// `low` or `high` of a pair of features after it was turned by an angle; `sign` is -1 for

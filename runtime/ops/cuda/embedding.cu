@@ -10,10 +10,11 @@
 namespace dstrain::ops::gpu {
 namespace {
 
-/// A token outside the table makes NaNs, which end the step.
+/// A token outside the table makes NaNs, which end the step; so does a position before the first.
 template <class T>
 struct Forward {
   const std::int32_t* tokens;
+  const std::int32_t* first_position;  ///< or null
   const T* token_table;
   const T* position_table;  ///< or null
   T* output;
@@ -24,7 +25,9 @@ struct Forward {
     const std::int64_t row = i / columns;
     const std::int64_t column = i % columns;
     const std::int64_t token = tokens[row];
-    if (token < 0 || token >= vocabulary) {
+    const std::int64_t first = first_position == nullptr ? 0 : first_position[row];
+    const std::int64_t position = row % length - first;
+    if (token < 0 || token >= vocabulary || first < 0 || position < 0) {
       output[i] = from_float<T>(std::numeric_limits<float>::quiet_NaN());
       return;
     }
@@ -32,20 +35,29 @@ struct Forward {
     output[i] = position_table == nullptr
                     ? value
                     : from_float<T>(to_float(value) +
-                                    to_float(position_table[row % length * columns + column]));
+                                    to_float(position_table[position * columns + column]));
   }
 };
 
 template <class T>
 struct BackwardPositions {
+  const std::int32_t* first_position;  ///< or null
   const T* output_gradient;
   float* gradient;
   std::int64_t sequences;
-  std::int64_t sequence_numel;
+  std::int64_t length;
+  std::int64_t columns;
   DSTRAIN_DEVICE void operator()(std::int64_t i) const {
     float sum = gradient[i];
+    const std::int64_t position = i / columns;
+    const std::int64_t column = i % columns;
     for (std::int64_t sequence = 0; sequence < sequences; ++sequence) {
-      sum += to_float(output_gradient[sequence * sequence_numel + i]);
+      const std::int64_t begin = sequence * length;
+      const std::int64_t end = begin + (first_position == nullptr ? position + 1 : length);
+      for (std::int64_t row = begin + position; row < end; ++row) {
+        if (first_position != nullptr && row - begin - first_position[row] != position) continue;
+        sum += to_float(output_gradient[row * columns + column]);
+      }
     }
     gradient[i] = sum;
   }
@@ -119,10 +131,10 @@ void run_backward(const EmbeddingBackwardArgs& args, StreamView stream) {
   }
   if (args.position_gradient.empty()) return;
   if (!args.accumulate_position) gpu::fill_zero(args.position_gradient, stream);
-  for_elements(
-      "embedding_backward", shape[1] * columns,
-      BackwardPositions<T>{gradient, floats(args.position_gradient), shape[0], shape[1] * columns},
-      stream);
+  for_elements("embedding_backward", shape[1] * columns,
+               BackwardPositions<T>{elements<std::int32_t>(args.first_position), gradient,
+                                    floats(args.position_gradient), shape[0], shape[1], columns},
+               stream);
 }
 
 }  // namespace
@@ -131,11 +143,12 @@ void embedding_forward(const EmbeddingArgs& args, StreamView stream) {
   const Shape& shape = args.output.shape();
   with_element_type(args.output.dtype(), [&](auto element) {
     using T = decltype(element);
-    for_elements("embedding_forward", args.output.numel(),
-                 Forward<T>{elements<std::int32_t>(args.tokens), elements<T>(args.token_table),
-                            elements<T>(args.position_table), elements<T>(args.output),
-                            args.token_table.shape()[0], shape[1], shape[2]},
-                 stream);
+    for_elements(
+        "embedding_forward", args.output.numel(),
+        Forward<T>{elements<std::int32_t>(args.tokens), elements<std::int32_t>(args.first_position),
+                   elements<T>(args.token_table), elements<T>(args.position_table),
+                   elements<T>(args.output), args.token_table.shape()[0], shape[1], shape[2]},
+        stream);
   });
 }
 

@@ -31,6 +31,7 @@ const OpTable& cuda_op_table() {
                                  .residual_norm_backward = gpu::residual_norm_backward,
                                  .residual_norm_forward = gpu::residual_norm_forward,
                                  .round_stochastic = gpu::round_stochastic,
+                                 .scale = gpu::scale,
                                  .weight_gradient = gpu::weight_gradient};
   return table;
 }

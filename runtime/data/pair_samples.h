@@ -1,0 +1,45 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/data/json_record.h"
+#include "runtime/data/sample_source.h"
+
+namespace dstrain::data {
+
+/// How pairs become samples.
+struct PairOptions {
+  SampleSizes sizes;
+  std::int64_t vocabulary = 0;  ///< every id is below it
+  std::int32_t start = 0;       ///< what the decoder reads before the first label
+  std::int32_t padding = 0;     ///< behind sources, and for the decoder behind labels
+};
+
+/// JSON lines of pairs for an encoder-decoder: {"input_ids": [...], "labels": [...]}, ids of tokens
+/// or, among labels, -100, where nothing is learnt. Sample k is pair k of those that have a label
+/// that counts. The decoder's tokens are the labels, one further on, behind `start`. A source or
+/// target that is too long loses its end. What was left out or cut is told in a note.
+class PairSamples : public SampleSource {
+ public:
+  struct File {
+    std::string path;
+    std::string_view text;
+  };
+  /// Throws Error{input} naming file and line.
+  PairSamples(const File& file, const PairOptions& options);
+
+  [[nodiscard]] std::int64_t bytes() const override { return bytes_; }
+  [[nodiscard]] bool is_text() const override { return false; }
+  [[nodiscard]] std::int64_t samples() const override { return std::ssize(pairs_); }
+  void read(std::int64_t sample, const SampleRows& row) const override;
+
+ private:
+  void cut(std::vector<TokenPair> pairs);
+
+  std::int64_t bytes_;
+  PairOptions options_;
+  std::vector<TokenPair> pairs_;
+};
+
+}  // namespace dstrain::data

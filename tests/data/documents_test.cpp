@@ -1,0 +1,57 @@
+// Where documents begin within samples, by kind of file.
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "runtime/data/open_samples.h"
+#include "tests/data/token_files.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_dir.h"
+
+namespace dstrain::test {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+/// Document starts of all samples, through the byte tokenizer.
+std::vector<Ids> starts_of(const std::string& name, const std::string& text, bool packing = true) {
+  const TempDir folder;
+  const auto source =
+      data::open_samples(write_file(folder.path() / name, text), *data::make_encoder("byte"),
+                         {.block_size = 6,
+                          .documents = true,
+                          .vocabulary = 256,
+                          .packing = packing,
+                          .cache = folder.path() / "cache"});
+  std::vector<Ids> all;
+  for (std::int64_t k = 0; k < source->samples(); ++k) {
+    data::SampleBuffer sample(1, source->sizes());
+    source->read(k, sample.rows());
+    all.push_back(sample.document_start);
+  }
+  return all;
+}
+
+std::string record(const std::string& prompt, const std::string& completion) {
+  return fmt::format("{{\"prompt\": \"{}\", \"completion\": \"{}\"}}\n", prompt, completion);
+}
+
+TEST_CASE("Documents: records of a row are documents and so is its padding", "[data][documents]") {
+  const std::string records = record("a", "bc") + record("d", "e") + record("fg", "hijk");
+  CHECK(starts_of("d.jsonl", records) == std::vector<Ids>{{0, 0, 0, 3, 3, 5}, {0, 0, 0, 0, 0, 0}});
+  CHECK(starts_of("d.jsonl", records, false) ==
+        std::vector<Ids>{{0, 0, 0, 3, 3, 3}, {0, 0, 2, 2, 2, 2}, {0, 0, 0, 0, 0, 0}});
+}
+
+TEST_CASE("Documents: texts of a stream may lie in several samples", "[data][documents]") {
+  // abcdefgh ij k: samples begin at 0 and 6, and the labels of the last end with the stream.
+  CHECK(starts_of("d.jsonl", "{\"text\": \"abcdefgh\"}\n{\"text\": \"ij\"}\n{\"text\": \"k\"}\n") ==
+        std::vector<Ids>{{0, 0, 0, 0, 0, 0}, {0, 0, 2, 2, 4, 4}});
+}
+
+TEST_CASE("Documents: a file that does not know them is refused", "[data][documents]") {
+  CHECK_THAT(error_of([] { starts_of("d.txt", "some text without ends"); }),
+             Catch::Contains("such a file does not tell where documents begin"));
+}
+
+}  // namespace
+}  // namespace dstrain::test

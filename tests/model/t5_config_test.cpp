@@ -1,0 +1,108 @@
+#include "runtime/model/t5_config.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "runtime/model/families.h"
+#include "tests/model/config_texts.h"
+#include "tests/support/error_of.h"
+
+namespace dstrain::test {
+namespace {
+
+using Catch::Contains;
+using model::T5Config;
+using model::T5FeedForward;
+
+T5Config parse_t5(const std::string& text) {
+  return dynamic_cast<const T5Config&>(*model::parse_model_config(text, "c"));
+}
+
+/// What parsing `{"model_type": "t5", <more>}` complains of.
+std::string t5_error(const std::string& more) {
+  return error_of([&] { parse_t5(R"({"model_type":"t5",)" + more + "}"); });
+}
+
+}  // namespace
+
+TEST_CASE("T5Config: published files are read", "[model][config]") {
+  const T5Config small = parse_t5(t5_small_config);
+  CHECK(small.d_model == 512);
+  CHECK(small.num_decoder_layers == 6);
+  CHECK(small.feed_forward_proj == T5FeedForward::relu);
+  CHECK(small.tie_word_embeddings);
+  CHECK(small.dropout_rate == 0.1F);
+  const T5Config flan = parse_t5(flan_t5_config);
+  CHECK(flan.feed_forward_proj == T5FeedForward::gated_gelu);
+  CHECK_FALSE(flan.tie_word_embeddings);
+  CHECK(flan.num_heads == 6);
+  CHECK(flan.make().pairs->start == 0);
+}
+
+TEST_CASE("T5Config: newer files say apart what the head scales", "[model][config]") {
+  const std::string scaled = R"({"model_type":"t5","tie_word_embeddings":true,)";
+  const T5Config untied = parse_t5(scaled + R"("scale_decoder_outputs":false})");
+  CHECK_FALSE(untied.tie_word_embeddings);
+  CHECK(nlohmann::json::parse(untied.to_json()).at("tie_word_embeddings") == false);
+  CHECK(parse_t5(scaled + R"("scale_decoder_outputs":true})").tie_word_embeddings);
+  CHECK_THAT(t5_error(R"("tie_word_embeddings":false,"scale_decoder_outputs":true)"),
+             Contains("only a head that is tied scales"));
+}
+
+TEST_CASE("T5Config: what does not fit is refused", "[model][config]") {
+  CHECK_THAT(t5_error(R"("is_encoder_decoder":false)"), Contains("only true is built"));
+  CHECK_THAT(t5_error(R"("feed_forward_proj":"gated-tanh")"),
+             Contains("feed_forward_proj is \"gated-tanh\"; only"));
+  CHECK_THAT(t5_error(R"("relative_attention_max_distance":16)"),
+             Contains("relative_attention_max_distance 16 is not above 16"));
+  CHECK_THAT(t5_error(R"("vocab_size":10,"decoder_start_token_id":10)"),
+             Contains("decoder_start_token_id 10 is not below vocab_size 10"));
+}
+
+TEST_CASE("T5: units share the table of tokens and the biases", "[model]") {
+  auto config = model::model_preset("t5-small");
+  config->apply_overrides("num_layers=2,num_decoder_layers=3");
+  const model::Model model = config->make();
+  REQUIRE(model.units.size() == 2 + 3 + 5);
+  using Names = std::vector<std::string>;
+  const auto spec = [&](std::size_t unit) -> const model::UnitSpec& {
+    return model.units[unit]->spec();
+  };
+  CHECK(spec(1).borrowed.empty());
+  CHECK(spec(2).borrowed ==
+        Names{"encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"});
+  CHECK(spec(3).writes[0].axis == model::Axis::source);
+  CHECK(spec(4).borrowed == Names{"shared.weight"});
+  CHECK(spec(6).reads == Names{"decoder1", "encoded"});
+  CHECK(spec(9).borrowed == Names{"shared.weight"});
+  // 6 per parameter and row of its unit's axis; attention over squares of S, T (half) and T S.
+  const double width = 8 * 64;
+  double encoder = 0;
+  double decoder = 0;
+  for (std::size_t unit = 0; unit < model.units.size(); ++unit) {
+    for (const auto& parameter : spec(unit).parameters) {
+      (unit < 4 ? encoder : decoder) += static_cast<double>(parameter.shape.numel());
+    }
+  }
+  CHECK(model.flops({2, 5, 7}) ==
+        Approx(2 * (6 * (7 * encoder + 5 * decoder) +
+                    12 * width * (2 * 7 * 7 + 3 * 5 * 5 / 2.0 + 3 * 5 * 7))));
+}
+
+TEST_CASE("T5: memory per token is the documented formula", "[model]") {
+  const bool gated = GENERATE(false, true);
+  const bool drops = GENERATE(false, true);
+  auto config = model::model_preset(gated ? "T0_3B" : "t5-small");
+  config->apply_overrides("num_layers=1,d_model=64,d_kv=16,num_heads=8,d_ff=96");
+  if (drops) config->apply_overrides("dropout_rate=0.1");
+  const model::Model model = config->make();
+  const std::int64_t width = 8 * 16;
+  const std::int64_t mlp = 96 * ((gated ? 2 : 1) + (drops ? 1 : 0));
+  const model::BatchShape shape{2, 64, 128};
+  CHECK(model.units[1]->memory(shape).saved == 2 * 128 * (4 * width + 64 + mlp + 8 + 2) * 4);
+  // A decoder attends twice; keys and values of the second are the source's.
+  CHECK(model.units[4]->memory(shape).saved ==
+        2 * 64 * (6 * width + 2 * 64 + mlp + 2 * 8 + 3) * 4 + 2 * 128 * 2 * width * 4);
+}
+
+}  // namespace dstrain::test
