@@ -6,7 +6,10 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
+
+#include "tests/stand_in/streams.h"
 
 // Saves what a call must leave as it was, and goes on where another fiber did.
 extern "C" void dstrain_switch_fiber(void** from, void* to);
@@ -201,16 +204,10 @@ std::byte* shared_memory(std::size_t bytes) {
   return reinterpret_cast<std::byte*>(address);
 }
 
-cudaError_t start(const Launch& launch,
-                  cudaStream_t /*stream*/,
-                  const std::function<void()>& body) {
+/// One grid at a time.
+void run_grid(const Launch& launch, const std::function<void()>& body) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  if (launch.threads > threads_most || launch.shared_bytes > shared_most || launch.x < 1 ||
-      launch.x > 0x7fffffff || launch.y < 1 || launch.y > 65535 || launch.z < 1 ||
-      launch.z > 65535) {
-    return cudaErrorInvalidConfiguration;
-  }
   Block& b = block();
   b.body = &body;
   b.threads = launch.threads;
@@ -223,6 +220,20 @@ cudaError_t start(const Launch& launch,
       }
     }
   }
+}
+
+cudaError_t start(const Launch& launch,
+                  cudaStream_t stream,
+                  const void* kernel,
+                  std::function<void()> body) {
+  if (launch.threads > threads_most || launch.shared_bytes > shared_most || launch.x < 1 ||
+      launch.x > 0x7fffffff || launch.y < 1 || launch.y > 65535 || launch.z < 1 ||
+      launch.z > 65535) {
+    return cudaErrorInvalidConfiguration;
+  }
+  const Driver driver;
+  device().load(kernel);
+  queue_of(stream).give([launch, body = std::move(body)] { run_grid(launch, body); });
   return cudaSuccess;
 }
 

@@ -31,7 +31,10 @@ struct Launch {
   int threads;
   std::size_t shared_bytes;
 };
-/// Runs `body` in every thread of every block, at once.
-cudaError_t start(const Launch& launch, cudaStream_t stream, const std::function<void()>& body);
+/// Gives the stream `body` to run in every thread of every block, once `kernel` is loaded.
+cudaError_t start(const Launch& launch,
+                  cudaStream_t stream,
+                  const void* kernel,
+                  std::function<void()> body);
 
 }  // namespace dstrain::stand_in

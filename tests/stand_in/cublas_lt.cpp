@@ -6,6 +6,7 @@
 
 #include "runtime/tensor/bfloat16.h"
 #include "runtime/tensor/float16.h"
+#include "tests/stand_in/streams.h"
 
 namespace {
 
@@ -156,13 +157,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/,
                               const cublasLtMatmulAlgo_t* /*algorithm*/,
                               void* workspace,
                               std::size_t workspace_bytes,
-                              cudaStream_t /*stream*/) {
-  const Desc& d = *reinterpret_cast<const Desc*>(desc);
-  const Layout& to = of(out_layout);
+                              cudaStream_t stream) {
+  const Desc d = *reinterpret_cast<const Desc*>(desc);
+  const Layout to = of(out_layout);
   const bool left_transposed = d.left == CUBLAS_OP_T;
   const bool right_transposed = d.right == CUBLAS_OP_T;
-  const Layout& a = of(left_layout);
-  const Layout& b = of(right_layout);
+  const Layout a = of(left_layout);
+  const Layout b = of(right_layout);
   const std::uint64_t k = left_transposed ? a.rows : a.columns;
   if (reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0 || a.type != b.type ||
       k != (right_transposed ? b.columns : b.rows) ||
@@ -170,19 +171,24 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/,
       to.columns != (right_transposed ? b.rows : b.columns)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  std::memset(workspace, 0xFF, workspace_bytes < 4096 ? workspace_bytes : 4096);
-  const std::vector<float> rows = operand(left, a, left_transposed);
-  const std::vector<float> columns = operand(right, b, right_transposed);
-  for (std::uint64_t j = 0; j < to.columns; ++j) {
-    for (std::uint64_t i = 0; i < to.rows; ++i) {
-      float sum = 0;
-      for (std::uint64_t l = 0; l < k; ++l) sum += rows[i * k + l] * columns[l * to.columns + j];
-      const std::uint64_t at = i + j * static_cast<std::uint64_t>(to.stride);
-      if (*static_cast<const float*>(beta) != 0) sum += load(out, to.type, at);
-      if (d.epilogue == CUBLASLT_EPILOGUE_BIAS) sum += load(d.bias, to.type, i);
-      store(out, to.type, at, sum);
+  const bool adds = *static_cast<const float*>(beta) != 0;
+  const dstrain::stand_in::Driver driver;
+  dstrain::stand_in::device().load(reinterpret_cast<const void*>(&cublasLtMatmul));
+  dstrain::stand_in::queue_of(stream).give([=] {
+    std::memset(workspace, 0xFF, workspace_bytes < 4096 ? workspace_bytes : 4096);
+    const std::vector<float> rows = operand(left, a, left_transposed);
+    const std::vector<float> columns = operand(right, b, right_transposed);
+    for (std::uint64_t j = 0; j < to.columns; ++j) {
+      for (std::uint64_t i = 0; i < to.rows; ++i) {
+        float sum = 0;
+        for (std::uint64_t l = 0; l < k; ++l) sum += rows[i * k + l] * columns[l * to.columns + j];
+        const std::uint64_t at = i + j * static_cast<std::uint64_t>(to.stride);
+        if (adds) sum += load(out, to.type, at);
+        if (d.epilogue == CUBLASLT_EPILOGUE_BIAS) sum += load(d.bias, to.type, i);
+        store(out, to.type, at, sum);
+      }
     }
-  }
+  });
   return CUBLAS_STATUS_SUCCESS;
 }
 

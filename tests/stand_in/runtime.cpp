@@ -1,41 +1,69 @@
-// The calls of CUDA's run-time library that the plug-in makes, on the CPU. A stream does at once
-// what it is given. Memory comes full of NaNs, from malloc, so that the address sanitizer sees what
-// lies beside it.
-#include <atomic>
+// The calls of CUDA's run-time library that the plug-in makes, on the CPU, with what makes programs
+// wait there: each stream has a thread; one lock of the driver is held by every call; the first
+// launch of a kernel loads it, for which the device must be idle, under that lock, as does the
+// release of memory. Memory comes full of NaNs, from malloc, so that the address sanitizer sees
+// what lies beside it.
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
-#include <thread>
+#include <map>
+#include <vector>
 
-#include <cuda.h>
 #include <cuda_runtime_api.h>
+
+#include "tests/stand_in/streams.h"
 
 namespace {
 
+using dstrain::stand_in::device;
+using dstrain::stand_in::Driver;
+using dstrain::stand_in::Moment;
+using dstrain::stand_in::queue_of;
+
 constexpr std::size_t memory_bytes = std::size_t{8} << 30;
 
-cudaError_t allocate(void** address, std::size_t bytes) {
+enum class Kind : std::uint8_t { device, host };
+struct Range {
+  std::size_t bytes;
+  Kind kind;
+};
+/// What CUDA knows of, by where it begins. Guarded by the lock of the driver.
+std::map<const std::byte*, Range>& known() {
+  static std::map<const std::byte*, Range> ranges;
+  return ranges;
+}
+
+cudaMemoryType type_of(const void* address) {
+  const auto* const at = static_cast<const std::byte*>(address);
+  auto found = known().upper_bound(at);
+  if (found == known().begin()) return cudaMemoryTypeUnregistered;
+  --found;
+  if (at >= found->first + found->second.bytes) return cudaMemoryTypeUnregistered;
+  return found->second.kind == Kind::device ? cudaMemoryTypeDevice : cudaMemoryTypeHost;
+}
+
+cudaError_t allocate(void** address, std::size_t bytes, Kind kind) {
+  const Driver driver;
   if (bytes > memory_bytes) return cudaErrorMemoryAllocation;
   *address = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (*address == nullptr) return cudaErrorMemoryAllocation;
   std::memset(*address, 0xFF, bytes);
+  known()[static_cast<const std::byte*>(*address)] = {bytes, kind};
   return cudaSuccess;
 }
 
-/// That of cuda.h: waits until the word has come as far, in arithmetic modulo 2^32.
-CUresult wait_value(CUstream /*stream*/, CUdeviceptr address, cuuint32_t value, unsigned flags) {
-  if (flags != CU_STREAM_WAIT_VALUE_GEQ) return CUDA_ERROR_NOT_SUPPORTED;
-  std::atomic_ref<std::uint32_t> word(*reinterpret_cast<std::uint32_t*>(address));
-  while (static_cast<std::int32_t>(word.load(std::memory_order_acquire) - value) < 0) {
-    std::this_thread::yield();
-  }
-  return CUDA_SUCCESS;
+cudaError_t release(void* address) {
+  const Driver driver;
+  device().wait_until_idle();
+  known().erase(static_cast<const std::byte*>(address));
+  std::free(address);
+  return cudaSuccess;
 }
 
-template <class Handle>
-cudaError_t make(Handle* handle) {
-  *handle = static_cast<Handle>(std::malloc(1));
-  return cudaSuccess;
+struct Event {
+  std::shared_ptr<Moment> last = std::make_shared<Moment>(Moment{true});
+};
+Event& event_of(cudaEvent_t event) {
+  return *reinterpret_cast<Event*>(event);
 }
 
 }  // namespace
@@ -61,50 +89,45 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) 
   properties->major = 9;
   return cudaSuccess;
 }
-cudaError_t cudaSetDevice(int device) {
-  return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+cudaError_t cudaSetDevice(int ordinal) {
+  const Driver driver;
+  return ordinal == 0 ? cudaSuccess : cudaErrorInvalidDevice;
 }
-cudaError_t cudaInitDevice(int device, unsigned /*device_flags*/, unsigned /*flags*/) {
-  return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+cudaError_t cudaInitDevice(int ordinal, unsigned /*device_flags*/, unsigned /*flags*/) {
+  return ordinal == 0 ? cudaSuccess : cudaErrorInvalidDevice;
 }
 cudaError_t cudaDeviceReset() {
   return cudaSuccess;
 }
-cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol,
-                                             void** function,
-                                             unsigned /*version*/,
-                                             unsigned long long /*flags*/,
-                                             cudaDriverEntryPointQueryResult* result) {
-  const bool known = std::string_view(symbol) == "cuStreamWaitValue32";
-  *function = known ? reinterpret_cast<void*>(&wait_value) : nullptr;
-  *result = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
-  return cudaSuccess;
-}
-
 cudaError_t cudaMalloc(void** address, std::size_t bytes) {
-  return allocate(address, bytes);
+  return allocate(address, bytes, Kind::device);
 }
 cudaError_t cudaFree(void* address) {
-  std::free(address);
-  return cudaSuccess;
+  return release(address);
 }
 cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned /*flags*/) {
-  return allocate(address, bytes);
+  return allocate(address, bytes, Kind::host);
 }
 cudaError_t cudaFreeHost(void* address) {
-  std::free(address);
-  return cudaSuccess;
+  return release(address);
 }
 cudaError_t cudaHostRegister(void* address, std::size_t bytes, unsigned /*flags*/) {
+  const Driver driver;
   const bool pages = reinterpret_cast<std::uintptr_t>(address) % 4096 == 0 && bytes % 4096 == 0;
-  return pages ? cudaSuccess : cudaErrorInvalidValue;
-}
-cudaError_t cudaHostUnregister(void* /*address*/) {
+  if (!pages) return cudaErrorInvalidValue;
+  known()[static_cast<const std::byte*>(address)] = {bytes, Kind::host};
   return cudaSuccess;
 }
-cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* /*address*/) {
+cudaError_t cudaHostUnregister(void* address) {
+  const Driver driver;
+  device().wait_until_idle();
+  known().erase(static_cast<const std::byte*>(address));
+  return cudaSuccess;
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {
+  const Driver driver;
   *attributes = {};
-  attributes->type = cudaMemoryTypeDevice;
+  attributes->type = type_of(address);
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
@@ -113,44 +136,58 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
-  return make(stream);
+  const Driver driver;
+  *stream = reinterpret_cast<cudaStream_t>(&device().make_queue());
+  return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  std::free(stream);
+  device().end_queue(queue_of(stream));
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t /*stream*/) {
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  { const Driver driver; }
+  queue_of(stream).wait_until_idle();
   return cudaSuccess;
 }
-cudaError_t cudaStreamQuery(cudaStream_t /*stream*/) {
-  return cudaSuccess;
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  const Driver driver;
+  return queue_of(stream).idle() ? cudaSuccess : cudaErrorNotReady;
 }
-cudaError_t cudaStreamWaitEvent(cudaStream_t /*stream*/,
-                                cudaEvent_t /*event*/,
-                                unsigned /*flags*/) {
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
+  const Driver driver;
+  queue_of(stream).give([moment = event_of(event).last] { device().wait_for(*moment); });
   return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
-  return make(event);
+  const Driver driver;
+  *event = reinterpret_cast<cudaEvent_t>(new Event);
+  return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  std::free(event);
+  const Driver driver;
+  delete reinterpret_cast<Event*>(event);
   return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t /*event*/, cudaStream_t /*stream*/) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const Driver driver;
+  const auto moment = std::make_shared<Moment>();
+  event_of(event).last = moment;
+  queue_of(stream).give([moment] { device().reach(*moment); });
   return cudaSuccess;
 }
-cudaError_t cudaEventSynchronize(cudaEvent_t /*event*/) {
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  std::shared_ptr<Moment> moment;
+  {
+    const Driver driver;
+    moment = event_of(event).last;
+  }
+  device().wait_for(*moment);
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void* to,
-                            const void* from,
-                            std::size_t bytes,
-                            cudaMemcpyKind /*kind*/,
-                            cudaStream_t /*stream*/) {
-  std::memmove(to, from, bytes);
-  return cudaSuccess;
+cudaError_t cudaMemcpyAsync(
+    void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  return cudaMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, kind, stream);
 }
 cudaError_t cudaMemcpy2DAsync(void* to,
                               std::size_t to_pitch,
@@ -159,16 +196,31 @@ cudaError_t cudaMemcpy2DAsync(void* to,
                               std::size_t width,
                               std::size_t height,
                               cudaMemcpyKind /*kind*/,
-                              cudaStream_t /*stream*/) {
+                              cudaStream_t stream) {
   if (width > to_pitch || width > from_pitch) return cudaErrorInvalidPitchValue;
-  for (std::size_t row = 0; row < height; ++row) {
-    std::memcpy(static_cast<std::byte*>(to) + row * to_pitch,
-                static_cast<const std::byte*>(from) + row * from_pitch, width);
+  const auto copy = [=](const std::byte* source) {
+    for (std::size_t row = 0; row < height; ++row) {
+      std::memmove(static_cast<std::byte*>(to) + row * to_pitch, source + row * from_pitch, width);
+    }
+  };
+  const auto* const source = static_cast<const std::byte*>(from);
+  bool returns_late = false;
+  {
+    const Driver driver;
+    returns_late = type_of(to) == cudaMemoryTypeUnregistered;
+    if (type_of(from) == cudaMemoryTypeUnregistered) {  // is read at once
+      const std::vector<std::byte> read(source, source + (height - 1) * from_pitch + width);
+      queue_of(stream).give([copy, read] { copy(read.data()); });
+    } else {
+      queue_of(stream).give([copy, source] { copy(source); });
+    }
   }
+  if (returns_late) queue_of(stream).wait_until_idle();
   return cudaSuccess;
 }
-cudaError_t cudaMemsetAsync(void* address, int value, std::size_t bytes, cudaStream_t /*stream*/) {
-  std::memset(address, value, bytes);
+cudaError_t cudaMemsetAsync(void* address, int value, std::size_t bytes, cudaStream_t stream) {
+  const Driver driver;
+  queue_of(stream).give([=] { std::memset(address, value, bytes); });
   return cudaSuccess;
 }
 

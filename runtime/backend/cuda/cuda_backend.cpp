@@ -33,10 +33,10 @@ void require_built_for(int ordinal) {
 CudaBackend::CudaBackend(Device device)
     : Backend(device), ordinal_(choose_gpu(device)), memory_(device, ordinal_) {
   require_built_for(ordinal_);
-  // Threads that wait for the GPU sleep.
-  DSTRAIN_CUDA_CHECK(
-      cudaInitDevice(ordinal_, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid),
-      "GPU {}", ordinal_);
+  // Threads that wait for the GPU look again and again, and let others go first: to be woken by an
+  // interrupt takes milliseconds on a virtual machine.
+  DSTRAIN_CUDA_CHECK(cudaInitDevice(ordinal_, cudaDeviceScheduleYield, cudaInitDeviceFlagsAreValid),
+                     "GPU {}", ordinal_);
   use_gpu(ordinal_);
 }
 

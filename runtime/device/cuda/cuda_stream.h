@@ -1,12 +1,11 @@
 #pragma once
+#include <exception>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include <cuda_runtime_api.h>
 
 #include "runtime/base/unique_handle.h"
-#include "runtime/device/cuda/host_gates.h"
 #include "runtime/device/stream.h"
 
 namespace dstrain::cuda {
@@ -22,28 +21,13 @@ struct EventTraits {
   static void release(cudaEvent_t event) noexcept { cudaEventDestroy(event); }
 };
 
-/// What may have failed before a point of a stream: gates of the host that were passed, or will
-/// be. Not thread-safe.
-class Fate {
- public:
-  void add(std::shared_ptr<HostGates::Gate> gate) { gates_.push_back(std::move(gate)); }
-  /// What the stream of `other` has failed with, this one fails with.
-  void add(const Fate& other);
-  void fail(std::exception_ptr failure) { failure_ = std::move(failure); }
-  /// Of an error, or of a gate that was opened with one; null: of none by now.
-  [[nodiscard]] std::exception_ptr failure();
-  /// Lets go of gates that were opened, and keeps what they were opened with.
-  void settle();
-  /// The same as failure(), and forgets it.
-  std::exception_ptr take_failure();
-
- private:
-  std::vector<std::shared_ptr<HostGates::Gate>> gates_;
-  std::exception_ptr failure_;
-};
-
 /// A stream of one GPU. What is launched after a failure that the host knows of is dropped; what
 /// the GPU had been given before runs, and nobody sees what it makes.
+///
+/// The GPU never waits for the host: who makes a stream wait for a point of the host waits for it
+/// itself. CUDA loads a kernel at its first launch, for which the GPU must come to rest, and lets
+/// no thread of the process into its calls meanwhile; releasing memory is alike. With a GPU that
+/// rests only once another thread has made its calls, that would be for ever.
 class CudaStream final : public Stream {
  public:
   /// `ordinal`: by which CUDA knows the GPU.
@@ -85,13 +69,12 @@ class CudaStream final : public Stream {
   class Point;
   std::shared_ptr<EventPoint> record() override;
   void wait_for(std::shared_ptr<EventPoint> point) override;
-  void wait_for_host(EventPoint& point);
+  void fail_with(std::exception_ptr failure);
 
   int ordinal_;
   UniqueHandle<StreamTraits> handle_;
-  std::shared_ptr<HostGates> gates_;  // shared with what opens them
   mutable std::mutex mutex_;
-  mutable Fate fate_;  ///< guarded
+  std::exception_ptr failure_;  ///< guarded; the first
   std::unique_ptr<Kept> kept_;
 };
 

@@ -76,7 +76,7 @@ T& shared() {
 template <class Args>
 cudaError_t start(void (*kernel)(Args), const Grid& grid, const Args& args, cudaStream_t stream) {
   return stand_in::start({grid.x, grid.y, grid.z, grid.threads, grid.shared_bytes}, stream,
-                         [kernel, args] { kernel(args); });
+                         reinterpret_cast<const void*>(kernel), [kernel, args] { kernel(args); });
 }
 
 }  // namespace dstrain::ops::gpu

@@ -1,0 +1,103 @@
+#include "tests/stand_in/streams.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace dstrain::stand_in {
+
+std::mutex& Driver::mutex() {
+  static std::mutex one;
+  return one;
+}
+
+Queue::Queue(Device& device) : device_(device), thread_([this] { run(); }) {}
+
+Queue::~Queue() {
+  {
+    const std::lock_guard lock(device_.mutex_);
+    ending_ = true;
+    device_.changed_.notify_all();
+  }
+  thread_.join();
+}
+
+void Queue::run() {
+  std::unique_lock lock(device_.mutex_);
+  while (true) {
+    device_.changed_.wait(lock, [this] { return ending_ || !tasks_.empty(); });
+    if (tasks_.empty()) return;
+    {
+      const std::function<void()> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      busy_ = true;
+      lock.unlock();
+      task();
+    }
+    lock.lock();
+    busy_ = false;
+    device_.changed_.notify_all();
+  }
+}
+
+void Queue::give(std::function<void()> task) {
+  const std::lock_guard lock(device_.mutex_);
+  tasks_.push_back(std::move(task));
+  device_.changed_.notify_all();
+}
+
+void Queue::wait_until_idle() {
+  std::unique_lock lock(device_.mutex_);
+  device_.changed_.wait(lock, [this] { return tasks_.empty() && !busy_; });
+}
+
+bool Queue::idle() {
+  const std::lock_guard lock(device_.mutex_);
+  return tasks_.empty() && !busy_;
+}
+
+Queue& Device::make_queue() {
+  const std::lock_guard lock(mutex_);
+  return queues_.emplace_back(*this);
+}
+
+void Device::end_queue(Queue& queue) {
+  std::list<Queue> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = std::ranges::find_if(queues_, [&](Queue& other) { return &other == &queue; });
+    ended.splice(ended.begin(), queues_, at);
+  }
+}
+
+void Device::wait_until_idle() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] {
+    return std::ranges::all_of(
+        queues_, [](const Queue& queue) { return queue.tasks_.empty() && !queue.busy_; });
+  });
+}
+
+void Device::wait_for(const Moment& moment) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return moment.reached; });
+}
+
+void Device::reach(Moment& moment) {
+  const std::lock_guard lock(mutex_);
+  moment.reached = true;
+  changed_.notify_all();
+}
+
+void Device::load(const void* kernel) {
+  if (std::ranges::find(loaded_, kernel) != loaded_.end()) return;
+  wait_until_idle();
+  loaded_.push_back(kernel);
+}
+
+/// Never destroyed: streams of programs that end by exit() still run.
+Device& device() {
+  static Device& one = *new Device;
+  return one;
+}
+
+}  // namespace dstrain::stand_in
