@@ -6,6 +6,7 @@
 
 #include "tests/e2e/fake_hosts.h"
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/test_tree.h"
 
 using namespace dstrain;
 using Catch::Matchers::Contains;
@@ -17,13 +18,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The programs without the plug-in of GPUs, which lies beside them where there is a toolkit.
+const fs::path& program_alone() {
+  static const test::TempDir folder;
+  static const fs::path program = [] {
+    const fs::path copy = test::copy_program(folder.path());
+    fs::copy_file(test::dstrain_program().parent_path() / "dstraind", folder.path() / "dstraind");
+    return copy;
+  }();
+  return program;
+}
+
 /// A machine with two GPUs, which need not be its first ones.
 Launch::Options two_gpus(const fs::path& folder) {
   for (const char* name : {"nvidia1", "nvidia12", "nvidiactl", "nvidia-uvm", "nvidia"}) {
     std::ofstream(folder / name) << "";
   }
   return {.env = {{"DSTRAIN_GPU_DIRECTORY", folder.string()}},
-          .directory = test::golden_folder.string()};
+          .directory = test::golden_folder.string(),
+          .program = program_alone()};
 }
 
 Words operator+(Words first, const Words& second) {
@@ -87,7 +100,8 @@ TEST_CASE("GPUs: another host with some is named and nothing runs", "[e2e][gpus]
     std::ofstream(hosts.folder() / name) << "";
   }
   const fs::path output = hosts.folder() / "out";
-  const Launch::Options options{.env = {}, .directory = test::golden_folder.string()};
+  const Launch::Options options{
+      .env = {}, .directory = test::golden_folder.string(), .program = program_alone()};
   Launch refused(hosts.words({}) + train_command(output), options);
   CHECK(refused.wait() == 2);
   CHECK_THAT(refused.err(), Contains("host gpus1 has 3 GPUs") && Contains("--device cpu"));

@@ -69,7 +69,7 @@ Launch::Launch(std::vector<std::string> arguments, const Options& options)
   Pipe err = make_pipe();
   launcher::ProcessSpec spec;
   spec.argv = options.wrapper;
-  spec.argv.emplace_back(dstrain_program());
+  spec.argv.emplace_back(options.program.empty() ? dstrain_program() : options.program);
   spec.program = launcher::program_path(spec.argv.front());
   spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
   spec.env = options.env;

@@ -23,6 +23,7 @@ class Launch {
     std::vector<launcher::EnvVar> env;
     std::string directory;               ///< empty: ours
     std::vector<std::string> wrapper{};  ///< a program and arguments that come before dstrain's
+    std::filesystem::path program{};     ///< another dstrain than the one that was built
   };
   explicit Launch(std::vector<std::string> arguments) : Launch(std::move(arguments), Options()) {}
   Launch(std::vector<std::string> arguments, const Options& options);
