@@ -1,12 +1,15 @@
 // What ops reach on a GPU, beside what it reaches at all: a large copy and a large product, which
 // are measured in the same run, before and after.
+#include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <functional>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/ops/adamw.h"
+#include "runtime/ops/add.h"
 #include "runtime/ops/attention.h"
 #include "runtime/ops/classifier.h"
 #include "runtime/ops/decide_step.h"
@@ -23,21 +26,36 @@ namespace {
 
 using test::DeviceTensors;
 
-/// Seconds of one call, the median of several groups of calls.
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+/// Seconds of one call among many: by how much longer three groups take than one, so that the wait
+/// for the stream at the end, which may take milliseconds, counts for nothing. The median.
 double seconds_of(StreamView stream, const std::function<void()>& call) {
-  using Clock = std::chrono::steady_clock;
   const auto group = [&](int calls) {
     const auto begin = Clock::now();
     for (int i = 0; i < calls; ++i) call();
     stream.synchronize();
-    return std::chrono::duration<double>(Clock::now() - begin).count() / calls;
+    return seconds_since(begin);
+  };
+  const auto one_of = [&](int calls) {
+    return (group(3 * calls) - group(calls)) / (2 * calls);
   };
   group(2);
-  const int calls = std::clamp(static_cast<int>(0.02 / group(2)), 1, 200);
+  const double about = std::max(one_of(3), 1e-6);
+  const int calls = std::clamp(static_cast<int>(0.02 / about), 1, 300);
   std::vector<double> times;
-  for (int i = 0; i < 7; ++i) times.push_back(group(calls));
-  std::ranges::nth_element(times, times.begin() + 3);
-  return times[3];
+  for (int i = 0; i < 5; ++i) times.push_back(one_of(calls));
+  return median(times);
 }
 
 /// Random values are made on the host and would take longer than all that is measured: parts of a
@@ -75,6 +93,27 @@ struct Bench {
     fmt::print("\n");
   }
 };
+
+/// What an op costs that has next to nothing to do: to launch it, to run it, to wait for it.
+void measure_small(Bench& b) {
+  const TensorView values = b.f32({256});
+  const auto call = [&] {
+    ops::add(values, values, b.stream);
+  };
+  std::vector<double> launches;
+  std::vector<double> waits;
+  for (int i = 0; i < 50; ++i) {
+    const auto begin = Clock::now();
+    call();
+    launches.push_back(seconds_since(begin));
+    const auto launched = Clock::now();
+    b.stream.synchronize();
+    waits.push_back(seconds_since(launched));
+  }
+  b.print("floor: to launch a small op", median(launches), 0, 0);
+  b.print("floor: to wait for one", median(waits), 0, 0);
+  b.print("floor: one of many", seconds_of(b.stream, call), 0, 0);
+}
 
 ops::MatmulArgs product_of(Bench& b, std::int64_t m, std::int64_t n, std::int64_t k) {
   ops::MatmulArgs product{.a = b.bf16({m, k}), .b = b.bf16({k, n}), .out = b.bf16({m, n})};
@@ -240,9 +279,11 @@ TEST_CASE("CUDA bench: ops of GPT-2 124M beside ceilings", "[cuda][bench]") {
   const auto run = [&](const auto& measure) {
     Bench b{DeviceTensors(DType::bf16, gpu->memory(), *stream), *stream, copy_rate, product_rate};
     measure(b);
+    std::fflush(stdout);  // what there is comes back even if the rest is ended
     copy_rate = b.copy_rate;
     product_rate = b.product_rate;
   };
+  run(measure_small);
   run(measure_ceilings);
   run(measure_products);
   run([](Bench& b) { measure_attention(b, 12, 64); });
