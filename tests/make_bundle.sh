@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Packs what tests/gpu.sh needs on another x86-64 Linux machine, which has glibc, the NVIDIA driver
 # and CUDA's run-time libraries: programs, the plug-in of GPUs, tests, golden files and all other
-# libraries, stripped. usage: tests/make_bundle.sh [BUILD_FOLDER [BUNDLE_FOLDER]]
+# libraries, which keep the names that a debugger tells.
+# usage: tests/make_bundle.sh [BUILD_FOLDER [BUNDLE_FOLDER]]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${1:-build/release}
@@ -19,7 +20,7 @@ cp "${programs[@]}" "${tests[@]}" "$tree/bin"
 own='ld-linux|linux-vdso|/lib(c|m|dl|rt|pthread|resolv)\.so|libcu'
 ldd "$tree"/bin/* | awk '$3 ~ /^\// {print $3}' | grep -vE "$own|/libdstrain" | sort -u |
   xargs -I{} cp -L {} "$tree/bin"
-strip --strip-unneeded "$tree"/bin/*
+strip --strip-debug "$tree"/bin/*
 # A library of the system finds its like beside it, too.
 export LD_LIBRARY_PATH="$tree/bin"
 if ldd "$tree"/bin/dstraind | grep 'not found'; then exit 1; fi
