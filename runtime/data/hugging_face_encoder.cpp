@@ -47,8 +47,9 @@ HuggingFaceEncoder::Around HuggingFaceEncoder::around() const {
   const std::string_view any = "a";
   const std::vector<std::int32_t> plain = tokenizer_.encode(any);
   const std::vector<std::int32_t> ids = tokenizer_.encode(any, tokenizer::SpecialTokens::added);
-  const auto text = std::ranges::search(ids, plain);
-  return {{ids.begin(), text.begin()}, {text.end(), ids.end()}};
+  const auto text = std::search(ids.begin(), ids.end(), plain.begin(), plain.end());
+  if (text == ids.end()) return {ids, {}};
+  return {{ids.begin(), text}, {text + std::ssize(plain), ids.end()}};
 }
 
 bool has_tokenizer(const std::string& directory) {
