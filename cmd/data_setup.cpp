@@ -41,16 +41,12 @@ class DataOpener {
 
  private:
   [[nodiscard]] data::SampleOptions options() const {
-    const model::PairTokens tokens = pairs_.value_or(model::PairTokens{});
-    return {.block_size = data_.block_size,
-            .documents = data_.documents,
-            .source_length = data_.source_length,
+    return {.sizes = {data_.block_size, data_.source_length, data_.documents},
             .vocabulary = vocabulary_,
             .packing = data_.packing,
             .cache = {},
             .split = data_.split,
-            .decoder_start_token = tokens.start,
-            .pad_token = tokens.padding};
+            .pair_tokens = pairs_.value_or(PairTokens{})};
   }
   const data::TextEncoder& encoder(const std::string& tokenizer) {
     std::unique_ptr<data::TextEncoder>& made = encoders_[tokenizer];
@@ -60,7 +56,7 @@ class DataOpener {
 
   const config::DataSettings& data_;
   std::int64_t vocabulary_;
-  std::optional<model::PairTokens> pairs_;
+  std::optional<PairTokens> pairs_;
   std::map<std::string, std::unique_ptr<data::TextEncoder>> encoders_;
 };
 
@@ -145,9 +141,8 @@ void add_notes(RunData& run, const data::SampleSource& source) {
 
 /// Where a file is cut, which Megatron does in one way alone.
 std::string_view cut_of(const OpenedFile& file) {
-  return file.source->splits_documents()
-             ? "; the parts are whole documents"
-             : "; Megatron splits documents, and here the file is one stream";
+  return file.source->splits_documents() ? "; the parts are whole documents"
+                                         : "; Megatron splits documents, here samples are divided";
 }
 
 /// Cuts one file in two, and says so. A part may have no sample.

@@ -1,5 +1,7 @@
 #include "cmd/generate_setup.h"
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include <CLI/CLI.hpp>
@@ -50,16 +52,17 @@ Options parse(std::span<const std::string> arguments) {
   return options;
 }
 
+/// A text that goes on has no end; a source is whole.
 std::vector<std::int32_t> encode_prompt(const data::TextEncoder& encoder,
                                         const std::string& prompt,
-                                        std::int64_t vocabulary) {
+                                        const model::Model& model) {
   std::vector<std::int32_t> ids = encoder.beginning();
-  const std::vector<std::int32_t> text = encoder.encode(prompt);
-  ids.insert(ids.end(), text.begin(), text.end());
+  std::ranges::copy(encoder.encode(prompt), std::back_inserter(ids));
+  if (model.pairs) std::ranges::copy(encoder.ending(), std::back_inserter(ids));
   for (const std::int32_t id : ids) {
-    if (id < vocabulary) continue;
+    if (id < model.vocabulary) continue;
     fail(ErrorCode::input, "the tokenizer makes token {} of the prompt, and the model has {}", id,
-         vocabulary);
+         model.vocabulary);
   }
   return ids;
 }
@@ -88,9 +91,12 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
   const std::string tokenizer = options.tokenizer.empty() ? own : options.tokenizer;
   setup.knows_tokens = tokenizer != "byte" || of_bytes;
   setup.encoder = data::make_encoder(tokenizer);
-  setup.prompt = encode_prompt(*setup.encoder, options.prompt, setup.model.vocabulary);
+  setup.prompt = encode_prompt(*setup.encoder, options.prompt, setup.model);
   setup.sampling = options.sampling;
   setup.sampling.end = setup.encoder->end_of_text();
+  if (!setup.sampling.end && !of_bytes) {
+    setup.sampling.end = model::end_token(setup.model.config_json);
+  }
   setup.parameters = std::move(weights.parameters);
   return setup;
 }

@@ -122,7 +122,7 @@ const std::array hugging_face{
     refused_flag("generation_num_beams", "N", reason::unbuilt),
     refused_flag("sortish_sampler", no_value, reason::unbuilt),
     hint_flag("pad_to_max_length", no_value, "samples are of --block_size tokens, without padding"),
-    negatable(hint_flag("ignore_pad_token_for_loss", no_value, "samples have no padding", "true")),
+    negatable(hint_flag("ignore_pad_token_for_loss", no_value, "padding is never learnt", "true")),
     hint_flag("group_by_length", no_value, "all samples are of one length"),
     hint_flag("length_column_name", "NAME", "all samples are of one length"),
     negatable(hint_flag("remove_unused_columns", no_value, "token files have no columns", "true")),

@@ -43,12 +43,13 @@ HuggingFaceEncoder::HuggingFaceEncoder(const std::string& directory)
       identity_(tokenizer_identity(directory)),
       chat_template_(ChatTemplate::load(directory)) {}
 
-std::vector<std::int32_t> HuggingFaceEncoder::beginning() const {
+HuggingFaceEncoder::Around HuggingFaceEncoder::around() const {
   const std::string_view any = "a";
   const std::vector<std::int32_t> plain = tokenizer_.encode(any);
-  std::vector<std::int32_t> ids = tokenizer_.encode(any, tokenizer::SpecialTokens::added);
-  ids.erase(std::search(ids.begin(), ids.end(), plain.begin(), plain.end()), ids.end());
-  return ids;
+  const std::vector<std::int32_t> ids = tokenizer_.encode(any, tokenizer::SpecialTokens::added);
+  const auto text = std::search(ids.begin(), ids.end(), plain.begin(), plain.end());
+  if (text == ids.end()) return {ids, {}};
+  return {{ids.begin(), text}, {text + std::ssize(plain), ids.end()}};
 }
 
 bool has_tokenizer(const std::string& directory) {

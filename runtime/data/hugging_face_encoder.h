@@ -34,7 +34,8 @@ class HuggingFaceEncoder : public TextEncoder {
   [[nodiscard]] std::string decode(std::span<const std::int32_t> ids) const override {
     return tokenizer_.decode(ids, tokenizer::SpecialText::skipped);
   }
-  [[nodiscard]] std::vector<std::int32_t> beginning() const override;
+  [[nodiscard]] std::vector<std::int32_t> beginning() const override { return around().before; }
+  [[nodiscard]] std::vector<std::int32_t> ending() const override { return around().behind; }
   [[nodiscard]] std::optional<std::int32_t> begin_of_text() const override {
     return tokenizer_.bos();
   }
@@ -47,6 +48,13 @@ class HuggingFaceEncoder : public TextEncoder {
   [[nodiscard]] std::string no_chat_template() const override { return chat_template_.error(); }
 
  private:
+  struct Around {
+    std::vector<std::int32_t> before;
+    std::vector<std::int32_t> behind;
+  };
+  /// What the tokenizer puts around any text.
+  [[nodiscard]] Around around() const;
+
   tokenizer::Tokenizer tokenizer_;
   std::string identity_;
   Result<ChatTemplate> chat_template_;

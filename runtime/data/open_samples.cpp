@@ -56,10 +56,6 @@ std::vector<std::int64_t> cut_records(const TokenSet& set, std::span<const doubl
           set.ids().size()};
 }
 
-SampleSizes sizes_of(const SampleOptions& options) {
-  return {options.block_size, options.source_length, options.documents};
-}
-
 std::unique_ptr<SampleSource> open_json_lines(const TextFile& file,
                                               const TextEncoder& encoder,
                                               const SampleOptions& options) {
@@ -68,11 +64,11 @@ std::unique_ptr<SampleSource> open_json_lines(const TextFile& file,
   if (options.packing && set.kind() == RecordKind::text) {
     std::vector<std::int64_t> cuts = cut_records(set, options.split);
     return std::make_unique<StreamSamples>(
-        std::make_unique<RecordStream>(std::move(origin), std::move(set)), sizes_of(options),
+        std::make_unique<RecordStream>(std::move(origin), std::move(set)), options.sizes,
         StreamSamples::Tail::padded, std::move(cuts));
   }
   return std::make_unique<RecordSamples>(
-      std::move(origin), std::move(set), sizes_of(options),
+      std::move(origin), std::move(set), options.sizes,
       options.packing ? RecordSamples::Packing::many_per_row : RecordSamples::Packing::one_per_row);
 }
 
@@ -98,25 +94,24 @@ std::unique_ptr<SampleSource> open_pairs(const std::string& path, const SampleOp
   const MappedFile file(path);
   refuse_foreign_format(path, file.text());
   refuse_json_document(path, file.text());
-  return std::make_unique<PairSamples>(PairSamples::File{path, file.text()},
-                                       PairOptions{sizes_of(options), options.vocabulary,
-                                                   options.decoder_start_token, options.pad_token});
+  return std::make_unique<PairSamples>(
+      PairSamples::File{path, file.text()},
+      PairOptions{options.sizes, options.vocabulary, options.pair_tokens});
 }
 
 std::unique_ptr<SampleSource> open_whole(const std::string& path,
                                          const TextEncoder& encoder,
                                          const SampleOptions& options) {
   constexpr auto tail = StreamSamples::Tail::dropped;
-  if (options.source_length > 0) return open_pairs(path, options);
+  if (options.sizes.source > 0) return open_pairs(path, options);
   if (const auto prefix = find_megatron_prefix(path)) {
     auto set = std::make_unique<MegatronSet>(*prefix, options.vocabulary, options.split);
     std::vector<std::int64_t> cuts = set->cuts();
-    return std::make_unique<StreamSamples>(std::move(set), sizes_of(options), tail,
-                                           std::move(cuts));
+    return std::make_unique<StreamSamples>(std::move(set), options.sizes, tail, std::move(cuts));
   }
   if (names_shards(path)) {
     return std::make_unique<StreamSamples>(std::make_unique<TokenShards>(path, options.vocabulary),
-                                           sizes_of(options), tail);
+                                           options.sizes, tail);
   }
   const MappedFile file(path);
   refuse_foreign_format(path, file.text());
@@ -124,8 +119,7 @@ std::unique_ptr<SampleSource> open_whole(const std::string& path,
     refuse_json_document(path, file.text());
     return open_json_lines({path, file.bytes()}, encoder, options);
   }
-  return std::make_unique<StreamSamples>(open_stream(path, encoder, options), sizes_of(options),
-                                         tail);
+  return std::make_unique<StreamSamples>(open_stream(path, encoder, options), options.sizes, tail);
 }
 
 }  // namespace

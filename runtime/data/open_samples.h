@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/label.h"
 #include "runtime/data/sample_source.h"
 #include "runtime/data/text_encoder.h"
 
@@ -11,18 +12,14 @@ namespace dstrain::data {
 
 /// How a file becomes samples.
 struct SampleOptions {
-  std::int64_t block_size = 0;     ///< T
-  bool documents = false;          ///< samples tell where documents begin
-  std::int64_t source_length = 0;  ///< S of an encoder-decoder, which reads pairs; 0: no pairs
-  std::int64_t vocabulary = 0;     ///< V of the model: every id must be below it
-  bool packing = true;             ///< of JSON lines: several records in a sample
-  std::filesystem::path cache{};   ///< where made tokens are kept; empty: cache_directory()
+  SampleSizes sizes;              ///< with sources for an encoder-decoder, which reads pairs
+  std::int64_t vocabulary = 0;    ///< V of the model: every id must be below it
+  bool packing = true;            ///< of JSON lines: several records in a sample
+  std::filesystem::path cache{};  ///< where made tokens are kept; empty: cache_directory()
   /// Three weights of parts to split it into (`split_samples`), in whole documents where it is a
   /// stream that knows them, as Megatron does; empty: it is not split.
   std::vector<double> split{};
-  // Of pairs, see PairOptions.
-  std::int32_t decoder_start_token = 0;
-  std::int32_t pad_token = 0;
+  PairTokens pair_tokens{};  ///< of pairs
 };
 
 /// Whether a file holds tokens rather than text, as its name tells: no tokenizer is asked.

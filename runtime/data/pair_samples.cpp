@@ -84,15 +84,15 @@ void PairSamples::cut(std::vector<TokenPair> pairs) {
 void PairSamples::read(std::int64_t sample, const SampleRows& row) const {
   DSTRAIN_CHECK(sample >= 0 && sample < samples(), "sample {} of {}", sample, samples());
   const TokenPair& pair = pairs_[static_cast<std::size_t>(sample)];
-  std::ranges::fill(row.source, options_.padding);
+  std::ranges::fill(row.source, options_.tokens.padding);
   std::ranges::copy(pair.source, row.source.begin());
   row.source_count[0] = static_cast<std::int32_t>(pair.source.size());
   std::ranges::fill(row.labels, ignored_label);
   std::ranges::copy(pair.labels, row.labels.begin());
-  row.tokens[0] = options_.start;
+  row.tokens[0] = options_.tokens.start;
   std::ranges::transform(
       row.labels.first(row.labels.size() - 1), row.tokens.begin() + 1,
-      [&](std::int32_t label) { return label == ignored_label ? options_.padding : label; });
+      [&](std::int32_t label) { return label == ignored_label ? options_.tokens.padding : label; });
 }
 
 }  // namespace dstrain::data

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/label.h"
 #include "runtime/data/json_record.h"
 #include "runtime/data/sample_source.h"
 
@@ -12,8 +13,7 @@ namespace dstrain::data {
 struct PairOptions {
   SampleSizes sizes;
   std::int64_t vocabulary = 0;  ///< every id is below it
-  std::int32_t start = 0;       ///< what the decoder reads before the first label
-  std::int32_t padding = 0;     ///< behind sources, and for the decoder behind labels
+  PairTokens tokens;
 };
 
 /// JSON lines of pairs for an encoder-decoder: {"input_ids": [...], "labels": [...]}, ids of tokens

@@ -40,6 +40,8 @@ class TextEncoder {
   [[nodiscard]] virtual std::string decode(std::span<const std::int32_t> ids) const = 0;
   /// What the tokenizer itself puts before a text, Llama's `<s>`; most put nothing.
   [[nodiscard]] virtual std::vector<std::int32_t> beginning() const { return {}; }
+  /// And behind a text, T5's `</s>`.
+  [[nodiscard]] virtual std::vector<std::int32_t> ending() const { return {}; }
   /// What the tokenizer's files name as the beginning of a text, whether it is put there or not.
   [[nodiscard]] virtual std::optional<std::int32_t> begin_of_text() const { return std::nullopt; }
   /// What ends a document.

@@ -31,4 +31,11 @@ std::string with_text_tokens(std::string_view config_json, const TextTokens& tok
   return document.dump(2) + "\n";
 }
 
+std::optional<std::int32_t> end_token(std::string_view config_json) {
+  nlohmann::json id = parse_json_object(config_json, "config.json")["eos_token_id"];
+  if (id.is_array() && !id.empty()) id = nlohmann::json(id.front());
+  if (!id.is_number_integer()) return std::nullopt;
+  return id.get<std::int32_t>();
+}
+
 }  // namespace dstrain::model

@@ -59,4 +59,8 @@ struct TextTokens {
 /// null for none. Throws Error{input}.
 std::string with_text_tokens(std::string_view config_json, const TextTokens& tokens);
 
+/// The eos_token_id of such a text, of a list the first; nothing where it has none. Throws
+/// Error{input}.
+std::optional<std::int32_t> end_token(std::string_view config_json);
+
 }  // namespace dstrain::model

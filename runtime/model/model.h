@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/label.h"
 #include "runtime/model/hf_companions.h"
 #include "runtime/model/hf_names.h"
 #include "runtime/model/unit.h"
@@ -24,12 +25,6 @@ struct AttentionWidth {
   Axis queries = Axis::target;
   Axis keys = Axis::target;
   bool causal = false;
-};
-
-/// What the input of a decoder is made of beside its labels.
-struct PairTokens {
-  std::int32_t start = 0;    ///< stands before the first label
-  std::int32_t padding = 0;  ///< behind the last one, and behind sources
 };
 
 /// A model: units in the order in which forward runs them (a chain or any acyclic flow of named

@@ -110,23 +110,14 @@ constexpr std::array<HfNames::Tied, 3> tied{{{"encoder.embed_tokens.weight", "sh
 
 T5Mlp mlp_of(T5FeedForward kind) {
   using ops::Activation;
-  switch (kind) {
-    case T5FeedForward::relu:
-      return {Activation::relu, false};
-    case T5FeedForward::gelu:
-      return {Activation::gelu, false};
-    case T5FeedForward::gelu_new:
-      return {Activation::gelu_tanh, false};
-    case T5FeedForward::silu:
-      return {Activation::silu, false};
-    case T5FeedForward::gated_relu:
-      return {Activation::relu, true};
-    case T5FeedForward::gated_gelu:
-      return {Activation::gelu_tanh, true};
-    case T5FeedForward::gated_silu:
-      return {Activation::silu, true};
-  }
-  fail(ErrorCode::internal, "no such MLP");
+  static constexpr std::array<T5Mlp, 7> mlps{{{Activation::relu, false},
+                                              {Activation::gelu, false},
+                                              {Activation::gelu_tanh, false},
+                                              {Activation::silu, false},
+                                              {Activation::relu, true},
+                                              {Activation::gelu_tanh, true},
+                                              {Activation::silu, true}}};
+  return mlps.at(static_cast<std::size_t>(kind));
 }
 
 const ModelFamily& t5_family() {

@@ -62,6 +62,7 @@ Value UnitBuilder::read(const std::string& activation, std::int64_t features, Ax
 
 Value UnitBuilder::embedding(const EmbeddingLayer::Tables& tables, std::int64_t features) {
   next_place_ = 0;
+  by_rows_ = false;
   return add_layer(std::make_unique<EmbeddingLayer>(tables), {}, features, tables.axis);
 }
 
@@ -100,6 +101,7 @@ Value UnitBuilder::add_attention(const std::vector<Value>& inputs, const Attenti
   const auto form = inputs.size() == 1 ? AttentionLayer::Form::packed : AttentionLayer::Form::apart;
   const std::size_t key = form == AttentionLayer::Form::packed ? 0 : 1;
   const Axis keys = record_.value(inputs[key].index).axis;
+  by_rows_ = false;
   DSTRAIN_CHECK(keys == Axis::source || record_.value(inputs[0].index).axis == keys,
                 "a source attends to its target in unit {}", record_.spec.name);
   const AttentionLayer::Options options{.heads = attention.heads,
@@ -163,6 +165,7 @@ std::unique_ptr<Unit> UnitBuilder::finish_loss(Value input,
                                                ParameterRef weight,
                                                std::int64_t classes) {
   const ClassifierLayer::Sizes sizes{features(input), classes};
+  DSTRAIN_CHECK(by_rows_, "unit {} computes the loss and not by rows", record_.spec.name);
   record_.spec.computes_loss = true;
   record_.layers.push_back(
       {std::make_unique<ClassifierLayer>(weight, sizes, options_), {input.index}});

@@ -80,13 +80,16 @@ class UnitBuilder {
   /// The unit, which writes `output` as `activation`.
   std::unique_ptr<Unit> finish(Value output, const std::string& activation);
   /// The unit, which computes the loss of logits by a weight (classes, C). Its layers see some rows
-  /// of a batch at a time, so that none of them may attend or drop.
+  /// of a batch at a time: throws Error{internal} where one attends, drops or looks at tokens.
   std::unique_ptr<Unit> finish_loss(Value input, ParameterRef weight, std::int64_t classes);
 
  private:
   [[nodiscard]] std::int64_t features(Value value) const;
   /// Places are numbered from 1 on; 0 is that of an embedding.
-  DropoutPlace place(float rate) { return {rate, next_place_++}; }
+  DropoutPlace place(float rate) {
+    by_rows_ = by_rows_ && rate == 0;
+    return {rate, next_place_++};
+  }
   Value add_attention(const std::vector<Value>& inputs, const Attention& attention);
   /// The output has the positions of the first input, or those of `axis` where there is none.
   Value add_layer(std::unique_ptr<const Layer> layer,
@@ -98,6 +101,7 @@ class UnitBuilder {
   UnitOptions options_;
   UnitRecord record_;
   std::uint32_t next_place_ = 1;
+  bool by_rows_ = true;  ///< what is made of a row depends on no other row, nor on its place
 };
 
 }  // namespace dstrain::model

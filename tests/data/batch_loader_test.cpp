@@ -40,7 +40,7 @@ struct Counting {
   explicit Counting(std::int32_t count)
       : samples(data::open_samples(write_file(directory.path() / "t.bin", counting_tokens(count)),
                                    *data::make_encoder("byte"),
-                                   {.block_size = block, .vocabulary = 65536})) {}
+                                   {.sizes = {block}, .vocabulary = 65536})) {}
   TempDir directory;
   std::unique_ptr<data::SampleSource> samples;
 };

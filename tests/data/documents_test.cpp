@@ -17,8 +17,7 @@ std::vector<Ids> starts_of(const std::string& name, const std::string& text, boo
   const TempDir folder;
   const auto source =
       data::open_samples(write_file(folder.path() / name, text), *data::make_encoder("byte"),
-                         {.block_size = 6,
-                          .documents = true,
+                         {.sizes = {.tokens = 6, .documents = true},
                           .vocabulary = 256,
                           .packing = packing,
                           .cache = folder.path() / "cache"});

@@ -28,6 +28,15 @@ TEST_CASE("HuggingFaceEncoder: a text begins as its tokenizer says", "[data]") {
   CHECK(beginning_of("t5").empty());  // adds a token at the end only
 }
 
+TEST_CASE("HuggingFaceEncoder: a text ends as its tokenizer says", "[data]") {
+  const auto ending_of = [](const char* tokenizer) {
+    return data::HuggingFaceEncoder(tokenizers / tokenizer).ending();
+  };
+  CHECK(ending_of("t5") == std::vector<std::int32_t>{1});
+  CHECK(ending_of("llama2").empty());
+  CHECK(ending_of("gpt2").empty());
+}
+
 TEST_CASE("HuggingFaceEncoder: text goes there and back without special tokens", "[data]") {
   const data::HuggingFaceEncoder encoder(tokenizers / "gpt2");
   const std::vector<std::int32_t> ids = encoder.encode("a text<|endoftext|> and more");

@@ -124,7 +124,7 @@ TEST_CASE("MegatronSet: any of its three names opens it", "[data][megatron]") {
   for (const std::string ending : {"", ".bin", ".idx"}) {
     CAPTURE(ending);
     const auto samples = data::open_samples(set.prefix() + ending, *data::make_encoder("byte"),
-                                            {.block_size = 2, .vocabulary = 100});
+                                            {.sizes = {2}, .vocabulary = 100});
     CHECK(samples->samples() == 2);
     Ids tokens(2);
     Ids labels(2);
@@ -132,14 +132,15 @@ TEST_CASE("MegatronSet: any of its three names opens it", "[data][megatron]") {
     CHECK(tokens == Ids{3, 4});
     CHECK(labels == Ids{4, 5});
   }
-  const auto apart = data::open_samples(set.prefix(), *data::make_encoder("byte"),
-                                        {.block_size = 4, .documents = true, .vocabulary = 100});
+  const auto apart =
+      data::open_samples(set.prefix(), *data::make_encoder("byte"),
+                         {.sizes = {.tokens = 4, .documents = true}, .vocabulary = 100});
   data::SampleBuffer sample(1, apart->sizes());
   apart->read(0, sample.rows());
   CHECK(sample.document_start == Ids{0, 0, 2, 2});  // of documents 1 2, none and 3 4 5
   write_file(set.prefix(), "a text beside it");
   CHECK(data::open_samples(set.prefix(), *data::make_encoder("byte"),
-                           {.block_size = 2, .vocabulary = 256})
+                           {.sizes = {2}, .vocabulary = 256})
             ->is_text());
 }
 
@@ -149,7 +150,7 @@ TEST_CASE("MegatronSet: a split cuts between sequences as Megatron's", "[data][m
                           id_bytes<std::uint16_t>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}));
   const auto open = [&](const std::vector<double>& split) {
     return data::open_samples(set.prefix(), *data::make_encoder("byte"),
-                              {.block_size = 2, .vocabulary = 100, .cache = {}, .split = split});
+                              {.sizes = {2}, .vocabulary = 100, .cache = {}, .split = split});
   };
   const auto first_tokens = [](const data::SampleSource& source, const data::SampleRange& range) {
     Ids firsts;

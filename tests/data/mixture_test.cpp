@@ -275,7 +275,7 @@ TEST_CASE("MixtureSamples: files of any kind go together and one alone is itself
   const auto open = [&](const std::string& name, const std::string& bytes) {
     return std::shared_ptr<const SampleSource>(
         data::open_samples(write_file(folder.path() / name, bytes), *data::make_encoder("byte"),
-                           {.block_size = 4, .vocabulary = 256, .cache = folder.path() / "cache"}));
+                           {.sizes = {4}, .vocabulary = 256, .cache = folder.path() / "cache"}));
   };
   const auto text = open("a.txt", "the quick brown fox");
   const auto records = open("b.jsonl", "{\"prompt\": \"ab\", \"completion\": \"cd\"}\n");

@@ -15,7 +15,7 @@ using Catch::Contains;
 constexpr std::int32_t none = ignored_label;
 
 data::PairSamples open(std::string_view text) {
-  return {{"d.jsonl", text}, {{.tokens = 4, .source = 3}, 50, 40, 41}};
+  return {{"d.jsonl", text}, {{.tokens = 4, .source = 3}, 50, {40, 41}}};
 }
 
 std::string message(std::string_view text) {
@@ -93,7 +93,7 @@ TEST_CASE("PairSamples: an encoder-decoder takes nothing else", "[data][pairs]")
   const std::string path = (folder.path() / "text.txt").string();
   const auto open_text = [&] {
     data::open_samples(path, *data::make_encoder("byte"),
-                       {.block_size = 4, .source_length = 4, .vocabulary = 50});
+                       {.sizes = {.tokens = 4, .source = 4}, .vocabulary = 50});
   };
   CHECK_THAT(error_of(open_text), Contains("an encoder-decoder is trained on pairs"));
 }

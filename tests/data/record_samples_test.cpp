@@ -48,7 +48,7 @@ class JsonFiles {
                                            const std::string& name = "d.jsonl") const {
     return data::open_samples(write_file(directory_.path() / name, text),
                               *data::make_encoder("byte"),
-                              {.block_size = block_size,
+                              {.sizes = {block_size},
                                .vocabulary = 256,
                                .packing = packing,
                                .cache = directory_.path() / "cache"});
@@ -280,7 +280,7 @@ TEST_CASE("JsonLines: a tokenizer's tokens are made once", "[data][records]") {
   const auto open = [&](const data::TextEncoder& encoder, std::int64_t vocabulary = 300'000) {
     return data::open_samples(
         path, encoder,
-        {.block_size = 8, .vocabulary = vocabulary, .cache = directory.path() / "cache"});
+        {.sizes = {8}, .vocabulary = vocabulary, .cache = directory.path() / "cache"});
   };
   const WordEncoder words;
   const auto rows = rows_of(*open(words));
@@ -303,7 +303,7 @@ TEST_CASE("JsonLines: a split keeps documents of text whole", "[data][records]")
   const auto open = [&](const std::string& text, const std::vector<double>& split) {
     return data::open_samples(
         write_file(directory.path() / "d.jsonl", text), *data::make_encoder("byte"),
-        {.block_size = 4, .vocabulary = 256, .cache = directory.path() / "cache", .split = split});
+        {.sizes = {4}, .vocabulary = 256, .cache = directory.path() / "cache", .split = split});
   };
   const std::string texts =
       "{\"text\": \"abc\"}\n{\"text\": \"defghi\"}\n{\"text\": \"jkl\"}\n{\"text\": \"mn\"}\n";
@@ -326,7 +326,7 @@ TEST_CASE("OpenSamples: text under a tokenizer is one stream", "[data][records]"
   const std::string path = write_file(directory.path() / "t.txt", "ab cd\nef gh ij");
   const WordEncoder words;
   const auto source = data::open_samples(
-      path, words, {.block_size = 2, .vocabulary = 300'000, .cache = directory.path() / "cache"});
+      path, words, {.sizes = {2}, .vocabulary = 300'000, .cache = directory.path() / "cache"});
   CHECK(source->is_text());
   CHECK(source->bytes() == 14);
   REQUIRE(source->samples() == 2);
@@ -336,7 +336,7 @@ TEST_CASE("OpenSamples: text under a tokenizer is one stream", "[data][records]"
   CHECK_THAT(error_of([&] {
                data::open_samples(
                    write_file(directory.path() / "b.txt", "ab\xFF"), words,
-                   {.block_size = 2, .vocabulary = 300'000, .cache = directory.path() / "cache"});
+                   {.sizes = {2}, .vocabulary = 300'000, .cache = directory.path() / "cache"});
              }),
              Catch::EndsWith("b.txt: not UTF-8 text: byte 2 (0xff) starts no valid character"));
 }

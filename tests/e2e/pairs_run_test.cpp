@@ -1,4 +1,6 @@
 // Runs of an encoder-decoder over pairs of token ids, as a user starts them.
+#include <fstream>
+
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
@@ -88,4 +90,38 @@ TEST_CASE("Pairs: what is generated is the target alone", "[e2e][pairs]") {
                          "--prompt", "0123456789", "--max_new_tokens", "3"});
   REQUIRE(generate.wait() == 0);
   CHECK(generate.out().size() == 3 + 1);
+}
+
+TEST_CASE("Pairs: a source is what its tokenizer makes of it and a target ends by itself",
+          "[e2e][pairs]") {
+  // Of the tokenizer t5: Hello world - Bye, the cat sat - on the mat, yes - no.
+  const test::TempDir folder;
+  const std::string data = (folder.path() / "words.jsonl").string();
+  std::ofstream(data)
+      << R"({"input_ids": [3, 212, 8, 178, 10, 3, 42, 70, 14, 15, 1],)"
+      << R"( "labels": [3, 228, 35, 8, 1]})"
+      << "\n"
+      << R"({"input_ids": [12, 84, 62, 3, 4, 62, 1], "labels": [71, 12, 202, 13, 1]})"
+      << "\n"
+      << R"({"input_ids": [3, 35, 88, 1], "labels": [147, 1]})"
+      << "\n";
+  const test::TrainRun run = test::run_train(
+      1, {}, folder.path() / "out",
+      {"--config_name", "t5-small", "--config_overrides",
+       "d_model=32,d_kv=8,d_ff=48,num_heads=4,num_layers=1,vocab_size=1200", "--train_file", data,
+       "--max_source_length", "12", "--max_target_length", "6", "--max_steps", "150",
+       "--per_device_train_batch_size", "3", "--learning_rate", "1e-2"});
+  CAPTURE(run.err);
+  REQUIRE(run.status == 0);
+  REQUIRE(run.metrics.back().at("loss").get<double>() < 0.1);
+  const auto answer = [&](const std::string& prompt) {
+    test::Launch generate({"generate", "--model_name_or_path", (folder.path() / "out").string(),
+                           "--tokenizer", (test::golden_folder / "tokenizers/t5").string(),
+                           "--prompt", prompt, "--max_new_tokens", "20"});
+    REQUIRE(generate.wait() == 0);
+    return generate.out();
+  };
+  CHECK(answer("Hello world") == "Bye\n");
+  CHECK(answer("the cat sat") == "on the mat\n");
+  CHECK(answer("yes") == "no\n");
 }

@@ -216,5 +216,20 @@ TEST_CASE("Random units: nothing is read beyond its time", "[model][unit]") {
   }
 }
 
+TEST_CASE("UnitBuilder: what computes the loss works on rows alone", "[model][unit]") {
+  const int kind = GENERATE(0, 1, 2, 3);
+  model::UnitBuilder u("head", "", {});
+  const model::ParameterRef weight = u.own("weight", {7, 4}, {});
+  model::Value x = u.read("x", 4);
+  if (kind == 1) x = u.dropout(x, 0.1F);
+  if (kind == 2) x = u.attention({x, x, x}, {.heads = 1, .kv_heads = 1, .head_size = 4});
+  if (kind == 3) x = u.embedding({weight}, 4);
+  if (kind == 0) {
+    CHECK(u.finish_loss(u.scale(x, 2), weight, 7)->spec().computes_loss);
+  } else {
+    CHECK_THROWS_WITH(u.finish_loss(x, weight, 7), Catch::Contains("not by rows"));
+  }
+}
+
 }  // namespace
 }  // namespace dstrain
