@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "cmd/memory_savings.h"
 #include "cmd/model_loading.h"
 #include "cmd/offload_disks.h"
 #include "runtime/config/resolve.h"
@@ -134,14 +135,30 @@ void refuse(const std::vector<std::string>& problems) {
   if (!problems.empty()) fail(ErrorCode::config, "{}", fmt::join(problems, "\n"));
 }
 
-void check_budget(const MemorySetup& memory, Bytes device_memory) {
-  if (device_memory == 0 || memory.plan.total() <= device_memory) return;
+/// What there is of device memory for a plan that needs more; empty where it fits.
+std::string exceeded(const zero::MemoryPlan& plan, const TrainPlace& place) {
+  const Bytes needs = plan.total();
+  if (place.device_memory > 0 && needs > place.device_memory) {
+    return fmt::format("--device_memory allows {}", format_bytes(place.device_memory));
+  }
+  if (place.device_free > 0 && needs > place.device_free) {
+    return fmt::format("it has {} free for each", format_bytes(place.device_free));
+  }
+  return "";
+}
+
+void check_budget(const TrainSetup& setup,
+                  const config::TrainOptions& options,
+                  const config::Context& context,
+                  const TrainPlace& place) {
+  const std::string limit = exceeded(setup.plan, place);
+  if (limit.empty()) return;
+  const std::string savings = describe(best_savings(options, context, setup.settings, setup.model));
   fail(ErrorCode::config,
-       "the run needs {} of device memory per rank and --device_memory allows {} ({}); use a "
-       "higher ZeRO stage, more ranks, offload, a smaller micro batch, --gradient_checkpointing or "
-       "--tiled_linear_in_splits",
-       format_bytes(memory.plan.total()), format_bytes(device_memory),
-       zero::describe(memory.plan, memory.formula));
+       "the run needs {} of device memory per rank and {} ({}); it would need less with {}more "
+       "ranks or --tiled_linear_in_splits (dstrain plan searches)",
+       format_bytes(setup.plan.total()), limit, zero::describe(setup.plan, setup.formula),
+       savings.empty() ? "" : savings + ", ");
 }
 
 }  // namespace
@@ -165,10 +182,11 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
   take_tokenizer(setup, setup.settings.data.tokenizer);
   settle_bytes(setup, *model);
   const config::DataSettings data = setup.settings.data;
-  config::Resolved resolved = config::resolve(options, {.world_size = place.world_size,
-                                                        .hidden = setup.model.hidden,
-                                                        .train_samples = setup.training_samples,
-                                                        .kept_batch = place.kept_batch});
+  const config::Context context{.world_size = place.world_size,
+                                .hidden = setup.model.hidden,
+                                .train_samples = setup.training_samples,
+                                .kept_batch = place.kept_batch};
+  config::Resolved resolved = config::resolve(options, context);
   setup.settings = std::move(resolved.settings);
   setup.settings.data = data;
   check_data(setup, config::what_needs_held_out(options));
@@ -185,7 +203,7 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
   }
   MemorySetup& memory = setup;
   memory = set_up_memory(setup.settings, setup.model, place.world_size);
-  check_budget(memory, place.device_memory);
+  check_budget(setup, options, context, place);
   refuse(full_disks(setup.settings.zero, memory.plan, place.ranks_here));
   return setup;
 }

@@ -31,6 +31,7 @@ struct TrainPlace {
   int world_size = 1;
   DeviceKind device = DeviceKind::cpu;
   Bytes device_memory = 0;  ///< budget per rank; 0: none
+  Bytes device_free = 0;    ///< what a rank finds free on its device; 0: not known
   int ranks_here = 0;       ///< that shall start on this machine; 0: they have begun to
   bool starts = true;       ///< false: nothing is to be written, and warnings are told at once
   /// Of an elastic job.

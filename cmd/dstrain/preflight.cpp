@@ -13,6 +13,7 @@
 #include "launcher/plan/options.h"
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
+#include "runtime/base/gpu_files.h"
 #include "runtime/base/log.h"
 #include "runtime/config/schema.h"
 #include "runtime/config/train_flags.h"
@@ -51,9 +52,13 @@ void check_samples(const data::SampleSource& source) {
   }
 }
 
-/// Whether the device starts, where ranks run on this machine.
-void check_device(const TrainPlace& place) {
-  if (place.ranks_here > 0) open_backend({.kind = place.device});
+/// Starts the device where ranks run on this machine. What each of them finds free there; 0: not
+/// known.
+Bytes check_device(const TrainPlace& place) {
+  if (place.ranks_here == 0) return 0;
+  const int devices = std::max(count_visible_gpu_files(), 1);
+  const int sharing = (place.ranks_here + devices - 1) / devices;
+  return open_backend({.kind = place.device})->free_memory() / sharing;
 }
 
 }  // namespace
@@ -78,8 +83,9 @@ std::unique_ptr<OutputLock> check_training(const config::TrainOptions& options,
                                            const std::string& job) {
   refuse_locked_output(options.output_dir.value);
   config::check_train_paths(options);
-  check_device(place);
-  const TrainSetup setup = set_up_training(options, place);
+  TrainPlace here = place;
+  here.device_free = check_device(place);
+  const TrainSetup setup = set_up_training(options, here);
   refuse_output_in_checkpoint(setup.settings);
   if (setup.settings.trains) check_resume(setup);
   if (setup.training_data) check_samples(*setup.training_data);

@@ -25,6 +25,8 @@ class Backend {
   [[nodiscard]] virtual const ops::OpTable& op_table() const = 0;
   /// Memory of the device.
   [[nodiscard]] virtual MemoryResource& memory() = 0;
+  /// What is free of it now; 0: not known.
+  [[nodiscard]] virtual Bytes free_memory() { return 0; }
   /// Memory of `host` that the device copies from and to without staging. By default it is locked.
   [[nodiscard]] virtual std::unique_ptr<MemoryResource> pinned(MemoryResource& host);
 

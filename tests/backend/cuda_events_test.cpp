@@ -10,7 +10,7 @@
 #include "runtime/ops/convert.h"
 #include "runtime/ops/fill_zero.h"
 #include "runtime/tensor/buffer.h"
-#include "tests/support/gpu_backend.h"
+#include "tests/support/test_gpu.h"
 
 using namespace dstrain;
 

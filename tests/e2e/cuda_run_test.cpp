@@ -5,6 +5,7 @@
 #include "tests/e2e/resumable_run.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/test_gpu.h"
 
 using namespace dstrain;
 using Catch::Contains;
@@ -15,14 +16,9 @@ using Words = std::vector<std::string>;
 
 namespace {
 
-void require_gpu() {
-  if (std::getenv("DSTRAIN_TEST_GPU") == nullptr) test::skip("DSTRAIN_TEST_GPU names no GPU");
-}
-
-/// Tests see no GPUs unless they say so (support/main.cpp).
 std::vector<launcher::EnvVar> environment() {
-  const char* const folder = std::getenv("DSTRAIN_TEST_GPU_DIRECTORY");
-  return {{"DSTRAIN_GPU_DIRECTORY", folder != nullptr ? folder : "/dev"}};
+  test::use_test_gpu();
+  return {{"DSTRAIN_GPU_DIRECTORY", test::test_gpu_directory()}};
 }
 
 Words launch_options(int ranks) {
@@ -77,23 +73,19 @@ void check_stages(const std::string& name, int ranks, const char* half, const Li
 }  // namespace
 
 TEST_CASE("CUDA runs: every stage follows PyTorch in fp32", "[cuda][e2e]") {
-  require_gpu();
   const std::string name = GENERATE("everything", "lamb");
   check_stages(name, GENERATE(1, 2), nullptr, {1e-5, 1e-4});
 }
 
 TEST_CASE("CUDA runs: every stage follows PyTorch in bf16", "[cuda][e2e]") {
-  require_gpu();
   check_stages("everything", GENERATE(1, 2), "bf16", {5e-4, 8e-3});
 }
 
 TEST_CASE("CUDA runs: every stage follows PyTorch in fp16", "[cuda][e2e]") {
-  require_gpu();
   check_stages("everything", GENERATE(1, 2), "fp16", {1.1e-4, 1.8e-3});
 }
 
 TEST_CASE("CUDA runs: stages and offload have the same bits and runs repeat", "[cuda][e2e]") {
-  require_gpu();
   const test::TempDir folder;
   const json host{{"device", "cpu"}};
   const json disk{{"device", "nvme"}, {"nvme_path", folder.path().string()}};
@@ -121,7 +113,6 @@ TEST_CASE("CUDA runs: stages and offload have the same bits and runs repeat", "[
 }
 
 TEST_CASE("CUDA runs: a run goes on from its checkpoint with the same bits", "[cuda][e2e]") {
-  require_gpu();
   const test::TempDir folder;
   const test::ResumableRun run{.ranks = 2, .stage = 3, .bf16 = true};
   const auto train = [&](const char* name, int steps, const Words& more) {
@@ -141,8 +132,19 @@ TEST_CASE("CUDA runs: a run goes on from its checkpoint with the same bits", "[c
         test::read_bytes(folder.path() / "whole/model.safetensors"));
 }
 
+TEST_CASE("CUDA runs: a plan beyond what the GPU has free is refused first", "[cuda][e2e]") {
+  if (!test::stands_in_for_gpu()) test::skip("a GPU has more memory");
+  const test::TempDir folder;
+  const test::ResumableRun run{.ranks = 2};
+  std::vector<launcher::EnvVar> small = environment();
+  small.push_back({"DSTRAIN_STAND_IN_MEMORY", "1000000"});
+  const test::TrainRun refused = test::run_train(launch_options(2), run.config(),
+                                                 folder.path() / "out", run.arguments(1), small);
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, Contains("it has 488 KiB free for each"));
+}
+
 TEST_CASE("CUDA runs: what does not fit is told with what would", "[cuda][e2e]") {
-  require_gpu();
   const test::TempDir folder;
   Words options = launch_options(1);
   options.insert(options.end(), {"--device_memory", "1MiB"});

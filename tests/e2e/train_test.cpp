@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <array>
 #include <fstream>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/units.h"
 #include "tests/e2e/train_run.h"
 #include "tests/support/temp_dir.h"
 
@@ -265,4 +267,41 @@ TEST_CASE("train: a device memory budget is kept or refused", "[e2e][train]") {
     CHECK(status == 2);
     CHECK(message.find("--device_memory allows 200 KiB") != std::string::npos);
   }
+}
+
+TEST_CASE("train: a refused budget names changes that take what it says", "[e2e][train]") {
+  const test::TempDir folder;
+  const std::string text = write_text(folder.path()).string();
+  struct Change {
+    std::string name;
+    json config;
+    std::vector<std::string> arguments;
+    std::string micro_batch = "4";
+  };
+  const json host{{"device", "cpu"}};
+  const json offload{{"stage", 3}, {"offload_optimizer", host}, {"offload_param", host}};
+  const auto change = GENERATE_COPY(
+      Change{"--gradient_checkpointing", json::object(), {"--gradient_checkpointing"}},
+      Change{"a micro batch of 2", json::object(), {}, "2"},
+      Change{"offload_optimizer and offload_param to cpu in stage 3",
+             {{"zero_optimization", offload}},
+             {}});
+  const auto run = [&](const std::string& budget, const Change& made) {
+    std::vector<std::string> arguments = with(tiny_model, made.arguments);
+    *std::ranges::find(arguments, "4") = made.micro_batch;
+    const std::vector<std::string> launch{"--device",        "cpu", "--num_gpus", "2",
+                                          "--device_memory", budget};
+    return test::run_train(launch, made.config, folder.path() / "out",
+                           with(arguments, {"--train_file", text, "--max_steps", "1"}));
+  };
+  const test::TrainRun refused = run("200KiB", {"", json::object(), {}});
+  CAPTURE(change.name, refused.err);
+  REQUIRE(refused.status == 2);
+  const test::TrainRun changed = run("1GiB", change);
+  REQUIRE(changed.status == 0);
+  Bytes planned = 0;
+  for (const json& bytes : changed.metrics.back().at("planned_device_memory")) {
+    planned += bytes.get<Bytes>();
+  }
+  CHECK(refused.err.find(change.name + " (" + format_bytes(planned) + ")") != std::string::npos);
 }

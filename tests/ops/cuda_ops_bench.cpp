@@ -19,7 +19,7 @@
 #include "runtime/ops/square_sum.h"
 #include "runtime/ops/weight_gradient.h"
 #include "tests/support/device_tensors.h"
-#include "tests/support/gpu_backend.h"
+#include "tests/support/test_gpu.h"
 
 namespace dstrain {
 namespace {

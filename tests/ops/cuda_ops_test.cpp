@@ -28,7 +28,7 @@
 #include "runtime/ops/square_sum.h"
 #include "runtime/ops/weight_gradient.h"
 #include "tests/ops/all_ops.h"
-#include "tests/support/gpu_backend.h"
+#include "tests/support/test_gpu.h"
 
 namespace dstrain {
 namespace {

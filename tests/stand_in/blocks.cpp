@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/stand_in/refusals.h"
 #include "tests/stand_in/streams.h"
 
 // Saves what a call must leave as it was, and goes on where another fiber did.
@@ -231,7 +232,9 @@ cudaError_t start(const Launch& launch,
       launch.z > 65535) {
     return cudaErrorInvalidConfiguration;
   }
+  if (refuses("cudaLaunchKernelExC")) return cudaErrorLaunchFailure;
   const Driver driver;
+  count_kernel();
   device().load(kernel);
   queue_of(stream).give([launch, body = std::move(body)] { run_grid(launch, body); });
   return cudaSuccess;

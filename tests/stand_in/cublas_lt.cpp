@@ -6,6 +6,7 @@
 
 #include "runtime/tensor/bfloat16.h"
 #include "runtime/tensor/float16.h"
+#include "tests/stand_in/refusals.h"
 #include "tests/stand_in/streams.h"
 
 namespace {
@@ -71,21 +72,25 @@ const char* cublasLtGetStatusString(cublasStatus_t /*status*/) {
   return "refused by the stand-in";
 }
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  if (dstrain::stand_in::refuses(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;
   *handle = reinterpret_cast<cublasLtHandle_t>(new Preference);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  if (dstrain::stand_in::refuses(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;
   delete reinterpret_cast<Preference*>(handle);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc,
                                         cublasComputeType_t compute,
                                         cudaDataType_t scale) {
+  if (dstrain::stand_in::refuses(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;
   if (compute != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
   *desc = reinterpret_cast<cublasLtMatmulDesc_t>(new Desc);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
+  if (dstrain::stand_in::refuses(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;
   delete reinterpret_cast<Desc*>(desc);
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -93,6 +98,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
                                               cublasLtMatmulDescAttributes_t name,
                                               const void* value,
                                               std::size_t bytes) {
+  if (dstrain::stand_in::refuses(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;
   Desc& d = *reinterpret_cast<Desc*>(desc);
   if (name == CUBLASLT_MATMUL_DESC_TRANSA) return copy_attribute(d.left, value, bytes);
   if (name == CUBLASLT_MATMUL_DESC_TRANSB) return copy_attribute(d.right, value, bytes);
@@ -105,19 +111,23 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout,
                                           std::uint64_t rows,
                                           std::uint64_t columns,
                                           std::int64_t stride) {
+  if (dstrain::stand_in::refuses(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;
   if (stride < static_cast<std::int64_t>(rows)) return CUBLAS_STATUS_INVALID_VALUE;
   *layout = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type, rows, columns, stride});
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  if (dstrain::stand_in::refuses(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;
   delete reinterpret_cast<Layout*>(layout);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  if (dstrain::stand_in::refuses(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;
   *preference = reinterpret_cast<cublasLtMatmulPreference_t>(new Preference);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  if (dstrain::stand_in::refuses(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;
   delete reinterpret_cast<Preference*>(preference);
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -125,6 +135,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t /
                                                     cublasLtMatmulPreferenceAttributes_t name,
                                                     const void* /*value*/,
                                                     std::size_t bytes) {
+  if (dstrain::stand_in::refuses(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;
   const bool wide = name == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
   return bytes == (wide ? 8 : 4) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -138,6 +149,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t /*handle*/,
                                               int /*wanted*/,
                                               cublasLtMatmulHeuristicResult_t* results,
                                               int* found) {
+  if (dstrain::stand_in::refuses(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;
   results[0] = {};
   *found = 1;
   return CUBLAS_STATUS_SUCCESS;
@@ -158,6 +170,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/,
                               void* workspace,
                               std::size_t workspace_bytes,
                               cudaStream_t stream) {
+  if (dstrain::stand_in::refuses(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;
   const Desc d = *reinterpret_cast<const Desc*>(desc);
   const Layout to = of(out_layout);
   const bool left_transposed = d.left == CUBLAS_OP_T;

@@ -10,6 +10,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "tests/stand_in/refusals.h"
 #include "tests/stand_in/streams.h"
 
 namespace {
@@ -18,8 +19,13 @@ using dstrain::stand_in::device;
 using dstrain::stand_in::Driver;
 using dstrain::stand_in::Moment;
 using dstrain::stand_in::queue_of;
+using dstrain::stand_in::refuses;
 
-constexpr std::size_t memory_bytes = std::size_t{8} << 30;
+/// Of the device: 8 GiB, or DSTRAIN_STAND_IN_MEMORY bytes.
+std::size_t memory_bytes() {
+  const char* const given = std::getenv("DSTRAIN_STAND_IN_MEMORY");
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : std::size_t{8} << 30;
+}
 
 enum class Kind : std::uint8_t { device, host };
 struct Range {
@@ -43,7 +49,7 @@ cudaMemoryType type_of(const void* address) {
 
 cudaError_t allocate(void** address, std::size_t bytes, Kind kind) {
   const Driver driver;
-  if (bytes > memory_bytes) return cudaErrorMemoryAllocation;
+  if (bytes > memory_bytes()) return cudaErrorMemoryAllocation;
   *address = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (*address == nullptr) return cudaErrorMemoryAllocation;
   std::memset(*address, 0xFF, bytes);
@@ -66,6 +72,11 @@ Event& event_of(cudaEvent_t event) {
   return *reinterpret_cast<Event*>(event);
 }
 
+/// Of what refuses() has chosen.
+cudaError_t refused() {
+  return refuses("cudaErrorIllegalAddress") ? cudaErrorIllegalAddress : cudaErrorUnknown;
+}
+
 }  // namespace
 
 extern "C" {
@@ -73,45 +84,55 @@ extern "C" {
 cudaError_t cudaGetLastError() {
   return cudaSuccess;
 }
-const char* cudaGetErrorName(cudaError_t /*error*/) {
-  return "an error of the stand-in";
+const char* cudaGetErrorName(cudaError_t error) {
+  return error == cudaErrorIllegalAddress ? "cudaErrorIllegalAddress" : "an error of the stand-in";
 }
-const char* cudaGetErrorString(cudaError_t /*error*/) {
-  return "refused";
+const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorIllegalAddress ? "an illegal memory access" : "refused";
 }
 cudaError_t cudaGetDeviceCount(int* count) {
+  if (refuses(__func__)) return refused();
   *count = 1;
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) {
+  if (refuses(__func__)) return refused();
   *properties = {};
   std::strcpy(properties->name, "stand-in");
   properties->major = 9;
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int ordinal) {
+  if (refuses(__func__)) return refused();
   const Driver driver;
   return ordinal == 0 ? cudaSuccess : cudaErrorInvalidDevice;
 }
 cudaError_t cudaInitDevice(int ordinal, unsigned /*device_flags*/, unsigned /*flags*/) {
+  if (refuses(__func__)) return refused();
   return ordinal == 0 ? cudaSuccess : cudaErrorInvalidDevice;
 }
 cudaError_t cudaDeviceReset() {
+  if (refuses(__func__)) return refused();
   return cudaSuccess;
 }
 cudaError_t cudaMalloc(void** address, std::size_t bytes) {
+  if (refuses(__func__)) return refused();
   return allocate(address, bytes, Kind::device);
 }
 cudaError_t cudaFree(void* address) {
+  if (refuses(__func__)) return refused();
   return release(address);
 }
 cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned /*flags*/) {
+  if (refuses(__func__)) return refused();
   return allocate(address, bytes, Kind::host);
 }
 cudaError_t cudaFreeHost(void* address) {
+  if (refuses(__func__)) return refused();
   return release(address);
 }
 cudaError_t cudaHostRegister(void* address, std::size_t bytes, unsigned /*flags*/) {
+  if (refuses(__func__)) return refused();
   const Driver driver;
   const bool pages = reinterpret_cast<std::uintptr_t>(address) % 4096 == 0 && bytes % 4096 == 0;
   if (!pages) return cudaErrorInvalidValue;
@@ -119,56 +140,67 @@ cudaError_t cudaHostRegister(void* address, std::size_t bytes, unsigned /*flags*
   return cudaSuccess;
 }
 cudaError_t cudaHostUnregister(void* address) {
+  if (refuses(__func__)) return refused();
   const Driver driver;
   device().wait_until_idle();
   known().erase(static_cast<const std::byte*>(address));
   return cudaSuccess;
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {
+  if (refuses(__func__)) return refused();
   const Driver driver;
   *attributes = {};
   attributes->type = type_of(address);
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
-  *free = *total = memory_bytes;
+  if (refuses(__func__)) return refused();
+  *free = *total = memory_bytes();
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
+  if (refuses(__func__)) return refused();
   const Driver driver;
   *stream = reinterpret_cast<cudaStream_t>(&device().make_queue());
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  if (refuses(__func__)) return refused();
   device().end_queue(queue_of(stream));
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (refuses(__func__)) return refused();
   { const Driver driver; }
   queue_of(stream).wait_until_idle();
   return cudaSuccess;
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (refuses(__func__)) return refused();
   const Driver driver;
   return queue_of(stream).idle() ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
+  if (refuses(__func__)) return refused();
   const Driver driver;
   queue_of(stream).give([moment = event_of(event).last] { device().wait_for(*moment); });
   return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
+  if (refuses(__func__)) return refused();
   const Driver driver;
   *event = reinterpret_cast<cudaEvent_t>(new Event);
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  if (refuses(__func__)) return refused();
   const Driver driver;
   delete reinterpret_cast<Event*>(event);
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (refuses(__func__)) return refused();
   const Driver driver;
   const auto moment = std::make_shared<Moment>();
   event_of(event).last = moment;
@@ -176,6 +208,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (refuses(__func__)) return refused();
   std::shared_ptr<Moment> moment;
   {
     const Driver driver;
@@ -187,6 +220,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 
 cudaError_t cudaMemcpyAsync(
     void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (refuses(__func__)) return refused();
   return cudaMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, kind, stream);
 }
 cudaError_t cudaMemcpy2DAsync(void* to,
@@ -197,6 +231,7 @@ cudaError_t cudaMemcpy2DAsync(void* to,
                               std::size_t height,
                               cudaMemcpyKind /*kind*/,
                               cudaStream_t stream) {
+  if (refuses(__func__)) return refused();
   if (width > to_pitch || width > from_pitch) return cudaErrorInvalidPitchValue;
   const auto copy = [=](const std::byte* source) {
     for (std::size_t row = 0; row < height; ++row) {
@@ -219,6 +254,7 @@ cudaError_t cudaMemcpy2DAsync(void* to,
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* address, int value, std::size_t bytes, cudaStream_t stream) {
+  if (refuses(__func__)) return refused();
   const Driver driver;
   queue_of(stream).give([=] { std::memset(address, value, bytes); });
   return cudaSuccess;

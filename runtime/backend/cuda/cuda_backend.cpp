@@ -9,10 +9,6 @@
 namespace dstrain::cuda {
 namespace {
 
-/// The compute capability that kernels are built for.
-constexpr int major_built = 9;
-constexpr int minor_built = 0;
-
 int choose_gpu(Device device) {
   int count = 0;
   DSTRAIN_CUDA_CHECK(cudaGetDeviceCount(&count), "device {}", device.index);
@@ -20,24 +16,28 @@ int choose_gpu(Device device) {
   return device.index % count;
 }
 
-void require_built_for(int ordinal) {
+/// The calling thread's GPU must be one of those that kernels were compiled for.
+void require_kernel_code(int ordinal) {
+  if (ops::gpu::has_kernel_code()) return;
   cudaDeviceProp properties{};
   DSTRAIN_CUDA_CHECK(cudaGetDeviceProperties(&properties, ordinal), "GPU {}", ordinal);
-  if (properties.major == major_built && properties.minor == minor_built) return;
-  fail(ErrorCode::device, "GPU {}, {}, has compute capability {}.{}, and this build is for {}.{}",
-       ordinal, properties.name, properties.major, properties.minor, major_built, minor_built);
+  fail(ErrorCode::device,
+       "GPU {}, {}, has compute capability {}.{}, for which this build has no kernels; build with "
+       "-DCMAKE_CUDA_ARCHITECTURES={}{}",
+       ordinal, properties.name, properties.major, properties.minor, properties.major,
+       properties.minor);
 }
 
 }  // namespace
 
 CudaBackend::CudaBackend(Device device)
     : Backend(device), ordinal_(choose_gpu(device)), memory_(device, ordinal_) {
-  require_built_for(ordinal_);
   // Threads that wait for the GPU look again and again, and let others go first: to be woken by an
   // interrupt takes milliseconds on a virtual machine.
   DSTRAIN_CUDA_CHECK(cudaInitDevice(ordinal_, cudaDeviceScheduleYield, cudaInitDeviceFlagsAreValid),
                      "GPU {}", ordinal_);
   use_gpu(ordinal_);
+  require_kernel_code(ordinal_);
 }
 
 CudaBackend::~CudaBackend() {
@@ -47,6 +47,14 @@ CudaBackend::~CudaBackend() {
 
 const ops::OpTable& CudaBackend::op_table() const {
   return ops::cuda_op_table();
+}
+
+Bytes CudaBackend::free_memory() {
+  use_gpu(ordinal_);
+  std::size_t free = 0;
+  std::size_t total = 0;
+  DSTRAIN_CUDA_CHECK(cudaMemGetInfo(&free, &total), "GPU {}", ordinal_);
+  return static_cast<Bytes>(free);
 }
 
 std::unique_ptr<MemoryResource> CudaBackend::pinned(MemoryResource& host) {

@@ -17,6 +17,7 @@ class CudaBackend final : public Backend {
 
   [[nodiscard]] const ops::OpTable& op_table() const override;
   [[nodiscard]] MemoryResource& memory() override { return memory_; }
+  [[nodiscard]] Bytes free_memory() override;
   [[nodiscard]] std::unique_ptr<MemoryResource> pinned(MemoryResource& host) override;
   [[nodiscard]] std::unique_ptr<Stream> make_stream(StreamUse use) override;
 

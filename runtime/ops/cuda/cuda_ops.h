@@ -39,6 +39,9 @@ Entry<&OpTable::round_stochastic> round_stochastic;
 Entry<&OpTable::scale> scale;
 Entry<&OpTable::weight_gradient> weight_gradient;
 
+/// Whether the build has kernels for the GPU of the calling thread.
+bool has_kernel_code();
+
 }  // namespace dstrain::ops::gpu
 
 namespace dstrain::ops {

@@ -73,6 +73,16 @@ DSTRAIN_DEVICE T& shared() {
   return *reinterpret_cast<T*>(dstrain_shared);
 }
 
+/// Whether the build has code of a kernel for the GPU of the calling thread.
+template <class Args>
+bool has_code(void (*kernel)(Args)) {
+  cudaFuncAttributes attributes{};
+  const cudaError_t error =
+      cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel));
+  cudaGetLastError();
+  return error == cudaSuccess;
+}
+
 /// Starts a kernel.
 template <class Args>
 cudaError_t start(void (*kernel)(Args), const Grid& grid, const Args& args, cudaStream_t stream) {

@@ -4,11 +4,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include <vector_types.h>
-
 #include <cuda_runtime_api.h>
 
 #include "tests/stand_in/blocks.h"
+#include "tests/stand_in/refusals.h"
 
 // What kernels are written in, for the CPU: found in place of the header of this name. Blocks run
 // one after another, their threads as fibers, so that barriers and shuffles work; see blocks.h.
@@ -71,6 +70,11 @@ inline void atomic_add(std::uint64_t& target, std::uint64_t value) {
 template <class T>
 T& shared() {
   return *reinterpret_cast<T*>(stand_in::shared_memory(sizeof(T)));
+}
+
+template <class Args>
+bool has_code(void (*)(Args) /*kernel*/) {
+  return !stand_in::refuses("cudaFuncGetAttributes");
 }
 
 template <class Args>

@@ -1,0 +1,68 @@
+// What becomes of a run on a GPU when one of its calls fails: only the stand-in fails on request.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/resumable_run.h"
+#include "tests/support/skip.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test_gpu.h"
+
+using namespace dstrain;
+using Catch::Contains;
+
+namespace {
+
+/// Two ranks with everything that copies; `refuses` as DSTRAIN_STAND_IN_REFUSES has it, of rank 1.
+test::TrainRun run_refused(const std::string& refuses, const std::filesystem::path& output) {
+  if (!test::stands_in_for_gpu()) test::skip("a GPU does not fail on request");
+  test::use_test_gpu();
+  const nlohmann::json host{{"device", "cpu"}};
+  const test::ResumableRun run{
+      .ranks = 2,
+      .stage = 3,
+      .bf16 = true,
+      .zero = {{"overlap_comm", true}, {"offload_optimizer", host}, {"offload_param", host}}};
+  return test::run_train({"--device", "cuda", "--num_gpus", "2", "--oversubscribe"}, run.config(),
+                         output, run.arguments(3),
+                         {{"DSTRAIN_GPU_DIRECTORY", test::test_gpu_directory()},
+                          {"DSTRAIN_STAND_IN_REFUSES", refuses},
+                          {"DSTRAIN_STAND_IN_REFUSES_RANK", "1"}});
+}
+
+}  // namespace
+
+TEST_CASE("CUDA failures: a call that fails ends the run and is named", "[cuda][e2e]") {
+  const std::string function = GENERATE(
+      "cudaGetDeviceCount", "cudaInitDevice", "cudaMalloc",
+      "cudaHostRegister", "cudaStreamCreateWithFlags", "cudaStreamSynchronize",
+      "cudaStreamWaitEvent", "cudaEventCreateWithFlags", "cudaEventRecord", "cudaEventSynchronize",
+      "cudaMemcpyAsync", "cudaMemsetAsync", "cudaLaunchKernelExC", "cublasLtCreate",
+      "cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate",
+      "cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceSetAttribute",
+      "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul");
+  const test::TempDir folder;
+  const test::TrainRun run = run_refused(function + " 1", folder.path() / "out");
+  CAPTURE(function, run.err);
+  CHECK(run.status != 0);
+  const std::string named = function == "cudaLaunchKernelExC" ? "start" : function;
+  CHECK_THAT(run.err, Contains(named + ": ") && Contains("[rank 1]"));
+}
+
+TEST_CASE("CUDA failures: a GPU that the build has no kernels for is refused", "[cuda][e2e]") {
+  const test::TempDir folder;
+  const test::TrainRun run = run_refused("cudaFuncGetAttributes 1", folder.path() / "out");
+  CHECK(run.status != 0);
+  CHECK_THAT(run.err, Contains("compute capability 9.0, for which this build has no kernels") &&
+                          Contains("-DCMAKE_CUDA_ARCHITECTURES=90"));
+}
+
+TEST_CASE("CUDA failures: a GPU that breaks in the midst of a run ends it", "[cuda][e2e]") {
+  const int kernel = GENERATE(1, 40, 300);
+  const test::TempDir folder;
+  const test::TrainRun run =
+      run_refused("cudaErrorIllegalAddress " + std::to_string(kernel), folder.path() / "out");
+  CAPTURE(kernel, run.err);
+  CHECK(run.status != 0);
+  CHECK_THAT(run.err, Contains("an illegal memory access") &&
+                          Contains("the GPU can do nothing more for this process"));
+}

@@ -1,0 +1,14 @@
+#pragma once
+
+namespace dstrain::stand_in {
+
+/// Whether this call of a function is the one that fails: DSTRAIN_STAND_IN_REFUSES, as in
+/// "cudaMalloc 3", names a function and which of its calls, from 1 on. "cudaErrorIllegalAddress 40"
+/// is the 40th kernel, after which every call fails. With DSTRAIN_STAND_IN_REFUSES_RANK only calls
+/// of the process with this RANK.
+bool refuses(const char* function);
+
+/// Counts the kernels that are launched for that.
+void count_kernel();
+
+}  // namespace dstrain::stand_in
