@@ -46,7 +46,7 @@ void require_any(const fs::path& directory, std::initializer_list<std::string_vi
 
 std::unique_ptr<model::ModelConfig> stored_config(const std::string& directory) {
   require_any(directory, {"config.json"});
-  if (!checkpoint::has_manifest(directory)) return model::load_model_config(directory);
+  if (!checkpoint::has_manifest(directory)) return model::load_stored_config(directory);
   const std::string text = checkpoint::Checkpoint(directory).read_text("config.json");
   return model::parse_model_config(text, (fs::path(directory) / "config.json").string());
 }

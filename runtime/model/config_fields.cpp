@@ -113,8 +113,7 @@ void set_from_text(ModelConfig& config,
 }
 
 bool is_derived(const ModelConfig& config, const ConfigField& field) {
-  return field.derived != nullptr &&
-         std::get<std::int64_t>(field.access.get(config)) == field.derived(config);
+  return field.derived != nullptr && field.access.get(config) == field.derived(config);
 }
 
 double shortest_decimal(float value) {

@@ -41,9 +41,9 @@ struct ConfigField {
   std::string_view alias{};               ///< another name that Hugging Face accepts too
   std::string_view mirror{};              ///< a key that says the same, and is never read
   std::span<const ChoiceName> choices{};  ///< of a choice
-  /// What the size is where null stands for it, or where it is absent and 0 by default. While a
-  /// size is that, it follows when overrides change others.
-  std::int64_t (*derived)(const ModelConfig&) = nullptr;
+  /// What the value is where null stands for it, or where it is absent; a size that is not 0 by
+  /// default keeps that. While a value is what is derived, it follows when overrides change others.
+  ConfigValue (*derived)(const ModelConfig&) = nullptr;
   bool null_when_derived = false;  ///< and is written so
   bool null_is_zero = false;
   bool trains_only = false;  ///< the model computes the same function with any other value
@@ -116,7 +116,7 @@ void set_from_text(ModelConfig& config,
                    std::string_view value,
                    std::string_view item);
 
-/// Whether a size is what follows from others.
+/// Whether a value is what follows from others.
 bool is_derived(const ModelConfig& config, const ConfigField& field);
 
 /// The shortest decimal that reads back as the same float, so that 1e-5F is written 1e-05.

@@ -12,6 +12,7 @@
 #include "runtime/base/json_text.h"
 #include "runtime/base/units.h"
 #include "runtime/model/gpt2_config.h"
+#include "runtime/model/hf_directory.h"
 #include "runtime/model/llama_config.h"
 #include "runtime/model/t5_config.h"
 
@@ -89,6 +90,13 @@ std::unique_ptr<ModelConfig> load_model_config(const std::string& name_or_path) 
     return model_preset(name_or_path);  // refuses
   }
   return parse_model_config(read_text_file(path, mebibyte), path.string());
+}
+
+std::unique_ptr<ModelConfig> load_stored_config(const std::string& directory) {
+  const std::filesystem::path path = std::filesystem::path(directory) / "config.json";
+  auto config = parse_model_config(read_text_file(path, mebibyte), path.string());
+  config->settle([&](std::string_view name) { return stores_tensor(directory, name); });
+  return config;
 }
 
 }  // namespace dstrain::model

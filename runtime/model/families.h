@@ -28,4 +28,8 @@ std::unique_ptr<ModelConfig> model_preset(std::string_view name);
 /// holds one. Throws Error{usage} or Error{input}.
 std::unique_ptr<ModelConfig> load_model_config(const std::string& name_or_path);
 
+/// The configuration of a Hugging Face directory, which holds weights beside it, settled by these.
+/// Throws Error{input}.
+std::unique_ptr<ModelConfig> load_stored_config(const std::string& directory);
+
 }  // namespace dstrain::model

@@ -14,7 +14,7 @@ using G = Gpt2Config;
 
 constexpr std::int32_t end_of_text = 50256;
 
-std::int64_t inner_of(const ModelConfig& config) {
+ConfigValue inner_of(const ModelConfig& config) {
   return 4 * static_cast<const G&>(config).n_embd;
 }
 

@@ -112,4 +112,12 @@ std::vector<safetensors::File> open_hf_directory(const std::string& directory) {
   fail_without_weights(root);
 }
 
+bool stores_tensor(const std::string& directory, std::string_view name) {
+  const std::vector<safetensors::File> files = open_hf_directory(directory);
+  return std::ranges::any_of(files, [&](const safetensors::File& file) {
+    return std::ranges::any_of(file.entries(),
+                               [&](const safetensors::Entry& entry) { return entry.name == name; });
+  });
+}
+
 }  // namespace dstrain::model

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/unique_handle.h"
@@ -13,6 +14,10 @@ namespace dstrain::model {
 /// Face's own download cache (to ../../blobs/HASH). Pickle (`pytorch_model.bin`) is never read.
 /// Throws Error{input} naming the file, and the remedy where there is one.
 std::vector<safetensors::File> open_hf_directory(const std::string& directory);
+
+/// Whether a weight file of such a directory holds a tensor of the name. Throws Error{input}
+/// likewise.
+bool stores_tensor(const std::string& directory, std::string_view name);
 
 /// Opens one file of such a directory; links as above. `path` is for messages. Throws Error{input}.
 UniqueFd open_hf_file(int directory, const std::string& name, const std::string& path);

@@ -19,11 +19,11 @@ const L& llama(const ModelConfig& config) {
   return static_cast<const L&>(config);
 }
 
-std::int64_t heads_of(const ModelConfig& config) {
+ConfigValue heads_of(const ModelConfig& config) {
   return llama(config).num_attention_heads;
 }
 
-std::int64_t head_dim_of(const ModelConfig& config) {
+ConfigValue head_dim_of(const ModelConfig& config) {
   return llama(config).hidden_size / llama(config).num_attention_heads;
 }
 
@@ -386,7 +386,7 @@ void LlamaConfig::check_more(std::vector<std::string>& problems) const {
         fmt::format("num_attention_heads {} is no multiple of num_key_value_heads {}",
                     num_attention_heads, num_key_value_heads));
   }
-  if (head_dim == head_dim_of(*this) && hidden_size % num_attention_heads != 0) {
+  if (ConfigValue(head_dim) == head_dim_of(*this) && hidden_size % num_attention_heads != 0) {
     problems.push_back(fmt::format("hidden_size {} is no multiple of num_attention_heads {}",
                                    hidden_size, num_attention_heads));
   }

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,9 @@ struct ConfigDifference {
   std::string after;
 };
 
+/// Whether a model's files hold a tensor of the name.
+using StoredTensor = std::function<bool(std::string_view)>;
+
 /// The configuration of a model, as its config.json says it. Each family has a class of its own
 /// (gpt2_config.h, llama_config.h), whose members a table gives their keys (config_fields.h).
 class ModelConfig {
@@ -41,6 +45,9 @@ class ModelConfig {
   /// Takes the keys of the text of a config.json (`path` is for messages); those that are absent
   /// keep their values. Throws Error{input} naming the file and the key.
   void read(const std::string& text, const std::string& path);
+
+  /// Decides what config.json leaves open by the tensors that are stored beside it.
+  virtual void settle(const StoredTensor& /*stored*/) {}
 
   /// Applies "n_layer=2,n_embd=64", by the family's own keys or the general ones that Hugging Face
   /// accepts for them. A size that follows from others, like GPT-2's n_inner, goes on to do so

@@ -100,7 +100,7 @@ std::optional<ConfigValue> stated_value(const Source& source, const ConfigField&
   return stated;
 }
 
-/// Sets what is stated. Whether the value follows from others instead: then it is 1 so far.
+/// Sets what is stated. Whether the value follows from others instead: then a size is 1 so far.
 bool read_field(ModelConfig& config, const ConfigField& field, const Source& source) {
   if (field.access.kind == Access::text) return false;
   if (const auto stated = stated_value(source, field)) {
@@ -110,7 +110,8 @@ bool read_field(ModelConfig& config, const ConfigField& field, const Source& sou
   const bool null = source.is_null(field.name);
   if (field.null_is_zero && null) field.access.set(config, std::int64_t{0});
   if (field.derived == nullptr) return false;
-  const bool follows = null || std::get<std::int64_t>(field.access.get(config)) == 0;
+  if (field.access.kind == Access::flag) return true;
+  const bool follows = null || field.access.get(config) == ConfigValue(std::int64_t{0});
   if (follows) field.access.set(config, std::int64_t{1});
   return follows;
 }

@@ -129,15 +129,16 @@ std::unique_ptr<Unit> norm(const T5Config& c, const Stack& stack, const UnitOpti
   return u.finish(u.dropout(n, c.dropout_rate), stack.decodes() ? decoded : encoded);
 }
 
-/// Logits by the table of tokens, of which what comes in is scaled then, or by a weight of its own.
+/// Logits by the table of tokens, which may read what comes in scaled, or by a weight of its own.
 std::unique_ptr<Unit> head(const T5Config& c, const UnitOptions& options) {
   UnitBuilder u("head", "", options);
   const Value x = u.read(decoded, c.d_model);
   if (!c.tie_word_embeddings) {
     return u.finish_loss(x, u.own(hf_head, {c.vocab_size, c.d_model}, normal(c)), c.vocab_size);
   }
-  const Value scaled = u.scale(x, 1 / std::sqrt(static_cast<float>(c.d_model)));
-  return u.finish_loss(scaled, u.borrow(shared_table), c.vocab_size);
+  const float scale = 1 / std::sqrt(static_cast<float>(c.d_model));
+  return u.finish_loss(c.scale_decoder_outputs ? u.scale(x, scale) : x, u.borrow(shared_table),
+                       c.vocab_size);
 }
 
 void add_stack(Model& model, const T5Config& c, const Stack& stack, const UnitOptions& options) {

@@ -13,8 +13,12 @@ namespace {
 
 using T = T5Config;
 
-std::int64_t layers_of(const ModelConfig& config) {
+ConfigValue layers_of(const ModelConfig& config) {
   return static_cast<const T&>(config).num_layers;
+}
+
+ConfigValue scales(const ModelConfig& config) {
+  return static_cast<const T&>(config).tie_word_embeddings;
 }
 
 constexpr ChoiceName named(std::string_view name, T5FeedForward kind) {
@@ -69,6 +73,9 @@ constexpr std::array fields{
                 .access = access_to<&T::feed_forward_proj>,
                 .choices = feed_forwards},
     ConfigField{.name = "tie_word_embeddings", .access = access_to<&T::tie_word_embeddings>},
+    ConfigField{.name = "scale_decoder_outputs",
+                .access = access_to<&T::scale_decoder_outputs>,
+                .derived = scales},
     ConfigField{
         .name = "pad_token_id", .access = access_to<&T::pad_token_id>, .max = 1 << 24, .min = 0},
     ConfigField{.name = "decoder_start_token_id",
@@ -140,24 +147,9 @@ HfNames T5Config::hf_names() const {
   return {.buffers = unused, .tied = std::span(tied).first(count)};
 }
 
-/// Newer files say apart whether the head scales what it reads. They claim to be tied even where
-/// it does not; such models have a head of their own.
-void T5Config::read_more(const nlohmann::json& document, const std::string& path) {
-  const nlohmann::json scales = document.value("scale_decoder_outputs", nlohmann::json());
-  if (scales == true && !tie_word_embeddings) {
-    fail(
-        ErrorCode::input,
-        "{}: scale_decoder_outputs is true and tie_word_embeddings false; only a head that is tied "
-        "scales",
-        path);
-  }
-  if (scales == false) tie_word_embeddings = false;
-}
-
-void T5Config::write_more(nlohmann::ordered_json& document) const {
-  if (!document.contains("scale_decoder_outputs")) return;
-  document["tie_word_embeddings"] = tie_word_embeddings;
-  document["scale_decoder_outputs"] = tie_word_embeddings;
+/// transformers 5 writes that every T5 is tied; one whose head does not scale may have its own.
+void T5Config::settle(const StoredTensor& stored) {
+  if (!scale_decoder_outputs) tie_word_embeddings = !stored(hf_head);
 }
 
 void T5Config::check_more(std::vector<std::string>& problems) const {
@@ -167,6 +159,11 @@ void T5Config::check_more(std::vector<std::string>& problems) const {
         fmt::format("relative_attention_max_distance {} is not above {}, half of the "
                     "buckets",
                     relative_attention_max_distance, exact));
+  }
+  if (scale_decoder_outputs && !tie_word_embeddings) {
+    problems.emplace_back(
+        "scale_decoder_outputs is true and tie_word_embeddings false; only a "
+        "head that is tied scales");
   }
   for (const auto& [key, id] : {std::pair("pad_token_id", pad_token_id),
                                 std::pair("decoder_start_token_id", decoder_start_token_id)}) {

@@ -36,6 +36,7 @@ struct T5Config final : ModelConfig {
   [[nodiscard]] std::int64_t vocabulary() const override { return vocab_size; }
   [[nodiscard]] std::int64_t hidden() const override { return d_model; }
   [[nodiscard]] HfNames hf_names() const override;
+  void settle(const StoredTensor& stored) override;
 
   std::int64_t vocab_size = 32128;
   std::int64_t d_model = 512;
@@ -50,13 +51,12 @@ struct T5Config final : ModelConfig {
   float layer_norm_epsilon = 1e-6F;
   float initializer_factor = 1;
   T5FeedForward feed_forward_proj = T5FeedForward::relu;
-  bool tie_word_embeddings = true;  ///< and what the head reads is divided by sqrt(d_model)
+  bool tie_word_embeddings = true;
+  bool scale_decoder_outputs = true;  ///< a tied head reads them divided by sqrt(d_model)
   std::int64_t pad_token_id = 0;
   std::int64_t decoder_start_token_id = 0;
 
  protected:
-  void read_more(const nlohmann::json& document, const std::string& path) override;
-  void write_more(nlohmann::ordered_json& document) const override;
   void check_more(std::vector<std::string>& problems) const override;
 };
 

@@ -31,7 +31,8 @@ std::string any_family() {
                                                                       {"families", "gpt2_options"},
                                                                       {"families", "gpt2_relu"},
                                                                       {"pairs", "t5"},
-                                                                      {"pairs", "t5_gated"}}));
+                                                                      {"pairs", "t5_gated"},
+                                                                      {"pairs", "t5_unscaled"}}));
   return kind + "/" + name;
 }
 
@@ -121,7 +122,7 @@ TEST_CASE("Families: what saves memory changes nothing", "[e2e][golden]") {
 TEST_CASE("Families: a model that was trained is a model to go on from", "[e2e][golden]") {
   const std::string family =
       GENERATE("families/llama2", "families/llama3", "families/qwen3", "families/phi3",
-               "families/gpt2_options", "pairs/t5", "pairs/t5_gated");
+               "families/gpt2_options", "pairs/t5", "pairs/t5_gated", "pairs/t5_unscaled");
   const json golden = golden_of(family);
   const test::TempDir folder;
   auto arguments = golden.at("arguments").get<std::vector<std::string>>();

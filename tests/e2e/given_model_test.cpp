@@ -266,3 +266,14 @@ TEST_CASE("Model: what other programs write is named with what to do", "[e2e][mo
   CHECK(inside.wait() == 2);
   CHECK_THAT(inside.err(), Contains("deepspeed-safetensors; its optimizer states"));
 }
+
+TEST_CASE("Model: a directory with the name of a preset is that directory's", "[e2e][model]") {
+  const test::TempDir folder;
+  fs::copy(test::golden_folder / "model", folder.path() / "gpt2");
+  test::Launch generate({"generate", "--model_name_or_path", "gpt2", "--tokenizer", "byte",
+                         "--prompt", "a", "--max_new_tokens", "2"},
+                        {.env = {}, .directory = folder.path().string()});
+  CHECK(generate.wait() == 0);
+  CAPTURE(generate.err());
+  CHECK(generate.out().size() == 4);
+}

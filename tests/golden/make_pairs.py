@@ -34,6 +34,9 @@ MODELS = {
                           "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False,
                           "relative_attention_num_buckets": 8,
                           "relative_attention_max_distance": 12},
+    # As transformers 5 makes them where a T5 is said to be untied: tied, but the head does not scale.
+    "t5_unscaled": COMMON | {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 1,
+                             "tie_word_embeddings": False},
 }
 
 
@@ -102,7 +105,7 @@ def make_model(options, folder):
     config = transformers.T5Config(**options)
     config._attn_implementation = "eager"
     model = transformers.T5ForConditionalGeneration(config).float()
-    if not options.get("tie_word_embeddings", True):
+    if folder.name == "t5_gated":
         model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
     draw = torch.Generator().manual_seed(5)
     with torch.no_grad():

@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "usage: write_checkpoint MODEL_DIR OUTPUT_DIR RANKS\n");
     return 2;
   }
-  const model::Model model = model::load_model_config(argv[1])->make();
+  const model::Model model = model::load_stored_config(argv[1])->make();
   const std::vector<model::ParameterSpec> parameters = model.parameters();
   const model::HfWeights weights(argv[1], parameters, model.hf_names);
   const auto saved = test::write_model_checkpoint(

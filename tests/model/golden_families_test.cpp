@@ -44,7 +44,7 @@ std::vector<float> logits_after(const model::Model& model,
 void check_family(const fs::path& folder) {
   CAPTURE(folder.filename().string());
   const auto golden = nlohmann::json::parse(std::ifstream(folder / "run.json"));
-  const model::Model model = model::load_model_config(folder.string())->make();
+  const model::Model model = model::load_stored_config(folder.string())->make();
   CHECK(model.parameter_count() == golden.at("parameters"));
   const model::HfWeights weights(folder.string(), model.parameters(), model.hf_names);
   Text text{golden.at("tokens"), golden.value("source", std::vector<std::int32_t>())};

@@ -40,13 +40,32 @@ TEST_CASE("T5Config: published files are read", "[model][config]") {
 }
 
 TEST_CASE("T5Config: newer files say apart what the head scales", "[model][config]") {
-  const std::string scaled = R"({"model_type":"t5","tie_word_embeddings":true,)";
-  const T5Config untied = parse_t5(scaled + R"("scale_decoder_outputs":false})");
-  CHECK_FALSE(untied.tie_word_embeddings);
-  CHECK(nlohmann::json::parse(untied.to_json()).at("tie_word_embeddings") == false);
-  CHECK(parse_t5(scaled + R"("scale_decoder_outputs":true})").tie_word_embeddings);
+  const std::string tied = R"({"model_type":"t5","tie_word_embeddings":true)";
+  CHECK(parse_t5(tied + "}").scale_decoder_outputs);
+  const T5Config unscaled = parse_t5(tied + R"(,"scale_decoder_outputs":false})");
+  CHECK(unscaled.tie_word_embeddings);
+  CHECK_FALSE(unscaled.scale_decoder_outputs);
+  const T5Config untied = parse_t5(flan_t5_config);
+  CHECK_FALSE(untied.scale_decoder_outputs);
+  T5Config overridden = parse_t5(tied + "}");
+  overridden.apply_overrides("tie_word_embeddings=false");
+  CHECK(overridden.differences(parse_t5(overridden.to_json())).empty());
+  CHECK_FALSE(overridden.scale_decoder_outputs);
   CHECK_THAT(t5_error(R"("tie_word_embeddings":false,"scale_decoder_outputs":true)"),
              Contains("only a head that is tied scales"));
+}
+
+TEST_CASE("T5Config: a head in the weights is the model's own unless the model scales",
+          "[model][config]") {
+  const bool stored = GENERATE(false, true);
+  const bool scales = GENERATE(false, true);
+  T5Config config = parse_t5(R"({"model_type":"t5","scale_decoder_outputs":)" +
+                             std::string(scales ? "true}" : "false}"));
+  config.settle([&](std::string_view name) { return stored && name == "lm_head.weight"; });
+  CHECK(config.tie_word_embeddings == (scales || !stored));
+  const nlohmann::json written = nlohmann::json::parse(config.to_json());
+  CHECK(written.value("tie_word_embeddings", true) == config.tie_word_embeddings);
+  CHECK(written.at("scale_decoder_outputs") == scales);
 }
 
 TEST_CASE("T5Config: what does not fit is refused", "[model][config]") {

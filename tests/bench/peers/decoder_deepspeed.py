@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Trains a GPT-2 with DeepSpeed on the CPU, on the tokens that dstrain trains on; one rank.
+"""Trains a decoder with DeepSpeed on the CPU, on the tokens that dstrain trains on; one rank.
 
-The model, tokens and options of gpt2_torch.py, with a ds_config.json; prints one JSON object. Needs
+The model, tokens and options of decoder_torch.py, with a ds_config.json; prints one JSON object. Needs
 torch, transformers and deepspeed, a compiler for DeepSpeed's own kernels, and for nvme libaio-dev.
 """
 
@@ -16,7 +16,7 @@ for name, value in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1"),
     os.environ.setdefault(name, value)
 
 import deepspeed
-import gpt2_torch
+import decoder_torch
 import torch
 
 
@@ -31,7 +31,7 @@ def read_config():
 
 def main():
     config = read_config()
-    options = gpt2_torch.arguments()
+    options = decoder_torch.arguments()
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     config["train_micro_batch_size_per_gpu"] = options.batch
@@ -39,11 +39,11 @@ def main():
         "type": "AdamW",
         "params": {"lr": options.learning_rate, "weight_decay": 0.0},
     }
-    model = gpt2_torch.make_model(options)
+    model = decoder_torch.make_model(options)
     deepspeed.init_distributed("gloo")
     engine, *_ = deepspeed.initialize(model=model, config=config)
     seconds, losses = [], []
-    for inputs, labels in gpt2_torch.batches(options):
+    for inputs, labels in decoder_torch.batches(options):
         begin = time.perf_counter()
         logits = engine(inputs).logits.flatten(0, 1).float()
         loss = torch.nn.functional.cross_entropy(logits, labels.flatten())

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Trains a GPT-2 with PyTorch on the tokens that dstrain trains on; prints one JSON object.
+"""Trains a decoder with PyTorch on the tokens that dstrain trains on; prints one JSON object.
 
-Hugging Face's GPT2LMHeadModel with scaled dot-product attention and fused AdamW, global-norm
+Hugging Face's AutoModelForCausalLM (GPT-2 124M without --config) with scaled dot-product attention and fused AdamW, global-norm
 clipping at 1, no shuffling: step s takes samples [s B, (s + 1) B) of T tokens, a token a byte of
 the file, as `dstrain train --no_shuffle` does. With --model, weights come from that directory.
 Needs torch and transformers.
@@ -12,12 +12,13 @@ import json
 import time
 
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tokens", required=True, help="a file of bytes")
+    parser.add_argument("--config", help="a config.json or its directory; GPT-2 124M without")
     parser.add_argument("--model", help="a Hugging Face directory; random weights without")
     parser.add_argument("--precision", choices=["fp32", "autocast", "bf16"], default="fp32")
     parser.add_argument("--compile", action="store_true")
@@ -31,9 +32,14 @@ def arguments():
 
 def make_model(options):
     if options.model:
-        model = GPT2LMHeadModel.from_pretrained(options.model, attn_implementation="sdpa")
+        model = AutoModelForCausalLM.from_pretrained(
+            options.model, attn_implementation="sdpa", dtype=torch.float32
+        )
     else:
-        model = GPT2LMHeadModel(GPT2Config(attn_implementation="sdpa"))
+        config = AutoConfig.from_pretrained(options.config) if options.config else GPT2Config()
+        model = AutoModelForCausalLM.from_config(
+            config, attn_implementation="sdpa", dtype=torch.float32
+        )
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
