@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <functional>
 
-#include <driver_types.h>
+#include <cuda_runtime_api.h>
 
 namespace dstrain::stand_in {
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include <driver_types.h>
+#include <cuda_runtime_api.h>
 
 namespace dstrain::stand_in {
 
