@@ -47,8 +47,11 @@ int evaluate_model(TrainSetup setup, const WorkerEnv& worker, ProgressPage& prog
   engine::CollectiveRecords records(nullptr, &progress);
   engine::ObservedControlGroup control(*world.control, progress);
   RankMemory memory(*backend, worker.device_memory_bytes, world.communicator->memory());
-  const std::unique_ptr<comm::Communicator> communicator = backend->connect(
-      std::move(world.communicator), memory.of(setup.store.offload.staging).staging);
+  const std::unique_ptr<comm::Communicator> communicator =
+      backend->connect({.communicator = std::move(world.communicator),
+                        .control = *world.control,
+                        .staging = memory.of(setup.store.offload.staging).staging,
+                        .timeout_seconds = worker.timeout_seconds});
   communicator->set_observer(&records);
   const RankDisks disks(setup, worker, memory, nullptr);
   zero::ShardedStore store(

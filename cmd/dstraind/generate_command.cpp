@@ -28,8 +28,9 @@ int generate_command(std::span<const std::string> arguments) {
   const std::unique_ptr<Stream> stream = backend->make_stream(Backend::StreamUse::computing);
   MemoryResource& memory = backend->memory();
   HostMemory host;
+  const std::unique_ptr<comm::ControlGroup> control = comm::make_self_control_group();
   const std::unique_ptr<comm::Communicator> communicator =
-      backend->connect(comm::make_self_communicator(), host);
+      backend->connect({comm::make_self_communicator(), *control, host});
   const zero::FlatLayout layout(setup.model, {});
   zero::ShardedStore store(
       {layout, *communicator, {{{memory, memory, memory}, {host, host, host}, host}, memory}}, {},

@@ -9,10 +9,9 @@ std::unique_ptr<MemoryResource> Backend::pinned(MemoryResource& host) {
   return std::make_unique<LockedMemory>(host);
 }
 
-std::unique_ptr<comm::Communicator> Backend::connect(std::unique_ptr<comm::Communicator> host,
-                                                     MemoryResource& staging) {
+std::unique_ptr<comm::Communicator> Backend::connect(HostSide host) {
   return std::make_unique<comm::StagedCommunicator>(
-      std::move(host), comm::StagedCommunicator::Staging{staging, staging_bytes});
+      std::move(host.communicator), comm::StagedCommunicator::Staging{host.staging, staging_bytes});
 }
 
 }  // namespace dstrain

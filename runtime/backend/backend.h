@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "runtime/comm/communicator.h"
+#include "runtime/comm/control/control_group.h"
 #include "runtime/device/memory_resource.h"
 #include "runtime/device/stream.h"
 #include "runtime/ops/op_table.h"
@@ -34,11 +35,17 @@ class Backend {
   enum class StreamUse { computing, beside_computing };
   [[nodiscard]] virtual std::unique_ptr<Stream> make_stream(StreamUse use) = 0;
 
-  /// Collectives of the device's tensors among the ranks of `host`, a communicator of the host's
-  /// memory. By default they go through that, staged by a block of `staging`, memory of the host;
-  /// a device that a library connects has a communicator of its own. Collective.
-  [[nodiscard]] virtual std::unique_ptr<comm::Communicator> connect(
-      std::unique_ptr<comm::Communicator> host, MemoryResource& staging);
+  /// How the ranks reach each other before their devices do.
+  struct HostSide {
+    std::unique_ptr<comm::Communicator> communicator;  ///< of the host's memory
+    comm::ControlGroup& control;                       ///< of the same ranks
+    MemoryResource& staging;                           ///< of the host
+    double timeout_seconds = 600;  ///< of connecting, and of each wait of a collective
+  };
+  /// Collectives of the device's tensors among these ranks. By default they go through the host's
+  /// communicator, by a block of `staging`; a device that a library connects has a communicator of
+  /// its own, which keeps the host's, for its memory. Collective.
+  [[nodiscard]] virtual std::unique_ptr<comm::Communicator> connect(HostSide host);
   /// Of such a block.
   static constexpr Bytes staging_bytes = 16 * mebibyte;
 

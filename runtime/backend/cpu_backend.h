@@ -11,9 +11,8 @@ class CpuBackend final : public Backend {
   [[nodiscard]] const ops::OpTable& op_table() const override { return ops::cpu_op_table(); }
   [[nodiscard]] MemoryResource& memory() override { return memory_; }
   [[nodiscard]] std::unique_ptr<Stream> make_stream(StreamUse use) override;
-  [[nodiscard]] std::unique_ptr<comm::Communicator> connect(
-      std::unique_ptr<comm::Communicator> host, MemoryResource& /*staging*/) override {
-    return host;
+  [[nodiscard]] std::unique_ptr<comm::Communicator> connect(HostSide host) override {
+    return std::move(host.communicator);
   }
 
  private:

@@ -61,7 +61,6 @@ class HostCommunicator : public Communicator {
   void launch(const Call& call, StreamView stream, Run run);
   void reduce_scatter_integers(const Call& call, HostView whole, HostView shard);
   void all_reduce_integers(const Call& call, HostView values);
-  void check_peer(int peer) const;
 
   int rank_;
   int size_;

@@ -39,7 +39,8 @@ TEST_CASE("Backend: that of the CPU computes on the caller with the host's colle
   auto communicator = comm::make_self_communicator();
   const comm::Communicator* const given = communicator.get();
   HostMemory host;
-  CHECK(backend->connect(std::move(communicator), host).get() == given);
+  const auto control = comm::make_self_control_group();
+  CHECK(backend->connect({std::move(communicator), *control, host}).get() == given);
 }
 
 TEST_CASE("Backend: a plug-in brings memory and streams and ops and collectives", "[backend]") {
@@ -51,7 +52,8 @@ TEST_CASE("Backend: a plug-in brings memory and streams and ops and collectives"
   CHECK(stream->device().kind == DeviceKind::cuda);
   CHECK(&ops::op_table(*stream) == &backend->op_table());
   HostMemory host;
-  const auto communicator = backend->connect(comm::make_self_communicator(), host);
+  const auto control = comm::make_self_control_group();
+  const auto communicator = backend->connect({comm::make_self_communicator(), *control, host});
   std::array<float, 3> sent{1, 2, 3};
   std::array<float, 3> received{};
   {

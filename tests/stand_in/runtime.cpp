@@ -27,6 +27,12 @@ std::size_t memory_bytes() {
   return given != nullptr ? std::strtoull(given, nullptr, 10) : std::size_t{8} << 30;
 }
 
+/// One, or as many as DSTRAIN_STAND_IN_GPUS says. Each process has memory and streams of its own.
+int gpus() {
+  const char* const given = std::getenv("DSTRAIN_STAND_IN_GPUS");
+  return given != nullptr ? std::atoi(given) : 1;
+}
+
 enum class Kind : std::uint8_t { device, host };
 struct Range {
   std::size_t bytes;
@@ -92,24 +98,26 @@ const char* cudaGetErrorString(cudaError_t error) {
 }
 cudaError_t cudaGetDeviceCount(int* count) {
   if (refuses(__func__)) return refused();
-  *count = 1;
+  *count = gpus();
   return cudaSuccess;
 }
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) {
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordinal) {
   if (refuses(__func__)) return refused();
   *properties = {};
   std::strcpy(properties->name, "stand-in");
   properties->major = 9;
+  properties->pciBusID = ordinal;
+  properties->uuid.bytes[0] = static_cast<char>(ordinal);
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int ordinal) {
   if (refuses(__func__)) return refused();
   const Driver driver;
-  return ordinal == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+  return ordinal < gpus() ? cudaSuccess : cudaErrorInvalidDevice;
 }
 cudaError_t cudaInitDevice(int ordinal, unsigned /*device_flags*/, unsigned /*flags*/) {
   if (refuses(__func__)) return refused();
-  return ordinal == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+  return ordinal < gpus() ? cudaSuccess : cudaErrorInvalidDevice;
 }
 cudaError_t cudaDeviceReset() {
   if (refuses(__func__)) return refused();

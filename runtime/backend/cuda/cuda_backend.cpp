@@ -2,6 +2,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include "runtime/backend/cuda/gpu_places.h"
+#include "runtime/base/log.h"
+#include "runtime/comm/nccl/connect_nccl.h"
+#include "runtime/comm/self/device_self_communicator.h"
 #include "runtime/device/cuda/cuda_check.h"
 #include "runtime/device/cuda/cuda_stream.h"
 #include "runtime/ops/cuda/cuda_ops.h"
@@ -63,6 +67,26 @@ std::unique_ptr<MemoryResource> CudaBackend::pinned(MemoryResource& host) {
 
 std::unique_ptr<Stream> CudaBackend::make_stream(StreamUse /*use*/) {
   return std::make_unique<CudaStream>(device(), ordinal_);
+}
+
+std::unique_ptr<comm::Communicator> CudaBackend::connect(HostSide host) {
+  comm::ControlGroup& control = host.control;
+  if (control.size() == 1) {
+    return comm::make_device_self_communicator(std::move(host.communicator));
+  }
+  const comm::NcclPresence nccl = comm::find_nccl();
+  const GpuPlace own = place_of_gpu(ordinal_, nccl.obstacle);
+  const std::string obstacle = obstacle_to_nccl(gather_places(own, control));
+  if (control.rank() == 0) {
+    log_info(obstacle.empty() ? fmt::format("collectives go through NCCL {}", nccl.version)
+                              : fmt::format("collectives go through host memory: {}", obstacle));
+  }
+  if (!obstacle.empty()) return Backend::connect(std::move(host));
+  return comm::make_nccl_communicator(
+      {.control = control.split({.color = 0, .key = control.rank()}),
+       .gpu = ordinal_,
+       .timeout_seconds = host.timeout_seconds,
+       .host = std::move(host.communicator)});
 }
 
 }  // namespace dstrain::cuda

@@ -2,10 +2,12 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include <cuda_runtime_api.h>
 
 #include "runtime/base/unique_handle.h"
+#include "runtime/device/cuda/late_failure.h"
 #include "runtime/device/stream.h"
 
 namespace dstrain::cuda {
@@ -43,6 +45,9 @@ class CudaStream final : public Stream {
   /// For who launches: makes the GPU the calling thread's, and says whether the stream has failed,
   /// so that nothing is to be launched.
   [[nodiscard]] bool drops();
+  /// For who launches what may fail later: until synchronize() tells it, the stream has failed when
+  /// `failure` is set, and so have those that wait for points recorded from now on.
+  void fail_when(const std::shared_ptr<const LateFailure>& failure);
 
   void synchronize() override;
   [[nodiscard]] std::exception_ptr failure() const override;
@@ -66,15 +71,19 @@ class CudaStream final : public Stream {
   }
 
  private:
+  using LateFailures = std::vector<std::shared_ptr<const LateFailure>>;
   class Point;
   std::shared_ptr<EventPoint> record() override;
   void wait_for(std::shared_ptr<EventPoint> point) override;
   void fail_with(std::exception_ptr failure);
+  void add_late(const std::shared_ptr<const LateFailure>& failure);
+  static std::exception_ptr first_of(const std::exception_ptr& known, const LateFailures& late);
 
   int ordinal_;
   UniqueHandle<StreamTraits> handle_;
   mutable std::mutex mutex_;
   std::exception_ptr failure_;  ///< guarded; the first
+  LateFailures late_;           ///< guarded; of what was launched or waited for
   std::unique_ptr<Kept> kept_;
 };
 

@@ -32,6 +32,7 @@ enum cudaMemoryType : std::int32_t {
   cudaMemoryTypeDevice = 2,
 };
 inline constexpr unsigned cudaStreamNonBlocking = 1;
+inline constexpr unsigned cudaEventBlockingSync = 1;
 inline constexpr unsigned cudaEventDisableTiming = 2;
 inline constexpr unsigned cudaHostRegisterPortable = 1;
 inline constexpr unsigned cudaDeviceScheduleYield = 2;
@@ -40,10 +41,17 @@ inline constexpr unsigned cudaInitDeviceFlagsAreValid = 1;
 using cudaStream_t = struct CUstream_st*;
 using cudaEvent_t = struct CUevent_st*;
 
+struct cudaUUID_t {
+  char bytes[16];
+};
 struct cudaDeviceProp {
   char name[256];
+  cudaUUID_t uuid;
   int major;
   int minor;
+  int pciBusID;
+  int pciDeviceID;
+  int pciDomainID;
 };
 struct cudaPointerAttributes {
   cudaMemoryType type;

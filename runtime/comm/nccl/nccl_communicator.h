@@ -1,0 +1,75 @@
+#pragma once
+#include <functional>
+#include <memory>
+
+#include <cuda_runtime_api.h>
+
+#include "runtime/base/unique_handle.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/comm/nccl/connect_nccl.h"
+#include "runtime/comm/nccl/nccl_connection.h"
+#include "runtime/comm/nccl/nccl_watch.h"
+#include "runtime/device/cuda/cuda_stream.h"
+#include "runtime/device/host_queue.h"
+
+namespace dstrain::comm {
+
+/// Collectives of GPUs by NCCL, launched on the caller's stream: the host waits for none of them.
+/// Sums are NCCL's, in its order, the same bits on every rank; those of all_reduce are put together
+/// of its reduce_scatter and all_gather. Calls that NCCL refuses throw at once; what fails later
+/// (NcclWatch) comes out of the stream's waits. A queue of the host follows the GPU to tell the
+/// observer and the watch. The last elements of an all_reduce, which cannot be shared out, pass
+/// through some words of the GPU that no plan of memory counts.
+class NcclCommunicator final : public Communicator {
+ public:
+  explicit NcclCommunicator(NcclMember member);
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+  NcclCommunicator(NcclCommunicator&&) = delete;
+  NcclCommunicator& operator=(NcclCommunicator&&) = delete;
+  /// Leaves the group; while an exception passes it aborts instead, for this rank alone.
+  ~NcclCommunicator() override;
+
+  [[nodiscard]] int rank() const override { return place_.rank; }
+  [[nodiscard]] int size() const override { return place_.size; }
+  [[nodiscard]] SumOrder sum_order() const override { return SumOrder::library; }
+  void all_gather(TensorView shard, TensorView whole, StreamView stream) override;
+  void reduce_scatter(TensorView whole, TensorView shard, StreamView stream) override;
+  void all_reduce(TensorView values, StreamView stream) override;
+  void all_to_all(TensorView parts, TensorView received, StreamView stream) override;
+  void broadcast(TensorView values, int root, StreamView stream) override;
+  void send(TensorView values, int target, StreamView stream) override;
+  void receive(TensorView values, int source, StreamView stream) override;
+  std::unique_ptr<Communicator> split(Split split) override;
+  void abort() noexcept override { watch_.abort(); }
+
+ private:
+  struct DeviceWordsTraits {
+    using Raw = std::byte*;
+    static constexpr std::byte* null() noexcept { return nullptr; }
+    static void release(std::byte* address) noexcept { cudaFree(address); }
+  };
+  void connect();
+  /// `tell` runs on the queue.
+  void follow(const cuda::CudaStream& stream, std::function<void()> tell);
+  /// `launch` makes NCCL's calls of an operation on the stream that it is given.
+  template <class Launch>
+  void run(const Call& call, StreamView view, const Launch& launch);
+  struct Shards {
+    std::byte* own;
+    std::byte* whole;  ///< a shard of each rank
+  };
+  void gather_bytes(Shards shards, Bytes bytes, cudaStream_t stream);
+  void sum(Shards shards, std::int64_t numel, DType dtype, cudaStream_t stream);
+  void sum_whole(std::byte* whole, std::int64_t numel, DType dtype, cudaStream_t stream);
+  void sum_tail(const TensorView& tail, cudaStream_t stream);
+
+  NcclMember member_;
+  CallPlace place_;
+  NcclConnection connection_;
+  NcclWatch watch_;
+  UniqueHandle<DeviceWordsTraits> tail_;             ///< an element of any type for each rank
+  HostQueue queue_{HostQueue::Mode::worker_thread};  // its work uses the rest: goes first
+};
+
+}  // namespace dstrain::comm

@@ -1,0 +1,33 @@
+#pragma once
+#include <nccl.h>
+
+#include "runtime/base/result.h"
+
+namespace dstrain::comm {
+
+/// NCCL's functions, under their names. None of them is linked: the plug-in opens on machines
+/// without NCCL.
+struct NcclApi {
+  decltype(&::ncclGetVersion) ncclGetVersion;
+  decltype(&::ncclGetErrorString) ncclGetErrorString;
+  decltype(&::ncclGetLastError) ncclGetLastError;
+  decltype(&::ncclGetUniqueId) ncclGetUniqueId;
+  decltype(&::ncclCommInitRankConfig) ncclCommInitRankConfig;
+  decltype(&::ncclCommGetAsyncError) ncclCommGetAsyncError;
+  decltype(&::ncclCommFinalize) ncclCommFinalize;
+  decltype(&::ncclCommDestroy) ncclCommDestroy;
+  decltype(&::ncclCommAbort) ncclCommAbort;
+  decltype(&::ncclAllGather) ncclAllGather;
+  decltype(&::ncclReduceScatter) ncclReduceScatter;
+  decltype(&::ncclBroadcast) ncclBroadcast;
+  decltype(&::ncclSend) ncclSend;
+  decltype(&::ncclRecv) ncclRecv;
+  decltype(&::ncclGroupStart) ncclGroupStart;
+  decltype(&::ncclGroupEnd) ncclGroupEnd;
+};
+
+/// Opens libnccl.so.2 for good, once per process: as a plug-in (plug_in.h), else where this library
+/// and the loader look. The failure is the loader's reason, or the function that is missing.
+const Result<NcclApi>& nccl();
+
+}  // namespace dstrain::comm

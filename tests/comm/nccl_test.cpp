@@ -1,0 +1,193 @@
+// NCCL's communicator, between processes that each have a GPU of what stands in for them.
+#include <fstream>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "runtime/base/worker_env.h"
+#include "tests/support/rank_process.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using Catch::Contains;
+using Catch::EndsWith;
+using Catch::StartsWith;
+using test::RankProcess;
+using Variables = std::vector<std::string>;
+
+namespace {
+
+struct Job {
+  int ranks = 2;
+  std::string mode = "once";
+  int gpus = 3;
+  int timeout_seconds = 240;
+  Variables more{};
+  std::string plug_ins = DSTRAIN_STAND_IN;
+};
+
+std::vector<RankProcess> start(const Job& job) {
+  const int port = test::free_port();
+  std::vector<RankProcess> ranks;
+  for (test::RankPlace place : test::places_of({job.ranks})) {
+    place.port = port;
+    place.timeout_seconds = job.timeout_seconds;
+    Variables environment = test::environment_of(place);
+    environment.push_back(fmt::format("{}={}", env::plug_in_path, job.plug_ins));
+    environment.push_back(fmt::format("DSTRAIN_STAND_IN_GPUS={}", job.gpus));
+    environment.insert(environment.end(), job.more.begin(), job.more.end());
+    ranks.emplace_back(test::Program{{DSTRAIN_COMM_GPU_RANK, job.mode}, environment});
+  }
+  return ranks;
+}
+
+/// What the ranks print, and their statuses.
+struct Ends {
+  std::vector<std::string> texts;
+  std::vector<int> statuses;
+};
+
+Ends ends_of(std::vector<RankProcess> ranks) {
+  Ends ends;
+  for (RankProcess& rank : ranks) {
+    ends.texts.push_back(rank.read_all());
+    ends.statuses.push_back(rank.wait());
+  }
+  return ends;
+}
+
+/// Call `number` of a function fails at one rank.
+Ends ends_refused(const std::string& mode, const std::string& function, int rank, int number = 1) {
+  return ends_of(start({.mode = mode,
+                        .more = {fmt::format("DSTRAIN_STAND_IN_REFUSES={} {}", function, number),
+                                 fmt::format("DSTRAIN_STAND_IN_REFUSES_RANK={}", rank)}}));
+}
+
+}  // namespace
+
+TEST_CASE("NcclCommunicator: results are those of the host", "[comm][nccl]") {
+  const int ranks = GENERATE(1, 2, 3);
+  const Ends ends = ends_of(start({.ranks = ranks, .mode = "results"}));
+  for (const std::string& text : ends.texts) CHECK(text == "done\n");
+}
+
+TEST_CASE("NcclCommunicator: an all_reduce has the bits of its parts", "[comm][nccl]") {
+  const Ends ends = ends_of(start({.ranks = 3, .mode = "bits"}));
+  for (const std::string& text : ends.texts) CHECK(text == "done\n");
+}
+
+TEST_CASE("NcclCommunicator: an observer is told when operations run", "[comm][nccl]") {
+  const Ends ends = ends_of(start({.mode = "observer"}));
+  for (const std::string& text : ends.texts) CHECK(text == "done\n");
+}
+
+TEST_CASE("NcclCommunicator: a rank that does not come is named", "[comm][nccl]") {
+  std::vector<RankProcess> ranks = start({.ranks = 3, .mode = "late", .timeout_seconds = 2});
+  for (const std::size_t rank : {0U, 2U}) {
+    const std::string text = ranks[rank].read_all();
+    CHECK_THAT(text, StartsWith("all_reduce of 5 f32 on rank ") &&
+                         EndsWith("timed out after 2 s: waiting for rank 1\n"));
+    CHECK(ranks[rank].wait() == status::timed_out);
+  }
+}
+
+TEST_CASE("NcclCommunicator: ranks that do not do the same are told", "[comm][nccl]") {
+  const Ends ends = ends_of(start({.mode = "disagree"}));
+  CHECK_THAT(ends.texts[0], Contains("the ranks disagree") && Contains("all_reduce of 5 f32") &&
+                                Contains("rank 1 does all_reduce of 6 f32"));
+}
+
+TEST_CASE("NcclCommunicator: a rank that has left is named", "[comm][nccl]") {
+  const Ends ends = ends_of(start({.mode = "leave"}));
+  CHECK(ends.texts[0] == "all_reduce of 5 f32 on rank 0: rank 1 has left the group\n");
+}
+
+TEST_CASE("NcclCommunicator: an abort reaches ranks that wait", "[comm][nccl]") {
+  const Ends ends = ends_of(start({.ranks = 3, .mode = "abort"}));
+  for (const std::string& text : ends.texts) CHECK_THAT(text, Contains("aborted by rank 1"));
+  CHECK(ends.texts[0] == "all_reduce of 5 f32 on rank 0: aborted by rank 1\n");
+}
+
+TEST_CASE("NcclCommunicator: who waits for a collective hears that it failed", "[comm][nccl]") {
+  const Ends ends = ends_of(start({.mode = "waits"}));
+  for (const std::string& text : ends.texts) CHECK(text == "done\n");
+}
+
+TEST_CASE("NcclCommunicator: a killed rank is named by the others", "[comm][nccl]") {
+  std::vector<RankProcess> ranks = start({.ranks = 3, .mode = "forever"});
+  for (RankProcess& rank : ranks) REQUIRE(rank.read_line() == "running");
+  const int pid = ranks[2].pid();
+  ranks[2].kill();
+  for (const std::size_t rank : {0U, 1U}) {
+    CHECK_THAT(ranks[rank].read_all(), Contains("all_reduce of 50000 f32 on rank ") &&
+                                           Contains(fmt::format("rank 2 (pid {}) is gone", pid)));
+    CHECK(ranks[rank].wait() == status::failed);
+  }
+}
+
+TEST_CASE("NcclCommunicator: a call that fails is named with its rank", "[comm][nccl]") {
+  const std::string function =
+      GENERATE("ncclGetUniqueId", "ncclCommInitRankConfig", "ncclCommGetAsyncError",
+               "ncclAllGather", "ncclReduceScatter", "ncclBroadcast", "ncclSend", "ncclRecv",
+               "ncclGroupStart", "ncclGroupEnd");
+  const int rank = function == "ncclGetUniqueId" ? 0 : 1;
+  const Ends ends = ends_refused("once", function, rank);
+  CAPTURE(function, ends.texts);
+  const std::string named = function + ": unhandled system error: refused by the stand-in";
+  for (const std::string& text : ends.texts) {
+    CHECK_THAT(text, Contains(named) && Contains(fmt::format("rank {}: ", rank)));
+  }
+  for (const int status : ends.statuses) CHECK(status == status::failed);
+}
+
+TEST_CASE("NcclCommunicator: what NCCL finds by itself ends a collective", "[comm][nccl]") {
+  const Ends ends = ends_refused("forever", "ncclCommGetAsyncError", 1, 60);
+  for (const std::string& text : ends.texts) {
+    CHECK_THAT(text, Contains("on rank 1: ") && Contains("ncclCommGetAsyncError: unhandled"));
+  }
+}
+
+TEST_CASE("NcclCommunicator: a rank that cannot leave NCCL says so", "[comm][nccl]") {
+  const std::string function = GENERATE("ncclCommFinalize", "ncclCommDestroy");
+  const Ends ends = ends_refused("once", function, 1);
+  CHECK_THAT(ends.texts[1], Contains("rank 1 leaves NCCL: " + function + ": unhandled"));
+  for (const int status : ends.statuses) CHECK(status == status::done);
+}
+
+TEST_CASE("NcclCommunicator: an abort that NCCL refuses is told", "[comm][nccl]") {
+  const Ends ends = ends_refused("abort", "ncclCommAbort", 1);
+  CHECK_THAT(ends.texts[1], Contains("ncclCommAbort: unhandled") && Contains("aborted by rank 1"));
+}
+
+namespace {
+
+/// What rank 0 says of how the GPUs are connected.
+std::string said(Job job) {
+  job.more.push_back("DSTRAIN_LOG_LEVEL=info");
+  const Ends ends = ends_of(start(job));
+  for (const int status : ends.statuses) CHECK(status == status::done);
+  for (std::size_t rank = 1; rank < ends.texts.size(); ++rank) CHECK(ends.texts[rank] == "done\n");
+  return ends.texts[0];
+}
+
+}  // namespace
+
+TEST_CASE("NcclCommunicator: takes the place of the host where each rank has a GPU",
+          "[comm][nccl]") {
+  CHECK_THAT(said({}), Contains("collectives go through NCCL 2.28.9\n"));
+  CHECK_THAT(said({.ranks = 3, .gpus = 2}),
+             Contains("collectives go through host memory: ranks 0 2 share GPU 0\n"));
+  CHECK(said({.ranks = 1}) == "done\n");
+}
+
+TEST_CASE("NcclCommunicator: ranks without NCCL say why", "[comm][nccl]") {
+  const test::TempDir folder;
+  const std::filesystem::path plug_in = std::string(DSTRAIN_STAND_IN) + "/libdstrain_cuda.so";
+  std::filesystem::create_symlink(plug_in, folder.path() / "libdstrain_cuda.so");
+  std::ofstream(folder.path() / "libnccl.so.2") << "no library";
+  CHECK_THAT(said({.plug_ins = folder.path().string()}),
+             Contains("collectives go through host memory: ") && Contains("too short"));
+  CHECK_THAT(said({.more = {"DSTRAIN_STAND_IN_REFUSES=ncclGetVersion 1",
+                            "DSTRAIN_STAND_IN_REFUSES_RANK=1"}}),
+             Contains("collectives go through host memory: rank 1: ncclGetVersion: unhandled"));
+}
