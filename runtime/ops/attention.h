@@ -55,7 +55,8 @@ struct AttentionArgs {
 /// Bytes that forward and backward need beside their tensors on a kind of device, whether there is
 /// one here or not. CPU: the angles of a rotary embedding and, for each of min(B K, 64) heads that
 /// may be at work at once, about 2 S D and 3 T D floats, with T and S rounded up to 64 and D to 16;
-/// where heads share keys, 2 S D more in backward. CUDA: none and B H T floats, and some by bias.
+/// where heads share keys, 2 S D more in backward. CUDA: none and B H T floats, and some by bias;
+/// with a rotary embedding two bytes for each element of queries and keys, which f32 leaves alone.
 Bytes attention_forward_workspace(const AttentionSizes& sizes,
                                   const AttentionRule& rule,
                                   DeviceKind device);

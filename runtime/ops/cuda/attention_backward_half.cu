@@ -1,0 +1,456 @@
+#include <algorithm>
+
+#include "runtime/ops/cuda/attention_backward.h"
+#include "runtime/ops/cuda/attention_half.h"
+#include "runtime/ops/cuda/turn_heads.h"
+
+namespace dstrain::ops::gpu {
+namespace {
+
+static_assert(half_rows == attention_backward_half_queries && half_rows == key_tile);
+
+template <class T>
+struct HalfBackward : AttentionBackward<T> {
+  bool copies = false;  ///< what is read: 16 bytes at a time
+};
+
+/// Sums of a block, for what turns them back and stores them.
+template <int columns>
+struct SumTile {
+  float sum[half_rows][columns + padding];
+};
+
+template <int columns>
+DSTRAIN_DEVICE void put_sums(const FragmentC (&sums)[columns / 8], SumTile<columns>& tile) {
+#pragma unroll
+  for (int i = 0; i < columns / 8; ++i) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      tile.sum[block_row() + j / 2 * 8][i * 8 + fragment_column() + j % 2] = sums[i].sums[j];
+    }
+  }
+}
+
+// Keys: a block has a tile of keys and takes turns of queries. Rows of what it computes are keys,
+// so that scores, transposed, are where the next product takes them from.
+
+/// Where registers do not do for both gradients, one kernel computes one, another the other.
+enum class Wanted : std::uint8_t { both, keys, values };
+
+constexpr int queries_of_turn(int columns) {
+  return columns <= 64 ? 64 : 32;
+}
+
+/// The queries of a turn, and what is known of them.
+template <class T, int columns>
+struct Queries {
+  static constexpr int count = queries_of_turn(columns);
+  HalfTile<T, count, columns> queries;
+  HalfTile<T, count, columns> output_gradient;
+  float logsumexp[count];  ///< times log2(e)
+  float delta[count];
+  Sight::Range visible[count];   ///< counted from the first key on
+  std::uint8_t kept[count][16];  ///< bit i: dropout leaves the key of 16 i + the index
+  float biases[count + key_tile];
+};
+
+template <class T, int columns>
+struct KeyShared {
+  HalfTile<T, key_tile, columns> keys;
+  HalfTile<T, key_tile, columns> values;
+  Queries<T, columns> turn[2];
+};
+
+template <class T, int columns>
+DSTRAIN_DEVICE void draw_kept(const HalfBackward<T>& args,
+                              const AttentionPlace& at,
+                              Queries<T, columns>& q) {
+  constexpr int count = queries_of_turn(columns);
+#pragma unroll 1
+  for (int i = thread(); i < count * 16; i += half_threads) {
+    const int query = i / 16;
+    const DropoutMask::Four drawn = args.mask.draw(
+        at.sequence, dropout_group(args.sizes, at.head, at.query + query, at.tile), i % 16);
+    unsigned kept = 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) kept |= (drawn.multiplier[j] > 0 ? 1U : 0U) << j;
+    q.kept[query][i % 16] = static_cast<std::uint8_t>(kept);
+  }
+}
+
+template <class T, int columns>
+DSTRAIN_DEVICE void start_queries(const HalfBackward<T>& args,
+                                  const AttentionPlace& at,
+                                  Queries<T, columns>& q) {
+  constexpr int count = queries_of_turn(columns);
+  start_tile(query_rows(args.sizes, args.query, at), args.copies, q.queries);
+  start_tile(query_rows(args.sizes, args.output_gradient, at), args.copies, q.output_gradient);
+  load_biases<half_threads, count>(args.bias, args.bias_table, args.sizes.heads, at.head,
+                                   at.key() - at.query, q.biases);
+  if (args.mask.active()) draw_kept(args, at, q);
+  if (thread() >= count) return;
+  const std::int64_t query = at.query + thread();
+  const std::int64_t of_query =
+      (at.sequence * args.sizes.heads + at.head) * args.sizes.tokens + query;
+  const bool exists = query < args.sizes.tokens;
+  q.logsumexp[thread()] = exists ? args.logsumexp[of_query] * log2_e : 0.0F;
+  q.delta[thread()] = exists ? args.delta[of_query] : 0.0F;
+  q.visible[thread()] = args.sight.of(at.sequence, query).from(at.key());
+}
+
+/// Moves on to queries of the head or of the next one, before `heads`, of which some may see the
+/// keys; whether there are any.
+template <int count, class T>
+DSTRAIN_DEVICE bool find_queries(const HalfBackward<T>& args,
+                                 std::int64_t heads,
+                                 AttentionPlace& at) {
+  const std::int64_t first = args.sight.causal ? at.key() / count * count : 0;
+  for (; at.head < heads; ++at.head) {
+    at.query = at.query < first ? first : at.query;
+    for (; at.query < args.sizes.tokens; at.query += count) {
+      if (sees(args, at, count)) return true;
+    }
+    at.query = 0;
+  }
+  return false;
+}
+
+/// Turns scores into P Z and dP into dS, both transposed: zero where a query does not see a key.
+template <class T, int columns>
+DSTRAIN_DEVICE void weigh_keys(const HalfBackward<T>& args,
+                               const AttentionPlace& at,
+                               const Queries<T, columns>& q,
+                               FragmentC (&weights)[queries_of_turn(columns) / 8],
+                               FragmentC (&gradients)[queries_of_turn(columns) / 8]) {
+  constexpr int count = queries_of_turn(columns);
+  const bool all = args.sight.all_see(at.sequence, at.query, count, at.key());
+#pragma unroll
+  for (int i = 0; i < count / 8; ++i) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const int query = i * 8 + fragment_column() + j % 2;
+      const int key = block_row() + j / 2 * 8;
+      float score = weights[i].sums[j] * args.query_factor;
+      if (args.bias.active()) score += q.biases[key - query + count - 1];
+      float weight = approximate_exp2(score - q.logsumexp[query]);
+      if (!all && !q.visible[query].contains(key)) weight = 0;
+      float multiplier = 1;
+      if (args.mask.active()) {
+        multiplier = (q.kept[query][key % 16] >> (key / 16) & 1U) != 0 ? args.mask.kept : 0.0F;
+      }
+      weights[i].sums[j] = weight * multiplier;
+      gradients[i].sums[j] = weight * (gradients[i].sums[j] * multiplier - q.delta[query]);
+    }
+  }
+}
+
+/// The gradients of a block's keys and values, of which a thread has two rows.
+template <int columns>
+struct KeySums {
+  FragmentC keys[columns / 8]{};
+  FragmentC values[columns / 8]{};
+};
+
+/// [+]= dS' queries and (P Z)' output gradients.
+template <Wanted wanted, class T, int columns>
+DSTRAIN_DEVICE void add_queries(const HalfBackward<T>& args,
+                                const AttentionPlace& at,
+                                const KeyShared<T, columns>& s,
+                                const Queries<T, columns>& q,
+                                KeySums<columns>& sums) {
+  constexpr int count = queries_of_turn(columns);
+  FragmentC weights[count / 8]{};
+  FragmentC gradients[count / 8]{};
+  add_product_transposed(s.keys, warp() * 16, q.queries, weights);
+  if constexpr (wanted != Wanted::values) {
+    add_product_transposed(s.values, warp() * 16, q.output_gradient, gradients);
+  }
+  weigh_keys(args, at, q, weights, gradients);
+  if constexpr (wanted != Wanted::keys) {
+    add_rounded_product<T>(weights, q.output_gradient, sums.values);
+  }
+  if constexpr (wanted != Wanted::values) {
+    add_rounded_product<T>(gradients, q.queries, sums.keys);
+  }
+}
+
+/// Stores the sums of a block, whose threads are all here.
+template <Wanted wanted, class T, int columns>
+DSTRAIN_DEVICE void store_keys(const HalfBackward<T>& args,
+                               const AttentionPlace& at,
+                               const KeySums<columns>& sums) {
+  auto& tile = shared<SumTile<columns>>();
+  if constexpr (wanted != Wanted::values) {
+    put_sums(sums.keys, tile);
+    sync();
+    store_tile<half_threads, half_rows, columns, T>(tile.sum, args.query_gradient_factor,
+                                                    args.rotary, true,
+                                                    key_rows(args.sizes, args.key_gradient, at));
+  }
+  if constexpr (wanted == Wanted::both) sync();
+  if constexpr (wanted != Wanted::keys) {
+    put_sums(sums.values, tile);
+    sync();
+    store_tile<half_threads, half_rows, columns, T>(tile.sum, 1, args.rotary, false,
+                                                    key_rows(args.sizes, args.value_gradient, at));
+  }
+}
+
+/// Blocks that a multiprocessor is to have room for, with tiles of so many columns.
+constexpr int key_blocks_at_once(int columns) {
+  return columns <= 128 ? 2 : 1;
+}
+
+/// Blocks: tiles of keys, heads of keys, sequences. Adds up over the heads of queries that share
+/// the head, and over their tiles, in order; those of the next turn are copied during one.
+template <class T, int columns, Wanted wanted>
+DSTRAIN_KERNEL_AT_ONCE(half_threads, key_blocks_at_once(columns))
+half_key_kernel(DSTRAIN_ARGUMENT HalfBackward<T> args) {
+  constexpr int count = queries_of_turn(columns);
+  auto& s = shared<KeyShared<T, columns>>();
+  const std::int64_t group = args.sizes.heads / args.sizes.kv_heads;
+  const AttentionPlace first{block_z(), block_y() * group, 0, block_x()};
+  start_tile(key_rows(args.sizes, args.key, first), args.copies, s.keys);
+  start_tile(key_rows(args.sizes, args.value, first), args.copies, s.values);
+  KeySums<columns> sums;
+  AttentionPlace next = first;
+  bool more = find_queries<count>(args, first.head + group, next);
+  if (more) start_queries(args, next, s.turn[0]);
+  for (int turn = 0; more; turn = 1 - turn) {
+    const AttentionPlace at = next;
+    next.query += count;
+    more = find_queries<count>(args, first.head + group, next);
+    arrive();
+    if (more) start_queries(args, next, s.turn[1 - turn]);
+    add_queries<wanted>(args, at, s, s.turn[turn], sums);
+  }
+  arrive();
+  store_keys<wanted>(args, first, sums);
+}
+
+// Queries: a block has a tile of queries and takes turns of keys.
+
+/// The keys of a turn.
+template <class T, int columns>
+struct Keys {
+  HalfTile<T, key_tile, columns> keys;
+  HalfTile<T, key_tile, columns> values;
+  float biases[half_rows + key_tile];
+};
+
+template <class T, int columns>
+struct QueryShared {
+  HalfTile<T, half_rows, columns> queries;
+  HalfTile<T, half_rows, columns> output_gradient;
+  Keys<T, columns> turn[2];
+};
+/// The same, where the gradients of biases are wanted.
+template <class T, int columns>
+struct BiasedShared {
+  QueryShared<T, columns> queries;
+  float gradients[half_rows][key_tile + padding];
+  DiagonalSums<half_rows> diagonals;
+};
+
+/// What a thread knows of its two rows.
+template <int columns>
+struct QueryRows {
+  float logsumexp[2];  ///< times log2(e)
+  float delta[2];
+  Sight::Range visible[2];
+  FragmentC sums[columns / 8]{};
+  float bias_sums[2]{};  ///< of rows of the table: the thread's, and that of half_threads more
+};
+
+using Scores = FragmentC[key_tile / 8];
+
+template <class T, int columns>
+DSTRAIN_DEVICE void start_keys(const HalfBackward<T>& args,
+                               const AttentionPlace& at,
+                               Keys<T, columns>& k) {
+  start_tile(key_rows(args.sizes, args.key, at), args.copies, k.keys);
+  start_tile(key_rows(args.sizes, args.value, at), args.copies, k.values);
+  load_biases<half_threads, half_rows>(args.bias, args.bias_table, args.sizes.heads, at.head,
+                                       at.key() - at.query, k.biases);
+}
+
+template <class T, int columns>
+DSTRAIN_DEVICE void read_rows(const HalfBackward<T>& args,
+                              const AttentionPlace& at,
+                              QueryRows<columns>& rows) {
+#pragma unroll
+  for (int which = 0; which < 2; ++which) {
+    const std::int64_t query = at.query + block_row() + 8 * which;
+    const std::int64_t of_query =
+        (at.sequence * args.sizes.heads + at.head) * args.sizes.tokens + query;
+    const bool exists = query < args.sizes.tokens;
+    rows.logsumexp[which] = exists ? args.logsumexp[of_query] * log2_e : 0.0F;
+    rows.delta[which] = exists ? args.delta[of_query] : 0.0F;
+    rows.visible[which] = args.sight.of(at.sequence, query);
+  }
+}
+
+/// Turns scores and dP Z into dS: zero where a query does not see a key.
+template <class T, int columns>
+DSTRAIN_DEVICE void weigh_queries(const HalfBackward<T>& args,
+                                  const AttentionPlace& at,
+                                  const Keys<T, columns>& k,
+                                  const QueryRows<columns>& rows,
+                                  const Scores& gradients,
+                                  Scores& scores) {
+  const bool all = args.sight.all_see(at.sequence, at.query, half_rows, at.key());
+#pragma unroll
+  for (int which = 0; which < 2; ++which) {
+    const Sight::Range visible = rows.visible[which].from(at.key());
+    const int row = block_row() + 8 * which;
+#pragma unroll
+    for (int i = 0; i < 2 * key_tile / 8; ++i) {
+      const int column = i / 2 * 8 + fragment_column() + i % 2;
+      const int j = 2 * which + i % 2;
+      float score = scores[i / 2].sums[j] * args.query_factor;
+      if (args.bias.active()) score += k.biases[column - row + half_rows - 1];
+      float weight = approximate_exp2(score - rows.logsumexp[which]);
+      if (!all && !visible.contains(column)) weight = 0;
+      scores[i / 2].sums[j] = weight * (gradients[i / 2].sums[j] - rows.delta[which]);
+    }
+  }
+}
+
+/// Adds the gradients of a tile's scores by row of the table of biases.
+template <class T, int columns>
+DSTRAIN_DEVICE void add_biases(const HalfBackward<T>& args,
+                               const AttentionPlace& at,
+                               const Scores& gradients,
+                               QueryRows<columns>& rows) {
+  auto& s = shared<BiasedShared<T, columns>>();
+#pragma unroll
+  for (int i = 0; i < key_tile / 8; ++i) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      s.gradients[block_row() + j / 2 * 8][i * 8 + fragment_column() + j % 2] =
+          gradients[i].sums[j];
+    }
+  }
+  sync();
+  add_diagonals<half_threads>(args.bias, at, s.gradients, s.diagonals);
+  sync();
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    rows.bias_sums[i] += sum_of_bias(s.diagonals, thread() + i * half_threads);
+  }
+}
+
+/// [+]= dS keys.
+template <class T, int columns>
+DSTRAIN_DEVICE void add_keys(const HalfBackward<T>& args,
+                             const AttentionPlace& at,
+                             const QueryShared<T, columns>& s,
+                             const Keys<T, columns>& k,
+                             QueryRows<columns>& rows) {
+  Scores scores{};
+  Scores gradients{};
+  add_product_transposed(s.queries, warp() * 16, k.keys, scores);
+  add_product_transposed(s.output_gradient, warp() * 16, k.values, gradients);
+  if (args.mask.active()) {
+#pragma unroll
+    for (int which = 0; which < 2; ++which) {
+      const std::int64_t query = at.query + block_row() + 8 * which;
+      drop_row(args.mask, at.sequence, dropout_group(args.sizes, at.head, query, at.tile), which,
+               gradients);
+    }
+  }
+  weigh_queries(args, at, k, rows, gradients, scores);
+  add_rounded_product<T>(scores, k.keys, rows.sums);
+  if (args.bias_sums != nullptr) add_biases<T>(args, at, scores, rows);
+}
+
+/// Stores the sums of a block, whose threads are all here.
+template <class T, int columns>
+DSTRAIN_DEVICE void store_queries(const HalfBackward<T>& args,
+                                  const AttentionPlace& at,
+                                  const QueryRows<columns>& rows) {
+  auto& tile = shared<SumTile<columns>>();
+  put_sums(rows.sums, tile);
+  sync();
+  store_tile<half_threads, half_rows, columns, T>(tile.sum, args.query_gradient_factor, args.rotary,
+                                                  true,
+                                                  query_rows(args.sizes, args.query_gradient, at));
+  if (args.bias_sums == nullptr) return;
+  const std::int64_t of_tile =
+      (at.sequence * args.sizes.heads + at.head) * blocks_x() + at.query / half_rows;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int row = thread() + i * half_threads;
+    if (row >= args.bias.buckets) continue;
+    args.bias_sums[of_tile * args.bias.buckets + row] = rows.bias_sums[i];
+  }
+}
+
+/// Blocks: tiles of queries, those that see most keys first, heads, sequences. The keys of the next
+/// turn are copied during one.
+template <class T, int columns>
+DSTRAIN_KERNEL_AT_ONCE(half_threads, key_blocks_at_once(columns))
+half_query_kernel(DSTRAIN_ARGUMENT HalfBackward<T> args) {
+  auto& s = shared<QueryShared<T, columns>>();
+  AttentionPlace at{block_z(), block_y(), (blocks_x() - 1 - block_x()) * half_rows, 0};
+  start_tile(query_rows(args.sizes, args.query, at), args.copies, s.queries);
+  start_tile(query_rows(args.sizes, args.output_gradient, at), args.copies, s.output_gradient);
+  QueryRows<columns> rows;
+  read_rows(args, at, rows);
+  const Sight::Range range = args.sight.of_tile(at.sequence, at.query, half_rows);
+  at.tile = range.begin / key_tile;
+  if (at.key() < range.end) start_keys(args, at, s.turn[0]);
+  for (int turn = 0; at.key() < range.end; turn = 1 - turn) {
+    AttentionPlace next = at;
+    ++next.tile;
+    arrive();
+    if (next.key() < range.end) start_keys(args, next, s.turn[1 - turn]);
+    add_keys(args, at, s, s.turn[turn], rows);
+    at = next;
+  }
+  arrive();
+  store_queries(args, at, rows);
+}
+
+template <class T, int columns>
+void launch_kernels(const HalfBackward<T>& args, StreamView stream) {
+  const AttentionSizes& sizes = args.sizes;
+  Grid grid{.x = divide_up(sizes.keys, key_tile),
+            .y = sizes.kv_heads,
+            .z = sizes.sequences,
+            .threads = half_threads,
+            .shared_bytes = sizeof(KeyShared<T, columns>)};
+  if constexpr (columns <= 128) {
+    launch("attention_backward", half_key_kernel<T, columns, Wanted::both>, grid, args, stream);
+  } else {
+    launch("attention_backward", half_key_kernel<T, columns, Wanted::keys>, grid, args, stream);
+    launch("attention_backward", half_key_kernel<T, columns, Wanted::values>, grid, args, stream);
+  }
+  grid.x = divide_up(sizes.tokens, half_rows);
+  grid.y = sizes.heads;
+  grid.shared_bytes = args.bias_sums == nullptr ? sizeof(QueryShared<T, columns>)
+                                                : sizeof(BiasedShared<T, columns>);
+  launch("attention_backward", half_query_kernel<T, columns>, grid, args, stream);
+}
+
+}  // namespace
+
+template <class T>
+void launch_half_backward(const AttentionBackward<T>& backward,
+                          const TurnedHeads& turned,
+                          StreamView stream) {
+  const std::int64_t head_size = backward.sizes.head_size;
+  HalfBackward<T> args{backward};
+  turn_inputs(args, turned, stream);
+  args.copies = is_aligned(args.query, head_size) && is_aligned(args.key, head_size) &&
+                is_aligned(args.value, head_size) && is_aligned(args.output_gradient, head_size);
+  with_columns(head_size, [&](auto columns) { launch_kernels<T, columns>(args, stream); });
+}
+template void launch_half_backward<BFloat16>(const AttentionBackward<BFloat16>&,
+                                             const TurnedHeads&,
+                                             StreamView);
+template void launch_half_backward<Float16>(const AttentionBackward<Float16>&,
+                                            const TurnedHeads&,
+                                            StreamView);
+
+}  // namespace dstrain::ops::gpu

@@ -1,0 +1,120 @@
+#pragma once
+#include <cstdint>
+
+#include "runtime/ops/cuda/attention_rows.h"
+#include "runtime/ops/cuda/attention_rules.h"
+#include "runtime/ops/cuda/dropout_mask.h"
+#include "runtime/ops/cuda/tensor_core.h"
+
+namespace dstrain::ops::gpu {
+
+// Attention of 16-bit tensors by tensor cores, organised as FlashAttention-2 is (Dao 2023): a warp
+// has 16 rows of what its block computes, in registers, and what one product gives goes into the
+// next from there. Four warps work on 64 rows.
+//
+// What is rounded to 16 bits: queries and keys after they were turned, probabilities before they
+// multiply values or gradients, gradients of scores before they multiply queries or keys, and what
+// is stored. All else is f32: scores, which are divided behind the product, sums, statistics.
+
+inline constexpr int half_threads = 128;
+inline constexpr int half_rows = 64;
+
+/// The first of the two rows, eight apart, of which a thread has elements, in those of its block.
+DSTRAIN_DEVICE int block_row() {
+  return warp() * 16 + fragment_row();
+}
+/// What the threads that have elements of a row make of their values.
+DSTRAIN_DEVICE float largest_of_row(float value) {
+  value = fmaxf(value, shuffle_xor(value, 1));
+  return fmaxf(value, shuffle_xor(value, 2));
+}
+DSTRAIN_DEVICE float sum_of_row(float value) {
+  value += shuffle_xor(value, 1);
+  return value + shuffle_xor(value, 2);
+}
+
+/// The thread's copies have come, and those of the others; all have done what they did before.
+DSTRAIN_DEVICE void arrive() {
+  wait_for_copies();
+  sync();
+}
+
+/// Whether rows of a head can be copied 16 bytes at a time.
+template <class T>
+bool is_aligned(const HeadMatrix<T>& matrix, std::int64_t head_size) {
+  constexpr std::int64_t chunk = 16 / sizeof(T);
+  return reinterpret_cast<std::uintptr_t>(matrix.data) % 16 == 0 && matrix.stride % chunk == 0 &&
+         head_size % chunk == 0;
+}
+
+/// tile = rows, with zeros around them, once the threads have arrived.
+template <int rows, int columns, class T>
+DSTRAIN_DEVICE void start_tile(const TileRows<const T>& from,
+                               bool aligned,
+                               HalfTile<T, rows, columns>& tile) {
+  if (aligned) {
+    constexpr int chunks = columns / 8;
+    const int column = thread() % chunks * 8;
+#pragma unroll 4
+    for (int row = thread() / chunks; row < rows; row += half_threads / chunks) {
+      const bool exists = row < from.count && column < from.head_size;
+      start_copy(&tile.element[row][column], from.first + (exists ? row * from.stride + column : 0),
+                 exists);
+    }
+  } else {
+#pragma unroll 1
+    for (int i = thread(); i < rows * columns; i += half_threads) {
+      const int row = i / columns;
+      const int column = i % columns;
+      const bool inside = row < from.count && column < from.head_size;
+      tile.element[row][column] = inside ? from.first[row * from.stride + column] : T{};
+    }
+  }
+}
+
+/// Writes the rows of a tile.
+template <int rows, int columns, class T>
+DSTRAIN_DEVICE void store_halves(const HalfTile<T, rows, columns>& tile,
+                                 const TileRows<T>& to,
+                                 bool aligned) {
+  if (aligned) {
+    constexpr int chunks = columns / 8;
+    const int column = thread() % chunks * 8;
+#pragma unroll 4
+    for (int row = thread() / chunks; row < rows; row += half_threads / chunks) {
+      if (row >= to.count || column >= to.head_size) continue;
+      copy_chunk(to.first + row * to.stride + column, &tile.element[row][column]);
+    }
+  } else {
+#pragma unroll 1
+    for (int i = thread(); i < rows * columns; i += half_threads) {
+      const int row = i / columns;
+      const int column = i % columns;
+      if (row >= to.count || column >= to.head_size) continue;
+      to.first[row * to.stride + column] = tile.element[row][column];
+    }
+  }
+}
+
+/// Multiplies what the thread has of a row of scores, the first of its two or the other, by what
+/// dropout makes of them: of each 16 columns it has the same four, so that of each of its draws it
+/// takes all.
+DSTRAIN_DEVICE void drop_row(const DropoutMask& mask,
+                             std::int64_t sequence,
+                             std::int64_t group,
+                             int which,
+                             FragmentC (&values)[key_tile / 8]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int fragment = i / 2;
+    const int column = i % 2;
+    const DropoutMask::Four drawn =
+        mask.draw(sequence, group, fragment * 8 + fragment_column() + column);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      values[2 * j + fragment].sums[2 * which + column] *= drawn.multiplier[j];
+    }
+  }
+}
+
+}  // namespace dstrain::ops::gpu
