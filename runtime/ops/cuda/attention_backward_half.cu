@@ -22,36 +22,30 @@ struct SumTile {
 
 template <int columns>
 DSTRAIN_DEVICE void put_sums(const FragmentC (&sums)[columns / 8], SumTile<columns>& tile) {
-#pragma unroll
-  for (int i = 0; i < columns / 8; ++i) {
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      tile.sum[block_row() + j / 2 * 8][i * 8 + fragment_column() + j % 2] = sums[i].sums[j];
-    }
-  }
+  for_each_sum(sums, [&](int which, int column, const float& sum) {
+    tile.sum[block_row(which)][column] = sum;
+  });
 }
 
 // Keys: a block has a tile of keys and takes turns of queries. Rows of what it computes are keys,
 // so that scores, transposed, are where the next product takes them from.
 
+/// Queries of a turn: what registers have room for beside two gradients of 128 columns.
+constexpr int turn_queries = 32;
+
 /// Where registers do not do for both gradients, one kernel computes one, another the other.
 enum class Wanted : std::uint8_t { both, keys, values };
-
-constexpr int queries_of_turn(int columns) {
-  return columns <= 64 ? 64 : 32;
-}
 
 /// The queries of a turn, and what is known of them.
 template <class T, int columns>
 struct Queries {
-  static constexpr int count = queries_of_turn(columns);
-  HalfTile<T, count, columns> queries;
-  HalfTile<T, count, columns> output_gradient;
-  float logsumexp[count];  ///< times log2(e)
-  float delta[count];
-  Sight::Range visible[count];   ///< counted from the first key on
-  std::uint8_t kept[count][16];  ///< bit i: dropout leaves the key of 16 i + the index
-  float biases[count + key_tile];
+  HalfTile<T, turn_queries, columns> queries;
+  HalfTile<T, turn_queries, columns> output_gradient;
+  float logsumexp[turn_queries];  ///< times log2(e)
+  float delta[turn_queries];
+  Sight::Range visible[turn_queries];   ///< counted from the first key on
+  std::uint8_t kept[turn_queries][16];  ///< bit i: dropout leaves the key of 16 i + the index
+  float biases[turn_queries + key_tile];
 };
 
 template <class T, int columns>
@@ -65,9 +59,8 @@ template <class T, int columns>
 DSTRAIN_DEVICE void draw_kept(const HalfBackward<T>& args,
                               const AttentionPlace& at,
                               Queries<T, columns>& q) {
-  constexpr int count = queries_of_turn(columns);
 #pragma unroll 1
-  for (int i = thread(); i < count * 16; i += half_threads) {
+  for (int i = thread(); i < turn_queries * 16; i += half_threads) {
     const int query = i / 16;
     const DropoutMask::Four drawn = args.mask.draw(
         at.sequence, dropout_group(args.sizes, at.head, at.query + query, at.tile), i % 16);
@@ -82,13 +75,12 @@ template <class T, int columns>
 DSTRAIN_DEVICE void start_queries(const HalfBackward<T>& args,
                                   const AttentionPlace& at,
                                   Queries<T, columns>& q) {
-  constexpr int count = queries_of_turn(columns);
   start_tile(query_rows(args.sizes, args.query, at), args.copies, q.queries);
   start_tile(query_rows(args.sizes, args.output_gradient, at), args.copies, q.output_gradient);
-  load_biases<half_threads, count>(args.bias, args.bias_table, args.sizes.heads, at.head,
-                                   at.key() - at.query, q.biases);
+  load_biases<half_threads, turn_queries>(args.bias, args.bias_table, args.sizes.heads, at.head,
+                                          at.key() - at.query, q.biases);
   if (args.mask.active()) draw_kept(args, at, q);
-  if (thread() >= count) return;
+  if (thread() >= turn_queries) return;
   const std::int64_t query = at.query + thread();
   const std::int64_t of_query =
       (at.sequence * args.sizes.heads + at.head) * args.sizes.tokens + query;
@@ -100,46 +92,62 @@ DSTRAIN_DEVICE void start_queries(const HalfBackward<T>& args,
 
 /// Moves on to queries of the head or of the next one, before `heads`, of which some may see the
 /// keys; whether there are any.
-template <int count, class T>
+template <class T>
 DSTRAIN_DEVICE bool find_queries(const HalfBackward<T>& args,
                                  std::int64_t heads,
                                  AttentionPlace& at) {
-  const std::int64_t first = args.sight.causal ? at.key() / count * count : 0;
+  const std::int64_t first = args.sight.causal ? at.key() / turn_queries * turn_queries : 0;
   for (; at.head < heads; ++at.head) {
     at.query = at.query < first ? first : at.query;
-    for (; at.query < args.sizes.tokens; at.query += count) {
-      if (sees(args, at, count)) return true;
+    for (; at.query < args.sizes.tokens; at.query += turn_queries) {
+      if (sees(args, at, turn_queries)) return true;
     }
     at.query = 0;
   }
   return false;
 }
 
-/// Turns scores into P Z and dP into dS, both transposed: zero where a query does not see a key.
+/// The transpose of finish_scores(), of what keys and queries multiply to.
+template <class T, int columns>
+DSTRAIN_DEVICE void finish_transposed_scores(const HalfBackward<T>& args,
+                                             const AttentionPlace& at,
+                                             const Queries<T, columns>& q,
+                                             FragmentC (&scores)[turn_queries / 8]) {
+  for_each_sum(scores, [&](int, int query, float& score) {
+    score = score * args.query_factor - q.logsumexp[query];
+  });
+  if (args.bias.active()) {
+    for_each_sum(scores, [&](int which, int query, float& score) {
+      score += q.biases[block_row(which) - query + turn_queries - 1];
+    });
+  }
+  if (args.sight.all_see(at.sequence, at.query, turn_queries, at.key())) return;
+  for_each_sum(scores, [&](int which, int query, float& score) {
+    if (!q.visible[query].contains(block_row(which))) score = nothing;
+  });
+}
+
+/// Turns scores into P Z and dP into dS, both transposed.
 template <class T, int columns>
 DSTRAIN_DEVICE void weigh_keys(const HalfBackward<T>& args,
-                               const AttentionPlace& at,
                                const Queries<T, columns>& q,
-                               FragmentC (&weights)[queries_of_turn(columns) / 8],
-                               FragmentC (&gradients)[queries_of_turn(columns) / 8]) {
-  constexpr int count = queries_of_turn(columns);
-  const bool all = args.sight.all_see(at.sequence, at.query, count, at.key());
+                               FragmentC (&weights)[turn_queries / 8],
+                               FragmentC (&gradients)[turn_queries / 8]) {
+  for_each_sum(weights, [&](int, int, float& weight) { weight = approximate_exp2(weight); });
 #pragma unroll
-  for (int i = 0; i < count / 8; ++i) {
+  for (int i = 0; i < turn_queries / 8; ++i) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const int query = i * 8 + fragment_column() + j % 2;
-      const int key = block_row() + j / 2 * 8;
-      float score = weights[i].sums[j] * args.query_factor;
-      if (args.bias.active()) score += q.biases[key - query + count - 1];
-      float weight = approximate_exp2(score - q.logsumexp[query]);
-      if (!all && !q.visible[query].contains(key)) weight = 0;
+      float& weight = weights[i].sums[j];
+      float& gradient = gradients[i].sums[j];
       float multiplier = 1;
       if (args.mask.active()) {
+        const int key = block_row(j / 2);
         multiplier = (q.kept[query][key % 16] >> (key / 16) & 1U) != 0 ? args.mask.kept : 0.0F;
       }
-      weights[i].sums[j] = weight * multiplier;
-      gradients[i].sums[j] = weight * (gradients[i].sums[j] * multiplier - q.delta[query]);
+      gradient = weight * (gradient * multiplier - q.delta[query]);
+      weight *= multiplier;
     }
   }
 }
@@ -158,14 +166,14 @@ DSTRAIN_DEVICE void add_queries(const HalfBackward<T>& args,
                                 const KeyShared<T, columns>& s,
                                 const Queries<T, columns>& q,
                                 KeySums<columns>& sums) {
-  constexpr int count = queries_of_turn(columns);
-  FragmentC weights[count / 8]{};
-  FragmentC gradients[count / 8]{};
+  FragmentC weights[turn_queries / 8]{};
+  FragmentC gradients[turn_queries / 8]{};
   add_product_transposed(s.keys, warp() * 16, q.queries, weights);
   if constexpr (wanted != Wanted::values) {
     add_product_transposed(s.values, warp() * 16, q.output_gradient, gradients);
   }
-  weigh_keys(args, at, q, weights, gradients);
+  finish_transposed_scores(args, at, q, weights);
+  weigh_keys(args, q, weights, gradients);
   if constexpr (wanted != Wanted::keys) {
     add_rounded_product<T>(weights, q.output_gradient, sums.values);
   }
@@ -198,7 +206,7 @@ DSTRAIN_DEVICE void store_keys(const HalfBackward<T>& args,
 
 /// Blocks that a multiprocessor is to have room for, with tiles of so many columns.
 constexpr int key_blocks_at_once(int columns) {
-  return columns <= 128 ? 2 : 1;
+  return columns <= 64 ? 4 : columns <= 128 ? 2 : 1;
 }
 
 /// Blocks: tiles of keys, heads of keys, sequences. Adds up over the heads of queries that share
@@ -206,7 +214,6 @@ constexpr int key_blocks_at_once(int columns) {
 template <class T, int columns, Wanted wanted>
 DSTRAIN_KERNEL_AT_ONCE(half_threads, key_blocks_at_once(columns))
 half_key_kernel(DSTRAIN_ARGUMENT HalfBackward<T> args) {
-  constexpr int count = queries_of_turn(columns);
   auto& s = shared<KeyShared<T, columns>>();
   const std::int64_t group = args.sizes.heads / args.sizes.kv_heads;
   const AttentionPlace first{block_z(), block_y() * group, 0, block_x()};
@@ -214,12 +221,12 @@ half_key_kernel(DSTRAIN_ARGUMENT HalfBackward<T> args) {
   start_tile(key_rows(args.sizes, args.value, first), args.copies, s.values);
   KeySums<columns> sums;
   AttentionPlace next = first;
-  bool more = find_queries<count>(args, first.head + group, next);
+  bool more = find_queries(args, first.head + group, next);
   if (more) start_queries(args, next, s.turn[0]);
   for (int turn = 0; more; turn = 1 - turn) {
     const AttentionPlace at = next;
-    next.query += count;
-    more = find_queries<count>(args, first.head + group, next);
+    next.query += turn_queries;
+    more = find_queries(args, first.head + group, next);
     arrive();
     if (more) start_queries(args, next, s.turn[1 - turn]);
     add_queries<wanted>(args, at, s, s.turn[turn], sums);
@@ -280,39 +287,13 @@ DSTRAIN_DEVICE void read_rows(const HalfBackward<T>& args,
                               QueryRows<columns>& rows) {
 #pragma unroll
   for (int which = 0; which < 2; ++which) {
-    const std::int64_t query = at.query + block_row() + 8 * which;
+    const std::int64_t query = at.query + block_row(which);
     const std::int64_t of_query =
         (at.sequence * args.sizes.heads + at.head) * args.sizes.tokens + query;
     const bool exists = query < args.sizes.tokens;
     rows.logsumexp[which] = exists ? args.logsumexp[of_query] * log2_e : 0.0F;
     rows.delta[which] = exists ? args.delta[of_query] : 0.0F;
     rows.visible[which] = args.sight.of(at.sequence, query);
-  }
-}
-
-/// Turns scores and dP Z into dS: zero where a query does not see a key.
-template <class T, int columns>
-DSTRAIN_DEVICE void weigh_queries(const HalfBackward<T>& args,
-                                  const AttentionPlace& at,
-                                  const Keys<T, columns>& k,
-                                  const QueryRows<columns>& rows,
-                                  const Scores& gradients,
-                                  Scores& scores) {
-  const bool all = args.sight.all_see(at.sequence, at.query, half_rows, at.key());
-#pragma unroll
-  for (int which = 0; which < 2; ++which) {
-    const Sight::Range visible = rows.visible[which].from(at.key());
-    const int row = block_row() + 8 * which;
-#pragma unroll
-    for (int i = 0; i < 2 * key_tile / 8; ++i) {
-      const int column = i / 2 * 8 + fragment_column() + i % 2;
-      const int j = 2 * which + i % 2;
-      float score = scores[i / 2].sums[j] * args.query_factor;
-      if (args.bias.active()) score += k.biases[column - row + half_rows - 1];
-      float weight = approximate_exp2(score - rows.logsumexp[which]);
-      if (!all && !visible.contains(column)) weight = 0;
-      scores[i / 2].sums[j] = weight * (gradients[i / 2].sums[j] - rows.delta[which]);
-    }
   }
 }
 
@@ -323,14 +304,9 @@ DSTRAIN_DEVICE void add_biases(const HalfBackward<T>& args,
                                const Scores& gradients,
                                QueryRows<columns>& rows) {
   auto& s = shared<BiasedShared<T, columns>>();
-#pragma unroll
-  for (int i = 0; i < key_tile / 8; ++i) {
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      s.gradients[block_row() + j / 2 * 8][i * 8 + fragment_column() + j % 2] =
-          gradients[i].sums[j];
-    }
-  }
+  for_each_sum(gradients, [&](int which, int column, const float& gradient) {
+    s.gradients[block_row(which)][column] = gradient;
+  });
   sync();
   add_diagonals<half_threads>(args.bias, at, s.gradients, s.diagonals);
   sync();
@@ -354,12 +330,20 @@ DSTRAIN_DEVICE void add_keys(const HalfBackward<T>& args,
   if (args.mask.active()) {
 #pragma unroll
     for (int which = 0; which < 2; ++which) {
-      const std::int64_t query = at.query + block_row() + 8 * which;
+      const std::int64_t query = at.query + block_row(which);
       drop_row(args.mask, at.sequence, dropout_group(args.sizes, at.head, query, at.tile), which,
                gradients);
     }
   }
-  weigh_queries(args, at, k, rows, gradients, scores);
+  finish_scores(args, at, k.biases, rows.visible, scores);
+#pragma unroll
+  for (int i = 0; i < key_tile / 8; ++i) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const float weight = approximate_exp2(scores[i].sums[j] - rows.logsumexp[j / 2]);
+      scores[i].sums[j] = weight * (gradients[i].sums[j] - rows.delta[j / 2]);
+    }
+  }
   add_rounded_product<T>(scores, k.keys, rows.sums);
   if (args.bias_sums != nullptr) add_biases<T>(args, at, scores, rows);
 }
@@ -386,10 +370,14 @@ DSTRAIN_DEVICE void store_queries(const HalfBackward<T>& args,
   }
 }
 
+constexpr int query_blocks_at_once(int columns) {
+  return columns <= 64 ? 3 : columns <= 128 ? 2 : 1;
+}
+
 /// Blocks: tiles of queries, those that see most keys first, heads, sequences. The keys of the next
 /// turn are copied during one.
 template <class T, int columns>
-DSTRAIN_KERNEL_AT_ONCE(half_threads, key_blocks_at_once(columns))
+DSTRAIN_KERNEL_AT_ONCE(half_threads, query_blocks_at_once(columns))
 half_query_kernel(DSTRAIN_ARGUMENT HalfBackward<T> args) {
   auto& s = shared<QueryShared<T, columns>>();
   AttentionPlace at{block_z(), block_y(), (blocks_x() - 1 - block_x()) * half_rows, 0};

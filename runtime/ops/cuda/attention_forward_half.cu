@@ -1,13 +1,9 @@
-#include <limits>
-
 #include "runtime/ops/cuda/attention_forward.h"
 #include "runtime/ops/cuda/attention_half.h"
 #include "runtime/ops/cuda/turn_heads.h"
 
 namespace dstrain::ops::gpu {
 namespace {
-
-constexpr float nothing = -std::numeric_limits<float>::infinity();
 
 template <class T>
 struct HalfForward : AttentionForward<T> {
@@ -17,7 +13,7 @@ struct HalfForward : AttentionForward<T> {
 
 /// Blocks that a multiprocessor is to have room for, with tiles of so many columns.
 constexpr int half_blocks_at_once(int columns) {
-  return columns <= 128 ? 3 : 2;
+  return columns <= 64 ? 4 : columns <= 128 ? 3 : 2;
 }
 
 template <class T, int columns>
@@ -47,29 +43,6 @@ DSTRAIN_DEVICE void start_keys(const HalfForward<T>& args,
   start_tile(key_rows(args.sizes, args.key, at), args.copies_inputs, s.keys);
   load_biases<half_threads, half_rows>(args.bias, args.bias_table, args.sizes.heads, at.head,
                                        at.key() - at.query, s.biases);
-}
-
-/// Scores of the products, times log2(e): divided, with their biases, and of what is not seen none.
-template <class T, int columns>
-DSTRAIN_DEVICE void finish_scores(const HalfForward<T>& args,
-                                  const AttentionPlace& at,
-                                  const Shared<T, columns>& s,
-                                  const Rows<columns>& rows,
-                                  Scores& scores) {
-  const bool all = args.sight.all_see(at.sequence, at.query, half_rows, at.key());
-#pragma unroll
-  for (int which = 0; which < 2; ++which) {
-    const Sight::Range visible = rows.visible[which].from(at.key());
-    const int row = block_row() + 8 * which;
-#pragma unroll
-    for (int i = 0; i < 2 * key_tile / 8; ++i) {
-      const int column = i / 2 * 8 + fragment_column() + i % 2;
-      float& score = scores[i / 2].sums[2 * which + i % 2];
-      score *= args.query_factor;
-      if (args.bias.active()) score += s.biases[column - row + half_rows - 1];
-      if (!all && !visible.contains(column)) score = nothing;
-    }
-  }
 }
 
 /// Turns the scores of a row into weights 2^(score - largest), and moves its maximum and sum on.
@@ -104,12 +77,12 @@ DSTRAIN_DEVICE void compute_weights(const HalfForward<T>& args,
                                     Rows<columns>& rows,
                                     Scores& scores) {
   add_product_transposed(s.queries, warp() * 16, s.keys, scores);
-  finish_scores(args, at, s, rows, scores);
+  finish_scores(args, at, s.biases, rows.visible, scores);
 #pragma unroll
   for (int which = 0; which < 2; ++which) {
     weigh_row(which, rows, scores);
     if (!args.mask.active()) continue;
-    const std::int64_t query = at.query + block_row() + 8 * which;
+    const std::int64_t query = at.query + block_row(which);
     drop_row(args.mask, at.sequence, dropout_group(args.sizes, at.head, query, at.tile), which,
              scores);
   }
@@ -120,11 +93,7 @@ template <class T, int columns>
 DSTRAIN_DEVICE void add_values(const Shared<T, columns>& s,
                                const Scores& weights,
                                Rows<columns>& rows) {
-#pragma unroll
-  for (FragmentC& own : rows.output) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) own.sums[i] *= rows.factor[i / 2];
-  }
+  for_each_sum(rows.output, [&](int which, int, float& output) { output *= rows.factor[which]; });
   add_rounded_product<T>(weights, s.values, rows.output);
 }
 
@@ -139,7 +108,7 @@ DSTRAIN_DEVICE void finish_rows(const HalfForward<T>& args,
     const float sum = sum_of_row(rows.sum[which]);
     const bool sees = sum > 0;  // else it stands for nothing, and gets zeros
     const float inverse = sees ? 1.0F / sum : 0.0F;
-    const int row = block_row() + 8 * which;
+    const int row = block_row(which);
 #pragma unroll
     for (int i = 0; i < columns / 8; ++i) {
       const float* const own = &rows.output[i].sums[2 * which];
@@ -164,7 +133,7 @@ half_forward_kernel(DSTRAIN_ARGUMENT HalfForward<T> args) {
   Rows<columns> rows;
 #pragma unroll
   for (int which = 0; which < 2; ++which) {
-    rows.visible[which] = args.sight.of(at.sequence, at.query + block_row() + 8 * which);
+    rows.visible[which] = args.sight.of(at.sequence, at.query + block_row(which));
   }
   const Sight::Range range = args.sight.of_tile(at.sequence, at.query, half_rows);
   at.tile = range.begin / key_tile;

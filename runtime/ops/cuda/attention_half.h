@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 
 #include "runtime/ops/cuda/attention_rows.h"
 #include "runtime/ops/cuda/attention_rules.h"
@@ -16,12 +17,26 @@ namespace dstrain::ops::gpu {
 // multiply values or gradients, gradients of scores before they multiply queries or keys, and what
 // is stored. All else is f32: scores, which are divided behind the product, sums, statistics.
 
+/// The score of a key that a query does not see.
+inline constexpr float nothing = -std::numeric_limits<float>::infinity();
+
 inline constexpr int half_threads = 128;
 inline constexpr int half_rows = 64;
 
-/// The first of the two rows, eight apart, of which a thread has elements, in those of its block.
-DSTRAIN_DEVICE int block_row() {
-  return warp() * 16 + fragment_row();
+/// Which of the 64 rows of its block is the first (0) or second (1) of which a thread has elements.
+DSTRAIN_DEVICE int block_row(int which) {
+  return warp() * 16 + fragment_row() + 8 * which;
+}
+/// Calls `body(which, column, value)` for all that it has of them, of its first or second row.
+template <int count, class Fragment, class Body>
+DSTRAIN_DEVICE void for_each_sum(Fragment (&fragments)[count], const Body& body) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      body(j / 2, i * 8 + fragment_column() + j % 2, fragments[i].sums[j]);
+    }
+  }
 }
 /// What the threads that have elements of a row make of their values.
 DSTRAIN_DEVICE float largest_of_row(float value) {
@@ -47,6 +62,12 @@ bool is_aligned(const HeadMatrix<T>& matrix, std::int64_t head_size) {
          head_size % chunk == 0;
 }
 
+/// How many of a tile's rows there are.
+template <int rows, class T>
+DSTRAIN_DEVICE int rows_there(const TileRows<T>& from) {
+  return from.count < rows ? static_cast<int>(from.count) : rows;
+}
+
 /// tile = rows, with zeros around them, once the threads have arrived.
 template <int rows, int columns, class T>
 DSTRAIN_DEVICE void start_tile(const TileRows<const T>& from,
@@ -55,11 +76,12 @@ DSTRAIN_DEVICE void start_tile(const TileRows<const T>& from,
   if (aligned) {
     constexpr int chunks = columns / 8;
     const int column = thread() % chunks * 8;
+    const T* source = from.first + thread() / chunks * from.stride + column;
+    const int count = column < from.head_size ? rows_there<rows>(from) : 0;
 #pragma unroll 4
     for (int row = thread() / chunks; row < rows; row += half_threads / chunks) {
-      const bool exists = row < from.count && column < from.head_size;
-      start_copy(&tile.element[row][column], from.first + (exists ? row * from.stride + column : 0),
-                 exists);
+      start_copy(&tile.element[row][column], source, row < count);
+      source += half_threads / chunks * from.stride;
     }
   } else {
 #pragma unroll 1
@@ -115,6 +137,28 @@ DSTRAIN_DEVICE void drop_row(const DropoutMask& mask,
       values[2 * j + fragment].sums[2 * which + column] *= drawn.multiplier[j];
     }
   }
+}
+
+/// The scores, times log2(e), of what queries and keys of a tile multiply to: divided, with their
+/// biases, and -infinity where a query does not see a key.
+template <class Args>
+DSTRAIN_DEVICE void finish_scores(const Args& args,
+                                  const AttentionPlace& at,
+                                  const float (&biases)[half_rows + key_tile],
+                                  const Sight::Range (&visible)[2],
+                                  FragmentC (&scores)[key_tile / 8]) {
+  for_each_sum(scores, [&](int, int, float& score) { score *= args.query_factor; });
+  if (args.bias.active()) {
+    for_each_sum(scores, [&](int which, int column, float& score) {
+      score += biases[column - block_row(which) + half_rows - 1];
+    });
+  }
+  if (args.sight.all_see(at.sequence, at.query, half_rows, at.key())) return;
+  const Sight::Range first = visible[0].from(at.key());
+  const Sight::Range second = visible[1].from(at.key());
+  for_each_sum(scores, [&](int which, int column, float& score) {
+    if (!(which == 0 ? first : second).contains(column)) score = nothing;
+  });
 }
 
 }  // namespace dstrain::ops::gpu
