@@ -17,7 +17,7 @@ struct AttentionSizes {
   std::int64_t heads;      ///< H, of queries
   std::int64_t kv_heads;   ///< K, of keys and values, of which H / K heads share one
   std::int64_t head_size;  ///< D
-  [[nodiscard]] std::int64_t group() const { return heads / kv_heads; }
+  [[nodiscard]] constexpr std::int64_t group() const { return heads / kv_heads; }
 };
 
 /// What a query sees, and how its scores come about.

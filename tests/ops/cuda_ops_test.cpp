@@ -391,6 +391,8 @@ std::vector<AttentionCase> attention_cases() {
        {.causal = false, .divisor = 1, .buckets = {32, 128, true}}},
       {"heads of 128", {1, 130, 130, 2, 1, 128}, causal},
       {"heads of 100", {1, 80, 80, 2, 2, 100}, causal},
+      {"a key short of two tiles", {1, 70, 127, 1, 1, 16}, both},
+      {"a tile but for its first key", {1, 200, 200, 1, 1, 16}, {.window = 127, .divisor = 4}},
       {"one feature", {1, 66, 66, 3, 1, 1}, both},
       {"one key", {2, 65, 1, 2, 2, 16}, both},
       {"dropout and groups", {2, 65, 65, 4, 2, 24}, causal, false, false, 0.5F},

@@ -158,8 +158,9 @@ template <int columns>
 DSTRAIN_KERNEL_AT_ONCE(attention_threads, blocks_at_once(columns))
 key_kernel(DSTRAIN_ARGUMENT Backward args) {
   auto& s = shared<Shared<columns>>();
-  const std::int64_t group = args.sizes.heads / args.sizes.kv_heads;
-  Place at{block_z(), block_y() * group, 0, block_x()};
+  const std::int64_t group = args.sizes.group();
+  Place at(block_z(), block_y() * group, block_y());
+  at.tile = block_x();
   load_keys(args, at, s);
   KeyGradients<columns> sums{};
   for (; at.head < (block_y() + 1) * group; ++at.head) {
@@ -179,7 +180,6 @@ key_kernel(DSTRAIN_ARGUMENT Backward args) {
   put_rows<columns>(sums.keys, s.keys);
   put_rows<columns>(sums.values, s.values);
   sync();
-  at.head = block_y() * group;
   store_tile<attention_threads, key_tile, columns, float>(
       s.keys, ln_2, args.rotary, true, key_rows(args.sizes, args.key_gradient, at));
   store_tile<attention_threads, key_tile, columns, float>(
@@ -209,7 +209,8 @@ template <int columns>
 DSTRAIN_KERNEL_AT_ONCE(attention_threads, blocks_at_once(columns))
 query_kernel(DSTRAIN_ARGUMENT Backward args) {
   auto& s = shared<Shared<columns>>();
-  Place at{block_z(), block_y(), block_x() * query_tile, 0};
+  Place at(block_z(), block_y(), block_y() / args.sizes.group());
+  at.query = block_x() * query_tile;
   load_queries(args, at, s);
   float sums[own_rows][columns / 16] = {};
   float bias_sum = 0;

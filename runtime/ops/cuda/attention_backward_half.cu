@@ -215,8 +215,9 @@ template <class T, int columns, Wanted wanted>
 DSTRAIN_KERNEL_AT_ONCE(half_threads, key_blocks_at_once(columns))
 half_key_kernel(DSTRAIN_ARGUMENT HalfBackward<T> args) {
   auto& s = shared<KeyShared<T, columns>>();
-  const std::int64_t group = args.sizes.heads / args.sizes.kv_heads;
-  const AttentionPlace first{block_z(), block_y() * group, 0, block_x()};
+  const std::int64_t group = args.sizes.group();
+  AttentionPlace first(block_z(), block_y() * group, block_y());
+  first.tile = block_x();
   start_tile(key_rows(args.sizes, args.key, first), args.copies, s.keys);
   start_tile(key_rows(args.sizes, args.value, first), args.copies, s.values);
   KeySums<columns> sums;
@@ -257,6 +258,7 @@ struct BiasedShared {
   QueryShared<T, columns> queries;
   float gradients[half_rows][key_tile + padding];
   DiagonalSums<half_rows> diagonals;
+  float sums[2 * half_threads];  ///< by row of the table; each is of one thread alone
 };
 
 /// What a thread knows of its two rows.
@@ -266,7 +268,6 @@ struct QueryRows {
   float delta[2];
   Sight::Range visible[2];
   FragmentC sums[columns / 8]{};
-  float bias_sums[2]{};  ///< of rows of the table: the thread's, and that of half_threads more
 };
 
 using Scores = FragmentC[key_tile / 8];
@@ -297,22 +298,40 @@ DSTRAIN_DEVICE void read_rows(const HalfBackward<T>& args,
   }
 }
 
+template <class T, int columns>
+DSTRAIN_DEVICE void clear_biases(BiasedShared<T, columns>& s) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) s.sums[thread() + i * half_threads] = 0;
+}
+
 /// Adds the gradients of a tile's scores by row of the table of biases.
 template <class T, int columns>
 DSTRAIN_DEVICE void add_biases(const HalfBackward<T>& args,
                                const AttentionPlace& at,
                                const Scores& gradients,
-                               QueryRows<columns>& rows) {
-  auto& s = shared<BiasedShared<T, columns>>();
+                               BiasedShared<T, columns>& s) {
   for_each_sum(gradients, [&](int which, int column, const float& gradient) {
     s.gradients[block_row(which)][column] = gradient;
   });
   sync();
   add_diagonals<half_threads>(args.bias, at, s.gradients, s.diagonals);
   sync();
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    rows.bias_sums[i] += sum_of_bias(s.diagonals, thread() + i * half_threads);
+#pragma unroll 1
+  for (int row = thread(); row < 2 * half_threads; row += half_threads) {
+    s.sums[row] += sum_of_bias(s.diagonals, row);
+  }
+}
+
+/// What became of them, when the block is done.
+template <class T, int columns>
+DSTRAIN_DEVICE void store_biases(const HalfBackward<T>& args,
+                                 const AttentionPlace& at,
+                                 const BiasedShared<T, columns>& s) {
+  const std::int64_t of_tile =
+      (at.sequence * args.sizes.heads + at.head) * blocks_x() + at.query / half_rows;
+#pragma unroll 1
+  for (int row = thread(); row < args.bias.buckets; row += half_threads) {
+    args.bias_sums[of_tile * args.bias.buckets + row] = s.sums[row];
   }
 }
 
@@ -324,8 +343,12 @@ DSTRAIN_DEVICE void add_keys(const HalfBackward<T>& args,
                              const Keys<T, columns>& k,
                              QueryRows<columns>& rows) {
   Scores scores{};
-  Scores gradients{};
   add_product_transposed(s.queries, warp() * 16, k.keys, scores);
+  finish_scores(args, at, k.biases, rows.visible, scores);
+  for_each_sum(scores, [&](int which, int, float& score) {
+    score = approximate_exp2(score - rows.logsumexp[which]);
+  });
+  Scores gradients{};
   add_product_transposed(s.output_gradient, warp() * 16, k.values, gradients);
   if (args.mask.active()) {
 #pragma unroll
@@ -335,17 +358,15 @@ DSTRAIN_DEVICE void add_keys(const HalfBackward<T>& args,
                gradients);
     }
   }
-  finish_scores(args, at, k.biases, rows.visible, scores);
 #pragma unroll
   for (int i = 0; i < key_tile / 8; ++i) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const float weight = approximate_exp2(scores[i].sums[j] - rows.logsumexp[j / 2]);
-      scores[i].sums[j] = weight * (gradients[i].sums[j] - rows.delta[j / 2]);
+      scores[i].sums[j] *= gradients[i].sums[j] - rows.delta[j / 2];
     }
   }
   add_rounded_product<T>(scores, k.keys, rows.sums);
-  if (args.bias_sums != nullptr) add_biases<T>(args, at, scores, rows);
+  if (args.bias_sums != nullptr) add_biases(args, at, scores, shared<BiasedShared<T, columns>>());
 }
 
 /// Stores the sums of a block, whose threads are all here.
@@ -359,15 +380,6 @@ DSTRAIN_DEVICE void store_queries(const HalfBackward<T>& args,
   store_tile<half_threads, half_rows, columns, T>(tile.sum, args.query_gradient_factor, args.rotary,
                                                   true,
                                                   query_rows(args.sizes, args.query_gradient, at));
-  if (args.bias_sums == nullptr) return;
-  const std::int64_t of_tile =
-      (at.sequence * args.sizes.heads + at.head) * blocks_x() + at.query / half_rows;
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const int row = thread() + i * half_threads;
-    if (row >= args.bias.buckets) continue;
-    args.bias_sums[of_tile * args.bias.buckets + row] = rows.bias_sums[i];
-  }
 }
 
 constexpr int query_blocks_at_once(int columns) {
@@ -380,11 +392,14 @@ template <class T, int columns>
 DSTRAIN_KERNEL_AT_ONCE(half_threads, query_blocks_at_once(columns))
 half_query_kernel(DSTRAIN_ARGUMENT HalfBackward<T> args) {
   auto& s = shared<QueryShared<T, columns>>();
-  AttentionPlace at{block_z(), block_y(), (blocks_x() - 1 - block_x()) * half_rows, 0};
+  AttentionPlace at(block_z(), block_y(), block_y() / args.sizes.group());
+  at.query = (blocks_x() - 1 - block_x()) * half_rows;
   start_tile(query_rows(args.sizes, args.query, at), args.copies, s.queries);
   start_tile(query_rows(args.sizes, args.output_gradient, at), args.copies, s.output_gradient);
   QueryRows<columns> rows;
   read_rows(args, at, rows);
+  const bool biased = args.bias_sums != nullptr;
+  if (biased) clear_biases(shared<BiasedShared<T, columns>>());
   const Sight::Range range = args.sight.of_tile(at.sequence, at.query, half_rows);
   at.tile = range.begin / key_tile;
   if (at.key() < range.end) start_keys(args, at, s.turn[0]);
@@ -397,6 +412,7 @@ half_query_kernel(DSTRAIN_ARGUMENT HalfBackward<T> args) {
     at = next;
   }
   arrive();
+  if (biased) store_biases(args, at, shared<BiasedShared<T, columns>>());
   store_queries(args, at, rows);
 }
 

@@ -171,7 +171,8 @@ template <int columns>
 DSTRAIN_KERNEL_AT_ONCE(attention_threads, blocks_at_once(columns))
 forward_kernel(DSTRAIN_ARGUMENT Forward args) {
   auto& s = shared<Shared<columns>>();
-  Place at{block_z(), block_y(), block_x() * query_tile, 0};
+  Place at(block_z(), block_y(), block_y() / args.sizes.group());
+  at.query = block_x() * query_tile;
   load_turned<query_tile, columns, float>(query_rows(args.sizes, args.query, at), args.query_factor,
                                           args.rotary, s.queries);
   Rows<columns> rows{};

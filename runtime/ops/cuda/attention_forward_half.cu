@@ -128,7 +128,8 @@ template <class T, int columns>
 DSTRAIN_KERNEL_AT_ONCE(half_threads, half_blocks_at_once(columns))
 half_forward_kernel(DSTRAIN_ARGUMENT HalfForward<T> args) {
   auto& s = shared<Shared<T, columns>>();
-  AttentionPlace at{block_z(), block_y(), (blocks_x() - 1 - block_x()) * half_rows, 0};
+  AttentionPlace at(block_z(), block_y(), block_y() / args.sizes.group());
+  at.query = (blocks_x() - 1 - block_x()) * half_rows;
   start_tile(query_rows(args.sizes, args.query, at), args.copies_inputs, s.queries);
   Rows<columns> rows;
 #pragma unroll

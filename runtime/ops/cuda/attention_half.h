@@ -75,13 +75,16 @@ DSTRAIN_DEVICE void start_tile(const TileRows<const T>& from,
                                HalfTile<T, rows, columns>& tile) {
   if (aligned) {
     constexpr int chunks = columns / 8;
+    constexpr int at_once = half_threads / chunks;
+    const int first = thread() / chunks;
     const int column = thread() % chunks * 8;
-    const T* source = from.first + thread() / chunks * from.stride + column;
     const int count = column < from.head_size ? rows_there<rows>(from) : 0;
-#pragma unroll 4
-    for (int row = thread() / chunks; row < rows; row += half_threads / chunks) {
+    const T* source = from.first + first * from.stride + column;
+#pragma unroll
+    for (int i = 0; i < rows / at_once; ++i) {
+      const int row = first + i * at_once;
       start_copy(&tile.element[row][column], source, row < count);
-      source += half_threads / chunks * from.stride;
+      source += at_once * from.stride;
     }
   } else {
 #pragma unroll 1

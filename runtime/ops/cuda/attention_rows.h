@@ -77,10 +77,17 @@ struct TileRows {
 
 /// Where a block is at work, or a turn of it.
 struct AttentionPlace {
-  std::int64_t sequence;
-  std::int64_t head;
-  std::int64_t query;  ///< the first one of a tile
-  std::int64_t tile;   ///< of keys
+  DSTRAIN_DEVICE AttentionPlace(std::int64_t of_sequence,
+                                std::int64_t of_head,
+                                std::int64_t of_key_head)
+      : sequence(static_cast<std::int32_t>(of_sequence)),
+        head(static_cast<std::int32_t>(of_head)),
+        key_head(static_cast<std::int32_t>(of_key_head)) {}
+  std::int32_t sequence;
+  std::int32_t head;
+  std::int32_t key_head;   ///< that it has its keys of
+  std::int64_t query = 0;  ///< the first one of a tile
+  std::int64_t tile = 0;   ///< of keys
   [[nodiscard]] DSTRAIN_DEVICE std::int64_t key() const { return tile * key_tile; }
 };
 
@@ -95,8 +102,7 @@ template <class T>
 DSTRAIN_DEVICE TileRows<T> key_rows(const AttentionSizes& sizes,
                                     const HeadMatrix<T>& matrix,
                                     const AttentionPlace& at) {
-  const std::int64_t head = at.head / (sizes.heads / sizes.kv_heads);
-  return {matrix.at(at.sequence, head, at.key(), sizes.head_size), matrix.stride,
+  return {matrix.at(at.sequence, at.key_head, at.key(), sizes.head_size), matrix.stride,
           sizes.keys - at.key(), at.key(), static_cast<int>(sizes.head_size)};
 }
 
