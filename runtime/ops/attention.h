@@ -32,7 +32,8 @@ struct AttentionRule {
 /// Attention of H heads. Query and output have columns [h D, (h + 1) D) for head h, key and value
 /// columns [k D, (k + 1) D) for head k = h / (H / K). Their rows may be strided, so that they may
 /// be packed in one tensor. Dropout falls on the probabilities. Activations and their gradients are
-/// all of one float dtype; the arithmetic is f32.
+/// all of one float dtype; the arithmetic is f32, but that devices may round what they multiply to
+/// the dtype.
 /// Scores live in tiles of 64 x 64 (online softmax: Milakov & Gimelshein 2018, Dao et al. 2022);
 /// T x S is never stored. 4 B T S H D FLOP forward, 10 backward, and half of that if causal.
 struct AttentionArgs {
