@@ -106,24 +106,32 @@ DSTRAIN_DEVICE TileRows<T> key_rows(const AttentionSizes& sizes,
           sizes.keys - at.key(), at.key(), static_cast<int>(sizes.head_size)};
 }
 
-/// rows = factor times the tile; with `turns` turned back where there is a rotary embedding.
+/// rows = factor times the tile; with `turns` turned back where there is a rotary embedding. A warp
+/// has a row, a lane pairs of features that turn together, then single ones behind those.
 template <int threads, int rows, int columns, class T>
 DSTRAIN_DEVICE void store_tile(const float (&tile)[rows][columns + padding],
                                float factor,
                                const Rotary& rotary,
                                bool turns,
                                const TileRows<T>& to) {
+  const int pairs = turns ? static_cast<int>(rotary.dims / 2) : 0;
+  const int lane = thread() & (warp_threads - 1);
 #pragma unroll 1
-  for (int i = thread(); i < rows * columns; i += threads) {
-    const int row = i / columns;
-    const int column = i % columns;
-    if (row >= to.count || column >= to.head_size) continue;
-    float value = tile[row][column];
-    if (turns && column < rotary.dims) {
-      const Turn turn = turn_of(rotary, to.position + row, column, -1);
-      value = value * turn.cosine + tile[row][partner_of(rotary, column)] * turn.sine;
+  for (int row = thread() / warp_threads; row < rows; row += threads / warp_threads) {
+    if (row >= to.count) return;
+    T* const target = to.first + row * to.stride;
+#pragma unroll 1
+    for (int i = lane; i < pairs; i += warp_threads) {
+      const Turn turn = turn_of(rotary, to.position + row, i, -1);
+      const float low = tile[row][i];
+      const float high = tile[row][i + pairs];
+      target[i] = from_float<T>((low * turn.cosine + high * turn.sine) * factor);
+      target[i + pairs] = from_float<T>((high * turn.cosine - low * turn.sine) * factor);
     }
-    to.first[row * to.stride + column] = from_float<T>(value * factor);
+#pragma unroll 1
+    for (int i = 2 * pairs + lane; i < to.head_size; i += warp_threads) {
+      target[i] = from_float<T>(tile[row][i] * factor);
+    }
   }
 }
 
