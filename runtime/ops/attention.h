@@ -17,7 +17,7 @@ struct AttentionSizes {
   std::int64_t heads;      ///< H, of queries
   std::int64_t kv_heads;   ///< K, of keys and values, of which H / K heads share one
   std::int64_t head_size;  ///< D
-  [[nodiscard]] std::int64_t group() const { return heads / kv_heads; }
+  [[nodiscard]] constexpr std::int64_t group() const { return heads / kv_heads; }
 };
 
 /// What a query sees, and how its scores come about.
@@ -32,7 +32,8 @@ struct AttentionRule {
 /// Attention of H heads. Query and output have columns [h D, (h + 1) D) for head h, key and value
 /// columns [k D, (k + 1) D) for head k = h / (H / K). Their rows may be strided, so that they may
 /// be packed in one tensor. Dropout falls on the probabilities. Activations and their gradients are
-/// all of one float dtype; the arithmetic is f32.
+/// all of one float dtype; the arithmetic is f32, but that devices may round what they multiply to
+/// the dtype.
 /// Scores live in tiles of 64 x 64 (online softmax: Milakov & Gimelshein 2018, Dao et al. 2022);
 /// T x S is never stored. 4 B T S H D FLOP forward, 10 backward, and half of that if causal.
 struct AttentionArgs {
@@ -55,7 +56,8 @@ struct AttentionArgs {
 /// Bytes that forward and backward need beside their tensors on a kind of device, whether there is
 /// one here or not. CPU: the angles of a rotary embedding and, for each of min(B K, 64) heads that
 /// may be at work at once, about 2 S D and 3 T D floats, with T and S rounded up to 64 and D to 16;
-/// where heads share keys, 2 S D more in backward. CUDA: none and B H T floats, and some by bias.
+/// where heads share keys, 2 S D more in backward. CUDA: none and B H T floats, and some by bias;
+/// with a rotary embedding two bytes for each element of queries and keys, which f32 leaves alone.
 Bytes attention_forward_workspace(const AttentionSizes& sizes,
                                   const AttentionRule& rule,
                                   DeviceKind device);

@@ -18,6 +18,13 @@ Bytes bias_sum_bytes(const HeadLayout& layout) {
   return round_up(layout.bias_sums() * size_of(DType::f32), 64);
 }
 
+/// Of a GPU, in forward: a tile's sums stay in registers.
+Bytes turned_bytes(const AttentionSizes& sizes, const AttentionRule& rule) {
+  Arena arena;
+  const TurnedHeads turned(arena, sizes, rule);
+  return arena.used();
+}
+
 /// Of a GPU, in backward.
 Bytes scratch_bytes(const AttentionSizes& sizes, const AttentionRule& rule) {
   Arena arena;
@@ -36,7 +43,7 @@ Bytes attention_forward_workspace(const AttentionSizes& sizes,
       return table_bytes(layout, rule) +
              layout.slots() * forward_slot_numel(layout) * size_of(DType::f32);
     case DeviceKind::cuda:
-      return 0;  // a tile's sums stay in registers
+      return turned_bytes(sizes, rule);
   }
   fail(ErrorCode::internal, "no such kind of device");
 }

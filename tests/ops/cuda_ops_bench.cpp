@@ -160,42 +160,62 @@ void measure_products(Bench& b) {
   b.print("the same of 3072, with GELU", time, 2.0 * 8192 * 3072 * 768, 0);
 }
 
-void measure_attention(Bench& b, std::int64_t heads, std::int64_t head_size) {
-  constexpr std::int64_t sequences = 8;
-  constexpr std::int64_t length = 1024;
-  const ops::AttentionSizes sizes{sequences, length, length, heads, heads, head_size};
-  const ops::AttentionRule rule{.divisor = 8};
-  const Shape shape{sequences * length, heads * head_size};
-  ops::AttentionArgs forward{.sizes = sizes,
+struct AttentionRow {
+  const char* what;
+  ops::AttentionSizes sizes;  ///< of causal attention
+  std::int64_t rotary_dims = 0;
+  float dropout = 0;
+};
+
+void measure_attention(Bench& b, const AttentionRow& row) {
+  const ops::AttentionSizes& s = row.sizes;
+  ops::AttentionRule rule{.divisor = 8, .rotary = {.dims = row.rotary_dims}};
+  rule.rotary.frequencies.fill(0.1F);
+  const Shape wide{s.sequences * s.tokens, s.heads * s.head_size};
+  const Shape narrow{s.sequences * s.keys, s.kv_heads * s.head_size};
+  ops::AttentionArgs forward{.sizes = s,
                              .rule = rule,
-                             .query = b.bf16(shape),
-                             .key = b.bf16(shape),
-                             .value = b.bf16(shape),
-                             .output = b.bf16(shape),
-                             .logsumexp = b.f32({sequences, heads, length})};
+                             .query = b.bf16(wide),
+                             .key = b.bf16(narrow),
+                             .value = b.bf16(narrow),
+                             .output = b.bf16(wide),
+                             .logsumexp = b.f32({s.sequences, s.heads, s.tokens})};
   forward.workspace =
-      b.tensors.workspace(ops::attention_forward_workspace(sizes, rule, DeviceKind::cuda));
+      b.tensors.workspace(ops::attention_forward_workspace(s, rule, DeviceKind::cuda));
+  if (row.dropout > 0) {
+    forward.dropout = {.rate = row.dropout, .seed = 1, .counter = b.tensors.counter(1, 1)};
+  }
   const double flops =
-      4.0 * sequences * length * length * static_cast<double>(heads * head_size) / 2;
+      4.0 * static_cast<double>(s.sequences * s.tokens * s.keys * s.heads * s.head_size) / 2;
   const double there = seconds_of(b.stream, [&] { ops::attention_forward(forward, b.stream); });
-  b.print(fmt::format("attention of 8 x 1024 x {} x {}, causal", heads, head_size), there, flops,
-          0);
+  b.print(fmt::format("attention of {} x {} x {} x {}{}", s.sequences, s.tokens, s.heads,
+                      s.head_size, row.what),
+          there, flops, 0);
   const ops::AttentionBackwardArgs backward{
-      .sizes = sizes,
+      .sizes = s,
       .rule = rule,
       .query = forward.query,
       .key = forward.key,
       .value = forward.value,
       .output = forward.output,
       .logsumexp = forward.logsumexp,
-      .output_gradient = b.bf16(shape),
-      .query_gradient = b.bf16(shape),
-      .key_gradient = b.bf16(shape),
-      .value_gradient = b.bf16(shape),
+      .output_gradient = b.bf16(wide),
+      .query_gradient = b.bf16(wide),
+      .key_gradient = b.bf16(narrow),
+      .value_gradient = b.bf16(narrow),
       .workspace =
-          b.tensors.workspace(ops::attention_backward_workspace(sizes, rule, DeviceKind::cuda))};
+          b.tensors.workspace(ops::attention_backward_workspace(s, rule, DeviceKind::cuda)),
+      .dropout = forward.dropout};
   const double back = seconds_of(b.stream, [&] { ops::attention_backward(backward, b.stream); });
   b.print("its gradients", back, 2.5 * flops, 0);
+}
+
+void measure_attentions(Bench& b) {
+  measure_attention(b, {"", {8, 1024, 1024, 12, 12, 64}});
+  measure_attention(b, {", dropped", {8, 1024, 1024, 12, 12, 64}, 0, 0.1F});
+  measure_attention(b, {"", {8, 1024, 1024, 8, 8, 128}});
+  measure_attention(b, {", 8 of keys, turned", {1, 8192, 8192, 32, 8, 128}, 128});
+  measure_attention(b, {"", {8, 1024, 1024, 4, 4, 256}});
 }
 
 void measure_rows(Bench& b) {
@@ -286,8 +306,7 @@ TEST_CASE("CUDA bench: ops of GPT-2 124M beside ceilings", "[cuda][bench]") {
   run(measure_small);
   run(measure_ceilings);
   run(measure_products);
-  run([](Bench& b) { measure_attention(b, 12, 64); });
-  run([](Bench& b) { measure_attention(b, 8, 128); });
+  run(measure_attentions);
   run(measure_rows);
   run(measure_classifier);
   run(measure_flat);

@@ -67,6 +67,12 @@ TEST_CASE("Workspace: of attention the same on every machine", "[ops][workspace]
   const ops::AttentionRule rotary{.rotary = {8}};  // of each position so many floats
   CHECK(ops::attention_forward_workspace(row.sizes, rotary, DeviceKind::cpu) ==
         row.forward + row.sizes.tokens * 8 * 4);
+  const Bytes turned =  // queries and keys, two bytes for each of their elements
+      round_up(row.sizes.sequences * row.sizes.tokens * row.sizes.heads * row.sizes.head_size * 2,
+               64);
+  CHECK(ops::attention_forward_workspace(row.sizes, rotary, DeviceKind::cuda) == 2 * turned);
+  CHECK(ops::attention_backward_workspace(row.sizes, rotary, DeviceKind::cuda) ==
+        row.cuda + 2 * turned);
   const ops::AttentionRule biased{.buckets = {32, 128, true}};  // and by distance
   const std::int64_t distances = 2 * round_up(row.sizes.tokens, 64);
   CHECK(ops::attention_forward_workspace(row.sizes, biased, DeviceKind::cpu) ==

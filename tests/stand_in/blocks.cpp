@@ -46,19 +46,33 @@ constexpr std::size_t stack_bytes = 64 * 1024;
 constexpr int warp = 32;
 constexpr std::size_t shared_most = 227 * 1024;
 
-enum class Wait : std::uint8_t { none, block, exchange, returned };
+enum class Wait : std::uint8_t { none, block, collective, returned };
 
 struct Fiber {
   void* stack_pointer = nullptr;
   Wait waits = Wait::none;
-  std::uint64_t value = 0;  ///< what it gives in an exchange
-  int lanes = 0;
+  Collective work = nullptr;  ///< what it waits for in its warp
+  void* operands = nullptr;
+};
+
+/// What a thread gives and gets in an exchange.
+struct Exchange {
+  std::uint64_t value;
+  int lanes;
+  std::uint64_t taken = 0;
+};
+
+constexpr std::size_t copy_bytes = 16;
+struct Copy {
+  void* target;
+  const void* source;
 };
 
 /// The block that runs. One at a time in the process.
 struct Block {
   Here at;
   std::vector<Fiber> fibers = std::vector<Fiber>(threads_most);
+  std::vector<std::vector<Copy>> copies = std::vector<std::vector<Copy>>(threads_most);
   std::unique_ptr<std::byte[]> stacks{new std::byte[threads_most * stack_bytes]};
   std::unique_ptr<std::byte[]> memory{new std::byte[shared_most + 16]};
   void* scheduler = nullptr;
@@ -81,6 +95,16 @@ Block& block() {
 
 Fiber& own() {
   return block().fibers[static_cast<std::size_t>(block().at.thread)];
+}
+
+std::vector<Copy>& own_copies() {
+  return block().copies[static_cast<std::size_t>(block().at.thread)];
+}
+
+std::byte* first_shared() {
+  auto address = reinterpret_cast<std::uintptr_t>(block().memory.get());
+  address = (address + 15) / 16 * 16;
+  return reinterpret_cast<std::byte*>(address);
 }
 
 void wait(Wait what) {
@@ -118,7 +142,7 @@ bool all_wait(int first, int count, Wait what) {
     const Wait waits = block().fibers[static_cast<std::size_t>(i)].waits;
     if (waits == what)
       some = true;
-    else if (waits != Wait::returned || what == Wait::exchange)
+    else if (waits != Wait::returned || what == Wait::collective)
       return false;
   }
   return some;
@@ -131,18 +155,27 @@ void release(int first, int count, Wait what) {
   }
 }
 
-/// Whether a warp has exchanged.
-bool exchange_in_warp(int first) {
-  if (!all_wait(first, warp, Wait::exchange)) return false;
-  Block& b = block();
-  std::uint64_t given[warp];
-  for (int i = 0; i < warp; ++i) given[i] = b.fibers[static_cast<std::size_t>(first + i)].value;
-  for (int i = 0; i < warp; ++i) {
-    Fiber& fiber = b.fibers[static_cast<std::size_t>(first + i)];
-    if (fiber.lanes != b.fibers[static_cast<std::size_t>(first)].lanes) end("lanes disagree");
-    fiber.value = given[i ^ fiber.lanes];
+void exchange_values(const std::array<void*, 32>& operands) {
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    auto& own = *static_cast<Exchange*>(operands[i]);
+    const auto other = i ^ static_cast<std::size_t>(own.lanes);
+    if (own.lanes != static_cast<Exchange*>(operands[0])->lanes) end("lanes disagree");
+    own.taken = static_cast<Exchange*>(operands[other])->value;
   }
-  release(first, warp, Wait::exchange);
+}
+
+/// Whether a warp has done something as one.
+bool ran_collective(int first) {
+  if (!all_wait(first, warp, Wait::collective)) return false;
+  const Collective work = block().fibers[static_cast<std::size_t>(first)].work;
+  std::array<void*, warp> operands{};
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const Fiber& fiber = block().fibers[static_cast<std::size_t>(first) + i];
+    if (fiber.work != work) end("threads of a warp disagree on what they do as one");
+    operands[i] = fiber.operands;
+  }
+  work(operands);
+  release(first, warp, Wait::collective);
   return true;
 }
 
@@ -156,7 +189,7 @@ bool turn() {
     ran = true;
   }
   for (int first = 0; first + warp <= b.threads; first += warp) {
-    if (exchange_in_warp(first)) ran = true;
+    if (ran_collective(first)) ran = true;
   }
   if (all_wait(0, b.threads, Wait::block)) {
     b.said = b.yes;
@@ -175,7 +208,9 @@ void run_block() {
   while (turn()) {
   }
   for (int i = 0; i < b.threads; ++i) {
-    if (b.fibers[static_cast<std::size_t>(i)].waits != Wait::returned) end("threads wait for ever");
+    const auto at = static_cast<std::size_t>(i);
+    if (b.fibers[at].waits != Wait::returned) end("threads wait for ever");
+    if (!b.copies[at].empty()) end("a block ended before its copies had come");
   }
 }
 
@@ -191,18 +226,46 @@ bool sync_block(bool yes) {
   return block().said;
 }
 
+void run_collective(Collective work, void* operands) {
+  own().work = work;
+  own().operands = operands;
+  wait(Wait::collective);
+}
+
 std::uint64_t exchange(std::uint64_t value, int lanes) {
-  own().value = value;
-  own().lanes = lanes;
-  wait(Wait::exchange);
-  return own().value;
+  Exchange own{value, lanes};
+  run_collective(exchange_values, &own);
+  return own.taken;
 }
 
 std::byte* shared_memory(std::size_t bytes) {
   if (bytes > block().shared_bytes) end("a block shares more than it was given");
-  auto address = reinterpret_cast<std::uintptr_t>(block().memory.get());
-  address = (address + 15) / 16 * 16;
-  return reinterpret_cast<std::byte*>(address);
+  return first_shared();
+}
+
+void require_shared(const void* address, std::size_t bytes) {
+  const std::byte* const begin = first_shared();
+  const auto* const at = static_cast<const std::byte*>(address);
+  if (at < begin || at + bytes > begin + block().shared_bytes) end("no address of shared memory");
+  if (reinterpret_cast<std::uintptr_t>(at) % bytes != 0) end("an address that is not aligned");
+}
+
+void start_copy(void* target, const void* source) {
+  require_shared(target, copy_bytes);
+  if (reinterpret_cast<std::uintptr_t>(source) % copy_bytes != 0) {
+    end("an address that is not aligned");
+  }
+  own_copies().push_back({target, source});
+}
+
+void wait_for_copies() {
+  for (const Copy& copy : own_copies()) {
+    if (copy.source == nullptr)
+      std::memset(copy.target, 0, copy_bytes);
+    else
+      std::memcpy(copy.target, copy.source, copy_bytes);
+  }
+  own_copies().clear();
 }
 
 /// One grid at a time.

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -21,8 +22,19 @@ const Here& here();
 bool sync_block(bool yes);
 /// What the thread whose lane differs in the bits of `lanes` gives.
 std::uint64_t exchange(std::uint64_t value, int lanes);
+/// What a warp does as one, for which all of its threads come with their operands; they go on once
+/// it is done.
+using Collective = void (*)(const std::array<void*, 32>& operands);
+void run_collective(Collective work, void* operands);
 /// The block's, full of NaNs when it begins. Ends the program where it is less than `bytes`.
 std::byte* shared_memory(std::size_t bytes);
+/// Ends the program unless the bytes lie in the block's shared memory, at a multiple of their
+/// count.
+void require_shared(const void* address, std::size_t bytes);
+/// 16 bytes that come to shared memory when the thread waits for its copies, and no sooner; zeros
+/// where there is no source.
+void start_copy(void* target, const void* source);
+void wait_for_copies();
 
 struct Launch {
   std::int64_t x;
@@ -31,6 +43,8 @@ struct Launch {
   int threads;
   std::size_t shared_bytes;
 };
+/// Runs `body` in every thread of every block.
+void run_grid(const Launch& launch, const std::function<void()>& body);
 /// Gives the stream `body` to run in every thread of every block, once `kernel` is loaded.
 cudaError_t start(const Launch& launch,
                   cudaStream_t stream,

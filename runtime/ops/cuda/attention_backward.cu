@@ -1,4 +1,7 @@
-#include "runtime/ops/attention_scratch.h"
+#include <algorithm>
+#include <type_traits>
+
+#include "runtime/ops/cuda/attention_backward.h"
 #include "runtime/ops/cuda/attention_tiles.h"
 #include "runtime/ops/cuda/block_sum.h"
 #include "runtime/ops/cuda/cuda_ops.h"
@@ -7,37 +10,12 @@
 namespace dstrain::ops::gpu {
 namespace {
 
-// With P the probabilities, Z the dropout multipliers, dP the gradient of P Z:
-// dS = P (dP Z - delta), delta = sum_j P_j (dP Z)_j = dO . O per query. Two kernels compute the
-// tiles of P and dS: one adds up the gradients of a tile of keys over queries, the other that of a
-// tile of queries over keys, so that no two blocks add to the same place.
-
 constexpr int query_tile = static_cast<int>(attention_backward_queries);
 constexpr int own_rows = query_tile / 16;
 constexpr int own_keys = key_tile / 16;
 
-template <class T>
-struct Backward {
-  AttentionSizes sizes;
-  Rotary rotary;
-  float query_factor;
-  float query_gradient_factor;
-  Sight sight;
-  DistanceBias bias;
-  const T* bias_table;
-  DropoutMask mask;
-  HeadMatrix<const T> query;
-  HeadMatrix<const T> key;
-  HeadMatrix<const T> value;
-  HeadMatrix<const T> output;
-  HeadMatrix<const T> output_gradient;
-  HeadMatrix<T> query_gradient;
-  HeadMatrix<T> key_gradient;
-  HeadMatrix<T> value_gradient;
-  const float* logsumexp;
-  float* delta;      ///< (B, H, T)
-  float* bias_sums;  ///< (B, H, tiles of queries, buckets); null: nobody wants them
-};
+using Backward = AttentionBackward<float>;
+using Place = AttentionPlace;
 
 template <int columns>
 struct Shared {
@@ -48,46 +26,20 @@ struct Shared {
   float weights[query_tile][key_tile + padding];    ///< P Z
   float gradients[query_tile][key_tile + padding];  ///< dS
   float biases[query_tile + key_tile];
-  std::int32_t bias_rows[query_tile + key_tile];
-  float bias_sums[query_tile + key_tile];
+  DiagonalSums<query_tile> diagonals;
 };
 
-/// Where a block is at work, or a turn of it.
-struct Place {
-  std::int64_t sequence;
-  std::int64_t head;
-  std::int64_t query;  ///< the first one of a tile
-  std::int64_t tile;   ///< of keys
-  [[nodiscard]] DSTRAIN_DEVICE std::int64_t key() const { return tile * key_tile; }
-};
-
-template <class T>
-DSTRAIN_DEVICE TileRows<T> query_rows(const AttentionSizes& sizes,
-                                      const HeadMatrix<T>& matrix,
-                                      const Place& at) {
-  return {matrix.at(at.sequence, at.head, at.query, sizes.head_size), matrix.stride,
-          sizes.tokens - at.query, at.query, static_cast<int>(sizes.head_size)};
+template <int columns>
+DSTRAIN_DEVICE void load_queries(const Backward& args, const Place& at, Shared<columns>& s) {
+  load_turned<query_tile, columns, float>(query_rows(args.sizes, args.query, at), args.query_factor,
+                                          args.rotary, s.queries);
+  load_tile<query_tile, columns, float>(query_rows(args.sizes, args.output_gradient, at), 1,
+                                        s.output_gradient);
 }
-template <class T>
-DSTRAIN_DEVICE TileRows<T> key_rows(const AttentionSizes& sizes,
-                                    const HeadMatrix<T>& matrix,
-                                    const Place& at) {
-  const std::int64_t head = at.head / (sizes.heads / sizes.kv_heads);
-  return {matrix.at(at.sequence, head, at.key(), sizes.head_size), matrix.stride,
-          sizes.keys - at.key(), at.key(), static_cast<int>(sizes.head_size)};
-}
-
-template <class T, int columns>
-DSTRAIN_DEVICE void load_queries(const Backward<T>& args, const Place& at, Shared<columns>& s) {
-  load_turned<query_tile, columns, T>(query_rows(args.sizes, args.query, at), args.query_factor,
-                                      args.rotary, s.queries);
-  load_tile<query_tile, columns, T>(query_rows(args.sizes, args.output_gradient, at), 1,
-                                    s.output_gradient);
-}
-template <class T, int columns>
-DSTRAIN_DEVICE void load_keys(const Backward<T>& args, const Place& at, Shared<columns>& s) {
-  load_turned<key_tile, columns, T>(key_rows(args.sizes, args.key, at), 1, args.rotary, s.keys);
-  load_tile<key_tile, columns, T>(key_rows(args.sizes, args.value, at), 1, s.values);
+template <int columns>
+DSTRAIN_DEVICE void load_keys(const Backward& args, const Place& at, Shared<columns>& s) {
+  load_turned<key_tile, columns, float>(key_rows(args.sizes, args.key, at), 1, args.rotary, s.keys);
+  load_tile<key_tile, columns, float>(key_rows(args.sizes, args.value, at), 1, s.values);
 }
 
 /// Scores and dP of the thread's part of a tile.
@@ -126,8 +78,8 @@ DSTRAIN_DEVICE void multiply_products(const Shared<columns>& s, Products& p) {
 }
 
 /// Writes P Z and dS of a tile, zero where a query does not see a key.
-template <class T, int columns>
-DSTRAIN_DEVICE void compute_tile(const Backward<T>& args, const Place& at, Shared<columns>& s) {
+template <int columns>
+DSTRAIN_DEVICE void compute_tile(const Backward& args, const Place& at, Shared<columns>& s) {
   Products p;
   multiply_products(s, p);
 #pragma unroll
@@ -156,13 +108,6 @@ DSTRAIN_DEVICE void compute_tile(const Backward<T>& args, const Place& at, Share
       s.gradients[row][column] = weight * (p.gradients[i][j] * drawn.multiplier[j] - delta);
     }
   }
-}
-
-/// Whether the tile's queries may see some of its keys.
-template <class T>
-DSTRAIN_DEVICE bool sees(const Backward<T>& args, const Place& at) {
-  const Sight::Range range = args.sight.of_tile(at.sequence, at.query, query_tile);
-  return range.begin < at.key() + key_tile && range.end > at.key();
 }
 
 /// The gradients of a thread's rows of keys and values.
@@ -209,21 +154,22 @@ DSTRAIN_DEVICE void put_rows(const float (&sums)[own_keys][columns / 16],
 
 /// Blocks: tiles of keys, heads of keys, sequences. Adds up over the heads of queries that share
 /// the head, and over their tiles, in order.
-template <class T, int columns>
+template <int columns>
 DSTRAIN_KERNEL_AT_ONCE(attention_threads, blocks_at_once(columns))
-key_kernel(DSTRAIN_ARGUMENT Backward<T> args) {
+key_kernel(DSTRAIN_ARGUMENT Backward args) {
   auto& s = shared<Shared<columns>>();
-  const std::int64_t group = args.sizes.heads / args.sizes.kv_heads;
-  Place at{block_z(), block_y() * group, 0, block_x()};
+  const std::int64_t group = args.sizes.group();
+  Place at(block_z(), block_y() * group, block_y());
+  at.tile = block_x();
   load_keys(args, at, s);
   KeyGradients<columns> sums{};
   for (; at.head < (block_y() + 1) * group; ++at.head) {
     for (at.query = 0; at.query < args.sizes.tokens; at.query += query_tile) {
-      if (!sees(args, at)) continue;
+      if (!sees(args, at, query_tile)) continue;
       sync();
       load_queries(args, at, s);
-      load_biases<query_tile>(args.bias, args.bias_table, args.sizes.heads, at.head,
-                              at.key() - at.query, s.biases);
+      load_biases<attention_threads, query_tile>(args.bias, args.bias_table, args.sizes.heads,
+                                                 at.head, at.key() - at.query, s.biases);
       sync();
       compute_tile(args, at, s);
       sync();
@@ -234,11 +180,10 @@ key_kernel(DSTRAIN_ARGUMENT Backward<T> args) {
   put_rows<columns>(sums.keys, s.keys);
   put_rows<columns>(sums.values, s.values);
   sync();
-  at.head = block_y() * group;
-  store_tile<key_tile, columns, T>(s.keys, ln_2, args.rotary, true,
-                                   key_rows(args.sizes, args.key_gradient, at));
-  store_tile<key_tile, columns, T>(s.values, 1, args.rotary, false,
-                                   key_rows(args.sizes, args.value_gradient, at));
+  store_tile<attention_threads, key_tile, columns, float>(
+      s.keys, ln_2, args.rotary, true, key_rows(args.sizes, args.key_gradient, at));
+  store_tile<attention_threads, key_tile, columns, float>(
+      s.values, 1, args.rotary, false, key_rows(args.sizes, args.value_gradient, at));
 }
 
 /// [+]= dS keys.
@@ -259,40 +204,13 @@ DSTRAIN_DEVICE void add_query_gradients(const Shared<columns>& s,
   }
 }
 
-/// Adds the gradients of a tile's scores by row of the table of biases, of which each thread has
-/// one, in a fixed order: along the diagonals, then over those of a row.
-template <class T, int columns>
-DSTRAIN_DEVICE float bias_gradient_of_tile(const Backward<T>& args,
-                                           const Place& at,
-                                           Shared<columns>& s) {
-  constexpr int diagonals = query_tile + key_tile - 1;
-  if (thread() < diagonals) {
-    const int ahead = thread() - (query_tile - 1);  // of its row, the column
-    float sum = 0;
-#pragma unroll 1
-    for (int row = 0; row < query_tile; ++row) {
-      const int column = row + ahead;
-      if (column >= 0 && column < key_tile) sum += s.gradients[row][column];
-    }
-    s.bias_sums[thread()] = sum;
-    s.bias_rows[thread()] =
-        static_cast<std::int32_t>(args.bias.row_of(at.key() - at.query + ahead));
-  }
-  sync();
-  float sum = 0;
-#pragma unroll 1
-  for (int i = 0; i < diagonals; ++i) {
-    if (s.bias_rows[i] == thread()) sum += s.bias_sums[i];
-  }
-  return sum;
-}
-
 /// Blocks: tiles of queries, heads, sequences.
-template <class T, int columns>
+template <int columns>
 DSTRAIN_KERNEL_AT_ONCE(attention_threads, blocks_at_once(columns))
-query_kernel(DSTRAIN_ARGUMENT Backward<T> args) {
+query_kernel(DSTRAIN_ARGUMENT Backward args) {
   auto& s = shared<Shared<columns>>();
-  Place at{block_z(), block_y(), block_x() * query_tile, 0};
+  Place at(block_z(), block_y(), block_y() / args.sizes.group());
+  at.query = block_x() * query_tile;
   load_queries(args, at, s);
   float sums[own_rows][columns / 16] = {};
   float bias_sum = 0;
@@ -300,13 +218,16 @@ query_kernel(DSTRAIN_ARGUMENT Backward<T> args) {
   for (at.tile = range.begin / key_tile; at.key() < range.end; ++at.tile) {
     sync();
     load_keys(args, at, s);
-    load_biases<query_tile>(args.bias, args.bias_table, args.sizes.heads, at.head,
-                            at.key() - at.query, s.biases);
+    load_biases<attention_threads, query_tile>(args.bias, args.bias_table, args.sizes.heads,
+                                               at.head, at.key() - at.query, s.biases);
     sync();
     compute_tile(args, at, s);
     sync();
     add_query_gradients(s, sums);
-    if (args.bias_sums != nullptr) bias_sum += bias_gradient_of_tile(args, at, s);
+    if (args.bias_sums == nullptr) continue;
+    add_diagonals<attention_threads>(args.bias, at, s.gradients, s.diagonals);
+    sync();
+    bias_sum += sum_of_bias(s.diagonals, thread());
   }
   if (args.bias_sums != nullptr && thread() < args.bias.buckets) {
     const std::int64_t of_head = at.sequence * args.sizes.heads + at.head;
@@ -321,8 +242,9 @@ query_kernel(DSTRAIN_ARGUMENT Backward<T> args) {
     }
   }
   sync();
-  store_tile<query_tile, columns, T>(s.queries, args.query_gradient_factor, args.rotary, true,
-                                     query_rows(args.sizes, args.query_gradient, at));
+  store_tile<attention_threads, query_tile, columns, float>(
+      s.queries, args.query_gradient_factor, args.rotary, true,
+      query_rows(args.sizes, args.query_gradient, at));
 }
 
 /// A warp for each query of a head.
@@ -380,10 +302,9 @@ struct AddBiasSums {
 };
 
 template <class T>
-Backward<T> make_arguments(const AttentionBackwardArgs& args) {
+AttentionBackward<T> make_arguments(const AttentionBackwardArgs& args,
+                                    const AttentionScratch& scratch) {
   const AttentionSizes& sizes = args.sizes;
-  Arena arena(args.workspace);
-  const AttentionScratch scratch(arena, sizes, args.rule);
   const bool biased = !args.bias_gradient.empty() && args.rule.buckets.active();
   return {.sizes = sizes,
           .rotary = rotary_of(args.rule, std::max(sizes.tokens, sizes.keys)),
@@ -407,23 +328,28 @@ Backward<T> make_arguments(const AttentionBackwardArgs& args) {
 }
 
 template <class T>
-void launch_kernels(const Backward<T>& backward, StreamView stream) {
+void launch_delta(const AttentionBackward<T>& backward, StreamView stream) {
   const AttentionSizes& sizes = backward.sizes;
   constexpr std::int64_t warps = attention_threads / warp_threads;
   launch("attention_backward", delta_kernel<T>,
          {.x = divide_up(sizes.sequences * sizes.heads * sizes.tokens, warps),
           .threads = attention_threads},
          Delta<T>{backward.output, backward.output_gradient, backward.delta, sizes}, stream);
+}
+
+/// Of f32, whose products are exact but for the order of their sums.
+void launch_backward(const Backward& backward, StreamView stream) {
+  const AttentionSizes& sizes = backward.sizes;
   with_columns(sizes.head_size, [&](auto columns) {
     Grid grid{.x = divide_up(sizes.keys, key_tile),
               .y = sizes.kv_heads,
               .z = sizes.sequences,
               .threads = attention_threads,
               .shared_bytes = sizeof(Shared<columns>)};
-    launch("attention_backward", key_kernel<T, columns>, grid, backward, stream);
+    launch("attention_backward", key_kernel<columns>, grid, backward, stream);
     grid.x = divide_up(sizes.tokens, query_tile);
     grid.y = sizes.heads;
-    launch("attention_backward", query_kernel<T, columns>, grid, backward, stream);
+    launch("attention_backward", query_kernel<columns>, grid, backward, stream);
   });
 }
 
@@ -431,15 +357,25 @@ void launch_kernels(const Backward<T>& backward, StreamView stream) {
 
 void attention_backward(const AttentionBackwardArgs& args, StreamView stream) {
   const AttentionSizes& sizes = args.sizes;
+  const std::int64_t buckets = args.rule.buckets.count;
+  Arena arena(args.workspace);
+  const AttentionScratch scratch(arena, sizes, args.rule);
   with_element_type(args.query.dtype(), [&](auto element) {
-    const auto backward = make_arguments<decltype(element)>(args);
-    launch_kernels(backward, stream);
+    using T = decltype(element);
+    const AttentionBackward<T> backward = make_arguments<T>(args, scratch);
+    constexpr bool halves = !std::is_same_v<T, float>;
+    launch_delta(backward, stream);
+    if constexpr (halves) {
+      launch_half_backward(backward, scratch.turned, stream);
+    } else {
+      launch_backward(backward, stream);
+    }
     if (backward.bias_sums == nullptr) return;
-    const std::int64_t buckets = args.rule.buckets.count;
+    const std::int64_t tile = halves ? attention_backward_half_queries : query_tile;
     for_elements(
         "attention_backward", buckets * sizes.heads,
         AddBiasSums{backward.bias_sums, floats(args.bias_gradient), sizes.sequences, sizes.heads,
-                    divide_up(sizes.tokens, query_tile), buckets, args.accumulate_bias},
+                    divide_up(sizes.tokens, tile), buckets, args.accumulate_bias},
         stream);
   });
 }

@@ -1,3 +1,8 @@
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include "runtime/ops/cuda/attention_forward.h"
 #include "runtime/ops/cuda/attention_tiles.h"
 #include "runtime/ops/cuda/cuda_ops.h"
 
@@ -8,21 +13,8 @@ constexpr int query_tile = 64;
 constexpr int own_rows = query_tile / 16;
 constexpr int own_keys = key_tile / 16;
 
-template <class T>
-struct Forward {
-  AttentionSizes sizes;
-  Rotary rotary;
-  float query_factor;
-  Sight sight;
-  DistanceBias bias;
-  const T* bias_table;
-  DropoutMask mask;
-  HeadMatrix<const T> query;
-  HeadMatrix<const T> key;
-  HeadMatrix<const T> value;
-  HeadMatrix<T> output;
-  float* logsumexp;
-};
+using Forward = AttentionForward<float>;
+using Place = AttentionPlace;
 
 template <int columns>
 struct Shared {
@@ -40,13 +32,6 @@ struct Rows {
   float factor[own_rows];  ///< for what was summed before the last tile
   Sight::Range visible[own_rows];
   float output[own_rows][columns / 16];
-};
-
-/// Where a block is at work.
-struct Place {
-  std::int64_t sequence;
-  std::int64_t head;
-  std::int64_t query;  ///< the first one
 };
 
 /// The largest of the values that the threads of a row have.
@@ -105,10 +90,9 @@ DSTRAIN_DEVICE void weigh_row(Rows<columns>& rows, int i, float (&scores)[own_ke
 }
 
 /// From queries and keys to weights, dropped where there is dropout.
-template <class T, int columns>
-DSTRAIN_DEVICE void compute_weights(const Forward<T>& args,
+template <int columns>
+DSTRAIN_DEVICE void compute_weights(const Forward& args,
                                     const Place& at,
-                                    std::int64_t tile,
                                     Shared<columns>& s,
                                     Rows<columns>& rows) {
   float scores[own_rows][own_keys];
@@ -120,15 +104,15 @@ DSTRAIN_DEVICE void compute_weights(const Forward<T>& args,
     for (int j = 0; j < own_keys; ++j) {
       const int column = tile_x() + 16 * j;
       if (args.bias.active()) scores[i][j] += s.biases[column - row + query_tile - 1];
-      if (!rows.visible[i].contains(tile * key_tile + column)) {
+      if (!rows.visible[i].contains(at.key() + column)) {
         scores[i][j] = -std::numeric_limits<float>::infinity();
       }
     }
     weigh_row(rows, i, scores[i]);
     DropoutMask::Four drawn{{1, 1, 1, 1}};
     if (args.mask.active()) {
-      drawn = args.mask.draw(at.sequence, dropout_group(args.sizes, at.head, at.query + row, tile),
-                             tile_x());
+      drawn = args.mask.draw(at.sequence,
+                             dropout_group(args.sizes, at.head, at.query + row, at.tile), tile_x());
     }
 #pragma unroll
     for (int j = 0; j < own_keys; ++j) {
@@ -161,8 +145,8 @@ DSTRAIN_DEVICE void add_values(const Shared<columns>& s, Rows<columns>& rows) {
   }
 }
 
-template <class T, int columns>
-DSTRAIN_DEVICE void store_rows(const Forward<T>& args, const Place& at, const Rows<columns>& rows) {
+template <int columns>
+DSTRAIN_DEVICE void store_rows(const Forward& args, const Place& at, const Rows<columns>& rows) {
   const auto head_size = static_cast<int>(args.sizes.head_size);
 #pragma unroll
   for (int i = 0; i < own_rows; ++i) {
@@ -170,11 +154,11 @@ DSTRAIN_DEVICE void store_rows(const Forward<T>& args, const Place& at, const Ro
     if (query >= args.sizes.tokens) continue;
     const bool sees = rows.sum[i] > 0;  // else it stands for nothing, and gets zeros
     const float inverse = sees ? 1.0F / rows.sum[i] : 0.0F;
-    T* const output = args.output.at(at.sequence, at.head, query, head_size);
+    float* const output = args.output.at(at.sequence, at.head, query, head_size);
 #pragma unroll
     for (int j = 0; j < columns / 16; ++j) {
       const int column = tile_x() + 16 * j;
-      if (column < head_size) output[column] = from_float<T>(rows.output[i][j] * inverse);
+      if (column < head_size) output[column] = rows.output[i][j] * inverse;
     }
     if (tile_x() != 0) continue;
     args.logsumexp[(at.sequence * args.sizes.heads + at.head) * args.sizes.tokens + query] =
@@ -182,29 +166,15 @@ DSTRAIN_DEVICE void store_rows(const Forward<T>& args, const Place& at, const Ro
   }
 }
 
-/// The keys or values of a tile.
-template <class T>
-DSTRAIN_DEVICE TileRows<const T> tile_rows(const Forward<T>& args,
-                                           const HeadMatrix<const T>& matrix,
-                                           const Place& at,
-                                           std::int64_t tile) {
-  const std::int64_t first = tile * key_tile;
-  return {matrix.at(at.sequence, at.head / (args.sizes.heads / args.sizes.kv_heads), first,
-                    args.sizes.head_size),
-          matrix.stride, args.sizes.keys - first, first, static_cast<int>(args.sizes.head_size)};
-}
-
 /// Blocks: tiles of queries, heads, sequences.
-template <class T, int columns>
+template <int columns>
 DSTRAIN_KERNEL_AT_ONCE(attention_threads, blocks_at_once(columns))
-forward_kernel(DSTRAIN_ARGUMENT Forward<T> args) {
+forward_kernel(DSTRAIN_ARGUMENT Forward args) {
   auto& s = shared<Shared<columns>>();
-  const Place at{block_z(), block_y(), block_x() * query_tile};
-  const auto head_size = static_cast<int>(args.sizes.head_size);
-  load_turned<query_tile, columns, T>(
-      {args.query.at(at.sequence, at.head, at.query, head_size), args.query.stride,
-       args.sizes.tokens - at.query, at.query, head_size},
-      args.query_factor, args.rotary, s.queries);
+  Place at(block_z(), block_y(), block_y() / args.sizes.group());
+  at.query = block_x() * query_tile;
+  load_turned<query_tile, columns, float>(query_rows(args.sizes, args.query, at), args.query_factor,
+                                          args.rotary, s.queries);
   Rows<columns> rows{};
 #pragma unroll
   for (int i = 0; i < own_rows; ++i) {
@@ -212,38 +182,27 @@ forward_kernel(DSTRAIN_ARGUMENT Forward<T> args) {
     rows.visible[i] = args.sight.of(at.sequence, at.query + tile_y() + 16 * i);
   }
   const Sight::Range range = args.sight.of_tile(at.sequence, at.query, query_tile);
-  for (std::int64_t tile = range.begin / key_tile; tile * key_tile < range.end; ++tile) {
+  for (at.tile = range.begin / key_tile; at.key() < range.end; ++at.tile) {
     sync();
-    load_turned<key_tile, columns, T>(tile_rows(args, args.key, at, tile), 1, args.rotary, s.keys);
-    load_biases<query_tile>(args.bias, args.bias_table, args.sizes.heads, at.head,
-                            tile * key_tile - at.query, s.biases);
+    load_turned<key_tile, columns, float>(key_rows(args.sizes, args.key, at), 1, args.rotary,
+                                          s.keys);
+    load_biases<attention_threads, query_tile>(args.bias, args.bias_table, args.sizes.heads,
+                                               at.head, at.key() - at.query, s.biases);
     sync();
-    compute_weights<T, columns>(args, at, tile, s, rows);
+    compute_weights<columns>(args, at, s, rows);
     sync();
-    load_tile<key_tile, columns, T>(tile_rows(args, args.value, at, tile), 1, s.keys);
+    load_tile<key_tile, columns, float>(key_rows(args.sizes, args.value, at), 1, s.keys);
     sync();
     add_values(s, rows);
   }
-  store_rows<T, columns>(args, at, rows);
+  store_rows<columns>(args, at, rows);
 }
 
-template <class T>
-void run(const AttentionArgs& args, StreamView stream) {
-  const AttentionSizes& sizes = args.sizes;
-  const Forward<T> forward{.sizes = sizes,
-                           .rotary = rotary_of(args.rule, std::max(sizes.tokens, sizes.keys)),
-                           .query_factor = log2_e / args.rule.divisor,
-                           .sight = Sight(args),
-                           .bias = DistanceBias(args),
-                           .bias_table = elements<const T>(args.bias),
-                           .mask = DropoutMask(args.dropout),
-                           .query = head_matrix<const T>(args.query, sizes.tokens),
-                           .key = head_matrix<const T>(args.key, sizes.keys),
-                           .value = head_matrix<const T>(args.value, sizes.keys),
-                           .output = head_matrix<T>(args.output, sizes.tokens),
-                           .logsumexp = floats(args.logsumexp)};
+/// Of f32, whose products are exact but for the order of their sums.
+void launch_forward(const Forward& forward, StreamView stream) {
+  const AttentionSizes& sizes = forward.sizes;
   with_columns(sizes.head_size, [&](auto columns) {
-    launch("attention_forward", forward_kernel<T, columns>,
+    launch("attention_forward", forward_kernel<columns>,
            {.x = divide_up(sizes.tokens, query_tile),
             .y = sizes.heads,
             .z = sizes.sequences,
@@ -253,11 +212,36 @@ void run(const AttentionArgs& args, StreamView stream) {
   });
 }
 
+template <class T>
+AttentionForward<T> make_arguments(const AttentionArgs& args) {
+  const AttentionSizes& sizes = args.sizes;
+  return {.sizes = sizes,
+          .rotary = rotary_of(args.rule, std::max(sizes.tokens, sizes.keys)),
+          .query_factor = log2_e / args.rule.divisor,
+          .sight = Sight(args),
+          .bias = DistanceBias(args),
+          .bias_table = elements<const T>(args.bias),
+          .mask = DropoutMask(args.dropout),
+          .query = head_matrix<const T>(args.query, sizes.tokens),
+          .key = head_matrix<const T>(args.key, sizes.keys),
+          .value = head_matrix<const T>(args.value, sizes.keys),
+          .output = head_matrix<T>(args.output, sizes.tokens),
+          .logsumexp = floats(args.logsumexp)};
+}
+
 }  // namespace
 
 void attention_forward(const AttentionArgs& args, StreamView stream) {
-  with_element_type(args.query.dtype(),
-                    [&](auto element) { run<decltype(element)>(args, stream); });
+  with_element_type(args.query.dtype(), [&](auto element) {
+    using T = decltype(element);
+    const AttentionForward<T> forward = make_arguments<T>(args);
+    if constexpr (std::is_same_v<T, float>) {
+      launch_forward(forward, stream);
+    } else {
+      Arena arena(args.workspace);
+      launch_half_forward(forward, TurnedHeads(arena, args.sizes, args.rule), stream);
+    }
+  });
 }
 
 }  // namespace dstrain::ops::gpu

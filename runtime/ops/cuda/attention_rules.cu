@@ -1,4 +1,4 @@
-#include "runtime/ops/cuda/attention_tiles.h"
+#include "runtime/ops/cuda/attention_rules.h"
 
 namespace dstrain::ops::gpu {
 

@@ -1,0 +1,92 @@
+#pragma once
+#include "runtime/ops/attention_scratch.h"
+#include "runtime/ops/cuda/attention_rows.h"
+#include "runtime/ops/cuda/attention_rules.h"
+#include "runtime/ops/cuda/dropout_mask.h"
+
+namespace dstrain::ops::gpu {
+
+// With P the probabilities, Z the dropout multipliers, dP the gradient of P Z:
+// dS = P (dP Z - delta), delta = sum_j P_j (dP Z)_j = dO . O per query. Two kernels compute the
+// tiles of P and dS: one adds up the gradients of a tile of keys over queries, the other that of a
+// tile of queries over keys, so that no two blocks add to the same place.
+
+/// What the kernels of backward read and write.
+template <class T>
+struct AttentionBackward {
+  AttentionSizes sizes;
+  Rotary rotary;
+  float query_factor;           ///< of scores: log2(e) / divisor
+  float query_gradient_factor;  ///< of the gradients of what made them: 1 / divisor
+  Sight sight;
+  DistanceBias bias;
+  const T* bias_table;
+  DropoutMask mask;
+  HeadMatrix<const T> query;
+  HeadMatrix<const T> key;
+  HeadMatrix<const T> value;
+  HeadMatrix<const T> output;
+  HeadMatrix<const T> output_gradient;
+  HeadMatrix<T> query_gradient;
+  HeadMatrix<T> key_gradient;
+  HeadMatrix<T> value_gradient;
+  const float* logsumexp;
+  float* delta;      ///< (B, H, T)
+  float* bias_sums;  ///< (B, H, tiles of queries, buckets); null: nobody wants them
+};
+
+/// Whether some of `count` queries may see some of the tile's keys.
+template <class T>
+DSTRAIN_DEVICE bool sees(const AttentionBackward<T>& args, const AttentionPlace& at, int count) {
+  const Sight::Range range = args.sight.of_tile(at.sequence, at.query, count);
+  return range.begin < at.key() + key_tile && range.end > at.key();
+}
+
+/// Of a tile of queries by keys: along its diagonals the sums of the gradients of scores, and the
+/// rows of the table of biases that those are of.
+template <int queries>
+struct DiagonalSums {
+  static constexpr int count = queries + key_tile - 1;
+  float sum[count];
+  std::int32_t row[count];
+};
+
+/// Writes those of a tile, in a fixed order.
+template <int threads, int queries>
+DSTRAIN_DEVICE void add_diagonals(const DistanceBias& bias,
+                                  const AttentionPlace& at,
+                                  const float (&gradients)[queries][key_tile + padding],
+                                  DiagonalSums<queries>& sums) {
+  constexpr int count = DiagonalSums<queries>::count;
+  static_assert(count <= threads);
+  if (thread() >= count) return;
+  const int ahead = thread() - (queries - 1);  // of its row, the column
+  float sum = 0;
+#pragma unroll 1
+  for (int row = 0; row < queries; ++row) {
+    const int column = row + ahead;
+    if (column >= 0 && column < key_tile) sum += gradients[row][column];
+  }
+  sums.sum[thread()] = sum;
+  sums.row[thread()] = static_cast<std::int32_t>(bias.row_of(at.key() - at.query + ahead));
+}
+
+/// The sum of those of a row of the table, in a fixed order.
+template <int queries>
+DSTRAIN_DEVICE float sum_of_bias(const DiagonalSums<queries>& sums, int row) {
+  float sum = 0;
+#pragma unroll 1
+  for (int i = 0; i < DiagonalSums<queries>::count; ++i) {
+    if (sums.row[i] == row) sum += sums.sum[i];
+  }
+  return sum;
+}
+
+/// Backward of halves, by tensor cores: all but `delta` and the sum over `bias_sums`. Where there
+/// is a rotary embedding, queries and keys are turned into `turned` first.
+template <class T>
+void launch_half_backward(const AttentionBackward<T>& backward,
+                          const TurnedHeads& turned,
+                          StreamView stream);
+
+}  // namespace dstrain::ops::gpu

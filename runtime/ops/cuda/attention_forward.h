@@ -1,0 +1,33 @@
+#pragma once
+#include "runtime/ops/attention_scratch.h"
+#include "runtime/ops/cuda/attention_rows.h"
+#include "runtime/ops/cuda/attention_rules.h"
+#include "runtime/ops/cuda/dropout_mask.h"
+
+namespace dstrain::ops::gpu {
+
+/// What the kernels of forward read and write.
+template <class T>
+struct AttentionForward {
+  AttentionSizes sizes;
+  Rotary rotary;
+  float query_factor;  ///< of scores: log2(e) / divisor
+  Sight sight;
+  DistanceBias bias;
+  const T* bias_table;
+  DropoutMask mask;
+  HeadMatrix<const T> query;
+  HeadMatrix<const T> key;
+  HeadMatrix<const T> value;
+  HeadMatrix<T> output;
+  float* logsumexp;
+};
+
+/// Forward of halves, by tensor cores. Where there is a rotary embedding, queries and keys are
+/// turned into `turned` first.
+template <class T>
+void launch_half_forward(const AttentionForward<T>& forward,
+                         const TurnedHeads& turned,
+                         StreamView stream);
+
+}  // namespace dstrain::ops::gpu

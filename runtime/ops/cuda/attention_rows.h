@@ -1,0 +1,148 @@
+#pragma once
+#include <cstdint>
+#include <type_traits>
+
+#include "runtime/ops/attention.h"
+#include "runtime/ops/cuda/launch.h"
+#include "runtime/ops/elements.h"
+#include "runtime/ops/sin_cos.h"
+
+namespace dstrain::ops::gpu {
+
+// Rows of heads, as attention's kernels find them in tensors and turn them by their positions.
+
+/// Keys of a tile of scores.
+inline constexpr int key_tile = 64;
+inline constexpr std::int64_t head_size_most = 256;
+/// Floats between the rows of a tile of them, so that those of neighbouring threads lie in
+/// different banks.
+inline constexpr int padding = 4;
+
+/// One head in a tensor whose rows may be strided.
+template <class T>
+struct HeadMatrix {
+  T* data = nullptr;
+  std::int64_t stride = 0;
+  std::int64_t rows = 0;  ///< of a sequence
+  /// Row `row` of the head `head` of a sequence.
+  DSTRAIN_DEVICE T* at(std::int64_t sequence,
+                       std::int64_t head,
+                       std::int64_t row,
+                       std::int64_t head_size) const {
+    return data + (sequence * rows + row) * stride + head * head_size;
+  }
+};
+
+template <class T>
+HeadMatrix<T> head_matrix(const TensorView& view, std::int64_t rows) {
+  return {elements<T>(view), view.row_stride(), rows};
+}
+
+/// What kernels read: one set of frequencies, that of sequences of so many tokens.
+inline Rotary rotary_of(const AttentionRule& rule, std::int64_t tokens) {
+  Rotary rotary = rule.rotary;
+  rotary.frequencies = rotary.frequencies_of(tokens);
+  return rotary;
+}
+
+/// `low` or `high` of a pair of features after it was turned by an angle; `sign` is -1 for
+/// gradients, which turn back.
+struct Turn {
+  float cosine;
+  float sine;
+};
+DSTRAIN_DEVICE Turn turn_of(const Rotary& rotary, std::int64_t position, int feature, float sign) {
+  const auto half = static_cast<int>(rotary.dims / 2);
+  const auto pair = static_cast<std::size_t>(feature < half ? feature : feature - half);
+  const SinCos at = sin_cos(static_cast<float>(position) * rotary.frequencies[pair]);
+  // The low one of a pair takes away what the high one adds.
+  const float direction = feature < half ? -sign : sign;
+  return {at.cosine * rotary.magnitude, direction * (at.sine * rotary.magnitude)};
+}
+/// The feature that turns together with this one.
+DSTRAIN_DEVICE int partner_of(const Rotary& rotary, int feature) {
+  const auto half = static_cast<int>(rotary.dims / 2);
+  return feature < half ? feature + half : feature - half;
+}
+
+/// Rows of a head that become a tile, or come of one.
+template <class T>
+struct TileRows {
+  T* first;
+  std::int64_t stride;
+  std::int64_t count;         ///< others are zero
+  std::int64_t position = 0;  ///< of the first, for who turns
+  int head_size = 0;
+};
+
+/// Where a block is at work, or a turn of it.
+struct AttentionPlace {
+  DSTRAIN_DEVICE AttentionPlace(std::int64_t of_sequence,
+                                std::int64_t of_head,
+                                std::int64_t of_key_head)
+      : sequence(static_cast<std::int32_t>(of_sequence)),
+        head(static_cast<std::int32_t>(of_head)),
+        key_head(static_cast<std::int32_t>(of_key_head)) {}
+  std::int32_t sequence;
+  std::int32_t head;
+  std::int32_t key_head;   ///< that it has its keys of
+  std::int64_t query = 0;  ///< the first one of a tile
+  std::int64_t tile = 0;   ///< of keys
+  [[nodiscard]] DSTRAIN_DEVICE std::int64_t key() const { return tile * key_tile; }
+};
+
+template <class T>
+DSTRAIN_DEVICE TileRows<T> query_rows(const AttentionSizes& sizes,
+                                      const HeadMatrix<T>& matrix,
+                                      const AttentionPlace& at) {
+  return {matrix.at(at.sequence, at.head, at.query, sizes.head_size), matrix.stride,
+          sizes.tokens - at.query, at.query, static_cast<int>(sizes.head_size)};
+}
+template <class T>
+DSTRAIN_DEVICE TileRows<T> key_rows(const AttentionSizes& sizes,
+                                    const HeadMatrix<T>& matrix,
+                                    const AttentionPlace& at) {
+  return {matrix.at(at.sequence, at.key_head, at.key(), sizes.head_size), matrix.stride,
+          sizes.keys - at.key(), at.key(), static_cast<int>(sizes.head_size)};
+}
+
+/// rows = factor times the tile; with `turns` turned back where there is a rotary embedding. A warp
+/// has a row, a lane pairs of features that turn together, then single ones behind those.
+template <int threads, int rows, int columns, class T>
+DSTRAIN_DEVICE void store_tile(const float (&tile)[rows][columns + padding],
+                               float factor,
+                               const Rotary& rotary,
+                               bool turns,
+                               const TileRows<T>& to) {
+  const int pairs = turns ? static_cast<int>(rotary.dims / 2) : 0;
+  const int lane = thread() & (warp_threads - 1);
+#pragma unroll 1
+  for (int row = thread() / warp_threads; row < rows; row += threads / warp_threads) {
+    if (row >= to.count) return;
+    T* const target = to.first + row * to.stride;
+#pragma unroll 1
+    for (int i = lane; i < pairs; i += warp_threads) {
+      const Turn turn = turn_of(rotary, to.position + row, i, -1);
+      const float low = tile[row][i];
+      const float high = tile[row][i + pairs];
+      target[i] = from_float<T>((low * turn.cosine + high * turn.sine) * factor);
+      target[i + pairs] = from_float<T>((high * turn.cosine - low * turn.sine) * factor);
+    }
+#pragma unroll 1
+    for (int i = 2 * pairs + lane; i < to.head_size; i += warp_threads) {
+      target[i] = from_float<T>(tile[row][i] * factor);
+    }
+  }
+}
+
+/// Calls `body` with an std::integral_constant of the columns of tiles that hold a head.
+template <class Body>
+void with_columns(std::int64_t head_size, const Body& body) {
+  DSTRAIN_CHECK(head_size <= head_size_most, "GPUs attend with heads of up to {} features, not {}",
+                head_size_most, head_size);
+  if (head_size <= 64) return body(std::integral_constant<int, 64>());
+  if (head_size <= 128) return body(std::integral_constant<int, 128>());
+  body(std::integral_constant<int, 256>());
+}
+
+}  // namespace dstrain::ops::gpu

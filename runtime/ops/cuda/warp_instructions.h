@@ -1,0 +1,100 @@
+#pragma once
+#include <cstdint>
+#include <type_traits>
+
+#include "runtime/ops/cuda/gpu.h"
+#include "runtime/tensor/bfloat16.h"
+#include "runtime/tensor/float16.h"
+
+// Instructions of GPUs from sm_80 on that kernels of 16-bit tensors are written in, so that another
+// header of this name can stand in for a GPU: ldmatrix, mma.sync, cvt, ex2 and cp.async of the PTX
+// ISA.
+
+namespace dstrain::ops::gpu {
+
+DSTRAIN_DEVICE std::uint32_t shared_address(const void* address) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(address));
+}
+
+/// Loads four matrices of 8 x 8 16-bit elements from shared memory, of which lane i gives the
+/// address of row i % 8 of matrix i / 8. It gets of each matrix the elements 2 (i % 4) and the next
+/// one of row i / 4. All threads of a warp call.
+DSTRAIN_DEVICE void load_matrices(const void* row, std::uint32_t (&pairs)[4]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(pairs[0]), "=r"(pairs[1]), "=r"(pairs[2]), "=r"(pairs[3])
+               : "r"(shared_address(row))
+               : "memory");
+}
+/// The same, where it gets the elements of rows 2 (i % 4) and the next one in column i / 4.
+DSTRAIN_DEVICE void load_transposed_matrices(const void* row, std::uint32_t (&pairs)[4]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(pairs[0]), "=r"(pairs[1]), "=r"(pairs[2]), "=r"(pairs[3])
+               : "r"(shared_address(row))
+               : "memory");
+}
+
+/// C (16 x 8) += A (16 x 16) B (16 x 8) of elements T, sums in f32; which parts a lane has is said
+/// in tensor_core.h. All threads of a warp call.
+template <class T>
+DSTRAIN_DEVICE void multiply_add_matrices(const std::uint32_t (&a)[4],
+                                          const std::uint32_t (&b)[2],
+                                          float (&c)[4]) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  } else {
+    static_assert(std::is_same_v<T, Float16>);
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
+}
+
+/// Two floats rounded to T, ties to even; `low` in the lower bits.
+template <class T>
+DSTRAIN_DEVICE std::uint32_t pack(float low, float high) {
+  std::uint32_t pair = 0;
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  } else {
+    static_assert(std::is_same_v<T, Float16>);
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  }
+  return pair;
+}
+
+/// Writes two elements, at an address that is a multiple of four.
+DSTRAIN_DEVICE void store_pair(void* target, std::uint32_t pair) {
+  *static_cast<std::uint32_t*>(target) = pair;
+}
+/// Copies 16 bytes, both aligned, at once.
+DSTRAIN_DEVICE void copy_chunk(void* target, const void* source) {
+  *static_cast<uint4*>(target) = *static_cast<const uint4*>(source);
+}
+
+/// 2^x to two units in the last place; results below 2^-126 are zero.
+DSTRAIN_DEVICE float approximate_exp2(float x) {
+  float power = 0;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+}
+
+/// Copies 16 bytes, both aligned, from global to shared memory, or writes zeros without a source.
+/// They are there once the thread has waited, for others after a barrier.
+DSTRAIN_DEVICE void start_copy(void* target, const void* source, bool exists) {
+  const int bytes = exists ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(shared_address(target)), "l"(__cvta_generic_to_global(source)), "r"(bytes)
+               : "memory");
+}
+DSTRAIN_DEVICE void wait_for_copies() {
+  asm volatile("cp.async.wait_all;" : : : "memory");
+}
+
+}  // namespace dstrain::ops::gpu
