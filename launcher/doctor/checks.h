@@ -26,6 +26,9 @@ struct Check {
   void (*look)(const Probe& probe, const Question& question, Findings& findings);
 };
 
+/// What ranks use GPUs with: of no use without some, so that check_gpus looks at it.
+inline constexpr std::string_view gpu_plug_in = "libdstrain_cuda.so";
+
 /// In the order of the report.
 std::span<const Check> all_checks();
 

@@ -84,10 +84,19 @@ void check_gpus(const Probe& probe, const Question& /*question*/, Findings& find
         "NVIDIA's driver is loaded, and no GPU has a device file here" + nvidia_libraries(probe),
         "start the container with its GPUs, if it should have some");
   }
-  const std::string version = driver ? first_line_of(*driver) : "no driver is loaded";
-  findings.note(fmt::format("{} GPU device files; {}{}; ranks use them with libdstrain_cuda.so",
-                            files, version, nvidia_libraries(probe)),
-                "--device cpu makes slots CPU ranks");
+  const std::string found =
+      fmt::format("{} GPU device files; {}{}", files,
+                  driver ? first_line_of(*driver) : "no driver is loaded", nvidia_libraries(probe));
+  const std::string plug_in = probe.program_directory() + "/" + std::string(gpu_plug_in);
+  if (probe.facts(plug_in).kind != FileFacts::Kind::file) {
+    return findings.note(fmt::format("{}; no {}: ranks cannot use them", found, gpu_plug_in),
+                         "build where CUDA's toolkit is; --device cpu makes slots CPU ranks");
+  }
+  const Result<std::string> loaded = probe.load(plug_in);
+  if (loaded.ok()) return findings.ok(fmt::format("{}; {} uses them", found, gpu_plug_in));
+  findings.problem(fmt::format("{}; {} cannot be loaded: {}", found, gpu_plug_in, loaded.error()),
+                   "install the library that is named (libcublasLt is CUDA's); --device cpu makes "
+                   "slots CPU ranks");
 }
 
 }  // namespace dstrain::launcher::doctor

@@ -83,7 +83,7 @@ void check_programs(const Probe& probe, const Question& /*question*/, Findings& 
 void check_plug_ins(const Probe& probe, const Question& /*question*/, Findings& findings) {
   std::vector<std::string> usable;
   for (const std::string& name : probe.names(probe.program_directory())) {
-    if (!is_plug_in(name)) continue;
+    if (!is_plug_in(name) || name == gpu_plug_in) continue;
     const Result<std::string> loaded = probe.load(probe.program_directory() + "/" + name);
     if (loaded.ok()) {
       usable.push_back(name);

@@ -9,7 +9,7 @@ std::string_view library_memory(DeviceKind device) {
     case DeviceKind::cpu:
       return "oneDNN's scratchpad, about 1 MiB a thread, and the code it generates";
     case DeviceKind::cuda:
-      return "the CUDA context, the code of cuBLASLt, cuDNN and NCCL, and NCCL's buffers: "
+      return "the CUDA context, the code of cuBLASLt and NCCL, and NCCL's buffers: "
              "hundreds of MiB";
   }
   fail(ErrorCode::internal, "no such kind of device");

@@ -266,6 +266,12 @@ const std::vector<Fault> machine_faults{
 };
 
 const std::vector<Fault> shell_faults{
+    {"gpus", "libcublasLt.so.13",
+     [](FakeMachine& m, Question&) {
+       m.put_file("/dev/nvidia0", "");
+       m.put_file("/opt/dstrain/bin/libdstrain_cuda.so", "");
+       m.load_failures["/opt/dstrain/bin/libdstrain_cuda.so"] = "libcublasLt.so.13: cannot open";
+     }},
     {"visible_devices", "gpu0",
      [](FakeMachine& m, Question&) {
        m.variables["CUDA_VISIBLE_DEVICES"] = "gpu0";
@@ -371,6 +377,21 @@ TEST_CASE("Doctor: each planted fault is one problem with its fix", "[launcher][
     CHECK_THAT(problems[0].what, Contains(fault.what));
     CHECK_FALSE(problems[0].fix.empty());
   }
+}
+
+TEST_CASE("Doctor: the plug-in of GPUs matters where there are some", "[launcher][doctor]") {
+  FakeMachine machine;
+  const std::string plug_in = "/opt/dstrain/bin/libdstrain_cuda.so";
+  machine.put_file(plug_in, "");
+  machine.load_failures[plug_in] = "libcublasLt.so.13: cannot open";
+  CHECK(problems_in(look_at(machine, {})).empty());
+  machine.load_failures.clear();
+  machine.put_file("/dev/nvidia0", "");
+  const std::vector<Finding> found = look_at(machine, {});
+  CHECK(problems_in(found).empty());
+  CHECK(std::ranges::any_of(found, [](const Finding& finding) {
+    return finding.check == "gpus" && finding.what.ends_with("libdstrain_cuda.so uses them");
+  }));
 }
 
 TEST_CASE("Doctor: what merely should be known is a note", "[launcher][doctor]") {

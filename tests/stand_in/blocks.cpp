@@ -295,7 +295,7 @@ cudaError_t start(const Launch& launch,
       launch.z > 65535) {
     return cudaErrorInvalidConfiguration;
   }
-  if (refuses("cudaLaunchKernelExC")) return cudaErrorLaunchFailure;
+  if (refuses("cudaLaunchKernelEx")) return cudaErrorLaunchFailure;
   const Driver driver;
   count_kernel();
   device().load(kernel);
