@@ -42,7 +42,7 @@ namespace dstrain::stand_in {
 namespace {
 
 constexpr int threads_most = 1024;
-constexpr std::size_t stack_bytes = 64 * 1024;
+constexpr std::size_t stack_bytes = 512 * 1024;  // sanitizers take most of it
 constexpr int warp = 32;
 constexpr std::size_t shared_most = 227 * 1024;
 
@@ -119,8 +119,16 @@ void run_fiber() {
   end("a thread ran on after it had returned");
 }
 
+/// At the far end of a fiber's stack, which must not reach there.
+constexpr std::uint64_t unreached = 0x57ac'0e4d'57ac'0e4d;
+std::uint64_t& stack_end(int thread) {
+  return *reinterpret_cast<std::uint64_t*>(block().stacks.get() +
+                                           static_cast<std::size_t>(thread) * stack_bytes);
+}
+
 void prepare(int thread) {
   Fiber& fiber = block().fibers[static_cast<std::size_t>(thread)];
+  stack_end(thread) = unreached;
   auto* const top = reinterpret_cast<void**>(block().stacks.get() +
                                              (static_cast<std::size_t>(thread) + 1) * stack_bytes);
   // As if run_fiber() had been left by a switch: six registers, then where it goes on.
@@ -134,6 +142,7 @@ void run_until_wait(int thread) {
   Block& b = block();
   b.at.thread = thread;
   dstrain_switch_fiber(&b.scheduler, b.fibers[static_cast<std::size_t>(thread)].stack_pointer);
+  if (stack_end(thread) != unreached) end("the stack of a thread is full");
 }
 
 bool all_wait(int first, int count, Wait what) {

@@ -66,7 +66,9 @@ DSTRAIN_DEVICE void draw_kept(const HalfBackward<T>& args,
         at.sequence, dropout_group(args.sizes, at.head, at.query + query, at.tile), i % 16);
     unsigned kept = 0;
 #pragma unroll
-    for (int j = 0; j < 4; ++j) kept |= (drawn.multiplier[j] > 0 ? 1U : 0U) << j;
+    for (int j = 0; j < 4; ++j) {
+      if (drawn.multiplier[j] > 0) kept |= 1U << j;
+    }
     q.kept[query][i % 16] = static_cast<std::uint8_t>(kept);
   }
 }
