@@ -142,7 +142,7 @@ std::string exceeded(const zero::MemoryPlan& plan, const TrainPlace& place) {
     return fmt::format("--device_memory allows {}", format_bytes(place.device_memory));
   }
   if (place.device_free > 0 && needs > place.device_free) {
-    return fmt::format("it has {} free for each", format_bytes(place.device_free));
+    return fmt::format("the device has {} free for each", format_bytes(place.device_free));
   }
   return "";
 }

@@ -147,7 +147,7 @@ TEST_CASE("CUDA runs: a plan beyond what the GPU has free is refused first", "[c
   const test::TrainRun refused = test::run_train(launch_options(2), run.config(),
                                                  folder.path() / "out", run.arguments(1), small);
   CHECK(refused.status == 2);
-  CHECK_THAT(refused.err, Contains("it has 488 KiB free for each"));
+  CHECK_THAT(refused.err, Contains("the device has 488 KiB free for each"));
 }
 
 TEST_CASE("CUDA runs: what does not fit is told with what would", "[cuda][e2e]") {
