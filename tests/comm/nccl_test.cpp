@@ -56,10 +56,10 @@ Ends ends_of(std::vector<RankProcess> ranks) {
   return ends;
 }
 
-/// Call `number` of a function fails at one rank.
-Ends ends_refused(const std::string& mode, const std::string& function, int rank, int number = 1) {
+/// A call fails at one rank.
+Ends ends_refused(const std::string& mode, const std::string& call, int rank) {
   return ends_of(start({.mode = mode,
-                        .more = {fmt::format("DSTRAIN_STAND_IN_REFUSES={} {}", function, number),
+                        .more = {fmt::format("DSTRAIN_STAND_IN_REFUSES={}", call),
                                  fmt::format("DSTRAIN_STAND_IN_REFUSES_RANK={}", rank)}}));
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("NcclCommunicator: a call that fails is named with its rank", "[comm][
                "ncclAllGather", "ncclReduceScatter", "ncclBroadcast", "ncclSend", "ncclRecv",
                "ncclGroupStart", "ncclGroupEnd");
   const int rank = function == "ncclGetUniqueId" ? 0 : 1;
-  const Ends ends = ends_refused("once", function, rank);
+  const Ends ends = ends_refused("once", function + " 1", rank);
   CAPTURE(function, ends.texts);
   const std::string named = function + ": unhandled system error: refused by the stand-in";
   for (const std::string& text : ends.texts) {
@@ -141,7 +141,7 @@ TEST_CASE("NcclCommunicator: a call that fails is named with its rank", "[comm][
 }
 
 TEST_CASE("NcclCommunicator: what NCCL finds by itself ends a collective", "[comm][nccl]") {
-  const Ends ends = ends_refused("forever", "ncclCommGetAsyncError", 1, 60);
+  const Ends ends = ends_refused("forever", "ncclCommGetAsyncError 1 after ncclReduceScatter", 1);
   for (const std::string& text : ends.texts) {
     CHECK_THAT(text, Contains("on rank 1: ") && Contains("ncclCommGetAsyncError: unhandled"));
   }
@@ -149,13 +149,13 @@ TEST_CASE("NcclCommunicator: what NCCL finds by itself ends a collective", "[com
 
 TEST_CASE("NcclCommunicator: a rank that cannot leave NCCL says so", "[comm][nccl]") {
   const std::string function = GENERATE("ncclCommFinalize", "ncclCommDestroy");
-  const Ends ends = ends_refused("once", function, 1);
+  const Ends ends = ends_refused("once", function + " 1", 1);
   CHECK_THAT(ends.texts[1], Contains("rank 1 leaves NCCL: " + function + ": unhandled"));
   for (const int status : ends.statuses) CHECK(status == status::done);
 }
 
 TEST_CASE("NcclCommunicator: an abort that NCCL refuses is told", "[comm][nccl]") {
-  const Ends ends = ends_refused("abort", "ncclCommAbort", 1);
+  const Ends ends = ends_refused("abort", "ncclCommAbort 1", 1);
   CHECK_THAT(ends.texts[1], Contains("ncclCommAbort: unhandled") && Contains("aborted by rank 1"));
 }
 

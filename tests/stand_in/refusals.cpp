@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -17,12 +18,17 @@ struct Refusal {
     const char* const of_rank = std::getenv("DSTRAIN_STAND_IN_REFUSES_RANK");
     const bool other = of_rank != nullptr && (rank == nullptr || std::string_view(rank) != of_rank);
     if (given == nullptr || other) return;
-    const std::string_view text(given);
-    function = text.substr(0, text.find(' '));
-    left = std::atoi(given + function.size());
+    std::istringstream words(given);
+    int number = 0;
+    std::string preposition;
+    words >> function >> number >> preposition >> first;
+    left = number;
+    counting = first.empty();
   }
   std::string function;
   std::atomic<int> left = 0;  ///< calls up to the one that fails
+  std::string first;          ///< the function whose call begins the count
+  std::atomic<bool> counting = false;
 };
 
 Refusal& refusal() {
@@ -35,6 +41,8 @@ Refusal& refusal() {
 bool refuses(const char* function) {
   Refusal& r = refusal();
   if (r.function == broken) return r.left.load() <= 0;
+  if (r.first == function) r.counting = true;
+  if (!r.counting) return false;
   return r.function == function && r.left.fetch_sub(1) == 1;
 }
 
