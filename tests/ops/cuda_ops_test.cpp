@@ -131,6 +131,12 @@ std::string compare(Backend& gpu, DType dtype, Promise promise, const Body& body
   return all;
 }
 
+/// A range of so many numbers; `first` of one that begins at a multiple of 16 bytes.
+TensorView range(DeviceTensors& t, DType dtype, std::int64_t first, std::int64_t numel) {
+  const Shape shape{first + numel};
+  return (dtype == DType::f32 ? t.f32(shape) : t.random(shape)).part(first, {numel});
+}
+
 DType any_dtype() {
   return GENERATE(DType::f32, DType::bf16, DType::f16);
 }
@@ -140,17 +146,21 @@ DType any_dtype() {
 TEST_CASE("CUDA ops: flat ranges have the CPU's bits", "[cuda]") {
   const auto gpu = test::open_test_gpu();
   const std::int64_t numel = GENERATE(1, 63, 64, 65, 1000, 70'001);
+  const std::int64_t first = GENERATE(0, 1);
   const DType dtype = any_dtype();
-  CAPTURE(numel, name_of(dtype));
+  CAPTURE(numel, first, name_of(dtype));
   CHECK(compare(*gpu, dtype, Promise::bits, [&](DeviceTensors& t, StreamView stream) {
-          const TensorView values = t.f32({numel});
-          ops::add(t.vector(numel), values, stream);
-          ops::add(values, t.vector(numel), stream);
-          ops::convert(values, t.vector(numel), stream);
-          ops::convert(t.vector(numel), values, stream);
-          ops::scale(t.vector(numel), 0.3F, t.vector(numel), stream);
-          ops::add_squares(t.vector(numel), t.zeros(DType::i64, {ExactSum::numel}), stream);
-          ops::copy_finite({t.vector(numel), t.vector(numel), t.zeros(DType::i32, {1})}, stream);
+          const auto any = [&] {
+            return range(t, dtype, first, numel);
+          };
+          const TensorView values = range(t, DType::f32, first, numel);
+          ops::add(any(), values, stream);
+          ops::add(values, any(), stream);
+          ops::convert(values, any(), stream);
+          ops::convert(any(), values, stream);
+          ops::scale(any(), 0.3F, any(), stream);
+          ops::add_squares(any(), t.zeros(DType::i64, {ExactSum::numel}), stream);
+          ops::copy_finite({any(), any(), t.zeros(DType::i32, {1})}, stream);
         }) == "");
 }
 
@@ -186,11 +196,12 @@ TEST_CASE("CUDA ops: optimizers have the CPU's bits", "[cuda]") {
   const std::int64_t numel = GENERATE(1, 64, 100, 5000);
   const double taken = GENERATE(1.0, 0.0);
   const auto half = GENERATE(DType::bf16, DType::f16);
-  CAPTURE(numel, taken, name_of(half));
+  const std::int64_t first = GENERATE(0, 1);
+  CAPTURE(numel, taken, first, name_of(half));
   CHECK(compare(*gpu, half, Promise::bits, [&](DeviceTensors& t, StreamView stream) {
-          const TensorView parameters = t.f32({numel});
-          const TensorView gradients = t.f32({numel});
-          const TensorView exp_avg = t.f32({numel});
+          const TensorView parameters = range(t, DType::f32, first, numel);
+          const TensorView gradients = range(t, DType::f32, first, numel);
+          const TensorView exp_avg = range(t, DType::f32, first, numel);
           const TensorView exp_avg_sq = t.zeros(DType::f32, {numel});
           const TensorView decision = t.decision({.gradient_scale = 0.37, .taken = taken});
           const ops::AdamWScalars adamw = ops::adamw_scalars({.weight_decay = 0.1, .step = 3});
@@ -201,7 +212,7 @@ TEST_CASE("CUDA ops: optimizers have the CPU's bits", "[cuda]") {
                       .exp_avg_sq = exp_avg_sq,
                       .scalars = t.scalars(adamw),
                       .decision = decision,
-                      .working = t.vector(numel)},
+                      .working = range(t, half, first, numel)},
                      stream);
           const TensorView sums = t.zeros(DType::i64, {ops::lamb_sums, ops::lamb_sum_numel});
           const TensorView scalars = t.scalars(lamb);
@@ -221,7 +232,7 @@ TEST_CASE("CUDA ops: optimizers have the CPU's bits", "[cuda]") {
                             .scalars = scalars,
                             .sums = sums,
                             .decision = decision,
-                            .working = t.vector(numel)},
+                            .working = range(t, half, first, numel)},
                            stream);
         }) == "");
 }
@@ -675,6 +686,51 @@ TEST_CASE("CUDA ops: norms are close to the CPU's and recomputed bit for bit", "
           stream.synchronize();
           CHECK((both[0] == both[1]));
         }) == "");
+}
+
+TEST_CASE("CUDA ops: the bits of norms do not depend on where memory begins", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const auto stream = gpu->make_stream(Backend::StreamUse::computing);
+  const DType dtype = any_dtype();
+  const std::int64_t rows = 3;
+  const std::int64_t columns = GENERATE(8, 1160);
+  CAPTURE(name_of(dtype), columns);
+  std::vector<TensorBytes> results;
+  for (const std::int64_t first : {0, 1}) {
+    DeviceTensors t(dtype, gpu->memory(), *stream);
+    DeviceTensors values(dtype, gpu->memory(), *stream);
+    const auto placed = [&](const TensorView& view) {
+      const TensorView copy = t.zeros(dtype, {first + view.numel()}).part(first, view.shape());
+      ops::convert(view, copy, *stream);
+      return copy;
+    };
+    const TensorView input = placed(values.matrix(rows, columns));
+    const TensorView weight = placed(values.vector(columns));
+    const TensorView mean = values.f32({rows});
+    const TensorView rstd = values.f32({rows});
+    const TensorView output = values.matrix(rows, columns);
+    const TensorView input_gradient = values.matrix(rows, columns);
+    ops::layer_norm_forward({.input = input,
+                             .weight = weight,
+                             .mean = mean,
+                             .rstd = rstd,
+                             .output = output,
+                             .eps = 1e-5F},
+                            *stream);
+    ops::layer_norm_backward({.input = input,
+                              .weight = weight,
+                              .mean = mean,
+                              .rstd = rstd,
+                              .output_gradient = placed(values.matrix(rows, columns)),
+                              .residual = placed(values.matrix(rows, columns)),
+                              .input_gradient = input_gradient,
+                              .weight_gradient = values.f32({columns}),
+                              .bias_gradient = values.f32({columns})},
+                             *stream);
+    for (const TensorBytes& made : values.all()) results.push_back(made);
+  }
+  const std::size_t half = results.size() / 2;
+  for (std::size_t i = 0; i < half; ++i) CHECK(results[i] == results[half + i]);
 }
 
 TEST_CASE("CUDA ops: classifiers are close to the CPU's", "[cuda]") {

@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "runtime/ops/activation_functions.h"
 #include "runtime/ops/checks.h"
 #include "runtime/ops/cuda/cuda_ops.h"
@@ -24,27 +26,54 @@ Rows<T> rows_in(const TensorView& view) {
 struct Place {
   std::int64_t row;
   std::int64_t column;
-  template <class T>
-  DSTRAIN_DEVICE T& in(const Rows<T>& rows) const {
-    return rows.first[row * rows.stride + column];
+  template <int n, class T>
+  DSTRAIN_DEVICE Pack<std::remove_const_t<T>, n> load(const Rows<T>& rows) const {
+    return gpu::load<n>(rows.first + row * rows.stride, column);
+  }
+  template <int n, class T>
+  DSTRAIN_DEVICE void store(const Pack<T, n>& pack, const Rows<T>& rows) const {
+    gpu::store(pack, rows.first + row * rows.stride, column);
   }
 };
 
+/// Whether packs of elements lie within rows, on multiples of their bytes.
+template <class... Types>
+bool hold_packs(std::int64_t columns, const Rows<Types>&... rows) {
+  const auto holds = [columns]<class T>(const Rows<T>& all) {
+    constexpr int n = pack_numel<T>;
+    return all.first == nullptr ||
+           (are_aligned(all.first) && all.stride % n == 0 && columns % n == 0);
+  };
+  return (holds(rows) && ...);
+}
+
 template <class Function, class T>
 struct Forward {
+  static constexpr int numel = pack_numel<T>;
   std::int64_t columns;
   Rows<const T> input;
   Rows<const T> factor;  ///< or none
   Rows<T> output;
-  DSTRAIN_DEVICE void operator()(std::int64_t i) const {
+  [[nodiscard]] bool aligned() const { return hold_packs(columns, input, factor, output); }
+
+  template <int n>
+  DSTRAIN_DEVICE void apply(std::int64_t i) const {
     const Place at{i / columns, i % columns};
-    const float value = Function::value(to_float(at.in(input)));
-    at.in(output) = from_float<T>(factor ? value * to_float(at.in(factor)) : value);
+    const auto x = at.load<n>(input);
+    const auto other = factor ? at.load<n>(factor) : Pack<T, n>{};
+    Pack<T, n> out;
+#pragma unroll
+    for (int j = 0; j < n; ++j) {
+      const float value = Function::value(to_float(x.at[j]));
+      out.at[j] = from_float<T>(factor ? value * to_float(other.at[j]) : value);
+    }
+    at.store(out, output);
   }
 };
 
 template <class Function, class T>
 struct Backward {
+  static constexpr int numel = pack_numel<T>;
   std::int64_t columns;
   Rows<const T> input;
   Rows<const T> factor;  ///< or none, as the last two
@@ -52,19 +81,32 @@ struct Backward {
   Rows<T> input_gradient;
   Rows<T> factor_gradient;
   Rows<T> output;
-  DSTRAIN_DEVICE void operator()(std::int64_t i) const {
+  [[nodiscard]] bool aligned() const {
+    return hold_packs(columns, input, factor, output_gradient, input_gradient, factor_gradient,
+                      output);
+  }
+
+  template <int n>
+  DSTRAIN_DEVICE void apply(std::int64_t i) const {
     const Place place{i / columns, i % columns};
-    const Point at = Function::point(to_float(place.in(input)));
-    const float gradient = to_float(place.in(output_gradient));
-    if (!factor) {
-      place.in(input_gradient) = from_float<T>(gradient * at.slope);
-      if (output) place.in(output) = from_float<T>(at.value);
-      return;
+    const auto x = place.load<n>(input);
+    const auto gradient = place.load<n>(output_gradient);
+    const auto other = factor ? place.load<n>(factor) : Pack<T, n>{};
+    Pack<T, n> of_input;
+    Pack<T, n> of_factor;
+    Pack<T, n> out;
+#pragma unroll
+    for (int j = 0; j < n; ++j) {
+      const Point at = Function::point(to_float(x.at[j]));
+      const float of_output = to_float(gradient.at[j]);
+      const float by = factor ? to_float(other.at[j]) : 1.0F;
+      of_factor.at[j] = from_float<T>(of_output * at.value);
+      of_input.at[j] = from_float<T>(of_output * by * at.slope);
+      out.at[j] = from_float<T>(at.value * by);
     }
-    const float other = to_float(place.in(factor));
-    place.in(factor_gradient) = from_float<T>(gradient * at.value);
-    place.in(input_gradient) = from_float<T>(gradient * other * at.slope);
-    if (output) place.in(output) = from_float<T>(at.value * other);
+    if (factor) place.store(of_factor, factor_gradient);
+    place.store(of_input, input_gradient);
+    if (output) place.store(out, output);
   }
 };
 
@@ -81,24 +123,22 @@ void dispatch(const Args& args, const Body& body) {
 void activation_forward(const ActivationArgs& args, StreamView stream) {
   dispatch(args, [&](auto function, auto element) {
     using T = decltype(element);
-    for_elements(
-        "activation_forward", args.input.numel(),
-        Forward<decltype(function), T>{columns_of(args.input), rows_in<const T>(args.input),
-                                       rows_in<const T>(args.factor), rows_in<T>(args.output)},
-        stream);
+    const Forward<decltype(function), T> forward{
+        columns_of(args.input), rows_in<const T>(args.input), rows_in<const T>(args.factor),
+        rows_in<T>(args.output)};
+    for_packs("activation_forward", args.input.numel(), forward.aligned(), forward, stream);
   });
 }
 
 void activation_backward(const ActivationBackwardArgs& args, StreamView stream) {
   dispatch(args, [&](auto function, auto element) {
     using T = decltype(element);
-    for_elements(
-        "activation_backward", args.input.numel(),
-        Backward<decltype(function), T>{
-            columns_of(args.input), rows_in<const T>(args.input), rows_in<const T>(args.factor),
-            rows_in<const T>(args.output_gradient), rows_in<T>(args.input_gradient),
-            rows_in<T>(args.factor_gradient), rows_in<T>(args.output)},
-        stream);
+    const Backward<decltype(function), T> backward{
+        columns_of(args.input),          rows_in<const T>(args.input),
+        rows_in<const T>(args.factor),   rows_in<const T>(args.output_gradient),
+        rows_in<T>(args.input_gradient), rows_in<T>(args.factor_gradient),
+        rows_in<T>(args.output)};
+    for_packs("activation_backward", args.input.numel(), backward.aligned(), backward, stream);
   });
 }
 

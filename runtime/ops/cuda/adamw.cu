@@ -10,6 +10,7 @@ namespace {
 /// Half is the type of the working copy; float where there is none.
 template <class Half>
 struct Update {
+  static constexpr int numel = pack_numel<float, Half>;
   float* parameters;
   const float* gradients;
   float* exp_avg;
@@ -17,17 +18,27 @@ struct Update {
   const AdamWScalars* scalars;
   const StepDecision* decision;  ///< or null
   Half* working;                 ///< or null
-  DSTRAIN_DEVICE void operator()(std::int64_t i) const {
-    float parameter = parameters[i];
+  template <int n>
+  DSTRAIN_DEVICE void apply(std::int64_t i) const {
+    auto p = load<n>(parameters, i);
     if (is_taken(decision)) {
-      const AdamWElement to = adamw_update({parameter, exp_avg[i], exp_avg_sq[i]}, gradients[i],
-                                           gradient_scale(decision), *scalars);
-      parameters[i] = to.p;
-      exp_avg[i] = to.m;
-      exp_avg_sq[i] = to.v;
-      parameter = to.p;
+      const auto gradient = load<n>(gradients, i);
+      auto m = load<n>(exp_avg, i);
+      auto v = load<n>(exp_avg_sq, i);
+      const float scale = gradient_scale(decision);
+#pragma unroll
+      for (int j = 0; j < n; ++j) {
+        const AdamWElement to =
+            adamw_update({p.at[j], m.at[j], v.at[j]}, gradient.at[j], scale, *scalars);
+        p.at[j] = to.p;
+        m.at[j] = to.m;
+        v.at[j] = to.v;
+      }
+      store(p, parameters, i);
+      store(m, exp_avg, i);
+      store(v, exp_avg_sq, i);
     }
-    if (working != nullptr) working[i] = from_float<Half>(parameter);
+    if (working != nullptr) store(converted<Half>(p), working, i);
   }
 };
 
@@ -36,11 +47,16 @@ struct Update {
 void adamw(const AdamWArgs& args, StreamView stream) {
   with_element_type(args.working.empty() ? DType::f32 : args.working.dtype(), [&](auto element) {
     using Half = decltype(element);
-    for_elements("adamw", args.parameters.numel(),
-                 Update<Half>{floats(args.parameters), floats(args.gradients), floats(args.exp_avg),
-                              floats(args.exp_avg_sq), elements<AdamWScalars>(args.scalars),
-                              elements<StepDecision>(args.decision), elements<Half>(args.working)},
-                 stream);
+    const Update<Half> update{floats(args.parameters),
+                              floats(args.gradients),
+                              floats(args.exp_avg),
+                              floats(args.exp_avg_sq),
+                              elements<AdamWScalars>(args.scalars),
+                              elements<StepDecision>(args.decision),
+                              elements<Half>(args.working)};
+    const bool aligned = are_aligned(update.parameters, update.gradients, update.exp_avg,
+                                     update.exp_avg_sq, update.working);
+    for_packs("adamw", args.parameters.numel(), aligned, update, stream);
   });
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/ops/cuda/cuda_ops.h"
 #include "runtime/ops/cuda/launch.h"
 #include "runtime/ops/cuda/product.h"
+#include "runtime/ops/cuda/row_parts.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/fast_exp.h"
 
@@ -51,16 +52,24 @@ DSTRAIN_DEVICE float largest_of_block(RowShared& s, float value) {
   return value;
 }
 
+/// Calls `body(part)` for the thread's logits of a row; rows lie on multiples of 16 bytes, and
+/// those of gradients on multiples of their packs.
+template <class Body>
+DSTRAIN_DEVICE void for_logits(std::int64_t classes, const Body& body) {
+  for_parts<pack_numel<float>, row_threads>(classes, true, body);
+}
+
 /// Each thread scales its sum down when a larger logit comes (Milakov & Gimelshein 2018).
 DSTRAIN_DEVICE Softmax softmax_of(RowShared& s, const float* logits, std::int64_t classes) {
   float largest = -std::numeric_limits<float>::max();
   float sum = 0;
-  for (std::int64_t i = thread(); i < classes; i += row_threads) {
-    const float logit = logits[i];
+  for_logits(classes, [&](const auto& part) {
+    const auto own = part.load(logits);
     const float before = largest;
-    largest = logit > before ? logit : before;
-    sum = sum * exp2f((before - largest) * log2_e) + exp2f((logit - largest) * log2_e);
-  }
+    part.each([&](int j) { largest = own.at[j] > largest ? own.at[j] : largest; });
+    sum *= exp2f((before - largest) * log2_e);
+    part.each([&](int j) { sum += exp2f((own.at[j] - largest) * log2_e); });
+  });
   const float of_all = largest_of_block(s, largest);
   return {of_all, s.sum.add(static_cast<double>(sum * exp2f((largest - of_all) * log2_e)))};
 }
@@ -77,7 +86,8 @@ cross_entropy_kernel(DSTRAIN_ARGUMENT CrossEntropy<T> args) {
   if (label == ignored_label) {
     if (thread() == 0) args.losses[row] = 0;
     if (args.label_weight == nullptr) return;
-    for (std::int64_t i = thread(); i < args.classes; i += row_threads) gradient[i] = T{};
+    for_logits(args.classes,
+               [&](const auto& part) { part.store(Pack<T, pack_numel<float>>{}, gradient); });
     return;
   }
   const Softmax softmax = softmax_of(shared<RowShared>(), logits, args.classes);
@@ -92,10 +102,15 @@ cross_entropy_kernel(DSTRAIN_ARGUMENT CrossEntropy<T> args) {
   sync();  // the gradient may overwrite the label's logit
   const float weight = *args.label_weight;
   const auto scale = static_cast<float>(static_cast<double>(weight) / softmax.sum);
-  for (std::int64_t i = thread(); i < args.classes; i += row_threads) {
-    const float value = exp2f((logits[i] - softmax.largest) * log2_e) * scale;
-    gradient[i] = from_float<T>(i == label ? value - weight : value);
-  }
+  for_logits(args.classes, [&](const auto& part) {
+    const auto own = part.load(logits);
+    Pack<T, pack_numel<float>> out{};
+    part.each([&](int j) {
+      const float value = exp2f((own.at[j] - softmax.largest) * log2_e) * scale;
+      out.at[j] = from_float<T>(part.begin + j == label ? value - weight : value);
+    });
+    part.store(out, gradient);
+  });
 }
 
 struct AddLosses {

@@ -10,10 +10,12 @@ namespace {
 
 template <class From, class To>
 struct Convert {
+  static constexpr int numel = pack_numel<From, To>;
   const From* source;
   To* target;
-  DSTRAIN_DEVICE void operator()(std::int64_t i) const {
-    target[i] = from_float<To>(to_float(source[i]));
+  template <int n>
+  DSTRAIN_DEVICE void apply(std::int64_t i) const {
+    store(converted<To>(load<n>(source, i)), target, i);
   }
 };
 
@@ -31,10 +33,9 @@ void convert_range(const Range& range, StreamView stream) {
     with_element_type(range.to, [&](auto to) {
       using From = decltype(from);
       using To = decltype(to);
-      for_elements("convert", range.numel,
-                   Convert<From, To>{reinterpret_cast<const From*>(range.source),
-                                     reinterpret_cast<To*>(range.target)},
-                   stream);
+      const Convert<From, To> body{reinterpret_cast<const From*>(range.source),
+                                   reinterpret_cast<To*>(range.target)};
+      for_packs("convert", range.numel, are_aligned(range.source, range.target), body, stream);
     });
   });
 }

@@ -10,11 +10,15 @@ namespace {
 /// All who find one write the same.
 template <class Bits>
 struct FindNotFinite {
+  static constexpr int numel = pack_numel<Bits>;
   const Bits* values;
   Bits exponent;  ///< all of its bits are one
   std::int32_t* found;
-  DSTRAIN_DEVICE void operator()(std::int64_t i) const {
-    if ((values[i] & exponent) == exponent) *found = 1;
+  template <int n>
+  DSTRAIN_DEVICE void apply(std::int64_t i) const {
+    bool any = false;
+    for (const Bits value : load<n>(values, i).at) any |= (value & exponent) == exponent;
+    if (any) *found = 1;
   }
 };
 
@@ -22,11 +26,11 @@ void find_not_finite(const TensorView& values, std::int32_t* found, StreamView s
   const std::int64_t numel = values.numel();
   if (values.dtype() == DType::f32) {
     const FindNotFinite<std::uint32_t> body{elements<std::uint32_t>(values), 0x7F800000U, found};
-    return for_elements("copy_finite", numel, body, stream);
+    return for_packs("copy_finite", numel, are_aligned(body.values), body, stream);
   }
   const std::uint16_t exponent = values.dtype() == DType::f16 ? 0x7C00U : 0x7F80U;
   const FindNotFinite<std::uint16_t> body{elements<std::uint16_t>(values), exponent, found};
-  for_elements("copy_finite", numel, body, stream);
+  for_packs("copy_finite", numel, are_aligned(body.values), body, stream);
 }
 
 }  // namespace

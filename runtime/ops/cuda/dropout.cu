@@ -34,12 +34,21 @@ struct Masked {
 
 template <class T>
 struct Plain {
+  static constexpr int numel = pack_numel<T>;
   const T* input;
   const T* residual;  ///< or null
   T* output;
-  DSTRAIN_DEVICE void operator()(std::int64_t i) const {
-    const float value = to_float(input[i]);
-    output[i] = from_float<T>(residual == nullptr ? value : to_float(residual[i]) + value);
+  template <int n>
+  DSTRAIN_DEVICE void apply(std::int64_t i) const {
+    auto value = load<n>(input, i);
+    if (residual != nullptr) {
+      const auto before = load<n>(residual, i);
+#pragma unroll
+      for (int j = 0; j < n; ++j) {
+        value.at[j] = from_float<T>(to_float(before.at[j]) + to_float(value.at[j]));
+      }
+    }
+    store(value, output, i);
   }
 };
 
@@ -50,7 +59,8 @@ void run(const DropoutArgs& args, StreamView stream) {
   const T* const residual = elements<T>(args.residual);
   T* const output = elements<T>(args.output);
   if (!args.site.active()) {
-    return for_elements("dropout", args.input.numel(), Plain<T>{input, residual, output}, stream);
+    return for_packs("dropout", args.input.numel(), are_aligned(input, residual, output),
+                     Plain<T>{input, residual, output}, stream);
   }
   const std::int64_t numel = shape[1] * shape[2];
   const std::int64_t draws = divide_up(numel, 64) * 16;

@@ -13,6 +13,7 @@ namespace {
 /// A token outside the table makes NaNs, which end the step; so does a position before the first.
 template <class T>
 struct Forward {
+  static constexpr int numel = pack_numel<T>;
   const std::int32_t* tokens;
   const std::int32_t* first_position;  ///< or null
   const T* token_table;
@@ -21,21 +22,32 @@ struct Forward {
   std::int64_t vocabulary;
   std::int64_t length;  ///< tokens of a sequence
   std::int64_t columns;
-  DSTRAIN_DEVICE void operator()(std::int64_t i) const {
+  [[nodiscard]] bool aligned() const {
+    return columns % numel == 0 && are_aligned(token_table, position_table, output);
+  }
+
+  template <int n>
+  DSTRAIN_DEVICE void apply(std::int64_t i) const {
     const std::int64_t row = i / columns;
     const std::int64_t column = i % columns;
     const std::int64_t token = tokens[row];
     const std::int64_t first = first_position == nullptr ? 0 : first_position[row];
     const std::int64_t position = row % length - first;
+    Pack<T, n> values;
     if (token < 0 || token >= vocabulary || first < 0 || position < 0) {
-      output[i] = from_float<T>(std::numeric_limits<float>::quiet_NaN());
-      return;
+#pragma unroll
+      for (T& value : values.at) value = from_float<T>(std::numeric_limits<float>::quiet_NaN());
+      return store(values, output, i);
     }
-    const T value = token_table[token * columns + column];
-    output[i] = position_table == nullptr
-                    ? value
-                    : from_float<T>(to_float(value) +
-                                    to_float(position_table[position * columns + column]));
+    values = load<n>(token_table, token * columns + column);
+    if (position_table != nullptr) {
+      const auto of_position = load<n>(position_table, position * columns + column);
+#pragma unroll
+      for (int j = 0; j < n; ++j) {
+        values.at[j] = from_float<T>(to_float(values.at[j]) + to_float(of_position.at[j]));
+      }
+    }
+    store(values, output, i);
   }
 };
 
@@ -143,12 +155,15 @@ void embedding_forward(const EmbeddingArgs& args, StreamView stream) {
   const Shape& shape = args.output.shape();
   with_element_type(args.output.dtype(), [&](auto element) {
     using T = decltype(element);
-    for_elements(
-        "embedding_forward", args.output.numel(),
-        Forward<T>{elements<std::int32_t>(args.tokens), elements<std::int32_t>(args.first_position),
-                   elements<T>(args.token_table), elements<T>(args.position_table),
-                   elements<T>(args.output), args.token_table.shape()[0], shape[1], shape[2]},
-        stream);
+    const Forward<T> forward{elements<std::int32_t>(args.tokens),
+                             elements<std::int32_t>(args.first_position),
+                             elements<T>(args.token_table),
+                             elements<T>(args.position_table),
+                             elements<T>(args.output),
+                             args.token_table.shape()[0],
+                             shape[1],
+                             shape[2]};
+    for_packs("embedding_forward", args.output.numel(), forward.aligned(), forward, stream);
   });
 }
 

@@ -119,6 +119,7 @@ step_size_kernel(DSTRAIN_ARGUMENT TrustRatio args) {
 
 template <class Half>
 struct Update {
+  static constexpr int numel = pack_numel<float, Half>;
   float* parameters;
   const float* exp_avg;
   const float* exp_avg_sq;
@@ -126,14 +127,21 @@ struct Update {
   const float* step_size;
   const StepDecision* decision;  ///< or null
   Half* working;                 ///< or null
-  DSTRAIN_DEVICE void operator()(std::int64_t i) const {
-    float p = parameters[i];
+  template <int n>
+  DSTRAIN_DEVICE void apply(std::int64_t i) const {
+    auto p = load<n>(parameters, i);
     if (is_taken(decision)) {
+      const auto m = load<n>(exp_avg, i);
+      const auto v = load<n>(exp_avg_sq, i);
       const LambScalars s = *scalars;
-      p = lamb_updated(p, {exp_avg[i], exp_avg_sq[i]}, *step_size, s);
-      parameters[i] = p;
+      const float size = *step_size;
+#pragma unroll
+      for (int j = 0; j < n; ++j) {
+        p.at[j] = lamb_updated(p.at[j], {m.at[j], v.at[j]}, size, s);
+      }
+      store(p, parameters, i);
     }
-    if (working != nullptr) working[i] = from_float<Half>(p);
+    if (working != nullptr) store(converted<Half>(p), working, i);
   }
 };
 
@@ -166,11 +174,16 @@ void lamb_update(const LambUpdateArgs& args, StreamView stream) {
          TrustRatio{elements<SquareDigits>(args.sums), scalars, step_size}, stream);
   with_element_type(args.working.empty() ? DType::f32 : args.working.dtype(), [&](auto element) {
     using Half = decltype(element);
-    for_elements("lamb_update", args.parameters.numel(),
-                 Update<Half>{floats(args.parameters), floats(args.exp_avg),
-                              floats(args.exp_avg_sq), scalars, step_size,
-                              elements<StepDecision>(args.decision), elements<Half>(args.working)},
-                 stream);
+    const Update<Half> update{floats(args.parameters),
+                              floats(args.exp_avg),
+                              floats(args.exp_avg_sq),
+                              scalars,
+                              step_size,
+                              elements<StepDecision>(args.decision),
+                              elements<Half>(args.working)};
+    const bool aligned =
+        are_aligned(update.parameters, update.exp_avg, update.exp_avg_sq, update.working);
+    for_packs("lamb_update", args.parameters.numel(), aligned, update, stream);
   });
 }
 

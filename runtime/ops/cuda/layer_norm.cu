@@ -2,6 +2,7 @@
 #include "runtime/ops/cuda/block_sum.h"
 #include "runtime/ops/cuda/cuda_ops.h"
 #include "runtime/ops/cuda/launch.h"
+#include "runtime/ops/cuda/row_parts.h"
 #include "runtime/ops/cuda/row_sums.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/layer_norm.h"
@@ -13,8 +14,15 @@ namespace {
 constexpr int row_threads = 128;
 using RowSum = BlockSum<float, row_threads>;
 
+/// Calls `body(part)` for the parts of the thread's row.
+template <class Args, class Body>
+DSTRAIN_DEVICE void for_row(const Args& args, const Body& body) {
+  for_parts<Args::numel, row_threads>(args.columns, args.aligned, body);
+}
+
 template <class T>
 struct Forward {
+  static constexpr int numel = pack_numel<T>;
   const T* input;
   const T* weight;
   const T* bias;  ///< or null, as the next one
@@ -24,6 +32,7 @@ struct Forward {
   std::int64_t columns;
   float eps;
   bool statistics;  ///< are computed, else they are there
+  bool aligned;     ///< as for_parts() asks
 };
 
 struct Statistics {
@@ -37,14 +46,20 @@ DSTRAIN_DEVICE Statistics compute_statistics(const Forward<T>& args, const T* x)
   const auto columns = static_cast<float>(args.columns);
   float sum = 0;
   if (args.mean != nullptr) {
-    for (std::int64_t i = thread(); i < args.columns; i += row_threads) sum += to_float(x[i]);
+    for_row(args, [&](const auto& part) {
+      const auto values = part.load(x);
+      part.each([&](int j) { sum += to_float(values.at[j]); });
+    });
   }
   const float mean = args.mean == nullptr ? 0.0F : row.add(sum) / columns;
   float squares = 0;
-  for (std::int64_t i = thread(); i < args.columns; i += row_threads) {
-    const float centred = to_float(x[i]) - mean;
-    squares += centred * centred;
-  }
+  for_row(args, [&](const auto& part) {
+    const auto values = part.load(x);
+    part.each([&](int j) {
+      const float centred = to_float(values.at[j]) - mean;
+      squares += centred * centred;
+    });
+  });
   return {mean, 1.0F / sqrtf(row.add(squares) / columns + args.eps)};
 }
 
@@ -64,24 +79,40 @@ forward_kernel(DSTRAIN_ARGUMENT Forward<T> args) {
   } else {
     s = {args.mean == nullptr ? 0.0F : args.mean[row], args.rstd[row]};
   }
-  for (std::int64_t i = thread(); i < args.columns; i += row_threads) {
-    const float scaled = (to_float(x[i]) - s.mean) * s.rstd * to_float(args.weight[i]);
-    y[i] = from_float<T>(args.bias == nullptr ? scaled : scaled + to_float(args.bias[i]));
-  }
+  for_row(args, [&](const auto& part) {
+    auto values = part.load(x);
+    const auto weights = part.load(args.weight);
+    const auto biases = args.bias == nullptr ? Pack<T, Forward<T>::numel>{} : part.load(args.bias);
+    part.each([&](int j) {
+      const float scaled = (to_float(values.at[j]) - s.mean) * s.rstd * to_float(weights.at[j]);
+      values.at[j] = from_float<T>(args.bias == nullptr ? scaled : scaled + to_float(biases.at[j]));
+    });
+    part.store(values, y);
+  });
 }
 
 template <class T>
 void run_forward(const LayerNormArgs& args, bool statistics, StreamView stream) {
+  Forward<T> forward{.input = elements<T>(args.input),
+                     .weight = elements<T>(args.weight),
+                     .bias = elements<T>(args.bias),
+                     .mean = floats(args.mean),
+                     .rstd = floats(args.rstd),
+                     .output = elements<T>(args.output),
+                     .columns = columns_of(args.input),
+                     .eps = args.eps,
+                     .statistics = statistics,
+                     .aligned = false};
+  forward.aligned = forward.columns % forward.numel == 0 &&
+                    are_aligned(forward.input, forward.weight, forward.bias, forward.output);
   launch("layer_norm", forward_kernel<T>,
          {.x = rows_of(args.input), .threads = row_threads, .shared_bytes = sizeof(RowSum)},
-         Forward<T>{elements<T>(args.input), elements<T>(args.weight), elements<T>(args.bias),
-                    floats(args.mean), floats(args.rstd), elements<T>(args.output),
-                    columns_of(args.input), args.eps, statistics},
-         stream);
+         forward, stream);
 }
 
 template <class T>
 struct Backward {
+  static constexpr int numel = pack_numel<T>;
   const T* input;
   const T* weight;
   const float* mean;  ///< or null
@@ -91,6 +122,7 @@ struct Backward {
   T* input_gradient;
   std::int64_t columns;
   bool accumulate;
+  bool aligned;  ///< as for_parts() asks
 };
 
 /// dx = base + rstd (g - mean(g) - xhat mean(g xhat)), where g = dy weight; without a mean of the
@@ -100,28 +132,46 @@ DSTRAIN_KERNEL(row_threads)
 backward_kernel(DSTRAIN_ARGUMENT Backward<T> args) {
   auto& sums = shared<RowSum>();
   const std::int64_t row = block_x();
-  const std::int64_t start = row * args.columns;
+  const T* const x = args.input + row * args.columns;
+  const T* const dy = args.output_gradient + row * args.columns;
+  T* const dx = args.input_gradient + row * args.columns;
+  const T* const residual = args.residual == nullptr ? nullptr : args.residual + row * args.columns;
   const auto columns = static_cast<float>(args.columns);
   const bool centres = args.mean != nullptr;
   const float mean = centres ? args.mean[row] : 0.0F;
   const float rstd = args.rstd[row];
   float sum_g = 0;
   float sum_gx = 0;
-  for (std::int64_t i = thread(); i < args.columns; i += row_threads) {
-    const float g = to_float(args.output_gradient[start + i]) * to_float(args.weight[i]);
-    sum_g += g;
-    sum_gx += g * ((to_float(args.input[start + i]) - mean) * rstd);
-  }
+  for_row(args, [&](const auto& part) {
+    const auto values = part.load(x);
+    const auto weights = part.load(args.weight);
+    const auto gradients = part.load(dy);
+    part.each([&](int j) {
+      const float g = to_float(gradients.at[j]) * to_float(weights.at[j]);
+      sum_g += g;
+      sum_gx += g * ((to_float(values.at[j]) - mean) * rstd);
+    });
+  });
   const float mean_g = centres ? sums.add(sum_g) / columns : 0.0F;
   const float mean_gx = sums.add(sum_gx) / columns;
-  for (std::int64_t i = thread(); i < args.columns; i += row_threads) {
-    const float g = to_float(args.output_gradient[start + i]) * to_float(args.weight[i]);
-    const float normed = (to_float(args.input[start + i]) - mean) * rstd;
-    float value = rstd * (g - mean_g - normed * mean_gx);
-    if (args.accumulate) value += to_float(args.input_gradient[start + i]);
-    if (args.residual != nullptr) value += to_float(args.residual[start + i]);
-    args.input_gradient[start + i] = from_float<T>(value);
-  }
+  for_row(args, [&](const auto& part) {
+    const Pack<T, Backward<T>::numel> none{};
+    const auto values = part.load(x);
+    const auto weights = part.load(args.weight);
+    const auto gradients = part.load(dy);
+    const auto before = args.accumulate ? part.load(dx) : none;
+    const auto more = residual != nullptr ? part.load(residual) : none;
+    Pack<T, Backward<T>::numel> out{};
+    part.each([&](int j) {
+      const float g = to_float(gradients.at[j]) * to_float(weights.at[j]);
+      const float normed = (to_float(values.at[j]) - mean) * rstd;
+      float value = rstd * (g - mean_g - normed * mean_gx);
+      if (args.accumulate) value += to_float(before.at[j]);
+      if (residual != nullptr) value += to_float(more.at[j]);
+      out.at[j] = from_float<T>(value);
+    });
+    part.store(out, dx);
+  });
 }
 
 template <class T>
@@ -139,14 +189,22 @@ void run_backward(const LayerNormBackwardArgs& args, StreamView stream) {
                    stream);
   }
   const bool in_place = args.residual.begins_with(args.input_gradient);
-  launch(
-      "layer_norm_backward", backward_kernel<T>,
-      {.x = rows_of(args.input), .threads = row_threads, .shared_bytes = sizeof(RowSum)},
-      Backward<T>{elements<T>(args.input), elements<T>(args.weight), floats(args.mean),
-                  floats(args.rstd), elements<T>(args.output_gradient),
-                  in_place ? nullptr : elements<T>(args.residual), elements<T>(args.input_gradient),
-                  columns_of(args.input), in_place || args.accumulate_input},
-      stream);
+  Backward<T> backward{.input = elements<T>(args.input),
+                       .weight = elements<T>(args.weight),
+                       .mean = floats(args.mean),
+                       .rstd = floats(args.rstd),
+                       .output_gradient = elements<T>(args.output_gradient),
+                       .residual = in_place ? nullptr : elements<T>(args.residual),
+                       .input_gradient = elements<T>(args.input_gradient),
+                       .columns = columns_of(args.input),
+                       .accumulate = in_place || args.accumulate_input,
+                       .aligned = false};
+  backward.aligned = backward.columns % backward.numel == 0 &&
+                     are_aligned(backward.input, backward.weight, backward.output_gradient,
+                                 backward.residual, backward.input_gradient);
+  launch("layer_norm_backward", backward_kernel<T>,
+         {.x = rows_of(args.input), .threads = row_threads, .shared_bytes = sizeof(RowSum)},
+         backward, stream);
 }
 
 }  // namespace

@@ -8,11 +8,16 @@ namespace {
 
 template <class T>
 struct Scale {
+  static constexpr int numel = pack_numel<T>;
   const T* input;
   float factor;
   T* output;
-  DSTRAIN_DEVICE void operator()(std::int64_t i) const {
-    output[i] = from_float<T>(factor * to_float(input[i]));
+  template <int n>
+  DSTRAIN_DEVICE void apply(std::int64_t i) const {
+    auto value = load<n>(input, i);
+#pragma unroll
+    for (T& one : value.at) one = from_float<T>(factor * to_float(one));
+    store(value, output, i);
   }
 };
 
@@ -21,8 +26,8 @@ struct Scale {
 void scale(const TensorView& input, float factor, const TensorView& output, StreamView stream) {
   with_element_type(input.dtype(), [&](auto element) {
     using T = decltype(element);
-    for_elements("scale", input.numel(), Scale<T>{elements<T>(input), factor, elements<T>(output)},
-                 stream);
+    const Scale<T> body{elements<T>(input), factor, elements<T>(output)};
+    for_packs("scale", input.numel(), are_aligned(body.input, body.output), body, stream);
   });
 }
 

@@ -1,0 +1,48 @@
+#pragma once
+#include <algorithm>
+
+#include "runtime/ops/cuda/gpu.h"
+#include "runtime/ops/cuda/gpu_elements.h"
+#include "runtime/ops/elements.h"
+
+namespace dstrain::ops::gpu {
+
+/// What one instruction of a thread loads or stores at most.
+inline constexpr int widest_access = 16;
+
+/// Neighbours in memory, loaded and stored by as few instructions as there can be.
+template <class T, int numel>
+struct alignas(std::min(widest_access, numel* static_cast<int>(sizeof(T)))) Pack {
+  T at[numel];
+};
+
+/// As many as the widest access has of the narrowest of the types.
+template <class... Types>
+inline constexpr int pack_numel = widest_access / static_cast<int>(std::min({sizeof(Types)...}));
+
+/// Elements [i, i + numel); for more than one, `from + i` lies on a multiple of 16 bytes.
+template <int numel, class T>
+DSTRAIN_DEVICE Pack<T, numel> load(const T* from, std::int64_t i) {
+  return *reinterpret_cast<const Pack<T, numel>*>(from + i);
+}
+template <int numel, class T>
+DSTRAIN_DEVICE void store(const Pack<T, numel>& pack, T* to, std::int64_t i) {
+  *reinterpret_cast<Pack<T, numel>*>(to + i) = pack;
+}
+
+/// The values rounded to another type.
+template <class To, class From, int numel>
+DSTRAIN_DEVICE Pack<To, numel> converted(const Pack<From, numel>& from) {
+  Pack<To, numel> to;
+#pragma unroll
+  for (int i = 0; i < numel; ++i) to.at[i] = from_float<To>(to_float(from.at[i]));
+  return to;
+}
+
+/// Whether memory begins where packs may lie; null does.
+template <class... Types>
+bool are_aligned(const Types*... memory) {
+  return ((reinterpret_cast<std::uintptr_t>(memory) % widest_access == 0) && ...);
+}
+
+}  // namespace dstrain::ops::gpu
