@@ -11,6 +11,7 @@
 #include "launcher/process/signals.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/mapped_file.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::cmd {
@@ -60,6 +61,7 @@ int run(std::span<const std::string> arguments) {
   if (line.help) return print_help(), status::done;
   if (line.version) return fmt::print("dstrain {}\n", DSTRAIN_VERSION), status::done;
   start_log(line.options.log_level);
+  name_shortened_files();
   if (line.command.empty()) {
     fail(ErrorCode::usage, "nothing to run; dstrain --help shows how to say what");
   }

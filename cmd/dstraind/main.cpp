@@ -10,6 +10,7 @@
 
 #include "cmd/dstraind/commands.h"
 #include "runtime/base/log.h"
+#include "runtime/base/mapped_file.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/mpi/mpi_starter.h"
 
@@ -41,6 +42,7 @@ int run_to_status(const std::vector<std::string>& arguments) {
     const char* const level = std::getenv(dstrain::env::log_level);
     dstrain::start_log(level != nullptr ? level : "info");
     dstrain::log_uncaught_exceptions();
+    dstrain::name_shortened_files();
     return run(arguments);
   } catch (const dstrain::Error& error) {
     dstrain::log_error(error.what());

@@ -2,29 +2,15 @@
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include <fcntl.h>
 #include <glob.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "runtime/base/fd_io.h"
 
 namespace dstrain {
 namespace {
-
-struct OpenFile {
-  UniqueFd fd;
-  Bytes bytes = 0;
-};
-
-OpenFile open_regular(const std::filesystem::path& path) {
-  OpenFile file{UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK))};
-  if (!file.fd) fail(ErrorCode::input, "{}: {}", path.string(), std::strerror(errno));
-  file.bytes = regular_bytes(file.fd.get(), path.string());
-  return file;
-}
 
 constexpr int safe_flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 
@@ -39,15 +25,23 @@ constexpr int safe_flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 
 }  // namespace
 
+UniqueFd open_regular(const std::filesystem::path& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) fail(ErrorCode::input, "{}: {}", path.string(), std::strerror(errno));
+  regular_bytes(fd.get(), path.string());
+  return fd;
+}
+
 std::string read_text_file(const std::filesystem::path& path, Bytes bytes_max) {
-  const OpenFile file = open_regular(path);
-  if (file.bytes > bytes_max) {
+  const UniqueFd fd = open_regular(path);
+  const Bytes bytes = regular_bytes(fd.get(), path.string());
+  if (bytes > bytes_max) {
     fail(ErrorCode::input, "{}: {} is more than the {} allowed for such a file", path.string(),
-         format_bytes(file.bytes), format_bytes(bytes_max));
+         format_bytes(bytes), format_bytes(bytes_max));
   }
-  std::string text(static_cast<std::size_t>(file.bytes), '\0');
+  std::string text(static_cast<std::size_t>(bytes), '\0');
   const std::size_t done =
-      read_fully_at(file.fd.get(), 0, std::as_writable_bytes(std::span(text)), path.string());
+      read_fully_at(fd.get(), 0, std::as_writable_bytes(std::span(text)), path.string());
   text.resize(done);
   return text;
 }
@@ -65,26 +59,6 @@ void write_text_file(const std::filesystem::path& path, std::string_view text) {
     ::unlink(temporary.c_str());
     throw;
   }
-}
-
-MappedFile::MappedFile(const std::filesystem::path& path) {
-  const OpenFile file = open_regular(path);
-  if (file.bytes == 0) fail(ErrorCode::input, "{}: the file is empty", path.string());
-  const auto size = static_cast<std::size_t>(file.bytes);
-  void* const address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd.get(), 0);
-  if (address == MAP_FAILED) fail_errno(errno, "map " + path.string());
-  bytes_ = {static_cast<const std::byte*>(address), size};
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
-MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 std::vector<std::string> paths_matching(const std::string& pattern) {

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/utf8.h"
 #include "runtime/config/flag_reader.h"
 #include "runtime/config/schema.h"
 #include "runtime/config/suggest.h"
@@ -127,7 +128,21 @@ void read_negation(const CLI::App& app,
       fmt::format("{} and {} are the same option; keep one", positive.get_name(), name));
 }
 
+/// Names stand in checkpoints and records, which are JSON.
+void require_utf8(std::span<const std::string> arguments) {
+  for (const std::string& argument : arguments) {
+    std::string storage;
+    const std::string_view shown = valid_utf8(argument, storage);
+    if (shown == argument) continue;
+    fail(ErrorCode::usage,
+         "\"{}\": is no UTF-8, in which all that a run writes down is kept; give the file another "
+         "name",
+         shown);
+  }
+}
+
 TrainOptions read_flags(std::span<const std::string> arguments, Lines& problems) {
+  require_utf8(arguments);
   CLI::App app;
   declare(app);
   Lines words;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/error.h"
+#include "runtime/base/mapped_file.h"
 
 namespace dstrain::data {
 namespace {
@@ -57,6 +58,7 @@ std::int64_t BatchLoader::fill(std::int64_t step,
   check_sizes(place_.micro_batch, source_.sizes(), rows);
   DSTRAIN_CHECK(micro_step >= 0 && micro_step < micro_steps_, "micro step {} of {}", micro_step,
                 micro_steps_);
+  if (micro_step == 0) check_mapped_files();
   const std::int64_t first = (micro_step * place_.world + place_.rank) * place_.micro_batch;
   for (std::int64_t i = 0; i < place_.micro_batch; ++i) {
     source_.read(order_.sample(step, first + i), rows.row(i, source_.sizes()));

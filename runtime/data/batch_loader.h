@@ -30,7 +30,8 @@ class BatchLoader {
   [[nodiscard]] const SampleSizes& sizes() const { return source_.sizes(); }
 
   /// Writes the B samples of one micro step of optimizer step `step`, both counted from 0. Returns
-  /// the place of the first one within the global batch.
+  /// the place of the first one within the global batch. Throws Error{input} when a file of it
+  /// has changed as check_mapped_files() says, or holds an id beyond the vocabulary.
   std::int64_t fill(std::int64_t step, std::int64_t micro_step, const SampleRows& rows) const;
 
  private:

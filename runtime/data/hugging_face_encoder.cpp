@@ -4,7 +4,7 @@
 #include <array>
 #include <filesystem>
 
-#include "runtime/base/file.h"
+#include "runtime/base/mapped_file.h"
 #include "runtime/base/random_bytes.h"
 #include "runtime/base/sha256.h"
 

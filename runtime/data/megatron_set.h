@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/file.h"
+#include "runtime/base/mapped_file.h"
 #include "runtime/data/id_array.h"
 #include "runtime/data/token_stream.h"
 

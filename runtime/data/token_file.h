@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/base/file.h"
+#include "runtime/base/mapped_file.h"
 #include "runtime/data/id_array.h"
 #include "runtime/data/token_stream.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/file.h"
+#include "runtime/base/mapped_file.h"
 #include "runtime/base/result.h"
 #include "runtime/base/unique_handle.h"
 #include "runtime/data/encode_record.h"

@@ -65,7 +65,7 @@ TEST_CASE("File: what is no regular file is named and refused", "[base][file]") 
   const fs::path path = dir.path() / name;
   const std::string expected = path.string() + ": " + reason;
   CHECK(message_of(ErrorCode::input, [&] { (void)read_text_file(path, mebibyte); }) == expected);
-  CHECK(message_of(ErrorCode::input, [&] { const MappedFile map(path); }) == expected);
+  CHECK(message_of(ErrorCode::input, [&] { (void)open_regular(path); }) == expected);
 }
 
 TEST_CASE("File: writing replaces the old text and leaves no other file", "[base][file]") {
@@ -107,30 +107,6 @@ TEST_CASE("File: a full disk is an error", "[base][file]") {
   CHECK(message_of(ErrorCode::io, [&] { write_text_file(path, "x"); }) ==
         "write " + path.string() + ".tmp: No space left on device");
   CHECK_FALSE(fs::exists(path));
-}
-
-TEST_CASE("MappedFile: shows the file and moves", "[base][file]") {
-  const test::TempDir dir;
-  const fs::path path = dir.path() / "bytes";
-  write_text_file(path, "abc");
-  MappedFile map(path);
-  REQUIRE(map.bytes().size() == 3);
-  CHECK(map.bytes()[2] == std::byte{'c'});
-
-  MappedFile moved(std::move(map));
-  CHECK(moved.bytes().size() == 3);
-  write_text_file(path, "defg");
-  moved = MappedFile(path);
-  REQUIRE(moved.bytes().size() == 4);
-  CHECK(moved.bytes()[0] == std::byte{'d'});
-}
-
-TEST_CASE("MappedFile: an empty file is refused", "[base][file]") {
-  const test::TempDir dir;
-  const fs::path path = dir.path() / "empty";
-  write_text_file(path, "");
-  CHECK(message_of(ErrorCode::input, [&] { const MappedFile map(path); }) ==
-        path.string() + ": the file is empty");
 }
 
 }  // namespace dstrain

@@ -2,9 +2,11 @@
 
 #include <atomic>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "runtime/base/error.h"
 #include "runtime/comm/shm/shm_communicator.h"
@@ -117,6 +119,20 @@ TEST_CASE("Segment: heaps are apart and take no memory until touched", "[comm][m
     CHECK(segment.heap(rank).data() == segment.heap(0).data() + rank * heap);
   }
   segment.heap(size - 1).back() = std::byte{1};
+}
+
+TEST_CASE("Segment: a core file leaves the heaps out", "[comm][memory]") {
+  const comm::Segment segment = comm::Segment::create(3, 2 * mebibyte);
+  const std::string begin =
+      fmt::format("{:x}-", reinterpret_cast<std::uintptr_t>(segment.heap(0).data()));
+  std::ifstream maps("/proc/self/smaps");
+  bool ours = false;
+  std::string flags;
+  for (std::string line; flags.empty() && std::getline(maps, line);) {
+    ours = ours || line.starts_with(begin);
+    if (ours && line.starts_with("VmFlags:")) flags = line + ' ';
+  }
+  CHECK_THAT(flags, Catch::Contains(" dd "));
 }
 
 TEST_CASE("Segment: many ranks share the address space", "[comm][memory]") {

@@ -200,6 +200,14 @@ TEST_CASE("TrainOptions: what a run needs is asked for at once", "[config][optio
                  "--deepspeed a and --deepspeed_config b name two files"));
 }
 
+TEST_CASE("TrainOptions: what is no UTF-8 is refused", "[config][options]") {
+  const std::string option = GENERATE("--train_file", "--output_dir");
+  CHECK(
+      options_error({option, "caf\xE9.bin"}) ==
+      "\"caf\uFFFD.bin\": is no UTF-8, in which all that a run writes down is kept; give the file "
+      "another name");
+}
+
 TEST_CASE("TrainOptions: paths are looked at", "[config][options]") {
   const TempDir folder;
   const auto in = [&](const std::string& name) {

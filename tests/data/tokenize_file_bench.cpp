@@ -10,7 +10,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/base/file.h"
+#include "runtime/base/mapped_file.h"
 #include "runtime/base/parallel_for.h"
 #include "runtime/data/hugging_face_encoder.h"
 #include "runtime/data/token_set.h"

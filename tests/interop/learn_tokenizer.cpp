@@ -12,6 +12,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
+#include "runtime/base/mapped_file.h"
 #include "runtime/tokenizer/bpe_trainer.h"
 #include "runtime/tokenizer/word_cut.h"
 

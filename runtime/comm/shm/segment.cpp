@@ -110,7 +110,15 @@ Segment::Segment(UniqueFd file, int size, Bytes heap_bytes)
     : file_(std::move(file)),
       size_(size),
       heap_bytes_(heap_bytes),
-      base_(map_file(file_.get(), Layout(size, heap_bytes).end)) {}
+      base_(map_file(file_.get(), Layout(size, heap_bytes).end)) {
+  const Layout layout(size, heap_bytes);
+  if (layout.heaps == layout.end) return;
+  // A core file would hold the heaps of all ranks, and the kernel would take memory for each page.
+  if (::madvise(base_ + layout.heaps, static_cast<std::size_t>(layout.end - layout.heaps),
+                MADV_DONTDUMP) != 0) {
+    fail_errno(errno, "madvise of the shared heaps");
+  }
+}
 
 Segment::Segment(Segment&& other) noexcept
     : file_(std::move(other.file_)),

@@ -6,18 +6,22 @@
 namespace dstrain::ops::gpu {
 namespace {
 
-UniqueHandle<DeviceBytesTraits> allocate(std::size_t bytes) {
+UniqueHandle<DeviceBytesTraits> allocate(std::size_t bytes, int ordinal) {
   void* address = nullptr;
-  DSTRAIN_CUDA_CHECK(cudaMalloc(&address, bytes), "{} bytes for the ops of a stream", bytes);
+  cuda::use_gpu(ordinal);
+  DSTRAIN_CUDA_CHECK(cudaMalloc(&address, bytes), "{} bytes for the ops of a stream of GPU {}", bytes,
+                     ordinal);
   return UniqueHandle<DeviceBytesTraits>(static_cast<std::byte*>(address));
 }
 
 }  // namespace
 
 OpState::OpState(cuda::CudaStream& stream)
-    : words_(allocate(sizeof(DeviceWords))), plans_(std::make_unique<ProductPlans>()) {
+    : ordinal_(stream.ordinal()),
+      words_(allocate(sizeof(DeviceWords), ordinal_)),
+      plans_(std::make_unique<ProductPlans>()) {
   DSTRAIN_CUDA_CHECK(cudaMemsetAsync(words_.get(), 0, sizeof(DeviceWords), stream.handle()),
-                     "GPU {}", stream.ordinal());
+                     "GPU {}", ordinal_);
 }
 
 OpState::~OpState() = default;
@@ -27,7 +31,7 @@ DeviceWords& OpState::words() const {
 }
 
 std::byte* OpState::staging() {
-  if (!staging_) staging_ = allocate(static_cast<std::size_t>(staging_bytes()));
+  if (!staging_) staging_ = allocate(static_cast<std::size_t>(staging_bytes()), ordinal_);
   return staging_.get();
 }
 

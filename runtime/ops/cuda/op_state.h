@@ -55,6 +55,7 @@ class OpState final : public cuda::CudaStream::Kept {
   ProductPlans& plans() { return *plans_; }
 
  private:
+  int ordinal_;
   UniqueHandle<DeviceBytesTraits> words_;
   UniqueHandle<DeviceBytesTraits> staging_;
   UniqueHandle<CublasLtTraits> cublas_;
