@@ -115,6 +115,10 @@ TrainerState read_run(const checkpoint::Checkpoint& checkpoint,
   };
   TrainerState saved =
       parse_trainer_state(checkpoint.read_text("trainer_state.json"), place("trainer_state.json"));
+  if (saved.global_step != checkpoint.manifest().step) {
+    fail(ErrorCode::input, "{}: is of step {}, and the manifest beside it of step {}",
+         place("trainer_state.json"), saved.global_step, checkpoint.manifest().step);
+  }
   Lines lines;
   compare_models(
       lines, *model::parse_model_config(checkpoint.read_text("config.json"), place("config.json")),

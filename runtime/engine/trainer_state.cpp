@@ -69,6 +69,18 @@ std::optional<BestCheckpoint> read_best(const nlohmann::json& json) {
   return best;
 }
 
+/// Throws Error{input} for what no run has counted.
+void require_counts(const TrainerState& state, const std::string& path) {
+  const std::pair<const char*, std::int64_t> counts[] = {
+      {"global_step", state.global_step},       {"updates", state.updates},
+      {"optimizer.step", state.optimizer_step}, {"skipped_steps", state.overflow.skipped_steps},
+      {"logged_step", state.logged_step},
+  };
+  for (const auto& [name, count] : counts) {
+    if (count < 0) fail(ErrorCode::input, "{}: {} is {}", path, name, count);
+  }
+}
+
 }  // namespace
 
 TrainerState describe_run(const config::TrainSettings& settings,
@@ -188,6 +200,7 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     state.best = read_best(json);
     state.held_out = json.value("held_out_data", "");
     if (json.contains("client_state")) state.client_state = json.at("client_state").dump();
+    require_counts(state, path);
     return state;
   } catch (const nlohmann::json::exception& error) {
     fail(ErrorCode::input, "{}: {}", path, error.what());

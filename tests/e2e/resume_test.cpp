@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <span>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include "runtime/checkpoint/manifest_text.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/support/temp_dir.h"
 
@@ -41,6 +43,26 @@ std::vector<Row> rows() {
     rows.push_back({run, {first, std::max(first + 1, 9 + index % 3)}});
   }
   return rows;
+}
+
+/// Changes a text in a file of a checkpoint, and its manifest to fit.
+void replace_sealed(const std::filesystem::path& directory,
+                    const std::string& file,
+                    const std::string& from,
+                    const std::string& to) {
+  std::string text = test::read_bytes(directory / file);
+  REQUIRE_THAT(text, Contains(from));
+  text.replace(text.find(from), from.size(), to);
+  std::ofstream(directory / file, std::ios::binary) << text;
+  const std::string place = directory / checkpoint::manifest_name;
+  checkpoint::Manifest manifest = checkpoint::parse_manifest(test::read_bytes(place), place);
+  for (checkpoint::FileRecord& record : manifest.files) {
+    if (record.path != file) continue;
+    checkpoint::ChunkHasher hasher;
+    hasher.add(std::as_bytes(std::span(text)));
+    record = {file, std::ssize(text), hasher.finish()};
+  }
+  std::ofstream(place, std::ios::binary) << checkpoint::to_text(manifest);
 }
 
 }  // namespace
@@ -229,4 +251,17 @@ TEST_CASE("Resume: what cannot go on is refused before a rank starts", "[e2e][re
   CHECK(batch.status == 2);
   CHECK_THAT(batch.err, Contains("train_batch_size is 12 in the checkpoint and 6 now: set "
                                  "--gradient_accumulation_steps 2"));
+}
+
+TEST_CASE("Resume: a checkpoint that contradicts itself is refused", "[e2e][resume]") {
+  const test::TempDir folder;
+  const ResumableRun run{.ranks = 1};
+  REQUIRE(run.train(folder.path() / "out", 2).status == 0);
+  const std::string step = GENERATE("3", "1", "-5");
+  replace_sealed(folder.path() / "out/checkpoint-2", "trainer_state.json", "\"global_step\": 2",
+                 "\"global_step\": " + step);
+  const test::TrainRun result = run.resume(folder.path() / "out", 4);
+  CAPTURE(result.err);
+  CHECK(result.status == 2);
+  CHECK_THAT(result.err, Contains("trainer_state.json: ") && Contains(step));
 }
