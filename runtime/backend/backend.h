@@ -34,6 +34,10 @@ class Backend {
   /// What a stream is for: computing, or what runs beside it.
   enum class StreamUse { computing, beside_computing };
   [[nodiscard]] virtual std::unique_ptr<Stream> make_stream(StreamUse use) = 0;
+  /// Matrix products of f32 by f32 that are launched on `stream` from now on are computed in TF32,
+  /// which rounds what is multiplied to 10 bits of mantissa and adds up in f32, where the device
+  /// has it. By default nothing has.
+  virtual void use_tf32(StreamView /*stream*/) {}
 
   /// How the ranks reach each other before their devices do.
   struct HostSide {

@@ -1,4 +1,5 @@
 // The calls of cuBLASLt that the plug-in makes, computed plainly.
+#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -12,6 +13,7 @@
 namespace {
 
 struct Desc {
+  bool tf32 = false;
   cublasOperation_t left = CUBLAS_OP_N;
   cublasOperation_t right = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
@@ -38,8 +40,15 @@ void store(void* data, cudaDataType type, std::uint64_t at, float value) {
   if (type == CUDA_R_16F) static_cast<Float16*>(data)[at] = to_float16(value);
 }
 
+/// To the nearest of 10 bits of mantissa, halves away from zero.
+float round_to_tf32(float value) {
+  constexpr std::uint32_t dropped = (1U << 13) - 1;
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return std::bit_cast<float>((bits + (dropped + 1) / 2) & ~dropped);
+}
+
 /// An operand with its rows side by side, (rows, columns) after its operation.
-std::vector<float> operand(const void* data, const Layout& layout, bool transposed) {
+std::vector<float> operand(const void* data, const Layout& layout, bool transposed, bool tf32) {
   const std::uint64_t rows = transposed ? layout.columns : layout.rows;
   const std::uint64_t columns = transposed ? layout.rows : layout.columns;
   std::vector<float> values(rows * columns);
@@ -47,7 +56,8 @@ std::vector<float> operand(const void* data, const Layout& layout, bool transpos
     for (std::uint64_t j = 0; j < columns; ++j) {
       const auto stride = static_cast<std::uint64_t>(layout.stride);
       const std::uint64_t at = transposed ? j + i * stride : i + j * stride;
-      values[i * columns + j] = load(data, layout.type, at);
+      const float value = load(data, layout.type, at);
+      values[i * columns + j] = tf32 ? round_to_tf32(value) : value;
     }
   }
   return values;
@@ -85,8 +95,10 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc,
                                         cublasComputeType_t compute,
                                         cudaDataType_t scale) {
   if (dstrain::stand_in::refuses(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;
-  if (compute != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
-  *desc = reinterpret_cast<cublasLtMatmulDesc_t>(new Desc);
+  const bool tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+  const bool known = tf32 || compute == CUBLAS_COMPUTE_32F;
+  if (!known || scale != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
+  *desc = reinterpret_cast<cublasLtMatmulDesc_t>(new Desc{.tf32 = tf32});
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
@@ -189,8 +201,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/,
   dstrain::stand_in::device().load(reinterpret_cast<const void*>(&cublasLtMatmul));
   dstrain::stand_in::queue_of(stream).give([=] {
     std::memset(workspace, 0xFF, workspace_bytes < 4096 ? workspace_bytes : 4096);
-    const std::vector<float> rows = operand(left, a, left_transposed);
-    const std::vector<float> columns = operand(right, b, right_transposed);
+    const std::vector<float> rows = operand(left, a, left_transposed, d.tf32);
+    const std::vector<float> columns = operand(right, b, right_transposed, d.tf32);
     for (std::uint64_t j = 0; j < to.columns; ++j) {
       for (std::uint64_t i = 0; i < to.rows; ++i) {
         float sum = 0;

@@ -9,6 +9,7 @@
 #include "runtime/device/cuda/cuda_check.h"
 #include "runtime/device/cuda/cuda_stream.h"
 #include "runtime/ops/cuda/cuda_ops.h"
+#include "runtime/ops/cuda/product.h"
 
 namespace dstrain::cuda {
 namespace {
@@ -67,6 +68,10 @@ std::unique_ptr<MemoryResource> CudaBackend::pinned(MemoryResource& host) {
 
 std::unique_ptr<Stream> CudaBackend::make_stream(StreamUse /*use*/) {
   return std::make_unique<CudaStream>(device(), ordinal_);
+}
+
+void CudaBackend::use_tf32(StreamView stream) {
+  ops::gpu::use_tf32(stream);
 }
 
 std::unique_ptr<comm::Communicator> CudaBackend::connect(HostSide host) {

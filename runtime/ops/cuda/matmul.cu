@@ -39,10 +39,16 @@ ProductMatrix product_matrix(const TensorView& view) {
   return {elements<std::byte>(view), view.dtype(), view.row_stride()};
 }
 
-void multiply(const Product& product, const TensorView& workspace, StreamView view) {
+void use_tf32(StreamView stream) {
+  op_state(stream).plans().tf32 = true;
+}
+
+void multiply(const Product& given, const TensorView& workspace, StreamView view) {
   cuda::CudaStream& stream = cuda::cuda_stream(view);
   if (stream.drops()) return;
   OpState& state = op_state(view);
+  Product product = given;
+  product.tf32 = state.plans().tf32 && product.a.dtype == DType::f32;
   auto& plans = state.plans().by_key;
   const ProductKey key(product);
   auto found = plans.find(key);

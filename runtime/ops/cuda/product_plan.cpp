@@ -88,14 +88,17 @@ ProductKey::ProductKey(const Product& p)
       b_transposed(p.b_transposed),
       bias(p.bias != nullptr),
       accumulate(p.accumulate),
+      tf32(p.tf32),
       a_alignment(alignment_of(p.a.data)),
       b_alignment(alignment_of(p.b.data)),
       out_alignment(alignment_of(p.out.data)) {}
 
 ProductPlan::ProductPlan(cublasLtHandle_t handle, const Product& product) {
+  const cublasComputeType_t compute =
+      product.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   cublasLtMatmulDesc_t desc = nullptr;
-  check_cublas(cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F),
-               "cublasLtMatmulDescCreate", product);
+  check_cublas(cublasLtMatmulDescCreate(&desc, compute, CUDA_R_32F), "cublasLtMatmulDescCreate",
+               product);
   desc_ = UniqueHandle<MatmulDescTraits>(desc);
   const cublasOperation_t left = product.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t right = product.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;

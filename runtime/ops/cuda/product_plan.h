@@ -19,7 +19,7 @@ struct ProductKey {
   std::int64_t m, n, k;
   std::int64_t a_stride, b_stride, out_stride;
   DType operands, out;
-  bool a_transposed, b_transposed, bias, accumulate;
+  bool a_transposed, b_transposed, bias, accumulate, tf32;
   /// Bytes that addresses are multiples of, up to 256.
   std::uint32_t a_alignment, b_alignment, out_alignment;
   friend auto operator<=>(const ProductKey&, const ProductKey&) = default;
@@ -64,6 +64,7 @@ class ProductPlan {
 /// Those of a stream.
 struct ProductPlans {
   std::map<ProductKey, ProductPlan> by_key;
+  bool tf32 = false;  ///< of products of f32 by f32
 };
 
 }  // namespace dstrain::ops::gpu
