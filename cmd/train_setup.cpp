@@ -138,6 +138,11 @@ void settle_device(config::TrainSettings& settings, DeviceKind device) {
     settings.warnings.emplace_back(
         "--tf32: has no effect: TF32 is of GPUs; CPUs multiply fp32 as it is");
   }
+  if (settings.tune_matmuls) {
+    settings.warnings.emplace_back(
+        "--tune_matmuls: has no effect: CPUs have one algorithm for each product, and nothing to "
+        "tune");
+  }
 }
 
 void refuse(const std::vector<std::string>& problems) {

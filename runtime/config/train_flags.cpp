@@ -272,6 +272,8 @@ const std::array rows{
             .target = &O::tf32,
             .help = "GPUs multiply fp32 matrices in TF32 (false)",
             .negatable = true},
+    FlagRow{"Precision and memory", "tune_matmuls", &O::tune_matmuls, "",
+            "GPUs multiply by their fastest algorithms, timed once (false)"},
     FlagRow{.group = "Precision and memory",
             .name = "loss_scaler",
             .target = &O::loss_scaler,

@@ -1,7 +1,8 @@
-// How a GPU multiplies matrices: in TF32 where it is told to.
+// How a GPU multiplies matrices: in TF32 where it is told to, by the algorithms that it is told.
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 
 #include <catch2/catch.hpp>
 
@@ -9,11 +10,14 @@
 #include "runtime/ops/convert.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/tensor/buffer.h"
+#include "tests/support/error_of.h"
 #include "tests/support/random_values.h"
+#include "tests/support/skip.h"
 #include "tests/support/test_gpu.h"
 #include "tests/support/typed_values.h"
 
 using namespace dstrain;
+using Catch::Contains;
 using Floats = std::vector<float>;
 
 namespace {
@@ -77,6 +81,32 @@ double error_of(const Floats& actual, const Floats& expected) {
   return std::sqrt(error / norm);
 }
 
+/// Which of the algorithms that the stand-in has is the fastest; by a GPU it is not heard.
+void set_fastest(const char* algorithm) {
+  ::setenv("DSTRAIN_STAND_IN_FASTEST", algorithm, 1);
+}
+
+constexpr Bytes any_room = Bytes{1} << 40;
+
+/// A stream of a GPU that has multiplied once.
+struct Multiplied {
+  Multiplied() : stream(gpu->make_stream(Backend::StreamUse::computing)), first(again()) {}
+  Floats again() const { return multiply({}, gpu->memory(), *stream); }
+  std::string tuned(Bytes room = any_room) const { return gpu->tune_products(*stream, room); }
+  std::string use(const std::string& algorithms) const {
+    return gpu->use_algorithms(algorithms, *stream);
+  }
+  std::unique_ptr<Backend> gpu = test::open_test_gpu();
+  std::unique_ptr<Stream> stream;
+  Floats first;
+};
+
+std::string replaced(std::string text, const std::string& old, const std::string& by) {
+  const std::size_t at = text.find(old);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, old.size(), by);
+}
+
 }  // namespace
 
 TEST_CASE("CUDA products: TF32 rounds what is multiplied and nothing else", "[cuda]") {
@@ -102,4 +132,70 @@ TEST_CASE("CUDA products: TF32 changes no product of 16 bits", "[cuda]") {
   gpu->use_tf32(*stream);
   const Factors factors{.dtype = GENERATE(DType::bf16, DType::f16)};
   CHECK((multiply(factors, gpu->memory(), *stream) == multiply(factors, gpu->memory(), *exact)));
+}
+
+TEST_CASE("CUDA products: tuned ones are right and repeat", "[cuda]") {
+  const Multiplied one;
+  const std::string algorithms = one.tuned();
+  CHECK((one.again() == one.first));  // nothing is used before it is told to be
+  REQUIRE(one.use(algorithms) == "");
+  const auto [all, chosen] = one.gpu->count_products(*one.stream);
+  CHECK(all == 1);
+  CHECK(chosen == 1);
+  const Floats tuned = one.again();
+  CHECK(error_of(tuned, multiply_on_cpu({})) < 1e-6);
+  CHECK((one.again() == tuned));
+  // Another stream learns of it before it multiplies.
+  const auto other = one.gpu->make_stream(Backend::StreamUse::computing);
+  REQUIRE(one.gpu->use_algorithms(algorithms, *other) == "");
+  CHECK((multiply({}, one.gpu->memory(), *other) == tuned));
+}
+
+TEST_CASE("CUDA products: without memory to try it a product keeps its algorithm", "[cuda]") {
+  set_fastest("1");
+  const Multiplied one;
+  REQUIRE(one.use(one.tuned(Bytes{32} << 20)) == "");  // the workspace alone
+  CHECK(one.gpu->count_products(*one.stream).chosen == 0);
+  CHECK((one.again() == one.first));
+}
+
+TEST_CASE("CUDA products: algorithms of elsewhere are told and not used", "[cuda]") {
+  set_fastest("1");
+  const Multiplied one;
+  const std::string algorithms = one.tuned();
+  CHECK_THAT(one.use(replaced(algorithms, "cuBLASLt 1", "cuBLASLt 99")),
+             Contains("they are of cuBLASLt 99") && Contains(", and this is cuBLASLt 1"));
+  CHECK_THAT(one.use(replaced(algorithms, R"("gpu":")", R"("gpu":"an older )")),
+             Contains("they are of an older "));
+  CHECK_THAT(one.use(replaced(algorithms, R"("shape")", R"("sizes")")), Contains("'shape'"));
+  CHECK_THAT(one.use(replaced(algorithms, R"("algorithm":")", R"("algorithm":"x)")),
+             Contains("is no algorithm"));
+  CHECK(one.gpu->count_products(*one.stream).chosen == 0);
+  CHECK((one.again() == one.first));
+}
+
+// Only the stand-in, whose algorithms are known:
+
+TEST_CASE("CUDA products: the fastest algorithm is taken", "[cuda]") {
+  if (!test::stands_in_for_gpu()) test::skip("which one is the fastest is the GPU's to say");
+  std::vector<Floats> results;
+  for (const char* fastest : {"0", "1", "2", "3"}) {
+    set_fastest(fastest);
+    const Multiplied one;
+    REQUIRE(one.use(one.tuned()) == "");
+    results.push_back(one.again());
+    if (results.size() == 1) CHECK((results[0] == one.first));
+  }
+  CHECK((results[1] != results[0]));
+  CHECK((results[2] != results[0]));
+  CHECK((results[2] != results[1]));
+  CHECK((results[3] == results[0]));  // that one does not reduce in a fixed order
+}
+
+TEST_CASE("CUDA products: an algorithm that cuBLASLt refuses is an error", "[cuda]") {
+  if (!test::stands_in_for_gpu()) test::skip("a GPU's cuBLASLt may take what is wrong for another");
+  const Multiplied one;
+  const std::string wrong = replaced(one.tuned(), R"("algorithm":"0000)", R"("algorithm":"ffff)");
+  CHECK_THAT(test::error_of([&] { (void)one.use(wrong); }),
+             Contains("cublasLtMatmulAlgoCheck of (37, 203) times (203, 29)"));
 }

@@ -49,11 +49,15 @@ void multiply(const Product& given, const TensorView& workspace, StreamView view
   OpState& state = op_state(view);
   Product product = given;
   product.tf32 = state.plans().tf32 && product.a.dtype == DType::f32;
-  auto& plans = state.plans().by_key;
-  const ProductKey key(product);
-  auto found = plans.find(key);
-  if (found == plans.end()) {
-    found = plans.emplace(key, ProductPlan(state.cublas(), product)).first;
+  ProductPlans& plans = state.plans();
+  const ProductKey key = key_of(product);
+  auto found = plans.by_key.find(key);
+  if (found == plans.by_key.end()) {
+    found = plans.by_key.emplace(key, ProductPlan(state.cublas(), product)).first;
+    const auto chosen = plans.chosen.find(key);
+    if (chosen != plans.chosen.end()) {
+      found->second.take(state.cublas(), product, chosen->second);
+    }
   }
   auto address = reinterpret_cast<std::uintptr_t>(elements<std::byte>(workspace));
   address = (address + 255) / 256 * 256;

@@ -30,9 +30,9 @@ struct Product {
   bool tf32 = false;  ///< of f32 by f32; what multiply() is given does not say
 };
 
-/// Runs it in cuBLASLt, by the first algorithm of its heuristic: the same for the same product on
-/// the same kind of GPU, so that bits repeat. f32 by f32 uses TF32 where the stream does
-/// (use_tf32). `workspace`: u8.
+/// Runs it in cuBLASLt, by the algorithm that was chosen for it (product_tuning.h), else the first
+/// of its heuristic: the same for the same product on the same kind of GPU, so that bits repeat.
+/// f32 by f32 uses TF32 where the stream does (use_tf32). `workspace`: u8.
 void multiply(const Product& product, const TensorView& workspace, StreamView stream);
 
 /// Products of f32 by f32 that are launched on `stream` from now on are computed in TF32.

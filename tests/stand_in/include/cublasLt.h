@@ -36,6 +36,7 @@ enum cublasLtMatmulPreferenceAttributes_t : std::int32_t {
 };
 enum cublasLtReductionScheme_t : std::int32_t {
   CUBLASLT_REDUCTION_SCHEME_NONE = 0,
+  CUBLASLT_REDUCTION_SCHEME_INPLACE = 1,
   CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2,
 };
 
@@ -53,6 +54,7 @@ struct cublasLtMatmulHeuristicResult_t {
 };
 
 extern "C" {
+std::size_t cublasLtGetVersion();
 const char* cublasLtGetStatusString(cublasStatus_t status);
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle);
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle);
@@ -86,6 +88,14 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle,
                                               int wanted,
                                               cublasLtMatmulHeuristicResult_t* results,
                                               int* found);
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle,
+                                       cublasLtMatmulDesc_t desc,
+                                       cublasLtMatrixLayout_t left,
+                                       cublasLtMatrixLayout_t right,
+                                       cublasLtMatrixLayout_t c,
+                                       cublasLtMatrixLayout_t out,
+                                       const cublasLtMatmulAlgo_t* algorithm,
+                                       cublasLtMatmulHeuristicResult_t* result);
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle,
                               cublasLtMatmulDesc_t desc,
                               const void* alpha,
