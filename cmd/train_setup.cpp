@@ -131,6 +131,20 @@ std::unique_ptr<model::ParameterSource> open_parameters(const TrainSetup& setup)
   return std::make_unique<model::Float16Source>(std::move(stored));
 }
 
+/// What was asked for that the device does not do.
+void settle_device(config::TrainSettings& settings, DeviceKind device) {
+  if (device != DeviceKind::cpu) return;
+  if (settings.tf32) {
+    settings.warnings.emplace_back(
+        "--tf32: has no effect: TF32 is of GPUs; CPUs multiply fp32 as it is");
+  }
+  if (settings.tune_matmuls) {
+    settings.warnings.emplace_back(
+        "--tune_matmuls: has no effect: CPUs have one algorithm for each product, and nothing to "
+        "tune");
+  }
+}
+
 void refuse(const std::vector<std::string>& problems) {
   if (!problems.empty()) fail(ErrorCode::config, "{}", fmt::join(problems, "\n"));
 }
@@ -189,6 +203,7 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
   config::Resolved resolved = config::resolve(options, context);
   setup.settings = std::move(resolved.settings);
   setup.settings.data = data;
+  settle_device(setup.settings, place.device);
   check_data(setup, config::what_needs_held_out(options));
   refuse(unusable_disks(setup.settings.zero));
   if (setup.settings.trains) {

@@ -129,6 +129,7 @@ PY
 
 # From simple to rich.
 step events 25 "$tree/bin/cuda_events_test"
+step products 25 "$tree/bin/cuda_products_test"
 runs_limit=60
 on_host='"offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}'
 rung rung_stage0 1 '{"stage": 0}' || runs_limit=25

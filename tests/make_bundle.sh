@@ -12,7 +12,7 @@ trap 'rm -rf "$(dirname "$tree")"' EXIT
 mkdir -p "$tree/bin" "$tree/tests" "$bundle"
 
 programs=("$build"/bin/{dstrain,dstraind,libdstrain.so,libdstrain_cuda.so})
-tests=("$build"/tests/ops/cuda_ops_{test,bench} "$build/tests/backend/cuda_events_test"
+tests=("$build"/tests/ops/cuda_ops_{test,bench} "$build"/tests/backend/cuda_{events,products}_test
   "$build/tests/e2e/cuda_run_test")
 cp "${programs[@]}" "${tests[@]}" "$tree/bin"
 

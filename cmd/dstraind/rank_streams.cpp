@@ -4,6 +4,7 @@ namespace dstrain::cmd {
 
 RankStreams::RankStreams(Backend& backend, const TrainSetup& setup)
     : compute_(backend.make_stream(Backend::StreamUse::computing)) {
+  if (setup.settings.tf32) backend.use_tf32(*compute_);
   const auto beside = [&] {
     return backend.make_stream(Backend::StreamUse::beside_computing);
   };

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <numeric>
 #include <sstream>
 
@@ -106,6 +107,7 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPa
   communicator_->set_observer(&collective_records_);
   const InPhase loading(&progress_, RunPhase::loading);
   const std::int64_t saved_step = load();
+  set_up_tuning();
   checkpointer_ = std::make_unique<engine::Checkpointer>(
       engine::Checkpointer::Parts{
           setup_.model, store_, control_group_, directory_ranks(setup_, worker, control_group_),
@@ -126,6 +128,7 @@ std::int64_t TrainingRank::load() {
   setup_.state.optimizer_step = resumed.state.optimizer_step;
   setup_.state.overflow = resumed.state.overflow;
   setup_.state.client_state = resumed.state.client_state;
+  setup_.state.matmul_algorithms = resumed.state.matmul_algorithms;
   setup_.state.best = find_best(resumed);
   if (worker_.rank == 0) {
     log_info(fmt::format("going on from {}, after step {}", resumed.checkpoint.string(),
@@ -162,6 +165,24 @@ std::int64_t TrainingRank::load() {
   if (!std::filesystem::equivalent(resumed.checkpoint, own, ignored)) return 0;
   setup_.state.logged_step = resumed.state.logged_step;
   return resumed.state.global_step;
+}
+
+/// What a checkpoint keeps of --tune_matmuls is forgotten by a run that does not ask for it.
+void TrainingRank::set_up_tuning() {
+  std::string& kept = setup_.state.matmul_algorithms;
+  if (setup_.settings.tune_matmuls) {
+    const Bytes budget = worker_.device_memory_bytes;
+    tuning_.emplace(MatmulTuning::Parts{
+        *backend_, streams_, control_group_,
+        budget > 0 ? budget - setup_.plan.total() : std::numeric_limits<Bytes>::max()});
+    return tuning_->use_kept(kept);
+  }
+  if (!kept.empty() && worker_.rank == 0) {
+    log_warning(
+        "the algorithms for matrix products that the checkpoint keeps are not used without "
+        "--tune_matmuls, and are forgotten");
+  }
+  kept.clear();
 }
 
 /// The best checkpoint so far, from this run's output directory; nothing if rank 0 does not see it
@@ -237,6 +258,13 @@ engine::Checkpointer::Options TrainingRank::checkpoint_options(std::int64_t save
           .saved_step = saved_step};
 }
 
+std::function<std::string(const std::string&)> TrainingRank::tuner() {
+  if (!tuning_) return nullptr;
+  return [this](const std::string& kept) {
+    return tuning_->settle(kept);
+  };
+}
+
 engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
   const config::TrainSettings& settings = setup_.settings;
   const data::LoaderPlace place{settings.micro_batch_size, worker_.rank, worker_.world_size};
@@ -277,9 +305,8 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
                            .timeline = timeline_.get(),
                            .progress = &progress_,
                            .say = say,
-                           .stop_requested = [&signals] {
-                             return signals.arrived() != 0;
-                           }});
+                           .stop_requested = [&signals] { return signals.arrived() != 0; },
+                           .tune = tuner()});
   return trainer.run();
 }
 

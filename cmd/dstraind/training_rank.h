@@ -1,7 +1,9 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 
+#include "cmd/dstraind/matmul_tuning.h"
 #include "cmd/dstraind/rank_disks.h"
 #include "cmd/dstraind/rank_memory.h"
 #include "cmd/dstraind/rank_streams.h"
@@ -40,6 +42,8 @@ class TrainingRank {
   /// Returns the step of the checkpoint in the output directory that was loaded; 0: of none there.
   std::int64_t load();
   [[nodiscard]] std::optional<engine::BestCheckpoint> find_best(const engine::Resumed& resumed);
+  void set_up_tuning();
+  [[nodiscard]] std::function<std::string(const std::string&)> tuner();
   void load_best(const engine::Trainer::Outcome& outcome);
   void load_checkpoint(const std::filesystem::path& path);
   [[nodiscard]] engine::Checkpointer::Options checkpoint_options(std::int64_t saved_step) const;
@@ -61,6 +65,7 @@ class TrainingRank {
   RankDisks disks_;
   zero::ShardedStore store_;
   engine::Engine engine_;
+  std::optional<MatmulTuning> tuning_;
   std::unique_ptr<engine::Checkpointer> checkpointer_;
   std::optional<monitor::MetricsFile> metrics_;  ///< of rank 0, from the start of training on
 };

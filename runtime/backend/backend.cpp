@@ -1,5 +1,7 @@
 #include "runtime/backend/backend.h"
 
+#include <fmt/format.h>
+
 #include "runtime/comm/staged_communicator.h"
 #include "runtime/device/locked_memory.h"
 
@@ -7,6 +9,14 @@ namespace dstrain {
 
 std::unique_ptr<MemoryResource> Backend::pinned(MemoryResource& host) {
   return std::make_unique<LockedMemory>(host);
+}
+
+std::string Backend::tune_products(StreamView /*stream*/, Bytes /*room*/) {
+  return "";
+}
+
+std::string Backend::use_algorithms(const std::string& /*text*/, StreamView /*stream*/) {
+  return fmt::format("the device is {}, which has none to choose between", name_of(device_.kind));
 }
 
 std::unique_ptr<comm::Communicator> Backend::connect(HostSide host) {

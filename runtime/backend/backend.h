@@ -1,5 +1,7 @@
 #pragma once
+#include <cstdint>
 #include <memory>
+#include <string>
 
 #include "runtime/comm/communicator.h"
 #include "runtime/comm/control/control_group.h"
@@ -34,6 +36,29 @@ class Backend {
   /// What a stream is for: computing, or what runs beside it.
   enum class StreamUse { computing, beside_computing };
   [[nodiscard]] virtual std::unique_ptr<Stream> make_stream(StreamUse use) = 0;
+  /// Matrix products of f32 by f32 that are launched on `stream` from now on are computed in TF32,
+  /// which rounds what is multiplied to 10 bits of mantissa and adds up in f32, where the device
+  /// has it. By default nothing has.
+  virtual void use_tf32(StreamView /*stream*/) {}
+
+  // Algorithms of matrix products, where the device has several. By default it has none to choose
+  // between.
+
+  /// Times the algorithms that the device has for each product that was launched on `stream`, while
+  /// nothing else should run, and returns which is the fastest, as JSON of one line; empty: there
+  /// is nothing to choose. Takes up to `room` bytes of the device meanwhile, beside what any plan
+  /// counts; a product that gets less is left out. Waits for the stream.
+  [[nodiscard]] virtual std::string tune_products(StreamView stream, Bytes room);
+  /// Products that are launched on `stream` from now on take the algorithms of such a text, of
+  /// whatever rank and run; those that are not in it take the device's own choice. Returns why the
+  /// text is of no use here; empty: it is.
+  [[nodiscard]] virtual std::string use_algorithms(const std::string& text, StreamView stream);
+  struct ProductCount {
+    std::int64_t all = 0;
+    std::int64_t chosen = 0;  ///< whose algorithm use_algorithms() has set
+  };
+  /// Of the products that were launched on `stream`.
+  [[nodiscard]] virtual ProductCount count_products(StreamView /*stream*/) { return {}; }
 
   /// How the ranks reach each other before their devices do.
   struct HostSide {

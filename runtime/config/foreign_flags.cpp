@@ -172,7 +172,6 @@ const std::array hugging_face{
     one_of(hint_flag("half_precision_backend", "NAME", reason::fp16, "auto"),
            "auto|amp|apex|cpu_amp|cuda_amp"),
     hint_flag("bf16_full_eval", no_value, "evaluation is in the type of training"),
-    negatable(hint_flag("tf32", no_value, "TF32 is of GPUs; CPUs multiply fp32 as it is")),
     hint_flag("gradient_checkpointing_kwargs", "JSON", "there is one way of checkpointing"),
     hint_flag("torch_compile", no_value, reason::compiled),
     hint_flag("torch_compile_backend", "NAME", reason::compiled),

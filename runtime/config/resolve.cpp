@@ -135,6 +135,11 @@ void resolve_data(SettingsBuilder& builder) {
 void resolve_rest(SettingsBuilder& builder) {
   TrainSettings& settings = builder.settings();
   settings.trains = trains(builder.options());
+  const Flag<bool>& tune = builder.options().tune_matmuls;
+  settings.tune_matmuls = tune.value && settings.trains;
+  if (tune.value && !settings.trains) {
+    builder.problems().warn({}, tune.typed_as, "has no effect: no step is taken");
+  }
   settings.output = {.directory = builder.options().output_dir.value,
                      .overwrite = builder.options().overwrite_output_dir.value,
                      .logging = cadence(builder, builder.options().logging_strategy.value,

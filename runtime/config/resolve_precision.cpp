@@ -118,10 +118,22 @@ void resolve_dtype(SettingsBuilder& builder) {
   }
 }
 
+/// TF32 is a way to multiply fp32 by fp32, of which a run in 16 bits has none.
+void resolve_tf32(SettingsBuilder& builder) {
+  TrainSettings& settings = builder.settings();
+  const Flag<bool>& tf32 = builder.options().tf32;
+  settings.tf32 = tf32.value && settings.dtype == DType::f32;
+  if (!tf32.value || settings.tf32) return;
+  builder.problems().warn(
+      {}, tf32.typed_as,
+      fmt::format("has no effect: the run multiplies in {}", precision_name(settings.dtype)));
+}
+
 }  // namespace
 
 void resolve_precision(SettingsBuilder& builder) {
   resolve_dtype(builder);
+  resolve_tf32(builder);
   TrainSettings& settings = builder.settings();
   const bool fp16 = settings.dtype == DType::f16;
   if (fp16) resolve_loss_scale(builder);

@@ -61,7 +61,7 @@ struct TrainOptions {
   Flag<std::string> metric_for_best_model{"loss", {}};
   Flag<bool> greater_is_better;
 
-  Flag<bool> bf16, fp16;
+  Flag<bool> bf16, fp16, tf32, tune_matmuls;
   Flag<std::string> loss_scaler{"zero", {}};
   Flag<std::int64_t> max_skipped_steps;
   Flag<bool> gradient_checkpointing;

@@ -151,6 +151,8 @@ struct TrainSettings {
   double num_train_epochs = 3;
   double gradient_clipping = 0;  ///< largest global norm; 0: none
   DType dtype = DType::f32;      ///< f32, or bf16 or f16: of weights and activations
+  bool tf32 = false;             ///< GPUs multiply f32 by f32 in TF32
+  bool tune_matmuls = false;     ///< by the algorithms that are the fastest on rank 0
   StatePrecision precision{};    ///< of what is trained with besides
   LossScaleSettings loss_scale;
   bool sums_gradients = false;  ///< of the ranks' mean losses, which are their mean otherwise

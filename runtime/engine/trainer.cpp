@@ -206,6 +206,23 @@ void Trainer::launch_step(std::int64_t step, data::BatchPrefetcher& batches) {
   reports_ = exchange();
 }
 
+/// Products are known once they have run; what is chosen for them holds from the next step on, and
+/// is in the checkpoints from this one on.
+void Trainer::tune() {
+  if (!parts_.tune) return;
+  settle();
+  reports_are_old_ = true;  // it may take long, in which a rank is asked to stop
+  const double begin = parts_.clock.now_seconds();
+  parts_.state.matmul_algorithms = parts_.tune(parts_.state.matmul_algorithms);
+  leave_out(parts_.clock.now_seconds() - begin);
+}
+
+/// What was no training counts in no figure of it.
+void Trainer::leave_out(double seconds) {
+  reported_at_seconds_ += seconds;
+  started_at_seconds_ += seconds;
+}
+
 /// Waits for what was decided on the step that was launched last.
 void Trainer::settle() {
   if (!launched_) return;
@@ -267,6 +284,7 @@ Trainer::Outcome Trainer::take_steps() {
     if (stops()) return stop(step - 1);
     launch_step(step, batches);
     if (parts_.timeline != nullptr) parts_.timeline->end_step();
+    if (step == first_step_) tune();
     if (!parts_.engine.runs_ahead() || logs(step) || prints(step)) settle();
     // First, as the checkpoint of a step says whether it is the best.
     if (step == total_steps_ || due(settings.evaluation.cadence, step)) evaluate(step);
@@ -406,10 +424,7 @@ void Trainer::evaluate(std::int64_t step) {
   const double loss =
       engine::evaluate(parts_.engine, *parts_.validation_data, parts_.control_group);
   best_.evaluated(step, loss);
-  // Evaluation is not training time.
-  const double spent = parts_.clock.now_seconds() - begin;
-  reported_at_seconds_ += spent;
-  started_at_seconds_ += spent;
+  leave_out(parts_.clock.now_seconds() - begin);
   if (parts_.metrics == nullptr) return;
   write(monitor::EvalMetrics{step, loss});
   parts_.say(fmt::format("step {}/{} | {}", step, total_steps_, monitor::describe_held_out(loss)));

@@ -41,6 +41,9 @@ class Trainer {
     ProgressPage* progress = nullptr;                         ///< null: nothing is published
     std::function<void(const std::string&)> say;              ///< progress, for people
     std::function<bool()> stop_requested;  ///< asked once a step, before its update
+    /// After the first step that the run takes: given what the state has as `matmul_algorithms`,
+    /// returns what it shall have. Collective; null: nothing is tuned.
+    std::function<std::string(const std::string&)> tune{};
   };
   explicit Trainer(Parts parts);
 
@@ -83,6 +86,8 @@ class Trainer {
     double begun_at_seconds = 0;
   };
   void launch_step(std::int64_t step, data::BatchPrefetcher& batches);
+  void tune();
+  void leave_out(double seconds);
   void settle();
   void tell_skip(std::int64_t step, const ops::StepDecision& decision);
   void tell_progress(const Launched& launched, double loss);

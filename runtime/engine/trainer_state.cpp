@@ -160,6 +160,9 @@ std::string to_text(const TrainerState& state) {
   json["scheduler"] = Json::parse(state.scheduler);
   add_best(json, state.best);
   json["held_out_data"] = state.held_out;
+  if (!state.matmul_algorithms.empty()) {
+    json["matmul_algorithms"] = Json::parse(state.matmul_algorithms);
+  }
   json["client_state"] = Json::parse(state.client_state);
   return json.dump(2) + "\n";
 }
@@ -199,6 +202,9 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     state.data_seed = data.value("seed", state.seed);
     state.best = read_best(json);
     state.held_out = json.value("held_out_data", "");
+    if (json.contains("matmul_algorithms")) {
+      state.matmul_algorithms = json.at("matmul_algorithms").dump();
+    }
     if (json.contains("client_state")) state.client_state = json.at("client_state").dump();
     require_counts(state, path);
     return state;

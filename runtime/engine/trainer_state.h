@@ -36,10 +36,13 @@ struct TrainerState {
   /// tokens, or the state does not say.
   std::string text_encoder{};
   std::optional<BestCheckpoint> best{};
-  std::string held_out{};           ///< on which it was evaluated: file, bytes and samples
-  std::string description = "{}";   ///< JSON: model, dtype; for the record
-  std::string optimizer = "{}";     ///< JSON: the type and its settings
-  std::string scheduler = "{}";     ///< JSON: the schedule of the learning rate
+  std::string held_out{};          ///< on which it was evaluated: file, bytes and samples
+  std::string description = "{}";  ///< JSON: model, dtype; for the record
+  std::string optimizer = "{}";    ///< JSON: the type and its settings
+  std::string scheduler = "{}";    ///< JSON: the schedule of the learning rate
+  /// JSON: which algorithms the device's matrix products take, as it wrote it; empty: its own
+  /// choice
+  std::string matmul_algorithms{};
   std::string client_state = "{}";  ///< JSON of a library's user, kept as it is
 
   /// Samples of a micro step over all ranks, to say how a batch size comes about. Not saved.

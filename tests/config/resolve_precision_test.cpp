@@ -83,6 +83,19 @@ TEST_CASE("Resolve: fp16 and its loss scale", "[config][resolve]") {
         1);
 }
 
+TEST_CASE("Resolve: TF32 is of runs in fp32", "[config][resolve]") {
+  CHECK_FALSE(settings_of("").tf32);
+  CHECK(settings_of("", {"--tf32"}).tf32);
+  CHECK(settings_of("", {"--tf32", "1"}).tf32);
+  CHECK(settings_of("", {"--tf32"}).warnings.empty());
+  CHECK_FALSE(settings_of("", {"--tf32", "false"}).tf32);
+  CHECK_FALSE(settings_of("", {"--no_tf32"}).tf32);
+  const TrainSettings half = settings_of("", {"--tf32", "--bf16"});
+  CHECK_FALSE(half.tf32);
+  CHECK(half.warnings == Arguments{"--tf32: has no effect: the run multiplies in bf16"});
+  CHECK(settings_of("", {"--no_tf32", "--bf16"}).warnings.empty());
+}
+
 TEST_CASE("Resolve: steps that overflow end a run unless somebody wants them left out",
           "[config][resolve]") {
   CHECK(settings_of("").max_skipped_steps == 0);

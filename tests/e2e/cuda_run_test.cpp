@@ -91,6 +91,29 @@ TEST_CASE("CUDA runs: every stage follows PyTorch in fp16", "[cuda][e2e]") {
   check_stages("everything", GENERATE(1, 2), "fp16", {1.1e-4, 1.8e-3});
 }
 
+TEST_CASE("CUDA runs: TF32 is near fp32 and another computation", "[cuda][e2e]") {
+  const test::TempDir folder;
+  const test::ResumableRun run{.ranks = 1};
+  const auto train = [&](const char* name, const char* tf32) {
+    Words arguments = run.arguments(3);
+    arguments.insert(arguments.end(), {"--tf32", tf32, "--config_overrides",
+                                       "n_layer=1,n_embd=16,n_head=2,vocab_size=160,n_positions=8",
+                                       "--block_size", "8"});
+    test::TrainRun made = test::run_train(launch_options(1), run.config(), folder.path() / name,
+                                          arguments, environment());
+    CAPTURE(made.err);
+    REQUIRE(made.status == 0);
+    return made.metrics;
+  };
+  const json exact = train("fp32", "false");
+  const double apart = worst_relative(train("TF32", "true"), exact, "loss");
+  CHECK(apart > 0);
+  CHECK(apart < 1e-3);
+  const test::TrainRun on_cpu = run.train(folder.path() / "cpu", 1, {"--tf32"});
+  CHECK(on_cpu.status == 0);
+  CHECK_THAT(on_cpu.err, Contains("--tf32: has no effect: TF32 is of GPUs"));
+}
+
 TEST_CASE("CUDA runs: stages and offload have the same bits and runs repeat", "[cuda][e2e]") {
   const test::TempDir folder;
   const json host{{"device", "cpu"}};

@@ -1,5 +1,9 @@
 // The calls of cuBLASLt that the plug-in makes, computed plainly.
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include <cublasLt.h>
@@ -12,6 +16,7 @@
 namespace {
 
 struct Desc {
+  bool tf32 = false;
   cublasOperation_t left = CUBLAS_OP_N;
   cublasOperation_t right = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
@@ -23,7 +28,34 @@ struct Layout {
   std::uint64_t columns;
   std::int64_t stride;
 };
-struct Preference {};
+struct Preference {
+  std::uint32_t reductions = 0;
+};
+struct Handle {};
+
+/// What results differ by: in which order the parts of a sum are added up.
+enum Order : std::uint64_t { forwards, backwards, even_first, by_blocks_that_race };
+
+/// The parts of a sum in an order.
+std::vector<std::uint64_t> parts_in(std::uint64_t order, std::uint64_t count) {
+  std::vector<std::uint64_t> parts(count);
+  std::iota(parts.begin(), parts.end(), 0);
+  if (order == backwards) std::reverse(parts.begin(), parts.end());
+  if (order == even_first) {
+    std::stable_partition(parts.begin(), parts.end(), [](auto part) { return part % 2 == 0; });
+  }
+  return parts;
+}
+
+/// The one that takes no time, where the others take a second each: of rank r the r-th digit of
+/// DSTRAIN_STAND_IN_FASTEST, else the first.
+std::uint64_t fastest_order() {
+  const char* const given = std::getenv("DSTRAIN_STAND_IN_FASTEST");
+  const char* const rank = std::getenv("RANK");
+  const std::size_t place = rank == nullptr ? 0 : std::strtoull(rank, nullptr, 10);
+  if (given == nullptr || std::strlen(given) <= place) return forwards;
+  return static_cast<std::uint64_t>(given[place] - '0');
+}
 
 float load(const void* data, cudaDataType type, std::uint64_t at) {
   using namespace dstrain;
@@ -38,8 +70,15 @@ void store(void* data, cudaDataType type, std::uint64_t at, float value) {
   if (type == CUDA_R_16F) static_cast<Float16*>(data)[at] = to_float16(value);
 }
 
+/// To the nearest of 10 bits of mantissa, halves away from zero.
+float round_to_tf32(float value) {
+  constexpr std::uint32_t dropped = (1U << 13) - 1;
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return std::bit_cast<float>((bits + (dropped + 1) / 2) & ~dropped);
+}
+
 /// An operand with its rows side by side, (rows, columns) after its operation.
-std::vector<float> operand(const void* data, const Layout& layout, bool transposed) {
+std::vector<float> operand(const void* data, const Layout& layout, bool transposed, bool tf32) {
   const std::uint64_t rows = transposed ? layout.columns : layout.rows;
   const std::uint64_t columns = transposed ? layout.rows : layout.columns;
   std::vector<float> values(rows * columns);
@@ -47,7 +86,8 @@ std::vector<float> operand(const void* data, const Layout& layout, bool transpos
     for (std::uint64_t j = 0; j < columns; ++j) {
       const auto stride = static_cast<std::uint64_t>(layout.stride);
       const std::uint64_t at = transposed ? j + i * stride : i + j * stride;
-      values[i * columns + j] = load(data, layout.type, at);
+      const float value = load(data, layout.type, at);
+      values[i * columns + j] = tf32 ? round_to_tf32(value) : value;
     }
   }
   return values;
@@ -68,25 +108,31 @@ cublasStatus_t copy_attribute(T& to, const void* from, std::size_t bytes) {
 
 extern "C" {
 
+std::size_t cublasLtGetVersion() {
+  const char* const given = std::getenv("DSTRAIN_STAND_IN_CUBLASLT");
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : 130000;
+}
 const char* cublasLtGetStatusString(cublasStatus_t /*status*/) {
   return "refused by the stand-in";
 }
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   if (dstrain::stand_in::refuses(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;
-  *handle = reinterpret_cast<cublasLtHandle_t>(new Preference);
+  *handle = reinterpret_cast<cublasLtHandle_t>(new Handle);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   if (dstrain::stand_in::refuses(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;
-  delete reinterpret_cast<Preference*>(handle);
+  delete reinterpret_cast<Handle*>(handle);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc,
                                         cublasComputeType_t compute,
                                         cudaDataType_t scale) {
   if (dstrain::stand_in::refuses(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;
-  if (compute != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
-  *desc = reinterpret_cast<cublasLtMatmulDesc_t>(new Desc);
+  const bool tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+  const bool known = tf32 || compute == CUBLAS_COMPUTE_32F;
+  if (!known || scale != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
+  *desc = reinterpret_cast<cublasLtMatmulDesc_t>(new Desc{.tf32 = tf32});
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
@@ -131,11 +177,14 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
   delete reinterpret_cast<Preference*>(preference);
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t /*preference*/,
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                     cublasLtMatmulPreferenceAttributes_t name,
-                                                    const void* /*value*/,
+                                                    const void* value,
                                                     std::size_t bytes) {
   if (dstrain::stand_in::refuses(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;
+  if (name == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK) {
+    return copy_attribute(reinterpret_cast<Preference*>(preference)->reductions, value, bytes);
+  }
   const bool wide = name == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
   return bytes == (wide ? 8 : 4) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -145,14 +194,32 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t /*handle*/,
                                               cublasLtMatrixLayout_t /*right*/,
                                               cublasLtMatrixLayout_t /*c*/,
                                               cublasLtMatrixLayout_t /*out*/,
-                                              cublasLtMatmulPreference_t /*preference*/,
-                                              int /*wanted*/,
+                                              cublasLtMatmulPreference_t preference,
+                                              int wanted,
                                               cublasLtMatmulHeuristicResult_t* results,
                                               int* found) {
   if (dstrain::stand_in::refuses(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;
-  results[0] = {};
-  *found = 1;
+  const std::uint32_t reductions = reinterpret_cast<const Preference*>(preference)->reductions;
+  const bool may_race = (reductions & CUBLASLT_REDUCTION_SCHEME_INPLACE) != 0;
+  *found = std::min(wanted, may_race ? 4 : 3);
+  for (int i = 0; i < *found; ++i) {
+    results[i] = {};
+    results[i].algo.data[0] = static_cast<std::uint64_t>(i);
+  }
   return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t /*handle*/,
+                                       cublasLtMatmulDesc_t /*desc*/,
+                                       cublasLtMatrixLayout_t /*left*/,
+                                       cublasLtMatrixLayout_t /*right*/,
+                                       cublasLtMatrixLayout_t /*c*/,
+                                       cublasLtMatrixLayout_t /*out*/,
+                                       const cublasLtMatmulAlgo_t* algorithm,
+                                       cublasLtMatmulHeuristicResult_t* result) {
+  if (dstrain::stand_in::refuses(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;
+  result->workspaceSize = 0;
+  return algorithm->data[0] <= by_blocks_that_race ? CUBLAS_STATUS_SUCCESS
+                                                   : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/,
                               cublasLtMatmulDesc_t desc,
@@ -166,7 +233,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/,
                               cublasLtMatrixLayout_t /*c_layout*/,
                               void* out,
                               cublasLtMatrixLayout_t out_layout,
-                              const cublasLtMatmulAlgo_t* /*algorithm*/,
+                              const cublasLtMatmulAlgo_t* algorithm,
                               void* workspace,
                               std::size_t workspace_bytes,
                               cudaStream_t stream) {
@@ -185,16 +252,19 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/,
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   const bool adds = *static_cast<const float*>(beta) != 0;
+  const std::uint64_t order = algorithm->data[0];
   const dstrain::stand_in::Driver driver;
   dstrain::stand_in::device().load(reinterpret_cast<const void*>(&cublasLtMatmul));
   dstrain::stand_in::queue_of(stream).give([=] {
+    if (order != fastest_order()) dstrain::stand_in::device().let_pass(1000);
+    const std::vector<std::uint64_t> parts = parts_in(order, k);
     std::memset(workspace, 0xFF, workspace_bytes < 4096 ? workspace_bytes : 4096);
-    const std::vector<float> rows = operand(left, a, left_transposed);
-    const std::vector<float> columns = operand(right, b, right_transposed);
+    const std::vector<float> rows = operand(left, a, left_transposed, d.tf32);
+    const std::vector<float> columns = operand(right, b, right_transposed, d.tf32);
     for (std::uint64_t j = 0; j < to.columns; ++j) {
       for (std::uint64_t i = 0; i < to.rows; ++i) {
         float sum = 0;
-        for (std::uint64_t l = 0; l < k; ++l) sum += rows[i * k + l] * columns[l * to.columns + j];
+        for (const std::uint64_t l : parts) sum += rows[i * k + l] * columns[l * to.columns + j];
         const std::uint64_t at = i + j * static_cast<std::uint64_t>(to.stride);
         if (adds) sum += load(out, to.type, at);
         if (d.epilogue == CUBLASLT_EPILOGUE_BIAS) sum += load(d.bias, to.type, i);

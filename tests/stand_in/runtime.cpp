@@ -225,6 +225,15 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   device().wait_for(*moment);
   return cudaSuccess;
 }
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  if (refuses(__func__)) return refused();
+  const Driver driver;
+  const Moment& first = *event_of(begin).last;
+  const Moment& last = *event_of(end).last;
+  if (!first.reached || !last.reached) return cudaErrorNotReady;
+  *milliseconds = static_cast<float>(last.at_ms - first.at_ms);
+  return cudaSuccess;
+}
 
 cudaError_t cudaMemcpyAsync(
     void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {

@@ -1,6 +1,7 @@
 #include "tests/stand_in/streams.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace dstrain::stand_in {
@@ -84,8 +85,16 @@ void Device::wait_for(const Moment& moment) {
 
 void Device::reach(Moment& moment) {
   const std::lock_guard lock(mutex_);
+  const std::chrono::duration<double, std::milli> now =
+      std::chrono::steady_clock::now().time_since_epoch();
+  moment.at_ms = now.count() + passed_ms_;
   moment.reached = true;
   changed_.notify_all();
+}
+
+void Device::let_pass(double ms) {
+  const std::lock_guard lock(mutex_);
+  passed_ms_ += ms;
 }
 
 void Device::load(const void* kernel) {

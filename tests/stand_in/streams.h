@@ -26,6 +26,7 @@ class Driver {
 /// A point in a stream; guarded by the device.
 struct Moment {
   bool reached = false;
+  double at_ms = 0;  ///< when it was reached, by the clock of the device
 };
 
 /// A stream: a thread that does what it is given, in order.
@@ -60,6 +61,8 @@ class Device {
   void wait_until_idle();
   void wait_for(const Moment& moment);
   void reach(Moment& moment);
+  /// Sets its clock forward: what takes time on a GPU takes none here.
+  void let_pass(double ms);
   /// Waits until all is idle where `kernel` is launched for the first time. Under the driver's
   /// lock.
   void load(const void* kernel);
@@ -70,6 +73,7 @@ class Device {
   std::condition_variable changed_;
   std::list<Queue> queues_;
   std::vector<const void*> loaded_;
+  double passed_ms_ = 0;  ///< guarded
 };
 
 Device& device();

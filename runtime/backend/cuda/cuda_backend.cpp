@@ -9,6 +9,8 @@
 #include "runtime/device/cuda/cuda_check.h"
 #include "runtime/device/cuda/cuda_stream.h"
 #include "runtime/ops/cuda/cuda_ops.h"
+#include "runtime/ops/cuda/product.h"
+#include "runtime/ops/cuda/product_tuning.h"
 
 namespace dstrain::cuda {
 namespace {
@@ -67,6 +69,23 @@ std::unique_ptr<MemoryResource> CudaBackend::pinned(MemoryResource& host) {
 
 std::unique_ptr<Stream> CudaBackend::make_stream(StreamUse /*use*/) {
   return std::make_unique<CudaStream>(device(), ordinal_);
+}
+
+void CudaBackend::use_tf32(StreamView stream) {
+  ops::gpu::use_tf32(stream);
+}
+
+std::string CudaBackend::tune_products(StreamView stream, Bytes room) {
+  return ops::gpu::tune_products(stream, memory_, room);
+}
+
+std::string CudaBackend::use_algorithms(const std::string& text, StreamView stream) {
+  return ops::gpu::use_algorithms(text, stream);
+}
+
+Backend::ProductCount CudaBackend::count_products(StreamView stream) {
+  const auto [all, chosen] = ops::gpu::count_products(stream);
+  return {.all = all, .chosen = chosen};
 }
 
 std::unique_ptr<comm::Communicator> CudaBackend::connect(HostSide host) {

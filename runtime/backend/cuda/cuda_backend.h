@@ -20,6 +20,10 @@ class CudaBackend final : public Backend {
   [[nodiscard]] Bytes free_memory() override;
   [[nodiscard]] std::unique_ptr<MemoryResource> pinned(MemoryResource& host) override;
   [[nodiscard]] std::unique_ptr<Stream> make_stream(StreamUse use) override;
+  void use_tf32(StreamView stream) override;
+  [[nodiscard]] std::string tune_products(StreamView stream, Bytes room) override;
+  [[nodiscard]] std::string use_algorithms(const std::string& text, StreamView stream) override;
+  [[nodiscard]] ProductCount count_products(StreamView stream) override;
   /// By NCCL, where every rank has it and a GPU of its own; else through the host. Rank 0 says
   /// which, and why. One rank alone needs neither.
   [[nodiscard]] std::unique_ptr<comm::Communicator> connect(HostSide host) override;

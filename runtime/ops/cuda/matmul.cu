@@ -39,15 +39,25 @@ ProductMatrix product_matrix(const TensorView& view) {
   return {elements<std::byte>(view), view.dtype(), view.row_stride()};
 }
 
-void multiply(const Product& product, const TensorView& workspace, StreamView view) {
+void use_tf32(StreamView stream) {
+  op_state(stream).plans().tf32 = true;
+}
+
+void multiply(const Product& given, const TensorView& workspace, StreamView view) {
   cuda::CudaStream& stream = cuda::cuda_stream(view);
   if (stream.drops()) return;
   OpState& state = op_state(view);
-  auto& plans = state.plans().by_key;
-  const ProductKey key(product);
-  auto found = plans.find(key);
-  if (found == plans.end()) {
-    found = plans.emplace(key, ProductPlan(state.cublas(), product)).first;
+  Product product = given;
+  product.tf32 = state.plans().tf32 && product.a.dtype == DType::f32;
+  ProductPlans& plans = state.plans();
+  const ProductKey key = key_of(product);
+  auto found = plans.by_key.find(key);
+  if (found == plans.by_key.end()) {
+    found = plans.by_key.emplace(key, ProductPlan(state.cublas(), product)).first;
+    const auto chosen = plans.chosen.find(key);
+    if (chosen != plans.chosen.end()) {
+      found->second.take(state.cublas(), product, chosen->second);
+    }
   }
   auto address = reinterpret_cast<std::uintptr_t>(elements<std::byte>(workspace));
   address = (address + 255) / 256 * 256;

@@ -27,11 +27,16 @@ struct Product {
   bool a_transposed = false;
   bool b_transposed = false;
   bool accumulate = false;
+  bool tf32 = false;  ///< of f32 by f32; what multiply() is given does not say
 };
 
-/// Runs it in cuBLASLt, by the first algorithm of its heuristic: the same for the same product on
-/// the same kind of GPU, so that bits repeat. Products in f32 use no TF32. `workspace`: u8.
+/// Runs it in cuBLASLt, by the algorithm that was chosen for it (product_tuning.h), else the first
+/// of its heuristic: the same for the same product on the same kind of GPU, so that bits repeat.
+/// f32 by f32 uses TF32 where the stream does (use_tf32). `workspace`: u8.
 void multiply(const Product& product, const TensorView& workspace, StreamView stream);
+
+/// Products of f32 by f32 that are launched on `stream` from now on are computed in TF32.
+void use_tf32(StreamView stream);
 
 /// Of a dense view.
 ProductMatrix product_matrix(const TensorView& view);

@@ -75,27 +75,31 @@ void check_cublas(cublasStatus_t status, const char* call, const Product& produc
        k, n, name_of(product.a.dtype), name_of(product.out.dtype), cublasLtGetStatusString(status));
 }
 
-ProductKey::ProductKey(const Product& p)
-    : m(p.shape.m),
-      n(p.shape.n),
-      k(p.shape.k),
-      a_stride(p.a.stride),
-      b_stride(p.b.stride),
-      out_stride(p.out.stride),
-      operands(p.a.dtype),
-      out(p.out.dtype),
-      a_transposed(p.a_transposed),
-      b_transposed(p.b_transposed),
-      bias(p.bias != nullptr),
-      accumulate(p.accumulate),
-      a_alignment(alignment_of(p.a.data)),
-      b_alignment(alignment_of(p.b.data)),
-      out_alignment(alignment_of(p.out.data)) {}
+ProductKey key_of(const Product& p) {
+  return {.m = p.shape.m,
+          .n = p.shape.n,
+          .k = p.shape.k,
+          .a_stride = p.a.stride,
+          .b_stride = p.b.stride,
+          .out_stride = p.out.stride,
+          .operands = p.a.dtype,
+          .out = p.out.dtype,
+          .a_transposed = p.a_transposed,
+          .b_transposed = p.b_transposed,
+          .bias = p.bias != nullptr,
+          .accumulate = p.accumulate,
+          .tf32 = p.tf32,
+          .a_alignment = alignment_of(p.a.data),
+          .b_alignment = alignment_of(p.b.data),
+          .out_alignment = alignment_of(p.out.data)};
+}
 
 ProductPlan::ProductPlan(cublasLtHandle_t handle, const Product& product) {
+  const cublasComputeType_t compute =
+      product.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   cublasLtMatmulDesc_t desc = nullptr;
-  check_cublas(cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F),
-               "cublasLtMatmulDescCreate", product);
+  check_cublas(cublasLtMatmulDescCreate(&desc, compute, CUDA_R_32F), "cublasLtMatmulDescCreate",
+               product);
   desc_ = UniqueHandle<MatmulDescTraits>(desc);
   const cublasOperation_t left = product.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t right = product.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -112,20 +116,41 @@ ProductPlan::ProductPlan(cublasLtHandle_t handle, const Product& product) {
   right_ = product.a_transposed ? make_layout(product.a, k, m, product)
                                 : make_layout(product.a, m, k, product);
   out_ = make_layout(product.out, m, n, product);
-  choose(handle, product);
+  algorithm_ = propose(handle, product, 1).front();
 }
 
-void ProductPlan::choose(cublasLtHandle_t handle, const Product& product) {
-  const auto preference = make_preference(ProductKey(product), product);
-  cublasLtMatmulHeuristicResult_t chosen{};
+std::vector<cublasLtMatmulAlgo_t> ProductPlan::propose(cublasLtHandle_t handle,
+                                                       const Product& product,
+                                                       int most) const {
+  const auto preference = make_preference(key_of(product), product);
+  std::vector<cublasLtMatmulHeuristicResult_t> proposed(static_cast<std::size_t>(most));
   int found = 0;
   check_cublas(
       cublasLtMatmulAlgoGetHeuristic(handle, desc_.get(), left_.get(), right_.get(), out_.get(),
-                                     out_.get(), preference.get(), 1, &chosen, &found),
+                                     out_.get(), preference.get(), most, proposed.data(), &found),
       "cublasLtMatmulAlgoGetHeuristic", product);
-  check_cublas(found > 0 ? chosen.state : CUBLAS_STATUS_NOT_SUPPORTED,
+  check_cublas(found > 0 ? proposed.front().state : CUBLAS_STATUS_NOT_SUPPORTED,
                "cublasLtMatmulAlgoGetHeuristic", product);
-  algorithm_ = chosen.algo;
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
+  for (int i = 0; i < found; ++i) {
+    const cublasLtMatmulHeuristicResult_t& one = proposed[static_cast<std::size_t>(i)];
+    if (one.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(one.algo);
+  }
+  return algorithms;
+}
+
+void ProductPlan::take(cublasLtHandle_t handle,
+                       const Product& product,
+                       const cublasLtMatmulAlgo_t& algorithm) {
+  cublasLtMatmulHeuristicResult_t needs{};
+  check_cublas(cublasLtMatmulAlgoCheck(handle, desc_.get(), left_.get(), right_.get(), out_.get(),
+                                       out_.get(), &algorithm, &needs),
+               "cublasLtMatmulAlgoCheck", product);
+  check_cublas(
+      needs.workspaceSize <= workspace_bytes ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED,
+      "cublasLtMatmulAlgoCheck", product);
+  algorithm_ = algorithm;
+  chosen_ = true;
 }
 
 void ProductPlan::run(cublasLtHandle_t handle,

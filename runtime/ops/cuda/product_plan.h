@@ -2,6 +2,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include <cublasLt.h>
 
@@ -15,15 +16,16 @@ void check_cublas(cublasStatus_t status, const char* call, const Product& produc
 
 /// What a plan depends on.
 struct ProductKey {
-  explicit ProductKey(const Product& product);
   std::int64_t m, n, k;
   std::int64_t a_stride, b_stride, out_stride;
   DType operands, out;
-  bool a_transposed, b_transposed, bias, accumulate;
+  bool a_transposed, b_transposed, bias, accumulate, tf32;
   /// Bytes that addresses are multiples of, up to 256.
   std::uint32_t a_alignment, b_alignment, out_alignment;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang takes the 0 that <=> is compared with for one
   friend auto operator<=>(const ProductKey&, const ProductKey&) = default;
 };
+ProductKey key_of(const Product& product);
 
 struct MatmulDescTraits {
   using Raw = cublasLtMatmulDesc_t;
@@ -41,29 +43,41 @@ struct PreferenceTraits {
   static void release(Raw raw) noexcept { cublasLtMatmulPreferenceDestroy(raw); }
 };
 
-/// A product as cuBLASLt is told of it, with the algorithm that it chose. cuBLASLt's matrices lie
-/// by columns: there out' (N, M) = b' a'.
+/// A product as cuBLASLt is told of it, with an algorithm: at first its heuristic's first.
+/// cuBLASLt's matrices lie by columns: there out' (N, M) = b' a'.
 class ProductPlan {
  public:
   ProductPlan(cublasLtHandle_t handle, const Product& product);
+  /// The algorithms that its heuristic has for it, at most `most`, first that which it takes for
+  /// the fastest. All of them reduce in a fixed order.
+  [[nodiscard]] std::vector<cublasLtMatmulAlgo_t> propose(cublasLtHandle_t handle,
+                                                          const Product& product,
+                                                          int most) const;
+  /// From now on it takes this algorithm. Throws Error{device} where cuBLASLt says that it cannot.
+  void take(cublasLtHandle_t handle, const Product& product, const cublasLtMatmulAlgo_t& algorithm);
+  /// Whether take() was called.
+  [[nodiscard]] bool chosen() const { return chosen_; }
   /// `workspace`: of the GPU, on a multiple of 256; `workspace_bytes` long.
   void run(cublasLtHandle_t handle, const Product& product, void* workspace, cudaStream_t stream);
   /// What the algorithm may take of the op's workspace, whatever its address.
   static constexpr std::size_t workspace_bytes = (32U << 20) - 256;
 
  private:
-  void choose(cublasLtHandle_t handle, const Product& product);
-
   UniqueHandle<MatmulDescTraits> desc_;
   UniqueHandle<MatrixLayoutTraits> left_;   ///< b'
   UniqueHandle<MatrixLayoutTraits> right_;  ///< a'
   UniqueHandle<MatrixLayoutTraits> out_;
   cublasLtMatmulAlgo_t algorithm_{};
+  bool chosen_ = false;
 };
+
+using ProductAlgorithms = std::map<ProductKey, cublasLtMatmulAlgo_t>;
 
 /// Those of a stream.
 struct ProductPlans {
   std::map<ProductKey, ProductPlan> by_key;
+  ProductAlgorithms chosen;  ///< that products take, also those that are yet to come
+  bool tf32 = false;         ///< of products of f32 by f32
 };
 
 }  // namespace dstrain::ops::gpu

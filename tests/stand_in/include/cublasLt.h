@@ -9,7 +9,10 @@ enum cublasStatus_t : std::int32_t {
   CUBLAS_STATUS_EXECUTION_FAILED = 13,
   CUBLAS_STATUS_NOT_SUPPORTED = 15,
 };
-enum cublasComputeType_t : std::int32_t { CUBLAS_COMPUTE_32F = 68 };
+enum cublasComputeType_t : std::int32_t {
+  CUBLAS_COMPUTE_32F = 68,
+  CUBLAS_COMPUTE_32F_FAST_TF32 = 77,
+};
 enum cublasOperation_t : std::int32_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
 enum cudaDataType_t : std::int32_t { CUDA_R_32F = 0, CUDA_R_16F = 2, CUDA_R_16BF = 14 };
 using cudaDataType = cudaDataType_t;
@@ -33,6 +36,7 @@ enum cublasLtMatmulPreferenceAttributes_t : std::int32_t {
 };
 enum cublasLtReductionScheme_t : std::int32_t {
   CUBLASLT_REDUCTION_SCHEME_NONE = 0,
+  CUBLASLT_REDUCTION_SCHEME_INPLACE = 1,
   CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2,
 };
 
@@ -50,6 +54,7 @@ struct cublasLtMatmulHeuristicResult_t {
 };
 
 extern "C" {
+std::size_t cublasLtGetVersion();
 const char* cublasLtGetStatusString(cublasStatus_t status);
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle);
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle);
@@ -83,6 +88,14 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle,
                                               int wanted,
                                               cublasLtMatmulHeuristicResult_t* results,
                                               int* found);
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle,
+                                       cublasLtMatmulDesc_t desc,
+                                       cublasLtMatrixLayout_t left,
+                                       cublasLtMatrixLayout_t right,
+                                       cublasLtMatrixLayout_t c,
+                                       cublasLtMatrixLayout_t out,
+                                       const cublasLtMatmulAlgo_t* algorithm,
+                                       cublasLtMatmulHeuristicResult_t* result);
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle,
                               cublasLtMatmulDesc_t desc,
                               const void* alpha,
