@@ -623,7 +623,8 @@ TEST_CASE("CUDA ops: products of all layouts are close to the CPU's", "[cuda]") 
       {{1, 1, 1}, {1, 48, 40}, {33, 17, 5}, {65, 130, 70}, {128, 256, 64}}));
   const bool a_transposed = GENERATE(false, true);
   const bool b_transposed = GENERATE(false, true);
-  CAPTURE(name_of(dtype), m, n, k, a_transposed, b_transposed);
+  const std::int64_t first = GENERATE(0, 1);
+  CAPTURE(name_of(dtype), m, n, k, a_transposed, b_transposed, first);
   CHECK(compare(*gpu, dtype, Promise::close, [&](DeviceTensors& t, StreamView stream) {
           ops::MatmulArgs product{.a = a_transposed ? t.matrix(k, m) : t.matrix(m, k),
                                   .b = b_transposed ? t.matrix(n, k) : t.matrix(k, n),
@@ -632,7 +633,7 @@ TEST_CASE("CUDA ops: products of all layouts are close to the CPU's", "[cuda]") 
                                   .b_transposed = b_transposed};
           product.workspace = t.workspace(product);
           ops::matmul(product, stream);
-          product.bias = t.vector(n);
+          product.bias = range(t, dtype, first, n);
           product.out = t.matrix(m, n);
           product.workspace = t.workspace(product);
           ops::matmul(product, stream);

@@ -245,7 +245,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/,
   const Layout a = of(left_layout);
   const Layout b = of(right_layout);
   const std::uint64_t k = left_transposed ? a.rows : a.columns;
-  if (reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0 || a.type != b.type ||
+  if (reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0 ||
+      reinterpret_cast<std::uintptr_t>(d.bias) % 16 != 0 || a.type != b.type ||
       k != (right_transposed ? b.columns : b.rows) ||
       to.rows != (left_transposed ? a.columns : a.rows) ||
       to.columns != (right_transposed ? b.rows : b.columns)) {

@@ -20,7 +20,7 @@ struct ProductKey {
   std::int64_t a_stride, b_stride, out_stride;
   DType operands, out;
   bool a_transposed, b_transposed, bias, accumulate, tf32;
-  /// Bytes that addresses are multiples of, up to 256.
+  /// Bytes that addresses are multiples of, up to 16.
   std::uint32_t a_alignment, b_alignment, out_alignment;
   // NOLINTNEXTLINE(modernize-use-nullptr): clang takes the 0 that <=> is compared with for one
   friend auto operator<=>(const ProductKey&, const ProductKey&) = default;
