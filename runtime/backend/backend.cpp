@@ -9,6 +9,10 @@ std::unique_ptr<MemoryResource> Backend::pinned(MemoryResource& host) {
   return std::make_unique<LockedMemory>(host);
 }
 
+std::unique_ptr<StreamClock> Backend::make_stream_clock(const Clock& /*host*/) {
+  return nullptr;
+}
+
 std::unique_ptr<comm::Communicator> Backend::connect(HostSide host) {
   return std::make_unique<comm::StagedCommunicator>(
       std::move(host.communicator), comm::StagedCommunicator::Staging{host.staging, staging_bytes});

@@ -3,9 +3,12 @@
 // launch of a kernel loads it, for which the device must be idle, under that lock, as does the
 // release of memory. Memory comes full of NaNs, from malloc, so that the address sanitizer sees
 // what lies beside it.
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include <cuda_runtime_api.h>
@@ -71,8 +74,19 @@ cudaError_t release(void* address) {
   return cudaSuccess;
 }
 
+/// Of the device's clock, in seconds of the host's: no two clocks agree.
+constexpr double device_clock_rate = 1.0001;
+
+/// Of an event that was recorded.
+struct TimedMoment {
+  Moment moment;
+  std::chrono::steady_clock::time_point at{};  ///< when the stream was there,
+  std::atomic<bool> passed = false;            ///< from then on
+};
 struct Event {
-  std::shared_ptr<Moment> last = std::make_shared<Moment>(Moment{true});
+  bool timed;
+  std::shared_ptr<TimedMoment> last{};  ///< null: it was never recorded
+  [[nodiscard]] bool passed() const { return last == nullptr || last->passed; }
 };
 Event& event_of(cudaEvent_t event) {
   return *reinterpret_cast<Event*>(event);
@@ -192,13 +206,14 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
   if (refuses(__func__)) return refused();
   const Driver driver;
-  queue_of(stream).give([moment = event_of(event).last] { device().wait_for(*moment); });
+  const auto last = event_of(event).last;
+  if (last) queue_of(stream).give([last] { device().wait_for(last->moment); });
   return cudaSuccess;
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   if (refuses(__func__)) return refused();
   const Driver driver;
-  *event = reinterpret_cast<cudaEvent_t>(new Event);
+  *event = reinterpret_cast<cudaEvent_t>(new Event{(flags & cudaEventDisableTiming) == 0});
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -210,19 +225,41 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (refuses(__func__)) return refused();
   const Driver driver;
-  const auto moment = std::make_shared<Moment>();
-  event_of(event).last = moment;
-  queue_of(stream).give([moment] { device().reach(*moment); });
+  const auto last = std::make_shared<TimedMoment>();
+  event_of(event).last = last;
+  queue_of(stream).give([last] {
+    last->at = std::chrono::steady_clock::now();
+    last->passed = true;
+    device().reach(last->moment);
+  });
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (refuses(__func__)) return refused();
+  const Driver driver;
+  return event_of(event).passed() ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEvent_t second) {
+  if (refuses(__func__)) return refused();
+  const Driver driver;
+  for (const cudaEvent_t event : {first, second}) {
+    const Event& one = event_of(event);
+    if (!one.timed || one.last == nullptr) return cudaErrorInvalidResourceHandle;
+    if (!one.passed()) return cudaErrorNotReady;
+  }
+  const std::chrono::duration<double, std::milli> elapsed =
+      event_of(second).last->at - event_of(first).last->at;
+  *milliseconds = static_cast<float>(elapsed.count() * device_clock_rate);
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (refuses(__func__)) return refused();
-  std::shared_ptr<Moment> moment;
+  std::shared_ptr<TimedMoment> last;
   {
     const Driver driver;
-    moment = event_of(event).last;
+    last = event_of(event).last;
   }
-  device().wait_for(*moment);
+  if (last) device().wait_for(last->moment);
   return cudaSuccess;
 }
 

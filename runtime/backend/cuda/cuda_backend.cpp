@@ -8,6 +8,7 @@
 #include "runtime/comm/self/device_self_communicator.h"
 #include "runtime/device/cuda/cuda_check.h"
 #include "runtime/device/cuda/cuda_stream.h"
+#include "runtime/device/cuda/cuda_stream_clock.h"
 #include "runtime/ops/cuda/cuda_ops.h"
 
 namespace dstrain::cuda {
@@ -67,6 +68,10 @@ std::unique_ptr<MemoryResource> CudaBackend::pinned(MemoryResource& host) {
 
 std::unique_ptr<Stream> CudaBackend::make_stream(StreamUse /*use*/) {
   return std::make_unique<CudaStream>(device(), ordinal_);
+}
+
+std::unique_ptr<StreamClock> CudaBackend::make_stream_clock(const Clock& host) {
+  return std::make_unique<CudaStreamClock>(ordinal_, host);
 }
 
 std::unique_ptr<comm::Communicator> CudaBackend::connect(HostSide host) {

@@ -20,6 +20,7 @@ class CudaBackend final : public Backend {
   [[nodiscard]] Bytes free_memory() override;
   [[nodiscard]] std::unique_ptr<MemoryResource> pinned(MemoryResource& host) override;
   [[nodiscard]] std::unique_ptr<Stream> make_stream(StreamUse use) override;
+  [[nodiscard]] std::unique_ptr<StreamClock> make_stream_clock(const Clock& host) override;
   /// By NCCL, where every rank has it and a GPU of its own; else through the host. Rank 0 says
   /// which, and why. One rank alone needs neither.
   [[nodiscard]] std::unique_ptr<comm::Communicator> connect(HostSide host) override;
