@@ -84,6 +84,7 @@ class Trainer {
   };
   void launch_step(std::int64_t step, data::BatchPrefetcher& batches);
   void settle();
+  ops::StepDecision await_decision(std::int64_t step);
   void tell_skip(std::int64_t step, const ops::StepDecision& decision);
   void tell_progress(const Launched& launched, double loss);
   [[nodiscard]] bool logs(std::int64_t step) const;
