@@ -1,5 +1,7 @@
 #include "zero/communication.h"
 
+#include "runtime/profile/recording.h"
+
 namespace dstrain::zero {
 
 using profile::Activity;
@@ -33,7 +35,7 @@ Communication::Point Communication::host_now() const {
 void Communication::wait(Point& point, StreamView compute) const {
   if (!point) return;
   {
-    const Recording recording(timeline_, Lane::compute, Activity::wait);
+    const Recording recording(timeline_, compute, Lane::compute, Activity::wait);
     point->wait_on(compute);
   }
   point.reset();

@@ -6,6 +6,7 @@
 #include "runtime/base/error.h"
 #include "runtime/ops/add.h"
 #include "runtime/ops/convert.h"
+#include "runtime/profile/recording.h"
 
 namespace dstrain::zero {
 namespace {
@@ -90,7 +91,7 @@ void OffloadedGradients::take(int segment, TensorView sum) {
     if (slot != nullptr) {
       const HostView copy = slot->memory.cut(0, part.dtype(), part.shape());
       if (slot->busy) slot->busy->wait_on(communication_.stream());
-      ops::convert(part, copy, communication_.stream());
+      download(part, copy);
       communication_.host_follows();
       part = copy;
     }
@@ -100,6 +101,14 @@ void OffloadedGradients::take(int segment, TensorView sum) {
     if (slot != nullptr) slot->busy = Event::record(host);
   }
   if (parameters) host.run([parameters] { parameters->give_back(); });
+}
+
+void OffloadedGradients::download(const TensorView& from, const HostView& to) const {
+  const StreamView stream = communication_.stream();
+  const profile::Recording recording(profile::beside_device(timeline_), stream,
+                                     profile::Lane::communication, profile::Activity::copy,
+                                     from.bytes());
+  ops::convert(from, to, stream);
 }
 
 Communication::Point OffloadedGradients::taken() const {

@@ -54,6 +54,7 @@ class OffloadedGradients final {
  private:
   using SharedLease = std::shared_ptr<RankShards::ParameterLease>;
   [[nodiscard]] bool updates_early(int segment) const;
+  void download(const TensorView& from, const HostView& to) const;
   void put(int group, TensorView gradients, engine::MicroStep micro_step);
   void update(int group, TensorView gradients, const RankShards::ParameterLease& parameters);
 

@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/ops/convert.h"
+#include "runtime/profile/recording.h"
 #include "zero/shard_slices.h"
 
 namespace dstrain::zero {
@@ -36,12 +37,14 @@ RankShards::RankShards(const FlatLayout& layout,
                        const ShardPlan::Options& options,
                        int rank,
                        Memory memory,
-                       Streams streams)
+                       Streams streams,
+                       profile::Timeline* timeline)
     : layout_(layout),
       options_(options),
       rank_(rank),
       plan_(layout, options),
       streams_(streams),
+      timeline_(timeline),
       device_(layout, plan_, ResidentShards::Place::device, memory.device, streams.compute),
       host_(layout, plan_, ResidentShards::Place::host, memory.host, streams.compute) {
   if (plan_.parameters_in(MemoryTier::nvme) || plan_.states_in(MemoryTier::nvme)) {
@@ -156,7 +159,12 @@ void RankShards::GroupLease::give_back() {
   RankShards& shards = *shards_.release();
   if (slot_ != nullptr) {
     const StreamView uploads = shards.streams_.uploads;
-    ops::convert(parameters, target_, uploads);
+    {
+      const profile::Recording recording(profile::beside_device(shards.timeline_), uploads,
+                                         profile::Lane::uploads, profile::Activity::copy,
+                                         target_.bytes());
+      ops::convert(parameters, target_, uploads);
+    }
     slot_->busy = Event::record(uploads);
   }
   if (shards.plan_.group(group_).tier == MemoryTier::nvme) stream.synchronize();

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "runtime/device/cpu_stream.h"
+#include "runtime/profile/timeline.h"
 #include "zero/disk_shards.h"
 #include "zero/lease_use.h"
 #include "zero/resident_shards.h"
@@ -34,7 +35,8 @@ class RankShards {
              const ShardPlan::Options& options,
              int rank,
              Memory memory,
-             Streams streams);
+             Streams streams,
+             profile::Timeline* timeline = nullptr);
   /// Of the host, for parameters that the host updates and a device keeps.
   static Bytes staging_bytes(const FlatLayout& layout, const ShardPlan& plan, DeviceKind device);
 
@@ -136,6 +138,7 @@ class RankShards {
   int rank_;
   ShardPlan plan_;
   Streams streams_;
+  profile::Timeline* timeline_;  ///< null: nothing is recorded
   CpuStream host_stream_{CpuStream::Mode::inline_on_caller};
   CpuStream queue_stream_{CpuStream::Mode::inline_on_caller};  ///< of the host's queue
   HostQueue inline_{HostQueue::Mode::inline_on_caller};        ///< waits for the ring

@@ -2,6 +2,7 @@
 
 #include "runtime/ops/convert.h"
 #include "runtime/ops/square_sum.h"
+#include "runtime/profile/recording.h"
 #include "zero/not_finite.h"
 #include "zero/saved_states.h"
 #include "zero/shard_loader.h"
@@ -91,7 +92,8 @@ ShardedStore::ShardedStore(const Inputs& inputs, const Options& options, Streams
               plan_options(inputs, options),
               inputs.communicator.rank(),
               inputs.memory.shards,
-              streams),
+              streams,
+              inputs.timeline),
       parameters_(shards_, options.overlap, communication_, inputs.memory.buffers, streams.compute),
       sums_(make_sums(inputs, shards_, communication_, streams.compute)),
       updates_(make_updates(inputs, shards_, sums_.get(), streams.compute)),
@@ -188,8 +190,9 @@ void ShardedStore::sum_squares(TensorView sum, StreamView stream) {
     for (int segment = 0; segment < segments(); ++segment) {
       const TensorView gradients = gradients_->own(segment);
       if (gradients.empty() || gradients.device() != device) continue;
-      const Recording recording(timeline_, Lane::compute, Activity::norm, segment);
-      ops::add_squares(gradients, target, shards_.stream_of(device));
+      const StreamView on = shards_.stream_of(device);
+      const Recording recording(timeline_, on, Lane::compute, Activity::norm, segment);
+      ops::add_squares(gradients, target, on);
     }
   };
   if (shards_.host_is_apart()) add(Device{}, ops::view_of(squares_));
@@ -204,9 +207,10 @@ optim::StepTensors ShardedStore::host_tensors() {
 }
 
 void ShardedStore::step(const optim::StepTensors& step, StreamView stream) {
-  const Recording recording(timeline_, Lane::compute, Activity::optimizer_step);
+  const Recording recording(timeline_, stream, Lane::compute, Activity::optimizer_step);
   if (offloaded_) {
     ops::convert(step.decision, ops::view_of(decision_), stream);
+    const Recording waiting(profile::beside_device(timeline_), Lane::host, Activity::wait);
     stream.synchronize();
   }
   const bool disk_is_done = offloaded_ && offloaded_->end_step(decision_);
@@ -268,7 +272,8 @@ void ShardedStore::pass_over_group(int index,
     lease.gradients = gradients_->updated(group.segment).part(group.offset, {group.numel});
   }
   {
-    const Recording recording(timeline_, Lane::compute, Activity::update, group.segment);
+    const Recording recording(timeline_, lease.stream, Lane::compute, Activity::update,
+                              group.segment);
     const bool here = lease.stream.device() == step.decision.device();
     const optim::StepTensors own = here ? step : host_tensors();
     pass == LeaseUse::measure ? updates_->measure(index, lease, own)

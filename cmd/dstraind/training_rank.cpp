@@ -26,9 +26,20 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-std::unique_ptr<profile::Timeline> make_timeline(const TrainSetup& setup, const Clock& clock) {
+std::unique_ptr<StreamClock> make_stream_clock(const TrainSetup& setup,
+                                               Backend& backend,
+                                               const Clock& clock) {
+  return setup.settings.output.profile.empty() ? nullptr : backend.make_stream_clock(clock);
+}
+
+/// `device`: null: only the host's clock tells.
+std::unique_ptr<profile::Timeline> make_timeline(const TrainSetup& setup,
+                                                 const Clock& clock,
+                                                 StreamClock* device,
+                                                 StreamView compute) {
   if (setup.settings.output.profile.empty()) return nullptr;
-  return std::make_unique<profile::Timeline>(clock);
+  if (device == nullptr) return std::make_unique<profile::Timeline>(clock);
+  return std::make_unique<profile::Timeline>(clock, profile::Timeline::Device{*device, compute});
 }
 
 /// The ranks that write into the same directory as this one.
@@ -92,7 +103,8 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPa
                                        .control = *world_.control,
                                        .staging = memory_.of(setup_.store.offload.staging).staging,
                                        .timeout_seconds = worker.timeout_seconds})),
-      timeline_(make_timeline(setup_, clock_)),
+      stream_clock_(make_stream_clock(setup_, *backend_, clock_)),
+      timeline_(make_timeline(setup_, clock_, stream_clock_.get(), streams_.compute)),
       collective_records_(timeline_.get(), &progress_),
       control_group_(*world_.control, progress_),
       disks_(setup_, worker, memory_, timeline_.get()),

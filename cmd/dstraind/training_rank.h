@@ -59,6 +59,7 @@ class TrainingRank {
   comm::World world_;  ///< its communicator serves that of the device
   RankMemory memory_;
   std::unique_ptr<comm::Communicator> communicator_;
+  std::unique_ptr<StreamClock> stream_clock_;    ///< null without --profile, and of the host
   std::unique_ptr<profile::Timeline> timeline_;  ///< null without --profile
   engine::CollectiveRecords collective_records_;
   engine::ObservedControlGroup control_group_;

@@ -8,13 +8,19 @@
 
 #include "launcher/plan/machine.h"
 #include "runtime/base/socket.h"
+#include "runtime/base/visible_gpus.h"
 
 namespace dstrain::launcher {
 
 void AgentSender::hello(std::string_view version) {
   Hello hello;
   hello.version = version;
-  hello.gpus = usable_gpus(this_machine());
+  const Machine machine = this_machine();
+  hello.gpus = usable_gpus(machine);
+  if (hello.gpus > 0 && machine.visible_gpus) {
+    const auto shown = visible_gpus(*machine.visible_gpus, machine.gpus);
+    if (!shown.ok()) hello.gpu_problem = shown.error();
+  }
   if (const auto socket = connected_addresses(STDIN_FILENO)) {
     hello.own_address = socket->own;
     hello.peer_address = socket->peer;

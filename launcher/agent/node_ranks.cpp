@@ -23,11 +23,17 @@ namespace {
 constexpr std::size_t drain_bytes_max = 1U << 20;
 constexpr const char* source_and_become = "script=$1; shift; . \"$script\" && exec \"$@\"";
 
-/// The ranks' GPUs, when slots are GPUs here.
+/// The ranks' GPUs, when slots are GPUs here. Slots beyond them share them in turns.
 void assign_gpus(JobSpec& job, const Machine& machine) {
   if (!job.use_gpus || usable_gpus(machine) == 0) return;
-  if (!machine.visible_gpus && !job.oversubscribe) check_gpu_slots(job.slots, machine.gpus);
-  const std::string devices = fmt::format("{}", fmt::join(job.slots, ","));
+  const std::vector<std::string> names = gpu_slots(machine).names;
+  if (!job.oversubscribe) check_gpu_slots(job.slots, static_cast<int>(names.size()));
+  std::vector<std::string> shown;
+  for (const int slot : job.slots) {
+    const std::string& name = names[static_cast<std::size_t>(slot) % names.size()];
+    if (std::ranges::find(shown, name) == shown.end()) shown.push_back(name);
+  }
+  const std::string devices = fmt::format("{}", fmt::join(shown, ","));
   for (RankSpec& rank : job.ranks) rank.env.push_back({"CUDA_VISIBLE_DEVICES", devices});
 }
 

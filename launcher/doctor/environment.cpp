@@ -18,12 +18,6 @@ constexpr std::array rank_variables{env::rank, env::local_rank, env::world_size,
 constexpr std::array hidden_libraries{"libstdc++.so.6", "libgomp.so.1", "libdnnl.so.2",
                                       "libfmt.so.9",    "libssh.so.4",  "libspdlog.so.1.10"};
 
-/// A number, a UUID of a GPU, or a slice of one.
-bool is_device(const std::string& word) {
-  if (word.starts_with("GPU-") || word.starts_with("MIG-")) return true;
-  return parse_number<unsigned>(word).has_value();
-}
-
 /// "en_US.UTF-8", "C.utf8".
 bool is_utf8(std::string name) {
   std::ranges::transform(name, name.begin(), [](char c) {
@@ -55,18 +49,6 @@ void look_into(const Probe& probe, const std::string& directory, Findings& findi
 }
 
 }  // namespace
-
-void check_visible_devices(const Probe& probe, const Question& /*question*/, Findings& findings) {
-  const auto devices = probe.variable("CUDA_VISIBLE_DEVICES");
-  if (!devices) return;
-  const std::vector<std::string> words = split(*devices, ',');
-  const bool none = *devices == "-1" || devices->empty();
-  if (none || std::ranges::all_of(words, is_device)) {
-    return findings.ok(fmt::format("CUDA_VISIBLE_DEVICES={}", *devices));
-  }
-  findings.problem(fmt::format("CUDA_VISIBLE_DEVICES is \"{}\", which names no devices", *devices),
-                   "numbers with commas and nothing else, such as 0,1; or unset it");
-}
 
 void check_threads(const Probe& probe, const Question& /*question*/, Findings& findings) {
   if (const auto binding = probe.variable("OMP_PROC_BIND")) {

@@ -1,4 +1,5 @@
 // What computes here: instruction sets and GPUs.
+#include <algorithm>
 #include <array>
 #include <set>
 #include <sstream>
@@ -7,6 +8,9 @@
 
 #include "launcher/doctor/checks.h"
 #include "launcher/doctor/texts.h"
+#include "runtime/base/gpu_files.h"
+#include "runtime/base/visible_gpus.h"
+#include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher::doctor {
 namespace {
@@ -40,13 +44,8 @@ std::string find_library(const Probe& probe, std::string_view begin) {
 }
 
 int gpu_files(const Probe& probe) {
-  int files = 0;
-  constexpr std::string_view prefix = "nvidia";
-  for (const std::string& name : probe.names("/dev")) {
-    files += name.starts_with(prefix) && name.size() > prefix.size() &&
-             name.find_first_not_of("0123456789", prefix.size()) == name.npos;
-  }
-  return files;
+  const std::string directory = probe.variable(env::gpu_directory).value_or("/dev");
+  return static_cast<int>(std::ranges::count_if(probe.names(directory), is_gpu_file));
 }
 
 std::string nvidia_libraries(const Probe& probe) {
@@ -97,6 +96,17 @@ void check_gpus(const Probe& probe, const Question& /*question*/, Findings& find
   findings.problem(fmt::format("{}; {} cannot be loaded: {}", found, gpu_plug_in, loaded.error()),
                    "install the library that is named (libcublasLt is CUDA's); --device cpu makes "
                    "slots CPU ranks");
+}
+
+void check_visible_devices(const Probe& probe, const Question& /*question*/, Findings& findings) {
+  const auto list = probe.variable("CUDA_VISIBLE_DEVICES");
+  if (!list) return;
+  const Result<std::vector<std::string>> shown = visible_gpus(*list, gpu_files(probe));
+  if (!shown.ok()) {
+    return findings.problem(shown.error(), "name GPUs that are there, or unset it");
+  }
+  const bool hidden = shown.value().empty();
+  findings.ok(fmt::format("CUDA_VISIBLE_DEVICES={}{}", *list, hidden ? ", which hides all" : ""));
 }
 
 }  // namespace dstrain::launcher::doctor

@@ -87,11 +87,20 @@ void AgentHandshake::refuse_gpus() const {
   }
 }
 
+/// Where slots are GPUs, hosts must show those that they have.
+void AgentHandshake::check_gpus() const {
+  for (const auto& agent : agents_) {
+    if (!agent->task().spec.use_gpus || agent->hello.gpu_problem.empty()) continue;
+    fail(ErrorCode::usage, "host {}: {}", agent->name(), agent->hello.gpu_problem);
+  }
+}
+
 AgentHandshake::Phase AgentHandshake::advance(double now) {
   if (agents_.any(State::connecting) && now <= deadline_) return Phase::waiting;
   collect_failures();
   if (!failures_.empty()) return Phase::failed;
   if (job_.refuses_gpus) refuse_gpus();
+  check_gpus();
   if (port_ > 0) return Phase::done;
   if (agents_.front().first_rank() != 0) {  // another launcher's agent has rank 0
     port_ = job_.master_port.port;

@@ -36,6 +36,7 @@ class AgentHandshake {
   void collect_failures();
   void collect_task_failures();
   void refuse_gpus() const;
+  void check_gpus() const;
 
   const LaunchJob& job_;
   HostAgents& agents_;

@@ -15,6 +15,7 @@
 #include "launcher/process/text.h"
 #include "runtime/base/error.h"
 #include "runtime/base/gpu_files.h"
+#include "runtime/base/visible_gpus.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -58,9 +59,28 @@ std::optional<int> cores_of_quota(std::string_view cpu_max) {
 }
 
 int usable_gpus(const Machine& machine) {
-  const bool hidden =
-      machine.visible_gpus && (machine.visible_gpus->empty() || *machine.visible_gpus == "-1");
+  const bool hidden = machine.visible_gpus && hides_all_gpus(*machine.visible_gpus);
   return hidden ? 0 : machine.gpus;
+}
+
+GpuSlots gpu_slots(const Machine& machine) {
+  GpuSlots slots;
+  for (int gpu = 0; gpu < machine.gpus; ++gpu) {
+    slots.names.push_back(std::to_string(gpu));
+    slots.shown.push_back(gpu);
+  }
+  if (!machine.visible_gpus) return slots;
+  const Result<std::vector<std::string>> listed = visible_gpus(*machine.visible_gpus, machine.gpus);
+  if (!listed.ok()) fail(ErrorCode::usage, "{}", listed.error());
+  slots.by_uuid = std::ranges::any_of(listed.value(), is_gpu_uuid);
+  slots.shown.clear();
+  for (const std::string& entry : listed.value()) {
+    const int position = static_cast<int>(slots.shown.size());
+    slots.shown.push_back(slots.by_uuid ? position : std::stoi(entry));
+  }
+  std::ranges::sort(slots.shown);
+  if (slots.by_uuid) slots.names = listed.value();
+  return slots;
 }
 
 void check_gpu_slots(const std::vector<int>& slots, int gpus) {

@@ -21,6 +21,16 @@ Machine this_machine();
 /// How many GPUs it has; 0 when CUDA_VISIBLE_DEVICES hides them all.
 int usable_gpus(const Machine& machine);
 
+/// Slots that are a machine's GPUs.
+struct GpuSlots {
+  std::vector<std::string> names;  ///< by slot, as CUDA_VISIBLE_DEVICES names its GPU
+  std::vector<int> shown;          ///< those that the user's CUDA_VISIBLE_DEVICES shows, ascending
+  bool by_uuid = false;
+};
+/// Numbers of CUDA_VISIBLE_DEVICES choose among the machine's own; where it has a UUID, slot k is
+/// its entry k. Throws Error{usage} for a list that is wrong (visible_gpus.h).
+GpuSlots gpu_slots(const Machine& machine);
+
 /// Throws Error{usage} when one of `slots`, ascending, is no GPU of a machine that has `gpus`.
 void check_gpu_slots(const std::vector<int>& slots, int gpus);
 

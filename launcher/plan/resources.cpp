@@ -80,25 +80,22 @@ void check_in_allocation(const std::vector<HostSlots>& hosts, const Allocation& 
   }
 }
 
-/// CUDA_VISIBLE_DEVICES as slots; its numbers are the machine's own, so no range is checked.
-std::vector<int> visible_slots(const std::string& visible) {
-  return parse_slot_list(visible, "CUDA_VISIBLE_DEVICES (use device numbers, or --include)");
-}
-
 std::vector<HostSlots> hosts_of_machine(const LaunchOptions& options,
                                         const Machine& machine,
                                         bool gpus,
                                         std::vector<std::string>& warnings) {
+  const GpuSlots own = gpus ? gpu_slots(machine) : GpuSlots();
   if (gpus && machine.visible_gpus) {
-    if (!options.num_gpus && !selects(options)) {
-      return {{"localhost", visible_slots(*machine.visible_gpus)}};
+    if (!options.num_gpus && !selects(options)) return {{"localhost", own.shown}};
+    if (!own.by_uuid) {
+      warnings.emplace_back(
+          "CUDA_VISIBLE_DEVICES is set, but --num_gpus, --include or --exclude decide");
     }
-    warnings.emplace_back(
-        "CUDA_VISIBLE_DEVICES is set, but --num_gpus, --include or --exclude decide");
   }
   if (options.num_gpus) return {{"localhost", first_slots(*options.num_gpus)}};
   // One CPU rank unless someone asks; who names slots may name one per core.
-  const int slots = gpus ? machine.gpus : selects(options) ? machine.cores : 1;
+  const auto gpu_count = static_cast<int>(own.names.size());
+  const int slots = gpus ? gpu_count : selects(options) ? machine.cores : 1;
   return select_slots({{"localhost", first_slots(slots)}}, {options.include, options.exclude});
 }
 
@@ -309,9 +306,10 @@ Resources resolve_resources(const LaunchOptions& options,
   if (!gpus) {
     check_idle_gpus(typed_slots(options, offers.hostfile.has_value()), machine.gpus,
                     resources.warnings);
-  } else if (!machine.visible_gpus && !options.oversubscribe) {
-    check_gpu_slots(*own, machine.gpus);
+    return resources;
   }
+  const auto gpu_count = static_cast<int>(gpu_slots(machine).names.size());
+  if (!options.oversubscribe) check_gpu_slots(*own, gpu_count);
   return resources;
 }
 

@@ -65,6 +65,7 @@ std::string encode_hello(const Hello& hello) {
   out.string(hello.own_address);
   out.string(hello.peer_address);
   out.i32(hello.gpus);
+  out.string(hello.gpu_problem);
   return out.take();
 }
 
@@ -77,6 +78,7 @@ Hello decode_hello(std::string_view payload) {
   hello.own_address = in.string();
   hello.peer_address = in.string();
   hello.gpus = in.i32();
+  hello.gpu_problem = in.string();
   in.finish();
   return hello;
 }

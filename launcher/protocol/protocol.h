@@ -13,7 +13,7 @@
 /// it passes a shell or a command line.
 namespace dstrain::launcher {
 
-inline constexpr std::uint32_t protocol_version = 6;
+inline constexpr std::uint32_t protocol_version = 7;
 
 /// The agent's first bytes. What came before was printed by whatever started the agent.
 inline constexpr std::string_view agent_preamble{
@@ -88,10 +88,11 @@ class HeartBeat {
 /// What an agent says of itself, first of all.
 struct Hello {
   std::uint32_t protocol = protocol_version;
-  std::string version;       ///< of dstrain
-  std::string own_address;   ///< at which it was reached, in digits; empty: not known
-  std::string peer_address;  ///< from which it was reached
-  int gpus = 0;              ///< that programs may use there
+  std::string version;        ///< of dstrain
+  std::string own_address;    ///< at which it was reached, in digits; empty: not known
+  std::string peer_address;   ///< from which it was reached
+  int gpus = 0;               ///< that programs may use there
+  std::string gpu_problem{};  ///< what is wrong with its CUDA_VISIBLE_DEVICES; empty: nothing
 };
 
 std::string encode_hello(const Hello& hello);

@@ -19,6 +19,10 @@ std::string Backend::use_algorithms(const std::string& /*text*/, StreamView /*st
   return fmt::format("the device is {}, which has none to choose between", name_of(device_.kind));
 }
 
+std::unique_ptr<StreamClock> Backend::make_stream_clock(const Clock& /*host*/) {
+  return nullptr;
+}
+
 std::unique_ptr<comm::Communicator> Backend::connect(HostSide host) {
   return std::make_unique<comm::StagedCommunicator>(
       std::move(host.communicator), comm::StagedCommunicator::Staging{host.staging, staging_bytes});

@@ -3,10 +3,12 @@
 #include <memory>
 #include <string>
 
+#include "runtime/base/clock.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/comm/control/control_group.h"
 #include "runtime/device/memory_resource.h"
 #include "runtime/device/stream.h"
+#include "runtime/device/stream_clock.h"
 #include "runtime/ops/op_table.h"
 
 namespace dstrain {
@@ -59,6 +61,9 @@ class Backend {
   };
   /// Of the products that were launched on `stream`.
   [[nodiscard]] virtual ProductCount count_products(StreamView /*stream*/) { return {}; }
+  /// Tells by `host`, which must outlive it, when the device does what its streams are given. Null,
+  /// as by default: only the host's clock tells, which is that of streams of the host.
+  [[nodiscard]] virtual std::unique_ptr<StreamClock> make_stream_clock(const Clock& host);
 
   /// How the ranks reach each other before their devices do.
   struct HostSide {

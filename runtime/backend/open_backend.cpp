@@ -39,6 +39,7 @@ DeviceKind resolve_device(DeviceChoice choice) {
 std::unique_ptr<Backend> open_backend(Device device) {
   if (device.kind == DeviceKind::cpu) return std::make_unique<CpuBackend>();
   try {
+    if (device.kind == DeviceKind::cuda) check_visible_gpus();
     std::unique_ptr<Backend> backend = start(cuda_plug_in, device);
     ops::set_op_table(device.kind, backend->op_table());
     return backend;

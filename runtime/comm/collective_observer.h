@@ -1,5 +1,6 @@
 #pragma once
 #include "runtime/comm/call.h"
+#include "runtime/device/stream.h"
 
 namespace dstrain::comm {
 
@@ -10,6 +11,11 @@ class CollectiveObserver {
   virtual ~CollectiveObserver() = default;
   virtual void begin(const Call& call) = 0;
   virtual void end(const Call& call) = 0;
+  /// A stream of a device is given an operation between these two calls, which come where that is
+  /// launched, one operation after another. Of it, or of the parts that the host does of it, the
+  /// other two tell as well.
+  virtual void launch(const Call& /*call*/, StreamView /*stream*/) {}
+  virtual void launched(const Call& /*call*/, StreamView /*stream*/) {}
 };
 
 }  // namespace dstrain::comm

@@ -77,6 +77,13 @@ class Communicator {
 
  protected:
   [[nodiscard]] CollectiveObserver* observer() const { return observer_; }
+  /// `give` gives a stream of a device the operation; the observer is told.
+  template <class Give>
+  void launch_observed(const Call& call, StreamView stream, const Give& give) const {
+    if (observer_ != nullptr) observer_->launch(call, stream);
+    give();
+    if (observer_ != nullptr) observer_->launched(call, stream);
+  }
 
  private:
   HostMemory host_memory_;

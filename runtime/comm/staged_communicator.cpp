@@ -74,47 +74,61 @@ void StagedCommunicator::pass(TensorView values, StreamView stream, Collective c
 }
 
 void StagedCommunicator::all_gather(TensorView shard, TensorView whole, StreamView stream) {
-  exchange({shard, 1}, {whole, size()}, stream,
-           [](Communicator& inner, HostView from, HostView to, StreamView here) {
-             inner.all_gather(from, to, here);
-           });
+  launch_observed(all_gather_call(shard, whole, place()), stream, [&] {
+    exchange({shard, 1}, {whole, size()}, stream,
+             [](Communicator& inner, HostView from, HostView to, StreamView here) {
+               inner.all_gather(from, to, here);
+             });
+  });
 }
 
 void StagedCommunicator::reduce_scatter(TensorView whole, TensorView shard, StreamView stream) {
-  exchange({whole, size()}, {shard, 1}, stream,
-           [](Communicator& inner, HostView from, HostView to, StreamView here) {
-             inner.reduce_scatter(from, to, here);
-           });
+  launch_observed(reduce_scatter_call(whole, shard, place()), stream, [&] {
+    exchange({whole, size()}, {shard, 1}, stream,
+             [](Communicator& inner, HostView from, HostView to, StreamView here) {
+               inner.reduce_scatter(from, to, here);
+             });
+  });
 }
 
 void StagedCommunicator::all_to_all(TensorView parts, TensorView received, StreamView stream) {
-  exchange({parts, size()}, {received, size()}, stream,
-           [](Communicator& inner, HostView from, HostView to, StreamView here) {
-             inner.all_to_all(from, to, here);
-           });
+  launch_observed(all_to_all_call(parts, received, place()), stream, [&] {
+    exchange({parts, size()}, {received, size()}, stream,
+             [](Communicator& inner, HostView from, HostView to, StreamView here) {
+               inner.all_to_all(from, to, here);
+             });
+  });
 }
 
 void StagedCommunicator::all_reduce(TensorView values, StreamView stream) {
-  pass(values, stream, [](Communicator& inner, HostView staged, StreamView here) {
-    inner.all_reduce(staged, here);
+  launch_observed(all_reduce_call(values), stream, [&] {
+    pass(values, stream, [](Communicator& inner, HostView staged, StreamView here) {
+      inner.all_reduce(staged, here);
+    });
   });
 }
 
 void StagedCommunicator::broadcast(TensorView values, int root, StreamView stream) {
-  pass(values, stream, [root](Communicator& inner, HostView staged, StreamView here) {
-    inner.broadcast(staged, root, here);
+  launch_observed(broadcast_call(values, root, place()), stream, [&] {
+    pass(values, stream, [root](Communicator& inner, HostView staged, StreamView here) {
+      inner.broadcast(staged, root, here);
+    });
   });
 }
 
 void StagedCommunicator::send(TensorView values, int target, StreamView stream) {
-  pass(values, stream, [target](Communicator& inner, HostView staged, StreamView here) {
-    inner.send(staged, target, here);
+  launch_observed(send_call(values, target, place()), stream, [&] {
+    pass(values, stream, [target](Communicator& inner, HostView staged, StreamView here) {
+      inner.send(staged, target, here);
+    });
   });
 }
 
 void StagedCommunicator::receive(TensorView values, int source, StreamView stream) {
-  pass(values, stream, [source](Communicator& inner, HostView staged, StreamView here) {
-    inner.receive(staged, source, here);
+  launch_observed(receive_call(values, source, place()), stream, [&] {
+    pass(values, stream, [source](Communicator& inner, HostView staged, StreamView here) {
+      inner.receive(staged, source, here);
+    });
   });
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 
+#include "runtime/comm/checked_call.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/device/host_queue.h"
@@ -12,7 +13,8 @@ namespace dstrain::comm {
 /// that: in chunks, which the stream copies there and back; between the copies it waits for the
 /// inner collective, which runs on a queue of the host. For devices that no library connects, as
 /// two ranks that share one. The bits are those of the inner communicator, whose sums add element
-/// by element in the order of the ranks. Observers are told of each chunk.
+/// by element in the order of the ranks. Observers are told of begin and end of
+/// each chunk.
 class StagedCommunicator final : public Communicator {
  public:
   struct Staging {
@@ -33,10 +35,14 @@ class StagedCommunicator final : public Communicator {
   void receive(TensorView values, int source, StreamView stream) override;
   std::unique_ptr<Communicator> split(Split split) override;
   void abort() noexcept override { inner_->abort(); }
-  void set_observer(CollectiveObserver* observer) override { inner_->set_observer(observer); }
+  void set_observer(CollectiveObserver* observer) override {
+    Communicator::set_observer(observer);
+    inner_->set_observer(observer);
+  }
 
  private:
   struct Side;
+  [[nodiscard]] CallPlace place() const { return {rank(), size()}; }
   /// Moves `from`, cut into as many parts as it has, through a collective of the inner communicator
   /// into `to`, chunk by chunk.
   template <class Collective>

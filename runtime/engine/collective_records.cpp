@@ -27,6 +27,10 @@ Activity activity_of(Operation operation) {
   }
 }
 
+Bytes bytes_of(const comm::Call& call) {
+  return call.numel * size_of(call.dtype);
+}
+
 }  // namespace
 
 void CollectiveRecords::begin(const comm::Call& call) {
@@ -40,10 +44,19 @@ void CollectiveRecords::begin(const comm::Call& call) {
 
 void CollectiveRecords::end(const comm::Call& call) {
   if (progress_ != nullptr) progress_->end_operation();
-  if (timeline_ == nullptr) return;
-  const Bytes bytes = call.numel * size_of(call.dtype);
+  if (timeline_ == nullptr || timeline_->has_device()) return;
   timeline_->record(profile::Lane::communication,
-                    {begin_, timeline_->now(), bytes, activity_of(call.operation)});
+                    {begin_, timeline_->now(), bytes_of(call), activity_of(call.operation)});
+}
+
+void CollectiveRecords::launch(const comm::Call& /*call*/, StreamView stream) {
+  if (timeline_ != nullptr && timeline_->times(stream)) launch_ = timeline_->begin_on(stream);
+}
+
+void CollectiveRecords::launched(const comm::Call& call, StreamView stream) {
+  if (timeline_ == nullptr || !timeline_->times(stream)) return;
+  timeline_->end_on(stream, profile::Lane::communication,
+                    {activity_of(call.operation), bytes_of(call), launch_});
 }
 
 }  // namespace dstrain::engine

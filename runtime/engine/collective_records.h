@@ -5,8 +5,8 @@
 
 namespace dstrain::engine {
 
-/// Tells when each collective runs: the timeline, on its communication lane, and the page that the
-/// agent reads.
+/// Tells when each collective runs: the timeline, on its communication lane, by the device's times
+/// where it has some, and the page that the agent reads.
 class CollectiveRecords final : public comm::CollectiveObserver {
  public:
   /// Both must outlive it; null: is told nothing.
@@ -14,11 +14,14 @@ class CollectiveRecords final : public comm::CollectiveObserver {
       : timeline_(timeline), progress_(progress) {}
   void begin(const comm::Call& call) override;
   void end(const comm::Call& call) override;
+  void launch(const comm::Call& call, StreamView stream) override;
+  void launched(const comm::Call& call, StreamView stream) override;
 
  private:
   profile::Timeline* timeline_;
   ProgressPage* progress_;
-  double begin_ = 0;  ///< of the operation that runs
+  double begin_ = 0;                     ///< of the operation that runs
+  profile::Timeline::Stamp launch_ = 0;  ///< of the one that is launched
 };
 
 }  // namespace dstrain::engine

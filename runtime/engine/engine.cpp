@@ -4,6 +4,7 @@
 
 #include "runtime/base/philox.h"
 #include "runtime/ops/dropout_site.h"
+#include "runtime/profile/recording.h"
 
 namespace dstrain::engine {
 
@@ -48,7 +49,7 @@ class StoredTiles final : public model::TileLender {
  private:
   /// What the store does for a tile is none of the unit's work.
   [[nodiscard]] profile::Recording wait() const {
-    return {timeline_, profile::Lane::compute, profile::Activity::wait};
+    return {timeline_, stream_, profile::Lane::compute, profile::Activity::wait};
   }
   [[nodiscard]] int part_of(std::size_t tile) const { return own_ + 1 + static_cast<int>(tile); }
 
@@ -165,14 +166,14 @@ void Engine::run_call(const FrameCall& call, const Context& context) {
   arguments.tiles = &tiles;
   if (call.pass == Pass::forward || call.recompute) {
     const profile::Recording recording(
-        parts_.timeline, profile::Lane::compute,
+        parts_.timeline, stream, profile::Lane::compute,
         call.recompute ? profile::Activity::recompute : profile::Activity::forward, call.unit);
     begin_work(parts_.progress, call.recompute ? Work::recompute : Work::forward, call.unit);
     unit.forward(arguments, stream);
   }
   if (call.pass == Pass::backward) {
     arguments.parameter_gradients = parts_.store.gradients(part, stream);
-    const profile::Recording recording(parts_.timeline, profile::Lane::compute,
+    const profile::Recording recording(parts_.timeline, stream, profile::Lane::compute,
                                        profile::Activity::backward, call.unit);
     begin_work(parts_.progress, Work::backward, call.unit);
     unit.backward(arguments, stream);
@@ -207,14 +208,18 @@ void Engine::accumulate(const StepInput& input) {
                                .betas = input.betas,
                                .loss_scale = input.loss_scale,
                                .rounding = rounding});
-  block_.fill(input.micro_batches,
-              {.step = input.step,
-               .labels = input.labels,
-               .loss_scale = input.loss_scale,
-               .gradient_factor = options_.gradient_factor,
-               .rounding = rounding,
-               .scalars = scalars},
-              streams_.compute);
+  {  // until the device has what was filled in before
+    const profile::Recording waiting(profile::beside_device(parts_.timeline), profile::Lane::host,
+                                     profile::Activity::wait);
+    block_.fill(input.micro_batches,
+                {.step = input.step,
+                 .labels = input.labels,
+                 .loss_scale = input.loss_scale,
+                 .gradient_factor = options_.gradient_factor,
+                 .rounding = rounding,
+                 .scalars = scalars},
+                streams_.compute);
+  }
   for (; micro_step.index < micro_step.count; ++micro_step.index) {
     parts_.store.begin(micro_step);
     const auto index = static_cast<std::size_t>(micro_step.index);

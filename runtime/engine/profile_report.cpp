@@ -19,6 +19,7 @@ struct Header {
   std::int64_t steps = 0;
   std::int64_t spans_lost = 0;
   profile::StepTimes total;
+  std::optional<double> clock_error_seconds;
 };
 
 RankProfile own_profile(const profile::Timeline& timeline) {
@@ -29,6 +30,7 @@ RankProfile own_profile(const profile::Timeline& timeline) {
   }
   own.steps = timeline.steps().kept();
   own.total = timeline.total();
+  own.clock_error_seconds = timeline.clock_error_seconds();
   return own;
 }
 
@@ -44,8 +46,10 @@ void take(std::string_view& text, T* values, std::size_t count) {
 }
 
 std::string encode(const RankProfile& profile) {
-  Header header{
-      .steps = std::ssize(profile.steps), .spans_lost = profile.spans_lost, .total = profile.total};
+  Header header{.steps = std::ssize(profile.steps),
+                .spans_lost = profile.spans_lost,
+                .total = profile.total,
+                .clock_error_seconds = profile.clock_error_seconds};
   for (std::size_t lane = 0; lane < profile::lane_count; ++lane) {
     header.spans.at(lane) = std::ssize(profile.lanes.at(lane));
   }
@@ -62,6 +66,7 @@ RankProfile decode(std::string_view text) {
   RankProfile profile;
   profile.total = header.total;
   profile.spans_lost = header.spans_lost;
+  profile.clock_error_seconds = header.clock_error_seconds;
   for (std::size_t lane = 0; lane < profile::lane_count; ++lane) {
     auto& spans = profile.lanes.at(lane);
     spans.resize(static_cast<std::size_t>(header.spans.at(lane)));
@@ -79,10 +84,11 @@ std::string tell_profile(const profile::Timeline& timeline, int rank, comm::Cont
 
 }  // namespace
 
-void write_profile(const profile::Timeline& timeline,
+void write_profile(profile::Timeline& timeline,
                    const model::Model& model,
                    comm::ControlGroup& control,
                    const std::filesystem::path& path) {
+  timeline.catch_up();
   std::optional<profile::ChromeTrace> trace;
   if (control.rank() == 0) {
     std::vector<std::string> units;

@@ -10,7 +10,7 @@ namespace dstrain::engine {
 /// Collects the timelines of all ranks on rank 0, which writes them to `path` as Chrome's trace,
 /// rank by rank. Each rank in turn tells all, of whom the others forget
 /// it. Collective, when nothing is recorded any more.
-void write_profile(const profile::Timeline& timeline,
+void write_profile(profile::Timeline& timeline,
                    const model::Model& model,
                    comm::ControlGroup& control,
                    const std::filesystem::path& path);

@@ -8,6 +8,7 @@
 #include "runtime/engine/evaluation.h"
 #include "runtime/monitor/progress_line.h"
 #include "runtime/optim/schedule.h"
+#include "runtime/profile/recording.h"
 
 namespace dstrain::engine {
 namespace {
@@ -227,7 +228,7 @@ void Trainer::leave_out(double seconds) {
 void Trainer::settle() {
   if (!launched_) return;
   const Launched launched = *std::exchange(launched_, std::nullopt);
-  const ops::StepDecision decision = parts_.engine.decision(launched.step);
+  const ops::StepDecision decision = await_decision(launched.step);
   overflow_.settle(launched.step, decision);
   if (decision.is_taken()) {
     ++parts_.state.updates;
@@ -238,6 +239,12 @@ void Trainer::settle() {
   begin_work(parts_.progress, Work::vote);
   tell_progress(launched, decision.loss);
   report(launched, decision);
+}
+
+ops::StepDecision Trainer::await_decision(std::int64_t step) {
+  const profile::Recording recording(profile::beside_device(parts_.timeline), profile::Lane::host,
+                                     profile::Activity::wait);
+  return parts_.engine.decision(step);
 }
 
 /// Names the parameter where backward began to overflow, on whatever rank.
@@ -407,6 +414,7 @@ void Trainer::tell_metrics_failure() {
 /// Where the time of the last step went, as a mean over the ranks; empty without a timeline.
 std::string Trainer::describe_times() {
   if (parts_.timeline == nullptr) return "";
+  parts_.timeline->catch_up();
   const profile::Ring<profile::StepTimes>& steps = parts_.timeline->steps();
   profile::StepTimes sum;
   for (const profile::StepTimes& rank : parts_.control_group.gather(steps[steps.pushed() - 1])) {

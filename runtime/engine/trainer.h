@@ -89,6 +89,7 @@ class Trainer {
   void tune();
   void leave_out(double seconds);
   void settle();
+  ops::StepDecision await_decision(std::int64_t step);
   void tell_skip(std::int64_t step, const ops::StepDecision& decision);
   void tell_progress(const Launched& launched, double loss);
   [[nodiscard]] bool logs(std::int64_t step) const;

@@ -20,8 +20,8 @@ bool is_of_unit(Activity activity) {
 
 /// What the detail of a span counts; empty: nothing to show.
 std::string_view detail_name(Activity activity) {
-  const bool disk = activity == Activity::read || activity == Activity::write;
-  if (disk || (activity >= Activity::all_gather && activity <= Activity::receive)) return "bytes";
+  const bool moves = activity >= Activity::read && activity <= Activity::copy;
+  if (moves || (activity >= Activity::all_gather && activity <= Activity::receive)) return "bytes";
   if (activity == Activity::norm || activity == Activity::update) return "segment";
   return {};
 }
@@ -45,6 +45,9 @@ std::string metadata_of(int rank, const RankProfile& profile) {
   nlohmann::ordered_json object{{"rank", rank}, {"steps", profile.total.step}};
   object.update(sums(profile.total));
   object["spans_lost"] = profile.spans_lost;
+  if (profile.clock_error_seconds) {
+    object["device_clock_error_seconds"] = *profile.clock_error_seconds;
+  }
   object["per_step"] = nlohmann::ordered_json::array();
   for (const StepTimes& step : profile.steps) {
     nlohmann::ordered_json row{{"step", step.step}};
@@ -84,7 +87,8 @@ std::string ChromeTrace::label(const Span& span) const {
 
 void ChromeTrace::add_rank(int rank, const RankProfile& profile) {
   add_event(name_event("process_name", rank, 0, fmt::format("rank {}", rank)));
-  for (std::size_t lane = 0; lane < lane_count; ++lane) {
+  const std::size_t lanes = profile.clock_error_seconds ? lane_count : host_lane_count;
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
     add_event(name_event("thread_name", rank, lane, std::string(lane_names.at(lane))));
     for (const Span& span : profile.lanes.at(lane)) {
       const std::string_view detail = detail_name(span.activity);

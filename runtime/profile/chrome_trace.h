@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,8 +16,9 @@ namespace dstrain::profile {
 struct RankProfile {
   std::array<std::vector<Span>, lane_count> lanes;  ///< in order of the spans' ends
   std::vector<StepTimes> steps;
-  StepTimes total;              ///< of all steps; `step` is their number
-  std::int64_t spans_lost = 0;  ///< older ones that were not kept
+  StepTimes total;                              ///< of all steps; `step` is their number
+  std::int64_t spans_lost = 0;                  ///< older ones that were not kept
+  std::optional<double> clock_error_seconds{};  ///< of the times of a device; none: of the host
 };
 
 /// Writes timelines as Chrome's trace JSON, for chrome://tracing and Perfetto: a process per rank,

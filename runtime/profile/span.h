@@ -7,7 +7,7 @@
 namespace dstrain::profile {
 
 /// What goes on beside each other in a rank. Spans of a lane that are not nested do not overlap;
-/// without overlap one thread fills both compute and communication.
+/// without overlap one thread, or one stream of a device, fills both compute and communication.
 enum class Lane : std::uint8_t {
   compute,
   communication,
@@ -15,10 +15,17 @@ enum class Lane : std::uint8_t {
   disk_reads,
   disk_writes,
   early_updates,  ///< those that do not wait for the norm, beside backward
+  // Where a device beside the host computes:
+  host,     ///< waits, exchanges, norms and updates of the thread that launches
+  copies,   ///< of activations between device and host
+  uploads,  ///< of updated parameters to the device
 };
-inline constexpr std::size_t lane_count = 6;
+inline constexpr std::size_t lane_count = 9;
 inline constexpr std::array<std::string_view, lane_count> lane_names{
-    "compute", "communication", "data", "disk reads", "disk writes", "early updates"};
+    "compute",       "communication", "data",   "disk reads", "disk writes",
+    "early updates", "host",          "copies", "uploads"};
+/// The lanes of a rank that computes on the host.
+inline constexpr std::size_t host_lane_count = 6;
 
 enum class Activity : std::uint8_t {
   step,            ///< encloses the others of the compute lane; detail: its number
@@ -46,11 +53,13 @@ enum class Activity : std::uint8_t {
   // began.
   read,
   write,
+  // Between device and host; detail: bytes. Of the communication lane: gradients to the host.
+  copy,
 };
-inline constexpr std::array<std::string_view, 19> activity_names{
+inline constexpr std::array<std::string_view, 20> activity_names{
     "step",    "optimizer_step", "wait",           "forward",    "recompute",  "backward",  "norm",
     "update",  "all_gather",     "reduce_scatter", "all_reduce", "all_to_all", "broadcast", "send",
-    "receive", "exchange",       "load",           "read",       "write"};
+    "receive", "exchange",       "load",           "read",       "write",      "copy"};
 
 constexpr std::string_view name_of(Activity activity) {
   return activity_names.at(static_cast<std::size_t>(activity));
@@ -59,6 +68,11 @@ constexpr std::string_view name_of(Activity activity) {
 /// Whether a rank gets on with its step while it does this.
 constexpr bool is_work(Activity activity) {
   return activity >= Activity::forward && activity <= Activity::update;
+}
+
+/// Whether ranks do it together.
+constexpr bool is_collective(Activity activity) {
+  return activity >= Activity::all_gather && activity <= Activity::exchange;
 }
 
 /// One activity from beginning to end, in seconds since the timeline's origin. Plain data, sent

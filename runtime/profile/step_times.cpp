@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/profile/intervals.h"
+
 namespace dstrain::profile {
 
 OptimizerTimes& OptimizerTimes::operator+=(const OptimizerTimes& other) {
@@ -52,42 +54,33 @@ double seconds_within(const Span& whole, std::span<const Span> spans) {
   return seconds;
 }
 
-StepTimes add_up(std::span<const Span> compute, std::span<const Span> communication) {
-  StepTimes times;
-  double hidden = 0;
-  auto later = communication;  // what may still overlap
-  const auto add = [&](const Span& span, double sign) {
-    times.compute += sign * span.seconds();
-    hidden += sign * seconds_within(span, later);
-  };
-  for (std::size_t i = 0; i < compute.size(); ++i) {
-    const Span& work = compute[i];
-    if (!is_work(work.activity)) continue;
-    while (!later.empty() && later.front().end <= work.begin) later = later.subspan(1);
-    add(work, 1);
-    double end = work.end;  // of what is left of the work, from its end backwards
-    for (std::size_t j = i; j-- > 0 && compute[j].begin >= work.begin;) {
-      if (compute[j].activity != Activity::wait || compute[j].end > end) continue;
-      add(compute[j], -1);
-      end = compute[j].begin;
+namespace {
+
+OptimizerTimes add_up_optimizer(const StepSpans& step) {
+  OptimizerTimes times;
+  for (const auto& lane : {step.compute, step.host}) {
+    for (const Span& span : lane) {
+      if (span.activity == Activity::update) times.update += span.seconds();
+      if (span.activity != Activity::optimizer_step) continue;
+      times.seconds += span.seconds();
+      times.reading += seconds_within(span, step.reads);
+      times.writing += seconds_within(span, step.writes);
     }
   }
-  for (const Span& span : communication) times.communication += span.seconds();
-  times.exposed = std::max(0.0, times.communication - hidden);
   return times;
 }
 
-OptimizerTimes add_up_optimizer(std::span<const Span> compute,
-                                std::span<const Span> reads,
-                                std::span<const Span> writes) {
-  OptimizerTimes times;
-  for (const Span& span : compute) {
-    if (span.activity == Activity::update) times.update += span.seconds();
-    if (span.activity != Activity::optimizer_step) continue;
-    times.seconds += span.seconds();
-    times.reading += seconds_within(span, reads);
-    times.writing += seconds_within(span, writes);
-  }
+}  // namespace
+
+StepTimes add_up(const StepSpans& step) {
+  const Intervals work = unite(work_of(step.compute), work_of(step.host));
+  const Intervals collectives =
+      unite(collectives_of(step.communication), collectives_of(step.host));
+  StepTimes times;
+  times.compute = seconds_of(work);
+  times.communication = seconds_of(collectives);
+  times.exposed = std::max(0.0, times.communication - seconds_in_both(work, collectives));
+  times.optimizer = add_up_optimizer(step);
   return times;
 }
 

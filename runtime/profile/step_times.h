@@ -38,14 +38,21 @@ struct StepTimes {
 /// Of early updates: ", early updates 90 ms (disk reads 800 ms, writes 810 ms of the whole step)".
 std::string describe(const StepTimes& sum, std::int64_t count);
 
-/// Adds up a step. Spans of one lane are in order of their ends; work and communication are not
-/// nested within their kind. Of `compute` work counts, without the waits that it encloses.
-StepTimes add_up(std::span<const Span> compute, std::span<const Span> communication);
+/// The spans of a step, those of one lane in order of their ends; work and communication are not
+/// nested within their kind.
+struct StepSpans {
+  std::span<const Span> compute{};
+  std::span<const Span> communication{};
+  std::span<const Span> host{};  ///< beside a device
+  // Of a disk they may reach beyond the step.
+  std::span<const Span> reads{};
+  std::span<const Span> writes{};
+};
 
-/// Adds up the optimizer's part of a step; spans of a disk may reach beyond it.
-OptimizerTimes add_up_optimizer(std::span<const Span> compute,
-                                std::span<const Span> reads,
-                                std::span<const Span> writes);
+/// Adds up a step: the times between its begin and end, and what was read and written, are not in
+/// it. Work counts, without the waits that it encloses, and collectives do: once where the device
+/// and the host do so at a time.
+StepTimes add_up(const StepSpans& step);
 
 /// Seconds of `whole` in which one of `spans`, which are in order and do not overlap, was going on.
 double seconds_within(const Span& whole, std::span<const Span> spans);

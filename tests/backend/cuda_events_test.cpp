@@ -138,6 +138,53 @@ TEST_CASE("CUDA events: many points of the host are waited for at once", "[cuda]
   CHECK_NOTHROW(sides.stream->synchronize());
 }
 
+TEST_CASE("CUDA stream clock: times are the host's and lie in the order of the work", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const Sides sides(*gpu);
+  const SteadyClock host;
+  const auto clock = gpu->make_stream_clock(host);
+  REQUIRE(clock);
+  for (int round = 0; round < 20; ++round) {
+    clock->compare();
+    const double before = host.now_seconds();
+    const StreamClock::Stamp begin = clock->stamp(*sides.stream);
+    ops::fill_zero(sides.there(), *sides.stream);
+    const StreamClock::Stamp end = clock->stamp(*sides.stream);
+    clock->wait_for(end);
+    const double after = host.now_seconds();
+    const std::optional<double> begun = clock->seconds(begin);
+    const std::optional<double> ended = clock->seconds(end);
+    REQUIRE((begun && ended));
+    CAPTURE(round, before, *begun, *ended, after, clock->error_seconds());
+    CHECK(*begun >= before - clock->error_seconds());
+    CHECK(*begun <= *ended);
+    // What the clocks drift apart after a comparison is known at the next one.
+    CHECK(*ended <= after + clock->error_seconds() + (after - before) / 1000);
+    CHECK(begin < 2);  // places are used again
+    CHECK(end < 2);
+  }
+}
+
+TEST_CASE("CUDA stream clock: points that were launched together are told in order", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const Sides sides(*gpu);
+  const SteadyClock host;
+  const auto clock = gpu->make_stream_clock(host);
+  std::vector<StreamClock::Stamp> stamps;
+  for (int i = 0; i < 50; ++i) {
+    ops::fill_zero(sides.there(), *sides.stream);
+    stamps.push_back(clock->stamp(*sides.stream));
+  }
+  double last = 0;
+  for (const StreamClock::Stamp stamp : stamps) {
+    clock->wait_for(stamp);
+    const std::optional<double> seconds = clock->seconds(stamp);
+    REQUIRE(seconds);
+    CHECK(*seconds >= last);
+    last = *seconds;
+  }
+}
+
 TEST_CASE("CUDA memory: what does not fit says so", "[cuda]") {
   const auto gpu = test::open_test_gpu();
   const auto stream = gpu->make_stream(Backend::StreamUse::computing);

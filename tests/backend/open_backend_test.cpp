@@ -108,3 +108,15 @@ TEST_CASE("Backend: auto is a GPU where there are some and their plug-in", "[bac
   const Variable hidden("CUDA_VISIBLE_DEVICES", "-1");
   CHECK(resolve_device(DeviceChoice::automatic) == DeviceKind::cpu);
 }
+
+TEST_CASE("Backend: GPUs that are shown must be there", "[backend]") {
+  const test::TempDir folder;
+  const Variable files(env::gpu_directory, folder.path().string());
+  const Variable path(env::plug_in_path, (backends / "deferred").string());
+  std::ofstream(folder.path() / "nvidia3") << "";
+  const Variable other("CUDA_VISIBLE_DEVICES", "0,1");
+  const std::string reason = "CUDA_VISIBLE_DEVICES=0,1: there is no GPU 1: one GPU is there, 0";
+  CHECK_THROWS_WITH(resolve_device(DeviceChoice::automatic), StartsWith(reason));
+  CHECK_THROWS_WITH(open_backend({DeviceKind::cuda, 0}), StartsWith("--device cuda: " + reason));
+  CHECK(open_backend({DeviceKind::cpu, 0}) != nullptr);
+}

@@ -47,6 +47,24 @@ TEST_CASE("CUDA failures: a call that fails ends the run and is named", "[cuda][
   CHECK_THAT(run.err, Contains(function) && Contains("rank 1 on localhost"));
 }
 
+TEST_CASE("CUDA failures: times that cannot be had end the run", "[cuda][e2e][profile]") {
+  if (!test::stands_in_for_gpu()) test::skip("a GPU does not fail on request");
+  test::use_test_gpu();
+  const std::string call = GENERATE("cudaEventElapsedTime 9", "cudaEventQuery 9",
+                                    "cudaEventRecord 20 after cudaEventElapsedTime");
+  const test::TempDir folder;
+  const test::ResumableRun run{.ranks = 1,
+                               .more = {"--profile", (folder.path() / "profile.json").string()}};
+  const test::TrainRun refused = test::run_train(
+      {"--device", "cuda", "--num_gpus", "1"}, run.config(), folder.path() / "out",
+      run.arguments(3),
+      {{"DSTRAIN_GPU_DIRECTORY", test::test_gpu_directory()}, {"DSTRAIN_STAND_IN_REFUSES", call}});
+  CAPTURE(call, refused.err);
+  CHECK(refused.status == 1);
+  CHECK_THAT(refused.err, Contains("GPU 0, for the times of --profile: " +
+                                   call.substr(0, call.find(' ')) + ": refused"));
+}
+
 TEST_CASE("CUDA failures: a GPU that the build has no kernels for is refused", "[cuda][e2e]") {
   const test::TempDir folder;
   const test::TrainRun run = run_refused("cudaFuncGetAttributes 1", folder.path() / "out");

@@ -5,7 +5,9 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tests/e2e/device_trace.h"
 #include "tests/e2e/resumable_run.h"
+#include "tests/e2e/trace_spans.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test_gpu.h"
@@ -159,6 +161,60 @@ TEST_CASE("CUDA runs: a run goes on from its checkpoint with the same bits", "[c
   CHECK(test::results_of(last) == test::results_of(whole));
   CHECK(test::read_bytes(folder.path() / "cut/model.safetensors") ==
         test::read_bytes(folder.path() / "whole/model.safetensors"));
+}
+
+TEST_CASE("CUDA runs: a timeline has the times of the GPU", "[cuda][e2e][profile]") {
+  constexpr int steps = 2;
+  constexpr int slow_ms = 5;
+  const test::TempDir folder;
+  const std::string profile = (folder.path() / "profile.json").string();
+  const test::ResumableRun run{.ranks = 1, .more = {"--profile", profile}};
+  auto variables = environment();
+  // That which ends the sum of a segment's squares.
+  variables.push_back({"DSTRAIN_STAND_IN_SLOW", fmt::format("Fold {}", slow_ms)});
+  const test::TrainRun made = test::run_train(
+      launch_options(1), run.config(), folder.path() / "out", run.arguments(steps), variables);
+  CAPTURE(made.err, made.out);
+  REQUIRE(made.status == 0);
+  CHECK_THAT(made.out, Contains(" ms exposed)"));
+  const json trace = test::read_json(profile);
+  test::check_device_trace(trace, {.ranks = 1, .steps = steps});
+  const test::TraceSpans compute = test::spans_of(trace, 0, "compute");
+  CHECK(test::count(compute, "wait") == 0);
+  const double least = test::stands_in_for_gpu() ? 1000 * slow_ms : 0;
+  for (const json& span : compute) {
+    if (span.at("cat") == "norm") CHECK(span.at("dur") >= least);
+  }
+}
+
+TEST_CASE("CUDA runs: copies have lanes of their own in a timeline", "[cuda][e2e][profile]") {
+  constexpr int steps = 2;
+  const test::TempDir folder;
+  const std::string profile = (folder.path() / "profile.json").string();
+  const json host{{"device", "cpu"}};
+  const test::ResumableRun run{.ranks = 2,
+                               .stage = 3,
+                               .bf16 = true,
+                               .checkpointed_activations = true,
+                               .zero = {{"overlap_comm", true}, {"offload_optimizer", host}},
+                               .more = {"--profile", profile}};
+  json config = run.config();
+  config["activation_checkpointing"]["cpu_checkpointing"] = true;
+  const test::TrainRun made = test::run_train(launch_options(2), config, folder.path() / "out",
+                                              run.arguments(steps), environment());
+  CAPTURE(made.err, made.out);
+  REQUIRE(made.status == 0);
+  const json trace = test::read_json(profile);
+  test::check_device_trace(trace, {.ranks = 2, .steps = steps});
+  for (int rank = 0; rank < 2; ++rank) {
+    CHECK(test::count(test::spans_of(trace, rank, "copies"), "copy") > 0);
+    CHECK(test::count(test::spans_of(trace, rank, "uploads"), "copy") > 0);
+    const test::TraceSpans communication = test::spans_of(trace, rank, "communication");
+    CHECK(test::count(communication, "copy") > 0);  // of gradients
+    CHECK(test::count(communication, "all_gather") > 0);
+    CHECK(test::count(test::spans_of(trace, rank, "host"), "update") > 0);
+    CHECK(test::count(test::spans_of(trace, rank, "compute"), "update") == 0);
+  }
 }
 
 TEST_CASE("CUDA runs: a plan beyond what the GPU has free is refused first", "[cuda][e2e]") {

@@ -38,6 +38,8 @@ case $host in
     exec sleep 1000 ;;
   garbage*) printf '\036dstrain agent speaks\036\n\377\377\377\377\377'; exec sleep 1000 ;;
   gpus*) clean env DSTRAIN_GPU_DIRECTORY="$folder" sh -c "$command" ;;
+  blind*) # Has a GPU, and shows another.
+    clean env DSTRAIN_GPU_DIRECTORY="$folder" CUDA_VISIBLE_DEVICES=7 sh -c "$command" ;;
   bash*) clean bash -c "$command" ;;
   zsh*) clean zsh -c "$command" ;;
   addressed*) # As sshd tells who is connected to whom; the process that is the host can be killed.

@@ -94,6 +94,74 @@ TEST_CASE("GPUs: other programs have them", "[e2e][gpus]") {
   CHECK_THAT(launch.out(), Contains("[rank 0]: uses 0,1\n") && Contains("[rank 1]: uses 0,1\n"));
 }
 
+TEST_CASE("GPUs: those that are shown must be there", "[e2e][gpus]") {
+  const test::TempDir folder;
+  struct Row {
+    const char* list;
+    const char* reason;
+  };
+  const Row row = GENERATE(Row{"0,2", "there is no GPU 2: 2 GPUs are there, 0 to 1"},
+                           Row{"7", "there is no GPU 7"},             //
+                           Row{"1,0,1", "GPU 1 stands there twice"},  //
+                           Row{"GPU-5f,GPU-5f", "GPU GPU-5f stands there twice"},
+                           Row{"0,gpu1", "\"gpu1\" names no GPU"},  //
+                           Row{"0,-1,1", "\"-1\" names no GPU"},    //
+                           Row{"0,,1", "\"\" names no GPU"},        //
+                           Row{"0-1", "\"0-1\" names no GPU"});
+  Launch::Options options = two_gpus(folder.path());
+  options.env.push_back({"CUDA_VISIBLE_DEVICES", row.list});
+  for (const Words& words : {Words{}, Words{"--num_gpus", "1"}}) {
+    Launch launch(words + Words{"sh", "-c", "touch " + (folder.path() / "ran").string()}, options);
+    CHECK(launch.wait() == 2);
+    CHECK_THAT(launch.err(), Contains(std::string("CUDA_VISIBLE_DEVICES=") + row.list + ": ") &&
+                                 Contains(row.reason));
+    CHECK_FALSE(fs::exists(folder.path() / "ran"));
+  }
+  Launch doctor({"doctor"}, options);
+  CHECK(doctor.wait() != 0);
+  CHECK_THAT(doctor.out(), Contains(row.reason));
+  // Who computes on CPUs has nothing to do with it.
+  Launch cpu({"--device", "cpu", "true"}, options);
+  CHECK(cpu.wait() == 0);
+}
+
+TEST_CASE("GPUs: ranks see those that are shown", "[e2e][gpus]") {
+  const test::TempDir folder;
+  struct Row {
+    const char* list;
+    Words words;
+    const char* ranks;
+    const char* uses;
+  };
+  const Row row = GENERATE(Row{"1", {}, "1", "1"}, Row{"1,0", {}, "2", "0,1"},
+                           Row{"GPU-5f,MIG-7/1/0", {}, "2", "GPU-5f,MIG-7/1/0"},
+                           Row{"GPU-5f,MIG-7/1/0", {"--num_gpus", "1"}, "1", "GPU-5f"},
+                           Row{"", {}, "1", ""}, Row{"-1", {}, "1", "-1"},
+                           Row{"0", {"--oversubscribe", "--num_gpus", "3"}, "3", "0,1"});
+  CAPTURE(row.list, row.words);
+  Launch::Options options = two_gpus(folder.path());
+  options.env.push_back({"CUDA_VISIBLE_DEVICES", row.list});
+  Launch launch(
+      row.words + Words{"sh", "-c", "echo $WORLD_SIZE ranks use \"$CUDA_VISIBLE_DEVICES\"."},
+      options);
+  CHECK(launch.wait() == 0);
+  CHECK_THAT(launch.out(), Contains(std::string(row.ranks) + " ranks use " + row.uses + ".\n"));
+}
+
+TEST_CASE("GPUs: another host that shows others than its own is named", "[e2e][gpus]") {
+  const test::FakeHosts hosts("plain slots=1\nblind1 slots=1\n");
+  std::ofstream(hosts.folder() / "nvidia0") << "";
+  const fs::path ran = hosts.folder() / "ran";
+  Launch refused(hosts.shell("touch " + ran.string()));
+  CHECK(refused.wait() == 2);
+  CHECK_THAT(refused.err(),
+             Contains("host blind1: CUDA_VISIBLE_DEVICES=7: there is no GPU 7: one GPU is there"));
+  CHECK_FALSE(fs::exists(ran));
+  CHECK(refused.nothing_left());
+  Launch cpu(hosts.words({"--device", "cpu", "true"}));
+  CHECK(cpu.wait() == 0);
+}
+
 TEST_CASE("GPUs: another host with some is named and nothing runs", "[e2e][gpus]") {
   const test::FakeHosts hosts("plain slots=1\ngpus1 slots=1\n");
   for (const char* name : {"nvidia0", "nvidia1", "nvidia2"}) {

@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/worker_env.h"
+#include "tests/e2e/device_trace.h"
 #include "tests/e2e/resumable_run.h"
+#include "tests/e2e/trace_spans.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -97,6 +99,27 @@ TEST_CASE("NCCL runs: with accumulation two and two stages have the same bits", 
   };
   CHECK(run(0) == run(1));
   CHECK(run(2) == run(3));
+}
+
+TEST_CASE("NCCL runs: collectives have the times of their stream", "[nccl][e2e][profile]") {
+  constexpr int steps = 2;
+  const Gpus gpus;
+  const std::string profile = gpus.file("profile.json").string();
+  const test::ResumableRun run{
+      .ranks = 2, .stage = 3, .zero = {{"overlap_comm", true}}, .more = {"--profile", profile}};
+  const test::TrainRun made = test::run_train(Gpus::options(2), run.config(), gpus.file("out"),
+                                              run.arguments(steps), gpus.environment());
+  CAPTURE(made.err);
+  REQUIRE(made.status == 0);
+  const json trace = test::read_json(profile);
+  test::check_device_trace(trace, {.ranks = 2, .steps = steps});
+  for (int rank = 0; rank < 2; ++rank) {
+    const test::TraceSpans communication = test::spans_of(trace, rank, "communication");
+    CHECK(test::count(communication, "all_gather") > 0);
+    CHECK(test::count(communication, "reduce_scatter") > 0);
+    // What the stream that computes waits for, not the host.
+    CHECK(test::count(test::spans_of(trace, rank, "compute"), "wait") > 0);
+  }
 }
 
 TEST_CASE("NCCL runs: a killed rank ends the run and nothing is left", "[nccl][e2e]") {

@@ -1,14 +1,15 @@
-#include <algorithm>
-#include <map>
-
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tests/e2e/trace_spans.h"
 #include "tests/e2e/train_run.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
 using nlohmann::json;
+using test::count;
+using test::nested;
+using test::spans_by_thread;
 
 namespace {
 
@@ -32,43 +33,6 @@ json ds_config(int stage, bool overlap) {
           {"zero_optimization", {{"stage", stage}, {"overlap_comm", overlap}}}};
 }
 
-/// Spans of one thread of one rank, in order of their beginning, longest first.
-using Spans = std::vector<json>;
-
-std::map<std::pair<int, int>, Spans> spans_by_thread(const json& trace) {
-  std::map<std::pair<int, int>, Spans> threads;
-  for (const json& event : trace.at("traceEvents")) {
-    if (event.at("ph") == "X") threads[{event.at("pid"), event.at("tid")}].push_back(event);
-  }
-  for (auto& [thread, spans] : threads) {
-    std::stable_sort(spans.begin(), spans.end(), [](const json& a, const json& b) {
-      const double begin_a = a.at("ts");
-      const double begin_b = b.at("ts");
-      return begin_a < begin_b || (begin_a == begin_b && a.at("dur") > b.at("dur"));
-    });
-  }
-  return threads;
-}
-
-/// Whether every span lies within the ones that are open when it begins.
-bool nested(const Spans& spans) {
-  constexpr double rounding = 0.002;  // microseconds; the file has three places
-  std::vector<double> open;
-  for (const json& span : spans) {
-    const double begin = span.at("ts");
-    const double end = begin + span.at("dur").get<double>();
-    while (!open.empty() && open.back() <= begin + rounding) open.pop_back();
-    if (!open.empty() && end > open.back() + rounding) return false;
-    open.push_back(end);
-  }
-  return true;
-}
-
-std::int64_t count(const Spans& spans, const std::string& category) {
-  return std::count_if(spans.begin(), spans.end(),
-                       [&](const json& span) { return span.at("cat") == category; });
-}
-
 }  // namespace
 
 TEST_CASE("profile: the timeline of all ranks", "[e2e][profile]") {
@@ -89,7 +53,7 @@ TEST_CASE("profile: the timeline of all ranks", "[e2e][profile]") {
     CHECK(nested(spans));
   }
   for (int rank = 0; rank < 2; ++rank) {
-    const Spans& compute = threads.at({rank, 0});
+    const test::TraceSpans& compute = threads.at({rank, 0});
     CHECK(count(compute, "step") == steps);
     CHECK(count(compute, "backward") > count(compute, "forward"));  // the head has no forward
     CHECK(count(compute, "optimizer_step") == steps);

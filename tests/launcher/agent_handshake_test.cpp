@@ -81,6 +81,21 @@ TEST_CASE("AgentHandshake: who is late is named", "[launcher]") {
   CHECK(handshake.failures() == std::vector<std::string>{"host h1: did not answer within 30 s"});
 }
 
+TEST_CASE("AgentHandshake: a host that shows GPUs it has not is refused", "[launcher]") {
+  GreetedHosts hosts;
+  AgentHandshake handshake = hosts.begin();
+  handshake.take(hosts.first(), hello(2));
+  Hello shows_another;
+  shows_another.version = "1.2";
+  shows_another.gpu_problem = "no 7";
+  handshake.take(hosts.second(), frame(FromAgent::hello, encode_hello(shows_another)));
+  const auto advance = [&] {
+    handshake.advance(begin_seconds);
+  };
+  CHECK(code_of(advance) == ErrorCode::usage);
+  CHECK(test::error_of(advance) == "host h1: no 7");
+}
+
 TEST_CASE("AgentHandshake: another version is refused", "[launcher]") {
   GreetedHosts hosts;
   AgentHandshake handshake = hosts.begin();

@@ -276,6 +276,11 @@ const std::vector<Fault> shell_faults{
      [](FakeMachine& m, Question&) {
        m.variables["CUDA_VISIBLE_DEVICES"] = "gpu0";
      }},
+    {"visible_devices", "no GPU 1: one GPU is there",
+     [](FakeMachine& m, Question&) {
+       m.put_file("/dev/nvidia0", "");
+       m.variables["CUDA_VISIBLE_DEVICES"] = "0,1";
+     }},
     {"threads", "no number",
      [](FakeMachine& m, Question&) {
        m.variables["OMP_NUM_THREADS"] = "all";

@@ -100,11 +100,13 @@ TEST_CASE("Protocol: output and ends come back", "[launcher]") {
 }
 
 TEST_CASE("Protocol: an agent of another protocol is known by its number", "[launcher]") {
-  const Hello hello = decode_hello(encode_hello({protocol_version, "1.2", "10.0.0.2", "::1", 4}));
+  const Hello hello =
+      decode_hello(encode_hello({protocol_version, "1.2", "10.0.0.2", "::1", 4, "one twice"}));
   CHECK(hello.version == "1.2");
   CHECK(hello.own_address == "10.0.0.2");
   CHECK(hello.peer_address == "::1");
   CHECK(hello.gpus == 4);
+  CHECK(hello.gpu_problem == "one twice");
   WireWriter other;
   other.u32(protocol_version + 1);
   CHECK(decode_hello(other.take() + "whatever it says").protocol == protocol_version + 1);

@@ -65,13 +65,36 @@ TEST_CASE("Resources: slots of this machine without a hostfile", "[launcher]") {
 
 TEST_CASE("Resources: CUDA_VISIBLE_DEVICES chooses unless options do", "[launcher]") {
   Machine machine = gpu_box;
-  machine.visible_gpus = "4,5";
-  CHECK(hosts({}, machine) == AllSlots{{"localhost", {4, 5}}});
+  machine.visible_gpus = "3,2";
+  CHECK(hosts({}, machine) == AllSlots{{"localhost", {2, 3}}});
   const auto chosen = resolve(typed({"-i", "localhost:0"}), machine, {});
   CHECK(chosen.plan.hosts() == AllSlots{{"localhost", {0}}});
   CHECK(chosen.warnings.size() == 1);
-  machine.visible_gpus = "";
+  machine.visible_gpus = GENERATE("", "-1", "-1,0");
   CHECK(hosts({}, machine) == AllSlots{{"localhost", {0}}});
+}
+
+TEST_CASE("Resources: UUIDs in CUDA_VISIBLE_DEVICES are the slots", "[launcher]") {
+  Machine machine = gpu_box;
+  machine.visible_gpus = "GPU-5f,MIG-07,GPU-a1";
+  CHECK(hosts({}, machine) == AllSlots{{"localhost", {0, 1, 2}}});
+  CHECK(hosts({"-e", "localhost:1"}, machine) == AllSlots{{"localhost", {0, 2}}});
+  const auto two = resolve(typed({"--num_gpus", "2"}), machine, {});
+  CHECK(two.plan.hosts() == AllSlots{{"localhost", {0, 1}}});
+  CHECK(two.warnings.empty());
+  CHECK_THAT(error_of({"--num_gpus", "4"}, machine), Catch::Contains("3 devices are present"));
+}
+
+TEST_CASE("Resources: CUDA_VISIBLE_DEVICES must show what is there", "[launcher]") {
+  using Catch::Contains;
+  Machine machine = gpu_box;
+  machine.visible_gpus = "0,4";
+  const Words words = GENERATE(Words{}, Words{"--num_gpus", "1"}, Words{"-i", "localhost:0"});
+  CHECK_THAT(error_of(words, machine), Contains("there is no GPU 4: 4 GPUs are there, 0 to 3"));
+  CHECK_THAT(error_of({}, machine, std::vector<HostEntry>{{"box", 1}}), Contains("no GPU 4"));
+  // Of no matter where slots are CPU ranks, or others than this machine's.
+  CHECK(error_of({"--device", "cpu"}, machine).empty());
+  CHECK(error_of({}, machine, std::vector<HostEntry>{{"w1", 1}}).empty());
 }
 
 TEST_CASE("Resources: a hostfile of this machine", "[launcher]") {

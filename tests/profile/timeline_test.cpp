@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/profile/recording.h"
 #include "tests/profile/hand_clock.h"
 
 using namespace dstrain;
@@ -33,38 +34,41 @@ TEST_CASE("StepTimes: communication under work is hidden", "[profile]") {
                                 span(Activity::all_gather, 8, 10)},
                                6,
                                2});
-  const StepTimes times = add_up(compute, row.communication);
+  const StepTimes times = add_up({compute, row.communication});
   CHECK(times.compute == 7);
   CHECK(times.communication == row.busy);
   CHECK(times.exposed == row.exposed);
 }
 
 TEST_CASE("StepTimes: without overlap all communication is exposed", "[profile]") {
-  const StepTimes times = add_up(
-      std::vector<Span>{span(Activity::forward, 0, 1), span(Activity::backward, 2, 3)},
-      std::vector<Span>{span(Activity::all_gather, 1, 2), span(Activity::reduce_scatter, 3, 5)});
+  const std::vector<Span> compute{span(Activity::forward, 0, 1), span(Activity::backward, 2, 3)};
+  const std::vector<Span> communication{span(Activity::all_gather, 1, 2),
+                                        span(Activity::reduce_scatter, 3, 5)};
+  const StepTimes times = add_up({compute, communication});
   CHECK(times.communication == 3);
   CHECK(times.exposed == 3);
 }
 
 TEST_CASE("StepTimes: waiting within work is no work", "[profile]") {
-  const StepTimes times = add_up(
-      std::vector<Span>{span(Activity::wait, -1, 0), span(Activity::wait, 1, 2),
-                        span(Activity::wait, 4, 4.5), span(Activity::wait, 4, 6),
-                        span(Activity::forward, 0, 8), span(Activity::wait, 8, 9)},
-      std::vector<Span>{span(Activity::all_gather, -2, 1.5), span(Activity::all_gather, 3, 7)});
+  const std::vector<Span> compute{span(Activity::wait, -1, 0),   span(Activity::wait, 1, 2),
+                                  span(Activity::wait, 4, 4.5),  span(Activity::wait, 4, 6),
+                                  span(Activity::forward, 0, 8), span(Activity::wait, 8, 9)};
+  const std::vector<Span> communication{span(Activity::all_gather, -2, 1.5),
+                                        span(Activity::all_gather, 3, 7)};
+  const StepTimes times = add_up({compute, communication});
   CHECK(times.compute == 5);
   CHECK(times.communication == 7.5);
   CHECK(times.exposed == 4.5);
 }
 
 TEST_CASE("StepTimes: an optimizer step has its own share of what a disk did", "[profile]") {
-  const OptimizerTimes times = add_up_optimizer(
-      std::vector<Span>{span(Activity::backward, 0, 4), span(Activity::wait, 4, 6),
-                        span(Activity::update, 6, 8), span(Activity::optimizer_step, 4, 10),
-                        span(Activity::step, 0, 10)},
-      std::vector<Span>{span(Activity::read, 1, 2), span(Activity::read, 3, 6)},
-      std::vector<Span>{span(Activity::write, 5, 7), span(Activity::write, 9, 12)});
+  const std::vector<Span> compute{
+      span(Activity::backward, 0, 4), span(Activity::wait, 4, 6), span(Activity::update, 6, 8),
+      span(Activity::optimizer_step, 4, 10), span(Activity::step, 0, 10)};
+  const std::vector<Span> reads{span(Activity::read, 1, 2), span(Activity::read, 3, 6)};
+  const std::vector<Span> writes{span(Activity::write, 5, 7), span(Activity::write, 9, 12)};
+  const OptimizerTimes times =
+      add_up({.compute = compute, .reads = reads, .writes = writes}).optimizer;
   CHECK(times.seconds == 6);
   CHECK(times.update == 2);
   CHECK(times.reading == 2);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include <cuda_runtime_api.h>
@@ -71,8 +72,13 @@ cudaError_t release(void* address) {
   return cudaSuccess;
 }
 
+/// Of the device's clock, in seconds of the host's: no two clocks agree.
+constexpr double device_clock_rate = 1.0001;
+
 struct Event {
-  std::shared_ptr<Moment> last = std::make_shared<Moment>(Moment{true});
+  bool timed;
+  std::shared_ptr<Moment> last{};  ///< null: it was never recorded
+  [[nodiscard]] bool passed() const { return last == nullptr || last->reached; }
 };
 Event& event_of(cudaEvent_t event) {
   return *reinterpret_cast<Event*>(event);
@@ -192,13 +198,14 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
   if (refuses(__func__)) return refused();
   const Driver driver;
-  queue_of(stream).give([moment = event_of(event).last] { device().wait_for(*moment); });
+  const auto last = event_of(event).last;
+  if (last) queue_of(stream).give([last] { device().wait_for(*last); });
   return cudaSuccess;
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   if (refuses(__func__)) return refused();
   const Driver driver;
-  *event = reinterpret_cast<cudaEvent_t>(new Event);
+  *event = reinterpret_cast<cudaEvent_t>(new Event{(flags & cudaEventDisableTiming) == 0});
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -210,28 +217,36 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (refuses(__func__)) return refused();
   const Driver driver;
-  const auto moment = std::make_shared<Moment>();
-  event_of(event).last = moment;
-  queue_of(stream).give([moment] { device().reach(*moment); });
+  const auto last = std::make_shared<Moment>();
+  event_of(event).last = last;
+  queue_of(stream).give([last] { device().reach(*last); });
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (refuses(__func__)) return refused();
+  const Driver driver;
+  return event_of(event).passed() ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEvent_t second) {
+  if (refuses(__func__)) return refused();
+  const Driver driver;
+  for (const cudaEvent_t event : {first, second}) {
+    const Event& one = event_of(event);
+    if (!one.timed || one.last == nullptr) return cudaErrorInvalidResourceHandle;
+    if (!one.passed()) return cudaErrorNotReady;
+  }
+  const double elapsed_ms = event_of(second).last->at_ms - event_of(first).last->at_ms;
+  *milliseconds = static_cast<float>(elapsed_ms * device_clock_rate);
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (refuses(__func__)) return refused();
-  std::shared_ptr<Moment> moment;
+  std::shared_ptr<Moment> last;
   {
     const Driver driver;
-    moment = event_of(event).last;
+    last = event_of(event).last;
   }
-  device().wait_for(*moment);
-  return cudaSuccess;
-}
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
-  if (refuses(__func__)) return refused();
-  const Driver driver;
-  const Moment& first = *event_of(begin).last;
-  const Moment& last = *event_of(end).last;
-  if (!first.reached || !last.reached) return cudaErrorNotReady;
-  *milliseconds = static_cast<float>(last.at_ms - first.at_ms);
+  if (last) device().wait_for(*last);
   return cudaSuccess;
 }
 

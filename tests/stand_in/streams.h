@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -23,10 +24,10 @@ class Driver {
   std::unique_lock<std::mutex> lock_;
 };
 
-/// A point in a stream; guarded by the device.
+/// A point in a stream.
 struct Moment {
-  bool reached = false;
-  double at_ms = 0;  ///< when it was reached, by the clock of the device
+  double at_ms = 0;                   ///< when it was reached, by the clock of the device,
+  std::atomic<bool> reached = false;  ///< from then on
 };
 
 /// A stream: a thread that does what it is given, in order.

@@ -40,7 +40,7 @@ const std::map<std::string, std::set<std::string>, std::less<>>& arrows() {
       {"runtime/tokenizer", {"runtime/tokenizer", "runtime/base"}},
       {"runtime/config", {"runtime/config", "runtime/tensor", "runtime/base"}},
       {"runtime/monitor", {"runtime/monitor", "runtime/device", "runtime/base"}},
-      {"runtime/profile", {"runtime/profile", "runtime/base"}},
+      {"runtime/profile", {"runtime/profile", "runtime/device", "runtime/base"}},
       {"runtime/engine", {"runtime"}},
       {"offload", {"offload", "runtime"}},
       {"zero", {"zero", "offload", "runtime"}},

@@ -8,6 +8,7 @@
 #include "runtime/comm/self/device_self_communicator.h"
 #include "runtime/device/cuda/cuda_check.h"
 #include "runtime/device/cuda/cuda_stream.h"
+#include "runtime/device/cuda/cuda_stream_clock.h"
 #include "runtime/ops/cuda/cuda_ops.h"
 #include "runtime/ops/cuda/product.h"
 #include "runtime/ops/cuda/product_tuning.h"
@@ -86,6 +87,10 @@ std::string CudaBackend::use_algorithms(const std::string& text, StreamView stre
 Backend::ProductCount CudaBackend::count_products(StreamView stream) {
   const auto [all, chosen] = ops::gpu::count_products(stream);
   return {.all = all, .chosen = chosen};
+}
+
+std::unique_ptr<StreamClock> CudaBackend::make_stream_clock(const Clock& host) {
+  return std::make_unique<CudaStreamClock>(ordinal_, host);
 }
 
 std::unique_ptr<comm::Communicator> CudaBackend::connect(HostSide host) {

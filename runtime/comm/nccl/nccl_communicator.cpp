@@ -136,7 +136,7 @@ void NcclCommunicator::run(const Call& call, StreamView view, const Launch& laun
     if (observer() != nullptr) observer()->begin(call);
   });
   try {
-    launch(stream.handle());
+    launch_observed(call, view, [&] { launch(stream.handle()); });
   } catch (const Error& error) {
     if (watch_.failure()->get()) return;  // which comes out of the stream
     const std::string why =

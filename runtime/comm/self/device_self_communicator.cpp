@@ -46,9 +46,11 @@ class DeviceSelfCommunicator final : public Communicator {
   void run(const Call& call, const TensorView& from, const TensorView& to, StreamView stream) {
     if (aborted_) fail(ErrorCode::aborted, "{}: aborted by rank 0", to_string(call));
     if (observer() != nullptr) observer()->begin(call);
-    if (from.numel() > 0 && !from.begins_with(to)) {
-      ops::convert(from.reshaped({from.numel()}), to.reshaped({to.numel()}), stream);
-    }
+    launch_observed(call, stream, [&] {
+      if (from.numel() > 0 && !from.begins_with(to)) {
+        ops::convert(from.reshaped({from.numel()}), to.reshaped({to.numel()}), stream);
+      }
+    });
     if (observer() != nullptr) observer()->end(call);
   }
 

@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <typeinfo>
 
 #include <cuda_runtime_api.h>
 
 #include "tests/stand_in/blocks.h"
 #include "tests/stand_in/refusals.h"
+#include "tests/stand_in/slow_kernels.h"
 
 // What kernels are written in, for the CPU: found in place of the header of this name. Blocks run
 // one after another, their threads as fibers, so that barriers and shuffles work; see blocks.h.
@@ -79,6 +81,7 @@ bool has_code(void (*)(Args) /*kernel*/) {
 
 template <class Args>
 cudaError_t start(void (*kernel)(Args), const Grid& grid, const Args& args, cudaStream_t stream) {
+  stand_in::take_time(typeid(Args).name(), stream);
   return stand_in::start({grid.x, grid.y, grid.z, grid.threads, grid.shared_bytes}, stream,
                          reinterpret_cast<const void*>(kernel), [kernel, args] { kernel(args); });
 }

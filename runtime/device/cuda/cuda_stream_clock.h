@@ -1,0 +1,58 @@
+#pragma once
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/device/cuda/cuda_stream.h"
+#include "runtime/device/stream_clock.h"
+
+namespace dstrain::cuda {
+
+/// Times of one GPU's streams, by CUDA's events, which it keeps and uses again: as many as were
+/// under way at once. To compare, the GPU passes an event on a stream of its own, which has nothing
+/// else to do, while the host looks at its clock before and after.
+class CudaStreamClock final : public StreamClock {
+ public:
+  /// `ordinal`: by which CUDA knows the GPU. `host` must outlive it.
+  CudaStreamClock(int ordinal, const Clock& host);
+
+  void compare() override;
+  [[nodiscard]] double error_seconds() const override;
+  Stamp stamp(StreamView stream) noexcept override;
+  std::optional<double> seconds(Stamp stamp) override;
+  void wait_for(Stamp stamp) override;
+
+ private:
+  using EventHandle = UniqueHandle<EventTraits>;
+  /// A point of which the time is known by both clocks.
+  struct Anchor {
+    EventHandle event;
+    double seconds = 0;        ///< by the host's clock
+    double error_seconds = 0;  ///< of that, at most
+  };
+  struct Place {
+    EventHandle event;
+    std::shared_ptr<const Anchor> anchor;  ///< the last one before the event was recorded
+  };
+  [[nodiscard]] EventHandle make_event() const;
+  std::shared_ptr<Anchor> unused_anchor();
+  void measure(Anchor& anchor) const;
+  [[nodiscard]] double seconds_between(const EventHandle& first, const EventHandle& second) const;
+  void record(Place& place, StreamView stream);
+  cudaEvent_t event_of(Stamp stamp) const;
+
+  int ordinal_;
+  const Clock& host_;
+  UniqueHandle<StreamTraits> stream_;
+  mutable std::mutex mutex_;  // of the rest
+  std::vector<std::shared_ptr<Anchor>> anchors_;
+  std::shared_ptr<const Anchor> anchor_;  ///< the last one
+  double error_seconds_ = 0;
+  std::vector<Place> places_;
+  std::vector<Stamp> free_;
+  std::exception_ptr failure_;  ///< the first of stamp()
+};
+
+}  // namespace dstrain::cuda
