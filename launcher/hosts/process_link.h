@@ -23,6 +23,7 @@ class ProcessLink final : public AgentLink {
     std::vector<EnvVar> env;      ///< over ours
     bool keep_notes = false;      ///< its stderr is kept for end_reason(); else it is ours
     bool wait_at_end = false;     ///< the destructor waits for the child, briefly
+    bool ignores_stops = false;   ///< a signal to all processes of the job ends no connection
     const sigset_t& signal_mask;  ///< the child's
   };
   /// Throws Error{remote} when it cannot be started.

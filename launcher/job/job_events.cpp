@@ -5,6 +5,7 @@
 
 #include <sys/wait.h>
 
+#include "launcher/process/signals.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
 
@@ -44,6 +45,15 @@ void JobEvents::refused(HostAgent& agent, WireReader in) {
   carry_out(to_.supervisor.launch_failed(to_.clock.now_seconds()));
 }
 
+void JobEvents::stop_asked(const HostAgent& agent, int signal) {
+  if (std::ranges::find(stop_signals, signal) == stop_signals.end()) {
+    fail(ErrorCode::remote, "agent protocol: {} stops no job", signal);
+  }
+  const bool first = !to_.supervisor.stopping();
+  carry_out(to_.supervisor.host_asked_to_stop(signal, to_.clock.now_seconds()));
+  if (first) to_.report.host_stops(agent, signal);
+}
+
 void JobEvents::rank_ended(const Exit& exit) {
   to_.console.ranks().finish(exit.rank);
   to_.status.ranks.at(exit.rank).wait_status = exit.wait_status;
@@ -76,6 +86,8 @@ void JobEvents::take(HostAgent& agent, const Frame& frame) {
       agent.check_rank(exit.rank);
       return rank_ended(exit);
     }
+    case FromAgent::stop:
+      return stop_asked(agent, WireReader(frame.payload).i32());
     case FromAgent::rank_message: {
       const RankMessage message = decode_rank_message(frame.payload);
       agent.check_rank(message.rank);

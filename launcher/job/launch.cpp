@@ -57,7 +57,7 @@ class Launch {
 
   const LaunchJob& job_;
   SteadyClock clock_;
-  std::vector<int> watched_ = launcher_signals();
+  std::vector<int> watched_ = job_signals();
   SignalSource signals_{watched_};
   JobChildren children_;
   Console console_;

@@ -27,7 +27,7 @@ double restart_pause_seconds(int fruitless) {
 }
 
 std::optional<int> pause_before_restart(double seconds, JobSession& session) {
-  const std::vector<int> watched = launcher_signals();
+  const std::vector<int> watched = job_signals();
   SignalSource signals{watched};
   const SteadyClock clock;
   const Deadline deadline = Deadline::after(seconds);

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/process/signals.h"
 #include "runtime/base/error.h"
 #include "runtime/base/unique_handle.h"
 
@@ -118,6 +119,7 @@ bool bind(const Prepared& prepared) {
   if (spec.new_session ? setsid() < 0 : setpgid(0, 0) != 0) give_up(report_fd, Stage::setup);
   if (!bind(prepared)) give_up(report_fd, Stage::setup);
   if (spec.traceable) prctl(PR_SET_PTRACER, prepared.parent);  // fails where there is no Yama
+  if (spec.ignores_stops) set_stop_signals(SIG_IGN);
   if (spec.die_with_parent) {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(report_fd, Stage::setup);
     if (getppid() != prepared.parent) _exit(127);  // it died before prctl: no signal will come

@@ -39,6 +39,7 @@ struct ProcessSpec {
   /// This process and those that it starts may trace it, also where Yama lets only ancestors do so.
   bool traceable = false;
   bool die_with_parent = false;  ///< SIGKILL when the thread that calls start_process ends
+  bool ignores_stops = false;    ///< stop_signals are not for it
   sigset_t signal_mask{};        ///< the child's
 };
 

@@ -1,5 +1,6 @@
 #include "tests/e2e/launch_process.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -104,6 +105,13 @@ std::vector<pid_t> Launch::processes() const {
 
 void Launch::signal(int number) const {
   kill(pid_, number);
+}
+
+void Launch::signal_all(int number, From from) const {
+  std::vector<pid_t> all = processes();
+  std::ranges::sort(all);
+  if (from == From::last) std::ranges::reverse(all);
+  for (const pid_t pid : all) kill(pid, number);
 }
 
 bool Launch::pump(Deadline deadline) {

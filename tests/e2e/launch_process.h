@@ -39,6 +39,9 @@ class Launch {
   /// Living processes that carry the marker, the launcher included.
   [[nodiscard]] std::vector<pid_t> processes() const;
   void signal(int number) const;
+  /// To all of processes(), as systemd and a shutdown do; from the last started on, or the first.
+  enum class From { first, last };
+  void signal_all(int number, From from = From::first) const;
 
   /// Waits until stdout, or stderr, holds `text` so many times; false when the streams end first.
   bool wait_for_output(const std::string& text, int times = 1);

@@ -65,7 +65,7 @@ TEST_CASE("Signals: nothing survives the death of the launcher", "[e2e]") {
 }
 
 TEST_CASE("Signals: nothing survives the death of the agent", "[e2e]") {
-  const int number = GENERATE(SIGKILL, SIGTERM, SIGSEGV);
+  const int number = GENERATE(SIGKILL, SIGSEGV);
   const std::string script = GENERATE(obedient, deaf);
   CAPTURE(number);
   Launch launch(shell_command(3, script));
@@ -114,6 +114,39 @@ TEST_CASE("Signals: asked once the ranks may save", "[e2e]") {
   Launch does_not(shell_command(2, "echo ready; exec sleep 1000"));
   REQUIRE(does_not.wait_for_output("ready", 2));
   does_not.signal(number);
+  CHECK(does_not.wait() == 128 + number);
+  CHECK(does_not.nothing_left());
+}
+
+TEST_CASE("Signals: all processes of a job are asked once to stop, and may save", "[e2e]") {
+  const int number = GENERATE(SIGINT, SIGTERM, SIGHUP, SIGUSR1);
+  const auto from = GENERATE(Launch::From::first, Launch::From::last);
+  CAPTURE(number);
+  // What takes longer than the second that a second request leaves.
+  Launch launch(shell_command(2,
+                              "trap 'sleep 2; exit 75' INT TERM HUP USR1; echo ready; "
+                              "while :; do sleep 0.05; done"));
+  REQUIRE(launch.wait_for_output("ready", 2));
+  launch.signal_all(number, from);
+  CHECK(launch.wait() == 75);
+  CAPTURE(launch.err());
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Signals: who asks the agent to stop asks the job", "[e2e]") {
+  const int number = GENERATE(SIGINT, SIGTERM, SIGHUP, SIGUSR1);
+  CAPTURE(number);
+  Launch saves(shell_command(2, obedient));
+  REQUIRE(saves.wait_for_output("ready", 2));
+  kill(saves.agent_pid(), number);
+  CHECK(saves.wait() == 75);
+  CHECK(saves.nothing_left());
+
+  Words words = shell_command(2, deaf);
+  words.insert(words.begin(), {"--grace", "0.2"});
+  Launch does_not(words);
+  REQUIRE(does_not.wait_for_output("ready", 2));
+  kill(does_not.agent_pid(), number);
   CHECK(does_not.wait() == 128 + number);
   CHECK(does_not.nothing_left());
 }
