@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <csignal>
 
-#include <sys/wait.h>
-
 #include "launcher/process/signals.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
@@ -116,11 +114,12 @@ void JobEvents::child_ended(pid_t pid, int wait_status) {
     if (agent->child_ended(pid, wait_status)) return;
     if (agent->task().remote) continue;
     // A rank that the dead agent left to us. SIGKILL is how the agent's death ends its ranks, or
-    // SIGPIPE while they write to it; any other end was the rank's own.
+    // SIGPIPE while they write to it, which a shell that has run the writer tells by its status;
+    // any other end was the rank's own.
     const auto found = std::find_if(agent->pids.begin(), agent->pids.end(),
                                     [pid](const auto& entry) { return entry.second == pid; });
-    const int signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
-    if (found != agent->pids.end() && signal != SIGKILL && signal != SIGPIPE) {
+    const int status = shell_status(wait_status);
+    if (found != agent->pids.end() && status != 128 + SIGKILL && status != 128 + SIGPIPE) {
       rank_ended({found->first, wait_status, OomVerdict::none});
     }
   }

@@ -80,7 +80,9 @@ TEST_CASE("Signals: a killed agent is named while ranks write to it", "[e2e]") {
   // Its pipes close before the ranks are ended: they may meet SIGPIPE first.
   for (int round = 0; round < 10; ++round) {
     CAPTURE(round);
-    Launch launch(shell_command(2, "echo ready; exec yes"));
+    // One that writes itself, or a shell that tells how its writer ended.
+    Launch launch(
+        shell_command(2, round % 2 == 0 ? "echo ready; exec yes" : "echo ready; yes; exit $?"));
     REQUIRE(launch.wait_for_output("ready", 2));
     const pid_t agent = launch.agent_pid();
     kill(agent, SIGKILL);
