@@ -232,6 +232,15 @@ int Agent::run(std::string_view version) {
   return finish() ? status::done : kill_job();
 }
 
+/// Has the kernel wake this process, should it be stopped, when something comes from the launcher
+/// or the connection ends: nobody else is left then who would.
+void wake_on_input() {
+  fcntl(STDIN_FILENO, F_SETOWN, getpid());
+  fcntl(STDIN_FILENO, F_SETSIG, SIGCONT);
+  const int flags = fcntl(STDIN_FILENO, F_GETFL);
+  if (flags >= 0) fcntl(STDIN_FILENO, F_SETFL, flags | O_ASYNC);
+}
+
 /// Waits for the agent, which alone keeps the connection; returns its wait status. A stopped agent
 /// would end nobody: it goes on at once. Who asks the guard to stop means the agent.
 int wait_for_agent(pid_t agent, SignalSource& signals) {
@@ -276,6 +285,7 @@ int run_agent(std::string_view version) {
 int run_guarded_agent(std::string_view version) {
   become_subreaper();
   set_stop_signals(SIG_DFL);  // the client of --ssh_command may have handed down that it ignores
+  wake_on_input();
   std::optional<SignalSource> signals(job_signals());
   const pid_t guard = getpid();
   const pid_t agent = fork();
@@ -284,7 +294,9 @@ int run_guarded_agent(std::string_view version) {
     if (prctl(PR_SET_PDEATHSIG, SIGCONT) != 0) fail_errno(errno, "ask for the parent's death");
     signals.reset();
     ignore_broken_pipes();
-    return Agent(guard).run(version);
+    const int result = Agent(guard).run(version);
+    kill(guard, SIGCONT);
+    return result;
   }
   const int wait_status = wait_for_agent(agent, *signals);
   end_leftovers();

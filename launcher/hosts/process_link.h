@@ -14,7 +14,8 @@
 namespace dstrain::launcher {
 
 /// A link whose other end is a child process: the agent itself, or a program that reaches it. The
-/// child has a session of its own: a Ctrl-C of the terminal is not for it.
+/// child has a session of its own: a Ctrl-C of the terminal is not for it. One that is stopped goes
+/// on when this process ends, to see the end of its stdin.
 class ProcessLink final : public AgentLink {
  public:
   struct Settings {

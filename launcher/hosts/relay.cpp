@@ -251,6 +251,7 @@ Relay::Relay(const Settings& settings) {
   pid_ = fork();
   if (pid_ < 0) fail_errno(errno, "fork");
   if (pid_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGCONT);  // a stopped one would keep its ends open
     ends_.clear();
     events.ours.reset();
     run_relay_process(settings, std::move(theirs), events.theirs.get());

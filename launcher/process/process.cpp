@@ -120,8 +120,8 @@ bool bind(const Prepared& prepared) {
   if (!bind(prepared)) give_up(report_fd, Stage::setup);
   if (spec.traceable) prctl(PR_SET_PTRACER, prepared.parent);  // fails where there is no Yama
   if (spec.ignores_stops) set_stop_signals(SIG_IGN);
-  if (spec.die_with_parent) {
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(report_fd, Stage::setup);
+  if (spec.parent_death_signal != 0) {
+    if (prctl(PR_SET_PDEATHSIG, spec.parent_death_signal) != 0) give_up(report_fd, Stage::setup);
     if (getppid() != prepared.parent) _exit(127);  // it died before prctl: no signal will come
   }
   if (!redirect(spec.stdin_fd, STDIN_FILENO) || !redirect(spec.stdout_fd, STDOUT_FILENO) ||

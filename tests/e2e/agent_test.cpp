@@ -98,6 +98,11 @@ class TestAgent {
   bool wait_for_finish() {
     return wait_until([&] { return finished; });
   }
+  /// The launcher is gone.
+  void hang_up() {
+    host_.reset();
+    ended = true;
+  }
   bool wait_for_end() {
     return wait_until([&] { return ended; });
   }
@@ -330,6 +335,25 @@ TEST_CASE("Agent: a stop signal before the job is told with it", "[e2e][agent]")
   REQUIRE(agent.wait_for_finish());
   CHECK(agent.stop_signal == SIGTERM);
   CHECK(agent.status[0] == 143);
+}
+
+TEST_CASE("Agent: nothing stays where the agent and its guard were stopped", "[e2e][agent]") {
+  TestAgent agent;
+  agent.start(1, "trap '' TERM; echo agent $PPID.; setsid sleep 1000 & wait");
+  REQUIRE(agent.wait_for_output(0, "."));
+  const pid_t pid = number_after(agent.output[0], "agent");
+  std::vector<pid_t> others = agent.processes();
+  std::erase(others, pid);
+  const pid_t guard = *std::ranges::min_element(others);
+  const bool killed = GENERATE(false, true);
+  REQUIRE(stop(guard));
+  REQUIRE(stop(pid));
+  if (killed) {
+    kill(guard, SIGKILL);
+  } else {
+    agent.hang_up();
+  }
+  CHECK(test::wait_until_none([&] { return agent.processes(); }));
 }
 
 TEST_CASE("Agent: what a rank wrote is told before its end", "[e2e][agent]") {

@@ -243,6 +243,24 @@ TEST_CASE("Hosts: nothing survives the death of the launcher", "[e2e]") {
   CHECK(launch.nothing_left());
 }
 
+TEST_CASE("Hosts: nothing stays of a launcher that is killed while all others are stopped",
+          "[e2e]") {
+  const FakeHosts hosts("n0 slots=2\nlocalhost slots=1\n");
+  Launch launch(hosts.shell(deaf));
+  REQUIRE(launch.wait_for_output("ready", 3));
+  int stopped = 0;
+  for (const pid_t pid : launch.processes()) {
+    const std::string name = test::read_bytes(fmt::format("/proc/{}/comm", pid));
+    if (pid == launch.pid() || !name.starts_with("dstrain")) continue;
+    kill(pid, SIGSTOP);
+    ++stopped;
+  }
+  CHECK(stopped == 4);  // the relay, two agents and a guard
+  launch.signal(SIGKILL);
+  CHECK(launch.wait_without_reading() == 137);
+  CHECK(launch.nothing_left());
+}
+
 TEST_CASE("Hosts: a lost agent is named and ends the job", "[e2e]") {
   const FakeHosts hosts("n0 slots=1\nlocalhost slots=1\nn1 slots=1\n");
   Launch told(hosts.shell("echo agent $RANK $PPID.; " + deaf));

@@ -76,6 +76,16 @@ TEST_CASE("Signals: nothing survives the death of the agent", "[e2e]") {
   CHECK(launch.nothing_left());
 }
 
+TEST_CASE("Signals: nothing stays of a launcher that is killed while its agent is stopped",
+          "[e2e]") {
+  Launch launch(shell_command(2, GENERATE(obedient, deaf)));
+  REQUIRE(launch.wait_for_output("ready", 2));
+  kill(launch.agent_pid(), SIGSTOP);
+  launch.signal(SIGKILL);
+  CHECK(launch.wait_without_reading() == 137);
+  CHECK(launch.nothing_left());
+}
+
 TEST_CASE("Signals: a killed agent is named while ranks write to it", "[e2e]") {
   // Its pipes close before the ranks are ended: they may meet SIGPIPE first.
   for (int round = 0; round < 10; ++round) {
