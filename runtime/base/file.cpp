@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "runtime/base/fd_io.h"
+#include "runtime/base/shared_place.h"
 
 namespace dstrain {
 namespace {
@@ -53,9 +54,7 @@ std::string read_text_file(const std::filesystem::path& path, Bytes bytes_max) {
 }
 
 void write_text_file(const std::filesystem::path& path, std::string_view text) {
-  const std::string temporary = path.string() + ".tmp";
-  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!fd) fail_errno(errno, "create " + temporary);
+  const auto [temporary, fd] = make_temporary(path);
   try {
     write_fully(fd.get(), std::as_bytes(std::span(text)), temporary);
     flush_file(fd.get(), temporary);

@@ -6,7 +6,6 @@
 #include <system_error>
 #include <utility>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -14,6 +13,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
+#include "runtime/base/shared_place.h"
 
 namespace dstrain::monitor {
 namespace {
@@ -76,10 +76,8 @@ KeptLines lines_until(const std::string& text, std::int64_t last_step) {
 
 MetricsFile::MetricsFile(std::filesystem::path path, MetricsPlace place) : path_(std::move(path)) {
   const bool goes_on = place.last_step > 0;
-  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (goes_on ? 0 : O_TRUNC);
   if (goes_on) go_on(place);
-  fd_ = UniqueFd(::open(path_.c_str(), flags, 0644));
-  if (!fd_) fail_errno(errno, "create " + path_.string());
+  fd_ = open_to_append(path_, goes_on ? Content::keep : Content::drop);
   flush();
 }
 
