@@ -71,3 +71,28 @@ TEST_CASE("Hostile place: the pid file follows no link and takes nobody's place"
     CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 2);
   }
 }
+
+TEST_CASE("Hostile place: variables of others are not obeyed", "[e2e]") {
+  const test::TempDir folder;
+  const char* const name = GENERATE(".deepspeed_env", ".dstrain_env");
+  const fs::path file = folder.path() / name;
+  std::ofstream(file) << "PLANTED=yes\n";
+  const auto run = [&] {
+    return run_command({"-q", "sh", "-c", "echo \"[$PLANTED]\""},
+                       {.env = {{"HOME", "/nonexistent"}}, .directory = folder.path().string()});
+  };
+  CHECK(run().out == "[yes]\n");
+  fs::permissions(file, fs::perms::group_write, fs::perm_options::add);
+  const Outcome writable = run();
+  CHECK(writable.status == 2);
+  CHECK_THAT(writable.err, Contains(name) && Contains("may be written by others") &&
+                               Contains("chmod go-w " + file.string()));
+  fs::permissions(file, fs::perms::group_write, fs::perm_options::remove);
+  if (::chown(file.c_str(), 54'321, static_cast<gid_t>(-1)) == 0) {
+    const Outcome foreign = run();
+    CHECK(foreign.status == 2);
+    CHECK(foreign.out.empty());
+    CHECK_THAT(foreign.err,
+               Contains(name) && Contains("belongs to uid 54321") && Contains("remove it"));
+  }
+}
