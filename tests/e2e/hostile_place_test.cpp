@@ -96,3 +96,24 @@ TEST_CASE("Hostile place: variables of others are not obeyed", "[e2e]") {
                Contains(name) && Contains("belongs to uid 54321") && Contains("remove it"));
   }
 }
+
+TEST_CASE("Hostile place: a program is a path or a name on PATH", "[e2e]") {
+  const test::TempDir folder;
+  for (const char* const name : {"trian", "my_program"}) {
+    const fs::path program = folder.path() / name;
+    std::ofstream(program) << "#!/bin/sh\necho ran\n";
+    fs::permissions(program, fs::perms::owner_all);
+  }
+  const auto run = [&](const char* word) {
+    return run_command({"-q", word}, {.env = {}, .directory = folder.path().string()});
+  };
+  const Outcome misspelt = run("trian");
+  CHECK(misspelt.status == 2);
+  CHECK(misspelt.out.empty());
+  CHECK_THAT(misspelt.err, Contains("did you mean \"train\"?"));
+  const Outcome bare = run("my_program");
+  CHECK(bare.status == 3);
+  CHECK(bare.out.empty());
+  CHECK_THAT(bare.err, Contains("write ./my_program"));
+  CHECK(run("./trian").out == "ran\n");
+}
