@@ -11,6 +11,7 @@
 #include "launcher/process/signals.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/printable.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::cmd {
@@ -101,7 +102,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "dstrain: error: {}\n", error.what());
     return dstrain::exit_status(error.code());
   } catch (const std::exception& error) {
-    fmt::print(stderr, "dstrain: error: {}\n", error.what());
+    fmt::print(stderr, "dstrain: error: {}\n", dstrain::printable_message(error.what()));
     return dstrain::status::failed;
   }
 }

@@ -1,5 +1,6 @@
 // Launches where others may have put something: a shared directory of logs or of temporary files,
 // a working directory. Owners are changed, which needs root.
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/utf8.h"
 #include "tests/e2e/launch_process.h"
 #include "tests/support/temp_dir.h"
 
@@ -116,4 +118,46 @@ TEST_CASE("Hostile place: a program is a path or a name on PATH", "[e2e]") {
   CHECK(bare.out.empty());
   CHECK_THAT(bare.err, Contains("write ./my_program"));
   CHECK(run("./trian").out == "ran\n");
+}
+
+namespace {
+
+/// Nothing of what was printed moves a cursor, or is much.
+void check_printable(const std::string& text, std::ptrdiff_t lines) {
+  CAPTURE(text.substr(0, 2000));
+  CHECK(text.size() < 1500);
+  CHECK(std::ranges::count(text, '\n') == lines);
+  CHECK(std::ranges::none_of(
+      text, [](char c) { return c != '\n' && static_cast<unsigned char>(c) < ' '; }));
+  CHECK_FALSE(find_invalid_utf8(text));
+}
+
+}  // namespace
+
+TEST_CASE("Hostile place: keys of a configuration move no cursor and are not shown whole",
+          "[e2e]") {
+  const test::TempDir folder;
+  const fs::path file = folder.path() / "config.json";
+  const std::string key = GENERATE(as<std::string>{}, R"(\u001b[2Jx)", R"(a\u0000b)",
+                                   R"(a\ndstrain: info: fine)", std::string(900'000, 'a'));
+  const std::string again = GENERATE("", R"("fp16": {"enabled": true}, "fp16": 3, )");
+  std::ofstream(file) << fmt::format(R"({{{}"{}": 1}})", again, key);
+  const Outcome outcome = run_command({"config", "check", file.string()});
+  CHECK(outcome.status == 2);
+  CHECK_THAT(outcome.out + outcome.err, Contains("config.json:1:"));
+  check_printable(outcome.out + outcome.err, again.empty() ? 1 : 2);
+}
+
+TEST_CASE("Hostile place: a hostfile moves no cursor and is not shown whole", "[e2e]") {
+  const test::TempDir folder;
+  const fs::path file = folder.path() / "hosts";
+  using std::string_literals::operator""s;
+  const std::string text =
+      GENERATE_COPY("h\x1b]0;mine\x07 slots=1\n"s, "h slots=1 \x1b[2J\n"s, "h slots=\x9b\xff\n"s,
+                    "h slots=1 a\0b\n"s, std::string(900'000, 'a') + " slots=1\n");
+  std::ofstream(file) << text;
+  const Outcome outcome = run_command({"-H", file.string(), "true"});
+  CHECK(outcome.status == 2);
+  CHECK_THAT(outcome.err, Contains("hosts:1:"));
+  check_printable(outcome.err, 1);
 }
