@@ -223,12 +223,14 @@ TEST_CASE("Hosts: asked once the ranks of all hosts may save", "[e2e]") {
 
 TEST_CASE("Hosts: all processes of a job are asked once to stop, and may save", "[e2e]") {
   const FakeHosts hosts("n0 slots=2\nlocalhost slots=1\nn1 slots=1\n");
-  const auto from = GENERATE(Launch::From::first, Launch::From::last);
+  using From = Launch::From;
+  const auto [number, from] =
+      GENERATE(table<int, From>({{SIGTERM, From::first}, {SIGHUP, From::last}}));
   Launch launch(
-      hosts.shell("trap 'sleep 2; exit 75' INT TERM HUP USR1; echo ready; "
+      hosts.shell("trap 'sleep 1.5; exit 75' INT TERM HUP USR1; echo ready; "
                   "while :; do sleep 0.05; done"));
   REQUIRE(launch.wait_for_output("ready", 4));
-  launch.signal_all(GENERATE(SIGTERM, SIGHUP), from);
+  launch.signal_all(number, from);
   CHECK(launch.wait() == 75);
   CAPTURE(launch.err());
   CHECK(launch.nothing_left());

@@ -123,12 +123,19 @@ bool Launch::pump(Deadline deadline) {
   return out_fd_ || err_fd_;
 }
 
+bool Launch::has_ended() const {
+  siginfo_t info{};
+  const auto id = static_cast<id_t>(pid_);
+  return waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid_;
+}
+
 int Launch::reap(Deadline deadline) {
   if (!wait_for_end(pid_, deadline)) return -1;
   int wait_status = 0;
   rusage used{};
   if (wait4(pid_, &wait_status, 0, &used) != pid_) fail_errno(errno, "wait4");
   status_ = launcher::shell_status(wait_status);
+  was_killed_ = WIFSIGNALED(wait_status);
   peak_kib_ = used.ru_maxrss;
   return status_;
 }

@@ -61,6 +61,10 @@ class Launch {
   void stop_reading_stdout() { out_fd_.reset(); }
   [[nodiscard]] const std::string& out() const { return out_; }
   [[nodiscard]] const std::string& err() const { return err_; }
+  /// Whether it has ended, which is for wait() to find out how.
+  [[nodiscard]] bool has_ended() const;
+  /// Whether a signal ended it; known when it has ended.
+  [[nodiscard]] bool was_killed() const { return was_killed_; }
   /// The most memory that it, or a process that it has waited for, had at once; known when it has
   /// ended.
   [[nodiscard]] long peak_kib() const { return peak_kib_; }
@@ -76,6 +80,7 @@ class Launch {
   std::string out_;
   std::string err_;
   int status_ = -1;
+  bool was_killed_ = false;
   long peak_kib_ = 0;
 };
 
