@@ -177,6 +177,11 @@ bool MetricsFile::append(const std::string& text) {
 void MetricsFile::flush() {
   failure_.clear();
   while (!waiting_.empty()) {
+    if (!is_file_at(fd_.get(), path_)) {
+      failure_ =
+          path_.string() + ": the file was removed, or its directory, while the run wrote it";
+      return;
+    }
     if (!append(waiting_.front().text)) {
       failure_ =
           fmt::format("write {}: {}", path_.string(), std::generic_category().message(errno));
