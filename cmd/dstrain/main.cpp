@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -95,6 +96,7 @@ int run(std::span<const std::string> arguments) {
 }  // namespace dstrain::cmd
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond RLIMIT_FSIZE fails instead, and says where
   try {
     dstrain::launcher::fill_standard_streams();
     return dstrain::cmd::run(std::vector<std::string>(argv + 1, argv + argc));

@@ -114,7 +114,7 @@ bool bind(const Prepared& prepared) {
 [[noreturn]] void execute(const ProcessSpec& spec, const Prepared& prepared, int report_fd) {
   struct sigaction action {};
   action.sa_handler = SIG_DFL;
-  sigaction(SIGPIPE, &action, nullptr);
+  for (const int ignored : {SIGPIPE, SIGXFSZ}) sigaction(ignored, &action, nullptr);
   sigprocmask(SIG_SETMASK, &spec.signal_mask, nullptr);
   if (spec.new_session ? setsid() < 0 : setpgid(0, 0) != 0) give_up(report_fd, Stage::setup);
   if (!bind(prepared)) give_up(report_fd, Stage::setup);
