@@ -10,6 +10,7 @@
 #include "runtime/base/error.h"
 #include "runtime/monitor/metrics_file.h"
 #include "runtime/monitor/progress_line.h"
+#include "tests/support/largest_allocation.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -138,6 +139,22 @@ TEST_CASE("MetricsFile: a run that goes on tells which lines are missing", "[mon
   const monitor::MetricsFile again(path, row.place);
   CHECK(lines_of(path) == row.after);
   CHECK(again.missing().empty());
+}
+
+TEST_CASE("MetricsFile: what others have written into it takes no memory", "[monitor]") {
+  const test::TempDir folder;
+  const auto path = folder.path() / "metrics.jsonl";
+  const bool holes = GENERATE(false, true);
+  std::ofstream(path) << number(1) << "\n" << (holes ? "" : std::string(5'000'000, 'x') + "\n");
+  const std::uintmax_t size = std::filesystem::file_size(path);
+  if (holes) std::filesystem::resize_file(path, size + 300'000'000);
+  std::ofstream(path, std::ios::app) << "\n" << number(2) << "\n" << number(3) << "\n";
+  test::take_largest_allocation();
+  const monitor::MetricsFile file(path, {2, 2});
+  CHECK(test::take_largest_allocation() < 4'000'000);
+  const std::string gap =
+      holes ? R"({"step":1,"unreadable_lines":1})" : R"({"step":1,"unreadable_lines":2})";
+  CHECK(lines_of(path) == Lines{number(1), gap, number(2)});
 }
 
 TEST_CASE("MetricsFile: what is no file is no place for lines", "[monitor]") {
