@@ -37,7 +37,8 @@ void print_help() {
   text += launcher::launch_options_help();
   text +=
       "\n.deepspeed_env and .dstrain_env, in the home directory and then in this one, hold lines\n"
-      "NAME=VALUE for the ranks' environment. --dry_run lists under \"commands\" what each rank "
+      "NAME=VALUE for the ranks' environment; one that others may have written is refused.\n"
+      "--dry_run lists under \"commands\" what each rank "
       "runs,\n"
       "or the one srun, mpirun or mpiexec that starts them all (--launcher slurm, openmpi, "
       "mpich).\n"

@@ -221,7 +221,7 @@ TEST_CASE("Hosts: asked once the ranks of all hosts may save", "[e2e]") {
   CHECK(not_listening.wait() == 130);
 }
 
-TEST_CASE("Hosts: all processes of a job are asked once to stop, and may save", "[e2e]") {
+TEST_CASE("Hosts: all processes of a job may be asked to stop at once", "[e2e]") {
   const FakeHosts hosts("n0 slots=2\nlocalhost slots=1\nn1 slots=1\n");
   using From = Launch::From;
   const auto [number, from] =

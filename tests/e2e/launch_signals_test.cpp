@@ -130,7 +130,7 @@ TEST_CASE("Signals: asked once the ranks may save", "[e2e]") {
   CHECK(does_not.nothing_left());
 }
 
-TEST_CASE("Signals: all processes of a job are asked once to stop, and may save", "[e2e]") {
+TEST_CASE("Signals: all processes of a job may be asked to stop at once", "[e2e]") {
   using From = Launch::From;
   const auto [number, from] = GENERATE(table<int, From>({{SIGINT, From::last},
                                                          {SIGTERM, From::first},
