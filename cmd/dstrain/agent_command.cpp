@@ -13,7 +13,7 @@ namespace dstrain::cmd {
 int agent_command(std::span<const std::string> arguments) {
   if (arguments.size() == 2 && arguments[0] == launcher::connecting_agent) {
     launcher::connect_to_launcher(arguments[1]);
-    return launcher::run_guarded_agent(DSTRAIN_VERSION, launcher::Sigterm::for_the_ranks);
+    return launcher::run_guarded_agent(DSTRAIN_VERSION);
   }
   if (!arguments.empty() && arguments[0] == launcher::stacks_argument) {
     return launcher::take_stacks(arguments.subspan(1));

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -12,6 +13,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/mapped_file.h"
+#include "runtime/base/printable.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::cmd {
@@ -36,7 +38,8 @@ void print_help() {
   text += launcher::launch_options_help();
   text +=
       "\n.deepspeed_env and .dstrain_env, in the home directory and then in this one, hold lines\n"
-      "NAME=VALUE for the ranks' environment. --dry_run lists under \"commands\" what each rank "
+      "NAME=VALUE for the ranks' environment; one that others may have written is refused.\n"
+      "--dry_run lists under \"commands\" what each rank "
       "runs,\n"
       "or the one srun, mpirun or mpiexec that starts them all (--launcher slurm, openmpi, "
       "mpich).\n"
@@ -96,6 +99,7 @@ int run(std::span<const std::string> arguments) {
 }  // namespace dstrain::cmd
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond RLIMIT_FSIZE fails instead, and says where
   try {
     dstrain::launcher::fill_standard_streams();
     return dstrain::cmd::run(std::vector<std::string>(argv + 1, argv + argc));
@@ -103,7 +107,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "dstrain: error: {}\n", error.what());
     return dstrain::exit_status(error.code());
   } catch (const std::exception& error) {
-    fmt::print(stderr, "dstrain: error: {}\n", error.what());
+    fmt::print(stderr, "dstrain: error: {}\n", dstrain::printable_message(error.what()));
     return dstrain::status::failed;
   }
 }

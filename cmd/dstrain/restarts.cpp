@@ -1,6 +1,7 @@
 #include "cmd/dstrain/restarts.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "launcher/job/job_session.h"
 #include "launcher/job/restart_pause.h"
+#include "launcher/process/signals.h"
 #include "runtime/base/log.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/checkpoint/catalog.h"
@@ -161,6 +163,8 @@ int RestartedJob::run() {
       status = launcher::status_of_stop(session_->status, 128 + *signal);
     }
     if (session_) session_->server.close(status);
+    // The status is known: another Ctrl-C comes too late to change it.
+    launcher::set_stop_signals(SIG_IGN);
     return status;
   }
 }

@@ -1,5 +1,6 @@
 // The training daemon: one process per rank, started by dstrain, srun or by hand.
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <new>
@@ -58,6 +59,7 @@ int run_to_status(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char* argv[]) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond RLIMIT_FSIZE fails instead, and says where
   const int status = run_to_status({argv + 1, argv + argc});
   dstrain::comm::report_failure_to_mpirun(status);
   return status;

@@ -19,6 +19,9 @@ sigset_t stop_signals() {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&set, signal);
+  struct sigaction action {};
+  const bool known = ::sigaction(SIGHUP, nullptr, &action) == 0;
+  if (!known || action.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);
   return set;
 }
 

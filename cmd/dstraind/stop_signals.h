@@ -7,10 +7,10 @@
 
 namespace dstrain::cmd {
 
-/// SIGTERM, SIGINT and SIGUSR1, by which a rank is asked to stop. A thread of their own reads them;
-/// nothing handles them, since a handler's frame lies below the stack pointer of the thread that it
-/// interrupts: oneDNN's AVX2 kernels of matrix products keep their workspace there (seen in 2.6),
-/// and what lies before it in the heap was overwritten.
+/// SIGTERM, SIGINT, SIGUSR1 and, unless it is ignored (nohup), SIGHUP, by which a rank is asked to
+/// stop. A thread of their own reads them; nothing handles them, since a handler's frame lies below
+/// the stack pointer of the thread that it interrupts: oneDNN's AVX2 kernels of matrix products
+/// keep their workspace there (seen in 2.6), and what lies before it in the heap was overwritten.
 ///
 /// Blocks them in the thread that makes it, for good, and so in all that are started after it: made
 /// before any other. Throws Error{io}.

@@ -63,6 +63,15 @@ void tell_stop(std::int64_t step, const std::filesystem::path& checkpoint) {
                   step, checkpoint.string()));
 }
 
+/// The model or the checkpoint is there; what was written before it is not.
+[[noreturn]] void fail_without_output(const std::string& directory) {
+  fail(ErrorCode::io,
+       "--output_dir {}: it was removed, or another was put in its place, while the training ran: "
+       "what had been written there, as checkpoints and metrics.jsonl, is gone; what was written "
+       "at the end is there",
+       directory);
+}
+
 /// What a start of this job wrote before it was begun again is the job's own.
 config::TrainOptions read_options(std::span<const std::string> arguments) {
   config::TrainOptions options = config::parse_train_options(arguments);
@@ -118,6 +127,7 @@ int train_or_evaluate(std::span<const std::string> arguments, ProgressPage& prog
     announce(setup, worker);
   }
   if (!setup.settings.trains) return evaluate_model(std::move(setup), worker, progress);
+  const std::string output = setup.settings.output.directory;
   TrainingRank rank(std::move(setup), worker, progress);
   signals.keep();  // until here there is nothing to save
   const engine::Trainer::Outcome outcome = rank.train(signals);
@@ -126,6 +136,7 @@ int train_or_evaluate(std::span<const std::string> arguments, ProgressPage& prog
     return status::stopped_with_checkpoint;
   }
   rank.save(outcome);
+  if (lock && !lock->is_in_place()) fail_without_output(output);
   if (!outcome.stopped) return status::done;
   if (worker.rank == 0) log_warning("stopped on request before the first step");
   // Another rank may have been asked, and only that one: then as if by the launcher.

@@ -1,12 +1,13 @@
 #include "launcher/agent/agent.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <limits>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -35,18 +36,25 @@ namespace {
 
 constexpr int kill_milliseconds = 10;     // between two looks for new orphans while killing
 constexpr double guard_seconds_max = 60;  // a process stuck in the kernel does not die
-/// SIGUSR1 is for the ranks alone; the others mean that whoever started the agent wants it gone.
-constexpr std::array<int, 5> watched_signals{SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGUSR1};
+
+/// SIGCONT comes when the parent ends, which is the launcher here or the guard.
+std::vector<int> watched_signals() {
+  std::vector<int> signals = job_signals();
+  signals.push_back(SIGCONT);
+  return signals;
+}
 
 class Agent {
  public:
-  explicit Agent(Sigterm sigterm) : sigterm_(sigterm) { become_subreaper(); }
+  explicit Agent(pid_t parent) : parent_(parent) { become_subreaper(); }
   int run(std::string_view version);
 
  private:
   void handle(const Frame& frame);
   void start_job(std::string_view payload);
   void pass_on_signal(int number);
+  void stop_asked(int signal);
+  void tell_stop();
   void reserve(const PortRequest& request);
   void poll_once();
   void receive();
@@ -56,9 +64,10 @@ class Agent {
   int kill_job();
   [[nodiscard]] int poll_milliseconds() const;
 
-  Sigterm sigterm_;
+  pid_t parent_;
   SteadyClock clock_;
-  SignalSource signals_{watched_signals};
+  std::vector<int> watched_ = watched_signals();
+  SignalSource signals_{watched_};
   FramePipe launcher_{{STDIN_FILENO, STDOUT_FILENO}};
   AgentSender sender_{launcher_};
   HeartBeat beats_;
@@ -66,6 +75,9 @@ class Agent {
   JobEnd end_{ranks_, sender_};
   ReservedPort port_;
   bool launcher_gone_ = false;
+  std::optional<int> stop_signal_;  ///< the first that has come to this process
+  bool ranks_asked_ = false;        ///< to stop
+  bool answered_ = false;           ///< the launcher has asked for that itself
 };
 
 void Agent::reserve(const PortRequest& request) {
@@ -83,11 +95,28 @@ void Agent::start_job(std::string_view payload) {
   end_.job_begins();
   sender_.set_window(job.output_window_bytes);
   ranks_.start(std::move(job), signals_.previous_mask());
+  if (stop_signal_) tell_stop();
 }
 
+/// The launcher's first SIGTERM answers ours, or was on its way: ranks are asked once.
 void Agent::pass_on_signal(int number) {
   if (number == SIGKILL) return end_.kill_all(clock_.now_seconds());
-  ranks_.signal(number);
+  const bool repeats = number == SIGTERM && !std::exchange(answered_, true) && ranks_asked_;
+  ranks_asked_ = true;
+  if (!repeats) ranks_.signal(number);
+}
+
+/// A signal to all processes of a machine, or of the job, is a request to stop. What hurries the
+/// stop is the launcher's to say.
+void Agent::stop_asked(int signal) {
+  if (stop_signal_) return;
+  stop_signal_ = signal;
+  if (end_.has_job()) tell_stop();
+}
+
+void Agent::tell_stop() {
+  sender_.stop(*stop_signal_);
+  if (!std::exchange(ranks_asked_, true)) ranks_.signal(SIGTERM);
 }
 
 void Agent::handle(const Frame& frame) {
@@ -121,10 +150,10 @@ void Agent::take_signals() {
   while (const auto signal = signals_.next()) {
     if (signal->number == SIGCHLD) {
       if (signal->pid > 0) ranks_.reap(signal->pid);
-    } else if (signal->number == SIGTERM && sigterm_ == Sigterm::for_the_ranks) {
-      ranks_.signal(SIGTERM);
-    } else if (signal->number != SIGUSR1) {
-      launcher_gone_ = true;
+    } else if (signal->number == SIGCONT) {
+      launcher_gone_ |= getppid() != parent_;
+    } else {
+      stop_asked(signal->number);
     }
   }
 }
@@ -187,6 +216,7 @@ int Agent::kill_job() {
 
 int Agent::run(std::string_view version) {
   sender_.hello(version);
+  launcher_gone_ = getppid() != parent_;
   try {
     for (;;) {
       poll_once();
@@ -202,24 +232,32 @@ int Agent::run(std::string_view version) {
   return finish() ? status::done : kill_job();
 }
 
-void ignore_sigterm() {
-  struct sigaction action {};
-  action.sa_handler = SIG_IGN;
-  sigaction(SIGTERM, &action, nullptr);
+/// Has the kernel wake this process, should it be stopped, when something comes from the launcher
+/// or the connection ends: nobody else is left then who would.
+void wake_on_input() {
+  fcntl(STDIN_FILENO, F_SETOWN, getpid());
+  fcntl(STDIN_FILENO, F_SETSIG, SIGCONT);
+  const int flags = fcntl(STDIN_FILENO, F_GETFL);
+  if (flags >= 0) fcntl(STDIN_FILENO, F_SETFL, flags | O_ASYNC);
 }
 
 /// Waits for the agent, which alone keeps the connection; returns its wait status. A stopped agent
-/// would end nobody: it goes on at once.
-int wait_for_agent(pid_t agent) {
+/// would end nobody: it goes on at once. Who asks the guard to stop means the agent.
+int wait_for_agent(pid_t agent, SignalSource& signals) {
   const UniqueFd null_fd(open("/dev/null", O_RDWR | O_CLOEXEC));
   dup2(null_fd.get(), STDIN_FILENO);
   dup2(null_fd.get(), STDOUT_FILENO);
-  int wait_status = 0;
   for (;;) {
-    const pid_t pid = waitpid(agent, &wait_status, WUNTRACED);
+    int wait_status = 0;
+    const pid_t pid = waitpid(agent, &wait_status, WUNTRACED | WNOHANG);
     if (pid < 0 && errno != EINTR) fail_errno(errno, "wait for the agent");
     if (pid == agent && !WIFSTOPPED(wait_status)) return wait_status;
     if (pid == agent) kill(agent, SIGCONT);
+    pollfd one{signals.fd(), POLLIN, 0};
+    poll(&one, 1, -1);
+    while (const auto signal = signals.next()) {
+      if (signal->number != SIGCHLD) kill(agent, signal->number);
+    }
   }
 }
 
@@ -241,22 +279,26 @@ void end_leftovers() {
 
 int run_agent(std::string_view version) {
   ignore_broken_pipes();
-  return Agent(Sigterm::launcher_gone).run(version);
+  return Agent(getppid()).run(version);
 }
 
-int run_guarded_agent(std::string_view version, Sigterm sigterm) {
+int run_guarded_agent(std::string_view version) {
   become_subreaper();
+  set_stop_signals(SIG_DFL);  // the client of --ssh_command may have handed down that it ignores
+  wake_on_input();
+  std::optional<SignalSource> signals(job_signals());
   const pid_t guard = getpid();
   const pid_t agent = fork();
   if (agent < 0) fail_errno(errno, "fork");
   if (agent == 0) {
-    if (prctl(PR_SET_PDEATHSIG, SIGHUP) != 0) fail_errno(errno, "ask for the parent's death");
-    if (getppid() != guard) return status::failed;  // it died before: no signal will come
+    if (prctl(PR_SET_PDEATHSIG, SIGCONT) != 0) fail_errno(errno, "ask for the parent's death");
+    signals.reset();
     ignore_broken_pipes();
-    return Agent(sigterm).run(version);
+    const int result = Agent(guard).run(version);
+    kill(guard, SIGCONT);
+    return result;
   }
-  if (sigterm == Sigterm::for_the_ranks) ignore_sigterm();  // SLURM sends it to every process
-  const int wait_status = wait_for_agent(agent);
+  const int wait_status = wait_for_agent(agent, *signals);
   end_leftovers();
   return shell_status(wait_status);
 }

@@ -73,7 +73,7 @@ AgentRank AgentRank::start(const Context& context, std::size_t index) {
   process.stdin_fd = context.null_fd;
   process.stdout_fd = out.write.get();
   process.stderr_fd = err.write.get();
-  process.die_with_parent = true;
+  process.parent_death_signal = SIGKILL;
   process.signal_mask = context.signal_mask;
   const Result<pid_t> pid = start_process(process);
   if (!pid.ok()) fail(ErrorCode::remote, "{}", pid.error());

@@ -68,6 +68,12 @@ void AgentSender::refused(int rank, std::string_view reason) {
   launcher_.send(FromAgent::refused, frame.take());
 }
 
+void AgentSender::stop(int signal) {
+  WireWriter frame;
+  frame.i32(signal);
+  launcher_.send(FromAgent::stop, frame.take());
+}
+
 void AgentSender::rank_message(const RankMessage& message) {
   launcher_.send(FromAgent::rank_message, encode_rank_message(message));
 }

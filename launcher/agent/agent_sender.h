@@ -28,6 +28,7 @@ class AgentSender {
   void output(const Output& output);
   void look(const AgentLook& look) { launcher_.send(FromAgent::look, encode_look(look)); }
   void stacks(const Stacks& stacks) { launcher_.send(FromAgent::stacks, encode_stacks(stacks)); }
+  void stop(int signal);
   void exited(const Exit& exit) { launcher_.send(FromAgent::exited, encode_exit(exit)); }
   void finished() { launcher_.send(FromAgent::finished, ""); }
 

@@ -2,9 +2,10 @@
 
 #include <cerrno>
 
-#include <fcntl.h>
+#include <unistd.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/shared_place.h"
 
 namespace dstrain::launcher {
 
@@ -22,10 +23,7 @@ void make_log_directory(const std::filesystem::path& directory) {
   }
 }
 
-RankLog::RankLog(const std::string& path)
-    : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
-  if (!fd_) fail_errno(errno, "open " + path);
-}
+RankLog::RankLog(const std::string& path) : fd_(open_to_append(path, Content::keep)) {}
 
 bool RankLog::write_out() {
   std::string_view rest = buffer_;

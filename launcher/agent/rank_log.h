@@ -19,7 +19,7 @@ void make_log_directory(const std::filesystem::path& directory);
 class RankLog {
  public:
   RankLog() = default;  ///< writes nothing
-  /// Throws Error{io}.
+  /// Throws Error{io}, also for what others may have put there in place of a file.
   explicit RankLog(const std::string& path);
 
   /// False from the moment a write failed (a full disk, say); then nothing more is written.

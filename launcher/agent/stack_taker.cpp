@@ -45,7 +45,7 @@ void StackTaker::start() {
   PipeEnds pipe = make_pipe();
   make_non_blocking(pipe.read.get());
   process.stdout_fd = pipe.write.get();
-  process.die_with_parent = true;
+  process.parent_death_signal = SIGKILL;
   const Result<pid_t> pid = start_process(process);
   if (!pid.ok()) fail(ErrorCode::remote, "{}", pid.error());
   pid_ = pid.value();

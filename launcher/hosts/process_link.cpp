@@ -40,6 +40,8 @@ ProcessLink::ProcessLink(const Settings& settings)
   spec.stdout_fd = output.write.get();
   spec.stderr_fd = notes.write.get();
   spec.new_session = true;
+  spec.parent_death_signal = SIGCONT;
+  spec.ignores_stops = settings.ignores_stops;
   spec.signal_mask = settings.signal_mask;
   const Result<pid_t> pid = start_process(spec);
   if (!pid.ok()) fail(ErrorCode::remote, "cannot start {}: {}", name_, pid.error());

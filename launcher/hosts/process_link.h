@@ -14,7 +14,8 @@
 namespace dstrain::launcher {
 
 /// A link whose other end is a child process: the agent itself, or a program that reaches it. The
-/// child has a session of its own: a Ctrl-C of the terminal is not for it.
+/// child has a session of its own: a Ctrl-C of the terminal is not for it. One that is stopped goes
+/// on when this process ends, to see the end of its stdin.
 class ProcessLink final : public AgentLink {
  public:
   struct Settings {
@@ -23,6 +24,7 @@ class ProcessLink final : public AgentLink {
     std::vector<EnvVar> env;      ///< over ours
     bool keep_notes = false;      ///< its stderr is kept for end_reason(); else it is ours
     bool wait_at_end = false;     ///< the destructor waits for the child, briefly
+    bool ignores_stops = false;   ///< a signal to all processes of the job ends no connection
     const sigset_t& signal_mask;  ///< the child's
   };
   /// Throws Error{remote} when it cannot be started.

@@ -18,6 +18,7 @@
 #include "launcher/hosts/relay_channel.h"
 #include "launcher/process/children.h"
 #include "launcher/process/pipes.h"
+#include "launcher/process/signals.h"
 #include "launcher/protocol/protocol.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/deadline.h"
@@ -59,21 +60,22 @@ void close_all_but(std::vector<int> kept) {
   close_range(next, ~0U, 0);
 }
 
-/// A Ctrl-C or Ctrl-Z of the terminal is not for us, nor do we hold the launcher's files open.
+/// What asks the job to stop is for the launcher, whose connections we keep meanwhile; nor do we
+/// hold its files open.
 void detach(const std::vector<UniqueFd>& launcher_ends, int events_fd) {
   std::vector<int> kept{events_fd};
   for (const UniqueFd& fd : launcher_ends) kept.push_back(fd.get());
   close_all_but(std::move(kept));
   setsid();
   prctl(PR_SET_NAME, "dstrain-relay");
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD, SIGPIPE}) {
-    struct sigaction action {};
-    action.sa_handler = signal == SIGPIPE ? SIG_IGN : SIG_DFL;
-    sigaction(signal, &action, nullptr);
-  }
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+  ignore_broken_pipes();
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  sigaction(SIGCHLD, &action, nullptr);
+  sigset_t blocked;  // not ignored, which a program that is started would inherit
+  sigemptyset(&blocked);
+  for (const int signal : stop_signals) sigaddset(&blocked, signal);
+  sigprocmask(SIG_SETMASK, &blocked, nullptr);
   const UniqueFd null_fd(open("/dev/null", O_RDWR | O_CLOEXEC));
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null_fd.get(), fd);
 }
@@ -249,6 +251,7 @@ Relay::Relay(const Settings& settings) {
   pid_ = fork();
   if (pid_ < 0) fail_errno(errno, "fork");
   if (pid_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGCONT);  // a stopped one would keep its ends open
     ends_.clear();
     events.ours.reset();
     run_relay_process(settings, std::move(theirs), events.theirs.get());

@@ -25,6 +25,7 @@ std::unique_ptr<AgentLink> start_client(const std::vector<std::string>& words,
                             .argv = std::move(argv),
                             .env = {{env::job, job_id}, {"SSH_CONNECTION", ""}},
                             .keep_notes = true,
+                            .ignores_stops = true,
                             .signal_mask = signal_mask});
 }
 

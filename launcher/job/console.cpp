@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/printable.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -29,7 +30,7 @@ Console::Console(int world_size, std::string log_level, LogMux::Prefixes prefixe
 
 void Console::say(std::string_view level, const std::string& text) {
   if (severity(level) < severity(log_level_)) return;
-  mux_.own_lines(fmt::format("dstrain: {}: {}", level, text));
+  mux_.own_lines(fmt::format("dstrain: {}: {}", level, printable_message(text)));
 }
 
 void Console::add_polls(std::vector<pollfd>& fds) const {

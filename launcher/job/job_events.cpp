@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include <sys/wait.h>
-
+#include "launcher/process/signals.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
 
@@ -44,6 +43,15 @@ void JobEvents::refused(HostAgent& agent, WireReader in) {
   carry_out(to_.supervisor.launch_failed(to_.clock.now_seconds()));
 }
 
+void JobEvents::stop_asked(const HostAgent& agent, int signal) {
+  if (std::ranges::find(stop_signals, signal) == stop_signals.end()) {
+    fail(ErrorCode::remote, "agent protocol: {} stops no job", signal);
+  }
+  const bool first = !to_.supervisor.stopping();
+  carry_out(to_.supervisor.host_asked_to_stop(signal, to_.clock.now_seconds()));
+  if (first) to_.report.host_stops(agent, signal);
+}
+
 void JobEvents::rank_ended(const Exit& exit) {
   to_.console.ranks().finish(exit.rank);
   to_.status.ranks.at(exit.rank).wait_status = exit.wait_status;
@@ -76,6 +84,8 @@ void JobEvents::take(HostAgent& agent, const Frame& frame) {
       agent.check_rank(exit.rank);
       return rank_ended(exit);
     }
+    case FromAgent::stop:
+      return stop_asked(agent, WireReader(frame.payload).i32());
     case FromAgent::rank_message: {
       const RankMessage message = decode_rank_message(frame.payload);
       agent.check_rank(message.rank);
@@ -104,11 +114,12 @@ void JobEvents::child_ended(pid_t pid, int wait_status) {
     if (agent->child_ended(pid, wait_status)) return;
     if (agent->task().remote) continue;
     // A rank that the dead agent left to us. SIGKILL is how the agent's death ends its ranks, or
-    // SIGPIPE while they write to it; any other end was the rank's own.
+    // SIGPIPE while they write to it, which a shell that has run the writer tells by its status;
+    // any other end was the rank's own.
     const auto found = std::find_if(agent->pids.begin(), agent->pids.end(),
                                     [pid](const auto& entry) { return entry.second == pid; });
-    const int signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
-    if (found != agent->pids.end() && signal != SIGKILL && signal != SIGPIPE) {
+    const int status = shell_status(wait_status);
+    if (found != agent->pids.end() && status != 128 + SIGKILL && status != 128 + SIGPIPE) {
       rank_ended({found->first, wait_status, OomVerdict::none});
     }
   }

@@ -39,6 +39,7 @@ class JobEvents {
  private:
   void started(HostAgent& agent, WireReader in);
   void refused(HostAgent& agent, WireReader in);
+  void stop_asked(const HostAgent& agent, int signal);
   void rank_ended(const Exit& exit);
 
   Parties to_;

@@ -57,8 +57,7 @@ class Launch {
 
   const LaunchJob& job_;
   SteadyClock clock_;
-  std::vector<int> watched_ = launcher_signals();
-  SignalSource signals_{watched_};
+  SignalSource& signals_;
   JobChildren children_;
   Console console_;
   Supervisor supervisor_;
@@ -79,6 +78,7 @@ class Launch {
 
 Launch::Launch(const LaunchJob& job, JobSession& session)
     : job_(job),
+      signals_(session.signals),
       children_(job.id),
       console_(job.world_size,
                job.log_level,

@@ -52,12 +52,11 @@ struct LaunchResult {
 };
 
 /// Brings up an agent on every host, gives each its job, passes output and signals on, and returns
-/// when nothing of the job is left. Takes over SIGINT, SIGTERM, SIGHUP and SIGCHLD of the process,
-/// which must be single-threaded. When launcher or agent is killed, the other ends the job; only if
-/// both are killed at once may a process that left its rank's session survive. Suspended or
-/// stopped, the launcher holds up its output and nothing else. Whoever asks at the session's socket
-/// is answered, but for those who wait for the job's end. Throws Error when agents cannot be
-/// started.
+/// when nothing of the job is left. Takes the signals that the session has. When launcher or agent
+/// is killed, the other ends the job; only if both are killed at once may a process that left its
+/// rank's session survive. Suspended or stopped, the launcher holds up its output and nothing else.
+/// Whoever asks at the session's socket is answered, but for those who wait for the job's end.
+/// Throws Error when agents cannot be started.
 LaunchResult run_job(const LaunchJob& job, JobSession& session);
 
 }  // namespace dstrain::launcher

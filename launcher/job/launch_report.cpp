@@ -80,6 +80,12 @@ void LaunchReport::stops(std::optional<int> signal) {
                            job_.supervision.stop_grace_seconds, signal ? "again" : "Ctrl-C"));
 }
 
+void LaunchReport::host_stops(const HostAgent& agent, int signal) {
+  console_.say(
+      "info", fmt::format("{} on {}: asking the ranks to stop; they have {} s", signal_name(signal),
+                          agent.name(), job_.supervision.stop_grace_seconds));
+}
+
 void LaunchReport::rank_failed(const RankFailure& failure) {
   console_.say("info", fmt::format("rank {} {}; stopping the other ranks", failure.rank,
                                    describe_end(failure)));

@@ -45,6 +45,8 @@ class LaunchReport {
   void note(const HostAgent& agent, std::string_view text);
   /// The ranks were asked to stop: by the user's first signal, or, without one, by `dstrain stop`.
   void stops(std::optional<int> signal);
+  /// The ranks were asked to stop by a signal to the agent of a host.
+  void host_stops(const HostAgent& agent, int signal);
   /// The rank's end stops others that still run.
   void rank_failed(const RankFailure& failure);
   void host_lost(const HostAgent& agent, const std::string& reason);

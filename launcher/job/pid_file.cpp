@@ -6,12 +6,19 @@
 #include <fcntl.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/shared_place.h"
 #include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
 
 PidFile::PidFile()
     : path_(std::filesystem::temp_directory_path() / fmt::format("{}.deepspeed", getpid())) {
+  // The name is DeepSpeed's, by which scripts find the file: another would not be found.
+  if (const std::string owner = other_owner(path_); !owner.empty()) {
+    fail(ErrorCode::io,
+         "--save_pid: {} belongs to {}; have it removed, or set TMPDIR to a directory of your own",
+         path_.string(), owner);
+  }
   // The number is ours now: a file of that name was left by a launcher that was killed.
   unlink(path_.c_str());
   // O_EXCL: in a directory anyone may write to, never follow a link that someone placed there.

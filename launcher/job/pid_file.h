@@ -4,10 +4,11 @@
 namespace dstrain::launcher {
 
 /// --save_pid: `<temporary directory>/<pid>.deepspeed` with the launcher's pid, the process to
-/// signal; removed at the end.
+/// signal; removed at the end. One of this user's that was left there is replaced, another's is
+/// not.
 class PidFile {
  public:
-  /// Throws Error{io} when the file cannot be made.
+  /// Throws Error{io} when the file cannot be made, or another user has one of that name.
   PidFile();
   PidFile(const PidFile&) = delete;
   PidFile& operator=(const PidFile&) = delete;

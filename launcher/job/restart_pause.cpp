@@ -27,8 +27,7 @@ double restart_pause_seconds(int fruitless) {
 }
 
 std::optional<int> pause_before_restart(double seconds, JobSession& session) {
-  const std::vector<int> watched = launcher_signals();
-  SignalSource signals{watched};
+  SignalSource& signals = session.signals;
   const SteadyClock clock;
   const Deadline deadline = Deadline::after(seconds);
   while (!deadline.passed()) {

@@ -56,6 +56,7 @@ Order Supervisor::rank_exited(const Exit& exit, double now) {
   // A rank that was asked to stop is no crash: the others save too and get the time for it.
   const bool stopped = status == status::stopped_with_checkpoint || status == 128 + SIGINT ||
                        status == 128 + SIGTERM || status == 128 + SIGUSR1;
+  rank_asked_ = stopped;
   return stop(now, stopped ? settings_.stop_grace_seconds : settings_.crash_grace_seconds);
 }
 
@@ -77,13 +78,26 @@ Order Supervisor::launch_failed(double now) {
   return stop(now, settings_.crash_grace_seconds);
 }
 
-Order Supervisor::stop_requested(int signal, double now) {
+void Supervisor::note_stop_signal(int signal) {
   const bool has_cause = failure_ || lost_ || launch_failed_;
   if (!stop_signal_ && !has_cause && !all_ended()) stop_signal_ = signal;
+}
+
+Order Supervisor::host_asked_to_stop(int signal, double now) {
+  host_asked_ = true;
+  note_stop_signal(signal);
+  return stop(now, settings_.stop_grace_seconds);
+}
+
+Order Supervisor::stop_requested(int signal, double now) {
+  note_stop_signal(signal);
   ++stop_requests_;
   if (stop_requests_ == 1 && phase_ == Phase::running) {
     return stop(now, settings_.stop_grace_seconds);
   }
+  // The same request, which a host or a rank had before this process.
+  const bool repeats = stop_requests_ == 1 && (host_asked_ || rank_asked_);
+  if (repeats && phase_ == Phase::stopping) return Order::none;
   if (stop_requests_ >= 3) {
     if (phase_ != Phase::killing) return kill(now);
     deadline_ = std::min(deadline_.value_or(now), now + hurry_seconds);

@@ -43,6 +43,9 @@ class Supervisor {
   Order host_lost(int first_rank, int ranks, double now);
   /// SIGINT, SIGTERM, SIGHUP or SIGUSR1: the first asks, the second hurries, the third kills.
   Order stop_requested(int signal, double now);
+  /// One of them has come to a host. It asks, and never hurries: whoever ends all processes of a
+  /// job sends one to each.
+  Order host_asked_to_stop(int signal, double now);
   /// Call when deadline() has passed.
   Order tick(double now);
 
@@ -60,7 +63,7 @@ class Supervisor {
   [[nodiscard]] bool lost_a_host() const { return lost_; }
   [[nodiscard]] std::optional<int> stop_signal() const { return stop_signal_; }
   /// Whether the user wants an end, also of a job that was failing by itself.
-  [[nodiscard]] bool asked_to_stop() const { return stop_requests_ > 0; }
+  [[nodiscard]] bool asked_to_stop() const { return stop_requests_ > 0 || host_asked_; }
   [[nodiscard]] int exit_status() const;
 
  private:
@@ -69,6 +72,7 @@ class Supervisor {
     return static_cast<std::size_t>(rank - settings_.first_rank);
   }
   [[nodiscard]] bool may_be_a_consequence() const;
+  void note_stop_signal(int signal);
   Order stop(double now, double grace_seconds);
   Order kill(double now);
 
@@ -79,6 +83,8 @@ class Supervisor {
   std::optional<int> stop_signal_;
   bool lost_ = false;
   int stop_requests_ = 0;
+  bool host_asked_ = false;
+  bool rank_asked_ = false;  ///< to stop, by whoever; that is what began the stop
   bool launch_failed_ = false;
   int ended_ = 0;
   int ended_with_checkpoint_ = 0;

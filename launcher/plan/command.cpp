@@ -30,16 +30,14 @@ std::string find_program(const std::string& name, std::span<const std::string_vi
   }
   std::string found = find_on_path(name);
   if (!found.empty()) return found;
-  if (is_executable_file(name)) return "./" + name;
   const std::string near = config::suggest(name, known);
   if (!near.empty()) {
     fail(ErrorCode::usage, "\"{}\" is neither a command nor a program; did you mean \"{}\"?", name,
          near);
   }
-  fail(ErrorCode::remote,
-       "\"{}\" is neither a command nor a program on PATH or in this directory "
-       "(dstrain --help lists the commands)",
-       name);
+  fail(ErrorCode::remote, "\"{}\" is neither a command nor a program on PATH ({})", name,
+       is_executable_file(name) ? fmt::format("for the file in this directory write ./{}", name)
+                                : "dstrain --help lists the commands");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "launcher/plan/host_name.h"
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
+#include "runtime/base/printable.h"
 #include "runtime/base/units.h"
 
 namespace dstrain::launcher {
@@ -47,8 +48,8 @@ class LineReader {
 };
 
 /// Words of a hostile file are shown in part.
-std::string_view shown(std::string_view word) {
-  return word.substr(0, 80);
+std::string shown(std::string_view word) {
+  return printable(word, 80);
 }
 
 int parse_count(const LineReader& line, std::string_view word, std::string_view key) {

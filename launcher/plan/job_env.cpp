@@ -12,8 +12,8 @@
 
 #include "launcher/process/text.h"
 #include "runtime/base/error.h"
-#include "runtime/base/file.h"
 #include "runtime/base/number.h"
+#include "runtime/base/shared_place.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher {
@@ -23,10 +23,11 @@ constexpr Bytes env_file_bytes_max = mebibyte;
 constexpr double default_silence_seconds = 30;
 constexpr double default_hang_seconds = 30;
 
+/// What such a file says, as LD_PRELOAD, has any program run as this user.
 void add_file(std::vector<EnvVar>& variables, const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return;
-  const std::string text = read_text_file(path, env_file_bytes_max);
+  const std::string text = read_trusted_text(path, env_file_bytes_max);
   for (const EnvVar& variable : parse_env_file(text, path.string())) {
     set_env(variables, variable.name, variable.value);
   }

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/process/signals.h"
 #include "runtime/base/error.h"
 #include "runtime/base/unique_handle.h"
 
@@ -113,13 +114,14 @@ bool bind(const Prepared& prepared) {
 [[noreturn]] void execute(const ProcessSpec& spec, const Prepared& prepared, int report_fd) {
   struct sigaction action {};
   action.sa_handler = SIG_DFL;
-  sigaction(SIGPIPE, &action, nullptr);
+  for (const int ignored : {SIGPIPE, SIGXFSZ}) sigaction(ignored, &action, nullptr);
   sigprocmask(SIG_SETMASK, &spec.signal_mask, nullptr);
   if (spec.new_session ? setsid() < 0 : setpgid(0, 0) != 0) give_up(report_fd, Stage::setup);
   if (!bind(prepared)) give_up(report_fd, Stage::setup);
   if (spec.traceable) prctl(PR_SET_PTRACER, prepared.parent);  // fails where there is no Yama
-  if (spec.die_with_parent) {
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(report_fd, Stage::setup);
+  if (spec.ignores_stops) set_stop_signals(SIG_IGN);
+  if (spec.parent_death_signal != 0) {
+    if (prctl(PR_SET_PDEATHSIG, spec.parent_death_signal) != 0) give_up(report_fd, Stage::setup);
     if (getppid() != prepared.parent) _exit(127);  // it died before prctl: no signal will come
   }
   if (!redirect(spec.stdin_fd, STDIN_FILENO) || !redirect(spec.stdout_fd, STDOUT_FILENO) ||

@@ -38,8 +38,11 @@ struct ProcessSpec {
   bool new_session = false;        ///< its own session; otherwise its own process group
   /// This process and those that it starts may trace it, also where Yama lets only ancestors do so.
   bool traceable = false;
-  bool die_with_parent = false;  ///< SIGKILL when the thread that calls start_process ends
-  sigset_t signal_mask{};        ///< the child's
+  /// What it is sent when the thread that calls start_process ends: SIGKILL, or SIGCONT for one
+  /// that notices that end unless it is stopped; 0: nothing.
+  int parent_death_signal = 0;
+  bool ignores_stops = false;  ///< stop_signals are not for it
+  sigset_t signal_mask{};      ///< the child's
 };
 
 /// Forks and executes; returns when the program runs, or why it does not. Call it from a thread

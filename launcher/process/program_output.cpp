@@ -68,7 +68,7 @@ Result<ProgramOutput> run_program(const std::vector<std::string>& argv, double s
   spec.argv = argv;
   spec.stdin_fd = nothing.get();
   spec.stdout_fd = spec.stderr_fd = pipe.write.get();
-  spec.die_with_parent = true;
+  spec.parent_death_signal = SIGKILL;
   sigemptyset(&spec.signal_mask);
   const Result<pid_t> pid = start_process(spec);
   if (!pid.ok()) return Failure{pid.error()};

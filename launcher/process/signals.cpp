@@ -29,12 +29,21 @@ std::optional<ArrivedSignal> SignalSource::next() {
   return ArrivedSignal{static_cast<int>(info.ssi_signo), static_cast<pid_t>(info.ssi_pid)};
 }
 
-std::vector<int> launcher_signals() {
-  std::vector<int> signals{SIGCHLD, SIGINT, SIGTERM, SIGUSR1};
+std::vector<int> job_signals() {
+  std::vector<int> signals{SIGCHLD};
   struct sigaction action {};
-  const bool known = sigaction(SIGHUP, nullptr, &action) == 0;
-  if (!known || action.sa_handler != SIG_IGN) signals.push_back(SIGHUP);
+  const bool outlives_terminal =
+      sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+  for (const int signal : stop_signals) {
+    if (signal != SIGHUP || !outlives_terminal) signals.push_back(signal);
+  }
   return signals;
+}
+
+void set_stop_signals(sighandler_t effect) {
+  struct sigaction action {};
+  action.sa_handler = effect;
+  for (const int signal : stop_signals) sigaction(signal, &action, nullptr);
 }
 
 void ignore_broken_pipes() {

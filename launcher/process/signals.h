@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <csignal>
 #include <optional>
 #include <span>
@@ -38,9 +39,16 @@ class SignalSource {
   UniqueFd fd_;
 };
 
-/// What a launcher takes over: SIGCHLD, and the signals that ask it to stop. SIGHUP that is ignored
-/// (nohup) stays ignored.
-std::vector<int> launcher_signals();
+/// By each of them a job is asked to stop.
+inline constexpr std::array<int, 4> stop_signals{SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+
+/// What a launcher, and an agent, takes over: SIGCHLD, and the signals that ask it to stop. SIGHUP
+/// that is ignored (nohup) stays ignored.
+std::vector<int> job_signals();
+
+/// Gives the stop signals another effect, SIG_IGN or SIG_DFL, of this process and of programs that
+/// it becomes. Async-signal-safe.
+void set_stop_signals(sighandler_t effect);
 
 /// Makes a write to a closed pipe fail with EPIPE instead of ending this process.
 void ignore_broken_pipes();

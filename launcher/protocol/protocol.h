@@ -54,6 +54,7 @@ enum class FromAgent : std::uint8_t {
   rank_message = 74,  ///< RankMessage from a rank
   look = 75,          ///< AgentLook, in a watched job every so often
   stacks = 76,        ///< Stacks
+  stop = 77,          ///< i32: which of stop_signals has come to it; its ranks have been asked
   beat = 73           ///< the agent lives; once it has had a beat itself
 };
 

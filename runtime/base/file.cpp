@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "runtime/base/fd_io.h"
+#include "runtime/base/shared_place.h"
 
 namespace dstrain {
 namespace {
@@ -47,16 +48,14 @@ std::string read_text_file(const std::filesystem::path& path, Bytes bytes_max) {
 }
 
 void write_text_file(const std::filesystem::path& path, std::string_view text) {
-  const std::string temporary = path.string() + ".tmp";
-  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!fd) fail_errno(errno, "create " + temporary);
+  const TemporaryFile temporary = make_temporary(path);
   try {
-    write_fully(fd.get(), std::as_bytes(std::span(text)), temporary);
-    flush_file(fd.get(), temporary);
-    if (::rename(temporary.c_str(), path.c_str()) != 0)
+    write_fully(temporary.fd.get(), std::as_bytes(std::span(text)), temporary.name);
+    flush_file(temporary.fd.get(), temporary.name);
+    if (::rename(temporary.name.c_str(), path.c_str()) != 0)
       fail_errno(errno, "rename to " + path.string());
   } catch (...) {
-    ::unlink(temporary.c_str());
+    ::unlink(temporary.name.c_str());
     throw;
   }
 }

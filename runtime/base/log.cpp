@@ -11,6 +11,7 @@
 #include <spdlog/spdlog.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/printable.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain {
@@ -60,13 +61,13 @@ void start_log(const std::string& level) {
 }
 
 void log_info(std::string_view message) {
-  spdlog::info("{}", message);
+  spdlog::info("{}", printable_message(message));
 }
 void log_warning(std::string_view message) {
-  spdlog::warn("{}", message);
+  spdlog::warn("{}", printable_message(message));
 }
 void log_error(std::string_view message) {
-  spdlog::error("{}", message);
+  spdlog::error("{}", printable_message(message));
 }
 
 void log_uncaught_exceptions() {

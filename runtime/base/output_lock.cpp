@@ -7,12 +7,12 @@
 #include <thread>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/deadline.h"
 #include "runtime/base/fd_io.h"
 #include "runtime/base/log.h"
+#include "runtime/base/shared_place.h"
 
 namespace dstrain {
 namespace {
@@ -49,14 +49,6 @@ std::string owner_of(int file, const fs::path& path) {
 
 bool is_own(const std::string& owner, const std::string& job) {
   return !job.empty() && owner.starts_with(fmt::format("job {},", job));
-}
-
-/// Whether the file is still the one of that name: its last owner may have removed it.
-bool is_current(int file, const fs::path& path) {
-  struct stat opened {};
-  struct stat named {};
-  return ::fstat(file, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 &&
-         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& owner) {
@@ -103,7 +95,7 @@ OutputLock::OutputLock(const fs::path& directory, Holder holder, const std::stri
                               path_.string(), std::strerror(errno)));
       break;
     }
-  } while (!is_current(file_.get(), path_));
+  } while (!is_in_place());
   if (is_held(file_.get(), other)) {
     const std::string owner = owner_of(file_.get(), path_);
     if (!is_own(owner, job)) refuse(path_, owner);
@@ -117,8 +109,12 @@ OutputLock::OutputLock(const fs::path& directory, Holder holder, const std::stri
   wrote_ = true;
 }
 
+bool OutputLock::is_in_place() const {
+  return is_file_at(file_.get(), path_);
+}
+
 OutputLock::~OutputLock() {
-  if (wrote_ && is_current(file_.get(), path_)) ::unlink(path_.c_str());
+  if (wrote_ && is_in_place()) ::unlink(path_.c_str());
 }
 
 void refuse_locked_output(const fs::path& directory) {

@@ -23,6 +23,9 @@ class OutputLock {
   OutputLock& operator=(const OutputLock&) = delete;
   OutputLock(OutputLock&&) = delete;
   OutputLock& operator=(OutputLock&&) = delete;
+  /// False once somebody has removed the file or its directory, or put another in its place. (An
+  /// earlier owner may do so at its own end.)
+  [[nodiscard]] bool is_in_place() const;
   /// Removes the file, unless the job's launcher holds it.
   ~OutputLock();
 

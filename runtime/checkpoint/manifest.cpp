@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/base/printable.h"
+
 namespace dstrain::checkpoint {
 namespace {
 
@@ -39,12 +41,12 @@ std::string check_states(const std::vector<StateRecord>& states) {
   std::unordered_set<std::string_view> names;
   for (const StateRecord& state : states) {
     if (!is_name(state.name) || state.name.find('.') != std::string::npos) {
-      return fmt::format("'{}' is no name of a state", state.name);
+      return fmt::format("'{}' is no name of a state", printable(state.name));
     }
     if (!names.insert(state.name).second) return fmt::format("two states are named {}", state.name);
     if (state.file != optimizer_file && state.file != model_file) {
       return fmt::format("the state {} is in '{}', which is neither optim_states nor model_states",
-                         state.name, state.file);
+                         printable(state.name), printable(state.file));
     }
   }
   return {};
@@ -56,7 +58,8 @@ class TensorRules {
   explicit TensorRules(int world_size) : world_size_(world_size) {}
 
   std::string check(const TensorRecord& tensor) {
-    if (!is_name(tensor.name)) return fmt::format("'{}' is no name of a tensor", tensor.name);
+    if (!is_name(tensor.name))
+      return fmt::format("'{}' is no name of a tensor", printable(tensor.name));
     if (!names_.insert(tensor.name).second) {
       return fmt::format("two tensors are named {}", tensor.name);
     }
@@ -101,7 +104,7 @@ class TensorRules {
 
 std::string check_file(const FileRecord& file) {
   if (!is_plain_path(file.path) || file.path == manifest_name) {
-    return fmt::format("'{}' is no path of a file within the checkpoint", file.path);
+    return fmt::format("'{}' is no path of a file within the checkpoint", printable(file.path));
   }
   const Bytes chunks = file.bytes / chunk_bytes + (file.bytes % chunk_bytes == 0 ? 0 : 1);
   if (file.bytes < 0 || file.bytes > manifest_number_max ||

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/base/printable.h"
 #include "runtime/config/json_scanner.h"
 
 namespace dstrain::config {
@@ -110,7 +111,7 @@ class Reader {
         value.members.push_back(std::move(read));
       } else {
         problems_.add(read.position, "",
-                      fmt::format("duplicate key \"{}\", first given at {}:{}", read.key,
+                      fmt::format("duplicate key \"{}\", first given at {}:{}", printable(read.key),
                                   first->second.line, first->second.column));
       }
       pass_comma(braces == Braces::present ? '}' : '\0');
@@ -125,7 +126,8 @@ class Reader {
     if (c != '"' && !begins_word(c)) scanner_.unexpected("a key in double quotes");
     read.key = c == '"' ? scanner_.string() : scanner_.bare_key();
     scanner_.skip_blanks();
-    if (!scanner_.pass(':')) scanner_.unexpected(fmt::format(": after \"{}\"", read.key));
+    if (!scanner_.pass(':'))
+      scanner_.unexpected(fmt::format(": after \"{}\"", printable(read.key)));
     scanner_.skip_blanks();
     read.value = value(depth + 1);
     return read;

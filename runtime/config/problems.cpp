@@ -3,15 +3,18 @@
 #include <algorithm>
 
 #include "runtime/base/error.h"
+#include "runtime/base/printable.h"
 
 namespace dstrain::config {
 
 Problems::Entry Problems::entry(Position where,
                                 std::string_view path,
                                 std::string_view message) const {
-  const std::string subject = path.empty() ? std::string() : fmt::format("{}: ", path);
-  if (file_.empty()) return {where, subject + std::string(message)};
-  return {where, fmt::format("{}:{}:{}: {}{}", file_, where.line, where.column, subject, message)};
+  constexpr std::size_t message_bytes_max = 4096;
+  const std::string subject = path.empty() ? std::string() : fmt::format("{}: ", printable(path));
+  const std::string text = subject + printable(message, message_bytes_max);
+  if (file_.empty()) return {where, text};
+  return {where, fmt::format("{}:{}:{}: {}", file_, where.line, where.column, text)};
 }
 
 void Problems::add(Position where, std::string_view path, std::string_view message) {

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/printable.h"
 #include "runtime/base/utf8.h"
 #include "runtime/config/flag_reader.h"
 #include "runtime/config/schema.h"
@@ -209,7 +210,7 @@ void check_configuration(const TrainOptions& options, Lines& problems) {
 }
 
 void raise(const Lines& problems) {
-  if (!problems.empty()) fail(ErrorCode::usage, "{}", fmt::join(problems, "\n"));
+  if (!problems.empty()) fail(ErrorCode::usage, "{}", printable_list(problems));
 }
 
 }  // namespace

@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "runtime/base/error.h"
 #include "runtime/base/output_lock.h"
+#include "runtime/base/printable.h"
 #include "runtime/config/missing_directory.h"
 #include "runtime/config/train_options.h"
 
@@ -139,7 +139,7 @@ void check_train_paths(const TrainOptions& options) {
     problems.push_back(fmt::format("--deepspeed {}: no such file", config));
   }
   check_output(options, problems);
-  if (!problems.empty()) fail(ErrorCode::usage, "{}", fmt::join(problems, "\n"));
+  if (!problems.empty()) fail(ErrorCode::usage, "{}", printable_list(problems));
 }
 
 void prepare_output_directory(const TrainOptions& options) {

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/base/printable.h"
+
 namespace dstrain::data {
 namespace {
 
@@ -53,7 +55,7 @@ Failure says(std::string_view reason) {
 
 Failure no_meaning(std::size_t index, const std::string& role) {
   return Failure{fmt::format("messages[{}].role is '{}', which has no meaning in the chat template",
-                             index, role)};
+                             index, printable(role))};
 }
 
 /// Puts a text together and notes the answers in it.

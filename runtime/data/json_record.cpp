@@ -8,6 +8,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/label.h"
+#include "runtime/base/printable.h"
 
 namespace dstrain::data {
 namespace {
@@ -41,7 +42,7 @@ class KeyWatcher {
     if (event == json::parse_event_t::key && level >= 1 && level - 1 < seen_.size()) {
       const auto& key = value.get_ref<const std::string&>();
       if (!seen_.at(level - 1).insert(key).second) {
-        fail(ErrorCode::input, "{}: the key '{}' appears twice", place_, key);
+        fail(ErrorCode::input, "{}: the key '{}' appears twice", place_, printable(key));
       }
     }
     return true;

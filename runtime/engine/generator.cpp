@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "runtime/base/error.h"
 #include "runtime/base/philox.h"
 
 namespace dstrain::engine {
@@ -22,6 +23,16 @@ std::vector<std::int32_t> largest(std::span<const float> logits, std::int64_t co
   std::partial_sort(ids.begin(), ids.begin() + count, ids.end(), before);
   ids.resize(static_cast<std::size_t>(count));
   return ids;
+}
+
+/// Of what is not finite no token is the likeliest.
+void check_finite(std::span<const float> logits, std::int64_t token) {
+  const auto bad = std::ranges::find_if(logits, [](float logit) { return !std::isfinite(logit); });
+  if (bad == logits.end()) return;
+  fail(ErrorCode::diverged,
+       "the logits of new token {} hold {} (of id {}): the model's weights, or what it computes of "
+       "them, are not finite; take an older checkpoint",
+       token + 1, *bad, bad - logits.begin());
 }
 
 }  // namespace
@@ -77,6 +88,7 @@ std::vector<std::int32_t> generate(const Engine::Parts& parts,
                            .source = source,
                            .source_count = source_count};
     engine->next_token_logits(batch, HostView(logits, {1, parts.model.vocabulary}));
+    check_finite(logits, i);
     tokens.push_back(choose_token(logits, options, static_cast<std::uint64_t>(i)));
     if (tokens.back() == options.end) break;
   }

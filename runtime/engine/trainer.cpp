@@ -406,7 +406,7 @@ void Trainer::flush_metrics() {
 void Trainer::tell_metrics_failure() {
   const std::string& failure = parts_.metrics->failure();
   if (!failure.empty() && !metrics_wait_) {
-    log_warning(failure + "; the lines are kept and written when there is room");
+    log_warning(failure + "; the lines are kept and tried again");
   }
   metrics_wait_ = !failure.empty();
 }

@@ -13,6 +13,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
+#include "runtime/base/printable.h"
 #include "runtime/model/hf_index.h"
 #include "runtime/model/other_formats.h"
 
@@ -53,15 +54,16 @@ void check_shard(const safetensors::File& file,
   for (const safetensors::Entry& entry : file.entries()) {
     const auto found = shard_of.find(entry.name);
     if (found == shard_of.end() || found->second != shard) {
-      fail(ErrorCode::input, "{}: holds tensor '{}', which the index {}", file.name(), entry.name,
-           found == shard_of.end() ? "does not name" : "has in " + found->second);
+      fail(ErrorCode::input, "{}: holds tensor '{}', which the index {}", file.name(),
+           printable(entry.name),
+           found == shard_of.end() ? "does not name" : "has in " + printable(found->second));
     }
     present.insert(entry.name);
   }
   for (const auto& [tensor, name] : shard_of) {
     if (name == shard && present.count(tensor) == 0) {
       fail(ErrorCode::input, "{}: has no tensor '{}', which the index says it holds", file.name(),
-           tensor);
+           printable(tensor));
     }
   }
 }
@@ -75,7 +77,7 @@ std::vector<safetensors::File> open_shards(int directory, const std::filesystem:
     if (!opened.insert(shard).second) continue;
     const std::string path = (root / shard).string();
     if (is_missing(path)) {
-      fail(ErrorCode::input, "{}: no such file, but the index names it", path);
+      fail(ErrorCode::input, "{}: no such file, but the index names it", printable(path));
     }
     files.push_back(open_file(directory, shard, path));
     check_shard(files.back(), shard, shard_of);

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "runtime/base/error.h"
+#include "runtime/base/printable.h"
 #include "runtime/model/finite_values.h"
 #include "runtime/model/hf_directory.h"
 #include "runtime/model/hf_names.h"
@@ -78,7 +79,7 @@ void HfWeights::find_tensors(const std::unordered_set<std::string_view>& wanted,
       const bool known = wanted.count(name) > 0;
       if (!known && !is_buffer(name)) {
         problems.push_back(fmt::format("{}: tensor '{}' is no parameter of this model",
-                                       files_[file].name(), entries[i].name));
+                                       files_[file].name(), printable(entries[i].name)));
       }
       if (known && !places_.emplace(name, Place{file, i}).second) {
         problems.push_back(fmt::format("{}: tensor '{}' is there twice, with and without '{}'",
@@ -126,8 +127,8 @@ void HfWeights::read(const ParameterSpec& spec, std::int64_t begin, std::span<fl
   if (const std::int64_t bad = find_not_finite(begin, values); bad >= 0) {
     fail(ErrorCode::input,
          "{}: tensor '{}' holds {} at {}: weights must be finite; give a model that is whole",
-         file.name(), entry(found->second).name, values[static_cast<std::size_t>(bad - begin)],
-         index_text(spec.shape, bad));
+         file.name(), printable(entry(found->second).name),
+         values[static_cast<std::size_t>(bad - begin)], index_text(spec.shape, bad));
   }
   for (const std::string& name : tied_to(spec)) check_tied({name, spec.name}, begin, values);
 }

@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/json_text.h"
+#include "runtime/base/printable.h"
 
 namespace dstrain::model {
 namespace {
@@ -40,7 +41,7 @@ ShardMap parse_hf_index(std::string_view text, const std::string& path) {
     if (!value.is_string() || !is_plain_name(value.get_ref<const std::string&>())) {
       fail(ErrorCode::input,
            "{}: weight_map['{}'] is {}; it must be the plain name of a file beside the index", path,
-           tensor, value.dump());
+           printable(tensor), printable(value.dump()));
     }
     shard_of.emplace(tensor, value.get<std::string>());
   }

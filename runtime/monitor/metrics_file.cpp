@@ -2,18 +2,16 @@
 
 #include <cerrno>
 #include <cmath>
-#include <sstream>
 #include <system_error>
-#include <utility>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
-#include "runtime/base/file.h"
 #include "runtime/base/log.h"
+#include "runtime/base/shared_place.h"
+#include "runtime/monitor/kept_lines.h"
 
 namespace dstrain::monitor {
 namespace {
@@ -40,46 +38,12 @@ std::string gap_line(std::int64_t after_step, std::int64_t step) {
   return nlohmann::ordered_json{{"step", step}, {"missing_after_step", after_step}}.dump();
 }
 
-/// What of a file stays when a run goes on.
-struct KeptLines {
-  std::string text;
-  std::int64_t step = 0;  ///< of the last line
-  std::int64_t unreadable = 0;
-};
-
-/// The lines up to a step. The last one may have been cut with the process that wrote it; another
-/// that is no object with a step is left out, and a line says so.
-KeptLines lines_until(const std::string& text, std::int64_t last_step) {
-  std::istringstream lines(text);
-  KeptLines kept;
-  std::int64_t unreadable = 0;
-  for (std::string line; std::getline(lines, line);) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) {
-      ++unreadable;
-      continue;
-    }
-    const auto step = json["step"].get<std::int64_t>();
-    if (step > last_step) continue;
-    if (unreadable > 0) {
-      const nlohmann::ordered_json gap{{"step", kept.step}, {"unreadable_lines", unreadable}};
-      kept.text += gap.dump() + "\n";
-      kept.unreadable += std::exchange(unreadable, 0);
-    }
-    kept.text += line + "\n";
-    kept.step = step;
-  }
-  return kept;
-}
-
 }  // namespace
 
 MetricsFile::MetricsFile(std::filesystem::path path, MetricsPlace place) : path_(std::move(path)) {
   const bool goes_on = place.last_step > 0;
-  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (goes_on ? 0 : O_TRUNC);
   if (goes_on) go_on(place);
-  fd_ = UniqueFd(::open(path_.c_str(), flags, 0644));
-  if (!fd_) fail_errno(errno, "create " + path_.string());
+  fd_ = open_to_append(path_, goes_on ? Content::keep : Content::drop);
   flush();
 }
 
@@ -91,13 +55,8 @@ MetricsFile::~MetricsFile() {
 }
 
 void MetricsFile::go_on(MetricsPlace place) {
-  constexpr Bytes file_bytes_max = 16 * gibibyte;
   KeptLines kept;
-  if (std::filesystem::exists(path_)) {
-    const std::string before = read_text_file(path_, file_bytes_max);
-    kept = lines_until(before, place.last_step);
-    if (kept.text != before) write_text_file(path_, kept.text);
-  }
+  if (std::filesystem::exists(path_)) kept = keep_lines_until(path_, place.last_step);
   if (kept.unreadable > 0) {
     missing_ = fmt::format("{} lines that cannot be read are left out", kept.unreadable);
   }
@@ -179,6 +138,11 @@ bool MetricsFile::append(const std::string& text) {
 void MetricsFile::flush() {
   failure_.clear();
   while (!waiting_.empty()) {
+    if (!is_file_at(fd_.get(), path_)) {
+      failure_ =
+          path_.string() + ": the file was removed, or its directory, while the run wrote it";
+      return;
+    }
     if (!append(waiting_.front().text)) {
       failure_ =
           fmt::format("write {}: {}", path_.string(), std::generic_category().message(errno));

@@ -8,6 +8,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
+#include "runtime/base/printable.h"
 #include "runtime/tensor/bfloat16.h"
 #include "runtime/tensor/float16.h"
 
@@ -61,7 +62,7 @@ void File::read(const Entry& entry, std::int64_t begin, std::span<float> values)
                 "elements {}+{} of {} with {}", begin, count, entry.name, entry.numel);
   if (!is_readable_dtype(entry.dtype)) {
     fail(ErrorCode::input, "{}: tensor '{}' is {}; only F32, F16 and BF16 are read", name_,
-         entry.name, entry.dtype);
+         printable(entry.name), printable(entry.dtype));
   }
   const std::uint64_t offset = data_offset_ + entry.begin;
   const auto first = static_cast<std::uint64_t>(begin);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/printable.h"
 #include "runtime/base/units.h"
 
 namespace dstrain::safetensors {
@@ -16,6 +17,11 @@ namespace {
 
 constexpr std::size_t tensors_max = 1'000'000;
 constexpr std::size_t dimensions_max = 32;
+
+/// A name of the file's own, for a message.
+std::string in_quotes(std::string_view name) {
+  return fmt::format("'{}'", printable(name));
+}
 
 /// Bits of one element; 0 when the format knows no such dtype.
 std::uint64_t bits_of(std::string_view dtype) {
@@ -43,15 +49,16 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     return unexpected("a negative number");
   }
   bool number_float(number_float_t /*value*/, const string_t& text) override {
-    return unexpected("the number " + text);
+    return unexpected("the number " + printable(text));
   }
   bool binary(binary_t& /*value*/) override { return unexpected("binary data"); }
 
   bool number_unsigned(number_unsigned_t value) override {
     if (place_ != Place::array) return unexpected("a number");
-    if (numbers_.size() >= dimensions_max) return refuse("'" + name_ + "' has too many dimensions");
+    if (numbers_.size() >= dimensions_max)
+      return refuse(in_quotes(name_) + " has too many dimensions");
     if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      return refuse("'" + name_ + "' has a size beyond 2^63");
+      return refuse(in_quotes(name_) + " has a size beyond 2^63");
     }
     numbers_.push_back(static_cast<std::int64_t>(value));
     return true;
@@ -66,11 +73,12 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
 
   bool key(string_t& value) override {
     if (place_ == Place::root) {
-      if (!names_.insert(value).second) return refuse("the name '" + value + "' appears twice");
+      if (!names_.insert(value).second)
+        return refuse("the name " + in_quotes(value) + " appears twice");
       name_ = value;
     } else {
       if (!fields_.insert(value).second) {
-        return refuse("the key '" + value + "' appears twice in '" + name_ + "'");
+        return refuse("the key " + in_quotes(value) + " appears twice in " + in_quotes(name_));
       }
       field_ = value;
     }
@@ -98,7 +106,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override {
     if (place_ == Place::tensor) {
       for (const char* const needed : {"dtype", "shape", "data_offsets"}) {
-        if (fields_.count(needed) == 0) return refuse("'" + name_ + "' has no " + needed);
+        if (fields_.count(needed) == 0) return refuse(in_quotes(name_) + " has no " + needed);
       }
     }
     place_ = place_ == Place::root ? Place::outside : Place::root;
@@ -121,7 +129,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
       entry.shape = numbers_;
       return true;
     }
-    if (numbers_.size() != 2) return refuse("'" + name_ + "' needs two data_offsets");
+    if (numbers_.size() != 2) return refuse(in_quotes(name_) + " needs two data_offsets");
     entry.begin = static_cast<std::uint64_t>(numbers_[0]);
     entry.end = static_cast<std::uint64_t>(numbers_[1]);
     return true;
@@ -141,7 +149,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     return false;
   }
   bool unexpected(const std::string& what) {
-    const std::string place = name_.empty() ? "at the top" : "in '" + name_ + "'";
+    const std::string place = name_.empty() ? "at the top" : "in " + in_quotes(name_);
     return refuse(what + " is out of place " + place);
   }
 
@@ -156,7 +164,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
 /// Sets numel; returns what is wrong with the entry on its own, or nothing.
 std::string check_entry(Entry& entry) {
   const std::uint64_t bits = bits_of(entry.dtype);
-  if (bits == 0) return fmt::format("has an unknown dtype '{}'", entry.dtype);
+  if (bits == 0) return fmt::format("has an unknown dtype {}", in_quotes(entry.dtype));
   entry.numel = 1;
   bool overflow = false;
   for (const std::int64_t extent : entry.shape) {
@@ -202,7 +210,8 @@ std::vector<Entry> parse_header(std::string_view header,
   }
   for (Entry& entry : reader.entries) {
     const std::string problem = check_entry(entry);
-    if (!problem.empty()) fail(ErrorCode::input, "{}: tensor '{}' {}", file, entry.name, problem);
+    if (!problem.empty())
+      fail(ErrorCode::input, "{}: tensor {} {}", file, in_quotes(entry.name), problem);
   }
   std::sort(reader.entries.begin(), reader.entries.end(), [](const auto& a, const auto& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
@@ -210,8 +219,8 @@ std::vector<Entry> parse_header(std::string_view header,
   std::uint64_t next = 0;
   for (const Entry& entry : reader.entries) {
     if (entry.begin != next) {
-      fail(ErrorCode::input, "{}: tensor '{}' starts at byte {} of the data, {} {}", file,
-           entry.name, entry.begin,
+      fail(ErrorCode::input, "{}: tensor {} starts at byte {} of the data, {} {}", file,
+           in_quotes(entry.name), entry.begin,
            entry.begin > next ? "which leaves a hole after byte" : "inside the tensor that ends at",
            next);
     }

@@ -3,24 +3,24 @@
 #include <cerrno>
 #include <utility>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
+#include "runtime/base/shared_place.h"
 
 namespace dstrain::safetensors {
 Writer::Writer(std::filesystem::path path, std::span<const TensorInfo> tensors)
-    : path_(std::move(path)), temporary_(path_.string() + ".tmp") {
+    : path_(std::move(path)) {
   const Layout layout = lay_out(tensors);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const TensorInfo& tensor = tensors[i];
     const auto bytes = static_cast<std::uint64_t>(tensor.shape.numel() * size_of(tensor.dtype));
     unwritten_[tensor.name] = {tensor.dtype, layout.offsets[i], layout.offsets[i] + bytes};
   }
-  fd_ = UniqueFd(
-      ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (!fd_) fail_errno(errno, "create " + temporary_.string());
+  TemporaryFile temporary = make_temporary(path_);
+  temporary_ = std::move(temporary.name);
+  fd_ = std::move(temporary.fd);
   try {
     reserve_space(fd_.get(), static_cast<Bytes>(layout.bytes), path_.string());
     write_fully(fd_.get(), std::as_bytes(std::span(layout.head)), temporary_.string());

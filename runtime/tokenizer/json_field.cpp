@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/printable.h"
 #include "runtime/base/utf8.h"
 
 namespace dstrain::tokenizer {
@@ -73,7 +74,9 @@ bool JsonField::flag_or(std::string_view name, bool otherwise) const {
 }
 
 void JsonField::refuse(std::string_view reason) const {
-  fail(ErrorCode::input, "{}{} {}", place_, place_.ends_with(": ") ? "the file" : ":", reason);
+  constexpr std::size_t bytes_max = 4096;  // a path, or what names several foreign words
+  fail(ErrorCode::input, "{}{} {}", printable(place_, bytes_max),
+       place_.ends_with(": ") ? "the file" : ":", printable(reason, bytes_max));
 }
 
 }  // namespace dstrain::tokenizer

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/printable.h"
 #include "runtime/tokenizer/unigram.h"
 
 namespace dstrain::tokenizer {
@@ -114,7 +115,8 @@ Merge make_merge(std::string_view left,
   const auto id_of = [&](std::string_view token) {
     const auto id = vocabulary.id(token);
     if (!id || token.empty()) {
-      fail(ErrorCode::input, "{}: the token '{}' is not in the vocabulary", place(), token);
+      fail(ErrorCode::input, "{}: the token '{}' is not in the vocabulary", place(),
+           printable(token));
     }
     return *id;
   };
@@ -127,7 +129,7 @@ std::pair<std::string_view, std::string_view> split_merge(std::string_view line,
   const std::size_t space = line.find(' ');
   if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
     fail(ErrorCode::input, "{}: must be two tokens with a space between them, is '{}'", place(),
-         line);
+         printable(line));
   }
   return {line.substr(0, space), line.substr(space + 1)};
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/base/printable.h"
 
 namespace dstrain::tokenizer {
 namespace {
@@ -56,20 +57,22 @@ Pipeline::Pipeline(PipelineParts parts, const std::string& place) : parts_(std::
 
 void Pipeline::add_token(const AddedToken& token, const std::string& place) {
   if (!added_id_of_.emplace(token.content, token.id).second) {
-    fail(ErrorCode::input, "{}: the added token '{}' appears twice", place, token.content);
+    fail(ErrorCode::input, "{}: the added token '{}' appears twice", place,
+         printable(token.content));
   }
   const std::string text = token.normalized ? normalized(token.content) : token.content;
   const auto [known, is_new] = added_text_of_.emplace(token.id, text);
   if (!is_new) {
     fail(ErrorCode::input, "{}: the added tokens '{}' and '{}' have the same id {}", place,
-         known->second, text, token.id);
+         printable(known->second), printable(text), token.id);
   }
   if (text.empty()) {
-    fail(ErrorCode::input, "{}: nothing is left of the added token '{}'", place, token.content);
+    fail(ErrorCode::input, "{}: nothing is left of the added token '{}'", place,
+         printable(token.content));
   }
   AddedTokenFinder& finder = token.normalized ? normalized_tokens_ : raw_tokens_;
   if (!finder.add(text, token)) {
-    fail(ErrorCode::input, "{}: two added tokens become '{}'", place, text);
+    fail(ErrorCode::input, "{}: two added tokens become '{}'", place, printable(text));
   }
   if (token.special) special_.emplace(token.content, true);
   size_ = std::max(size_, std::int64_t{token.id} + 1);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/error.h"
+#include "runtime/base/printable.h"
 
 namespace dstrain::tokenizer {
 
@@ -24,12 +25,13 @@ void Vocabulary::add(VocabularyEntry entry, const std::string& place) {
   const auto slot = static_cast<std::size_t>(entry.id);
   if (slot >= tokens_.size()) tokens_.resize(slot + 1, nullptr);
   if (tokens_[slot] != nullptr) {
-    fail(ErrorCode::input, "{}: '{}' and '{}' have the same id {}", place, *tokens_[slot],
-         entry.token, entry.id);
+    fail(ErrorCode::input, "{}: '{}' and '{}' have the same id {}", place,
+         printable(*tokens_[slot]), printable(entry.token), entry.id);
   }
   const auto [place_in_map, is_new] = id_of_.emplace(std::move(entry.token), entry.id);
   if (!is_new) {
-    fail(ErrorCode::input, "{}: the token '{}' appears twice", place, place_in_map->first);
+    fail(ErrorCode::input, "{}: the token '{}' appears twice", place,
+         printable(place_in_map->first));
   }
   tokens_[slot] = &place_in_map->first;
 }

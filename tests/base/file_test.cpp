@@ -1,8 +1,10 @@
 #include "runtime/base/file.h"
 
+#include <csignal>
 #include <fstream>
 #include <iterator>
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
@@ -100,13 +102,19 @@ TEST_CASE("File: a write that fails says where and leaves nothing", "[base][file
 }
 
 TEST_CASE("File: a full disk is an error", "[base][file]") {
-  const fs::path full = "/dev/full";
   const test::TempDir dir;
   const fs::path path = dir.path() / "text";
-  fs::create_symlink(full, dir.path() / "text.tmp");  // the temporary name leads to a full device
-  CHECK(message_of(ErrorCode::io, [&] { write_text_file(path, "x"); }) ==
-        "write " + path.string() + ".tmp: No space left on device");
-  CHECK_FALSE(fs::exists(path));
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &none) == 0);
+  const std::string message = message_of(ErrorCode::io, [&] { write_text_file(path, "x"); });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, handler);
+  CHECK(message == "write " + path.string() + ".tmp: File too large");
+  CHECK(fs::is_empty(dir.path()));
 }
 
 }  // namespace dstrain

@@ -1,4 +1,5 @@
 // The agent of a node alone: this test has the launcher's end of its frames.
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -97,6 +98,11 @@ class TestAgent {
   bool wait_for_finish() {
     return wait_until([&] { return finished; });
   }
+  /// The launcher is gone.
+  void hang_up() {
+    host_.reset();
+    ended = true;
+  }
   bool wait_for_end() {
     return wait_until([&] { return ended; });
   }
@@ -112,6 +118,8 @@ class TestAgent {
   std::map<int, int> status;  ///< as a shell shows it
   std::map<int, std::string> refusals;
   std::vector<std::string> notes;
+  bool greeted = false;
+  int stop_signal = 0;  ///< that has come to it
   bool finished = false;
   bool ended = false;
   std::string output_at_exit;  ///< of the rank that ended last, when that was told
@@ -151,6 +159,12 @@ class TestAgent {
       }
       case FromAgent::note:
         notes.emplace_back(in.string());
+        return;
+      case FromAgent::hello:
+        greeted = true;
+        return;
+      case FromAgent::stop:
+        stop_signal = in.i32();
         return;
       case FromAgent::finished:
         finished = true;
@@ -204,6 +218,12 @@ pid_t number_after(const std::string& text, const std::string& word) {
   const std::size_t at = text.find(word + " ");
   REQUIRE(at != std::string::npos);
   return std::atoi(text.c_str() + at + word.size() + 1);
+}
+
+int times_in(const std::string& text, const std::string& word) {
+  int times = 0;
+  for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++times;
+  return times;
 }
 
 /// Waits, when asked to end, until its child has ended, and tells so. The child speaks for itself:
@@ -275,21 +295,65 @@ TEST_CASE("Agent: its guard ends what a killed agent leaves", "[e2e][agent]") {
   CHECK_THAT(agent.end_reason(), Catch::Contains("ended with status 137"));
 }
 
-TEST_CASE("Agent: SIGUSR1 is for the ranks alone", "[e2e][agent]") {
+TEST_CASE("Agent: a stop signal asks its ranks and is told", "[e2e][agent]") {
+  const int number = GENERATE(SIGINT, SIGTERM, SIGHUP, SIGUSR1);
+  const bool guard = GENERATE(false, true);
+  CAPTURE(number, guard);
   TestAgent agent;
-  REQUIRE(::mkfifo((agent.folder() / "go").c_str(), 0600) == 0);
-  agent.start(1, "echo agent $PPID.; read x <go");
+  agent.start(2,
+              "trap 'echo asked' TERM; "
+              "echo agent $PPID guard $(cut -d ' ' -f 4 /proc/$PPID/stat).; "
+              "until test -e go; do sleep 0.05; done; exit 75");
+  for (const int rank : {0, 1}) REQUIRE(agent.wait_for_output(rank, "."));
+  kill(number_after(agent.output[0], guard ? "guard" : "agent"), number);
+  REQUIRE(agent.wait_until([&] { return agent.stop_signal != 0; }));
+  CHECK(agent.stop_signal == number);
+  const auto asked = [&](int times) {
+    return agent.wait_until([&] {
+      return std::ranges::all_of(agent.output, [&](const auto& of_rank) {
+        return times_in(of_rank.second, "asked") >= times;
+      });
+    });
+  };
+  REQUIRE(asked(1));
+  agent.signal(SIGTERM);  // the launcher's answer, which repeats what was asked
+  agent.signal(SIGTERM);  // this one hurries
+  REQUIRE(asked(2));
+  std::ofstream(agent.folder() / "go").flush();
+  REQUIRE(agent.wait_for_finish());
+  CHECK(agent.status == std::map<int, int>{{0, 75}, {1, 75}});
+  for (const int rank : {0, 1}) CHECK(times_in(agent.output[rank], "asked") == 2);
+}
+
+TEST_CASE("Agent: a stop signal before the job is told with it", "[e2e][agent]") {
+  TestAgent agent;
+  REQUIRE(agent.wait_until([&] { return agent.greeted; }));
+  const std::vector<pid_t> both = agent.processes();
+  REQUIRE(both.size() == 2);
+  for (const pid_t pid : both) kill(pid, SIGTERM);
+  agent.start(1, "exec sleep 1000");
+  REQUIRE(agent.wait_for_finish());
+  CHECK(agent.stop_signal == SIGTERM);
+  CHECK(agent.status[0] == 143);
+}
+
+TEST_CASE("Agent: nothing stays where the agent and its guard were stopped", "[e2e][agent]") {
+  TestAgent agent;
+  agent.start(1, "trap '' TERM; echo agent $PPID.; setsid sleep 1000 & wait");
   REQUIRE(agent.wait_for_output(0, "."));
   const pid_t pid = number_after(agent.output[0], "agent");
-  kill(pid, SIGUSR1);
-  REQUIRE(agent.wait_until([&] {
-    const std::string status = proc_text(pid, "status");
-    return status.empty() ||
-           (signals_in(status, "ShdPnd") & bit_of(SIGUSR1)) == 0;  // it has been taken
-  }));
-  std::ofstream(agent.folder() / "go") << "\n";
-  REQUIRE(agent.wait_for_finish());
-  CHECK(agent.status[0] == 0);
+  std::vector<pid_t> others = agent.processes();
+  std::erase(others, pid);
+  const pid_t guard = *std::ranges::min_element(others);
+  const bool killed = GENERATE(false, true);
+  REQUIRE(stop(guard));
+  REQUIRE(stop(pid));
+  if (killed) {
+    kill(guard, SIGKILL);
+  } else {
+    agent.hang_up();
+  }
+  CHECK(test::wait_until_none([&] { return agent.processes(); }));
 }
 
 TEST_CASE("Agent: what a rank wrote is told before its end", "[e2e][agent]") {

@@ -83,13 +83,16 @@ fs::path train_on_tokens(const fs::path& folder) {
   return output;
 }
 
-/// Puts `value` into an element of wpe.weight.
-void spoil(const fs::path& file, std::size_t element, float value) {
+/// Puts `value` into an element of a tensor.
+void spoil(const fs::path& file,
+           std::size_t element,
+           float value,
+           const std::string& tensor = "wpe.weight") {
   std::string bytes = test::read_bytes(file);
   std::uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, bytes.data(), sizeof header_bytes);
   const json header = json::parse(bytes.substr(sizeof header_bytes, header_bytes));
-  const char* const name = header.contains("wpe.weight") ? "wpe.weight" : "transformer.wpe.weight";
+  const std::string name = header.contains(tensor) ? tensor : "transformer." + tensor;
   const auto begin = header.at(name).at("data_offsets").at(0).get<std::size_t>();
   std::memcpy(bytes.data() + sizeof header_bytes + header_bytes + begin + element * sizeof value,
               &value, sizeof value);
@@ -209,6 +212,19 @@ TEST_CASE("Model: weights that are not finite are named before the first step", 
                           !Contains("learning rate"));
   CHECK(run.metrics.empty());
   CHECK(said.status == 2);
+}
+
+TEST_CASE("Model: logits that are not finite are an error and no token", "[e2e][model]") {
+  const test::TempDir folder;
+  const fs::path model = write_given_model(folder.path());
+  for (std::size_t i = 0; i < 48; ++i) {  // finite, and too large to compute with
+    spoil(model / "model.safetensors", i, 3e38F, "ln_f.weight");
+  }
+  const Outcome said = run_command({"generate", "--prompt", "a", "--max_new_tokens", "1",
+                                    "--tokenizer", "byte", "--model_name_or_path", model.string()});
+  CHECK(said.status == 1);
+  CHECK(said.out.empty());
+  CHECK_THAT(said.err, Contains("the logits of new token 1 hold") && Contains("not finite"));
 }
 
 TEST_CASE("Model: what other programs write is named with what to do", "[e2e][model]") {

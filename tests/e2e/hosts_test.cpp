@@ -221,10 +221,43 @@ TEST_CASE("Hosts: asked once the ranks of all hosts may save", "[e2e]") {
   CHECK(not_listening.wait() == 130);
 }
 
+TEST_CASE("Hosts: all processes of a job may be asked to stop at once", "[e2e]") {
+  const FakeHosts hosts("n0 slots=2\nlocalhost slots=1\nn1 slots=1\n");
+  using From = Launch::From;
+  const auto [number, from] =
+      GENERATE(table<int, From>({{SIGTERM, From::first}, {SIGHUP, From::last}}));
+  Launch launch(
+      hosts.shell("trap 'sleep 1.5; exit 75' INT TERM HUP USR1; echo ready; "
+                  "while :; do sleep 0.05; done"));
+  REQUIRE(launch.wait_for_output("ready", 4));
+  launch.signal_all(number, from);
+  CHECK(launch.wait() == 75);
+  CAPTURE(launch.err());
+  CHECK(launch.nothing_left());
+}
+
 TEST_CASE("Hosts: nothing survives the death of the launcher", "[e2e]") {
   const FakeHosts hosts("n0 slots=2\nlocalhost slots=1\nn1 slots=1\ncut0 slots=1\n");
   Launch launch(hosts.shell(GENERATE(obedient, deaf)));
   REQUIRE(launch.wait_for_output("ready", 5));
+  launch.signal(SIGKILL);
+  CHECK(launch.wait_without_reading() == 137);
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Hosts: nothing stays of a launcher that is killed while all others are stopped",
+          "[e2e]") {
+  const FakeHosts hosts("n0 slots=2\nlocalhost slots=1\n");
+  Launch launch(hosts.shell(deaf));
+  REQUIRE(launch.wait_for_output("ready", 3));
+  int stopped = 0;
+  for (const pid_t pid : launch.processes()) {
+    const std::string name = test::read_bytes(fmt::format("/proc/{}/comm", pid));
+    if (pid == launch.pid() || !name.starts_with("dstrain")) continue;
+    kill(pid, SIGSTOP);
+    ++stopped;
+  }
+  CHECK(stopped == 4);  // the relay, two agents and a guard
   launch.signal(SIGKILL);
   CHECK(launch.wait_without_reading() == 137);
   CHECK(launch.nothing_left());

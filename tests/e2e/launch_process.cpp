@@ -1,5 +1,6 @@
 #include "tests/e2e/launch_process.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -106,6 +107,13 @@ void Launch::signal(int number) const {
   kill(pid_, number);
 }
 
+void Launch::signal_all(int number, From from) const {
+  std::vector<pid_t> all = processes();
+  std::ranges::sort(all);
+  if (from == From::last) std::ranges::reverse(all);
+  for (const pid_t pid : all) kill(pid, number);
+}
+
 bool Launch::pump(Deadline deadline) {
   if (!out_fd_ && !err_fd_) return false;
   std::array<pollfd, 2> fds{{{out_fd_.get(), POLLIN, 0}, {err_fd_.get(), POLLIN, 0}}};
@@ -115,12 +123,19 @@ bool Launch::pump(Deadline deadline) {
   return out_fd_ || err_fd_;
 }
 
+bool Launch::has_ended() const {
+  siginfo_t info{};
+  const auto id = static_cast<id_t>(pid_);
+  return waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid_;
+}
+
 int Launch::reap(Deadline deadline) {
   if (!wait_for_end(pid_, deadline)) return -1;
   int wait_status = 0;
   rusage used{};
   if (wait4(pid_, &wait_status, 0, &used) != pid_) fail_errno(errno, "wait4");
   status_ = launcher::shell_status(wait_status);
+  was_killed_ = WIFSIGNALED(wait_status);
   peak_kib_ = used.ru_maxrss;
   return status_;
 }

@@ -39,6 +39,9 @@ class Launch {
   /// Living processes that carry the marker, the launcher included.
   [[nodiscard]] std::vector<pid_t> processes() const;
   void signal(int number) const;
+  /// To all of processes(), as systemd and a shutdown do; from the last started on, or the first.
+  enum class From { first, last };
+  void signal_all(int number, From from = From::first) const;
 
   /// Waits until stdout, or stderr, holds `text` so many times; false when the streams end first.
   bool wait_for_output(const std::string& text, int times = 1);
@@ -58,6 +61,10 @@ class Launch {
   void stop_reading_stdout() { out_fd_.reset(); }
   [[nodiscard]] const std::string& out() const { return out_; }
   [[nodiscard]] const std::string& err() const { return err_; }
+  /// Whether it has ended, which is for wait() to find out how.
+  [[nodiscard]] bool has_ended() const;
+  /// Whether a signal ended it; known when it has ended.
+  [[nodiscard]] bool was_killed() const { return was_killed_; }
   /// The most memory that it, or a process that it has waited for, had at once; known when it has
   /// ended.
   [[nodiscard]] long peak_kib() const { return peak_kib_; }
@@ -73,6 +80,7 @@ class Launch {
   std::string out_;
   std::string err_;
   int status_ = -1;
+  bool was_killed_ = false;
   long peak_kib_ = 0;
 };
 

@@ -65,7 +65,7 @@ TEST_CASE("Signals: nothing survives the death of the launcher", "[e2e]") {
 }
 
 TEST_CASE("Signals: nothing survives the death of the agent", "[e2e]") {
-  const int number = GENERATE(SIGKILL, SIGTERM, SIGSEGV);
+  const int number = GENERATE(SIGKILL, SIGSEGV);
   const std::string script = GENERATE(obedient, deaf);
   CAPTURE(number);
   Launch launch(shell_command(3, script));
@@ -76,11 +76,23 @@ TEST_CASE("Signals: nothing survives the death of the agent", "[e2e]") {
   CHECK(launch.nothing_left());
 }
 
+TEST_CASE("Signals: nothing stays of a launcher that is killed while its agent is stopped",
+          "[e2e]") {
+  Launch launch(shell_command(2, GENERATE(obedient, deaf)));
+  REQUIRE(launch.wait_for_output("ready", 2));
+  kill(launch.agent_pid(), SIGSTOP);
+  launch.signal(SIGKILL);
+  CHECK(launch.wait_without_reading() == 137);
+  CHECK(launch.nothing_left());
+}
+
 TEST_CASE("Signals: a killed agent is named while ranks write to it", "[e2e]") {
   // Its pipes close before the ranks are ended: they may meet SIGPIPE first.
   for (int round = 0; round < 10; ++round) {
     CAPTURE(round);
-    Launch launch(shell_command(2, "echo ready; exec yes"));
+    // One that writes itself, or a shell that tells how its writer ended.
+    Launch launch(
+        shell_command(2, round % 2 == 0 ? "echo ready; exec yes" : "echo ready; yes; exit $?"));
     REQUIRE(launch.wait_for_output("ready", 2));
     const pid_t agent = launch.agent_pid();
     kill(agent, SIGKILL);
@@ -118,6 +130,42 @@ TEST_CASE("Signals: asked once the ranks may save", "[e2e]") {
   CHECK(does_not.nothing_left());
 }
 
+TEST_CASE("Signals: all processes of a job may be asked to stop at once", "[e2e]") {
+  using From = Launch::From;
+  const auto [number, from] = GENERATE(table<int, From>({{SIGINT, From::last},
+                                                         {SIGTERM, From::first},
+                                                         {SIGHUP, From::last},
+                                                         {SIGUSR1, From::first}}));
+  CAPTURE(number);
+  // What takes longer than the second that a second request leaves.
+  Launch launch(shell_command(2,
+                              "trap 'sleep 1.5; exit 75' INT TERM HUP USR1; echo ready; "
+                              "while :; do sleep 0.05; done"));
+  REQUIRE(launch.wait_for_output("ready", 2));
+  launch.signal_all(number, from);
+  CHECK(launch.wait() == 75);
+  CAPTURE(launch.err());
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Signals: who asks the agent to stop asks the job", "[e2e]") {
+  const int number = GENERATE(SIGINT, SIGTERM, SIGHUP, SIGUSR1);
+  CAPTURE(number);
+  Launch saves(shell_command(2, obedient));
+  REQUIRE(saves.wait_for_output("ready", 2));
+  kill(saves.agent_pid(), number);
+  CHECK(saves.wait() == 75);
+  CHECK(saves.nothing_left());
+
+  Words words = shell_command(2, deaf);
+  words.insert(words.begin(), {"--grace", "0.2"});
+  Launch does_not(words);
+  REQUIRE(does_not.wait_for_output("ready", 2));
+  kill(does_not.agent_pid(), number);
+  CHECK(does_not.wait() == 128 + number);
+  CHECK(does_not.nothing_left());
+}
+
 TEST_CASE("Signals: a job that is to outlive its terminal does", "[e2e]") {
   const test::TempDir directory;
   Launch::Options options;
@@ -150,6 +198,20 @@ TEST_CASE("Signals: asked twice the deaf are killed soon", "[e2e]") {
   REQUIRE(launch.wait_for_output("ready", 2));
   REQUIRE(launch.interrupt_until_gone());
   CHECK(launch.wait() == 130);
+}
+
+TEST_CASE("Signals: none that comes when all has ended changes the status", "[e2e]") {
+  const int rounds = test::count_from("DSTRAIN_STORM", 3);
+  for (int round = 0; round < rounds; ++round) {
+    CAPTURE(round);
+    Launch launch(shell_command(1, "trap 'exit 75' TERM; echo ready; while :; do :; done"));
+    REQUIRE(launch.wait_for_output("ready"));
+    // The last of so many comes when nothing is left that waits for it.
+    while (!launch.has_ended()) launch.signal(SIGINT);
+    const int status = launch.wait_without_reading();
+    CHECK((status == 75 || status == 130));
+    CHECK_FALSE(launch.was_killed());
+  }
 }
 
 TEST_CASE("Signals: stopped ranks end too", "[e2e]") {

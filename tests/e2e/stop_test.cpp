@@ -49,7 +49,8 @@ TEST_CASE("Stop: no signal is handled on a thread that computes", "[e2e][stop]")
   for (const pid_t rank : ranks) {
     const std::uint64_t handled = handled_signals(rank);
     CAPTURE(rank, handled);
-    for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) CHECK((handled >> (signal - 1) & 1U) == 0);
+    for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGHUP})
+      CHECK((handled >> (signal - 1) & 1U) == 0);
   }
   launch.signal(SIGTERM);
   CHECK(launch.wait() == 75);
@@ -92,6 +93,23 @@ TEST_CASE("Stop: a run that is asked to saves and goes on alike", "[e2e][stop]")
   CHECK(test::results_of(rest) == test::results_of(whole));
   CHECK((test::read_bytes(output / "model.safetensors") ==
          test::read_bytes(folder.path() / "whole/model.safetensors")));
+}
+
+TEST_CASE("Stop: a run all of whose processes are asked to saves", "[e2e][stop]") {
+  const int signal = GENERATE(SIGTERM, SIGHUP);
+  CAPTURE(signal);
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  const ResumableRun run{.ranks = 2, .stage = 1};
+  test::Launch launch(run.endless(output), {.env = {}, .directory = test::golden_folder.string()});
+  REQUIRE(launch.wait_for_output("step 3/"));
+  launch.signal_all(signal);
+  CHECK(launch.wait() == 75);
+  CAPTURE(launch.err());
+  const auto found = checkpoint::list_checkpoints(output);
+  REQUIRE(found.size() == 1);
+  CHECK(checkpoint::verify(found.front().path).whole());
+  CHECK(launch.nothing_left());
 }
 
 TEST_CASE("Stop: a run that went on and is stopped at once has what it began with", "[e2e][stop]") {

@@ -58,7 +58,7 @@ TEST_CASE("Metrics: a run that is stopped writes the rows that wait", "[fault][m
   launch.signal(SIGTERM);
   CHECK(launch.wait() == 75);
   CAPTURE(launch.err());
-  CHECK_THAT(launch.err(), Contains("the lines are kept and written when there is room"));
+  CHECK_THAT(launch.err(), Contains("the lines are kept and tried again"));
   CHECK(steps_of(test::read_metrics(output)) == Steps{1, 300});
 }
 

@@ -121,8 +121,12 @@ TEST_CASE("JobEvents: a rank that a dead agent has left ended by itself or with 
     int wait_status;
     bool own;
   };
-  const auto row =
-      GENERATE(values<Row>({{7 << 8, true}, {SIGSEGV, true}, {SIGKILL, false}, {SIGPIPE, false}}));
+  const auto row = GENERATE(values<Row>({{7 << 8, true},
+                                         {SIGSEGV, true},
+                                         {SIGKILL, false},
+                                         {SIGPIPE, false},
+                                         {(128 + SIGKILL) << 8, false},
+                                         {(128 + SIGPIPE) << 8, false}}));
   CAPTURE(row.wait_status);
   Parties parties;
   parties.started(parties.hosts.first(), 1, 1'000'001);

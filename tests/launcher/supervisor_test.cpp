@@ -93,6 +93,37 @@ TEST_CASE("Supervisor: ranks that saved make status 75", "[launcher]") {
   }
 }
 
+TEST_CASE("Supervisor: one request that many processes get does not hurry", "[launcher]") {
+  Supervisor host_first({2, 1, 30});
+  CHECK(host_first.host_asked_to_stop(SIGHUP, 0) == Order::terminate);
+  CHECK(host_first.host_asked_to_stop(SIGHUP, 1) == Order::none);
+  CHECK(host_first.stop_requested(SIGHUP, 1) == Order::none);
+  CHECK(host_first.deadline() == 30.0);
+  CHECK(host_first.stop_requested(SIGINT, 2) == Order::terminate);
+  CHECK(host_first.deadline() == 3.0);
+  CHECK(host_first.asked_to_stop());
+  for (const int rank : {0, 1}) host_first.rank_exited(end_of(rank, exited(75)), 2);
+  CHECK(host_first.exit_status() == 75);
+
+  Supervisor rank_first({2, 1, 30});
+  rank_first.rank_exited(end_of(0, exited(75)), 0);
+  CHECK(rank_first.stop_requested(SIGTERM, 1) == Order::none);
+  CHECK(rank_first.deadline() == 30.0);
+  CHECK(rank_first.stop_requested(SIGTERM, 2) == Order::terminate);
+
+  Supervisor launcher_first({2, 1, 30});
+  launcher_first.stop_requested(SIGTERM, 0);
+  CHECK(launcher_first.host_asked_to_stop(SIGTERM, 1) == Order::none);
+  CHECK(launcher_first.deadline() == 30.0);
+  for (const int rank : {0, 1}) launcher_first.rank_exited(end_of(rank, SIGTERM), 2);
+  CHECK(launcher_first.exit_status() == 143);
+
+  Supervisor failing({2, 20, 30});
+  failing.rank_exited(end_of(0, exited(7)), 0);
+  CHECK(failing.stop_requested(SIGINT, 1) == Order::terminate);
+  CHECK(failing.deadline() == 2.0);
+}
+
 TEST_CASE("Supervisor: hurrying never lengthens a wait", "[launcher]") {
   Supervisor asked({1, 1, 0.5});
   asked.stop_requested(SIGINT, 0);

@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include "runtime/base/error.h"
 #include "runtime/monitor/metrics_file.h"
 #include "runtime/monitor/progress_line.h"
+#include "tests/support/largest_allocation.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -137,6 +139,47 @@ TEST_CASE("MetricsFile: a run that goes on tells which lines are missing", "[mon
   const monitor::MetricsFile again(path, row.place);
   CHECK(lines_of(path) == row.after);
   CHECK(again.missing().empty());
+}
+
+TEST_CASE("MetricsFile: what others have written into it takes no memory", "[monitor]") {
+  const test::TempDir folder;
+  const auto path = folder.path() / "metrics.jsonl";
+  const bool holes = GENERATE(false, true);
+  std::ofstream(path) << number(1) << "\n" << (holes ? "" : std::string(5'000'000, 'x') + "\n");
+  const std::uintmax_t size = std::filesystem::file_size(path);
+  if (holes) std::filesystem::resize_file(path, size + 300'000'000);
+  std::ofstream(path, std::ios::app) << "\n" << number(2) << "\n" << number(3) << "\n";
+  test::take_largest_allocation();
+  const monitor::MetricsFile file(path, {2, 2});
+  CHECK(test::take_largest_allocation() < 4'000'000);
+  const std::string gap =
+      holes ? R"({"step":1,"unreadable_lines":1})" : R"({"step":1,"unreadable_lines":2})";
+  CHECK(lines_of(path) == Lines{number(1), gap, number(2)});
+}
+
+TEST_CASE("MetricsFile: what is no file is no place for lines", "[monitor]") {
+  const test::TempDir folder;
+  const auto path = folder.path() / "metrics.jsonl";
+  const monitor::MetricsPlace place{GENERATE(0, 3), 0};
+  std::ofstream(folder.path() / "victim") << "precious";
+  std::filesystem::create_symlink("victim", path);
+  CHECK_THROWS_WITH(monitor::MetricsFile(path, place), Catch::Contains("a symbolic link"));
+  std::filesystem::remove(path);
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(monitor::MetricsFile(path, place), Catch::Contains("regular"));
+  CHECK(lines_of(folder.path() / "victim") == Lines{"precious"});
+}
+
+TEST_CASE("MetricsFile: a file that was removed is told", "[monitor]") {
+  const test::TempDir folder;
+  const auto path = folder.path() / "out/metrics.jsonl";
+  std::filesystem::create_directory(path.parent_path());
+  monitor::MetricsFile file(path);
+  file.write(row(1));
+  CHECK(file.failure().empty());
+  std::filesystem::remove_all(path.parent_path());
+  file.write(row(2));
+  CHECK_THAT(file.failure(), Catch::Contains(path.string()) && Catch::Contains("was removed"));
 }
 
 TEST_CASE("MetricsFile: lines wait for room and none is lost", "[monitor]") {

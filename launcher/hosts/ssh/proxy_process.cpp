@@ -33,7 +33,8 @@ ProxyProcess::ProxyProcess(const std::vector<std::string>& words)
   spec.stdout_fd = pair.theirs.get();
   spec.stderr_fd = errors_.get();
   spec.new_session = true;
-  spec.die_with_parent = true;
+  spec.parent_death_signal = SIGKILL;
+  spec.ignores_stops = true;  // the relay decides when its connection ends
   sigemptyset(&spec.signal_mask);
   const Result<pid_t> pid = start_process(spec);
   if (!pid.ok()) fail(ErrorCode::remote, "ProxyCommand {}: {}", words.front(), pid.error());

@@ -1,0 +1,117 @@
+#include "runtime/base/shared_place.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/error.h"
+#include "runtime/base/fd_io.h"
+#include "runtime/base/random_bytes.h"
+
+namespace dstrain {
+namespace {
+
+constexpr int new_file_flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+
+constexpr int safe_flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+
+[[noreturn]] void fail_to_open(const std::filesystem::path& path) {
+  const int error = errno;
+  if (error != ELOOP) fail_errno(error, "open " + path.string());
+  fail(ErrorCode::io, "open {}: a symbolic link, which is not followed; remove it", path.string());
+}
+
+std::string name_of_user(uid_t user) {
+  std::array<char, 4096> buffer{};
+  passwd entry{};
+  passwd* found = nullptr;
+  const bool known = ::getpwuid_r(user, &entry, buffer.data(), buffer.size(), &found) == 0;
+  return known && found != nullptr ? fmt::format("{} (uid {})", entry.pw_name, user)
+                                   : fmt::format("uid {}", user);
+}
+
+/// Throws unless only this user and root can have written the open file.
+void check_trust(int fd, const std::string& path) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) fail_errno(errno, "look at " + path);
+  if (info.st_uid != ::geteuid() && info.st_uid != 0) {
+    fail(ErrorCode::input,
+         "{}: belongs to {}, who could have any program run as you by it; remove it, run dstrain "
+         "in another directory, or make it yours (chown) if you know what it says",
+         path, name_of_user(info.st_uid));
+  }
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    fail(ErrorCode::input,
+         "{}: of {}, may be written by others (mode {:03o}), who could have any program run as "
+         "you by it; see what it says, then: chmod go-w {}",
+         path, name_of_user(info.st_uid), info.st_mode & 0777U, path);
+  }
+}
+
+}  // namespace
+
+UniqueFd open_to_append(const std::filesystem::path& path, Content content) {
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | safe_flags, 0666));
+  const bool no_reader = !fd && errno == ENXIO;  // of a FIFO
+  if (!fd && !no_reader) fail_to_open(path);
+  struct stat info {};
+  if (no_reader || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    fail(ErrorCode::io, "open {}: not a regular file; remove it", path.string());
+  }
+  if (content == Content::drop && ::ftruncate(fd.get(), 0) != 0) {
+    fail_errno(errno, "empty " + path.string());
+  }
+  return fd;
+}
+
+UniqueFd open_to_read(const std::filesystem::path& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | safe_flags));
+  if (!fd) fail_to_open(path);
+  return fd;
+}
+
+bool is_file_at(int fd, const std::filesystem::path& path) {
+  struct stat opened {};
+  struct stat named {};
+  return ::fstat(fd, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+TemporaryFile make_temporary(const std::filesystem::path& path) {
+  TemporaryFile made{path.string() + ".tmp", {}};
+  ::unlink(made.name.c_str());
+  made.fd = UniqueFd(::open(made.name.c_str(), new_file_flags, 0644));
+  if (!made.fd && errno == EEXIST) {
+    made.name += fmt::format("-{}", to_hex(random_bytes<8>()));
+    made.fd = UniqueFd(::open(made.name.c_str(), new_file_flags, 0644));
+  }
+  if (!made.fd) fail_errno(errno, "create " + made.name);
+  return made;
+}
+
+std::string read_trusted_text(const std::filesystem::path& path, Bytes bytes_max) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) fail(ErrorCode::input, "{}: {}", path.string(), std::strerror(errno));
+  const Bytes bytes = regular_bytes(fd.get(), path.string());
+  check_trust(fd.get(), path.string());
+  if (bytes > bytes_max) {
+    fail(ErrorCode::input, "{}: {} is more than the {} allowed for such a file", path.string(),
+         format_bytes(bytes), format_bytes(bytes_max));
+  }
+  std::string text(static_cast<std::size_t>(bytes), '\0');
+  text.resize(read_fully_at(fd.get(), 0, std::as_writable_bytes(std::span(text)), path.string()));
+  return text;
+}
+
+std::string other_owner(const std::filesystem::path& path) {
+  struct stat info {};
+  const bool other = ::lstat(path.c_str(), &info) == 0 && info.st_uid != ::geteuid();
+  return other ? name_of_user(info.st_uid) : "";
+}
+
+}  // namespace dstrain

@@ -1,0 +1,114 @@
+// What others may have put where a file of ours is to be. Owners are changed, which needs root.
+#include "runtime/base/shared_place.h"
+
+#include <fstream>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/base/fd_io.h"
+#include "runtime/base/file.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using Catch::Contains;
+using test::error_of;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uid_t stranger = 54'321;
+
+/// False where this is not for us to do.
+bool give_away(const fs::path& path) {
+  return ::lchown(path.c_str(), stranger, stranger) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("Shared place: only a file is appended to", "[base][shared]") {
+  const test::TempDir folder;
+  const fs::path path = folder.path() / "log";
+  const auto append = [&](Content content) {
+    const UniqueFd fd = open_to_append(path, content);
+    write_fully(fd.get(), std::as_bytes(std::span("x", 1)), "log");
+  };
+  append(Content::keep);
+  append(Content::keep);
+  CHECK(read_text_file(path, mebibyte) == "xx");
+  append(Content::drop);
+  CHECK(read_text_file(path, mebibyte) == "x");
+
+  fs::rename(path, folder.path() / "other");
+  fs::create_symlink("other", path);
+  CHECK_THAT(error_of([&] { append(Content::drop); }),
+             Contains(path.string()) && Contains("a symbolic link, which is not followed"));
+  CHECK_THAT(error_of([&] { open_to_read(path); }), Contains("a symbolic link"));
+  CHECK(read_text_file(folder.path() / "other", mebibyte) == "x");
+
+  // Of a FIFO with a reader and without.
+  fs::remove(path);
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  CHECK_THAT(error_of([&] { append(Content::keep); }), Contains("not a regular file"));
+  const UniqueFd reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK));
+  CHECK_THAT(error_of([&] { append(Content::keep); }), Contains("not a regular file"));
+}
+
+TEST_CASE("Shared place: a temporary file follows no link and is our own", "[base][shared]") {
+  const test::TempDir folder;
+  const fs::path path = folder.path() / "text";
+  const fs::path victim = folder.path() / "victim";
+  std::ofstream(victim) << "precious";
+  fs::create_symlink(victim, path.string() + ".tmp");
+  write_text_file(path, "new");
+  CHECK(read_text_file(path, mebibyte) == "new");
+  CHECK(read_text_file(victim, mebibyte) == "precious");
+  CHECK_FALSE(fs::is_symlink(path));
+  // A name that cannot be taken is no obstacle.
+  fs::create_directory(path.string() + ".tmp");
+  write_text_file(path, "newer");
+  CHECK(read_text_file(path, mebibyte) == "newer");
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 3);
+}
+
+TEST_CASE("Shared place: a file that was removed is known to be", "[base][shared]") {
+  const test::TempDir folder;
+  const fs::path path = folder.path() / "inner/file";
+  fs::create_directory(path.parent_path());
+  const UniqueFd fd = open_to_append(path, Content::keep);
+  CHECK(is_file_at(fd.get(), path));
+  fs::remove_all(path.parent_path());
+  CHECK_FALSE(is_file_at(fd.get(), path));
+  fs::create_directory(path.parent_path());
+  const UniqueFd another = open_to_append(path, Content::keep);
+  CHECK_FALSE(is_file_at(fd.get(), path));
+  CHECK(is_file_at(another.get(), path));
+}
+
+TEST_CASE("Shared place: what decides what runs is nobody else's", "[base][shared]") {
+  const test::TempDir folder;
+  const fs::path path = folder.path() / "env";
+  write_text_file(path, "A=1");
+  CHECK(read_trusted_text(path, 3) == "A=1");
+  CHECK_THAT(error_of([&] { read_trusted_text(path, 2); }), Contains("more than"));
+  for (const mode_t mode : {0664U, 0646U}) {
+    REQUIRE(::chmod(path.c_str(), mode) == 0);
+    CHECK_THAT(
+        error_of([&] { read_trusted_text(path, 3); }),
+        Contains(path.string()) && Contains("may be written by others") && Contains("chmod go-w"));
+  }
+  REQUIRE(::chmod(path.c_str(), 0644) == 0);
+  CHECK(other_owner(path).empty());
+  if (give_away(path)) {
+    CHECK(other_owner(path) == "uid 54321");
+    CHECK_THAT(error_of([&] { read_trusted_text(path, 3); }),
+               Contains(path.string()) && Contains("belongs to uid 54321"));
+  }
+  fs::remove(path);
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  CHECK_THAT(error_of([&] { read_trusted_text(path, 3); }), Contains(path.string()));
+}

@@ -1,0 +1,48 @@
+// Runs whose output directory goes, or takes no more.
+#include <csignal>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "runtime/checkpoint/catalog.h"
+#include "tests/e2e/resumable_run.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using Catch::Matchers::Contains;
+using test::ResumableRun;
+namespace fs = std::filesystem;
+
+TEST_CASE("Lost output: a directory that is removed while a training runs is told", "[e2e]") {
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  const ResumableRun run{.ranks = 2, .more = {"--logging_steps", "1"}};
+  std::vector<std::string> command = run.endless(output);
+  // The last one typed counts.
+  command.insert(command.end(), {"--max_steps", "3000"});
+  test::Launch launch(command, {.env = {}, .directory = test::golden_folder.string()});
+  REQUIRE(launch.wait_for_output("step 3/"));
+  fs::remove_all(output);
+  CHECK(launch.wait() == 1);
+  CAPTURE(launch.err());
+  CHECK_THAT(launch.err(), Contains("metrics.jsonl: the file was removed") &&
+                               Contains("--output_dir " + output.string() + ": it was removed"));
+  CHECK(fs::exists(output / "model.safetensors"));  // what is there is not thrown away
+}
+
+TEST_CASE("Lost output: files that may not grow fail the save and kill no rank", "[e2e]") {
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  const ResumableRun run{.ranks = 2};
+  std::vector<std::string> command = run.endless(output, {"--save_steps", "2"});
+  command.insert(command.end(), {"--max_steps", "4"});
+  test::Launch launch(command, {.env = {},
+                                .directory = test::golden_folder.string(),
+                                .wrapper = {"sh", "-c", "ulimit -f 16; exec \"$@\"", "sh"}});
+  CHECK(launch.wait() == 1);
+  CAPTURE(launch.out(), launch.err());
+  CHECK_THAT(launch.err(),
+             Contains("File too large") && Contains(output.string()) && !Contains("SIGXFSZ"));
+  CHECK(checkpoint::list_checkpoints(output).empty());
+  CHECK(launch.nothing_left());
+}
