@@ -132,13 +132,11 @@ void read_negation(const CLI::App& app,
 /// Names stand in checkpoints and records, which are JSON.
 void require_utf8(std::span<const std::string> arguments) {
   for (const std::string& argument : arguments) {
-    std::string storage;
-    const std::string_view shown = valid_utf8(argument, storage);
-    if (shown == argument) continue;
+    if (!find_invalid_utf8(argument)) continue;
     fail(ErrorCode::usage,
          "\"{}\": is no UTF-8, in which all that a run writes down is kept; give the file another "
          "name",
-         shown);
+         printable(argument));
   }
 }
 
