@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -28,7 +29,7 @@ struct Moment {
   bool reached = false;
 };
 
-/// A stream: a thread that does what it is given, in order.
+/// A stream: a thread that does what it is given, in order, late where that is drawn.
 class Queue {
  public:
   explicit Queue(class Device& device);
@@ -43,9 +44,13 @@ class Queue {
 
  private:
   friend class Device;
+  struct Task {
+    std::function<void()> run;
+    std::chrono::microseconds late;
+  };
   void run();
   Device& device_;
-  std::deque<std::function<void()>> tasks_;  ///< guarded by the device, as the next two
+  std::deque<Task> tasks_;  ///< guarded by the device, as the next two
   bool busy_ = false;
   bool ending_ = false;
   std::thread thread_;
