@@ -143,6 +143,31 @@ TEST_CASE("CUDA runs: stages and offload have the same bits and runs repeat", "[
         expected);
 }
 
+TEST_CASE("CUDA runs: a run has the same bits in whatever order its work is done", "[cuda][e2e]") {
+  if (!test::stands_in_for_gpu()) test::skip("a GPU has its own order");
+  const json host{{"device", "cpu"}};
+  const test::ResumableRun run{
+      .ranks = 2,
+      .stage = 3,
+      .bf16 = true,
+      .zero = {{"overlap_comm", true}, {"offload_optimizer", host}, {"offload_param", host}}};
+  const auto results = [&](const std::vector<launcher::EnvVar>& more) {
+    std::vector<launcher::EnvVar> variables = environment();
+    variables.insert(variables.end(), more.begin(), more.end());
+    const test::TempDir folder;
+    const test::TrainRun made = test::run_train(launch_options(2), run.config(),
+                                                folder.path() / "out", run.arguments(2), variables);
+    CAPTURE(made.err);
+    REQUIRE(made.status == 0);
+    return test::results_of(made);
+  };
+  const auto expected = results({});
+  for (const std::string seed : {"1", "2"}) {
+    CAPTURE(seed);
+    CHECK(results({{test::stand_in_seed, seed}}) == expected);
+  }
+}
+
 TEST_CASE("CUDA runs: a run goes on from its checkpoint with the same bits", "[cuda][e2e]") {
   const test::TempDir folder;
   const test::ResumableRun run{.ranks = 2, .stage = 3, .bf16 = true};

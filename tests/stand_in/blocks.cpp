@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -71,6 +72,9 @@ struct Copy {
 /// The block that runs. One at a time in the process.
 struct Block {
   Here at;
+  Draws draws;
+  std::vector<int> warps;  ///< the first thread of each, in the order in which they run
+  std::vector<int> lanes;  ///< the threads of a warp likewise
   std::vector<Fiber> fibers = std::vector<Fiber>(threads_most);
   std::vector<std::vector<Copy>> copies = std::vector<std::vector<Copy>>(threads_most);
   std::unique_ptr<std::byte[]> stacks{new std::byte[threads_most * stack_bytes]};
@@ -99,6 +103,13 @@ Fiber& own() {
 
 std::vector<Copy>& own_copies() {
   return block().copies[static_cast<std::size_t>(block().at.thread)];
+}
+
+void complete(const Copy& copy) {
+  if (copy.source == nullptr)
+    std::memset(copy.target, 0, copy_bytes);
+  else
+    std::memcpy(copy.target, copy.source, copy_bytes);
 }
 
 std::byte* first_shared() {
@@ -188,22 +199,36 @@ bool ran_collective(int first) {
   return true;
 }
 
-/// Whether there is more to do.
+/// Whether some thread of a warp went on.
+bool ran_warp(int first) {
+  Block& b = block();
+  bool ran = false;
+  for (const int lane : b.lanes) {
+    const int thread = first + lane;
+    if (thread >= b.threads) continue;
+    if (b.fibers[static_cast<std::size_t>(thread)].waits != Wait::none) continue;
+    run_until_wait(thread);
+    ran = true;
+  }
+  return (first + warp <= b.threads && ran_collective(first)) || ran;
+}
+
+/// Whether there is more to do. Where orders are drawn, the first warp that can goes on until it
+/// waits for the others, unless another is drawn to be the first.
 bool turn() {
   Block& b = block();
   bool ran = false;
-  for (int i = 0; i < b.threads; ++i) {
-    if (b.fibers[static_cast<std::size_t>(i)].waits != Wait::none) continue;
-    run_until_wait(i);
-    ran = true;
+  for (const int first : b.warps) {
+    if (ran_warp(first)) ran = true;
+    if (ran && b.draws.drawn()) break;
   }
-  for (int first = 0; first + warp <= b.threads; first += warp) {
-    if (ran_collective(first)) ran = true;
-  }
+  if (b.draws.one_in(8)) b.draws.shuffle(b.warps);
   if (all_wait(0, b.threads, Wait::block)) {
     b.said = b.yes;
     b.yes = false;
     release(0, b.threads, Wait::block);
+    b.draws.shuffle(b.warps);
+    b.draws.shuffle(b.lanes);
     return true;
   }
   return ran;
@@ -211,8 +236,10 @@ bool turn() {
 
 void run_block() {
   Block& b = block();
-  std::memset(b.memory.get(), 0xFF, shared_most);
+  std::memset(first_shared(), 0xFF, b.shared_bytes);
   for (int i = 0; i < b.threads; ++i) prepare(i);
+  b.draws.shuffle(b.warps);
+  b.draws.shuffle(b.lanes);
   b.yes = false;
   while (turn()) {
   }
@@ -264,34 +291,38 @@ void start_copy(void* target, const void* source) {
   if (reinterpret_cast<std::uintptr_t>(source) % copy_bytes != 0) {
     end("an address that is not aligned");
   }
-  own_copies().push_back({target, source});
+  const Copy copy{target, source};
+  if (block().draws.one_in(2))
+    complete(copy);
+  else
+    own_copies().push_back(copy);
 }
 
 void wait_for_copies() {
-  for (const Copy& copy : own_copies()) {
-    if (copy.source == nullptr)
-      std::memset(copy.target, 0, copy_bytes);
-    else
-      std::memcpy(copy.target, copy.source, copy_bytes);
-  }
+  for (const Copy& copy : own_copies()) complete(copy);
   own_copies().clear();
 }
 
 /// One grid at a time.
-void run_grid(const Launch& launch, const std::function<void()>& body) {
+void run_grid(const Launch& launch, const std::function<void()>& body, const Draws& draws) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   Block& b = block();
   b.body = &body;
+  b.draws = draws;
   b.threads = launch.threads;
   b.shared_bytes = launch.shared_bytes;
-  for (std::int64_t z = 0; z < launch.z; ++z) {
-    for (std::int64_t y = 0; y < launch.y; ++y) {
-      for (std::int64_t x = 0; x < launch.x; ++x) {
-        b.at = {0, x, y, z, launch.x};
-        run_block();
-      }
-    }
+  b.warps.clear();
+  for (int first = 0; first < launch.threads; first += warp) b.warps.push_back(first);
+  b.lanes.resize(warp);
+  std::iota(b.lanes.begin(), b.lanes.end(), 0);
+  std::vector<std::int64_t> blocks(static_cast<std::size_t>(launch.x * launch.y * launch.z));
+  std::iota(blocks.begin(), blocks.end(), 0);
+  b.draws.shuffle(blocks);
+  for (const std::int64_t number : blocks) {
+    const std::int64_t row = number / launch.x;
+    b.at = {0, number % launch.x, row % launch.y, row / launch.y, launch.x};
+    run_block();
   }
 }
 
@@ -308,7 +339,8 @@ cudaError_t start(const Launch& launch,
   const Driver driver;
   count_kernel();
   device().load(kernel);
-  queue_of(stream).give([launch, body = std::move(body)] { run_grid(launch, body); });
+  queue_of(stream).give(
+      [launch, body = std::move(body), draws = Draws::next()] { run_grid(launch, body, draws); });
   return cudaSuccess;
 }
 

@@ -6,6 +6,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "tests/stand_in/draws.h"
+
 namespace dstrain::stand_in {
 
 /// Which thread of which block runs.
@@ -31,8 +33,8 @@ std::byte* shared_memory(std::size_t bytes);
 /// Ends the program unless the bytes lie in the block's shared memory, at a multiple of their
 /// count.
 void require_shared(const void* address, std::size_t bytes);
-/// 16 bytes that come to shared memory when the thread waits for its copies, and no sooner; zeros
-/// where there is no source.
+/// 16 bytes that come to shared memory when the thread waits for its copies, at the latest, and no
+/// sooner unless that is drawn; zeros where there is no source.
 void start_copy(void* target, const void* source);
 void wait_for_copies();
 
@@ -43,8 +45,10 @@ struct Launch {
   int threads;
   std::size_t shared_bytes;
 };
-/// Runs `body` in every thread of every block.
-void run_grid(const Launch& launch, const std::function<void()>& body);
+/// Runs `body` in every thread of every block, in an order that `draws` decides.
+void run_grid(const Launch& launch,
+              const std::function<void()>& body,
+              const Draws& draws = Draws::next());
 /// Gives the stream `body` to run in every thread of every block, once `kernel` is loaded.
 cudaError_t start(const Launch& launch,
                   cudaStream_t stream,

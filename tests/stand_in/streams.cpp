@@ -4,7 +4,17 @@
 #include <chrono>
 #include <utility>
 
+#include "tests/stand_in/draws.h"
+
 namespace dstrain::stand_in {
+namespace {
+
+/// One task in four: by as long as hundreds of launches take the host.
+std::chrono::microseconds lateness(Draws draws) {
+  return std::chrono::microseconds(draws.one_in(4) ? draws.below(1000) : 0);
+}
+
+}  // namespace
 
 std::mutex& Driver::mutex() {
   static std::mutex one;
@@ -27,8 +37,10 @@ void Queue::run() {
   while (true) {
     device_.changed_.wait(lock, [this] { return ending_ || !tasks_.empty(); });
     if (tasks_.empty()) return;
+    const auto late = tasks_.front().late;
+    if (late.count() > 0) device_.changed_.wait_for(lock, late, [] { return false; });
     {
-      const std::function<void()> task = std::move(tasks_.front());
+      const std::function<void()> task = std::move(tasks_.front().run);
       tasks_.pop_front();
       busy_ = true;
       lock.unlock();
@@ -42,7 +54,7 @@ void Queue::run() {
 
 void Queue::give(std::function<void()> task) {
   const std::lock_guard lock(device_.mutex_);
-  tasks_.push_back(std::move(task));
+  tasks_.push_back({std::move(task), lateness(Draws::next())});
   device_.changed_.notify_all();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -30,7 +31,7 @@ struct Moment {
   std::atomic<bool> reached = false;  ///< from then on
 };
 
-/// A stream: a thread that does what it is given, in order.
+/// A stream: a thread that does what it is given, in order, late where that is drawn.
 class Queue {
  public:
   explicit Queue(class Device& device);
@@ -45,9 +46,13 @@ class Queue {
 
  private:
   friend class Device;
+  struct Task {
+    std::function<void()> run;
+    std::chrono::microseconds late;
+  };
   void run();
   Device& device_;
-  std::deque<std::function<void()>> tasks_;  ///< guarded by the device, as the next two
+  std::deque<Task> tasks_;  ///< guarded by the device, as the next two
   bool busy_ = false;
   bool ending_ = false;
   std::thread thread_;

@@ -1,11 +1,13 @@
 // Products of tensor cores, of numbers whose sums are exact.
 #include "runtime/ops/cuda/tensor_core.h"
 
+#include <algorithm>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
 #include "tests/stand_in/blocks.h"
+#include "tests/support/variable.h"
 
 namespace dstrain::ops::gpu {
 namespace {
@@ -39,8 +41,10 @@ void write(const FragmentC (&c)[count], Numbers<16, columns>& to) {
 }
 
 template <class Body>
-void run_warp(std::size_t shared_bytes, const Body& body) {
-  stand_in::run_grid({1, 1, 1, warp_threads, shared_bytes}, body);
+void run_warp(std::size_t shared_bytes,
+              const Body& body,
+              const stand_in::Draws& draws = stand_in::Draws::next()) {
+  stand_in::run_grid({1, 1, 1, warp_threads, shared_bytes}, body, draws);
 }
 
 template <class T>
@@ -145,11 +149,12 @@ TEST_CASE("Tensor cores: matrices are loaded as lanes own them", "[stand_in]") {
   }
 }
 
-TEST_CASE("Tensor cores: copies come when they are waited for", "[stand_in]") {
-  alignas(16) std::array<float, 4> source{1, 2, 3, 4};
+TEST_CASE("Tensor cores: copies come when they are waited for or sooner where that is drawn",
+          "[stand_in]") {
+  alignas(16) const std::array<float, 4> source{1, 2, 3, 4};
   float before = 0;
   std::array<float, 8> after{};
-  run_warp(32, [&] {
+  const auto copy = [&] {
     auto& target = shared<float[8]>();
     if (lane() == 0) {
       start_copy(&target[0], source.data(), true);
@@ -159,9 +164,47 @@ TEST_CASE("Tensor cores: copies come when they are waited for", "[stand_in]") {
     wait_for_copies();
     sync();
     if (lane() == 0) std::copy_n(&target[0], 8, after.data());
-  });
+  };
+  const std::array<float, 8> expected{1, 2, 3, 4, 0, 0, 0, 0};
+  run_warp(32, copy, stand_in::Draws());
   CHECK(std::isnan(before));
-  CHECK((after == std::array<float, 8>{1, 2, 3, 4, 0, 0, 0, 0}));
+  CHECK((after == expected));
+  const test::Variable seed("DSTRAIN_STAND_IN_SEED", "1");
+  int early = 0;
+  for (int i = 0; i < 32; ++i) {
+    after = {};
+    run_warp(32, copy);
+    CHECK((after == expected));
+    early += std::isnan(before) ? 0 : 1;
+  }
+  CHECK(early > 0);
+  CHECK(early < 32);
+}
+
+TEST_CASE("Blocks: a seed decides their order and that of their threads", "[stand_in]") {
+  const auto order = [] {
+    std::vector<std::int64_t> ran;
+    stand_in::run_grid({3, 2, 2, 70, 0}, [&] {
+      ran.push_back(((block_z() * 2 + block_y()) * 3 + block_x()) * 70 + thread());
+      sync();
+      ran.push_back(-thread());
+    });
+    return ran;
+  };
+  const std::vector<std::int64_t> ascending = order();
+  CHECK(ascending == order());
+  CHECK(std::is_sorted(ascending.begin(), ascending.begin() + 70));
+  std::vector<std::int64_t> sorted = ascending;
+  std::ranges::sort(sorted);
+  std::vector<std::vector<std::int64_t>> all{ascending};
+  for (const std::string seed : {"1", "2"}) {
+    const test::Variable variable("DSTRAIN_STAND_IN_SEED", seed);
+    std::vector<std::int64_t> drawn = order();
+    CHECK(std::ranges::find(all, drawn) == all.end());
+    all.push_back(drawn);
+    std::ranges::sort(drawn);
+    CHECK(drawn == sorted);
+  }
 }
 
 }  // namespace dstrain::ops::gpu

@@ -13,6 +13,10 @@ inline bool stands_in_for_gpu() {
   return std::getenv("DSTRAIN_TEST_GPU") == nullptr;
 }
 
+/// The variable by whose number what stands in for a GPU draws the order in which it does its work
+/// (tests/stand_in/draws.h).
+inline constexpr const char* stand_in_seed = "DSTRAIN_STAND_IN_SEED";
+
 /// The folder of its device files, as DSTRAIN_GPU_DIRECTORY has it: a GPU's may be elsewhere than
 /// in /dev, by DSTRAIN_TEST_GPU_DIRECTORY.
 inline std::string test_gpu_directory() {
