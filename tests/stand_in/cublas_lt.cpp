@@ -256,7 +256,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/,
   const std::uint64_t order = algorithm->data[0];
   const dstrain::stand_in::Driver driver;
   dstrain::stand_in::device().load(reinterpret_cast<const void*>(&cublasLtMatmul));
-  dstrain::stand_in::queue_of(stream).give([=] {
+  dstrain::stand_in::queue_of(stream).give_work([=] {
     if (order != fastest_order()) dstrain::stand_in::device().let_pass(1000);
     const std::vector<std::uint64_t> parts = parts_in(order, k);
     std::memset(workspace, 0xFF, workspace_bytes < 4096 ? workspace_bytes : 4096);

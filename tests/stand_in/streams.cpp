@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "tests/stand_in/device_memory.h"
 #include "tests/stand_in/draws.h"
 
 namespace dstrain::stand_in {
@@ -56,6 +57,13 @@ void Queue::give(std::function<void()> task) {
   const std::lock_guard lock(device_.mutex_);
   tasks_.push_back({std::move(task), lateness(Draws::next())});
   device_.changed_.notify_all();
+}
+
+void Queue::give_work(std::function<void()> task) {
+  give([task = std::move(task)] {
+    const MemoryAccess access;
+    task();
+  });
 }
 
 void Queue::wait_until_idle() {

@@ -41,6 +41,8 @@ class Queue {
   Queue& operator=(Queue&&) = delete;
   ~Queue();
   void give(std::function<void()> task);
+  /// A task that uses memory of the device.
+  void give_work(std::function<void()> task);
   void wait_until_idle();
   [[nodiscard]] bool idle();
 

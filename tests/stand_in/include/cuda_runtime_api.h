@@ -60,7 +60,10 @@ struct cudaPointerAttributes {
   cudaMemoryType type;
 };
 
-extern "C" {
+#ifndef DSTRAIN_STAND_IN_CALLS  // real_headers/ has them elsewhere
+#define DSTRAIN_STAND_IN_CALLS extern "C"
+#endif
+DSTRAIN_STAND_IN_CALLS {
 cudaError_t cudaGetLastError();
 const char* cudaGetErrorName(cudaError_t error);
 const char* cudaGetErrorString(cudaError_t error);
