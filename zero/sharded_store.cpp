@@ -1,6 +1,7 @@
 #include "zero/sharded_store.h"
 
 #include "runtime/ops/convert.h"
+#include "runtime/ops/fill_zero.h"
 #include "runtime/ops/square_sum.h"
 #include "runtime/profile/recording.h"
 #include "zero/not_finite.h"
@@ -195,8 +196,12 @@ void ShardedStore::sum_squares(TensorView sum, StreamView stream) {
       ops::add_squares(gradients, target, on);
     }
   };
-  if (shards_.host_is_apart()) add(Device{}, ops::view_of(squares_));
-  ops::convert(ops::view_of(squares_), sum, stream);
+  if (offloaded_) {
+    if (shards_.host_is_apart()) add(Device{}, ops::view_of(squares_));
+    ops::convert(ops::view_of(squares_), sum, stream);
+  } else {
+    ops::fill_zero(sum, stream);  // which nobody waits for, as for a copy of the host's
+  }
   add(stream.device(), sum);
 }
 
