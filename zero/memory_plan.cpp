@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "runtime/device/crossing_tier.h"
 #include "runtime/engine/staged_shard.h"
 #include "runtime/ops/library_memory.h"
 #include "zero/group_updates.h"
@@ -112,7 +113,7 @@ MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input) {
   const ShardPlan shards = plan_shards(layout, input);
   add_shards(plan, layout, shards, input);
   plan.add(MemoryTier::device, MemoryCategory::activations, input.activations.device);
-  plan.add(MemoryTier::host, MemoryCategory::activations, input.activations.host);
+  plan.add(crossing_tier(input.device), MemoryCategory::activations, input.activations.host);
   if (!input.trains) return plan;
   add_whole_gradients(plan, layout, input);
   add_sums(plan, layout, shards, input);

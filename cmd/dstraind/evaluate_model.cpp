@@ -12,6 +12,7 @@
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/rank_control.h"
 #include "runtime/comm/make_communicator.h"
+#include "runtime/device/crossing_tier.h"
 #include "runtime/engine/collective_records.h"
 #include "runtime/engine/evaluation.h"
 #include "runtime/engine/observed_control_group.h"
@@ -57,12 +58,13 @@ int evaluate_model(TrainSetup setup, const WorkerEnv& worker, ProgressPage& prog
   zero::ShardedStore store(
       {*setup.layout, *communicator, store_memory(memory, setup.store.offload, disks)}, setup.store,
       streams);
-  engine::Engine engine({.model = setup.model,
-                         .store = store,
-                         .activations = memory.device.activations,
-                         .host_activations = memory.host.activations,
-                         .progress = &progress},
-                        setup.engine, streams);
+  engine::Engine engine(
+      {.model = setup.model,
+       .store = store,
+       .activations = memory.device.activations,
+       .host_activations = memory.of(crossing_tier(setup.model.device)).activations,
+       .progress = &progress},
+      setup.engine, streams);
   store.load({*setup.initial_parameters}, streams.compute);
   const data::EvaluationLoader loader(
       *setup.validation_data, {settings.evaluation.batch_size, worker.rank, worker.world_size},

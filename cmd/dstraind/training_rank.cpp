@@ -15,6 +15,7 @@
 #include "runtime/base/log.h"
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/comm/hierarchical/node_map.h"
+#include "runtime/device/crossing_tier.h"
 #include "runtime/engine/model_saver.h"
 #include "runtime/engine/profile_report.h"
 
@@ -112,10 +113,11 @@ TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPa
               setup_.groups.get(), timeline_.get()},
              setup_.store,
              streams_),
-      engine_({setup_.model, store_, memory_.device.activations, memory_.host.activations,
-               timeline_.get(), &progress_},
-              setup_.engine,
-              streams_) {
+      engine_(
+          {setup_.model, store_, memory_.device.activations,
+           memory_.of(crossing_tier(setup_.model.device)).activations, timeline_.get(), &progress_},
+          setup_.engine,
+          streams_) {
   communicator_->set_observer(&collective_records_);
   const InPhase loading(&progress_, RunPhase::loading);
   const std::int64_t saved_step = load();
