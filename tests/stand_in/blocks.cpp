@@ -339,7 +339,7 @@ cudaError_t start(const Launch& launch,
   const Driver driver;
   count_kernel();
   device().load(kernel);
-  queue_of(stream).give(
+  queue_of(stream).give_work(
       [launch, body = std::move(body), draws = Draws::next()] { run_grid(launch, body, draws); });
   return cudaSuccess;
 }

@@ -187,7 +187,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/,
   const bool adds = *static_cast<const float*>(beta) != 0;
   const dstrain::stand_in::Driver driver;
   dstrain::stand_in::device().load(reinterpret_cast<const void*>(&cublasLtMatmul));
-  dstrain::stand_in::queue_of(stream).give([=] {
+  dstrain::stand_in::queue_of(stream).give_work([=] {
     std::memset(workspace, 0xFF, workspace_bytes < 4096 ? workspace_bytes : 4096);
     const std::vector<float> rows = operand(left, a, left_transposed);
     const std::vector<float> columns = operand(right, b, right_transposed);

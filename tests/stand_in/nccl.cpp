@@ -53,7 +53,7 @@ ncclResult_t launch(ncclComm_t comm, cudaStream_t stream, Run run) {
   if (!comm->joined || comm->launch) return ncclInvalidUsage;
   comm->looks = 0;
   comm->launch = [rank = comm->rank, stream, run = std::move(run)] {
-    queue_of(stream).give([rank, run] { run(*rank); });
+    queue_of(stream).give_work([rank, run] { run(*rank); });
   };
   return ncclInProgress;
 }

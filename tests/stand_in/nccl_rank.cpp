@@ -7,6 +7,7 @@
 
 #include "runtime/tensor/bfloat16.h"
 #include "runtime/tensor/float16.h"
+#include "tests/stand_in/device_memory.h"
 
 namespace dstrain::stand_in {
 namespace {
@@ -69,6 +70,7 @@ void NcclRank::wait_until(const Condition& condition) {
   while (!aborted_) {
     const std::uint32_t seen = shared_.changes.load();
     if (condition()) return;
+    const MemoryAccessPause pause;  // a rank may be slow, or never come
     futex_wait(shared_.changes, seen, look_seconds);
   }
 }

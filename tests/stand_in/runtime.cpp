@@ -1,8 +1,7 @@
 // The calls of CUDA's run-time library that the plug-in makes, on the CPU, with what makes programs
 // wait there: each stream has a thread; one lock of the driver is held by every call; the first
 // launch of a kernel loads it, for which the device must be idle, under that lock, as does the
-// release of memory. Memory comes full of NaNs, from malloc, so that the address sanitizer sees
-// what lies beside it.
+// release of memory.
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -10,6 +9,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "tests/stand_in/device_memory.h"
 #include "tests/stand_in/refusals.h"
 #include "tests/stand_in/streams.h"
 
@@ -17,9 +17,12 @@ namespace {
 
 using dstrain::stand_in::device;
 using dstrain::stand_in::Driver;
+using dstrain::stand_in::give_back_memory;
+using dstrain::stand_in::is_device_memory;
 using dstrain::stand_in::Moment;
 using dstrain::stand_in::queue_of;
 using dstrain::stand_in::refuses;
+using dstrain::stand_in::take_memory;
 
 /// Of the device: 8 GiB, or DSTRAIN_STAND_IN_MEMORY bytes.
 std::size_t memory_bytes() {
@@ -33,42 +36,20 @@ int gpus() {
   return given != nullptr ? std::atoi(given) : 1;
 }
 
-enum class Kind : std::uint8_t { device, host };
-struct Range {
-  std::size_t bytes;
-  Kind kind;
-};
-/// What CUDA knows of, by where it begins. Guarded by the lock of the driver.
-std::map<const std::byte*, Range>& known() {
-  static std::map<const std::byte*, Range> ranges;
+/// Memory of the host that CUDA knows of: its bytes, by where it begins. Guarded by the lock of the
+/// driver.
+std::map<const std::byte*, std::size_t>& registered() {
+  static std::map<const std::byte*, std::size_t> ranges;
   return ranges;
 }
 
 cudaMemoryType type_of(const void* address) {
+  if (is_device_memory(address)) return cudaMemoryTypeDevice;
   const auto* const at = static_cast<const std::byte*>(address);
-  auto found = known().upper_bound(at);
-  if (found == known().begin()) return cudaMemoryTypeUnregistered;
+  auto found = registered().upper_bound(at);
+  if (found == registered().begin()) return cudaMemoryTypeUnregistered;
   --found;
-  if (at >= found->first + found->second.bytes) return cudaMemoryTypeUnregistered;
-  return found->second.kind == Kind::device ? cudaMemoryTypeDevice : cudaMemoryTypeHost;
-}
-
-cudaError_t allocate(void** address, std::size_t bytes, Kind kind) {
-  const Driver driver;
-  if (bytes > memory_bytes()) return cudaErrorMemoryAllocation;
-  *address = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  if (*address == nullptr) return cudaErrorMemoryAllocation;
-  std::memset(*address, 0xFF, bytes);
-  known()[static_cast<const std::byte*>(*address)] = {bytes, kind};
-  return cudaSuccess;
-}
-
-cudaError_t release(void* address) {
-  const Driver driver;
-  device().wait_until_idle();
-  known().erase(static_cast<const std::byte*>(address));
-  std::free(address);
-  return cudaSuccess;
+  return at < found->first + found->second ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
 }
 
 struct Event {
@@ -125,33 +106,30 @@ cudaError_t cudaDeviceReset() {
 }
 cudaError_t cudaMalloc(void** address, std::size_t bytes) {
   if (refuses(__func__)) return refused();
-  return allocate(address, bytes, Kind::device);
+  const Driver driver;
+  *address = bytes > memory_bytes() ? nullptr : take_memory(bytes);
+  return *address == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 cudaError_t cudaFree(void* address) {
   if (refuses(__func__)) return refused();
-  return release(address);
-}
-cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned /*flags*/) {
-  if (refuses(__func__)) return refused();
-  return allocate(address, bytes, Kind::host);
-}
-cudaError_t cudaFreeHost(void* address) {
-  if (refuses(__func__)) return refused();
-  return release(address);
+  const Driver driver;
+  device().wait_until_idle();
+  give_back_memory(address);
+  return cudaSuccess;
 }
 cudaError_t cudaHostRegister(void* address, std::size_t bytes, unsigned /*flags*/) {
   if (refuses(__func__)) return refused();
   const Driver driver;
   const bool pages = reinterpret_cast<std::uintptr_t>(address) % 4096 == 0 && bytes % 4096 == 0;
   if (!pages) return cudaErrorInvalidValue;
-  known()[static_cast<const std::byte*>(address)] = {bytes, Kind::host};
+  registered()[static_cast<const std::byte*>(address)] = bytes;
   return cudaSuccess;
 }
 cudaError_t cudaHostUnregister(void* address) {
   if (refuses(__func__)) return refused();
   const Driver driver;
   device().wait_until_idle();
-  known().erase(static_cast<const std::byte*>(address));
+  registered().erase(static_cast<const std::byte*>(address));
   return cudaSuccess;
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {
@@ -253,9 +231,9 @@ cudaError_t cudaMemcpy2DAsync(void* to,
     returns_late = type_of(to) == cudaMemoryTypeUnregistered;
     if (type_of(from) == cudaMemoryTypeUnregistered) {  // is read at once
       const std::vector<std::byte> read(source, source + (height - 1) * from_pitch + width);
-      queue_of(stream).give([copy, read] { copy(read.data()); });
+      queue_of(stream).give_work([copy, read] { copy(read.data()); });
     } else {
-      queue_of(stream).give([copy, source] { copy(source); });
+      queue_of(stream).give_work([copy, source] { copy(source); });
     }
   }
   if (returns_late) queue_of(stream).wait_until_idle();
@@ -264,7 +242,7 @@ cudaError_t cudaMemcpy2DAsync(void* to,
 cudaError_t cudaMemsetAsync(void* address, int value, std::size_t bytes, cudaStream_t stream) {
   if (refuses(__func__)) return refused();
   const Driver driver;
-  queue_of(stream).give([=] { std::memset(address, value, bytes); });
+  queue_of(stream).give_work([=] { std::memset(address, value, bytes); });
   return cudaSuccess;
 }
 
