@@ -4,8 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-// What the plug-in uses of NCCL, under its names and with its values, for machines without it. The
-// plug-in's sources are compiled against NVIDIA's header too, where there is one.
+// What the plug-in uses of NCCL, as cuda_runtime_api.h.
 
 using ncclComm_t = struct ncclComm*;
 struct ncclUniqueId {
