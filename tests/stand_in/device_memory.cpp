@@ -50,7 +50,7 @@ thread_local bool has_access = false;
 }
 
 void protect(Piece& piece, bool in_reach) {
-  if (::mprotect(piece.pages, piece.page_bytes, (in_reach || std::getenv("X_OFF") != nullptr) ? PROT_READ | PROT_WRITE : PROT_NONE)) {
+  if (::mprotect(piece.pages, piece.page_bytes, in_reach ? PROT_READ | PROT_WRITE : PROT_NONE)) {
     end("the system has no room for pieces of memory,", piece.pages);
   }
   piece.in_reach = in_reach;

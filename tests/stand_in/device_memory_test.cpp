@@ -61,7 +61,7 @@ void run_kernel(const std::function<void()>& body) {
 
 }  // namespace
 
-TEST_CASE("Device memory: kernels and copies reach it, and it comes full of NaNs", "[stand_in]") {
+TEST_CASE("Device memory: kernels and copies reach it and it comes full of NaNs", "[stand_in]") {
   float* const there = take_floats(1000);
   cudaStream_t stream = nullptr;
   REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);

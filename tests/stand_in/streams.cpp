@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "tests/stand_in/device_memory.h"
@@ -34,18 +35,23 @@ Queue::~Queue() {
 }
 
 void Queue::run() {
+  std::optional<MemoryAccess> access;
   std::unique_lock lock(device_.mutex_);
   while (true) {
+    const bool goes_on =
+        !tasks_.empty() && tasks_.front().works && tasks_.front().late.count() == 0;
+    if (!goes_on) access.reset();
     device_.changed_.wait(lock, [this] { return ending_ || !tasks_.empty(); });
     if (tasks_.empty()) return;
     const auto late = tasks_.front().late;
     if (late.count() > 0) device_.changed_.wait_for(lock, late, [] { return false; });
     {
-      const std::function<void()> task = std::move(tasks_.front().run);
+      const Task task = std::move(tasks_.front());
       tasks_.pop_front();
       busy_ = true;
       lock.unlock();
-      task();
+      if (task.works && !access) access.emplace();
+      task.run();
     }
     lock.lock();
     busy_ = false;
@@ -53,17 +59,18 @@ void Queue::run() {
   }
 }
 
-void Queue::give(std::function<void()> task) {
+void Queue::give(Task task) {
   const std::lock_guard lock(device_.mutex_);
-  tasks_.push_back({std::move(task), lateness(Draws::next())});
+  tasks_.push_back(std::move(task));
   device_.changed_.notify_all();
 }
 
+void Queue::give(std::function<void()> task) {
+  give(Task{std::move(task), false, lateness(Draws::next())});
+}
+
 void Queue::give_work(std::function<void()> task) {
-  give([task = std::move(task)] {
-    const MemoryAccess access;
-    task();
-  });
+  give(Task{std::move(task), true, lateness(Draws::next())});
 }
 
 void Queue::wait_until_idle() {

@@ -41,7 +41,7 @@ class Queue {
   Queue& operator=(Queue&&) = delete;
   ~Queue();
   void give(std::function<void()> task);
-  /// A task that uses memory of the device.
+  /// A task that uses memory of the device: between two of them access is not given up.
   void give_work(std::function<void()> task);
   void wait_until_idle();
   [[nodiscard]] bool idle();
@@ -50,8 +50,10 @@ class Queue {
   friend class Device;
   struct Task {
     std::function<void()> run;
+    bool works;
     std::chrono::microseconds late;
   };
+  void give(Task task);
   void run();
   Device& device_;
   std::deque<Task> tasks_;  ///< guarded by the device, as the next two

@@ -53,10 +53,7 @@ struct cublasLtMatmulHeuristicResult_t {
   cublasStatus_t state;
 };
 
-#ifndef DSTRAIN_STAND_IN_CALLS  // real_headers/ has them elsewhere
-#define DSTRAIN_STAND_IN_CALLS extern "C"
-#endif
-DSTRAIN_STAND_IN_CALLS {
+extern "C" {
 std::size_t cublasLtGetVersion();
 const char* cublasLtGetStatusString(cublasStatus_t status);
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle);

@@ -3,8 +3,7 @@
 #include <cstdint>
 
 // What the plug-in uses of CUDA's run-time library, under its names and with its values, for
-// machines without the toolkit. The plug-in's sources are compiled against NVIDIA's headers too, so
-// that whatever differs in a name or a type fails there.
+// machines without the toolkit. Where it is, real_headers/ compares each line with NVIDIA's.
 
 enum cudaError_t : std::int32_t {
   cudaSuccess = 0,
@@ -60,10 +59,7 @@ struct cudaPointerAttributes {
   cudaMemoryType type;
 };
 
-#ifndef DSTRAIN_STAND_IN_CALLS  // real_headers/ has them elsewhere
-#define DSTRAIN_STAND_IN_CALLS extern "C"
-#endif
-DSTRAIN_STAND_IN_CALLS {
+extern "C" {
 cudaError_t cudaGetLastError();
 const char* cudaGetErrorName(cudaError_t error);
 const char* cudaGetErrorString(cudaError_t error);

@@ -4,8 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-// What the plug-in uses of NCCL, under its names and with its values, for machines without it. The
-// plug-in's sources are compiled against NVIDIA's header too, where there is one.
+// What the plug-in uses of NCCL, as cuda_runtime_api.h.
 
 using ncclComm_t = struct ncclComm*;
 struct ncclUniqueId {
@@ -33,10 +32,7 @@ enum ncclDataType_t : std::int32_t {
 };
 enum ncclRedOp_t : std::int32_t { ncclSum = 0 };
 
-#ifndef DSTRAIN_STAND_IN_CALLS  // real_headers/ has them elsewhere
-#define DSTRAIN_STAND_IN_CALLS extern "C"
-#endif
-DSTRAIN_STAND_IN_CALLS {
+extern "C" {
 ncclResult_t ncclGetVersion(int* version);
 const char* ncclGetErrorString(ncclResult_t result);
 const char* ncclGetLastError(ncclComm_t comm);

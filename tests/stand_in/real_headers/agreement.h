@@ -1,15 +1,11 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 // What the stand-in's headers declare, in a namespace beside NVIDIA's own headers: a value, a type
 // or a signature that differs does not compile. Lists of what is declared are made from these
 // headers when the build is configured (CMakeLists.txt), so that none is left out.
-
-/// The calls of the stand-in's headers lie in their namespace; elsewhere they are NVIDIA's.
-#define DSTRAIN_STAND_IN_CALLS inline namespace calls
 
 namespace dstrain::stand_in::declared {
 

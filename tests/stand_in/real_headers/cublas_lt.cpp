@@ -4,8 +4,7 @@
 
 namespace dstrain::stand_in::declared {
 
-#include "declared/cublasLt.inc"
-#include "tests/stand_in/include/cublasLt.h"
+#include <declared/cublasLt.inc>
 
 DSTRAIN_DECLARED_WHOLE(cublasLtMatmulAlgo_t)
 DSTRAIN_DECLARED_MEMBER(cublasLtMatmulHeuristicResult_t, algo)

@@ -6,8 +6,7 @@
 
 namespace dstrain::stand_in::declared {
 
-#include "declared/nccl.inc"
-#include "tests/stand_in/include/nccl.h"
+#include <declared/nccl.inc>
 
 DSTRAIN_DECLARED_WHOLE(ncclUniqueId)
 DSTRAIN_DECLARED_MEMBER(ncclUniqueId, internal)
