@@ -107,7 +107,7 @@ void Device::wait_until_idle() {
 
 void Device::wait_for(const Moment& moment) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return moment.reached; });
+  changed_.wait(lock, [&] { return moment.reached.load(); });
 }
 
 void Device::reach(Moment& moment) {
