@@ -81,9 +81,9 @@ void LaunchReport::stops(std::optional<int> signal) {
 }
 
 void LaunchReport::host_stops(const HostAgent& agent, int signal) {
-  console_.say(
-      "info", fmt::format("{} on {}: asking the ranks to stop; they have {} s", signal_name(signal),
-                          agent.name(), job_.supervision.stop_grace_seconds));
+  host_stop_ = fmt::format("{} on {}", signal_name(signal), agent.name());
+  console_.say("info", fmt::format("{}: asking the ranks to stop; they have {} s", host_stop_,
+                                   job_.supervision.stop_grace_seconds));
 }
 
 void LaunchReport::rank_failed(const RankFailure& failure) {
@@ -118,7 +118,10 @@ void LaunchReport::finish(const Supervisor& supervisor, const JobStatus& job_sta
   }
   for (const std::string& cause : causes_) console_.say("error", cause);
   if (has_cause()) return;
-  if (const auto& failure = supervisor.first_failure()) say_failure(*failure, job_status);
+  if (const auto& failure = supervisor.first_failure()) return say_failure(*failure, job_status);
+  const bool saved = supervisor.exit_status() == status::stopped_with_checkpoint;
+  if (saved || host_stop_.empty() || !supervisor.only_a_host_asked()) return;
+  console_.say("error", host_stop_ + " asked the job to stop, and not all ranks have saved");
 }
 
 }  // namespace dstrain::launcher

@@ -67,6 +67,7 @@ class LaunchReport {
   const HostAgents& agents_;
   Console& console_;
   std::vector<std::string> causes_;
+  std::string host_stop_;  ///< "SIGTERM on w1", which has asked the job to stop
 };
 
 }  // namespace dstrain::launcher

@@ -64,6 +64,8 @@ class Supervisor {
   [[nodiscard]] std::optional<int> stop_signal() const { return stop_signal_; }
   /// Whether the user wants an end, also of a job that was failing by itself.
   [[nodiscard]] bool asked_to_stop() const { return stop_requests_ > 0 || host_asked_; }
+  /// Whether that came from a host alone: nobody has told this process.
+  [[nodiscard]] bool only_a_host_asked() const { return host_asked_ && stop_requests_ == 0; }
   [[nodiscard]] int exit_status() const;
 
  private:

@@ -155,6 +155,7 @@ TEST_CASE("Signals: who asks the agent to stop asks the job", "[e2e]") {
   REQUIRE(saves.wait_for_output("ready", 2));
   kill(saves.agent_pid(), number);
   CHECK(saves.wait() == 75);
+  CHECK(saves.err().find("asked") == std::string::npos);
   CHECK(saves.nothing_left());
 
   Words words = shell_command(2, deaf);
@@ -163,6 +164,7 @@ TEST_CASE("Signals: who asks the agent to stop asks the job", "[e2e]") {
   REQUIRE(does_not.wait_for_output("ready", 2));
   kill(does_not.agent_pid(), number);
   CHECK(does_not.wait() == 128 + number);
+  CHECK(does_not.err().find(" on localhost asked the job to stop") != std::string::npos);
   CHECK(does_not.nothing_left());
 }
 

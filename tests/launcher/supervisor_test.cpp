@@ -97,11 +97,13 @@ TEST_CASE("Supervisor: one request that many processes get does not hurry", "[la
   Supervisor host_first({2, 1, 30});
   CHECK(host_first.host_asked_to_stop(SIGHUP, 0) == Order::terminate);
   CHECK(host_first.host_asked_to_stop(SIGHUP, 1) == Order::none);
+  CHECK(host_first.only_a_host_asked());
   CHECK(host_first.stop_requested(SIGHUP, 1) == Order::none);
   CHECK(host_first.deadline() == 30.0);
   CHECK(host_first.stop_requested(SIGINT, 2) == Order::terminate);
   CHECK(host_first.deadline() == 3.0);
   CHECK(host_first.asked_to_stop());
+  CHECK_FALSE(host_first.only_a_host_asked());
   for (const int rank : {0, 1}) host_first.rank_exited(end_of(rank, exited(75)), 2);
   CHECK(host_first.exit_status() == 75);
 
