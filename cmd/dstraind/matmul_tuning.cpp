@@ -30,7 +30,7 @@ void MatmulTuning::use_kept(const std::string& kept) {
 
 std::string MatmulTuning::settle(const std::string& kept) {
   if (!kept.empty()) {
-    if (uses_kept_) tell_count("are not among those that the checkpoint keeps");
+    if (uses_kept_) tell_count("are not among those that the checkpoint keeps, or are refused,");
     return kept;
   }
   for (const StreamView stream : {parts_.streams.compute, parts_.streams.communication,
@@ -49,7 +49,7 @@ std::string MatmulTuning::settle(const std::string& kept) {
                     "everywhere: {}; where they cannot, products take the device's own choice",
                     reason));
   }
-  tell_count("found no memory to be tried in");
+  tell_count("found no memory to be tried in, or no algorithm that runs,");
   return chosen;
 }
 

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/mapped_file.h"
 #include "runtime/base/log.h"
+#include "runtime/base/mapped_file.h"
 #include "runtime/data/foreign_format.h"
 #include "runtime/data/megatron_set.h"
 #include "runtime/data/pair_samples.h"

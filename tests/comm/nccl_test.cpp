@@ -187,6 +187,9 @@ TEST_CASE("NcclCommunicator: ranks without NCCL say why", "[comm][nccl]") {
   std::ofstream(folder.path() / "libnccl.so.2") << "no library";
   CHECK_THAT(said({.plug_ins = folder.path().string()}),
              Contains("collectives go through host memory: ") && Contains("too short"));
+  CHECK_THAT(
+      said({.more = {"NCCL_COMM_BLOCKING=1"}}),
+      Contains("collectives go through host memory: ") && Contains("NCCL_COMM_BLOCKING is 1"));
   CHECK_THAT(said({.more = {"DSTRAIN_STAND_IN_REFUSES=ncclGetVersion 1",
                             "DSTRAIN_STAND_IN_REFUSES_RANK=1"}}),
              Contains("collectives go through host memory: rank 1: ncclGetVersion: unhandled"));

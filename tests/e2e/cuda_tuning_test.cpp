@@ -159,16 +159,27 @@ TEST_CASE("CUDA tuning: it takes no more memory than the run may", "[cuda][e2e]"
 
 TEST_CASE("CUDA tuning: a call that fails ends the run and is named", "[cuda][e2e]") {
   const Jobs jobs;
-  const std::string function = GENERATE("cublasLtMatmulAlgoCheck", "cudaEventElapsedTime");
   const test::TrainRun run =
       jobs.run("out", {.ranks = 2,
                        .steps = 2,
                        .more = tune,
-                       .environment = {{"DSTRAIN_STAND_IN_REFUSES", function + " 1"},
+                       .environment = {{"DSTRAIN_STAND_IN_REFUSES", "cudaEventElapsedTime 1"},
                                        {"DSTRAIN_STAND_IN_REFUSES_RANK", "0"}}});
-  CAPTURE(function, run.err);
+  CAPTURE(run.err);
   CHECK(run.status != 0);
-  CHECK_THAT(run.err, Contains(function) && Contains("rank 0 on localhost"));
+  CHECK_THAT(run.err, Contains("cudaEventElapsedTime") && Contains("rank 0 on localhost"));
+}
+
+TEST_CASE("CUDA tuning: an algorithm that fails is left out", "[cuda][e2e]") {
+  const Jobs jobs;
+  const std::string call =
+      GENERATE("cublasLtMatmulAlgoCheck 1", "cublasLtMatmul 1 after cublasLtMatmulAlgoCheck");
+  const test::TrainRun run = jobs.run(
+      "out",
+      {.ranks = 1, .steps = 2, .more = tune, .environment = {{"DSTRAIN_STAND_IN_REFUSES", call}}});
+  CAPTURE(call, run.err);
+  CHECK(run.status == 0);
+  CHECK_THAT(run.err, Contains("matrix products take tuned algorithms"));
 }
 
 TEST_CASE("CUDA tuning: on CPUs one line says that there is nothing to tune", "[cuda][e2e]") {

@@ -221,13 +221,22 @@ void NcclCommunicator::all_to_all(TensorView parts, TensorView received, StreamV
     const auto count = static_cast<std::size_t>(bytes);
     connection_.call([&](const NcclCalls& calls) {
       calls.require(calls.api.ncclGroupStart(), "ncclGroupStart");
+      ncclResult_t sent = ncclSuccess;
+      ncclResult_t expected = ncclSuccess;
+      const auto note = [](ncclResult_t& first, ncclResult_t result) {
+        if (first == ncclSuccess || first == ncclInProgress) first = result;
+      };
       for (int r = 0; r < size(); ++r) {
-        DSTRAIN_NCCL_CHECK(calls, ncclSend, device_access(parts) + r * bytes, count, ncclUint8, r,
-                           calls.comm, handle);
-        DSTRAIN_NCCL_CHECK(calls, ncclRecv, device_access(received) + r * bytes, count, ncclUint8,
-                           r, calls.comm, handle);
+        note(sent, calls.api.ncclSend(device_access(parts) + r * bytes, count, ncclUint8, r,
+                                      calls.comm, handle));
+        note(expected, calls.api.ncclRecv(device_access(received) + r * bytes, count, ncclUint8, r,
+                                          calls.comm, handle));
       }
-      calls.require(calls.api.ncclGroupEnd(), "ncclGroupEnd");
+      // The group ends whatever has failed: within one, nothing is aborted.
+      const ncclResult_t ended = calls.api.ncclGroupEnd();
+      calls.require(sent, "ncclSend");
+      calls.require(expected, "ncclRecv");
+      calls.require(ended, "ncclGroupEnd");
     });
   });
 }

@@ -38,6 +38,10 @@ void NcclCalls::require(ncclResult_t result, const char* function) const {
        api.ncclGetErrorString(result), known.empty() ? "" : ": ", known);
 }
 
+void NcclConnection::enter_thread() const {
+  cuda::use_gpu(gpu_);
+}
+
 NcclConnection::~NcclConnection() {
   abort();
 }
@@ -82,7 +86,6 @@ void NcclConnection::abort() noexcept {
   const std::lock_guard lock(mutex_);
   aborted_ = true;
   if (comm_ == nullptr) return;
-  cudaSetDevice(gpu_);
   const NcclApi& api = nccl().value();
   const ncclResult_t result = api.ncclCommAbort(std::exchange(comm_, nullptr));
   if (result != ncclSuccess && result != ncclInProgress) {

@@ -43,9 +43,13 @@ class NcclConnection {
   }
   /// Throws Error{comm} where NCCL has found by itself that something is wrong.
   void check();
-  /// Ends what runs, on the GPU too, and all later calls do nothing.
+  /// To be called by a thread that is to abort: its calls are about the GPU then.
+  void enter_thread() const;
+  /// Ends what runs, on the GPU too, and all later calls do nothing. Before NCCL has told the GPU,
+  /// no call of CUDA's is made, which might wait for it.
   void abort() noexcept;
-  /// When nothing runs any more. Throws Error{comm}, or Error{timeout} after some seconds.
+  /// When nothing runs any more. Throws Error{comm}, or Error{timeout} where its
+  /// streams do not end after some seconds. What it frees then waits for ranks of this machine.
   void close();
 
  private:

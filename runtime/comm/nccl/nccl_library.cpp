@@ -1,5 +1,8 @@
 #include "runtime/comm/nccl/nccl_library.h"
 
+#include <cstdlib>
+#include <string_view>
+
 #include <dlfcn.h>
 
 #include "runtime/base/plug_in.h"
@@ -23,7 +26,16 @@ void find(Function& function, void* opened, const char* symbol) {
   function = reinterpret_cast<Function>(plug_in_symbol(library, opened, symbol));
 }
 
+/// NCCL lets this overrule that calls are not to block, after which nothing ends one.
+bool calls_block() {
+  const char* const given = std::getenv("NCCL_COMM_BLOCKING");
+  return given != nullptr && std::string_view(given) == "1";
+}
+
 Result<NcclApi> open_nccl() {
+  if (calls_block()) {
+    return Failure{"NCCL_COMM_BLOCKING is 1, and a call of NCCL's that blocks could not be ended"};
+  }
   const Result<void*> opened = open_library();
   if (!opened.ok()) return Failure{opened.error()};
   void* const from = opened.value();

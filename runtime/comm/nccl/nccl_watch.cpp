@@ -72,6 +72,7 @@ void NcclWatch::stop(bool tells) noexcept {
 
 void NcclWatch::run() {
   try {
+    connection_.enter_thread();
     while (look()) rest();
   } catch (const Error& error) {
     fail_with({error.code(), error.what()});

@@ -34,8 +34,8 @@ void add_bias(const MatmulArgs& args, StreamView stream) {
   });
 }
 
-/// Whether cuBLASLt adds the bias: it takes one of the product's dtype, and reads up to 16 bytes at
-/// once, of which no preference tells it that a bias does not begin at such an address.
+/// Whether cuBLASLt adds the bias: it takes one of the product's dtype, and is told of all of them
+/// that they lie on 16 bytes (ProductPlan).
 bool is_fused(const MatmulArgs& args) {
   return !args.bias.empty() && args.bias.dtype() == args.out.dtype() &&
          args.a.dtype() == args.out.dtype() && are_aligned(elements<std::byte>(args.bias));

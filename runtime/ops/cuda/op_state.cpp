@@ -9,8 +9,8 @@ namespace {
 UniqueHandle<DeviceBytesTraits> allocate(std::size_t bytes, int ordinal) {
   void* address = nullptr;
   cuda::use_gpu(ordinal);
-  DSTRAIN_CUDA_CHECK(cudaMalloc(&address, bytes), "{} bytes for the ops of a stream of GPU {}", bytes,
-                     ordinal);
+  DSTRAIN_CUDA_CHECK(cudaMalloc(&address, bytes), "{} bytes for the ops of a stream of GPU {}",
+                     bytes, ordinal);
   return UniqueHandle<DeviceBytesTraits>(static_cast<std::byte*>(address));
 }
 

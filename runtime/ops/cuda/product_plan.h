@@ -53,9 +53,9 @@ class ProductPlan {
   [[nodiscard]] std::vector<cublasLtMatmulAlgo_t> propose(cublasLtHandle_t handle,
                                                           const Product& product,
                                                           int most) const;
-  /// From now on it takes this algorithm. Throws Error{device} where cuBLASLt says that it cannot.
-  void take(cublasLtHandle_t handle, const Product& product, const cublasLtMatmulAlgo_t& algorithm);
-  /// Whether take() was called.
+  /// From now on it takes this algorithm, unless cuBLASLt says that it cannot. Returns which.
+  bool take(cublasLtHandle_t handle, const Product& product, const cublasLtMatmulAlgo_t& algorithm);
+  /// Whether take() has set its algorithm.
   [[nodiscard]] bool chosen() const { return chosen_; }
   /// `workspace`: of the GPU, on a multiple of 256; `workspace_bytes` long.
   void run(cublasLtHandle_t handle, const Product& product, void* workspace, cudaStream_t stream);
@@ -63,6 +63,8 @@ class ProductPlan {
   static constexpr std::size_t workspace_bytes = (32U << 20) - 256;
 
  private:
+  void assume_bias(const Product& product);
+
   UniqueHandle<MatmulDescTraits> desc_;
   UniqueHandle<MatrixLayoutTraits> left_;   ///< b'
   UniqueHandle<MatrixLayoutTraits> right_;  ///< a'

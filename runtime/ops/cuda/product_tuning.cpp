@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "runtime/ops/cuda/copies.h"
@@ -14,7 +15,8 @@ namespace dstrain::ops::gpu {
 namespace {
 
 constexpr int algorithms_most = 16;    ///< that are tried for a product
-constexpr std::size_t times_each = 5;  ///< of which the median counts
+constexpr std::size_t times_each = 5;  ///< of which the median counts,
+constexpr int runs_each = 3;           ///< each of so many runs
 constexpr Bytes alignment_most = 256;  ///< that a key tells apart
 
 /// The memory of a product: its operands, then the workspace.
@@ -101,18 +103,22 @@ class Tuner {
     return true;
   }
 
-  cublasLtMatmulAlgo_t fastest(cublasLtHandle_t handle, const ProductKey& key) {
+  /// Nothing, where none of them runs. An algorithm that is proposed, and taken, may still fail.
+  std::optional<cublasLtMatmulAlgo_t> fastest(cublasLtHandle_t handle, const ProductKey& key) {
     auto* const memory = elements<std::byte>(scratch_.block());
     const Product product = product_of(key, memory);
     ProductPlan plan(handle, product);
-    cublasLtMatmulAlgo_t best{};
+    const auto run = [&] {
+      plan.run(handle, product, memory + Extents(key).operands(), stream_.handle());
+    };
+    std::optional<cublasLtMatmulAlgo_t> best;
     float least = std::numeric_limits<float>::infinity();
     for (const cublasLtMatmulAlgo_t& one : plan.propose(handle, product, algorithms_most)) {
-      plan.take(handle, product, one);
-      const float time = median_ms(
-          [&] { plan.run(handle, product, memory + Extents(key).operands(), stream_.handle()); });
-      if (time < least) best = one;
-      least = std::min(least, time);
+      if (!plan.take(handle, product, one)) continue;
+      const std::optional<float> time = time_of(run);
+      if (!time || *time >= least) continue;
+      best = one;
+      least = *time;
     }
     return best;
   }
@@ -130,13 +136,26 @@ class Tuner {
     stream_.synchronize();
   }
 
+  /// Nothing, where it fails and the GPU goes on.
+  template <class Run>
+  std::optional<float> time_of(const Run& run) {
+    try {
+      run();  // what only a first run does, such as to load the kernel, is not timed
+    } catch (const Error&) {
+      stream_.synchronize();
+      return std::nullopt;
+    }
+    return median_ms(run);
+  }
+
+  /// Of some runs after another, so that the launch of one lies beside another's work.
   template <class Run>
   float median_ms(const Run& run) {
-    run();  // what only a first run does, such as to load the kernel, is not timed
     std::array<float, times_each> times{};
     for (float& time : times) {
-      record(0);
       run();
+      record(0);
+      for (int i = 0; i < runs_each; ++i) run();
       record(1);
       DSTRAIN_CUDA_CHECK(cudaEventSynchronize(events_[1].get()), "GPU {}", stream_.ordinal());
       DSTRAIN_CUDA_CHECK(cudaEventElapsedTime(&time, events_[0].get(), events_[1].get()), "GPU {}",
@@ -168,7 +187,7 @@ std::string tune_products(StreamView stream, MemoryResource& memory, Bytes room)
   for (const auto& [key, plan] : state.plans().by_key) {
     const Extents extents(key);
     if (extents.all() > room || !tuner.reserve(extents)) continue;
-    fastest.emplace(key, tuner.fastest(state.cublas(), key));
+    if (const auto algorithm = tuner.fastest(state.cublas(), key)) fastest.emplace(key, *algorithm);
   }
   return to_text(fastest, choice_place(cuda::cuda_stream(stream).ordinal()));
 }
