@@ -100,6 +100,19 @@ TEST_CASE("CUDA events: a stream waits for another", "[cuda]") {
   CHECK(sides.all(0x1p20F));
 }
 
+TEST_CASE("CUDA events: a stream that is gone has done what it was given", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const Sides sides(*gpu);
+  sides.set(1);
+  {
+    const auto other = gpu->make_stream(Backend::StreamUse::beside_computing);
+    ops::convert(sides.here(), sides.there(), *other);
+    for (int i = 0; i < 3; ++i) ops::add(sides.there(), sides.there(), *other);
+    ops::convert(sides.there(), sides.here(), *other);
+  }
+  CHECK(sides.all(8));
+}
+
 TEST_CASE("CUDA events: a failure comes out of the waits for it", "[cuda]") {
   const auto gpu = test::open_test_gpu();
   const Sides sides(*gpu);

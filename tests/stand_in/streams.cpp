@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -42,7 +43,7 @@ void Queue::run() {
         !tasks_.empty() && tasks_.front().works && tasks_.front().late.count() == 0;
     if (!goes_on) access.reset();
     device_.changed_.wait(lock, [this] { return ending_ || !tasks_.empty(); });
-    if (tasks_.empty()) return;
+    if (tasks_.empty()) break;
     const auto late = tasks_.front().late;
     if (late.count() > 0) device_.changed_.wait_for(lock, late, [] { return false; });
     {
@@ -57,6 +58,7 @@ void Queue::run() {
     busy_ = false;
     device_.changed_.notify_all();
   }
+  ended_ = true;
 }
 
 void Queue::give(Task task) {
@@ -84,17 +86,20 @@ bool Queue::idle() {
 }
 
 Queue& Device::make_queue() {
+  std::list<Queue> ended;  // joined without the lock
   const std::lock_guard lock(mutex_);
+  for (auto at = queues_.begin(); at != queues_.end();) {
+    const auto next = std::next(at);
+    if (at->ended_) ended.splice(ended.begin(), queues_, at);
+    at = next;
+  }
   return queues_.emplace_back(*this);
 }
 
 void Device::end_queue(Queue& queue) {
-  std::list<Queue> ended;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto at = std::ranges::find_if(queues_, [&](Queue& other) { return &other == &queue; });
-    ended.splice(ended.begin(), queues_, at);
-  }
+  const std::lock_guard lock(mutex_);
+  queue.ending_ = true;
+  changed_.notify_all();
 }
 
 void Device::wait_until_idle() {

@@ -56,16 +56,17 @@ class Queue {
   void give(Task task);
   void run();
   Device& device_;
-  std::deque<Task> tasks_;  ///< guarded by the device, as the next two
+  std::deque<Task> tasks_;  ///< guarded by the device, as all below
   bool busy_ = false;
   bool ending_ = false;
+  bool ended_ = false;
   std::thread thread_;
 };
 
 class Device {
  public:
   Queue& make_queue();
-  /// Once it has done what it was given.
+  /// Returns at once; the queue ends when it has done what it was given.
   void end_queue(Queue& queue);
   /// All streams.
   void wait_until_idle();
