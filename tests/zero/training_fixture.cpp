@@ -200,7 +200,7 @@ class Rank {
     result.disk_planned =
         plan.total(MemoryTier::nvme) - plan.of(MemoryTier::nvme, MemoryCategory::buffers);
     result.host_peak = memory_.host_ledger.peak();
-    result.host_planned = plan.total(MemoryTier::host) -
+    result.host_planned = plan.total(MemoryTier::host) + plan.total(MemoryTier::pinned) -
                           (settings_.offload.optimizer == MemoryTier::nvme ? 0 : plan.save_copy);
     result.host_activations = memory_.host_ledger.peak(MemoryCategory::activations);
     return result;

@@ -66,7 +66,7 @@ struct TrainingResult {
   Bytes disk_peak = 0;
   Bytes disk_planned = 0;
   Bytes host_peak = 0;
-  Bytes host_planned = 0;                   ///< without what a save takes
+  Bytes host_planned = 0;                   ///< pinned or not, without what a save takes
   Bytes host_activations = 0;               ///< the peak of these alone
   std::vector<DeferredDevice::Wait> waits;  ///< of the deferred device in the steps
   std::vector<double> held_out_losses;      ///< empty unless the case evaluates
