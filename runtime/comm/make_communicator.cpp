@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "runtime/base/inherited_listener.h"
 #include "runtime/base/log.h"
 #include "runtime/base/socket.h"
 #include "runtime/base/token_file.h"
@@ -96,6 +97,14 @@ std::unique_ptr<TcpStore> rendezvous(const WorkerEnv& worker,
                         .nodes = worker.nodes,
                         .tell = tell});
   return store;
+}
+
+/// Rank 0's of the agent; none that strangers could reach where there is no secret.
+UniqueFd inherited_store_listener(const WorkerEnv& worker) {
+  if (worker.rank != 0) return {};
+  UniqueFd listener = inherited_listener(worker.master_port);
+  if (worker.loopback_only && !is_loopback(worker.master_addr)) listener.reset();
+  return listener;
 }
 
 /// What a rank has on its way to a World.
@@ -251,12 +260,12 @@ std::shared_ptr<MpiLibrary> enter_mpi(const WorkerEnv& worker) {
 }
 
 World join_world(WorkerEnv worker, const TellAwaited& tell) {
+  UniqueFd listener = inherited_store_listener(worker);
   if (worker.world_size == 1) {
     return {std::move(worker), nullptr, make_self_control_group(), nullptr,
             make_self_communicator()};
   }
   Joining joining;
-  UniqueFd listener;
   if (under_mpi(worker) && !given_to(worker).complete()) {
     joining.mpi = enter_mpi(worker);
     listener = rendezvous_over_mpi(*joining.mpi, worker);

@@ -39,7 +39,7 @@ Attempt try_to_reach(const Endpoint& endpoint, const std::string& token, Deadlin
     case TokenAnswer::accepted:
       return {std::move(socket.value()), {}};
     case TokenAnswer::broken:
-      return {{}, "the connection breaks"};
+      return {{}, "it does not answer"};
     case TokenAnswer::stranger:
       return {{},
               fmt::format("what answers at {} is no dstrain rendezvous: choose another port",
