@@ -6,6 +6,7 @@
 
 #include "runtime/base/inherited_listener.h"
 #include "runtime/base/log.h"
+#include "runtime/base/random_bytes.h"
 #include "runtime/base/socket.h"
 #include "runtime/base/token_file.h"
 #include "runtime/comm/control/hierarchical_control_group.h"
@@ -105,6 +106,13 @@ UniqueFd inherited_store_listener(const WorkerEnv& worker) {
   UniqueFd listener = inherited_listener(worker.master_port);
   if (worker.loopback_only && !is_loopback(worker.master_addr)) listener.reset();
   return listener;
+}
+
+/// Those that the kernel has let meet agree on a secret for all that follows.
+void agree_on_token(Store& store, WorkerEnv& worker) {
+  if (!worker.loopback_only) return;
+  if (worker.rank == 0) store.set("token", to_hex(random_bytes<16>()));
+  worker.token = store.get("token", worker.timeout_seconds);
 }
 
 /// What a rank has on its way to a World.
@@ -273,6 +281,7 @@ World join_world(WorkerEnv worker, const TellAwaited& tell) {
   {
     const std::optional<TokenFile> token = share_token(worker);
     joining.store = rendezvous(worker, std::move(listener), tell);
+    agree_on_token(*joining.store, worker);
   }
   try {
     check_alike(*joining.store, worker);
