@@ -94,7 +94,8 @@ void Agent::start_job(std::string_view payload) {
   if (end_.has_job()) fail(ErrorCode::remote, "agent protocol: a second job");
   end_.job_begins();
   sender_.set_window(job.output_window_bytes);
-  ranks_.start(std::move(job), signals_.previous_mask());
+  if (!job.command.daemon) port_.listener.reset();  // the program listens there itself
+  ranks_.start(std::move(job), signals_.previous_mask(), std::move(port_.listener));
   if (stop_signal_) tell_stop();
 }
 

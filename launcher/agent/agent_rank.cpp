@@ -9,6 +9,7 @@
 #include "launcher/process/pipes.h"
 #include "launcher/process/process.h"
 #include "runtime/base/error.h"
+#include "runtime/base/inherited_listener.h"
 #include "runtime/base/progress_page.h"
 #include "runtime/base/rank_control.h"
 #include "runtime/base/worker_env.h"
@@ -63,6 +64,10 @@ AgentRank AgentRank::start(const Context& context, std::size_t index) {
   set_env(process.env, env::control_fd, std::to_string(control.get()));
   set_env(process.env, env::progress_fd, std::to_string(progress.get()));
   process.inherited_fds = {control.get(), progress.get()};
+  if (spec.rank == 0 && context.listener >= 0) {
+    set_env(process.env, env::listener_fd, std::to_string(context.listener));
+    process.inherited_fds.push_back(context.listener);
+  }
   process.traceable = true;
   if (!context.bindings.empty()) {
     const CoreBinding& binding = context.bindings[static_cast<std::size_t>(spec.local_rank)];

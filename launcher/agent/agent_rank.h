@@ -27,6 +27,7 @@ class AgentRank {
     int cores;                                 ///< of the node
     const std::vector<CoreBinding>& bindings;  ///< of its ranks, by local rank, or none
     int null_fd;
+    int listener;  ///< for the store of rank 0; -1: it listens itself
     const sigset_t& signal_mask;
   };
   /// Starts rank number `index` of the job. Throws Error that says why it does not run.

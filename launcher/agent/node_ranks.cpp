@@ -87,7 +87,7 @@ std::string fit_job_to_node(JobSpec& job) {
 
 }  // namespace
 
-void NodeRanks::start(JobSpec job, const sigset_t& signal_mask) {
+void NodeRanks::start(JobSpec job, const sigset_t& signal_mask, UniqueFd listener) {
   has_children_ = true;
   if (job.reports_progress) messages_.report_first();
   watch_.start(job.look_milliseconds / 1000.0);
@@ -99,15 +99,17 @@ void NodeRanks::start(JobSpec job, const sigset_t& signal_mask) {
   } catch (const Error& error) {
     return sender_.refused(job.ranks.front().rank, error.what());
   }
-  start_ranks(job, bindings, signal_mask);
+  start_ranks(job, bindings, signal_mask, listener);
 }
 
 void NodeRanks::start_ranks(const JobSpec& job,
                             const std::vector<CoreBinding>& bindings,
-                            const sigset_t& signal_mask) {
+                            const sigset_t& signal_mask,
+                            const UniqueFd& listener) {
   const UniqueFd null_fd(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null_fd) fail_errno(errno, "open /dev/null");
-  const AgentRank::Context context{job, usable_cores(), bindings, null_fd.get(), signal_mask};
+  const AgentRank::Context context{job,           usable_cores(), bindings,
+                                   null_fd.get(), listener.get(), signal_mask};
   for (std::size_t i = 0; i < job.ranks.size(); ++i) {
     try {
       ranks_.push_back(AgentRank::start(context, i));

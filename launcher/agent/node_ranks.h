@@ -15,6 +15,7 @@
 #include "launcher/agent/rank_watch.h"
 #include "launcher/agent/stack_taker.h"
 #include "launcher/plan/core_binding.h"
+#include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
 
@@ -33,7 +34,8 @@ class NodeRanks {
   ~NodeRanks() = default;
 
   /// Says of each rank that it was started; of the first that cannot be, and so is the last, why.
-  void start(JobSpec job, const sigset_t& signal_mask);
+  /// `listener`: for the store of rank 0, which alone has it afterwards; may be none.
+  void start(JobSpec job, const sigset_t& signal_mask, UniqueFd listener);
   /// To each rank that runs.
   void signal(int number) const;
   [[nodiscard]] bool any_runs() const;
@@ -58,7 +60,8 @@ class NodeRanks {
  private:
   void start_ranks(const JobSpec& job,
                    const std::vector<CoreBinding>& bindings,
-                   const sigset_t& signal_mask);
+                   const sigset_t& signal_mask,
+                   const UniqueFd& listener);
   void read_rank(AgentRank& rank, OutputStream stream, std::size_t bytes_max);
   void drain(AgentRank& rank);
   void rank_ended(AgentRank& rank, int wait_status);

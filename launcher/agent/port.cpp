@@ -1,54 +1,68 @@
 #include "launcher/agent/port.h"
 
-#include <cstring>
 #include <optional>
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/shared_place.h"
+#include "runtime/base/socket.h"
 
 namespace dstrain::launcher {
 namespace {
 
 constexpr int ports_tried_max = 1000;
+constexpr const char* every_address = "0.0.0.0";
 
-template <class Address>
-bool can_bind(int fd, const Address& address, std::size_t bytes) {
-  return ::bind(fd, reinterpret_cast<const sockaddr*>(&address), static_cast<socklen_t>(bytes)) ==
-         0;
+/// A file with a byte for each port of this network, to be locked, that other users cannot even
+/// read. None where it cannot be had: somebody else may have made the directory.
+UniqueFd open_claims() {
+  const std::string path = fmt::format("/tmp/dstrain-{}", ::geteuid());
+  ::mkdir(path.c_str(), S_IRWXU);
+  struct stat network {};
+  ::stat("/proc/self/ns/net", &network);
+  const std::string file = fmt::format("ports-{}", network.st_ino);
+  try {
+    const UniqueFd directory = open_own_directory(path);
+    constexpr int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+    return UniqueFd(::openat(directory.get(), file.c_str(), flags, S_IRUSR | S_IWUSR));
+  } catch (const Error&) {
+    return {};
+  }
 }
 
-/// Whether no program listens on the port. Connections that wait out their end do not count.
-bool is_port_free(int port) {
-  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd) return false;
-  const int on = 1;
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_ANY);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  return can_bind(fd.get(), address, sizeof address);
+/// None when another launch of this user has the port. The kernel frees it when the file is closed.
+std::optional<UniqueFd> claim_port(int port) {
+  UniqueFd claims = open_claims();
+  struct flock byte {};
+  byte.l_type = F_WRLCK;
+  byte.l_whence = SEEK_SET;
+  byte.l_start = port;
+  byte.l_len = 1;
+  const bool taken = claims && ::fcntl(claims.get(), F_OFD_SETLK, &byte) != 0;
+  return taken ? std::nullopt : std::optional(std::move(claims));
 }
 
-/// The first byte of an abstract name is 0; no file appears and the kernel frees it at our death.
-UniqueFd reserve_name(int port) {
-  UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!fd) fail_errno(errno, "make a socket");
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string name = fmt::format("dstrain-port-{}", port);
-  std::memcpy(address.sun_path + 1, name.data(), name.size());
-  const std::size_t bytes = offsetof(sockaddr_un, sun_path) + 1 + name.size();
-  return can_bind(fd.get(), address, bytes) ? std::move(fd) : UniqueFd();
+/// None when it is in use. Claimed first: who looks at a port would disturb its owner.
+std::optional<ReservedPort> try_port(const std::string& address, int port) {
+  std::optional<UniqueFd> claim = claim_port(port);
+  if (!claim) return std::nullopt;
+  Result<UniqueFd> listener = listen_tcp({address, port});
+  if (listener.ok()) return ReservedPort{port, std::move(listener.value()), std::move(*claim)};
+  if (listener.failure().passing) return std::nullopt;
+  return ReservedPort{port, {}, std::move(*claim)};
 }
 
-std::optional<ReservedPort> try_port(int port) {
-  UniqueFd reservation = reserve_name(port);
-  if (!reservation || !is_port_free(port)) return std::nullopt;
-  return ReservedPort{port, std::move(reservation)};
+/// Of those that the kernel has left.
+std::optional<ReservedPort> try_any_port(const std::string& address) {
+  Result<UniqueFd> listener = listen_tcp({address, 0});
+  if (!listener.ok()) return std::nullopt;
+  const int port = bound_port(listener.value().get());
+  std::optional<UniqueFd> claim = claim_port(port);
+  if (!claim) return std::nullopt;
+  return ReservedPort{port, std::move(listener.value()), std::move(*claim)};
 }
 
 std::string describe_use(const PortRequest& request) {
@@ -68,18 +82,20 @@ std::string describe_use(const PortRequest& request) {
   }
 }
 
-ReservedPort reserve_free_port(int first) {
+ReservedPort reserve_free_port(const std::string& address, int first) {
   for (int port = first; port < first + ports_tried_max && port <= 65535; ++port) {
-    if (std::optional<ReservedPort> reserved = try_port(port)) return std::move(*reserved);
+    if (std::optional<ReservedPort> reserved = try_port(address, port)) return std::move(*reserved);
   }
+  if (std::optional<ReservedPort> reserved = try_any_port(address)) return std::move(*reserved);
   fail(ErrorCode::remote, "no free port from {} on; give one with --master_port", first);
 }
 
 }  // namespace
 
 ReservedPort reserve_port(const PortRequest& request) {
-  if (!request.exactly()) return reserve_free_port(request.port);
-  std::optional<ReservedPort> reserved = try_port(request.port);
+  const std::string address = request.address.empty() ? every_address : request.address;
+  if (!request.exactly()) return reserve_free_port(address, request.port);
+  std::optional<ReservedPort> reserved = try_port(address, request.port);
   if (!reserved) fail(ErrorCode::usage, "{}", describe_use(request));
   return std::move(*reserved);
 }

@@ -6,15 +6,19 @@
 
 namespace dstrain::launcher {
 
-/// The master port of a job. The reservation (an abstract unix socket, so that nothing is left
-/// behind) lives as long as this object: two jobs started together never choose the same port.
+/// The master port of a job.
 struct ReservedPort {
   int port = 0;
-  UniqueFd reservation;
+  /// Listens there, so that nobody else can: at the address of the request, else at all. None where
+  /// this machine does not have that address, or does not know it yet: rank 0 will see.
+  UniqueFd listener;
+  /// Keeps the port from other launches of this user, as long as it is open: a program that listens
+  /// there itself may take its time to do so.
+  UniqueFd claim;
 };
 
 /// Throws Error{usage} that says what to do when another job or program has the only port that will
-/// do, and Error{remote} when a thousand are taken.
+/// do, and Error{remote} when all are taken.
 ReservedPort reserve_port(const PortRequest& request);
 
 }  // namespace dstrain::launcher

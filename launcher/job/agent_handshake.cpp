@@ -1,6 +1,7 @@
 #include "launcher/job/agent_handshake.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "launcher/plan/machine.h"
 #include "runtime/base/error.h"
@@ -95,6 +96,13 @@ void AgentHandshake::check_gpus() const {
   }
 }
 
+void AgentHandshake::ask_for_port() {
+  HostAgent& first = agents_.front();
+  PortRequest request = job_.master_port;
+  if (first.task().spec.command.daemon) request.address = address();
+  first.send(ToAgent::port, encode_port_request(request));
+}
+
 AgentHandshake::Phase AgentHandshake::advance(double now) {
   if (agents_.any(State::connecting) && now <= deadline_) return Phase::waiting;
   collect_failures();
@@ -106,8 +114,7 @@ AgentHandshake::Phase AgentHandshake::advance(double now) {
     port_ = job_.master_port.port;
     return Phase::done;
   }
-  if (!asked_) agents_.front().send(ToAgent::port, encode_port_request(job_.master_port));
-  asked_ = true;
+  if (!std::exchange(asked_, true)) ask_for_port();
   return Phase::waiting;
 }
 

@@ -18,7 +18,7 @@ class AgentHandshake {
 
   /// Throws Error{remote} when the agent is none that we can work with.
   void take(HostAgent& agent, const Frame& frame);
-  /// Looks how far all are. Throws Error{usage} for what the hosts must not be.
+  /// Looks how far all are. Throws Error{usage} for what the hosts must not be, and as address().
   Phase advance(double now);
 
   [[nodiscard]] double deadline() const { return deadline_; }
@@ -37,6 +37,7 @@ class AgentHandshake {
   void collect_task_failures();
   void refuse_gpus() const;
   void check_gpus() const;
+  void ask_for_port();
 
   const LaunchJob& job_;
   HostAgents& agents_;

@@ -6,13 +6,13 @@
 #include <cstring>
 #include <filesystem>
 
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/shared_place.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -26,18 +26,6 @@ std::vector<std::string> candidates() {
   if (runtime != nullptr && *runtime == '/') paths.push_back(std::string(runtime) + "/dstrain");
   paths.push_back(fmt::format("/tmp/dstrain-{}", geteuid()));
   return paths;
-}
-
-/// Where nobody else could have put a link or a socket.
-UniqueFd open_own(const std::string& path) {
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd) fail_errno(errno, "open " + path);
-  struct stat info {};
-  if (fstat(fd.get(), &info) != 0) fail_errno(errno, "stat " + path);
-  if (info.st_uid != geteuid() || (info.st_mode & 077U) != 0) {
-    fail(ErrorCode::io, "{} is open to other users: remove it, or chmod 700 if it is yours", path);
-  }
-  return fd;
 }
 
 /// Through the descriptor: a path may be longer than an address has room for.
@@ -79,7 +67,7 @@ JobDirectory JobDirectory::make() {
   for (const std::string& path : candidates()) {
     try {
       if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) fail_errno(errno, "mkdir " + path);
-      return JobDirectory(open_own(path));
+      return JobDirectory(open_own_directory(path));
     } catch (const Error& error) {
       reason = error.what();
     }
@@ -91,7 +79,7 @@ std::vector<JobDirectory> JobDirectory::find_all() {
   std::vector<JobDirectory> found;
   for (const std::string& path : candidates()) {
     try {
-      found.push_back(JobDirectory(open_own(path)));
+      found.push_back(JobDirectory(open_own_directory(path)));
     } catch (const Error&) {  // nobody's jobs, or another's
     }
   }

@@ -87,6 +87,7 @@ std::string encode_port_request(const PortRequest& request) {
   WireWriter out;
   out.i32(request.port);
   out.u8(static_cast<std::uint8_t>(request.rule));
+  out.string(request.address);
   return out.take();
 }
 
@@ -95,6 +96,7 @@ PortRequest decode_port_request(std::string_view payload) {
   PortRequest request;
   request.port = in.i32();
   request.rule = static_cast<PortRule>(in.u8());
+  request.address = in.string();
   in.finish();
   return request;
 }

@@ -13,7 +13,7 @@
 /// it passes a shell or a command line.
 namespace dstrain::launcher {
 
-inline constexpr std::uint32_t protocol_version = 7;
+inline constexpr std::uint32_t protocol_version = 8;
 
 /// The agent's first bytes. What came before was printed by whatever started the agent.
 inline constexpr std::string_view agent_preamble{
@@ -114,6 +114,9 @@ enum class PortRule : std::uint8_t {
 struct PortRequest {
   int port = 0;
   PortRule rule = PortRule::first_free;
+  /// Where the store of rank 0 listens, for which the agent does; empty: the ranks' program is none
+  /// of ours, and listens where it likes.
+  std::string address{};
 
   [[nodiscard]] bool exactly() const { return rule != PortRule::first_free; }
 };

@@ -75,6 +75,18 @@ UniqueFd open_to_read(const std::filesystem::path& path) {
   return fd;
 }
 
+UniqueFd open_own_directory(const std::filesystem::path& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) fail_errno(errno, "open " + path.string());
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) fail_errno(errno, "stat " + path.string());
+  if (info.st_uid != ::geteuid() || (info.st_mode & 077U) != 0) {
+    fail(ErrorCode::io, "{} is open to other users: remove it, or chmod 700 if it is yours",
+         path.string());
+  }
+  return fd;
+}
+
 bool is_file_at(int fd, const std::filesystem::path& path) {
   struct stat opened {};
   struct stat named {};

@@ -32,6 +32,10 @@ struct TemporaryFile {
 /// be removed. What a process of ours has left there is. Throws Error{io}.
 TemporaryFile make_temporary(const std::filesystem::path& path);
 
+/// Opens a directory in which nobody else could have put anything. Throws Error{io} for a symbolic
+/// link, which is not followed, and for one that is not this user's alone.
+UniqueFd open_own_directory(const std::filesystem::path& path);
+
 /// The same whole small text as read_text_file(), of a file that decides what runs. Throws
 /// Error{input} unless it belongs to this user or to root, and nobody else may write it.
 std::string read_trusted_text(const std::filesystem::path& path, Bytes bytes_max);

@@ -150,7 +150,8 @@ Result<UniqueFd> listen_tcp(const Endpoint& endpoint) {
         ::listen(socket.get(), SOMAXCONN) == 0) {
       return socket;
     }
-    if (errno == EADDRINUSE || error != EADDRINUSE) error = errno;
+    error = errno;
+    if (error == EADDRINUSE) break;  // who looks for us would find the other
   }
   if (error == EADDRINUSE) {
     return Failure{fmt::format("port {} of {} is in use, maybe by another job: choose another port",

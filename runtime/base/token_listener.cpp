@@ -1,6 +1,7 @@
 #include "runtime/base/token_listener.h"
 
 #include <cerrno>
+#include <utility>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -9,6 +10,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/random_bytes.h"
 #include "runtime/base/socket.h"
+#include "runtime/base/tcp_peer.h"
 
 namespace dstrain {
 namespace {
@@ -73,15 +75,20 @@ TokenListener::Next TokenListener::read(Unproved& unproved) {
 }
 
 TokenListener::Next TokenListener::check(const Unproved& unproved) {
-  const ServerHello answer = answer_hello(unproved.greeting, settings_.token, unproved.hello);
+  const bool stranger = settings_.own_user_only && !is_own_tcp_peer(unproved.socket.get());
+  const ServerHello answer =
+      stranger ? ServerHello{} : answer_hello(unproved.greeting, settings_.token, unproved.hello);
   const bool sent = send_at_once(unproved.socket.get(), bytes_of(answer));
   if (answer.accepted == 1) return sent ? Next::let_in : Next::drop;
-  if (!warned_) {
-    warned_ = true;  // once: a stranger must not fill the log
-    log_warning(fmt::format("{}: a connection with a wrong token was refused; later ones silently",
-                            settings_.name));
-  }
+  warn_once(stranger ? "of another user" : "with a wrong token");
   return Next::drop;
+}
+
+/// A stranger must not fill the log.
+void TokenListener::warn_once(std::string_view kind) {
+  if (std::exchange(warned_, true)) return;
+  log_warning(
+      fmt::format("{}: a connection {} was refused; later ones silently", settings_.name, kind));
 }
 
 std::vector<TokenListener::Client> TokenListener::advance(std::span<const pollfd> fds) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <poll.h>
@@ -25,6 +26,7 @@ class TokenListener {
     Magic magic{};
     std::string token;
     std::string name;                ///< "rendezvous": what a log calls it
+    bool own_user_only = false;      ///< and root's: the token is no secret, or empty
     std::size_t unproved_max = 128;  ///< connections that have not proved the token yet
     double proof_seconds = 5;        ///< how long one may take
   };
@@ -57,6 +59,7 @@ class TokenListener {
   void after_failed_accept(int error);
   Next read(Unproved& unproved);
   Next check(const Unproved& unproved);
+  void warn_once(std::string_view kind);
 
   Settings settings_;
   std::list<Unproved> unproved_;

@@ -4,7 +4,9 @@
 #include <array>
 #include <optional>
 
+#include "runtime/base/inherited_listener.h"
 #include "runtime/base/log.h"
+#include "runtime/base/random_bytes.h"
 #include "runtime/base/socket.h"
 #include "runtime/base/token_file.h"
 #include "runtime/comm/control/hierarchical_control_group.h"
@@ -96,6 +98,21 @@ std::unique_ptr<TcpStore> rendezvous(const WorkerEnv& worker,
                         .nodes = worker.nodes,
                         .tell = tell});
   return store;
+}
+
+/// Rank 0's of the agent; none that strangers could reach where there is no secret.
+UniqueFd inherited_store_listener(const WorkerEnv& worker) {
+  if (worker.rank != 0) return {};
+  UniqueFd listener = inherited_listener(worker.master_port);
+  if (worker.loopback_only && !is_loopback(worker.master_addr)) listener.reset();
+  return listener;
+}
+
+/// Those that the kernel has let meet agree on a secret for all that follows.
+void agree_on_token(Store& store, WorkerEnv& worker) {
+  if (!worker.loopback_only) return;
+  if (worker.rank == 0) store.set("token", to_hex(random_bytes<16>()));
+  worker.token = store.get("token", worker.timeout_seconds);
 }
 
 /// What a rank has on its way to a World.
@@ -251,12 +268,12 @@ std::shared_ptr<MpiLibrary> enter_mpi(const WorkerEnv& worker) {
 }
 
 World join_world(WorkerEnv worker, const TellAwaited& tell) {
+  UniqueFd listener = inherited_store_listener(worker);
   if (worker.world_size == 1) {
     return {std::move(worker), nullptr, make_self_control_group(), nullptr,
             make_self_communicator()};
   }
   Joining joining;
-  UniqueFd listener;
   if (under_mpi(worker) && !given_to(worker).complete()) {
     joining.mpi = enter_mpi(worker);
     listener = rendezvous_over_mpi(*joining.mpi, worker);
@@ -264,6 +281,7 @@ World join_world(WorkerEnv worker, const TellAwaited& tell) {
   {
     const std::optional<TokenFile> token = share_token(worker);
     joining.store = rendezvous(worker, std::move(listener), tell);
+    agree_on_token(*joining.store, worker);
   }
   try {
     check_alike(*joining.store, worker);

@@ -1,19 +1,25 @@
 #include <array>
+#include <csignal>
 #include <thread>
 #include <vector>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 
+#include "runtime/base/error.h"
 #include "runtime/base/random_bytes.h"
 #include "runtime/base/socket.h"
 #include "runtime/comm/store/protocol.h"
 #include "runtime/comm/store/tcp_store.h"
 #include "tests/comm/descriptor_limit.h"
+#include "tests/support/skip.h"
 
 using namespace dstrain;
 using comm::TcpStore;
@@ -39,6 +45,30 @@ bool is_closed_by_server(int socket) {
   }
 }
 
+/// A store whose token keeps out nobody who is let near it.
+TcpStore::Options open_to_all(int port, const std::string& token) {
+  return {.endpoint = {"127.0.0.1", port},
+          .token = token,
+          .loopback_only = true,
+          .timeout_seconds = 60};
+}
+
+constexpr int refused_status = 3;
+
+/// In a child: does so as another user, and ends.
+template <class Body>
+[[noreturn]] void as_nobody(Body body) {
+  constexpr uid_t nobody = 65534;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::setuid(nobody) != 0) ::_exit(1);
+  try {
+    body();
+  } catch (const Error&) {
+    ::_exit(refused_status);
+  }
+  ::_exit(0);
+}
+
 void check_works(TcpStore& store) {
   const auto client =
       TcpStore::connect({.endpoint = store.endpoint(), .token = "key", .timeout_seconds = 30});
@@ -62,7 +92,8 @@ TEST_CASE("TcpStore: junk is dropped", "[comm]") {
 /// Their time for the handshake is far longer than the test: only the limit can end them.
 TEST_CASE("TcpStore: silent connections beyond the limit make room", "[comm]") {
   Result<UniqueFd> listener = listen_tcp({"127.0.0.1", 0});
-  const comm::TcpStoreServer server(std::move(listener.value()), "key", 3600);
+  const comm::TcpStoreServer server(std::move(listener.value()),
+                                    {.token = "key", .proof_seconds = 3600});
   const Endpoint endpoint{"127.0.0.1", server.port()};
   const auto store =
       TcpStore::connect({.endpoint = endpoint, .token = "key", .timeout_seconds = 30});
@@ -97,7 +128,8 @@ TEST_CASE("TcpStore: a server that cannot prove the token is refused", "[comm]")
 
 TEST_CASE("TcpStore: a slow handshake is dropped", "[comm]") {
   Result<UniqueFd> listener = listen_tcp({"127.0.0.1", 0});
-  const comm::TcpStoreServer server(std::move(listener.value()), "key", 0.05);
+  const comm::TcpStoreServer server(std::move(listener.value()),
+                                    {.token = "key", .proof_seconds = 0.05});
   Result<UniqueFd> socket = connect_tcp({"127.0.0.1", server.port()}, Deadline::after(30));
   const std::array<std::uint8_t, 3> start{1, 2, 3};
   send_all(socket.value().get(), start, Deadline::after(30));
@@ -167,4 +199,39 @@ TEST_CASE("StoreProtocol: malformed requests are told apart", "[comm]") {
   REQUIRE(request);
   CHECK(request->key == "a");
   CHECK(request->value == "b");
+}
+
+/// Both on loopback, where every user of the machine is.
+TEST_CASE("TcpStore: without a secret another user does not join", "[comm]") {
+  if (::geteuid() != 0) test::skip("only root can be another user");
+  const std::string token = GENERATE("", "no secret");
+  const auto store = TcpStore::serve(open_to_all(0, token));
+  const TcpStore::Options there = open_to_all(store->endpoint().port, token);
+  const pid_t stranger = ::fork();
+  if (stranger == 0) as_nobody([&] { TcpStore::connect(there)->set("key", "a stranger's"); });
+  int status = 0;
+  ::waitpid(stranger, &status, 0);
+  CHECK(WEXITSTATUS(status) == refused_status);
+  CHECK_THROWS_WITH(store->get("key", 0.01), Catch::Matchers::Contains("nobody set"));
+  TcpStore::connect(there)->set("key", "own");
+  CHECK(store->get("key", 60) == "own");
+}
+
+TEST_CASE("TcpStore: without a secret nobody joins another user", "[comm]") {
+  if (::geteuid() != 0) test::skip("only root can be another user");
+  const std::string token = GENERATE("", "no secret");
+  Result<UniqueFd> listener = listen_tcp({"127.0.0.1", 0});
+  const int port = bound_port(listener.value().get());
+  listener.value().reset();
+  const pid_t stranger = ::fork();
+  if (stranger == 0) {
+    as_nobody([&] {
+      const auto store = TcpStore::serve(open_to_all(port, token));
+      ::pause();
+    });
+  }
+  CHECK_THROWS_WITH(TcpStore::connect(open_to_all(port, token)),
+                    Catch::Matchers::Contains("is another user's"));
+  ::kill(stranger, SIGKILL);
+  ::waitpid(stranger, nullptr, 0);
 }

@@ -33,8 +33,8 @@ case $host in
   path*) PATH=$(dirname "$DSTRAIN_TEST_PROGRAM"):$PATH
     command=$(echo "$command" | sed 's#/dstrain#/no-dstrain#') ;;
   old*) printf '\036dstrain agent speaks\036\n'
-    printf '\030\000\000\000\101\PROTOCOL\000\000\000\003\000\000\0000.0'
-    head -c 12 /dev/zero
+    printf '\034\000\000\000\101\PROTOCOL\000\000\000\003\000\000\0000.0'
+    head -c 16 /dev/zero
     exec sleep 1000 ;;
   garbage*) printf '\036dstrain agent speaks\036\n\377\377\377\377\377'; exec sleep 1000 ;;
   gpus*) clean env DSTRAIN_GPU_DIRECTORY="$folder" sh -c "$command" ;;

@@ -225,6 +225,15 @@ TEST_CASE("Launch: two jobs together have two ports", "[e2e]") {
   CHECK(first.out() != second.out());
 }
 
+TEST_CASE("Launch: the port of another program is left to it", "[e2e]") {
+  Launch launch(shell_command(
+      1,
+      "echo listener ${DSTRAIN_LISTENER_FD-none}; "
+      "bash -c ': <>/dev/tcp/127.0.0.1/'$MASTER_PORT 2>&1 | grep -o 'Connection refused'"));
+  CHECK(launch.wait() == 0);
+  CHECK_THAT(launch.out(), Catch::Contains("listener none") && Catch::Contains("refused"));
+}
+
 TEST_CASE("Launch: nothing of a flood is lost or torn", "[e2e]") {
   constexpr int ranks = 8;
   constexpr int lines = 20'000;

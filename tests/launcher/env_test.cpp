@@ -1,6 +1,7 @@
 #include <array>
 #include <cstdlib>
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <catch2/catch.hpp>
@@ -142,14 +143,41 @@ TEST_CASE("DryRun: one JSON object without secrets", "[launcher]") {
 }
 
 TEST_CASE("Port: two jobs never get the same one", "[launcher]") {
-  const ReservedPort first = reserve_port({29500, PortRule::first_free});
-  const ReservedPort second = reserve_port({29500, PortRule::first_free});
+  const std::string address = GENERATE("", "127.0.0.1", "localhost");
+  ReservedPort first = reserve_port({29500, PortRule::first_free, address});
+  SECTION("as an agent listens there") {
+    first.claim.reset();
+  }
+  SECTION("nor while a program has not begun to listen") {
+    first.listener.reset();
+  }
+  const ReservedPort second = reserve_port({29500, PortRule::first_free, address});
   CHECK(first.port != second.port);
-  CHECK_THROWS_AS(reserve_port({first.port, PortRule::typed}), Error);
+  CHECK_THROWS_AS(reserve_port({first.port, PortRule::typed, address}), Error);
+}
+
+TEST_CASE("Port: nobody shares one that an agent listens at", "[launcher]") {
+  const ReservedPort reserved = reserve_port({29500, PortRule::first_free, "127.0.0.1"});
+  const std::uint32_t address = GENERATE(INADDR_LOOPBACK, INADDR_ANY);
+  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_addr.s_addr = htonl(address);
+  place.sin_port = htons(static_cast<std::uint16_t>(reserved.port));
+  CHECK(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place) != 0);
+}
+
+TEST_CASE("Port: an address that is not here is for rank 0 to find out", "[launcher]") {
+  const ReservedPort reserved = reserve_port({29500, PortRule::first_free, "192.0.2.77"});
+  CHECK(reserved.port == 29500);
+  CHECK_FALSE(reserved.listener);
 }
 
 TEST_CASE("Port: one in use is told by what the user did", "[launcher]") {
-  const ReservedPort taken = reserve_port({29500, PortRule::first_free});
+  const ReservedPort taken = reserve_port({29500, PortRule::first_free, ""});
   const int port = taken.port;
   const std::string typed = fmt::format("--master_port {}: the port is in use; ", port);
   const std::vector<std::pair<PortRule, std::string>> cases{
@@ -161,17 +189,19 @@ TEST_CASE("Port: one in use is told by what the user did", "[launcher]") {
                    port)},
   };
   for (const auto& [rule, told] : cases) {
-    const PortRequest request = decode_port_request(encode_port_request({port, rule}));
+    const PortRequest request = decode_port_request(encode_port_request({port, rule, "127.0.0.1"}));
+    CHECK(request.address == "127.0.0.1");
     CHECK_THROWS_WITH(reserve_port(request), told);
   }
 }
 
 TEST_CASE("Port: one on which somebody listens is taken and one that is left is not",
           "[launcher]") {
+  const std::string address = GENERATE("", "127.0.0.1");
   Result<UniqueFd> made = listen_tcp({"127.0.0.1", 0});
   UniqueFd listener = std::move(made.value());
   const int port = bound_port(listener.get());
-  CHECK_THROWS_AS(reserve_port({port, PortRule::typed}), Error);
+  CHECK_THROWS_AS(reserve_port({port, PortRule::typed, address}), Error);
   Result<UniqueFd> client = connect_tcp({"127.0.0.1", port}, Deadline::after(60));
   UniqueFd guest(::accept(listener.get(), nullptr, nullptr));
   REQUIRE(guest);
@@ -180,5 +210,5 @@ TEST_CASE("Port: one on which somebody listens is taken and one that is left is 
   REQUIRE(::recv(client.value().get(), &byte, 1, 0) == 0);
   client.value().reset();
   listener.reset();
-  CHECK(reserve_port({port, PortRule::typed}).port == port);
+  CHECK(reserve_port({port, PortRule::typed, address}).port == port);
 }

@@ -197,14 +197,15 @@ void run_server(ServerLoop& loop) {
 
 }  // namespace
 
-TcpStoreServer::TcpStoreServer(UniqueFd listener, std::string token, double proof_seconds)
+TcpStoreServer::TcpStoreServer(UniqueFd listener, Guard guard)
     : port_(bound_port(listener.get())), stop_(::eventfd(0, EFD_CLOEXEC)) {
   if (!stop_) fail_errno(errno, "eventfd");
   TokenListener::Settings settings{.listener = std::move(listener),
                                    .magic = store_magic,
-                                   .token = std::move(token),
+                                   .token = std::move(guard.token),
                                    .name = "rendezvous",
-                                   .proof_seconds = proof_seconds};
+                                   .own_user_only = guard.own_user_only,
+                                   .proof_seconds = guard.proof_seconds};
   thread_ = std::thread([settings = std::move(settings), stop = stop_.get()]() mutable {
     ServerLoop loop(std::move(settings), stop);
     run_server(loop);

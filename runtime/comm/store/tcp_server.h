@@ -10,9 +10,13 @@ namespace dstrain::comm {
 /// The store's server: one thread that polls, and serves those who have proved the token.
 class TcpStoreServer {
  public:
-  /// `listener` as listen_tcp() makes it. `proof_seconds`: how long a connection may take to prove
-  /// the token.
-  TcpStoreServer(UniqueFd listener, std::string token, double proof_seconds = 5);
+  struct Guard {
+    std::string token;
+    bool own_user_only = false;  ///< as TokenListener has it
+    double proof_seconds = 5;    ///< how long a connection may take to prove the token
+  };
+  /// `listener` as listen_tcp() makes it.
+  TcpStoreServer(UniqueFd listener, Guard guard);
   TcpStoreServer(const TcpStoreServer&) = delete;
   TcpStoreServer& operator=(const TcpStoreServer&) = delete;
   TcpStoreServer(TcpStoreServer&&) = delete;

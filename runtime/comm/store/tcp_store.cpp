@@ -10,6 +10,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/tcp_peer.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/packed_texts.h"
 #include "runtime/comm/store/protocol.h"
@@ -25,6 +26,13 @@ constexpr double retry_seconds_min = 0.01;
 constexpr double silent_seconds = 10;  ///< after so long a log says who is waited for
 constexpr double retry_seconds_max = 0.25;
 
+struct Search {
+  Endpoint first;
+  int ports = 1;
+  std::string token;
+  bool own_user_only = false;  ///< the token is no secret
+};
+
 /// What became of one try to reach the server.
 struct Attempt {
   UniqueFd socket;      ///< when the server accepted
@@ -32,14 +40,23 @@ struct Attempt {
   bool other = false;   ///< somebody else's server is there
 };
 
-Attempt try_to_reach(const Endpoint& endpoint, const std::string& token, Deadline deadline) {
+Attempt try_to_reach(const Endpoint& endpoint, const Search& search, Deadline deadline) {
   Result<UniqueFd> socket = connect_tcp(endpoint, deadline);
   if (!socket.ok()) return {{}, socket.error()};
-  switch (prove_token(socket.value().get(), {.magic = store_magic, .token = token}, deadline)) {
+  const TokenProof proof{.magic = store_magic, .token = search.token};
+  switch (prove_token(socket.value().get(), proof, deadline)) {
     case TokenAnswer::accepted:
-      return {std::move(socket.value()), {}};
+      if (!search.own_user_only || is_own_tcp_peer(socket.value().get())) {
+        return {std::move(socket.value()), {}};
+      }
+      return {
+          {},
+          fmt::format("what answers at {} is another user's, as far as the kernel tells: choose "
+                      "another port, or give all ranks the same {}",
+                      to_string(endpoint), env::token),
+          true};
     case TokenAnswer::broken:
-      return {{}, "the connection breaks"};
+      return {{}, "it does not answer"};
     case TokenAnswer::stranger:
       return {{},
               fmt::format("what answers at {} is no dstrain rendezvous: choose another port",
@@ -54,12 +71,6 @@ Attempt try_to_reach(const Endpoint& endpoint, const std::string& token, Deadlin
                       to_string(endpoint)),
           true};
 }
-
-struct Search {
-  Endpoint first;
-  int ports = 1;
-  std::string token;
-};
 
 /// Where the server was found, and the connection to it.
 struct Found {
@@ -79,7 +90,7 @@ Found find_server(const Search& search, Deadline deadline) {
     for (int i = 0; i < search.ports; ++i) {
       const Endpoint endpoint{search.first.host, search.first.port + i};
       const double most = search.ports > 1 ? port_seconds_max : handshake_seconds_max;
-      Attempt attempt = try_to_reach(endpoint, search.token, deadline.at_most(most));
+      Attempt attempt = try_to_reach(endpoint, search, deadline.at_most(most));
       if (attempt.socket) return {endpoint.port, std::move(attempt.socket)};
       if (attempt.other && search.ports == 1) fail(ErrorCode::comm, "{}", attempt.failure);
       failure = std::move(attempt.failure);
@@ -125,8 +136,8 @@ void fail_to_listen(const Failure& reason) {
 }
 
 TcpStore::TcpStore(Options options) : options_(std::move(options)) {
-  const bool loopback_only = options_.loopback_only || options_.token.empty();
-  if (loopback_only && !is_loopback(options_.endpoint.host)) {
+  options_.loopback_only |= options_.token.empty();
+  if (options_.loopback_only && !is_loopback(options_.endpoint.host)) {
     options_.endpoint.host = "127.0.0.1";
   }
 }
@@ -135,7 +146,9 @@ std::unique_ptr<TcpStore> TcpStore::serve(Options options, UniqueFd listener) {
   std::unique_ptr<TcpStore> store(new TcpStore(std::move(options)));
   Options& own = store->options_;
   if (!listener) listener = listen_at_free_port(own.endpoint, own.ports);
-  store->server_ = std::make_unique<TcpStoreServer>(std::move(listener), own.token);
+  store->server_ = std::make_unique<TcpStoreServer>(
+      std::move(listener),
+      TcpStoreServer::Guard{.token = own.token, .own_user_only = own.loopback_only});
   own.endpoint.port = store->server_->port();
   return store;
 }
@@ -143,8 +156,8 @@ std::unique_ptr<TcpStore> TcpStore::serve(Options options, UniqueFd listener) {
 std::unique_ptr<TcpStore> TcpStore::connect(Options options) {
   std::unique_ptr<TcpStore> store(new TcpStore(std::move(options)));
   Options& own = store->options_;
-  Found found =
-      find_server({own.endpoint, own.ports, own.token}, Deadline::after(own.timeout_seconds));
+  Found found = find_server({own.endpoint, own.ports, own.token, own.loopback_only},
+                            Deadline::after(own.timeout_seconds));
   own.endpoint.port = found.port;
   store->idle_.push_back(std::move(found.socket));
   return store;
@@ -160,7 +173,7 @@ UniqueFd TcpStore::idle_connection(Deadline deadline) {
       return connection;
     }
   }
-  return find_server({options_.endpoint, 1, options_.token},
+  return find_server({options_.endpoint, 1, options_.token, options_.loopback_only},
                      deadline.at_most(options_.timeout_seconds))
       .socket;
 }

@@ -17,7 +17,7 @@ namespace dstrain::comm {
 /// The store of a job whose ranks are processes: rank 0 serves it over TCP, all ranks are clients.
 /// The job's token guards it. The server listens on the address given and no other; without a
 /// token, or one that is no secret, on loopback only, whatever the address, and clients look for it
-/// there too.
+/// there too; then both ends refuse another user than their own and root.
 class TcpStore final : public Store {
  public:
   struct Options {
