@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "launcher/process/process.h"
+#include "launcher/process/signals.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher {
@@ -40,6 +41,12 @@ bool Supervisor::may_be_a_consequence() const {
          shell_status(failure_->wait_status) == status::failed;
 }
 
+/// mpirun asks all hosts to stop when a rank of MPI's is killed; that may come to hosts before the
+/// rank's end is known.
+bool Supervisor::may_have_ended_others() const {
+  return phase_ == Phase::stopping && !failure_ && only_a_host_asked();
+}
+
 Order Supervisor::rank_exited(const Exit& exit, double now) {
   if (has_ended_[index(exit.rank)]) return Order::none;
   has_ended_[index(exit.rank)] = true;
@@ -47,8 +54,10 @@ Order Supervisor::rank_exited(const Exit& exit, double now) {
   const int status = shell_status(exit.wait_status);
   if (status == status::stopped_with_checkpoint) ++ended_with_checkpoint_;
   const RankFailure failure{exit.rank, exit.wait_status, exit.oom};
-  if (may_be_a_consequence() && WIFSIGNALED(exit.wait_status) &&
-      WTERMSIG(exit.wait_status) != SIGTERM) {
+  const int signal = WIFSIGNALED(exit.wait_status) ? WTERMSIG(exit.wait_status) : 0;
+  const bool asks = std::ranges::find(stop_signals, signal) != stop_signals.end();
+  if ((may_be_a_consequence() && signal != 0 && signal != SIGTERM) ||
+      (may_have_ended_others() && signal != 0 && !asks)) {
     failure_ = failure;
   }
   if (status == status::done || phase_ != Phase::running) return Order::none;

@@ -74,6 +74,7 @@ class Supervisor {
     return static_cast<std::size_t>(rank - settings_.first_rank);
   }
   [[nodiscard]] bool may_be_a_consequence() const;
+  [[nodiscard]] bool may_have_ended_others() const;
   void note_stop_signal(int signal);
   Order stop(double now, double grace_seconds);
   Order kill(double now);

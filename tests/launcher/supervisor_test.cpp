@@ -93,6 +93,28 @@ TEST_CASE("Supervisor: ranks that saved make status 75", "[launcher]") {
   }
 }
 
+TEST_CASE("Supervisor: a rank that was killed is the cause of its host's stop", "[launcher]") {
+  Supervisor by_mpirun({3, 1, 30});
+  CHECK(by_mpirun.host_asked_to_stop(SIGTERM, 0) == Order::terminate);
+  by_mpirun.rank_exited(end_of(0, exited(1)), 1);
+  by_mpirun.rank_exited(end_of(2, SIGKILL), 1);
+  by_mpirun.rank_exited(end_of(1, exited(1)), 1);
+  CHECK(by_mpirun.exit_status() == 137);
+  CHECK(by_mpirun.first_failure()->rank == 2);
+
+  Supervisor by_signals({2, 1, 30});
+  by_signals.host_asked_to_stop(SIGHUP, 0);
+  for (const int rank : {0, 1}) by_signals.rank_exited(end_of(rank, SIGHUP), 1);
+  CHECK(by_signals.exit_status() == 128 + SIGHUP);
+  CHECK_FALSE(by_signals.first_failure());
+
+  Supervisor by_us({1, 1, 30});
+  by_us.host_asked_to_stop(SIGTERM, 0);
+  CHECK(by_us.tick(31) == Order::kill);
+  by_us.rank_exited(end_of(0, SIGKILL), 32);
+  CHECK(by_us.exit_status() == 128 + SIGTERM);
+}
+
 TEST_CASE("Supervisor: one request that many processes get does not hurry", "[launcher]") {
   Supervisor host_first({2, 1, 30});
   CHECK(host_first.host_asked_to_stop(SIGHUP, 0) == Order::terminate);
