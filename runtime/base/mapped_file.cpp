@@ -17,6 +17,7 @@
 #include "runtime/base/fd_io.h"
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
+#include "runtime/base/worker_env.h"
 
 namespace dstrain {
 namespace {
@@ -32,11 +33,20 @@ struct Place {
   std::atomic<const MappedFile::Mapping*> mapping = nullptr;
 };
 /// Files beyond these are not named by it.
-std::array<Place, 256> places;
+std::array<Place, 256>& places() {
+  static std::array<Place, 256> all;
+  return all;
+}
 
-std::mutex mappings_mutex;
-/// Of all mapped files of the process; guarded.
-std::list<MappedFile::Mapping*> mappings;
+/// All mapped files of the process.
+struct Mappings {
+  std::mutex mutex;
+  std::list<MappedFile::Mapping*> all;  ///< guarded
+};
+Mappings& mappings() {
+  static Mappings of_process;
+  return of_process;
+}
 
 }  // namespace
 
@@ -47,25 +57,25 @@ struct MappedFile::Mapping {
         bytes(static_cast<std::size_t>(size)),
         address(::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd, 0)) {
     if (address == MAP_FAILED) fail_errno(errno, "map " + path);
-    for (Place& place : places) {
+    for (Place& place : places()) {
       const Mapping* nobody = nullptr;
       if (place.mapping.compare_exchange_strong(nobody, this)) break;
     }
-    const std::lock_guard lock(mappings_mutex);
-    mappings.push_back(this);
+    const std::lock_guard lock(mappings().mutex);
+    mappings().all.push_back(this);
   }
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
   Mapping(Mapping&&) = delete;
   Mapping& operator=(Mapping&&) = delete;
   ~Mapping() {
-    for (Place& place : places) {
+    for (Place& place : places()) {
       const Mapping* own = this;
       place.mapping.compare_exchange_strong(own, nullptr);
     }
     {
-      const std::lock_guard lock(mappings_mutex);
-      mappings.remove(this);
+      const std::lock_guard lock(mappings().mutex);
+      mappings().all.remove(this);
     }
     ::munmap(address, bytes);
   }
@@ -108,7 +118,7 @@ void write_to_stderr(const char* text) {
 }
 
 void end_by_shortened_file(int signal, siginfo_t* info, void* /*context*/) {
-  for (const Place& place : places) {
+  for (const Place& place : places()) {
     const MappedFile::Mapping* const mapping = place.mapping.load();
     if (mapping == nullptr || !mapping->holds(info->si_addr)) continue;
     write_to_stderr("dstrain: error: ");
@@ -139,8 +149,8 @@ std::span<const std::byte> MappedFile::bytes() const noexcept {
 }
 
 void check_mapped_files() {
-  const std::lock_guard lock(mappings_mutex);
-  for (MappedFile::Mapping* const mapping : mappings) mapping->check();
+  const std::lock_guard lock(mappings().mutex);
+  for (MappedFile::Mapping* const mapping : mappings().all) mapping->check();
 }
 
 void name_shortened_files() {

@@ -128,7 +128,7 @@ ProductPlan::ProductPlan(cublasLtHandle_t handle, const Product& product) {
 /// cuBLASLt goes by the address of a bias where it chooses and checks, to see how it is aligned:
 /// all biases are alike to it.
 void ProductPlan::assume_bias(const Product& product) {
-  alignas(256) static const std::array<std::byte, 2 * alignment_most> place{};
+  alignas(256) static const std::array<std::byte, std::size_t{2} * alignment_most> place{};
   const void* const any = &place.at(alignment_most);  // on a multiple of that and no more
   set(desc_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, any, product);
 }
