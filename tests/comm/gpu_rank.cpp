@@ -292,6 +292,14 @@ void check_waits(Rank& rank) {
   other->synchronize();  // which has told it
 }
 
+/// Leaves while a collective is on its way.
+void sum_and_leave(Rank& rank) {
+  const Buffer block(64, rank.backend->memory(), *rank.stream);
+  rank.gpus->all_reduce(block.block().cut(0, DType::f32, {16}), *rank.stream);
+  rank.gpus.reset();
+  rank.stream->synchronize();
+}
+
 void sum_forever(Rank& rank) {
   for (int i = 0;; ++i) {
     sum(rank, 50'000);
@@ -328,6 +336,7 @@ void run_mode(const std::string& mode, Rank& rank) {
   if (mode == "once") each_operation_once(rank);
   if (mode == "forever") sum_forever(rank);
   if (mode == "late") second ? wait_for_signal() : sum(rank, 5);
+  if (mode == "late leave") second ? wait_for_signal() : sum_and_leave(rank);
   if (mode == "disagree") sum(rank, second ? 6 : 5);
   if (mode == "leave") second ? rank.gpus.reset() : sum(rank, 5);
   if (mode == "abort") {

@@ -91,6 +91,14 @@ TEST_CASE("NcclCommunicator: a rank that does not come is named", "[comm][nccl]"
   }
 }
 
+TEST_CASE("NcclCommunicator: a rank that does not come is named by one that leaves after",
+          "[comm][nccl]") {
+  std::vector<RankProcess> ranks = start({.mode = "late leave", .timeout_seconds = 2});
+  CHECK(ranks[0].read_all() ==
+        "all_reduce of 16 f32 on rank 0 timed out after 2 s: waiting for rank 1\n");
+  CHECK(ranks[0].wait() == status::timed_out);
+}
+
 TEST_CASE("NcclCommunicator: ranks that do not do the same are told", "[comm][nccl]") {
   const Ends ends = ends_of(start({.mode = "disagree"}));
   CHECK_THAT(ends.texts[0], Contains("the ranks disagree") && Contains("all_reduce of 5 f32") &&
