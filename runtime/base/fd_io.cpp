@@ -90,4 +90,15 @@ void close_file(UniqueFd fd, const std::string& name) {
   if (::close(fd.detach()) != 0) fail_errno(errno, "close " + name);
 }
 
+std::string read_small_text(int fd, Bytes bytes_max, const std::string& name) {
+  const Bytes bytes = regular_bytes(fd, name);
+  if (bytes > bytes_max) {
+    fail(ErrorCode::input, "{}: {} is more than the {} allowed for such a file", name,
+         format_bytes(bytes), format_bytes(bytes_max));
+  }
+  std::string text(static_cast<std::size_t>(bytes), '\0');
+  text.resize(read_fully_at(fd, 0, std::as_writable_bytes(std::span(text)), name));
+  return text;
+}
+
 }  // namespace dstrain

@@ -27,6 +27,10 @@ std::size_t read_fully_at(int fd,
 /// The size of an open file. Throws Error{input} when it is no regular one.
 Bytes regular_bytes(int fd, const std::string& name);
 
+/// The whole text of an open file. Throws Error{input} when it is no regular one, or larger than
+/// `bytes_max`.
+std::string read_small_text(int fd, Bytes bytes_max, const std::string& name);
+
 /// Takes the space for a file of this size now. Returns an errno, or 0; EOPNOTSUPP where the file
 /// system cannot.
 int take_space(int fd, Bytes bytes) noexcept;

@@ -34,17 +34,7 @@ UniqueFd open_regular(const std::filesystem::path& path) {
 }
 
 std::string read_text_file(const std::filesystem::path& path, Bytes bytes_max) {
-  const UniqueFd fd = open_regular(path);
-  const Bytes bytes = regular_bytes(fd.get(), path.string());
-  if (bytes > bytes_max) {
-    fail(ErrorCode::input, "{}: {} is more than the {} allowed for such a file", path.string(),
-         format_bytes(bytes), format_bytes(bytes_max));
-  }
-  std::string text(static_cast<std::size_t>(bytes), '\0');
-  const std::size_t done =
-      read_fully_at(fd.get(), 0, std::as_writable_bytes(std::span(text)), path.string());
-  text.resize(done);
-  return text;
+  return read_small_text(open_regular(path).get(), bytes_max, path.string());
 }
 
 void write_text_file(const std::filesystem::path& path, std::string_view text) {

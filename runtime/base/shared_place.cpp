@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -11,6 +10,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
+#include "runtime/base/file.h"
 #include "runtime/base/random_bytes.h"
 
 namespace dstrain {
@@ -107,17 +107,9 @@ TemporaryFile make_temporary(const std::filesystem::path& path) {
 }
 
 std::string read_trusted_text(const std::filesystem::path& path, Bytes bytes_max) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd) fail(ErrorCode::input, "{}: {}", path.string(), std::strerror(errno));
-  const Bytes bytes = regular_bytes(fd.get(), path.string());
+  const UniqueFd fd = open_regular(path);
   check_trust(fd.get(), path.string());
-  if (bytes > bytes_max) {
-    fail(ErrorCode::input, "{}: {} is more than the {} allowed for such a file", path.string(),
-         format_bytes(bytes), format_bytes(bytes_max));
-  }
-  std::string text(static_cast<std::size_t>(bytes), '\0');
-  text.resize(read_fully_at(fd.get(), 0, std::as_writable_bytes(std::span(text)), path.string()));
-  return text;
+  return read_small_text(fd.get(), bytes_max, path.string());
 }
 
 std::string other_owner(const std::filesystem::path& path) {
