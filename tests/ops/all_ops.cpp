@@ -34,21 +34,22 @@ struct Tensors : DeviceTensors {
 };
 
 /// Two heads of queries for each of keys; half of each head turns.
-void run_attention(Tensors& t, StreamView stream) {
+void run_attention(Tensors& t, std::int64_t head_size, StreamView stream) {
   constexpr std::int64_t kv_heads = 3;
-  constexpr std::int64_t wide = 2 * channels;
-  const ops::AttentionSizes sizes{sequences, tokens, tokens, 2 * kv_heads, kv_heads, 20};
+  const std::int64_t narrow = kv_heads * head_size;
+  const std::int64_t wide = 2 * narrow;
+  const ops::AttentionSizes sizes{sequences, tokens, tokens, 2 * kv_heads, kv_heads, head_size};
   const ops::AttentionRule rule{
       .window = 70, .divisor = 4, .rotary = {10, 1, {1.0F, 0.5F, 0.1F}}, .buckets = {8, 40, false}};
   const DeviceKind device = stream.device().kind;
   const ops::DropoutSite site{.rate = 0.1F, .seed = 5, .counter = t.counter(1, 2)};
-  const TensorView packed = t.matrix(rows, wide + 2 * channels);
-  const TensorView gradient = t.matrix(rows, wide + 2 * channels);
+  const TensorView packed = t.matrix(rows, wide + 2 * narrow);
+  const TensorView gradient = t.matrix(rows, wide + 2 * narrow);
   ops::AttentionArgs forward{.sizes = sizes,
                              .rule = rule,
                              .query = packed.columns(0, wide),
-                             .key = packed.columns(wide, channels),
-                             .value = packed.columns(wide + channels, channels),
+                             .key = packed.columns(wide, narrow),
+                             .value = packed.columns(wide + narrow, narrow),
                              .first_key = t.zeros(DType::i32, {sequences, tokens}),
                              .bias = t.matrix(rule.buckets.count, 2 * kv_heads),
                              .output = t.matrix(rows, wide),
@@ -68,8 +69,8 @@ void run_attention(Tensors& t, StreamView stream) {
                            .logsumexp = forward.logsumexp,
                            .output_gradient = t.matrix(rows, wide),
                            .query_gradient = gradient.columns(0, wide),
-                           .key_gradient = gradient.columns(wide, channels),
-                           .value_gradient = gradient.columns(wide + channels, channels),
+                           .key_gradient = gradient.columns(wide, narrow),
+                           .value_gradient = gradient.columns(wide + narrow, narrow),
                            .bias_gradient = t.f32({rule.buckets.count, 2 * kv_heads}),
                            .workspace = t.workspace(bytes),
                            .dropout = site},
@@ -287,7 +288,7 @@ void run_flat(Tensors& t, StreamView stream) {
               .working = t.bf16(numel)},
              stream);
   run_lamb(t, {values, sum, decision}, stream);
-  ops::add_squares(t.bf16(numel), t.zeros(DType::i64, {ExactSum::numel}), stream);
+  ops::add_squares(t.vector(numel), t.zeros(DType::i64, {ExactSum::numel}), stream);
   ops::round_stochastic({.source = values,
                          .target = t.bf16(numel),
                          .key = t.zeros(DType::i64, {1}),
@@ -305,7 +306,7 @@ void run_flat(Tensors& t, StreamView stream) {
 std::vector<TensorBytes> run_all_ops(const OpsRun& run) {
   const StreamView stream = run.stream;
   Tensors tensors(run.dtype, run.memory, stream);
-  run_attention(tensors, stream);
+  run_attention(tensors, run.head_size, stream);
   run_layer_norm(tensors, stream);
   run_residual_norm(tensors, stream);
   run_embedding(tensors, stream);

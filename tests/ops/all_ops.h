@@ -11,7 +11,8 @@ struct OpsRun {
   DType dtype;  ///< of weights and activations
   MemoryResource& memory;
   StreamView stream;
-  bool products = true;  ///< of matrices too, whose bits depend on the number of threads
+  bool products = true;         ///< of matrices too, whose bits depend on the number of threads
+  std::int64_t head_size = 20;  ///< of attention
 };
 
 /// What every op makes of random tensors: all of them, read and written.

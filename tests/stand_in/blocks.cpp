@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/stand_in/launch_log.h"
 #include "tests/stand_in/refusals.h"
 #include "tests/stand_in/streams.h"
 
@@ -338,6 +339,7 @@ cudaError_t start(const Launch& launch,
   if (refuses("cudaLaunchKernelEx")) return cudaErrorLaunchFailure;
   const Driver driver;
   count_kernel();
+  log_launch(kernel, launch.shared_bytes);
   device().load(kernel);
   queue_of(stream).give_work(
       [launch, body = std::move(body), draws = Draws::next()] { run_grid(launch, body, draws); });
