@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,9 @@ struct Check {
 
 /// What ranks use GPUs with: of no use without some, so that check_gpus looks at it.
 inline constexpr std::string_view gpu_plug_in = "libdstrain_cuda.so";
+
+/// The plug-ins' files by their names: what a launch would open.
+std::map<std::string, std::string> plug_ins(const Probe& probe);
 
 /// In the order of the report.
 std::span<const Check> all_checks();

@@ -86,12 +86,13 @@ void check_gpus(const Probe& probe, const Question& /*question*/, Findings& find
   const std::string found =
       fmt::format("{} GPU device files; {}{}", files,
                   driver ? first_line_of(*driver) : "no driver is loaded", nvidia_libraries(probe));
-  const std::string plug_in = probe.program_directory() + "/" + std::string(gpu_plug_in);
-  if (probe.facts(plug_in).kind != FileFacts::Kind::file) {
+  const std::map<std::string, std::string> known = plug_ins(probe);
+  const auto plug_in = known.find(std::string(gpu_plug_in));
+  if (plug_in == known.end()) {
     return findings.note(fmt::format("{}; no {}: ranks cannot use them", found, gpu_plug_in),
                          "build where CUDA's toolkit is; --device cpu makes slots CPU ranks");
   }
-  const Result<std::string> loaded = probe.load(plug_in);
+  const Result<std::string> loaded = probe.load(plug_in->second);
   if (loaded.ok()) return findings.ok(fmt::format("{}; {} uses them", found, gpu_plug_in));
   findings.problem(fmt::format("{}; {} cannot be loaded: {}", found, gpu_plug_in, loaded.error()),
                    "install the library that is named (libcublasLt is CUDA's); --device cpu makes "

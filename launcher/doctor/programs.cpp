@@ -1,4 +1,5 @@
 // What is installed beside dstrain, and whether it loads.
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -7,6 +8,8 @@
 
 #include "launcher/doctor/checks.h"
 #include "launcher/process/text.h"
+#include "runtime/base/plug_in.h"
+#include "runtime/base/worker_env.h"
 
 namespace dstrain::launcher::doctor {
 namespace {
@@ -55,6 +58,18 @@ std::string find_beside(const Probe& probe, const std::string& name) {
 
 }  // namespace
 
+std::map<std::string, std::string> plug_ins(const Probe& probe) {
+  const std::optional<std::string> named = probe.variable(env::plug_in_path);
+  std::map<std::string, std::string> files;
+  for (const std::string& folder :
+       plug_in_folders(named ? named->c_str() : nullptr, probe.program_directory())) {
+    for (const std::string& name : probe.names(folder)) {
+      if (is_plug_in(name)) files.emplace(name, folder + "/" + name);
+    }
+  }
+  return files;
+}
+
 void check_programs(const Probe& probe, const Question& /*question*/, Findings& findings) {
   const std::string daemon = find_beside(probe, "dstraind");
   if (daemon.empty()) {
@@ -82,9 +97,10 @@ void check_programs(const Probe& probe, const Question& /*question*/, Findings& 
 
 void check_plug_ins(const Probe& probe, const Question& /*question*/, Findings& findings) {
   std::vector<std::string> usable;
-  for (const std::string& name : probe.names(probe.program_directory())) {
-    if (!is_plug_in(name) || name == gpu_plug_in) continue;
-    const Result<std::string> loaded = probe.load(probe.program_directory() + "/" + name);
+  const std::map<std::string, std::string> files = plug_ins(probe);
+  for (const auto& [name, file] : files) {
+    if (name == gpu_plug_in) continue;
+    const Result<std::string> loaded = probe.load(file);
     if (loaded.ok()) {
       usable.push_back(name);
       continue;
@@ -94,10 +110,8 @@ void check_plug_ins(const Probe& probe, const Question& /*question*/, Findings& 
   }
   if (!usable.empty()) findings.ok(fmt::format("{}", fmt::join(usable, ", ")));
   const auto has = [&](std::string_view what) {
-    for (const std::string& name : probe.names(probe.program_directory())) {
-      if (is_plug_in(name) && name.find(what) != name.npos) return true;
-    }
-    return false;
+    return std::ranges::any_of(
+        files, [&](const auto& file) { return file.first.find(what) != file.first.npos; });
   };
   if (!has("tokenizers")) {
     findings.note("no libdstrain_tokenizers.so: text becomes tokens as bytes only",

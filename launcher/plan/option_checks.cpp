@@ -48,6 +48,10 @@ void check_launcher_and_device(const LaunchOptions& options) {
         options.launcher);
   }
   check_choice("--launcher", options.launcher, launchers);
+  if (options.device == "gpu") {
+    fail(ErrorCode::usage, "--device: \"gpu\" is not one of {}; did you mean cuda?",
+         fmt::join(devices, ", "));
+  }
   check_choice("--device", options.device.value_or("auto"), devices);
 }
 

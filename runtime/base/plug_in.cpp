@@ -20,22 +20,25 @@ namespace {
 /// Empty: there is none.
 fs::path find(const PlugIn& plug_in) {
   std::error_code ignored;
-  std::vector<std::string> folders;
-  if (const char* const named = std::getenv(env::plug_in_path)) {
-    std::istringstream path(named);
-    for (std::string folder; std::getline(path, folder, ':');) {
-      if (!folder.empty()) folders.push_back(folder);
-    }
-  }
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  folders.push_back(program.parent_path().string());
-  for (const fs::path folder : folders) {
+  for (const fs::path folder :
+       plug_in_folders(std::getenv(env::plug_in_path), program.parent_path().string())) {
     if (fs::exists(folder / plug_in.file, ignored)) return folder / plug_in.file;
   }
   return {};
 }
 
 }  // namespace
+
+std::vector<std::string> plug_in_folders(const char* named, std::string program_folder) {
+  std::vector<std::string> folders;
+  std::istringstream path(named == nullptr ? "" : named);
+  for (std::string folder; std::getline(path, folder, ':');) {
+    if (!folder.empty()) folders.push_back(folder);
+  }
+  folders.push_back(std::move(program_folder));
+  return folders;
+}
 
 Result<void*> open_plug_in(const PlugIn& plug_in) {
   const int flags = RTLD_NOW | (plug_in.scope == PlugInScope::global ? RTLD_GLOBAL : RTLD_LOCAL);

@@ -1,4 +1,7 @@
 #pragma once
+#include <string>
+#include <vector>
+
 #include "runtime/base/result.h"
 
 namespace dstrain {
@@ -14,11 +17,15 @@ struct PlugIn {
   PlugInScope scope = PlugInScope::local;
 };
 
-/// Opens a plug-in for good: from the first folder of DSTRAIN_PLUGIN_PATH that has it, else beside
-/// the program, else wherever the loader looks. The failure is the loader's reason.
+/// Where plug-ins are looked for, in this order: the folders of DSTRAIN_PLUGIN_PATH, which is
+/// `named` (null: it is not set), and the program's own.
+std::vector<std::string> plug_in_folders(const char* named, std::string program_folder);
+
+/// Opens a plug-in for good: from the first of these folders that has it, else wherever the loader
+/// looks. The failure is the loader's reason.
 Result<void*> open_plug_in(const PlugIn& plug_in);
 
-/// Whether there is one in these folders or beside the program; it need not be one that opens.
+/// Whether there is one in these folders; it need not be one that opens.
 bool has_plug_in(const PlugIn& plug_in);
 
 /// The address of a symbol of an opened plug-in. Throws Error{config} where the plug-in lacks it,

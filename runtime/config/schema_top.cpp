@@ -23,9 +23,10 @@ constexpr std::array top_table{
     implemented("communication_data_type", text, "null")
         .one_of("fp32|fp16|bf16|bfp16")
         .in_any_case(),
-    inert("seq_parallel_communication_data_type", text, "fp32")
+    hint("seq_parallel_communication_data_type", text, "fp32", "there is no sequence parallelism")
         .one_of("fp32|fp16|bf16")
-        .in_any_case(),
+        .in_any_case()
+        .silent_at("fp32"),
     off_only("sequence_parallel_size", integer, "1", "sequence parallelism"),
     implemented("gradient_allreduce_op", text, "mean").one_of("mean|sum").in_any_case(),
     hint("prescale_gradients",

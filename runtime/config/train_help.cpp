@@ -9,10 +9,9 @@ namespace {
 constexpr std::string_view head =
     "Usage: dstrain [launch options] train [options]\n"
     "\n"
-    "Trains a GPT-2 on text. Options have the names and the defaults (in parentheses) of Hugging\n"
-    "Face's TrainingArguments; dashes and underscores are the same in them. A value given here "
-    "and\n"
-    "in the configuration must agree, or be \"auto\" there.\n";
+    "Trains a language model. Options have the names and the defaults (in parentheses) of Hugging\n"
+    "Face's TrainingArguments; dashes and underscores are the same in them. A value given here\n"
+    "and in the configuration must agree, or be \"auto\" there.\n";
 
 constexpr std::string_view tail =
     "\n"

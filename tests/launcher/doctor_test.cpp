@@ -399,6 +399,23 @@ TEST_CASE("Doctor: the plug-in of GPUs matters where there are some", "[launcher
   }));
 }
 
+TEST_CASE("Doctor: plug-ins are those that a launch would open", "[launcher][doctor]") {
+  FakeMachine machine;
+  machine.put_file("/dev/nvidia0", "");
+  machine.variables["DSTRAIN_PLUGIN_PATH"] = "/nowhere:/elsewhere";
+  machine.put_file("/elsewhere/libdstrain_cuda.so", "");
+  machine.put_file("/elsewhere/libdstrain_ssh.so", "");
+  CHECK(problems_in(look_at(machine, {})).empty());
+  machine.load_failures["/elsewhere/libdstrain_cuda.so"] = "libcublasLt.so.13: cannot open";
+  machine.load_failures["/elsewhere/libdstrain_ssh.so"] = "libssh.so.4: cannot open";
+  const std::vector<Finding> problems = problems_in(look_at(machine, {}));
+  REQUIRE(problems.size() == 2);
+  CHECK(problems[0].what == "libdstrain_ssh.so cannot be loaded: libssh.so.4: cannot open");
+  CHECK(
+      problems[1].what.ends_with("libdstrain_cuda.so cannot be loaded: libcublasLt.so.13: "
+                                 "cannot open"));
+}
+
 TEST_CASE("Doctor: what merely should be known is a note", "[launcher][doctor]") {
   const std::vector<Fault> notes{
       {"processor", "without AVX2",

@@ -124,7 +124,7 @@ TEST_CASE("Options: mistakes are named", "[launcher]") {
       {"--device_memory|many|p", "--device_memory: \"many\" is not a size"},
       {"--device_memory|0|p", "--device_memory: must be more than 0"},
       {"--log_level|loud|p", "--log_level: \"loud\" is not one of debug, info"},
-      {"--device|gpu|p", "--device: \"gpu\" is not one of auto, cuda, cpu"},
+      {"--device|gpu|p", "--device: \"gpu\" is not one of auto, cuda, cpu; did you mean cuda?"},
       {"--launcher|locl|p", "is not one of auto, local, ssh, openmpi, mpich, slurm; did you mean"},
       {"--launcher|pdsh|p", "--launcher pdsh: not built; there are openmpi, mpich, slurm, and ssh"},
       {"--launcher|mvapich|p", "--no_ssh --node_rank R, once on each node"},
