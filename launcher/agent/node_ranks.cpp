@@ -23,11 +23,15 @@ namespace {
 constexpr std::size_t drain_bytes_max = 1U << 20;
 constexpr const char* source_and_become = "script=$1; shift; . \"$script\" && exec \"$@\"";
 
-/// The ranks' GPUs, when slots are GPUs here. Slots beyond them share them in turns.
+/// The ranks' GPUs, when slots are GPUs here. Slots beyond them share them in turns. A task that
+/// SLURM shows a single GPU has been given its own.
 void assign_gpus(JobSpec& job, const Machine& machine) {
   if (!job.use_gpus || usable_gpus(machine) == 0) return;
-  const std::vector<std::string> names = gpu_slots(machine).names;
-  if (!job.oversubscribe) check_gpu_slots(job.slots, static_cast<int>(names.size()));
+  const GpuNumbering numbering =
+      job.slots_of_shown ? GpuNumbering::of_shown : GpuNumbering::of_machine;
+  const std::vector<std::string> names = gpu_slots(machine, numbering).names;
+  const bool own = job.slots_of_shown && names.size() == 1 && job.ranks.size() == 1;
+  if (!job.oversubscribe && !own) check_gpu_slots(job.slots, static_cast<int>(names.size()));
   std::vector<std::string> shown;
   for (const int slot : job.slots) {
     const std::string& name = names[static_cast<std::size_t>(slot) % names.size()];

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <numeric>
 
 #include <sched.h>
 #include <unistd.h>
@@ -63,7 +64,7 @@ int usable_gpus(const Machine& machine) {
   return hidden ? 0 : machine.gpus;
 }
 
-GpuSlots gpu_slots(const Machine& machine) {
+GpuSlots gpu_slots(const Machine& machine, GpuNumbering numbering) {
   GpuSlots slots;
   for (int gpu = 0; gpu < machine.gpus; ++gpu) {
     slots.names.push_back(std::to_string(gpu));
@@ -72,14 +73,16 @@ GpuSlots gpu_slots(const Machine& machine) {
   if (!machine.visible_gpus) return slots;
   const Result<std::vector<std::string>> listed = visible_gpus(*machine.visible_gpus, machine.gpus);
   if (!listed.ok()) fail(ErrorCode::usage, "{}", listed.error());
-  slots.by_uuid = std::ranges::any_of(listed.value(), is_gpu_uuid);
   slots.shown.clear();
-  for (const std::string& entry : listed.value()) {
-    const int position = static_cast<int>(slots.shown.size());
-    slots.shown.push_back(slots.by_uuid ? position : std::stoi(entry));
+  if (numbering == GpuNumbering::of_shown || std::ranges::any_of(listed.value(), is_gpu_uuid)) {
+    slots.names = listed.value();
+    slots.shown.resize(slots.names.size());
+    std::iota(slots.shown.begin(), slots.shown.end(), 0);
+    slots.numbering = GpuNumbering::of_shown;
+  } else {
+    for (const std::string& entry : listed.value()) slots.shown.push_back(std::stoi(entry));
+    std::ranges::sort(slots.shown);
   }
-  std::ranges::sort(slots.shown);
-  if (slots.by_uuid) slots.names = listed.value();
   return slots;
 }
 

@@ -84,10 +84,10 @@ std::vector<HostSlots> hosts_of_machine(const LaunchOptions& options,
                                         const Machine& machine,
                                         bool gpus,
                                         std::vector<std::string>& warnings) {
-  const GpuSlots own = gpus ? gpu_slots(machine) : GpuSlots();
+  const GpuSlots own = gpus ? gpu_slots(machine, GpuNumbering::of_machine) : GpuSlots();
   if (gpus && machine.visible_gpus) {
     if (!options.num_gpus && !selects(options)) return {{"localhost", own.shown}};
-    if (!own.by_uuid) {
+    if (own.numbering == GpuNumbering::of_machine) {
       warnings.emplace_back(
           "CUDA_VISIBLE_DEVICES is set, but --num_gpus, --include or --exclude decide");
     }
@@ -308,9 +308,14 @@ Resources resolve_resources(const LaunchOptions& options,
                     resources.warnings);
     return resources;
   }
-  const auto gpu_count = static_cast<int>(gpu_slots(machine).names.size());
+  const auto gpu_count =
+      static_cast<int>(gpu_slots(machine, resources.gpu_numbering()).names.size());
   if (!options.oversubscribe) check_gpu_slots(*own, gpu_count);
   return resources;
+}
+
+GpuNumbering Resources::gpu_numbering() const {
+  return task_launcher == TaskLauncher::slurm ? GpuNumbering::of_shown : GpuNumbering::of_machine;
 }
 
 std::string Resources::launcher() const {

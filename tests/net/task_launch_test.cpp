@@ -41,8 +41,12 @@ struct Ran {
   std::string err;
 };
 
-Ran run(const TaskStarterUnderTest& starter, const Words& words) {
-  Launch launch(words, {.env = starter.environment(), .directory = ""});
+Ran run(const TaskStarterUnderTest& starter,
+        const Words& words,
+        const std::vector<launcher::EnvVar>& more = {}) {
+  std::vector<launcher::EnvVar> environment = starter.environment();
+  environment.insert(environment.end(), more.begin(), more.end());
+  Launch launch(words, {.env = environment, .directory = ""});
   const int status = launch.wait();
   CHECK(launch.nothing_left());
   return {status, launch.out(), launch.err()};
@@ -91,6 +95,26 @@ TEST_CASE("Task launch: each task is the rank that the plan says", "[net][tasks]
   CHECK_THAT(lines[1], Contains("rank 1 of 3, 1 of") && Contains("task 1 on n1 ."));
   CHECK_THAT(lines[2], Contains(slurm ? "rank 2 of 3, 0 of 1, task 2 on n2 ."
                                       : "rank 2 of 3, 2 of 3, task 2 on n1 ."));
+}
+
+TEST_CASE("Task launch: ranks use the GPUs that SLURM shows them", "[net][tasks]") {
+  const test::TempDir folder;
+  for (const char* gpu : {"nvidia0", "nvidia1", "nvidia2", "nvidia3"}) {
+    std::ofstream(folder.path() / gpu) << "";
+  }
+  const char* const shown = GENERATE("3,2", "1");  // of a node's tasks, or of each task
+  const TaskStarterUnderTest starter("slurm");
+  const Ran ran =
+      run(starter, starter.shell("echo rank $RANK uses $CUDA_VISIBLE_DEVICES."),
+          {{"DSTRAIN_GPU_DIRECTORY", folder.path().string()}, {"CUDA_VISIBLE_DEVICES", shown}});
+  CAPTURE(ran.err);
+  REQUIRE(ran.status == 0);
+  const std::vector<std::string> lines = sorted_lines(ran.out);
+  REQUIRE(lines.size() == 3);
+  const std::string alone = std::string(shown).substr(0, 1);
+  CHECK_THAT(lines[0], Contains(fmt::format("rank 0 uses {}.", shown)));
+  CHECK_THAT(lines[1], Contains(fmt::format("rank 1 uses {}.", shown)));
+  CHECK_THAT(lines[2], Contains(fmt::format("rank 2 uses {}.", alone)));
 }
 
 TEST_CASE("Task launch: training has the losses of a local launch", "[net][tasks]") {
