@@ -277,7 +277,7 @@ TEST_CASE("CUDA ops: what is drawn has the CPU's bits", "[cuda]") {
 TEST_CASE("CUDA ops: embeddings have the CPU's bits", "[cuda]") {
   const auto gpu = test::open_test_gpu();
   const DType dtype = any_dtype();
-  const std::int64_t columns = GENERATE(1, 60, 300);
+  const std::int64_t columns = GENERATE(1, 60, 576);
   const bool accumulate = GENERATE(false, true);
   CAPTURE(name_of(dtype), columns, accumulate);
   CHECK(
@@ -315,6 +315,22 @@ TEST_CASE("CUDA ops: embeddings have the CPU's bits", "[cuda]") {
                                  .accumulate_position = accumulate},
                                 stream);
       }) == "");
+}
+
+TEST_CASE("CUDA ops: gradients of many embeddings have the CPU's bits", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const DType dtype = any_dtype();
+  const auto vocabulary = static_cast<std::uint64_t>(GENERATE(1, 3000));
+  CAPTURE(name_of(dtype), vocabulary);
+  CHECK(compare(*gpu, dtype, Promise::bits, [&](DeviceTensors& t, StreamView stream) {
+          const Shape shape{5, 1900};
+          ops::embedding_backward(
+              {.tokens = t.numbers(shape, vocabulary),
+               .output_gradient = t.random({5, 1900, 8}),
+               .token_gradient = t.f32({static_cast<std::int64_t>(vocabulary), 8}),
+               .position_gradient = {}},
+              stream);
+        }) == "");
 }
 
 TEST_CASE("CUDA ops: the decision of a step has the CPU's bits", "[cuda]") {

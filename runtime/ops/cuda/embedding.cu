@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <limits>
 
 #include "runtime/ops/cuda/copies.h"
 #include "runtime/ops/cuda/cuda_ops.h"
 #include "runtime/ops/cuda/elementwise.h"
+#include "runtime/ops/cuda/op_state.h"
+#include "runtime/ops/cuda/row_parts.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/fill_zero.h"
@@ -75,77 +78,149 @@ struct BackwardPositions {
   }
 };
 
+struct SortRows {
+  const std::int32_t* tokens;
+  std::int64_t rows;
+  std::int32_t* order;
+};
+
+constexpr int sort_threads = 256;
+
+/// Rows by their tokens, those of one token as they were. A thread for each row counts those that
+/// stand before it.
+DSTRAIN_KERNEL(sort_threads)
+sort_kernel(DSTRAIN_ARGUMENT SortRows args) {
+  struct Shared {
+    std::int32_t tokens[sort_threads];
+  };
+  auto& s = shared<Shared>();
+  const std::int64_t row = block_x() * sort_threads + thread();
+  const std::int32_t own = row < args.rows ? args.tokens[row] : 0;
+  std::int32_t before = 0;
+  for (std::int64_t begin = 0; begin < args.rows; begin += sort_threads) {
+    const std::int64_t loaded = begin + thread();
+    s.tokens[thread()] =
+        loaded < args.rows ? args.tokens[loaded] : std::numeric_limits<std::int32_t>::max();
+    sync();
+    for (int i = 0; i < sort_threads; ++i) {
+      const std::int32_t other = s.tokens[i];
+      if (other < own || (other == own && begin + i < row)) ++before;
+    }
+    sync();
+  }
+  if (row < args.rows) args.order[before] = static_cast<std::int32_t>(row);
+}
+
+constexpr int token_threads = 64;
+
+/// Sums of the rows of each token, which stand next to each other in `order`.
 template <class T>
 struct BackwardTokens {
+  static constexpr int numel = pack_numel<T>;
+  static constexpr int at_once = 8;  ///< rows that are loaded before the first of them is added
+  static constexpr std::int64_t of_block = token_threads * numel;
   const std::int32_t* tokens;
+  const std::int32_t* order;
   const T* output_gradient;
   float* gradient;
   std::int64_t vocabulary;
   std::int64_t rows;
   std::int64_t columns;
+  bool aligned;
+
+  [[nodiscard]] DSTRAIN_DEVICE bool has(std::int64_t place, std::int32_t token) const {
+    return place < rows && tokens[order[place]] == token;
+  }
+  /// Adds to a part of the token's row those of all rows from `place` on that have it, in order.
+  template <class Part>
+  DSTRAIN_DEVICE void add(const Part& part, std::int64_t place, std::int32_t token) const {
+    float* const sums = gradient + token * columns;
+    auto sum = part.load(sums);
+    for (; has(place, token); place += at_once) {
+      Pack<T, numel> values[at_once]{};
+      int count = 0;
+#pragma unroll
+      for (int i = 0; i < at_once; ++i) {
+        if (!has(place + i, token)) continue;
+        values[i] = part.load(output_gradient + order[place + i] * columns);
+        ++count;
+      }
+#pragma unroll
+      for (int i = 0; i < at_once; ++i) {
+        if (i < count) part.each([&](int j) { sum.at[j] += to_float(values[i].at[j]); });
+      }
+    }
+    part.store(sum, sums);
+  }
 };
 
-constexpr int token_threads = 256;
-
-/// Whether a row before `row` has its token. All threads of the block call, and hear the same.
-DSTRAIN_DEVICE bool came_before(const std::int32_t* tokens, std::int64_t row) {
-  const std::int32_t own = tokens[row];
-  for (std::int64_t begin = 0; begin < row; begin += token_threads) {
-    const std::int64_t at = begin + thread();
-    if (sync_any(at < row && tokens[at] == own)) return true;
-  }
-  return false;
-}
-
-/// A block of threads for each row; that of a token's first row adds up all of its rows, in order.
+/// A block of threads for each place of `order` and so many columns, of which each has a part:
+/// where a token's rows begin, it adds them up. A token outside the table is nobody's.
 template <class T>
 DSTRAIN_KERNEL(token_threads)
 tokens_kernel(DSTRAIN_ARGUMENT BackwardTokens<T> args) {
-  struct Shared {
-    std::int32_t tokens[token_threads];
-  };
-  auto& s = shared<Shared>();
-  const std::int64_t row = block_x();
-  const std::int32_t own = args.tokens[row];
-  if (own < 0 || own >= args.vocabulary || came_before(args.tokens, row)) return;
-  float* const sums = args.gradient + own * args.columns;
-  for (std::int64_t begin = row; begin < args.rows; begin += token_threads) {
-    const std::int64_t at = begin + thread();
-    const std::int32_t token = at < args.rows ? args.tokens[at] : -1;
-    s.tokens[thread()] = token;
-    if (!sync_any(token == own)) continue;
-    for (int i = 0; i < token_threads; ++i) {
-      if (s.tokens[i] != own) continue;
-      const T* const values = args.output_gradient + (begin + i) * args.columns;
-      for (std::int64_t c = thread(); c < args.columns; c += token_threads) {
-        sums[c] += to_float(values[c]);
-      }
-    }
-    sync();
+  const std::int64_t place = block_x();
+  const std::int32_t token = args.tokens[args.order[place]];
+  if (token < 0 || token >= args.vocabulary || (place > 0 && args.has(place - 1, token))) return;
+  const std::int64_t column = block_y() * args.of_block + thread() * args.numel;
+  const std::int64_t left = args.columns - column;
+  constexpr int numel = BackwardTokens<T>::numel;
+  if (left >= numel && args.aligned) {
+    args.add(WholePart<numel>{column}, place, token);
+  } else if (left > 0) {
+    args.add(PartInSingles<numel>{column, left < numel ? static_cast<int>(left) : numel}, place,
+             token);
+  }
+}
+
+/// Rows that are sorted at once: the work grows with the square of their number.
+constexpr std::int64_t sorted_rows = 8192;
+static_assert(sorted_rows * static_cast<std::int64_t>(sizeof(std::int32_t)) <=
+              OpState::staging_bytes());
+
+template <class T>
+void add_token_rows(const EmbeddingBackwardArgs& args, StreamView stream) {
+  const std::int64_t columns = args.output_gradient.shape()[2];
+  const std::int64_t all_rows = args.tokens.numel();
+  auto* const order = reinterpret_cast<std::int32_t*>(op_state(stream).staging());
+  for (std::int64_t first = 0; first < all_rows; first += sorted_rows) {
+    const std::int64_t rows = std::min(sorted_rows, all_rows - first);
+    const std::int32_t* const tokens = elements<std::int32_t>(args.tokens) + first;
+    launch("embedding_backward", sort_kernel,
+           {.x = divide_up(rows, sort_threads),
+            .threads = sort_threads,
+            .shared_bytes = sort_threads * sizeof(std::int32_t)},
+           SortRows{tokens, rows, order}, stream);
+    using Sums = BackwardTokens<T>;
+    const T* const gradient = elements<T>(args.output_gradient) + first * columns;
+    float* const target = floats(args.token_gradient);
+    const Sums sums{tokens,
+                    order,
+                    gradient,
+                    target,
+                    args.token_gradient.shape()[0],
+                    rows,
+                    columns,
+                    columns % Sums::numel == 0 && are_aligned(gradient, target)};
+    launch("embedding_backward", tokens_kernel<T>,
+           {.x = rows, .y = divide_up(columns, Sums::of_block), .threads = token_threads}, sums,
+           stream);
   }
 }
 
 template <class T>
 void run_backward(const EmbeddingBackwardArgs& args, StreamView stream) {
   const Shape& shape = args.output_gradient.shape();
-  const T* const gradient = elements<T>(args.output_gradient);
-  const std::int64_t rows = shape[0] * shape[1];
-  const std::int64_t columns = shape[2];
   if (!args.token_gradient.empty()) {
     if (!args.accumulate_token) gpu::fill_zero(args.token_gradient, stream);
-    launch(
-        "embedding_backward", tokens_kernel<T>,
-        {.x = rows, .threads = token_threads, .shared_bytes = token_threads * sizeof(std::int32_t)},
-        BackwardTokens<T>{elements<std::int32_t>(args.tokens), gradient,
-                          floats(args.token_gradient), args.token_gradient.shape()[0], rows,
-                          columns},
-        stream);
+    add_token_rows<T>(args, stream);
   }
   if (args.position_gradient.empty()) return;
   if (!args.accumulate_position) gpu::fill_zero(args.position_gradient, stream);
-  for_elements("embedding_backward", shape[1] * columns,
-               BackwardPositions<T>{elements<std::int32_t>(args.first_position), gradient,
-                                    floats(args.position_gradient), shape[0], shape[1], columns},
+  for_elements("embedding_backward", shape[1] * shape[2],
+               BackwardPositions<T>{elements<std::int32_t>(args.first_position),
+                                    elements<T>(args.output_gradient),
+                                    floats(args.position_gradient), shape[0], shape[1], shape[2]},
                stream);
 }
 
