@@ -14,18 +14,17 @@ namespace {
 
 using nlohmann::json;
 
+/// A change of a run by which it takes less device memory.
+struct MemorySaving {
+  std::string change;  ///< as the user would make it
+  Bytes needs = 0;     ///< device memory of a rank then
+};
+
 /// A run of which one thing is changed at a time.
 class Savings {
  public:
-  Savings(const config::TrainOptions& options,
-          const config::Context& context,
-          const config::TrainSettings& settings,
-          const model::Model& model)
-      : options_(options),
-        context_(context),
-        settings_(settings),
-        model_(model),
-        now_(needed(settings)) {}
+  explicit Savings(const TrainSetup& setup)
+      : setup_(setup), settings_(setup.settings), now_(needed(setup.settings)) {}
 
   /// With `change` merged into the configuration. Nothing where other options forbid it.
   void try_config(const std::string& name, const json& change) {
@@ -34,7 +33,8 @@ class Savings {
     text.merge_patch(change);
     try {
       const auto config = config::DsConfig::parse(text.dump(), "");
-      config::TrainSettings changed = config::resolve_config(options_, config, context_).settings;
+      config::TrainSettings changed =
+          config::resolve_config(setup_.options, config, setup_.context).settings;
       changed.data = settings_.data;
       add(name, changed);
     } catch (const Error&) {
@@ -56,24 +56,20 @@ class Savings {
 
  private:
   [[nodiscard]] Bytes needed(config::TrainSettings settings) const {
-    return set_up_memory(settings, model_, static_cast<int>(context_.world_size)).plan.total();
+    const auto ranks = static_cast<int>(setup_.context.world_size);
+    return set_up_memory(settings, setup_.model, ranks).plan.total();
   }
 
-  const config::TrainOptions& options_;
-  const config::Context& context_;
+  const TrainSetup& setup_;
   const config::TrainSettings& settings_;
-  const model::Model& model_;
   Bytes now_;
   std::vector<MemorySaving> found_;
 };
 
-}  // namespace
-
-std::vector<MemorySaving> best_savings(const config::TrainOptions& options,
-                                       const config::Context& context,
-                                       const config::TrainSettings& settings,
-                                       const model::Model& model) {
-  Savings savings(options, context, settings, model);
+/// Best first; at most three.
+std::vector<MemorySaving> best_savings(const TrainSetup& setup) {
+  const config::TrainSettings& settings = setup.settings;
+  Savings savings(setup);
   if (settings.trains && !settings.gradient_checkpointing) {
     config::TrainSettings changed = settings;
     changed.gradient_checkpointing = true;
@@ -84,7 +80,7 @@ std::vector<MemorySaving> best_savings(const config::TrainOptions& options,
     changed.micro_batch_size /= 2;
     savings.add(fmt::format("a micro batch of {}", changed.micro_batch_size), changed);
   }
-  for (int stage = settings.zero.stage + 1; context.world_size > 1 && stage <= 3; ++stage) {
+  for (int stage = settings.zero.stage + 1; setup.context.world_size > 1 && stage <= 3; ++stage) {
     savings.try_config(fmt::format("ZeRO stage {}", stage),
                        {{"zero_optimization", {{"stage", stage}}}});
   }
@@ -98,13 +94,14 @@ std::vector<MemorySaving> best_savings(const config::TrainOptions& options,
   return savings.best();
 }
 
-std::string describe(const std::vector<MemorySaving>& savings) {
-  std::string text;
-  for (const MemorySaving& saving : savings) {
-    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", saving.change,
-                        format_bytes(saving.needs));
+}  // namespace
+
+std::string describe_savings(const TrainSetup& setup) {
+  std::string text = "it would need less with ";
+  for (const MemorySaving& saving : best_savings(setup)) {
+    text += fmt::format("{} ({}), ", saving.change, format_bytes(saving.needs));
   }
-  return text;
+  return text + "more ranks or --tiled_linear_in_splits (dstrain plan searches)";
 }
 
 }  // namespace dstrain::cmd

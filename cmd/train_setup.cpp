@@ -161,18 +161,12 @@ std::string exceeded(const zero::MemoryPlan& plan, const TrainPlace& place) {
   return "";
 }
 
-void check_budget(const TrainSetup& setup,
-                  const config::TrainOptions& options,
-                  const config::Context& context,
-                  const TrainPlace& place) {
+void check_budget(const TrainSetup& setup, const TrainPlace& place) {
   const std::string limit = exceeded(setup.plan, place);
   if (limit.empty()) return;
-  const std::string savings = describe(best_savings(options, context, setup.settings, setup.model));
-  fail(ErrorCode::config,
-       "the run needs {} of device memory per rank and {} ({}); it would need less with {}more "
-       "ranks or --tiled_linear_in_splits (dstrain plan searches)",
+  fail(ErrorCode::config, "the run needs {} of device memory per rank and {} ({}); {}",
        format_bytes(setup.plan.total()), limit, zero::describe(setup.plan, setup.formula),
-       savings.empty() ? "" : savings + ", ");
+       describe_savings(setup));
 }
 
 }  // namespace
@@ -196,11 +190,12 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
   take_tokenizer(setup, setup.settings.data.tokenizer);
   settle_bytes(setup, *model);
   const config::DataSettings data = setup.settings.data;
-  const config::Context context{.world_size = place.world_size,
-                                .hidden = setup.model.hidden,
-                                .train_samples = setup.training_samples,
-                                .kept_batch = place.kept_batch};
-  config::Resolved resolved = config::resolve(options, context);
+  setup.options = options;
+  setup.context = {.world_size = place.world_size,
+                   .hidden = setup.model.hidden,
+                   .train_samples = setup.training_samples,
+                   .kept_batch = place.kept_batch};
+  config::Resolved resolved = config::resolve(options, setup.context);
   setup.settings = std::move(resolved.settings);
   setup.settings.data = data;
   settle_device(setup.settings, place.device);
@@ -218,7 +213,7 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
   }
   MemorySetup& memory = setup;
   memory = set_up_memory(setup.settings, setup.model, place.world_size);
-  check_budget(setup, options, context, place);
+  check_budget(setup, place);
   refuse(full_disks(setup.settings.zero, memory.plan, place.ranks_here));
   return setup;
 }

@@ -7,6 +7,7 @@
 #include "cmd/data_setup.h"
 #include "cmd/memory_setup.h"
 #include "runtime/config/kept_batch.h"
+#include "runtime/config/resolve.h"
 #include "runtime/config/train_options.h"
 #include "runtime/config/train_settings.h"
 #include "runtime/engine/trainer_state.h"
@@ -18,6 +19,8 @@ namespace dstrain::cmd {
 /// All that a training run decides before any rank starts: every mistake in flags, configuration,
 /// model directory and data is found while making it.
 struct TrainSetup : MemorySetup, RunData {
+  config::TrainOptions options;  ///< as they were typed
+  config::Context context;       ///< in which they came to
   config::TrainSettings settings;
   model::Model model;
   std::vector<std::string> notes;  ///< what was decided without being asked for, a line each

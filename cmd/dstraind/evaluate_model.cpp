@@ -35,7 +35,7 @@ void report(double loss, const std::string& directory) {
 
 }  // namespace
 
-int evaluate_model(TrainSetup setup, const WorkerEnv& worker, ProgressPage& progress) {
+int evaluate_model(TrainSetup& setup, const WorkerEnv& worker, ProgressPage& progress) {
   const config::TrainSettings& settings = setup.settings;
   const std::unique_ptr<Backend> backend = open_backend({setup.model.device, worker.local_rank});
   const RankStreams own_streams(*backend, setup);

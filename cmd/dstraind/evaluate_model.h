@@ -9,6 +9,6 @@ namespace dstrain::cmd {
 /// metrics.jsonl behind those that are there, and as one for people. Neither gradients nor
 /// optimizer states take memory. Publishes in `progress` where it is. Collective. Returns
 /// the exit status.
-int evaluate_model(TrainSetup setup, const WorkerEnv& worker, ProgressPage& progress);
+int evaluate_model(TrainSetup& setup, const WorkerEnv& worker, ProgressPage& progress);
 
 }  // namespace dstrain::cmd

@@ -8,6 +8,7 @@
 #include "cmd/dstraind/evaluate_model.h"
 #include "cmd/dstraind/stop_signals.h"
 #include "cmd/dstraind/training_rank.h"
+#include "cmd/memory_savings.h"
 #include "cmd/resume_plan.h"
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
@@ -95,6 +96,27 @@ std::optional<config::KeptBatch> read_kept_batch() {
   return kept.value();
 }
 
+/// Trains as one rank. Returns the exit status.
+int train(TrainSetup& setup,
+          const WorkerEnv& worker,
+          ProgressPage& progress,
+          StopSignals& signals,
+          const std::optional<OutputLock>& lock) {
+  TrainingRank rank(setup, worker, progress);
+  signals.keep();  // until here there is nothing to save
+  const engine::Trainer::Outcome outcome = rank.train(signals);
+  if (outcome.stopped && outcome.steps > 0) {
+    if (worker.rank == 0) tell_stop(outcome.steps, rank.checkpoint_of(outcome.steps));
+    return status::stopped_with_checkpoint;
+  }
+  rank.save(outcome);
+  if (lock && !lock->is_in_place()) fail_without_output(setup.settings.output.directory);
+  if (!outcome.stopped) return status::done;
+  if (worker.rank == 0) log_warning("stopped on request before the first step");
+  // Another rank may have been asked, and only that one: then as if by the launcher.
+  return 128 + (signals.arrived() != 0 ? signals.arrived() : SIGTERM);
+}
+
 int train_or_evaluate(std::span<const std::string> arguments, ProgressPage& progress) {
   StopSignals signals;
   progress.enter(RunPhase::starting);
@@ -126,21 +148,14 @@ int train_or_evaluate(std::span<const std::string> arguments, ProgressPage& prog
     }
     announce(setup, worker);
   }
-  if (!setup.settings.trains) return evaluate_model(std::move(setup), worker, progress);
-  const std::string output = setup.settings.output.directory;
-  TrainingRank rank(std::move(setup), worker, progress);
-  signals.keep();  // until here there is nothing to save
-  const engine::Trainer::Outcome outcome = rank.train(signals);
-  if (outcome.stopped && outcome.steps > 0) {
-    if (worker.rank == 0) tell_stop(outcome.steps, rank.checkpoint_of(outcome.steps));
-    return status::stopped_with_checkpoint;
+  try {
+    return setup.settings.trains ? train(setup, worker, progress, signals, lock)
+                                 : evaluate_model(setup, worker, progress);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory) throw;
+    fail(error.code(), "{}. The run needs {} of device memory per rank; {}", error.what(),
+         format_bytes(setup.plan.total()), describe_savings(setup));
   }
-  rank.save(outcome);
-  if (lock && !lock->is_in_place()) fail_without_output(output);
-  if (!outcome.stopped) return status::done;
-  if (worker.rank == 0) log_warning("stopped on request before the first step");
-  // Another rank may have been asked, and only that one: then as if by the launcher.
-  return 128 + (signals.arrived() != 0 ? signals.arrived() : SIGTERM);
 }
 
 }  // namespace

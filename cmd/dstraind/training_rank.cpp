@@ -91,8 +91,8 @@ comm::World join_alike(const TrainSetup& setup, const WorkerEnv& worker, const W
 
 }  // namespace
 
-TrainingRank::TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPage& progress)
-    : setup_(std::move(setup)),
+TrainingRank::TrainingRank(TrainSetup& setup, const WorkerEnv& worker, ProgressPage& progress)
+    : setup_(setup),
       worker_(worker),
       progress_(progress),
       backend_(open_backend({setup_.model.device, worker.local_rank})),

@@ -25,8 +25,8 @@ namespace dstrain::cmd {
 class TrainingRank {
  public:
   /// Meets the other ranks and loads the parameters, or the checkpoint to go on from. Collective.
-  /// `progress` must outlive it.
-  TrainingRank(TrainSetup setup, const WorkerEnv& worker, ProgressPage& progress);
+  /// `setup`, whose state follows the training, and `progress` must outlive it.
+  TrainingRank(TrainSetup& setup, const WorkerEnv& worker, ProgressPage& progress);
 
   /// Until the last step, or the end of the one in which a signal arrived at a rank.
   engine::Trainer::Outcome train(const StopSignals& signals);
@@ -48,7 +48,7 @@ class TrainingRank {
   void load_checkpoint(const std::filesystem::path& path);
   [[nodiscard]] engine::Checkpointer::Options checkpoint_options(std::int64_t saved_step) const;
 
-  TrainSetup setup_;
+  TrainSetup& setup_;
   WorkerEnv worker_;
   SteadyClock clock_;
   RankControl control_ = RankControl::from_environment();

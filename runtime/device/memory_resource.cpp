@@ -87,22 +87,31 @@ std::byte* TrackedMemory::allocate(Bytes bytes, StreamView stream) {
   if (!ledger_.try_add(options_.category, bytes, limit)) refuse(bytes);
   try {
     return upstream_.allocate(bytes, stream);
+  } catch (const Error& error) {
+    ledger_.add(options_.category, -bytes);
+    if (error.code() != ErrorCode::out_of_memory) throw;
+    fail(error.code(), "{}; for {} (in use: {})", error.what(), name_of(options_.category),
+         in_use());
   } catch (...) {
     ledger_.add(options_.category, -bytes);
     throw;
   }
 }
 
-void TrackedMemory::refuse(Bytes bytes) const {
-  std::string in_use;
+std::string TrackedMemory::in_use() const {
+  std::string text;
   for (std::size_t i = 0; i < memory_category_names.size(); ++i) {
-    in_use += fmt::format("{} {} {}", i == 0 ? "" : ",", memory_category_names[i],
-                          format_bytes(ledger_.current(static_cast<MemoryCategory>(i))));
+    const auto category = static_cast<MemoryCategory>(i);
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", name_of(category),
+                        format_bytes(ledger_.current(category)));
   }
+  return text;
+}
+
+void TrackedMemory::refuse(Bytes bytes) const {
   fail(ErrorCode::out_of_memory,
-       "device memory: {} more for {} does not fit into the budget of {} (in use:{})",
-       format_bytes(bytes), memory_category_names[static_cast<std::size_t>(options_.category)],
-       format_bytes(options_.limit), in_use);
+       "device memory: {} more for {} does not fit into the budget of {} (in use: {})",
+       format_bytes(bytes), name_of(options_.category), format_bytes(options_.limit), in_use());
 }
 
 void TrackedMemory::deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept {

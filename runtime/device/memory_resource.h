@@ -19,6 +19,10 @@ enum class MemoryCategory : std::uint8_t { parameters, gradients, optimizer, act
 inline constexpr std::array<const char*, 5> memory_category_names{
     "parameters", "gradients", "optimizer", "activations", "buffers"};
 
+constexpr const char* name_of(MemoryCategory category) {
+  return memory_category_names.at(static_cast<std::size_t>(category));
+}
+
 /// Bytes by tier, then by category.
 using CategoryBytes = std::array<Bytes, memory_category_names.size()>;
 using TierBytes = std::array<CategoryBytes, memory_tier_names.size()>;
@@ -83,8 +87,9 @@ class MemoryLedger {
 using MemoryLedgers = std::array<MemoryLedger, memory_tier_names.size()>;
 
 /// Counts what passes through it under one category of `ledger`, and refuses what would take the
-/// ledger's total over `limit` (0: no limit) with a table of what is in use. What is given back
-/// counts as free at once, though a worker stream frees it later: counts repeat from run to run.
+/// ledger's total over `limit` (0: no limit); refusals, also those of below, tell what is in use.
+/// What is given back counts as free at once, though a worker stream frees it later: counts repeat
+/// from run to run.
 class TrackedMemory final : public MemoryResource {
  public:
   struct Options {
@@ -99,6 +104,7 @@ class TrackedMemory final : public MemoryResource {
 
  private:
   [[noreturn]] void refuse(Bytes bytes) const;
+  [[nodiscard]] std::string in_use() const;  ///< of each category, whatever the limit
 
   MemoryResource& upstream_;
   MemoryLedger& ledger_;

@@ -47,6 +47,16 @@ TEST_CASE("CUDA failures: a call that fails ends the run and is named", "[cuda][
   CHECK_THAT(run.err, Contains(function) && Contains("rank 1 on localhost"));
 }
 
+TEST_CASE("CUDA failures: memory that is gone is told with what needs less", "[cuda][e2e]") {
+  const test::TempDir folder;
+  const test::TrainRun run = run_refused("cudaMalloc 2", folder.path() / "out");
+  CHECK(run.status == 1);
+  CHECK_THAT(run.err, Contains("out of memory (cudaErrorMemoryAllocation); for ") &&
+                          Contains("(in use: parameters ") &&
+                          Contains("it would need less with ") &&
+                          Contains("--gradient_checkpointing ("));
+}
+
 TEST_CASE("CUDA failures: times that cannot be had end the run", "[cuda][e2e][profile]") {
   if (!test::stands_in_for_gpu()) test::skip("a GPU does not fail on request");
   test::use_test_gpu();

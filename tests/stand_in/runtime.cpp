@@ -78,10 +78,14 @@ cudaError_t cudaGetLastError() {
   return cudaSuccess;
 }
 const char* cudaGetErrorName(cudaError_t error) {
-  return error == cudaErrorIllegalAddress ? "cudaErrorIllegalAddress" : "an error of the stand-in";
+  if (error == cudaErrorIllegalAddress) return "cudaErrorIllegalAddress";
+  if (error == cudaErrorMemoryAllocation) return "cudaErrorMemoryAllocation";
+  return "an error of the stand-in";
 }
 const char* cudaGetErrorString(cudaError_t error) {
-  return error == cudaErrorIllegalAddress ? "an illegal memory access" : "refused";
+  if (error == cudaErrorIllegalAddress) return "an illegal memory access";
+  if (error == cudaErrorMemoryAllocation) return "out of memory";
+  return "refused";
 }
 cudaError_t cudaGetDeviceCount(int* count) {
   if (refuses(__func__)) return refused();
@@ -111,7 +115,7 @@ cudaError_t cudaDeviceReset() {
   return cudaSuccess;
 }
 cudaError_t cudaMalloc(void** address, std::size_t bytes) {
-  if (refuses(__func__)) return refused();
+  if (refuses(__func__)) return cudaErrorMemoryAllocation;
   const Driver driver;
   *address = bytes > memory_bytes() ? nullptr : take_memory(bytes);
   return *address == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;

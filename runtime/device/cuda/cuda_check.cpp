@@ -8,9 +8,6 @@ namespace {
 /// What helps; empty where nothing is known.
 std::string_view remedy(cudaError_t error) {
   switch (error) {
-    case cudaErrorMemoryAllocation:
-      return "a smaller batch, --gradient_checkpointing, a higher ZeRO stage or offload needs less "
-             "(dstrain plan)";
     case cudaErrorInsufficientDriver:
       return "there is no NVIDIA driver, or one older than CUDA 13 needs: see nvidia-smi";
     case cudaErrorNoDevice:
