@@ -1,31 +1,45 @@
 #!/usr/bin/env bash
-# Packs what tests/gpu.sh needs on another x86-64 Linux machine, which has glibc, the NVIDIA driver
-# and CUDA's run-time libraries: programs, the plug-in of GPUs, tests, golden files and all other
-# libraries, which keep the names that a debugger tells.
-# usage: tests/make_bundle.sh [BUILD_FOLDER [BUNDLE_FOLDER]]
+# Packs dstrain for another x86-64 Linux machine, which needs no compiler: glibc, and for GPUs the
+# NVIDIA driver and CUDA's run-time libraries, are all that it has to have.
+#
+#   tests/make_bundle.sh [--tests] [BUILD_FOLDER [BUNDLE_FOLDER]]
+#
+# BUNDLE_FOLDER (build/bundle) gets dstrain.tar.gz, in which bin/ has the programs, all plug-ins, the
+# libraries of the system that they use and the tests and benchmarks of GPUs; beside it gpu.sh, which
+# unpacks it and runs those. MPI, where ranks are to use it, is the other machine's. --tests leaves
+# out what tests do not need, and what only a debugger reads. The programs run on GPUs for which
+# BUILD_FOLDER (build/release) has code: those of build/release-gpus on all kinds.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+only_tests=no
+if [[ ${1:-} == --tests ]]; then only_tests=yes && shift; fi
 build=${1:-build/release}
 bundle=${2:-build/bundle}
-tree=$(mktemp -d)/tree
-trap 'rm -rf "$(dirname "$tree")"' EXIT
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tree=$work/dstrain
 mkdir -p "$tree/bin" "$tree/tests" "$bundle"
 
-programs=("$build"/bin/{dstrain,dstraind,libdstrain.so,libdstrain_cuda.so})
-tests=("$build"/tests/ops/cuda_ops_{test,bench} "$build"/tests/backend/cuda_{events,products}_test
-  "$build/tests/e2e/cuda_run_test")
-cp "${programs[@]}" "${tests[@]}" "$tree/bin"
+cp "$build"/bin/{dstrain,dstraind,libdstrain.so,libdstrain_cuda.so} "$tree/bin"
+cp "$build"/tests/ops/cuda_ops_{test,bench} "$build"/tests/backend/cuda_{events,products}_test \
+  "$build"/tests/e2e/cuda_{run,tuning}_test "$tree/bin"
+mpi=()
+if [[ $only_tests == no ]]; then
+  for plug_in in "$build"/bin/libdstrain_*.so; do
+    if [[ $plug_in == *_mpi_* ]]; then mpi+=("$plug_in"); else cp "$plug_in" "$tree/bin"; fi
+  done
+  cp -r examples hostfiles README.md "$tree"
+fi
 
 # The other machine's own: glibc's, for which a newer one stands in, and NVIDIA's.
 own='ld-linux|linux-vdso|/lib(c|m|dl|rt|pthread|resolv)\.so|libcu'
 ldd "$tree"/bin/* | awk '$3 ~ /^\// {print $3}' | grep -vE "$own|/libdstrain" | sort -u |
   xargs -I{} cp -L {} "$tree/bin"
-strip --strip-debug "$tree"/bin/*
-# A library of the system finds its like beside it, too.
-export LD_LIBRARY_PATH="$tree/bin"
+if [[ $only_tests == yes ]]; then strip --strip-debug "$tree"/bin/*; fi
 if ldd "$tree"/bin/dstraind | grep 'not found'; then exit 1; fi
+if ((${#mpi[@]})); then cp "${mpi[@]}" "$tree/bin"; fi
 
 cp -r tests/golden "$tree/tests"
-tar -cJf "$bundle/tree.tar.xz" -C "$(dirname "$tree")" tree
-cp tests/gpu.sh tests/gpu_torch.py "$bundle"
+tar -czf "$bundle/dstrain.tar.gz" -C "$work" dstrain
+cp tests/gpu.sh tests/bench/peers/decoder_torch.py "$bundle"
 du -h "$bundle"/*

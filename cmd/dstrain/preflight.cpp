@@ -55,7 +55,7 @@ void check_samples(const data::SampleSource& source) {
 /// Starts the device where ranks run on this machine. What each of them finds free there; 0: not
 /// known.
 Bytes check_device(const TrainPlace& place) {
-  if (place.ranks_here == 0) return 0;
+  if (place.ranks_here == 0 || place.device == DeviceKind::cpu) return 0;
   const int devices = std::max(count_visible_gpu_files(), 1);
   const int sharing = (place.ranks_here + devices - 1) / devices;
   return open_backend({.kind = place.device})->free_memory() / sharing;

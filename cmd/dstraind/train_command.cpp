@@ -152,7 +152,7 @@ int train_or_evaluate(std::span<const std::string> arguments, ProgressPage& prog
     return setup.settings.trains ? train(setup, worker, progress, signals, lock)
                                  : evaluate_model(setup, worker, progress);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::out_of_memory) throw;
+    if (error.code() != ErrorCode::out_of_device_memory) throw;
     fail(error.code(), "{}. The run needs {} of device memory per rank; {}", error.what(),
          format_bytes(setup.plan.total()), describe_savings(setup));
   }

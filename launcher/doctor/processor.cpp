@@ -92,6 +92,13 @@ void check_gpus(const Probe& probe, const Question& /*question*/, Findings& find
     return findings.note(fmt::format("{}; no {}: ranks cannot use them", found, gpu_plug_in),
                          "build where CUDA's toolkit is; --device cpu makes slots CPU ranks");
   }
+  const Result<std::string> library = probe.load("libcuda.so.1");
+  if (!library.ok()) {
+    return findings.problem(fmt::format("{}; the driver's libcuda.so.1 cannot be loaded: {}", found,
+                                        library.error()),
+                            "install NVIDIA's driver, or start the container with its GPUs; "
+                            "--device cpu makes slots CPU ranks");
+  }
   const Result<std::string> loaded = probe.load(plug_in->second);
   if (loaded.ok()) return findings.ok(fmt::format("{}; {} uses them", found, gpu_plug_in));
   findings.problem(fmt::format("{}; {} cannot be loaded: {}", found, gpu_plug_in, loaded.error()),

@@ -8,18 +8,19 @@ namespace dstrain {
 
 /// What kind of thing went wrong; exit_status() in worker_env.h maps it to a process status.
 enum class ErrorCode {
-  usage,          ///< a wrong command line
-  config,         ///< a wrong or unsupported configuration
-  input,          ///< a hostfile, data file or model directory that cannot be used
-  io,             ///< the operating system refused a read, a write or a file
-  out_of_memory,  ///< a budget or the machine's memory is exhausted
-  device,         ///< an accelerator failed
-  comm,           ///< a peer or a collective failed
-  remote,         ///< a rank or a host could not be started
-  timeout,        ///< a rendezvous or a collective did not finish in time
-  aborted,        ///< stopped because another rank failed or someone asked
-  diverged,       ///< the loss or a gradient is not finite
-  internal,       ///< a bug in dstrain
+  usage,                 ///< a wrong command line
+  config,                ///< a wrong or unsupported configuration
+  input,                 ///< a hostfile, data file or model directory that cannot be used
+  io,                    ///< the operating system refused a read, a write or a file
+  out_of_memory,         ///< the machine's memory is exhausted
+  out_of_device_memory,  ///< a device's is, or what a rank may take of it
+  device,                ///< an accelerator failed
+  comm,                  ///< a peer or a collective failed
+  remote,                ///< a rank or a host could not be started
+  timeout,               ///< a rendezvous or a collective did not finish in time
+  aborted,               ///< stopped because another rank failed or someone asked
+  diverged,              ///< the loss or a gradient is not finite
+  internal,              ///< a bug in dstrain
 };
 
 /// The one exception family. The message names the culprit and the remedy.

@@ -89,7 +89,9 @@ std::byte* TrackedMemory::allocate(Bytes bytes, StreamView stream) {
     return upstream_.allocate(bytes, stream);
   } catch (const Error& error) {
     ledger_.add(options_.category, -bytes);
-    if (error.code() != ErrorCode::out_of_memory) throw;
+    const bool full =
+        error.code() == ErrorCode::out_of_memory || error.code() == ErrorCode::out_of_device_memory;
+    if (!full) throw;
     fail(error.code(), "{}; for {} (in use: {})", error.what(), name_of(options_.category),
          in_use());
   } catch (...) {
@@ -109,7 +111,7 @@ std::string TrackedMemory::in_use() const {
 }
 
 void TrackedMemory::refuse(Bytes bytes) const {
-  fail(ErrorCode::out_of_memory,
+  fail(ErrorCode::out_of_device_memory,
        "device memory: {} more for {} does not fit into the budget of {} (in use: {})",
        format_bytes(bytes), name_of(options_.category), format_bytes(options_.limit), in_use());
 }

@@ -41,7 +41,8 @@ class MemoryResource {
   virtual ~MemoryResource() = default;
   /// Whose memory it is; that of the host is the CPU's.
   [[nodiscard]] virtual Device device() const noexcept = 0;
-  /// Uninitialised memory, usable by work launched on `stream`. Throws Error{out_of_memory}.
+  /// Uninitialised memory, usable by work launched on `stream`. Throws Error{out_of_memory}, of
+  /// a device's {out_of_device_memory}.
   virtual std::byte* allocate(Bytes bytes, StreamView stream) = 0;
   /// Takes the memory back once the work launched on `stream` so far is done.
   virtual void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept = 0;

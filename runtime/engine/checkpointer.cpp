@@ -124,7 +124,10 @@ void Checkpointer::stage() {
   try {
     staged_.reserve(parts_.staging, stream_);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::out_of_memory && error.code() != ErrorCode::io) throw;
+    const bool passes = error.code() == ErrorCode::out_of_memory ||
+                        error.code() == ErrorCode::out_of_device_memory ||
+                        error.code() == ErrorCode::io;
+    if (!passes) throw;
     return task_.fail(error.what());
   }
   const auto bad = staged_.copy(parts_.store);

@@ -75,7 +75,7 @@ TEST_CASE("Backend: an Error of a plug-in is caught as one", "[backend]") {
     Buffer(Bytes{1} << 40, backend->memory(), *stream);
     FAIL("the device has room for a terabyte");
   } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::out_of_memory);
+    CHECK(error.code() == ErrorCode::out_of_device_memory);
   }
 }
 

@@ -158,15 +158,17 @@ TEST_CASE("WorkerEnv: ranks of a node share its cores", "[base][worker_env]") {
 }
 
 TEST_CASE("WorkerEnv: kinds of errors have the statuses that users rely on", "[base][worker_env]") {
-  const auto [code, expected] = GENERATE(table<ErrorCode, int>({{ErrorCode::usage, 2},
-                                                                {ErrorCode::config, 2},
-                                                                {ErrorCode::input, 2},
-                                                                {ErrorCode::remote, 3},
-                                                                {ErrorCode::timeout, 4},
-                                                                {ErrorCode::io, 1},
-                                                                {ErrorCode::out_of_memory, 1},
-                                                                {ErrorCode::comm, 1},
-                                                                {ErrorCode::internal, 1}}));
+  const auto [code, expected] =
+      GENERATE(table<ErrorCode, int>({{ErrorCode::usage, 2},
+                                      {ErrorCode::config, 2},
+                                      {ErrorCode::input, 2},
+                                      {ErrorCode::remote, 3},
+                                      {ErrorCode::timeout, 4},
+                                      {ErrorCode::io, 1},
+                                      {ErrorCode::out_of_memory, 1},
+                                      {ErrorCode::out_of_device_memory, 1},
+                                      {ErrorCode::comm, 1},
+                                      {ErrorCode::internal, 1}}));
   CHECK(exit_status(code) == expected);
 }
 

@@ -33,7 +33,8 @@ test::TrainRun run_refused(const std::string& refuses, const std::filesystem::pa
 
 TEST_CASE("CUDA failures: a call that fails ends the run and is named", "[cuda][e2e]") {
   const std::string function = GENERATE(
-      "cudaGetDeviceCount", "cudaInitDevice", "cudaMalloc", "cudaHostRegister",
+      "cudaGetDeviceCount", "cudaGetDeviceProperties", "cudaSetDevice", "cudaMemGetInfo",
+      "cudaPointerGetAttributes", "cudaInitDevice", "cudaMalloc", "cudaHostRegister",
       "cudaStreamCreateWithFlags", "cudaStreamSynchronize", "cudaStreamWaitEvent",
       "cudaEventCreateWithFlags", "cudaEventRecord", "cudaEventSynchronize", "cudaMemcpyAsync",
       "cudaMemsetAsync", "cudaLaunchKernelEx", "cublasLtCreate", "cublasLtMatmulDescCreate",

@@ -261,6 +261,8 @@ TEST_CASE("CUDA runs: what does not fit is told with what would", "[cuda][e2e]")
   const test::ResumableRun run{.ranks = 1};
   const test::TrainRun refused = test::run_train(options, run.config(), folder.path() / "out",
                                                  run.arguments(1), environment());
-  CHECK(refused.status != 0);
-  CHECK_THAT(refused.err, Contains("1.00 MiB"));
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, Contains("--device_memory allows 1.00 MiB (") &&
+                              Contains("it would need less with --gradient_checkpointing (") &&
+                              Contains("a micro batch of ") && Contains(" offload_optimizer "));
 }

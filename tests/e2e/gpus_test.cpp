@@ -121,7 +121,7 @@ TEST_CASE("GPUs: those that are shown must be there", "[e2e][gpus]") {
   CHECK(doctor.wait() != 0);
   CHECK_THAT(doctor.out(), Contains(row.reason));
   // Who computes on CPUs has nothing to do with it.
-  Launch cpu({"--device", "cpu", "true"}, options);
+  Launch cpu(Words{"--device", "cpu"} + train_command(folder.path() / "out"), options);
   CHECK(cpu.wait() == 0);
 }
 

@@ -272,6 +272,12 @@ const std::vector<Fault> shell_faults{
        m.put_file("/opt/dstrain/bin/libdstrain_cuda.so", "");
        m.load_failures["/opt/dstrain/bin/libdstrain_cuda.so"] = "libcublasLt.so.13: cannot open";
      }},
+    {"gpus", "the driver's libcuda.so.1 cannot be loaded",
+     [](FakeMachine& m, Question&) {
+       m.put_file("/dev/nvidia0", "");
+       m.put_file("/opt/dstrain/bin/libdstrain_cuda.so", "");
+       m.load_failures["libcuda.so.1"] = "no such file";
+     }},
     {"visible_devices", "gpu0",
      [](FakeMachine& m, Question&) {
        m.variables["CUDA_VISIBLE_DEVICES"] = "gpu0";

@@ -363,7 +363,7 @@ class DeferredDevice::Memory final : public MemoryResource {
     const std::lock_guard lock(mutex_);
     const auto place =
         std::ranges::find_if(free_, [size](const auto& range) { return range.second >= size; });
-    if (place == free_.end()) fail(ErrorCode::out_of_memory, "the deferred device is full");
+    if (place == free_.end()) fail(ErrorCode::out_of_device_memory, "the deferred device is full");
     const auto [begin, room] = *place;
     free_.erase(place);
     if (room > size) free_.emplace(begin + size, room - size);

@@ -36,7 +36,7 @@ std::string_view function_of(std::string_view call) {
 void fail_call(cudaError_t error, const char* call, const std::string& object) {
   cudaGetLastError();
   const ErrorCode code =
-      error == cudaErrorMemoryAllocation ? ErrorCode::out_of_memory : ErrorCode::device;
+      error == cudaErrorMemoryAllocation ? ErrorCode::out_of_device_memory : ErrorCode::device;
   const std::string_view helps = remedy(error);
   fail(code, "{}: {}: {} ({}){}{}", object, function_of(call), cudaGetErrorString(error),
        cudaGetErrorName(error), helps.empty() ? "" : "; ", helps);

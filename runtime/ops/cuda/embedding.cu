@@ -173,16 +173,11 @@ tokens_kernel(DSTRAIN_ARGUMENT BackwardTokens<T> args) {
   }
 }
 
-/// Rows that are sorted at once: the work grows with the square of their number.
-constexpr std::int64_t sorted_rows = 8192;
-static_assert(sorted_rows * static_cast<std::int64_t>(sizeof(std::int32_t)) <=
-              OpState::staging_bytes());
-
 template <class T>
 void add_token_rows(const EmbeddingBackwardArgs& args, StreamView stream) {
   const std::int64_t columns = args.output_gradient.shape()[2];
   const std::int64_t all_rows = args.tokens.numel();
-  auto* const order = reinterpret_cast<std::int32_t*>(op_state(stream).staging());
+  std::int32_t* const order = &op_state(stream).words().order[0];
   for (std::int64_t first = 0; first < all_rows; first += sorted_rows) {
     const std::int64_t rows = std::min(sorted_rows, all_rows - first);
     const std::int32_t* const tokens = elements<std::int32_t>(args.tokens) + first;

@@ -26,8 +26,12 @@ struct CublasLtTraits {
 using SquareDigits = ExactSum::Digits;
 inline constexpr int square_digits = static_cast<int>(std::tuple_size_v<SquareDigits>);
 
+/// Rows of an embedding's gradient that are sorted at once: the work grows with their square.
+inline constexpr std::int64_t sorted_rows = 8192;
+
 /// Words of the device that ops of one stream use from one launch to the next.
 struct DeviceWords {
+  std::int32_t order[sorted_rows];
   SquareDigits squares[2];  ///< zero between ops
   std::int32_t flag;
   float step_size;
@@ -35,8 +39,9 @@ struct DeviceWords {
 
 struct ProductPlans;
 
-/// What a stream keeps for its ops: cuBLASLt, the algorithms that it chose, and a few KiB. No plan
-/// of memory counts it; library_memory.cpp says so.
+/// What a stream keeps for its ops: cuBLASLt, the algorithms that it chose, some 40 KiB of the
+/// device and, where it converts what comes from the host or goes there, staging(). No plan of
+/// memory counts it; library_memory.cpp says so.
 class OpState final : public cuda::CudaStream::Kept {
  public:
   explicit OpState(cuda::CudaStream& stream);

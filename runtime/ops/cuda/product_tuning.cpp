@@ -96,7 +96,7 @@ class Tuner {
     try {
       scratch_ = Buffer(extents.all(), memory_, view_);
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::out_of_memory) throw;
+      if (error.code() != ErrorCode::out_of_device_memory) throw;
       return false;
     }
     fill();

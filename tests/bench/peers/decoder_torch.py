@@ -3,8 +3,8 @@
 
 Hugging Face's AutoModelForCausalLM (GPT-2 124M without --config) with scaled dot-product attention and fused AdamW, global-norm
 clipping at 1, no shuffling: step s takes samples [s B, (s + 1) B) of T tokens, a token a byte of
-the file, as `dstrain train --no_shuffle` does. With --model, weights come from that directory.
-Needs torch and transformers.
+the file, as `dstrain train --no_shuffle` does. With --model, weights come from that directory;
+--save writes them to one before the first step. Needs torch and transformers.
 """
 
 import argparse
@@ -20,6 +20,8 @@ def arguments():
     parser.add_argument("--tokens", required=True, help="a file of bytes")
     parser.add_argument("--config", help="a config.json or its directory; GPT-2 124M without")
     parser.add_argument("--model", help="a Hugging Face directory; random weights without")
+    parser.add_argument("--save", help="a directory for the weights that training begins with")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--precision", choices=["fp32", "autocast", "bf16"], default="fp32")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--batch", type=int, default=4)
@@ -36,16 +38,22 @@ def make_model(options):
             options.model, attn_implementation="sdpa", dtype=torch.float32
         )
     else:
-        config = AutoConfig.from_pretrained(options.config) if options.config else GPT2Config()
+        if options.config:
+            config = AutoConfig.from_pretrained(options.config)
+        else:
+            config = GPT2Config(resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
         model = AutoModelForCausalLM.from_config(
             config, attn_implementation="sdpa", dtype=torch.float32
         )
+    if options.save:
+        model.save_pretrained(options.save)
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
     model.config.use_cache = False
     model.train()
-    return model.to(torch.bfloat16) if options.precision == "bf16" else model
+    dtype = torch.bfloat16 if options.precision == "bf16" else torch.float32
+    return model.to(options.device, dtype)
 
 
 def batches(options):
@@ -55,7 +63,7 @@ def batches(options):
     for step in range(options.steps):
         first = step * options.batch
         rows = [data[i * size : (i + 1) * size + 1] for i in range(first, first + options.batch)]
-        sample = torch.stack(rows)
+        sample = torch.stack(rows).to(options.device)
         yield sample[:, :-1], sample[:, 1:]
 
 
@@ -68,7 +76,9 @@ def main():
         model.parameters(), lr=options.learning_rate, weight_decay=0.0, fused=True
     )
     forward = torch.compile(model) if options.compile else model
-    autocast = torch.autocast("cpu", dtype=torch.bfloat16, enabled=options.precision == "autocast")
+    autocast = torch.autocast(
+        options.device, dtype=torch.bfloat16, enabled=options.precision == "autocast"
+    )
     seconds, losses = [], []
     for inputs, labels in batches(options):
         begin = time.perf_counter()
@@ -88,6 +98,7 @@ def main():
                 "precision": options.precision,
                 "compile": options.compile,
                 "torch": torch.__version__,
+                "device_bytes": torch.cuda.max_memory_allocated() if options.device == "cuda" else 0,
                 "step_seconds": seconds,
                 "losses": losses,
             }
