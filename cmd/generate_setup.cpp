@@ -1,6 +1,8 @@
 #include "cmd/generate_setup.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <iterator>
 #include <limits>
 
@@ -36,7 +38,10 @@ void declare(CLI::App& app, Options& options) {
       ->check(CLI::Range(std::int64_t{1}, most));
   app.add_flag("--do_sample", sampling.do_sample, "draw tokens instead of taking the likeliest");
   app.add_option("--temperature", sampling.temperature, "divides the logits when drawing (1.0)")
-      ->check(CLI::PositiveNumber);
+      ->check([](const std::string& text) {
+        const double value = std::strtod(text.c_str(), nullptr);
+        return value > 0 && std::isfinite(value) ? "" : "must be a number above 0, got " + text;
+      });
   app.add_option("--top_k", sampling.top_k, "draw among the k likeliest tokens (0: all)")
       ->check(CLI::Range(std::int64_t{0}, most));
   app.add_option("--seed", sampling.seed, "of the draw (42)");

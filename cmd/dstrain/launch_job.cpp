@@ -32,7 +32,9 @@ launcher::JobSpec common_spec(const LaunchOptions& options,
                               const Resources& resources,
                               const JobIdentity& identity) {
   launcher::JobSpec spec;
-  spec.working_directory = std::filesystem::current_path().string();
+  std::error_code error;
+  spec.working_directory = std::filesystem::current_path(error).string();
+  if (error) fail(ErrorCode::usage, "the working directory: {}; go to another", error.message());
   spec.command = command;
   spec.venv_script = options.venv_script;
   spec.env = launcher::job_environment(options, resources.plan, identity);

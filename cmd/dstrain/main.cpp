@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -11,6 +12,7 @@
 #include "cmd/dstrain/launch_bench.h"
 #include "launcher/process/signals.h"
 #include "runtime/base/error.h"
+#include "runtime/base/exception_text.h"
 #include "runtime/base/log.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/printable.h"
@@ -102,12 +104,15 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond RLIMIT_FSIZE fails instead, and says where
   try {
     dstrain::launcher::fill_standard_streams();
-    return dstrain::cmd::run(std::vector<std::string>(argv + 1, argv + argc));
+    const int status = dstrain::cmd::run(std::vector<std::string>(argv + 1, argv + argc));
+    if (std::fflush(stdout) != 0) dstrain::fail_errno(errno, "write to stdout");
+    return status;
   } catch (const dstrain::Error& error) {
-    fmt::print(stderr, "dstrain: error: {}\n", error.what());
+    fmt::print(stderr, "dstrain: error: {}\n", dstrain::printable_message(error.what()));
     return dstrain::exit_status(error.code());
   } catch (const std::exception& error) {
-    fmt::print(stderr, "dstrain: error: {}\n", dstrain::printable_message(error.what()));
+    fmt::print(stderr, "dstrain: error: {}\n",
+               dstrain::printable_message(dstrain::exception_text(error)));
     return dstrain::status::failed;
   }
 }

@@ -15,6 +15,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
 #include "runtime/base/parallel_for.h"
+#include "runtime/base/shared_place.h"
 #include "runtime/base/units.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/data/hugging_face_encoder.h"
@@ -187,6 +188,7 @@ void learn_tokenizer(const TokenizeRequest& request,
   preprocess::add_documents(inputs, request.options.text_column, request.options.workers, *trainer,
                             [&](std::int64_t consumed) { teller.tell(consumed, "words counted"); });
   const tokenizer::LearntTokenizer learnt = trainer->learn(request.vocabulary);
+  refuse_foreign_link(output);
   fs::create_directories(output);
   write_text_file(output / "tokenizer_config.json", learnt.tokenizer_config_json);
   write_text_file(output / "tokenizer.json", learnt.tokenizer_json);

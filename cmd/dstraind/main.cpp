@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include "cmd/dstraind/commands.h"
+#include "runtime/base/exception_text.h"
 #include "runtime/base/log.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/worker_env.h"
@@ -51,7 +52,7 @@ int run_to_status(const std::vector<std::string>& arguments) {
   } catch (const std::bad_alloc&) {
     dstrain::log_error("the machine is out of memory");
   } catch (const std::exception& error) {
-    dstrain::log_error(error.what());
+    dstrain::log_error(dstrain::exception_text(error));
   }
   return dstrain::status::failed;
 }

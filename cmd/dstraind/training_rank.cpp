@@ -13,6 +13,7 @@
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/printable.h"
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/comm/hierarchical/node_map.h"
 #include "runtime/device/crossing_tier.h"
@@ -158,19 +159,19 @@ std::int64_t TrainingRank::load() {
       log_warning(
           fmt::format("the training data is {} now and was {} in the checkpoint, of as many "
                       "bytes: it should hold the same",
-                      setup_.state.train_file, resumed.state.train_file));
+                      printable(setup_.state.train_file), printable(resumed.state.train_file)));
     }
     if (!engine::same_optimizer(resumed.state, setup_.state)) {
       log_warning(
           fmt::format("the optimizer is {} from here on and was {} in the checkpoint, whose states "
                       "it takes over",
-                      setup_.state.optimizer, resumed.state.optimizer));
+                      setup_.state.optimizer, printable(resumed.state.optimizer)));
     }
     if (!engine::same_schedule(resumed.state, setup_.state)) {
       log_warning(
           fmt::format("the learning rate follows this run's schedule, {}, from here on; the "
                       "checkpoint's was {}",
-                      setup_.state.scheduler, resumed.state.scheduler));
+                      setup_.state.scheduler, printable(resumed.state.scheduler)));
     }
   }
   std::error_code ignored;

@@ -43,8 +43,10 @@ void assign_gpus(JobSpec& job, const Machine& machine) {
 
 /// The shell sources the script, its first argument, and becomes what follows.
 void source_first(JobSpec& job) {
-  if (access(job.venv_script.c_str(), R_OK) != 0) {
-    fail(ErrorCode::remote, "--venv_script {}: cannot be read there", job.venv_script);
+  std::error_code ignored;
+  if (access(job.venv_script.c_str(), R_OK) != 0 ||
+      !std::filesystem::is_regular_file(job.venv_script, ignored)) {
+    fail(ErrorCode::remote, "--venv_script {}: no file that can be read there", job.venv_script);
   }
   Command& command = job.command;
   command.argv.front() = command.program;

@@ -15,6 +15,7 @@ std::string rank_log_name(const std::string& directory, const std::string& stamp
 }
 
 void make_log_directory(const std::filesystem::path& directory) {
+  refuse_foreign_link(directory);
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (!std::filesystem::is_directory(directory)) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <system_error>
 
 #include <unistd.h>
 
@@ -41,6 +43,12 @@ void Console::add_polls(std::vector<pollfd>& fds) const {
 void Console::flush() {
   out_.flush();
   err_.flush();
+}
+
+std::string Console::output_failure() const {
+  if (out_.error() == 0 || out_.error() == EPIPE) return "";
+  return fmt::format("write to stdout: {}; lines of the ranks are lost",
+                     std::generic_category().message(out_.error()));
 }
 
 void Console::drain(SignalSource& signals, bool signal_came) {

@@ -27,6 +27,9 @@ class Console {
   /// Writes all that is queued: everything has ended. A reader that has stalled is given up when a
   /// signal comes, and after five seconds when one came before.
   void drain(SignalSource& signals, bool signal_came);
+  /// Why lines of the ranks are missing on stdout; empty where none is, or nobody reads it any
+  /// more.
+  [[nodiscard]] std::string output_failure() const;
   [[nodiscard]] std::size_t pending_bytes() const {
     return out_.pending_bytes() + err_.pending_bytes();
   }

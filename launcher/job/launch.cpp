@@ -39,6 +39,7 @@ class Launch {
  private:
   void supervise();
   [[nodiscard]] int exit_status() const;
+  void tell_lost_output();
   void end_all();
   void poll_once();
   void take_signals();
@@ -260,6 +261,16 @@ int Launch::exit_status() const {
   return goes_on ? status : status_of_stop(status_, status);
 }
 
+/// A training has more to show than its lines.
+void Launch::tell_lost_output() {
+  const std::string reason = console_.output_failure();
+  if (reason.empty()) return;
+  console_.say("error", reason);
+  console_.flush();
+  const bool trains = !job_.output_directory.empty();
+  if (result_.status == status::done && !trains) result_.status = status::failed;
+}
+
 LaunchResult Launch::run() {
   try {
     supervise();
@@ -274,6 +285,7 @@ LaunchResult Launch::run() {
   // It does not begin again: who waits for its end need not wait for the readers of its output.
   if (result_.stopped_by_user && result_.started) server_.close(result_.status);
   console_.drain(signals_, supervisor_.stop_signal().has_value());
+  tell_lost_output();
   return std::move(result_);
 }
 

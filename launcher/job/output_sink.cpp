@@ -48,7 +48,7 @@ ssize_t OutputSink::write_some(std::string_view bytes) const {
 }
 
 void OutputSink::drop() {
-  broken_ = true;
+  error_ = errno;
   queue_.clear();
   position_ = 0;
 }
@@ -56,7 +56,7 @@ void OutputSink::drop() {
 void OutputSink::write(std::string_view bytes) {
   if (bytes.empty()) return;
   at_line_start_ = bytes.back() == '\n';
-  if (!broken_) queue_.append(bytes);
+  if (error_ == 0) queue_.append(bytes);
 }
 
 void OutputSink::flush() {

@@ -21,6 +21,8 @@ class OutputSink {
   /// To be polled for POLLOUT while pending_bytes() is not 0.
   [[nodiscard]] int fd() const { return fd_; }
   [[nodiscard]] std::size_t pending_bytes() const { return queue_.size() - position_; }
+  /// errno of the write after which nothing more was written; 0: there was none.
+  [[nodiscard]] int error() const { return error_; }
   [[nodiscard]] bool at_line_start() const { return at_line_start_; }
 
  private:
@@ -33,7 +35,7 @@ class OutputSink {
   UniqueFd own_;
   std::string queue_;
   std::size_t position_ = 0;
-  bool broken_ = false;
+  int error_ = 0;
   bool at_line_start_ = true;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <string>
+#include <system_error>
 
 #include <fcntl.h>
 
@@ -11,8 +12,19 @@
 
 namespace dstrain::launcher {
 
-PidFile::PidFile()
-    : path_(std::filesystem::temp_directory_path() / fmt::format("{}.deepspeed", getpid())) {
+namespace {
+
+/// TMPDIR, else /tmp.
+std::filesystem::path temporary_directory() {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::temp_directory_path(error);
+  if (error) fail(ErrorCode::io, "--save_pid: TMPDIR is no directory");
+  return path;
+}
+
+}  // namespace
+
+PidFile::PidFile() : path_(temporary_directory() / fmt::format("{}.deepspeed", getpid())) {
   // The name is DeepSpeed's, by which scripts find the file: another would not be found.
   if (const std::string owner = other_owner(path_); !owner.empty()) {
     fail(ErrorCode::io,

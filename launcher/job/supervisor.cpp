@@ -53,6 +53,7 @@ Order Supervisor::rank_exited(const Exit& exit, double now) {
   ++ended_;
   const int status = shell_status(exit.wait_status);
   if (status == status::stopped_with_checkpoint) ++ended_with_checkpoint_;
+  if (status == status::done) ++ended_well_;
   const RankFailure failure{exit.rank, exit.wait_status, exit.oom};
   const int signal = WIFSIGNALED(exit.wait_status) ? WTERMSIG(exit.wait_status) : 0;
   const bool asks = std::ranges::find(stop_signals, signal) != stop_signals.end();
@@ -130,6 +131,7 @@ int Supervisor::exit_status() const {
   if (launch_failed_) return status::could_not_launch;
   if (failure_) return shell_status(failure_->wait_status);
   if (stop_signal_) {
+    if (ended_well_ == settings_.ranks) return status::done;  // it came when all was done
     const bool all_saved = ended_with_checkpoint_ == settings_.ranks;
     return all_saved ? status::stopped_with_checkpoint : 128 + *stop_signal_;
   }

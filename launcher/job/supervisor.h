@@ -91,6 +91,7 @@ class Supervisor {
   bool launch_failed_ = false;
   int ended_ = 0;
   int ended_with_checkpoint_ = 0;
+  int ended_well_ = 0;
   std::vector<bool> has_ended_;
 };
 

@@ -12,6 +12,7 @@
 #include "runtime/base/deadline.h"
 #include "runtime/base/fd_io.h"
 #include "runtime/base/log.h"
+#include "runtime/base/printable.h"
 #include "runtime/base/shared_place.h"
 
 namespace dstrain {
@@ -24,6 +25,7 @@ constexpr double own_job_seconds = 60;  // twice the silence after which a host 
 constexpr std::chrono::milliseconds look_interval{20};
 constexpr std::size_t text_bytes_max = 4096;
 constexpr int lock_flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+constexpr mode_t lock_mode = 0660;  // who may read a file may hold a lock that keeps writers away
 
 /// A byte of the file for each holder.
 struct flock byte_of(Holder holder) {
@@ -55,7 +57,7 @@ bool is_own(const std::string& owner, const std::string& job) {
   fail(ErrorCode::usage,
        "--output_dir {}: {} writes there; wait for its end or end it with dstrain stop, or choose "
        "another directory",
-       path.parent_path().string(), owner.empty() ? "another job" : owner);
+       path.parent_path().string(), owner.empty() ? "another job" : printable(owner));
 }
 
 /// Returns whether the lock was taken: false where there are none. Throws who has it.
@@ -87,7 +89,7 @@ OutputLock::OutputLock(const fs::path& directory, Holder holder, const std::stri
     : path_(directory / file_name) {
   const Holder other = holder == Holder::launcher ? Holder::rank : Holder::launcher;
   do {
-    file_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | lock_flags, 0644));
+    file_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | lock_flags, lock_mode));
     if (!file_) fail_errno(errno, "create " + path_.string());
     regular_bytes(file_.get(), path_.string());
     if (!take(file_.get(), holder, path_, job)) {

@@ -106,7 +106,16 @@ TemporaryFile make_temporary(const std::filesystem::path& path) {
   return made;
 }
 
+void refuse_foreign_link(const std::filesystem::path& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) return;
+  if (info.st_uid == ::geteuid() || info.st_uid == 0) return;
+  fail(ErrorCode::input, "{}: a symbolic link of {}, which is not followed; remove it",
+       path.string(), name_of_user(info.st_uid));
+}
+
 std::string read_trusted_text(const std::filesystem::path& path, Bytes bytes_max) {
+  refuse_foreign_link(path);
   const UniqueFd fd = open_regular(path);
   check_trust(fd.get(), path.string());
   return read_small_text(fd.get(), bytes_max, path.string());

@@ -36,8 +36,12 @@ TemporaryFile make_temporary(const std::filesystem::path& path);
 /// link, which is not followed, and for one that is not this user's alone.
 UniqueFd open_own_directory(const std::filesystem::path& path);
 
+/// Throws Error{input} where `path` is a symbolic link that somebody else but root has made.
+void refuse_foreign_link(const std::filesystem::path& path);
+
 /// The same whole small text as read_text_file(), of a file that decides what runs. Throws
-/// Error{input} unless it belongs to this user or to root, and nobody else may write it.
+/// Error{input} unless it belongs to this user or to root, as does a link to it, and nobody else
+/// may write it.
 std::string read_trusted_text(const std::filesystem::path& path, Bytes bytes_max);
 
 /// "alice (uid 1000)" for what belongs to another user than this process; else empty.

@@ -10,6 +10,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/output_lock.h"
 #include "runtime/base/printable.h"
+#include "runtime/base/shared_place.h"
 #include "runtime/config/missing_directory.h"
 #include "runtime/config/train_options.h"
 
@@ -147,6 +148,7 @@ void prepare_output_directory(const TrainOptions& options) {
   const auto refuse = [&](const std::string& reason) {
     fail(ErrorCode::usage, "--output_dir {}: {}", directory.string(), reason);
   };
+  refuse_foreign_link(directory);
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) refuse("cannot be created: " + error.message());

@@ -54,10 +54,13 @@ HuggingFaceEncoder::Around HuggingFaceEncoder::around() const {
 
 bool has_tokenizer(const std::string& directory) {
   const fs::path path(directory);
-  std::error_code ignored;
-  return fs::exists(path / "tokenizer.json", ignored) ||
-         (fs::exists(path / "vocab.json", ignored) && fs::exists(path / "merges.txt", ignored)) ||
-         fs::exists(path / "tokenizer.model", ignored);
+  // A link to nothing is there, too, and said to be broken.
+  const auto has = [&](const char* name) {
+    std::error_code ignored;
+    return fs::symlink_status(path / name, ignored).type() != fs::file_type::not_found;
+  };
+  return has("tokenizer.json") || (has("vocab.json") && has("merges.txt")) ||
+         has("tokenizer.model");
 }
 
 }  // namespace dstrain::data

@@ -124,7 +124,8 @@ std::string to_text(const ShardManifest& manifest) {
                                {"documents", manifest.documents()},
                                {"making", to_json(manifest.making)},
                                {"shards", std::move(shards)}};
-  return object.dump(2) + "\n";
+  // Names of files may be no UTF-8.
+  return object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 std::optional<ShardManifest> read_shard_manifest(const std::filesystem::path& directory) {

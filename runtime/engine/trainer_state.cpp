@@ -69,6 +69,17 @@ std::optional<BestCheckpoint> read_best(const nlohmann::json& json) {
   return best;
 }
 
+/// The text of a member that is an object; unchanged without one.
+void take_object(const nlohmann::json& json,
+                 const char* name,
+                 const std::string& path,
+                 std::string& text) {
+  const auto found = json.find(name);
+  if (found == json.end()) return;
+  if (!found->is_object()) fail(ErrorCode::input, "{}: {} is no object", path, name);
+  text = found->dump();
+}
+
 /// Throws Error{input} for what no run has counted.
 void require_counts(const TrainerState& state, const std::string& path) {
   const std::pair<const char*, std::int64_t> counts[] = {
@@ -177,6 +188,8 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     }
     const nlohmann::json& data = json.at("data");
     TrainerState state;
+    take_object(json, "optimizer", path, state.optimizer);
+    take_object(json, "scheduler", path, state.scheduler);
     json.at("global_step").get_to(state.global_step);
     state.updates = json.value("updates", state.global_step);
     state.optimizer_step = json.value("/optimizer/step"_json_pointer, state.global_step);
@@ -196,16 +209,12 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     state.text_encoder = data.value("text_encoder", "");
     data.at("shuffle").get_to(state.shuffle);
     json.at("rng").at("seed").get_to(state.seed);
-    if (json.contains("optimizer")) state.optimizer = json.at("optimizer").dump();
-    if (json.contains("scheduler")) state.scheduler = json.at("scheduler").dump();
     state.logged_step = json.value("logged_step", std::int64_t{0});
     state.data_seed = data.value("seed", state.seed);
     state.best = read_best(json);
     state.held_out = json.value("held_out_data", "");
-    if (json.contains("matmul_algorithms")) {
-      state.matmul_algorithms = json.at("matmul_algorithms").dump();
-    }
-    if (json.contains("client_state")) state.client_state = json.at("client_state").dump();
+    take_object(json, "matmul_algorithms", path, state.matmul_algorithms);
+    take_object(json, "client_state", path, state.client_state);
     require_counts(state, path);
     return state;
   } catch (const nlohmann::json::exception& error) {

@@ -12,6 +12,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
 #include "runtime/base/file.h"
+#include "runtime/base/shared_place.h"
 #include "runtime/model/hf_names.h"
 
 namespace dstrain::model {
@@ -23,6 +24,7 @@ constexpr const char* single_file = "model.safetensors";
 constexpr const char* config_file = "config.json";
 
 std::filesystem::path created(const std::filesystem::path& directory) {
+  refuse_foreign_link(directory);
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) fail_errno(error.value(), "create directory " + directory.string());

@@ -9,6 +9,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
+#include "runtime/base/shared_place.h"
 #include "runtime/preprocess/encode_piece.h"
 #include "runtime/preprocess/ordered_work.h"
 #include "runtime/preprocess/piece_reader.h"
@@ -23,6 +24,7 @@ using data::ShardManifest;
 
 /// Held by the process that writes to a directory; ends with it.
 UniqueFd lock_directory(const fs::path& directory) {
+  refuse_foreign_link(directory);
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) {

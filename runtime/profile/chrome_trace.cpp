@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/shared_place.h"
 
 namespace dstrain::profile {
 namespace {
@@ -66,7 +67,9 @@ std::string name_event(std::string_view what, int rank, std::size_t lane, const 
 }  // namespace
 
 ChromeTrace::ChromeTrace(std::filesystem::path path, std::vector<std::string> units)
-    : path_(std::move(path)), units_(std::move(units)), file_(path_, std::ios::trunc) {
+    : path_(std::move(path)), units_(std::move(units)) {
+  const UniqueFd opened = open_to_append(path_, Content::drop);
+  file_.open(fmt::format("/proc/self/fd/{}", opened.get()));
   if (!file_) fail_errno(errno, "create " + path_.string());
   file_ << R"({"displayTimeUnit":"ms","traceEvents":[)";
 }

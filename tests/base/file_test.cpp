@@ -1,14 +1,13 @@
 #include "runtime/base/file.h"
 
-#include <csignal>
 #include <fstream>
 #include <iterator>
 
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/file_limit.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain {
@@ -104,15 +103,10 @@ TEST_CASE("File: a write that fails says where and leaves nothing", "[base][file
 TEST_CASE("File: a full disk is an error", "[base][file]") {
   const test::TempDir dir;
   const fs::path path = dir.path() / "text";
-  rlimit before{};
-  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
-  rlimit none = before;
-  none.rlim_cur = 0;
-  REQUIRE(::setrlimit(RLIMIT_FSIZE, &none) == 0);
-  const std::string message = message_of(ErrorCode::io, [&] { write_text_file(path, "x"); });
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  ::signal(SIGXFSZ, handler);
+  const std::string message = [&] {
+    const test::FileLimit none(0);
+    return message_of(ErrorCode::io, [&] { write_text_file(path, "x"); });
+  }();
   CHECK(message == "write " + path.string() + ".tmp: File too large");
   CHECK(fs::is_empty(dir.path()));
 }

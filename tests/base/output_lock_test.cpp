@@ -77,6 +77,16 @@ TEST_CASE("OutputLock: what a killed process leaves locks nothing", "[base][lock
   CHECK_THAT(owner_in(folder), Catch::StartsWith("job longer name, "));
 }
 
+TEST_CASE("OutputLock: who may only read it cannot hold it", "[base][lock]") {
+  const TempDir folder;
+  const OutputLock lock(folder.path(), Holder::launcher, "job \x1b[2J");
+  const fs::path path = folder.path() / OutputLock::file_name;
+  CHECK((fs::status(path).permissions() & fs::perms::others_all) == fs::perms::none);
+  const std::string refused =
+      error_of([&] { const OutputLock other(folder.path(), Holder::launcher, "b"); });
+  CHECK_THAT(refused, Contains(R"(job job \x1b[2J)"));
+}
+
 TEST_CASE("OutputLock: a rank waits for an earlier one of its own job", "[base][lock]") {
   const TempDir folder;
   std::optional<OutputLock> first;

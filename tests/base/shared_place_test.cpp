@@ -30,6 +30,20 @@ bool give_away(const fs::path& path) {
 
 }  // namespace
 
+TEST_CASE("Shared place: a link of somebody else is refused", "[base][shared]") {
+  const test::TempDir folder;
+  const fs::path path = folder.path() / "link";
+  CHECK_NOTHROW(refuse_foreign_link(path));
+  write_text_file(folder.path() / "own", "x");
+  fs::create_symlink("own", path);
+  CHECK(read_trusted_text(path, mebibyte) == "x");
+  if (give_away(path)) {
+    CHECK_THAT(error_of([&] { read_trusted_text(path, mebibyte); }),
+               Contains("a symbolic link of uid 54321") && Contains("remove it"));
+    CHECK_THAT(error_of([&] { refuse_foreign_link(path); }), Contains(path.string()));
+  }
+}
+
 TEST_CASE("Shared place: only a file is appended to", "[base][shared]") {
   const test::TempDir folder;
   const fs::path path = folder.path() / "log";

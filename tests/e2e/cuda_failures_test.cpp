@@ -33,14 +33,13 @@ test::TrainRun run_refused(const std::string& refuses, const std::filesystem::pa
 
 TEST_CASE("CUDA failures: a call that fails ends the run and is named", "[cuda][e2e]") {
   const std::string function = GENERATE(
-      "cudaGetDeviceCount", "cudaGetDeviceProperties", "cudaSetDevice", "cudaMemGetInfo",
-      "cudaPointerGetAttributes", "cudaInitDevice", "cudaMalloc", "cudaHostRegister",
-      "cudaStreamCreateWithFlags", "cudaStreamSynchronize", "cudaStreamWaitEvent",
-      "cudaEventCreateWithFlags", "cudaEventRecord", "cudaEventSynchronize", "cudaMemcpyAsync",
-      "cudaMemsetAsync", "cudaLaunchKernelEx", "cublasLtCreate", "cublasLtMatmulDescCreate",
-      "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate",
-      "cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceSetAttribute",
-      "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul");
+      "cudaGetDeviceCount", "cudaGetDeviceProperties", "cudaSetDevice", "cudaPointerGetAttributes",
+      "cudaInitDevice", "cudaMalloc", "cudaHostRegister", "cudaStreamCreateWithFlags",
+      "cudaStreamSynchronize", "cudaStreamWaitEvent", "cudaEventCreateWithFlags", "cudaEventRecord",
+      "cudaEventSynchronize", "cudaMemcpyAsync", "cudaMemsetAsync", "cudaLaunchKernelEx",
+      "cublasLtCreate", "cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute",
+      "cublasLtMatrixLayoutCreate", "cublasLtMatmulPreferenceCreate",
+      "cublasLtMatmulPreferenceSetAttribute", "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul");
   const test::TempDir folder;
   const test::TrainRun run = run_refused(function + " 1", folder.path() / "out");
   CAPTURE(function, run.err);

@@ -32,10 +32,10 @@ Words launch_options(int ranks) {
   return options;
 }
 
-/// As many as what stands in for a GPU has time for.
+/// As many as what stands in for a GPU has time for: the second loss shows the first update.
 std::span<const json> steps_of(const json& golden) {
   const auto& steps = golden.at("steps").get_ref<const json::array_t&>();
-  return std::span(steps).first(test::stands_in_for_gpu() ? 3 : steps.size());
+  return std::span(steps).first(test::stands_in_for_gpu() ? 2 : steps.size());
 }
 
 struct Place {
@@ -81,8 +81,9 @@ void check_stages(const std::string& name, int ranks, const char* half, const Li
 }  // namespace
 
 TEST_CASE("CUDA runs: every stage follows PyTorch in fp32", "[cuda][e2e]") {
-  const std::string name = GENERATE("everything", "lamb");
-  check_stages(name, GENERATE(1, 2), nullptr, {1e-5, 1e-4});
+  const int ranks = GENERATE(1, 2);
+  check_stages("everything", ranks, nullptr, {1e-5, 1e-4});
+  if (ranks == 2) check_stages("lamb", ranks, nullptr, {1e-5, 1e-4});
 }
 
 TEST_CASE("CUDA runs: every stage follows PyTorch in bf16", "[cuda][e2e]") {
@@ -128,7 +129,7 @@ TEST_CASE("CUDA runs: stages and offload have the same bits and runs repeat", "[
                                  .checkpointed_activations = checkpointed,
                                  .zero = zero};
     const test::TrainRun made = test::run_train(
-        launch_options(2), run.config(), folder.path() / name, run.arguments(4), environment());
+        launch_options(2), run.config(), folder.path() / name, run.arguments(3), environment());
     CAPTURE(name, made.err);
     REQUIRE(made.status == 0);
     return test::results_of(made);
@@ -180,9 +181,9 @@ TEST_CASE("CUDA runs: a run goes on from its checkpoint with the same bits", "[c
     REQUIRE(made.status == 0);
     return made;
   };
-  const auto whole = train("whole", 6, {});
-  train("cut", 3, {"--save_steps", "3"});
-  const auto last = train("cut", 6, {"--save_steps", "3", "--resume_from_checkpoint", "latest"});
+  const auto whole = train("whole", 4, {});
+  train("cut", 2, {"--save_steps", "2"});
+  const auto last = train("cut", 4, {"--save_steps", "2", "--resume_from_checkpoint", "latest"});
   CHECK(test::results_of(last) == test::results_of(whole));
   CHECK(test::read_bytes(folder.path() / "cut/model.safetensors") ==
         test::read_bytes(folder.path() / "whole/model.safetensors"));

@@ -99,6 +99,54 @@ TEST_CASE("Hostile place: variables of others are not obeyed", "[e2e]") {
   }
 }
 
+TEST_CASE("Hostile place: what stdout has no room for is told", "[e2e]") {
+  const Words words = GENERATE(
+      Words{"echo", "of a rank"}, Words{"--dry_run", "true"},
+      Words{"plan", "--device_memory", "1GiB", "--host_memory", "1GiB", "--config_name", "gpt2"});
+  CAPTURE(words);
+  const Launch::Options full{
+      .env = {}, .directory = "", .wrapper = {"sh", "-c", "exec \"$@\" >/dev/full", "sh"}};
+  const Outcome outcome = run_command(words, full);
+  CHECK(outcome.status == 1);
+  CHECK_THAT(outcome.err, Contains("No space left on device"));
+}
+
+TEST_CASE("Hostile place: no directory is entered by a link of somebody else", "[e2e]") {
+  const test::TempDir folder;
+  const fs::path link = folder.path() / "link";
+  fs::create_directory(folder.path() / "victim");
+  fs::create_directory_symlink("victim", link);
+  std::ofstream(folder.path() / "text.txt") << "some text";
+  const std::vector<std::string> words =
+      GENERATE(std::vector<std::string>{"--enable_each_rank_log", "link", "true"},
+               std::vector<std::string>{"tokenize", "--tokenizer", "byte", "--output_dir", "link",
+                                        "text.txt"},
+               std::vector<std::string>{"train", "--config_name", "gpt2", "--train_file",
+                                        "text.txt", "--block_size", "4", "--output_dir", "link"});
+  CAPTURE(words);
+  if (::lchown(link.c_str(), 54'321, static_cast<gid_t>(-1)) == 0) {
+    const Outcome refused = run_command(words, {.env = {}, .directory = folder.path().string()});
+    CHECK(refused.status != 0);
+    CHECK_THAT(refused.err, Contains("link: a symbolic link of uid 54321"));
+    CHECK(fs::is_empty(folder.path() / "victim"));
+  }
+}
+
+TEST_CASE("Hostile place: a directory that is gone is named", "[e2e]") {
+  const test::TempDir folder;
+  const Outcome left = run_command(
+      {"true"},
+      {.env = {},
+       .directory = folder.path().string(),
+       .wrapper = {"sh", "-c", "mkdir gone && cd gone && rmdir ../gone; exec \"$@\"", "sh"}});
+  CHECK(left.status == 2);
+  CHECK_THAT(left.err, Contains("the working directory: No such file or directory"));
+  const Outcome temporary =
+      run_command({"--save_pid", "true"}, {.env = {{"TMPDIR", "/nonexistent"}}, .directory = ""});
+  CHECK(temporary.status == 1);
+  CHECK_THAT(temporary.err, Contains("--save_pid: TMPDIR is no directory"));
+}
+
 TEST_CASE("Hostile place: a program is a path or a name on PATH", "[e2e]") {
   const test::TempDir folder;
   for (const char* const name : {"trian", "my_program"}) {

@@ -2,6 +2,7 @@
 #include "runtime/engine/run_check.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 using dstrain::engine::data_differences;
 using dstrain::engine::parse_trainer_state;
@@ -84,6 +85,18 @@ TEST_CASE("TrainerState: another optimizer is told and another rate is none", "[
   CHECK_FALSE(same_optimizer(saved, run));
   saved.optimizer = "{}";
   CHECK(same_optimizer(saved, run));
+}
+
+TEST_CASE("TrainerState: a part that is no object is named", "[engine][resume]") {
+  const char* const part = GENERATE("optimizer", "scheduler", "client_state");
+  const char* const value = GENERATE("null", "[1]", "\"text\"");
+  const std::string text = fmt::format(
+      R"({{"version": 1, "global_step": 3, "max_steps": 9, "epoch": 0.1, "train_batch_size": 4,
+           "block_size": 32, "rng": {{"seed": 0}}, "{}": {},
+           "data": {{"train_file": "a", "bytes": 5, "samples": 1, "shuffle": true}}}})",
+      part, value);
+  CHECK_THROWS_WITH(parse_trainer_state(text, "trainer_state.json"),
+                    Catch::Contains(fmt::format("trainer_state.json: {} is no object", part)));
 }
 
 TEST_CASE("RunCheck: a state that says neither is gone on from", "[engine][resume]") {

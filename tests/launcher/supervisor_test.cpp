@@ -81,6 +81,11 @@ TEST_CASE("Supervisor: ranks that saved make status 75", "[launcher]") {
   one_did_not.rank_exited(end_of(1, 0), 1);
   CHECK(one_did_not.exit_status() == 130);
 
+  Supervisor too_late({2, 1, 30});
+  too_late.stop_requested(SIGINT, 0);
+  for (const int rank : {0, 1}) too_late.rank_exited(end_of(rank, 0), 1);
+  CHECK(too_late.exit_status() == 0);
+
   // Someone else asked the ranks: the others get the time to save.
   for (const int wait_status : {exited(75), exited(128 + SIGINT), exited(128 + SIGTERM),
                                 exited(128 + SIGUSR1), SIGINT, SIGTERM, SIGUSR1}) {

@@ -1,7 +1,5 @@
-#include <csignal>
 #include <fstream>
 
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
@@ -10,6 +8,7 @@
 #include "runtime/base/error.h"
 #include "runtime/monitor/metrics_file.h"
 #include "runtime/monitor/progress_line.h"
+#include "tests/support/file_limit.h"
 #include "tests/support/largest_allocation.h"
 #include "tests/support/temp_dir.h"
 
@@ -70,30 +69,6 @@ monitor::StepMetrics row(std::int64_t step) {
 std::string number(std::int64_t step) {
   return "{\"step\":" + std::to_string(step) + "}";
 }
-
-/// Files of this process end at so many bytes, for a scope: a full disk.
-class FileLimit {
- public:
-  explicit FileLimit(rlim_t bytes) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    handler_ = ::signal(SIGXFSZ, SIG_IGN);
-    rlimit limit = before_;
-    limit.rlim_cur = bytes;
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  FileLimit(const FileLimit&) = delete;
-  FileLimit& operator=(const FileLimit&) = delete;
-  FileLimit(FileLimit&&) = delete;
-  FileLimit& operator=(FileLimit&&) = delete;
-  ~FileLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    ::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int) = nullptr;
-};
 
 }  // namespace
 
@@ -188,7 +163,8 @@ TEST_CASE("MetricsFile: lines wait for room and none is lost", "[monitor]") {
   monitor::MetricsFile file(path);
   file.write(row(1));
   {
-    const FileLimit limit(std::filesystem::file_size(path) + 10);  // a line is cut in its middle
+    const test::FileLimit limit(std::filesystem::file_size(path) +
+                                10);  // a line is cut in its middle
     for (int step = 2; step <= 9; ++step) file.write(row(step));
     CHECK_THAT(file.failure(), Catch::Contains("File too large"));
     CHECK(lines_of(path).size() == 1);  // the beginning of a line does not stay
@@ -209,7 +185,7 @@ TEST_CASE("MetricsFile: of too many lines that wait the oldest give way to one",
   monitor::MetricsFile file(path);
   file.write(row(1));
   {
-    const FileLimit limit(std::filesystem::file_size(path) + 10);
+    const test::FileLimit limit(std::filesystem::file_size(path) + 10);
     for (int step = 2; step <= steps; ++step) file.write(row(step));
   }
   file.flush();

@@ -1,9 +1,13 @@
 #include "runtime/profile/chrome_trace.h"
 
+#include <fstream>
+
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/file.h"
+#include "tests/support/file_limit.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -81,9 +85,20 @@ TEST_CASE("ChromeTrace: a timeline without spans is still a trace", "[profile]")
   CHECK(read(path).at("traceEvents").empty());
 }
 
+TEST_CASE("ChromeTrace: no link is followed", "[profile]") {
+  const test::TempDir folder;
+  const std::filesystem::path path = folder.path() / "trace.json";
+  std::ofstream(folder.path() / "victim") << "precious";
+  std::filesystem::create_symlink("victim", path);
+  CHECK_THROWS_WITH(ChromeTrace(path, {}), Catch::Contains("a symbolic link"));
+  CHECK(read_text_file(folder.path() / "victim", mebibyte) == "precious");
+}
+
 TEST_CASE("ChromeTrace: a file that cannot be written is an error", "[profile]") {
   const test::TempDir folder;
   CHECK_THROWS_AS(ChromeTrace(folder.path() / "absent/profile.json", {}), Error);
-  ChromeTrace full("/dev/full", {});
+  CHECK_THROWS_AS(ChromeTrace("/dev/full", {}), Error);
+  ChromeTrace full(folder.path() / "profile.json", {});
+  const test::FileLimit limit(10);
   CHECK_THROWS_AS(full.finish(), Error);
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <cstdlib>
+#include <filesystem>
 #include <span>
 #include <string_view>
 
@@ -95,7 +96,9 @@ void keep_name(ssh_session session, const std::string& name) {
 /// The session, host and ignored options by what `file`, or else the user's configuration and the
 /// system's, says about `name`. Throws Error{remote} for one that cannot be read.
 SshRoute read_configuration(const std::string& name, const std::string& file) {
-  if (!file.empty() && access(file.c_str(), R_OK) != 0) {
+  std::error_code ignored;
+  if (!file.empty() &&
+      (access(file.c_str(), R_OK) != 0 || !std::filesystem::is_regular_file(file, ignored))) {
     fail(ErrorCode::remote, "--ssh_config {}: the file cannot be read", file);
   }
   const SharedSession first_look = make_session(name);

@@ -1,0 +1,11 @@
+#pragma once
+#include <exception>
+#include <string>
+
+namespace dstrain {
+
+/// What an exception that is no Error says to people: of a thread that the system does not start,
+/// which limit that is.
+std::string exception_text(const std::exception& exception);
+
+}  // namespace dstrain

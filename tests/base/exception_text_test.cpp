@@ -1,0 +1,17 @@
+#include "runtime/base/exception_text.h"
+
+#include <stdexcept>
+#include <system_error>
+
+#include <catch2/catch.hpp>
+
+using dstrain::exception_text;
+
+TEST_CASE("Exception text: a thread that is not started names the limit", "[base]") {
+  CHECK(exception_text(std::runtime_error("plain")) == "plain");
+  const std::system_error other(std::make_error_code(std::errc::permission_denied));
+  CHECK(exception_text(other) == other.what());
+  const std::system_error full(std::make_error_code(std::errc::resource_unavailable_try_again));
+  CHECK_THAT(exception_text(full),
+             Catch::Contains("starts no more threads") && Catch::Contains("ulimit -u"));
+}
