@@ -102,7 +102,7 @@ TEST_CASE("Hostile place: variables of others are not obeyed", "[e2e]") {
 TEST_CASE("Hostile place: what stdout has no room for is told", "[e2e]") {
   const Words words = GENERATE(
       Words{"echo", "of a rank"}, Words{"--dry_run", "true"},
-      Words{"plan", "--device_memory", "1GiB", "--host_memory", "1GiB", "--config_name", "gpt2"});
+      Words{"plan", "--device_memory", "9GiB", "--host_memory", "9GiB", "--config_name", "gpt2"});
   CAPTURE(words);
   const Launch::Options full{
       .env = {}, .directory = "", .wrapper = {"sh", "-c", "exec \"$@\" >/dev/full", "sh"}};
@@ -116,7 +116,7 @@ TEST_CASE("Hostile place: no directory is entered by a link of somebody else", "
   const fs::path link = folder.path() / "link";
   fs::create_directory(folder.path() / "victim");
   fs::create_directory_symlink("victim", link);
-  std::ofstream(folder.path() / "text.txt") << "some text";
+  std::ofstream(folder.path() / "text.txt") << std::string(500, 'x');
   const std::vector<std::string> words =
       GENERATE(std::vector<std::string>{"--enable_each_rank_log", "link", "true"},
                std::vector<std::string>{"tokenize", "--tokenizer", "byte", "--output_dir", "link",
