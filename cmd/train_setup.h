@@ -41,8 +41,7 @@ struct TrainPlace {
   std::optional<config::KeptBatch> kept_batch = std::nullopt;
 };
 
-/// Throws Error{usage, config, input}, or Error{out_of_device_memory} when the plan does not fit into the
-/// budget.
+/// Throws Error{usage, config, input}, the second also when the plan does not fit into the budget.
 TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace& place);
 
 }  // namespace dstrain::cmd

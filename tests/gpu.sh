@@ -201,7 +201,7 @@ median() {
   tail -n +6 | sort -g | awk '{v[NR] = $1} END {if (NR) print v[int((NR + 1) / 2)]}'
 }
 
-# train NAME SECONDS BATCH STEPS OPTION...: on bytes, 1024 a sequence, as decoder_torch.py reads them.
+# train NAME SECONDS BATCH STEPS OPTION...: on bytes, 1024 a sequence, as decoder_torch.py has it.
 train() {
   local name=$1 status number
   step "$name" "$2" "$tree/bin/dstrain" --device cuda --num_gpus 1 train \

@@ -4,11 +4,11 @@
 #
 #   tests/make_bundle.sh [--tests] [BUILD_FOLDER [BUNDLE_FOLDER]]
 #
-# BUNDLE_FOLDER (build/bundle) gets dstrain.tar.gz, in which bin/ has the programs, all plug-ins, the
-# libraries of the system that they use and the tests and benchmarks of GPUs; beside it gpu.sh, which
-# unpacks it and runs those. MPI, where ranks are to use it, is the other machine's. --tests leaves
-# out what tests do not need, and what only a debugger reads. The programs run on GPUs for which
-# BUILD_FOLDER (build/release) has code: those of build/release-gpus on all kinds.
+# BUNDLE_FOLDER (build/bundle) gets dstrain.tar.gz, in which bin/ has the programs, all plug-ins,
+# the libraries of the system that they use and the tests and benchmarks of GPUs; beside it gpu.sh,
+# which unpacks it and runs those. MPI, where ranks are to use it, is the other machine's. --tests
+# leaves out what tests do not need, and what only a debugger reads. The programs run on GPUs for
+# which BUILD_FOLDER (build/release) has code: those of build/release-gpus on all kinds.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 only_tests=no

@@ -212,7 +212,7 @@ TEST_CASE("TcpStore: without a secret another user does not join", "[comm]") {
   int status = 0;
   ::waitpid(stranger, &status, 0);
   CHECK(WEXITSTATUS(status) == refused_status);
-  CHECK_THROWS_WITH(store->get("key", 0.01), Catch::Matchers::Contains("nobody set"));
+  CHECK_THROWS_WITH(store->get("key", 1), Catch::Matchers::Contains("nobody set"));
   TcpStore::connect(there)->set("key", "own");
   CHECK(store->get("key", 60) == "own");
 }

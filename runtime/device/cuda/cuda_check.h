@@ -7,8 +7,8 @@
 
 namespace dstrain::cuda {
 
-/// Throws Error{device}, or {out_of_device_memory}, that names the object, the call, CUDA's reason and
-/// what helps. Clears the error where it can be cleared.
+/// Throws Error{device}, or {out_of_device_memory}, that names the object, the call, CUDA's reason
+/// and what helps. Clears the error where it can be cleared.
 [[noreturn]] void fail_call(cudaError_t error, const char* call, const std::string& object);
 
 /// Makes the GPU the one that calls of this thread are about.
