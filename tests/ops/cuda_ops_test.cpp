@@ -792,6 +792,21 @@ TEST_CASE("CUDA ops: classifiers are close to the CPU's", "[cuda]") {
                 }) == "");
 }
 
+TEST_CASE("CUDA ops: losses of many rows are added up in parts", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  constexpr std::int64_t rows = 4500;
+  CHECK(compare(*gpu, DType::f32, Promise::close, [](DeviceTensors& t, StreamView stream) {
+          const DeviceKind device = stream.device().kind;
+          ops::classifier_loss({.input = t.matrix(rows, 4),
+                                .weight = t.matrix(3, 4),
+                                .labels = t.numbers({rows}, 3),
+                                .loss_sum = t.number(2.5),
+                                .workspace = t.workspace(
+                                    ops::classifier_workspace({rows, 4, 3, DType::f32}, device))},
+                               stream);
+        }) == "");
+}
+
 TEST_CASE("CUDA ops: results repeat bit for bit in whatever order blocks and threads run",
           "[cuda]") {
   const auto gpu = test::open_test_gpu();
