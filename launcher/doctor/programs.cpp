@@ -64,7 +64,7 @@ std::map<std::string, std::string> plug_ins(const Probe& probe) {
   for (const std::string& folder :
        plug_in_folders(named ? named->c_str() : nullptr, probe.program_directory())) {
     for (const std::string& name : probe.names(folder)) {
-      if (is_plug_in(name)) files.emplace(name, folder + "/" + name);
+      if (is_plug_in(name)) files.emplace(name, fmt::format("{}/{}", folder, name));
     }
   }
   return files;

@@ -17,7 +17,7 @@ namespace {
 /// TMPDIR, else /tmp.
 std::filesystem::path temporary_directory() {
   std::error_code error;
-  const std::filesystem::path path = std::filesystem::temp_directory_path(error);
+  std::filesystem::path path = std::filesystem::temp_directory_path(error);
   if (error) fail(ErrorCode::io, "--save_pid: TMPDIR is no directory");
   return path;
 }
