@@ -94,10 +94,10 @@ void check_gpus(const Probe& probe, const Question& /*question*/, Findings& find
   }
   const Result<std::string> library = probe.load("libcuda.so.1");
   if (!library.ok()) {
-    return findings.problem(fmt::format("{}; the driver's libcuda.so.1 cannot be loaded: {}", found,
-                                        library.error()),
-                            "install NVIDIA's driver, or start the container with its GPUs; "
-                            "--device cpu makes slots CPU ranks");
+    return findings.problem(
+        fmt::format("{}; the driver's libcuda.so.1 cannot be loaded: {}", found, library.error()),
+        "install NVIDIA's driver, or start the container with its GPUs; "
+        "--device cpu makes slots CPU ranks");
   }
   const Result<std::string> loaded = probe.load(plug_in->second);
   if (loaded.ok()) return findings.ok(fmt::format("{}; {} uses them", found, gpu_plug_in));

@@ -49,8 +49,8 @@ void check_launcher_and_device(const LaunchOptions& options) {
   }
   check_choice("--launcher", options.launcher, launchers);
   if (options.device == "gpu" || options.device == "GPU") {
-    fail(ErrorCode::usage, "--device: \"{}\" is not one of {}; did you mean cuda?",
-         *options.device, fmt::join(devices, ", "));
+    fail(ErrorCode::usage, "--device: \"{}\" is not one of {}; did you mean cuda?", *options.device,
+         fmt::join(devices, ", "));
   }
   check_choice("--device", options.device.value_or("auto"), devices);
 }

@@ -1,13 +1,11 @@
-#include <csignal>
 #include <fstream>
-
-#include <sys/resource.h>
 
 #include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/shard_writer.h"
 #include "tests/checkpoint/checkpoint_files.h"
+#include "tests/support/file_limit.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -15,29 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace checkpoint;
-
-/// Lets this process write no file beyond this size while it lives: as if the disk were full.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit limit = before_;
-    limit.rlim_cur = bytes;
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-  FileSizeLimit(FileSizeLimit&&) = delete;
-  FileSizeLimit& operator=(FileSizeLimit&&) = delete;
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
 
 template <class Action>
 ErrorCode code_of(Action&& action) {
@@ -104,7 +79,7 @@ TEST_CASE("Shard writer: what is there already is not touched", "[checkpoint]") 
 TEST_CASE("Shard writer: without room there is no file", "[checkpoint]") {
   const TempDir root;
   {
-    const FileSizeLimit limit(4096);
+    const test::FileLimit limit(4096);
     CHECK(code_of([&] { write_text(root.path(), "s", std::string(5000, 'x')); }) == ErrorCode::io);
   }
   CHECK(fs::is_empty(root.path()));
