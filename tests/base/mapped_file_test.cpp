@@ -82,8 +82,11 @@ TEST_CASE("MappedFile: who reads what was cut off ends with the name of the file
     ::_exit(map.text()[9'000] == 'x' ? 7 : 8);
   }
   ::close(ends[1]);
-  std::string said(1000, '\0');
-  said.resize(static_cast<std::size_t>(::read(ends[0], said.data(), said.size())));
+  std::string said;  // in pieces
+  std::array<char, 1000> piece{};
+  for (ssize_t bytes = 0; (bytes = ::read(ends[0], piece.data(), piece.size())) > 0;) {
+    said.append(piece.data(), static_cast<std::size_t>(bytes));
+  }
   ::close(ends[0]);
   int ended = 0;
   REQUIRE(::waitpid(pid, &ended, 0) == pid);
