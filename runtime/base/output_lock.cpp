@@ -7,6 +7,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/deadline.h"
@@ -25,7 +26,6 @@ constexpr double own_job_seconds = 60;  // twice the silence after which a host 
 constexpr std::chrono::milliseconds look_interval{20};
 constexpr std::size_t text_bytes_max = 4096;
 constexpr int lock_flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-constexpr mode_t lock_mode = 0660;  // who may read a file may hold a lock that keeps writers away
 
 /// A byte of the file for each holder.
 struct flock byte_of(Holder holder) {
@@ -35,6 +35,15 @@ struct flock byte_of(Holder holder) {
   lock.l_start = holder == Holder::launcher ? 0 : 1;
   lock.l_len = 1;
   return lock;
+}
+
+/// Who may read a file may hold a lock that keeps its writers away: then nobody else may.
+void close_to_readers(int file) {
+  struct stat info {};
+  if (::fstat(file, &info) != 0 || info.st_uid != ::geteuid()) return;
+  const mode_t writers = info.st_mode & 0222U;
+  const mode_t mode = writers | writers << 1U;
+  if ((info.st_mode & 0777U) != mode) static_cast<void>(::fchmod(file, mode));
 }
 
 /// Whether somebody else holds it.
@@ -89,9 +98,10 @@ OutputLock::OutputLock(const fs::path& directory, Holder holder, const std::stri
     : path_(directory / file_name) {
   const Holder other = holder == Holder::launcher ? Holder::rank : Holder::launcher;
   do {
-    file_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | lock_flags, lock_mode));
+    file_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | lock_flags, 0660));
     if (!file_) fail_errno(errno, "create " + path_.string());
     regular_bytes(file_.get(), path_.string());
+    close_to_readers(file_.get());
     if (!take(file_.get(), holder, path_, job)) {
       log_warning(fmt::format("{}: {}: that no other job writes to this directory is not checked",
                               path_.string(), std::strerror(errno)));

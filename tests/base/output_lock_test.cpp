@@ -79,9 +79,13 @@ TEST_CASE("OutputLock: what a killed process leaves locks nothing", "[base][lock
 
 TEST_CASE("OutputLock: who may only read it cannot hold it", "[base][lock]") {
   const TempDir folder;
-  const OutputLock lock(folder.path(), Holder::launcher, "job \x1b[2J");
   const fs::path path = folder.path() / OutputLock::file_name;
-  CHECK((fs::status(path).permissions() & fs::perms::others_all) == fs::perms::none);
+  // Of who came before, with others that may write and others that may not.
+  const auto [before, after] = GENERATE(table<unsigned, unsigned>({{0644, 0600}, {0664, 0660}}));
+  write_text_file(path, "left");
+  fs::permissions(path, static_cast<fs::perms>(before));
+  const OutputLock lock(folder.path(), Holder::launcher, "job \x1b[2J");
+  CHECK(fs::status(path).permissions() == static_cast<fs::perms>(after));
   const std::string refused =
       error_of([&] { const OutputLock other(folder.path(), Holder::launcher, "b"); });
   CHECK_THAT(refused, Contains(R"(job job \x1b[2J)"));
