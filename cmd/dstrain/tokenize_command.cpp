@@ -183,13 +183,15 @@ void learn_tokenizer(const TokenizeRequest& request,
     fail(ErrorCode::input, "{}: holds a tokenizer; replace it: --overwrite_output_dir",
          request.output);
   }
+  refuse_foreign_link(output);  // before the work, not after it
   const auto trainer = tokenizer::make_bpe_trainer();
   ProgressTeller teller(bytes_of(inputs));
   preprocess::add_documents(inputs, request.options.text_column, request.options.workers, *trainer,
                             [&](std::int64_t consumed) { teller.tell(consumed, "words counted"); });
   const tokenizer::LearntTokenizer learnt = trainer->learn(request.vocabulary);
-  refuse_foreign_link(output);
-  fs::create_directories(output);
+  if (const std::error_code error = make_directories(output)) {
+    fail_errno(error.value(), "create directory " + request.output);
+  }
   write_text_file(output / "tokenizer_config.json", learnt.tokenizer_config_json);
   write_text_file(output / "tokenizer.json", learnt.tokenizer_json);
   if (learnt.vocabulary_size < request.vocabulary) {

@@ -15,9 +15,7 @@ std::string rank_log_name(const std::string& directory, const std::string& stamp
 }
 
 void make_log_directory(const std::filesystem::path& directory) {
-  refuse_foreign_link(directory);
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
+  const std::error_code error = make_directories(directory);
   if (!std::filesystem::is_directory(directory)) {
     fail(ErrorCode::usage, "--enable_each_rank_log {}: {}", directory.string(),
          error ? error.message() : "must be a directory, and is a file");

@@ -114,6 +114,13 @@ void refuse_foreign_link(const std::filesystem::path& path) {
        path.string(), name_of_user(info.st_uid));
 }
 
+std::error_code make_directories(const std::filesystem::path& path) {
+  refuse_foreign_link(path);
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  return error;
+}
+
 std::string read_trusted_text(const std::filesystem::path& path, Bytes bytes_max) {
   refuse_foreign_link(path);
   const UniqueFd fd = open_regular(path);

@@ -1,6 +1,7 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "runtime/base/unique_handle.h"
 #include "runtime/base/units.h"
@@ -38,6 +39,10 @@ UniqueFd open_own_directory(const std::filesystem::path& path);
 
 /// Throws Error{input} where `path` is a symbolic link that somebody else but root has made.
 void refuse_foreign_link(const std::filesystem::path& path);
+
+/// Makes a directory, and those above it, to write into; one that is there will do. Returns why it
+/// cannot be made. Throws as refuse_foreign_link().
+[[nodiscard]] std::error_code make_directories(const std::filesystem::path& path);
 
 /// The same whole small text as read_text_file(), of a file that decides what runs. Throws
 /// Error{input} unless it belongs to this user or to root, as does a link to it, and nobody else

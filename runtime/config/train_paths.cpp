@@ -148,9 +148,7 @@ void prepare_output_directory(const TrainOptions& options) {
   const auto refuse = [&](const std::string& reason) {
     fail(ErrorCode::usage, "--output_dir {}: {}", directory.string(), reason);
   };
-  refuse_foreign_link(directory);
-  std::error_code error;
-  fs::create_directories(directory, error);
+  std::error_code error = make_directories(directory);
   if (error) refuse("cannot be created: " + error.message());
   for (const char* name : {"metrics.jsonl", "config.json", "model.safetensors"}) {
     const fs::file_type type = fs::status(directory / name, error).type();

@@ -24,9 +24,7 @@ constexpr const char* single_file = "model.safetensors";
 constexpr const char* config_file = "config.json";
 
 std::filesystem::path created(const std::filesystem::path& directory) {
-  refuse_foreign_link(directory);
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
+  const std::error_code error = make_directories(directory);
   if (error) fail_errno(error.value(), "create directory " + directory.string());
   return directory;
 }

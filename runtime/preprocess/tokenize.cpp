@@ -24,9 +24,7 @@ using data::ShardManifest;
 
 /// Held by the process that writes to a directory; ends with it.
 UniqueFd lock_directory(const fs::path& directory) {
-  refuse_foreign_link(directory);
-  std::error_code error;
-  fs::create_directories(directory, error);
+  const std::error_code error = make_directories(directory);
   if (error) {
     fail(ErrorCode::input, "{}: cannot be created: {}", directory.string(), error.message());
   }
