@@ -220,7 +220,7 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
                  .elastic = make_elastic(line, resources, training)};
   const launcher::Resources first = first_resources(maker);
   std::unique_ptr<OutputLock> output_lock;
-  if (maker.files_checked) {
+  if (device && maker.files_checked) {
     output_lock = check_command_here(
         line.command, training,
         {.world_size = first.plan.world_size(),

@@ -121,7 +121,8 @@ void row_gradient(const CrossEntropyRows& rows, std::int64_t piece, std::int64_t
 }
 
 void require_known(const TensorView& labels, std::int64_t classes) {
-  for (const std::int32_t label : host_access(labels).as<const std::int32_t>()) {
+  const std::span<const std::int32_t> ids = host_access(labels).as<const std::int32_t>();
+  for (const std::int32_t label : ids) {
     DSTRAIN_CHECK(label == ignored_label || (label >= 0 && label < classes),
                   "label {} of {} classes", label, classes);
   }

@@ -36,14 +36,32 @@ dnnl::primitive_attr attributes(const ProductKey& key) {
   return attributes;
 }
 
+/// What a product reads and writes; an empty `bias` adds none.
+struct Operands {
+  memory::desc a;
+  memory::desc b;
+  memory::desc bias;
+  memory::desc out;
+};
+
+/// oneDNN 3 dropped the operation descriptors of oneDNN 2.
+dnnl::matmul::primitive_desc describe(const Operands& of,
+                                      const dnnl::primitive_attr& attributes,
+                                      const dnnl::engine& engine) {
+#if DNNL_VERSION_MAJOR >= 3
+  return {engine, of.a, of.b, of.bias, of.out, attributes};
+#else
+  return {dnnl::matmul::desc(of.a, of.b, of.bias, of.out), attributes, engine};
+#endif
+}
+
 dnnl::matmul::primitive_desc describe(const ProductKey& key, const dnnl::engine& engine) {
-  const memory::desc a({key.m, key.k}, data_type(key.compute),
-                       key.a_transposed ? tag::ba : tag::ab);
-  const memory::desc b = right_operand(key);
-  const memory::desc out({key.m, key.n}, data_type(key.out), tag::ab);
-  const memory::desc bias({1, key.n}, memory::data_type::f32, tag::ab);
-  const auto desc = key.bias ? dnnl::matmul::desc(a, b, bias, out) : dnnl::matmul::desc(a, b, out);
-  return {desc, attributes(key), engine};
+  const Operands operands{
+      .a = {{key.m, key.k}, data_type(key.compute), key.a_transposed ? tag::ba : tag::ab},
+      .b = right_operand(key),
+      .bias = key.bias ? memory::desc({1, key.n}, memory::data_type::f32, tag::ab) : memory::desc(),
+      .out = {{key.m, key.n}, data_type(key.out), tag::ab}};
+  return describe(operands, attributes(key), engine);
 }
 
 /// oneDNN falls to its reference loops without a word; say so, once per shape.
@@ -67,8 +85,8 @@ bool PreparedProduct::reads_panels(DType dtype, const dnnl::engine& engine) {
   const memory::dims sizes{64, 64};
   const memory::desc plain(sizes, data_type(dtype), tag::ab);
   const memory::desc any(sizes, data_type(dtype), tag::any);
-  const dnnl::matmul::primitive_desc description({plain, any, plain}, engine);
-  return description.weights_desc() == panels(sizes, dtype);
+  const Operands operands{.a = plain, .b = any, .bias = {}, .out = plain};
+  return describe(operands, {}, engine).weights_desc() == panels(sizes, dtype);
 }
 
 PreparedProduct::PreparedProduct(const ProductKey& key, const dnnl::engine& engine)

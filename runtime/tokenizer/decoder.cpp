@@ -162,7 +162,7 @@ std::unique_ptr<Decoder> read_decoder(const std::string& type, const JsonField& 
 }
 
 void read_into(const JsonField& field, Decoders& decoders) {
-  const std::string& type = field.member("type").text();
+  const std::string type = field.member("type").text();
   if (type == "Sequence") {
     field.member("decoders").for_each([&](const JsonField& each) { read_into(each, decoders); });
   } else {

@@ -263,7 +263,7 @@ std::unique_ptr<Normalizer> read_one(const std::string& type, const JsonField& f
 }
 
 void read_into(const JsonField& field, Normalizers& normalizers) {
-  const std::string& type = field.member("type").text();
+  const std::string type = field.member("type").text();
   if (type == "Sequence") {
     field.member("normalizers").for_each([&](const JsonField& each) {
       read_into(each, normalizers);

@@ -19,7 +19,7 @@ PostProcessor read_template(const JsonField& field) {
       text_seen = true;
       return;
     }
-    const std::string& name = piece.member("SpecialToken").member("id").text();
+    const std::string name = piece.member("SpecialToken").member("id").text();
     tokens.member(name).member("ids").for_each([&](const JsonField& id) {
       (text_seen ? result.after : result.before).push_back(id.number());
     });
@@ -35,7 +35,7 @@ std::int32_t read_token_pair(const JsonField& field) {
 }
 
 void read_into(const JsonField& field, PostProcessor& result) {
-  const std::string& type = field.member("type").text();
+  const std::string type = field.member("type").text();
   if (type == "Sequence") {
     field.member("processors").for_each([&](const JsonField& each) { read_into(each, result); });
     return;

@@ -343,7 +343,7 @@ std::unique_ptr<PreTokenizer> read_cutter(const std::string& type, const JsonFie
 }
 
 void read_into(const JsonField& field, PreTokenizers& result) {
-  const std::string& type = field.member("type").text();
+  const std::string type = field.member("type").text();
   if (type == "Sequence") {
     field.member("pretokenizers").for_each([&](const JsonField& each) { read_into(each, result); });
     return;

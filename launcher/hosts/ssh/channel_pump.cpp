@@ -44,6 +44,16 @@ int write_some(ssh_session session, ssh_channel channel, std::string_view bytes)
   return put == SSH_AGAIN ? 0 : put;
 }
 
+int exit_status(ssh_channel channel) {
+#if LIBSSH_VERSION_INT >= SSH_VERSION_INT(0, 11, 0)
+  std::uint32_t status = 0;
+  const int outcome = ssh_channel_get_exit_state(channel, &status, nullptr, nullptr);
+  return outcome == SSH_OK ? static_cast<int>(status) : -1;
+#else
+  return ssh_channel_get_exit_status(channel);
+#endif
+}
+
 ChannelPump::ChannelPump(ssh_session session, ssh_channel channel, int local_fd)
     : session_(session), channel_(channel), local_fd_(local_fd) {
   make_non_blocking(local_fd);
@@ -136,7 +146,7 @@ void ChannelPump::write_local() {
 
 void ChannelPump::take_end() {
   if (!remote_ended_ || command_ended_) return;
-  exit_status_ = ssh_channel_get_exit_status(channel_);  // takes in what has arrived
+  exit_status_ = exit_status(channel_);
   const bool closed = ssh_channel_is_closed(channel_) != 0 || ssh_get_fd(session_) < 0;
   command_ended_ = exit_status_ >= 0 || !signal_.empty() || closed;
 }

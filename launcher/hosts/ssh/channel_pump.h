@@ -19,6 +19,10 @@ std::size_t writable_bytes(ssh_session session, ssh_channel channel);
 /// reads them any more.
 int write_some(ssh_session session, ssh_channel channel, std::string_view bytes);
 
+/// Reads what has arrived and returns the status of the channel's command: negative until it comes,
+/// and for a command that a signal ended.
+int exit_status(ssh_channel channel);
+
 /// Carries bytes between a channel and a socket of this process, both ways, holding no more than a
 /// little of either, and keeps the end of what the remote command prints to stderr.
 class ChannelPump {

@@ -83,7 +83,7 @@ std::string exchange(const SshConnection& connection,
   }
   read_all(channel.get(), errors, true);
   int status = -1;
-  while ((status = ssh_channel_get_exit_status(channel.get())) < 0) {
+  while ((status = exit_status(channel.get())) < 0) {
     if (ssh_channel_is_closed(channel.get()) != 0 || ssh_get_fd(session) < 0) break;
     wait_for_session(session, step, what);
   }
