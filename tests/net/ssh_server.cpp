@@ -44,6 +44,27 @@ std::string sshd_path() {
   return fs::exists(unpacked) ? unpacked.string() : find_program("sshd");
 }
 
+/// Whether this is the command line of a process that serves one connection: of sshd itself before
+/// OpenSSH 9.8, of sshd-session and sshd-auth since.
+bool is_connection(const std::string& command) {
+  if (command.find("[listener]") != command.npos) return false;
+  return command.starts_with("sshd: ") || command.find("sshd-session") != command.npos ||
+         command.find("sshd-auth") != command.npos;
+}
+
+/// What only OpenSSH 9.8 and newer knows: where its other programs are, which may be unpacked too,
+/// and that clients which do not log in are welcome again at once.
+std::string newer_options() {
+  const fs::path programs = fs::path(sshd_path()).parent_path().parent_path() / "lib/openssh";
+  std::string options;
+  for (const auto& [option, name] :
+       {std::pair{"SshdSessionPath", "sshd-session"}, std::pair{"SshdAuthPath", "sshd-auth"}}) {
+    const fs::path program = programs / name;
+    if (fs::exists(program)) options += fmt::format("{} {}\n", option, program.string());
+  }
+  return options.empty() ? "" : options + "PerSourcePenalties no\n";
+}
+
 }  // namespace
 
 std::string find_program(const std::string& name) {
@@ -107,7 +128,8 @@ void SshServer::write_configuration() const {
        << "AuthorizedKeysFile " << (home() / ".ssh/authorized_keys").string() << "\n"
        << "SetEnv DSTRAIN_TEST_SERVER=" << folder_.path().filename().string() << "\n"
        << "PidFile none\nUsePAM no\nStrictModes no\nPasswordAuthentication no\n"
-       << "KbdInteractiveAuthentication no\nMaxStartups 1000\nMaxSessions 100\n";
+       << "KbdInteractiveAuthentication no\nMaxStartups 1000\nMaxSessions 100\n"
+       << newer_options();
 }
 
 void SshServer::start() {
@@ -171,9 +193,7 @@ void SshServer::kill_connections() const {
   }
   for (const pid_t pid : processes) {
     const std::string command = text_of(fmt::format("/proc/{}/cmdline", pid));
-    if (command.starts_with("sshd: ") && command.find("[listener]") == command.npos) {
-      ::kill(pid, SIGKILL);
-    }
+    if (is_connection(command)) ::kill(pid, SIGKILL);
   }
 }
 
