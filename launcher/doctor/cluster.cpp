@@ -8,32 +8,24 @@
 
 #include "launcher/doctor/checks.h"
 #include "launcher/doctor/texts.h"
+#include "launcher/plan/task_launcher.h"
 #include "launcher/process/text.h"
 
 namespace dstrain::launcher::doctor {
 namespace {
 
 struct Mpi {
+  TaskLauncher launcher;
   const char* name;
-  const char* program;
+  std::array<const char*, 3> programs;  ///< the first is its own, the others may be another's
   const char* package;
 };
 
-constexpr std::array mpis{Mpi{"OpenMPI", "mpirun.openmpi", "openmpi-bin"},
-                          Mpi{"MPICH", "mpirun.mpich", "mpich"}};
+constexpr std::array mpis{
+    Mpi{TaskLauncher::openmpi, "OpenMPI", {"mpirun.openmpi", "mpirun", "mpiexec"}, "openmpi-bin"},
+    Mpi{TaskLauncher::mpich, "MPICH", {"mpirun.mpich", "mpiexec.hydra", "mpiexec"}, "mpich"}};
 constexpr const char* munge_socket = "/run/munge/munge.socket.2";
 constexpr const char* slurm_file = "/etc/slurm/slurm.conf";
-
-/// "4.1.4" of "mpirun (Open MPI) 4.1.4", or of MPICH's "    Version:     4.0.2".
-std::string version_of(const std::string& output) {
-  for (const std::string& line : lines_of(output)) {
-    for (const std::string& word : words_of(line)) {
-      const bool number = word.find_first_not_of("0123456789.") == word.npos;
-      if (number && word.find('.') != word.npos) return word;
-    }
-  }
-  return "of an unknown version";
-}
 
 /// SLURM_CONF, or the usual file.
 std::string slurm_configuration(const Probe& probe) {
@@ -84,31 +76,39 @@ void look_at_root(const Probe& probe, Findings& findings) {
   };
   if (probe.user() != 0) return;
   if (allows("OMPI_ALLOW_RUN_AS_ROOT") && allows("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")) return;
-  findings.note("mpirun.openmpi refuses root, who this is",
+  findings.note("mpirun of OpenMPI refuses root, who this is",
                 "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1, or be another "
                 "user");
+}
+
+/// Whether one of its programs is there. They are known by what they say, not by their names.
+bool look_at_mpi(const Mpi& mpi, const Probe& probe, Findings& findings) {
+  for (const char* const program : mpi.programs) {
+    if (probe.find_program(program).empty()) continue;
+    const ProgramRun run = probe.run({program, "--version"});
+    if (run.status != 0 && program == mpi.programs.front()) {
+      findings.problem(fmt::format("{} --version fails: {}", program, last_line(run.output)),
+                       fmt::format("apt-get install --reinstall {}", mpi.package));
+      return true;
+    }
+    const auto version = task_launcher_version(run.output);
+    if (run.status != 0 || !version || version->launcher != mpi.launcher) continue;
+    findings.ok(fmt::format("{} {} ({})", mpi.name, version->text, program));
+    if (mpi.launcher == TaskLauncher::openmpi) look_at_root(probe, findings);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
 
 void check_mpi(const Probe& probe, const Question& /*question*/, Findings& findings) {
   bool any = false;
-  for (const Mpi& mpi : mpis) {
-    if (probe.find_program(mpi.program).empty()) continue;
-    any = true;
-    const ProgramRun run = probe.run({mpi.program, "--version"});
-    if (run.status == 0) {
-      findings.ok(fmt::format("{} {} ({})", mpi.name, version_of(run.output), mpi.program));
-      if (&mpi == &mpis.front()) look_at_root(probe, findings);
-    } else {
-      findings.problem(fmt::format("{} --version fails: {}", mpi.program, last_line(run.output)),
-                       fmt::format("apt-get install --reinstall {}", mpi.package));
-    }
-  }
+  for (const Mpi& mpi : mpis) any |= look_at_mpi(mpi, probe, findings);
   if (any) return;
   const std::string other = probe.find_program("mpirun");
   findings.note(other.empty() ? std::string("no mpirun on PATH")
-                              : fmt::format("{} is neither Debian's OpenMPI nor its MPICH", other),
+                              : fmt::format("{} is neither OpenMPI's nor MPICH's", other),
                 "for ranks that MPI starts: apt-get install openmpi-bin, or mpich");
 }
 

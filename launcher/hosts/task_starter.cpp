@@ -62,8 +62,7 @@ TaskStarter::TaskStarter(const TaskCommand& command,
   ProcessSpec spec;
   spec.program = command.argv.front();
   spec.argv = command.argv;
-  spec.env = command.env;
-  spec.env.insert(spec.env.end(), env.begin(), env.end());
+  spec.env = env;
   spec.stdin_fd = hosts.get();
   spec.stdout_fd = spec.stderr_fd = output.write.get();
   spec.new_session = true;

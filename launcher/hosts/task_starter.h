@@ -17,7 +17,7 @@ namespace dstrain::launcher {
 /// end of what it prints: what it has to say when it fails.
 class TaskStarter {
  public:
-  /// `env` comes on top of the command's. Throws Error{remote} when it cannot be started.
+  /// `env` comes on top of this process's. Throws Error{remote} when it cannot be started.
   TaskStarter(const TaskCommand& command,
               const std::vector<EnvVar>& env,
               const sigset_t& signal_mask);

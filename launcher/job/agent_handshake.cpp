@@ -1,6 +1,7 @@
 #include "launcher/job/agent_handshake.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "launcher/plan/machine.h"
@@ -67,6 +68,10 @@ void AgentHandshake::collect_task_failures() {
     const bool known = std::find(failures_.begin(), failures_.end(), failure) != failures_.end();
     if (!failure.empty() && !known) failures_.push_back(failure);
   }
+  if (failures_.empty()) return;
+  const std::filesystem::path program = job_.task_command->argv.front();
+  failures_.back() += fmt::format("\n  To start the ranks without {}, pass --launcher ssh.",
+                                  program.filename().string());
 }
 
 void AgentHandshake::collect_failures() {

@@ -3,60 +3,112 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <utility>
 
 #include "launcher/plan/host_name.h"
 #include "launcher/plan/machine.h"
 #include "launcher/plan/resources.h"
 #include "launcher/process/program_output.h"
 #include "launcher/process/program_path.h"
+#include "launcher/process/text.h"
 #include "launcher/protocol/protocol.h"
 #include "runtime/base/error.h"
+#include "runtime/base/number.h"
 
 namespace dstrain::launcher {
 namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr double list_seconds = 10;  // for srun to say what it has
+constexpr double answer_seconds = 10;  // for srun to say what it has
 
-/// What is known of each.
+/// One per TaskLauncher, in its order.
 struct Entry {
-  TaskLauncher launcher;
   std::string_view name;
-  std::array<const char*, 2> programs;  ///< the one that is no other's first
+  std::array<const char*, 3> programs;  ///< names to look for, the least ambiguous first
   const char* package;
-  const char* rank_variable;  ///< in which a task finds its rank
+  const char* rank_variable;                ///< in which a task finds its rank
+  std::array<std::string_view, 2> banners;  ///< in what --version prints; the version follows one
 };
 
 constexpr std::array<Entry, 3> task_launchers{{
-    {TaskLauncher::slurm, "slurm", {"srun", "srun"}, "slurm-client", "SLURM_PROCID"},
-    {TaskLauncher::openmpi,
-     "openmpi",
-     {"mpirun.openmpi", "mpirun"},
+    {"slurm", {"srun"}, "slurm-client", "SLURM_PROCID", {"slurm"}},
+    {"openmpi",
+     {"mpirun.openmpi", "mpirun", "mpiexec"},
      "openmpi-bin",
-     "OMPI_COMM_WORLD_RANK"},
-    {TaskLauncher::mpich, "mpich", {"mpiexec.mpich", "mpiexec.hydra"}, "mpich", "PMI_RANK"},
+     "OMPI_COMM_WORLD_RANK",
+     {"(Open MPI)", "(OpenRTE)"}},
+    {"mpich", {"mpiexec.mpich", "mpiexec.hydra", "mpiexec"}, "mpich", "PMI_RANK", {"HYDRA"}},
 }};
+
+/// SLURM last: what the others print may name it.
+constexpr std::array all_task_launchers{TaskLauncher::openmpi, TaskLauncher::mpich,
+                                        TaskLauncher::slurm};
+
+/// A program on PATH that is a task launcher.
+struct FoundProgram {
+  std::string path;
+  TaskLauncherVersion version;
+};
+
+/// The first "N.N" of a text, with what follows it of a version.
+std::optional<TaskLauncherVersion> first_version(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_of("0123456789"), text.size()));
+  text = text.substr(0, text.find_first_not_of("0123456789."));
+  const std::size_t dot = text.find('.');
+  if (dot == text.npos) return std::nullopt;
+  const std::string_view rest = text.substr(dot + 1);
+  const auto major = parse_number<int>(text.substr(0, dot));
+  const auto minor = parse_number<int>(rest.substr(0, rest.find('.')));
+  if (!major || !minor) return std::nullopt;
+  return TaskLauncherVersion{.major = *major, .minor = *minor, .text = std::string(text)};
+}
 
 const Entry& entry_of(TaskLauncher launcher) {
   return task_launchers[static_cast<std::size_t>(launcher)];
 }
 
-std::string find_program(const Entry& entry) {
+/// What a program prints when it is asked, its errors included.
+std::string answer_of(const std::vector<std::string>& command) {
+  const Result<ProgramOutput> output = run_program(command, answer_seconds);
+  if (!output.ok()) fail(ErrorCode::remote, "{}", output.error());
+  return output.value().text;
+}
+
+/// The first program on PATH that is what the name of the launcher means, whatever it is called:
+/// `mpirun` and `mpiexec` may be anybody's.
+FoundProgram find_program(TaskLauncher launcher) {
+  const Entry& entry = entry_of(launcher);
+  std::string others;
   for (const char* const name : entry.programs) {
-    std::string path = find_on_path(name);
-    if (!path.empty()) return path;
+    const std::string path = name == nullptr ? "" : find_on_path(name);
+    if (path.empty()) continue;
+    const std::string printed = answer_of({path, "--version"});
+    const auto version = task_launcher_version(printed);
+    if (version && version->launcher == launcher) return {path, *version};
+    others += fmt::format("\n  {} --version: {}", path, last_line(printed));
   }
-  fail(ErrorCode::remote, "--launcher {}: {} was not found on PATH (Debian: {})", entry.name,
-       entry.programs.back(), entry.package);
+  fail(ErrorCode::remote, "--launcher {}: no {} on PATH (Debian: {}){}", entry.name,
+       entry.programs.front(), entry.package, others);
 }
 
 /// Whether this SLURM has PMIx, without which an MPI program finds itself alone.
 bool has_pmix(const std::string& srun) {
-  const Result<ProgramOutput> output = run_program({srun, "--mpi=list"}, list_seconds);
-  if (!output.ok()) fail(ErrorCode::remote, "{}", output.error());
-  return output.value().text.find("pmix") != std::string::npos;
+  return answer_of({srun, "--mpi=list"}).find("pmix") != std::string::npos;
 }
+
+/// What a task launcher is told.
+struct Start {
+  const std::string& program;
+  const HostPlan& plan;
+  bool oversubscribe;
+};
+
+/// Its command line up to the program, and what it reads from stdin.
+struct Told {
+  Words words;
+  std::string host_list;
+};
 
 /// One line per rank.
 std::string host_of_each_rank(const HostPlan& plan) {
@@ -65,7 +117,7 @@ std::string host_of_each_rank(const HostPlan& plan) {
   return lines;
 }
 
-/// The same for mpirun, whose sequential mapping does not know localhost.
+/// The same for mpirun, whose sequential mapping does not know localhost before OpenMPI 5.
 std::string named_host_of_each_rank(const HostPlan& plan) {
   const std::string this_host = this_machine().host_name;
   std::string lines;
@@ -76,7 +128,7 @@ std::string named_host_of_each_rank(const HostPlan& plan) {
   return lines;
 }
 
-/// What mpiexec reads up to the first colon as a host.
+/// mpiexec reads a host up to the first colon.
 std::string host_without_colon(const std::string& host) {
   if (host.find(':') == std::string::npos) return host;
   if (is_this_machine(host, "")) return "localhost";
@@ -86,37 +138,40 @@ std::string host_without_colon(const std::string& host) {
        host);
 }
 
-/// "HOST:RANKS" lines.
+/// "HOST:RANKS,HOST:RANKS".
 std::string ranks_of_each_host(const HostPlan& plan) {
-  std::string lines;
+  std::string list;
   for (const HostSlots& host : plan.hosts()) {
-    lines += fmt::format("{}:{}\n", host_without_colon(host.host), host.slots.size());
+    if (!list.empty()) list += ',';
+    list += fmt::format("{}:{}", host_without_colon(host.host), host.slots.size());
   }
-  return lines;
+  return list;
 }
 
 /// The first rank that ends with an error ends the step; that one rank has ended does not. Ranks
-/// share the cores of their node by themselves.
-Words srun_words(const std::string& srun, const HostPlan& plan) {
-  Words words{srun,
+/// share the cores of their node by themselves. The list says how many nodes there are: SLURM 23.11
+/// and newer refuse --nodes beside it. It is not given as SLURM_HOSTFILE, which ranks would
+/// inherit: their own srun and sbatch would read it.
+Told tell_srun(const Start& start) {
+  Words words{start.program,
               "--distribution=arbitrary",
-              fmt::format("--nodes={}", plan.hosts().size()),
-              fmt::format("--ntasks={}", plan.world_size()),
+              "--nodelist=/dev/stdin",
+              fmt::format("--ntasks={}", start.plan.world_size()),
               "--kill-on-bad-exit=1",
               "--wait=0",
               "--overcommit",
               "--cpu-bind=none",
               "--input=none",
               "--export=ALL",
-              has_pmix(srun) ? "--mpi=pmix" : "--mpi=none"};
+              has_pmix(start.program) ? "--mpi=pmix" : "--mpi=none"};
   if (std::getenv("SLURM_STEP_ID") != nullptr) words.emplace_back("--overlap");
-  return words;
+  return {std::move(words), host_of_each_rank(start.plan)};
 }
 
-Words mpirun_words(const std::string& mpirun, const HostPlan& plan, bool oversubscribe) {
-  Words words{mpirun,
+Told tell_mpirun(const Start& start) {
+  Words words{start.program,
               "-np",
-              std::to_string(plan.world_size()),
+              std::to_string(start.plan.world_size()),
               "--hostfile",
               "/dev/stdin",
               "--map-by",
@@ -127,12 +182,44 @@ Words mpirun_words(const std::string& mpirun, const HostPlan& plan, bool oversub
               "none",
               "-x",
               std::string(agents_variable)};
-  if (oversubscribe) words.emplace_back("--oversubscribe");
-  return words;
+  if (start.oversubscribe) words.emplace_back("--oversubscribe");
+  return {std::move(words), named_host_of_each_rank(start.plan)};
 }
 
-Words mpiexec_words(const std::string& mpiexec, const HostPlan& plan) {
-  return {mpiexec, "-f", "/dev/stdin", "-n", std::to_string(plan.world_size())};
+/// Not by a list in stdin, which mpiexec would also copy to rank 0.
+Told tell_mpiexec(const Start& start) {
+  return {{start.program, "-hosts", ranks_of_each_host(start.plan), "-n",
+           std::to_string(start.plan.world_size())},
+          ""};
+}
+
+/// How a task launcher is spoken to from a version on. Another row for a newer version goes below.
+struct Dialect {
+  TaskLauncher launcher;
+  int major;
+  int minor;
+  Told (*tell)(const Start&);
+};
+
+/// The versions are the oldest that were tested, or whose documents have these options.
+constexpr std::array dialects{Dialect{TaskLauncher::slurm, 20, 11, tell_srun},
+                              Dialect{TaskLauncher::openmpi, 4, 0, tell_mpirun},
+                              Dialect{TaskLauncher::mpich, 3, 3, tell_mpiexec}};
+
+/// The last row that is not newer than the program.
+const Dialect& dialect_of(const FoundProgram& found) {
+  const TaskLauncherVersion& version = found.version;
+  const Dialect* oldest = nullptr;
+  const Dialect* spoken = nullptr;
+  for (const Dialect& row : dialects) {
+    if (row.launcher != version.launcher) continue;
+    if (oldest == nullptr) oldest = &row;
+    if (std::pair(row.major, row.minor) <= std::pair(version.major, version.minor)) spoken = &row;
+  }
+  if (spoken != nullptr) return *spoken;
+  fail(ErrorCode::remote,
+       "{} {} is too old for --launcher {}: install {}.{} or newer, or use --launcher ssh",
+       found.path, version.text, name_of(version.launcher), oldest->major, oldest->minor);
 }
 
 }  // namespace
@@ -142,39 +229,36 @@ std::string_view name_of(TaskLauncher launcher) {
 }
 
 std::optional<TaskLauncher> task_launcher_named(std::string_view name) {
-  for (const Entry& entry : task_launchers) {
-    if (entry.name == name) return entry.launcher;
+  for (const TaskLauncher launcher : all_task_launchers) {
+    if (entry_of(launcher).name == name) return launcher;
+  }
+  return std::nullopt;
+}
+
+std::optional<TaskLauncherVersion> task_launcher_version(std::string_view printed) {
+  for (const TaskLauncher launcher : all_task_launchers) {
+    for (const std::string_view banner : entry_of(launcher).banners) {
+      const std::size_t at = banner.empty() ? printed.npos : printed.find(banner);
+      if (at == printed.npos) continue;
+      auto version = first_version(printed.substr(at + banner.size()));
+      if (!version) continue;
+      version->launcher = launcher;
+      return version;
+    }
   }
   return std::nullopt;
 }
 
 TaskCommand make_task_command(const Resources& resources, const LaunchOptions& options) {
-  const HostPlan& plan = resources.plan;
-  const Entry& entry = entry_of(*resources.task_launcher);
-  const std::string program = find_program(entry);
-  TaskCommand command;
-  command.here_only =
-      std::find(resources.remote.begin(), resources.remote.end(), true) == resources.remote.end();
-  switch (entry.launcher) {
-    case TaskLauncher::slurm:
-      command.argv = srun_words(program, plan);
-      command.host_list = host_of_each_rank(plan);
-      command.env = {{"SLURM_HOSTFILE", "/dev/stdin"}};
-      break;
-    case TaskLauncher::openmpi:
-      command.argv = mpirun_words(program, plan, options.oversubscribe);
-      command.host_list = named_host_of_each_rank(plan);
-      break;
-    case TaskLauncher::mpich:
-      command.argv = mpiexec_words(program, plan);
-      command.host_list = ranks_of_each_host(plan);
-      break;
-  }
-  Words& argv = command.argv;
+  const FoundProgram found = find_program(*resources.task_launcher);
+  Told told = dialect_of(found).tell({found.path, resources.plan, options.oversubscribe});
+  Words& argv = told.words;
   argv.insert(argv.end(), options.launcher_args.begin(), options.launcher_args.end());
-  const Words agent{own_path(), "agent", std::string(connecting_agent), entry.rank_variable};
+  const Words agent{own_path(), "agent", std::string(connecting_agent),
+                    entry_of(found.version.launcher).rank_variable};
   argv.insert(argv.end(), agent.begin(), agent.end());
-  return command;
+  const bool elsewhere = std::ranges::find(resources.remote, true) != resources.remote.end();
+  return {.argv = std::move(argv), .host_list = std::move(told.host_list), .here_only = !elsewhere};
 }
 
 }  // namespace dstrain::launcher

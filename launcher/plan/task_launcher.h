@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "launcher/plan/options.h"
-#include "launcher/process/process.h"
 
 namespace dstrain::launcher {
 
@@ -19,16 +18,27 @@ std::string_view name_of(TaskLauncher launcher);
 /// None for the names of launchers that are no such program.
 std::optional<TaskLauncher> task_launcher_named(std::string_view name);
 
+/// Which one a program is, and of which version.
+struct TaskLauncherVersion {
+  TaskLauncher launcher = TaskLauncher::slurm;
+  int major = 0;
+  int minor = 0;
+  std::string text;  ///< "24.11.5"
+};
+
+/// Reads what a program has printed for --version. None: it is no task launcher.
+std::optional<TaskLauncherVersion> task_launcher_version(std::string_view printed);
+
 /// How that program is started: each of its tasks is an agent with one rank (`dstrain agent
 /// --connect`), which connects back to the launcher.
 struct TaskCommand {
   std::vector<std::string> argv;  ///< the first is the path of srun, mpirun or mpiexec
-  std::string host_list;          ///< which rank runs where, as the program reads it from stdin
-  std::vector<EnvVar> env;        ///< over this process's environment
+  std::string host_list;          ///< which rank runs where, if the program reads it from stdin
   bool here_only = false;         ///< no rank runs on another machine
 };
 
-/// For resources with a task launcher. Throws Error{remote} when the program is not on PATH.
+/// For resources with a task launcher. Asks the program for its version, since the options that
+/// place ranks differ. Throws Error{remote} when none on PATH is that launcher, or it is too old.
 TaskCommand make_task_command(const Resources& resources, const LaunchOptions& options);
 
 }  // namespace dstrain::launcher

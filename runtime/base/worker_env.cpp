@@ -109,8 +109,15 @@ void read_identity(const std::optional<StartedTask>& task, WorkerEnv& worker) {
   }
 }
 
-/// The node of SLURM's task 0.
+/// The node of SLURM's task 0, which is the first of the list but where a list of the user's own
+/// places the tasks.
 std::string first_host(const std::string& host_list) {
+  const char* const distribution = std::getenv("SLURM_DISTRIBUTION");
+  if (distribution != nullptr && std::string_view(distribution).starts_with("arbitrary")) {
+    fail(ErrorCode::usage,
+         "SLURM_DISTRIBUTION={}: any of {} may run rank 0; set {} to the address of its node",
+         distribution, host_list, env::master_addr);
+  }
   const Result<std::vector<std::string>> hosts = expand_host_list(host_list);
   if (hosts.ok() && !hosts.value().empty()) return hosts.value().front();
   fail(ErrorCode::usage, "{} is not set, and SLURM's list of nodes, \"{}\", names no host",

@@ -1,14 +1,13 @@
 #include "runtime/base/starter.h"
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "tests/base/rank_environment.h"
+#include "tests/support/catch.h"
 
 namespace dstrain {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::RankEnvironment;
 using test::Variables;
 
@@ -107,7 +106,8 @@ TEST_CASE("Starter: two identities that differ are refused", "[base][starter]") 
         "SLURM_STEP_TASKS_PER_NODE=2"},
        {with(slurm, {{"WORLD_SIZE", "2"}}), "WORLD_SIZE=2", "SLURM_STEP_NUM_TASKS=4"}}));
   const RankEnvironment environment(variables);
-  CHECK_THROWS_WITH(read_worker_env(), Contains(left) && Contains(right) && Contains("contradict"));
+  CHECK_THROWS_WITH(read_worker_env(), ContainsSubstring(left) && ContainsSubstring(right) &&
+                                           ContainsSubstring("contradict"));
 }
 
 TEST_CASE("Starter: the same identity twice is one", "[base][starter]") {
@@ -129,7 +129,7 @@ TEST_CASE("Starter: what is no number or is missing is named", "[base][starter]"
        {{{"MPI_LOCALNRANKS", "2"}}, "MPI_LOCALNRANKS is set"},
        {{{"TORCHELASTIC_RUN_ID", "a"}, {"RANK", "0"}}, "WORLD_SIZE is not"}}));
   const RankEnvironment environment(variables);
-  CHECK_THROWS_WITH(read_worker_env(), Contains(words));
+  CHECK_THROWS_WITH(read_worker_env(), ContainsSubstring(words));
 }
 
 TEST_CASE("Starter: a task that nobody can tell from the others is refused", "[base][starter]") {
@@ -142,9 +142,10 @@ TEST_CASE("Starter: a task that nobody can tell from the others is refused", "[b
        {{{"SLURM_NTASKS", "2"}, {"SLURM_PROCID", "1"}}, "SLURM_PROCID=1: srun"},
        {{{"PMIX_RANK", "0"}}, "PMIX_RANK=0: a starter with PMIx"}}));
   const RankEnvironment environment(variables);
-  CHECK_THROWS_WITH(read_worker_env(), Contains(evidence) && Contains("dstrain --num_gpus N") &&
-                                           Contains("WORLD_SIZE"));
-  CHECK_THROWS_WITH(check_started_alone(), Contains(evidence));
+  CHECK_THROWS_WITH(read_worker_env(), ContainsSubstring(evidence) &&
+                                           ContainsSubstring("dstrain --num_gpus N") &&
+                                           ContainsSubstring("WORLD_SIZE"));
+  CHECK_THROWS_WITH(check_started_alone(), ContainsSubstring(evidence));
   // With an identity of ours each is a rank of one job.
   for (const auto& [name, value] : Variables{{"RANK", "0"}, {"WORLD_SIZE", "2"}}) {
     ::setenv(name.c_str(), value.c_str(), 1);
@@ -174,7 +175,8 @@ TEST_CASE("Starter: one that each task of another has started is refused", "[bas
        {with(openmpi, with(torchrun, {{"WORLD_SIZE", "2"}, {"RANK", "0"}})),
         "OMPI_COMM_WORLD_SIZE=4", "WORLD_SIZE=2"}}));
   const RankEnvironment environment(variables);
-  CHECK_THROWS_WITH(find_started_task(), Contains(outer) && Contains(inner) && Contains("as many"));
+  CHECK_THROWS_WITH(find_started_task(), ContainsSubstring(outer) && ContainsSubstring(inner) &&
+                                             ContainsSubstring("as many"));
 }
 
 TEST_CASE("Starter: one that another has started on each node is one", "[base][starter]") {
@@ -188,7 +190,8 @@ TEST_CASE("Starter: what starts ranks itself is started once", "[base][starter]"
   for (const Row& row : rows()) {
     CAPTURE(row.name);
     const RankEnvironment environment(row.variables);
-    CHECK_THROWS_WITH(check_started_alone(), Contains("as one of") && Contains("dstraind"));
+    CHECK_THROWS_WITH(check_started_alone(),
+                      ContainsSubstring("as one of") && ContainsSubstring("dstraind"));
   }
 }
 
@@ -211,7 +214,7 @@ TEST_CASE("Starter: where tasks meet when nobody says it", "[base][starter]") {
       CHECK(worker.master_addr == "127.0.0.1");
       CHECK(worker.master_ports == 16);
       CHECK(worker.loopback_only);
-      CHECK_THAT(worker.token, Contains(job));
+      CHECK_THAT(worker.token, ContainsSubstring(job));
       CHECK(worker.token_file.empty());
       return worker.master_port;
     };
@@ -225,7 +228,18 @@ TEST_CASE("Starter: where tasks meet when nobody says it", "[base][starter]") {
     CHECK(worker.master_addr == "n1");
     CHECK(worker.token.empty());
     CHECK_FALSE(worker.loopback_only);
-    CHECK_THAT(worker.token_file, Contains("17"));
+    CHECK_THAT(worker.token_file, ContainsSubstring("17"));
+  }
+  SECTION("srun on several in an order of the user's: where the user says") {
+    const Variables own_order = with(slurm, {{"SLURM_DISTRIBUTION", "arbitrary"}});
+    {
+      const RankEnvironment environment(own_order);
+      CHECK_THROWS_WITH(read_worker_env(),
+                        "SLURM_DISTRIBUTION=arbitrary: any of n[1-2] may run rank 0; set "
+                        "MASTER_ADDR to the address of its node");
+    }
+    const RankEnvironment environment(with(own_order, {{"MASTER_ADDR", "n2"}}));
+    CHECK(read_worker_env().master_addr == "n2");
   }
   SECTION("srun with an address and a port: there") {
     const RankEnvironment environment(
@@ -244,7 +258,7 @@ TEST_CASE("Starter: where tasks meet when nobody says it", "[base][starter]") {
   }
   SECTION("torchrun over a network: by a token only") {
     const RankEnvironment environment(with(torchrun, {{"MASTER_ADDR", "203.0.113.7"}}));
-    CHECK_THROWS_WITH(read_worker_env(), Contains("DSTRAIN_TOKEN is not set"));
+    CHECK_THROWS_WITH(read_worker_env(), ContainsSubstring("DSTRAIN_TOKEN is not set"));
   }
   SECTION("mpirun: MPI tells") {
     const RankEnvironment environment(GENERATE(openmpi, mpich));
